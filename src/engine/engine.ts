@@ -1,0 +1,53 @@
+import type { EmbeddingResult, EngineInfo, EngineSpec, RerankResult } from "./protocol/engine-spec.ts";
+import type { GenerationEvent, GenerationRequest } from "./protocol/generation.ts";
+
+/** Why an engine is gone. */
+export interface EngineExit {
+  /** True after {@link Engine.close}; false after a crash, a hang or a kill. */
+  expected: boolean;
+  /** For people: "aborted: …", "killed by SIGKILL", "did not answer for 60 s". */
+  reason: string;
+}
+
+/**
+ * A running engine, seen from the daemon: one process, one loaded model. It does not queue: the caller keeps
+ * at most `spec.slots` calls in flight, generations, embeddings and rerankings together.
+ *
+ * All methods reject with a ServiceError: `engine_crashed` when the process ends under the call,
+ * `deadline_exceeded` when it stops answering, `inference_failed` or a 4xx code when only this call failed.
+ */
+export interface Engine {
+  readonly spec: EngineSpec;
+  readonly info: EngineInfo;
+  readonly pid: number;
+  /** False once the process has ended or is ending. */
+  readonly alive: boolean;
+  /** Settles when the process has ended; never rejects. */
+  readonly exited: Promise<EngineExit>;
+  /**
+   * Streams one generation. Aborting `signal`, or leaving the loop early, cancels it; the stream then throws the
+   * signal's reason. The slot is free again when the iterator has returned or thrown.
+   */
+  generate(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<GenerationEvent, void, undefined>;
+  /** Embeds one text; the caller splits a batch into texts. */
+  embed(text: string, signal: AbortSignal): Promise<EmbeddingResult>;
+  /** Scores one document against a query. */
+  rerank(query: string, document: string, signal: AbortSignal): Promise<RerankResult>;
+  /** Resident memory of the process in bytes, 0 when it is gone. */
+  memoryUsage(): Promise<number>;
+  /** Ends the process and waits until it is gone. Calls in flight reject with `engine_crashed`. */
+  close(): Promise<void>;
+}
+
+export interface EngineLoadOptions {
+  /** Called with 0..1 as the file is read. */
+  onProgress?: (progress: number) => void;
+  /** Aborting ends the process; the start rejects with the signal's reason. */
+  signal?: AbortSignal;
+}
+
+/**
+ * Starts an engine process and loads the model. Rejects with a ServiceError (`model_load_failed`,
+ * `invalid_model_file`, `insufficient_memory`, `deadline_exceeded`) and leaves no process behind.
+ */
+export type StartEngine = (spec: EngineSpec, options?: EngineLoadOptions) => Promise<Engine>;

@@ -1,0 +1,69 @@
+import { z } from "zod";
+
+export const loraAdapterSchema = z.object({ path: z.string(), scale: z.number() });
+export type LoraAdapter = z.infer<typeof loraAdapterSchema>;
+
+export const kvCacheTypeSchema = z.enum(["f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]);
+
+/**
+ * What one engine process is to load. The daemon has resolved and checked every path (no symlink leaves the
+ * model's own files); the engine may read these files and nothing else.
+ */
+export const engineSpecSchema = z.object({
+  /** The model's GGUF file, or all its shards in order. Absolute real paths. */
+  modelFiles: z.array(z.string()).min(1),
+  /** Multimodal projector. */
+  projectorFile: z.string().optional(),
+  adapters: z.array(loraAdapterSchema),
+  /** generate: completions and mean-pooled embeddings; embed: an embedding model; rerank: a reranker. */
+  purpose: z.enum(["generate", "embed", "rerank"]),
+  /** Tokens of context, shared by all slots. */
+  contextSize: z.int().min(16),
+  /** Layers to offload; 0 is CPU, -1 is all. */
+  gpuLayers: z.int().min(-1),
+  /** Sequences decoded together. */
+  slots: z.int().min(1).max(64),
+  threads: z.int().min(1).max(32),
+  /** Tokens of prompt processed in one step: the longest time for which cancel and other slots wait. */
+  batchSize: z.int().min(1).max(8192),
+  flashAttention: z.enum(["auto", "true", "false"]),
+  cacheTypeK: kvCacheTypeSchema.optional(),
+  cacheTypeV: kvCacheTypeSchema.optional(),
+  /** A Jinja template that replaces the one in the GGUF. */
+  chatTemplate: z.string().optional(),
+  /** Drop the oldest tokens instead of stopping when the context is full. */
+  contextShift: z.boolean(),
+});
+export type EngineSpec = z.infer<typeof engineSpecSchema>;
+
+/** What the engine found in the model, read back after loading. */
+export const engineInfoSchema = z.object({
+  /** Tokens of context that the engine really has. */
+  contextSize: z.int(),
+  trainedContextSize: z.int(),
+  vocabSize: z.int(),
+  embeddingSize: z.int(),
+  layers: z.int(),
+  /** Layers really offloaded to a GPU. */
+  gpuLayers: z.int(),
+  threads: z.int(),
+  hasChatTemplate: z.boolean(),
+  hasImageInput: z.boolean(),
+  /** llama.cpp's version, as the WASM reports it. */
+  backendVersion: z.string(),
+});
+export type EngineInfo = z.infer<typeof engineInfoSchema>;
+
+export const embeddingResultSchema = z.object({
+  /** L2-normalised. */
+  vector: z.array(z.number()),
+  tokens: z.int().min(0),
+});
+export type EmbeddingResult = z.infer<typeof embeddingResultSchema>;
+
+export const rerankResultSchema = z.object({
+  /** Raw logit: higher is more relevant. */
+  score: z.number(),
+  tokens: z.int().min(0),
+});
+export type RerankResult = z.infer<typeof rerankResultSchema>;

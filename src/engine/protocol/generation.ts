@@ -1,0 +1,183 @@
+import { z } from "zod";
+
+/**
+ * What an engine is asked to generate and what it answers: neutral of any wire format. Both sides of the
+ * process boundary parse these schemas, and the page uses the same ones.
+ */
+
+export const textPartSchema = z.object({ type: z.literal("text"), text: z.string() });
+
+export const imagePartSchema = z.object({
+  type: z.literal("image"),
+  /** The encoded picture as it came: PNG, JPEG, BMP or GIF. */
+  data: z.instanceof(Uint8Array),
+});
+
+export const contentPartSchema = z.discriminatedUnion("type", [textPartSchema, imagePartSchema]);
+export type ContentPart = z.infer<typeof contentPartSchema>;
+
+export const toolCallSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  /** The arguments as JSON text, exactly as the model wrote them. */
+  arguments: z.string(),
+});
+export type ToolCall = z.infer<typeof toolCallSchema>;
+
+export const chatMessageSchema = z.object({
+  role: z.enum(["system", "user", "assistant", "tool"]),
+  content: z.array(contentPartSchema),
+  /** Reasoning of an earlier assistant turn, given back to templates that keep it. */
+  reasoning: z.string().optional(),
+  toolCalls: z.array(toolCallSchema).optional(),
+  /** For role tool: the call this message answers. */
+  toolCallId: z.string().optional(),
+  name: z.string().optional(),
+});
+export type ChatMessage = z.infer<typeof chatMessageSchema>;
+
+export const jsonSchemaSchema = z.record(z.string(), z.unknown());
+/** A JSON Schema document. */
+export type JsonSchema = z.infer<typeof jsonSchemaSchema>;
+
+export const toolDefinitionSchema = z.object({
+  name: z.string(),
+  description: z.string().optional(),
+  parameters: jsonSchemaSchema.optional(),
+});
+export type ToolDefinition = z.infer<typeof toolDefinitionSchema>;
+
+export const toolChoiceSchema = z.union([
+  z.enum(["auto", "none", "required"]),
+  z.object({ name: z.string() }),
+]);
+export type ToolChoice = z.infer<typeof toolChoiceSchema>;
+
+export const outputFormatSchema = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("text") }),
+  /** Any JSON object. */
+  z.object({ type: z.literal("json") }),
+  z.object({ type: z.literal("json_schema"), schema: jsonSchemaSchema }),
+  /** A grammar in llama.cpp's GBNF. */
+  z.object({ type: z.literal("grammar"), grammar: z.string() }),
+]);
+export type OutputFormat = z.infer<typeof outputFormatSchema>;
+
+export const generationInputSchema = z.discriminatedUnion("kind", [
+  /** Text that goes to the model as it is, without the chat template. */
+  z.object({ kind: z.literal("prompt"), prompt: z.string() }),
+  z.object({
+    kind: z.literal("chat"),
+    messages: z.array(chatMessageSchema).min(1),
+    tools: z.array(toolDefinitionSchema),
+    toolChoice: toolChoiceSchema,
+    /** At most one call a turn when false. */
+    parallelToolCalls: z.boolean(),
+    /** Passed to the template as enable_thinking; absent: the template's own default. */
+    thinking: z.boolean().optional(),
+    /** Further variables for the template, such as reasoning_effort. */
+    templateVariables: z.record(z.string(), z.unknown()).optional(),
+  }),
+]);
+export type GenerationInput = z.infer<typeof generationInputSchema>;
+
+/** Largest unsigned 32-bit integer: the engine's seeds are 32 bits wide. */
+const UINT32_MAX = 0xffffffff;
+
+/** Sampling settings. An absent one means the engine's own default; ranges are those the engine accepts. */
+export const samplingSchema = z.object({
+  temperature: z.number().min(0).max(100).optional(),
+  topP: z.number().min(0).max(1).optional(),
+  /** 0 switches top-k off. */
+  topK: z.int().min(0).max(1_000_000).optional(),
+  minP: z.number().min(0).max(1).optional(),
+  typicalP: z.number().min(0).max(1).optional(),
+  repeatPenalty: z.number().min(0).max(10).optional(),
+  /** How many last tokens the repeat penalty looks at; -1 means the whole context. */
+  repeatLastN: z.int().min(-1).max(1_000_000).optional(),
+  presencePenalty: z.number().min(-2).max(2).optional(),
+  frequencyPenalty: z.number().min(-2).max(2).optional(),
+  mirostat: z.int().min(0).max(2).optional(),
+  mirostatTau: z.number().min(0).max(100).optional(),
+  mirostatEta: z.number().min(0).max(100).optional(),
+  /** Absent: a fresh random seed for each request. */
+  seed: z.int().min(0).max(UINT32_MAX).optional(),
+  logitBias: z.array(z.object({ token: z.int().min(0), bias: z.number().min(-100).max(100) })).optional(),
+  /** Go on after the end-of-generation token; for benchmarks. */
+  ignoreEos: z.boolean().optional(),
+});
+export type Sampling = z.infer<typeof samplingSchema>;
+
+/** Most alternatives per position that a request may ask for. */
+export const MAX_TOP_LOGPROBS = 20;
+
+export const generationRequestSchema = z.object({
+  input: generationInputSchema,
+  /** Most tokens to generate; absent means until the context is full. */
+  maxTokens: z.int().min(1).optional(),
+  stop: z.array(z.string().min(1)),
+  sampling: samplingSchema,
+  format: outputFormatSchema,
+  /** Number of alternatives per position to report, 0 for the chosen token alone; absent: no log-probabilities. */
+  logprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).optional(),
+  /** Reuse what the KV cache holds of the prompt. */
+  cachePrompt: z.boolean(),
+});
+export type GenerationRequest = z.infer<typeof generationRequestSchema>;
+
+export const tokenLogprobSchema = z.object({
+  token: z.string(),
+  /** Natural logarithm of the probability. */
+  logprob: z.number(),
+  bytes: z.array(z.int()).nullable(),
+  top: z.array(z.object({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() })),
+});
+export type TokenLogprob = z.infer<typeof tokenLogprobSchema>;
+
+export const usageSchema = z.object({
+  promptTokens: z.int().min(0),
+  completionTokens: z.int().min(0),
+  /** Prompt tokens that were found in the KV cache. */
+  cachedTokens: z.int().min(0),
+  /** Completion tokens spent on reasoning, as far as they can be told apart. */
+  reasoningTokens: z.int().min(0),
+});
+export type Usage = z.infer<typeof usageSchema>;
+
+export const timingsSchema = z.object({
+  /** Milliseconds spent on the prompt (prefill). */
+  promptMs: z.number().min(0),
+  /** Milliseconds spent on generating (decode). */
+  completionMs: z.number().min(0),
+});
+export type Timings = z.infer<typeof timingsSchema>;
+
+export const finishReasonSchema = z.enum(["stop", "length", "tool_calls"]);
+export type FinishReason = z.infer<typeof finishReasonSchema>;
+
+/**
+ * One step of a generation. A stream is: one `start`, any number of deltas, one `done`. An error ends the
+ * stream by being thrown, so no consumer can overlook it. Tool calls arrive as one `tool-call-start` with
+ * their index, then `tool-call-delta`s with pieces of the JSON arguments.
+ */
+export const generationEventSchema = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("start") }),
+  z.object({ type: z.literal("prompt-progress"), processed: z.int().min(0), total: z.int().min(0) }),
+  z.object({
+    type: z.literal("text-delta"),
+    text: z.string(),
+    logprobs: z.array(tokenLogprobSchema).optional(),
+  }),
+  z.object({ type: z.literal("reasoning-delta"), text: z.string() }),
+  z.object({ type: z.literal("tool-call-start"), index: z.int().min(0), id: z.string(), name: z.string() }),
+  z.object({ type: z.literal("tool-call-delta"), index: z.int().min(0), arguments: z.string() }),
+  z.object({
+    type: z.literal("done"),
+    reason: finishReasonSchema,
+    /** The stop string that ended the generation, when one did. */
+    stopSequence: z.string().optional(),
+    usage: usageSchema,
+    timings: timingsSchema,
+  }),
+]);
+export type GenerationEvent = z.infer<typeof generationEventSchema>;

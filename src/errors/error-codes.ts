@@ -1,0 +1,124 @@
+/** Error types of the interface specification, part "Errors". */
+export type ErrorType =
+  | "invalid_request"
+  | "not_found"
+  | "model_error"
+  | "conflict"
+  | "internal_error"
+  | "overloaded";
+
+export interface ErrorDefinition {
+  readonly type: ErrorType;
+  /** HTTP status code. */
+  readonly status: number;
+  /** True when the same request may succeed later without any change. */
+  readonly retryable: boolean;
+  /** One sentence for the documentation. */
+  readonly meaning: string;
+}
+
+const define = (type: ErrorType, status: number, retryable: boolean, meaning: string): ErrorDefinition => ({
+  type,
+  status,
+  retryable,
+  meaning,
+});
+
+/** Every error code that can leave the service; the documentation's table is printed from this one. */
+export const ERROR_CODES = {
+  invalid_json: define("invalid_request", 400, false, "The request body is not valid JSON."),
+  invalid_parameter: define(
+    "invalid_request",
+    400,
+    false,
+    "A field is missing, of a wrong type or out of range.",
+  ),
+  context_length_exceeded: define(
+    "invalid_request",
+    400,
+    false,
+    "The prompt does not fit into the model's context.",
+  ),
+  unsupported_feature: define(
+    "invalid_request",
+    400,
+    false,
+    "The model cannot do what the request asks for (images, tools, embeddings, …).",
+  ),
+  invalid_modelfile: define(
+    "invalid_request",
+    400,
+    false,
+    "The Modelfile has an error; the message names the line.",
+  ),
+  invalid_model_name: define(
+    "invalid_request",
+    400,
+    false,
+    "The name is neither an alias, a hub spec nor a path.",
+  ),
+  path_not_allowed: define(
+    "invalid_request",
+    400,
+    false,
+    "The path lies outside the folders that the configuration allows.",
+  ),
+  unauthorized: define(
+    "invalid_request",
+    401,
+    false,
+    "An API key is configured and the request has none or a wrong one.",
+  ),
+  forbidden_host: define(
+    "invalid_request",
+    403,
+    false,
+    "The Host or Origin header is not one the daemon serves.",
+  ),
+  hub_access_denied: define(
+    "invalid_request",
+    403,
+    false,
+    "The hub repository is gated or private; HUB_TOKEN is missing or has no access.",
+  ),
+  route_not_found: define("not_found", 404, false, "No such endpoint."),
+  model_not_found: define("not_found", 404, false, "No model of this name is known."),
+  model_not_loaded: define("not_found", 404, false, "The model is on disk but not loaded."),
+  model_file_not_found: define("not_found", 404, false, "The model file does not exist."),
+  hub_repo_not_found: define("not_found", 404, false, "The hub has no such repository, revision or file."),
+  no_gguf_in_repo: define("not_found", 404, false, "The hub repository holds no fitting GGUF file."),
+  method_not_allowed: define("invalid_request", 405, false, "The endpoint exists but not for this method."),
+  model_already_loaded: define("conflict", 409, false, "The model is loaded already."),
+  model_already_unloaded: define("conflict", 409, false, "The model is not loaded."),
+  model_busy: define("conflict", 409, true, "Another operation on this model is under way."),
+  model_exists: define("conflict", 409, false, "A model of this name exists already."),
+  payload_too_large: define("invalid_request", 413, false, "The request body exceeds the configured limit."),
+  unsupported_media_type: define("invalid_request", 415, false, "The body must be application/json."),
+  rate_limited: define("overloaded", 429, true, "The configured rate limit is exceeded."),
+  inference_failed: define("model_error", 500, true, "The model failed on this request."),
+  engine_crashed: define("model_error", 500, true, "The engine process ended while the request ran."),
+  deadline_exceeded: define("model_error", 500, true, "The request ran past its deadline."),
+  model_load_failed: define("model_error", 500, false, "The model could not be loaded."),
+  invalid_model_file: define(
+    "model_error",
+    500,
+    false,
+    "The file is damaged, truncated or of an unsupported kind.",
+  ),
+  insufficient_memory: define("model_error", 500, false, "The model needs more memory than there is."),
+  insufficient_disk: define("model_error", 500, false, "The disk has too little room for the download."),
+  checksum_mismatch: define(
+    "model_error",
+    500,
+    true,
+    "A downloaded or pinned file does not have the expected hash.",
+  ),
+  hub_unreachable: define("model_error", 503, true, "The model hub does not answer."),
+  overloaded: define("overloaded", 503, true, "All slots are busy and the wait queue is full."),
+  model_loading: define("overloaded", 503, true, "The model is being loaded or downloaded."),
+  starting: define("overloaded", 503, true, "The daemon is starting."),
+  shutting_down: define("overloaded", 503, true, "The daemon is shutting down."),
+  internal_error: define("internal_error", 500, true, "An unexpected error in the daemon."),
+} as const satisfies Record<string, ErrorDefinition>;
+
+export type ErrorCode = keyof typeof ERROR_CODES;

@@ -1,0 +1,29 @@
+import { EventEmitter } from "node:events";
+
+/** What GET /api/events reports; names are noun-action. */
+export type ServiceEvent =
+  | { type: "model-downloaded"; model: string; size_bytes: number }
+  | { type: "model-loaded"; model: string }
+  | { type: "model-unloaded"; model: string; reason: "request" | "idle" | "memory" | "shutdown" }
+  | { type: "model-failed"; model: string; code: string; message: string }
+  | { type: "model-deleted"; model: string }
+  | { type: "model-created"; model: string }
+  | { type: "engine-restarted"; model: string; reason: string };
+
+/** Each event with the time it happened, ISO 8601. */
+export type TimedServiceEvent = ServiceEvent & { time: string };
+
+/** Carries events from the layers below to whoever listens; holds no history. */
+export class ServiceEvents {
+  readonly #emitter = new EventEmitter().setMaxListeners(0);
+
+  emit(event: ServiceEvent): void {
+    this.#emitter.emit("event", { ...event, time: new Date().toISOString() });
+  }
+
+  /** Returns the function that ends the subscription. */
+  subscribe(listener: (event: TimedServiceEvent) => void): () => void {
+    this.#emitter.on("event", listener);
+    return () => this.#emitter.off("event", listener);
+  }
+}

@@ -1,0 +1,26 @@
+import type { Logger } from "pino";
+import type { Config } from "../config/schema.ts";
+import type { ServiceEvents } from "../events/service-events.ts";
+import type { Inference } from "../inference/inference.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import type { Models } from "../models/model.ts";
+
+export type LifeState = "starting" | "ready" | "draining";
+
+/** What routes may use; made once by the daemon and handed down. */
+export interface Services {
+  readonly config: Config;
+  readonly models: Models;
+  readonly inference: Inference;
+  readonly metrics: Metrics;
+  readonly events: ServiceEvents;
+  readonly logger: Logger;
+  /** Version of package.json. */
+  readonly version: string;
+  /** Milliseconds since an arbitrary origin (performance.now) at the start. */
+  readonly startedAt: number;
+  /** The daemon moves it; /health reports it. */
+  readonly life: { state: LifeState };
+  /** Where it listens, as /api/system/status reports it; empty until it does. */
+  readonly endpoints: { http: string; ipc: string };
+}

@@ -1,0 +1,94 @@
+import type {
+  GenerationEvent,
+  GenerationInput,
+  GenerationRequest,
+  OutputFormat,
+  Sampling,
+} from "../engine/protocol/generation.ts";
+
+/** Label of service_requests_total. */
+export type Endpoint = "chat" | "generate" | "embeddings";
+
+/**
+ * A generation as a dialect asks for it, before the model's own settings are applied. An absent setting is
+ * filled from the model's Modelfile PARAMETERs first and from `defaults` after that.
+ */
+export interface InferenceRequest {
+  readonly endpoint: Endpoint;
+  /** Absent or empty: the default model. */
+  readonly model?: string | undefined;
+  /**
+   * prompt: text for the model as it is. chat: through the chat template.
+   * instruct: a chat when the model has a template, else the system text and the prompt as they are.
+   */
+  readonly input:
+    | GenerationInput
+    | {
+        readonly kind: "instruct";
+        readonly prompt: string;
+        readonly system?: string | undefined;
+        readonly images: readonly Uint8Array[];
+        readonly thinking?: boolean | undefined;
+      };
+  readonly maxTokens?: number | undefined;
+  readonly stop?: readonly string[] | undefined;
+  readonly sampling: Sampling;
+  readonly format: OutputFormat;
+  readonly logprobs?: number | undefined;
+  readonly cachePrompt?: boolean | undefined;
+  /** What the dialect's specification says where neither the request nor the model does. */
+  readonly defaults: { readonly maxTokens?: number; readonly sampling: Sampling };
+}
+
+/** How the answer came about; known when the stream begins. */
+export interface InferenceStream {
+  /** The alias that answers. */
+  readonly model: string;
+  /** Throws a ServiceError when the generation fails; cancelled by the signal or by leaving the loop. */
+  readonly events: AsyncGenerator<InferenceEvent, void, undefined>;
+}
+
+/** The engine's events; `done` also says how long the request took in all, queueing included. */
+export type InferenceEvent =
+  | Exclude<GenerationEvent, { type: "done" }>
+  | (Extract<GenerationEvent, { type: "done" }> & { totalMs: number; tokensPerSecond: number });
+
+export interface EmbedRequest {
+  readonly model?: string | undefined;
+  readonly input: readonly string[];
+}
+
+export interface EmbedAnswer {
+  readonly model: string;
+  /** One L2-normalised vector for each input, in order. */
+  readonly vectors: readonly (readonly number[])[];
+  readonly totalTokens: number;
+}
+
+export interface RerankRequest {
+  readonly model?: string | undefined;
+  readonly query: string;
+  readonly documents: readonly string[];
+}
+
+export interface RerankAnswer {
+  readonly model: string;
+  /** Raw logits, in the order of the documents. */
+  readonly scores: readonly number[];
+  readonly totalTokens: number;
+}
+
+/**
+ * The one way from a dialect to an engine: model lookup, defaults, admission, deadline, accounting.
+ * Every method rejects with a ServiceError before it does any work when the request cannot succeed.
+ */
+export interface Inference {
+  /** Resolves when a slot is taken and the engine has accepted the request: what fails before has an HTTP status. */
+  generate(request: InferenceRequest, signal: AbortSignal): Promise<InferenceStream>;
+  embed(request: EmbedRequest, signal: AbortSignal): Promise<EmbedAnswer>;
+  rerank(request: RerankRequest, signal: AbortSignal): Promise<RerankAnswer>;
+  /** Requests running or waiting for a slot. */
+  readonly activeRequests: number;
+}
+
+export type { GenerationRequest };

@@ -1,0 +1,18 @@
+import type { Endpoint } from "../inference/inference.ts";
+
+/** What the service counts. The names on the wire are those of the interface specification. */
+export interface Metrics {
+  requestStarted(endpoint: Endpoint): void;
+  /** `seconds` from admission to the end, failed and cancelled requests included. */
+  requestFinished(endpoint: Endpoint, seconds: number): void;
+  tokensGenerated(model: string, tokens: number, tokensPerSecond: number): void;
+  promptTokens(tokens: number): void;
+  /** Sums for the status routes. */
+  readonly totals: {
+    readonly requests: number;
+    readonly tokensGenerated: number;
+    readonly activeRequests: number;
+  };
+  /** The Prometheus text exposition. */
+  render(): Promise<string>;
+}

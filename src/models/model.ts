@@ -1,0 +1,159 @@
+import type { Engine } from "../engine/engine.ts";
+import type { Sampling } from "../engine/protocol/generation.ts";
+
+/** What the GGUF header says, without loading anything. */
+export interface GgufSummary {
+  readonly architecture: string;
+  /** general.name, when there is one. */
+  readonly name: string | undefined;
+  /** Weights in all shards. */
+  readonly parameters: number;
+  readonly vocabSize: number;
+  /** Context the model was trained for, in tokens. */
+  readonly contextLength: number;
+  readonly embeddingLength: number;
+  readonly blockCount: number;
+  /** Quantisation in the field's own words: "Q4_K_M", "Q8_0", "F16". */
+  readonly quantisation: string;
+  /** Bytes of all files. */
+  readonly fileSize: number;
+  readonly chatTemplate: string | undefined;
+  /** Bytes of KV cache for one token of context at f16. */
+  readonly kvBytesPerToken: number;
+  readonly purpose: "generate" | "embed" | "rerank";
+  /** True for an adapter or a projector: such a file is not a model by itself. */
+  readonly auxiliary: "adapter" | "projector" | undefined;
+}
+
+export interface Capabilities {
+  readonly vision: boolean;
+  readonly tools: boolean;
+  readonly thinking: boolean;
+  readonly json: boolean;
+}
+
+export type ModelState = "available" | "downloading" | "loading" | "loaded" | "unloading";
+
+/** Where a model comes from; decides what deleting it means. */
+export type ModelSource =
+  /** Ships with the project: delete only forgets it until the next start. */
+  | { readonly kind: "shipped" }
+  /** In the hub cache: delete removes its files. */
+  | { readonly kind: "hub"; readonly spec: string; readonly repo: string; readonly revision: string }
+  /** The user's own file: delete only forgets it. */
+  | { readonly kind: "file" }
+  /** Made from a Modelfile: delete removes the definition, and the base stays. */
+  | { readonly kind: "modelfile"; readonly base: string };
+
+/** Settings of a model that hold for its requests unless they say otherwise; from PARAMETER, SYSTEM and so on. */
+export interface ModelSettings {
+  readonly system: string | undefined;
+  /** Jinja; a Modelfile's Go-style template has been translated. */
+  readonly template: string | undefined;
+  readonly sampling: Sampling;
+  readonly maxTokens: number | undefined;
+  readonly stop: readonly string[];
+  readonly contextSize: number | undefined;
+  readonly gpuLayers: number | undefined;
+  readonly flashAttention: "auto" | "true" | "false" | undefined;
+  readonly thinking: { readonly start: string; readonly end: string; readonly enabled: boolean } | undefined;
+  readonly toolFormat: ToolFormat | undefined;
+  /** CAPABILITY flags: they overrule what was found in the model. */
+  readonly capabilities: Partial<Capabilities>;
+}
+
+/** TOOLFORMAT: how calls and results look in the text, for models whose template does not say it. */
+export interface ToolFormat {
+  readonly style: string;
+  readonly callStart: string;
+  readonly callEnd: string;
+  readonly resultStart: string;
+  readonly resultEnd: string;
+}
+
+/** A model as the registry knows it at one moment. */
+export interface Model {
+  readonly alias: string;
+  readonly source: ModelSource;
+  readonly state: ModelState;
+  /** The GGUF file (the first shard). */
+  readonly path: string;
+  readonly files: readonly string[];
+  readonly projector: string | undefined;
+  readonly adapters: readonly { readonly path: string; readonly scale: number }[];
+  readonly gguf: GgufSummary;
+  readonly capabilities: Capabilities;
+  readonly settings: ModelSettings;
+  /** Context of the loaded engine, or what loading would give. */
+  readonly contextSize: number;
+  /** Layers really offloaded, or what loading would ask for. */
+  readonly gpuLayers: number;
+  readonly isDefault: boolean;
+  readonly activeRequests: number;
+  /** Unix milliseconds of the last change of its files. */
+  readonly modifiedAt: number;
+  /** Resident bytes of its engine, when loaded. */
+  readonly memoryBytes: number | undefined;
+  /** When an idle engine will be unloaded, Unix milliseconds; undefined: never, or not loaded. */
+  readonly expiresAt: number | undefined;
+}
+
+export interface LoadOptions {
+  readonly alias: string;
+  /** A GGUF file; absent: the alias is resolved. */
+  readonly path?: string | undefined;
+  readonly gpuLayers?: number | undefined;
+  readonly contextSize?: number | undefined;
+  readonly mmproj?: string | undefined;
+  readonly setDefault?: boolean | undefined;
+  /** Milliseconds of idleness after which it is unloaded; absent: never for a load by hand. */
+  readonly keepAliveMs?: number | undefined;
+}
+
+export type PullProgress =
+  | { readonly status: "downloading"; readonly downloadedBytes: number; readonly totalBytes: number }
+  | { readonly status: "verifying" };
+
+export interface PullResult {
+  readonly alias: string;
+  /** owner/repository on the hub. */
+  readonly repo: string;
+  readonly sizeBytes: number;
+}
+
+/**
+ * A loaded model lent for one request. While a lease is held the model is neither unloaded for room nor by
+ * keep_alive; only an explicit unload or a crash ends its engine.
+ */
+export interface ModelLease extends Disposable {
+  readonly model: Model;
+  readonly engine: Engine;
+}
+
+/** Everything on models that the layers above may ask for. All methods reject with a ServiceError. */
+export interface Models {
+  list(): Promise<readonly Model[]>;
+  /** Throws model_not_found. Names are an alias, a hub spec of something on disk, or `name` for `name:latest`. */
+  get(name: string): Promise<Model>;
+  /** Undefined when there is no model at all. */
+  readonly defaultAlias: string | undefined;
+  setDefault(alias: string): Promise<void>;
+  /**
+   * Lends the loaded engine of a model (absent: the default model). Throws model_not_found, model_not_loaded,
+   * or, with auto-load, loads first. An engine that crashed is started again here, with a back-off.
+   */
+  acquire(name: string | undefined, signal: AbortSignal): Promise<ModelLease>;
+  load(options: LoadOptions, signal?: AbortSignal): Promise<Model>;
+  unload(name: string): Promise<void>;
+  /** Removes a model as its source says; unloads it first. */
+  delete(name: string): Promise<void>;
+  /** Downloads by alias or hub spec; callers of the same pull share one download. */
+  pull(name: string, onProgress: (progress: PullProgress) => void, signal: AbortSignal): Promise<PullResult>;
+  /** Makes a model from a Modelfile's text. Relative paths in it count from `baseFolder`. */
+  create(alias: string, modelfile: string, options: { baseFolder?: string }): Promise<Model>;
+  copy(source: string, target: string): Promise<Model>;
+  /** A Modelfile that would make this model again. */
+  modelfile(name: string): Promise<string>;
+  /** Ends all engines; nothing can be loaded afterwards. */
+  close(): Promise<void>;
+}
