@@ -1,0 +1,23 @@
+import { ServiceError } from "../../errors/service-error.ts";
+
+const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json$/;
+/** What `curl -d` sends when no header is given. */
+const CURL_DEFAULT_TYPE = "application/x-www-form-urlencoded";
+
+/**
+ * Throws `unsupported_media_type` for a body that does not say it is JSON.
+ *
+ * A page may send a body of another type, or of none, across origins without asking first, so a request that a
+ * browser sent for a page (it carries Origin) must be declared as JSON: then CORS decides. Outside of a
+ * browser there is no such risk, and `curl -d '{…}'` works without a header.
+ */
+export function assertJsonContentType(headers: Headers): void {
+  const type = (headers.get("content-type") ?? "").split(";", 1)[0]!.trim().toLowerCase();
+  if (JSON_TYPE.test(type)) return;
+  const fromPage = headers.has("origin") || headers.has("sec-fetch-site");
+  if (!fromPage && (type === "" || type === CURL_DEFAULT_TYPE)) return;
+  throw new ServiceError(
+    "unsupported_media_type",
+    `The body must be JSON with "Content-Type: application/json"${type === "" ? "" : `, not "${type.slice(0, 100)}"`}.`,
+  );
+}

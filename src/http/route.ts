@@ -1,0 +1,77 @@
+import type { z } from "zod";
+import { parseInput } from "./input/parse-input.ts";
+import { readJson } from "./input/read-json.ts";
+import type { AppContext } from "./app-env.ts";
+
+export type Method = "GET" | "POST" | "DELETE";
+
+/** One possible answer of a route, for the documentation. */
+export interface RouteAnswer {
+  /** 200 when absent. */
+  readonly status?: number;
+  /** application/json when absent. */
+  readonly contentType?: string;
+  readonly description: string;
+  /** Of the body, or of one line or event of a stream. */
+  readonly schema?: z.ZodType;
+}
+
+interface RouteDescription {
+  readonly method: Method;
+  /** In Hono's syntax: "/api/models/:name{.+}/unload". */
+  readonly path: string;
+  readonly tag: string;
+  /** One line. */
+  readonly summary: string;
+  /** Markdown. */
+  readonly description?: string;
+  readonly answers: readonly RouteAnswer[];
+  /** Served while the daemon starts or drains too, when other routes answer 503. */
+  readonly alwaysOn?: boolean;
+}
+
+/** A route as the app registers it and the OpenAPI document describes it. */
+export interface Route extends RouteDescription {
+  readonly body?: z.ZodType;
+  readonly query?: z.ZodType;
+  handle(context: AppContext): Response | Promise<Response>;
+}
+
+export interface RouteInput<Body, Query> {
+  readonly body: Body;
+  readonly query: Query;
+}
+
+interface RouteDefinition<Body extends z.ZodType, Query extends z.ZodType> extends RouteDescription {
+  /** Schema of the JSON body; absent: the body is not read. */
+  readonly body?: Body;
+  /** Schema of the query as an object of strings; absent: the query is ignored. */
+  readonly query?: Query;
+  handle(
+    context: AppContext,
+    input: RouteInput<z.output<Body>, z.output<Query>>,
+  ): Response | Promise<Response>;
+}
+
+/**
+ * Makes a route whose handler gets its body and query parsed. What does not fit the schemas never reaches the
+ * handler: it is answered with `invalid_json`, `invalid_parameter`, `payload_too_large` or
+ * `unsupported_media_type`.
+ */
+export function defineRoute<
+  Body extends z.ZodType = z.ZodUndefined,
+  Query extends z.ZodType = z.ZodUndefined,
+>(definition: RouteDefinition<Body, Query>): Route {
+  const { body: bodySchema, query: querySchema } = definition;
+  return {
+    ...definition,
+    async handle(context) {
+      const query = querySchema ? parseInput(querySchema, context.req.query()) : undefined;
+      const body = bodySchema ? await readJson(context, bodySchema) : undefined;
+      // An absent schema is inferred as ZodUndefined, so undefined is then the right output.
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+      const input = { body, query } as RouteInput<z.output<Body>, z.output<Query>>;
+      return await definition.handle(context, input);
+    },
+  };
+}

@@ -1,0 +1,93 @@
+import { ServiceError } from "../../errors/service-error.ts";
+import type { AppContext } from "../app-env.ts";
+
+/** Proxies close a connection that is silent for 60 s; a quarter of that is safe and costs nothing. */
+const HEARTBEAT_MS = 15_000;
+
+/** How a dialect frames its streams. */
+export interface StreamFormat {
+  readonly contentType: string;
+  /** The last frame of a stream that fails after it has begun. */
+  errorFrame(error: ServiceError, requestId: string): string;
+  /** A frame that clients ignore, sent while there is nothing else to send; absent: none is sent. */
+  readonly heartbeat?: string;
+  readonly heartbeatMs?: number;
+}
+
+export const NDJSON_TYPE = "application/x-ndjson";
+export const SSE_TYPE = "text/event-stream; charset=utf-8";
+
+/**
+ * Answers with the frames as they come, at the speed at which the client reads. When the client goes away, the
+ * iterator is returned; abort the work itself by `context.req.raw.signal`, which ends at the same moment. An
+ * error of the iterator becomes the format's last frame.
+ */
+export function streamResponse(
+  context: AppContext,
+  frames: AsyncIterable<string>,
+  format: StreamFormat,
+): Response {
+  return new Response(frameStream(context, frames[Symbol.asyncIterator](), format), {
+    headers: {
+      "content-type": format.contentType,
+      "cache-control": "no-cache",
+      "x-accel-buffering": "no",
+      // Without it the server adapter holds the first frames back to compute a length.
+      "transfer-encoding": "chunked",
+    },
+  });
+}
+
+function frameStream(
+  context: AppContext,
+  iterator: AsyncIterator<string>,
+  format: StreamFormat,
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  let pending: Promise<IteratorResult<string>> | undefined;
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      pending ??= iterator.next();
+      try {
+        const result = await nextOrHeartbeat(pending, format);
+        if (result === undefined) {
+          controller.enqueue(encoder.encode(format.heartbeat));
+          return;
+        }
+        pending = undefined;
+        if (result.done) controller.close();
+        else controller.enqueue(encoder.encode(result.value));
+      } catch (cause) {
+        if (context.req.raw.signal.aborted) {
+          controller.error(cause);
+          return;
+        }
+        const error = ServiceError.from(cause);
+        if (error.status >= 500) context.get("logger").error({ err: error }, "stream failed");
+        controller.enqueue(encoder.encode(format.errorFrame(error, context.get("requestId"))));
+        controller.close();
+      }
+    },
+    async cancel() {
+      // Not awaited: a generator that waits for the engine returns only when its signal has ended that wait.
+      iterator.return?.().catch(() => undefined);
+    },
+  });
+}
+
+/** Undefined when the heartbeat is due before the next frame. */
+async function nextOrHeartbeat(
+  pending: Promise<IteratorResult<string>>,
+  format: StreamFormat,
+): Promise<IteratorResult<string> | undefined> {
+  if (format.heartbeat === undefined) return await pending;
+  let timer: NodeJS.Timeout | undefined;
+  const due = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, format.heartbeatMs ?? HEARTBEAT_MS, undefined);
+  });
+  try {
+    return await Promise.race([pending, due]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
