@@ -23,4 +23,9 @@ export interface Services {
   readonly life: { state: LifeState };
   /** Where it listens, as /api/system/status reports it; empty until it does. */
   readonly endpoints: { http: string; ipc: string };
+  /**
+   * Begins to drain and end the daemon, as SIGTERM does; returns at once. For POST /api/system/shutdown, which only
+   * the IPC endpoint serves (over TCP it is an unknown route) and `daybreak stop` calls.
+   */
+  readonly shutdown: () => void;
 }

