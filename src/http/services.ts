@@ -21,6 +21,10 @@ export interface Services {
   readonly startedAt: number;
   /** The daemon moves it; /health reports it. */
   readonly life: { state: LifeState };
+  /** Aborted when draining begins: what waits without end, such as an event stream, ends then. */
+  readonly draining: AbortSignal;
+  /** The place for a GPU: what the engines could use, not what a model does use. */
+  readonly gpu: { readonly available: boolean };
   /** Where it listens, as /api/system/status reports it; empty until it does. */
   readonly endpoints: { http: string; ipc: string };
   /**
