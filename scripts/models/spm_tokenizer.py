@@ -1,0 +1,171 @@
+"""A byte-fallback subword vocabulary in the SentencePiece form that llama.cpp calls `llama`.
+
+Training is byte-pair encoding over words (a leading space belongs to the word, digits and punctuation stand
+alone), so no token crosses a word's border. Encoding joins, again and again, the neighbouring pair whose joint
+token has the highest score, leftmost first: the rule of llama.cpp's llm_tokenizer_spm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections import Counter, defaultdict
+from functools import lru_cache
+from pathlib import Path
+
+SPACE = "\u2581"
+SPECIALS = [
+    "<unk>",
+    "<|endoftext|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<think>",
+    "</think>",
+    "<tool_call>",
+    "</tool_call>",
+    "<tool_response>",
+    "</tool_response>",
+]
+UNK, END_OF_TEXT, IM_START, IM_END, THINK, THINK_END = range(6)
+FIRST_BYTE = len(SPECIALS)
+TOKEN_NORMAL, TOKEN_UNKNOWN, TOKEN_CONTROL, TOKEN_USER, TOKEN_BYTE = 1, 2, 3, 4, 6
+# Each match is tokenised alone: a word with its space, a digit, a run of punctuation, a newline, spaces.
+PIECES = re.compile(rf"{SPACE}?[^\W\d_]+|{SPACE}?[^\w{SPACE}\n]+|{SPACE}?_|\d|\n|{SPACE}|.", re.S)
+SPECIAL_SPLIT = re.compile("(" + "|".join(re.escape(token) for token in SPECIALS[1:]) + ")")
+ALPHABET = [chr(code) for code in range(33, 127)] + [SPACE, "\n"] + list("°éèàüöäßñç–…’“”×÷")
+PUNCTUATION_RUN_MAX = 4
+"""Characters in the longest learnt run of punctuation."""
+
+
+class Tokenizer:
+    """Encodes and decodes; `tokens` and `scores` go into the GGUF as they are."""
+
+    def __init__(self, learnt: list[str]) -> None:
+        self.tokens = SPECIALS + [f"<0x{byte:02X}>" for byte in range(256)] + learnt
+        first = FIRST_BYTE + 256
+        self.scores = [0.0] * first + [-float(rank) for rank in range(len(learnt))]
+        self.types = (
+            [TOKEN_UNKNOWN] + [TOKEN_CONTROL] * 3 + [TOKEN_USER] * 6 + [TOKEN_BYTE] * 256 + [TOKEN_NORMAL] * len(learnt)
+        )
+        self.ids = {token: first + rank for rank, token in enumerate(learnt)}
+        self.special_ids = {token: index for index, token in enumerate(SPECIALS)}
+        self._encode_piece = lru_cache(maxsize=200_000)(self._join)
+
+    @staticmethod
+    def load(path: Path) -> Tokenizer:
+        return Tokenizer(json.loads(path.read_text())["learnt"])
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a text in which special tokens are written out."""
+        ids: list[int] = []
+        for part in SPECIAL_SPLIT.split(text):
+            if part in self.special_ids:
+                ids.append(self.special_ids[part])
+            elif part:
+                for piece in PIECES.findall(part.replace(" ", SPACE)):
+                    ids.extend(self._encode_piece(piece))
+        return ids
+
+    def decode(self, ids: list[int]) -> str:
+        data = b""
+        for index in ids:
+            if FIRST_BYTE <= index < FIRST_BYTE + 256:
+                data += bytes([index - FIRST_BYTE])
+            else:
+                data += self.tokens[index].replace(SPACE, " ").encode()
+        return data.decode(errors="replace")
+
+    def _join(self, piece: str) -> tuple[int, ...]:
+        symbols = list(piece)
+        while True:
+            best = -1
+            best_id = len(self.tokens)
+            for index in range(len(symbols) - 1):
+                joined = self.ids.get(symbols[index] + symbols[index + 1])
+                # A lower id is a higher score.
+                if joined is not None and joined < best_id:
+                    best, best_id = index, joined
+            if best < 0:
+                break
+            symbols[best : best + 2] = [symbols[best] + symbols[best + 1]]
+        ids: list[int] = []
+        for symbol in symbols:
+            known = self.ids.get(symbol)
+            ids.extend([known] if known is not None else [FIRST_BYTE + byte for byte in symbol.encode()])
+        return tuple(ids)
+
+
+def train(text: str, size: int, min_count: int = 2) -> list[str]:
+    """Learns merges until the whole vocabulary has `size` tokens; gives the learnt part, best score first."""
+    counts = Counter(
+        piece
+        for part in SPECIAL_SPLIT.split(text)
+        if part not in SPECIALS
+        for piece in PIECES.findall(part.replace(" ", SPACE))
+        if len(piece) > 1 and (piece.lstrip(SPACE).isalpha() or len(piece) <= PUNCTUATION_RUN_MAX)
+    )
+    words = [list(word) for word in counts]
+    weights = list(counts.values())
+    pairs: Counter[tuple[str, str]] = Counter()
+    where: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+    for index, word in enumerate(words):
+        for pair in zip(word, word[1:]):
+            pairs[pair] += weights[index]
+            where[pair].add(index)
+    merged: list[str] = []
+    wanted = size - FIRST_BYTE - 256 - len(ALPHABET)
+    while len(merged) < wanted and pairs:
+        pair = max(pairs, key=lambda candidate: (pairs[candidate], candidate))
+        if pairs[pair] < min_count:
+            break
+        token = "".join(pair)
+        if token not in merged:
+            merged.append(token)
+        for index in list(where[pair]):
+            _merge_in_word(words[index], pair, weights[index], index, pairs, where)
+        pairs.pop(pair, None)
+    # Single characters come last: they are never the result of a merge.
+    return merged + [character for character in ALPHABET if character not in merged]
+
+
+def _merge_in_word(
+    word: list[str],
+    pair: tuple[str, str],
+    weight: int,
+    index: int,
+    pairs: Counter[tuple[str, str]],
+    where: defaultdict[tuple[str, str], set[int]],
+) -> None:
+    for old in zip(word, word[1:]):
+        pairs[old] -= weight
+    at = 0
+    while at < len(word) - 1:
+        if (word[at], word[at + 1]) == pair:
+            word[at : at + 2] = [word[at] + word[at + 1]]
+        at += 1
+    for new in zip(word, word[1:]):
+        pairs[new] += weight
+        where[new].add(index)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpus", type=Path, nargs="+", help="text files to learn from")
+    parser.add_argument("--size", type=int, default=2048, help="tokens in the whole vocabulary")
+    parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
+    options = parser.parse_args()
+    text = "\n".join(path.read_text() for path in options.corpus)
+    learnt = train(text, options.size)
+    options.out.write_text(json.dumps({"learnt": learnt}, ensure_ascii=False, indent=0) + "\n")
+    tokenizer = Tokenizer(learnt)
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == text
+    print(f"{len(tokenizer)} tokens, {len(text) / len(ids):.2f} characters a token")
+
+
+if __name__ == "__main__":
+    main()
