@@ -82,7 +82,7 @@ def random_weights(config: ChatConfig, vocabulary: int, seed: int = 1) -> dict[s
     generator = np.random.default_rng(seed)
     result: dict[str, np.ndarray] = {}
     for name, shape in config.shapes(vocabulary).items():
-        result[name] = np.ones(shape) if len(shape) == 1 else generator.normal(0, 0.05, shape)
+        result[name] = np.ones(shape) if len(shape) == 1 else generator.normal(0, 0.02, shape)
     # One shared direction makes printable tokens likely, so that the text is valid UTF-8 and ends some day.
     embedding = result["embedding.weight"]
     embedding[:, 0] = 1.0
