@@ -27,7 +27,7 @@ export interface InferenceRequest {
         readonly kind: "instruct";
         readonly prompt: string;
         readonly system?: string | undefined;
-        readonly images: readonly Uint8Array[];
+        readonly images: readonly Uint8Array<ArrayBuffer>[];
         readonly thinking?: boolean | undefined;
       };
   readonly maxTokens?: number | undefined;

@@ -1,0 +1,66 @@
+import { ServiceError } from "../errors/service-error.ts";
+import type { Model } from "../models/model.ts";
+import type { InferenceRequest } from "./inference.ts";
+
+/** Refuses a generation that the model cannot do, with a sentence that says what to do instead. */
+export function checkGeneration({ input, format }: InferenceRequest, model: Model): void {
+  const { alias, capabilities, settings } = model;
+  if (model.gguf.purpose !== "generate") {
+    const kind = model.gguf.purpose === "embed" ? "an embedding model" : "a reranker";
+    refuse(`"${alias}" is ${kind} and generates no text; choose a model for generation.`, "model");
+  }
+  if (format.type !== "text" && !capabilities.json) {
+    refuse(`"${alias}" is marked as unable to answer in JSON (CAPABILITY json false).`, "format");
+  }
+  if (input.kind === "prompt") return;
+  if (input.thinking === true && !capabilities.thinking) {
+    refuse(`"${alias}" cannot think before it answers; leave thinking off or choose another model.`, "think");
+  }
+  if (countImages(input) > 0 && !capabilities.vision) {
+    refuse(
+      `"${alias}" cannot see images; choose a model with vision, or load it with its projector (mmproj).`,
+      "images",
+    );
+  }
+  if (input.kind === "instruct") return;
+  const { tools, toolChoice } = input;
+  if (tools.length > 0 && toolChoice !== "none" && !capabilities.tools && !settings.toolFormat) {
+    refuse(
+      `"${alias}" has no tool calling; choose a model with tools, or give it a TOOLFORMAT in a Modelfile.`,
+      "tools",
+    );
+  }
+  if (toolChoice === "required" && tools.length === 0) {
+    invalid("The tool choice asks for a call, but the request names no tools.");
+  }
+  if (typeof toolChoice === "object" && !tools.some(({ name }) => name === toolChoice.name)) {
+    invalid(`The tool choice names "${toolChoice.name}", which is not among the request's tools.`);
+  }
+}
+
+/** Refuses embeddings of a model that gives none. */
+export function checkEmbedding({ alias, gguf }: Model): void {
+  if (gguf.purpose === "rerank") {
+    refuse(`"${alias}" is a reranker and gives no embeddings; choose an embedding model.`, "model");
+  }
+}
+
+/** Refuses reranking by a model that is none for it. */
+export function checkReranking({ alias, gguf }: Model): void {
+  if (gguf.purpose !== "rerank") {
+    refuse(`"${alias}" is no reranker; choose a model made for reranking.`, "model");
+  }
+}
+
+function countImages(input: Exclude<InferenceRequest["input"], { kind: "prompt" }>): number {
+  if (input.kind === "instruct") return input.images.length;
+  return input.messages.flatMap(({ content }) => content).filter(({ type }) => type === "image").length;
+}
+
+function refuse(message: string, param: string): never {
+  throw new ServiceError("unsupported_feature", message, { param });
+}
+
+function invalid(message: string): never {
+  throw new ServiceError("invalid_parameter", message, { param: "tool_choice" });
+}

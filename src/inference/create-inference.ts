@@ -1,0 +1,180 @@
+import type { Config } from "../config/schema.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { GenerationEvent } from "../engine/protocol/generation.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import type { Model, Models } from "../models/model.ts";
+import type { AdmissionQueue } from "./admission-queue.ts";
+import { checkEmbedding, checkReranking } from "./check-capabilities.ts";
+import { Deadline } from "./deadline.ts";
+import { EngineQueues } from "./engine-queues.ts";
+import { guardEvents } from "./guarded-events.ts";
+import type {
+  EmbedAnswer,
+  EmbedRequest,
+  Inference,
+  InferenceEvent,
+  InferenceRequest,
+  InferenceStream,
+  RerankAnswer,
+  RerankRequest,
+} from "./inference.ts";
+import { RequestAccounting } from "./request-accounting.ts";
+import { resolveGeneration, type ResolvedGeneration } from "./resolve-generation.ts";
+import { runBatch } from "./run-batch.ts";
+import { splitReasoning } from "./split-reasoning.ts";
+import { splitToolCalls } from "./tool-format/split-tool-calls.ts";
+
+export interface InferenceOptions {
+  models: Pick<Models, "acquire">;
+  metrics: Metrics;
+  config: Pick<Config, "models" | "engine">;
+  /** Milliseconds since any origin. */
+  now?: () => number;
+}
+
+/** Makes the {@link Inference} of a daemon. */
+export function createInference(options: InferenceOptions): Inference {
+  return new InferenceService(options);
+}
+
+class InferenceService implements Inference {
+  readonly #models: Pick<Models, "acquire">;
+  readonly #metrics: Metrics;
+  readonly #requestTimeoutMs: number;
+  readonly #now: () => number;
+  readonly #queues: EngineQueues;
+  readonly #accounting: RequestAccounting;
+
+  constructor({ models, metrics, config, now = () => performance.now() }: InferenceOptions) {
+    this.#models = models;
+    this.#metrics = metrics;
+    this.#requestTimeoutMs = config.engine.request_timeout;
+    this.#now = now;
+    this.#queues = new EngineQueues({ maxWaiting: config.models.queue_size, now });
+    this.#accounting = new RequestAccounting(metrics, now);
+  }
+
+  get activeRequests(): number {
+    return this.#accounting.active;
+  }
+
+  async generate(request: InferenceRequest, signal: AbortSignal): Promise<InferenceStream> {
+    const startedAt = this.#now();
+    // Disposed in reverse order: the slot is free before the lease ends and the request is counted as over.
+    const held = new DisposableStack();
+    try {
+      held.use(this.#accounting.begin(request.endpoint));
+      const { model, engine } = held.use(await this.#models.acquire(request.model || undefined, signal));
+      const resolved = resolveGeneration(request, model, engine.info);
+      held.use(await this.#queues.of(engine, model.alias).acquire(signal));
+      const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
+      const source = engine.generate(resolved.request, deadline.signal);
+      const events = guardEvents({
+        source,
+        events: interpret(source, resolved),
+        signal: deadline.signal,
+        release: () => held.dispose(),
+        finish: (done) => this.#finish(done, model.alias, startedAt),
+      });
+      return { model: model.alias, events: await begun(events) };
+    } catch (error) {
+      held.dispose();
+      throw error;
+    }
+  }
+
+  async embed(request: EmbedRequest, signal: AbortSignal): Promise<EmbedAnswer> {
+    const { model, results } = await this.#batch(
+      request,
+      request.input,
+      signal,
+      checkEmbedding,
+      (engine, text, abort) => engine.embed(text, abort),
+    );
+    const totalTokens = this.#countPrompt(results);
+    return { model, vectors: results.map(({ vector }) => vector), totalTokens };
+  }
+
+  async rerank(request: RerankRequest, signal: AbortSignal): Promise<RerankAnswer> {
+    const { model, results } = await this.#batch(
+      request,
+      request.documents,
+      signal,
+      checkReranking,
+      (engine, document, abort) => engine.rerank(request.query, document, abort),
+    );
+    const totalTokens = this.#countPrompt(results);
+    return { model, scores: results.map(({ score }) => score), totalTokens };
+  }
+
+  async #batch<Item, Result>(
+    request: { readonly model?: string | undefined },
+    items: readonly Item[],
+    signal: AbortSignal,
+    check: (model: Model) => void,
+    call: (engine: Engine, item: Item, signal: AbortSignal) => Promise<Result>,
+  ): Promise<{ model: string; results: Result[] }> {
+    using held = new DisposableStack();
+    held.use(this.#accounting.begin("embeddings"));
+    const { model, engine } = held.use(await this.#models.acquire(request.model || undefined, signal));
+    check(model);
+    if (items.length === 0) return { model: model.alias, results: [] };
+    const queue: AdmissionQueue = this.#queues.of(engine, model.alias);
+    const slot = await queue.acquire(signal);
+    const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
+    const results = await runBatch(items, slot, queue, deadline.signal, (item, abort) =>
+      call(engine, item, abort),
+    );
+    return { model: model.alias, results };
+  }
+
+  #countPrompt(results: readonly { tokens: number }[]): number {
+    const total = results.reduce((sum, { tokens }) => sum + tokens, 0);
+    this.#metrics.promptTokens(total);
+    return total;
+  }
+
+  #finish(
+    done: Extract<GenerationEvent, { type: "done" }>,
+    alias: string,
+    startedAt: number,
+  ): InferenceEvent {
+    const totalMs = this.#now() - startedAt;
+    const { promptTokens, completionTokens } = done.usage;
+    // A single token may take no measurable time by itself: then the whole request is the best measure.
+    const seconds = (done.timings.completionMs || totalMs) / 1000;
+    const tokensPerSecond = seconds > 0 ? completionTokens / seconds : 0;
+    this.#metrics.promptTokens(promptTokens);
+    this.#metrics.tokensGenerated(alias, completionTokens, tokensPerSecond);
+    return { ...done, totalMs, tokensPerSecond };
+  }
+}
+
+/** The engine's events as the model's settings say they are to be read. */
+function interpret(
+  source: AsyncGenerator<GenerationEvent, void, undefined>,
+  { reasoningTags, toolFormat }: ResolvedGeneration,
+): AsyncGenerator<GenerationEvent, void, undefined> {
+  let events = source;
+  if (reasoningTags) events = splitReasoning(events, reasoningTags);
+  if (toolFormat) {
+    events = splitToolCalls(events, toolFormat.format, { parallel: toolFormat.parallel });
+  }
+  return events;
+}
+
+/** Waits for the first event, so that what fails before it rejects here; the result still yields that event. */
+async function begun(
+  events: AsyncGenerator<InferenceEvent, void, undefined>,
+): Promise<AsyncGenerator<InferenceEvent, void, undefined>> {
+  const first = await events.next();
+  const next = events.next.bind(events);
+  let pending: IteratorResult<InferenceEvent, void> | undefined = first;
+  events.next = async () => {
+    if (!pending) return next();
+    const result = pending;
+    pending = undefined;
+    return result;
+  };
+  return events;
+}

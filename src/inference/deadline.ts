@@ -1,0 +1,40 @@
+import { ServiceError } from "../errors/service-error.ts";
+
+/** Longest delay that a timer takes; beyond it Node would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/**
+ * A signal that aborts with its parent, or with `deadline_exceeded` when the time is over. Dispose it when the
+ * work is done: it then leaves no timer and no listener behind.
+ */
+export class Deadline implements Disposable {
+  readonly #controller = new AbortController();
+  readonly #parent: AbortSignal;
+  readonly #timer: NodeJS.Timeout | undefined;
+  readonly #onParentAbort = () => this.#controller.abort(this.#parent.reason);
+
+  /** @param limitMs Infinity: no limit but the parent's. */
+  constructor(parent: AbortSignal, limitMs: number) {
+    this.#parent = parent;
+    if (parent.aborted) this.#onParentAbort();
+    else parent.addEventListener("abort", this.#onParentAbort, { once: true });
+    if (Number.isFinite(limitMs)) {
+      this.#timer = setTimeout(() => this.#expire(limitMs), Math.min(limitMs, MAX_TIMER_MS));
+      this.#timer.unref();
+    }
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    this.#parent.removeEventListener("abort", this.#onParentAbort);
+  }
+
+  #expire(limitMs: number): void {
+    const message = `The request ran longer than ${limitMs / 1000} s (engine.request_timeout) and was ended.`;
+    this.#controller.abort(new ServiceError("deadline_exceeded", message));
+  }
+}

@@ -1,0 +1,49 @@
+import type { AdmissionQueue, Slot } from "./admission-queue.ts";
+
+/**
+ * Runs one call for each item, in parallel up to the engine's slots, and returns the results in order. The
+ * batch is admitted as a whole, by the caller who got its first slot; its further calls wait for their turn
+ * among the other requests. The first failure ends the batch and aborts the calls under way.
+ *
+ * @param firstSlot taken over and freed here.
+ */
+export async function runBatch<Item, Result>(
+  items: readonly Item[],
+  firstSlot: Slot,
+  queue: AdmissionQueue,
+  signal: AbortSignal,
+  call: (item: Item, signal: AbortSignal) => Promise<Result>,
+): Promise<Result[]> {
+  const stop = new AbortController();
+  const onAbort = () => stop.abort(signal.reason);
+  if (signal.aborted) onAbort();
+  else signal.addEventListener("abort", onAbort, { once: true });
+
+  const results = Array.from<Result>({ length: items.length });
+  let next = 0;
+  const work = async (ownSlot?: Slot): Promise<void> => {
+    let slot = ownSlot;
+    for (let index = next++; index < items.length; index = next++) {
+      slot ??= await queue.acquire(stop.signal, { admitted: true });
+      try {
+        results[index] = await call(items[index]!, stop.signal);
+      } finally {
+        slot[Symbol.dispose]();
+        slot = undefined;
+      }
+    }
+  };
+  const workers = [work(firstSlot)];
+  while (workers.length < Math.min(queue.slots, items.length)) workers.push(work());
+  try {
+    await Promise.all(workers);
+    return results;
+  } catch (error) {
+    stop.abort(error);
+    await Promise.allSettled(workers);
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    firstSlot[Symbol.dispose]();
+  }
+}

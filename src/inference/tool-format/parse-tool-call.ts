@@ -1,0 +1,34 @@
+/** A call as the model wrote it: its name, and its arguments as JSON text. */
+export interface WrittenCall {
+  readonly name: string;
+  readonly arguments: string;
+}
+
+/**
+ * Reads what stands between the call tags: one JSON object with `name` and `arguments` (or `parameters`, as
+ * Llama writes), or an array of such objects, as Mistral writes. Undefined when it is nothing of the kind.
+ */
+export function parseToolCalls(body: string): readonly WrittenCall[] | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+  const calls = (Array.isArray(value) ? value : [value]).map(readCall);
+  return calls.length > 0 && calls.every((call) => call !== undefined) ? calls : undefined;
+}
+
+function readCall(value: unknown): WrittenCall | undefined {
+  if (!isRecord(value)) return undefined;
+  const name = value["name"];
+  if (typeof name !== "string" || name === "") return undefined;
+  const written = value["arguments"] ?? value["parameters"] ?? {};
+  // Some models write the arguments as a string that holds JSON.
+  if (typeof written === "string") return { name, arguments: written };
+  return { name, arguments: JSON.stringify(written) };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

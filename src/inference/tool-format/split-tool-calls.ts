@@ -1,0 +1,118 @@
+import { randomUUID } from "node:crypto";
+import type { GenerationEvent, TokenLogprob } from "../../engine/protocol/generation.ts";
+import type { ToolFormat } from "../../models/model.ts";
+import { heldTagLength } from "../held-tag.ts";
+import { parseToolCalls } from "./parse-tool-call.ts";
+
+export interface SplitToolCallsOptions {
+  /** False: only the first call of the turn counts. */
+  parallel: boolean;
+  /** Makes the id of a call. */
+  makeId?: () => string;
+}
+
+const randomCallId = (): string => `call_${randomUUID().replaceAll("-", "")}`;
+
+/**
+ * Turns calls written as text into tool-call events, by the tags of a TOOLFORMAT. What stands between the tags
+ * but is no call stays text, so nothing of the answer is lost. Whitespace around calls is dropped. Tags may be
+ * split over any number of pieces.
+ */
+export async function* splitToolCalls(
+  events: AsyncIterable<GenerationEvent>,
+  format: ToolFormat,
+  { parallel, makeId = randomCallId }: SplitToolCallsOptions,
+): AsyncGenerator<GenerationEvent, void, undefined> {
+  const splitter = new ToolCallSplitter(format, parallel, makeId);
+  for await (const event of events) {
+    if (event.type === "text-delta") yield* splitter.push(event.text, event.logprobs);
+    else if (event.type === "done") {
+      yield* splitter.flush();
+      const called = splitter.calls > 0 && event.reason === "stop";
+      yield called ? { ...event, reason: "tool_calls" } : event;
+    } else yield event;
+  }
+}
+
+class ToolCallSplitter {
+  readonly #format: ToolFormat;
+  readonly #parallel: boolean;
+  readonly #makeId: () => string;
+  #inside = false;
+  #held = "";
+  #logprobs: TokenLogprob[] = [];
+  /** A call ended and no text has come since. */
+  #behindCall = false;
+  calls = 0;
+
+  constructor(format: ToolFormat, parallel: boolean, makeId: () => string) {
+    this.#format = format;
+    this.#parallel = parallel;
+    this.#makeId = makeId;
+  }
+
+  *push(text: string, logprobs: readonly TokenLogprob[] = []): Generator<GenerationEvent> {
+    this.#held += text;
+    this.#logprobs.push(...logprobs);
+    while (yield* this.#step());
+  }
+
+  /** The text is complete: an open call without an end tag ends here, and nothing else can become a tag. */
+  *flush(): Generator<GenerationEvent> {
+    if (this.#inside) {
+      const body = this.#held;
+      this.#held = "";
+      yield* this.#emitCall(body, "");
+    } else if (this.calls === 0 || this.#held.trim() !== "") yield* this.#emitText(this.#held);
+    this.#held = "";
+  }
+
+  /** Handles the next tag in the held text; true when there may be another one behind it. */
+  *#step(): Generator<GenerationEvent, boolean> {
+    const { callStart, callEnd } = this.#format;
+    const tag = this.#inside ? callEnd : callStart;
+    const at = tag === "" ? -1 : this.#held.indexOf(tag);
+    if (at >= 0) {
+      const before = this.#held.slice(0, at);
+      this.#held = this.#held.slice(at + tag.length);
+      this.#inside = !this.#inside;
+      if (this.#inside) yield* this.#emitText(before.trimEnd());
+      else yield* this.#emitCall(before, callEnd);
+      return true;
+    }
+    if (!this.#inside) {
+      // Whitespace before a call is dropped, so whitespace at the end waits together with a half tag.
+      const whole = this.#held.slice(0, this.#held.length - heldTagLength(this.#held, callStart));
+      const ready = whole.trimEnd().length;
+      yield* this.#emitText(this.#held.slice(0, ready));
+      this.#held = this.#held.slice(ready);
+    }
+    return false;
+  }
+
+  *#emitText(text: string): Generator<GenerationEvent> {
+    const shown = this.#behindCall ? text.trimStart() : text;
+    if (shown === "") return;
+    this.#behindCall = false;
+    const logprobs = this.#logprobs;
+    this.#logprobs = [];
+    yield { type: "text-delta", text: shown, ...(logprobs.length > 0 && { logprobs }) };
+  }
+
+  *#emitCall(body: string, endTag: string): Generator<GenerationEvent> {
+    const written = parseToolCalls(body);
+    if (!written) {
+      yield* this.#emitText(this.#format.callStart + body + endTag);
+      return;
+    }
+    this.#logprobs = [];
+    this.#behindCall = true;
+    for (const call of written) {
+      if (!this.#parallel && this.calls > 0) return;
+      const index = this.calls;
+      this.calls += 1;
+      yield { type: "tool-call-start", index, id: this.#makeId(), name: call.name };
+      yield { type: "tool-call-delta", index, arguments: call.arguments };
+    }
+  }
+}
