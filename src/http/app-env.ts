@@ -5,7 +5,10 @@ import type { Logger } from "pino";
 /** What every handler finds in its Hono context. */
 export interface AppEnv {
   /** Absent when the app is called without a socket, as unit tests do. */
-  Bindings: Partial<HttpBindings>;
+  Bindings: Partial<HttpBindings> & {
+    /** True for what came over the IPC socket, which only the owner of the daemon can open. */
+    ipc?: boolean;
+  };
   Variables: {
     /** Sent back as x-request-id. */
     requestId: string;

@@ -1,0 +1,49 @@
+import { ServiceError } from "../../errors/service-error.ts";
+import type { AppContext } from "../app-env.ts";
+import type { Dialect } from "../dialect.ts";
+
+/** Sent with 429 and 503 when the error does not say how long to wait. */
+const DEFAULT_RETRY_AFTER_SECS = 1;
+const RETRY_LATER = new Set([429, 503]);
+
+/** The dialect whose error shape a path has: that of the longest prefix. */
+export function dialectOf(path: string, dialects: readonly Dialect[]): Dialect {
+  let best: { dialect: Dialect; length: number } | undefined;
+  for (const dialect of dialects) {
+    for (const prefix of dialect.prefixes) {
+      if (covers(prefix, path) && prefix.length > (best?.length ?? -1)) {
+        best = { dialect, length: prefix.length };
+      }
+    }
+  }
+  if (!best) throw new Error(`no dialect covers ${path}: one of them must have the prefix "/"`);
+  return best.dialect;
+}
+
+function covers(prefix: string, path: string): boolean {
+  return prefix === "/" || path === prefix || path.startsWith(`${prefix}/`);
+}
+
+/**
+ * The one place where what was thrown becomes an answer. What is not a ServiceError is an internal_error and
+ * says nothing of its cause to the client; the log has it.
+ */
+export function errorResponse(context: AppContext, thrown: unknown, dialects: readonly Dialect[]): Response {
+  const error = ServiceError.from(thrown);
+  logError(context, error);
+  const rendered = dialectOf(context.req.path, dialects).renderError(error, context.get("requestId"));
+  const headers = new Headers(rendered.headers);
+  headers.set("content-type", "application/json");
+  if (RETRY_LATER.has(rendered.status)) {
+    headers.set("retry-after", String(Math.ceil(error.retryAfterSecs ?? DEFAULT_RETRY_AFTER_SECS)));
+  }
+  return new Response(JSON.stringify(rendered.body), { status: rendered.status, headers });
+}
+
+function logError(context: AppContext, error: ServiceError): void {
+  if (error.status < 500 || context.req.raw.signal.aborted) return;
+  const logger = context.get("logger");
+  // 503 is the daemon's ordinary way of saying "later": no stack for it.
+  if (error.status === 503) logger.warn({ code: error.code }, error.message);
+  else logger.error({ err: error }, error.message);
+}

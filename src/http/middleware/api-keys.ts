@@ -1,0 +1,67 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { MiddlewareHandler } from "hono";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { AppContext, AppEnv } from "../app-env.ts";
+
+/** Stays open so that supervisors and load balancers can ask without a key. */
+const OPEN_PATH = "/health";
+/** Values of Sec-Fetch-Site that a browser sends for the user's own navigation and the daemon's own page. */
+const OWN_PAGE = new Set(["same-origin", "none"]);
+
+/**
+ * Asks for one of the keys as Bearer token or x-api-key, and from the daemon's own page also as the password of
+ * HTTP Basic, for which browsers have a prompt. The IPC socket needs none: its file mode admits the owner alone.
+ * Without keys nothing is checked.
+ */
+export function apiKeys(keys: readonly string[]): MiddlewareHandler<AppEnv> {
+  const digests = keys.map(digest);
+  return async (context, next) => {
+    const open = digests.length === 0 || context.env?.ipc === true || context.req.path === OPEN_PATH;
+    if (!open && !presentedKeys(context).some((key) => isKnown(key, digests))) {
+      context.res.headers.set("www-authenticate", challenge(context));
+      throw new ServiceError(
+        "unauthorized",
+        "This daemon asks for an API key, as Authorization: Bearer or x-api-key.",
+      );
+    }
+    await next();
+  };
+}
+
+function presentedKeys(context: AppContext): string[] {
+  const keys: string[] = [];
+  const header = context.req.header("x-api-key");
+  if (header !== undefined) keys.push(header);
+  const [scheme = "", value = ""] = (context.req.header("authorization") ?? "").trim().split(/\s+/, 2);
+  if (scheme.toLowerCase() === "bearer") keys.push(value);
+  if (scheme.toLowerCase() === "basic" && isOwnPage(context)) keys.push(basicPassword(value));
+  return keys;
+}
+
+/** A browser sends Basic credentials along with any page's request: only the daemon's own page may use them. */
+function isOwnPage(context: AppContext): boolean {
+  return OWN_PAGE.has(context.req.header("sec-fetch-site") ?? "");
+}
+
+function basicPassword(credentials: string): string {
+  const text = Buffer.from(credentials, "base64").toString("utf8");
+  return text.slice(text.indexOf(":") + 1);
+}
+
+function challenge(context: AppContext): string {
+  const bearer = 'Bearer realm="daybreak"';
+  return isOwnPage(context) ? `Basic realm="daybreak", charset="UTF-8", ${bearer}` : bearer;
+}
+
+/** Equal lengths for the comparison, whatever the key. */
+function digest(key: string): Buffer {
+  return createHash("sha256").update(key).digest();
+}
+
+/** Compares with every key, so that the time says nothing about which one was near. */
+function isKnown(key: string, digests: readonly Buffer[]): boolean {
+  const presented = digest(key);
+  let known = false;
+  for (const candidate of digests) known = timingSafeEqual(presented, candidate) || known;
+  return known;
+}

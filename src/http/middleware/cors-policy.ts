@@ -1,0 +1,52 @@
+import type { MiddlewareHandler } from "hono";
+import { cors } from "hono/cors";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { AppEnv } from "../app-env.ts";
+
+/** Headers that scripts of other origins may read. */
+const EXPOSED_HEADERS = ["x-request-id", "request-id", "retry-after", "x-should-retry"];
+const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+/** Browsers ask again after this; Chromium caps it at two hours. */
+const PREFLIGHT_MAX_AGE_SECS = 600;
+
+/** CORS as specified: any origin, method and header, unless the configuration names the origins. */
+export function corsHeaders(origins: readonly string[]): MiddlewareHandler<AppEnv> {
+  return cors({
+    origin: origins.includes("*") ? "*" : origins.map(normalizeOrigin),
+    allowMethods: METHODS,
+    exposeHeaders: EXPOSED_HEADERS,
+    maxAge: PREFLIGHT_MAX_AGE_SECS,
+  });
+}
+
+/**
+ * When origins are named, refuses requests of pages of any other origin. CORS alone only hides the answer from
+ * such a page: a POST without a body, or a WebSocket, would still take effect.
+ */
+export function originCheck(origins: readonly string[]): MiddlewareHandler<AppEnv> {
+  const open = origins.includes("*");
+  const allowed = new Set(origins.map(normalizeOrigin));
+  return async (context, next) => {
+    const origin = context.req.header("origin");
+    if (!open && origin !== undefined && !allowed.has(normalizeOrigin(origin))) {
+      if (!isSameOrigin(origin, context.req.header("host"))) {
+        throw new ServiceError(
+          "forbidden_host",
+          "Pages of this origin may not call. Add it to http.cors_origins if it is yours.",
+        );
+      }
+    }
+    await next();
+  };
+}
+
+/** The page that the daemon itself serves; the scheme is left out, since a proxy may add TLS. */
+function isSameOrigin(origin: string, host: string | undefined): boolean {
+  if (host === undefined || !URL.canParse(origin)) return false;
+  const url = new URL(origin);
+  return /^https?:$/.test(url.protocol) && url.host === host.toLowerCase();
+}
+
+function normalizeOrigin(origin: string): string {
+  return origin.trim().toLowerCase().replace(/\/$/, "");
+}

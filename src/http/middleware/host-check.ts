@@ -1,0 +1,39 @@
+import net from "node:net";
+import type { MiddlewareHandler } from "hono";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { AppEnv } from "../app-env.ts";
+
+/** True for an address that only this machine reaches. */
+export function isLoopbackAddress(address: string): boolean {
+  const bare = address.replace(/^\[|\]$/g, "").toLowerCase();
+  if (bare === "localhost" || bare === "::1") return true;
+  return net.isIPv4(bare) && bare.startsWith("127.");
+}
+
+/** The host of a Host header without its port and trailing dot, in lower case. */
+export function hostName(header: string): string {
+  const host = header.trim().toLowerCase();
+  const match = /^(\[[0-9a-f:.]+\]|[^:]+)(?::\d{1,5})?$/.exec(host);
+  return match?.[1]?.replace(/\.$/, "") ?? "";
+}
+
+/**
+ * Refuses foreign Host headers while bound to loopback: a page whose name was made to point at 127.0.0.1 (DNS
+ * rebinding) would otherwise be of the same origin as the daemon. The IPC socket cannot be reached by pages.
+ */
+export function hostCheck(boundTo: string, allowedHosts: readonly string[]): MiddlewareHandler<AppEnv> {
+  const active = isLoopbackAddress(boundTo);
+  const allowed = new Set(allowedHosts.map(hostName));
+  return async (context, next) => {
+    if (active && context.env?.ipc !== true) {
+      const name = hostName(context.req.header("host") ?? new URL(context.req.url).host);
+      if (!isLoopbackAddress(name) && !name.endsWith(".localhost") && !allowed.has(name)) {
+        throw new ServiceError(
+          "forbidden_host",
+          "This Host header is not served. Add the name to http.allowed_hosts if it is yours.",
+        );
+      }
+    }
+    await next();
+  };
+}

@@ -1,0 +1,68 @@
+import type { MiddlewareHandler } from "hono";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { AppEnv } from "../app-env.ts";
+
+const MINUTE_MS = 60_000;
+/** Above this many addresses the full buckets are dropped: they say no more than an absent one. */
+const MAX_TRACKED_ADDRESSES = 10_000;
+
+interface Bucket {
+  tokens: number;
+  /** Milliseconds of the clock. */
+  updatedAt: number;
+}
+
+/** Counts requests of each client address: a bucket of a minute's worth that fills evenly. */
+export class RateLimiter {
+  readonly #perMinute: number;
+  readonly #now: () => number;
+  readonly #buckets = new Map<string, Bucket>();
+
+  constructor(perMinute: number, now: () => number = () => performance.now()) {
+    this.#perMinute = perMinute;
+    this.#now = now;
+  }
+
+  /** Returns 0 when the request may pass, else the seconds after which it might. */
+  take(address: string): number {
+    const now = this.#now();
+    if (this.#buckets.size >= MAX_TRACKED_ADDRESSES) this.#forgetFull(now);
+    const bucket = this.#buckets.get(address) ?? { tokens: this.#perMinute, updatedAt: now };
+    const tokens = this.#refilled(bucket, now);
+    const allowed = tokens >= 1;
+    this.#buckets.set(address, { tokens: allowed ? tokens - 1 : tokens, updatedAt: now });
+    return allowed ? 0 : ((1 - tokens) * MINUTE_MS) / this.#perMinute / 1000;
+  }
+
+  #refilled(bucket: Bucket, now: number): number {
+    const gained = ((now - bucket.updatedAt) / MINUTE_MS) * this.#perMinute;
+    return Math.min(this.#perMinute, bucket.tokens + gained);
+  }
+
+  #forgetFull(now: number): void {
+    for (const [address, bucket] of this.#buckets) {
+      if (this.#refilled(bucket, now) >= this.#perMinute) this.#buckets.delete(address);
+    }
+    if (this.#buckets.size >= MAX_TRACKED_ADDRESSES) this.#buckets.clear();
+  }
+}
+
+/** 429 with Retry-After beyond the limit. /health and the owner's IPC socket are not counted; 0 means no limit. */
+export function rateLimit(perMinute: number, now?: () => number): MiddlewareHandler<AppEnv> {
+  const limiter = new RateLimiter(perMinute, now);
+  return async (context, next) => {
+    if (perMinute > 0 && context.env?.ipc !== true && context.req.path !== "/health") {
+      const waitSecs = limiter.take(context.env?.incoming?.socket.remoteAddress ?? "");
+      if (waitSecs > 0) {
+        throw new ServiceError(
+          "rate_limited",
+          `More than ${perMinute} requests a minute from this address.`,
+          {
+            retryAfterSecs: Math.ceil(waitSecs),
+          },
+        );
+      }
+    }
+    await next();
+  };
+}

@@ -1,0 +1,72 @@
+import { z } from "zod";
+import { ServiceError } from "../../errors/service-error.ts";
+import { defaultModelSchema, readDefaultModels, type DefaultModel } from "../../config/default-models.ts";
+import { pathName } from "../input/path-name.ts";
+import { defineRoute, type Route } from "../route.ts";
+import type { Services } from "../services.ts";
+
+const tag = "Default models";
+
+/** The hand-picked models of configs/defaults.toml. */
+export function defaultModelRoutes(
+  services: Services,
+  readDefaults: () => readonly DefaultModel[] = readDefaultModels,
+): readonly Route[] {
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/api/defaults",
+      tag,
+      summary: "List the default models",
+      answers: [{ description: "The default models.", schema: z.array(defaultModelSchema) }],
+      alwaysOn: true,
+      handle: (context) => context.json(readDefaults()),
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/api/defaults/:name{.+}/use",
+      tag,
+      summary: "Download a default model, load it and make it the daemon's default",
+      description:
+        "Answers at once. The rest goes on in the background: GET /api/events tells how it ends, GET /api/models where it is.",
+      answers: [
+        {
+          description: "Download and load have begun.",
+          schema: z.object({ status: z.literal("loading"), model: z.string(), message: z.string() }),
+        },
+      ],
+      handle(context) {
+        const name = pathName(context);
+        const entry = readDefaults().find((candidate) => candidate.name === name);
+        if (!entry) {
+          throw new ServiceError(
+            "model_not_found",
+            `There is no default model "${name}"; GET /api/defaults lists them.`,
+          );
+        }
+        void useInBackground(services, entry);
+        return context.json({
+          status: "loading",
+          model: entry.name,
+          message: `${entry.name} is being downloaded and loaded (${entry.size_hint}); GET /api/events reports the end.`,
+        });
+      },
+    }),
+  ];
+}
+
+/** Never rejects: a failure is logged and reported as an event. */
+async function useInBackground(services: Services, entry: DefaultModel): Promise<void> {
+  const { models, events, logger, draining } = services;
+  try {
+    const { alias } = await models.pull(entry.from, () => undefined, draining);
+    const model = await models.get(alias);
+    if (model.state === "loaded") await models.setDefault(alias);
+    else await models.load({ alias, setDefault: true }, draining);
+  } catch (cause) {
+    if (draining.aborted) return;
+    const error = ServiceError.from(cause);
+    logger.error({ err: error, model: entry.name }, "default model could not be used");
+    events.emit({ type: "model-failed", model: entry.name, code: error.code, message: error.message });
+  }
+}

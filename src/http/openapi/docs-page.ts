@@ -1,0 +1,96 @@
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import type { DescribedDialect } from "./openapi-document.ts";
+import type { Route } from "../route.ts";
+import { openApiPath } from "./route-path.ts";
+
+const STYLE = `
+:root{color-scheme:light dark}
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
+code,pre{font:0.9em ui-monospace,monospace}
+h2{margin-top:3rem;border-bottom:1px solid #8888}
+article{margin:1.5rem 0;padding-left:1rem;border-left:3px solid #8888}
+h3{margin:0}h3 code{font-size:1rem}
+table{border-collapse:collapse;width:100%;margin:.5rem 0}
+td,th{border-top:1px solid #8884;padding:.25rem .75rem .25rem 0;text-align:left;vertical-align:top}
+caption{text-align:left;font-weight:600}
+`;
+
+/** Nothing but the page's own style is allowed, so no name or text in it can become active. */
+export const DOCS_CSP = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'; base-uri 'none'; frame-ancestors 'none'`;
+
+/** A page for people that lists every route with the fields of its body and answers. */
+export function docsPage(version: string, described: readonly DescribedDialect[]): string {
+  const routes = described.flatMap((entry) => entry.routes);
+  const sections = Map.groupBy(routes, (route) => route.tag);
+  const body = [...sections].map(
+    ([tag, group]) => `<h2>${escapeHtml(tag)}</h2>${group.map(article).join("")}`,
+  );
+  return `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Daybreak API</title><style>${STYLE}</style>
+<h1>Daybreak API</h1>
+<p>Version ${escapeHtml(version)}. For programs: <a href="/openapi.json">/openapi.json</a>.</p>
+${body.join("\n")}</html>`;
+}
+
+function article(route: Route): string {
+  const description = route.description === undefined ? "" : `<p>${escapeHtml(route.description)}</p>`;
+  const answers = route.answers.map((answer) => {
+    const type = answer.contentType ?? "application/json";
+    const caption = `${answer.status ?? 200} ${type}: ${answer.description}`;
+    return fieldTable(caption, answer.schema, "output");
+  });
+  return `<article><h3><code>${route.method} ${escapeHtml(openApiPath(route.path))}</code></h3>
+<p>${escapeHtml(route.summary)}.</p>${description}
+${route.query ? fieldTable("Query", route.query, "input") : ""}
+${route.body ? fieldTable("Request body", route.body, "input") : ""}
+${answers.join("")}</article>`;
+}
+
+interface FieldSchema {
+  readonly type?: string;
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly anyOf?: readonly FieldSchema[];
+  readonly items?: FieldSchema;
+  readonly $ref?: string;
+  readonly properties?: Readonly<Record<string, FieldSchema>>;
+  readonly required?: readonly string[];
+}
+
+function fieldTable(caption: string, schema: z.ZodType | undefined, io: "input" | "output"): string {
+  const title = `<caption>${escapeHtml(caption)}</caption>`;
+  if (!schema) return `<table>${title}</table>`;
+  const json: FieldSchema = JSON.parse(
+    JSON.stringify(z.toJSONSchema(schema, { io, unrepresentable: "any" })),
+  );
+  const variants = json.anyOf ?? [json.items ?? json];
+  const rows = variants.flatMap((variant) =>
+    Object.entries(variant.properties ?? {}).map(([name, field]) => {
+      const optional = variant.required?.includes(name) ? "" : " (optional)";
+      const fallback = field.default === undefined ? "" : ` Default: ${JSON.stringify(field.default)}.`;
+      const text = `${field.description ?? ""}${fallback}`;
+      return `<tr><td><code>${escapeHtml(name)}</code><td>${escapeHtml(typeName(field) + optional)}<td>${escapeHtml(text)}`;
+    }),
+  );
+  return `<table>${title}${rows.join("")}</table>`;
+}
+
+function typeName(field: FieldSchema): string {
+  if (field.const !== undefined) return JSON.stringify(field.const);
+  if (field.enum) return field.enum.map((value) => JSON.stringify(value)).join(" | ");
+  if (field.anyOf) return field.anyOf.map(typeName).join(" or ");
+  if (field.$ref !== undefined) return field.$ref.split("/").at(-1) ?? "object";
+  if (field.type === "array") return `array of ${field.items ? typeName(field.items) : "any"}`;
+  return field.type ?? "any";
+}
+
+function escapeHtml(text: string): string {
+  return text
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;");
+}

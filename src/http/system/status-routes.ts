@@ -1,0 +1,120 @@
+import { z } from "zod";
+import { defineRoute, type Route } from "../route.ts";
+import type { Services } from "../services.ts";
+import { machineMemory } from "./machine-memory.ts";
+
+const tag = "System";
+
+const healthSchema = z.object({ status: z.enum(["ok", "starting", "draining"]) });
+
+const statusSchema = z.object({
+  status: z.enum(["ok", "starting", "draining"]),
+  version: z.string(),
+  uptime_secs: z.int(),
+  models_loaded: z.int(),
+  active_requests: z.int(),
+});
+
+const systemStatusSchema = z
+  .object({
+    version: z.string(),
+    uptime_secs: z.int(),
+    models_loaded: z.int(),
+    http_endpoint: z.string().describe("URL."),
+    ipc_endpoint: z.string().describe("ipc://<socket path>; empty when IPC is off."),
+    default_model: z.string().describe("Empty when there is no model."),
+    stats: z.object({
+      requests_total: z.int(),
+      tokens_generated: z.int(),
+      active_requests: z.int(),
+      gpu_available: z.boolean(),
+      memory_used_bytes: z.int().describe("Resident memory of the daemon and its engines."),
+      memory_total_bytes: z.int(),
+    }),
+  })
+  .meta({ id: "SystemStatus" });
+
+/** Health, status and metrics: answered in every state of the daemon's life. */
+export function statusRoutes(services: Services): readonly Route[] {
+  const { models, inference, metrics } = services;
+  const uptimeSecs = (): number => Math.floor((performance.now() - services.startedAt) / 1000);
+  const status = (): z.infer<typeof healthSchema>["status"] =>
+    services.life.state === "ready" ? "ok" : services.life.state;
+  const countLoaded = async (): Promise<number> =>
+    (await models.list()).filter((model) => model.state === "loaded").length;
+
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/health",
+      tag,
+      summary: "Health check",
+      answers: [
+        { description: "The daemon serves.", schema: healthSchema },
+        { status: 503, description: "It is starting up or shutting down.", schema: healthSchema },
+      ],
+      alwaysOn: true,
+      handle(context) {
+        const state = status();
+        return context.json({ status: state }, state === "ok" ? 200 : 503);
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/status",
+      tag,
+      summary: "Status in short",
+      answers: [{ description: "The status.", schema: statusSchema }],
+      alwaysOn: true,
+      async handle(context) {
+        return context.json({
+          status: status(),
+          version: services.version,
+          uptime_secs: uptimeSecs(),
+          models_loaded: await countLoaded(),
+          active_requests: inference.activeRequests,
+        });
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/api/system/status",
+      tag,
+      summary: "System status",
+      answers: [{ description: "The status.", schema: systemStatusSchema }],
+      alwaysOn: true,
+      async handle(context) {
+        const memory = await machineMemory(models);
+        return context.json({
+          version: services.version,
+          uptime_secs: uptimeSecs(),
+          models_loaded: await countLoaded(),
+          http_endpoint: services.endpoints.http,
+          ipc_endpoint: services.endpoints.ipc,
+          default_model: models.defaultAlias ?? "",
+          stats: {
+            requests_total: metrics.totals.requests,
+            tokens_generated: metrics.totals.tokensGenerated,
+            active_requests: inference.activeRequests,
+            gpu_available: services.gpu.available,
+            memory_used_bytes: memory.usedBytes,
+            memory_total_bytes: memory.totalBytes,
+          },
+        });
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/metrics",
+      tag,
+      summary: "Prometheus metrics",
+      answers: [{ contentType: "text/plain", description: "Prometheus text exposition." }],
+      alwaysOn: true,
+      async handle(context) {
+        return context.body(await metrics.render(), 200, {
+          "content-type": "text/plain; version=0.0.4; charset=utf-8",
+        });
+      },
+    }),
+  ];
+}
