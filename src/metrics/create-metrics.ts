@@ -1,0 +1,127 @@
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { Endpoint } from "../inference/inference.ts";
+import type { Metrics } from "./metrics.ts";
+
+/** Upper bounds in seconds, from the interface specification; +Inf is added by the client library. */
+const DURATION_BUCKETS = [0.1, 0.5, 1, 5];
+const ENDPOINTS: readonly Endpoint[] = ["chat", "generate", "embeddings"];
+
+/** A loaded model at the moment of a scrape. */
+export interface LoadedModelGauges {
+  readonly model: string;
+  readonly parameters: number;
+  readonly contextSize: number;
+  readonly gpuLayers: number;
+}
+
+/** What is read at each scrape instead of being counted. */
+export interface ScrapedGauges {
+  readonly models: readonly LoadedModelGauges[];
+  readonly memoryUsedBytes: number;
+}
+
+export interface MetricsOptions {
+  readonly version: string;
+  readonly uptimeSecs: () => number;
+  readonly scrape: () => Promise<ScrapedGauges>;
+}
+
+/** What the daemon reports beside the requests themselves. */
+export interface LifeMetrics {
+  engineRestarted(): void;
+}
+
+/** The registry behind GET /metrics, with exactly the names, types and labels of the interface specification. */
+export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
+  const registry = new Registry();
+  const registers = [registry];
+  const gauge = (name: string, help: string): Gauge => new Gauge({ name, help, registers });
+  const modelGauge = (name: string, help: string): Gauge<"model"> =>
+    new Gauge({ name, help, labelNames: ["model"], registers });
+  const counter = (name: string, help: string): Counter => new Counter({ name, help, registers });
+
+  new Gauge({
+    name: "service_info",
+    help: "The daemon and its version.",
+    labelNames: ["version"],
+    registers,
+  }).set({ version: options.version }, 1);
+  const uptime = counter("service_uptime_seconds", "Seconds since the start.");
+  const modelsLoaded = gauge("service_models_loaded", "Models in memory.");
+  const requestsTotal = new Counter({
+    name: "service_requests_total",
+    help: "Requests that were admitted.",
+    labelNames: ["endpoint"],
+    registers,
+  });
+  const requestsActive = gauge("service_requests_active", "Requests running or waiting for a slot.");
+  const tokensGenerated = counter("service_tokens_generated_total", "Tokens generated.");
+  const tokensPerSecond = modelGauge("service_tokens_per_second", "Speed of the model's last generation.");
+  const promptTokens = counter("service_prompt_tokens_total", "Prompt tokens processed.");
+  const parameters = modelGauge("service_model_parameters", "Weights of a loaded model.");
+  const contextSize = modelGauge("service_model_context_size", "Context of a loaded model in tokens.");
+  const gpuLayers = modelGauge("service_model_gpu_layers", "Layers of a loaded model on the GPU.");
+  const memoryUsed = gauge("service_memory_used_bytes", "Resident memory of the daemon and its engines.");
+  const duration = new Histogram({
+    name: "service_request_duration_seconds",
+    help: "Seconds from admission to the end of a request.",
+    buckets: DURATION_BUCKETS,
+    registers,
+  });
+  const engineRestarts = counter("service_engine_restarts_total", "Engines started again after a crash.");
+
+  // A series that appears only with the first request looks like a reset to rate().
+  for (const endpoint of ENDPOINTS) requestsTotal.inc({ endpoint }, 0);
+  const speeds = new Map<string, number>();
+  const totals = { requests: 0, tokensGenerated: 0, activeRequests: 0 };
+  let reportedUptime = 0;
+
+  const refresh = async (): Promise<void> => {
+    const scraped = await options.scrape();
+    const now = options.uptimeSecs();
+    uptime.inc(now - reportedUptime);
+    reportedUptime = now;
+    modelsLoaded.set(scraped.models.length);
+    requestsActive.set(totals.activeRequests);
+    memoryUsed.set(scraped.memoryUsedBytes);
+    for (const each of [tokensPerSecond, parameters, contextSize, gpuLayers]) each.reset();
+    const loaded = new Set(scraped.models.map(({ model }) => model));
+    for (const model of speeds.keys()) if (!loaded.has(model)) speeds.delete(model);
+    for (const each of scraped.models) {
+      const { model } = each;
+      parameters.set({ model }, each.parameters);
+      contextSize.set({ model }, each.contextSize);
+      gpuLayers.set({ model }, each.gpuLayers);
+      tokensPerSecond.set({ model }, speeds.get(model) ?? 0);
+    }
+  };
+
+  return {
+    totals,
+    requestStarted(endpoint) {
+      totals.requests += 1;
+      totals.activeRequests += 1;
+      requestsTotal.inc({ endpoint });
+    },
+    requestFinished(_endpoint, seconds) {
+      totals.activeRequests -= 1;
+      duration.observe(seconds);
+    },
+    tokensGenerated(model, tokens, rate) {
+      totals.tokensGenerated += tokens;
+      tokensGenerated.inc(tokens);
+      // A generation of no time at all has no speed: Prometheus would take NaN or Infinity for one.
+      if (Number.isFinite(rate)) speeds.set(model, rate);
+    },
+    promptTokens(tokens) {
+      promptTokens.inc(tokens);
+    },
+    engineRestarted() {
+      engineRestarts.inc();
+    },
+    async render() {
+      await refresh();
+      return await registry.metrics();
+    },
+  };
+}

@@ -1,0 +1,107 @@
+import { describe, expect, test } from "vitest";
+import {
+  createMetrics,
+  type LoadedModelGauges,
+  type MetricsOptions,
+} from "../../../src/metrics/create-metrics.ts";
+
+const mini: LoadedModelGauges = { model: "mini", parameters: 12, contextSize: 4096, gpuLayers: 0 };
+
+function make(overrides: Partial<MetricsOptions> = {}) {
+  return createMetrics({
+    version: "1.2.3",
+    uptimeSecs: () => 7,
+    scrape: async () => ({ models: [mini], memoryUsedBytes: 1000 }),
+    ...overrides,
+  });
+}
+
+describe("the Prometheus registry", () => {
+  test.each([
+    ["service_info", "gauge"],
+    ["service_uptime_seconds", "counter"],
+    ["service_models_loaded", "gauge"],
+    ["service_requests_total", "counter"],
+    ["service_requests_active", "gauge"],
+    ["service_tokens_generated_total", "counter"],
+    ["service_tokens_per_second", "gauge"],
+    ["service_prompt_tokens_total", "counter"],
+    ["service_model_parameters", "gauge"],
+    ["service_model_context_size", "gauge"],
+    ["service_model_gpu_layers", "gauge"],
+    ["service_memory_used_bytes", "gauge"],
+    ["service_request_duration_seconds", "histogram"],
+  ])("%s is a %s with HELP and TYPE", async (name, type) => {
+    const text = await make().render();
+    expect(text).toContain(`# TYPE ${name} ${type}\n`);
+    expect(text).toMatch(new RegExp(`^# HELP ${name} \\S`, "m"));
+  });
+
+  test("counts requests by endpoint, from zero", async () => {
+    const metrics = make();
+    metrics.requestStarted("chat");
+    const text = await metrics.render();
+    expect(text).toContain('service_requests_total{endpoint="chat"} 1\n');
+    expect(text).toContain('service_requests_total{endpoint="generate"} 0\n');
+    expect(text).toContain('service_requests_total{endpoint="embeddings"} 0\n');
+    expect(text).toContain("service_requests_active 1\n");
+    expect(metrics.totals).toEqual({ requests: 1, tokensGenerated: 0, activeRequests: 1 });
+  });
+
+  test("puts durations into the buckets of the specification", async () => {
+    const metrics = make();
+    metrics.requestStarted("generate");
+    metrics.requestFinished("generate", 0.7);
+    const text = await metrics.render();
+    const bounds = [...text.matchAll(/service_request_duration_seconds_bucket\{le="([^"]+)"\} (\d)/g)];
+    expect(bounds.map(([, bound, count]) => [bound, count])).toEqual([
+      ["0.1", "0"],
+      ["0.5", "0"],
+      ["1", "1"],
+      ["5", "1"],
+      ["+Inf", "1"],
+    ]);
+    expect(text).toContain("service_request_duration_seconds_sum 0.7\n");
+    expect(text).toContain("service_request_duration_seconds_count 1\n");
+    expect(text).toContain("service_requests_active 0\n");
+  });
+
+  test("shows the gauges of a model only while it is loaded", async () => {
+    let models = [mini];
+    const metrics = make({ scrape: async () => ({ models, memoryUsedBytes: 1 }) });
+    metrics.tokensGenerated("mini", 5, 42.5);
+    const loaded = await metrics.render();
+    expect(loaded).toContain('service_tokens_per_second{model="mini"} 42.5\n');
+    expect(loaded).toContain('service_model_parameters{model="mini"} 12\n');
+    expect(loaded).toContain("service_models_loaded 1\n");
+    models = [];
+    const unloaded = await metrics.render();
+    expect(unloaded).not.toContain('model="mini"');
+    expect(unloaded).toContain("service_models_loaded 0\n");
+    expect(unloaded).toContain("service_tokens_generated_total 5\n");
+  });
+
+  test("lets no model name break out of its label", async () => {
+    const model = 'a"} 1\nservice_fake{x="\\';
+    const text = await make({
+      scrape: async () => ({ models: [{ ...mini, model }], memoryUsedBytes: 1 }),
+    }).render();
+    expect(text).toContain('service_model_parameters{model="a\\"} 1\\nservice_fake{x=\\"\\\\"} 12\n');
+    expect(text).not.toMatch(/^service_fake/m);
+  });
+
+  test("lets the uptime only rise", async () => {
+    let uptime = 3.5;
+    const metrics = make({ uptimeSecs: () => uptime });
+    expect(await metrics.render()).toContain("service_uptime_seconds 3.5\n");
+    uptime = 9;
+    expect(await metrics.render()).toContain("service_uptime_seconds 9\n");
+  });
+
+  test("keeps a speed that is no number out of the exposition", async () => {
+    const metrics = make();
+    metrics.tokensGenerated("mini", 1, Number.NaN);
+    metrics.tokensGenerated("mini", 1, Number.POSITIVE_INFINITY);
+    expect(await metrics.render()).toContain('service_tokens_per_second{model="mini"} 0\n');
+  });
+});
