@@ -1,0 +1,101 @@
+import { describe, expect, it } from "vitest";
+import { link, type LinkPlan } from "../../../wasm/linker/link.ts";
+import { parseModule } from "../../../wasm/linker/wasm-module.ts";
+import { ADD, DATA_OBJECT, smallModule, SQUARE, SQUARE_OBJECT } from "./small-module.ts";
+
+type NumberFunction = (...args: number[]) => number;
+
+async function run(bytes: BufferSource, maximumPages = 4): Promise<Record<string, NumberFunction>> {
+  // The DOM's types do not know memory64 yet.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  const descriptor = {
+    address: "i64",
+    initial: 1n,
+    maximum: BigInt(maximumPages),
+  } as unknown as WebAssembly.MemoryDescriptor;
+  const { instance } = await WebAssembly.instantiate(bytes, {
+    env: { memory: new WebAssembly.Memory(descriptor) },
+  });
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return instance.exports as Record<string, NumberFunction>;
+}
+
+const squarePlan: LinkPlan = {
+  object: SQUARE_OBJECT,
+  replace: { fast_square: SQUARE },
+  originals: { original_square: SQUARE },
+  imports: { stock_add: ADD },
+  exports: { fast: SQUARE },
+};
+
+describe("linking kernels into a finished module", () => {
+  it("puts the kernel in the place of the function, for callers inside and outside", async () => {
+    const exports = await run(link(smallModule(), squarePlan));
+    // 2x + (x² − 2x) through the kernel, the module's own add and the kernel's own helper on the shadow stack.
+    expect(exports["call_square"]!(9)).toBe(81);
+    expect(exports["fast"]!(9)).toBe(81);
+  });
+
+  it("keeps the displaced original callable", async () => {
+    const exports = await run(link(smallModule(), squarePlan));
+    expect(exports["call_square"]!(-7)).toBe(49);
+  });
+
+  it("leaves what it does not touch as it was, and drops custom sections", () => {
+    const before = parseModule(smallModule());
+    const after = parseModule(link(smallModule(), {}));
+    expect(after.bodies).toEqual(before.bodies);
+    expect(after.exports).toEqual(before.exports);
+    expect(before.sections.some(({ id }) => id === 0)).toBe(true);
+    expect(after.sections.some(({ id }) => id === 0)).toBe(false);
+  });
+
+  it("adds exports without any kernel", async () => {
+    const exports = await run(link(smallModule(), { exports: { sum: ADD } }));
+    expect(exports["sum"]!(2, 3)).toBe(5);
+  });
+
+  it("raises the maximum of the imported memory", async () => {
+    const raised = link(smallModule(), { memoryMaximum: 262_144 });
+    expect(parseModule(raised).imports[0]?.limits).toEqual({ flags: 5, minimum: 1, maximum: 262_144 });
+    await expect(run(raised, 1000)).resolves.toBeDefined();
+    await expect(run(smallModule(), 1000)).rejects.toThrow(WebAssembly.LinkError);
+  });
+});
+
+describe("what the linker refuses", () => {
+  const cases: [string, LinkPlan, RegExp][] = [
+    ["an undefined symbol", { ...squarePlan, imports: {} }, /undefined symbol stock_add/],
+    [
+      "a kernel that the object does not define",
+      { ...squarePlan, replace: { slow_square: SQUARE } },
+      /no slow_square/,
+    ],
+    ["a kernel of another type", { ...squarePlan, replace: { fast_square: ADD } }, /has type/],
+    ["an object with data segments", { object: DATA_OBJECT }, /data segments/],
+    ["an object that is a finished module", { object: smallModule() }, /no linking section/],
+    ["a name that is exported already", { exports: { call_square: ADD } }, /exported already/],
+  ];
+  it.each(cases)("%s", (_, plan, message) => {
+    expect(() => link(smallModule(), plan)).toThrow(message);
+  });
+
+  it("bytes that are no module", () => {
+    expect(() => link(new Uint8Array([1, 2, 3]), {})).toThrow(/not a WebAssembly module/);
+  });
+
+  it("a module cut off at any byte", () => {
+    const whole = smallModule();
+    const lengths = Array.from({ length: whole.length - 9 }, (_, index) => index + 9);
+    const accepted = lengths.filter((length) => {
+      try {
+        return (
+          WebAssembly.validate(link(whole.subarray(0, length), squarePlan)) && length < whole.length - 13
+        );
+      } catch {
+        return false;
+      }
+    });
+    expect(accepted).toEqual([]);
+  });
+});

@@ -1,0 +1,209 @@
+import { concatBytes, patchPaddedUleb, sized, uleb, vector } from "./byte-writer.ts";
+import { codeOffset, parseObject, type ObjectFile, type ObjectSymbol } from "./object-file.ts";
+import { KIND, parseModule, SECTION, type WasmModule } from "./wasm-module.ts";
+
+export interface LinkPlan {
+  /** Kernels to append, as a clang object. */
+  readonly object?: Uint8Array;
+  /** Kernel name → index of the function whose body it takes. */
+  readonly replace?: Readonly<Record<string, number>>;
+  /** Name under which kernels call a displaced original → index of that function. */
+  readonly originals?: Readonly<Record<string, number>>;
+  /** Name under which kernels call a function of the module → its index. */
+  readonly imports?: Readonly<Record<string, number>>;
+  /** Exports to add: name → function index in the module. */
+  readonly exports?: Readonly<Record<string, number>>;
+  /** New declared maximum of the imported memory, in pages of 64 KiB. */
+  readonly memoryMaximum?: number;
+}
+
+/**
+ * Extends a finished WebAssembly module: appends the kernels of an object file, puts them in the place of chosen
+ * functions (keeping the displaced bodies callable), adds exports and raises the memory's maximum. Indices of
+ * the module do not move. Custom sections are dropped: they describe the module as it was.
+ *
+ * @throws TypeError when a name cannot be resolved, types do not agree or the input is malformed
+ */
+export function link(stock: Uint8Array, plan: LinkPlan): Uint8Array<ArrayBuffer> {
+  const module = parseModule(stock);
+  const object = plan.object ? parseObject(plan.object) : undefined;
+  const layout = layOut(module, object, plan);
+  const kernels = object ? relocatedBodies(object, layout) : [];
+  const parts: Uint8Array[] = [stock.subarray(0, 8)];
+  for (const { id, start, end } of module.sections) {
+    if (id === SECTION.custom) continue;
+    const content = rewriteSection(id, module, object, layout, kernels, plan) ?? stock.subarray(start, end);
+    parts.push(new Uint8Array([id]), sized(content));
+  }
+  return concatBytes(parts);
+}
+
+interface Layout {
+  /** Index of the first appended function. */
+  readonly firstKernel: number;
+  /** Originals in the order in which they are appended behind the kernels. */
+  readonly keptOriginals: readonly number[];
+  /** Index of the function whose body is replaced → index of the kernel. */
+  readonly replaced: ReadonlyMap<number, number>;
+  readonly typeBase: number;
+  functionIndex(symbol: ObjectSymbol): number;
+}
+
+function layOut(module: WasmModule, object: ObjectFile | undefined, plan: LinkPlan): Layout {
+  const firstKernel = module.importedFunctions + module.functionTypes.length;
+  const kernelCount = object?.module.bodies.length ?? 0;
+  const originals = Object.entries(plan.originals ?? {});
+  const resolved = new Map<string, number>(Object.entries(plan.imports ?? {}));
+  for (const [position, [name]] of originals.entries())
+    resolved.set(name, firstKernel + kernelCount + position);
+  const definedIndex = (symbol: ObjectSymbol): number => {
+    const own = (symbol.index ?? -1) - (object?.module.importedFunctions ?? 0);
+    if (own < 0) throw new TypeError(`${symbol.name} is not defined in the object`);
+    return firstKernel + own;
+  };
+  const functionIndex = (symbol: ObjectSymbol): number => {
+    if (symbol.defined) return definedIndex(symbol);
+    const index = resolved.get(symbol.name);
+    if (index === undefined) throw new TypeError(`undefined symbol ${symbol.name}`);
+    return index;
+  };
+  const replaced = new Map<number, number>();
+  for (const [name, target] of Object.entries(plan.replace ?? {})) {
+    const symbol = object?.symbols.find((candidate) => candidate.defined && candidate.name === name);
+    if (!object || !symbol) throw new TypeError(`the object defines no ${name}`);
+    const kernel = definedIndex(symbol);
+    assertSameType(module, target, object, kernel - firstKernel, name);
+    replaced.set(target, kernel);
+  }
+  return {
+    firstKernel,
+    keptOriginals: originals.map(([, index]) => index),
+    replaced,
+    typeBase: module.typeCount,
+    functionIndex,
+  };
+}
+
+function assertSameType(
+  module: WasmModule,
+  target: number,
+  object: ObjectFile,
+  own: number,
+  name: string,
+): void {
+  const stockType = functionTypeText(module, module.functionTypes[target - module.importedFunctions]);
+  const kernelType = functionTypeText(object.module, object.module.functionTypes[own]);
+  if (stockType !== kernelType) {
+    throw new TypeError(
+      `${name} has type ${kernelType}, the function ${target} it replaces has ${stockType}`,
+    );
+  }
+}
+
+/** The type as hexadecimal digits: two function types are equal when these are. */
+function functionTypeText(module: WasmModule, typeIndex: number | undefined): string {
+  const types = splitFunctionTypes(module);
+  const type = typeIndex === undefined ? undefined : types[typeIndex];
+  if (!type) throw new TypeError(`no function type ${typeIndex}`);
+  return Array.from(type, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+const FUNCTION_TYPE = 0x60;
+
+function splitFunctionTypes(module: WasmModule): Uint8Array[] {
+  const bytes = module.typeBytes;
+  const types: Uint8Array[] = [];
+  let offset = 0;
+  for (let count = 0; count < module.typeCount; count++) {
+    const start = offset;
+    if (bytes[offset++] !== FUNCTION_TYPE) throw new TypeError("only plain function types are supported");
+    // Parameter and result counts are below 128 and every value type is one byte in this module.
+    for (let list = 0; list < 2; list++) offset += 1 + bytes[offset]!;
+    types.push(bytes.subarray(start, offset));
+  }
+  if (offset !== bytes.length) throw new TypeError("the type section holds more than plain function types");
+  return types;
+}
+
+/** The only global that kernels may touch: the stack pointer, the module's global 0 by convention of the toolchain. */
+const STACK_POINTER = { name: "__stack_pointer", index: 0 } as const;
+
+function relocatedBodies(object: ObjectFile, layout: Layout): Uint8Array[] {
+  const bytes = object.module.bytes.slice();
+  const base = codeOffset(object);
+  for (const { offset, target } of object.relocations) {
+    let value: number;
+    if (target.kind === "type") value = layout.typeBase + target.index;
+    else if (target.kind === "function") value = layout.functionIndex(target.symbol);
+    else if (target.symbol.name === STACK_POINTER.name) value = STACK_POINTER.index;
+    else throw new TypeError(`kernels may not use the global ${target.symbol.name}`);
+    patchPaddedUleb(bytes, base + offset, value);
+  }
+  return [...parseModule(bytes).bodies];
+}
+
+function rewriteSection(
+  id: number,
+  module: WasmModule,
+  object: ObjectFile | undefined,
+  layout: Layout,
+  kernels: readonly Uint8Array[],
+  plan: LinkPlan,
+): Uint8Array | undefined {
+  if (id === SECTION.import) return rewriteImports(module, plan.memoryMaximum);
+  if (id === SECTION.export) return rewriteExports(module, plan.exports ?? {});
+  if (id === SECTION.type) {
+    const added = object?.module;
+    return concatBytes([
+      uleb(module.typeCount + (added?.typeCount ?? 0)),
+      module.typeBytes,
+      added?.typeBytes ?? [],
+    ]);
+  }
+  const original = (index: number): number => index - module.importedFunctions;
+  if (id === SECTION.function) {
+    const kernelTypes = object?.module.functionTypes.map((type) => layout.typeBase + type) ?? [];
+    const keptTypes = layout.keptOriginals.map((index) => module.functionTypes[original(index)]!);
+    return vector([...module.functionTypes, ...kernelTypes, ...keptTypes].map(uleb));
+  }
+  if (id === SECTION.code) {
+    const bodies = module.bodies.map((body, position) => {
+      const kernel = layout.replaced.get(position + module.importedFunctions);
+      return kernel === undefined ? body : kernels[kernel - layout.firstKernel]!;
+    });
+    const kept = layout.keptOriginals.map((index) => module.bodies[original(index)]!);
+    return vector([...bodies, ...kernels, ...kept].map(sized));
+  }
+  return undefined;
+}
+
+function rewriteImports(module: WasmModule, maximum: number | undefined): Uint8Array | undefined {
+  if (maximum === undefined) return undefined;
+  let found = false;
+  const entries = module.imports.map((entry) => {
+    if (entry.kind !== KIND.memory || entry.limits?.maximum === undefined)
+      return module.bytes.subarray(entry.start, entry.end);
+    found = true;
+    const { limits } = entry;
+    const head = module.bytes.subarray(
+      entry.start,
+      entry.end - uleb(limits.minimum).length - uleb(limits.maximum!).length,
+    );
+    return concatBytes([head, uleb(limits.minimum), uleb(maximum)]);
+  });
+  if (!found) throw new TypeError("the module imports no memory with a maximum");
+  return vector(entries);
+}
+
+function rewriteExports(module: WasmModule, added: Readonly<Record<string, number>>): Uint8Array {
+  const entries = Object.entries(added).map(([name, index]) => {
+    if (module.exports.some((existing) => existing.name === name))
+      throw new TypeError(`${name} is exported already`);
+    return { name, kind: KIND.function, index };
+  });
+  return vector(
+    [...module.exports, ...entries].map(({ name, kind, index }) =>
+      concatBytes([sized(new TextEncoder().encode(name)), [kind], uleb(index)]),
+    ),
+  );
+}
