@@ -20,8 +20,8 @@ export interface CachedModel {
 
 export interface HubPullRequest {
   readonly spec: HubSpec;
-  /** Also fetch a projector: a file of the repository, or the one the store finds there. */
-  readonly projector: string | "auto" | undefined;
+  /** Also fetch a projector: a file of the repository, or "auto" for the one the store finds there. */
+  readonly projector: string | undefined;
 }
 
 /**

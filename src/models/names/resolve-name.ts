@@ -8,7 +8,7 @@ export type ResolvedName =
       readonly alias: string;
       readonly spec: HubSpec;
       /** Projector file in the same repository; "auto" when the alias says vision and names no file. */
-      readonly projector: string | "auto" | undefined;
+      readonly projector: string | undefined;
     }
   | { readonly kind: "spec"; readonly spec: HubSpec }
   /** A file path, with a leading `~` expanded; relative ones count from the daemon's working directory. */

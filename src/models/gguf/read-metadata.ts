@@ -1,0 +1,141 @@
+import type { ByteReader } from "./byte-reader.ts";
+import { InvalidGguf } from "./invalid-gguf.ts";
+
+/** An array: its length, and its numbers when it is short enough to be one value for each layer. */
+export interface MetadataArray {
+  readonly length: number;
+  readonly numbers: readonly number[] | undefined;
+}
+
+export type MetadataValue = number | boolean | string | MetadataArray;
+export type Metadata = ReadonlyMap<string, MetadataValue>;
+
+/** Published models have some dozens of keys. */
+const MAX_KEYS = 10_000;
+/** The format's own limit for a key. */
+const MAX_KEY_LENGTH = 65_535;
+/** Longer strings are skipped; the longest one that matters, the chat template, is below 100 KB. */
+const MAX_KEPT_STRING = 1024 * 1024;
+/** Arrays that give a number for each layer are kept; no model has more layers. */
+const MAX_KEPT_NUMBERS = 4096;
+/** A key's length, its type and a value of one byte. */
+const MIN_KEY_BYTES = 13;
+
+const STRING = 8;
+const ARRAY = 9;
+const BOOL = 7;
+/** Bytes of the value types by their number; strings and arrays have no fixed size. */
+const VALUE_SIZES: ReadonlyMap<number, number> = new Map([
+  [0, 1],
+  [1, 1],
+  [2, 2],
+  [3, 2],
+  [4, 4],
+  [5, 4],
+  [6, 4],
+  [BOOL, 1],
+  [10, 8],
+  [11, 8],
+  [12, 8],
+]);
+
+/** Reads the key-value part of a header. Vocabularies and the like are counted, not kept. */
+export async function readMetadata(reader: ByteReader, count: number): Promise<Metadata> {
+  if (count > MAX_KEYS || count * MIN_KEY_BYTES > reader.remaining) {
+    throw new InvalidGguf(`it claims to have ${count} keys`);
+  }
+  const metadata = new Map<string, MetadataValue>();
+  for (let index = 0; index < count; index++) {
+    const key = await readName(reader, MAX_KEY_LENGTH);
+    if (metadata.has(key)) throw new InvalidGguf(`it has the key ${JSON.stringify(key)} twice`);
+    await reader.need(4);
+    metadata.set(key, await readValue(reader, reader.u32(), key));
+  }
+  return metadata;
+}
+
+/** Reads a string that must not be longer than `max` bytes: a key or the name of a tensor. */
+export async function readName(reader: ByteReader, max: number): Promise<string> {
+  await reader.need(8);
+  const length = reader.u64();
+  if (length > max) throw new InvalidGguf(`it has a name of ${length} bytes`);
+  await reader.need(length);
+  return reader.bytes(length).toString("utf8");
+}
+
+async function readValue(reader: ByteReader, type: number, key: string): Promise<MetadataValue> {
+  if (type === STRING) return await readString(reader);
+  if (type === ARRAY) return await readArray(reader, key);
+  const size = VALUE_SIZES.get(type);
+  if (size === undefined)
+    throw new InvalidGguf(`the key ${JSON.stringify(key)} has the unknown type ${type}`);
+  await reader.need(size);
+  const value = decodeNumber(reader.bytes(size), type);
+  return type === BOOL ? value !== 0 : value;
+}
+
+async function readString(reader: ByteReader): Promise<MetadataValue> {
+  await reader.need(8);
+  const length = reader.u64();
+  if (length <= MAX_KEPT_STRING) return (await reader.read(length)).toString("utf8");
+  reader.skip(length);
+  return { length, numbers: undefined };
+}
+
+async function readArray(reader: ByteReader, key: string): Promise<MetadataArray> {
+  await reader.need(12);
+  const type = reader.u32();
+  const length = reader.u64();
+  if (type === STRING) {
+    await skipStrings(reader, length);
+    return { length, numbers: undefined };
+  }
+  const size = VALUE_SIZES.get(type);
+  if (size === undefined) {
+    throw new InvalidGguf(`the array ${JSON.stringify(key)} has elements of the unsupported type ${type}`);
+  }
+  if (length > MAX_KEPT_NUMBERS) {
+    reader.skip(length * size);
+    return { length, numbers: undefined };
+  }
+  const bytes = await reader.read(length * size);
+  const numbers = Array.from({ length }, (_, index) =>
+    decodeNumber(bytes.subarray(index * size, (index + 1) * size), type),
+  );
+  return { length, numbers };
+}
+
+async function skipStrings(reader: ByteReader, count: number): Promise<void> {
+  for (let index = 0; index < count; index++) {
+    // Awaiting only at the end of the buffer: a vocabulary has hundreds of thousands of strings.
+    if (!reader.has(8)) await reader.need(8);
+    reader.skip(reader.u64());
+  }
+}
+
+/** Numbers of 64 bits come out inexact above 2^53; none that matters is so large. */
+function decodeNumber(bytes: Buffer, type: number): number {
+  switch (type) {
+    case 0:
+    case BOOL:
+      return bytes.readUInt8();
+    case 1:
+      return bytes.readInt8();
+    case 2:
+      return bytes.readUInt16LE();
+    case 3:
+      return bytes.readInt16LE();
+    case 4:
+      return bytes.readUInt32LE();
+    case 5:
+      return bytes.readInt32LE();
+    case 6:
+      return bytes.readFloatLE();
+    case 10:
+      return Number(bytes.readBigUInt64LE());
+    case 11:
+      return Number(bytes.readBigInt64LE());
+    default:
+      return bytes.readDoubleLE();
+  }
+}

@@ -1,0 +1,94 @@
+import type { ByteReader } from "./byte-reader.ts";
+import { GGML_TYPES } from "./ggml-types.ts";
+import { InvalidGguf } from "./invalid-gguf.ts";
+import { readName, type Metadata } from "./read-metadata.ts";
+
+/** What the list of tensors adds up to; the list itself is not kept. */
+export interface TensorSums {
+  readonly count: number;
+  /** Weights in all tensors. */
+  readonly parameters: number;
+  /** Name of the type that most weights have; undefined when there are none, or of a type not known here. */
+  readonly mainType: string | undefined;
+  /** The output head of a reranker is there. */
+  readonly hasRankHead: boolean;
+}
+
+/** The largest mixtures of experts, with one tensor for each expert and layer, stay below. */
+const MAX_TENSORS = 200_000;
+/** ggml's GGML_MAX_NAME is 64; room for other writers. */
+const MAX_NAME_LENGTH = 1024;
+/** ggml's GGML_MAX_DIMS. */
+const MAX_DIMENSIONS = 4;
+/** Length of an empty name, number of dimensions, type and offset. */
+const MIN_TENSOR_BYTES = 24;
+const DEFAULT_ALIGNMENT = 32;
+/** Fewest bits that any type spends on a weight; bounds the weights of types not known here. */
+const MIN_BITS_PER_WEIGHT = 1;
+const RANK_HEAD = "cls.output.weight";
+
+/** Reads the tensor list that follows the keys, and checks that every tensor's data lies inside the file. */
+export async function readTensors(
+  reader: ByteReader,
+  count: number,
+  metadata: Metadata,
+  fileSize: number,
+): Promise<TensorSums> {
+  if (count > MAX_TENSORS || count * MIN_TENSOR_BYTES > reader.remaining) {
+    throw new InvalidGguf(`it claims to have ${count} tensors`);
+  }
+  const alignment = readAlignment(metadata);
+  const weightsByType = new Map<number, number>();
+  let hasRankHead = false;
+  let parameters = 0;
+  let dataLength = 0;
+  for (let index = 0; index < count; index++) {
+    const name = await readName(reader, MAX_NAME_LENGTH);
+    if (name === RANK_HEAD) hasRankHead = true;
+    const weights = await readWeightCount(reader, name);
+    await reader.need(12);
+    const type = reader.u32();
+    const offset = reader.u64();
+    if (offset % alignment !== 0) throw new InvalidGguf(`the tensor ${JSON.stringify(name)} is not aligned`);
+    parameters += weights;
+    weightsByType.set(type, (weightsByType.get(type) ?? 0) + weights);
+    dataLength = Math.max(dataLength, offset + tensorBytes(type, weights));
+  }
+  const dataStart = Math.ceil(reader.position / alignment) * alignment;
+  if (count > 0 && dataStart + dataLength > fileSize) {
+    throw new InvalidGguf(
+      `it is truncated: it should have ${dataStart + dataLength} bytes and has ${fileSize}`,
+    );
+  }
+  return { count, parameters, mainType: mainType(weightsByType), hasRankHead };
+}
+
+function readAlignment(metadata: Metadata): number {
+  const alignment = metadata.get("general.alignment") ?? DEFAULT_ALIGNMENT;
+  if (typeof alignment === "number" && alignment > 0 && Number.isInteger(Math.log2(alignment)))
+    return alignment;
+  throw new InvalidGguf("its alignment is not a power of two");
+}
+
+async function readWeightCount(reader: ByteReader, name: string): Promise<number> {
+  await reader.need(4);
+  const dimensions = reader.u32();
+  if (dimensions > MAX_DIMENSIONS) {
+    throw new InvalidGguf(`the tensor ${JSON.stringify(name)} has ${dimensions} dimensions`);
+  }
+  await reader.need(dimensions * 8);
+  let weights = 1;
+  for (let index = 0; index < dimensions; index++) weights *= reader.u64();
+  return weights;
+}
+
+function tensorBytes(type: number, weights: number): number {
+  const known = GGML_TYPES.get(type);
+  if (!known) return Math.ceil((weights * MIN_BITS_PER_WEIGHT) / 8);
+  return Math.ceil(weights / known.block) * known.bytes;
+}
+
+function mainType(weightsByType: ReadonlyMap<number, number>): string | undefined {
+  const [most] = [...weightsByType].toSorted(([, a], [, b]) => b - a);
+  return most && GGML_TYPES.get(most[0])?.name;
+}

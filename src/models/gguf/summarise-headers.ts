@@ -1,0 +1,65 @@
+import type { GgufSummary } from "../model.ts";
+import { FILE_TYPE_NAMES } from "./ggml-types.ts";
+import { InvalidGguf } from "./invalid-gguf.ts";
+import { kvBytesPerToken } from "./kv-bytes.ts";
+import { auxiliaryKind, isEncoder, modelPurpose } from "./model-purpose.ts";
+import type { GgufHeader } from "./read-header.ts";
+
+/**
+ * What the headers of a model's files say, in order; only the first shard describes the model, the others add
+ * weights. Throws InvalidGguf when they do not make a model.
+ */
+export function summariseHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]): GgufSummary {
+  const [first] = headers;
+  const text = (key: string): string | undefined => {
+    const value = first.metadata.get(key);
+    return typeof value === "string" ? value : undefined;
+  };
+  const architecture = text("general.architecture");
+  if (!architecture) throw new InvalidGguf("it does not say its architecture");
+  const count = (key: string): number => {
+    const value = first.metadata.get(`${architecture}.${key}`);
+    return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+  };
+  checkSplitCount(headers);
+  const parameters = headers.reduce((sum, header) => sum + header.tensors.parameters, 0);
+  if (parameters === 0) throw new InvalidGguf("it holds no weights");
+  const tokens = first.metadata.get("tokenizer.ggml.tokens");
+  return {
+    architecture,
+    name: text("general.name"),
+    parameters,
+    vocabSize: typeof tokens === "object" ? tokens.length : count("vocab_size"),
+    contextLength: count("context_length"),
+    embeddingLength: count("embedding_length"),
+    blockCount: count("block_count"),
+    quantisation: quantisation(headers),
+    fileSize: headers.reduce((sum, header) => sum + header.fileSize, 0),
+    chatTemplate: text("tokenizer.chat_template"),
+    kvBytesPerToken: isEncoder(architecture) ? 0 : kvBytesPerToken(first.metadata, architecture),
+    purpose: modelPurposeOf(headers, architecture),
+    auxiliary: auxiliaryKind(first, architecture),
+  };
+}
+
+/** The head of a reranker may lie in any shard. */
+function modelPurposeOf(
+  headers: readonly [GgufHeader, ...GgufHeader[]],
+  architecture: string,
+): GgufSummary["purpose"] {
+  const [first] = headers;
+  const hasRankHead = headers.some((header) => header.tensors.hasRankHead);
+  return modelPurpose({ ...first, tensors: { ...first.tensors, hasRankHead } }, architecture);
+}
+
+function checkSplitCount(headers: readonly [GgufHeader, ...GgufHeader[]]): void {
+  const split = headers[0].metadata.get("split.count");
+  if (typeof split !== "number" || split <= 1 || split === headers.length) return;
+  throw new InvalidGguf(`it is one of ${split} shards, and is not named so that the others can be found`);
+}
+
+function quantisation(headers: readonly [GgufHeader, ...GgufHeader[]]): string {
+  const fileType = headers[0].metadata.get("general.file_type");
+  const named = typeof fileType === "number" ? FILE_TYPE_NAMES.get(fileType) : undefined;
+  return named ?? headers.find((header) => header.tensors.mainType)?.tensors.mainType ?? "unknown";
+}
