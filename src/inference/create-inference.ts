@@ -167,14 +167,18 @@ function interpret(
 async function begun(
   events: AsyncGenerator<InferenceEvent, void, undefined>,
 ): Promise<AsyncGenerator<InferenceEvent, void, undefined>> {
-  const first = await events.next();
+  let first: IteratorResult<InferenceEvent, void> | undefined = await events.next();
   const next = events.next.bind(events);
-  let pending: IteratorResult<InferenceEvent, void> | undefined = first;
+  const leave = events.return.bind(events);
   events.next = async () => {
-    if (!pending) return next();
-    const result = pending;
-    pending = undefined;
+    if (!first) return next();
+    const result = first;
+    first = undefined;
     return result;
+  };
+  events.return = async (value) => {
+    first = undefined;
+    return leave(value);
   };
   return events;
 }

@@ -1,0 +1,38 @@
+import type { Endpoint } from "../../../src/inference/inference.ts";
+import type { Metrics } from "../../../src/metrics/metrics.ts";
+
+/** Notes what was counted. */
+export class FakeMetrics implements Metrics {
+  readonly started: Endpoint[] = [];
+  readonly finished: Endpoint[] = [];
+  generated = 0;
+  prompted = 0;
+
+  get totals(): Metrics["totals"] {
+    return {
+      requests: this.started.length,
+      tokensGenerated: this.generated,
+      activeRequests: this.started.length - this.finished.length,
+    };
+  }
+
+  requestStarted(endpoint: Endpoint): void {
+    this.started.push(endpoint);
+  }
+
+  requestFinished(endpoint: Endpoint): void {
+    this.finished.push(endpoint);
+  }
+
+  tokensGenerated(_model: string, tokens: number): void {
+    this.generated += tokens;
+  }
+
+  promptTokens(tokens: number): void {
+    this.prompted += tokens;
+  }
+
+  render(): Promise<string> {
+    return Promise.resolve("");
+  }
+}

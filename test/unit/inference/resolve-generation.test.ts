@@ -1,0 +1,230 @@
+import { describe, expect, test } from "vitest";
+import type { ChatMessage } from "../../../src/engine/protocol/generation.ts";
+import type { InferenceRequest } from "../../../src/inference/inference.ts";
+import { resolveGeneration } from "../../../src/inference/resolve-generation.ts";
+import type { Capabilities, Model, ModelSettings } from "../../../src/models/model.ts";
+import { fakeModel } from "./fake-engine.ts";
+
+const WITH_TEMPLATE = { hasChatTemplate: true };
+const USER: ChatMessage = { role: "user", content: [{ type: "text", text: "hi" }] };
+const PNG = new Uint8Array([1, 2, 3]);
+const TOOL = { name: "add" };
+
+type ChatInput = Extract<InferenceRequest["input"], { kind: "chat" }>;
+
+function request(changes: Partial<InferenceRequest> = {}): InferenceRequest {
+  return {
+    endpoint: "chat",
+    input: chat(),
+    sampling: {},
+    format: { type: "text" },
+    defaults: { sampling: {} },
+    ...changes,
+  };
+}
+
+function chat(changes: Partial<ChatInput> = {}): ChatInput {
+  return {
+    kind: "chat",
+    messages: [USER],
+    tools: [],
+    toolChoice: "auto",
+    parallelToolCalls: true,
+    ...changes,
+  };
+}
+
+function model(
+  settings: Partial<ModelSettings> = {},
+  capabilities: Partial<Capabilities> = {},
+  changes: Partial<Model> = {},
+): Model {
+  const plain = fakeModel();
+  return fakeModel({
+    settings: { ...plain.settings, ...settings },
+    capabilities: { ...plain.capabilities, ...capabilities },
+    ...changes,
+  });
+}
+
+function resolve(changes: Partial<InferenceRequest>, of: Model = model()) {
+  return resolveGeneration(request(changes), of, WITH_TEMPLATE);
+}
+
+describe("settings", () => {
+  test("the request wins over the model, the model over the dialect's defaults", () => {
+    const { request: resolved } = resolve(
+      {
+        maxTokens: 5,
+        sampling: { temperature: 0.1, topP: undefined },
+        defaults: { maxTokens: 512, sampling: { temperature: 0.7, topP: 0.9, topK: 40 } },
+      },
+      model({ sampling: { temperature: 0.3, topP: 0.5 }, maxTokens: 99, stop: ["###"] }),
+    );
+    expect(resolved.maxTokens).toBe(5);
+    expect(resolved.sampling).toEqual({ temperature: 0.1, topP: 0.5, topK: 40 });
+    expect(resolved.stop).toEqual(["###"]);
+  });
+
+  test("stops of the request replace those of the model, an empty list too", () => {
+    expect(resolve({ stop: [] }, model({ stop: ["###"] })).request.stop).toEqual([]);
+  });
+
+  test("without any bound the answer may fill the context", () => {
+    expect(resolve({}).request).not.toHaveProperty("maxTokens");
+  });
+});
+
+describe("system prompt", () => {
+  const SYSTEM: ChatMessage = { role: "system", content: [{ type: "text", text: "Be kind." }] };
+
+  test("the model's is put first when the conversation has none", () => {
+    const { input } = resolve({}, model({ system: "Be kind." })).request;
+    expect(input).toMatchObject({ messages: [SYSTEM, USER] });
+  });
+
+  test("the conversation's own stays alone", () => {
+    const own: ChatMessage = { role: "system", content: [{ type: "text", text: "Be brief." }] };
+    const { input } = resolve(
+      { input: chat({ messages: [own, USER] }) },
+      model({ system: "Be kind." }),
+    ).request;
+    expect(input).toMatchObject({ messages: [own, USER] });
+  });
+
+  test("an instruction uses its own, the model's, or none when it is empty", () => {
+    const instruct = (system?: string) =>
+      resolve(
+        { input: { kind: "instruct", prompt: "hi", system, images: [] } },
+        model({ system: "Be kind." }),
+      ).request.input;
+    expect(instruct()).toMatchObject({ messages: [SYSTEM, USER] });
+    expect(instruct("")).toMatchObject({ messages: [USER] });
+    expect(instruct("Own.")).toMatchObject({
+      messages: [{ role: "system", content: [{ text: "Own." }] }, USER],
+    });
+  });
+});
+
+describe("instructions", () => {
+  test("go as plain text to a model without a chat template", () => {
+    const { input } = resolveGeneration(
+      request({ input: { kind: "instruct", prompt: "Once", system: "Tell.", images: [] } }),
+      model(),
+      { hasChatTemplate: false },
+    ).request;
+    expect(input).toEqual({ kind: "prompt", prompt: "Tell.\n\nOnce" });
+  });
+
+  test("put images before the text, so that a picture never ends the prompt", () => {
+    const { input } = resolve(
+      { input: { kind: "instruct", prompt: "What?", images: [PNG] } },
+      model({}, { vision: true }),
+    ).request;
+    expect(input).toMatchObject({
+      messages: [{ role: "user", content: [{ type: "image" }, { type: "text", text: "What?" }] }],
+    });
+  });
+});
+
+describe("thinking", () => {
+  const thinker = { thinking: { start: "<think>", end: "</think>", enabled: false } };
+
+  test("is what the request says, then what the Modelfile says, then the template's default", () => {
+    const of = (settings: Partial<ModelSettings>, thinking?: boolean) =>
+      resolve(
+        { input: chat(thinking === undefined ? {} : { thinking }) },
+        model(settings, { thinking: true }),
+      ).request.input;
+    expect(of(thinker, true)).toMatchObject({ thinking: true });
+    expect(of(thinker)).toMatchObject({ thinking: false });
+    expect(of({})).not.toHaveProperty("thinking");
+  });
+
+  test("an effort switches it on for a model that can, and is a mere hint to another", () => {
+    const input = chat({ templateVariables: { reasoning_effort: "low" } });
+    expect(resolve({ input }, model(thinker, { thinking: true })).request.input).toMatchObject({
+      thinking: true,
+    });
+    expect(resolve({ input }).request.input).not.toHaveProperty("thinking");
+  });
+
+  test("the Modelfile's tags tell how to read the answer", () => {
+    expect(resolve({}, model(thinker)).reasoningTags).toMatchObject({ start: "<think>", end: "</think>" });
+    expect(resolve({}).reasoningTags).toBeUndefined();
+  });
+});
+
+describe("a TOOLFORMAT", () => {
+  const toolFormat = {
+    style: "json",
+    callStart: "<call>",
+    callEnd: "</call>",
+    resultStart: "<result>",
+    resultEnd: "</result>",
+  };
+
+  test("writes the tools into the text and reads the calls from it", () => {
+    const resolved = resolve(
+      { input: chat({ tools: [TOOL], parallelToolCalls: false }) },
+      model({ toolFormat }),
+    );
+    expect(resolved.request.input).toMatchObject({
+      tools: [],
+      toolChoice: "none",
+      messages: [{ role: "system" }, USER],
+    });
+    expect(resolved.toolFormat).toEqual({ format: toolFormat, parallel: false });
+    expect(resolved.request.format).toEqual({ type: "text" });
+  });
+
+  test("enforces a required call by a grammar", () => {
+    const { format } = resolve(
+      { input: chat({ tools: [TOOL, { name: "now" }], toolChoice: { name: "now" } }) },
+      model({ toolFormat }),
+    ).request;
+    expect(format).toMatchObject({ type: "grammar", grammar: expect.stringContaining('"\\"now\\""') });
+    expect(JSON.stringify(format)).not.toContain("add");
+  });
+
+  test("rests when the conversation has to do with no tools", () => {
+    expect(resolve({}, model({ toolFormat })).toolFormat).toBeUndefined();
+  });
+});
+
+describe("what a model cannot do", () => {
+  const image = chat({ messages: [{ role: "user", content: [{ type: "image", data: PNG }] }] });
+  const purpose = (kind: "embed" | "rerank") =>
+    model({}, {}, { gguf: { ...fakeModel().gguf, purpose: kind } });
+
+  test.for<[string, Partial<InferenceRequest>, Model, string]>([
+    ["see images", { input: image }, model(), "images"],
+    ["see images (generate)", { input: { kind: "instruct", prompt: "", images: [PNG] } }, model(), "images"],
+    ["call tools", { input: chat({ tools: [TOOL] }) }, model(), "tools"],
+    ["think", { input: chat({ thinking: true }) }, model(), "think"],
+    ["write JSON", { format: { type: "json" } }, model({}, { json: false }), "format"],
+    ["generate (embedding model)", {}, purpose("embed"), "model"],
+    ["generate (reranker)", { input: { kind: "prompt", prompt: "" } }, purpose("rerank"), "model"],
+  ])("%s is refused with a sentence that says what to do", ([, changes, of, param]) => {
+    expect(() => resolve(changes, of)).toThrow(
+      expect.objectContaining({
+        code: "unsupported_feature",
+        param,
+        message: expect.stringMatching(/^"fake" .*[a-z)]\.$/),
+      }),
+    );
+  });
+
+  test("a tool choice that no tool answers is an error of the request", () => {
+    const invalid = expect.objectContaining({ code: "invalid_parameter", param: "tool_choice" });
+    const able = model({}, { tools: true });
+    expect(() => resolve({ input: chat({ toolChoice: "required" }) }, able)).toThrow(invalid);
+    expect(() => resolve({ input: chat({ tools: [TOOL], toolChoice: { name: "x" } }) }, able)).toThrow(
+      invalid,
+    );
+  });
+
+  test("tools that must not be called trouble nobody", () => {
+    expect(() => resolve({ input: chat({ tools: [TOOL], toolChoice: "none" }) })).not.toThrow();
+  });
+});

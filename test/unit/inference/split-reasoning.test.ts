@@ -1,0 +1,66 @@
+import { describe, expect, test } from "vitest";
+import type { GenerationEvent, TokenLogprob } from "../../../src/engine/protocol/generation.ts";
+import { splitReasoning } from "../../../src/inference/split-reasoning.ts";
+import { eventsOf } from "./fake-engine.ts";
+import { randomPieces, randomSource } from "./random-pieces.ts";
+
+const TAGS = { start: "<think>", end: "</think>" };
+
+async function* stream(events: readonly GenerationEvent[]): AsyncGenerator<GenerationEvent> {
+  yield* events;
+}
+
+async function split(...texts: string[]): Promise<{ reasoning: string; text: string }> {
+  const result = { reasoning: "", text: "" };
+  for await (const event of splitReasoning(stream(eventsOf(...texts)), TAGS)) {
+    if (event.type === "reasoning-delta") {
+      expect(event.text).not.toBe("");
+      result.reasoning += event.text;
+    } else if (event.type === "text-delta") result.text += event.text;
+  }
+  return result;
+}
+
+describe("splitReasoning", () => {
+  test.for<[string, string, string]>([
+    ["<think>because</think>So it is.", "because", "So it is."],
+    ["\n <think>\nwhy\n</think>\n\nAnswer\n", "why", "Answer\n"],
+    ["No thought at all", "", "No thought at all"],
+    ["  kept as it is ", "", "  kept as it is "],
+    ["<think></think>done", "", "done"],
+    ["<think>never ended", "never ended", ""],
+    ["<thin is not the tag", "", "<thin is not the tag"],
+    ["<thi", "", "<thi"],
+    ["Text with <think>a tag</think> in it", "", "Text with <think>a tag</think> in it"],
+    ["<think>a </thin b</think>c <think>d</think>", "a </thin b", "c <think>d</think>"],
+    ["", "", ""],
+  ])("%j", async ([whole, reasoning, text]) => {
+    expect(await split(whole)).toEqual({ reasoning, text });
+    const random = randomSource(7);
+    for (let round = 0; round < 200; round += 1) {
+      const pieces = randomPieces(whole, random);
+      expect(await split(...pieces), JSON.stringify(pieces)).toEqual({ reasoning, text });
+    }
+  });
+
+  test("the last event comes last, and nothing is held back before it", async () => {
+    const types: string[] = [];
+    for await (const { type } of splitReasoning(stream(eventsOf("<th")), TAGS)) types.push(type);
+    expect(types).toEqual(["start", "text-delta", "done"]);
+  });
+
+  test("log-probabilities stay with the text and leave the reasoning", async () => {
+    const logprob = (token: string): TokenLogprob => ({ token, logprob: -1, bytes: null, top: [] });
+    const pieces = ["<think>", "a", "</think>", "b", " c"];
+    const events = pieces.map((text): GenerationEvent => ({
+      type: "text-delta",
+      text,
+      logprobs: [logprob(text)],
+    }));
+    const tokens: string[] = [];
+    for await (const event of splitReasoning(stream(events), TAGS)) {
+      if (event.type === "text-delta") tokens.push(...(event.logprobs ?? []).map(({ token }) => token));
+    }
+    expect(tokens).toEqual(["b", " c"]);
+  });
+});

@@ -1,0 +1,89 @@
+import { describe, expect, test } from "vitest";
+import type { ChatMessage } from "../../../../src/engine/protocol/generation.ts";
+import { callGrammar } from "../../../../src/inference/tool-format/call-grammar.ts";
+import { renderTools } from "../../../../src/inference/tool-format/render-tools.ts";
+
+const FORMAT = {
+  style: "json",
+  callStart: "<call>",
+  callEnd: "</call>",
+  resultStart: "<result>",
+  resultEnd: "</result>",
+};
+const TOOLS = [{ name: "add", description: "Adds.", parameters: { type: "object" } }, { name: "now" }];
+
+const text = (role: ChatMessage["role"], words: string): ChatMessage => ({
+  role,
+  content: [{ type: "text", text: words }],
+});
+const joined = (message: ChatMessage | undefined): string =>
+  (message?.content ?? []).map((part) => (part.type === "text" ? part.text : "")).join("");
+
+describe("renderTools", () => {
+  test("describes the tools and the form of a call in the system message", () => {
+    const [system, user] = renderTools(
+      [text("system", "Be kind."), text("user", "1+1?")],
+      TOOLS,
+      "auto",
+      FORMAT,
+    );
+    expect(joined(system)).toContain("Be kind.");
+    expect(joined(system)).toContain('{"name":"add","description":"Adds.","parameters":{"type":"object"}}');
+    expect(joined(system)).toContain('<call>{"name": "…", "arguments": {…}}</call>');
+    expect(user?.role).toBe("user");
+  });
+
+  test("makes a system message when there is none, and none when no tool may be called", () => {
+    expect(renderTools([text("user", "hi")], TOOLS, "auto", FORMAT)[0]?.role).toBe("system");
+    expect(renderTools([text("user", "hi")], TOOLS, "none", FORMAT)).toEqual([text("user", "hi")]);
+    expect(renderTools([text("user", "hi")], [], "auto", FORMAT)).toEqual([text("user", "hi")]);
+  });
+
+  test("says which call is required", () => {
+    expect(joined(renderTools([text("user", "hi")], TOOLS, { name: "now" }, FORMAT)[0])).toContain("now now");
+  });
+
+  test("writes earlier calls and their results as text, results of one turn into one message", () => {
+    const messages: ChatMessage[] = [
+      text("user", "1+1?"),
+      {
+        role: "assistant",
+        content: [],
+        toolCalls: [
+          { id: "1", name: "add", arguments: '{"a":1}' },
+          { id: "2", name: "now", arguments: "" },
+        ],
+      },
+      { ...text("tool", "2"), toolCallId: "1" },
+      { ...text("tool", "noon"), toolCallId: "2" },
+      text("user", "thanks"),
+    ];
+    const rendered = renderTools(messages, [], "none", FORMAT);
+    expect(rendered.map(({ role }) => role)).toEqual(["user", "assistant", "user", "user"]);
+    expect(joined(rendered[1])).toBe(
+      '<call>{"name": "add", "arguments": {"a":1}}</call>\n<call>{"name": "now", "arguments": {}}</call>',
+    );
+    expect(rendered[1]).not.toHaveProperty("toolCalls");
+    expect(joined(rendered[2])).toBe("<result>2</result><result>noon</result>");
+  });
+
+  test("leaves the messages it was given as they are", () => {
+    const messages = [text("user", "hi"), { ...text("tool", "2"), toolCallId: "1" }, text("tool", "3")];
+    const before = structuredClone(messages);
+    renderTools(messages, TOOLS, "auto", FORMAT);
+    expect(messages).toEqual(before);
+  });
+});
+
+describe("callGrammar", () => {
+  test("permits the given names alone, quoted as GBNF wants it", () => {
+    const grammar = callGrammar([{ name: 'say "hi"' }, { name: "now" }], FORMAT, true);
+    expect(grammar).toContain(String.raw`name ::= "\"say \\\"hi\\\"\"" | "\"now\""`);
+    expect(grammar).toContain("root ::= call (ws call)*");
+  });
+
+  test("permits a single call where more could not be told apart", () => {
+    expect(callGrammar(TOOLS, { ...FORMAT, callEnd: "" }, true)).toContain("root ::= call\n");
+    expect(callGrammar(TOOLS, FORMAT, false)).toContain("root ::= call\n");
+  });
+});

@@ -1,0 +1,102 @@
+import { describe, expect, test } from "vitest";
+import type { GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
+import { splitToolCalls } from "../../../../src/inference/tool-format/split-tool-calls.ts";
+import { DONE, eventsOf } from "../fake-engine.ts";
+import { randomPieces, randomSource } from "../random-pieces.ts";
+
+const FORMAT = {
+  style: "json",
+  callStart: "<call>",
+  callEnd: "</call>",
+  resultStart: "<result>",
+  resultEnd: "</result>",
+};
+
+async function* stream(events: readonly GenerationEvent[]): AsyncGenerator<GenerationEvent> {
+  yield* events;
+}
+
+interface Seen {
+  text: string;
+  calls: { name: string; arguments: string }[];
+  reason: string;
+}
+
+async function split(
+  pieces: readonly string[],
+  options: { format?: typeof FORMAT; parallel?: boolean } = {},
+): Promise<Seen> {
+  const seen: Seen = { text: "", calls: [], reason: "" };
+  let ids = 0;
+  const events = splitToolCalls(stream(eventsOf(...pieces)), options.format ?? FORMAT, {
+    parallel: options.parallel ?? true,
+    makeId: () => `call_${(ids += 1)}`,
+  });
+  for await (const event of events) {
+    if (event.type === "text-delta") {
+      expect(event.text).not.toBe("");
+      seen.text += event.text;
+    } else if (event.type === "tool-call-start") {
+      expect(event.index).toBe(seen.calls.length);
+      expect(event.id).toBe(`call_${event.index + 1}`);
+      seen.calls.push({ name: event.name, arguments: "" });
+    } else if (event.type === "tool-call-delta") seen.calls[event.index]!.arguments += event.arguments;
+    else if (event.type === "done") seen.reason = event.reason;
+  }
+  return seen;
+}
+
+const call = (name: string, args: object) => ({ name, arguments: JSON.stringify(args) });
+
+describe("splitToolCalls", () => {
+  test.for<[string, string, Seen["calls"]]>([
+    ["Just words.", "Just words.", []],
+    ["  words \n", "  words \n", []],
+    ['<call>{"name":"add","arguments":{"a":1}}</call>', "", [call("add", { a: 1 })]],
+    ['Let me see.\n\n<call>\n{"name": "now"}\n</call>\n', "Let me see.", [call("now", {})]],
+    [
+      '<call>{"name":"a","parameters":{}}</call>\n<call>{"name":"b","arguments":{"x":"</cal"}}</call> then',
+      "then",
+      [call("a", {}), call("b", { x: "</cal" })],
+    ],
+    ['<call>[{"name":"a"},{"name":"b"}]</call>', "", [call("a", {}), call("b", {})]],
+    ['<call>{"name":"a","arguments":"{\\"x\\": 1}"}</call>', "", [{ name: "a", arguments: '{"x": 1}' }]],
+    ["<call>no json</call>", "<call>no json</call>", []],
+    ['<call>{"arguments":{}}</call> x', '<call>{"arguments":{}}</call> x', []],
+    ["a <cal b", "a <cal b", []],
+    ['<call>{"name":"open"}', "", [call("open", {})]],
+    ['<call>{"name":"cut', '<call>{"name":"cut', []],
+  ])("%j", async ([whole, text, calls]) => {
+    const expected: Seen = { text, calls, reason: calls.length > 0 ? "tool_calls" : "stop" };
+    expect(await split([whole])).toEqual(expected);
+    const random = randomSource(11);
+    for (let round = 0; round < 200; round += 1) {
+      const pieces = randomPieces(whole, random);
+      expect(await split(pieces), JSON.stringify(pieces)).toEqual(expected);
+    }
+  });
+
+  test("without an end tag the call reaches to the end of the answer", async () => {
+    const format = { ...FORMAT, callStart: "[TOOL_CALLS]", callEnd: "" };
+    expect(await split(["ok [TOOL", '_CALLS][{"name":"a","arg', 'uments":{}}]'], { format })).toEqual({
+      text: "ok",
+      calls: [call("a", {})],
+      reason: "tool_calls",
+    });
+  });
+
+  test("only the first call counts when calls must not be parallel", async () => {
+    const whole = '<call>{"name":"a"}</call><call>{"name":"b"}</call>';
+    expect((await split([whole], { parallel: false })).calls).toEqual([call("a", {})]);
+  });
+
+  test("an answer cut off by its length stays so", async () => {
+    const cut: GenerationEvent[] = [
+      { type: "text-delta", text: '<call>{"name":"a"}</call>' },
+      { ...DONE, reason: "length" },
+    ];
+    const events: GenerationEvent[] = [];
+    for await (const event of splitToolCalls(stream(cut), FORMAT, { parallel: true })) events.push(event);
+    expect(events.at(-1)).toMatchObject({ type: "done", reason: "length" });
+  });
+});
