@@ -18,18 +18,15 @@ export function parseDuration(value: string | number): number | undefined {
   return ((hours! * 60 + minutes!) * 60 + seconds!) * 1000 + millis!;
 }
 
-const duration = z
-  .union([z.string(), z.number()])
-  .transform((value, context) => {
-    const millis = parseDuration(value);
-    if (millis !== undefined) return millis;
-    context.addIssue({
-      code: "custom",
-      message: 'must be a duration such as "5m", "90s", seconds, or -1 for never',
-    });
-    return z.NEVER;
-  })
-  .pipe(z.number());
+const duration = z.union([z.string(), z.number()]).transform((value, context) => {
+  const millis = parseDuration(value);
+  if (millis !== undefined) return millis;
+  context.addIssue({
+    code: "custom",
+    message: 'must be a duration such as "5m", "90s", seconds, or -1 for never',
+  });
+  return z.NEVER;
+});
 
 /** The cache folder when none is configured: where the platform keeps caches. */
 export function defaultCacheDir(env: NodeJS.ProcessEnv = process.env, platform = process.platform): string {
