@@ -46,8 +46,8 @@ export function defaultSocket(env: NodeJS.ProcessEnv = process.env, platform = p
 
 /**
  * Every option of the daemon: this schema is the documentation. An option `a.b_c` is `[a] b_c = …` in the TOML
- * file, `SERVICE_A_B_C` in the environment and `--a-b-c` on the command line; flags win over the environment,
- * the environment over the file, the file over the defaults below.
+ * file, `SERVICE_A_B_C` in the environment and `--a-b-c` on the command line (secrets have no flag); flags win
+ * over the environment, the environment over the file, the file over the defaults below.
  */
 export const configSchema = z.strictObject({
   http: z
@@ -83,7 +83,9 @@ export const configSchema = z.strictObject({
   api_keys: z
     .array(z.string().min(1))
     .default([])
-    .describe("When not empty, every route but /health asks for one of these as Bearer token or x-api-key."),
+    .describe(
+      "When not empty, every route but /health asks for one of these as Bearer token or x-api-key; the IPC socket, which only its owner can open, does not.",
+    ),
   socket: z
     .string()
     .default(() => defaultSocket())

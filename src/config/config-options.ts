@@ -1,0 +1,76 @@
+import { z } from "zod";
+import { configSchema } from "./schema.ts";
+
+export type OptionKind = "string" | "integer" | "boolean" | "list" | "enum" | "duration";
+
+/** One option of the schema with all the names it goes by. */
+export interface ConfigOption {
+  /** As in the TOML file: "http.body_limit". */
+  readonly name: string;
+  readonly path: readonly string[];
+  readonly kind: OptionKind;
+  /** In the order in which they are looked up. */
+  readonly env: readonly string[];
+  /** Undefined for secrets: every user of a machine can read its command lines. */
+  readonly flag: string | undefined;
+  readonly description: string;
+  /** Values of an enum. */
+  readonly choices: readonly string[];
+  /** True when its value must never be shown. */
+  readonly secret: boolean;
+  /** True when its value is a path, or a list of paths. */
+  readonly holdsPath: boolean;
+}
+
+/** Names that the interface specification gives beside the mechanical ones. */
+const FURTHER_ENV: Readonly<Record<string, string>> = { hub_token: "HUB_TOKEN", hub_url: "HUB_URL" };
+const SECRETS = new Set(["api_keys", "hub_token"]);
+const PATHS = new Set(["socket", "cache_dir", "models.aliases_file", "models.allowed_dirs"]);
+
+/** All options of the configuration in the order of the schema. */
+export const configOptions: readonly ConfigOption[] = flatten(configSchema, []);
+
+function flatten(schema: z.ZodObject, parents: readonly string[]): ConfigOption[] {
+  return Object.entries<z.ZodType>(schema.shape).flatMap(([key, field]) => {
+    const path = [...parents, key];
+    const inner = unwrap(field);
+    return inner instanceof z.ZodObject ? flatten(inner, path) : [option(path, field, inner)];
+  });
+}
+
+function option(path: readonly string[], field: z.ZodType, inner: z.ZodType): ConfigOption {
+  const name = path.join(".");
+  const words = path.flatMap((part) => part.split("_"));
+  const further = FURTHER_ENV[name];
+  const secret = SECRETS.has(name);
+  return {
+    name,
+    path,
+    kind: kindOf(inner),
+    env: [`SERVICE_${words.join("_").toUpperCase()}`, ...(further === undefined ? [] : [further])],
+    flag: secret ? undefined : `--${words.join("-")}`,
+    description: field.description ?? "",
+    choices: inner instanceof z.ZodEnum ? inner.options.map(String) : [],
+    secret,
+    holdsPath: PATHS.has(name),
+  };
+}
+
+/** The schema without its default and optionality. */
+function unwrap(schema: z.ZodType): z.ZodType {
+  if (schema instanceof z.ZodPrefault || schema instanceof z.ZodDefault || schema instanceof z.ZodOptional) {
+    const inner: unknown = schema.unwrap();
+    if (inner instanceof z.ZodType) return unwrap(inner);
+  }
+  return schema;
+}
+
+function kindOf(schema: z.ZodType): OptionKind {
+  if (schema instanceof z.ZodBoolean) return "boolean";
+  if (schema instanceof z.ZodNumber) return "integer";
+  if (schema instanceof z.ZodArray) return "list";
+  if (schema instanceof z.ZodEnum) return "enum";
+  // The only pipe of the schema is the one that turns "5m" into milliseconds.
+  if (schema instanceof z.ZodPipe) return "duration";
+  return "string";
+}

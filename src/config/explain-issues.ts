@@ -1,0 +1,30 @@
+import type { z } from "zod";
+import { configOptions, type ConfigOption } from "./config-options.ts";
+import { getPath, type Tree } from "./tree.ts";
+
+/** One line for each issue: the source, the option, what was expected and what was there. */
+export function explainIssues(
+  issues: readonly z.core.$ZodIssue[],
+  origins: ReadonlyMap<string, string>,
+  input: Tree,
+  file: string | undefined,
+): string {
+  return issues
+    .map((issue) => {
+      if (issue.code === "unrecognized_keys") {
+        const names = issue.keys.map((key) => [...issue.path, key].join("."));
+        return `${file ?? "configuration"}: unknown option ${names.join(", ")}; docs/configuration.md lists them all.`;
+      }
+      const option = configOptions.find((each) => each.path.every((key, index) => issue.path[index] === key));
+      const name = option?.name ?? issue.path.join(".");
+      const source = origins.get(name) ?? file ?? "default";
+      return `${source}: ${name}: ${issue.message}${shown(option, input)}.`;
+    })
+    .join("\n");
+}
+
+/** The value at fault, unless it is a secret. */
+function shown(option: ConfigOption | undefined, input: Tree): string {
+  if (!option || option.secret) return "";
+  return ` (got ${JSON.stringify(getPath(input, option.path))})`;
+}

@@ -1,0 +1,39 @@
+import os from "node:os";
+import path from "node:path";
+import type { ConfigOption } from "./config-options.ts";
+
+/** Text that is not of the option's kind stays text, which the schema then refuses. */
+export function fromText(option: ConfigOption, text: string): unknown {
+  const trimmed = text.trim();
+  switch (option.kind) {
+    case "integer":
+      return /^-?\d+$/.test(trimmed) ? Number(trimmed) : text;
+    case "boolean":
+      if (/^(true|1|yes|on)$/i.test(trimmed)) return true;
+      return /^(false|0|no|off)$/i.test(trimmed) ? false : text;
+    case "list":
+      return splitList(text);
+    case "enum":
+    case "duration":
+      return trimmed;
+    default:
+      return text;
+  }
+}
+
+export function splitList(text: string): string[] {
+  return text
+    .split(",")
+    .map((part) => part.trim())
+    .filter((part) => part !== "");
+}
+
+/** Relative paths count from `folder`; a tilde is the home folder. Named pipes are no paths. */
+export function resolvePaths(given: unknown, folder: string): unknown {
+  const resolve = (value: unknown): unknown => {
+    if (typeof value !== "string" || value === "" || value.startsWith("\\\\.\\pipe\\")) return value;
+    if (value === "~" || value.startsWith("~/")) return path.join(os.homedir(), value.slice(1));
+    return path.resolve(folder, value);
+  };
+  return Array.isArray(given) ? given.map(resolve) : resolve(given);
+}
