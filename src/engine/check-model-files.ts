@@ -1,0 +1,52 @@
+import fs from "node:fs/promises";
+import { ServiceError } from "../errors/service-error.ts";
+import type { EngineSpec } from "./protocol/engine-spec.ts";
+
+/** First bytes of every GGUF file. */
+const GGUF_MAGIC = "GGUF";
+
+/**
+ * Shortest thinkable GGUF: magic, version and two counts; see the format's description in ggml's repository.
+ * A file without a single key or tensor is no model, but that is for llama.cpp to say.
+ */
+const SHORTEST_GGUF_BYTES = 24;
+
+/** All files of a specification. */
+export function filesOf(spec: EngineSpec): string[] {
+  return [
+    ...spec.modelFiles,
+    ...(spec.projectorFile === undefined ? [] : [spec.projectorFile]),
+    ...spec.adapters.map(({ path }) => path),
+  ];
+}
+
+/**
+ * Refuses what cannot be a model before a process is started for it.
+ * @throws ServiceError model_file_not_found, invalid_model_file or model_load_failed
+ */
+export async function checkModelFile(path: string): Promise<void> {
+  const stat = await fs.stat(path).catch((error: unknown) => fail(path, error));
+  // Opening a pipe would wait for a writer.
+  if (!stat.isFile()) throw new ServiceError("invalid_model_file", `${path} is not a file.`);
+  if (stat.size < SHORTEST_GGUF_BYTES) {
+    throw new ServiceError("invalid_model_file", `${path} has ${stat.size} bytes: too few for a model.`);
+  }
+  const file = await fs.open(path).catch((error: unknown) => fail(path, error));
+  try {
+    const { buffer } = await file.read(Buffer.alloc(GGUF_MAGIC.length), 0, GGUF_MAGIC.length, 0);
+    if (buffer.toString("latin1") !== GGUF_MAGIC) {
+      throw new ServiceError("invalid_model_file", `${path} is not a GGUF file.`);
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+function fail(path: string, error: unknown): never {
+  if ((error as NodeJS.ErrnoException).code === "ENOENT") {
+    throw new ServiceError("model_file_not_found", `There is no file ${path}.`, { cause: error });
+  }
+  throw new ServiceError("model_load_failed", `Cannot read ${path}: ${(error as Error).message}`, {
+    cause: error,
+  });
+}

@@ -1,0 +1,182 @@
+import type {
+  ChatMessage,
+  GenerationRequest,
+  JsonSchema,
+  OutputFormat,
+  Sampling,
+  ToolChoice,
+  ToolDefinition,
+} from "../protocol/generation.ts";
+
+/** What goes to llama.cpp's completion action. */
+export interface CompletionCall {
+  readonly isChat: boolean;
+  /** Body in the form of llama.cpp's server. */
+  readonly body: Readonly<Record<string, unknown>>;
+  /** Pictures in the order of their markers. */
+  readonly files: Uint8Array[];
+}
+
+/** Any JSON object; llama.cpp makes a grammar of it. */
+const ANY_OBJECT: JsonSchema = { type: "object" };
+
+/**
+ * Rebuilds a request field by field in the words of llama.cpp's server. Nothing is passed through that is not
+ * named here.
+ * @param mediaMarker text that stands for a picture in the prompt
+ */
+export function buildCompletionCall(request: GenerationRequest, mediaMarker: string): CompletionCall {
+  const files: Uint8Array[] = [];
+  const { input } = request;
+  const common = {
+    stream: true,
+    stream_options: { include_usage: true },
+    return_progress: true,
+    // Only the verbose form says which stop string was met.
+    ...(request.stop.length > 0 && { stop: request.stop, verbose: true }),
+    max_tokens: request.maxTokens ?? -1,
+    cache_prompt: request.cachePrompt,
+    ...buildSampling(request.sampling),
+  };
+  if (input.kind === "prompt") {
+    return {
+      isChat: false,
+      files,
+      body: {
+        ...common,
+        prompt: input.prompt,
+        ...buildRawFormat(request.format),
+        ...(request.logprobs !== undefined && { logprobs: Math.max(1, request.logprobs) }),
+      },
+    };
+  }
+  return {
+    isChat: true,
+    files,
+    body: {
+      ...common,
+      messages: input.messages.map((message) => buildMessage(message, mediaMarker, files)),
+      ...buildTools(input.tools, input.toolChoice, input.parallelToolCalls),
+      ...buildChatFormat(request.format),
+      ...buildTemplateVariables(input.templateVariables, thinkingOf(input)),
+      ...(request.logprobs !== undefined && { logprobs: true, top_logprobs: request.logprobs }),
+    },
+  };
+}
+
+/** A chat that ends with the assistant's own words is continued, and that cannot begin with reasoning. */
+function thinkingOf(input: Extract<GenerationRequest["input"], { kind: "chat" }>): boolean | undefined {
+  const isContinued = input.messages.at(-1)?.role === "assistant";
+  return isContinued ? false : input.thinking;
+}
+
+function buildSampling(sampling: Sampling): Record<string, unknown> {
+  const fields: Record<string, unknown> = {
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    top_k: sampling.topK,
+    min_p: sampling.minP,
+    typical_p: sampling.typicalP,
+    repeat_penalty: sampling.repeatPenalty,
+    repeat_last_n: sampling.repeatLastN,
+    presence_penalty: sampling.presencePenalty,
+    frequency_penalty: sampling.frequencyPenalty,
+    mirostat: sampling.mirostat,
+    mirostat_tau: sampling.mirostatTau,
+    mirostat_eta: sampling.mirostatEta,
+    seed: sampling.seed ?? randomSeed(),
+    logit_bias: sampling.logitBias?.map(({ token, bias }) => [token, bias]),
+    ignore_eos: sampling.ignoreEos,
+  };
+  return withoutUndefined(fields);
+}
+
+function randomSeed(): number {
+  // One below the largest value, which means "no seed" to llama.cpp.
+  return Math.floor(Math.random() * 0xffff_ffff);
+}
+
+function withoutUndefined(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+function buildMessage(message: ChatMessage, mediaMarker: string, files: Uint8Array[]): object {
+  const parts = message.content.map((part) => {
+    if (part.type === "text") return { type: "text", text: part.text };
+    files.push(part.data);
+    return { type: "text", text: mediaMarker };
+  });
+  // llama.cpp aborts on a prompt that ends with a picture; a template may add nothing after the content.
+  if (message.content.at(-1)?.type === "image") parts.push({ type: "text", text: "" });
+  const [only] = parts;
+  const isPlain = parts.length === 1 && only !== undefined;
+  return withoutUndefined({
+    role: message.role,
+    content: isPlain ? only.text : parts.length > 0 ? parts : message.toolCalls ? null : "",
+    reasoning_content: message.reasoning,
+    tool_calls: message.toolCalls?.map(({ id, name, arguments: text }) => ({
+      id,
+      type: "function",
+      function: { name, arguments: text },
+    })),
+    tool_call_id: message.toolCallId,
+    name: message.name,
+  });
+}
+
+/** llama.cpp knows no choice of one tool by name: the others are left out and a call is required. */
+function buildTools(
+  tools: readonly ToolDefinition[],
+  choice: ToolChoice,
+  parallel: boolean,
+): Record<string, unknown> {
+  if (tools.length === 0) return {};
+  const isNamed = typeof choice === "object";
+  const offered = isNamed ? tools.filter(({ name }) => name === choice.name) : tools;
+  return {
+    tools: offered.map(({ name, description, parameters }) => ({
+      type: "function",
+      function: withoutUndefined({ name, description, parameters: parameters ?? ANY_OBJECT }),
+    })),
+    tool_choice: isNamed ? "required" : choice,
+    parallel_tool_calls: parallel,
+  };
+}
+
+function buildRawFormat(format: OutputFormat): Record<string, unknown> {
+  switch (format.type) {
+    case "text":
+      return {};
+    case "json":
+      return { json_schema: ANY_OBJECT };
+    case "json_schema":
+      return { json_schema: format.schema };
+    case "grammar":
+      return { grammar: format.grammar };
+  }
+}
+
+function buildChatFormat(format: OutputFormat): Record<string, unknown> {
+  switch (format.type) {
+    case "text":
+      return {};
+    case "json":
+      return { response_format: { type: "json_object" } };
+    case "json_schema":
+      return {
+        response_format: { type: "json_schema", json_schema: { name: "answer", schema: format.schema } },
+      };
+    case "grammar":
+      return { grammar: format.grammar };
+  }
+}
+
+function buildTemplateVariables(
+  variables: Readonly<Record<string, unknown>> | undefined,
+  thinking: boolean | undefined,
+): Record<string, unknown> {
+  if (!variables && thinking === undefined) return {};
+  return {
+    chat_template_kwargs: { ...variables, ...(thinking !== undefined && { enable_thinking: thinking }) },
+  };
+}

@@ -1,0 +1,149 @@
+import type { FinishReason, GenerationEvent, Timings, TokenLogprob, Usage } from "../protocol/generation.ts";
+
+interface ChunkLogprob {
+  readonly token: string;
+  readonly logprob: number;
+  readonly bytes?: readonly number[] | null;
+}
+
+interface ChunkDelta {
+  readonly content?: string | null;
+  readonly reasoning_content?: string | null;
+  readonly tool_calls?: readonly {
+    readonly index?: number;
+    readonly id?: string;
+    readonly function?: { readonly name?: string; readonly arguments?: string };
+  }[];
+}
+
+/** One chunk of llama.cpp's server, chat or raw; as much of it as we read. */
+export interface CompletionChunk {
+  readonly choices?: readonly {
+    readonly text?: string;
+    readonly delta?: ChunkDelta;
+    readonly finish_reason?: string | null;
+    readonly logprobs?: {
+      readonly content?:
+        | readonly (ChunkLogprob & { readonly top_logprobs?: readonly ChunkLogprob[] })[]
+        | null;
+    } | null;
+  }[];
+  readonly usage?: {
+    readonly prompt_tokens?: number;
+    readonly completion_tokens?: number;
+    readonly prompt_tokens_details?: { readonly cached_tokens?: number };
+  } | null;
+  readonly timings?: { readonly prompt_ms?: number; readonly predicted_ms?: number };
+  readonly prompt_progress?: { readonly processed: number; readonly total: number };
+  readonly __verbose?: { readonly stopping_word?: string };
+}
+
+type DoneEvent = Extract<GenerationEvent, { type: "done" }>;
+
+/** Shown where the model wrote bytes that are no text. */
+const REPLACEMENT_CHARACTER = "\uFFFD";
+
+/** Turns the chunks of one answer, as llama.cpp's server streams them, into our events. */
+export class ChunkFolder {
+  readonly #maxTokens: number | undefined;
+  /** How many alternatives per position were asked for; raw completions give one at least. */
+  readonly #topLogprobs: number;
+  readonly #toolCalls = new Set<number>();
+  #reason: FinishReason | undefined;
+  #stopSequence: string | undefined;
+  #pieces = 0;
+  #reasoningTokens = 0;
+  #promptTokens = 0;
+  #usage: CompletionChunk["usage"];
+  #timings: CompletionChunk["timings"];
+
+  constructor(options: { maxTokens: number | undefined; topLogprobs: number }) {
+    this.#maxTokens = options.maxTokens;
+    this.#topLogprobs = options.topLogprobs;
+  }
+
+  /** Events of one chunk, in order. */
+  *push(chunk: CompletionChunk): Generator<GenerationEvent> {
+    if (chunk.usage) this.#usage = chunk.usage;
+    if (chunk.timings) this.#timings = chunk.timings;
+    if (chunk.__verbose?.stopping_word) this.#stopSequence = chunk.__verbose.stopping_word;
+    if (chunk.prompt_progress) {
+      const { processed, total } = chunk.prompt_progress;
+      this.#promptTokens = total;
+      yield { type: "prompt-progress", processed, total };
+      return;
+    }
+    const choice = chunk.choices?.[0];
+    if (!choice) return;
+    const delta: ChunkDelta = choice.delta ?? { content: choice.text ?? null };
+    const logprobs = choice.logprobs?.content?.map((entry) => this.#logprob(entry));
+    yield* this.#delta(delta, logprobs);
+    if (choice.finish_reason) this.#reason = finishReason(choice.finish_reason);
+  }
+
+  /** A piece that was lost because it was not UTF-8. */
+  unreadable(): GenerationEvent {
+    this.#pieces += 1;
+    return { type: "text-delta", text: REPLACEMENT_CHARACTER };
+  }
+
+  /** The last event. What the final chunk would have said is made up from the pieces when it was lost. */
+  finish(): DoneEvent {
+    const completionTokens = this.#usage?.completion_tokens ?? this.#pieces;
+    const usage: Usage = {
+      promptTokens: this.#usage?.prompt_tokens ?? this.#promptTokens,
+      completionTokens,
+      cachedTokens: this.#usage?.prompt_tokens_details?.cached_tokens ?? 0,
+      reasoningTokens: Math.min(this.#reasoningTokens, completionTokens),
+    };
+    const timings: Timings = {
+      promptMs: Math.max(0, this.#timings?.prompt_ms ?? 0),
+      completionMs: Math.max(0, this.#timings?.predicted_ms ?? 0),
+    };
+    const isFull = this.#maxTokens !== undefined && completionTokens >= this.#maxTokens;
+    return {
+      type: "done",
+      reason: this.#reason ?? (isFull ? "length" : "stop"),
+      ...(this.#stopSequence !== undefined && { stopSequence: this.#stopSequence }),
+      usage,
+      timings,
+    };
+  }
+
+  *#delta(delta: ChunkDelta, logprobs: TokenLogprob[] | undefined): Generator<GenerationEvent> {
+    if (delta.reasoning_content) {
+      this.#pieces += 1;
+      this.#reasoningTokens += 1;
+      yield { type: "reasoning-delta", text: delta.reasoning_content };
+    }
+    if (delta.content || logprobs?.length) {
+      this.#pieces += 1;
+      yield { type: "text-delta", text: delta.content ?? "", ...(logprobs && { logprobs }) };
+    }
+    for (const call of delta.tool_calls ?? []) {
+      const index = call.index ?? 0;
+      if (!this.#toolCalls.has(index)) {
+        this.#toolCalls.add(index);
+        const id = call.id || `call_${crypto.randomUUID().replaceAll("-", "")}`;
+        yield { type: "tool-call-start", index, id, name: call.function?.name ?? "" };
+      }
+      const text = call.function?.arguments;
+      if (text) yield { type: "tool-call-delta", index, arguments: text };
+    }
+  }
+
+  #logprob(entry: ChunkLogprob & { readonly top_logprobs?: readonly ChunkLogprob[] }): TokenLogprob {
+    return {
+      ...plainLogprob(entry),
+      top: (entry.top_logprobs ?? []).slice(0, this.#topLogprobs).map(plainLogprob),
+    };
+  }
+}
+
+function plainLogprob({ token, logprob, bytes }: ChunkLogprob): Omit<TokenLogprob, "top"> {
+  return { token, logprob, bytes: bytes ? [...bytes] : null };
+}
+
+function finishReason(reason: string): FinishReason {
+  return reason === "length" || reason === "tool_calls" ? reason : "stop";
+}

@@ -1,0 +1,165 @@
+import { ServiceError } from "../../errors/service-error.ts";
+import type { EmbeddingResult, EngineInfo, RerankResult } from "../protocol/engine-spec.ts";
+import type { GenerationEvent, GenerationRequest } from "../protocol/generation.ts";
+import { buildCompletionCall } from "./build-request.ts";
+import { ChunkFolder, type CompletionChunk } from "./chunk-folder.ts";
+import { readEmbedding, readRerank } from "./embedding-result.ts";
+import { fromCallError, fromLoadFailure, fromRefusal, fromServerError } from "./engine-failure.ts";
+import { adapterName, buildLoadParameters, type EngineSettings } from "./load-parameters.ts";
+import type { BlobLike, EnginePlatform } from "./platform.ts";
+import { RequestLoop, type RequestResult } from "./request-loop.ts";
+import { checkRequestLimits, checkTextLength } from "./request-limits.ts";
+import { type LoadedInfo, Wllama } from "./wllama-api.ts";
+import { EngineCallError, startSession, type WllamaSession } from "./wllama-session.ts";
+
+export interface EngineFiles {
+  /** The model, or all its shards in order. */
+  readonly model: readonly BlobLike[];
+  readonly projector?: BlobLike | undefined;
+  readonly adapters: readonly { readonly blob: BlobLike; readonly scale: number }[];
+}
+
+/**
+ * llama.cpp with one model loaded. The caller keeps at most `slots` calls in flight. Methods throw a
+ * ServiceError when one call failed and an EngineFatalError when the engine is lost.
+ */
+export class EngineCore {
+  readonly info: EngineInfo;
+  readonly #session: WllamaSession;
+  readonly #loop: RequestLoop;
+  readonly #mediaMarker: string;
+
+  private constructor(session: WllamaSession, info: EngineInfo) {
+    this.#session = session;
+    this.#loop = new RequestLoop(session);
+    this.#mediaMarker = session.info.media_marker ?? "";
+    this.info = info;
+  }
+
+  /** @throws ServiceError invalid_model_file, insufficient_memory or model_load_failed */
+  static async load(
+    platform: EnginePlatform,
+    settings: EngineSettings,
+    files: EngineFiles,
+  ): Promise<EngineCore> {
+    const scales = files.adapters.map(({ scale }) => scale);
+    try {
+      const session = await startSession(
+        platform,
+        {
+          blobs: files.projector ? [...files.model, files.projector] : files.model,
+          extra: new Map(files.adapters.map(({ blob }, index) => [adapterName(index), blob])),
+        },
+        buildLoadParameters(settings, scales),
+      );
+      try {
+        return new EngineCore(session, readInfo(session.info, settings, files.projector !== undefined));
+      } catch (error) {
+        session.close();
+        throw error;
+      }
+    } catch (error) {
+      throw fromLoadFailure(error);
+    }
+  }
+
+  /** Streams one generation; see GenerationEvent. Aborting the signal, or leaving early, frees the slot. */
+  async *generate(
+    request: GenerationRequest,
+    signal: AbortSignal,
+  ): AsyncGenerator<GenerationEvent, void, undefined> {
+    checkRequestLimits(request, this.info.contextSize);
+    const call = buildCompletionCall(request, this.#mediaMarker);
+    if (call.files.length > 0 && !this.info.hasImageInput) {
+      throw new ServiceError("unsupported_feature", "The model cannot see images.");
+    }
+    const folder = new ChunkFolder({ maxTokens: request.maxTokens, topLogprobs: request.logprobs ?? 0 });
+    const results = this.#loop.run(
+      "completion",
+      { _name: "cmpl_req", is_chat: call.isChat, data_json: JSON.stringify(call.body), files: call.files },
+      signal,
+    );
+    let isStarted = false;
+    for await (const result of refusalsFirst(results)) {
+      if (result.kind === "error") throw fromServerError(result.data);
+      if (!isStarted) {
+        isStarted = true;
+        yield { type: "start" };
+      }
+      if (result.kind === "unreadable") yield folder.unreadable();
+      if (result.kind === "data") {
+        const chunks = Array.isArray(result.data) ? result.data : [result.data];
+        for (const chunk of chunks as CompletionChunk[]) yield* folder.push(chunk);
+      }
+    }
+    yield folder.finish();
+  }
+
+  /** Embeds one text; the vector is L2-normalised. */
+  async embed(text: string, signal: AbortSignal): Promise<EmbeddingResult> {
+    checkTextLength(text.length, this.info.contextSize);
+    const body = { _name: "embd_req", data_json: JSON.stringify({ input: text }), files: [] } as const;
+    return readEmbedding(await this.#only(this.#loop.run("embedding", { ...body, files: [] }, signal)));
+  }
+
+  /** Scores one document against a query. */
+  async rerank(query: string, document: string, signal: AbortSignal): Promise<RerankResult> {
+    checkTextLength(query.length + document.length, this.info.contextSize);
+    const data = JSON.stringify({ query, document });
+    return readRerank(
+      await this.#only(this.#loop.run("rerank", { _name: "rrnk_req", data_json: data }, signal)),
+    );
+  }
+
+  /** Ends the engine's worker; calls in flight are not answered. */
+  close(): void {
+    this.#session.close();
+  }
+
+  async #only(results: AsyncGenerator<RequestResult>): Promise<unknown> {
+    for await (const result of refusalsFirst(results)) {
+      if (result.kind === "error") throw fromServerError(result.data);
+      if (result.kind === "data") return result.data;
+      if (result.kind === "unreadable") break;
+    }
+    throw new ServiceError("inference_failed", "The model gave no result.");
+  }
+}
+
+/** An exception before the first result is a refusal of the request, one after it a failure. */
+async function* refusalsFirst(results: AsyncGenerator<RequestResult>): AsyncGenerator<RequestResult> {
+  let isAccepted = false;
+  try {
+    for await (const result of results) {
+      isAccepted = true;
+      yield result;
+    }
+  } catch (error) {
+    throw error instanceof EngineCallError && !isAccepted ? fromRefusal(error) : fromCallError(error);
+  }
+}
+
+/** llama.cpp rounds a context up to whole blocks of this many tokens. */
+const CONTEXT_BLOCK = 256;
+
+function readInfo(info: LoadedInfo, settings: EngineSettings, hasProjector: boolean): EngineInfo {
+  if (info.n_embd <= 0 || info.n_vocab <= 0) {
+    throw new ServiceError("invalid_model_file", "The model file cannot be used: it has no embedding size.");
+  }
+  if (hasProjector && !info.has_image_input) {
+    throw new ServiceError("invalid_model_file", "The vision projector does not fit the model.");
+  }
+  const wholeBlocks = Math.ceil(settings.contextSize / CONTEXT_BLOCK) * CONTEXT_BLOCK;
+  return {
+    contextSize: Math.min(wholeBlocks, info.n_ctx_train),
+    trainedContextSize: info.n_ctx_train,
+    vocabSize: info.n_vocab,
+    embeddingSize: info.n_embd,
+    layers: info.n_layer,
+    gpuLayers: 0,
+    threads: settings.threads,
+    hasChatTemplate: settings.chatTemplate !== undefined || "tokenizer.chat_template" in info.metadata,
+    hasImageInput: info.has_image_input,
+    backendVersion: Wllama.getLibllamaVersion(),
+  };
+}

@@ -1,0 +1,46 @@
+import type { EngineSpec } from "../protocol/engine-spec.ts";
+import type { LoadParameters } from "./wllama-api.ts";
+
+/** The part of a specification that does not name files; those reach the engine as blobs. */
+export type EngineSettings = Omit<EngineSpec, "modelFiles" | "projectorFile" | "adapters">;
+
+/** Name of an adapter in the engine's own file system. */
+export const adapterName = (index: number): string => `adapter-${index}.gguf`;
+
+/**
+ * The settings in wllama's words.
+ * @param adapterScales one for each adapter, in order
+ */
+export function buildLoadParameters(
+  settings: EngineSettings,
+  adapterScales: readonly number[],
+): LoadParameters {
+  const isCpu = settings.gpuLayers === 0;
+  return {
+    n_gpu_layers: settings.gpuLayers < 0 ? ALL_LAYERS : settings.gpuLayers,
+    n_ctx: settings.contextSize,
+    n_threads: settings.threads,
+    n_parallel: settings.slots,
+    n_batch: settings.batchSize,
+    n_ubatch: settings.batchSize,
+    kv_unified: true, // one cache for all slots, so that a lone request can use the whole context
+    flash_attn: settings.flashAttention === "auto" ? !isCpu : settings.flashAttention === "true",
+    embeddings: true,
+    pooling_type: POOLING[settings.purpose],
+    jinja: true,
+    reasoning_format: "deepseek",
+    ctx_shift: settings.contextShift,
+    ...(settings.cacheTypeK && { cache_type_k: settings.cacheTypeK }),
+    ...(settings.cacheTypeV && { cache_type_v: settings.cacheTypeV }),
+    ...(settings.chatTemplate !== undefined && { chat_template: settings.chatTemplate }),
+    ...(adapterScales.length > 0 && {
+      lora_adapters: adapterScales.map((scale, index) => ({ path: `models/${adapterName(index)}`, scale })),
+    }),
+  };
+}
+
+/** More layers than any model has; llama.cpp takes it as all. */
+const ALL_LAYERS = 99_999;
+
+/** An embedding model says itself how it pools; a model for text is averaged. */
+const POOLING = { generate: "mean", embed: "unspecified", rerank: "rank" } as const;

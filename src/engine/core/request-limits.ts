@@ -1,0 +1,87 @@
+import { ServiceError } from "../../errors/service-error.ts";
+import type { GenerationRequest } from "../protocol/generation.ts";
+
+/**
+ * Deepest nesting of a JSON schema, tool parameters or template variables. llama.cpp's time to make a grammar
+ * grows with the square of the depth: 2,000 levels block it for 4 s, 100 for some milliseconds.
+ */
+const MAX_JSON_DEPTH = 100;
+
+/** Most values in one such document, nested ones counted; a large real tool catalogue has a few thousand. */
+const MAX_JSON_VALUES = 20_000;
+
+/** Longest grammar, in characters; those made of large schemas have some tens of thousands. */
+const MAX_GRAMMAR_LENGTH = 256 * 1024;
+
+/**
+ * Characters of prompt for one token of context beyond which a prompt is refused unseen. English has about
+ * four to a token, and the longest runs that one token covers (blanks) have a few dozen.
+ */
+const MAX_CHARACTERS_PER_TOKEN = 64;
+
+/** A prompt up to this length is always tokenised, however small the context: it takes some milliseconds. */
+const ALWAYS_TOKENISED = 64 * 1024;
+
+/**
+ * Refuses a request that would block the engine for seconds before it could find out by itself.
+ * @throws ServiceError invalid_parameter or context_length_exceeded
+ */
+export function checkRequestLimits(request: GenerationRequest, contextSize: number): void {
+  const { format, input } = request;
+  if (format.type === "json_schema") checkJson(format.schema, "format.schema");
+  if (format.type === "grammar" && format.grammar.length > MAX_GRAMMAR_LENGTH) {
+    throw new ServiceError(
+      "invalid_parameter",
+      `A grammar may have ${MAX_GRAMMAR_LENGTH} characters at most.`,
+      {
+        param: "format.grammar",
+      },
+    );
+  }
+  if (input.kind === "chat") {
+    checkJson(input.tools, "tools");
+    checkJson(input.templateVariables, "template variables");
+  }
+  checkTextLength(promptLength(request), contextSize);
+}
+
+/** @throws ServiceError context_length_exceeded when a text of this many characters cannot fit */
+export function checkTextLength(characters: number, contextSize: number): void {
+  const most = Math.max(ALWAYS_TOKENISED, contextSize * MAX_CHARACTERS_PER_TOKEN);
+  if (characters > most) {
+    throw new ServiceError(
+      "context_length_exceeded",
+      `The prompt has ${characters} characters, which do not fit into the context of ${contextSize} tokens.`,
+    );
+  }
+}
+
+function promptLength({ input }: GenerationRequest): number {
+  if (input.kind === "prompt") return input.prompt.length;
+  let length = 0;
+  for (const message of input.messages) {
+    length += message.reasoning?.length ?? 0;
+    for (const part of message.content) length += part.type === "text" ? part.text.length : 0;
+    for (const call of message.toolCalls ?? []) length += call.arguments.length;
+  }
+  return length;
+}
+
+/** Walks without recursion: the document may be deeper than the stack. */
+function checkJson(document: unknown, what: string): void {
+  const open: { value: unknown; depth: number }[] = [{ value: document, depth: 0 }];
+  let values = 0;
+  for (let next = open.pop(); next; next = open.pop()) {
+    values += 1;
+    if (next.depth > MAX_JSON_DEPTH || values > MAX_JSON_VALUES) {
+      throw new ServiceError(
+        "invalid_parameter",
+        `The ${what} may be nested ${MAX_JSON_DEPTH} levels deep and hold ${MAX_JSON_VALUES} values at most.`,
+        { param: what },
+      );
+    }
+    if (typeof next.value === "object" && next.value !== null) {
+      for (const value of Object.values(next.value)) open.push({ value, depth: next.depth + 1 });
+    }
+  }
+}

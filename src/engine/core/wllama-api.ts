@@ -1,0 +1,90 @@
+import * as wllama from "@wllama/wllama/esm/index.js";
+
+/**
+ * The part of wllama's interface that we use, in our own words: the package's declarations import without
+ * file extensions, which Node's module resolution does not follow.
+ */
+
+/** Parameters of loading, named as in llama.cpp. */
+export interface LoadParameters {
+  readonly n_gpu_layers: number;
+  readonly n_ctx: number;
+  readonly n_threads: number;
+  readonly n_parallel: number;
+  readonly n_batch: number;
+  readonly n_ubatch: number;
+  readonly kv_unified: boolean;
+  /** true: where the model and backend allow it. */
+  readonly flash_attn: boolean;
+  readonly embeddings: boolean;
+  readonly pooling_type: "unspecified" | "mean" | "rank";
+  readonly jinja: boolean;
+  readonly reasoning_format: "deepseek";
+  readonly ctx_shift: boolean;
+  readonly cache_type_k?: string;
+  readonly cache_type_v?: string;
+  readonly chat_template?: string;
+  readonly lora_adapters?: readonly { readonly path: string; readonly scale: number }[];
+}
+
+/** What llama.cpp says about the model after loading. */
+export interface LoadedInfo {
+  /** False when loading failed, although `loadModel` resolved. */
+  readonly success: boolean;
+  readonly n_vocab: number;
+  readonly n_ctx_train: number;
+  readonly n_embd: number;
+  readonly n_layer: number;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly has_image_input: boolean;
+  /** Text that stands for a picture in a prompt. */
+  readonly media_marker?: string;
+}
+
+/** The worker's actions that we send, by name; see `src/glue/messages.ts` of the package. */
+export interface WorkerActions {
+  completion: { _name: "cmpl_req"; is_chat: boolean; data_json: string; files: Uint8Array[] };
+  embedding: { _name: "embd_req"; data_json: string; files: Uint8Array[] };
+  rerank: { _name: "rrnk_req"; data_json: string };
+  get_result: { _name: "gres_req"; req_id: number };
+  cancel: { _name: "cncl_req"; req_id: number };
+}
+
+export interface ActionResult {
+  readonly success: boolean;
+  readonly req_id?: number;
+  readonly has_more?: boolean;
+  readonly data_json?: string;
+  readonly is_error?: boolean;
+}
+
+type Log = (...parts: unknown[]) => void;
+
+export interface WllamaInstance {
+  setCompat(compat: null): void;
+  loadModel(blobs: readonly object[], parameters: LoadParameters): Promise<void>;
+  getLoadedContextInfo(): LoadedInfo;
+  exit(): Promise<void>;
+  /** Private in the package: its request API drops the rest of an answer that has one unreadable piece. */
+  readonly proxy: {
+    wllamaAction<Name extends keyof WorkerActions>(
+      name: Name,
+      body: WorkerActions[Name],
+    ): Promise<ActionResult>;
+    wllamaExit(): Promise<void>;
+  };
+}
+
+export interface WllamaClass {
+  new (
+    paths: { default: string },
+    config: {
+      cacheManager: object;
+      modelManager: object;
+      logger: { debug: Log; log: Log; warn: Log; error: Log };
+    },
+  ): WllamaInstance;
+  getLibllamaVersion(): string;
+}
+
+export const { Wllama } = wllama as unknown as { Wllama: WllamaClass };

@@ -1,0 +1,71 @@
+import type { BlobLike, EnginePlatform, EngineWorker } from "./platform.ts";
+import { applyPatches, WORKER_PATCHES } from "./worker-patches.ts";
+
+interface WorkerMessage {
+  readonly verb?: string;
+  readonly args?: readonly unknown[];
+  readonly callbackId?: unknown;
+}
+
+/** Answers to our own messages carry ids that wllama, which counts up from 1, never uses. */
+const OWN_CALLBACK_PREFIX = "extra-file-";
+
+/**
+ * The Worker class that wllama finds in the global scope while an engine loads. It runs wllama's script with
+ * our patches, and adds files under names of our choice: wllama itself can only add shards and a projector.
+ */
+export function createWorkerClass(
+  platform: EnginePlatform,
+  extraFiles: ReadonlyMap<string, BlobLike>,
+  onFatal: (error: Error) => void,
+): new (url: string | URL) => object {
+  return class WllamaWorker {
+    onmessage: ((event: { data: unknown }) => void) | null = null;
+    onerror: ((error: unknown) => void) | null = null;
+    readonly #worker: EngineWorker;
+
+    constructor(url: string | URL) {
+      this.#worker = platform.startWorker(String(url), (script) => applyPatches(script, WORKER_PATCHES));
+      this.#worker.onMessage = (data) => this.#receive(data as WorkerMessage);
+      this.#worker.onError = onFatal;
+    }
+
+    postMessage(message: WorkerMessage, options?: { transfer?: Transferable[] }): void {
+      if (message.verb === "wllama.start") this.#addExtraFiles();
+      this.#worker.postMessage(message, options);
+    }
+
+    terminate(): void {
+      this.#worker.terminate();
+    }
+
+    #addExtraFiles(): void {
+      for (const [name, blob] of extraFiles) {
+        this.#worker.postMessage({
+          verb: "fs.alloc",
+          args: [name, blob.size, false],
+          callbackId: OWN_CALLBACK_PREFIX + name,
+        });
+      }
+    }
+
+    #receive(message: WorkerMessage): void {
+      if (typeof message.callbackId === "string" && message.callbackId.startsWith(OWN_CALLBACK_PREFIX))
+        return;
+      if (message.verb === "fs.read_req") {
+        const [name, offset, size] = message.args as [string, number, number];
+        const file = extraFiles.get(name);
+        if (file) {
+          this.#sendPiece(file, offset, size).catch((error: unknown) => onFatal(error as Error));
+          return;
+        }
+      }
+      this.onmessage?.({ data: message });
+    }
+
+    async #sendPiece(file: BlobLike, offset: number, size: number): Promise<void> {
+      const piece = await file.slice(offset, offset + size).arrayBuffer();
+      this.#worker.postMessage({ verb: "fs.read_res", args: [piece] }, { transfer: [piece] });
+    }
+  };
+}

@@ -1,0 +1,85 @@
+/** One exact change of a script of wllama's. */
+export interface TextPatch {
+  /** Why the change is needed; part of the message when it no longer fits. */
+  readonly purpose: string;
+  readonly find: string;
+  readonly replace: string;
+}
+
+/** The package is not the one these patches were made for. */
+export class PatchMismatchError extends Error {
+  override readonly name = "PatchMismatchError";
+}
+
+/**
+ * Applies every patch exactly once.
+ * @throws PatchMismatchError when a text to be replaced occurs never or more than once.
+ */
+export function applyPatches(script: string, patches: readonly TextPatch[]): string {
+  let patched = script;
+  for (const { purpose, find, replace } of patches) {
+    const at = patched.indexOf(find);
+    if (at < 0 || patched.indexOf(find, at + 1) >= 0) {
+      throw new PatchMismatchError(
+        `This version of @wllama/wllama is not supported: cannot patch its worker (${purpose}).`,
+      );
+    }
+    patched = patched.slice(0, at) + replace + patched.slice(at + find.length);
+  }
+  return patched;
+}
+
+/** Most bytes of a model file that are in JavaScript's memory at once on their way into the WASM heap. */
+const FILE_CHUNK_BYTES = 8 * 1024 * 1024;
+
+/**
+ * What wllama's worker script needs on every platform. Prepared WASM (faster kernels, a larger heap) and what
+ * they change in the script will be added to this list.
+ */
+export const WORKER_PATCHES: readonly TextPatch[] = [
+  {
+    purpose: "remember the last error that llama.cpp logged",
+    find: "const logLine = cppLogToJSLog(text);",
+    replace: `const logLine = cppLogToJSLog(text);
+      if (logLine.level === 'error') lastErrorLines.push(logLine.text);
+      else if (logLine.level === 'log' && lastErrorLines.length > 0) lastErrorLines.push(logLine.text);
+      if (lastErrorLines.length > 20) lastErrorLines.shift();`,
+  },
+  {
+    purpose: "declare what is remembered",
+    find: "let lastStack = '';",
+    replace: "let lastStack = '';\nlet lastErrorLines = [];",
+  },
+  {
+    purpose: "remember errors of this call alone",
+    find: "const inputPtr = await wllamaMalloc(toSizeT(argEncodedMsg.byteLength), 0);",
+    replace:
+      "lastErrorLines = [];\n    const inputPtr = await wllamaMalloc(toSizeT(argEncodedMsg.byteLength), 0);",
+  },
+  {
+    // A C++ exception comes back as a null pointer, which wllama would read as the answer's address.
+    purpose: "answer a C++ exception with an error of this call",
+    find: "const outputPtr = await wllamaAction(argAction, inputPtr);",
+    replace: `const outputPtr = await wllamaAction(argAction, inputPtr);
+    if (!outputPtr) {
+      msg({ callbackId, err: { name: 'CppException', message: lastErrorLines.join('\\n') || 'unknown error' } });
+      return;
+    }`,
+  },
+  {
+    // llama.cpp reads a tensor in one call, so a large one would be in JavaScript's memory as a whole.
+    purpose: "read model files in pieces",
+    find: "const _wllama_js_file_read = async (path, offset, req_size, out_ptr) => {",
+    replace: `const _wllama_js_file_read = async (path, offset, req_size, out_ptr) => {
+  let done = 0;
+  while (done < req_size) {
+    const size = Math.min(req_size - done, ${FILE_CHUNK_BYTES});
+    const got = Number(await readFilePiece(path, offset + done, size, out_ptr + done));
+    done += got;
+    if (got < size) break;
+  }
+  return toSizeT(done);
+};
+const readFilePiece = async (path, offset, req_size, out_ptr) => {`,
+  },
+];

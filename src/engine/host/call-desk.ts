@@ -1,0 +1,60 @@
+import type { EngineCore } from "../core/engine-core.ts";
+import { EngineFatalError } from "../core/wllama-session.ts";
+import type { DaemonMessage } from "../protocol/messages.ts";
+import type { Outbox } from "./outbox.ts";
+import { toReportedError } from "./reported-error.ts";
+
+type CallMessage = Extract<DaemonMessage, { type: "generate" | "embed" | "rerank" }>;
+
+/** Runs the daemon's calls on the engine and answers each exactly once. */
+export class CallDesk {
+  readonly #engine: EngineCore;
+  readonly #outbox: Outbox;
+  readonly #onFatal: (reason: string) => void;
+  readonly #calls = new Map<number, AbortController>();
+
+  constructor(engine: EngineCore, outbox: Outbox, onFatal: (reason: string) => void) {
+    this.#engine = engine;
+    this.#outbox = outbox;
+    this.#onFatal = onFatal;
+  }
+
+  async run(message: CallMessage): Promise<void> {
+    const { call } = message;
+    const controller = new AbortController();
+    this.#calls.set(call, controller);
+    try {
+      await this.#answer(message, controller.signal);
+    } catch (error) {
+      if (error instanceof EngineFatalError) this.#onFatal(error.message);
+      else if (controller.signal.aborted) this.#outbox.push({ type: "cancelled", call });
+      else this.#outbox.push({ type: "call-failed", call, error: toReportedError(error) });
+    } finally {
+      this.#calls.delete(call);
+    }
+  }
+
+  /** A call that has ended meanwhile is no longer known: its answer is on its way. */
+  cancel(call: number): void {
+    this.#calls.get(call)?.abort();
+  }
+
+  async #answer(message: CallMessage, signal: AbortSignal): Promise<void> {
+    const { call } = message;
+    switch (message.type) {
+      case "generate":
+        for await (const event of this.#engine.generate(message.request, signal)) {
+          this.#outbox.pushEvent(call, event);
+        }
+        return;
+      case "embed": {
+        const result = await this.#engine.embed(message.text, signal);
+        return this.#outbox.push({ type: "embedded", call, result });
+      }
+      case "rerank": {
+        const result = await this.#engine.rerank(message.query, message.document, signal);
+        return this.#outbox.push({ type: "reranked", call, result });
+      }
+    }
+  }
+}

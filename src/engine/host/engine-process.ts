@@ -1,0 +1,82 @@
+import { z } from "zod";
+import { EngineCore } from "../core/engine-core.ts";
+import { type DaemonMessage, daemonMessageSchema, type EngineMessage } from "../protocol/messages.ts";
+import type { EngineSpec } from "../protocol/engine-spec.ts";
+import { CallDesk } from "./call-desk.ts";
+import { openEngineFiles } from "./engine-files.ts";
+import { createNodePlatform } from "./node-platform.ts";
+import { Outbox } from "./outbox.ts";
+import { toReportedError } from "./reported-error.ts";
+
+/**
+ * The entry of an engine process: one model, no rights but to read its files. The main thread only passes
+ * messages; llama.cpp runs in a worker, so that the end of the daemon is noticed while a model computes.
+ *
+ * Arguments: the file URL of llama.cpp's WASM.
+ */
+
+/** A step of progress worth a message. */
+const PROGRESS_STEP = 0.01;
+
+const [, , wasmUrl] = process.argv;
+
+/** An engine must not outlive its daemon. A signal ends it even where a busy worker would hold back an exit. */
+process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
+
+const outbox = new Outbox((message, written) => send(message, written));
+let desk: CallDesk | undefined;
+
+process.on("message", (message) => {
+  const parsed = daemonMessageSchema.safeParse(message);
+  if (parsed.success) receive(parsed.data);
+  else die(`the daemon sent a message that is not valid: ${z.prettifyError(parsed.error)}`);
+});
+process.on("uncaughtException", (error) => die(error.message));
+
+function send(message: EngineMessage, written: () => void = () => {}): void {
+  process.send?.(message, undefined, undefined, (error) => {
+    if (!error) written(); // else the daemon is gone, and "disconnect" follows
+  });
+}
+
+function receive(message: DaemonMessage): void {
+  switch (message.type) {
+    case "load":
+      void load(message.spec);
+      return;
+    case "cancel":
+      desk?.cancel(message.call);
+      return;
+    case "memory":
+      send({ type: "memory", call: message.call, bytes: process.memoryUsage.rss() });
+      return;
+    default:
+      if (desk) void desk.run(message);
+      else die("the daemon sent a call before the model was loaded");
+  }
+}
+
+async function load(spec: EngineSpec): Promise<void> {
+  let reported = 0;
+  const reportProgress = (progress: number): void => {
+    if (progress < reported + PROGRESS_STEP && progress < 1) return;
+    if (progress === reported) return;
+    reported = progress;
+    send({ type: "load-progress", progress });
+  };
+  try {
+    const platform = createNodePlatform(wasmUrl ?? "", (level, line) => {
+      if (level === "warn" || level === "error") process.stderr.write(`${line}\n`);
+    });
+    const engine = await EngineCore.load(platform, spec, openEngineFiles(spec, reportProgress));
+    desk = new CallDesk(engine, outbox, die);
+    send({ type: "loaded", info: engine.info });
+  } catch (error) {
+    send({ type: "load-failed", error: toReportedError(error) }, () => process.kill(process.pid, "SIGKILL"));
+  }
+}
+
+/** Says why, then ends the process; the daemon starts another one. */
+function die(reason: string): void {
+  send({ type: "fatal", reason }, () => process.kill(process.pid, "SIGKILL"));
+}

@@ -1,0 +1,82 @@
+import { resolveObjectURL } from "node:buffer";
+import { Worker, type Transferable as NodeTransferable } from "node:worker_threads";
+import type { EnginePlatform, EngineWorker, LogLevel } from "../core/platform.ts";
+import { applyPatches, type TextPatch } from "../core/worker-patches.ts";
+
+/** What wllama's scripts need on Node beyond what they need everywhere. */
+const MODULE_PATCHES: readonly TextPatch[] = [
+  {
+    purpose: "start threads from text, without a temporary file",
+    find: "new Worker(pthreadMainJs,{",
+    replace: "new Worker(pthreadMainJs,{eval:true,",
+  },
+];
+
+/**
+ * The part of a web worker's global scope that wllama's script uses. When engines get a GPU, this is where
+ * `navigator.gpu` will be defined; it must be absent while there is none.
+ */
+const WORKER_SCOPE = `
+{
+  const { parentPort } = require("node:worker_threads");
+  globalThis.self = globalThis;
+  globalThis.postMessage = (message, transfer) => parentPort.postMessage(message, transfer);
+  parentPort.on("message", (data) => globalThis.onmessage?.({ data }));
+}
+`;
+
+/**
+ * wllama's platform inside a Node process. Defines the two globals of a page that wllama's own code asks for.
+ * @param wasmUrl file URL of llama.cpp's WASM
+ */
+export function createNodePlatform(
+  wasmUrl: string,
+  log: (level: LogLevel, line: string) => void,
+): EnginePlatform {
+  const scope = globalThis as { self?: unknown; location?: unknown };
+  scope.self ??= globalThis;
+  scope.location ??= { href: wasmUrl };
+  return { wasmUrl, log, startWorker };
+}
+
+function startWorker(scriptUrl: string, patch: (script: string) => string): EngineWorker {
+  const shim: EngineWorker = {
+    postMessage: (message, options) => queue.push({ message, transfer: options?.transfer ?? [] }),
+    terminate: () => {},
+    onMessage: () => {},
+    onError: () => {},
+  };
+  /** What wllama sends before the worker runs: reading the script is asynchronous. */
+  const queue: { message: unknown; transfer: Transferable[] }[] = [];
+
+  const start = async (): Promise<void> => {
+    const script = await resolveObjectURL(scriptUrl)?.text();
+    if (script === undefined) throw new Error("the engine's worker script is gone");
+    URL.revokeObjectURL(scriptUrl);
+    const worker = new Worker(WORKER_SCOPE + applyPatches(patch(script), MODULE_PATCHES), { eval: true });
+    worker.on("message", (data: unknown) => shim.onMessage(data));
+    worker.on("error", (error) => shim.onError(error as Error));
+    worker.on("exit", (code) => shim.onError(new Error(`the engine's worker ended with code ${code}`)));
+    const send = async (message: unknown, transfer: Transferable[]): Promise<void> => {
+      worker.postMessage(await withTextForBlobs(message), transfer as NodeTransferable[]);
+    };
+    // Only module.init carries a Blob, and wllama waits for its answer before it sends anything else.
+    for (const { message, transfer } of queue) await send(message, transfer);
+    shim.postMessage = (message, options) => {
+      worker.postMessage(message, (options?.transfer ?? []) as NodeTransferable[]);
+    };
+    shim.terminate = () => void worker.terminate();
+  };
+  start().catch((error: unknown) => shim.onError(error as Error));
+  return shim;
+}
+
+/** wllama sends its threads' script as a Blob; Node starts a thread from text. */
+async function withTextForBlobs(message: unknown): Promise<unknown> {
+  const { args } = message as { args?: readonly unknown[] };
+  if (!args?.some((arg) => arg instanceof Blob)) return message;
+  const texts = args.map(async (arg) =>
+    arg instanceof Blob ? applyPatches(await arg.text(), MODULE_PATCHES) : arg,
+  );
+  return { ...(message as object), args: await Promise.all(texts) };
+}

@@ -1,0 +1,76 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** Starts a process with an IPC channel; the default is Node's own. */
+export type SpawnEngine = (
+  command: string,
+  args: readonly string[],
+  options: SpawnEngineOptions,
+) => ChildProcess;
+
+export interface SpawnEngineOptions {
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
+}
+
+export interface LaunchOptions {
+  /** The Node binary; it must be version 24 or later. */
+  readonly runtime: string;
+  /** Files that the engine may read beside its own code: the model's. */
+  readonly files: readonly string[];
+  readonly spawn: SpawnEngine;
+}
+
+/** Variables that an operating system needs to start a process at all; everything else stays with the daemon. */
+const KEPT_VARIABLES = ["SystemRoot", "windir"];
+
+export const spawnEngine: SpawnEngine = (command, args, options) =>
+  spawn(command, args, {
+    env: { ...options.env },
+    cwd: options.cwd,
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
+    serialization: "advanced",
+    windowsHide: true,
+  });
+
+/**
+ * Starts an engine process that may read its own code and the given files, and nothing else: no write, no
+ * network, no child process, no addon, no variable of the environment.
+ */
+export function launchEngine({ runtime, files, spawn: start }: LaunchOptions): ChildProcess {
+  const wasm = import.meta.resolve("@wllama/wllama/esm/wasm/wllama.wasm");
+  const entry = entryPath();
+  const args = [
+    "--permission",
+    "--allow-worker",
+    ...[...readableCode(), ...files].map((readable) => `--allow-fs-read=${readable}`),
+    "--disable-warning=ExperimentalWarning",
+    "--disable-warning=SecurityWarning",
+    entry,
+    wasm,
+  ];
+  return start(runtime, args, { env: minimalEnvironment(process.env), cwd: path.parse(entry).root });
+}
+
+/** The entry beside this file: TypeScript in the repository, JavaScript in the built package. */
+function entryPath(): string {
+  return path.join(import.meta.dirname, "host", `engine-process${path.extname(import.meta.filename)}`);
+}
+
+/** What an engine process imports, and the package.json by which Node finds it. */
+function readableCode(): string[] {
+  const wllama = path.dirname(fileURLToPath(import.meta.resolve("@wllama/wllama/esm/index.js")));
+  const zod = path.dirname(fileURLToPath(import.meta.resolve("zod")));
+  const folders = [import.meta.dirname, path.join(import.meta.dirname, "..", "errors"), wllama, zod];
+  return [...folders.map((folder) => path.join(folder, path.sep)), path.join(wllama, "..", "package.json")];
+}
+
+function minimalEnvironment(environment: NodeJS.ProcessEnv): Record<string, string> {
+  const kept: Record<string, string> = {};
+  for (const name of KEPT_VARIABLES) {
+    const value = environment[name];
+    if (value !== undefined) kept[name] = value;
+  }
+  return kept;
+}

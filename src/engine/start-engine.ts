@@ -1,0 +1,72 @@
+import { checkModelFile, filesOf } from "./check-model-files.ts";
+import { EngineHandle, toServiceError } from "./engine-handle.ts";
+import { EngineProcess } from "./engine-process.ts";
+import type { EngineLoadOptions, StartEngine } from "./engine.ts";
+import { launchEngine, type SpawnEngine, spawnEngine } from "./launch.ts";
+import { type EngineInfo, type EngineSpec, engineSpecSchema } from "./protocol/engine-spec.ts";
+
+export interface EngineStarterOptions {
+  /** Longest time that loading may make no progress, in milliseconds. */
+  readonly loadTimeoutMs: number;
+  /** How long an engine may say nothing about a call that is in flight, in milliseconds. */
+  readonly stallTimeoutMs: number;
+  /** The Node binary that runs engines; the default is the daemon's own. */
+  readonly runtime?: string;
+  readonly spawn?: SpawnEngine;
+}
+
+/** Makes the function that starts engines with these settings. */
+export function createEngineStarter({
+  loadTimeoutMs,
+  stallTimeoutMs,
+  runtime = process.execPath,
+  spawn = spawnEngine,
+}: EngineStarterOptions): StartEngine {
+  return async (requested, options = {}) => {
+    options.signal?.throwIfAborted();
+    const spec = engineSpecSchema.parse(requested);
+    const files = filesOf(spec);
+    for (const file of files) await checkModelFile(file);
+    const engine = new EngineProcess(launchEngine({ runtime, files, spawn }));
+    try {
+      const info = await load(engine, spec, options, loadTimeoutMs);
+      return new EngineHandle(engine, spec, info, stallTimeoutMs);
+    } catch (error) {
+      engine.end("failed to load the model");
+      await engine.exited;
+      throw error;
+    }
+  };
+}
+
+/** Waits for the model to be loaded; whoever called ends the process when this rejects. */
+async function load(
+  engine: EngineProcess,
+  spec: EngineSpec,
+  { onProgress, signal }: EngineLoadOptions,
+  timeoutMs: number,
+): Promise<EngineInfo> {
+  const { promise, resolve, reject } = Promise.withResolvers<EngineInfo>();
+  const timer = setTimeout(() => {
+    engine.end(`made no progress in loading for ${Math.round(timeoutMs / 1000)} s`, {
+      code: "deadline_exceeded",
+    });
+  }, timeoutMs);
+  const onAbort = (): void => reject(signal?.reason as Error);
+  signal?.addEventListener("abort", onAbort, { once: true });
+  engine.onEnd = reject;
+  engine.onMessage = (message) => {
+    timer.refresh();
+    if (message.type === "load-progress") onProgress?.(message.progress);
+    else if (message.type === "loaded") resolve(message.info);
+    else if (message.type === "load-failed") reject(toServiceError(message.error));
+    else engine.end(`sent a message that was not expected: ${message.type}`);
+  };
+  try {
+    engine.post({ type: "load", spec });
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", onAbort);
+  }
+}
