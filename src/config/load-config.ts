@@ -26,6 +26,8 @@ export interface LoadedConfig {
   readonly file: string | undefined;
   /** For the log: settings that are probably mistakes. */
   readonly warnings: readonly string[];
+  /** Where each option that is not at its default was set, by its name: a flag, a variable or the file's path. */
+  readonly origins: ReadonlyMap<string, string>;
 }
 
 const FILE_VARIABLE = "SERVICE_CONFIG";
@@ -63,6 +65,7 @@ export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
     config: result.data,
     file: tree === undefined ? undefined : file?.path,
     warnings: unknownVariables(env),
+    origins,
   };
 }
 
