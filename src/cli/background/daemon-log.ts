@@ -1,0 +1,32 @@
+import { closeSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from "node:fs";
+import path from "node:path";
+
+/** A log beyond this is put aside at the next start; with the one put aside it bounds what logs take on disk. */
+const LARGEST_LOG_BYTES = 5_000_000;
+/** Enough to hold the reason why a start failed. */
+const LAST_LINES = 5;
+
+/** Where a daemon that runs in the background writes its log. */
+export function daemonLogFile(cacheDir: string): string {
+  return path.join(cacheDir, "daemon.log");
+}
+
+/** Opens the log for appending, for the user alone. Close the result. */
+export function openDaemonLog(file: string): Disposable & { readonly fd: number; readonly size: number } {
+  mkdirSync(path.dirname(file), { recursive: true });
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > LARGEST_LOG_BYTES)
+    renameSync(file, `${file}.old`);
+  const fd = openSync(file, "a", 0o600);
+  return { fd, size: statSync(file).size, [Symbol.dispose]: () => closeSync(fd) };
+}
+
+/** The last lines that were written after the log was `size` bytes long. */
+export function lastLogLines(file: string, size: number): string {
+  return readFileSync(file)
+    .subarray(size)
+    .toString("utf8")
+    .trimEnd()
+    .split("\n")
+    .slice(-LAST_LINES)
+    .join("\n");
+}

@@ -1,0 +1,33 @@
+import path from "node:path";
+import type { CliIo } from "../cli-io.ts";
+import { daemonAddress } from "../client/daemon-address.ts";
+import { DaemonClient } from "../client/daemon-client.ts";
+import type { ClientOptions } from "../options/client-command.ts";
+import { writeLine } from "../terminal/write.ts";
+import { pause } from "../client/pause.ts";
+import { daemonLogFile } from "./daemon-log.ts";
+import { startDaemon } from "./start-daemon.ts";
+
+/**
+ * Sees to it that the local daemon serves: waits for one that is starting, starts one where there is none, and
+ * says so. Does nothing when the user named the daemon by its address.
+ */
+export async function startDaemonIfNone(io: CliIo, options: ClientOptions): Promise<void> {
+  const { endpoints, apiKey, named, loaded } = daemonAddress(io.env, options);
+  if (named) return;
+  const client = new DaemonClient({ endpoints, apiKey, signal: io.signal });
+  let health = await client.health();
+  if (health !== undefined && health !== "ok") await writeLine(io.stderr, `The daemon is ${health} ...`);
+  while (health !== undefined && health !== "ok") {
+    await pause(io.signal);
+    health = await client.health();
+  }
+  if (health === "ok") return;
+  const logFile = daemonLogFile(loaded.config.cache_dir);
+  await writeLine(io.stderr, `Starting a daemon in the background (log: ${logFile}) ...`);
+  // Nobody who types "run" means to open this machine to the network: only who says so in the configuration does.
+  const flags = loaded.origins.has("http.addr") ? [] : ["--http-addr", "127.0.0.1"];
+  if (options.socket !== undefined) flags.push("--socket", options.socket);
+  if (options.config !== undefined) flags.push("--config", path.resolve(options.config));
+  await startDaemon({ client, flags, logFile, env: io.env, signal: io.signal });
+}

@@ -1,0 +1,73 @@
+import { type ChildProcess, spawn as nodeSpawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { CliError } from "../cli-error.ts";
+import type { DaemonClient } from "../client/daemon-client.ts";
+import { pause } from "../client/pause.ts";
+import { EXIT } from "../exit-codes.ts";
+import { PACKAGE_FOLDER } from "../package-folder.ts";
+import { lastLogLines, openDaemonLog } from "./daemon-log.ts";
+
+const LAUNCHER = fileURLToPath(new URL("src/launch/daybreak.mjs", PACKAGE_FOLDER));
+/** A daemon listens before it loads a model: one that does not answer for so long never will. */
+const LONGEST_SILENCE_MS = 30_000;
+
+export interface BackgroundStart {
+  /** Finds the daemon once it listens. */
+  readonly client: DaemonClient;
+  /** Flags of `daybreak serve`. */
+  readonly flags: readonly string[];
+  readonly logFile: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly signal: AbortSignal;
+  readonly spawn?: typeof nodeSpawn;
+}
+
+/**
+ * Starts a daemon in the background, with its output in a log file, and waits until it serves. Rejects with a
+ * CliError that holds the end of the log when it ends before; when another daemon was quicker, that one is waited
+ * for. Aborting the signal ends the wait, not the daemon.
+ */
+export async function startDaemon(start: BackgroundStart): Promise<void> {
+  const { client, logFile, env, signal } = start;
+  using log = openDaemonLog(logFile);
+  const child = (start.spawn ?? nodeSpawn)(process.execPath, [LAUNCHER, "serve", ...start.flags], {
+    detached: true,
+    stdio: ["ignore", log.fd, log.fd],
+    env,
+    windowsHide: true,
+  });
+  child.unref();
+  const end = watchEnd(child);
+  let silentSince = performance.now();
+  for (;;) {
+    const ended = end();
+    const health = await client.health();
+    if (health === "ok") return;
+    if (health !== undefined) silentSince = performance.now();
+    else if (ended !== undefined) throw startFailed(ended, logFile, log.size);
+    else if (performance.now() - silentSince > LONGEST_SILENCE_MS) {
+      throw startFailed(`does not answer, process ${child.pid} still runs`, logFile, log.size);
+    }
+    await pause(signal);
+  }
+}
+
+/** Tells how the process ended, once it has. */
+function watchEnd(child: ChildProcess): () => string | undefined {
+  let ended: string | undefined;
+  child.once("error", (error) => {
+    ended = `cannot be started: ${error.message}`;
+  });
+  child.once("exit", (code, signal) => {
+    ended ??= signal ? `was ended by ${signal}` : `ended with exit code ${code}`;
+  });
+  return () => ended;
+}
+
+function startFailed(how: string, logFile: string, sizeBefore: number): CliError {
+  return new CliError(
+    EXIT.error,
+    "daemon_start_failed",
+    `The daemon ${how}. The end of its log, ${logFile}:\n${lastLogLines(logFile, sizeBefore)}`,
+  );
+}

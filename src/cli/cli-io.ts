@@ -1,0 +1,68 @@
+import type { Readable, Writable } from "node:stream";
+import { EXIT } from "./exit-codes.ts";
+import { Interruption } from "./cli-error.ts";
+
+/** A standard output stream; the terminal's properties are absent when it is a file or a pipe. */
+export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number };
+export type Input = Readable & { readonly isTTY?: boolean; setRawMode?(mode: boolean): unknown };
+
+/** What a command may touch of its process. */
+export interface CliIo {
+  readonly stdin: Input;
+  readonly stdout: Output;
+  readonly stderr: Output;
+  readonly env: NodeJS.ProcessEnv;
+  /** Aborted with an {@link Interruption} by Ctrl-C or a signal that asks the process to end. */
+  readonly stopSignal: AbortSignal;
+  /** Aborted as `stopSignal` is, and also when nobody reads the output any more. */
+  readonly signal: AbortSignal;
+  /** Calls `handler` for every Ctrl-C instead of aborting `signal`, until the result is disposed. */
+  catchInterrupts(handler: () => void): Disposable;
+}
+
+/** One Ctrl-C may arrive twice, from the terminal and from a parent that passes it on; a person needs longer. */
+const SAME_SIGNAL_MS = 250;
+
+/**
+ * The real process. The first interruption aborts the signals, so that the command can cancel what it has asked the
+ * daemon for; a second one ends the process at once.
+ */
+export function processIo(now: () => number = () => performance.now()): CliIo {
+  const stop = new AbortController();
+  const unread = new AbortController();
+  let catcher: (() => void) | undefined;
+  let interruptedAt: number | undefined;
+  const interrupt = (exitCode: Interruption["exitCode"]): void => {
+    if (interruptedAt === undefined) {
+      interruptedAt = now();
+      stop.abort(new Interruption(exitCode));
+    } else if (now() - interruptedAt > SAME_SIGNAL_MS) {
+      process.exit(exitCode);
+    }
+  };
+  process.on("SIGINT", () => (catcher ? catcher() : interrupt(EXIT.interrupted)));
+  process.on("SIGTERM", () => interrupt(EXIT.terminated));
+  process.on("SIGHUP", () => interrupt(EXIT.hungUp));
+  const onOutputError = (error: NodeJS.ErrnoException): void => {
+    if (error.code !== "EPIPE") throw error;
+    unread.abort(new Interruption(EXIT.brokenPipe));
+  };
+  process.stdout.on("error", onOutputError);
+  process.stderr.on("error", onOutputError);
+  return {
+    stdin: process.stdin,
+    stdout: process.stdout,
+    stderr: process.stderr,
+    env: process.env,
+    stopSignal: stop.signal,
+    signal: AbortSignal.any([stop.signal, unread.signal]),
+    catchInterrupts(handler) {
+      catcher = handler;
+      return {
+        [Symbol.dispose]() {
+          catcher = undefined;
+        },
+      };
+    },
+  };
+}

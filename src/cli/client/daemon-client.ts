@@ -1,0 +1,182 @@
+import type { IncomingMessage } from "node:http";
+import { text } from "node:stream/consumers";
+import { z } from "zod";
+import { CliError } from "../cli-error.ts";
+import { EXIT } from "../exit-codes.ts";
+import { ApiError, errorBody } from "./api-error.ts";
+import { describeEndpoint, type Endpoint } from "./endpoint.ts";
+import { readLines } from "./read-lines.ts";
+import { ConnectError, sendRequest } from "./send-request.ts";
+
+/** Of an answer that is not understood: enough to recognise who answers. */
+const SHOWN_CHARACTERS = 80;
+
+/** Body of GET /health, whatever its status. */
+const healthSchema = z.object({ status: z.string() });
+
+export interface DaemonClientOptions {
+  /** Tried in this order until one accepts a connection; that one is kept. */
+  readonly endpoints: readonly Endpoint[];
+  readonly apiKey?: string | undefined;
+  /** Aborting it cancels what is under way, at the daemon too. */
+  readonly signal: AbortSignal;
+}
+
+/** A thin client of the daemon's own routes. Methods reject with a CliError, or with the signal's reason. */
+export class DaemonClient {
+  readonly #options: DaemonClientOptions;
+  #endpoints: readonly Endpoint[];
+
+  constructor(options: DaemonClientOptions) {
+    this.#options = options;
+    this.#endpoints = options.endpoints;
+  }
+
+  /** The endpoint that answered, or those that will be tried. */
+  get description(): string {
+    return this.#endpoints.map(describeEndpoint).join(" or ");
+  }
+
+  /** One request with a JSON answer. */
+  async json<Schema extends z.ZodType>(
+    schema: Schema,
+    method: string,
+    path: string,
+    body?: unknown,
+    signal = this.#options.signal,
+  ): Promise<z.input<Schema>> {
+    const answer = await this.#send(method, path, body, signal);
+    return this.#parse(schema, await this.#textOf(answer, signal));
+  }
+
+  /** One request whose answer is a stream of JSON lines. A line that holds an error is thrown as an ApiError. */
+  async *lines<Schema extends z.ZodType>(
+    schema: Schema,
+    method: string,
+    path: string,
+    body?: unknown,
+    signal = this.#options.signal,
+  ): AsyncGenerator<z.input<Schema>, void, undefined> {
+    const answer = await this.#send(method, path, body, signal);
+    try {
+      for await (const line of readLines(answer)) {
+        const failure = parseAs(errorBody, line);
+        if (failure) throw new ApiError(failure);
+        yield this.#parse(schema, line);
+      }
+    } catch (error) {
+      throw this.#explain(error, signal);
+    } finally {
+      answer.destroy();
+    }
+  }
+
+  /**
+   * What GET /health says: "ok" when the daemon serves, "starting" or "draining" when not. Undefined when nothing
+   * that is a daemon answers.
+   */
+  async health(): Promise<string | undefined> {
+    const { signal } = this.#options;
+    for (const endpoint of this.#endpoints) {
+      try {
+        const answer = await sendRequest(endpoint, { method: "GET", path: "/health", headers: {}, signal });
+        const health = parseAs(healthSchema, await text(answer));
+        if (health) return health.status;
+      } catch {
+        signal.throwIfAborted();
+      }
+    }
+    return undefined;
+  }
+
+  async #send(method: string, path: string, body: unknown, signal: AbortSignal): Promise<IncomingMessage> {
+    signal.throwIfAborted();
+    const headers: Record<string, string> = { accept: "application/json, application/x-ndjson" };
+    if (this.#options.apiKey) headers["authorization"] = `Bearer ${this.#options.apiKey}`;
+    if (body !== undefined) headers["content-type"] = "application/json";
+    const outgoing = {
+      method,
+      path,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
+    };
+    const answer = await this.#connect(outgoing);
+    if ((answer.statusCode ?? 0) < 400) return answer;
+    const failure = parseAs(errorBody, await this.#textOf(answer, signal));
+    if (failure) throw new ApiError(failure, answer.statusCode);
+    throw this.#stranger(`HTTP status ${answer.statusCode} without a reason`);
+  }
+
+  async #connect(outgoing: Parameters<typeof sendRequest>[1]): Promise<IncomingMessage> {
+    let lastError: unknown;
+    for (const endpoint of this.#endpoints) {
+      try {
+        const answer = await sendRequest(endpoint, outgoing);
+        this.#endpoints = [endpoint];
+        return answer;
+      } catch (error) {
+        if (!(error instanceof ConnectError)) throw this.#explain(error, outgoing.signal);
+        lastError = error;
+      }
+    }
+    throw new CliError(
+      EXIT.noDaemon,
+      "no_daemon",
+      `No daemon answers at ${this.description}. Start one with: daybreak serve`,
+      lastError,
+    );
+  }
+
+  async #textOf(answer: IncomingMessage, signal: AbortSignal): Promise<string> {
+    try {
+      return await text(answer);
+    } catch (error) {
+      throw this.#explain(error, signal);
+    }
+  }
+
+  #parse<Schema extends z.ZodType>(schema: Schema, json: string): z.input<Schema> {
+    const value = parseAs(schema, json);
+    if (value !== undefined) return value;
+    throw this.#stranger(
+      `it sent ${json.length > SHOWN_CHARACTERS ? `${json.slice(0, SHOWN_CHARACTERS)}…` : json}`,
+    );
+  }
+
+  #explain(error: unknown, signal: AbortSignal): unknown {
+    if (signal.aborted) return signal.reason;
+    if (error instanceof CliError) return error;
+    return this.#cut(error);
+  }
+
+  #cut(cause?: unknown): CliError {
+    return new CliError(
+      EXIT.error,
+      "connection_lost",
+      `The connection to ${this.description} ended before the answer was complete.`,
+      cause,
+    );
+  }
+
+  #stranger(what: string): CliError {
+    return new CliError(
+      EXIT.error,
+      "unexpected_answer",
+      `What answers at ${this.description} does not behave like Daybreak: ${what}.`,
+    );
+  }
+}
+
+/**
+ * The value itself, not what the schema makes of it: fields that a newer daemon adds are kept for --json.
+ * Undefined when it is not JSON or not of this kind.
+ */
+function parseAs<Schema extends z.ZodType>(schema: Schema, json: string): z.input<Schema> | undefined {
+  try {
+    const value: z.input<Schema> = JSON.parse(json);
+    return schema.safeParse(value).success ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

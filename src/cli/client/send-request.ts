@@ -1,0 +1,62 @@
+import http from "node:http";
+import https from "node:https";
+import type { IncomingMessage } from "node:http";
+import type { Endpoint } from "./endpoint.ts";
+
+/** A daemon that is there accepts within milliseconds, one across the internet within seconds. */
+const CONNECT_TIMEOUT_MS = 10_000;
+
+export interface OutgoingRequest {
+  readonly method: string;
+  /** With its query. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Nothing accepts connections at the endpoint; the request has not been sent. */
+export class ConnectError extends Error {
+  override readonly name = "ConnectError";
+}
+
+/**
+ * Sends one request on a connection of its own and resolves with the answer's head. Rejects with a
+ * {@link ConnectError} when there is nobody at the endpoint, with the signal's reason when aborted; aborting
+ * later ends the connection, by which the daemon cancels its work.
+ */
+export function sendRequest(endpoint: Endpoint, outgoing: OutgoingRequest): Promise<IncomingMessage> {
+  const { method, path, headers, body, signal } = outgoing;
+  const options = { method, signal, agent: false as const, headers: { ...headers, ...lengthOf(body) } };
+  return new Promise((resolve, reject) => {
+    const request =
+      endpoint.kind === "ipc"
+        ? http.request({ ...options, socketPath: endpoint.socketPath, path })
+        : (endpoint.url.protocol === "https:" ? https : http).request(
+            new URL(endpoint.url.pathname.replace(/\/$/, "") + path, endpoint.url),
+            options,
+          );
+    let connected = false;
+    const patience = setTimeout(() => request.destroy(new Error("no answer")), CONNECT_TIMEOUT_MS);
+    request.once("socket", (socket) => {
+      socket.once(
+        endpoint.kind === "http" && endpoint.url.protocol === "https:" ? "secureConnect" : "connect",
+        () => {
+          connected = true;
+          clearTimeout(patience);
+        },
+      );
+    });
+    request.once("response", resolve);
+    request.once("error", (error) => {
+      clearTimeout(patience);
+      if (signal.aborted) reject(signal.reason);
+      else reject(connected ? error : new ConnectError(error.message, { cause: error }));
+    });
+    request.end(body);
+  });
+}
+
+function lengthOf(body: string | undefined): Record<string, string | number> {
+  return body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
+}

@@ -1,0 +1,37 @@
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import { text } from "node:stream/consumers";
+import type { Command } from "commander";
+import { createResultSchema } from "../../http/models/model-schemas.ts";
+import { usageError } from "../cli-error.ts";
+import type { CliIo } from "../cli-io.ts";
+import { connect } from "../client/connect.ts";
+import { clientCommand, type ClientOptions } from "../options/client-command.ts";
+import { writeJson, writeLine } from "../terminal/write.ts";
+
+/** daybreak create <model> -f Modelfile */
+export function createCommand(io: CliIo): Command {
+  return clientCommand("create")
+    .description("make a model from a Modelfile")
+    .argument("<model>", "name of the new model")
+    .option("-f, --file <path>", "the Modelfile; - for standard input", "Modelfile")
+    .action(async (name: string, options: ClientOptions & { file: string }) => {
+      const modelfile = options.file === "-" ? await text(io.stdin) : await readModelfile(options.file);
+      const client = connect(io, options);
+      const answer = await client.json(createResultSchema, "POST", "/api/models/create", {
+        alias: name,
+        modelfile,
+        base_folder: options.file === "-" ? process.cwd() : path.dirname(path.resolve(options.file)),
+      });
+      if (options.json) return writeJson(io.stdout, answer);
+      return writeLine(io.stdout, `Created ${answer.alias}.`);
+    });
+}
+
+async function readModelfile(file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    throw usageError(`Cannot read the Modelfile: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

@@ -1,0 +1,39 @@
+import { text } from "node:stream/consumers";
+import type { Command } from "commander";
+import { z } from "zod";
+import { usageError } from "../cli-error.ts";
+import type { CliIo } from "../cli-io.ts";
+import { connect } from "../client/connect.ts";
+import { withLoadedModel } from "../client/with-loaded-model.ts";
+import { clientCommand, type ClientOptions } from "../options/client-command.ts";
+import { writeJson } from "../terminal/write.ts";
+
+const embeddingsSchema = z.object({
+  model: z.string(),
+  embeddings: z.array(z.array(z.number())),
+  dimensions: z.number(),
+  total_tokens: z.number(),
+});
+
+/** daybreak embed [text…] */
+export function embedCommand(io: CliIo): Command {
+  return clientCommand("embed")
+    .description("turn texts into vectors; prints one JSON array of numbers to a line")
+    .argument("[text...]", "the texts; standard input is one text when there is none")
+    .option("-m, --model <name>", "model to use; the daemon's default model when absent")
+    .action(async (texts: string[], options: ClientOptions & { model?: string }) => {
+      const input = texts.length > 0 ? texts : [await readText(io)];
+      const client = connect(io, options);
+      const embed = () =>
+        client.json(embeddingsSchema, "POST", "/api/embeddings", { model: options.model, input });
+      const answer = await withLoadedModel(io, client, options.model, embed);
+      if (options.json) return writeJson(io.stdout, answer);
+      for (const vector of answer.embeddings) await writeJson(io.stdout, vector);
+      return undefined;
+    });
+}
+
+async function readText(io: CliIo): Promise<string> {
+  if (io.stdin.isTTY) throw usageError("Which text? Give it as an argument or on standard input.");
+  return (await text(io.stdin)).trimEnd();
+}

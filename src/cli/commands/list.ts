@@ -1,0 +1,38 @@
+import type { Command } from "commander";
+import { modelListSchema } from "../../http/models/model-schemas.ts";
+import type { CliIo } from "../cli-io.ts";
+import { connect } from "../client/connect.ts";
+import { clientCommand, type ClientOptions } from "../options/client-command.ts";
+import { formatBytes, formatCount } from "../terminal/quantity.ts";
+import { formatTable } from "../terminal/table.ts";
+import { writeJson, writeLine } from "../terminal/write.ts";
+
+/** daybreak list */
+export function listCommand(io: CliIo): Command {
+  return clientCommand("list")
+    .alias("ls")
+    .description("list the models on disk")
+    .option("-q, --quiet", "print names only, one to a line")
+    .action(async (options: ClientOptions & { quiet?: boolean }) => {
+      const client = connect(io, options);
+      const answer = await client.json(modelListSchema, "GET", "/api/models");
+      if (options.json) return writeJson(io.stdout, answer);
+      if (options.quiet) {
+        for (const { alias } of answer.models) await writeLine(io.stdout, alias);
+        return undefined;
+      }
+      if (answer.models.length === 0)
+        return writeLine(io.stderr, "No models. Get one with: daybreak pull <name>");
+      const rows = answer.models.map((model) => [
+        model.alias + (model.is_default ? " (default)" : ""),
+        formatCount(model.parameters),
+        model.quantization,
+        formatBytes(model.size_bytes),
+        String(model.context_size),
+        model.state,
+      ]);
+      const header = ["NAME", "PARAMETERS", "QUANTIZATION", "SIZE", "CONTEXT", "STATE"];
+      for (const line of formatTable(header, rows)) await writeLine(io.stdout, line);
+      return undefined;
+    });
+}

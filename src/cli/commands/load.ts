@@ -1,0 +1,50 @@
+import path from "node:path";
+import type { Command } from "commander";
+import { loadResultSchema } from "../../http/models/model-schemas.ts";
+import type { CliIo } from "../cli-io.ts";
+import { connect } from "../client/connect.ts";
+import { clientCommand, type ClientOptions } from "../options/client-command.ts";
+import { parseInteger } from "../options/parse-number.ts";
+import { formatCount } from "../terminal/quantity.ts";
+import { writeJson, writeLine } from "../terminal/write.ts";
+
+interface LoadCommandOptions extends ClientOptions {
+  path?: string;
+  gpuLayers?: number;
+  contextSize?: number;
+  mmproj?: string;
+  default?: boolean;
+}
+
+/** -1 asks for all layers. */
+const ALL_LAYERS = -1;
+
+/** daybreak load <model> */
+export function loadCommand(io: CliIo): Command {
+  return clientCommand("load")
+    .description("load a model into memory")
+    .argument("<model>", "name of the model; with --path any name for it")
+    .option("--path <file>", "GGUF file to load under this name")
+    .option("--gpu-layers <n>", "layers on the GPU, -1 for all", parseInteger(ALL_LAYERS))
+    .option("--context-size <tokens>", "context window", parseInteger(1))
+    .option("--mmproj <file>", "vision projector")
+    .option("--default", "make it the default model")
+    .action(async (name: string, options: LoadCommandOptions) => {
+      const client = connect(io, options);
+      const answer = await client.json(loadResultSchema, "POST", "/api/models/load", {
+        alias: name,
+        // The daemon may run in another folder.
+        path: options.path && path.resolve(options.path),
+        gpu_layers: options.gpuLayers,
+        context_size: options.contextSize,
+        mmproj: options.mmproj && path.resolve(options.mmproj),
+        set_default: options.default,
+      });
+      if (options.json) return writeJson(io.stdout, answer);
+      const { alias, parameters, context_size, gpu_layers } = answer;
+      return writeLine(
+        io.stdout,
+        `Loaded ${alias}: ${formatCount(parameters)} parameters, context of ${context_size} tokens, ${gpu_layers} layers on the GPU.`,
+      );
+    });
+}

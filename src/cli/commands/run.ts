@@ -1,0 +1,89 @@
+import { readFile } from "node:fs/promises";
+import { text } from "node:stream/consumers";
+import type { Command } from "commander";
+import type { z } from "zod";
+import { startDaemonIfNone } from "../background/start-daemon-if-none.ts";
+import { usageError } from "../cli-error.ts";
+import type { CliIo } from "../cli-io.ts";
+import { generateLineSchema } from "../client/answer-lines.ts";
+import { connect } from "../client/connect.ts";
+import { withLoadedModel } from "../client/with-loaded-model.ts";
+import { clientCommand, type ClientOptions } from "../options/client-command.ts";
+import {
+  generationFields,
+  type GenerationOptions,
+  withGenerationOptions,
+} from "../options/generation-options.ts";
+import { AnswerDisplay } from "../terminal/answer-display.ts";
+import { writeJson } from "../terminal/write.ts";
+
+interface RunOptions extends ClientOptions, GenerationOptions {
+  image?: string[];
+}
+
+/** daybreak run [prompt…] */
+export function runCommand(io: CliIo): Command {
+  return withGenerationOptions(clientCommand("run", "print the whole answer as one JSON object"))
+    .description("answer one prompt; starts a daemon in the background when none runs")
+    .argument("[prompt...]", "the prompt; - stands for standard input, which is read when there is no prompt")
+    .option("-i, --image <file...>", "pictures to look at")
+    .action(async (words: string[], options: RunOptions) => {
+      const request = {
+        prompt: await readPrompt(io, words),
+        system: options.system,
+        images: options.image && (await readImages(options.image)),
+        ...(await generationFields(options)),
+      };
+      await startDaemonIfNone(io, options);
+      const client = connect(io, options);
+      const generate = async (): Promise<void> => {
+        if (options.json) {
+          return writeJson(
+            io.stdout,
+            await client.json(generateLineSchema, "POST", "/api/generate", request),
+          );
+        }
+        const lines = client.lines(generateLineSchema, "POST", "/api/generate", { ...request, stream: true });
+        return showAnswer(io, lines, options);
+      };
+      await withLoadedModel(io, client, options.model, generate);
+    });
+}
+
+async function showAnswer(
+  io: CliIo,
+  lines: AsyncIterable<z.infer<typeof generateLineSchema>>,
+  options: RunOptions,
+): Promise<void> {
+  const display = new AnswerDisplay(io, options);
+  let last: z.infer<typeof generateLineSchema> | undefined;
+  try {
+    for await (const line of lines) {
+      await display.thinking(line.thinking ?? "");
+      await display.text(line.response);
+      last = line;
+    }
+  } finally {
+    await display.end();
+  }
+  if (options.verbose && last) await display.statistics(last);
+}
+
+async function readPrompt(io: CliIo, words: readonly string[]): Promise<string> {
+  if (words.length === 0 && io.stdin.isTTY) {
+    throw usageError('What is the prompt? Give it as an argument (daybreak run "...") or on standard input.');
+  }
+  const piped = words.length === 0 || words.includes("-") ? (await text(io.stdin)).trimEnd() : "";
+  const prompt =
+    words.length === 0 ? piped : words.map((word) => (word === "-" ? `\n${piped}\n` : word)).join(" ");
+  if (prompt.trim() === "") throw usageError("The prompt is empty.");
+  return prompt.trim();
+}
+
+async function readImages(files: readonly string[]): Promise<string[]> {
+  try {
+    return await Promise.all(files.map((file) => readFile(file, "base64")));
+  } catch (error) {
+    throw usageError(`Cannot read the picture: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

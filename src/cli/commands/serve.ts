@@ -1,0 +1,41 @@
+import { Command } from "commander";
+import { ConfigError } from "../../config/config-error.ts";
+import { loadConfig, type LoadedConfig } from "../../config/load-config.ts";
+import { CliError, usageError } from "../cli-error.ts";
+import type { CliIo } from "../cli-io.ts";
+import { EXIT } from "../exit-codes.ts";
+import { configFlagOptions, configFlags } from "../options/config-flag-options.ts";
+
+type ServeOptions = Readonly<Record<string, unknown>> & { readonly config?: string };
+
+/** daybreak serve */
+export function serveCommand(io: CliIo): Command {
+  const command = new Command("serve")
+    .description("run the daemon in the foreground")
+    .option("--config <file>", "configuration file (also SERVICE_CONFIG)");
+  for (const option of configFlagOptions()) command.addOption(option);
+  return command.action(async (options: ServeOptions) => {
+    const loaded = load(io, options);
+    // The daemon with all it imports is loaded by this command alone: the others start the quicker.
+    const [{ runDaemon }, { DaemonStartError }] = await Promise.all([
+      import("../../daemon/run-daemon.ts"),
+      import("../../daemon/daemon-start-error.ts"),
+    ]);
+    try {
+      // A daemon lives on when whoever read its output has left.
+      await runDaemon(loaded, { stdout: io.stdout, stderr: io.stderr, signal: io.stopSignal });
+    } catch (error) {
+      if (!(error instanceof DaemonStartError)) throw error;
+      throw new CliError(EXIT.error, "daemon_start_failed", error.message, error);
+    }
+  });
+}
+
+function load(io: CliIo, options: ServeOptions): LoadedConfig {
+  try {
+    return loadConfig({ env: io.env, file: options.config, flags: configFlags(options) });
+  } catch (error) {
+    if (error instanceof ConfigError) throw usageError(error.message);
+    throw error;
+  }
+}

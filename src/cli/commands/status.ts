@@ -1,0 +1,52 @@
+import type { Command } from "commander";
+import { z } from "zod";
+import type { CliIo } from "../cli-io.ts";
+import { connect } from "../client/connect.ts";
+import { clientCommand, type ClientOptions } from "../options/client-command.ts";
+import { formatBytes, formatDuration } from "../terminal/quantity.ts";
+import { formatFields } from "../terminal/table.ts";
+import { writeJson, writeLine } from "../terminal/write.ts";
+
+/** GET /api/system/status */
+const statusSchema = z.object({
+  version: z.string(),
+  uptime_secs: z.number(),
+  models_loaded: z.number(),
+  http_endpoint: z.string(),
+  ipc_endpoint: z.string(),
+  default_model: z.string(),
+  stats: z.object({
+    requests_total: z.number(),
+    tokens_generated: z.number(),
+    active_requests: z.number(),
+    gpu_available: z.boolean(),
+    memory_used_bytes: z.number(),
+    memory_total_bytes: z.number(),
+  }),
+});
+
+/** daybreak status */
+export function statusCommand(io: CliIo): Command {
+  return clientCommand("status")
+    .description("show how the daemon is; exit code 3 when none answers")
+    .action(async (options: ClientOptions) => {
+      const client = connect(io, options);
+      const status = await client.json(statusSchema, "GET", "/api/system/status");
+      if (options.json) return writeJson(io.stdout, status);
+      const { stats } = status;
+      const fields = [
+        ["Version", status.version],
+        ["Running for", formatDuration(status.uptime_secs * 1000)],
+        ["HTTP", status.http_endpoint || "off"],
+        ["IPC", status.ipc_endpoint || "off"],
+        ["Default model", status.default_model || "none"],
+        ["Models loaded", String(status.models_loaded)],
+        ["Requests", `${stats.requests_total} in all, ${stats.active_requests} now`],
+        ["Tokens generated", String(stats.tokens_generated)],
+        ["Memory", `${formatBytes(stats.memory_used_bytes)} of ${formatBytes(stats.memory_total_bytes)}`],
+        ["GPU", stats.gpu_available ? "available" : "none"],
+      ] as const;
+      for (const line of formatFields(fields)) await writeLine(io.stdout, line);
+      return undefined;
+    });
+}

@@ -1,0 +1,26 @@
+/** What the program's exit code says; part of its interface, listed in docs/cli.md. */
+export const EXIT = {
+  ok: 0,
+  /** Anything that has no code of its own. */
+  error: 1,
+  /** The command line is wrong; nothing was done. */
+  usage: 2,
+  /** No daemon answers. */
+  noDaemon: 3,
+  /** No such model, file or route. */
+  notFound: 4,
+  /** The model is in a state that does not allow it: loaded already, not loaded, exists already, busy. */
+  conflict: 5,
+  /** The daemon or the hub cannot do it now; the same command may succeed later. */
+  tryLater: 6,
+  /** The terminal went away: 128 + SIGHUP. */
+  hungUp: 129,
+  /** Ctrl-C: 128 + SIGINT. */
+  interrupted: 130,
+  /** Whoever read the output left: 128 + SIGPIPE. */
+  brokenPipe: 141,
+  /** 128 + SIGTERM. */
+  terminated: 143,
+} as const;
+
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];

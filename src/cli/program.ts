@@ -1,0 +1,58 @@
+import { Command } from "commander";
+import { packageVersion } from "../daemon/package-version.ts";
+import type { CliIo } from "./cli-io.ts";
+
+type MakeCommand = (io: CliIo) => Promise<Command>;
+
+/** All commands, in the order in which --help lists them. */
+const COMMANDS: ReadonlyMap<string, MakeCommand> = new Map<string, MakeCommand>([
+  ["serve", async (io) => (await import("./commands/serve.ts")).serveCommand(io)],
+  ["run", async (io) => (await import("./commands/run.ts")).runCommand(io)],
+  ["chat", async (io) => (await import("./commands/chat.ts")).chatCommand(io)],
+  ["embed", async (io) => (await import("./commands/embed.ts")).embedCommand(io)],
+  ["pull", async (io) => (await import("./commands/pull.ts")).pullCommand(io)],
+  ["list", async (io) => (await import("./commands/list.ts")).listCommand(io)],
+  ["show", async (io) => (await import("./commands/show.ts")).showCommand(io)],
+  ["create", async (io) => (await import("./commands/create.ts")).createCommand(io)],
+  ["cp", async (io) => (await import("./commands/cp.ts")).cpCommand(io)],
+  ["rm", async (io) => (await import("./commands/rm.ts")).rmCommand(io)],
+  ["load", async (io) => (await import("./commands/load.ts")).loadCommand(io)],
+  ["unload", async (io) => (await import("./commands/unload.ts")).unloadCommand(io)],
+  ["ps", async (io) => (await import("./commands/ps.ts")).psCommand(io)],
+  ["status", async (io) => (await import("./commands/status.ts")).statusCommand(io)],
+  ["stop", async (io) => (await import("./commands/stop.ts")).stopCommand(io)],
+  ["completion", async (io) => (await import("./commands/completion.ts")).completionCommand(io)],
+]);
+
+/** Width of help that is written to a file or a pipe. */
+const PIPED_HELP_COLUMNS = 100;
+
+const ALIASES: ReadonlyMap<string, string> = new Map([["ls", "list"]]);
+
+/** These need the descriptions of all commands, or none of them (the version). */
+const NEED_NO_COMMAND = new Set(["-V", "--version"]);
+const NEED_ALL_COMMANDS = new Set(["completion"]);
+
+/**
+ * The command line, with the one command that the arguments name, or with all of them where that is not one.
+ * (Loading every command takes several times as long as running one.) Instead of ending the process it throws a
+ * CommanderError.
+ */
+export async function createProgram(io: CliIo, args: readonly string[]): Promise<Command> {
+  const program = new Command("daybreak")
+    .description("Runs language models on this machine: a daemon, and commands that talk to it.")
+    .version(packageVersion(), "-V, --version", "print the version");
+  const first = args[0] ?? "";
+  const named = NEED_ALL_COMMANDS.has(first) ? undefined : COMMANDS.get(ALIASES.get(first) ?? first);
+  const wanted = NEED_NO_COMMAND.has(first) ? [] : named ? [named] : [...COMMANDS.values()];
+  for (const make of wanted) program.addCommand(await make(io));
+  for (const command of [program, ...program.commands]) {
+    command.exitOverride().configureOutput({
+      writeOut: (text) => io.stdout.write(text),
+      writeErr: (text) => io.stderr.write(text),
+      getOutHelpWidth: () => io.stdout.columns ?? PIPED_HELP_COLUMNS,
+      getErrHelpWidth: () => io.stderr.columns ?? PIPED_HELP_COLUMNS,
+    });
+  }
+  return program;
+}
