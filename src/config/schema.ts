@@ -177,6 +177,9 @@ export const configSchema = z.strictObject({
         .describe("auto: text on a terminal, JSON lines elsewhere."),
     })
     .prefault({}),
+  drain_timeout: duration
+    .default(30_000)
+    .describe("How long running requests may go on after SIGTERM before they are cut."),
   ui: z.boolean().default(true).describe("Serve the page under /ui/."),
 });
 

@@ -4,6 +4,7 @@ import type { TimedServiceEvent } from "../../events/service-events.ts";
 import { nativeErrorBody } from "../errors/native-error.ts";
 import { defineRoute, type Route } from "../route.ts";
 import type { Services } from "../services.ts";
+import { sseEvent } from "../streaming/sse-frame.ts";
 import { SSE_TYPE, streamResponse, type StreamFormat } from "../streaming/stream-response.ts";
 
 /** Events are rare: a reader that lags by so many is not reading at all. */
@@ -32,7 +33,7 @@ const eventSchema = z
 const eventStream: StreamFormat = {
   contentType: SSE_TYPE,
   heartbeat: ": keep-alive\n\n",
-  errorFrame: (error) => sseFrame("error", nativeErrorBody(error)),
+  errorFrame: (error) => sseEvent("error", nativeErrorBody(error)),
 };
 
 /** What happens to models, as it happens. */
@@ -77,7 +78,7 @@ async function* eventFrames(services: Services, ended: AbortSignal): AsyncGenera
         throw new ServiceError("overloaded", "Events were not read fast enough; connect again.");
       }
       const event = waiting.shift();
-      if (event) yield sseFrame(event.type, event);
+      if (event) yield sseEvent(event.type, event);
       else {
         wake = Promise.withResolvers<void>();
         await wake.promise;
@@ -87,8 +88,4 @@ async function* eventFrames(services: Services, ended: AbortSignal): AsyncGenera
     unsubscribe();
     ended.removeEventListener("abort", onEnd);
   }
-}
-
-function sseFrame(name: string, data: object): string {
-  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }

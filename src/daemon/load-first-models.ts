@@ -1,0 +1,30 @@
+import { ServiceError } from "../errors/service-error.ts";
+import type { Services } from "../http/services.ts";
+
+/**
+ * Loads the models that the configuration names, else the default model when it is on disk. A model that cannot
+ * be loaded is logged and reported as an event; the daemon serves without it. Never rejects.
+ */
+export async function loadFirstModels(services: Services): Promise<void> {
+  const { config, models, draining } = services;
+  const named = config.models.load ?? (models.defaultAlias === undefined ? [] : [models.defaultAlias]);
+  for (const name of named) {
+    if (draining.aborted) return;
+    try {
+      const model = await models.get(name);
+      if (model.state !== "loaded") await models.load({ alias: model.alias }, draining);
+    } catch (thrown) {
+      if (draining.aborted) return;
+      report(services, name, ServiceError.from(thrown));
+    }
+  }
+}
+
+function report({ logger, events }: Services, name: string, error: ServiceError): void {
+  const advice = error.code === "model_not_found" ? ` Download it with: daybreak pull ${name}` : "";
+  logger.error(
+    { model: name, code: error.code, err: error },
+    `Cannot load ${name}: ${error.message}${advice}`,
+  );
+  events.emit({ type: "model-failed", model: name, code: error.code, message: error.message });
+}

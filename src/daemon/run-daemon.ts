@@ -1,0 +1,40 @@
+import type { LoadedConfig } from "../config/load-config.ts";
+import { createLogger, type LogOutput } from "./create-logger.ts";
+import { startDaemon } from "./start-daemon.ts";
+import { exposureWarning, listeningLine, readyLine } from "./start-lines.ts";
+
+export interface RunOptions {
+  /** For the lines that say where it listens and when it is ready. */
+  readonly stdout: NodeJS.WritableStream;
+  /** For the log. */
+  readonly stderr: LogOutput;
+  /** Aborting it drains the daemon; whoever aborts it also ends the process when asked a second time. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Runs a daemon until the signal. Resolves when it has drained and ended all its engines; rejects with a
+ * DaemonStartError when it cannot start.
+ */
+export async function runDaemon(
+  { config, file, warnings }: Pick<LoadedConfig, "config" | "file" | "warnings">,
+  { stdout, stderr, signal }: RunOptions,
+): Promise<void> {
+  const logger = createLogger(config.log, stderr);
+  if (file !== undefined) logger.info({ file }, "configuration read");
+  for (const warning of warnings) logger.warn(warning);
+  const daemon = await startDaemon(config, { logger });
+  const onSignal = (): void => daemon.services.shutdown();
+  if (signal.aborted) onSignal();
+  else signal.addEventListener("abort", onSignal, { once: true });
+  daemon.services.draining.addEventListener("abort", () => {
+    logger.info("draining: running requests may end, new ones are refused");
+  });
+  stdout.write(`${listeningLine(daemon)}\n`);
+  const exposure = exposureWarning(daemon.services);
+  if (exposure !== undefined) logger.warn(exposure);
+  await daemon.ready;
+  if (!daemon.services.draining.aborted) stdout.write(`${await readyLine(daemon.services)}\n`);
+  await daemon.stopped;
+  logger.info("stopped");
+}

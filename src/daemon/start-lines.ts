@@ -1,0 +1,36 @@
+import type { Services } from "../http/services.ts";
+import { isLoopbackAddress } from "../http/middleware/host-check.ts";
+import type { RunningDaemon } from "./start-daemon.ts";
+
+/** "Daybreak 0.1.0 listens on http://127.0.0.1:8080 and ipc:///run/user/1000/daybreak.sock" */
+export function listeningLine({ url, services }: RunningDaemon): string {
+  const { http, ipc } = services.endpoints;
+  const everywhere = http === url ? "" : ` (on all addresses: ${http})`;
+  return `Daybreak ${services.version} listens on ${url}${everywhere}${ipc === "" ? "" : ` and ${ipc}`}`;
+}
+
+/** "Ready: daybreak-mini, 4096 tokens of context, 2 threads, CPU" */
+export async function readyLine(services: Services): Promise<string> {
+  const loaded = (await services.models.list()).filter((model) => model.state === "loaded");
+  if (loaded.length === 0) {
+    return "Ready, with no model loaded. GET /api/models lists those on disk; daybreak pull downloads one.";
+  }
+  const parts = await Promise.all(loaded.map((model) => describe(services, model.alias)));
+  return `Ready: ${parts.join("; ")}`;
+}
+
+async function describe(services: Services, alias: string): Promise<string> {
+  using lease = await services.models.acquire(alias, services.draining);
+  const { contextSize, threads, gpuLayers } = lease.engine.info;
+  const place = gpuLayers > 0 ? `${gpuLayers} layers on the GPU` : "CPU";
+  return `${alias}, ${contextSize} tokens of context, ${threads} ${threads === 1 ? "thread" : "threads"}, ${place}`;
+}
+
+/** A warning when anyone on the network may use the daemon; undefined when not. */
+export function exposureWarning({ config }: Services): string | undefined {
+  if (isLoopbackAddress(config.http.addr) || config.api_keys.length > 0) return undefined;
+  return (
+    `Anyone who reaches ${config.http.addr} over the network can use this daemon: no API key is set. ` +
+    "Use --http-addr 127.0.0.1 for this machine alone, or set api_keys."
+  );
+}
