@@ -1,0 +1,76 @@
+import { z } from "zod";
+import { nativeErrorSchema } from "../../http/errors/native-error.ts";
+import type { InferenceStream } from "../../inference/inference.ts";
+import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
+import { chatFields } from "./chat.ts";
+import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./summary.ts";
+
+/** Longest id of a chat: a UUID has 36 characters. */
+const MAX_ID_LENGTH = 128;
+
+const id = z
+  .string()
+  .min(1)
+  .max(MAX_ID_LENGTH)
+  .describe("The client's name for a chat, sent back in its frames.");
+
+/** What a client may send on /ws/chat, one JSON object in each text frame. */
+export const clientFrameSchema = z
+  .discriminatedUnion("type", [
+    z.object({ type: z.literal("chat"), id, ...chatFields }),
+    z.object({ type: z.literal("cancel"), id }),
+    z.object({ type: z.literal("ping"), id: id.optional() }),
+  ])
+  .meta({ id: "ChatClientFrame" });
+
+/** What the daemon sends: for each chat one start, deltas, and one done or error. */
+export const serverFrameSchema = z
+  .union([
+    z.object({ type: z.literal("start"), id, model: z.string().describe("The model that answers.") }),
+    z.object({ type: z.literal("delta"), id, content: z.string().describe("A piece of the text.") }),
+    z.object({ type: z.literal("reasoning"), id, content: z.string().describe("A piece of the thinking.") }),
+    z.object({ type: z.literal("tool_call"), id, tool_call: wireToolCallSchema }),
+    z.object({
+      type: z.literal("done"),
+      id,
+      model: z.string(),
+      ...summaryFields,
+    }),
+    z.object({
+      type: z.literal("done"),
+      id,
+      done_reason: z.literal("cancelled").describe("The client cancelled it; there are no counts."),
+    }),
+    nativeErrorSchema.extend({ type: z.literal("error"), id: id.optional() }),
+    z.object({ type: z.literal("pong"), id: id.optional() }),
+  ])
+  .meta({ id: "ChatServerFrame" });
+
+export type ClientFrame = z.output<typeof clientFrameSchema>;
+export type ServerFrame = z.output<typeof serverFrameSchema>;
+
+/** The frames of one answer. */
+export async function* toFrames(
+  chatId: string,
+  { model, events }: InferenceStream,
+): AsyncGenerator<ServerFrame, void, undefined> {
+  yield { type: "start", id: chatId, model };
+  for await (const event of wholeToolCalls(events)) {
+    switch (event.type) {
+      case "start":
+      case "prompt-progress":
+        break;
+      case "text-delta":
+        yield { type: "delta", id: chatId, content: event.text };
+        break;
+      case "reasoning-delta":
+        yield { type: "reasoning", id: chatId, content: event.text };
+        break;
+      case "tool-call":
+        yield { type: "tool_call", id: chatId, tool_call: wireToolCall(event.call) };
+        break;
+      case "done":
+        yield { type: "done", id: chatId, model, ...summary(event) };
+    }
+  }
+}

@@ -1,0 +1,186 @@
+import { z } from "zod";
+import type { ChatMessage, ContentPart } from "../../engine/protocol/generation.ts";
+import { ndjsonLine } from "../../http/errors/native-error.ts";
+import type { Answer } from "../../inference/collect-answer.ts";
+import { decodeImage } from "../../inference/image-data.ts";
+import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
+import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
+import {
+  DEFAULT_MAX_TOKENS,
+  generationFields,
+  modelField,
+  SAMPLING_DEFAULTS,
+  streamField,
+  toFormat,
+  toSampling,
+  toToolChoice,
+  toTools,
+} from "./request-fields.ts";
+import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./summary.ts";
+
+const messageSchema = z.discriminatedUnion("role", [
+  z.object({
+    role: z.enum(["system", "developer"]).describe("Instructions; developer means the same as system."),
+    content: z.string().describe("Message text."),
+  }),
+  z.object({
+    role: z.literal("user"),
+    content: z.string().describe("Message text."),
+    images: z.array(z.string()).nullish().describe("Pictures as base64 (PNG, JPEG, GIF, BMP)."),
+  }),
+  z.object({
+    role: z.literal("assistant"),
+    content: z.string().nullish().describe("Message text; may be left out beside tool calls."),
+    thinking: z.string().nullish().describe("What the model thought, for templates that want it back."),
+    tool_calls: z
+      .array(
+        z.object({
+          id: z.string().nullish(),
+          function: z.object({
+            name: z.string(),
+            arguments: z
+              .union([z.string(), z.record(z.string(), z.unknown())])
+              .describe("JSON text, or the object itself."),
+          }),
+        }),
+      )
+      .nullish()
+      .describe("Calls that the model made in this turn."),
+  }),
+  z.object({
+    role: z.literal("tool"),
+    content: z.string().describe("What the tool returned."),
+    tool_call_id: z.string().nullish().describe("The call that this answers."),
+    name: z.string().nullish().describe("Name of the tool."),
+  }),
+]);
+type WireMessage = z.output<typeof messageSchema>;
+
+export const chatFields = {
+  model: modelField,
+  messages: z.array(messageSchema).min(1).describe("The conversation."),
+  ...generationFields,
+};
+
+export const chatRequestSchema = z.object({ ...chatFields, stream: streamField }).meta({ id: "ChatRequest" });
+
+const answerMessageSchema = z.object({
+  role: z.literal("assistant"),
+  content: z.string().describe("The text, or a piece of it."),
+  thinking: z.string().optional().describe("What the model thought before it answered."),
+  tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
+});
+
+export const chatAnswerSchema = z
+  .object({ model: z.string(), message: answerMessageSchema, done: z.literal(true), ...summaryFields })
+  .meta({ id: "ChatAnswer" });
+
+export const chatLineSchema = z
+  .union([
+    z.object({ model: z.string(), message: answerMessageSchema, done: z.literal(false) }),
+    chatAnswerSchema,
+  ])
+  .meta({ id: "ChatLine" });
+
+type ChatRequest = Omit<z.output<typeof chatRequestSchema>, "stream">;
+
+export function toChatRequest(body: ChatRequest): InferenceRequest {
+  return {
+    endpoint: "chat",
+    model: body.model ?? undefined,
+    input: {
+      kind: "chat",
+      messages: withImages(body.messages.map(toMessage), body.images ?? []),
+      tools: toTools(body.tools),
+      toolChoice: toToolChoice(body.tool_choice),
+      parallelToolCalls: true,
+      thinking: body.think ?? undefined,
+    },
+    maxTokens: body.max_tokens ?? undefined,
+    stop: body.stop ?? undefined,
+    sampling: toSampling(body),
+    format: toFormat(body.format),
+    defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: SAMPLING_DEFAULTS },
+  };
+}
+
+function toMessage(message: WireMessage, index: number): ChatMessage {
+  const content: ContentPart[] = message.content ? [{ type: "text", text: message.content }] : [];
+  if (message.role === "user") {
+    const images = toImages(message.images ?? [], `messages.${index}.images`);
+    return { role: "user", content: [...images, ...content] };
+  }
+  if (message.role === "assistant") {
+    const toolCalls = message.tool_calls?.map((call, at) => ({
+      id: call.id ?? `call_${index}_${at}`,
+      name: call.function.name,
+      arguments:
+        typeof call.function.arguments === "string"
+          ? call.function.arguments
+          : JSON.stringify(call.function.arguments),
+    }));
+    return { role: "assistant", content, reasoning: message.thinking ?? undefined, toolCalls };
+  }
+  if (message.role === "tool") {
+    const { tool_call_id: toolCallId, name } = message;
+    return { role: "tool", content, toolCallId: toolCallId ?? undefined, name: name ?? undefined };
+  }
+  return { role: "system", content };
+}
+
+function toImages(images: readonly string[], param: string): ContentPart[] {
+  return images.map((image, at) => ({ type: "image", data: decodeImage(image, `${param}.${at}`) }));
+}
+
+/** Pictures of the request itself belong to the last message of the user. */
+function withImages(messages: ChatMessage[], images: readonly string[]): ChatMessage[] {
+  if (images.length === 0) return messages;
+  const parts = toImages(images, "images");
+  const target = messages.findLastIndex(({ role }) => role === "user");
+  if (target < 0) return [...messages, { role: "user", content: parts }];
+  return messages.map((message, index) =>
+    index === target ? { ...message, content: [...parts, ...message.content] } : message,
+  );
+}
+
+export function toChatAnswer(model: string, answer: Answer): z.output<typeof chatAnswerSchema> {
+  return {
+    model,
+    message: {
+      role: "assistant",
+      content: answer.text,
+      ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
+      ...(answer.toolCalls.length > 0 && { tool_calls: answer.toolCalls.map(wireToolCall) }),
+    },
+    done: true,
+    ...summary(answer),
+  };
+}
+
+function chatLine(line: z.output<typeof chatLineSchema>): string {
+  return ndjsonLine(line);
+}
+
+/** The lines of a streamed answer: messages with a piece each, then an empty one with the summary. */
+export async function* toChatLines({ model, events }: InferenceStream): AsyncGenerator<string> {
+  const piece = (content: string, more: Partial<z.output<typeof answerMessageSchema>> = {}): string =>
+    chatLine({ model, message: { role: "assistant", content, ...more }, done: false });
+  for await (const event of wholeToolCalls(events)) {
+    switch (event.type) {
+      case "start":
+      case "prompt-progress":
+        break;
+      case "text-delta":
+        yield piece(event.text);
+        break;
+      case "reasoning-delta":
+        yield piece("", { thinking: event.text });
+        break;
+      case "tool-call":
+        yield piece("", { tool_calls: [wireToolCall(event.call)] });
+        break;
+      case "done":
+        yield chatLine({ model, message: { role: "assistant", content: "" }, done: true, ...summary(event) });
+    }
+  }
+}

@@ -1,0 +1,35 @@
+import { z } from "zod";
+import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
+import { modelField } from "./request-fields.ts";
+
+export const embeddingsRequestSchema = z
+  .object({
+    model: modelField,
+    input: z.union([z.string(), z.array(z.string()).min(1)]).describe("Text or batch of texts."),
+  })
+  .meta({ id: "EmbeddingsRequest" });
+
+export const embeddingsAnswerSchema = z
+  .object({
+    model: z.string(),
+    embeddings: z.array(z.array(z.number())).describe("One L2-normalised vector for each text, in order."),
+    dimensions: z.int().describe("Length of each vector."),
+    total_tokens: z.int().describe("Tokens of all texts."),
+  })
+  .meta({ id: "EmbeddingsAnswer" });
+
+export function toEmbedRequest(body: z.output<typeof embeddingsRequestSchema>): EmbedRequest {
+  return {
+    model: body.model ?? undefined,
+    input: typeof body.input === "string" ? [body.input] : body.input,
+  };
+}
+
+export function toEmbeddingsAnswer(answer: EmbedAnswer): z.output<typeof embeddingsAnswerSchema> {
+  return {
+    model: answer.model,
+    embeddings: answer.vectors.map((vector) => [...vector]),
+    dimensions: answer.vectors[0]?.length ?? 0,
+    total_tokens: answer.totalTokens,
+  };
+}

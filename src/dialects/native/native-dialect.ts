@@ -1,0 +1,90 @@
+import type { Dialect } from "../../http/dialect.ts";
+import { nativeErrorSchema, nativeNdjson, renderNativeError } from "../../http/errors/native-error.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import type { Services } from "../../http/services.ts";
+import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
+import { collectAnswer } from "../../inference/collect-answer.ts";
+import { chatSocketRoute } from "./chat-socket-route.ts";
+import * as chat from "./chat.ts";
+import * as embeddings from "./embeddings.ts";
+import * as generate from "./generate.ts";
+
+const tag = "Generation";
+
+/** Generation over the daemon's own routes. */
+export const nativeDialect: Dialect = {
+  name: "Native",
+  prefixes: ["/api/generate", "/api/chat", "/api/embeddings", "/ws/chat"],
+  routes: (services) => [
+    generateRoute(services),
+    chatRoute(services),
+    embeddingsRoute(services),
+    chatSocketRoute(services),
+  ],
+  renderError: renderNativeError,
+  errorSchema: nativeErrorSchema,
+};
+
+function generateRoute({ inference }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/api/generate",
+    tag,
+    summary: "Generate text from a prompt",
+    description:
+      "The prompt goes through the model's chat template when it has one. Unknown fields are ignored.",
+    body: generate.generateRequestSchema,
+    answers: [
+      { description: "The whole text.", schema: generate.generateAnswerSchema },
+      {
+        contentType: NDJSON_TYPE,
+        description: "With stream: one line for each piece; the last one is empty and carries the summary.",
+        schema: generate.generateLineSchema,
+      },
+    ],
+    async handle(context, { body }) {
+      const stream = await inference.generate(generate.toGenerateRequest(body), context.req.raw.signal);
+      if (body.stream) return streamResponse(context, generate.toGenerateLines(stream), nativeNdjson);
+      return context.json(generate.toGenerateAnswer(stream.model, await collectAnswer(stream.events)));
+    },
+  });
+}
+
+function chatRoute({ inference }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/api/chat",
+    tag,
+    summary: "Answer in a conversation",
+    description: "Unknown fields are ignored.",
+    body: chat.chatRequestSchema,
+    answers: [
+      { description: "The whole message.", schema: chat.chatAnswerSchema },
+      {
+        contentType: NDJSON_TYPE,
+        description: "With stream: one line for each piece; the last one is empty and carries the summary.",
+        schema: chat.chatLineSchema,
+      },
+    ],
+    async handle(context, { body }) {
+      const stream = await inference.generate(chat.toChatRequest(body), context.req.raw.signal);
+      if (body.stream) return streamResponse(context, chat.toChatLines(stream), nativeNdjson);
+      return context.json(chat.toChatAnswer(stream.model, await collectAnswer(stream.events)));
+    },
+  });
+}
+
+function embeddingsRoute({ inference }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/api/embeddings",
+    tag,
+    summary: "Turn texts into vectors",
+    body: embeddings.embeddingsRequestSchema,
+    answers: [{ description: "The vectors.", schema: embeddings.embeddingsAnswerSchema }],
+    async handle(context, { body }) {
+      const answer = await inference.embed(embeddings.toEmbedRequest(body), context.req.raw.signal);
+      return context.json(embeddings.toEmbeddingsAnswer(answer));
+    },
+  });
+}

@@ -1,0 +1,121 @@
+import { z } from "zod";
+import {
+  jsonSchemaSchema,
+  samplingSchema,
+  type OutputFormat,
+  type Sampling,
+  type ToolChoice,
+  type ToolDefinition,
+} from "../../engine/protocol/generation.ts";
+
+/** Defaults of the interface specification, part "Limits"; a model's own PARAMETERs come before them. */
+export const DEFAULT_MAX_TOKENS = 512;
+export const DEFAULT_TEMPERATURE = 0.7;
+export const DEFAULT_TOP_P = 0.9;
+export const DEFAULT_TOP_K = 40;
+
+const range = samplingSchema.shape;
+
+/** A field that may be left out; null means the same. */
+export const modelField = z
+  .string()
+  .nullish()
+  .describe("Name of the model. Default: the daemon's default model.");
+export const streamField = z
+  .boolean()
+  .nullish()
+  .describe("Answer line by line as the text comes. Default: false.");
+
+const toolSchema = z.object({
+  type: z.literal("function").default("function"),
+  function: z.object({
+    name: z.string().min(1).describe("Name of the function."),
+    description: z.string().nullish().describe("What it does, for the model."),
+    parameters: jsonSchemaSchema.nullish().describe("JSON Schema of its arguments."),
+  }),
+});
+
+const toolChoiceSchema = z.union([
+  z.enum(["auto", "none", "required"]),
+  z.object({ type: z.literal("function"), function: z.object({ name: z.string() }) }),
+]);
+
+/** What /api/generate, /api/chat and the chat frames of /ws/chat have in common. */
+export const generationFields = {
+  max_tokens: z
+    .int()
+    .min(1)
+    .nullish()
+    .describe(`Most tokens to generate. Default: ${DEFAULT_MAX_TOKENS}, or what the Modelfile says.`),
+  temperature: range.temperature
+    .nullable()
+    .describe(`Sampling temperature; 0 always takes the likeliest token. Default: ${DEFAULT_TEMPERATURE}.`),
+  top_p: range.topP.nullable().describe(`Nucleus sampling. Default: ${DEFAULT_TOP_P}.`),
+  top_k: range.topK.nullable().describe(`Top-k sampling; 0 switches it off. Default: ${DEFAULT_TOP_K}.`),
+  min_p: range.minP.nullable().describe("Least probability relative to the likeliest token."),
+  repeat_penalty: range.repeatPenalty.nullable().describe("Penalty for repeated tokens; 1 is none."),
+  presence_penalty: range.presencePenalty.nullable().describe("Penalty for tokens that occurred before."),
+  frequency_penalty: range.frequencyPenalty.nullable().describe("Penalty by how often a token occurred."),
+  seed: z
+    .int()
+    .nullish()
+    .describe("Makes sampling repeatable. Default: another one for each request; so does -1."),
+  stop: z
+    .array(z.string().min(1))
+    .nullish()
+    .describe("Texts at which to stop; they are not part of the answer."),
+  tools: z.array(toolSchema).nullish().describe("Functions that the model may call."),
+  tool_choice: toolChoiceSchema
+    .nullish()
+    .describe('"auto", "none", "required", or one function by name. Default: auto.'),
+  format: z
+    .union([z.literal("json"), z.literal(""), jsonSchemaSchema])
+    .nullish()
+    .describe('"json" for any JSON object, or a JSON Schema that the answer must fit.'),
+  images: z.array(z.string()).nullish().describe("Pictures as base64 (PNG, JPEG, GIF, BMP)."),
+  think: z
+    .boolean()
+    .nullish()
+    .describe("Let the model think before it answers, or not. Default: the model's own."),
+};
+
+const generationFieldsSchema = z.object(generationFields);
+type GenerationFields = z.output<typeof generationFieldsSchema>;
+
+export function toSampling(body: GenerationFields): Sampling {
+  return {
+    temperature: body.temperature ?? undefined,
+    topP: body.top_p ?? undefined,
+    topK: body.top_k ?? undefined,
+    minP: body.min_p ?? undefined,
+    repeatPenalty: body.repeat_penalty ?? undefined,
+    presencePenalty: body.presence_penalty ?? undefined,
+    frequencyPenalty: body.frequency_penalty ?? undefined,
+    // The engine's seeds have 32 bits, and it takes the largest one, which is what -1 becomes, for "none".
+    seed: body.seed == null ? undefined : body.seed >>> 0,
+  };
+}
+
+export function toFormat(format: GenerationFields["format"]): OutputFormat {
+  if (format == null || format === "") return { type: "text" };
+  return format === "json" ? { type: "json" } : { type: "json_schema", schema: format };
+}
+
+export function toTools(tools: GenerationFields["tools"]): ToolDefinition[] {
+  return (tools ?? []).map(({ function: { name, description, parameters } }) => ({
+    name,
+    description: description ?? undefined,
+    parameters: parameters ?? undefined,
+  }));
+}
+
+export function toToolChoice(choice: GenerationFields["tool_choice"]): ToolChoice {
+  if (choice == null) return "auto";
+  return typeof choice === "string" ? choice : { name: choice.function.name };
+}
+
+export const SAMPLING_DEFAULTS: Sampling = {
+  temperature: DEFAULT_TEMPERATURE,
+  topP: DEFAULT_TOP_P,
+  topK: DEFAULT_TOP_K,
+};
