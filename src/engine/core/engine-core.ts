@@ -10,7 +10,7 @@ import type { BlobLike, EnginePlatform } from "./platform.ts";
 import { RequestLoop, type RequestResult } from "./request-loop.ts";
 import { checkRequestLimits, checkTextLength } from "./request-limits.ts";
 import { type LoadedInfo, Wllama } from "./wllama-api.ts";
-import { EngineCallError, startSession, type WllamaSession } from "./wllama-session.ts";
+import { EngineCallError, WllamaSession } from "./wllama-session.ts";
 
 export interface EngineFiles {
   /** The model, or all its shards in order. */
@@ -44,7 +44,7 @@ export class EngineCore {
   ): Promise<EngineCore> {
     const scales = files.adapters.map(({ scale }) => scale);
     try {
-      const session = await startSession(
+      const session = await WllamaSession.start(
         platform,
         {
           blobs: files.projector ? [...files.model, files.projector] : files.model,

@@ -1,4 +1,5 @@
-import type { BlobLike, EnginePlatform } from "./platform.ts";
+import { FailureLog } from "./failure-log.ts";
+import type { BlobLike, EnginePlatform, LogLevel } from "./platform.ts";
 import {
   type ActionResult,
   type LoadedInfo,
@@ -31,74 +32,103 @@ export interface SessionFiles {
   readonly extra: ReadonlyMap<string, BlobLike>;
 }
 
-/** A loaded wllama below its request API: the calls of llama.cpp's server, one at a time, with errors told apart. */
-export interface WllamaSession {
-  readonly info: LoadedInfo;
-  /** @throws EngineCallError when only this call failed, EngineFatalError when the engine is lost */
-  act<Name extends keyof WorkerActions>(name: Name, body: WorkerActions[Name]): Promise<ActionResult>;
-  close(): void;
+/** A loaded wllama below its request API: the actions of its worker, with their errors told apart. */
+export class WllamaSession {
+  readonly #wllama: WllamaInstance;
+  readonly #log: FailureLog;
+  /** How to fail what is waiting for the worker. */
+  readonly #pending = new Set<(error: EngineFatalError) => void>();
+  #lost: EngineFatalError | undefined;
+
+  private constructor(wllama: WllamaInstance, log: FailureLog) {
+    this.#wllama = wllama;
+    this.#log = log;
+  }
+
+  /**
+   * Starts wllama on a platform and loads a model. One load at a time in a realm: wllama takes its Worker class
+   * from the global scope.
+   * @throws ModelLoadError when llama.cpp refuses the model, EngineFatalError when it dies of it
+   */
+  static async start(
+    platform: EnginePlatform,
+    files: SessionFiles,
+    parameters: LoadParameters,
+  ): Promise<WllamaSession> {
+    const log = new FailureLog();
+    const session = new WllamaSession(createWllama(platform, log), log);
+    const scope = globalThis as { Worker?: unknown };
+    const originalWorker = scope.Worker;
+    scope.Worker = createWorkerClass(platform, files.extra, (error) => session.#lose(error));
+    try {
+      await session.#answered(() => session.#wllama.loadModel(files.blobs, parameters));
+      // A model that was refused resolves as well.
+      if (!session.info.success) throw new ModelLoadError(log.reason ?? "llama.cpp does not say why");
+    } catch (error) {
+      session.close();
+      throw error instanceof EngineCallError ? new ModelLoadError(error.message, { cause: error }) : error;
+    } finally {
+      scope.Worker = originalWorker;
+    }
+    return session;
+  }
+
+  get info(): LoadedInfo {
+    return this.#wllama.getLoadedContextInfo();
+  }
+
+  /** @throws EngineCallError when only this action failed, EngineFatalError when the engine is lost */
+  act<Name extends keyof WorkerActions>(name: Name, body: WorkerActions[Name]): Promise<ActionResult> {
+    this.#log.clear();
+    return this.#answered(() => this.#wllama.proxy.wllamaAction(name, body));
+  }
+
+  /** Ends the worker; what is in flight is not answered. */
+  close(): void {
+    void this.#wllama.exit();
+  }
+
+  /** Waits for the worker, or for its end. */
+  #answered<Result>(ask: () => Promise<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      if (this.#lost) throw this.#lost;
+      const fail = (error: Error): void => {
+        this.#pending.delete(fail);
+        reject(error);
+      };
+      this.#pending.add(fail);
+      ask().then(
+        (result) => {
+          this.#pending.delete(fail);
+          resolve(result);
+        },
+        (error: unknown) => fail(this.#classify(error)),
+      );
+    });
+  }
+
+  /** Only after a C++ exception is the WASM usable. */
+  #classify(error: unknown): EngineCallError | EngineFatalError {
+    const { name, message } = error as { name?: string; message?: string };
+    if (name === "CppException") return new EngineCallError(message ?? "unknown error");
+    const reason = [this.#log.reason, message ?? String(error)].filter(Boolean).join("\n");
+    this.#lost ??= new EngineFatalError(reason, { cause: error });
+    return this.#lost;
+  }
+
+  /** The worker is gone: nobody will answer. */
+  #lose(error: Error): void {
+    this.#lost ??= new EngineFatalError(error.message, { cause: error });
+    for (const fail of this.#pending) fail(this.#lost);
+  }
 }
 
-/** Log lines of llama.cpp kept to explain a failure; more than one since the first often is the reason. */
-const KEPT_ERROR_LINES = 8;
-
-/**
- * Starts wllama on a platform and loads a model. One load at a time in a realm: wllama takes its Worker class
- * from the global scope.
- * @throws ModelLoadError when llama.cpp refuses the model, EngineFatalError when it dies of it
- */
-export async function startSession(
-  platform: EnginePlatform,
-  files: SessionFiles,
-  parameters: LoadParameters,
-): Promise<WllamaSession> {
-  const errorLines: string[] = [];
-  let loseSession: (error: Error) => void = () => {};
-  const lost = new Promise<never>((_, reject) => {
-    loseSession = (error) => reject(new EngineFatalError(error.message, { cause: error }));
-  });
-  lost.catch(() => {}); // every use races against it
-
-  const wllama = createWllama(platform, errorLines);
-  const withGlobalWorker = globalThis as { Worker?: unknown };
-  const originalWorker = withGlobalWorker.Worker;
-  withGlobalWorker.Worker = createWorkerClass(platform, files.extra, (error) => loseSession(error));
-  try {
-    await Promise.race([wllama.loadModel(files.blobs, parameters), lost]);
-  } catch (error) {
-    await wllama.exit();
-    throw loadError(error, errorLines);
-  } finally {
-    withGlobalWorker.Worker = originalWorker;
-  }
-  const info = wllama.getLoadedContextInfo();
-  if (!info.success) {
-    await wllama.exit();
-    throw new ModelLoadError(errorLines.join("\n") || "llama.cpp does not say why");
-  }
-  const { proxy } = wllama;
-  return {
-    info,
-    act: async (name, body) => {
-      try {
-        return await Promise.race([proxy.wllamaAction(name, body), lost]);
-      } catch (error) {
-        throw callError(error);
-      }
-    },
-    close: () => void proxy.wllamaExit(),
-  };
-}
-
-function createWllama(platform: EnginePlatform, errorLines: string[]): WllamaInstance {
+function createWllama(platform: EnginePlatform, failures: FailureLog): WllamaInstance {
   const log =
-    (level: "debug" | "info" | "warn" | "error") =>
+    (level: LogLevel) =>
     (...parts: unknown[]) => {
-      const line = parts
-        .map((part) => (typeof part === "string" ? part : describe(part)))
-        .join(" ")
-        .trimEnd();
-      if (level === "error" && errorLines.length < KEPT_ERROR_LINES) errorLines.push(line);
+      const line = parts.map(describe).join(" ").trimEnd();
+      failures.add(level, line);
       platform.log(level, line);
     };
   const unused = {}; // files come from our platform, so wllama's own stores are never touched
@@ -115,27 +145,11 @@ function createWllama(platform: EnginePlatform, errorLines: string[]): WllamaIns
 }
 
 function describe(part: unknown): string {
+  if (typeof part === "string") return part;
   if (part instanceof Error) return part.message;
   try {
     return JSON.stringify(part) ?? String(part);
   } catch {
     return String(part);
   }
-}
-
-function loadError(error: unknown, errorLines: readonly string[]): Error {
-  if (error instanceof EngineFatalError) return error;
-  const failure = callError(error);
-  if (failure instanceof EngineFatalError) {
-    return new EngineFatalError([...errorLines, failure.message].join("\n"), { cause: error });
-  }
-  return new ModelLoadError(failure.message, { cause: error });
-}
-
-/** Tells apart what the worker answers: only a C++ exception leaves the WASM usable. */
-function callError(error: unknown): EngineCallError | EngineFatalError {
-  if (error instanceof EngineFatalError) return error;
-  const { name, message } = error as { name?: string; message?: string };
-  if (name === "CppException") return new EngineCallError(message ?? "unknown error");
-  return new EngineFatalError(message ?? String(error), { cause: error });
 }

@@ -1,0 +1,34 @@
+import type { LogLevel } from "./platform.ts";
+
+/** Lines kept; the first error often is the reason, and those after it repeat it from further up. */
+const KEPT_LINES = 8;
+
+/** What llama.cpp's assertions and out-of-memory ends look like; they are not marked as errors. */
+const LAST_WORDS = /GGML_ASSERT|ggml_abort|Aborted\(.|terminating due to|fatal error/;
+
+/** wllama's annotated stack: it says where, not why. */
+const STACK_TRACE = /^Stack trace/;
+
+/** Remembers what llama.cpp said before it failed. */
+export class FailureLog {
+  #errors: string[] = [];
+  #lastWords: string | undefined;
+
+  add(level: LogLevel, line: string): void {
+    if (LAST_WORDS.test(line)) this.#lastWords = line;
+    else if (level === "error" && !STACK_TRACE.test(line) && this.#errors.length < KEPT_LINES) {
+      this.#errors.push(line);
+    }
+  }
+
+  /** Why it failed, the most telling line first; undefined when nothing was said. */
+  get reason(): string | undefined {
+    const lines = this.#lastWords === undefined ? this.#errors : [this.#lastWords, ...this.#errors];
+    return lines.length > 0 ? lines.join("\n") : undefined;
+  }
+
+  /** Errors of one step say nothing about the next. */
+  clear(): void {
+    this.#errors = [];
+  }
+}

@@ -1,0 +1,260 @@
+import fs from "node:fs";
+
+/**
+ * Writes GGUF files (version 3) for tests; the format is described in ggml's repository, docs/gguf.md.
+ * Weights are random but the same for the same seed.
+ */
+
+/** Scalar types and their numbers in the format. */
+const SCALAR_TYPES = {
+  u8: 0,
+  i8: 1,
+  u16: 2,
+  i16: 3,
+  u32: 4,
+  i32: 5,
+  f32: 6,
+  bool: 7,
+  string: 8,
+  u64: 10,
+  i64: 11,
+  f64: 12,
+} as const;
+
+const ARRAY_TYPE = 9;
+
+export type GgufScalarType = keyof typeof SCALAR_TYPES;
+export type GgufScalar = number | bigint | string | boolean;
+
+export type GgufValue =
+  | { readonly type: GgufScalarType; readonly value: GgufScalar }
+  | { readonly type: "array"; readonly of: GgufScalarType; readonly value: readonly GgufScalar[] };
+
+export const u32 = (value: number): GgufValue => ({ type: "u32", value });
+export const u16 = (value: number): GgufValue => ({ type: "u16", value });
+export const i32 = (value: number): GgufValue => ({ type: "i32", value });
+export const u64 = (value: number | bigint): GgufValue => ({ type: "u64", value });
+export const f32 = (value: number): GgufValue => ({ type: "f32", value });
+export const bool = (value: boolean): GgufValue => ({ type: "bool", value });
+export const string = (value: string): GgufValue => ({ type: "string", value });
+export const array = (of: GgufScalarType, value: readonly GgufScalar[]): GgufValue => ({
+  type: "array",
+  of,
+  value,
+});
+
+/** Tensor types: number in the format, elements and bytes of a block. */
+const TENSOR_TYPES = {
+  F32: { id: 0, elements: 1, bytes: 4 },
+  F16: { id: 1, elements: 1, bytes: 2 },
+  Q4_0: { id: 2, elements: 32, bytes: 18 },
+  Q8_0: { id: 8, elements: 32, bytes: 34 },
+} as const;
+
+export type TensorType = keyof typeof TENSOR_TYPES;
+
+export interface GgufTensor {
+  readonly name: string;
+  /** Fastest dimension first, as in the file: a PyTorch weight [out, in] is [in, out] here. */
+  readonly shape: readonly number[];
+  readonly type: TensorType;
+  /** Standard deviation of random weights, or one value for all. */
+  readonly data: { readonly random: number } | { readonly fill: number };
+}
+
+export interface GgufFile {
+  readonly metadata: Readonly<Record<string, GgufValue>>;
+  readonly tensors: readonly GgufTensor[];
+}
+
+/** Where the data of each tensor begins: a multiple of this. */
+const ALIGNMENT = 32;
+
+/** Random blocks are made once and repeated: big files should be written quickly. */
+const PATTERN_ELEMENTS = 64 * 1024;
+
+/** Bytes of a tensor's data. */
+export function tensorBytes({ shape, type }: Pick<GgufTensor, "shape" | "type">): number {
+  const { elements, bytes } = TENSOR_TYPES[type];
+  return (shape.reduce((product, size) => product * size, 1) / elements) * bytes;
+}
+
+/** The head of the file, up to the aligned beginning of the data. */
+export function ggufHeader({ metadata, tensors }: GgufFile): Buffer {
+  const parts: Buffer[] = [Buffer.from("GGUF"), number("u32", 3)];
+  const entries = Object.entries(metadata);
+  parts.push(number("u64", tensors.length), number("u64", entries.length));
+  for (const [key, value] of entries) {
+    parts.push(text(key));
+    if (value.type === "array") {
+      parts.push(number("u32", ARRAY_TYPE), number("u32", SCALAR_TYPES[value.of]));
+      parts.push(number("u64", value.value.length), ...value.value.map((item) => scalar(value.of, item)));
+    } else {
+      parts.push(number("u32", SCALAR_TYPES[value.type]), scalar(value.type, value.value));
+    }
+  }
+  let offset = 0;
+  for (const tensor of tensors) {
+    parts.push(text(tensor.name), number("u32", tensor.shape.length));
+    parts.push(...tensor.shape.map((size) => number("u64", size)));
+    parts.push(number("u32", TENSOR_TYPES[tensor.type].id), number("u64", offset));
+    offset = aligned(offset + tensorBytes(tensor));
+  }
+  const head = Buffer.concat(parts);
+  return Buffer.concat([head, Buffer.alloc(aligned(head.length) - head.length)]);
+}
+
+/** Writes a whole file and returns its size in bytes. */
+export function writeGguf(path: string, file: GgufFile, seed = 1): number {
+  const fd = fs.openSync(path, "w");
+  try {
+    let size = writeAll(fd, ggufHeader(file));
+    const random = randomNumbers(seed);
+    for (const tensor of file.tensors) {
+      const pattern = tensorPattern(tensor, random);
+      const bytes = tensorBytes(tensor);
+      for (let rest = bytes; rest > 0; rest -= pattern.length) {
+        size += writeAll(fd, rest < pattern.length ? pattern.subarray(0, rest) : pattern);
+      }
+      size += writeAll(fd, Buffer.alloc(aligned(bytes) - bytes));
+    }
+    return size;
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+/** Copies a file, cut off after some bytes. */
+export function writeTruncated(from: string, to: string, bytes: number): void {
+  fs.copyFileSync(from, to);
+  fs.truncateSync(to, bytes);
+}
+
+/** Copies a file with some bits flipped, at random places from `start` up to `end`. */
+export function writeWithFlippedBits(
+  from: string,
+  to: string,
+  options: { readonly seed: number; readonly flips: number; readonly start?: number; readonly end?: number },
+): void {
+  const bytes = fs.readFileSync(from);
+  const random = randomNumbers(options.seed);
+  const { start = 0, end = bytes.length } = options;
+  for (let flip = 0; flip < options.flips; flip += 1) {
+    const at = start + Math.floor(random() * (end - start));
+    bytes[at]! ^= 1 << Math.floor(random() * 8);
+  }
+  fs.writeFileSync(to, bytes);
+}
+
+function aligned(offset: number): number {
+  return Math.ceil(offset / ALIGNMENT) * ALIGNMENT;
+}
+
+function writeAll(fd: number, bytes: Buffer): number {
+  for (let done = 0; done < bytes.length;) done += fs.writeSync(fd, bytes, done);
+  return bytes.length;
+}
+
+function text(value: string): Buffer {
+  const bytes = Buffer.from(value, "utf8");
+  return Buffer.concat([number("u64", bytes.length), bytes]);
+}
+
+function scalar(type: GgufScalarType, value: GgufScalar): Buffer {
+  return type === "string" ? text(String(value)) : number(type, typeof value === "string" ? NaN : value);
+}
+
+function number(type: Exclude<GgufScalarType, "string">, value: number | bigint | boolean): Buffer {
+  const bytes = Buffer.alloc(8);
+  switch (type) {
+    case "u8":
+    case "bool":
+      return bytes.subarray(0, bytes.writeUInt8(Number(value)));
+    case "i8":
+      return bytes.subarray(0, bytes.writeInt8(Number(value)));
+    case "u16":
+      return bytes.subarray(0, bytes.writeUInt16LE(Number(value)));
+    case "i16":
+      return bytes.subarray(0, bytes.writeInt16LE(Number(value)));
+    case "u32":
+      return bytes.subarray(0, bytes.writeUInt32LE(Number(value)));
+    case "i32":
+      return bytes.subarray(0, bytes.writeInt32LE(Number(value)));
+    case "f32":
+      return bytes.subarray(0, bytes.writeFloatLE(Number(value)));
+    case "u64":
+      return bytes.subarray(0, bytes.writeBigUInt64LE(BigInt(value)));
+    case "i64":
+      return bytes.subarray(0, bytes.writeBigInt64LE(BigInt(value)));
+    case "f64":
+      return bytes.subarray(0, bytes.writeDoubleLE(Number(value)));
+  }
+}
+
+/** Data that is repeated over a tensor; a whole number of blocks, and no more of them than the tensor has. */
+function tensorPattern(tensor: GgufTensor, random: () => number): Buffer {
+  const { elements, bytes } = TENSOR_TYPES[tensor.type];
+  const blocks = Math.min(tensorBytes(tensor) / bytes, PATTERN_ELEMENTS / elements);
+  const pattern = Buffer.alloc(blocks * bytes);
+  for (let block = 0; block < blocks; block += 1) writeBlock(pattern, block * bytes, tensor, random);
+  return pattern;
+}
+
+/** Steps between zero and the largest value of a quantised weight. */
+const Q8_STEPS = 127;
+const Q4_STEPS = 8;
+
+function writeBlock(to: Buffer, at: number, { type, data }: GgufTensor, random: () => number): void {
+  const isFilled = "fill" in data;
+  const value = (): number => (isFilled ? data.fill : gaussian(random) * data.random);
+  // Uniform quantised weights have the same deviation when they reach to sqrt(3) times it.
+  const scale = isFilled ? Math.abs(data.fill) : data.random * Math.sqrt(3);
+  switch (type) {
+    case "F32":
+      to.writeFloatLE(value(), at);
+      return;
+    case "F16":
+      to.writeUInt16LE(toHalf(value()), at);
+      return;
+    case "Q8_0":
+      to.writeUInt16LE(toHalf(scale / Q8_STEPS), at);
+      for (let index = 0; index < 32; index += 1) {
+        const steps = isFilled ? Q8_STEPS * Math.sign(data.fill) : (random() * 2 - 1) * Q8_STEPS;
+        to.writeInt8(Math.round(steps), at + 2 + index);
+      }
+      return;
+    case "Q4_0":
+      to.writeUInt16LE(toHalf(scale / Q4_STEPS), at);
+      for (let index = 0; index < 16; index += 1) {
+        const nibble = isFilled ? (data.fill === 0 ? 8 : 15) : -1;
+        to[at + 2 + index] = nibble < 0 ? Math.floor(random() * 256) : nibble | (nibble << 4);
+      }
+      return;
+  }
+}
+
+/** Half-precision bits of a number of moderate size; what is too small becomes zero. */
+function toHalf(value: number): number {
+  const bits = Buffer.alloc(4);
+  bits.writeFloatLE(value);
+  const single = bits.readUInt32LE();
+  const sign = (single >>> 16) & 0x8000;
+  const exponent = ((single >>> 23) & 0xff) - 127 + 15;
+  if (exponent <= 0) return sign;
+  return sign | (Math.min(exponent, 30) << 10) | ((single >>> 13) & 0x3ff);
+}
+
+/** Mulberry32: small, quick, and the same everywhere. */
+export function randomNumbers(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+function gaussian(random: () => number): number {
+  return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+}
