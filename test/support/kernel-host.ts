@@ -1,0 +1,168 @@
+import { readFileSync } from "node:fs";
+import { concatBytes, sized, uleb, vector } from "../../wasm/linker/byte-writer.ts";
+import { link } from "../../wasm/linker/link.ts";
+
+const I32 = 0x7f;
+const I64 = 0x7e;
+const PAGE = 65_536;
+const PAGES = 1024;
+/** Where the stand-in for llama.cpp's own operator leaves a mark. */
+const FALLBACK_MARK = 64;
+/** Structures are smaller than this and start as zeros; the work buffer need not. */
+const MAX_ZEROED = 1024;
+/** The kernels' stack grows down from here. */
+const STACK_TOP = 1024 * 1024;
+
+const text = (value: string): Uint8Array => sized(new TextEncoder().encode(value));
+const section = (id: number, content: Uint8Array): Uint8Array => concatBytes([[id], sized(content)]);
+const body = (...code: number[]): Uint8Array => sized(new Uint8Array([0, ...code, 0x0b]));
+
+/** A module with the functions that the kernels replace and call, and nothing else. */
+function hostModule(): Uint8Array {
+  const type = (...parameters: number[]): Uint8Array =>
+    concatBytes([[0x60], vector(parameters.map((parameter) => [parameter])), vector([])]);
+  const memory = concatBytes([text("env"), text("memory"), [2, 5], uleb(PAGES), uleb(PAGES)]);
+  const stackTop = [I64, 1, 0x42, ...signedLeb(STACK_TOP), 0x0b];
+  // i64.const mark, i32.const 1, i32.store
+  const mark = [0x42, ...signedLeb(FALLBACK_MARK), 0x41, 1, 0x36, 2, 0];
+  return concatBytes([
+    [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
+    section(1, vector([type(I64, I64), type(I64), type(I64, I64, I32, I64)])),
+    section(2, vector([memory])),
+    section(3, vector([[0], [1], [2]])),
+    section(6, vector([stackTop])),
+    section(
+      7,
+      vector([concatBytes([text("mul_mat"), [0], uleb(0)]), concatBytes([text("plan"), [0], uleb(2)])]),
+    ),
+    section(10, vector([body(...mark), body(), body()])),
+  ]);
+}
+
+function signedLeb(value: number): number[] {
+  const bytes: number[] = [];
+  let rest = value;
+  for (;;) {
+    const low = rest & 0x7f;
+    rest >>= 7;
+    if (rest === 0 && (low & 0x40) === 0) return [...bytes, low];
+    bytes.push(low | 0x80);
+  }
+}
+
+export interface MatrixProblem {
+  readonly type: number;
+  /** Weights row by row, as they lie in a GGUF. */
+  readonly weights: Uint8Array;
+  readonly rows: number;
+  /** Columns of activations, each `k` long. */
+  readonly activations: Float32Array;
+  readonly k: number;
+  /** Matrices and vectors of a batch, as attention has them: `heads` sets of columns share `matrices` of weights. */
+  readonly matrices?: number;
+  readonly heads?: number;
+  /** Bytes of work buffer; plenty when absent. */
+  readonly workSize?: number;
+}
+
+export interface MatrixResult {
+  /** [head][column][row] */
+  readonly values: Float32Array;
+  /** True when the kernel left the operator to llama.cpp. */
+  readonly fellBack: boolean;
+}
+
+/** The kernels in a module of their own: runs operators on memory laid out as ggml lays it out. */
+export class KernelHost {
+  readonly #memory: WebAssembly.Memory;
+  readonly #exports: Record<string, (...args: (bigint | number)[]) => void>;
+
+  private constructor(
+    memory: WebAssembly.Memory,
+    exports: Record<string, (...args: (bigint | number)[]) => void>,
+  ) {
+    this.#memory = memory;
+    this.#exports = exports;
+  }
+
+  static async start(): Promise<KernelHost> {
+    const object = readFileSync(new URL("../../wasm/kernels.o", import.meta.url));
+    const bytes = link(hostModule(), {
+      object,
+      replace: { kernel_mul_mat: 0, kernel_graph_plan: 2 },
+      originals: { original_mul_mat: 0, original_graph_plan: 2 },
+      imports: { ggml_barrier: 1 },
+    });
+    // The DOM's types do not know memory64 yet.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    const memory = new WebAssembly.Memory({
+      address: "i64",
+      initial: BigInt(PAGES),
+      maximum: BigInt(PAGES),
+    } as unknown as WebAssembly.MemoryDescriptor);
+    const { instance } = await WebAssembly.instantiate(bytes, { env: { memory } });
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    return new KernelHost(memory, instance.exports as Record<string, (...args: (bigint | number)[]) => void>);
+  }
+
+  multiply(problem: MatrixProblem): MatrixResult {
+    const { k, rows, matrices = 1, heads = 1 } = problem;
+    const columns = problem.activations.length / k / heads;
+    const view = new DataView(this.#memory.buffer);
+    const bytes = new Uint8Array(this.#memory.buffer);
+    bytes.fill(0, 0, STACK_TOP);
+    let next = STACK_TOP;
+    const place = (length: number): number => {
+      const at = next;
+      next += Math.ceil(length / 64) * 64 + 64;
+      if (next > PAGES * PAGE) throw new RangeError("the problem does not fit the host's memory");
+      bytes.fill(0, at, Math.min(next, at + MAX_ZEROED));
+      return at;
+    };
+    const weights = place(problem.weights.length);
+    bytes.set(problem.weights, weights);
+    const activations = place(problem.activations.byteLength);
+    new Float32Array(this.#memory.buffer, activations, problem.activations.length).set(problem.activations);
+    const values = rows * columns * heads;
+    const result = place(4 * values);
+    bytes.fill(0xff, result, result + 4 * values);
+    const workSize = problem.workSize ?? 16 * 1024 * 1024;
+    const work = place(workSize);
+
+    const tensor = (
+      type: number,
+      ne: number[],
+      elementBytes: number,
+      rowBytes: number,
+      data: number,
+    ): number => {
+      const at = place(336);
+      const nb = [elementBytes, rowBytes, rowBytes * ne[1]!, rowBytes * ne[1]! * ne[2]!];
+      view.setInt32(at, type, true);
+      for (const [index, count] of ne.entries()) view.setBigInt64(at + 16 + 8 * index, BigInt(count), true);
+      for (const [index, stride] of nb.entries())
+        view.setBigUint64(at + 48 + 8 * index, BigInt(stride), true);
+      view.setBigUint64(at + 248, BigInt(data), true);
+      return at;
+    };
+    const rowBytes = problem.weights.length / rows / matrices;
+    const elementBytes = problem.type === 0 ? 4 : problem.type === 1 || problem.type === 30 ? 2 : rowBytes;
+    const w = tensor(problem.type, [k, rows, matrices, 1], elementBytes, rowBytes, weights);
+    const x = tensor(0, [k, columns, heads, 1], 4, 4 * k, activations);
+    const out = tensor(0, [rows, columns, heads, 1], 4, 4 * rows, result);
+    view.setBigUint64(out + 152, BigInt(w), true);
+    view.setBigUint64(out + 160, BigInt(x), true);
+
+    const parameters = place(64);
+    view.setInt32(parameters, 0, true);
+    view.setInt32(parameters + 4, 1, true);
+    view.setBigUint64(parameters + 8, BigInt(workSize), true);
+    view.setBigUint64(parameters + 16, BigInt(work), true);
+    view.setInt32(FALLBACK_MARK, 0, true);
+    this.#exports["mul_mat"]!(BigInt(parameters), BigInt(out));
+    return {
+      values: new Float32Array(this.#memory.buffer, result, values).slice(),
+      fellBack: view.getInt32(FALLBACK_MARK, true) === 1,
+    };
+  }
+}

@@ -1,0 +1,206 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { FORMATS, halfToNumber, TYPE, type TypeName } from "../../support/dequantise.ts";
+import { KernelHost } from "../../support/kernel-host.ts";
+
+let host: KernelHost;
+beforeAll(async () => {
+  host = await KernelHost.start();
+});
+
+/** A small generator of our own, so that a failure repeats. */
+function randoms(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+type Blocks = keyof typeof FORMATS;
+const BLOCK_TYPES = Object.keys(FORMATS).filter((name): name is Blocks => name in FORMATS);
+/** A normal half of moderate size, a subnormal one, zero, a negative one. */
+const HALF_SCALES = [0x2c00, 0x0003, 0x0000, 0xa800, 0x1401];
+
+function randomWeights(
+  type: Blocks,
+  rows: number,
+  k: number,
+  random: () => number,
+): { bytes: Uint8Array; values: number[] } {
+  const format = FORMATS[type];
+  const blocks = (rows * k) / format.weights;
+  const bytes = new Uint8Array(blocks * format.bytes);
+  const values: number[] = [];
+  for (let index = 0; index < blocks; index++) {
+    const block = new DataView(bytes.buffer, index * format.bytes, format.bytes);
+    for (let at = 0; at < format.bytes; at++) block.setUint8(at, Math.floor(random() * 256));
+    for (const at of format.halves)
+      block.setUint16(at, HALF_SCALES[Math.floor(random() * HALF_SCALES.length)]!, true);
+    if (type === "MXFP4") block.setUint8(0, 120 + Math.floor(random() * 12));
+    values.push(...format.dequantise(block));
+  }
+  return { bytes, values };
+}
+
+/** Integers with ±127 in each block of 32 and -127 first: quantising them to bytes loses nothing. */
+function exactActivations(columns: number, k: number, random: () => number): Float32Array {
+  return Float32Array.from({ length: columns * k }, (_, index) => {
+    if (index % 256 === 0) return -127;
+    return index % 32 === 5 ? 127 : Math.round(random() * 254 - 127);
+  });
+}
+
+function reference(
+  values: readonly number[],
+  activations: Float32Array,
+  rows: number,
+  k: number,
+): { sum: number; magnitude: number }[] {
+  return Array.from({ length: (activations.length / k) * rows }, (_, index) => {
+    const row = index % rows;
+    const column = Math.floor(index / rows);
+    let sum = 0;
+    let magnitude = 0;
+    for (let i = 0; i < k; i++) {
+      const product = values[row * k + i]! * activations[column * k + i]!;
+      sum += product;
+      magnitude += Math.abs(product);
+    }
+    return { sum, magnitude };
+  });
+}
+
+/** Rounding of f32 sums, relative to the sum of the magnitudes. */
+const F32_TOLERANCE = 3e-6;
+
+function expectClose(
+  actual: Float32Array,
+  expected: readonly { sum: number; magnitude: number }[],
+  tolerance = F32_TOLERANCE,
+): void {
+  const worst = expected
+    .map(({ sum, magnitude }, index) => ({
+      index,
+      error: Math.abs(actual[index]! - sum) / (magnitude + 1e-30),
+      sum,
+      got: actual[index],
+    }))
+    .reduce((left, right) => (right.error > left.error || Number.isNaN(right.error) ? right : left));
+  expect(worst.error, JSON.stringify(worst)).toBeLessThan(tolerance);
+}
+
+describe.each(BLOCK_TYPES)("%s weights", (type) => {
+  // 1 to 3 columns take the GEMV, more the GEMM; 6 leaves its last group of four columns half empty.
+  it.each([1, 2, 3, 4, 6, 17])("times %i columns equal the plain definition", (columns) => {
+    const random = randoms(columns + 100 * TYPE[type]);
+    const [rows, k] = [20, 768];
+    const weights = randomWeights(type, rows, k, random);
+    const activations = exactActivations(columns, k, random);
+    const result = host.multiply({ type: TYPE[type], weights: weights.bytes, rows, activations, k });
+    expect(result.fellBack).toBe(false);
+    expectClose(result.values, reference(weights.values, activations, rows, k));
+  });
+
+  it("with ordinary activations stay within the error of eight-bit activations", () => {
+    const random = randoms(TYPE[type]);
+    const [rows, k] = [8, 512];
+    const weights = randomWeights(type, rows, k, random);
+    for (const columns of [1, 5]) {
+      const activations = Float32Array.from(
+        { length: columns * k },
+        () => (random() - 0.5) * 10 ** (random() * 6 - 3),
+      );
+      const result = host.multiply({ type: TYPE[type], weights: weights.bytes, rows, activations, k });
+      expectClose(result.values, reference(weights.values, activations, rows, k), 0.02);
+    }
+  });
+
+  it("give zero for zero activations", () => {
+    const weights = randomWeights(type, 4, 256, randoms(1));
+    for (const columns of [1, 4]) {
+      const activations = new Float32Array(columns * 256);
+      const result = host.multiply({
+        type: TYPE[type],
+        weights: weights.bytes,
+        rows: 4,
+        activations,
+        k: 256,
+      });
+      expect(result.values.every((value) => value === 0)).toBe(true);
+    }
+  });
+
+  it("are left to llama.cpp when rows are not a multiple of four or the work buffer is too small", () => {
+    const weights = randomWeights(type, 6, 256, randoms(2));
+    const activations = exactActivations(1, 256, randoms(3));
+    const problem = { type: TYPE[type], weights: weights.bytes, rows: 6, activations, k: 256 };
+    expect(host.multiply(problem).fellBack).toBe(true);
+    const four = weights.bytes.subarray(0, (weights.bytes.length / 6) * 4);
+    expect(host.multiply({ ...problem, rows: 4, weights: four }).fellBack).toBe(false);
+    expect(host.multiply({ ...problem, rows: 4, weights: four, workSize: 128 }).fellBack).toBe(true);
+  });
+});
+
+describe.each<TypeName>(["F32", "F16", "BF16"])("%s weights", (type) => {
+  const make = (count: number, random: () => number): { bytes: Uint8Array; values: number[] } => {
+    if (type === "F32") {
+      const floats = Float32Array.from({ length: count }, () => random() - 0.5);
+      return { bytes: new Uint8Array(floats.buffer), values: [...floats] };
+    }
+    const bits = Uint16Array.from({ length: count }, () => {
+      const sign = random() < 0.5 ? 0x8000 : 0;
+      if (type === "BF16") return sign | (0x3c00 + Math.floor(random() * 0x400));
+      return sign | (random() < 0.1 ? Math.floor(random() * 1024) : 0x2000 + Math.floor(random() * 0x2000));
+    });
+    const values = Array.from(bits, (half) =>
+      type === "F16" ? halfToNumber(half) : new Float32Array(new Uint32Array([half << 16]).buffer)[0]!,
+    );
+    return { bytes: new Uint8Array(bits.buffer), values };
+  };
+
+  it.each([1, 3, 4, 7])("times %i columns equal the plain definition", (columns) => {
+    const random = randoms(columns);
+    const [rows, k] = [72, 100];
+    const weights = make(rows * k, random);
+    const activations = Float32Array.from({ length: columns * k }, () => random() - 0.5);
+    const result = host.multiply({ type: TYPE[type], weights: weights.bytes, rows, activations, k });
+    expect(result.fellBack).toBe(false);
+    expectClose(result.values, reference(weights.values, activations, rows, k));
+  });
+
+  it("serve several heads from one matrix, as grouped attention does", () => {
+    const random = randoms(9);
+    const [rows, k, matrices, heads] = [8, 64, 2, 6];
+    const weights = make(rows * k * matrices, random);
+    for (const columns of [1, 5]) {
+      const activations = Float32Array.from({ length: columns * k * heads }, () => random() - 0.5);
+      const result = host.multiply({
+        type: TYPE[type],
+        weights: weights.bytes,
+        rows,
+        activations,
+        k,
+        matrices,
+        heads,
+      });
+      const expected = Array.from({ length: heads }, (_, head) => {
+        const matrix = Math.floor(head / (heads / matrices));
+        return reference(
+          weights.values.slice(matrix * rows * k, (matrix + 1) * rows * k),
+          activations.subarray(head * columns * k, (head + 1) * columns * k),
+          rows,
+          k,
+        );
+      }).flat();
+      expectClose(result.values, expected);
+    }
+  });
+
+  it("keep NaN", () => {
+    const weights = make(4 * 8, randoms(4));
+    const activations = new Float32Array(8).fill(1);
+    activations[3] = Number.NaN;
+    const result = host.multiply({ type: TYPE[type], weights: weights.bytes, rows: 4, activations, k: 8 });
+    expect([...result.values]).toEqual([Number.NaN, Number.NaN, Number.NaN, Number.NaN]);
+  });
+});

@@ -1,0 +1,24 @@
+// The kernels as one translation unit, and the functions of llama.cpp whose place they take. The build script beside
+// this file compiles it; wasm/engine-image.ts says which function of the module each one replaces.
+#include "mul-mat-float.h"
+
+extern void original_mul_mat(const compute_params *params, tensor *out);
+extern void original_graph_plan(uint64_t *plan, const void *graph, int32_t threads, void *threadpool);
+
+// ggml_graph_plan returns a ggml_cplan, whose first field is the size of the work buffer. Panels and activations of
+// our kernels need more than llama.cpp's own: half as much again, a fixed part and a part for each thread.
+void kernel_graph_plan(uint64_t *plan, const void *graph, int32_t threads, void *threadpool) {
+  enum { FIXED = 4 << 20, PER_THREAD = 1 << 20 };
+  original_graph_plan(plan, graph, threads, threadpool);
+  plan[0] += plan[0] / 2 + FIXED + (uint64_t)threads * PER_THREAD;
+}
+
+// ggml_compute_forward_mul_mat. op_params[1] is a hint that asks for another algorithm (a Hadamard transform).
+void kernel_mul_mat(const compute_params *params, tensor *out) {
+  const tensor *w = out->src[0], *x = out->src[1];
+  if (!params->use_reference && out->op_params[1] == 0) {
+    if (float_fits(out, w, x) && mul_mat_float(params, out, w, x)) return;
+    if (quantised_fits(out, w, x) && mul_mat_quantised(params, out, w, x)) return;
+  }
+  original_mul_mat(params, out);
+}

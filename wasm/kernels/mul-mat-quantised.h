@@ -1,0 +1,127 @@
+// The operator mul_mat with quantised weights: quantise the activations, then GEMV for up to three columns and GEMM
+// from four on. Threads take chunks of rows from a shared counter, so that a slow core delays nobody for long.
+#pragma once
+#include "quantised-matrix.h"
+
+extern void ggml_barrier(void *threadpool);
+
+// From so many columns on, repacking the weights pays.
+enum { GEMM_COLUMNS = 4 };
+// Rows of one piece of work: a GEMM panel of 16 rows stays in the L1 and L2 caches while all columns pass over it.
+enum { GEMM_CHUNK = 16, GEMV_CHUNK = 64 };
+enum { CACHE_LINE = 64 };
+
+INLINE size_t align_up(size_t size) { return (size + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1); }
+
+typedef struct {
+  int32_t *next_chunk;
+  uint8_t *quants;
+  float *scales;
+  float *sums;
+  uint8_t *panels; // of this thread
+  size_t column_bytes;
+  int64_t granules;
+  int64_t groups; // of four columns
+} work_area;
+
+// Lays out the work buffer; false when it is too small.
+INLINE int lay_out(const compute_params *params, format_traits traits, int64_t k, int64_t columns, work_area *area) {
+  const int gemm = columns >= GEMM_COLUMNS;
+  area->groups = (columns + 3) / 4;
+  area->granules = k / (gemm ? traits.granule : 32);
+  area->column_bytes = column_bytes(traits, k);
+  const size_t quants = gemm ? align_up((size_t)(area->groups * k * 4)) : align_up((size_t)columns * area->column_bytes);
+  const size_t scales = align_up((size_t)((gemm ? 4 * area->groups : columns) * area->granules) * sizeof(float));
+  const size_t panel_bytes =
+      gemm ? align_up((size_t)(GEMM_CHUNK * (k * traits.planes + 2 * area->granules * (int64_t)sizeof(float)))) : 0;
+  uint8_t *base = (uint8_t *)align_up((size_t)params->work);
+  area->next_chunk = (int32_t *)base;
+  area->quants = base + CACHE_LINE;
+  area->scales = (float *)(area->quants + quants);
+  area->sums = (float *)(area->quants + quants + scales);
+  area->panels = area->quants + quants + 2 * scales + panel_bytes * (size_t)params->ith;
+  return 2 * CACHE_LINE + quants + 2 * scales + panel_bytes * (size_t)params->nth <= params->work_size;
+}
+
+INLINE void quantise_columns(const compute_params *params, const tensor *x, format_traits traits, work_area area) {
+  const int64_t k = x->ne[0], columns = x->ne[1];
+  if (columns >= GEMM_COLUMNS) {
+    for (int64_t j = params->ith; j < 4 * area.groups; j += params->nth) {
+      // The last group is filled up with copies of the last column.
+      const float *column = (const float *)(x->data + (size_t)(j < columns ? j : columns - 1) * x->nb[1]);
+      const int64_t group = j / 4, lane = j % 4, at = group * area.granules * 4 + lane;
+      quantise_for_gemm(column, k, traits.per_256, traits.granule, area.quants + group * k * 4 + 4 * lane,
+                        area.scales + at, area.sums + at);
+    }
+    return;
+  }
+  for (int64_t j = params->ith; j < columns; j += params->nth) {
+    const float *column = (const float *)(x->data + (size_t)j * x->nb[1]);
+    uint8_t *quants = area.quants + (size_t)j * area.column_bytes;
+    if (traits.per_256) quantise_column_256(column, k, quants);
+    else quantise_column_32(column, k, traits.wide, quants, area.scales + j * area.granules, area.sums + j * area.granules);
+  }
+}
+
+INLINE void gemv_chunk(const tensor *w, tensor *out, int64_t first, int64_t rows, int64_t columns, work_area area,
+                       constants c) {
+  for (int64_t j = 0; j < columns; j++) {
+    const column32 y = {area.quants + (size_t)j * area.column_bytes, area.scales + j * area.granules,
+                        area.sums + j * area.granules};
+    gemv(w->type, w->data + (size_t)first * w->nb[1], w->nb[1], w->ne[0], rows, y,
+         (float *)(out->data + (size_t)j * out->nb[1]) + first, c);
+  }
+}
+
+INLINE void gemm_chunk(const tensor *w, tensor *out, int64_t first, int64_t rows, int64_t columns, format_traits traits,
+                       work_area area, constants c) {
+  const int64_t k = w->ne[0], panels = rows / 4;
+  const size_t quants_bytes = (size_t)(4 * k * traits.planes);
+  float *scales = (float *)(area.panels + quants_bytes * (GEMM_CHUNK / 4));
+  float *corrections = scales + GEMM_CHUNK * area.granules;
+#define PANEL(i) ((panel){area.panels + quants_bytes * (size_t)(i), scales + 4 * area.granules * (i), corrections + 4 * area.granules * (i)})
+  for (int64_t i = 0; i < panels; i++) {
+    pack_panel(w->type, w->data + (size_t)(first + 4 * i) * w->nb[1], w->nb[1], k, PANEL(i), c);
+  }
+  for (int64_t group = 0; group < area.groups; group++) {
+    const column_group y = {area.quants + group * k * 4, area.scales + group * area.granules * 4,
+                            area.sums + group * area.granules * 4};
+    const int64_t left = columns - 4 * group, count = left < 4 ? left : 4;
+    for (int64_t i = 0; i < panels; i++) {
+      const tile result = multiply(w->type, PANEL(i), area.granules, y, c);
+      for (int64_t j = 0; j < count; j++) {
+        store((float *)(out->data + (size_t)(4 * group + j) * out->nb[1]) + first + 4 * i, result.column[j]);
+      }
+    }
+  }
+#undef PANEL
+}
+
+// True when this operator can be done here.
+INLINE int quantised_fits(const tensor *out, const tensor *w, const tensor *x) {
+  return traits_of(w->type).supported && x->type == TYPE_F32 && out->type == TYPE_F32 && w->ne[2] == 1 &&
+         w->ne[3] == 1 && x->ne[2] == 1 && x->ne[3] == 1 && x->nb[0] == sizeof(float) && out->nb[0] == sizeof(float) &&
+         w->ne[1] % 4 == 0;
+}
+
+// False when the work buffer is too small; nothing has happened then.
+INLINE int mul_mat_quantised(const compute_params *params, tensor *out, const tensor *w, const tensor *x) {
+  const format_traits traits = traits_of(w->type);
+  const int64_t rows = w->ne[1], columns = x->ne[1];
+  work_area area;
+  if (!lay_out(params, traits, w->ne[0], columns, &area)) return 0;
+  if (params->ith == 0) __atomic_store_n(area.next_chunk, 0, __ATOMIC_RELAXED);
+  quantise_columns(params, x, traits, area);
+  ggml_barrier(params->threadpool);
+  const constants c = make_constants();
+  const int gemm = columns >= GEMM_COLUMNS;
+  // One thread alone gains most from rows far apart: it takes all of them at once.
+  const int64_t chunk = gemm ? GEMM_CHUNK : params->nth == 1 ? rows : GEMV_CHUNK;
+  for (;;) {
+    const int64_t first = (int64_t)__atomic_fetch_add(area.next_chunk, 1, __ATOMIC_RELAXED) * chunk;
+    if (first >= rows) return 1;
+    const int64_t count = rows - first < chunk ? rows - first : chunk;
+    if (gemm) gemm_chunk(w, out, first, count, columns, traits, area, c);
+    else gemv_chunk(w, out, first, count, columns, area, c);
+  }
+}

@@ -1,0 +1,54 @@
+// The parts of ggml's structures that the kernels read, as laid out in llama.cpp b11364 for wasm64.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+enum tensor_type {
+  TYPE_F32 = 0,
+  TYPE_F16 = 1,
+  TYPE_Q4_0 = 2,
+  TYPE_Q4_1 = 3,
+  TYPE_Q5_0 = 6,
+  TYPE_Q5_1 = 7,
+  TYPE_Q8_0 = 8,
+  TYPE_Q2_K = 10,
+  TYPE_Q3_K = 11,
+  TYPE_Q4_K = 12,
+  TYPE_Q5_K = 13,
+  TYPE_Q6_K = 14,
+  TYPE_IQ4_NL = 20,
+  TYPE_IQ4_XS = 23,
+  TYPE_BF16 = 30,
+  TYPE_MXFP4 = 39,
+};
+
+typedef struct tensor {
+  int32_t type;
+  uint8_t unused_a[12];
+  int64_t ne[4];  // elements in each dimension, innermost first
+  uint64_t nb[4]; // bytes from one element to the next in each dimension
+  int32_t op;
+  int32_t op_params[16];
+  int32_t flags;
+  struct tensor *src[10];
+  struct tensor *view_src;
+  uint64_t view_offs;
+  uint8_t *data;
+} tensor;
+
+_Static_assert(offsetof(tensor, ne) == 16, "ggml_tensor.ne");
+_Static_assert(offsetof(tensor, nb) == 48, "ggml_tensor.nb");
+_Static_assert(offsetof(tensor, src) == 152, "ggml_tensor.src");
+_Static_assert(offsetof(tensor, data) == 248, "ggml_tensor.data");
+
+typedef struct {
+  int32_t ith; // this thread
+  int32_t nth; // of so many
+  uint64_t work_size;
+  uint8_t *work; // shared by the threads of one operator
+  void *threadpool;
+  uint8_t use_reference; // take llama.cpp's plain implementation
+} compute_params;
+
+_Static_assert(offsetof(compute_params, threadpool) == 24, "ggml_compute_params.threadpool");
+_Static_assert(offsetof(compute_params, use_reference) == 32, "ggml_compute_params.use_ref");
