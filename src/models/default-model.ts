@@ -1,0 +1,77 @@
+import type { Logger } from "pino";
+import type { ModelRecord } from "./registry/model-record.ts";
+import type { ModelRegistry } from "./registry/model-registry.ts";
+import type { StateFile } from "./state/state-file.ts";
+
+/** The model that ships and is the default when nothing else says so. */
+const SHIPPED_DEFAULT = "daybreak-mini";
+
+export interface DefaultModelOptions {
+  readonly registry: Pick<ModelRegistry, "find" | "list" | "registerFile" | "resolve">;
+  readonly state: StateFile;
+  /** models.default of the configuration: it holds at each start, until somebody chooses another. */
+  readonly configured: string | undefined;
+  readonly logger: Pick<Logger, "warn">;
+}
+
+/**
+ * Which model answers when a request names none: the one chosen since the start, the configured one, the one
+ * chosen before the start, the shipped one, or any.
+ */
+export class DefaultModel {
+  readonly #options: DefaultModelOptions;
+  #chosen: string | undefined;
+  #current: string | undefined;
+
+  constructor(options: DefaultModelOptions) {
+    this.#options = options;
+  }
+
+  get alias(): string | undefined {
+    return this.#current;
+  }
+
+  /** Looks at what is on disk now. */
+  async refresh(): Promise<void> {
+    const { registry, state } = this.#options;
+    const records = await registry.list();
+    const onDisk = (alias: string | undefined): string | undefined =>
+      records.some((record) => record.alias === alias) ? alias : undefined;
+    this.#current =
+      onDisk(this.#chosen) ??
+      (await this.#configured()) ??
+      onDisk(state.current.defaultAlias) ??
+      onDisk(SHIPPED_DEFAULT) ??
+      anyModel(records);
+  }
+
+  async choose(alias: string): Promise<void> {
+    this.#chosen = alias;
+    await this.#options.state.update((state) => ({ ...state, defaultAlias: alias }));
+    await this.refresh();
+  }
+
+  /**
+   * The configured model's own name. While it is not usable, the name in the configuration: whoever asks for the
+   * default is then told what is wrong with it.
+   */
+  async #configured(): Promise<string | undefined> {
+    const { registry, configured, logger } = this.#options;
+    if (configured === undefined) return undefined;
+    try {
+      const resolved = registry.resolve(configured);
+      const record =
+        resolved.kind === "path"
+          ? await registry.registerFile(resolved.path)
+          : await registry.find(configured);
+      return record?.alias ?? configured;
+    } catch (error) {
+      logger.warn({ err: error, model: configured }, "The configured default model cannot be used");
+      return configured;
+    }
+  }
+}
+
+function anyModel(records: readonly ModelRecord[]): string | undefined {
+  return (records.find(({ gguf }) => gguf.purpose === "generate") ?? records[0])?.alias;
+}

@@ -1,0 +1,24 @@
+/** Time as the models layer sees it; tests bring their own. */
+export interface Clock {
+  /** Unix milliseconds. */
+  now(): number;
+  /** Calls back once after so many milliseconds; returns the function that prevents it. */
+  after(milliseconds: number, callback: () => void): () => void;
+}
+
+/** Longest delay that Node's timers take; longer ones would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  after(milliseconds, callback) {
+    let timer: NodeJS.Timeout;
+    const arm = (left: number): void => {
+      const step = Math.min(left, MAX_TIMER_MS);
+      // A model that waits to be unloaded keeps no process alive.
+      timer = setTimeout(() => (left > step ? arm(left - step) : callback()), step).unref();
+    };
+    arm(milliseconds);
+    return () => clearTimeout(timer);
+  },
+};

@@ -1,0 +1,243 @@
+import type { Engine, EngineExit, StartEngine } from "../../engine/engine.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { ServiceEvent, ServiceEvents } from "../../events/service-events.ts";
+import type { Clock } from "./clock.ts";
+import { EngineSlot } from "./engine-slot.ts";
+import { asksForSame, type LoadRequest } from "./load-request.ts";
+import { makeRoom, type Resident } from "./make-room.ts";
+import { RestartBackoff } from "./restart-backoff.ts";
+
+export interface EnginePoolOptions {
+  readonly startEngine: StartEngine;
+  readonly events: Pick<ServiceEvents, "emit">;
+  readonly clock: Clock;
+  /** Bytes that all engines together may use. */
+  readonly memoryBudget: number;
+}
+
+/** An engine lent to one request. */
+export interface EngineLoan extends Disposable {
+  readonly engine: Engine;
+  readonly slot: EngineSlot;
+}
+
+export type UnloadReason = Extract<ServiceEvent, { type: "model-unloaded" }>["reason"];
+
+/**
+ * The engines that run, at most one for each alias. Only the pool starts and closes engines. Between deciding
+ * and acting it never awaits, so that two callers cannot both decide for the same memory or the same alias.
+ */
+export class EnginePool {
+  readonly #options: EnginePoolOptions;
+  readonly #backoff: RestartBackoff;
+  readonly #slots = new Map<string, EngineSlot>();
+  /** Models whose engine ended by itself, how it was loaded and why it ended: the next request loads them again. */
+  readonly #crashed = new Map<string, { readonly request: LoadRequest; readonly reason: string }>();
+  #isClosed = false;
+
+  constructor(options: EnginePoolOptions) {
+    this.#options = options;
+    this.#backoff = new RestartBackoff(options.clock);
+  }
+
+  /** What runs under this alias; undefined: nothing. */
+  slot(alias: string): EngineSlot | undefined {
+    return this.#slots.get(alias);
+  }
+
+  slots(): readonly EngineSlot[] {
+    return [...this.#slots.values()];
+  }
+
+  /** How a model was loaded whose engine has crashed since. */
+  crashedRequest(alias: string): LoadRequest | undefined {
+    return this.#crashed.get(alias)?.request;
+  }
+
+  /**
+   * Loads because somebody said so. Throws `model_already_loaded`, or `model_busy` while the same alias is being
+   * loaded differently; the same load is waited for.
+   */
+  async load(alias: string, request: LoadRequest, signal?: AbortSignal): Promise<void> {
+    await this.#untilSettled(alias, signal);
+    const slot = this.#slots.get(alias);
+    if (slot?.state === "loaded") {
+      throw new ServiceError("model_already_loaded", `The model "${alias}" is loaded already.`);
+    }
+    if (slot && !asksForSame(slot.request, request)) {
+      throw new ServiceError("model_busy", `The model "${alias}" is being loaded with other settings.`);
+    }
+    this.#backoff.clear(alias);
+    await (slot ?? this.#start(alias, request)).load.join(signal);
+  }
+
+  /** Lends the engine when it is loaded. */
+  tryLend(alias: string): EngineLoan | undefined {
+    const slot = this.#slots.get(alias);
+    const engine = slot?.engine;
+    if (slot?.state !== "loaded" || !engine?.alive) return undefined;
+    return this.#lend(slot, engine);
+  }
+
+  /** Lends the engine, after loading it when it is not loaded. Throws at once while a failed model is held back. */
+  async lend(alias: string, request: LoadRequest, signal: AbortSignal): Promise<EngineLoan> {
+    await this.#untilSettled(alias, signal);
+    const loan = this.tryLend(alias);
+    if (loan) return loan;
+    let slot = this.#slots.get(alias);
+    if (!slot || slot.state === "loaded") {
+      this.#backoff.check(alias);
+      slot = this.#start(alias, request);
+    }
+    const release = slot.claim();
+    try {
+      return this.#lend(slot, await slot.load.join(signal));
+    } finally {
+      release();
+    }
+  }
+
+  /** Ends the engine; resolves when it is gone. Throws `model_already_unloaded` or `model_busy`. */
+  async unload(alias: string, reason: UnloadReason): Promise<void> {
+    const slot = this.#slots.get(alias);
+    if (slot?.state === "loaded") {
+      await this.#close(slot, reason);
+      return;
+    }
+    if (slot) throw new ServiceError("model_busy", `The model "${alias}" is ${slot.state} at this moment.`);
+    this.#crashed.delete(alias);
+    this.#backoff.clear(alias);
+    throw new ServiceError("model_already_unloaded", `The model "${alias}" is not loaded.`);
+  }
+
+  /** Ends whatever runs under this alias, a load under way included; resolves when nothing does. */
+  async clear(alias: string, why: ServiceError, reason: UnloadReason): Promise<void> {
+    const slot = this.#slots.get(alias);
+    if (slot?.state === "loading") {
+      slot.load.abort(why);
+      await slot.load.settled;
+    }
+    const left = this.#slots.get(alias);
+    if (left?.state === "loaded") await this.#close(left, reason);
+    else await left?.closed;
+    this.#crashed.delete(alias);
+    this.#backoff.clear(alias);
+  }
+
+  /** Ends all engines; nothing can be loaded afterwards. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const why = shuttingDown();
+    await Promise.all([...this.#slots.keys()].map(async (alias) => await this.clear(alias, why, "shutdown")));
+  }
+
+  #lend(slot: EngineSlot, engine: Engine): EngineLoan {
+    const giveBack = slot.lend();
+    return {
+      engine,
+      slot,
+      [Symbol.dispose]: () => {
+        if (engine.alive) this.#backoff.clear(slot.alias);
+        giveBack();
+      },
+    };
+  }
+
+  /** Decides on memory and takes the slot, without awaiting; the load goes on in the slot. */
+  #start(alias: string, request: LoadRequest): EngineSlot {
+    if (this.#isClosed) throw shuttingDown();
+    const victims = makeRoom({ alias, ...request }, this.#residents(), this.#options.memoryBudget);
+    const evictions = victims.map(async (victim) => await this.#close(this.#slots.get(victim), "memory"));
+    // Memory that is being freed for others counts as free already, so it has to be waited for.
+    const unloading = this.slots().map((slot) => slot.closed);
+    const crash = this.#crashed.get(alias);
+    const slot: EngineSlot = new EngineSlot({
+      alias,
+      request,
+      clock: this.#options.clock,
+      onIdle: () => void this.#close(slot, "idle"),
+      run: async (signal) => {
+        await Promise.all([...evictions, ...unloading]);
+        return await this.#run(slot, signal, crash?.reason);
+      },
+    });
+    this.#slots.set(alias, slot);
+    return slot;
+  }
+
+  async #run(slot: EngineSlot, signal: AbortSignal, crashReason: string | undefined): Promise<Engine> {
+    const { startEngine, events } = this.#options;
+    const { alias, request } = slot;
+    try {
+      signal.throwIfAborted();
+      const engine = await startEngine(request.spec, { signal });
+      slot.loaded(engine);
+      this.#crashed.delete(alias);
+      void engine.exited.then((exit) => this.#ended(slot, exit));
+      if (crashReason !== undefined) {
+        events.emit({ type: "engine-restarted", model: alias, reason: crashReason });
+      }
+      events.emit({ type: "model-loaded", model: alias });
+      return engine;
+    } catch (error) {
+      this.#drop(slot);
+      if (!signal.aborted) {
+        const failure = ServiceError.from(error);
+        this.#backoff.failed(alias, failure);
+        events.emit({ type: "model-failed", model: alias, code: failure.code, message: failure.message });
+      }
+      throw error;
+    }
+  }
+
+  #ended(slot: EngineSlot, exit: EngineExit): void {
+    if (slot.state !== "loaded") return;
+    this.#drop(slot);
+    const error = new ServiceError("engine_crashed", `The engine of "${slot.alias}" ended: ${exit.reason}.`);
+    this.#crashed.set(slot.alias, { request: slot.request, reason: exit.reason });
+    this.#backoff.failed(slot.alias, error);
+    this.#options.events.emit({
+      type: "model-failed",
+      model: slot.alias,
+      code: error.code,
+      message: error.message,
+    });
+  }
+
+  async #close(slot: EngineSlot | undefined, reason: UnloadReason): Promise<void> {
+    const engine = slot?.engine;
+    if (!slot || !engine || slot.state !== "loaded") return;
+    try {
+      await slot.close(engine);
+    } finally {
+      this.#drop(slot);
+    }
+    this.#options.events.emit({ type: "model-unloaded", model: slot.alias, reason });
+  }
+
+  #drop(slot: EngineSlot): void {
+    slot.gone();
+    if (this.#slots.get(slot.alias) === slot) this.#slots.delete(slot.alias);
+  }
+
+  /** Waits while an engine of this alias is ending: being unloaded, or with a load that everyone has left. */
+  async #untilSettled(alias: string, signal: AbortSignal | undefined): Promise<void> {
+    for (;;) {
+      const slot = this.#slots.get(alias);
+      if (slot?.state === "unloading") await slot.closed;
+      else if (slot?.state === "loading" && slot.load.aborted) await slot.load.settled;
+      else return;
+      signal?.throwIfAborted();
+    }
+  }
+
+  #residents(): readonly Resident[] {
+    return this.slots()
+      .filter((slot) => slot.state !== "unloading")
+      .map(({ alias, request, idle, lastUsed }) => ({ alias, bytes: request.bytes, idle, lastUsed }));
+  }
+}
+
+function shuttingDown(): ServiceError {
+  return new ServiceError("shutting_down", "The daemon is shutting down.");
+}

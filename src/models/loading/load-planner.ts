@@ -1,0 +1,99 @@
+import type { Logger } from "pino";
+import type { Config } from "../../config/schema.ts";
+import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { InspectGguf } from "../gguf/inspect-gguf.ts";
+import type { VerifyDigest } from "../integrity/verify-digest.ts";
+import type { GgufSummary } from "../model.ts";
+import { realModelPath, type ModelFile } from "../paths/model-file-path.ts";
+import type { ModelRecord } from "../registry/model-record.ts";
+import { engineBatchSize, engineThreads } from "./engine-limits.ts";
+import type { LoadRequest } from "./load-request.ts";
+
+/** Bytes that an engine with this specification needs at most. */
+export type EstimateMemory = (gguf: GgufSummary, spec: EngineSpec) => number;
+
+export interface LoadPlannerOptions {
+  readonly config: Pick<Config, "models" | "engine">;
+  readonly inspect: InspectGguf;
+  readonly verifyDigest: VerifyDigest;
+  readonly estimateMemory: EstimateMemory;
+  /** Logical processors of the machine. */
+  readonly cores: number;
+  readonly logger: Pick<Logger, "warn">;
+}
+
+/** What the caller of a load may decide; the rest comes from the model and the configuration. */
+export interface LoadWishes {
+  readonly contextSize: number | undefined;
+  readonly gpuLayers: number | undefined;
+  readonly keepAliveMs: number;
+  readonly mayEvict: boolean;
+}
+
+/** Turns a model on disk into the exact engine to start. */
+export class LoadPlanner {
+  readonly #options: LoadPlannerOptions;
+
+  constructor(options: LoadPlannerOptions) {
+    this.#options = options;
+  }
+
+  /** Throws when a file of the model is missing, not allowed, not what it should be, or has another digest. */
+  async plan(record: ModelRecord, wishes: LoadWishes): Promise<LoadRequest> {
+    const { config, verifyDigest, estimateMemory, cores } = this.#options;
+    const { gguf, settings } = record;
+    const modelFiles = await Promise.all(record.files.map(realModelPath));
+    if (record.digest !== undefined) await verifyDigest(modelFiles, record.digest);
+    const projectorFile = record.projector && (await this.#auxiliary(record.projector, "projector"));
+    const adapters = record.adapters.map(async ({ file, scale }) => ({
+      path: await this.#auxiliary(file, "adapter"),
+      scale,
+    }));
+    const contextSize = this.contextSize(record, wishes.contextSize);
+    const spec: EngineSpec = {
+      modelFiles,
+      ...(projectorFile === undefined ? {} : { projectorFile }),
+      adapters: await Promise.all(adapters),
+      purpose: gguf.purpose,
+      contextSize,
+      gpuLayers: wishes.gpuLayers ?? settings.gpuLayers ?? 0,
+      slots: config.models.slots,
+      threads: engineThreads(config.engine.threads, cores),
+      batchSize: engineBatchSize(gguf, contextSize, config.engine),
+      flashAttention: settings.flashAttention ?? config.engine.flash_attention,
+      ...(settings.template === undefined ? {} : { chatTemplate: settings.template }),
+      contextShift: false,
+    };
+    this.#warnAboutContext(record, contextSize);
+    const { keepAliveMs, mayEvict } = wishes;
+    return { record, spec, bytes: estimateMemory(gguf, spec), keepAliveMs, mayEvict };
+  }
+
+  /**
+   * Tokens of context that loading gives: what is asked for, by the caller or by the model's settings, else the
+   * configured size, but then not more than the model was trained for.
+   */
+  contextSize(record: ModelRecord, wished: number | undefined): number {
+    const asked = wished ?? record.settings.contextSize;
+    if (asked !== undefined) return asked;
+    const configured = this.#options.config.models.context_size;
+    const trained = record.gguf.contextLength;
+    return trained > 0 ? Math.min(configured, trained) : configured;
+  }
+
+  #warnAboutContext({ alias, gguf }: ModelRecord, contextSize: number): void {
+    if (gguf.contextLength === 0 || contextSize <= gguf.contextLength) return;
+    this.#options.logger.warn(
+      { model: alias, contextSize, trainedContextSize: gguf.contextLength },
+      "The context is larger than the model was trained for; far into it, its answers may make no sense",
+    );
+  }
+
+  async #auxiliary(file: ModelFile, kind: NonNullable<GgufSummary["auxiliary"]>): Promise<string> {
+    const real = await realModelPath(file);
+    const { auxiliary } = await this.#options.inspect([real]);
+    if (auxiliary === kind) return real;
+    throw new ServiceError("invalid_model_file", `${file.path} is not a ${kind}.`);
+  }
+}

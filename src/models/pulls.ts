@@ -1,0 +1,87 @@
+import { ServiceError } from "../errors/service-error.ts";
+import type { ServiceEvents } from "../events/service-events.ts";
+import type { CachedModel, HubPullRequest, HubStore } from "./hub/hub-store.ts";
+import type { PullProgress, PullResult } from "./model.ts";
+import type { NameResolver } from "./names/resolve-name.ts";
+import type { HubModels } from "./registry/hub-models.ts";
+
+export interface PullsOptions {
+  readonly hub: HubStore;
+  readonly resolver: NameResolver;
+  readonly models: Pick<HubModels, "aliasOf">;
+  readonly events: Pick<ServiceEvents, "emit">;
+}
+
+/** Several pulls of the same files; the store makes one download of them. */
+interface PullGroup {
+  callers: number;
+  announced: boolean;
+}
+
+/** The pulls under way. */
+export class Pulls {
+  readonly #options: PullsOptions;
+  /** By what is asked of the hub. */
+  readonly #groups = new Map<string, PullGroup>();
+
+  constructor(options: PullsOptions) {
+    this.#options = options;
+  }
+
+  /** True while what the name means is being downloaded. */
+  isPulling(name: string): boolean {
+    const request = this.#request(name);
+    return request !== undefined && this.#groups.has(groupKey(request));
+  }
+
+  /** Downloads an alias or a hub spec. Reports one model-downloaded event, however many callers wait for it. */
+  async pull(
+    name: string,
+    onProgress: (progress: PullProgress) => void,
+    signal: AbortSignal,
+  ): Promise<PullResult> {
+    const request = this.#request(name);
+    if (!request) {
+      throw new ServiceError(
+        "model_not_found",
+        `"${name}" is no alias of a model on the hub; a hub spec has the form hf:owner/repo[:file-or-quant][@revision].`,
+        { param: "name" },
+      );
+    }
+    const key = groupKey(request);
+    const group = this.#groups.get(key) ?? { callers: 0, announced: false };
+    this.#groups.set(key, group);
+    group.callers++;
+    try {
+      const cached = await this.#options.hub.pull(request, onProgress, signal);
+      const alias = this.#options.models.aliasOf(cached);
+      if (!group.announced) this.#announce(alias, cached);
+      group.announced = true;
+      return { alias, repo: cached.repo, sizeBytes: cached.sizeBytes };
+    } finally {
+      group.callers--;
+      if (group.callers === 0) this.#groups.delete(key);
+    }
+  }
+
+  #announce(alias: string, cached: CachedModel): void {
+    this.#options.events.emit({ type: "model-downloaded", model: alias, size_bytes: cached.sizeBytes });
+  }
+
+  /** What a name asks of the hub; a spec that an alias stands for brings the alias's projector along. */
+  #request(name: string): HubPullRequest | undefined {
+    const { resolver } = this.#options;
+    const resolved = resolver.resolve(name);
+    if (resolved.kind === "alias") return { spec: resolved.spec, projector: resolved.projector };
+    if (resolved.kind !== "spec") return undefined;
+    const { owner, repo, file } = resolved.spec;
+    const alias = file === undefined ? undefined : resolver.aliasOf(`${owner}/${repo}`, file);
+    const same = alias === undefined ? undefined : resolver.resolve(alias);
+    return { spec: resolved.spec, projector: same?.kind === "alias" ? same.projector : undefined };
+  }
+}
+
+function groupKey({ spec, projector }: HubPullRequest): string {
+  const { owner, repo, file, quant, revision } = spec;
+  return JSON.stringify([owner, repo, file, quant, revision, projector]);
+}

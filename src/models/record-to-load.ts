@@ -1,0 +1,64 @@
+import { realpath } from "node:fs/promises";
+import { ServiceError } from "../errors/service-error.ts";
+import type { EnginePool } from "./loading/engine-pool.ts";
+import type { LoadOptions } from "./model.ts";
+import type { ModelRecord } from "./registry/model-record.ts";
+import type { ModelRegistry } from "./registry/model-registry.ts";
+
+export interface RecordToLoad {
+  readonly record: ModelRecord;
+  /** Forgets what has been registered for this load; for when it fails. */
+  readonly undo: () => Promise<void>;
+}
+
+const nothingToUndo = async (): Promise<void> => {};
+
+/** Finds the model that a load request means; a file that is not known yet is registered under its alias. */
+export async function recordToLoad(
+  options: LoadOptions,
+  registry: ModelRegistry,
+  pool: Pick<EnginePool, "slot">,
+): Promise<RecordToLoad> {
+  if (options.path !== undefined) return await registerNamed(options, options.path, registry, pool);
+  const resolved = registry.resolve(options.alias);
+  const record =
+    resolved.kind === "path"
+      ? await registry.registerFile(resolved.path)
+      : await registry.require(options.alias);
+  return { record: withProjector(record, options.mmproj, registry), undo: nothingToUndo };
+}
+
+async function registerNamed(
+  options: LoadOptions,
+  path: string,
+  registry: ModelRegistry,
+  pool: Pick<EnginePool, "slot">,
+): Promise<RecordToLoad> {
+  const alias = registry.newName(options.alias);
+  if (pool.slot(alias)?.state === "loaded") {
+    throw new ServiceError("model_already_loaded", `The model "${alias}" is loaded already.`);
+  }
+  const record = await registry.files.inspect(alias, path, options.mmproj);
+  if (!registry.files.has(alias)) {
+    const other = await registry.find(alias);
+    if (other && (await isSameFile(other, record))) {
+      return { record: withProjector(other, options.mmproj, registry), undo: nothingToUndo };
+    }
+    if (other)
+      throw new ServiceError("model_exists", `"${alias}" is another model already; choose another alias.`);
+  }
+  return { record, undo: await registry.files.add(record) };
+}
+
+function withProjector(
+  record: ModelRecord,
+  mmproj: string | undefined,
+  registry: ModelRegistry,
+): ModelRecord {
+  return mmproj === undefined ? record : { ...record, projector: registry.files.userFile(mmproj) };
+}
+
+async function isSameFile(a: ModelRecord, b: ModelRecord): Promise<boolean> {
+  const [one, other] = await Promise.all([realpath(a.files[0].path), realpath(b.files[0].path)]);
+  return one === other;
+}

@@ -1,0 +1,188 @@
+import { realpath } from "node:fs/promises";
+import type { Logger } from "pino";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { InspectGguf } from "../gguf/inspect-gguf.ts";
+import { fileStem } from "../gguf/shard-files.ts";
+import type { HubStore } from "../hub/hub-store.ts";
+import type { ReadModelfile } from "../modelfile/model-definition.ts";
+import type { NameResolver, ResolvedName } from "../names/resolve-name.ts";
+import type { StateFile } from "../state/state-file.ts";
+import { DefinedModels } from "./defined-models.ts";
+import { FileModels } from "./file-models.ts";
+import { HubModels } from "./hub-models.ts";
+import type { ModelRecord } from "./model-record.ts";
+import { ShippedModels } from "./shipped-models.ts";
+
+export interface ModelRegistryOptions {
+  readonly state: StateFile;
+  readonly resolver: NameResolver;
+  readonly hub: HubStore;
+  readonly readModelfile: ReadModelfile;
+  readonly inspect: InspectGguf;
+  /** Folder of the models that ship. */
+  readonly shippedDir: string;
+  readonly cacheDir: string;
+  readonly allowedDirs: readonly string[];
+  readonly logger: Pick<Logger, "debug" | "warn">;
+}
+
+/**
+ * What is on disk, under which name. A name means, in this order: a made model, a user's own file, a model that
+ * ships, an alias or a spec of something in the hub cache.
+ */
+export class ModelRegistry {
+  readonly defined: DefinedModels;
+  readonly files: FileModels;
+  readonly shipped: ShippedModels;
+  readonly hub: HubModels;
+  readonly #resolver: NameResolver;
+
+  constructor(options: ModelRegistryOptions) {
+    const { state, resolver, allowedDirs, inspect, logger } = options;
+    this.#resolver = resolver;
+    this.files = new FileModels({ state, allowedDirs, inspect, logger });
+    this.shipped = new ShippedModels({ folder: options.shippedDir, inspect, logger });
+    this.defined = new DefinedModels({
+      state,
+      allowedDirs,
+      logger,
+      readModelfile: options.readModelfile,
+      findBase: async (from, depth) => await this.#findBase(from, depth),
+    });
+    this.hub = new HubModels({
+      hub: options.hub,
+      resolver,
+      inspect,
+      logger,
+      cacheDir: options.cacheDir,
+      isTaken: (alias) => this.defined.has(alias) || this.files.has(alias),
+    });
+  }
+
+  async list(): Promise<readonly ModelRecord[]> {
+    const lists = await Promise.all([
+      this.defined.list(),
+      this.files.list(),
+      this.shipped.list(),
+      this.hub.list(),
+    ]);
+    const byAlias = new Map<string, ModelRecord>();
+    for (const record of lists.flat()) if (!byAlias.has(record.alias)) byAlias.set(record.alias, record);
+    return [...byAlias.values()].toSorted((a, b) => (a.alias < b.alias ? -1 : 1));
+  }
+
+  /** Throws `invalid_model_name`, or what is wrong with the model's files. */
+  async find(name: string): Promise<ModelRecord | undefined> {
+    return await this.#find(this.#resolver.resolve(name), 0);
+  }
+
+  /** Like find, and throws `model_not_found` with what can be done about it. */
+  async require(name: string): Promise<ModelRecord> {
+    const record = await this.find(name);
+    if (record) return record;
+    const { kind } = this.#resolver.resolve(name);
+    const known = kind === "alias" || kind === "spec";
+    throw new ServiceError(
+      "model_not_found",
+      known
+        ? `The model "${name}" is not on this machine; download it with POST /api/models/pull or "daybreak pull ${name}".`
+        : `No model "${name}" is known.`,
+      { param: "model" },
+    );
+  }
+
+  /** The plain name of a made model or a user's own file, usable or not; undefined for any other name. */
+  ownName(name: string): string | undefined {
+    const resolved = this.#resolver.resolve(name);
+    if (resolved.kind !== "name" && resolved.kind !== "alias") return undefined;
+    const plain = resolved.kind === "alias" ? resolved.alias : resolved.name;
+    return this.defined.has(plain) || this.files.has(plain) ? plain : undefined;
+  }
+
+  /** Removes a model as its source says: only files that the hub can give again are ever deleted. */
+  async remove(name: string): Promise<void> {
+    const own = this.ownName(name);
+    if (own !== undefined) return await (this.defined.has(own) ? this.defined : this.files).forget(own);
+    const record = await this.require(name);
+    if (record.source.kind === "hub") await this.hub.remove(record);
+    else this.shipped.hide(record.alias);
+  }
+
+  resolve(name: string): ResolvedName {
+    return this.#resolver.resolve(name);
+  }
+
+  /** The plain form of a name that is to be given to a model. Throws `invalid_model_name` for specs and paths. */
+  newName(name: string): string {
+    const resolved = this.#resolver.resolve(name);
+    if (resolved.kind === "name") return resolved.name;
+    if (resolved.kind === "alias") return resolved.alias;
+    throw new ServiceError(
+      "invalid_model_name",
+      `"${name}" cannot be a model's own name: it reads as a ${resolved.kind === "spec" ? "hub spec" : "path"}.`,
+    );
+  }
+
+  /** The model of a file, which is registered under its stem (or that with a number) when it is not known yet. */
+  async registerFile(path: string): Promise<ModelRecord> {
+    const known = await this.#findByPath(path);
+    if (known) return known;
+    const record = await this.files.inspect(await this.#freeName(path), path, undefined);
+    await this.files.add(record);
+    return record;
+  }
+
+  async #freeName(file: string): Promise<string> {
+    const stem = this.#plainStem(file);
+    for (let number = 1; ; number++) {
+      const name = number === 1 ? stem : `${stem}-${number}`;
+      if (!(await this.isTaken(name))) return name;
+    }
+  }
+
+  /** True when the name means a model, usable or not. */
+  async isTaken(name: string): Promise<boolean> {
+    return this.defined.has(name) || this.files.has(name) || (await this.find(name)) !== undefined;
+  }
+
+  #plainStem(file: string): string {
+    const stem = fileStem(file);
+    try {
+      return this.newName(stem);
+    } catch {
+      return this.newName(
+        stem.replaceAll(/[^A-Za-z0-9._-]+/g, "-").replaceAll(/^[^A-Za-z0-9]+/g, "") || "model",
+      );
+    }
+  }
+
+  async #findBase(from: string, depth: number): Promise<ModelRecord | undefined> {
+    const resolved = this.#resolver.resolve(from);
+    if (resolved.kind !== "path") return await this.#find(resolved, depth);
+    return await this.files.inspect(fileStem(resolved.path), resolved.path, undefined);
+  }
+
+  async #find(resolved: ResolvedName, depth: number): Promise<ModelRecord | undefined> {
+    if (resolved.kind === "path") return await this.#findByPath(resolved.path);
+    if (resolved.kind === "spec") return await this.hub.find(resolved.spec);
+    const name = resolved.kind === "alias" ? resolved.alias : resolved.name;
+    const local =
+      (await this.defined.find(name, depth)) ??
+      (await this.files.find(name)) ??
+      (await this.shipped.find(name));
+    if (local || resolved.kind === "name") return local;
+    return await this.hub.find(resolved.spec);
+  }
+
+  /** A path means the model that has this file; made models have their base's files and are not meant. */
+  async #findByPath(path: string): Promise<ModelRecord | undefined> {
+    const wanted = await realpath(path).catch(() => undefined);
+    if (wanted === undefined) return undefined;
+    for (const record of await this.list()) {
+      if (record.source.kind === "modelfile") continue;
+      const paths = await Promise.all(record.files.map(async (file) => await realpath(file.path)));
+      if (paths.includes(wanted)) return record;
+    }
+    return undefined;
+  }
+}
