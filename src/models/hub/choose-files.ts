@@ -1,0 +1,46 @@
+import { ServiceError } from "../../errors/service-error.ts";
+import type { HubSpec } from "../names/hub-spec.ts";
+import { chooseModelFiles, chooseProjector } from "../names/choose-file.ts";
+import type { CacheEntry } from "./cached-models.ts";
+import type { HubPullRequest } from "./hub-store.ts";
+import type { RepoFile, RepoListing } from "./repo-file.ts";
+
+/** What a pull has to fetch. */
+export interface PullFiles {
+  /** All shards in order. */
+  readonly model: readonly RepoFile[];
+  readonly projector: RepoFile | undefined;
+}
+
+/** @throws ServiceError hub_repo_not_found for a named file that is not there, no_gguf_in_repo */
+export function choosePullFiles(
+  { repo, files }: RepoListing,
+  { spec, projector }: HubPullRequest,
+): PullFiles {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  const paths = [...byPath.keys()];
+  const chosen = chooseModelFiles(paths, spec);
+  if (chosen === undefined) throw noFittingFile(repo, spec);
+  const projectorPath = projector === "auto" ? chooseProjector(paths, chosen[0]!) : projector;
+  const projectorFile = projectorPath === undefined ? undefined : byPath.get(projectorPath);
+  if (projector !== undefined && projector !== "auto" && projectorFile === undefined)
+    throw new ServiceError("hub_repo_not_found", `${repo} has no projector file ${projector}.`);
+  return { model: chosen.map((path) => byPath.get(path)!), projector: projectorFile };
+}
+
+/** The cached model that a spec means, by the same choice as on the hub. */
+export function chooseEntry(entries: readonly CacheEntry[], spec: HubSpec): CacheEntry | undefined {
+  const paths = entries.flatMap((entry) => entry.files.map((file) => file.path));
+  const first = chooseModelFiles(paths, spec)?.[0];
+  return entries.find((entry) => entry.files[0]?.path === first);
+}
+
+function noFittingFile(repo: string, { file, quant }: HubSpec): ServiceError {
+  if (file !== undefined) return new ServiceError("hub_repo_not_found", `${repo} has no file ${file}.`);
+  return new ServiceError(
+    "no_gguf_in_repo",
+    quant === undefined
+      ? `${repo} holds no GGUF model; look for a repository whose name ends in -GGUF.`
+      : `${repo} holds no GGUF model of quantisation ${quant}.`,
+  );
+}

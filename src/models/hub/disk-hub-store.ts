@@ -1,0 +1,181 @@
+import { mkdir, readdir, realpath } from "node:fs/promises";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { PullProgress } from "../model.ts";
+import type { HubSpec } from "../names/hub-spec.ts";
+import { entriesOf, nameEntries, toCachedModel, type CacheEntry } from "./cached-models.ts";
+import { isRepoName, RepoCache, repoOfFolder } from "./cache-paths.ts";
+import { choosePullFiles, chooseEntry } from "./choose-files.ts";
+import { freeSpace, type FreeSpace } from "./disk-space.ts";
+import { toHubError } from "./hub-error.ts";
+import { HubFetch } from "./hub-fetch.ts";
+import type { CachedModel, HubPullRequest, HubStore } from "./hub-store.ts";
+import { http1Fetch } from "./http1-fetch.ts";
+import { listRepo } from "./list-repo.ts";
+import { PullMeter } from "./pull-meter.ts";
+import { SnapshotPull, type PullTools } from "./pull-model.ts";
+import { readSnapshots } from "./read-snapshots.ts";
+import { removeCached } from "./remove-cached.ts";
+import { isCommit } from "./repo-file.ts";
+import { sleep as realSleep, type Sleep } from "./retry.ts";
+import { isSafeRepoPath } from "./safe-repo-path.ts";
+import { SharedTasks } from "./shared-tasks.ts";
+import { Turns } from "./turns.ts";
+
+export interface DiskHubStoreOptions {
+  /** Holds `models--owner--repo` folders; made when something is pulled. */
+  readonly cacheDir: string;
+  /** Address of the hub; the token goes there and nowhere else. */
+  readonly hubUrl: string;
+  readonly token?: string | undefined;
+  readonly fetch?: typeof fetch;
+  readonly sleep?: Sleep;
+  readonly freeSpace?: FreeSpace;
+  /** Milliseconds without a byte after which a connection is given up. */
+  readonly stallTimeoutMs?: number;
+}
+
+const MAIN = "main";
+
+/** The hub cache on this machine's disk, in the layout that the hub's own tools share. */
+export class DiskHubStore implements HubStore {
+  readonly #cacheDir: string;
+  readonly #hasToken: boolean;
+  readonly #tools: PullTools;
+
+  constructor(options: DiskHubStoreOptions) {
+    const { hubUrl, token, fetch = http1Fetch } = options;
+    this.#cacheDir = options.cacheDir;
+    this.#hasToken = token !== undefined;
+    this.#tools = {
+      hub: new HubFetch({ hubUrl, token, fetch }),
+      hubUrl: hubUrl.replace(/\/+$/, ""),
+      sleep: options.sleep ?? realSleep,
+      measureSpace: options.freeSpace ?? freeSpace,
+      stallTimeoutMs: options.stallTimeoutMs,
+      downloads: new SharedTasks(),
+      turns: new Turns(),
+    };
+  }
+
+  async find(spec: HubSpec): Promise<CachedModel | undefined> {
+    const repo = repoOf(spec);
+    const realCacheDir = await this.#realCacheDir();
+    if (realCacheDir === undefined) return undefined;
+    const entries = await this.#entries(realCacheDir, repo, spec.revision);
+    const entry = chooseEntry(entries, spec);
+    return entry && toCachedModel(repo, entry);
+  }
+
+  async list(): Promise<readonly CachedModel[]> {
+    const realCacheDir = await this.#realCacheDir();
+    if (realCacheDir === undefined) return [];
+    const folders = await readdir(realCacheDir);
+    const repos = folders.map(repoOfFolder).filter((repo) => repo !== undefined);
+    const models = await Promise.all(
+      repos.toSorted().map(async (repo) => {
+        const entries = nameEntries(await readSnapshots(realCacheDir, new RepoCache(realCacheDir, repo)));
+        return entries.map((entry) => toCachedModel(repo, entry));
+      }),
+    );
+    return models.flat();
+  }
+
+  async pull(
+    request: HubPullRequest,
+    onProgress: (progress: PullProgress) => void,
+    signal: AbortSignal,
+  ): Promise<CachedModel> {
+    const repo = repoOf(request.spec);
+    const revision = request.spec.revision ?? MAIN;
+    try {
+      return await this.#pull(request, repo, revision, onProgress, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const known = toHubError(error, {
+        hubUrl: this.#tools.hubUrl,
+        repo,
+        revision,
+        hasToken: this.#hasToken,
+      });
+      if (known instanceof ServiceError) throw known;
+      const said = known instanceof Error ? known.message : String(known);
+      throw new ServiceError("internal_error", `${repo} could not be stored in ${this.#cacheDir}: ${said}.`, {
+        cause: error,
+      });
+    }
+  }
+
+  async remove(model: CachedModel): Promise<void> {
+    const realCacheDir = await this.#realCacheDir();
+    if (realCacheDir === undefined) return;
+    const cache = new RepoCache(realCacheDir, model.repo);
+    await this.#tools.turns.run(cache.root, () => removeCached(realCacheDir, cache, model));
+  }
+
+  async #pull(
+    request: HubPullRequest,
+    repo: string,
+    revision: string,
+    onProgress: (progress: PullProgress) => void,
+    signal: AbortSignal,
+  ): Promise<CachedModel> {
+    signal.throwIfAborted();
+    const cached = isCommit(revision) ? await this.find(request.spec) : undefined;
+    // A commit never changes: what is whole on disk needs no hub.
+    if (cached !== undefined && (request.projector === undefined || cached.projector !== undefined)) {
+      new PullMeter(cached.sizeBytes, onProgress).update(cached.file, cached.sizeBytes);
+      return cached;
+    }
+    const { hub, hubUrl, sleep } = this.#tools;
+    const listing = await listRepo({ hub, hubUrl, repo, revision, sleep, signal });
+    const { model, projector } = choosePullFiles(listing, request);
+    const files = projector === undefined ? model : [...model, projector];
+
+    await mkdir(this.#cacheDir, { recursive: true });
+    const realCacheDir = await realpath(this.#cacheDir);
+    const pull = new SnapshotPull(this.#tools, realCacheDir, new RepoCache(realCacheDir, repo), listing);
+    await pull.checkSpace(files);
+    const total = files.reduce((sum, file) => sum + file.size, 0);
+    await pull.fetch(files, new PullMeter(total, onProgress), signal);
+    await pull.writeRef(revision);
+
+    const entries = await this.#entries(realCacheDir, repo, request.spec.revision);
+    const entry = entries.find(
+      ({ snapshot, files: [first] }) => snapshot.commit === listing.commit && first?.path === model[0]?.path,
+    );
+    if (entry === undefined)
+      throw new ServiceError("model_file_not_found", `${repo} was removed while it was being pulled.`);
+    return toCachedModel(repo, entry);
+  }
+
+  /** The models that a revision means, as the cache knows it; undefined for the main one. */
+  async #entries(realCacheDir: string, repo: string, revision: string | undefined): Promise<CacheEntry[]> {
+    const snapshots = await readSnapshots(realCacheDir, new RepoCache(realCacheDir, repo));
+    if (revision === undefined || revision === MAIN)
+      return nameEntries(snapshots).filter((entry) => entry.label === undefined);
+    const snapshot = snapshots.find(
+      ({ commit, refs }) => commit === revision || (!isCommit(revision) && refs.includes(revision)),
+    );
+    return snapshot === undefined ? [] : entriesOf(snapshot, revision);
+  }
+
+  /** The cache folder with its own links resolved; undefined when there is none yet. */
+  async #realCacheDir(): Promise<string | undefined> {
+    try {
+      return await realpath(this.#cacheDir);
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+/** @throws ServiceError invalid_model_name: the parts of a spec become parts of paths and addresses. */
+function repoOf({ owner, repo, revision }: HubSpec): string {
+  const name = `${owner}/${repo}`;
+  if (!isRepoName(name) || (revision !== undefined && !isSafeRepoPath(revision)))
+    throw new ServiceError(
+      "invalid_model_name",
+      "This is no hub spec: its owner, repository or revision is malformed.",
+    );
+  return name;
+}

@@ -1,0 +1,131 @@
+import { ServiceError } from "../../errors/service-error.ts";
+import { BlobLock } from "./blob-lock.ts";
+import { HubNetworkFailure, StaleRemoteFailure } from "./hub-failure.ts";
+import { PartFile } from "./part-file.ts";
+import { RemoteBody, type RemoteFile } from "./remote-body.ts";
+import { BackOff, type Sleep } from "./retry.ts";
+
+/** A connection that brings nothing for so long is given up and opened anew. */
+const STALL_TIMEOUT_MS = 60_000;
+
+export interface BlobDownload {
+  readonly remote: RemoteFile;
+  readonly blobPath: string;
+  readonly partPath: string;
+  readonly lockPath: string;
+  readonly sleep: Sleep;
+  readonly stallTimeoutMs?: number | undefined;
+  /** Bytes of this blob on disk so far. */
+  readonly onBytes: (received: number) => void;
+  /** True when the blob lies complete in the cache. */
+  readonly isPresent: () => Promise<boolean>;
+  /** Size of the unfinished file while another process works on it. */
+  readonly partSize: () => Promise<number>;
+}
+
+/**
+ * Downloads one blob into the cache: goes on from what is there, survives cuts, checks the digest and only then
+ * gives the file its name. Another process at the same blob is waited for.
+ * @throws ServiceError checksum_mismatch; HubFailure; the signal's reason; what the disk says.
+ */
+export async function downloadBlob(download: BlobDownload, signal: AbortSignal): Promise<void> {
+  await using lock = await BlobLock.acquire(download.lockPath, {
+    sleep: download.sleep,
+    signal,
+    onWait: async () => {
+      if (await download.isPresent()) return true;
+      download.onBytes(await download.partSize());
+      return false;
+    },
+  });
+  if (lock === undefined || (await download.isPresent())) return;
+  const working = AbortSignal.any([signal, lock.lost]);
+  try {
+    // A part from an earlier run may be what is wrong, so it gets one more try without it.
+    if (await attempt(download, working)) return;
+    throw mismatch(download.remote);
+  } catch (error) {
+    if (lock.lost.aborted && !signal.aborted)
+      throw new HubNetworkFailure("another process took over the download", { cause: error });
+    throw error;
+  }
+}
+
+async function attempt(download: BlobDownload, signal: AbortSignal): Promise<boolean> {
+  const { resumed, verified } = await fetchAndVerify(download, signal);
+  if (verified || !resumed) return verified;
+  return (await fetchAndVerify(download, signal)).verified;
+}
+
+async function fetchAndVerify(
+  download: BlobDownload,
+  signal: AbortSignal,
+): Promise<{ resumed: boolean; verified: boolean }> {
+  const part = await PartFile.open(download.partPath, download.remote.file, download.onBytes, signal);
+  const resumed = part.received > 0;
+  let settled = false;
+  try {
+    await fill(part, download, signal);
+    const verified = await part.matches();
+    settled = true;
+    await (verified ? part.moveTo(download.blobPath) : part.discard());
+    return { resumed, verified };
+  } finally {
+    if (!settled) await part[Symbol.asyncDispose]();
+  }
+}
+
+/** Fetches until every byte is there; each attempt goes on where the last one broke off. */
+async function fill(part: PartFile, download: BlobDownload, signal: AbortSignal): Promise<void> {
+  const { sleep, onBytes } = download;
+  const body = new RemoteBody(download.remote);
+  const backOff = new BackOff(sleep);
+  let furthest = part.received;
+  while (!part.complete) {
+    try {
+      await readRest(part, body, download, signal);
+    } catch (error) {
+      if (error instanceof StaleRemoteFailure) await part.restart();
+      // Going over the same ground again is no progress, or a server that always breaks off there would never be left.
+      if (part.received > furthest) backOff.progress();
+      furthest = Math.max(furthest, part.received);
+      await backOff.wait(error, signal);
+    }
+  }
+  onBytes(part.received);
+}
+
+async function readRest(
+  part: PartFile,
+  body: RemoteBody,
+  { remote, onBytes, stallTimeoutMs = STALL_TIMEOUT_MS }: BlobDownload,
+  signal: AbortSignal,
+): Promise<void> {
+  const stall = new AbortController();
+  const timer = setTimeout(
+    () => stall.abort(new HubNetworkFailure(`nothing arrived for ${Math.round(stallTimeoutMs / 1000)} s`)),
+    stallTimeoutMs,
+  );
+  try {
+    for await (const chunk of body.read(part.received, AbortSignal.any([signal, stall.signal]))) {
+      if (part.received + chunk.length > remote.file.size)
+        throw new StaleRemoteFailure("more bytes arrived than the file has");
+      await part.append(chunk);
+      onBytes(part.received);
+      timer.refresh();
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw stall.signal.aborted ? stall.signal.reason : error;
+  } finally {
+    clearTimeout(timer);
+  }
+  if (!part.complete) throw new HubNetworkFailure("the body ended too early");
+}
+
+function mismatch({ repo, file }: RemoteFile): ServiceError {
+  return new ServiceError(
+    "checksum_mismatch",
+    `${file.path} of ${repo} does not have the ${file.digest.algorithm === "sha256" ? "SHA-256" : "git object id"} that the hub announces (${file.digest.hex}); the download was deleted.`,
+  );
+}

@@ -1,0 +1,75 @@
+import { ServiceError } from "../../errors/service-error.ts";
+import { HubHttpFailure, HubNetworkFailure, StaleRemoteFailure } from "./hub-failure.ts";
+
+export interface HubErrorContext {
+  readonly hubUrl: string;
+  /** owner/repository */
+  readonly repo: string;
+  readonly revision: string;
+  readonly hasToken: boolean;
+}
+
+/** Says what a failure means to who asked for the repository; other errors are handed through. */
+export function toHubError(error: unknown, context: HubErrorContext): unknown {
+  if (error instanceof HubHttpFailure) return fromStatus(error, context);
+  if (error instanceof HubNetworkFailure || error instanceof StaleRemoteFailure)
+    return unreachable(`The hub at ${context.hubUrl} cannot be reached: ${error.message}.`, error);
+  if (isDiskFull(error))
+    return new ServiceError(
+      "insufficient_disk",
+      `The disk filled up while ${context.repo} was being downloaded. What has arrived is kept: make room and pull again to go on from there.`,
+      { cause: error },
+    );
+  return error;
+}
+
+function fromStatus(failure: HubHttpFailure, context: HubErrorContext): ServiceError {
+  const { repo, revision, hasToken } = context;
+  const { status, hubCode } = failure;
+  if (!failure.fromHub)
+    return unreachable(`The storage behind ${context.hubUrl} refuses ${repo} (${failure.message}).`, failure);
+  if (hubCode === "RevisionNotFound")
+    return notFound(`${repo} has no revision "${revision}" on the hub.`, failure);
+  if (hubCode === "EntryNotFound") return notFound(`${repo} lacks a file that its listing names.`, failure);
+  if (hubCode === "GatedRepo" || status === 403) return denied(context, failure);
+  // The hub answers 401 for what does not exist too, so as not to tell which private repositories there are.
+  if (status === 401 && /invalid credentials/i.test(failure.message))
+    return new ServiceError(
+      "hub_access_denied",
+      "The hub does not accept HUB_TOKEN: it is wrong or has run out.",
+      {
+        cause: failure,
+      },
+    );
+  if (status === 401 || status === 404 || hubCode === "RepoNotFound")
+    return notFound(
+      `There is no repository ${repo} on the hub, or it is private${hasToken ? " and HUB_TOKEN has no access to it" : " and needs HUB_TOKEN"}.`,
+      failure,
+    );
+  return unreachable(`The hub at ${context.hubUrl} answered ${repo} with ${failure.message}.`, failure);
+}
+
+function denied({ hubUrl, repo, hasToken }: HubErrorContext, cause: HubHttpFailure): ServiceError {
+  const page = `${hubUrl.replace(/\/+$/, "")}/${repo}`;
+  const remedy = hasToken
+    ? `the account of HUB_TOKEN has no access yet: ask for it on ${page}, and check that the token may read gated repositories`
+    : `ask for access on ${page}, make an access token in your account's settings, and start the daemon with HUB_TOKEN set to it`;
+  return new ServiceError("hub_access_denied", `${repo} is gated or private: ${remedy}.`, { cause });
+}
+
+function notFound(message: string, cause: unknown): ServiceError {
+  return new ServiceError("hub_repo_not_found", message, { cause });
+}
+
+function unreachable(message: string, cause: HubHttpFailure | Error): ServiceError {
+  const retryAfterSecs = cause instanceof HubHttpFailure ? cause.retryAfterSecs : undefined;
+  return new ServiceError("hub_unreachable", message, {
+    cause,
+    ...(retryAfterSecs === undefined ? {} : { retryAfterSecs }),
+  });
+}
+
+function isDiskFull(error: unknown): boolean {
+  if (!(error instanceof Error) || !("code" in error)) return false;
+  return error.code === "ENOSPC" || error.code === "EDQUOT";
+}

@@ -1,0 +1,170 @@
+import { HubHttpFailure, HubNetworkFailure } from "./hub-failure.ts";
+
+/** The hub itself redirects once or twice; browsers stop at 20. */
+const MAX_REDIRECTS = 10;
+
+/** Enough of an error body for its message; the rest is not read. */
+const MAX_ERROR_TEXT = 2000;
+
+const REDIRECT_STATUS = new Set([301, 302, 303, 307, 308]);
+
+/** Headers that speak for the sender and therefore never follow a redirect to another origin. */
+const CREDENTIAL_HEADERS = ["authorization", "cookie", "proxy-authorization"];
+
+export interface HubFetchOptions {
+  readonly hubUrl: string;
+  readonly token: string | undefined;
+  readonly fetch: typeof fetch;
+}
+
+export interface HubAnswer {
+  readonly response: Response;
+  /** True when the hub itself gave this answer, not a server it redirected to. */
+  readonly fromHub: boolean;
+  /** X-Linked-Etag of the hub's own answer: the blob's name, which a storage server does not know. */
+  readonly linkedEtag: string | undefined;
+}
+
+/**
+ * All traffic with the hub goes through here. It alone knows the token: the token is sent to the origin of the
+ * configured hub and nowhere else, whatever address a listing or redirect names, and never over plain HTTP when
+ * the hub is on HTTPS.
+ */
+export class HubFetch {
+  readonly #hub: URL;
+  readonly #token: string | undefined;
+  readonly #fetch: typeof fetch;
+
+  constructor(options: HubFetchOptions) {
+    this.#hub = new URL(options.hubUrl);
+    this.#token = options.token;
+    this.#fetch = options.fetch;
+  }
+
+  /**
+   * Follows redirects and returns the last answer.
+   * @throws HubNetworkFailure without an answer; the signal's reason when it aborts.
+   */
+  async request(address: string | URL, init: RequestInit = {}): Promise<HubAnswer> {
+    let url = new URL(address);
+    const headers = new Headers(init.headers);
+    let linkedEtag: string | undefined;
+    for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
+      const response = await this.#send(url, headers, init);
+      const fromHub = url.origin === this.#hub.origin;
+      if (fromHub) linkedEtag ??= unquoteEtag(response.headers.get("x-linked-etag"));
+      const location = response.headers.get("location");
+      if (!REDIRECT_STATUS.has(response.status) || location === null)
+        return { response, fromHub, linkedEtag };
+      await discard(response);
+      const next = parseUrl(location, url);
+      if (next.origin !== url.origin) for (const name of CREDENTIAL_HEADERS) headers.delete(name);
+      url = next;
+    }
+    throw new HubNetworkFailure(`more than ${MAX_REDIRECTS} redirects`);
+  }
+
+  /** A function to hand to the hub's client library: answers of the hub with an error status throw. */
+  asFetch(signal: AbortSignal): typeof fetch {
+    return async (input, init) => {
+      const address = typeof input === "string" || input instanceof URL ? input : input.url;
+      const { response, fromHub } = await this.request(address, { ...init, signal });
+      // Errors of storage servers are left to the library, which knows how to renew a signed address.
+      if (fromHub && !response.ok) throw await httpFailure(response, true);
+      return response;
+    };
+  }
+
+  async #send(url: URL, headers: Headers, init: RequestInit): Promise<Response> {
+    if (url.protocol !== "https:" && url.protocol !== this.#hub.protocol)
+      throw new HubNetworkFailure(`refused to go on from ${this.#hub.protocol} to ${url.protocol}`);
+    const sent = new Headers(headers);
+    if (url.origin === this.#hub.origin && this.#token !== undefined)
+      sent.set("authorization", `Bearer ${this.#token}`);
+    try {
+      return await this.#fetch(url, { ...init, headers: sent, redirect: "manual" });
+    } catch (error) {
+      init.signal?.throwIfAborted();
+      throw new HubNetworkFailure(describeNetworkError(error), { cause: error });
+    }
+  }
+}
+
+/** Turns an answer with an error status into the failure to throw; reads a little of its body. */
+export async function httpFailure(response: Response, fromHub: boolean): Promise<HubHttpFailure> {
+  const hubCode = response.headers.get("x-error-code") ?? undefined;
+  const said = response.headers.get("x-error-message") ?? (await errorText(response));
+  return new HubHttpFailure({
+    status: response.status,
+    hubCode,
+    fromHub,
+    retryAfterSecs: parseRetryAfter(response.headers.get("retry-after")),
+    message: said === "" ? `status ${response.status}` : `status ${response.status}: ${said}`,
+  });
+}
+
+async function errorText(response: Response): Promise<string> {
+  const reader = response.body?.getReader();
+  if (reader === undefined) return "";
+  const decoder = new TextDecoder();
+  let text = "";
+  try {
+    while (text.length < MAX_ERROR_TEXT) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      text += decoder.decode(value, { stream: true });
+    }
+    await reader.cancel();
+  } catch {
+    return "";
+  }
+  return messageOf(text);
+}
+
+/** The hub answers {"error": "…"}; pages of proxies are of no use in a message. */
+function messageOf(text: string): string {
+  try {
+    const body: unknown = JSON.parse(text);
+    if (typeof body === "object" && body !== null && "error" in body && typeof body.error === "string")
+      return body.error;
+  } catch {
+    return "";
+  }
+  return "";
+}
+
+/** Seconds from either form of Retry-After (RFC 9110, 10.2.3). */
+function parseRetryAfter(value: string | null): number | undefined {
+  if (value === null) return undefined;
+  if (/^\d+$/.test(value)) return Number(value);
+  const date = Date.parse(value);
+  return Number.isNaN(date) ? undefined : Math.max(0, Math.ceil((date - Date.now()) / 1000));
+}
+
+/** An ETag without its quotes and weakness mark. */
+export function unquoteEtag(value: string | null): string | undefined {
+  return value === null ? undefined : value.replace(/^W\//, "").replaceAll('"', "");
+}
+
+function parseUrl(location: string, base: URL): URL {
+  const url = URL.parse(location, base);
+  if (url === null) throw new HubNetworkFailure("redirected to something that is no address");
+  return url;
+}
+
+async function discard(response: Response): Promise<void> {
+  try {
+    await response.body?.cancel();
+  } catch {
+    // The answer is not wanted, so neither is what went wrong with it.
+  }
+}
+
+/** undici hides the reason ("ECONNREFUSED …") in the cause of "fetch failed". */
+export function describeNetworkError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { cause } = error;
+  if (cause instanceof AggregateError && cause.errors.length > 0)
+    return describeNetworkError(cause.errors[0]);
+  return cause instanceof Error ? describeNetworkError(cause) : error.message;
+}

@@ -1,0 +1,125 @@
+import type { Hash } from "node:crypto";
+import { constants } from "node:fs";
+import { mkdir, open, rename, rm, type FileHandle } from "node:fs/promises";
+import path from "node:path";
+import { hashStart, startHash } from "./blob-hash.ts";
+import type { RepoFile } from "./repo-file.ts";
+
+/** Absent on Windows, where such links need rights that a stranger to this folder does not have. */
+const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
+
+/**
+ * An unfinished download on disk, with the hash of what is there. Writes go to explicit positions, so what was
+ * hashed is what lies at that place. Only the owner of the blob's lock may hold one.
+ */
+export class PartFile implements AsyncDisposable {
+  readonly #path: string;
+  readonly #file: RepoFile;
+  readonly #handle: FileHandle;
+  #hash: Hash;
+  #received = 0;
+
+  private constructor(partPath: string, file: RepoFile, handle: FileHandle) {
+    this.#path = partPath;
+    this.#file = file;
+    this.#handle = handle;
+    this.#hash = startHash(file.digest, file.size);
+  }
+
+  /** Opens what an earlier download left, or a new file; its content is hashed first. */
+  static async open(
+    partPath: string,
+    file: RepoFile,
+    onBytes: (received: number) => void,
+    signal: AbortSignal,
+  ): Promise<PartFile> {
+    await mkdir(path.dirname(partPath), { recursive: true });
+    const part = new PartFile(partPath, file, await openPart(partPath));
+    try {
+      const { size } = await part.#handle.stat();
+      if (size > file.size) await part.restart();
+      else part.#received = await hashStart(part.#hash, part.#handle, size, onBytes, signal);
+      return part;
+    } catch (error) {
+      await part[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Bytes on disk, all of them hashed. */
+  get received(): number {
+    return this.#received;
+  }
+
+  get complete(): boolean {
+    return this.#received === this.#file.size;
+  }
+
+  /** The chunk must not reach past the end of the file. */
+  async append(chunk: Uint8Array): Promise<void> {
+    let offset = 0;
+    while (offset < chunk.length) {
+      const { bytesWritten } = await this.#handle.write(
+        chunk,
+        offset,
+        chunk.length - offset,
+        this.#received + offset,
+      );
+      offset += bytesWritten;
+    }
+    this.#hash.update(chunk);
+    this.#received += chunk.length;
+  }
+
+  /** Forgets everything received. */
+  async restart(): Promise<void> {
+    await this.#handle.truncate(0);
+    this.#hash = startHash(this.#file.digest, this.#file.size);
+    this.#received = 0;
+  }
+
+  /** True when the content is what the hub promised; to be asked once, after the last byte. */
+  async matches(): Promise<boolean> {
+    const { size } = await this.#handle.stat();
+    return size === this.#file.size && this.#hash.digest("hex") === this.#file.digest.hex;
+  }
+
+  /** Makes the content durable and gives it its final name. */
+  async moveTo(target: string): Promise<void> {
+    await this.#handle.sync();
+    await this.#handle.close();
+    await rename(this.#path, target);
+  }
+
+  /** Deletes it: its content is wrong. */
+  async discard(): Promise<void> {
+    await this.#handle.close();
+    await rm(this.#path, { force: true });
+  }
+
+  /** Closes it; what has been received stays for the next time. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#handle.close();
+  }
+}
+
+/** Never writes through a link: neither a symbolic one nor a second name of some other file. */
+async function openPart(partPath: string): Promise<FileHandle> {
+  const flags = constants.O_RDWR | constants.O_CREAT | NO_FOLLOW;
+  const handle = await openOrReplace(partPath, flags);
+  const info = await handle.stat();
+  if (info.isFile() && info.nlink === 1) return handle;
+  await handle.close();
+  await rm(partPath);
+  return open(partPath, flags | constants.O_EXCL);
+}
+
+async function openOrReplace(partPath: string, flags: number): Promise<FileHandle> {
+  try {
+    return await open(partPath, flags);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ELOOP")) throw error;
+    await rm(partPath);
+    return open(partPath, flags | constants.O_EXCL);
+  }
+}

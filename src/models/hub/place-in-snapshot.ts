@@ -1,0 +1,35 @@
+import { randomUUID } from "node:crypto";
+import { link, mkdir, rename, rm, symlink } from "node:fs/promises";
+import path from "node:path";
+
+/**
+ * Makes a blob visible under its name in a snapshot, in one step. A relative link, so that the cache can be
+ * moved; where the platform grants none (Windows without developer mode) a second name of the same file; where
+ * there are none either (exFAT) the blob itself moves.
+ */
+export async function placeInSnapshot(
+  blobPath: string,
+  target: string,
+  makeLink: typeof symlink = symlink,
+  makeSecondName: typeof link = link,
+): Promise<void> {
+  const folder = path.dirname(target);
+  await mkdir(folder, { recursive: true });
+  const temporary = path.join(folder, `.${randomUUID()}`);
+  try {
+    try {
+      await makeLink(path.relative(folder, blobPath), temporary);
+    } catch {
+      await makeSecondName(blobPath, temporary);
+    }
+  } catch {
+    await rename(blobPath, target);
+    return;
+  }
+  try {
+    // Renaming one name of a file onto another name of it does nothing and leaves both.
+    await rename(temporary, target);
+  } finally {
+    await rm(temporary, { force: true });
+  }
+}

@@ -1,0 +1,45 @@
+import type { PullProgress } from "../model.ts";
+
+/** Ten lines a second: smooth for a progress bar, few for a stream. */
+const REPORT_INTERVAL_MS = 100;
+
+/** Adds up the bytes of all files of one pull and reports them: never falling, not too often, the end always. */
+export class PullMeter {
+  readonly #report: (progress: PullProgress) => void;
+  readonly #now: () => number;
+  readonly #totalBytes: number;
+  readonly #bytes = new Map<string, number>();
+  #shown = -1;
+  #shownAt = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    totalBytes: number,
+    report: (progress: PullProgress) => void,
+    now: () => number = () => performance.now(),
+  ) {
+    this.#totalBytes = totalBytes;
+    this.#report = report;
+    this.#now = now;
+    this.#show();
+  }
+
+  /** @param received - bytes of this file on disk by now */
+  update(file: string, received: number): void {
+    this.#bytes.set(file, received);
+    this.#show();
+  }
+
+  #show(): void {
+    let sum = 0;
+    for (const bytes of this.#bytes.values()) sum += bytes;
+    // A part that is thrown away makes the sum fall; what was shown stands until it is reached again.
+    if (sum <= this.#shown) return;
+    const complete = sum === this.#totalBytes;
+    const now = this.#now();
+    if (!complete && now - this.#shownAt < REPORT_INTERVAL_MS) return;
+    this.#shown = sum;
+    this.#shownAt = now;
+    this.#report({ status: "downloading", downloadedBytes: sum, totalBytes: this.#totalBytes });
+    if (complete) this.#report({ status: "verifying" });
+  }
+}

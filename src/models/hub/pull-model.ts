@@ -1,0 +1,145 @@
+import { randomUUID } from "node:crypto";
+import { mkdir, rename, stat, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { ServiceError } from "../../errors/service-error.ts";
+import { realPathInside, type RepoCache } from "./cache-paths.ts";
+import { requireFreeSpace, type FreeSpace } from "./disk-space.ts";
+import { downloadBlob } from "./download-blob.ts";
+import type { HubFetch } from "./hub-fetch.ts";
+import { placeInSnapshot } from "./place-in-snapshot.ts";
+import type { PullMeter } from "./pull-meter.ts";
+import type { RepoFile, RepoListing } from "./repo-file.ts";
+import type { Sleep } from "./retry.ts";
+import type { SharedTasks } from "./shared-tasks.ts";
+import type { Turns } from "./turns.ts";
+
+/** What downloads of one store have in common. */
+export interface PullTools {
+  readonly hub: HubFetch;
+  readonly hubUrl: string;
+  readonly sleep: Sleep;
+  readonly measureSpace: FreeSpace;
+  readonly stallTimeoutMs: number | undefined;
+  readonly downloads: SharedTasks;
+  /** Held while blobs become or cease to be used. */
+  readonly turns: Turns;
+}
+
+/** Brings chosen files of one commit into a repository's cache. */
+export class SnapshotPull {
+  readonly #tools: PullTools;
+  readonly #realCacheDir: string;
+  readonly #cache: RepoCache;
+  readonly #listing: RepoListing;
+
+  /** @param realCacheDir - the cache folder with its own links resolved; it exists */
+  constructor(tools: PullTools, realCacheDir: string, cache: RepoCache, listing: RepoListing) {
+    this.#tools = tools;
+    this.#realCacheDir = realCacheDir;
+    this.#cache = cache;
+    this.#listing = listing;
+  }
+
+  /** @throws ServiceError insufficient_disk */
+  async checkSpace(files: readonly RepoFile[]): Promise<void> {
+    let needed = 0;
+    for (const file of files) {
+      if ((await this.#isPlaced(file)) || (await this.#hasBlob(file))) continue;
+      needed += file.size - Math.min(file.size, await this.#partSize(file));
+    }
+    await requireFreeSpace(this.#realCacheDir, needed, this.#tools.measureSpace);
+  }
+
+  /** Downloads the files that are missing, one after the other; each is in the snapshot when it is whole. */
+  async fetch(files: readonly RepoFile[], meter: PullMeter, signal: AbortSignal): Promise<void> {
+    for (const file of files) {
+      signal.throwIfAborted();
+      while (!(await this.#tools.turns.run(this.#cache.root, () => this.#place(file))))
+        await this.#download(file, meter, signal);
+      meter.update(file.path, file.size);
+    }
+  }
+
+  /** Remembers which commit a branch or tag is, so that it can be found without the hub. */
+  async writeRef(revision: string): Promise<void> {
+    const { commit } = this.#listing;
+    if (revision === commit) return;
+    const target = path.join(this.#cache.refs, ...revision.split("/"));
+    await this.#makeFolder(path.dirname(target));
+    const temporary = `${target}.${randomUUID()}`;
+    await writeFile(temporary, commit);
+    await rename(temporary, target);
+  }
+
+  async #download(file: RepoFile, meter: PullMeter, signal: AbortSignal): Promise<void> {
+    const { hub, hubUrl, sleep, stallTimeoutMs, downloads } = this.#tools;
+    const { hex } = file.digest;
+    const { repo, commit } = this.#listing;
+    await this.#makeFolder(this.#cache.blobs);
+    await this.#makeFolder(this.#cache.locks);
+    await downloads.run(
+      this.#cache.blob(hex),
+      (onBytes, shared) =>
+        downloadBlob(
+          {
+            remote: { hub, hubUrl, repo, commit, file },
+            blobPath: this.#cache.blob(hex),
+            partPath: this.#cache.part(hex),
+            lockPath: this.#cache.lock(hex),
+            sleep,
+            stallTimeoutMs,
+            onBytes,
+            isPresent: () => this.#hasBlob(file),
+            partSize: () => this.#partSize(file),
+          },
+          shared,
+        ),
+      (bytes) => meter.update(file.path, bytes),
+      signal,
+    );
+  }
+
+  /** Makes the file visible in the snapshot; false when its blob is not there. */
+  async #place(file: RepoFile): Promise<boolean> {
+    if (await this.#isPlaced(file)) return true;
+    if (!(await this.#hasBlob(file))) return false;
+    const target = this.#target(file);
+    await this.#makeFolder(path.dirname(target));
+    await placeInSnapshot(this.#cache.blob(file.digest.hex), target);
+    return true;
+  }
+
+  #target(file: RepoFile): string {
+    return this.#cache.snapshotFile(this.#listing.commit, file.path);
+  }
+
+  #isPlaced(file: RepoFile): Promise<boolean> {
+    return this.#isWhole(this.#target(file), file.size);
+  }
+
+  #hasBlob(file: RepoFile): Promise<boolean> {
+    return this.#isWhole(this.#cache.blob(file.digest.hex), file.size);
+  }
+
+  async #isWhole(target: string, size: number): Promise<boolean> {
+    const real = await realPathInside(this.#realCacheDir, target);
+    if (real === undefined) return false;
+    const info = await stat(real);
+    return info.isFile() && info.size === size;
+  }
+
+  async #partSize(file: RepoFile): Promise<number> {
+    try {
+      return (await stat(this.#cache.part(file.digest.hex))).size;
+    } catch {
+      return 0;
+    }
+  }
+
+  /** Makes a folder and makes sure that no link has led out of the cache on the way. */
+  async #makeFolder(folder: string): Promise<void> {
+    await mkdir(folder, { recursive: true });
+    if ((await realPathInside(this.#realCacheDir, folder)) !== undefined) return;
+    throw new ServiceError("path_not_allowed", `${folder} is a link that leads out of the cache folder.`);
+  }
+}

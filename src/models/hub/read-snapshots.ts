@@ -1,0 +1,112 @@
+import { readdir, readFile, stat } from "node:fs/promises";
+import path from "node:path";
+import { realPathInside, type RepoCache } from "./cache-paths.ts";
+import { isCommit } from "./repo-file.ts";
+import { isSafeRepoPath } from "./safe-repo-path.ts";
+
+/** A whole file in a snapshot. */
+export interface SnapshotFile {
+  /** Path inside the repository, with `/` between its parts. */
+  readonly path: string;
+  readonly absolute: string;
+  readonly size: number;
+  /** The same for two names of one content on disk. */
+  readonly identity: string;
+}
+
+export interface Snapshot {
+  readonly commit: string;
+  /** Branches and tags that were this commit when they were last looked up. */
+  readonly refs: readonly string[];
+  readonly files: readonly SnapshotFile[];
+  /** Unix milliseconds of its newest entry. */
+  readonly modifiedAt: number;
+}
+
+/**
+ * Reads the files of every snapshot of a repository. What leads out of the cache, does not exist or is no regular
+ * file is passed over.
+ * @param realCacheDir - the cache folder with its own links resolved
+ */
+export async function readSnapshots(realCacheDir: string, cache: RepoCache): Promise<Snapshot[]> {
+  if ((await realPathInside(realCacheDir, cache.root)) === undefined) return [];
+  const refs = await readRefs(cache);
+  const commits = (await listFolder(cache.snapshots)).filter((entry) => isCommit(entry.name));
+  return Promise.all(
+    commits.map(async ({ name: commit }) => {
+      const folder = path.join(cache.snapshots, commit);
+      return {
+        commit,
+        refs: refs.filter((ref) => ref.commit === commit).map((ref) => ref.name),
+        files: await readFiles(realCacheDir, folder),
+        modifiedAt: (await stat(folder)).mtimeMs,
+      };
+    }),
+  );
+}
+
+async function readFiles(realCacheDir: string, folder: string): Promise<SnapshotFile[]> {
+  const paths = (await listTree(folder)).filter(isSafeRepoPath);
+  const files = await Promise.all(
+    paths.map(async (file) => readFileEntry(realCacheDir, path.join(folder, ...file.split("/")), file)),
+  );
+  return files.filter((file) => file !== undefined);
+}
+
+async function readFileEntry(
+  realCacheDir: string,
+  absolute: string,
+  repoPath: string,
+): Promise<SnapshotFile | undefined> {
+  const real = await realPathInside(realCacheDir, absolute);
+  if (real === undefined) return undefined;
+  const info = await statBig(real);
+  if (info === undefined || !info.isFile()) return undefined;
+  return { path: repoPath, absolute, size: Number(info.size), identity: `${info.dev}:${info.ino}` };
+}
+
+async function statBig(file: string) {
+  try {
+    // On Windows file numbers need all 64 bits.
+    return await stat(file, { bigint: true });
+  } catch {
+    return undefined;
+  }
+}
+
+async function readRefs(cache: RepoCache): Promise<{ name: string; commit: string }[]> {
+  const names = await listTree(cache.refs);
+  const refs = await Promise.all(
+    names.map(async (name) => ({ name, commit: await readRef(path.join(cache.refs, ...name.split("/"))) })),
+  );
+  return refs.flatMap(({ name, commit }) => (isCommit(commit) ? [{ name, commit }] : []));
+}
+
+async function readRef(file: string): Promise<string> {
+  try {
+    return (await readFile(file, "utf8")).trim();
+  } catch {
+    return "";
+  }
+}
+
+/** Paths of everything in a folder that is no folder, relative to it; folders that are links are not entered. */
+async function listTree(folder: string): Promise<string[]> {
+  const entries = await listFolder(folder);
+  const nested = await Promise.all(
+    entries.map(async (entry) => {
+      if (!entry.isDirectory()) return [entry.name];
+      const inner = await listTree(path.join(folder, entry.name));
+      return inner.map((name) => `${entry.name}/${name}`);
+    }),
+  );
+  return nested.flat();
+}
+
+async function listFolder(folder: string) {
+  try {
+    return await readdir(folder, { withFileTypes: true });
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,151 @@
+import { downloadFile, fileDownloadInfo } from "@huggingface/hub";
+import { httpFailure, unquoteEtag, type HubFetch } from "./hub-fetch.ts";
+import { HubHttpFailure, HubNetworkFailure, isTransient, StaleRemoteFailure } from "./hub-failure.ts";
+import { isSha256, type RepoFile } from "./repo-file.ts";
+
+/** Where a file's bytes come from. */
+export interface RemoteFile {
+  readonly hub: HubFetch;
+  readonly hubUrl: string;
+  /** owner/repository */
+  readonly repo: string;
+  readonly commit: string;
+  readonly file: RepoFile;
+}
+
+/**
+ * The bytes of one remote file, from any offset. Remembers across attempts which ETag the storage gave, so that
+ * bytes of two versions are never put together, and whether chunk storage (Xet) has failed once, after which it
+ * goes on by plain HTTP, that works for every file.
+ *
+ * Plain bodies are fetched here and not by the hub's library because its blob takes a 200 for an answer to a
+ * range request, and looks at neither Content-Range nor ETag.
+ */
+export class RemoteBody {
+  readonly #remote: RemoteFile;
+  #etag: string | undefined;
+  #useXet: boolean;
+
+  constructor(remote: RemoteFile) {
+    this.#remote = remote;
+    this.#useXet = remote.file.xet;
+  }
+
+  /**
+   * Yields the bytes from `offset` to the end of the file.
+   * @throws StaleRemoteFailure when what was received before is worthless; HubHttpFailure; HubNetworkFailure.
+   */
+  async *read(offset: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    if (!this.#useXet) {
+      yield* this.#readPlain(offset, signal);
+      return;
+    }
+    try {
+      yield* this.#readXet(offset, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#useXet = false;
+      // What the hub itself says, it would say again.
+      if (error instanceof HubHttpFailure || isTransient(error)) throw error;
+      throw new HubNetworkFailure("chunk storage failed", { cause: error });
+    }
+  }
+
+  async *#readXet(offset: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    const { hub, hubUrl, repo, commit, file } = this.#remote;
+    const target = { repo, path: encodeRepoPath(file.path), revision: commit, hubUrl };
+    const asked = new AbortController();
+    const downloadInfo = await fileDownloadInfo({
+      ...target,
+      fetch: hub.asFetch(AbortSignal.any([signal, asked.signal])),
+    }).finally(() => {
+      // The library leaves the body of its question unread; this closes it.
+      asked.abort();
+    });
+    if (downloadInfo?.xet === undefined) {
+      this.#useXet = false;
+      yield* this.#readPlain(offset, signal);
+      return;
+    }
+    if (downloadInfo.size !== file.size) throw new StaleRemoteFailure("the hub reports another size now");
+    checkLinkedEtag(unquoteEtag(downloadInfo.etag), file);
+    const blob = await downloadFile({ ...target, downloadInfo, fetch: hub.asFetch(signal) });
+    if (blob === null) throw new HubNetworkFailure("the hub has no such file");
+    yield* readStream(blob.slice(offset).stream());
+  }
+
+  async *#readPlain(offset: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    const { hub, hubUrl, repo, commit, file } = this.#remote;
+    const address = `${hubUrl.replace(/\/+$/, "")}/${repo}/resolve/${commit}/${encodeRepoPath(file.path)}`;
+    // A body in another encoding has neither the length nor the offsets of the file.
+    const headers: Record<string, string> = { "accept-encoding": "identity" };
+    if (offset > 0) headers["range"] = `bytes=${offset}-`;
+    const { response, fromHub, linkedEtag } = await hub.request(address, { headers, signal });
+    try {
+      if (!response.ok) {
+        if (response.status === 416)
+          throw new StaleRemoteFailure("the file is shorter than the part on disk");
+        throw await httpFailure(response, fromHub);
+      }
+      checkLinkedEtag(linkedEtag, file);
+      this.#checkEtag(response.headers.get("etag"));
+      checkRange(response, offset, file.size);
+      if (response.body === null) throw new HubNetworkFailure("an answer without a body");
+    } catch (error) {
+      await response.body?.cancel();
+      throw error;
+    }
+    yield* readStream(response.body);
+  }
+
+  #checkEtag(header: string | null): void {
+    // A weak ETag does not promise the same bytes.
+    if (header === null || header.startsWith("W/")) return;
+    const before = this.#etag;
+    this.#etag = header;
+    if (before !== undefined && before !== header)
+      throw new StaleRemoteFailure("the ETag changed between two parts of the download");
+  }
+}
+
+function checkLinkedEtag(etag: string | undefined, file: RepoFile): void {
+  if (etag !== undefined && isSha256(etag) && file.digest.algorithm === "sha256" && etag !== file.digest.hex)
+    throw new StaleRemoteFailure("the hub reports another hash now");
+}
+
+function checkRange(response: Response, offset: number, size: number): void {
+  if (response.status === 206) {
+    const range = response.headers.get("content-range") ?? "none";
+    const match = /^bytes (\d+)-(\d+)\/(\d+|\*)$/.exec(range);
+    const total = match?.[3] === "*" ? size : Number(match?.[3]);
+    if (Number(match?.[1]) !== offset || Number(match?.[2]) !== size - 1 || total !== size)
+      throw new HubNetworkFailure(`asked for bytes ${offset}-${size - 1}/${size} and got ${range}`);
+  } else if (offset > 0) {
+    throw new StaleRemoteFailure("the server sent the whole file instead of the rest");
+  }
+  const length = response.headers.get("content-length");
+  if (length !== null && Number(length) !== size - offset)
+    throw new HubNetworkFailure(`expected ${size - offset} bytes and was promised ${length}`);
+}
+
+/** Reads a stream so that leaving the loop closes it, and a cut reads as a network failure. */
+async function* readStream(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const reader = stream.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read().catch((error: unknown) => {
+        throw error instanceof HubNetworkFailure
+          ? error
+          : new HubNetworkFailure("the connection was cut", { cause: error });
+      });
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    await reader.cancel().catch(() => {});
+  }
+}
+
+function encodeRepoPath(path: string): string {
+  return path.split("/").map(encodeURIComponent).join("/");
+}

@@ -1,0 +1,104 @@
+import { lstat, readdir, realpath, rm, rmdir } from "node:fs/promises";
+import path from "node:path";
+import { contentKey, modelsOf } from "./cached-models.ts";
+import { realPathInside, type RepoCache } from "./cache-paths.ts";
+import type { CachedModel } from "./hub-store.ts";
+import { readSnapshots, type Snapshot, type SnapshotFile } from "./read-snapshots.ts";
+
+/**
+ * Removes a model from a repository's cache: its files in its snapshot and in unnamed older ones with the same
+ * content, the blobs that no snapshot uses any longer, and what is left empty. Does nothing when it is gone.
+ */
+export async function removeCached(
+  realCacheDir: string,
+  cache: RepoCache,
+  model: CachedModel,
+): Promise<void> {
+  const snapshots = await readSnapshots(realCacheDir, cache);
+  const home = snapshots.find((snapshot) => snapshot.commit === model.revision);
+  const wanted = home && modelsOf(home).find((files) => files[0]!.path === model.file);
+  if (wanted === undefined) return;
+  const key = contentKey(wanted);
+  const removed: SnapshotFile[] = [];
+  for (const snapshot of snapshots) {
+    if (snapshot !== home && snapshot.refs.length > 0) continue;
+    const models = modelsOf(snapshot);
+    const hit = models.find((files) => contentKey(files) === key);
+    if (hit === undefined) continue;
+    // What is left beside the last model are its projectors.
+    const leaving = models.length === 1 ? snapshot.files.filter((file) => /\.gguf$/i.test(file.path)) : hit;
+    removed.push(...leaving);
+  }
+  await removeFiles(cache, snapshots, removed);
+  await removeEmpty(cache, snapshots);
+}
+
+async function removeFiles(
+  cache: RepoCache,
+  snapshots: readonly Snapshot[],
+  removed: readonly SnapshotFile[],
+): Promise<void> {
+  const gone = new Set(removed.map((file) => file.absolute));
+  const kept = snapshots.flatMap((snapshot) => snapshot.files).filter((file) => !gone.has(file.absolute));
+  const used = new Set(kept.map((file) => file.identity));
+  const blobs = new Set<string>();
+  const realRoot = await realpath(cache.root);
+  for (const file of removed) {
+    // What lies in another repository's folder is not for this one to delete.
+    const real = await realPathInside(realRoot, file.absolute);
+    if (real !== undefined && !used.has(file.identity)) blobs.add(real);
+    await rm(file.absolute, { force: true });
+  }
+  const unused = new Set(removed.map((file) => file.identity).filter((identity) => !used.has(identity)));
+  // A blob may have a second name in the snapshot instead of a link to it; both must go for its bytes to go.
+  for (const name of await listNames(cache.blobs)) {
+    const blob = path.join(cache.blobs, name);
+    const info = await lstat(blob, { bigint: true });
+    if (unused.has(`${info.dev}:${info.ino}`)) blobs.add(blob);
+  }
+  for (const blob of blobs) await rm(blob, { force: true });
+}
+
+async function removeEmpty(cache: RepoCache, snapshots: readonly Snapshot[]): Promise<void> {
+  for (const snapshot of snapshots) {
+    const folder = path.join(cache.snapshots, snapshot.commit);
+    if (!(await removeEmptyTree(folder))) continue;
+    for (const ref of snapshot.refs) await rm(path.join(cache.refs, ...ref.split("/")), { force: true });
+  }
+  if ((await listNames(cache.snapshots)).length > 0) return;
+  await removeOrphanParts(cache);
+  for (const folder of [cache.snapshots, cache.refs, cache.blobs, cache.root, cache.locks])
+    await removeEmptyTree(folder);
+}
+
+/** Unfinished downloads of a repository that is being removed, unless someone is at them. */
+async function removeOrphanParts(cache: RepoCache): Promise<void> {
+  const locks = new Set(await listNames(cache.locks));
+  for (const name of await listNames(cache.blobs)) {
+    const hex = /^([0-9a-f]+)\.incomplete$/.exec(name)?.[1];
+    if (hex !== undefined && !locks.has(path.basename(cache.lock(hex))))
+      await rm(path.join(cache.blobs, name), { force: true });
+  }
+}
+
+/** Removes folders that hold nothing but empty folders; true when this one is gone. */
+async function removeEmptyTree(folder: string): Promise<boolean> {
+  for (const name of await listNames(folder)) {
+    const inner = path.join(folder, name);
+    if ((await lstat(inner)).isDirectory()) await removeEmptyTree(inner);
+  }
+  try {
+    await rmdir(folder);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function listNames(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch {
+    return [];
+  }
+}

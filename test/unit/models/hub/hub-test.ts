@@ -1,0 +1,64 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, realpath, rm } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { onTestFinished } from "vitest";
+import { DiskHubStore, type DiskHubStoreOptions } from "../../../../src/models/hub/disk-hub-store.ts";
+import type { PullProgress } from "../../../../src/models/model.ts";
+import type { HubPullRequest } from "../../../../src/models/hub/hub-store.ts";
+import type { HubSpec } from "../../../../src/models/names/hub-spec.ts";
+import { startFixtureHub, type FixtureHub, type FixtureHubOptions } from "../../../support/fixture-hub.ts";
+
+/** Bytes that no compression and no coincidence makes equal. */
+export function content(size: number): Buffer {
+  return randomBytes(size);
+}
+
+/** A folder that is gone after the test. */
+export async function temporaryFolder(): Promise<string> {
+  const folder = await realpath(await mkdtemp(path.join(os.tmpdir(), "daybreak-hub-")));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** A fixture hub that ends with the test. */
+export async function fixtureHub(options: FixtureHubOptions): Promise<FixtureHub> {
+  const hub = await startFixtureHub(options);
+  onTestFinished(() => hub.close());
+  return hub;
+}
+
+/** A store that does not wait between attempts; `waits` collects how long it would have waited. */
+export function storeAt(
+  cacheDir: string,
+  hub: FixtureHub,
+  options: Partial<DiskHubStoreOptions> = {},
+): { store: DiskHubStore; waits: number[] } {
+  const waits: number[] = [];
+  const store = new DiskHubStore({
+    cacheDir,
+    hubUrl: hub.url,
+    sleep: (ms, signal) => {
+      signal.throwIfAborted();
+      waits.push(ms);
+      return Promise.resolve();
+    },
+    ...options,
+  });
+  return { store, waits };
+}
+
+export const SPEC: HubSpec = { owner: "ada", repo: "tiny-GGUF" };
+export const REPO = "ada/tiny-GGUF";
+
+export interface PullOptions {
+  readonly spec?: HubSpec;
+  readonly projector?: HubPullRequest["projector"];
+  readonly onProgress?: (progress: PullProgress) => void;
+  readonly signal?: AbortSignal;
+}
+
+export function pull(store: DiskHubStore, options: PullOptions = {}) {
+  const { spec = SPEC, projector, onProgress = () => {}, signal = new AbortController().signal } = options;
+  return store.pull({ spec, projector }, onProgress, signal);
+}
