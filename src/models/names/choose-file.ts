@@ -1,0 +1,136 @@
+import { chooseByQuantization, quantizationOf, withoutQuantization } from "./quantization.ts";
+import type { HubSpec } from "./hub-spec.ts";
+
+/** `name-00001-of-00003.gguf`: how llama.cpp's gguf-split names the parts. */
+const SHARD = /^(?<prefix>.*)-(?<index>\d{5})-of-(?<count>\d{5})\.gguf$/i;
+
+/** Parts of the names of GGUF files that are no models by themselves but accompany one. */
+const SIDECAR_WORDS = ["mmproj", "imatrix", "ggml-vocab"] as const;
+
+/**
+ * Draft heads for speculative decoding. They are told by a part of their own in lower case, or by a last part `MTP`;
+ * models with such a head built in carry `MTP` elsewhere in their names.
+ */
+const DRAFT_HEAD = /(?:^|[-._])(?:mtp|eagle3|dflash|dspark)-|-MTP\.gguf$/;
+
+/** Smaller files first: a projector loses nothing that could be seen at eight bits. */
+const PROJECTOR_QUANTS = ["Q8_0", "F16", "BF16", "F32"] as const;
+
+/**
+ * The complete models among a repository's paths (`/` between parts), each as its shards in order, or alone. Sets
+ * of which a shard is missing, projectors, importance matrices and draft heads are left out. Plainer paths come
+ * first: less nested, then shorter, then by the alphabet.
+ */
+export function groupModels(paths: readonly string[]): string[][] {
+  const present = new Set(paths);
+  return paths
+    .filter(isModelFile)
+    .map((path) => completeModel(path, present))
+    .filter((shards) => shards !== undefined)
+    .toSorted(([a = ""], [b = ""]) => depth(a) - depth(b) || a.length - b.length || (a < b ? -1 : 1));
+}
+
+/**
+ * The files of the model that a spec means among a repository's paths: all shards in order, or one file. A file is
+ * named by its path, or by its name alone; any of its shards will do. A quantization is matched by the files' names.
+ * Undefined when nothing fits.
+ */
+export function chooseModelFiles(
+  paths: readonly string[],
+  { file, quant }: Pick<HubSpec, "file" | "quant">,
+): string[] | undefined {
+  const models = groupModels(paths);
+  if (file === undefined) return chooseByQuantization(models, ([first = ""]) => first, quant);
+  return (
+    models.find((shards) => shards.includes(file)) ??
+    models.find((shards) => shards.some((shard) => baseName(shard) === file))
+  );
+}
+
+/**
+ * The projector among a repository's paths that belongs to a model; undefined when there is none, or when those
+ * that there are belong to other models of the repository.
+ */
+export function chooseProjector(paths: readonly string[], modelFile: string): string | undefined {
+  const model = plainName(modelFile);
+  const isOnlyModel = new Set(groupModels(paths).map(([first = ""]) => plainName(first))).size <= 1;
+  const fitting = paths
+    .filter(isProjector)
+    .map((path) => ({ path, name: plainName(path) }))
+    .filter(({ name }) => isOnlyModel || model.includes(name) || name === "model")
+    .toSorted(
+      (a, b) =>
+        sharedFolders(b.path, modelFile) - sharedFolders(a.path, modelFile) ||
+        matchLength(b.name, model) - matchLength(a.name, model) ||
+        quantRank(a.path) - quantRank(b.path) ||
+        (a.path < b.path ? -1 : 1),
+    );
+  return fitting[0]?.path;
+}
+
+function isGguf(path: string): boolean {
+  return /\.gguf$/i.test(path);
+}
+
+function isProjector(path: string): boolean {
+  return isGguf(path) && baseName(path).toLowerCase().includes("mmproj");
+}
+
+function isModelFile(path: string): boolean {
+  const name = baseName(path);
+  const lower = name.toLowerCase();
+  return isGguf(path) && !SIDECAR_WORDS.some((word) => lower.includes(word)) && !DRAFT_HEAD.test(name);
+}
+
+/**
+ * The shards of the model that begins with this file; undefined for a later shard and when one is missing. Stops at
+ * the first that is missing: the count in a name is not to be trusted.
+ */
+function completeModel(path: string, present: ReadonlySet<string>): string[] | undefined {
+  const parts = SHARD.exec(path)?.groups;
+  const count = Number(parts?.["count"]);
+  const index = Number(parts?.["index"]);
+  if (!parts || index < 1 || index > count) return [path];
+  if (index !== 1) return undefined;
+  const extension = path.slice(-".gguf".length);
+  const shards: string[] = [];
+  for (let number = 1; number <= count; number++) {
+    const shard = `${parts["prefix"]}-${String(number).padStart(5, "0")}-of-${parts["count"]}${extension}`;
+    if (!present.has(shard)) return undefined;
+    shards.push(shard);
+  }
+  return shards;
+}
+
+/** What is left of a file's name when the words for its kind, quantization and shard are taken out. */
+function plainName(path: string): string {
+  const stem = SHARD.exec(baseName(path))?.groups?.["prefix"] ?? baseName(path).replace(/\.gguf$/i, "");
+  return withoutQuantization(stem)
+    .toLowerCase()
+    .replace("mmproj", "")
+    .replaceAll(/[-._]+/g, "-")
+    .replaceAll(/^-|-$/g, "");
+}
+
+function matchLength(projector: string, model: string): number {
+  return model.includes(projector) ? projector.length : -1;
+}
+
+function sharedFolders(a: string, b: string): number {
+  const [left, right] = [a.split("/").slice(0, -1), b.split("/").slice(0, -1)];
+  const different = left.findIndex((folder, at) => folder !== right[at]);
+  return different === -1 ? left.length : different;
+}
+
+function quantRank(path: string): number {
+  const rank = PROJECTOR_QUANTS.findIndex((quant) => quant === quantizationOf(path));
+  return rank === -1 ? PROJECTOR_QUANTS.length : rank;
+}
+
+function depth(path: string): number {
+  return path.split("/").length;
+}
+
+function baseName(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}

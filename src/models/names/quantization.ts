@@ -1,0 +1,97 @@
+/**
+ * How a GGUF file's name tells its quantization: llama.cpp's type names as a part of their own, in any case.
+ * "UD-" marks a mix of types that one publisher chooses for each layer.
+ */
+const QUANT =
+  /(?<=^|[-._])(?:UD-)?(?:I?Q\d(?:_(?:K|NL|XXS|XS|S|M|L|XL|XXL|\d))*|TQ\d_\d|(?:BF|FP|F)(?:16|32)|MXFP4(?:_MOE)?|NVFP4|INT[48])(?=$|[-._])/gi;
+
+const MIXED = "UD-";
+
+/** What a short name for a number of bits stands for, best first. */
+const SHORT_NAMES: Readonly<Record<string, readonly string[]>> = {
+  Q2: ["Q2_K", "IQ2_M", "IQ2_S"],
+  Q3: ["Q3_K_M", "Q3_K_S", "IQ3_M", "IQ3_S"],
+  Q4: ["Q4_K_M", "Q4_K_S", "Q4_0", "IQ4_NL", "IQ4_XS"],
+  Q5: ["Q5_K_M", "Q5_K_S", "Q5_0"],
+  Q6: ["Q6_K"],
+  Q8: ["Q8_0"],
+};
+
+/**
+ * What is taken when nobody says: good at four bits first, then the nearest above it, then whatever keeps the
+ * model's quality, and what costs quality last.
+ */
+const DEFAULT_ORDER = [
+  "Q4_K_M",
+  "Q4_K_S",
+  "Q5_K_M",
+  "Q4_0",
+  "Q8_0",
+  "F16",
+  "Q4_K_XL",
+  "Q4_K_L",
+  "MXFP4",
+  "MXFP4_MOE",
+  "IQ4_XS",
+  "IQ4_NL",
+  "Q5_K_S",
+  "Q6_K",
+  "BF16",
+  "Q3_K_M",
+  "F32",
+] as const;
+
+/** The quantization that a file's name tells, in upper case ("Q4_K_M"); a folder's name counts when its own is silent. */
+export function quantizationOf(path: string): string | undefined {
+  for (const part of path.split("/").toReversed()) {
+    const found = part.replace(/\.gguf$/i, "").match(QUANT);
+    if (found) return canonical(found.at(-1)!);
+  }
+  return undefined;
+}
+
+/** A file's name with the quantizations in it taken out; the separators around them stay. */
+export function withoutQuantization(name: string): string {
+  return name.replaceAll(QUANT, "");
+}
+
+/** True for text that has the form of a quantization, short names included. */
+export function isQuantization(text: string): boolean {
+  return text.match(QUANT)?.[0] === text;
+}
+
+/** The name that {@link quantizationOf} would give: upper case, one spelling. */
+export function canonical(quant: string): string {
+  return quant.toUpperCase().replace(/^FP/, "F");
+}
+
+/**
+ * The first of the wanted quantizations that some candidate has. Absent: the default order, then any candidate.
+ * A mixed variant ("UD-") stands in for the plain type, and a short name ("Q8") for its family.
+ */
+export function chooseByQuantization<T>(
+  candidates: readonly T[],
+  pathOf: (candidate: T) => string,
+  wanted: string | undefined,
+): T | undefined {
+  const tagged = candidates.map((candidate) => ({ candidate, quant: quantizationOf(pathOf(candidate)) }));
+  for (const quant of wanted === undefined ? DEFAULT_ORDER : expand(wanted)) {
+    const exact =
+      tagged.find((entry) => entry.quant === quant) ?? tagged.find((entry) => entry.quant === MIXED + quant);
+    if (exact) return exact.candidate;
+  }
+  if (wanted === undefined) return candidates[0];
+  const family = canonical(wanted);
+  if (!(family in SHORT_NAMES)) return undefined;
+  return tagged.find(({ quant }) => quant !== undefined && familyOf(quant) === family)?.candidate;
+}
+
+function expand(wanted: string): readonly string[] {
+  const quant = canonical(wanted);
+  return [quant, ...(SHORT_NAMES[quant] ?? [])];
+}
+
+/** "UD-IQ4_XS" and "Q4_1" are both of family "Q4". */
+function familyOf(quant: string): string {
+  return quant.replace(MIXED, "").replace(/^I/, "").slice(0, 2);
+}
