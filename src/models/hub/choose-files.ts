@@ -1,7 +1,7 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { HubSpec } from "../names/hub-spec.ts";
 import { chooseModelFiles, chooseProjector } from "../names/choose-file.ts";
-import type { CacheEntry } from "./cached-models.ts";
+import type { CacheEntry } from "./cache/cached-models.ts";
 import type { HubPullRequest } from "./hub-store.ts";
 import type { RepoFile, RepoListing } from "./repo-file.ts";
 

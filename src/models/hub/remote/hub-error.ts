@@ -1,4 +1,4 @@
-import { ServiceError } from "../../errors/service-error.ts";
+import { ServiceError } from "../../../errors/service-error.ts";
 import { HubHttpFailure, HubNetworkFailure, StaleRemoteFailure } from "./hub-failure.ts";
 
 export interface HubErrorContext {

@@ -1,5 +1,5 @@
 import { statfs } from "node:fs/promises";
-import { ServiceError } from "../../errors/service-error.ts";
+import { ServiceError } from "../../../errors/service-error.ts";
 
 /** Left free for everything else on the disk: logs, the system, a browser's cache. */
 const RESERVE_BYTES = 256 * 1024 * 1024;

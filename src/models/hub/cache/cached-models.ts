@@ -1,5 +1,5 @@
-import { chooseProjector, groupModels } from "../names/choose-file.ts";
-import type { CachedModel } from "./hub-store.ts";
+import { chooseProjector, groupModels } from "../../names/choose-file.ts";
+import type { CachedModel } from "../hub-store.ts";
 import type { Snapshot, SnapshotFile } from "./read-snapshots.ts";
 
 /** A complete model of one snapshot, with the name by which it is found again. */

@@ -1,4 +1,4 @@
-import type { PullProgress } from "../model.ts";
+import type { PullProgress } from "../../model.ts";
 
 /** Ten lines a second: smooth for a progress bar, few for a stream. */
 const REPORT_INTERVAL_MS = 100;

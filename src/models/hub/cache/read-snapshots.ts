@@ -1,7 +1,7 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import path from "node:path";
-import { realPathInside, type RepoCache } from "./cache-paths.ts";
-import { isCommit } from "./repo-file.ts";
+import { realPathInside, type RepoCache } from "./repo-cache.ts";
+import { isCommit } from "../repo-file.ts";
 import { isSafeRepoPath } from "./safe-repo-path.ts";
 
 /** A whole file in a snapshot. */

@@ -1,15 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, rename, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { ServiceError } from "../../errors/service-error.ts";
-import { realPathInside, type RepoCache } from "./cache-paths.ts";
+import { ServiceError } from "../../../errors/service-error.ts";
+import { realPathInside, type RepoCache } from "../cache/repo-cache.ts";
 import { requireFreeSpace, type FreeSpace } from "./disk-space.ts";
 import { downloadBlob } from "./download-blob.ts";
-import type { HubFetch } from "./hub-fetch.ts";
-import { placeInSnapshot } from "./place-in-snapshot.ts";
+import type { HubFetch } from "../remote/hub-fetch.ts";
+import { placeInSnapshot } from "../cache/place-in-snapshot.ts";
 import type { PullMeter } from "./pull-meter.ts";
-import type { RepoFile, RepoListing } from "./repo-file.ts";
-import type { Sleep } from "./retry.ts";
+import type { RepoFile, RepoListing } from "../repo-file.ts";
+import type { Sleep } from "../remote/retry.ts";
 import type { SharedTasks } from "./shared-tasks.ts";
 import type { Turns } from "./turns.ts";
 

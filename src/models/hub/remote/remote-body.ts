@@ -1,7 +1,7 @@
 import { downloadFile, fileDownloadInfo } from "@huggingface/hub";
 import { httpFailure, unquoteEtag, type HubFetch } from "./hub-fetch.ts";
 import { HubHttpFailure, HubNetworkFailure, isTransient, StaleRemoteFailure } from "./hub-failure.ts";
-import { isSha256, type RepoFile } from "./repo-file.ts";
+import { isSha256, type RepoFile } from "../repo-file.ts";
 
 /** Where a file's bytes come from. */
 export interface RemoteFile {

@@ -2,9 +2,9 @@ import { listFiles, modelInfo } from "@huggingface/hub";
 import { z } from "zod";
 import type { HubFetch } from "./hub-fetch.ts";
 import { HubHttpFailure, HubNetworkFailure } from "./hub-failure.ts";
-import { isCommit, isSha256, type RepoFile, type RepoListing } from "./repo-file.ts";
+import { isCommit, isSha256, type RepoFile, type RepoListing } from "../repo-file.ts";
 import { withRetries, type Sleep } from "./retry.ts";
-import { isSafeRepoPath } from "./safe-repo-path.ts";
+import { isSafeRepoPath } from "../cache/safe-repo-path.ts";
 
 /** The largest model repositories list a few hundred files; a listing without end must not fill the memory. */
 const MAX_LISTED_FILES = 20_000;

@@ -1,8 +1,8 @@
 import { lstat, readdir, realpath, rm, rmdir } from "node:fs/promises";
 import path from "node:path";
 import { contentKey, modelsOf } from "./cached-models.ts";
-import { realPathInside, type RepoCache } from "./cache-paths.ts";
-import type { CachedModel } from "./hub-store.ts";
+import { realPathInside, type RepoCache } from "./repo-cache.ts";
+import type { CachedModel } from "../hub-store.ts";
 import { readSnapshots, type Snapshot, type SnapshotFile } from "./read-snapshots.ts";
 
 /**

@@ -1,9 +1,9 @@
-import { ServiceError } from "../../errors/service-error.ts";
+import { ServiceError } from "../../../errors/service-error.ts";
 import { BlobLock } from "./blob-lock.ts";
-import { HubNetworkFailure, StaleRemoteFailure } from "./hub-failure.ts";
+import { HubNetworkFailure, StaleRemoteFailure } from "../remote/hub-failure.ts";
 import { PartFile } from "./part-file.ts";
-import { RemoteBody, type RemoteFile } from "./remote-body.ts";
-import { BackOff, type Sleep } from "./retry.ts";
+import { RemoteBody, type RemoteFile } from "../remote/remote-body.ts";
+import { BackOff, type Sleep } from "../remote/retry.ts";
 
 /** A connection that brings nothing for so long is given up and opened anew. */
 const STALL_TIMEOUT_MS = 60_000;

@@ -3,7 +3,7 @@ import { constants } from "node:fs";
 import { mkdir, open, rename, rm, type FileHandle } from "node:fs/promises";
 import path from "node:path";
 import { hashStart, startHash } from "./blob-hash.ts";
-import type { RepoFile } from "./repo-file.ts";
+import type { RepoFile } from "../repo-file.ts";
 
 /** Absent on Windows, where such links need rights that a stranger to this folder does not have. */
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;

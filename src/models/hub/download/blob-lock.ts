@@ -3,7 +3,7 @@ import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { z } from "zod";
-import type { Sleep } from "./retry.ts";
+import type { Sleep } from "../remote/retry.ts";
 
 /** How often the owner shows that it lives, and how often a waiter looks. */
 const HEARTBEAT_MS = 2000;

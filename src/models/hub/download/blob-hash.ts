@@ -1,6 +1,6 @@
 import { createHash, type Hash } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
-import type { BlobDigest } from "./repo-file.ts";
+import type { BlobDigest } from "../repo-file.ts";
 
 /** Large enough to keep a disk busy, small enough not to hold up the event loop. */
 const READ_BYTES = 1024 * 1024;
