@@ -66,9 +66,10 @@ function operation(route: Route, errorSchema: z.ZodType, components: Json): Json
   };
 }
 
+/** "get_api_models_name"; "/ui" and "/ui/" differ by the last underscore. */
 function operationId(route: Route): string {
-  const words = openApiPath(route.path).match(/\w+/g) ?? ["root"];
-  return [route.method.toLowerCase(), ...words].join("_");
+  const words = openApiPath(route.path).replaceAll(/[{}]/g, "").replaceAll(/\W+/g, "_");
+  return `${route.method.toLowerCase()}${words}`;
 }
 
 function pathParameters(path: string): Json[] {

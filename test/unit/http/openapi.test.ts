@@ -1,0 +1,87 @@
+import { describe, expect, test } from "vitest";
+import { createApp } from "../../../src/http/app.ts";
+import { dialects } from "../../../src/http/dialects.ts";
+import { openApiPath } from "../../../src/http/openapi/route-path.ts";
+import { fakeServices } from "./fake-services.ts";
+
+interface OpenApi {
+  openapi: string;
+  info: { version: string };
+  paths: Record<
+    string,
+    Record<string, { operationId: string; requestBody?: unknown; parameters: unknown[] }>
+  >;
+  components: { schemas: Record<string, unknown> };
+}
+
+async function document(): Promise<OpenApi> {
+  const response = await createApp(fakeServices()).request("/openapi.json");
+  const json: OpenApi = await response.json();
+  return json;
+}
+
+describe("/openapi.json", () => {
+  test("describes every route that is served", async () => {
+    const { paths, openapi, info } = await document();
+    expect(openapi).toBe("3.1.0");
+    expect(info.version).toBe("1.2.3");
+    const described = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    const served = dialects
+      .flatMap((dialect) => dialect.routes(fakeServices()))
+      .map((route) => `${route.method} ${openApiPath(route.path)}`);
+    expect(described.toSorted()).toEqual([...served, "GET /openapi.json", "GET /docs"].toSorted());
+  });
+
+  test("gives every operation its own id", async () => {
+    const ids = Object.values((await document()).paths)
+      .flatMap((methods) => Object.values(methods))
+      .map((operation) => operation.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  test("has the fields and defaults of a body, and the parameters of a path", async () => {
+    const { paths } = await document();
+    expect(paths["/api/models/pull"]?.["post"]?.requestBody).toMatchObject({
+      content: {
+        "application/json": {
+          schema: {
+            type: "object",
+            required: ["name"],
+            properties: { name: { type: "string" }, stream: { type: "boolean", default: false } },
+          },
+        },
+      },
+    });
+    expect(paths["/api/models/{name}"]?.["get"]?.parameters).toEqual([
+      { name: "name", in: "path", required: true, schema: { type: "string" } },
+    ]);
+  });
+
+  test("every reference leads to a component", async () => {
+    const all = await document();
+    const references = [...JSON.stringify(all).matchAll(/"\$ref":"([^"]*)"/g)].map(
+      ([, reference]) => reference,
+    );
+    expect(references.length).toBeGreaterThan(0);
+    for (const reference of references) {
+      expect(reference).toMatch(/^#\/components\/schemas\//);
+      expect(all.components.schemas).toHaveProperty([reference!.split("/").at(-1)!]);
+    }
+  });
+});
+
+describe("/docs", () => {
+  test("is a page that lists the routes and allows no script", async () => {
+    const response = await createApp(fakeServices()).request("/docs");
+    expect(response.headers.get("content-type")).toContain("text/html");
+    expect(response.headers.get("content-security-policy")).toMatch(
+      /^default-src 'none'; style-src 'sha256-/,
+    );
+    const html = await response.text();
+    expect(html).toContain("POST /api/models/pull");
+    expect(html).not.toMatch(/<script/i);
+    expect(html).not.toMatch(/https?:\/\//);
+  });
+});

@@ -1,0 +1,134 @@
+import { describe, expect, test } from "vitest";
+import { ServiceError } from "../../../src/errors/service-error.ts";
+import type { PullLine } from "../../../src/http/models/model-schemas.ts";
+import { PullLines } from "../../../src/http/models/pull-lines.ts";
+import type { PullProgress, PullResult } from "../../../src/models/model.ts";
+
+const result: PullResult = { alias: "mini", repo: "owner/repo", sizeBytes: 1000 };
+
+const unheard = (_progress: PullProgress): void => undefined;
+
+/** A pull that the test leads, under a clock that stands still until it is moved. */
+function scripted() {
+  const outcome = Promise.withResolvers<PullResult>();
+  let report = unheard;
+  let time = 0;
+  const lines = new PullLines(
+    (onProgress) => {
+      report = onProgress;
+      return outcome.promise;
+    },
+    () => time,
+  );
+  return {
+    lines,
+    downloading: (downloadedBytes: number, totalBytes = 1000) => {
+      time += 1000;
+      report({ status: "downloading", downloadedBytes, totalBytes });
+    },
+    verifying: () => report({ status: "verifying" }),
+    succeed: () => outcome.resolve(result),
+    fail: () => outcome.reject(new ServiceError("checksum_mismatch", "bad hash")),
+  };
+}
+
+async function collect(lines: AsyncIterable<PullLine>): Promise<PullLine[]> {
+  const all: PullLine[] = [];
+  for await (const line of lines) all.push(line);
+  return all;
+}
+
+describe("the lines of a pull", () => {
+  test("are downloading from 0 to 1, verifying, success", async () => {
+    const pull = scripted();
+    const iterator = pull.lines[Symbol.asyncIterator]();
+    const seen: unknown[] = [];
+    for (const bytes of [0, 250, 1000]) {
+      pull.downloading(bytes);
+      seen.push((await iterator.next()).value);
+    }
+    pull.verifying();
+    seen.push((await iterator.next()).value, (await iterator.next()).value);
+    pull.succeed();
+    seen.push((await iterator.next()).value);
+    expect(seen).toEqual([
+      { status: "downloading", progress: 0, total_bytes: 1000, downloaded_bytes: 0 },
+      { status: "downloading", progress: 0.25, total_bytes: 1000, downloaded_bytes: 250 },
+      { status: "downloading", progress: 1, total_bytes: 1000, downloaded_bytes: 1000 },
+      { status: "downloading", progress: 1, total_bytes: 1000, downloaded_bytes: 1000 },
+      { status: "verifying" },
+      { status: "success", model: "mini" },
+    ]);
+    expect((await iterator.next()).done).toBe(true);
+  });
+
+  test("are complete for a model that is there already", async () => {
+    const pull = scripted();
+    pull.succeed();
+    await pull.lines.begun();
+    expect(await collect(pull.lines)).toEqual([
+      { status: "downloading", progress: 1, total_bytes: 1000, downloaded_bytes: 1000 },
+      { status: "verifying" },
+      { status: "success", model: "mini" },
+    ]);
+  });
+
+  test("keep their order when several files are verified one by one", async () => {
+    const pull = scripted();
+    const all = collect(pull.lines);
+    pull.downloading(400);
+    pull.verifying();
+    await Promise.resolve();
+    pull.downloading(1000);
+    pull.verifying();
+    pull.succeed();
+    const statuses = (await all).map((line) => line.status);
+    expect(statuses.slice(-2)).toEqual(["verifying", "success"]);
+    expect(statuses.filter((status) => status === "verifying")).toHaveLength(1);
+  });
+
+  test("never let the progress fall", async () => {
+    const pull = scripted();
+    const iterator = pull.lines[Symbol.asyncIterator]();
+    pull.downloading(500);
+    expect((await iterator.next()).value).toMatchObject({ progress: 0.5 });
+    const next = iterator.next();
+    pull.downloading(100);
+    await Promise.resolve();
+    pull.downloading(600);
+    expect((await next).value).toMatchObject({ progress: 0.6 });
+  });
+
+  test("end in the error when the download fails", async () => {
+    const pull = scripted();
+    pull.downloading(1000);
+    await pull.lines.begun();
+    pull.fail();
+    await expect(collect(pull.lines)).rejects.toMatchObject({ code: "checksum_mismatch" });
+  });
+
+  test("a failure before any progress is known before the stream begins", async () => {
+    const pull = scripted();
+    pull.fail();
+    await expect(pull.lines.begun()).rejects.toMatchObject({ code: "checksum_mismatch" });
+  });
+
+  test("are few, however often the download reports", async () => {
+    let report = unheard;
+    const outcome = Promise.withResolvers<PullResult>();
+    const lines = new PullLines(
+      (onProgress) => {
+        report = onProgress;
+        return outcome.promise;
+      },
+      () => 0,
+    );
+    const all = collect(lines);
+    for (let bytes = 0; bytes < 1000; bytes += 1) {
+      report({ status: "downloading", downloadedBytes: bytes, totalBytes: 1000 });
+      await Promise.resolve();
+    }
+    outcome.resolve(result);
+    expect((await all).length).toBeLessThan(6);
+  });
+});

@@ -1,0 +1,121 @@
+import { describe, expect, test } from "vitest";
+import { createApp } from "../../../src/http/app.ts";
+import { fakeServices } from "./fake-services.ts";
+
+const LIMIT = 1024;
+
+function post(body: BodyInit | undefined, headers: Record<string, string> = {}, path = "/api/models/load") {
+  const app = createApp(fakeServices({ config: { http: { body_limit: LIMIT } } }));
+  return app.request(path, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    ...(body !== undefined && { body, duplex: "half" }),
+  });
+}
+
+async function error(
+  response: Response,
+): Promise<{ status: number; code: string; type: string; message: string }> {
+  const body: { error: { code: string; type: string; message: string } } = await response.json();
+  return { status: response.status, ...body.error };
+}
+
+describe("invalid bodies are 400 invalid_request", () => {
+  test.each([
+    ["no JSON", "{alias: 1}"],
+    ["cut JSON", '{"alias": "mi'],
+    ["nothing", ""],
+    ["bytes that are not UTF-8", new Uint8Array([0x22, 0xff, 0xfe, 0x22])],
+    ["deep nesting", "[".repeat(500) + "]".repeat(400)],
+  ])("%s", async (_kind, body) => {
+    expect(await error(await post(body))).toMatchObject({
+      status: 400,
+      code: "invalid_json",
+      type: "invalid_request",
+    });
+  });
+
+  test.each([
+    ["a missing field", "{}", /^alias: Invalid input: expected string, received undefined/],
+    ["a wrong type", '{"alias": 5}', /^alias: /],
+    ["a number out of range", '{"alias": "mini", "context_size": -5}', /^context_size: /],
+    ["a fraction for an integer", '{"alias": "mini", "context_size": 100.5}', /^context_size: /],
+    ["2^53 and more", '{"alias": "mini", "context_size": 1e400}', /^context_size: /],
+    ["null", "null", /expected object, received null/],
+    ["an array", "[]", /expected object, received array/],
+  ])("%s, with the path of the field", async (_kind, body, message) => {
+    const answer = await error(await post(body));
+    expect(answer).toMatchObject({ status: 400, code: "invalid_parameter" });
+    expect(answer.message).toMatch(message);
+  });
+
+  test("__proto__ and unknown fields are ignored", async () => {
+    const response = await post('{"alias": "none", "__proto__": {"polluted": true}, "unknown": 1}');
+    expect(await error(response)).toMatchObject({ status: 404, code: "model_not_found" });
+    expect({}).not.toHaveProperty("polluted");
+  });
+});
+
+describe("the body limit", () => {
+  const large = JSON.stringify({ alias: "x".repeat(LIMIT) });
+
+  test("413 for a declared length, even where no body is read", async () => {
+    const declared = { "content-length": String(LIMIT + 1) };
+    expect(await error(await post(large, declared))).toMatchObject({
+      status: 413,
+      code: "payload_too_large",
+    });
+    const unread = await post("x".repeat(10), declared, "/api/models/mini/unload");
+    expect(unread.status).toBe(413);
+  });
+
+  test("413 for a chunked body, without reading it to its end", async () => {
+    let sent = 0;
+    const endless = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        sent += 1;
+        controller.enqueue(new Uint8Array(256).fill(0x20));
+      },
+    });
+    expect(await error(await post(endless))).toMatchObject({ status: 413, code: "payload_too_large" });
+    expect(sent).toBeLessThan(20);
+  });
+
+  test("a body of exactly the limit passes", async () => {
+    const exact = JSON.stringify({ alias: "mini" }).padEnd(LIMIT);
+    expect(await error(await post(exact))).toMatchObject({ status: 409 });
+  });
+});
+
+describe("the content type", () => {
+  const body = '{"alias": "none"}';
+  const page = { origin: "https://page.test" };
+
+  test.each([
+    "application/json",
+    "application/json; charset=utf-8",
+    "APPLICATION/JSON",
+    "application/vnd.api+json",
+  ])("%s is JSON", async (type) => {
+    expect((await post(body, { "content-type": type, ...page })).status).toBe(404);
+  });
+
+  test("curl -d works without a header, outside of a browser", async () => {
+    expect((await post(body, { "content-type": "application/x-www-form-urlencoded" })).status).toBe(404);
+    expect((await post(new Blob([body]), { "content-type": "" })).status).toBe(404);
+  });
+
+  test.each([
+    ["text/plain", page],
+    ["application/x-www-form-urlencoded", page],
+    ["multipart/form-data; boundary=x", page],
+    ["", page],
+    ["text/plain; application/json", page],
+    ["application/x-www-form-urlencoded", { "sec-fetch-site": "cross-site" }],
+    ["text/plain", {}],
+    ["application/xml", {}],
+  ])("%j from %j is 415: a page could send it without asking", async (type, headers) => {
+    const response = await post(body, { "content-type": type, ...headers });
+    expect(await error(response)).toMatchObject({ status: 415, code: "unsupported_media_type" });
+  });
+});
