@@ -37,9 +37,7 @@ export async function handOver(binary, args, { spawn = nodeSpawn, self = process
     else self.exitCode = code ?? 1;
   } catch (error) {
     stopForwarding();
-    self.stderr.write(
-      `daybreak: cannot start ${binary}: ${error instanceof Error ? error.message : error}\n`,
-    );
+    self.stderr.write(`daybreak: cannot start ${binary}: ${String(error)}\n`);
     self.exitCode = EXIT_CANNOT_EXECUTE;
   }
 }

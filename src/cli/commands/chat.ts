@@ -90,7 +90,10 @@ async function answer(
   using _ = prompter.catchInterrupts(() => cancelled.abort(new Interruption(EXIT.interrupted)));
   try {
     const summary = await conversation.say(text, AbortSignal.any([io.signal, cancelled.signal]));
-    if (options.verbose && summary) await new AnswerDisplay(io, options).statistics(summary);
+    if (!summary) return;
+    const display = new AnswerDisplay(io, options);
+    await display.cutNote(summary);
+    if (options.verbose) await display.statistics(summary);
   } catch (error) {
     if (io.signal.aborted) throw error;
     if (cancelled.signal.aborted) await writeLine(io.stderr, "(cancelled)");

@@ -66,7 +66,9 @@ async function showAnswer(
   } finally {
     await display.end();
   }
-  if (options.verbose && last) await display.statistics(last);
+  if (!last) return;
+  await display.cutNote(last);
+  if (options.verbose) await display.statistics(last);
 }
 
 async function readPrompt(io: CliIo, words: readonly string[]): Promise<string> {

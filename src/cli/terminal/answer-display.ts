@@ -6,6 +6,7 @@ import { write, writeLine } from "./write.ts";
 
 /** Numbers that the last line of an answer carries. */
 export interface AnswerSummary {
+  done_reason?: string | undefined;
   total_duration_ms?: number | undefined;
   prompt_tokens?: number | undefined;
   completion_tokens?: number | undefined;
@@ -50,6 +51,14 @@ export class AnswerDisplay {
     else if (!this.#endsInNewline) await writeLine(this.#io.stdout);
     this.#lastOutput = "nothing";
     this.#endsInNewline = true;
+  }
+
+  /** Tells when an answer is not whole, though it may look so. */
+  async cutNote(summary: AnswerSummary): Promise<void> {
+    if (summary.done_reason !== "length") return;
+    const { stderr, env } = this.#io;
+    const note = `[cut off after ${summary.completion_tokens ?? "the allowed"} tokens; --max-tokens allows more]`;
+    await writeLine(stderr, styleFor(stderr, env).dim(note));
   }
 
   async statistics(summary: AnswerSummary): Promise<void> {

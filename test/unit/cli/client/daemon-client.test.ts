@@ -1,0 +1,196 @@
+import { once } from "node:events";
+import net from "node:net";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { DaemonClient } from "../../../../src/cli/client/daemon-client.ts";
+import { parseEndpoint } from "../../../../src/cli/client/endpoint.ts";
+import { type FakeRoutes, ndjson, refuse, startFakeDaemon } from "../fake-daemon.ts";
+
+const anything = z.unknown();
+const NOBODY = parseEndpoint("ipc:///nonexistent/daybreak.sock", 0);
+
+function clientOf(url: string, options: { apiKey?: string; signal?: AbortSignal } = {}): DaemonClient {
+  return new DaemonClient({
+    endpoints: [NOBODY, parseEndpoint(url, 0)],
+    signal: new AbortController().signal,
+    ...options,
+  });
+}
+
+/** Runs one POST /x against a daemon with this answer. */
+async function post(answer: FakeRoutes[string]): Promise<unknown> {
+  await using daemon = await startFakeDaemon({ "POST /x": answer });
+  return await clientOf(daemon.url).json(anything, "POST", "/x", { a: 1 });
+}
+
+describe("one answer", () => {
+  it("is asked for with JSON and comes back as it was, unknown fields included", async () => {
+    await using daemon = await startFakeDaemon({ "POST /x": { known: 1, later: true } });
+    const client = clientOf(daemon.url, { apiKey: "secret" });
+    const answer = await client.json(z.object({ known: z.number() }), "POST", "/x", { text: "grün" });
+    expect(answer).toEqual({ known: 1, later: true });
+    expect(daemon.requests).toMatchObject([
+      {
+        body: { text: "grün" },
+        headers: {
+          authorization: "Bearer secret",
+          "content-type": "application/json",
+          "content-length": "16",
+        },
+      },
+    ]);
+  });
+
+  it("comes over the socket where there is one", async () => {
+    await using daemon = await startFakeDaemon({ "GET /x": { ok: 1 } }, { ipc: true });
+    const client = clientOf(`ipc://${daemon.socket}`);
+    expect(await client.json(anything, "GET", "/x")).toEqual({ ok: 1 });
+    expect(client.description).toBe(`ipc://${daemon.socket}`);
+  });
+
+  it("comes from below the path of the address", async () => {
+    await using daemon = await startFakeDaemon({ "GET /llm/x": 1 });
+    expect(await clientOf(`${daemon.url}/llm/`).json(anything, "GET", "/x")).toBe(1);
+  });
+});
+
+describe("an error", () => {
+  it.each([
+    [404, "model_not_found", "not_found", 4],
+    [409, "model_already_loaded", "conflict", 5],
+    [503, "overloaded", "overloaded", 6],
+    [429, "rate_limited", "overloaded", 6],
+    [503, "hub_unreachable", "model_error", 6],
+    [400, "invalid_parameter", "invalid_request", 1],
+    [500, "inference_failed", "model_error", 1],
+  ])(
+    "%d %s of the daemon has its code and message, and an exit code",
+    async (status, code, type, exitCode) => {
+      await expect(post(refuse(status, code, type, "why"))).rejects.toMatchObject({
+        code,
+        message: "why",
+        exitCode,
+      });
+    },
+  );
+
+  it("says that nobody answers, and where it looked", async () => {
+    const client = new DaemonClient({ endpoints: [NOBODY], signal: new AbortController().signal });
+    await expect(client.json(anything, "GET", "/x")).rejects.toMatchObject({
+      exitCode: 3,
+      message: expect.stringContaining("ipc:///nonexistent/daybreak.sock"),
+    });
+  });
+
+  it.each([
+    ["a status without our error body", 502, "<html>Bad gateway</html>", "HTTP status 502"],
+    ["an answer of another shape", 200, '"hello"', '"hello"'],
+    ["no JSON", 200, "hello", "hello"],
+  ])("says so when %s comes: something else answers there", async (_what, status, body, shown) => {
+    await using daemon = await startFakeDaemon({
+      "GET /x": (response: { writeHead(status: number): void; end(body: string): void }) => {
+        response.writeHead(status);
+        response.end(body);
+      },
+    });
+    await expect(clientOf(daemon.url).json(z.object({}), "GET", "/x")).rejects.toMatchObject({
+      code: "unexpected_answer",
+      message: expect.stringContaining(shown),
+    });
+  });
+
+  it("says that the connection was lost when the daemon dies in the middle", async () => {
+    const server = net.createServer((socket) => {
+      socket.once("data", () => {
+        socket.end("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf");
+      });
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const address = server.address();
+    const port = typeof address === "object" && address ? address.port : 0;
+    await expect(clientOf(`127.0.0.1:${port}`).json(anything, "GET", "/x")).rejects.toMatchObject({
+      exitCode: 1,
+      code: "connection_lost",
+    });
+    server.close();
+  });
+});
+
+describe("a stream", () => {
+  it("gives its lines one by one", async () => {
+    await using daemon = await startFakeDaemon({ "POST /x": ndjson({ n: 1 }, { n: 2 }) });
+    const lines = clientOf(daemon.url).lines(z.object({ n: z.number() }), "POST", "/x", {});
+    expect(await Array.fromAsync(lines)).toEqual([{ n: 1 }, { n: 2 }]);
+  });
+
+  it("throws the error that is its last line", async () => {
+    const error = { message: "crashed", type: "model_error", code: "engine_crashed" };
+    await using daemon = await startFakeDaemon({ "POST /x": ndjson({ n: 1 }, { error }) });
+    const lines = clientOf(daemon.url).lines(z.object({ n: z.number() }), "POST", "/x", {});
+    expect((await lines.next()).value).toEqual({ n: 1 });
+    await expect(lines.next()).rejects.toMatchObject({
+      code: "engine_crashed",
+      message: "crashed",
+      exitCode: 1,
+    });
+  });
+
+  it("throws when it is cut", async () => {
+    await using daemon = await startFakeDaemon({
+      "POST /x": (response: { write(text: string): void; destroy(): void }) => {
+        response.write('{"n":1}\n');
+        setImmediate(() => response.destroy());
+      },
+    });
+    const lines = clientOf(daemon.url).lines(z.object({ n: z.number() }), "POST", "/x", {});
+    await expect(Array.fromAsync(lines)).rejects.toMatchObject({ code: "connection_lost" });
+  });
+
+  it("is cancelled at the daemon when the caller leaves it", async () => {
+    await using daemon = await startFakeDaemon({
+      "POST /x": (response: { write(text: string): void }) => response.write('{"n":1}\n'),
+    });
+    for await (const line of clientOf(daemon.url).lines(anything, "POST", "/x", {})) {
+      expect(line).toEqual({ n: 1 });
+      break;
+    }
+    await daemon.abandoned;
+  });
+
+  it("is cancelled at the daemon by the signal, whose reason is thrown", async () => {
+    await using daemon = await startFakeDaemon({
+      "POST /x": (response: { write(text: string): void }) => response.write('{"n":1}\n'),
+    });
+    const controller = new AbortController();
+    const reason = new Error("Ctrl-C");
+    const lines = clientOf(daemon.url, { signal: controller.signal }).lines(anything, "POST", "/x", {});
+    await lines.next();
+    const next = lines.next();
+    controller.abort(reason);
+    await expect(next).rejects.toBe(reason);
+    await daemon.abandoned;
+  });
+});
+
+describe("health", () => {
+  it.each([
+    [200, "ok"],
+    [503, "starting"],
+    [503, "draining"],
+  ])("with status %d is %s", async (status, health) => {
+    await using daemon = await startFakeDaemon({
+      "GET /health": (response: { writeHead(status: number): void; end(body: string): void }) => {
+        response.writeHead(status);
+        response.end(JSON.stringify({ status: health }));
+      },
+    });
+    expect(await clientOf(daemon.url).health()).toBe(health);
+  });
+
+  it("is unknown where nobody, or another program, answers", async () => {
+    await using stranger = await startFakeDaemon({ "GET /health": ["fine"] });
+    expect(await clientOf(stranger.url).health()).toBeUndefined();
+    expect(await clientOf("ipc:///nonexistent/other.sock").health()).toBeUndefined();
+  });
+});

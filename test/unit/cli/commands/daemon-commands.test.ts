@@ -1,0 +1,73 @@
+import { describe, expect, it } from "vitest";
+import { startFakeDaemon } from "../fake-daemon.ts";
+import { runCli } from "../run-cli.ts";
+
+const status = {
+  version: "1.2.3",
+  uptime_secs: 245,
+  models_loaded: 1,
+  http_endpoint: "http://127.0.0.1:8080",
+  ipc_endpoint: "",
+  default_model: "tiny",
+  stats: {
+    requests_total: 7,
+    tokens_generated: 99,
+    active_requests: 1,
+    gpu_available: false,
+    memory_used_bytes: 70_000_000,
+    memory_total_bytes: 8_000_000_000,
+  },
+};
+
+describe("status", () => {
+  it("prints how the daemon is", async () => {
+    await using daemon = await startFakeDaemon({ "GET /api/system/status": status });
+    const { code, stdout } = await runCli(["status", "--url", daemon.url]);
+    expect(code).toBe(0);
+    expect(stdout).toContain("Running for       4m 05s\n");
+    expect(stdout).toContain("IPC               off\n");
+    expect(stdout).toContain("Requests          7 in all, 1 now\n");
+    expect(stdout).toContain("Memory            70.0 MB of 8.0 GB\n");
+  });
+
+  it("ends with 3 when no daemon answers", async () => {
+    const { code, stderr } = await runCli(["status", "--url", "ipc:///nonexistent/d.sock"]);
+    expect(code).toBe(3);
+    expect(stderr).toContain("No daemon answers at ipc:///nonexistent/d.sock");
+  });
+});
+
+describe("stop", () => {
+  it("asks over the socket and waits until nobody answers", async () => {
+    const healths = ["draining", "draining"];
+    await using daemon = await startFakeDaemon(
+      {
+        "POST /api/system/shutdown": { status: "shutting_down" },
+        "GET /health": (response: { end(body: string): void; destroy(): void }) => {
+          const health = healths.shift();
+          if (health) response.end(JSON.stringify({ status: health }));
+          else response.destroy();
+        },
+      },
+      { ipc: true },
+    );
+    const { code, stdout } = await runCli(["stop", "--socket", daemon.socket]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "The daemon has stopped.\n" });
+    expect(daemon.requests.map(({ path }) => path)).toEqual([
+      "/api/system/shutdown",
+      "/health",
+      "/health",
+      "/health",
+    ]);
+  });
+
+  it("ends with 3 when there is none", async () => {
+    expect((await runCli(["stop", "--socket", "/nonexistent/d.sock"])).code).toBe(3);
+  });
+
+  it("ends with 2 when there is no socket to ask over", async () => {
+    const { code, stderr } = await runCli(["stop", "--url", "http://127.0.0.1:1"]);
+    expect(code).toBe(2);
+    expect(stderr).toContain("by its socket only");
+  });
+});

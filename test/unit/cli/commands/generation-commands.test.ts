@@ -1,0 +1,226 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Interruption } from "../../../../src/cli/cli-error.ts";
+import { main } from "../../../../src/cli/main.ts";
+import { type FakeRoutes, ndjson, refuse, startFakeDaemon } from "../fake-daemon.ts";
+import { fakeIo, runCli } from "../run-cli.ts";
+
+const summary = { total_duration_ms: 1500, prompt_tokens: 3, completion_tokens: 2, tokens_per_second: 20.04 };
+const piece = (response: string) => ({ model: "tiny", response, done: false });
+const end = { model: "tiny", response: "", done: true, ...summary };
+const answers = { "POST /api/generate": ndjson(piece("Hel"), piece("lo"), end) };
+
+async function against(routes: FakeRoutes, args: string[], options: Parameters<typeof runCli>[1] = {}) {
+  await using daemon = await startFakeDaemon(routes);
+  const run = await runCli([...args, "--url", daemon.url], options);
+  return {
+    ...run,
+    requests: daemon.requests.map(({ method, path: route, body }) => [`${method} ${route}`, body]),
+  };
+}
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-run-"));
+  writeFileSync(path.join(folder, "schema.json"), '{"type":"object"}');
+  writeFileSync(path.join(folder, "picture.png"), "PNG");
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+describe("run", () => {
+  it("prints the answer alone, ended by a newline", async () => {
+    const { code, stdout, stderr, requests } = await against(answers, ["run", "Say", "hello"]);
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: "Hello\n", stderr: "" });
+    expect(requests).toEqual([["POST /api/generate", { prompt: "Say hello", stream: true }]]);
+  });
+
+  it("sends every option that was given, and no other", async () => {
+    const { requests } = await against(answers, [
+      "run",
+      ..."-m tiny -t 0 -n 5 --top-k 1 --top-p 0.5 --seed 7 --no-think hi".split(" "),
+      "--system",
+      "Be brief.",
+      "--format",
+      path.join(folder, "schema.json"),
+      "-i",
+      path.join(folder, "picture.png"),
+    ]);
+    expect(requests[0]?.[1]).toEqual({
+      prompt: "hi",
+      stream: true,
+      model: "tiny",
+      system: "Be brief.",
+      temperature: 0,
+      max_tokens: 5,
+      top_k: 1,
+      top_p: 0.5,
+      seed: 7,
+      format: { type: "object" },
+      think: false,
+      images: [Buffer.from("PNG").toString("base64")],
+    });
+  });
+
+  it.each([
+    ["json", "json"],
+    ['{"type":"string"}', { type: "string" }],
+  ])("takes --format %s", async (format, sent) => {
+    const { requests } = await against(answers, ["run", "hi", "--format", format]);
+    expect(requests[0]?.[1]).toMatchObject({ format: sent });
+  });
+
+  it.each([
+    ["the prompt", ["run"], "from a pipe"],
+    ["a part of it", ["run", "Summarise:", "-", "In one word."], "Summarise: \nfrom a pipe\n In one word."],
+  ])("reads %s from standard input", async (_what, args, prompt) => {
+    const { requests } = await against(answers, args, { stdin: "from a pipe\n" });
+    expect(requests[0]?.[1]).toMatchObject({ prompt });
+  });
+
+  it.each([
+    ["no prompt at a terminal", ["run"], {}],
+    ["an empty prompt", ["run"], { stdin: "\n" }],
+    ["a picture that is not there", ["run", "hi", "-i", "/nonexistent.png"], {}],
+    ["a format that is none", ["run", "hi", "--format", "/nonexistent.json"], {}],
+    ["a temperature that is no number", ["run", "hi", "-t", "hot"], {}],
+    ["an unknown option", ["run", "hi", "--warm"], {}],
+  ])("ends with 2, having asked for nothing, with %s", async (_what, args, options) => {
+    const { code, stderr, requests } = await against(answers, args, options);
+    expect({ code, requests }).toEqual({ code: 2, requests: [] });
+    expect(stderr).not.toBe("");
+  });
+
+  it("shows the reasoning on standard error, and statistics with --verbose", async () => {
+    const thinking = { ...piece(""), thinking: "Hmm." };
+    const routes = { "POST /api/generate": ndjson(thinking, piece("Yes."), end) };
+    const { stdout, stderr } = await against(routes, ["run", "hi", "--verbose"]);
+    expect(stdout).toBe("Yes.\n");
+    expect(stderr).toBe("Hmm.\n\n[3 tokens in, 2 tokens out, 20.0 tokens/s, 1.5 s in all]\n");
+    expect((await against(routes, ["run", "hi", "--hide-thinking"])).stderr).toBe("");
+  });
+
+  it("says so when the answer was cut off", async () => {
+    const cut = { ...end, done_reason: "length", completion_tokens: 512 };
+    const { stdout, stderr } = await against({ "POST /api/generate": ndjson(piece("So"), cut) }, [
+      "run",
+      "hi",
+    ]);
+    expect(stdout).toBe("So\n");
+    expect(stderr).toBe("[cut off after 512 tokens; --max-tokens allows more]\n");
+  });
+
+  it("prints the whole answer as one object with --json", async () => {
+    const whole = { ...piece("Hello"), done: true, ...summary };
+    const { stdout, requests } = await against({ "POST /api/generate": whole }, ["run", "hi", "--json"]);
+    expect(JSON.parse(stdout)).toEqual(whole);
+    expect(requests[0]?.[1]).toEqual({ prompt: "hi" });
+  });
+
+  it("loads a model that is on disk but not loaded, says so, and goes on", async () => {
+    let loaded = false;
+    const notLoaded = refuse(404, "model_not_loaded", "not_found");
+    const { code, stdout, stderr, requests } = await against(
+      {
+        "POST /api/generate": (response: Parameters<typeof notLoaded>[0]) =>
+          (loaded ? answers["POST /api/generate"] : notLoaded)(response),
+        "GET /api/system/status": { default_model: "tiny" },
+        "POST /api/models/load": (response: Parameters<typeof notLoaded>[0]) => {
+          loaded = true;
+          response.end('{"status":"loaded","alias":"tiny","parameters":1,"context_size":1,"gpu_layers":0}');
+        },
+      },
+      ["run", "hi"],
+    );
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: "Hello\n", stderr: "Loading tiny ...\n" });
+    expect(requests.map(([route]) => route)).toEqual([
+      "POST /api/generate",
+      "GET /api/system/status",
+      "POST /api/models/load",
+      "POST /api/generate",
+    ]);
+  });
+
+  it("keeps what came before an error, and ends with its code", async () => {
+    const error = { message: "The engine crashed.", type: "model_error", code: "engine_crashed" };
+    const { code, stdout, stderr } = await against(
+      { "POST /api/generate": ndjson(piece("Hel"), { error }) },
+      ["run", "hi"],
+    );
+    expect({ code, stdout, stderr }).toEqual({
+      code: 1,
+      stdout: "Hel\n",
+      stderr: "daybreak: The engine crashed.\n",
+    });
+  });
+
+  it("cancels at the daemon when interrupted, says nothing, and ends with 130", async () => {
+    await using daemon = await startFakeDaemon({
+      "POST /api/generate": (response: { write(text: string): void }) => {
+        response.write(`${JSON.stringify(piece("Hel"))}\n`);
+        interrupt(new Interruption(130));
+      },
+    });
+    const { io, interrupt, output } = fakeIo();
+    expect(await main(["run", "hi", "--url", daemon.url], io)).toBe(130);
+    await daemon.abandoned;
+    expect(output().stderr).toBe("");
+  });
+});
+
+const said = (content: string, done = false) => ({
+  model: "tiny",
+  message: { role: "assistant", content },
+  done,
+});
+const user = (content: string) => ({ role: "user", content });
+
+describe("chat", () => {
+  it("sends the whole conversation with each message of a pipe", async () => {
+    const routes = { "POST /api/chat": ndjson(said("A"), said("hoy"), said("", true)) };
+    const { code, stdout, requests } = await against(routes, ["chat", "-s", "Be a pirate."], {
+      stdin: 'Hi\n"""two\nlines"""\n/clear\nAgain\n/bye\nnever\n',
+    });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "Ahoy\nAhoy\nAhoy\n" });
+    const system = { role: "system", content: "Be a pirate." };
+    const assistant = { role: "assistant", content: "Ahoy" };
+    expect(requests.map(([, body]) => body)).toEqual([
+      { messages: [system, user("Hi")], stream: true },
+      { messages: [system, user("Hi"), assistant, user("two\nlines")], stream: true },
+      { messages: [system, user("Again")], stream: true },
+    ]);
+  });
+
+  it("ends with the error's code in a pipe, where nobody could read on", async () => {
+    const routes = { "POST /api/chat": refuse(503, "overloaded", "overloaded", "Too busy.") };
+    const { code, stderr } = await against(routes, ["chat"], { stdin: "Hi\nthere\n" });
+    expect({ code, stderr }).toEqual({ code: 6, stderr: "daybreak: Too busy.\n" });
+  });
+});
+
+describe("embed", () => {
+  const answer = {
+    model: "tiny",
+    embeddings: [
+      [0.5, -1],
+      [0, 1],
+    ],
+    dimensions: 2,
+    total_tokens: 4,
+  };
+
+  it("prints a vector to a line", async () => {
+    const { stdout, requests } = await against({ "POST /api/embeddings": answer }, ["embed", "one", "two"]);
+    expect(stdout).toBe("[0.5,-1]\n[0,1]\n");
+    expect(requests).toEqual([["POST /api/embeddings", { input: ["one", "two"] }]]);
+  });
+
+  it("takes standard input for one text, and prints the whole answer with --json", async () => {
+    const { stdout, requests } = await against({ "POST /api/embeddings": answer }, ["embed", "--json"], {
+      stdin: "one\ntwo\n",
+    });
+    expect(JSON.parse(stdout)).toEqual(answer);
+    expect(requests).toEqual([["POST /api/embeddings", { input: ["one\ntwo"] }]]);
+  });
+});

@@ -1,0 +1,242 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { type FakeRoutes, ndjson, refuse, startFakeDaemon } from "../fake-daemon.ts";
+import { runCli } from "../run-cli.ts";
+
+const tiny = {
+  alias: "tiny",
+  path: "/models/tiny.gguf",
+  parameters: 260_000,
+  context_size: 512,
+  gpu_layers: 0,
+  is_default: true,
+  active_requests: 0,
+  state: "loaded",
+  source: "file",
+  size_bytes: 1_200_000,
+  quantization: "Q8_0",
+  modified_at: "2026-01-01T00:00:00.000Z",
+  memory_bytes: 70_000_000,
+};
+const big = {
+  ...tiny,
+  alias: "hf:owner/big",
+  is_default: false,
+  state: "available",
+  memory_bytes: undefined,
+};
+
+/** Runs a command against a daemon with these routes; returns what it printed and what the daemon was asked. */
+async function against(routes: FakeRoutes, args: string[], options: Parameters<typeof runCli>[1] = {}) {
+  await using daemon = await startFakeDaemon(routes);
+  const run = await runCli([...args, "--url", daemon.url], options);
+  return {
+    ...run,
+    requests: daemon.requests.map(({ method, path: route, body }) => [`${method} ${route}`, body]),
+  };
+}
+
+describe("list", () => {
+  const routes = { "GET /api/models": { models: [tiny, big] } };
+
+  it("prints a table", async () => {
+    const { code, stdout } = await against(routes, ["list"]);
+    expect(code).toBe(0);
+    expect(stdout).toBe(
+      [
+        "NAME            PARAMETERS  QUANTIZATION  SIZE    CONTEXT  STATE",
+        "tiny (default)  260K        Q8_0          1.2 MB  512      loaded",
+        "hf:owner/big    260K        Q8_0          1.2 MB  512      available",
+        "",
+      ].join("\n"),
+    );
+  });
+
+  it("is also called ls, and prints names alone with --quiet", async () => {
+    expect((await against(routes, ["ls", "-q"])).stdout).toBe("tiny\nhf:owner/big\n");
+  });
+
+  it("prints the daemon's answer with --json", async () => {
+    const { stdout } = await against(routes, ["list", "--json"]);
+    expect(JSON.parse(stdout)).toEqual(JSON.parse(JSON.stringify(routes["GET /api/models"])));
+  });
+
+  it("says how to get a model when there is none, on standard error", async () => {
+    const { code, stdout, stderr } = await against({ "GET /api/models": { models: [] } }, ["list"]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
+    expect(stderr).toContain("daybreak pull");
+  });
+});
+
+describe("ps", () => {
+  it("prints the loaded models", async () => {
+    const { stdout } = await against({ "GET /api/models": { models: [tiny, big] } }, ["ps"]);
+    expect(stdout).toContain("tiny (default)  70.0 MB  512      0           0         by hand");
+    expect(stdout).not.toContain("hf:owner/big");
+  });
+
+  it("prints them as JSON", async () => {
+    const { stdout } = await against({ "GET /api/models": { models: [tiny, big] } }, ["ps", "--json"]);
+    expect(JSON.parse(stdout)).toEqual({ models: [tiny] });
+  });
+});
+
+describe("show", () => {
+  const detail = {
+    ...big,
+    architecture: "llama",
+    vocab_size: 512,
+    capabilities: { vision: false, tools: true, thinking: false, json: true },
+    trained_context_size: 2048,
+    embedding_size: 64,
+    block_count: 5,
+    purpose: "generate",
+    files: ["/models/a.gguf", "/models/b.gguf"],
+  };
+  const routes = {
+    "GET /api/models/hf%3Aowner%2Fbig": detail,
+    "GET /api/models/hf%3Aowner%2Fbig/modelfile": { alias: "hf:owner/big", modelfile: "FROM x" },
+  };
+
+  it("prints what is known", async () => {
+    const { stdout } = await against(routes, ["show", "hf:owner/big"]);
+    expect(stdout).toContain("Architecture  llama\n");
+    expect(stdout).toContain("Capabilities  tools, json\n");
+    expect(stdout).toContain("File          /models/a.gguf\n              /models/b.gguf\n");
+    expect(stdout).not.toContain("Projector");
+  });
+
+  it("prints a Modelfile that ends in a newline", async () => {
+    expect((await against(routes, ["show", "hf:owner/big", "--modelfile"])).stdout).toBe("FROM x\n");
+  });
+
+  it("ends with 4 for an unknown model", async () => {
+    const { code, stderr } = await against(
+      { "GET /api/models/nix": refuse(404, "model_not_found", "not_found", "No model nix is known.") },
+      ["show", "nix"],
+    );
+    expect({ code, stderr }).toEqual({ code: 4, stderr: "daybreak: No model nix is known.\n" });
+  });
+});
+
+describe("load and unload", () => {
+  it("sends what was asked for, with whole paths", async () => {
+    const loaded = { status: "loaded", alias: "tiny", parameters: 260_000, context_size: 128, gpu_layers: 2 };
+    const { stdout, requests } = await against(
+      { "POST /api/models/load": loaded },
+      "load tiny --path tiny.gguf --context-size 128 --gpu-layers -1 --default".split(" "),
+    );
+    expect(stdout).toContain("Loaded tiny: 260K parameters, context of 128 tokens, 2 layers on the GPU.");
+    expect(requests).toEqual([
+      [
+        "POST /api/models/load",
+        {
+          alias: "tiny",
+          path: path.resolve("tiny.gguf"),
+          gpu_layers: -1,
+          context_size: 128,
+          set_default: true,
+        },
+      ],
+    ]);
+  });
+
+  it("ends with 5 when it is loaded already", async () => {
+    const routes = { "POST /api/models/load": refuse(409, "model_already_loaded", "conflict") };
+    expect((await against(routes, ["load", "tiny"])).code).toBe(5);
+  });
+
+  it("ends with 2, having done nothing, when a number is none", async () => {
+    const { code, stderr, requests } = await against({}, ["load", "tiny", "--context-size", "0.5"]);
+    expect({ code, requests }).toEqual({ code: 2, requests: [] });
+    expect(stderr).toContain("Not a whole number");
+  });
+
+  it("unloads several and stops at the first that fails", async () => {
+    const { code, stdout } = await against(
+      {
+        "POST /api/models/a/unload": { status: "unloaded", alias: "a" },
+        "POST /api/models/b/unload": refuse(409, "model_already_unloaded", "conflict"),
+      },
+      ["unload", "a", "b", "c"],
+    );
+    expect({ code, stdout }).toEqual({ code: 5, stdout: "Unloaded a.\n" });
+  });
+});
+
+describe("rm and cp", () => {
+  it("deletes, and prints each answer with --json", async () => {
+    const answer = { status: "deleted", alias: "a" };
+    const { stdout } = await against({ "DELETE /api/models/a": answer }, ["rm", "a", "--json"]);
+    expect(JSON.parse(stdout)).toEqual(answer);
+  });
+
+  it("copies", async () => {
+    const { stdout, requests } = await against(
+      { "POST /api/models/copy": { status: "copied", alias: "b" } },
+      ["cp", "a", "b"],
+    );
+    expect(stdout).toBe("Copied a to b.\n");
+    expect(requests).toEqual([["POST /api/models/copy", { source: "a", destination: "b" }]]);
+  });
+});
+
+describe("create", () => {
+  const routes = { "POST /api/models/create": { status: "created", alias: "pirate" } };
+
+  it("sends the Modelfile and the folder from which its paths count", async () => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-create-"));
+    const file = path.join(folder, "Modelfile");
+    writeFileSync(file, "FROM tiny\n");
+    const { stdout, requests } = await against(routes, ["create", "pirate", "-f", file]);
+    rmSync(folder, { recursive: true });
+    expect(stdout).toBe("Created pirate.\n");
+    expect(requests).toEqual([
+      ["POST /api/models/create", { alias: "pirate", modelfile: "FROM tiny\n", base_folder: folder }],
+    ]);
+  });
+
+  it("reads standard input for -", async () => {
+    const { requests } = await against(routes, ["create", "pirate", "-f", "-"], { stdin: "FROM tiny\n" });
+    expect(requests[0]?.[1]).toMatchObject({ modelfile: "FROM tiny\n" });
+  });
+
+  it("ends with 2 when there is no such file", async () => {
+    const { code, stderr } = await against(routes, ["create", "pirate", "-f", "/nonexistent/Modelfile"]);
+    expect(code).toBe(2);
+    expect(stderr).toContain("/nonexistent/Modelfile");
+  });
+});
+
+describe("pull", () => {
+  const lines = [
+    { status: "downloading", progress: 0.5, total_bytes: 10, downloaded_bytes: 5 },
+    { status: "verifying" },
+    { status: "success", model: "tiny" },
+  ];
+  const routes = { "POST /api/models/pull": ndjson(...lines) };
+
+  it("is quiet without a terminal but for the result", async () => {
+    const { code, stdout, stderr, requests } = await against(routes, ["pull", "tiny"]);
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: "Pulled tiny.\n", stderr: "" });
+    expect(requests).toEqual([["POST /api/models/pull", { name: "tiny", stream: true }]]);
+  });
+
+  it("prints the daemon's lines with --json", async () => {
+    const { stdout } = await against(routes, ["pull", "tiny", "--json"]);
+    expect(stdout).toBe(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  });
+
+  it("prints an error as JSON on standard error with --json", async () => {
+    const { code, stdout, stderr } = await against(
+      { "POST /api/models/pull": refuse(404, "hub_repo_not_found", "not_found", "No such repository.") },
+      ["pull", "hf:a/b", "--json"],
+    );
+    expect({ code, stdout }).toEqual({ code: 4, stdout: "" });
+    expect(JSON.parse(stderr)).toEqual({
+      error: { message: "No such repository.", code: "hub_repo_not_found" },
+    });
+  });
+});
