@@ -14,7 +14,7 @@ const PAGE_FOLDER = new URL("../../ui/", import.meta.url);
 
 /** The page talks to its own daemon only, and text of a model can never become markup or script. */
 const PAGE_CSP =
-  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const tag = "Page";
 
