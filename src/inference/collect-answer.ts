@@ -23,49 +23,64 @@ export interface Answer {
  * `inference_failed` when it ends without `done`.
  */
 export async function collectAnswer(events: AsyncIterable<InferenceEvent>): Promise<Answer> {
-  let text = "";
-  let reasoning = "";
-  const logprobs: TokenLogprob[] = [];
-  const toolCalls: ToolCall[] = [];
-  for await (const event of events) {
+  const fold = new AnswerFold();
+  for await (const event of events) fold.add(event);
+  return fold.finish();
+}
+
+/** The fold of {@link collectAnswer}, one event at a time. */
+export class AnswerFold {
+  readonly #text: string[] = [];
+  readonly #reasoning: string[] = [];
+  readonly #logprobs: TokenLogprob[] = [];
+  readonly #toolCalls = new Map<number, ToolCall>();
+  #done: Extract<InferenceEvent, { type: "done" }> | undefined;
+
+  add(event: InferenceEvent): void {
     switch (event.type) {
       case "start":
       case "prompt-progress":
         break;
       case "text-delta":
-        text += event.text;
-        if (event.logprobs) logprobs.push(...event.logprobs);
+        this.#text.push(event.text);
+        this.#logprobs.push(...(event.logprobs ?? []));
         break;
       case "reasoning-delta":
-        reasoning += event.text;
+        this.#reasoning.push(event.text);
         break;
       case "tool-call-start":
-        toolCalls[event.index] = { id: event.id, name: event.name, arguments: "" };
+        this.#toolCalls.set(event.index, { id: event.id, name: event.name, arguments: "" });
         break;
       case "tool-call-delta": {
-        const call = toolCalls[event.index];
-        if (!call) throw brokenStream(`a piece of tool call ${event.index} came before its start`);
+        const call = this.#toolCalls.get(event.index);
+        if (!call) throw incomplete(`a piece of tool call ${event.index} came before its start`);
         call.arguments += event.arguments;
         break;
       }
       case "done":
-        return {
-          text,
-          reasoning,
-          toolCalls: toolCalls.filter((call) => call !== undefined),
-          logprobs,
-          reason: event.reason,
-          stopSequence: event.stopSequence,
-          usage: event.usage,
-          timings: event.timings,
-          totalMs: event.totalMs,
-          tokensPerSecond: event.tokensPerSecond,
-        };
+        this.#done = event;
     }
   }
-  throw brokenStream("it ended without its last event");
+
+  /** @throws ServiceError inference_failed when `done` has not come */
+  finish(): Answer {
+    const done = this.#done;
+    if (!done) throw incomplete("it ended without its last event");
+    return {
+      text: this.#text.join(""),
+      reasoning: this.#reasoning.join(""),
+      toolCalls: [...this.#toolCalls.values()],
+      logprobs: this.#logprobs,
+      reason: done.reason,
+      stopSequence: done.stopSequence,
+      usage: done.usage,
+      timings: done.timings,
+      totalMs: done.totalMs,
+      tokensPerSecond: done.tokensPerSecond,
+    };
+  }
 }
 
-function brokenStream(what: string): ServiceError {
+function incomplete(what: string): ServiceError {
   return new ServiceError("inference_failed", `The model's answer is incomplete: ${what}.`);
 }

@@ -51,7 +51,8 @@ export function resolveGeneration(
       ...(request.logprobs !== undefined && { logprobs: request.logprobs }),
       cachePrompt: request.cachePrompt ?? true,
     },
-    reasoningTags: settings.thinking,
+    // A raw prompt is continued as it is; nobody asked its text to be read.
+    reasoningTags: request.input.kind === "prompt" ? undefined : settings.thinking,
     toolFormat:
       toolFormat && input.kind === "chat"
         ? { format: toolFormat, parallel: input.parallelToolCalls }

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { ChatMessage, ContentPart } from "../../engine/protocol/generation.ts";
 import { ndjsonLine } from "../../http/errors/native-error.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
+import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
 import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
@@ -9,7 +10,6 @@ import {
   DEFAULT_MAX_TOKENS,
   generationFields,
   modelField,
-  SAMPLING_DEFAULTS,
   streamField,
   toFormat,
   toSampling,
@@ -100,7 +100,7 @@ export function toChatRequest(body: ChatRequest): InferenceRequest {
     stop: body.stop ?? undefined,
     sampling: toSampling(body),
     format: toFormat(body.format),
-    defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: SAMPLING_DEFAULTS },
+    defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
   };
 }
 

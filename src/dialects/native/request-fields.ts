@@ -7,12 +7,10 @@ import {
   type ToolChoice,
   type ToolDefinition,
 } from "../../engine/protocol/generation.ts";
+import { DEFAULT_SAMPLING, toSeed } from "../../inference/default-sampling.ts";
 
-/** Defaults of the interface specification, part "Limits"; a model's own PARAMETERs come before them. */
+/** Of the interface specification, part "Limits"; a model's own PARAMETER comes before it. */
 export const DEFAULT_MAX_TOKENS = 512;
-export const DEFAULT_TEMPERATURE = 0.7;
-export const DEFAULT_TOP_P = 0.9;
-export const DEFAULT_TOP_K = 40;
 
 const range = samplingSchema.shape;
 
@@ -49,9 +47,13 @@ export const generationFields = {
     .describe(`Most tokens to generate. Default: ${DEFAULT_MAX_TOKENS}, or what the Modelfile says.`),
   temperature: range.temperature
     .nullable()
-    .describe(`Sampling temperature; 0 always takes the likeliest token. Default: ${DEFAULT_TEMPERATURE}.`),
-  top_p: range.topP.nullable().describe(`Nucleus sampling. Default: ${DEFAULT_TOP_P}.`),
-  top_k: range.topK.nullable().describe(`Top-k sampling; 0 switches it off. Default: ${DEFAULT_TOP_K}.`),
+    .describe(
+      `Sampling temperature; 0 always takes the likeliest token. Default: ${DEFAULT_SAMPLING.temperature}.`,
+    ),
+  top_p: range.topP.nullable().describe(`Nucleus sampling. Default: ${DEFAULT_SAMPLING.topP}.`),
+  top_k: range.topK
+    .nullable()
+    .describe(`Top-k sampling; 0 switches it off. Default: ${DEFAULT_SAMPLING.topK}.`),
   min_p: range.minP.nullable().describe("Least probability relative to the likeliest token."),
   repeat_penalty: range.repeatPenalty.nullable().describe("Penalty for repeated tokens; 1 is none."),
   presence_penalty: range.presencePenalty.nullable().describe("Penalty for tokens that occurred before."),
@@ -91,8 +93,7 @@ export function toSampling(body: GenerationFields): Sampling {
     repeatPenalty: body.repeat_penalty ?? undefined,
     presencePenalty: body.presence_penalty ?? undefined,
     frequencyPenalty: body.frequency_penalty ?? undefined,
-    // The engine's seeds have 32 bits, and it takes the largest one, which is what -1 becomes, for "none".
-    seed: body.seed == null ? undefined : body.seed >>> 0,
+    seed: toSeed(body.seed),
   };
 }
 
@@ -113,9 +114,3 @@ export function toToolChoice(choice: GenerationFields["tool_choice"]): ToolChoic
   if (choice == null) return "auto";
   return typeof choice === "string" ? choice : { name: choice.function.name };
 }
-
-export const SAMPLING_DEFAULTS: Sampling = {
-  temperature: DEFAULT_TEMPERATURE,
-  topP: DEFAULT_TOP_P,
-  topK: DEFAULT_TOP_K,
-};

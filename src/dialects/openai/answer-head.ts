@@ -1,0 +1,18 @@
+import { randomUUID } from "node:crypto";
+
+/** What all chunks of one answer share. */
+export interface AnswerHead {
+  readonly id: string;
+  /** Unix seconds. */
+  readonly created: number;
+  readonly model: string;
+}
+
+/** @param prefix "chatcmpl" or "cmpl" */
+export function answerHead(prefix: string, model: string, now: () => number = Date.now): AnswerHead {
+  return {
+    id: `${prefix}-${randomUUID().replaceAll("-", "")}`,
+    created: Math.floor(now() / 1000),
+    model,
+  };
+}

@@ -1,0 +1,124 @@
+import type {
+  ChatMessage,
+  ContentPart,
+  OutputFormat,
+  ToolChoice,
+  ToolDefinition,
+} from "../../engine/protocol/generation.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
+import { decodeImage } from "../../inference/image-data.ts";
+import type { InferenceRequest } from "../../inference/inference.ts";
+import type { ChatCompletionMessage, ChatCompletionRequest } from "./chat-schema.ts";
+import { toSampling, toStop, unsupported, withChoice } from "./common-fields.ts";
+
+/** One request for each of the `n` choices. */
+export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] {
+  if (body.modalities?.some((modality) => modality !== "text")) {
+    throw unsupported("Only text can be generated.", "modalities");
+  }
+  const sampling = toSampling(body);
+  const request: InferenceRequest = {
+    endpoint: "chat",
+    model: body.model ?? undefined,
+    input: {
+      kind: "chat",
+      messages: body.messages.map(toMessage),
+      ...toTools(body),
+      parallelToolCalls: body.parallel_tool_calls ?? true,
+      ...toThinking(body),
+    },
+    maxTokens: body.max_completion_tokens ?? body.max_tokens ?? undefined,
+    stop: toStop(body.stop),
+    sampling,
+    format: toFormat(body.response_format),
+    logprobs: toLogprobs(body),
+    defaults: { sampling: DEFAULT_SAMPLING },
+  };
+  return Array.from({ length: body.n ?? 1 }, (_, choice) => ({
+    ...request,
+    sampling: withChoice(sampling, choice),
+  }));
+}
+
+function toMessage(message: ChatCompletionMessage, index: number): ChatMessage {
+  const param = `messages.${index}.content`;
+  if (message.role === "user") {
+    return { role: "user", content: toUserContent(message.content, param), name: message.name ?? undefined };
+  }
+  if (message.role === "assistant") {
+    return {
+      role: "assistant",
+      content: toTextContent(message.content ?? message.refusal ?? []),
+      reasoning: message.reasoning_content ?? undefined,
+      toolCalls: message.tool_calls?.map(({ id, function: call }) => ({ id, ...call })),
+      name: message.name ?? undefined,
+    };
+  }
+  if (message.role === "tool") {
+    return { role: "tool", content: toTextContent(message.content), toolCallId: message.tool_call_id };
+  }
+  return { role: "system", content: toTextContent(message.content), name: message.name ?? undefined };
+}
+
+type TextPart = { type: "text"; text: string } | { type: "refusal"; refusal: string };
+
+function toTextContent(content: string | readonly TextPart[]): ContentPart[] {
+  if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
+  return content.map((part) => ({ type: "text", text: part.type === "text" ? part.text : part.refusal }));
+}
+
+function toUserContent(
+  content: Extract<ChatCompletionMessage, { role: "user" }>["content"],
+  param: string,
+): ContentPart[] {
+  if (typeof content === "string") return toTextContent(content);
+  return content.map((part, at) => {
+    if (part.type === "text") return part;
+    if (part.type === "image_url") {
+      return { type: "image", data: decodeImage(part.image_url.url, `${param}.${at}.image_url.url`) };
+    }
+    const what = part.type === "file" ? "File" : "Audio";
+    throw unsupported(`${what} input is not supported; send text or pictures.`, `${param}.${at}`);
+  });
+}
+
+function toTools(body: ChatCompletionRequest): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
+  const tools = (body.tools ?? []).map(({ function: tool }) => ({
+    name: tool.name,
+    description: tool.description ?? undefined,
+    parameters: tool.parameters ?? undefined,
+  }));
+  const choice = body.tool_choice ?? "auto";
+  if (typeof choice === "string") return { tools, toolChoice: choice };
+  if (choice.type === "function") return { tools, toolChoice: { name: choice.function.name } };
+  const allowed = new Set(choice.allowed_tools.tools.map((tool) => tool.function.name));
+  return { tools: tools.filter(({ name }) => allowed.has(name)), toolChoice: choice.allowed_tools.mode };
+}
+
+function toThinking({ reasoning_effort: effort, chat_template_kwargs: variables }: ChatCompletionRequest): {
+  thinking?: boolean;
+  templateVariables?: Record<string, unknown>;
+} {
+  const enable = variables?.["enable_thinking"];
+  const thinking = effort === "none" ? false : typeof enable === "boolean" ? enable : undefined;
+  const merged = { ...variables, ...(effort != null && effort !== "none" && { reasoning_effort: effort }) };
+  return {
+    ...(thinking !== undefined && { thinking }),
+    ...(Object.keys(merged).length > 0 && { templateVariables: merged }),
+  };
+}
+
+function toFormat(format: ChatCompletionRequest["response_format"]): OutputFormat {
+  if (!format || format.type === "text") return { type: "text" };
+  if (format.type === "json_object" || !format.json_schema.schema) return { type: "json" };
+  return { type: "json_schema", schema: format.json_schema.schema };
+}
+
+function toLogprobs(body: ChatCompletionRequest): number | undefined {
+  if (body.logprobs) return body.top_logprobs ?? 0;
+  if (body.top_logprobs == null) return undefined;
+  throw new ServiceError("invalid_parameter", "top_logprobs: needs logprobs to be true.", {
+    param: "top_logprobs",
+  });
+}

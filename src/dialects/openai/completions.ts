@@ -1,0 +1,197 @@
+import { z } from "zod";
+import {
+  finishReasonSchema,
+  MAX_TOP_LOGPROBS,
+  type TokenLogprob,
+  type Usage,
+} from "../../engine/protocol/generation.ts";
+import { sseData } from "../../http/streaming/sse-frame.ts";
+import type { Answer } from "../../inference/collect-answer.ts";
+import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
+import type { ChoiceEvent } from "../../inference/generate-choices.ts";
+import type { InferenceRequest } from "../../inference/inference.ts";
+import type { AnswerHead } from "./answer-head.ts";
+import { commonFields, toSampling, toStop, unsupported, withChoice } from "./common-fields.ts";
+import { STREAM_END } from "./openai-error.ts";
+import { toUsage, usageSchema } from "./usage.ts";
+
+/** What the API says where the request does not. */
+const DEFAULT_MAX_TOKENS = 16;
+
+/** POST /v1/completions. Unknown fields are ignored. */
+export const completionRequestSchema = z
+  .object({
+    ...commonFields,
+    prompt: z
+      .union([
+        z.string(),
+        z.array(z.string()).min(1),
+        z.array(z.int()).min(1),
+        z.array(z.array(z.int())).min(1),
+      ])
+      .describe("Text, or texts that are each continued. Token ids are refused."),
+    max_tokens: z.int().min(1).nullish().describe(`Most tokens to generate. Default: ${DEFAULT_MAX_TOKENS}.`),
+    logprobs: z
+      .int()
+      .min(0)
+      .max(MAX_TOP_LOGPROBS)
+      .nullish()
+      .describe("Alternatives to report for each token."),
+    echo: z.boolean().nullish().describe("Put the prompt in front of the text."),
+    suffix: z.string().nullish().describe("Refused: the text cannot be fitted in front of another."),
+    best_of: z.int().min(1).nullish().describe("Refused when larger than n: answers are not compared."),
+  })
+  .meta({ id: "CompletionRequest" });
+export type CompletionRequest = z.output<typeof completionRequestSchema>;
+
+const logprobsSchema = z
+  .object({
+    tokens: z.array(z.string()),
+    token_logprobs: z.array(z.number()),
+    top_logprobs: z.array(z.record(z.string(), z.number())),
+    text_offset: z.array(z.int()).describe("Where each token begins in the text."),
+  })
+  .nullable();
+type WireLogprobs = z.output<typeof logprobsSchema>;
+
+const choiceFields = { index: z.int(), text: z.string(), logprobs: logprobsSchema };
+const head = { id: z.string(), object: z.literal("text_completion"), created: z.int(), model: z.string() };
+
+export const completionSchema = z
+  .object({
+    ...head,
+    choices: z.array(z.object({ ...choiceFields, finish_reason: finishReasonSchema })),
+    usage: usageSchema,
+  })
+  .meta({ id: "Completion" });
+
+export const completionChunkSchema = z
+  .object({
+    ...head,
+    choices: z.array(z.object({ ...choiceFields, finish_reason: finishReasonSchema.nullable() })),
+    usage: usageSchema.nullable().optional().describe("With include_usage: null but in the last chunk."),
+  })
+  .meta({ id: "CompletionChunk" });
+type Chunk = z.output<typeof completionChunkSchema>;
+
+/** The prompts of a request as texts. */
+export function toPrompts({ prompt }: CompletionRequest): readonly string[] {
+  if (typeof prompt === "string") return [prompt];
+  const texts = prompt.filter((item) => typeof item === "string");
+  if (texts.length < prompt.length)
+    throw unsupported("Token ids as a prompt are not supported; send text.", "prompt");
+  return texts;
+}
+
+/** One request for each choice: `n` for each prompt, in the order of the prompts. */
+export function toCompletionRequests(
+  body: CompletionRequest,
+  prompts: readonly string[],
+): InferenceRequest[] {
+  const choices = body.n ?? 1;
+  if (body.suffix)
+    throw unsupported("suffix is not supported; put the text before into the prompt.", "suffix");
+  if ((body.best_of ?? 1) > choices) throw unsupported("best_of larger than n is not supported.", "best_of");
+  if (body.echo && body.logprobs != null) {
+    throw unsupported(
+      "echo together with logprobs is not supported: the prompt's tokens are not scored.",
+      "echo",
+    );
+  }
+  const sampling = toSampling(body);
+  return prompts.flatMap((prompt) =>
+    Array.from({ length: choices }, (_, choice): InferenceRequest => ({
+      endpoint: "generate",
+      model: body.model ?? undefined,
+      input: { kind: "prompt", prompt },
+      maxTokens: body.max_tokens ?? undefined,
+      stop: toStop(body.stop),
+      sampling: withChoice(sampling, choice),
+      format: { type: "text" },
+      logprobs: body.logprobs ?? undefined,
+      defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
+    })),
+  );
+}
+
+export interface CompletionContext {
+  readonly head: AnswerHead;
+  readonly prompts: readonly string[];
+  /** Choices for each prompt. */
+  readonly choices: number;
+  readonly echo: boolean;
+}
+
+export function toCompletion(
+  context: CompletionContext,
+  answers: readonly Answer[],
+): z.output<typeof completionSchema> {
+  const { id, created, model } = context.head;
+  return {
+    id,
+    object: "text_completion",
+    created,
+    model,
+    choices: answers.map((answer, index) => ({
+      index,
+      text: echoed(context, index) + answer.text,
+      logprobs: toLogprobs(answer.logprobs, 0),
+      finish_reason: answer.reason,
+    })),
+    usage: toUsage(
+      answers.map(({ usage }) => usage),
+      context.prompts.length,
+    ),
+  };
+}
+
+/** The events of a streamed answer, the closing `[DONE]` included. */
+export async function* toCompletionChunks(
+  context: CompletionContext,
+  events: AsyncIterable<ChoiceEvent>,
+  includeUsage: boolean,
+): AsyncGenerator<string, void, undefined> {
+  const frame = (choices: Chunk["choices"], usage: Chunk["usage"]): string => {
+    const { id, created, model } = context.head;
+    const chunk: Chunk = { id, object: "text_completion", created, model, choices };
+    return sseData(includeUsage ? { ...chunk, usage } : chunk);
+  };
+  const usages: Usage[] = [];
+  const offsets: number[] = [];
+  for await (const { choice: index, event } of events) {
+    if (event.type === "start") {
+      const text = echoed(context, index);
+      if (text !== "") yield frame([{ index, text, logprobs: null, finish_reason: null }], null);
+    } else if (event.type === "text-delta") {
+      const logprobs = toLogprobs(event.logprobs ?? [], offsets[index] ?? 0);
+      offsets[index] = (offsets[index] ?? 0) + event.text.length;
+      yield frame([{ index, text: event.text, logprobs, finish_reason: null }], null);
+    } else if (event.type === "done") {
+      usages[index] = event.usage;
+      yield frame([{ index, text: "", logprobs: null, finish_reason: event.reason }], null);
+    }
+  }
+  if (includeUsage) yield frame([], toUsage(usages, context.prompts.length));
+  yield STREAM_END;
+}
+
+function echoed({ prompts, choices, echo }: CompletionContext, choice: number): string {
+  return echo ? (prompts[Math.floor(choice / choices)] ?? "") : "";
+}
+
+function toLogprobs(logprobs: readonly TokenLogprob[], start: number): WireLogprobs {
+  if (logprobs.length === 0) return null;
+  let offset = start;
+  return {
+    tokens: logprobs.map(({ token }) => token),
+    token_logprobs: logprobs.map(({ logprob }) => logprob),
+    top_logprobs: logprobs.map(({ top }) =>
+      Object.fromEntries(top.map((entry) => [entry.token, entry.logprob])),
+    ),
+    text_offset: logprobs.map(({ token }) => {
+      const begin = offset;
+      offset += token.length;
+      return begin;
+    }),
+  };
+}

@@ -1,0 +1,86 @@
+import { z } from "zod";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
+import { unsupported } from "./common-fields.ts";
+
+const text = z.string().min(1, { error: "must not be empty" });
+
+/** POST /v1/embeddings. Unknown fields are ignored. */
+export const embeddingsRequestSchema = z
+  .object({
+    model: z.string().nullish().describe("Name of the model. Default: the daemon's default model."),
+    input: z
+      .union([text, z.array(text).min(1), z.array(z.int()).min(1), z.array(z.array(z.int())).min(1)])
+      .describe("Text or texts. Token ids are refused."),
+    encoding_format: z
+      .enum(["float", "base64"])
+      .nullish()
+      .describe("base64: 32-bit floats, little-endian. Default: float."),
+    dimensions: z
+      .int()
+      .min(1)
+      .nullish()
+      .describe("Keep only the first so many components; meant for models trained for it."),
+    user: z.string().nullish().describe("Accepted and ignored."),
+  })
+  .meta({ id: "OpenAIEmbeddingsRequest" });
+type EmbeddingsRequest = z.output<typeof embeddingsRequestSchema>;
+
+export const embeddingsSchema = z
+  .object({
+    object: z.literal("list"),
+    data: z.array(
+      z.object({
+        object: z.literal("embedding"),
+        index: z.int(),
+        embedding: z.union([z.array(z.number()), z.string()]).describe("L2-normalised."),
+      }),
+    ),
+    model: z.string(),
+    usage: z.object({ prompt_tokens: z.int(), total_tokens: z.int() }),
+  })
+  .meta({ id: "OpenAIEmbeddings" });
+
+export function toEmbedRequest({ model, input }: EmbeddingsRequest): EmbedRequest {
+  if (typeof input === "string") return { model: model ?? undefined, input: [input] };
+  const texts = input.filter((item) => typeof item === "string");
+  if (texts.length < input.length)
+    throw unsupported("Token ids as input are not supported; send text.", "input");
+  return { model: model ?? undefined, input: texts };
+}
+
+/** @throws ServiceError invalid_parameter when more dimensions are asked for than the model has */
+export function toEmbeddings(
+  { model, vectors, totalTokens }: EmbedAnswer,
+  { encoding_format: format, dimensions }: EmbeddingsRequest,
+): z.output<typeof embeddingsSchema> {
+  return {
+    object: "list",
+    data: vectors.map((vector, index) => {
+      const wanted = dimensions == null ? vector : shorten(vector, dimensions);
+      return { object: "embedding", index, embedding: format === "base64" ? toBase64(wanted) : [...wanted] };
+    }),
+    model,
+    usage: { prompt_tokens: totalTokens, total_tokens: totalTokens },
+  };
+}
+
+/** The first components, brought to length 1 again. */
+function shorten(vector: readonly number[], dimensions: number): number[] {
+  if (dimensions > vector.length) {
+    throw new ServiceError("invalid_parameter", `dimensions: the model has ${vector.length}.`, {
+      param: "dimensions",
+    });
+  }
+  const kept = vector.slice(0, dimensions);
+  const length = Math.hypot(...kept);
+  return length === 0 ? kept : kept.map((component) => component / length);
+}
+
+function toBase64(vector: readonly number[]): string {
+  const bytes = Buffer.alloc(vector.length * Float32Array.BYTES_PER_ELEMENT);
+  for (const [index, component] of vector.entries()) {
+    bytes.writeFloatLE(component, index * Float32Array.BYTES_PER_ELEMENT);
+  }
+  return bytes.toString("base64");
+}

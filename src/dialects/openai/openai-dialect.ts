@@ -1,0 +1,147 @@
+import type { Dialect } from "../../http/dialect.ts";
+import { pathName } from "../../http/input/path-name.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import type { Services } from "../../http/services.ts";
+import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
+import { collectChoices, generateChoices } from "../../inference/generate-choices.ts";
+import { answerHead } from "./answer-head.ts";
+import {
+  chatCompletionChunkSchema,
+  chatCompletionSchema,
+  toChatChunks,
+  toChatCompletion,
+} from "./chat-answer.ts";
+import { toChatRequests } from "./chat-request.ts";
+import { chatCompletionRequestSchema } from "./chat-schema.ts";
+import { checkChoices } from "./common-fields.ts";
+import * as completions from "./completions.ts";
+import * as embeddings from "./embeddings.ts";
+import { openaiModelListSchema, openaiModelSchema, toModel, toModelList } from "./model-list.ts";
+import { openaiErrorSchema, openaiEvents, renderOpenaiError } from "./openai-error.ts";
+
+const tag = "Chat-completions API";
+
+/** The chat-completions API under /v1, as the official clients speak it. */
+export const openaiDialect: Dialect = {
+  name: "OpenAI",
+  prefixes: ["/v1"],
+  routes: (services) => [
+    chatRoute(services),
+    completionsRoute(services),
+    embeddingsRoute(services),
+    modelListRoute(services),
+    modelRoute(services),
+  ],
+  renderError: renderOpenaiError,
+  errorSchema: openaiErrorSchema,
+};
+
+function chatRoute({ inference, config }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/chat/completions",
+    tag,
+    summary: "Answer in a conversation",
+    description: "Unknown fields are ignored. A streamed answer ends with `data: [DONE]`.",
+    body: chatCompletionRequestSchema,
+    answers: [
+      { description: "The whole answer.", schema: chatCompletionSchema },
+      { contentType: SSE_TYPE, description: "With stream: the chunks.", schema: chatCompletionChunkSchema },
+    ],
+    async handle(context, { body }) {
+      const { slots } = config.models;
+      checkChoices(body.n ?? 1, slots);
+      const requests = toChatRequests(body);
+      const { model, events } = await generateChoices(inference, requests, slots, context.req.raw.signal);
+      const head = answerHead("chatcmpl", model);
+      if (body.stream) {
+        const chunks = toChatChunks(head, events, body.stream_options?.include_usage ?? false);
+        return streamResponse(context, chunks, openaiEvents);
+      }
+      return context.json(toChatCompletion(head, await collectChoices(events, requests.length)));
+    },
+  });
+}
+
+function completionsRoute({ inference, config }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/completions",
+    tag,
+    summary: "Continue a text",
+    description: "The prompt goes to the model as it is. Unknown fields are ignored.",
+    body: completions.completionRequestSchema,
+    answers: [
+      { description: "The whole text.", schema: completions.completionSchema },
+      {
+        contentType: SSE_TYPE,
+        description: "With stream: the chunks.",
+        schema: completions.completionChunkSchema,
+      },
+    ],
+    async handle(context, { body }) {
+      const { slots } = config.models;
+      checkChoices(body.n ?? 1, slots);
+      const prompts = completions.toPrompts(body);
+      const requests = completions.toCompletionRequests(body, prompts);
+      const { model, events } = await generateChoices(inference, requests, slots, context.req.raw.signal);
+      const completion = {
+        head: answerHead("cmpl", model),
+        prompts,
+        choices: body.n ?? 1,
+        echo: body.echo ?? false,
+      };
+      if (body.stream) {
+        const includeUsage = body.stream_options?.include_usage ?? false;
+        const chunks = completions.toCompletionChunks(completion, events, includeUsage);
+        return streamResponse(context, chunks, openaiEvents);
+      }
+      return context.json(
+        completions.toCompletion(completion, await collectChoices(events, requests.length)),
+      );
+    },
+  });
+}
+
+function embeddingsRoute({ inference }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/embeddings",
+    tag,
+    summary: "Turn texts into vectors",
+    body: embeddings.embeddingsRequestSchema,
+    answers: [{ description: "The vectors.", schema: embeddings.embeddingsSchema }],
+    async handle(context, { body }) {
+      const answer = await inference.embed(embeddings.toEmbedRequest(body), context.req.raw.signal);
+      return context.json(embeddings.toEmbeddings(answer, body));
+    },
+  });
+}
+
+function modelListRoute({ models }: Services): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/models",
+    tag,
+    summary: "List the models",
+    answers: [{ description: "The models on disk.", schema: openaiModelListSchema }],
+    alwaysOn: true,
+    async handle(context) {
+      return context.json(toModelList(await models.list()));
+    },
+  });
+}
+
+function modelRoute({ models }: Services): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/models/:name{.+}",
+    tag,
+    summary: "Show one model",
+    answers: [{ description: "The model.", schema: openaiModelSchema }],
+    alwaysOn: true,
+    async handle(context) {
+      return context.json(toModel(await models.get(pathName(context))));
+    },
+  });
+}

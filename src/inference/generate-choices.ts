@@ -1,0 +1,91 @@
+import { AnswerFold, type Answer } from "./collect-answer.ts";
+import type { Inference, InferenceEvent, InferenceRequest } from "./inference.ts";
+
+export interface ChoiceEvent {
+  /** Which of the requests this belongs to. */
+  readonly choice: number;
+  readonly event: InferenceEvent;
+}
+
+export interface ChoicesStream {
+  readonly model: string;
+  readonly events: AsyncGenerator<ChoiceEvent, void, undefined>;
+}
+
+/**
+ * Runs several requests as one answer with several choices. Resolves when the first is accepted; the others
+ * take slots as they become free, so that two such answers never wait for each other. The first failure ends
+ * them all, and so does leaving the loop.
+ * @param parallel how many run or wait at once; more than a model's slots would only fill its queue
+ */
+export async function generateChoices(
+  inference: Pick<Inference, "generate">,
+  requests: readonly InferenceRequest[],
+  parallel: number,
+  signal: AbortSignal,
+): Promise<ChoicesStream> {
+  const [first, ...others] = requests;
+  if (!first) throw new RangeError("an answer has at least one choice");
+  const stop = new AbortController();
+  const all = AbortSignal.any([signal, stop.signal]);
+  const { model, events } = await inference.generate(first, all);
+  const sources = [events, ...others.map((request) => begin(inference, request, all))];
+  const end = (): void => stop.abort(new Error("the answer is over"));
+  return { model, events: mergeChoices(sources, parallel, end) };
+}
+
+/** Folds the choices of an answer, in their order. */
+export async function collectChoices(events: AsyncIterable<ChoiceEvent>, count: number): Promise<Answer[]> {
+  const folds = Array.from({ length: count }, () => new AnswerFold());
+  for await (const { choice, event } of events) folds[choice]?.add(event);
+  return folds.map((fold) => fold.finish());
+}
+
+async function* begin(
+  inference: Pick<Inference, "generate">,
+  request: InferenceRequest,
+  signal: AbortSignal,
+): AsyncGenerator<InferenceEvent, void, undefined> {
+  const { events } = await inference.generate(request, signal);
+  yield* events;
+}
+
+interface Arrival {
+  readonly choice: number;
+  readonly result: IteratorResult<InferenceEvent, void>;
+}
+
+/** Yields the events of all sources as they come. `stop` is called when the loop is left, however that is. */
+async function* mergeChoices(
+  sources: readonly AsyncGenerator<InferenceEvent, void, undefined>[],
+  parallel: number,
+  stop: () => void,
+): AsyncGenerator<ChoiceEvent, void, undefined> {
+  const pending = new Map<number, Promise<Arrival>>();
+  const pull = (choice: number): void => {
+    const source = sources[choice];
+    if (!source) return;
+    const arrival = source.next().then((result) => ({ choice, result }));
+    // It may fail while the reader is busy with another choice; the race below throws it all the same.
+    arrival.catch(() => undefined);
+    pending.set(choice, arrival);
+  };
+  try {
+    let started = 0;
+    while (started < Math.min(parallel, sources.length)) pull(started++);
+    while (pending.size > 0) {
+      const { choice, result } = await Promise.race(pending.values());
+      pending.delete(choice);
+      if (result.done) {
+        if (started < sources.length) pull(started++);
+        continue;
+      }
+      pull(choice);
+      yield { choice, event: result.value };
+    }
+  } finally {
+    stop();
+    await Promise.allSettled(pending.values());
+    await Promise.allSettled(sources.map((source) => source.return()));
+  }
+}
