@@ -1,0 +1,208 @@
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import http from "node:http";
+import net from "node:net";
+import os from "node:os";
+import path from "node:path";
+import { pino } from "pino";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
+import type { createServices } from "../../../src/daemon/create-services.ts";
+import { startDaemon, type RunningDaemon } from "../../../src/daemon/start-daemon.ts";
+import { FakeModels, fakeModel, fakeServices } from "../http/fake-services.ts";
+
+let folder: string;
+let daemons: RunningDaemon[];
+
+beforeEach(() => {
+  folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-daemon-"));
+  daemons = [];
+});
+
+afterEach(async () => {
+  await Promise.all(daemons.map((daemon) => daemon.stop()));
+  rmSync(folder, { recursive: true });
+});
+
+async function start(config: ConfigInput = {}, models = new FakeModels()) {
+  const { http: httpConfig, ...rest } = config;
+  const parsed = configSchema.parse({
+    socket: path.join(folder, "daybreak.sock"),
+    cache_dir: folder,
+    http: { addr: "127.0.0.1", port: 0, ...httpConfig },
+    ...rest,
+  });
+  const compose: typeof createServices = async (_config, { draining, shutdown }) =>
+    fakeServices({
+      models,
+      draining,
+      overrides: { config: parsed, shutdown, life: { state: "starting" }, endpoints: { http: "", ipc: "" } },
+    });
+  const daemon = await startDaemon(parsed, { logger: pino({ level: "silent" }) }, compose);
+  daemons.push(daemon);
+  return { daemon, models };
+}
+
+function overIpc(
+  socketPath: string,
+  route: string,
+  method = "GET",
+): Promise<{ status: number; body: string }> {
+  return new Promise((resolve, reject) => {
+    const request = http.request({ socketPath, path: route, method }, (response) => {
+      let body = "";
+      response.setEncoding("utf8");
+      response.on("data", (chunk: string) => (body += chunk));
+      response.on("end", () => resolve({ status: response.statusCode ?? 0, body }));
+    });
+    request.on("error", reject);
+    request.end();
+  });
+}
+
+describe("start", () => {
+  test("serves the same over TCP and over the socket, and says where", async () => {
+    const { daemon } = await start();
+    await daemon.ready;
+    const status: { http_endpoint: string; ipc_endpoint: string } = await (
+      await fetch(`${daemon.url}/api/system/status`)
+    ).json();
+    expect(status.http_endpoint).toBe(daemon.url);
+    expect(status.ipc_endpoint).toBe(`ipc://${path.join(folder, "daybreak.sock")}`);
+    expect((await overIpc(daemon.socket, "/health")).status).toBe(200);
+  });
+
+  test("is 503 until the first models are loaded", async () => {
+    const gate = Promise.withResolvers<void>();
+    const models = new FakeModels([fakeModel({ state: "available" })]);
+    const load = models.load.bind(models);
+    models.load = async (options) => {
+      await gate.promise;
+      return await load(options);
+    };
+    const { daemon } = await start({}, models);
+    const starting = await fetch(`${daemon.url}/health`);
+    expect(starting.status).toBe(503);
+    expect(await starting.json()).toEqual({ status: "starting" });
+    gate.resolve();
+    await daemon.ready;
+    expect((await fetch(`${daemon.url}/health`)).status).toBe(200);
+    expect(models.loads).toEqual([{ alias: "mini" }]);
+  });
+
+  test("loads what the configuration names, and serves without what cannot be loaded", async () => {
+    const models = new FakeModels([fakeModel({ alias: "a", state: "available" }), fakeModel({ alias: "b" })]);
+    const { daemon } = await start({ models: { load: ["missing", "a", "b"] } }, models);
+    await daemon.ready;
+    expect(models.loads).toEqual([{ alias: "a" }]);
+    expect((await fetch(`${daemon.url}/health`)).status).toBe(200);
+  });
+
+  test("a port in use is an error that says what to do, and leaves no socket", async () => {
+    const { daemon } = await start();
+    const port = Number(new URL(daemon.url).port);
+    const second = start({ http: { port }, socket: path.join(folder, "second.sock") });
+    await expect(second).rejects.toThrow(
+      `Cannot listen on 127.0.0.1, port ${port}: another program is using it. Stop that program, or choose another port with --http-port.`,
+    );
+    await expect(overIpc(path.join(folder, "second.sock"), "/health")).rejects.toThrow("ENOENT");
+  });
+
+  test("without a socket there is TCP alone", async () => {
+    const { daemon } = await start({ socket: "" });
+    expect(daemon.services.endpoints.ipc).toBe("");
+    expect((await fetch(`${daemon.url}/status`)).status).toBe(200);
+  });
+});
+
+describe("draining", () => {
+  /** A request that is under way until the test lets it end. */
+  async function startBusy(config: ConfigInput = {}) {
+    const models = new FakeModels();
+    const entered = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    models.unload = async () => {
+      entered.resolve();
+      await gate.promise;
+    };
+    const { daemon } = await start(config, models);
+    await daemon.ready;
+    const running = fetch(`${daemon.url}/api/models/mini/unload`, { method: "POST" });
+    running.catch(() => undefined);
+    await entered.promise;
+    return { daemon, running, finish: () => gate.resolve() };
+  }
+
+  test("lets running requests end while new ones get 503", async () => {
+    const { daemon, running, finish } = await startBusy();
+    const stopped = daemon.stop();
+    const refused = await fetch(`${daemon.url}/api/models/mini/unload`, { method: "POST" });
+    expect(refused.status).toBe(503);
+    expect(await refused.json()).toMatchObject({ error: { code: "shutting_down", type: "overloaded" } });
+    expect((await fetch(`${daemon.url}/health`)).status).toBe(503);
+    finish();
+    expect((await running).status).toBe(200);
+    await stopped;
+    await expect(fetch(`${daemon.url}/health`)).rejects.toThrow();
+    await expect(overIpc(daemon.socket, "/health")).rejects.toThrow("ENOENT");
+  });
+
+  test("ends at the deadline what does not end by itself", async () => {
+    const { daemon, running, finish } = await startBusy({ drain_timeout: "50ms" });
+    await daemon.stop();
+    await expect(running).rejects.toThrow();
+    finish();
+  });
+
+  test("does not wait for event streams", async () => {
+    const { daemon } = await start();
+    const stream = await fetch(`${daemon.url}/api/events`);
+    await daemon.stop();
+    expect(await stream.text()).toBe(": connected\n\n");
+  });
+
+  test("can be asked for over the socket", async () => {
+    const { daemon } = await start();
+    await daemon.ready;
+    const answer = await overIpc(daemon.socket, "/api/system/shutdown", "POST");
+    expect(JSON.parse(answer.body)).toEqual({ status: "shutting_down" });
+    await daemon.stopped;
+  });
+});
+
+describe("the listener", () => {
+  test("answers a request that offers another protocol as if it had not", async () => {
+    const { daemon } = await start();
+    await daemon.ready;
+    const socket = net.connect(Number(new URL(daemon.url).port), "127.0.0.1");
+    socket.write(
+      "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQ\r\n\r\n",
+    );
+    const [head]: unknown[] = await once(socket, "data");
+    expect(String(head)).toMatch(/^HTTP\/1\.1 200 OK/);
+    socket.destroy();
+  });
+
+  test("ends a chunked body beyond the limit with 413", async () => {
+    const { daemon } = await start({ http: { body_limit: 2048 } });
+    await daemon.ready;
+    const socket = net.connect(Number(new URL(daemon.url).port), "127.0.0.1");
+    socket.on("error", () => undefined);
+    socket.write(
+      "POST /api/models/load HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+    );
+    const chunk = `400\r\n${" ".repeat(1024)}\r\n`;
+    socket.write(chunk.repeat(4));
+    const [head]: unknown[] = await once(socket, "data");
+    expect(String(head)).toMatch(/^HTTP\/1\.1 413 /);
+    socket.destroy();
+  });
+
+  test("counts the rate by the address of the client", async () => {
+    const { daemon } = await start({ http: { rate_limit: 1 } });
+    await daemon.ready;
+    expect((await fetch(`${daemon.url}/status`)).status).toBe(200);
+    expect((await fetch(`${daemon.url}/status`)).status).toBe(429);
+    expect((await overIpc(daemon.socket, "/status")).status).toBe(200);
+  });
+});
