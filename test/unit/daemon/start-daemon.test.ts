@@ -115,24 +115,24 @@ describe("start", () => {
   });
 });
 
-describe("draining", () => {
-  /** A request that is under way until the test lets it end. */
-  async function startBusy(config: ConfigInput = {}) {
-    const models = new FakeModels();
-    const entered = Promise.withResolvers<void>();
-    const gate = Promise.withResolvers<void>();
-    models.unload = async () => {
-      entered.resolve();
-      await gate.promise;
-    };
-    const { daemon } = await start(config, models);
-    await daemon.ready;
-    const running = fetch(`${daemon.url}/api/models/mini/unload`, { method: "POST" });
-    running.catch(() => undefined);
-    await entered.promise;
-    return { daemon, running, finish: () => gate.resolve() };
-  }
+/** A request that is under way until the test lets it end. */
+async function startBusy(config: ConfigInput = {}) {
+  const models = new FakeModels();
+  const entered = Promise.withResolvers<void>();
+  const gate = Promise.withResolvers<void>();
+  models.unload = async () => {
+    entered.resolve();
+    await gate.promise;
+  };
+  const { daemon } = await start(config, models);
+  await daemon.ready;
+  const running = fetch(`${daemon.url}/api/models/mini/unload`, { method: "POST" });
+  running.catch(() => undefined);
+  await entered.promise;
+  return { daemon, running, finish: () => gate.resolve() };
+}
 
+describe("draining", () => {
   test("lets running requests end while new ones get 503", async () => {
     const { daemon, running, finish } = await startBusy();
     const stopped = daemon.stop();
@@ -143,14 +143,14 @@ describe("draining", () => {
     finish();
     expect((await running).status).toBe(200);
     await stopped;
-    await expect(fetch(`${daemon.url}/health`)).rejects.toThrow();
+    await expect(fetch(`${daemon.url}/health`)).rejects.toThrow("fetch failed");
     await expect(overIpc(daemon.socket, "/health")).rejects.toThrow("ENOENT");
   });
 
   test("ends at the deadline what does not end by itself", async () => {
     const { daemon, running, finish } = await startBusy({ drain_timeout: "50ms" });
     await daemon.stop();
-    await expect(running).rejects.toThrow();
+    await expect(running).rejects.toThrow("fetch failed");
     finish();
   });
 

@@ -1,0 +1,21 @@
+import { configurationPage } from "./configuration-page.ts";
+import { errorsPage } from "./errors-page.ts";
+import { exampleConfig } from "./example-config.ts";
+
+export interface GeneratedFile {
+  readonly file: URL;
+  readonly text: string;
+}
+
+/** Every file of the repository that is made from the sources, as it should be now. */
+export function generatedFiles(): readonly GeneratedFile[] {
+  return [
+    { file: at("docs/configuration.md"), text: configurationPage() },
+    { file: at("docs/errors.md"), text: errorsPage() },
+    { file: at("configs/daybreak.toml"), text: exampleConfig() },
+  ];
+}
+
+function at(name: string): URL {
+  return new URL(`../../${name}`, import.meta.url);
+}

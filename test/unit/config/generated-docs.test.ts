@@ -1,0 +1,28 @@
+import { readFileSync } from "node:fs";
+import { parse } from "smol-toml";
+import { describe, expect, test } from "vitest";
+import { exampleConfig } from "../../../scripts/docs/example-config.ts";
+import { generatedFiles } from "../../../scripts/docs/generated-files.ts";
+import { configOptions } from "../../../src/config/config-options.ts";
+import { configSchema } from "../../../src/config/schema.ts";
+
+describe("generated documentation", () => {
+  test.each(
+    generatedFiles().map(
+      ({ file, text }) => [file.pathname.split("/").slice(-2).join("/"), file, text] as const,
+    ),
+  )("%s is current (node scripts/docs/generate.ts makes it so)", (_name, file, text) => {
+    expect(readFileSync(file, "utf8")).toBe(text);
+  });
+
+  test("every option has a description", () => {
+    expect(configOptions.filter((option) => option.description === "")).toEqual([]);
+  });
+
+  test("the example is valid with every option in use", () => {
+    const text = exampleConfig().replaceAll(/^# (\w+ = )/gm, "$1");
+    const config: unknown = parse(text);
+    expect(() => configSchema.parse(config)).not.toThrow();
+    for (const option of configOptions) expect(config).toHaveProperty(option.path.join("."));
+  });
+});
