@@ -47,7 +47,7 @@ export interface ModelsOptions {
 }
 
 /** Makes the {@link Models} of a daemon: reads the saved state and looks at what is on disk, loads nothing. */
-export async function createModels(options: ModelsOptions): Promise<Models> {
+export async function createModelsService(options: ModelsOptions): Promise<Models> {
   const state = await StateFile.open(options.config.cache_dir, options.logger);
   const service = new ModelsService(options, state);
   await service.refreshDefault();

@@ -1,0 +1,166 @@
+import { stat, utimes, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { gguf } from "@huggingface/gguf";
+import { describe, expect, it } from "vitest";
+import { createGgufInspector } from "../../../../src/models/gguf/inspect-gguf.ts";
+import { readGgufHeader } from "../../../../src/models/gguf/read-header.ts";
+import { array, bool, string, u32, writeGguf, type GgufFile } from "../../../support/gguf-writer.ts";
+import {
+  CHATML_TEMPLATE,
+  shardsOf,
+  tinyBert,
+  tinyLlama,
+  tinyLora,
+  tinyProjector,
+} from "../../../support/tiny-models.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
+
+async function write(file: GgufFile, name = "model.gguf"): Promise<string> {
+  const target = path.join(await temporaryFolder(), name);
+  writeGguf(target, file);
+  return target;
+}
+
+describe("inspecting a GGUF file", () => {
+  it("tells what a model is", async () => {
+    const file = await write(
+      tinyLlama({ name: "tiny", context: 256, weights: "Q8_0", chatTemplate: CHATML_TEMPLATE }),
+    );
+
+    const summary = await createGgufInspector()([file]);
+
+    expect(summary).toMatchObject({
+      architecture: "llama",
+      name: "tiny",
+      contextLength: 256,
+      embeddingLength: 64,
+      blockCount: 2,
+      quantisation: "Q8_0",
+      fileSize: (await stat(file)).size,
+      chatTemplate: CHATML_TEMPLATE,
+      purpose: "generate",
+      auxiliary: undefined,
+    });
+  });
+
+  it("agrees with an independent reader on the weights and the vocabulary", async () => {
+    const file = await write(tinyLlama());
+    const oracle = await gguf(file, { allowLocalFile: true, computeParametersCount: true });
+
+    const summary = await createGgufInspector()([file]);
+
+    expect(summary.parameters).toBe(oracle.parameterCount);
+    const tokens = Object.entries(oracle.metadata).find(([key]) => key === "tokenizer.ggml.tokens")?.[1];
+    expect(tokens).toHaveLength(summary.vocabSize);
+  });
+
+  it("adds up the shards of a model", async () => {
+    const folder = await temporaryFolder();
+    const model = tinyLlama();
+    const whole = path.join(folder, "whole.gguf");
+    writeGguf(whole, model);
+    const files = shardsOf(model, 3).map((shard, index) => {
+      const file = path.join(folder, `split-0000${index + 1}-of-00003.gguf`);
+      writeGguf(file, shard);
+      return file;
+    });
+
+    const inspect = createGgufInspector();
+
+    const [sharded, single] = [await inspect(files), await inspect([whole])];
+    expect(sharded.parameters).toBe(single.parameters);
+    expect(sharded.architecture).toBe("llama");
+    expect(sharded.fileSize).toBeGreaterThan(single.fileSize);
+  });
+
+  it("refuses a shard without its siblings", async () => {
+    const [first] = shardsOf(tinyLlama(), 3);
+    const file = await write(first!);
+
+    await expect(createGgufInspector()([file])).rejects.toMatchObject({ code: "invalid_model_file" });
+  });
+
+  it.each([
+    ["an embedding model", tinyBert(), { purpose: "embed", auxiliary: undefined, kvBytesPerToken: 0 }],
+    ["a reranker", tinyBert({ rerank: true }), { purpose: "rerank", auxiliary: undefined }],
+    [
+      "a decoder that embeds",
+      tinyLlama({ metadata: { "llama.pooling_type": u32(3) } }),
+      { purpose: "embed" },
+    ],
+    [
+      "a rank model without the head for it",
+      tinyLlama({ metadata: { "llama.pooling_type": u32(4) } }),
+      { purpose: "embed" },
+    ],
+    ["a LoRA adapter", tinyLora(), { auxiliary: "adapter" }],
+    ["a projector", tinyProjector(), { auxiliary: "projector" }],
+    [
+      "a file type by its name",
+      tinyLlama({ metadata: { "general.file_type": u32(15) } }),
+      { quantisation: "Q4_K_M" },
+    ],
+  ])("recognises %s", async (_what, model, expected) => {
+    expect(await createGgufInspector()([await write(model)])).toMatchObject(expected);
+  });
+
+  it.each([
+    ["grouped heads: 2 layers, 2 KV heads of 16 and 16", {}, 2 * 2 * (16 + 16) * 2],
+    [
+      "heads of their own size",
+      { "llama.attention.key_length": u32(24), "llama.attention.value_length": u32(40) },
+      2 * 2 * (24 + 40) * 2,
+    ],
+    [
+      "KV heads that differ between layers",
+      { "llama.attention.head_count_kv": array("u32", [0, 4]) },
+      4 * (16 + 16) * 2,
+    ],
+  ])("counts the KV cache of %s", async (_what, metadata, expected) => {
+    const file = await write(tinyLlama({ metadata }));
+    expect((await createGgufInspector()([file])).kvBytesPerToken).toBe(expected);
+  });
+
+  it("reads a file once, and again when it has changed", async () => {
+    const file = await write(tinyLlama({ name: "one" }));
+    let reads = 0;
+    const inspect = createGgufInspector(async (name) => {
+      reads++;
+      return await readGgufHeader(name);
+    });
+    await Promise.all([inspect([file]), inspect([file])]);
+    expect(reads).toBe(1);
+
+    writeGguf(file, tinyLlama({ name: "two" }));
+    await utimes(file, 1, 1);
+
+    expect((await inspect([file])).name).toBe("two");
+    expect(reads).toBe(2);
+  });
+
+  it("keeps no more of a long string than that it is there", async () => {
+    const file = await write(
+      tinyLlama({
+        metadata: { "tokenizer.huggingface.json": string("x".repeat(2_000_000)), "some.flag": bool(true) },
+      }),
+    );
+
+    const { metadata } = await readGgufHeader(file);
+
+    expect(metadata.get("tokenizer.huggingface.json")).toEqual({ length: 2_000_000, numbers: undefined });
+    expect(metadata.get("some.flag")).toBe(true);
+  });
+
+  it("says so when there is no such file, and when it is something else", async () => {
+    const folder = await temporaryFolder();
+    const text = path.join(folder, "text.gguf");
+    await writeFile(text, "This is only a text, and it is long enough for a header.");
+    const inspect = createGgufInspector();
+
+    await expect(inspect([path.join(folder, "none.gguf")])).rejects.toMatchObject({
+      code: "model_file_not_found",
+    });
+    await expect(inspect([text])).rejects.toMatchObject({ code: "invalid_model_file" });
+    await expect(inspect([folder])).rejects.toMatchObject({ code: "invalid_model_file" });
+  });
+});
