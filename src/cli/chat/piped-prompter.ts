@@ -5,10 +5,12 @@ import type { Prompter, PromptEvent } from "./prompter.ts";
 
 /** Takes the messages from a file or a pipe. Ctrl-C ends the whole command then, as it does elsewhere. */
 export class PipedPrompter implements Prompter {
+  readonly #io: CliIo;
   readonly #lines: AsyncGenerator<string, void, undefined>;
   readonly #message = new MessageLines();
 
   constructor(io: CliIo) {
+    this.#io = io;
     this.#lines = readLines(io.stdin);
   }
 
@@ -25,5 +27,8 @@ export class PipedPrompter implements Prompter {
     return { [Symbol.dispose]() {} };
   }
 
-  [Symbol.dispose](): void {}
+  [Symbol.dispose](): void {
+    // An input that is still open would keep the process alive.
+    this.#io.stdin.destroy();
+  }
 }

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { abortable } from "../abortable.ts";
 import { startDaemonIfNone } from "../background/start-daemon-if-none.ts";
 import { Conversation } from "../chat/conversation.ts";
 import { PipedPrompter } from "../chat/piped-prompter.ts";
@@ -56,8 +57,7 @@ async function converse(
 ): Promise<void> {
   let interrupted = false;
   for (;;) {
-    io.signal.throwIfAborted();
-    const event = await prompter.next();
+    const event = await abortable(prompter.next(), io.signal);
     if (event.type === "end") return;
     if (event.type === "interrupt") {
       if (interrupted) throw new Interruption(EXIT.interrupted);

@@ -1,12 +1,12 @@
 import { readFile } from "node:fs/promises";
 import path from "node:path";
-import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import { createResultSchema } from "../../http/models/model-schemas.ts";
 import { usageError } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
+import { readStdin } from "../read-stdin.ts";
 import { writeJson, writeLine } from "../terminal/write.ts";
 
 /** daybreak create <model> -f Modelfile */
@@ -16,7 +16,7 @@ export function createCommand(io: CliIo): Command {
     .argument("<model>", "name of the new model")
     .option("-f, --file <path>", "the Modelfile; - for standard input", "Modelfile")
     .action(async (name: string, options: ClientOptions & { file: string }) => {
-      const modelfile = options.file === "-" ? await text(io.stdin) : await readModelfile(options.file);
+      const modelfile = options.file === "-" ? await readStdin(io) : await readModelfile(options.file);
       const client = connect(io, options);
       const answer = await client.json(createResultSchema, "POST", "/api/models/create", {
         alias: name,

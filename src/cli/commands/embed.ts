@@ -1,4 +1,3 @@
-import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import { z } from "zod";
 import { usageError } from "../cli-error.ts";
@@ -6,6 +5,7 @@ import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
 import { withLoadedModel } from "../client/with-loaded-model.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
+import { readStdin } from "../read-stdin.ts";
 import { writeJson } from "../terminal/write.ts";
 
 const embeddingsSchema = z.object({
@@ -35,5 +35,5 @@ export function embedCommand(io: CliIo): Command {
 
 async function readText(io: CliIo): Promise<string> {
   if (io.stdin.isTTY) throw usageError("Which text? Give it as an argument or on standard input.");
-  return (await text(io.stdin)).trimEnd();
+  return readStdin(io);
 }

@@ -1,5 +1,4 @@
 import { readFile } from "node:fs/promises";
-import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import type { z } from "zod";
 import { startDaemonIfNone } from "../background/start-daemon-if-none.ts";
@@ -14,6 +13,7 @@ import {
   type GenerationOptions,
   withGenerationOptions,
 } from "../options/generation-options.ts";
+import { readStdin } from "../read-stdin.ts";
 import { AnswerDisplay } from "../terminal/answer-display.ts";
 import { writeJson } from "../terminal/write.ts";
 
@@ -75,7 +75,7 @@ async function readPrompt(io: CliIo, words: readonly string[]): Promise<string> 
   if (words.length === 0 && io.stdin.isTTY) {
     throw usageError('What is the prompt? Give it as an argument (daybreak run "...") or on standard input.');
   }
-  const piped = words.length === 0 || words.includes("-") ? (await text(io.stdin)).trimEnd() : "";
+  const piped = words.length === 0 || words.includes("-") ? await readStdin(io) : "";
   const prompt =
     words.length === 0 ? piped : words.map((word) => (word === "-" ? `\n${piped}\n` : word)).join(" ");
   if (prompt.trim() === "") throw usageError("The prompt is empty.");

@@ -30,13 +30,16 @@ _daybreak_models() {
 }
 _daybreak() {
   local line=\${COMP_LINE:0:COMP_POINT}
-  local current=\${line##*[[:space:]]} previous=\${COMP_WORDS[COMP_CWORD - 1]}
+  # From the line, not from COMP_WORDS, where a colon divides a model's name.
+  local current=\${line##*[[:space:]]} words
+  read -ra words <<<"\${line%"$current"}"
+  local previous=\${words[-1]}
   COMPREPLY=()
-  if ((COMP_CWORD == 1)); then
+  if ((\${#words[@]} == 1)); then
     COMPREPLY=($(compgen -W "${names} help --version --help" -- "$current"))
     return
   fi
-  case "\${COMP_WORDS[1]}" in
+  case "\${words[1]}" in
     help) COMPREPLY=($(compgen -W "${names}" -- "$current")) ;;
 ${cases.join("\n")}
   esac

@@ -1,6 +1,7 @@
 import { Option } from "commander";
 import { type ConfigOption, configOptions } from "../../config/config-options.ts";
 import type { ConfigFlags } from "../../config/load-config.ts";
+import { configSchema } from "../../config/schema.ts";
 
 /** Shorter names of flags that are typed by hand often. */
 const SHORT_FLAGS: Readonly<Record<string, string>> = {
@@ -19,20 +20,39 @@ const VALUE_NAMES: Readonly<Record<ConfigOption["kind"], string>> = {
 
 /** The options of `serve`: one for every option of the configuration that has a flag, and --no-… for the booleans. */
 export function configFlagOptions(): Option[] {
+  const defaults: unknown = configSchema.parse({});
   return configOptions.flatMap((option) => {
-    const { flag, name } = option;
+    const { flag, name, description } = option;
     if (flag === undefined) return [];
+    const preset = valueAt(defaults, option.path);
     const flags = name in SHORT_FLAGS ? `${SHORT_FLAGS[name]}, ${flag}` : flag;
     if (option.kind === "boolean") {
-      const negative = new Option(`--no-${flag.slice(2)}`, `not: ${option.description}`).hideHelp();
-      return [new Option(flags, option.description), negative];
+      const positive = new Option(flags, description);
+      const negative = new Option(`--no-${flag.slice(2)}`, `The opposite of ${flag}. ${description}`);
+      // Help shows the one that changes something.
+      return [positive.hideHelp(preset === true), negative.hideHelp(preset !== true)];
     }
     const valueName = option.holdsPath ? "path" : VALUE_NAMES[option.kind];
-    const made = new Option(`${flags} <${valueName}>`, option.description);
+    const made = new Option(`${flags} <${valueName}>`, description + describeDefault(option, preset));
     if (option.choices.length > 0) made.choices([...option.choices]);
     if (option.kind === "list") made.argParser(collect);
     return [made];
   });
+}
+
+function valueAt(tree: unknown, keys: readonly string[]): unknown {
+  let value = tree;
+  for (const key of keys)
+    value = typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined;
+  return value;
+}
+
+/** Told in words: were it commander's default, it would look like a flag that was given and win over the file. */
+function describeDefault({ kind }: ConfigOption, preset: unknown): string {
+  const shown = Array.isArray(preset) ? preset.join(",") : preset;
+  if (shown === undefined || shown === "") return "";
+  if (kind === "duration" && typeof shown === "number") return ` (default: ${shown / 1000}s)`;
+  return ` (default: ${typeof shown === "string" ? shown : JSON.stringify(shown)})`;
 }
 
 /** The configuration's flags among what commander has parsed. */
