@@ -1,7 +1,13 @@
+import { anthropicDialect } from "../dialects/anthropic/anthropic-dialect.ts";
 import { nativeDialect } from "../dialects/native/native-dialect.ts";
 import { openaiDialect } from "../dialects/openai/openai-dialect.ts";
 import type { Dialect } from "./dialect.ts";
 import { managementDialect } from "./management-dialect.ts";
 
 /** Every API that the daemon speaks. The first one's error shape also serves paths that no prefix covers. */
-export const dialects: readonly Dialect[] = [managementDialect, nativeDialect, openaiDialect];
+export const dialects: readonly Dialect[] = [
+  managementDialect,
+  nativeDialect,
+  openaiDialect,
+  anthropicDialect,
+];

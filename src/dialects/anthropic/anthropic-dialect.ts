@@ -1,0 +1,49 @@
+import type { Dialect } from "../../http/dialect.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import type { Services } from "../../http/services.ts";
+import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
+import { collectAnswer } from "../../inference/collect-answer.ts";
+import { anthropicErrorSchema, anthropicEvents, renderAnthropicError } from "./anthropic-error.ts";
+import { messageId, messageSchema, toMessage } from "./message-answer.ts";
+import { toMessageEvents } from "./message-events.ts";
+import { toMessageRequest } from "./message-request.ts";
+import { messageRequestSchema } from "./message-schema.ts";
+
+/** The messages API under /v1/messages, as the official clients speak it. */
+export const anthropicDialect: Dialect = {
+  name: "Anthropic",
+  prefixes: ["/v1/messages"],
+  routes: (services) => [messagesRoute(services)],
+  renderError: renderAnthropicError,
+  errorSchema: anthropicErrorSchema,
+};
+
+function messagesRoute({ inference }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/messages",
+    tag: "Messages API",
+    summary: "Answer in a conversation",
+    description: "Unknown fields and the headers anthropic-version and anthropic-beta are ignored.",
+    body: messageRequestSchema,
+    answers: [
+      { description: "The whole message.", schema: messageSchema },
+      {
+        contentType: SSE_TYPE,
+        description:
+          "With stream: message_start, for each block content_block_start, content_block_delta and " +
+          "content_block_stop, then message_delta and message_stop; ping at any time.",
+      },
+    ],
+    async handle(context, { body }) {
+      const { model, events } = await inference.generate(toMessageRequest(body), context.req.raw.signal);
+      const id = messageId();
+      const stopSequences = body.stop_sequences ?? [];
+      const response = body.stream
+        ? streamResponse(context, toMessageEvents({ id, model, stopSequences }, events), anthropicEvents)
+        : context.json(toMessage(id, model, await collectAnswer(events), stopSequences));
+      response.headers.set("request-id", context.get("requestId"));
+      return response;
+    },
+  });
+}

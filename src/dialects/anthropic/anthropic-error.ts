@@ -1,0 +1,54 @@
+import { z } from "zod";
+import type { ServiceError } from "../../errors/service-error.ts";
+import type { RenderedError } from "../../http/dialect.ts";
+import { sseEvent } from "../../http/streaming/sse-frame.ts";
+import { SSE_TYPE, type StreamFormat } from "../../http/streaming/stream-response.ts";
+
+/** The error body of the messages API; `code` is the daemon's own, beside the API's types. */
+export const anthropicErrorSchema = z
+  .object({
+    type: z.literal("error"),
+    error: z.object({
+      type: z.string().describe("One of the API's error types, such as invalid_request_error."),
+      message: z.string().describe("For people; may change."),
+      code: z.string().describe("For programs; see docs/errors.md."),
+    }),
+    request_id: z.string(),
+  })
+  .meta({ id: "AnthropicError" });
+
+const TYPE_BY_STATUS: Readonly<Record<number, string>> = {
+  401: "authentication_error",
+  403: "permission_error",
+  404: "not_found_error",
+  413: "request_too_large",
+  429: "rate_limit_error",
+  503: "overloaded_error",
+};
+
+export function anthropicErrorBody(
+  error: ServiceError,
+  requestId: string,
+): z.output<typeof anthropicErrorSchema> {
+  const type = TYPE_BY_STATUS[error.status] ?? (error.status < 500 ? "invalid_request_error" : "api_error");
+  return { type: "error", error: { type, message: error.message, code: error.code }, request_id: requestId };
+}
+
+export function renderAnthropicError(error: ServiceError, requestId: string): RenderedError {
+  return {
+    status: error.status,
+    body: anthropicErrorBody(error, requestId),
+    headers: {
+      "request-id": requestId,
+      // The official clients try 409, 429 and 5xx again unless they are told that it is of no use.
+      ...(!error.retryable && { "x-should-retry": "false" }),
+    },
+  };
+}
+
+/** Every event has a name: clients drop those without. */
+export const anthropicEvents: StreamFormat = {
+  contentType: SSE_TYPE,
+  heartbeat: sseEvent("ping", { type: "ping" }),
+  errorFrame: (error, requestId) => sseEvent("error", anthropicErrorBody(error, requestId)),
+};

@@ -1,0 +1,104 @@
+import { createHash, randomUUID } from "node:crypto";
+import { z } from "zod";
+import type { Usage } from "../../engine/protocol/generation.ts";
+import type { Answer } from "../../inference/collect-answer.ts";
+
+const contentBlockSchema = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("thinking"), thinking: z.string(), signature: z.string() }),
+  z.object({ type: z.literal("text"), text: z.string(), citations: z.null() }),
+  z.object({
+    type: z.literal("tool_use"),
+    id: z.string(),
+    name: z.string(),
+    input: z.record(z.string(), z.unknown()).describe("The arguments."),
+  }),
+]);
+export type ContentBlock = z.output<typeof contentBlockSchema>;
+
+const stopReasonSchema = z.enum(["end_turn", "max_tokens", "stop_sequence", "tool_use"]);
+
+const usageSchema = z.object({
+  input_tokens: z.int().describe("Tokens of the prompt, template included."),
+  output_tokens: z.int().describe("Tokens generated, thinking included."),
+  cache_creation_input_tokens: z.int().describe("Always 0: caching costs and saves no tokens here."),
+  cache_read_input_tokens: z.int().describe("Always 0: caching costs and saves no tokens here."),
+});
+
+export const messageSchema = z
+  .object({
+    id: z.string(),
+    type: z.literal("message"),
+    role: z.literal("assistant"),
+    model: z.string().describe("The model that answers."),
+    content: z.array(contentBlockSchema),
+    stop_reason: stopReasonSchema.nullable(),
+    stop_sequence: z.string().nullable(),
+    usage: usageSchema,
+  })
+  .meta({ id: "Message" });
+export type Message = z.output<typeof messageSchema>;
+
+export function messageId(): string {
+  return `msg_${randomUUID().replaceAll("-", "")}`;
+}
+
+/** Clients give thinking back with its signature. Nothing is checked by it, so it only has to be well formed. */
+export function signThinking(thinking: string): string {
+  return createHash("sha256").update(thinking).digest("base64");
+}
+
+export function toUsage(usage: Pick<Usage, "promptTokens" | "completionTokens">): Message["usage"] {
+  return {
+    input_tokens: usage.promptTokens,
+    output_tokens: usage.completionTokens,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: 0,
+  };
+}
+
+/** @param requested the request's own stop sequences: a stop of the model's settings is a natural end */
+export function toStop(
+  { reason, stopSequence }: Pick<Answer, "reason"> & { readonly stopSequence?: string | undefined },
+  requested: readonly string[],
+): { stop_reason: z.output<typeof stopReasonSchema>; stop_sequence: string | null } {
+  if (reason === "length") return { stop_reason: "max_tokens", stop_sequence: null };
+  if (reason === "tool_calls") return { stop_reason: "tool_use", stop_sequence: null };
+  return stopSequence !== undefined && requested.includes(stopSequence)
+    ? { stop_reason: "stop_sequence", stop_sequence: stopSequence }
+    : { stop_reason: "end_turn", stop_sequence: null };
+}
+
+export function toMessage(
+  id: string,
+  model: string,
+  answer: Answer,
+  stopSequences: readonly string[],
+): Message {
+  const content: ContentBlock[] = [];
+  if (answer.reasoning !== "") {
+    content.push({ type: "thinking", thinking: answer.reasoning, signature: signThinking(answer.reasoning) });
+  }
+  if (answer.text !== "") content.push({ type: "text", text: answer.text, citations: null });
+  for (const call of answer.toolCalls) {
+    content.push({ type: "tool_use", id: call.id, name: call.name, input: parseInput(call.arguments) });
+  }
+  return {
+    id,
+    type: "message",
+    role: "assistant",
+    model,
+    content,
+    ...toStop(answer, stopSequences),
+    usage: toUsage(answer.usage),
+  };
+}
+
+/** Arguments that were cut off by the length have no form as an object: the client sees an empty one. */
+function parseInput(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,108 @@
+import { sseEvent } from "../../http/streaming/sse-frame.ts";
+import type { InferenceEvent } from "../../inference/inference.ts";
+import { signThinking, toStop, toUsage, type ContentBlock } from "./message-answer.ts";
+
+export interface MessageStreamOptions {
+  readonly id: string;
+  readonly model: string;
+  /** The request's own. */
+  readonly stopSequences: readonly string[];
+}
+
+/** The server-sent events of a streamed message, in the order that clients rely on. */
+export async function* toMessageEvents(
+  options: MessageStreamOptions,
+  events: AsyncIterable<InferenceEvent>,
+): AsyncGenerator<string, void, undefined> {
+  const blocks = new BlockWriter();
+  let begun = false;
+  for await (const event of events) {
+    if (event.type === "start") continue;
+    if (!begun) {
+      // The first event after the start is the prompt's progress, which knows how many tokens the prompt has.
+      const promptTokens = event.type === "prompt-progress" ? event.total : 0;
+      yield messageStart(options, event.type === "done" ? event.usage.promptTokens : promptTokens);
+      yield sseEvent("ping", { type: "ping" });
+      begun = true;
+    }
+    if (event.type === "text-delta") yield* blocks.text(event.text);
+    else if (event.type === "reasoning-delta") yield* blocks.thinking(event.text);
+    else if (event.type === "tool-call-start") yield* blocks.toolUse(event.id, event.name);
+    else if (event.type === "tool-call-delta") yield blocks.inputJson(event.arguments);
+    else if (event.type === "done") {
+      yield* blocks.close();
+      const delta = toStop(event, options.stopSequences);
+      yield sseEvent("message_delta", { type: "message_delta", delta, usage: toUsage(event.usage) });
+      yield sseEvent("message_stop", { type: "message_stop" });
+    }
+  }
+}
+
+function messageStart({ id, model }: MessageStreamOptions, promptTokens: number): string {
+  return sseEvent("message_start", {
+    type: "message_start",
+    message: {
+      id,
+      type: "message",
+      role: "assistant",
+      model,
+      content: [],
+      stop_reason: null,
+      stop_sequence: null,
+      usage: toUsage({ promptTokens, completionTokens: 0 }),
+    },
+  });
+}
+
+/** Writes the content blocks one after another: at most one is open, and each has an index of its own. */
+class BlockWriter {
+  #index = -1;
+  #open: ContentBlock["type"] | undefined;
+  #thinking = "";
+
+  *text(text: string): Generator<string> {
+    if (text === "") return;
+    if (this.#open !== "text") yield* this.#start({ type: "text", text: "", citations: null });
+    yield this.#delta({ type: "text_delta", text });
+  }
+
+  *thinking(thinking: string): Generator<string> {
+    if (thinking === "") return;
+    if (this.#open !== "thinking") yield* this.#start({ type: "thinking", thinking: "", signature: "" });
+    this.#thinking += thinking;
+    yield this.#delta({ type: "thinking_delta", thinking });
+  }
+
+  *toolUse(id: string, name: string): Generator<string> {
+    yield* this.#start({ type: "tool_use", id, name, input: {} });
+  }
+
+  inputJson(json: string): string {
+    return this.#delta({ type: "input_json_delta", partial_json: json });
+  }
+
+  *close(): Generator<string> {
+    if (this.#open === undefined) return;
+    if (this.#open === "thinking") {
+      yield this.#delta({ type: "signature_delta", signature: signThinking(this.#thinking) });
+      this.#thinking = "";
+    }
+    yield sseEvent("content_block_stop", { type: "content_block_stop", index: this.#index });
+    this.#open = undefined;
+  }
+
+  *#start(block: ContentBlock): Generator<string> {
+    yield* this.close();
+    this.#index += 1;
+    this.#open = block.type;
+    yield sseEvent("content_block_start", {
+      type: "content_block_start",
+      index: this.#index,
+      content_block: block,
+    });
+  }
+
+  #delta(delta: object): string {
+    return sseEvent("content_block_delta", { type: "content_block_delta", index: this.#index, delta });
+  }
+}

@@ -1,0 +1,139 @@
+import { z } from "zod";
+import { jsonSchemaSchema, samplingSchema } from "../../engine/protocol/generation.ts";
+import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
+
+const range = samplingSchema.shape;
+
+const textBlock = z.object({ type: z.literal("text"), text: z.string() });
+
+const imageBlock = z.object({
+  type: z.literal("image"),
+  source: z.discriminatedUnion("type", [
+    z.object({ type: z.literal("base64"), media_type: z.string(), data: z.string() }),
+    z.object({ type: z.literal("url"), url: z.string() }).describe("A data: URL; addresses are not fetched."),
+  ]),
+});
+
+const documentBlock = z.object({
+  type: z.literal("document"),
+  title: z.string().nullish(),
+  source: z.discriminatedUnion("type", [
+    z.object({ type: z.literal("text"), data: z.string() }),
+    z.object({ type: z.literal("base64") }).describe("Refused: PDF cannot be read."),
+    z.object({ type: z.literal("url") }).describe("Refused: addresses are not fetched."),
+  ]),
+});
+
+const toolResultBlock = z.object({
+  type: z.literal("tool_result"),
+  tool_use_id: z.string().describe("The call that this answers."),
+  content: z
+    .union([z.string(), z.array(z.discriminatedUnion("type", [textBlock, imageBlock, documentBlock]))])
+    .nullish(),
+  is_error: z.boolean().nullish(),
+});
+
+const userBlock = z.discriminatedUnion("type", [textBlock, imageBlock, documentBlock, toolResultBlock]);
+
+const assistantBlock = z.discriminatedUnion("type", [
+  textBlock,
+  z.object({
+    type: z.literal("thinking"),
+    thinking: z.string(),
+    signature: z.string().nullish().describe("Accepted whatever it is."),
+  }),
+  z.object({ type: z.literal("redacted_thinking"), data: z.string() }).describe("Accepted and left out."),
+  z.object({
+    type: z.literal("tool_use"),
+    id: z.string(),
+    name: z.string(),
+    input: z.unknown().describe("The arguments as an object."),
+  }),
+]);
+
+const textContent = z.union([z.string(), z.array(textBlock)]);
+
+const messageSchema = z.discriminatedUnion("role", [
+  z.object({
+    role: z.literal("user"),
+    content: z
+      .union([z.string(), z.array(userBlock)])
+      .describe("Text, or blocks of text, pictures and tool results."),
+  }),
+  z.object({
+    role: z.literal("assistant"),
+    content: z
+      .union([z.string(), z.array(assistantBlock)])
+      .describe("Text, or blocks of text, thinking and tool calls. As the last message it is continued."),
+  }),
+  z.object({ role: z.literal("system"), content: textContent }),
+]);
+
+const toolSchema = z.object({
+  type: z.literal("custom", { error: "only tools of the client's own (custom) are supported" }).nullish(),
+  name: z.string().min(1),
+  description: z.string().nullish(),
+  input_schema: jsonSchemaSchema.describe("JSON Schema of the arguments."),
+});
+
+const single = z.boolean().nullish().describe("True: at most one call a turn.");
+
+const toolChoiceSchema = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("auto"), disable_parallel_tool_use: single }),
+  z.object({ type: z.literal("any"), disable_parallel_tool_use: single }),
+  z.object({ type: z.literal("tool"), name: z.string(), disable_parallel_tool_use: single }),
+  z.object({ type: z.literal("none") }),
+]);
+
+const jsonFormat = z.object({ type: z.literal("json_schema"), schema: jsonSchemaSchema });
+
+/** POST /v1/messages. Unknown fields are ignored; null means the same as leaving a field out. */
+export const messageRequestSchema = z
+  .object({
+    model: z.string().nullish().describe("Name of the model. Default: the daemon's default model."),
+    max_tokens: z.int().min(1).describe("Most tokens to generate, thinking included."),
+    messages: z.array(messageSchema).min(1).describe("The conversation."),
+    system: textContent.nullish().describe("Instructions: text, or blocks of text."),
+    stream: z.boolean().nullish().describe("Answer by server-sent events. Default: false."),
+    temperature: range.temperature
+      .nullable()
+      .describe(
+        `Sampling temperature; 0 always takes the likeliest token. Default: ${DEFAULT_SAMPLING.temperature}.`,
+      ),
+    top_p: range.topP.nullable().describe(`Nucleus sampling. Default: ${DEFAULT_SAMPLING.topP}.`),
+    top_k: range.topK
+      .nullable()
+      .describe(`Top-k sampling; 0 switches it off. Default: ${DEFAULT_SAMPLING.topK}.`),
+    stop_sequences: z.array(z.string().min(1)).nullish().describe("Texts at which to stop."),
+    tools: z.array(toolSchema).nullish().describe("Functions that the model may call."),
+    tool_choice: toolChoiceSchema.nullish().describe("Which calls it may or must make. Default: auto."),
+    thinking: z
+      .discriminatedUnion("type", [
+        z.object({
+          type: z.literal("enabled"),
+          budget_tokens: z.int().nullish().describe("Ignored: max_tokens bounds thinking and text together."),
+        }),
+        z.object({ type: z.literal("adaptive") }).describe("The model thinks when it can."),
+        z.object({ type: z.literal("disabled") }),
+      ])
+      .nullish()
+      .describe("Let the model think before it answers. Default: disabled."),
+    output_config: z
+      .object({
+        effort: z
+          .enum(["low", "medium", "high", "xhigh", "max"])
+          .nullish()
+          .describe("Passed to the template."),
+        format: jsonFormat.nullish().describe("JSON Schema that the answer must fit."),
+      })
+      .nullish(),
+    output_format: jsonFormat.nullish().describe("The older place of output_config.format."),
+    metadata: z.record(z.string(), z.unknown()).nullish().describe("Accepted and ignored."),
+    service_tier: z.string().nullish().describe("Accepted and ignored."),
+  })
+  .meta({ id: "MessageRequest" });
+
+export type MessageRequest = z.output<typeof messageRequestSchema>;
+export type MessageParam = MessageRequest["messages"][number];
+export type UserBlock = z.output<typeof userBlock>;
+export type AssistantBlock = z.output<typeof assistantBlock>;
