@@ -200,7 +200,7 @@ describe("create", () => {
 
   it("reads standard input for -", async () => {
     const { requests } = await against(routes, ["create", "pirate", "-f", "-"], { stdin: "FROM tiny\n" });
-    expect(requests[0]?.[1]).toMatchObject({ modelfile: "FROM tiny\n" });
+    expect(requests[0]?.[1]).toMatchObject({ modelfile: "FROM tiny" });
   });
 
   it("ends with 2 when there is no such file", async () => {

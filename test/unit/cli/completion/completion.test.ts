@@ -1,0 +1,66 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { runCli } from "../run-cli.ts";
+
+/** A stand-in for the program, which lists models, and a way to complete a line as bash would. */
+const BASH_HARNESS = `
+daybreak() { [ "$1" = list ] && printf 'tiny\\nqwen3:0.6b\\nqwen3:4b\\n'; }
+COMP_WORDBREAKS=' :='
+COMP_LINE=$1 COMP_POINT=\${#1}
+_daybreak
+printf '%s\\n' "\${COMPREPLY[@]}"
+`;
+
+async function scriptFor(shell: string): Promise<string> {
+  const { code, stdout } = await runCli(["completion", shell]);
+  expect(code).toBe(0);
+  return stdout;
+}
+
+describe.skipIf(process.platform === "win32")("in bash", () => {
+  it.each([
+    ["commands", "daybreak l", ["list", "ls", "load"]],
+    ["options", "daybreak run --te", ["--temperature"]],
+    ["choices of an option", "daybreak serve --log-level e", ["error"]],
+    ["choices of an argument", "daybreak completion f", ["fish"]],
+    ["models as argument", "daybreak rm tiny q", ["qwen3:0.6b", "qwen3:4b"]],
+    ["models as value of an option", "daybreak run -m t", ["tiny"]],
+    ["what follows a colon, at which bash divides words", "daybreak show qwen3:", ["0.6b", "4b"]],
+    ["nothing where text is free", "daybreak run t", [""]],
+  ])("completes %s", async (_what, line, expected) => {
+    const script = (await scriptFor("bash")) + BASH_HARNESS;
+    const { stdout, stderr } = spawnSync("bash", ["--norc", "-c", script, "bash", line], {
+      encoding: "utf8",
+    });
+    expect(stderr).toBe("");
+    expect(stdout.trimEnd().split("\n")).toEqual(expected);
+  });
+});
+
+describe.each(["zsh", "fish"])("in %s", (shell) => {
+  const missing = spawnSync(shell, ["-c", "true"]).error !== undefined;
+
+  it.skipIf(missing)("is a script that the shell can read", async () => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-completion-"));
+    const file = path.join(folder, shell);
+    writeFileSync(file, await scriptFor(shell));
+    const { status, stderr } = spawnSync(shell, ["-n", file], { encoding: "utf8" });
+    rmSync(folder, { recursive: true });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+  });
+
+  it("knows every command", async () => {
+    const script = await scriptFor(shell);
+    const { stdout: help } = await runCli(["--help"]);
+    const commands = [...help.matchAll(/^ {2}([a-z]+)[ |]/gm)].map(([, name]) => name ?? "");
+    expect(commands.length).toBeGreaterThan(10);
+    for (const command of commands) expect(script).toContain(command);
+  });
+});
+
+it("ends with 2 for a shell it does not know", async () => {
+  expect((await runCli(["completion", "csh"])).code).toBe(2);
+});
