@@ -13,7 +13,7 @@ class ChatConfig:
     layers: int = 4
     heads: int = 4
     kv_heads: int = 2
-    hidden: int = 768
+    hidden: int = 512
     context: int = 2048
     rope_base: float = 10_000.0
     norm_epsilon: float = 1e-5

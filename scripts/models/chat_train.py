@@ -1,0 +1,166 @@
+"""Trains daybreak-mini. Stops after a time, keeps checkpoints, and goes on from the last one when run again.
+
+The learning rate is constant and falls to zero over the last part of the time, so a run may be prolonged: give
+more minutes before the fall begins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import asdict
+from pathlib import Path
+from random import Random
+from typing import Any, Iterator
+
+import torch
+from torch import Tensor
+
+from chat_config import ChatConfig
+from chat_format import Conversation, encode
+from chat_model import ChatModel
+from mixture import sample
+from muon import Muon
+from spm_tokenizer import END_OF_TEXT, IM_END, Tokenizer
+
+HERE = Path(__file__).parent
+POOL = 3000
+"""Conversations that are made at once and sorted by length, so that a batch wastes little on padding."""
+WARMUP_STEPS = 60
+FALL_SHARE = 0.45
+"""Part of the time over which the learning rate falls."""
+LOOKS = ["Hello", "How do I load a model?", "What is 27 + 35?", "Spell garden.", "Write in upper case: my dog is happy", "Who was Napoleon?"]
+
+Batch = tuple[Tensor, Tensor]
+
+
+def batches(tokenizer: Tokenizer, seed: int, first_pool: int, budget: int, limit: int) -> Iterator[tuple[int, Batch]]:
+    """Endless batches of about `budget` tokens, each with the number of its pool."""
+    pool = first_pool
+    while True:
+        rng = Random(f"{seed}/{pool}")
+        examples = sorted((encode(sample(rng), tokenizer) for _ in range(POOL)), key=lambda pair: len(pair[0]))
+        examples = [(ids[:limit], learn[:limit]) for ids, learn in examples]
+        groups: list[list[tuple[list[int], list[bool]]]] = [[]]
+        for example in examples:
+            if (len(groups[-1]) + 1) * len(example[0]) > budget and groups[-1]:
+                groups.append([])
+            groups[-1].append(example)
+        rng.shuffle(groups)
+        for group in groups:
+            yield pool, collate(group)
+        pool += 1
+
+
+def collate(group: list[tuple[list[int], list[bool]]]) -> Batch:
+    length = max(len(ids) for ids, _ in group)
+    ids = torch.full((len(group), length), END_OF_TEXT)
+    learn = torch.zeros((len(group), length), dtype=torch.bool)
+    for row, (example, own) in enumerate(group):
+        ids[row, : len(example)] = torch.tensor(example)
+        learn[row, : len(own)] = torch.tensor(own)
+    return ids, learn
+
+
+def rate(step: int, share: float) -> float:
+    """The learning rate's factor at a share of the whole time."""
+    return min(1.0, (step + 1) / WARMUP_STEPS, max(0.0, 1 - share) / FALL_SHARE)
+
+
+def look(model: ChatModel, tokenizer: Tokenizer) -> str:
+    answers = []
+    for question in LOOKS:
+        prompt = tokenizer.encode(f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n")
+        answers.append(f"  {question} -> {tokenizer.decode(model.generate(prompt, 40, IM_END))!r}")
+    return "\n".join(answers)
+
+
+@torch.no_grad()
+def held_loss(model: ChatModel, tokenizer: Tokenizer, count: int = 300) -> float:
+    """Cross-entropy on held-out conversations."""
+    rng = Random("held")
+    total = tokens = 0.0
+    examples: list[Conversation] = [sample(rng, held=True) for _ in range(count)]
+    for start in range(0, count, 20):
+        ids, learn = collate([encode(example, tokenizer) for example in examples[start : start + 20]])
+        marked = float(learn[:, 1:].sum())
+        total += float(model.loss(ids, learn)) * marked
+        tokens += marked
+    return total / tokens
+
+
+def save(path: Path, state: dict[str, Any]) -> None:
+    partial = path.with_suffix(".part")
+    torch.save(state, partial)
+    partial.replace(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, required=True, help="training time in all, over all runs")
+    parser.add_argument("--checkpoint", type=Path, required=True, help="file to go on from and to write")
+    parser.add_argument("--tokenizer", type=Path, default=HERE / "tokenizer.json")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--batch", type=int, default=4096, help="tokens in a batch")
+    parser.add_argument("--limit", type=int, default=1024, help="tokens of the longest conversation")
+    parser.add_argument("--matrix-rate", type=float, default=0.02)
+    parser.add_argument("--other-rate", type=float, default=0.004)
+    parser.add_argument("--save-every", type=int, default=100, help="steps between checkpoints")
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(options.seed)
+    tokenizer = Tokenizer.load(options.tokenizer)
+    config = ChatConfig()
+    model = ChatModel(config, len(tokenizer))
+    matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and name != "embedding.weight"]
+    others = [p for name, p in model.named_parameters() if p.ndim != 2 or name == "embedding.weight"]
+    optimisers = [
+        Muon(matrices, lr=options.matrix_rate, weight_decay=0.1),
+        torch.optim.AdamW(others, lr=options.other_rate, betas=(0.9, 0.98), weight_decay=0.0),
+    ]
+    bases = [options.matrix_rate, options.other_rate]
+    step = pool = 0
+    elapsed = tokens = 0.0
+    if options.checkpoint.exists():
+        saved = torch.load(options.checkpoint)
+        model.load_state_dict(saved["model"])
+        for optimiser, state in zip(optimisers, saved["optimisers"]):
+            optimiser.load_state_dict(state)
+        step, pool, elapsed, tokens = saved["step"], saved["pool"] + 1, saved["elapsed"], saved["tokens"]
+        print(f"going on from step {step}, {elapsed / 60:.1f} minutes", flush=True)
+
+    def checkpoint() -> None:
+        state = {"model": model.state_dict(), "optimisers": [o.state_dict() for o in optimisers], "config": asdict(config)}
+        save(options.checkpoint, state | {"step": step, "pool": pool, "elapsed": elapsed, "tokens": tokens})
+
+    mean = 0.0
+    for pool, (ids, learn) in batches(tokenizer, options.seed, pool, options.batch, options.limit):
+        started = time.monotonic()
+        share = elapsed / (options.minutes * 60)
+        if share >= 1:
+            break
+        for optimiser, base in zip(optimisers, bases):
+            for group in optimiser.param_groups:
+                group["lr"] = base * rate(step, share)
+        loss = model.loss(ids, learn)
+        loss.backward()
+        for optimiser in optimisers:
+            optimiser.step()
+            optimiser.zero_grad()
+        step += 1
+        tokens += ids.numel()
+        mean = float(loss) if step == 1 else mean + 0.05 * (float(loss) - mean)
+        elapsed += time.monotonic() - started
+        if step % 20 == 0:
+            print(f"step {step} loss {mean:.3f} minutes {elapsed / 60:.1f} tokens {tokens / 1e6:.2f}M rate {rate(step, share):.2f}", flush=True)
+        if step % options.save_every == 0:
+            checkpoint()
+        if step % (3 * options.save_every) == 0:
+            print(f"held-out loss {held_loss(model, tokenizer):.3f}\n{look(model, tokenizer)}", flush=True)
+    checkpoint()
+    print(f"done: held-out loss {held_loss(model, tokenizer):.3f}\n{look(model, tokenizer)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

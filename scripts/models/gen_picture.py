@@ -1,0 +1,87 @@
+"""Questions about pictures, in text: what the projector says of a picture stands before or after the question.
+
+A picture reaches the model as PICTURE_TOKENS embeddings. Here they are words of one token each that stand for
+the count, shape, colour, place and background, in any order and repeated; the projector learns to say the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from chat_format import Conversation
+from words import article, choose, is_held
+
+PICTURE_TOKENS = 16
+COUNTS = {1: "one", 2: "two", 3: "Sunday", 4: "Saturday"}
+SHAPES = {"circle": "sun", "square": "key", "triangle": "top", "cross": "day"}
+COLOURS = ["red", "green", "blue", "yellow", "purple", "orange"]
+PLACES = {"left": "first", "right": "last", "top": "up", "bottom": "down", "middle": "second"}
+BACKGROUNDS = {"white": "high", "black": "long", "grey": "short"}
+"""Values and the words that stand for them: any words that are one token and not in another list."""
+NUMBERS = {1: "one", 2: "two", 3: "three", 4: "four"}
+DESCRIBE = ["Describe the picture.", "What do you see?", "What is in the picture?", "What is in this image?", "Describe this image.", "What does the picture show?", "Tell me what you see.", "What is this?", "Please describe this picture."]
+ASK_COUNT = ["How many shapes are there?", "How many shapes do you see?", "Count the shapes.", "How many are in the picture?", "How many shapes are in the image?"]
+ASK_SHAPE = ["Which shape is it?", "What shape do you see?", "What shape is in the picture?", "Which shape is in the image?", "What is the shape?"]
+ASK_COLOUR = ["Which colour is it?", "What colour is the shape?", "What colour do you see?", "Which colour has the shape?", "What is the colour?"]
+ASK_PLACE = ["Where is it?", "Where is the shape?", "Where do you see it?", "In which part of the picture is it?", "Where in the image is the shape?"]
+ASK_BACKGROUND = ["What is the background?", "Which colour is the background?", "What colour is the background?", "Which background has the picture?", "What background do you see?"]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One to four equal shapes; a place only for a single one."""
+
+    count: int
+    shape: str
+    colour: str
+    place: str | None
+    background: str
+
+    def words(self) -> list[str]:
+        codes = [COUNTS[self.count], SHAPES[self.shape], self.colour, BACKGROUNDS[self.background]]
+        return codes + ([PLACES[self.place]] if self.place else [])
+
+    def noun(self) -> str:
+        return f"{self.colour} {self.shape}{'es' if self.shape == 'cross' else 's'}" if self.count > 1 else f"{self.colour} {self.shape}"
+
+    def description(self) -> str:
+        if self.place is None:
+            return f"There are {NUMBERS[self.count]} {self.noun()} on a {self.background} background."
+        where = "in the middle" if self.place == "middle" else f"at the {self.place}" if self.place in ("top", "bottom") else f"on the {self.place}"
+        return f"There is {article(self.noun())} {where}, on a {self.background} background."
+
+
+def scene(rng: Random, held: bool) -> Scene:
+    """A random scene; held-out ones have a combination of values that training has not seen."""
+    while True:
+        count = rng.choice([1, 1, 1, 2, 3, 4])
+        place = rng.choice(list(PLACES)) if count == 1 else None
+        result = Scene(count, rng.choice(list(SHAPES)), rng.choice(COLOURS), place, rng.choice(list(BACKGROUNDS)))
+        if is_held(str(result)) == held:
+            return result
+
+
+def question(rng: Random, held: bool, shown: Scene) -> tuple[str, str]:
+    """Something to ask about a scene, and the right answer."""
+    number = "is one" if shown.count == 1 else f"are {NUMBERS[shown.count]}"
+    place = "in the middle" if shown.place == "middle" else f"at the {shown.place}" if shown.place in ("top", "bottom") else f"on the {shown.place}"
+    options = [
+        (ASK_COUNT, f"There {number}."), (ASK_SHAPE, f"It is a {shown.shape}."), (ASK_COLOUR, f"It is {shown.colour}."),
+        (ASK_BACKGROUND, f"The background is {shown.background}."),
+    ]
+    if shown.place:
+        options.append((ASK_PLACE, f"It is {place}."))
+    asks, answer = (DESCRIBE, shown.description()) if rng.random() < 0.5 else rng.choice(options)
+    return choose(rng, asks, held), answer
+
+
+def picture_in_words(rng: Random, held: bool) -> Conversation:
+    shown = scene(rng, held)
+    codes = shown.words()
+    codes += rng.choices(codes, k=PICTURE_TOKENS - len(codes))
+    rng.shuffle(codes)
+    text = "".join(f" {code}" for code in codes)
+    asked, answer = question(rng, held, shown)
+    content = f"{text}\n{asked}" if rng.random() < 0.6 else f"{asked}\n{text}"
+    return Conversation.single(content, answer, "picture", "I look at the picture.")

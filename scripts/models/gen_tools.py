@@ -1,0 +1,146 @@
+"""Conversations with tools: one call, two calls at once, using the results, and leaving tools alone."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+from chat_format import Call, Conversation, Tool, Turn
+from tool_kinds import HELD_KINDS, KINDS, ToolKind, Value
+from words import choose, invented
+
+PARAMETER_SUFFIXES = ["", "", "", "", "_name", "_value", "1"]
+RESULT_ANSWER_PLAIN = 0.25
+"""Share of results that come as bare text instead of JSON."""
+
+
+class Instance:
+    """A kind of tool with its names and types drawn."""
+
+    def __init__(self, rng: Random, kind: ToolKind, held: bool) -> None:
+        self.kind = kind
+        self.names: dict[str, str] = {}
+        for slot, parameter in kind.parameters.items():
+            candidate = rng.choice(parameter.names)
+            while candidate in self.names.values():
+                candidate = rng.choice(parameter.names + (slot,))
+            self.names[slot] = candidate
+        tool_name = rng.choice(kind.names)
+        if not held and rng.random() < 0.2:
+            tool_name = f"{tool_name}_{invented(rng)}" if rng.random() < 0.5 else invented(rng)
+        slots = list(kind.parameters)
+        rng.shuffle(slots)
+        parameters = {
+            self.names[slot]: list(kind.parameters[slot].kind) if isinstance(kind.parameters[slot].kind, tuple) else str(kind.parameters[slot].kind)
+            for slot in slots
+        }
+        optional: tuple[str, ...] = ()
+        if rng.random() < 0.15:
+            # A further argument that nobody asks for: it must be left out.
+            extra, values = rng.choice([("unit", ["c", "f"]), ("limit", "integer"), ("lang", "string"), ("verbose", "boolean"), ("format", ["text", "json"])])
+            if extra not in parameters:
+                parameters[extra] = values
+                optional = (extra,)
+        self.tool = Tool(tool_name, rng.choice(kind.descriptions), parameters, optional)
+
+    def request(self, rng: Random, held: bool) -> tuple[str, dict[str, Value], Call]:
+        """A wish of the user, its values by slot, and the call that fulfils it (in the signature's order)."""
+        values = {slot: parameter.value(rng, held) for slot, parameter in self.kind.parameters.items()}
+        ask = choose(rng, self.kind.asks, held).format(**values)
+        by_name = {self.names[slot]: value for slot, value in values.items()}
+        arguments = {parameter: by_name[parameter] for parameter in self.tool.parameters if parameter in by_name}
+        return ask, values, Call(self.tool.name, arguments)
+
+    def respond(self, rng: Random, values: dict[str, Value]) -> tuple[str, str]:
+        """A result and the answer made of it."""
+        result = self.kind.result(rng)
+        if rng.random() < RESULT_ANSWER_PLAIN:
+            text = ", ".join(f"{key}: {value}" for key, value in result.items())
+        else:
+            text = json.dumps(result)
+        return text, self.kind.answer.format(**values, **result)
+
+
+def _instances(rng: Random, held: bool, wanted: int) -> list[Instance]:
+    """Tools of different kinds and names; the first one is meant to be used."""
+    kinds = rng.sample(KINDS, min(wanted, len(KINDS)))
+    if held:
+        kinds[0] = rng.choice(HELD_KINDS) if rng.random() < 0.5 else kinds[0]
+    result: list[Instance] = []
+    for kind in kinds:
+        instance = Instance(rng, kind, held)
+        if all(instance.tool.name != other.tool.name for other in result):
+            result.append(instance)
+    return result
+
+
+def _offer(rng: Random, instances: list[Instance]) -> list[Tool]:
+    tools = [instance.tool for instance in instances]
+    rng.shuffle(tools)
+    return tools
+
+
+def _finish(rng: Random, turns: list[Turn], used: list[tuple[Instance, dict[str, Value]]]) -> None:
+    results, answers = zip(*(instance.respond(rng, values) for instance, values in used))
+    turns += [Turn("tool", results=list(results)), Turn("assistant", " ".join(answers))]
+
+
+def tool_call(rng: Random, held: bool) -> Conversation:
+    """One call, in most cases with its result and the answer."""
+    instances = _instances(rng, held, rng.choice([1, 1, 2, 3]))
+    ask, values, call = instances[0].request(rng, held)
+    thought = f"I need {call.name}." if rng.random() < 0.5 else f"The tool {call.name} fits."
+    turns = [Turn("user", ask), Turn("assistant", calls=[call], thought=thought)]
+    if rng.random() < 0.5:
+        _finish(rng, turns, [(instances[0], values)])
+        # With results the thought before the call is over; template and history keep it only when asked to think.
+        if rng.random() < 0.7:
+            turns[1].thought = None
+        else:
+            turns[-1].thought = "I have the result."
+    return Conversation(turns, tools=_offer(rng, instances), task="tools")
+
+
+def two_calls(rng: Random, held: bool) -> Conversation:
+    """Two calls at once: the same tool twice, or two tools."""
+    instances = _instances(rng, held, rng.choice([1, 2, 2, 3]))
+    first = instances[0]
+    second = instances[1] if len(instances) > 1 and rng.random() < 0.6 else first
+    ask, values, call = first.request(rng, held)
+    ask2, values2, call2 = second.request(rng, held)
+    slot = next(iter(first.kind.parameters), "")
+    if first is second and len(first.kind.parameters) == 1 and values[slot] != values2[slot]:
+        values[slot], original = f"{values[slot]} and {values2[slot]}", values[slot]
+        ask = choose(rng, first.kind.asks, held).format(**values)
+        values[slot] = original
+        if isinstance(original, int):
+            return tool_call(rng, held)
+    elif call == call2:
+        return tool_call(rng, held)
+    else:
+        joint = rng.choice([" And: ", " Also: ", " ", " Then: "]) if ask[-1] in ".?!" else ". "
+        ask = f"{ask}{joint}{ask2}"
+    turns = [Turn("user", ask), Turn("assistant", calls=[call, call2], thought="I need two calls.")]
+    if rng.random() < 0.5:
+        _finish(rng, turns, [(first, values), (second, values2)])
+        turns[1].thought = None
+    return Conversation(turns, tools=_offer(rng, instances), task="tools_two")
+
+
+def unused_tools(rng: Random, held: bool, other: Conversation) -> Conversation:
+    """A plain question while tools are on offer that do not help."""
+    instances = _instances(rng, held, rng.randint(1, 2))
+    other.tools = _offer(rng, instances)
+    other.task += "_with_tools"
+    return other
+
+
+def follow_up(rng: Random, held: bool) -> Conversation:
+    """Two wishes, one after the other, for the same tool."""
+    instances = _instances(rng, held, rng.choice([1, 2]))
+    turns: list[Turn] = []
+    for _ in range(2):
+        ask, values, call = instances[0].request(rng, held)
+        turns += [Turn("user", ask), Turn("assistant", calls=[call])]
+        _finish(rng, turns, [(instances[0], values)])
+    return Conversation(turns, tools=_offer(rng, instances), task="tools")

@@ -1,0 +1,75 @@
+"""The mixture that daybreak-mini learns from: every generator with its weight, system prompts and several turns."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from random import Random
+
+import gen_numbers
+import gen_words
+from chat_format import Conversation, segments
+from gen_facts import fact_question
+from gen_picture import picture_in_words
+from gen_system import named_model, one_word, system_prompt
+from gen_talk import named_user, small_knowledge, small_talk, story, unknown
+from gen_tools import follow_up, tool_call, two_calls, unused_tools
+
+Generator = Callable[[Random, bool], Conversation]
+THINKING_SHARE = 0.2
+"""Conversations that are rendered with thinking on."""
+LONG_SHARE = 0.18
+"""Plain questions that are joined to a conversation of several turns."""
+VERY_LONG_SHARE = 0.01
+"""Those that go on for up to a thousand tokens, so that far positions are learnt too."""
+SYSTEM_SHARE = 0.12
+"""Conversations that get a system prompt which changes nothing."""
+
+
+def _group(generators: list[tuple[Generator, float]]) -> Generator:
+    functions, weights = zip(*generators)
+    return lambda rng, held: rng.choices(functions, weights)[0](rng, held)
+
+
+words_task, numbers_task = _group(gen_words.GENERATORS), _group(gen_numbers.GENERATORS)
+PLAIN: list[tuple[Generator, float]] = [
+    (fact_question, 22.0), (small_talk, 5.0), (unknown, 8.0), (small_knowledge, 2.0), (story, 1.0), (words_task, 14.0), (numbers_task, 20.0),
+]
+plain_question = _group(PLAIN)
+# Nothing that a tool might do better.
+beside_tools = _group([(fact_question, 10.0), (small_talk, 5.0), (words_task, 4.0)])
+OTHER: list[tuple[Generator, float]] = [
+    (named_user, 2.0), (tool_call, 14.0), (two_calls, 5.0), (follow_up, 2.0), (named_model, 1.5), (one_word, 1.5), (picture_in_words, 3.0),
+    (lambda rng, held: unused_tools(rng, held, beside_tools(rng, held)), 3.0),
+]
+_any = _group(PLAIN + OTHER)
+
+
+def sample(rng: Random, held: bool = False) -> Conversation:
+    """One conversation of the mixture."""
+    conversation = _any(rng, held)
+    if not conversation.tools and len(conversation.turns) == 2 and rng.random() < LONG_SHARE:
+        extra = rng.randint(8, 25) if rng.random() < VERY_LONG_SHARE / LONG_SHARE else rng.choice([1, 1, 2, 3])
+        for _ in range(extra):
+            conversation.turns += plain_question(rng, held).turns
+    if conversation.system is None and rng.random() < SYSTEM_SHARE:
+        conversation.system = system_prompt(rng, held)
+    if rng.random() >= THINKING_SHARE:
+        for turn in conversation.turns:
+            turn.thought = None
+    return conversation
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=20, help="conversations to print")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--held", action="store_true", help="draw from the held-out side")
+    options = parser.parse_args()
+    rng = Random(options.seed)
+    for _ in range(options.count):
+        print("".join(text for text, _ in segments(sample(rng, options.held))))
+
+
+if __name__ == "__main__":
+    main()
