@@ -15,12 +15,12 @@ const STACK_TOP = 1024 * 1024;
 
 const text = (value: string): Uint8Array => sized(new TextEncoder().encode(value));
 const section = (id: number, content: Uint8Array): Uint8Array => concatBytes([[id], sized(content)]);
+const type = (...parameters: number[]): Uint8Array =>
+  concatBytes([[0x60], vector(parameters.map((parameter) => [parameter])), vector([])]);
 const body = (...code: number[]): Uint8Array => sized(new Uint8Array([0, ...code, 0x0b]));
 
 /** A module with the functions that the kernels replace and call, and nothing else. */
 function hostModule(): Uint8Array {
-  const type = (...parameters: number[]): Uint8Array =>
-    concatBytes([[0x60], vector(parameters.map((parameter) => [parameter])), vector([])]);
   const memory = concatBytes([text("env"), text("memory"), [2, 5], uleb(PAGES), uleb(PAGES)]);
   const stackTop = [I64, 1, 0x42, ...signedLeb(STACK_TOP), 0x0b];
   // i64.const mark, i32.const 1, i32.store

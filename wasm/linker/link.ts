@@ -129,7 +129,8 @@ function splitFunctionTypes(module: WasmModule): Uint8Array[] {
 const STACK_POINTER = { name: "__stack_pointer", index: 0 } as const;
 
 function relocatedBodies(object: ObjectFile, layout: Layout): Uint8Array[] {
-  const bytes = object.module.bytes.slice();
+  // Not slice(): that of a Buffer shares its memory, and the input must stay as it is.
+  const bytes = new Uint8Array(object.module.bytes);
   const base = codeOffset(object);
   for (const { offset, target } of object.relocations) {
     let value: number;

@@ -1,0 +1,60 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { gunzipSync } from "node:zlib";
+import { describe, expect, it } from "vitest";
+import {
+  buildEngineImage,
+  EngineImageError,
+  PINNED_FUNCTIONS,
+  sha256Hex,
+} from "../../../wasm/engine-image.ts";
+import { parseModule } from "../../../wasm/linker/wasm-module.ts";
+
+const wllama = new URL("../../../node_modules/@wllama/wllama/", import.meta.url);
+const stock = readFileSync(new URL("esm/wasm/wllama.wasm", wllama));
+const kernels = readFileSync(new URL("../../../wasm/kernels.o", import.meta.url));
+
+/** Function names by index, from the symbol map that comes with the package. */
+function symbolNames(): (index: number) => string | undefined {
+  const source = readFileSync(fileURLToPath(new URL("src/wasm/source-map.ts", wllama)), "utf8");
+  const packed = /default[^\n]{0,40}?['"`]([A-Za-z0-9+/=]{1000,})/.exec(source)?.[1] ?? "";
+  const map = gunzipSync(Buffer.from(packed, "base64"));
+  const [first, functions, count] = [map.readUInt32LE(0), map.readUInt32LE(4), map.readUInt32LE(8)];
+  const names: string[] = [];
+  let at = 12;
+  for (let index = 0; index < count; index++) {
+    const length = map.readUInt8(at);
+    names.push(map.toString("utf8", at + 1, at + 1 + length));
+    at += 1 + length;
+  }
+  return (index) =>
+    index - first < functions ? names[map.readUInt16LE(at + 2 * (index - first))] : undefined;
+}
+
+describe("the engine's image", () => {
+  it("is a valid module with the stock one's exports and imports", async () => {
+    const image = await buildEngineImage(stock, kernels);
+    expect(WebAssembly.validate(image)).toBe(true);
+    const [before, after] = [parseModule(stock), parseModule(image)];
+    expect(after.exports).toEqual(before.exports);
+    expect(after.imports.length).toBe(before.imports.length);
+    expect(image.length - stock.length).toBeLessThan(128 * 1024);
+  });
+
+  it("is the same bytes each time", async () => {
+    const [first, second] = [await buildEngineImage(stock, kernels), await buildEngineImage(stock, kernels)];
+    expect(await sha256Hex(first)).toBe(await sha256Hex(second));
+  });
+
+  it("is not made of another module or other kernels", async () => {
+    const other = new Uint8Array(stock);
+    other[stock.length - 1]! ^= 1;
+    await expect(buildEngineImage(other, kernels)).rejects.toThrow(EngineImageError);
+    await expect(buildEngineImage(stock, kernels.subarray(1))).rejects.toThrow(EngineImageError);
+  });
+
+  it("names each pinned function as the package's own symbol map does", () => {
+    const nameOf = symbolNames();
+    for (const { index, name } of Object.values(PINNED_FUNCTIONS)) expect(nameOf(index)).toBe(name);
+  });
+});

@@ -1,0 +1,83 @@
+import { link } from "./linker/link.ts";
+import { parseModule } from "./linker/wasm-module.ts";
+
+/**
+ * What is changed in llama.cpp's WebAssembly, as @wllama/wllama ships it, to make our engine of it. Indices and
+ * layouts belong to one build, so everything is pinned by hash: of another file nothing is made, and the stock
+ * engine runs.
+ */
+
+/** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
+export const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
+/** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
+export const KERNELS_SHA256 = "44bdec8c221d839ca02b4676dfdfcc39eec8b3ceb8ec403fbeaac26835d2e16e";
+
+interface PinnedFunction {
+  readonly index: number;
+  /** As the package's symbol map has it. */
+  readonly name: string;
+  /** SHA-256 of the body. */
+  readonly sha256: string;
+}
+
+/** Functions of the stock module that ours refer to. */
+export const PINNED_FUNCTIONS = {
+  mulMat: {
+    index: 2028,
+    name: "ggml_compute_forward_mul_mat",
+    sha256: "08ac6b723340006b1546f28b21a22fea175e9f9da9d443c16c9092e5bf3f4d6d",
+  },
+  graphPlan: {
+    index: 3340,
+    name: "__wrap_ggml_graph_plan",
+    sha256: "0d6992b17837bc0472b2f32be2fb42b4597d785a89cc95d84d5d9ee9b127b6f1",
+  },
+  barrier: {
+    index: 270,
+    name: "ggml_barrier",
+    sha256: "1b11245c9a5f03b38643c7909098dd33e20a0d51ab238ec545e3a02a001418a0",
+  },
+} as const satisfies Record<string, PinnedFunction>;
+
+/** The input is not what the changes were made for. */
+export class EngineImageError extends Error {
+  override readonly name = "EngineImageError";
+}
+
+/**
+ * Makes our engine from the stock module: matrix products run in our kernels, and llama.cpp's own code stays
+ * reachable for what they do not cover.
+ *
+ * @throws EngineImageError when a file or a function is not the pinned one
+ */
+export async function buildEngineImage(
+  stock: Uint8Array,
+  kernels: Uint8Array,
+): Promise<Uint8Array<ArrayBuffer>> {
+  await expectHash(stock, STOCK_SHA256, "llama.cpp's WebAssembly");
+  await expectHash(kernels, KERNELS_SHA256, "the kernels");
+  const { importedFunctions, bodies } = parseModule(stock);
+  for (const { index, name, sha256 } of Object.values<PinnedFunction>(PINNED_FUNCTIONS)) {
+    await expectHash(bodies[index - importedFunctions] ?? new Uint8Array(), sha256, name);
+  }
+  const { mulMat, graphPlan, barrier } = PINNED_FUNCTIONS;
+  return link(stock, {
+    object: kernels,
+    replace: { kernel_mul_mat: mulMat.index, kernel_graph_plan: graphPlan.index },
+    originals: { original_mul_mat: mulMat.index, original_graph_plan: graphPlan.index },
+    imports: { ggml_barrier: barrier.index },
+  });
+}
+
+async function expectHash(bytes: Uint8Array, expected: string, what: string): Promise<void> {
+  const found = await sha256Hex(bytes);
+  if (found !== expected)
+    throw new EngineImageError(`${what} is not the one expected: SHA-256 ${found}, not ${expected}`);
+}
+
+/** SHA-256 as lower-case hexadecimal digits; the same in Node and in a page. */
+export async function sha256Hex(bytes: Uint8Array): Promise<string> {
+  // A copy, because bytes in shared memory cannot be hashed.
+  const digest = await crypto.subtle.digest("SHA-256", new Uint8Array(bytes));
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
