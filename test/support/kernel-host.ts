@@ -130,7 +130,7 @@ export class KernelHost {
     const work = place(workSize);
 
     const tensor = (
-      type: number,
+      weightType: number,
       ne: number[],
       elementBytes: number,
       rowBytes: number,
@@ -138,7 +138,7 @@ export class KernelHost {
     ): number => {
       const at = place(336);
       const nb = [elementBytes, rowBytes, rowBytes * ne[1]!, rowBytes * ne[1]! * ne[2]!];
-      view.setInt32(at, type, true);
+      view.setInt32(at, weightType, true);
       for (const [index, count] of ne.entries()) view.setBigInt64(at + 16 + 8 * index, BigInt(count), true);
       for (const [index, stride] of nb.entries())
         view.setBigUint64(at + 48 + 8 * index, BigInt(stride), true);
