@@ -1,0 +1,141 @@
+import { describe, expect, it } from "vitest";
+import { settle } from "./loading/fake-engines.ts";
+import { startModels } from "./service-fixture.ts";
+
+const MINI = "daybreak-mini";
+const NEVER = new AbortController().signal;
+
+describe("acquiring a model", () => {
+  it("lends the loaded engine and counts the request", async () => {
+    const { models, engines } = await startModels();
+    await models.load({ alias: MINI });
+    const lease = await models.acquire(MINI, NEVER);
+
+    expect(lease.engine).toBe(engines.last);
+    expect(lease.model).toMatchObject({ alias: MINI, state: "loaded", isDefault: true });
+    expect((await models.get(MINI)).activeRequests).toBe(1);
+
+    lease[Symbol.dispose]();
+    lease[Symbol.dispose]();
+    expect((await models.get(MINI)).activeRequests).toBe(0);
+  });
+
+  it("means the default model when it names none", async () => {
+    const { models } = await startModels();
+    await models.load({ alias: MINI });
+    using lease = await models.acquire(undefined, NEVER);
+    expect(lease.model.alias).toBe(MINI);
+  });
+
+  it.each([
+    ["nobody", "model_not_found", /No model "nobody"/],
+    [MINI, "model_not_loaded", /POST \/api\/models\/load .*--auto-load/],
+  ])("without auto-load says what is the matter with %s", async (name, code, message) => {
+    const { models } = await startModels();
+    await expect(models.acquire(name, NEVER)).rejects.toMatchObject({
+      code,
+      message: expect.stringMatching(message),
+    });
+  });
+
+  it("without auto-load does not wait for a load under way", async () => {
+    const { models, engines } = await startModels();
+    engines.manual = true;
+    const loading = models.load({ alias: MINI });
+    while (engines.starts.length === 0) await settle();
+    await expect(models.acquire(MINI, NEVER)).rejects.toMatchObject({ code: "model_loading", status: 503 });
+    engines.starts[0]?.succeed();
+    await loading;
+  });
+
+  it("restarts a crashed engine even without auto-load, as it was loaded", async () => {
+    const { models, engines } = await startModels();
+    await models.load({ alias: MINI, contextSize: 99 });
+    const before = await models.acquire(MINI, NEVER);
+    await engines.last.crash();
+    before[Symbol.dispose]();
+    expect((await models.get(MINI)).state).toBe("available");
+
+    using lease = await models.acquire(MINI, NEVER);
+
+    expect(lease.engine.spec.contextSize).toBe(99);
+    expect(engines.starts).toHaveLength(2);
+  });
+
+  it("while a download is under way says that it is", async () => {
+    const { models, hub } = await startModels();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    hub.untilPulled = promise;
+    const pulling = models.pull("tiny:1b", () => {}, NEVER);
+    await expect(models.acquire("tiny:1b", NEVER)).rejects.toMatchObject({ code: "model_loading" });
+    resolve();
+    await pulling;
+  });
+});
+
+describe("with auto-load", () => {
+  it("loads what is on disk, once for all who ask, and unloads it when it has been idle", async () => {
+    const { models, engines, clock } = await startModels({ config: { auto_load: true, keep_alive: "60s" } });
+    const leases = await Promise.all([models.acquire(MINI, NEVER), models.acquire(undefined, NEVER)]);
+    expect(engines.starts).toHaveLength(1);
+
+    await clock.advance(61_000);
+    expect((await models.get(MINI)).state).toBe("loaded");
+    for (const lease of leases) lease[Symbol.dispose]();
+    expect((await models.get(MINI)).expiresAt).toBe(clock.now() + 60_000);
+    await clock.advance(60_000);
+
+    expect((await models.get(MINI)).state).toBe("available");
+  });
+
+  it("makes room by unloading the model that was idle longest", async () => {
+    const { models, clock, userFile } = await startModels({
+      config: { auto_load: true },
+      estimateMemory: () => 40 * 1024 * 1024,
+    });
+    await models.load({ alias: "a", path: userFile("a.gguf") });
+    await clock.advance(1000);
+    await models.load({ alias: "b", path: userFile("b.gguf") });
+    await clock.advance(1000);
+
+    (await models.acquire(MINI, NEVER))[Symbol.dispose]();
+
+    const states = (await models.list()).map(({ alias, state }) => [alias, state]);
+    expect(states).toEqual([
+      ["a", "available"],
+      ["b", "loaded"],
+      [MINI, "loaded"],
+    ]);
+  });
+
+  it("keeps what was loaded by hand, however long it is idle", async () => {
+    const { models, clock } = await startModels({ config: { auto_load: true, keep_alive: "60s" } });
+    await models.load({ alias: MINI });
+    (await models.acquire(MINI, NEVER))[Symbol.dispose]();
+    await clock.advance(1e9);
+    expect((await models.get(MINI)).state).toBe("loaded");
+  });
+
+  it("gives up when the client has gone", async () => {
+    const { models, engines } = await startModels({ config: { auto_load: true } });
+    engines.manual = true;
+    const client = new AbortController();
+    const acquiring = models.acquire(MINI, client.signal);
+    while (engines.starts.length === 0) await settle();
+    client.abort(new Error("gone"));
+    await expect(acquiring).rejects.toThrow("gone");
+    await settle();
+    expect((await models.get(MINI)).state).toBe("available");
+  });
+});
+
+describe("closing", () => {
+  it("ends the engines and refuses what comes later", async () => {
+    const { models, engines } = await startModels({ config: { auto_load: true } });
+    await models.load({ alias: MINI });
+    await models.close();
+    expect(engines.last.alive).toBe(false);
+    await expect(models.acquire(MINI, NEVER)).rejects.toMatchObject({ code: "shutting_down" });
+    await expect(models.load({ alias: MINI })).rejects.toMatchObject({ code: "shutting_down" });
+  });
+});

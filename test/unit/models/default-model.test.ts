@@ -1,0 +1,81 @@
+import { rm } from "node:fs/promises";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { ALIAS, startModels } from "./service-fixture.ts";
+
+const MINI = "daybreak-mini";
+const NEVER = new AbortController().signal;
+
+describe("the default model", () => {
+  it("is the one that ships when nothing else is said", async () => {
+    const { models } = await startModels();
+    expect(models.defaultAlias).toBe(MINI);
+    expect((await models.get(MINI)).isDefault).toBe(true);
+  });
+
+  it("is the configured one, by alias or by path", async () => {
+    const fixture = await startModels();
+    await fixture.hub.add("ada", "tiny-GGUF", "tiny.gguf");
+    expect((await fixture.restart({ default: ALIAS })).models.defaultAlias).toBe(ALIAS);
+    expect((await fixture.restart({ default: "hf:ada/tiny-GGUF" })).models.defaultAlias).toBe(ALIAS);
+    const file = fixture.userFile("own.gguf");
+    expect((await fixture.restart({ default: file })).models.defaultAlias).toBe("own");
+  });
+
+  it("stays the configured one when that is missing, so that requests say what is missing", async () => {
+    const { models, hub } = await startModels({ config: { default: ALIAS } });
+    expect(models.defaultAlias).toBe(ALIAS);
+    await expect(models.acquire(undefined, NEVER)).rejects.toMatchObject({
+      code: "model_not_found",
+      message: expect.stringContaining("pull"),
+    });
+    await models.pull(ALIAS, () => {}, NEVER);
+    expect(hub.pulls).toBe(1);
+    await expect(models.acquire(undefined, NEVER)).rejects.toMatchObject({ code: "model_not_loaded" });
+  });
+
+  it("warns about a configured file that cannot be used", async () => {
+    const { warnings } = await startModels({ config: { default: "/no/such/file.gguf" } });
+    expect(warnings).toContain("The configured default model cannot be used");
+  });
+
+  it("can be chosen, alone or with a load, and the choice outlives a restart", async () => {
+    const fixture = await startModels();
+    await fixture.models.load({ alias: "mine", path: fixture.userFile("x.gguf"), setDefault: true });
+    expect(fixture.models.defaultAlias).toBe("mine");
+    expect((await fixture.restart()).models.defaultAlias).toBe("mine");
+
+    await fixture.models.setDefault(MINI);
+    expect((await fixture.restart()).models.defaultAlias).toBe(MINI);
+  });
+
+  it("is the configured one again after a restart, whatever was chosen", async () => {
+    const fixture = await startModels({ config: { default: MINI } });
+    await fixture.models.load({ alias: "mine", path: fixture.userFile("x.gguf"), setDefault: true });
+    expect(fixture.models.defaultAlias).toBe("mine");
+    expect((await fixture.restart()).models.defaultAlias).toBe(MINI);
+  });
+
+  it("cannot be a model that does not exist", async () => {
+    const { models } = await startModels();
+    await expect(models.setDefault("nobody")).rejects.toMatchObject({ code: "model_not_found" });
+    expect(models.defaultAlias).toBe(MINI);
+  });
+
+  it("falls back when the chosen one is deleted", async () => {
+    const { models, userFile } = await startModels();
+    await models.load({ alias: "mine", path: userFile("x.gguf"), setDefault: true });
+    await models.delete("mine");
+    expect(models.defaultAlias).toBe(MINI);
+  });
+
+  it("is any other when the one that ships is not there, and none when there is none", async () => {
+    const fixture = await startModels();
+    await rm(path.join(fixture.shippedDir, "daybreak-mini.gguf"));
+    await fixture.models.load({ alias: "mine", path: fixture.userFile("x.gguf") });
+    expect(fixture.models.defaultAlias).toBe("mine");
+    await fixture.models.delete("mine");
+    expect(fixture.models.defaultAlias).toBeUndefined();
+    await expect(fixture.models.acquire(undefined, NEVER)).rejects.toMatchObject({ code: "model_not_found" });
+  });
+});

@@ -1,0 +1,194 @@
+import { mkdir } from "node:fs/promises";
+import path from "node:path";
+import { onTestFinished } from "vitest";
+import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
+import { ServiceError } from "../../../src/errors/service-error.ts";
+import type { ServiceEvent } from "../../../src/events/service-events.ts";
+import type { CachedModel, HubPullRequest, HubStore } from "../../../src/models/hub/hub-store.ts";
+import type { EstimateMemory } from "../../../src/models/loading/load-planner.ts";
+import type { Models, PullProgress } from "../../../src/models/model.ts";
+import { createModelsService } from "../../../src/models/models-service.ts";
+import type { ModelDefinition } from "../../../src/models/modelfile/model-definition.ts";
+import type { HubSpec } from "../../../src/models/names/hub-spec.ts";
+import type { NameResolver } from "../../../src/models/names/resolve-name.ts";
+import { NO_SETTINGS } from "../../../src/models/registry/model-record.ts";
+import { writeGguf, type GgufFile } from "../../support/gguf-writer.ts";
+import { tinyLlama } from "../../support/tiny-models.ts";
+import { FakeClock, FakeEngines } from "./loading/fake-engines.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
+
+const MIB = 1024 * 1024;
+
+/** The only alias that the fake resolver knows, and what it stands for. */
+export const ALIAS = "tiny:1b";
+export const ALIAS_SPEC: HubSpec = { owner: "ada", repo: "tiny-GGUF", file: "tiny.gguf" };
+
+/** Names in their simplest form: `hf:owner/repo:file`, one alias, paths with a separator, and all the rest. */
+const resolver: NameResolver = {
+  resolve(name) {
+    const plain = name.replace(/:latest$/, "");
+    const spec = /^hf:([^/]+)\/([^/:]+)(?::([^@]+))?$/.exec(plain);
+    if (spec) return { kind: "spec", spec: { owner: spec[1] ?? "", repo: spec[2] ?? "", file: spec[3] } };
+    if (path.isAbsolute(plain)) return { kind: "path", path: plain };
+    if (plain === ALIAS) return { kind: "alias", alias: ALIAS, spec: ALIAS_SPEC, projector: undefined };
+    if (plain === "" || plain.includes("/"))
+      throw new ServiceError("invalid_model_name", `Not a name: ${name}`);
+    return { kind: "name", name: plain };
+  },
+  aliasOf: (repo, file) => (repo === "ada/tiny-GGUF" && file === "tiny.gguf" ? ALIAS : undefined),
+};
+
+/** A hub whose cache is a folder of files `owner--repo--file`. */
+export class FakeHub implements HubStore {
+  readonly folder: string;
+  readonly #cached = new Map<string, CachedModel>();
+  /** Pulls wait for it. */
+  untilPulled: Promise<void> = Promise.resolve();
+  pulls = 0;
+
+  constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  async add(owner: string, repo: string, file: string, model: GgufFile = tinyLlama()): Promise<CachedModel> {
+    await mkdir(this.folder, { recursive: true });
+    const target = path.join(this.folder, `${owner}--${repo}--${file}`);
+    const sizeBytes = writeGguf(target, model);
+    const spec = `hf:${owner}/${repo}:${file}`;
+    const cached: CachedModel = {
+      spec,
+      repo: `${owner}/${repo}`,
+      revision: "0".repeat(40),
+      file,
+      files: [target],
+      projector: undefined,
+      sizeBytes,
+    };
+    this.#cached.set(spec, cached);
+    return cached;
+  }
+
+  async find({ owner, repo, file }: HubSpec): Promise<CachedModel | undefined> {
+    return [...this.#cached.values()].find(
+      (cached) => cached.repo === `${owner}/${repo}` && (file === undefined || cached.file === file),
+    );
+  }
+
+  async list(): Promise<readonly CachedModel[]> {
+    return [...this.#cached.values()];
+  }
+
+  async pull({ spec }: HubPullRequest, onProgress: (progress: PullProgress) => void): Promise<CachedModel> {
+    this.pulls++;
+    await this.untilPulled;
+    onProgress({ status: "verifying" });
+    return await this.add(spec.owner, spec.repo, spec.file ?? "model.gguf");
+  }
+
+  async remove(cached: CachedModel): Promise<void> {
+    this.#cached.delete(cached.spec);
+  }
+}
+
+const written = new Map<string, Partial<ModelDefinition>>();
+
+/** Reads the Modelfiles that `modelfile` has written. */
+function readModelfile(text: string, baseFolder: string | undefined): ModelDefinition {
+  const { projector, ...given } = written.get(text) ?? {};
+  return {
+    from: "",
+    settings: NO_SETTINGS,
+    adapters: [],
+    digest: undefined,
+    license: undefined,
+    author: undefined,
+    ...given,
+    projector: projector === undefined ? undefined : path.resolve(baseFolder ?? "/", projector),
+  };
+}
+
+/** Writes a Modelfile of the simplest kind: what it says, as JSON. */
+export function modelfile(definition: Partial<ModelDefinition>): string {
+  const text = JSON.stringify(definition);
+  written.set(text, definition);
+  return text;
+}
+
+export interface Fixture {
+  readonly models: Models;
+  readonly engines: FakeEngines;
+  readonly clock: FakeClock;
+  readonly hub: FakeHub;
+  readonly events: ServiceEvent[];
+  readonly warnings: string[];
+  readonly cacheDir: string;
+  readonly shippedDir: string;
+  /** A folder for the user's own files. */
+  readonly userDir: string;
+  /** Writes a model of the user's and returns its path. */
+  readonly userFile: (name: string, model?: GgufFile) => string;
+  /** The same daemon, started again with perhaps another configuration. */
+  readonly restart: (config?: ConfigInput["models"]) => Promise<Fixture>;
+}
+
+export interface FixtureOptions {
+  readonly config?: ConfigInput["models"];
+  readonly estimateMemory?: EstimateMemory;
+  readonly root?: string;
+  readonly hub?: FakeHub;
+}
+
+/** A models layer on a fresh folder with the shipped model, a fake hub and fake engines. */
+export async function startModels(options: FixtureOptions = {}): Promise<Fixture> {
+  const root = options.root ?? (await temporaryFolder());
+  const cacheDir = path.join(root, "cache");
+  const shippedDir = path.join(root, "models");
+  const userDir = path.join(root, "user");
+  await Promise.all(
+    [cacheDir, shippedDir, userDir].map(async (folder) => await mkdir(folder, { recursive: true })),
+  );
+  writeGguf(path.join(shippedDir, "daybreak-mini.gguf"), tinyLlama({ name: "daybreak-mini" }));
+  const engines = new FakeEngines();
+  const clock = new FakeClock();
+  const hub = options.hub ?? new FakeHub(path.join(cacheDir, "hub"));
+  const events: ServiceEvent[] = [];
+  const warnings: string[] = [];
+  const models = await createModelsService({
+    config: configSchema.parse({
+      cache_dir: cacheDir,
+      models: { memory_budget: 100 * MIB, ...options.config },
+    }),
+    startEngine: engines.start,
+    estimateMemory: options.estimateMemory ?? (() => 10 * MIB),
+    hub,
+    resolver,
+    readModelfile,
+    printModelfile: modelfile,
+    shippedDir,
+    events: { emit: (event) => void events.push(event) },
+    logger: {
+      debug: () => {},
+      warn: (_fields: unknown, message?: string) => void warnings.push(message ?? ""),
+    },
+    clock,
+    cores: 4,
+  });
+  onTestFinished(async () => await models.close());
+  return {
+    models,
+    engines,
+    clock,
+    hub,
+    events,
+    warnings,
+    cacheDir,
+    shippedDir,
+    userDir,
+    userFile: (name, model = tinyLlama({ name })) => {
+      const file = path.join(userDir, name);
+      writeGguf(file, model);
+      return file;
+    },
+    restart: async (config) => await startModels({ ...options, root, hub, ...(config ? { config } : {}) }),
+  };
+}
