@@ -242,11 +242,11 @@ describe("two loads of one alias", () => {
   it("are one when they ask for the same, and the second answers as loaded too", async () => {
     const { models, engines } = await startModels();
     engines.manual = true;
-    const client = new AbortController();
-    const both = Promise.all([models.load({ alias: MINI }), models.load({ alias: MINI }, client.signal)]);
-    // Both wait for the load once it has started and the second one listens to its client.
-    while (engines.starts.length === 0 || getEventListeners(client.signal, "abort").length === 0)
-      await settle();
+    const clients = [new AbortController().signal, new AbortController().signal];
+    const both = Promise.all(clients.map(async (client) => await models.load({ alias: MINI }, client)));
+    // Who waits for a load listens to its client.
+    const waits = (client: AbortSignal): boolean => getEventListeners(client, "abort").length > 0;
+    while (engines.starts.length === 0 || !clients.every(waits)) await settle();
     engines.starts[0]?.succeed();
 
     expect((await both).map(({ state }) => state)).toEqual(["loaded", "loaded"]);
