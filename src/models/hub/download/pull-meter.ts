@@ -38,7 +38,8 @@ export class PullMeter {
     const now = this.#now();
     if (!complete && now - this.#shownAt < REPORT_INTERVAL_MS) return;
     this.#shown = sum;
-    this.#shownAt = now;
+    // The first bytes are news and do not wait for the line before them.
+    if (sum > 0) this.#shownAt = now;
     this.#report({ status: "downloading", downloadedBytes: sum, totalBytes: this.#totalBytes });
     if (complete) this.#report({ status: "verifying" });
   }

@@ -136,10 +136,17 @@ export class SnapshotPull {
     }
   }
 
-  /** Makes a folder and makes sure that no link has led out of the cache on the way. */
+  /** Makes a folder below the cache folder, step by step: none is made behind a link that leads out of it. */
   async #makeFolder(folder: string): Promise<void> {
-    await mkdir(folder, { recursive: true });
-    if ((await realPathInside(this.#realCacheDir, folder)) !== undefined) return;
-    throw new ServiceError("path_not_allowed", `${folder} is a link that leads out of the cache folder.`);
+    let current = this.#realCacheDir;
+    for (const name of path.relative(current, folder).split(path.sep)) {
+      current = path.join(current, name);
+      await mkdir(current, { recursive: true });
+      if ((await realPathInside(this.#realCacheDir, current)) === undefined)
+        throw new ServiceError(
+          "path_not_allowed",
+          `${current} is a link that leads out of the cache folder.`,
+        );
+    }
   }
 }

@@ -152,11 +152,12 @@ function parseUrl(location: string, base: URL): URL {
   return url;
 }
 
-async function discard(response: Response): Promise<void> {
+/** Closes an answer whose body is not wanted. */
+export async function discard(response: Response): Promise<void> {
   try {
     await response.body?.cancel();
   } catch {
-    // The answer is not wanted, so neither is what went wrong with it.
+    // Someone has begun to read it, or it broke: either way it is not ours to close.
   }
 }
 

@@ -1,5 +1,5 @@
 import { downloadFile, fileDownloadInfo } from "@huggingface/hub";
-import { httpFailure, unquoteEtag, type HubFetch } from "./hub-fetch.ts";
+import { discard, httpFailure, unquoteEtag, type HubFetch } from "./hub-fetch.ts";
 import { HubHttpFailure, HubNetworkFailure, isTransient, StaleRemoteFailure } from "./hub-failure.ts";
 import { isSha256, type RepoFile } from "../repo-file.ts";
 
@@ -92,7 +92,7 @@ export class RemoteBody {
       checkRange(response, offset, file.size);
       if (response.body === null) throw new HubNetworkFailure("an answer without a body");
     } catch (error) {
-      await response.body?.cancel();
+      await discard(response);
       throw error;
     }
     yield* readStream(response.body);

@@ -62,3 +62,25 @@ export function pull(store: DiskHubStore, options: PullOptions = {}) {
   const { spec = SPEC, projector, onProgress = () => {}, signal = new AbortController().signal } = options;
   return store.pull({ spec, projector }, onProgress, signal);
 }
+
+/** Rejects with what the promise rejected with; a promise that succeeds fails the test. */
+export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
+  try {
+    await promise;
+  } catch (error) {
+    return error;
+  }
+  throw new Error("it should have failed");
+}
+
+/** Resolves when the progress has reached so many bytes. */
+export function untilBytes(wanted: number): {
+  reached: Promise<void>;
+  onProgress: (p: PullProgress) => void;
+} {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const onProgress = (progress: PullProgress): void => {
+    if (progress.status === "downloading" && progress.downloadedBytes >= wanted) resolve();
+  };
+  return { reached: promise, onProgress };
+}

@@ -1,0 +1,215 @@
+import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { DiskHubStore } from "../../../../../src/models/hub/disk-hub-store.ts";
+import type { HubSpec } from "../../../../../src/models/names/hub-spec.ts";
+import { REPO, SPEC, temporaryFolder } from "../hub-test.ts";
+import { COMMIT_A, COMMIT_B, otherToolsRepo, type OtherToolsRepo } from "./other-tools-cache.ts";
+
+const fetch = () => Promise.reject(new Error("the hub was asked"));
+
+/** A store whose hub does not exist: whatever it answers, it answers from the disk. */
+function offline(cacheDir: string): DiskHubStore {
+  return new DiskHubStore({ cacheDir, hubUrl: "https://hub.invalid", fetch });
+}
+
+async function cacheOf(layout: OtherToolsRepo): Promise<{ store: DiskHubStore; root: string }> {
+  const cacheDir = await temporaryFolder();
+  const root = await otherToolsRepo(cacheDir, REPO, layout);
+  return { store: offline(cacheDir), root };
+}
+
+async function names(store: DiskHubStore): Promise<string[]> {
+  return (await store.list()).map((model) => model.spec);
+}
+
+describe("what other tools have downloaded", () => {
+  it.each([{ withoutLinks: false }, { withoutLinks: true }])(
+    "is found and listed (%j)",
+    async ({ withoutLinks }) => {
+      const { store, root } = await cacheOf({
+        snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four", "README.md": "text", "config.json": "{}" } },
+        refs: { main: COMMIT_A },
+        withoutLinks,
+      });
+
+      const expected = {
+        spec: `hf:${REPO}:tiny-Q4_K_M.gguf`,
+        repo: REPO,
+        revision: COMMIT_A,
+        file: "tiny-Q4_K_M.gguf",
+        files: [path.join(root, "snapshots", COMMIT_A, "tiny-Q4_K_M.gguf")],
+        projector: undefined,
+        sizeBytes: 4,
+      };
+      expect(await store.list()).toEqual([expected]);
+      expect(await store.find(SPEC)).toEqual(expected);
+    },
+  );
+
+  it("is found in folders of a repository, by file, by its name alone and by quantisation", async () => {
+    const { store } = await cacheOf({
+      snapshots: { [COMMIT_A]: { "Q8_0/tiny-Q8_0.gguf": "eight", "tiny-Q4_K_M.gguf": "four" } },
+      refs: { main: COMMIT_A },
+    });
+    const find = async (spec: Partial<HubSpec>) => (await store.find({ ...SPEC, ...spec }))?.file;
+
+    expect(await find({})).toBe("tiny-Q4_K_M.gguf");
+    expect(await find({ quant: "Q8_0" })).toBe("Q8_0/tiny-Q8_0.gguf");
+    expect(await find({ file: "Q8_0/tiny-Q8_0.gguf" })).toBe("Q8_0/tiny-Q8_0.gguf");
+    expect(await find({ file: "tiny-Q8_0.gguf" })).toBe("Q8_0/tiny-Q8_0.gguf");
+    expect(await find({ quant: "Q6_K" })).toBeUndefined();
+  });
+
+  it("is one model when it comes in shards, and none while a shard is missing", async () => {
+    const shards = {
+      "big-00002-of-00003.gguf": "22",
+      "big-00001-of-00003.gguf": "1",
+      "big-00003-of-00003.gguf": "333",
+    };
+    const { store, root } = await cacheOf({ snapshots: { [COMMIT_A]: shards }, refs: { main: COMMIT_A } });
+    const snapshot = path.join(root, "snapshots", COMMIT_A);
+
+    const [model] = await store.list();
+    expect(model?.files).toEqual(
+      Object.keys(shards)
+        .toSorted()
+        .map((name) => path.join(snapshot, name)),
+    );
+    expect(model?.sizeBytes).toBe(6);
+
+    await rm(path.join(snapshot, "big-00002-of-00003.gguf"));
+    expect(await store.list()).toEqual([]);
+    expect(await store.find(SPEC)).toBeUndefined();
+  });
+
+  it("has the projector beside it", async () => {
+    const files = { "tiny-Q4_K_M.gguf": "four", "mmproj-F16.gguf": "eye" };
+    const { store, root } = await cacheOf({ snapshots: { [COMMIT_A]: files }, refs: { main: COMMIT_A } });
+
+    const models = await store.list();
+
+    expect(models).toHaveLength(1);
+    expect(models[0]?.projector).toBe(path.join(root, "snapshots", COMMIT_A, "mmproj-F16.gguf"));
+    expect(models[0]?.sizeBytes).toBe(7);
+  });
+
+  it("is no model while its blob is missing", async () => {
+    const { store, root } = await cacheOf({
+      snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } },
+      refs: { main: COMMIT_A },
+    });
+    await rm(path.join(root, "blobs"), { recursive: true });
+
+    expect(await store.list()).toEqual([]);
+  });
+
+  it("is found without any ref", async () => {
+    const { store } = await cacheOf({ snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } } });
+
+    expect((await store.find(SPEC))?.revision).toBe(COMMIT_A);
+    expect(await names(store)).toEqual([`hf:${REPO}:tiny-Q4_K_M.gguf`]);
+  });
+});
+
+describe("revisions in the cache", () => {
+  it("are named by their branch or tag, and found by it or by their commit", async () => {
+    const { store } = await cacheOf({
+      snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "new" }, [COMMIT_B]: { "tiny-Q4_K_M.gguf": "old" } },
+      refs: { main: COMMIT_A, "refs/pr/1": COMMIT_B, "v1.0": COMMIT_B },
+    });
+    const find = async (revision?: string) => (await store.find({ ...SPEC, revision }))?.revision;
+
+    expect(await names(store)).toEqual([
+      `hf:${REPO}:tiny-Q4_K_M.gguf`,
+      `hf:${REPO}:tiny-Q4_K_M.gguf@refs/pr/1`,
+    ]);
+    expect(await find()).toBe(COMMIT_A);
+    expect(await find("main")).toBe(COMMIT_A);
+    expect(await find("v1.0")).toBe(COMMIT_B);
+    expect(await find("refs/pr/1")).toBe(COMMIT_B);
+    expect(await find(COMMIT_A)).toBe(COMMIT_A);
+    expect(await find(COMMIT_B)).toBe(COMMIT_B);
+    expect(await find("v2.0")).toBeUndefined();
+    expect(await find("c".repeat(40))).toBeUndefined();
+  });
+
+  it("keep a model of main that a later main has not been asked for", async () => {
+    const { store } = await cacheOf({
+      snapshots: { [COMMIT_A]: { "tiny-Q8_0.gguf": "eight" }, [COMMIT_B]: { "tiny-Q4_K_M.gguf": "four" } },
+      refs: { main: COMMIT_A },
+    });
+
+    expect(await names(store)).toEqual([`hf:${REPO}:tiny-Q8_0.gguf`, `hf:${REPO}:tiny-Q4_K_M.gguf`]);
+    expect((await store.find({ ...SPEC, quant: "Q4_K_M" }))?.revision).toBe(COMMIT_B);
+  });
+
+  it("list what has not changed since only once", async () => {
+    const { store } = await cacheOf({
+      snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "same" }, [COMMIT_B]: { "tiny-Q4_K_M.gguf": "same" } },
+      refs: { main: COMMIT_A },
+    });
+
+    expect(await names(store)).toEqual([`hf:${REPO}:tiny-Q4_K_M.gguf`]);
+    expect((await store.find({ ...SPEC, revision: COMMIT_B }))?.revision).toBe(COMMIT_B);
+  });
+
+  it("name what main no longer is by its commit", async () => {
+    const { store } = await cacheOf({
+      snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "new" }, [COMMIT_B]: { "tiny-Q4_K_M.gguf": "old" } },
+      refs: { main: COMMIT_A },
+    });
+
+    expect(await names(store)).toEqual([
+      `hf:${REPO}:tiny-Q4_K_M.gguf`,
+      `hf:${REPO}:tiny-Q4_K_M.gguf@${COMMIT_B}`,
+    ]);
+  });
+});
+
+describe("what is no model repository", () => {
+  it("is passed over", async () => {
+    const { store, root } = await cacheOf({
+      snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } },
+      refs: { main: COMMIT_A },
+    });
+    const cacheDir = path.dirname(root);
+    await mkdir(path.join(cacheDir, "datasets--ada--set", "snapshots", COMMIT_A), { recursive: true });
+    await mkdir(path.join(cacheDir, "models--ada--empty"));
+    await mkdir(path.join(cacheDir, ".locks"));
+    await mkdir(path.join(root, "snapshots", "not-a-commit"));
+    await writeFile(path.join(cacheDir, "models--ada--file"), "");
+    await writeFile(path.join(root, "refs", "broken"), "no commit");
+    await symlink(root, path.join(root, "snapshots", COMMIT_A, "loop"));
+
+    expect(await names(store)).toEqual([`hf:${REPO}:tiny-Q4_K_M.gguf`]);
+  });
+
+  it("may be a cache folder that does not exist yet", async () => {
+    const store = offline(path.join(await temporaryFolder(), "none"));
+
+    expect(await store.list()).toEqual([]);
+    expect(await store.find(SPEC)).toBeUndefined();
+  });
+
+  it("may not be a repository that lies elsewhere behind a link", async () => {
+    const outer = await temporaryFolder();
+    const root = await otherToolsRepo(path.join(outer, "elsewhere"), REPO, {
+      snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } },
+    });
+    await mkdir(path.join(outer, "cache"));
+    await symlink(root, path.join(outer, "cache", path.basename(root)));
+
+    expect(await offline(path.join(outer, "cache")).list()).toEqual([]);
+  });
+
+  it("does not hinder a cache folder that is a link itself", async () => {
+    const outer = await temporaryFolder();
+    await otherToolsRepo(path.join(outer, "elsewhere"), REPO, {
+      snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } },
+    });
+    await symlink(path.join(outer, "elsewhere"), path.join(outer, "cache"));
+
+    expect(await names(offline(path.join(outer, "cache")))).toEqual([`hf:${REPO}:tiny-Q4_K_M.gguf`]);
+  });
+});

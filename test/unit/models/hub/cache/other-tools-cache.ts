@@ -1,0 +1,48 @@
+import { mkdir, symlink, utimes, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { sha256 } from "../../../../support/fixture-hub-content.ts";
+
+/** Commits that are told apart at sight. */
+export const COMMIT_A = "a".repeat(40);
+export const COMMIT_B = "b".repeat(40);
+
+export interface OtherToolsRepo {
+  /** By commit, files by path; equal content is one blob. */
+  readonly snapshots: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  readonly refs?: Readonly<Record<string, string>>;
+  /** Regular files in the snapshots, as on Windows without the right to make links. */
+  readonly withoutLinks?: boolean;
+}
+
+/** Lays out a repository in a cache folder the way the hub's Python tools do. Returns its folder. */
+export async function otherToolsRepo(
+  cacheDir: string,
+  repo: string,
+  layout: OtherToolsRepo,
+): Promise<string> {
+  const root = path.join(cacheDir, `models--${repo.replace("/", "--")}`);
+  const { snapshots, refs = {}, withoutLinks = false } = layout;
+  for (const [ref, commit] of Object.entries(refs)) {
+    await mkdir(path.dirname(path.join(root, "refs", ref)), { recursive: true });
+    await writeFile(path.join(root, "refs", ref), commit);
+  }
+  await mkdir(path.join(root, "blobs"), { recursive: true });
+  let age = 0;
+  for (const [commit, files] of Object.entries(snapshots)) {
+    for (const [file, content] of Object.entries(files)) {
+      const target = path.join(root, "snapshots", commit, file);
+      await mkdir(path.dirname(target), { recursive: true });
+      const blob = path.join(root, "blobs", sha256(content));
+      if (withoutLinks) {
+        await writeFile(target, content);
+      } else {
+        await writeFile(blob, content);
+        await symlink(path.relative(path.dirname(target), blob), target);
+      }
+    }
+    // Later ones in the table are older.
+    const time = 1_700_000_000 - age++;
+    await utimes(path.join(root, "snapshots", commit), time, time);
+  }
+  return root;
+}

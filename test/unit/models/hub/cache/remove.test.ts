@@ -1,0 +1,164 @@
+import { access, link, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { DiskHubStore } from "../../../../../src/models/hub/disk-hub-store.ts";
+import { sha256 } from "../../../../support/fixture-hub-content.ts";
+import { REPO, SPEC, temporaryFolder } from "../hub-test.ts";
+import { COMMIT_A, COMMIT_B, otherToolsRepo, type OtherToolsRepo } from "./other-tools-cache.ts";
+
+async function cacheOf(layout: OtherToolsRepo) {
+  const cacheDir = await temporaryFolder();
+  const root = await otherToolsRepo(cacheDir, REPO, layout);
+  const store = new DiskHubStore({ cacheDir, hubUrl: "https://hub.invalid" });
+  const remove = async (spec: Partial<typeof SPEC> = {}) => {
+    const model = await store.find({ ...SPEC, ...spec });
+    await store.remove(model!);
+    return model!;
+  };
+  return { cacheDir, root, store, remove };
+}
+
+async function blobs(root: string): Promise<string[]> {
+  return (await readdir(path.join(root, "blobs"))).toSorted();
+}
+
+describe("removing a model from the cache", () => {
+  it("leaves nothing of a repository that held only this", async () => {
+    const { cacheDir, root, store, remove } = await cacheOf({
+      snapshots: { [COMMIT_A]: { "deep/tiny-Q4_K_M.gguf": "four" } },
+      refs: { main: COMMIT_A },
+    });
+    await writeFile(path.join(root, "blobs", `${sha256("half")}.incomplete`), "ha");
+
+    await remove();
+
+    expect(await readdir(cacheDir)).toEqual([]);
+    expect(await store.list()).toEqual([]);
+  });
+
+  it("leaves the other models and what is no model", async () => {
+    const { root, store, remove } = await cacheOf({
+      snapshots: {
+        [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four", "tiny-Q8_0.gguf": "eight", "README.md": "text" },
+      },
+      refs: { main: COMMIT_A },
+    });
+
+    await remove({ quant: "Q8_0" });
+
+    expect((await store.list()).map(({ file }) => file)).toEqual(["tiny-Q4_K_M.gguf"]);
+    expect(await blobs(root)).toEqual([sha256("four"), sha256("text")].toSorted());
+    expect(await readFile(path.join(root, "refs", "main"), "utf8")).toBe(COMMIT_A);
+
+    await remove();
+
+    expect(await store.list()).toEqual([]);
+    expect(await readdir(path.join(root, "snapshots", COMMIT_A))).toEqual(["README.md"]);
+  });
+
+  it("takes every shard", async () => {
+    const { cacheDir, remove } = await cacheOf({
+      snapshots: { [COMMIT_A]: { "big-00001-of-00002.gguf": "1", "big-00002-of-00002.gguf": "2" } },
+      refs: { main: COMMIT_A },
+    });
+
+    await remove();
+
+    expect(await readdir(cacheDir)).toEqual([]);
+  });
+
+  it("keeps the projector as long as a model is beside it", async () => {
+    const { cacheDir, root, remove } = await cacheOf({
+      snapshots: {
+        [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four", "tiny-Q8_0.gguf": "eight", "mmproj-F16.gguf": "eye" },
+      },
+      refs: { main: COMMIT_A },
+    });
+
+    await remove({ quant: "Q8_0" });
+    expect(await blobs(root)).toEqual([sha256("four"), sha256("eye")].toSorted());
+
+    await remove();
+    expect(await readdir(cacheDir)).toEqual([]);
+  });
+
+  it("keeps a blob that another revision uses", async () => {
+    const { root, store, remove } = await cacheOf({
+      snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "same" }, [COMMIT_B]: { "tiny-Q4_K_M.gguf": "same" } },
+      refs: { main: COMMIT_A, "v1.0": COMMIT_B },
+    });
+
+    await remove();
+
+    expect(await blobs(root)).toEqual([sha256("same")]);
+    expect(await readdir(path.join(root, "snapshots"))).toEqual([COMMIT_B]);
+    expect(await readdir(path.join(root, "refs"))).toEqual(["v1.0"]);
+    expect((await store.list()).map(({ spec }) => spec)).toEqual([`hf:${REPO}:tiny-Q4_K_M.gguf@v1.0`]);
+  });
+
+  it("takes older snapshots of the same content along, which nothing names", async () => {
+    const { cacheDir, remove } = await cacheOf({
+      snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "same" }, [COMMIT_B]: { "tiny-Q4_K_M.gguf": "same" } },
+      refs: { main: COMMIT_A },
+    });
+
+    await remove();
+
+    expect(await readdir(cacheDir)).toEqual([]);
+  });
+
+  it("leaves older snapshots of other content", async () => {
+    const { root, store, remove } = await cacheOf({
+      snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "new" }, [COMMIT_B]: { "tiny-Q4_K_M.gguf": "old" } },
+      refs: { main: COMMIT_A },
+    });
+
+    await remove();
+
+    expect(await blobs(root)).toEqual([sha256("old")]);
+    expect((await store.find(SPEC))?.revision).toBe(COMMIT_B);
+  });
+
+  it("frees the bytes where snapshots hold second names of blobs instead of links", async () => {
+    const { cacheDir, root, remove } = await cacheOf({
+      snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } },
+      refs: { main: COMMIT_A },
+      withoutLinks: true,
+    });
+    const file = path.join(root, "snapshots", COMMIT_A, "tiny-Q4_K_M.gguf");
+    await link(file, path.join(root, "blobs", sha256("four")));
+
+    await remove();
+
+    expect(await readdir(cacheDir)).toEqual([]);
+  });
+
+  it("deletes nothing outside the repository, whatever its links point at", async () => {
+    const { cacheDir, store } = await cacheOf({ snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } } });
+    const other = await otherToolsRepo(cacheDir, "ada/other", {
+      snapshots: { [COMMIT_A]: { "other.gguf": "other" } },
+      refs: { main: COMMIT_A },
+    });
+    const hostile = path.join(cacheDir, "models--ada--hostile", "snapshots", COMMIT_A);
+    await mkdir(hostile, { recursive: true });
+    await symlink(path.join(other, "blobs", sha256("other")), path.join(hostile, "x.gguf"));
+
+    const model = await store.find({ owner: "ada", repo: "hostile" });
+    await store.remove(model!);
+
+    expect(await readFile(path.join(other, "blobs", sha256("other")), "utf8")).toBe("other");
+    await expect(access(hostile)).rejects.toThrow("ENOENT");
+  });
+
+  it("may be asked for twice", async () => {
+    const { store, remove } = await cacheOf({
+      snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } },
+      refs: { main: COMMIT_A },
+    });
+    const model = await remove();
+
+    await store.remove(model);
+
+    expect(await store.list()).toEqual([]);
+  });
+});

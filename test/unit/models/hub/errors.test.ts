@@ -1,0 +1,200 @@
+import { mkdtemp, open, readdir, type FileHandle } from "node:fs/promises";
+import path from "node:path";
+import { describe, expect, it, vi } from "vitest";
+import { startFixtureHub } from "../../../support/fixture-hub.ts";
+import { content, failureOf, fixtureHub, pull, REPO, SPEC, storeAt, temporaryFolder } from "./hub-test.ts";
+
+const FILES = { "tiny-Q4_K_M.gguf": content(5000) };
+
+describe("errors of a pull", () => {
+  it.each([
+    ["without a token", undefined],
+    ["with a token", "hf_somebody"],
+  ])("say that there is no such repository, %s", async (_how, token) => {
+    const hub = await fixtureHub({});
+    const { store } = storeAt(await temporaryFolder(), hub, { token });
+
+    const error = await failureOf(pull(store));
+
+    expect(error).toMatchObject({ code: "hub_repo_not_found", status: 404, type: "not_found" });
+    expect(String(error)).toContain(REPO);
+  });
+
+  it("tell a private repository from a missing one no more than the hub does", async () => {
+    const hub = await fixtureHub({ repos: { [REPO]: { files: FILES, privateTo: ["hf_ada"] } } });
+    const cacheDir = await temporaryFolder();
+
+    expect(await failureOf(pull(storeAt(cacheDir, hub).store))).toMatchObject({ code: "hub_repo_not_found" });
+    expect(await pull(storeAt(cacheDir, hub, { token: "hf_ada" }).store)).toMatchObject({ repo: REPO });
+  });
+
+  it("say that there is no such revision", async () => {
+    const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
+    const { store } = storeAt(await temporaryFolder(), hub);
+
+    const error = await failureOf(pull(store, { spec: { ...SPEC, revision: "v9" } }));
+
+    expect(error).toMatchObject({ code: "hub_repo_not_found" });
+    expect(String(error)).toContain("v9");
+  });
+
+  it("say that the repository lacks the named file or projector", async () => {
+    const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
+    const { store } = storeAt(await temporaryFolder(), hub);
+
+    const file = await failureOf(pull(store, { spec: { ...SPEC, file: "other.gguf" } }));
+    const projector = await failureOf(pull(store, { projector: "mmproj.gguf" }));
+
+    expect(file).toMatchObject({ code: "hub_repo_not_found" });
+    expect(String(file)).toContain("other.gguf");
+    expect(projector).toMatchObject({ code: "hub_repo_not_found" });
+    expect(String(projector)).toContain("mmproj.gguf");
+  });
+
+  it("say how to get at a gated repository", async () => {
+    const hub = await fixtureHub({ repos: { [REPO]: { files: FILES, gatedTo: ["hf_friend"] } } });
+    const cacheDir = await temporaryFolder();
+
+    const stranger = await failureOf(pull(storeAt(cacheDir, hub).store));
+    const refused = await failureOf(pull(storeAt(cacheDir, hub, { token: "hf_other" }).store));
+
+    expect(stranger).toMatchObject({ code: "hub_access_denied", status: 403 });
+    expect(String(stranger)).toContain(`${hub.url}/${REPO}`);
+    expect(String(stranger)).toContain("HUB_TOKEN");
+    expect(refused).toMatchObject({ code: "hub_access_denied" });
+    expect(String(refused)).toContain("no access yet");
+    expect(await pull(storeAt(cacheDir, hub, { token: "hf_friend" }).store)).toMatchObject({ repo: REPO });
+  });
+
+  it("say that the hub does not accept the token", async () => {
+    const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
+    hub.failNext(/^hub GET /, {
+      status: 401,
+      headers: { "x-error-message": "Invalid credentials in Authorization header" },
+    });
+    const { store } = storeAt(await temporaryFolder(), hub, { token: "hf_old" });
+
+    expect(await failureOf(pull(store))).toMatchObject({ code: "hub_access_denied" });
+  });
+
+  it("never show the token", async () => {
+    const hub = await fixtureHub({ repos: { [REPO]: { files: FILES, gatedTo: ["hf_friend"] } } });
+    const { store } = storeAt(await temporaryFolder(), hub, { token: "hf_secret" });
+
+    expect(JSON.stringify(await failureOf(pull(store)), everything)).not.toContain("hf_secret");
+  });
+
+  it("say that there is no GGUF file, or none of the quantisation", async () => {
+    const repos = { [REPO]: { files: FILES }, "ada/plain": { files: { "model.safetensors": "x" } } };
+    const hub = await fixtureHub({ repos });
+    const { store } = storeAt(await temporaryFolder(), hub);
+
+    const none = await failureOf(pull(store, { spec: { owner: "ada", repo: "plain" } }));
+    const quant = await failureOf(pull(store, { spec: { ...SPEC, quant: "Q8_0" } }));
+
+    expect(none).toMatchObject({ code: "no_gguf_in_repo", status: 404 });
+    expect(quant).toMatchObject({ code: "no_gguf_in_repo" });
+    expect(String(quant)).toContain("Q8_0");
+  });
+
+  it("say that the hub cannot be reached, after a few attempts", async () => {
+    const gone = await startFixtureHub();
+    await gone.close();
+    const { store, waits } = storeAt(await temporaryFolder(), gone);
+
+    const error = await failureOf(pull(store));
+
+    expect(error).toMatchObject({ code: "hub_unreachable", status: 503, retryable: true });
+    expect(String(error)).toContain("ECONNREFUSED");
+    expect(waits).toEqual([500, 1000, 2500, 5000, 10_000]);
+  });
+
+  it("say that what answers is no hub", async () => {
+    const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
+    hub.failNext(/^hub GET /, { status: 200 }, 100);
+    const { store } = storeAt(await temporaryFolder(), hub);
+
+    expect(await failureOf(pull(store))).toMatchObject({ code: "hub_unreachable" });
+  });
+
+  it("say before anything is fetched that the disk has too little room", async () => {
+    const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
+    const cacheDir = await temporaryFolder();
+    const { store } = storeAt(cacheDir, hub, { freeSpace: () => Promise.resolve(4999) });
+
+    const error = await failureOf(pull(store));
+
+    expect(error).toMatchObject({ code: "insufficient_disk", retryable: false });
+    expect(hub.downloads).toEqual([]);
+    expect(await readdir(cacheDir)).toEqual([]);
+  });
+
+  it("ask for no room for what is on the disk already", async () => {
+    const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
+    const cacheDir = await temporaryFolder();
+    await pull(storeAt(cacheDir, hub).store);
+    const { store } = storeAt(cacheDir, hub, { freeSpace: () => Promise.resolve(0) });
+
+    expect(await pull(store)).toMatchObject({ repo: REPO });
+  });
+
+  it("say that the disk filled up, and keep what has arrived", async () => {
+    const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
+    const cacheDir = await temporaryFolder();
+    const { store } = storeAt(cacheDir, hub);
+    const full = Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" });
+    const write = vi.spyOn(await fileHandlePrototype(), "write").mockRejectedValueOnce(full);
+
+    const error = await failureOf(pull(store));
+
+    expect(write).toHaveBeenCalled();
+    expect(error).toMatchObject({ code: "insufficient_disk" });
+    const blobs = await readdir(path.join(cacheDir, "models--ada--tiny-GGUF", "blobs"));
+    expect(blobs).toEqual([expect.stringMatching(/\.incomplete$/)]);
+    expect(await pull(store)).toMatchObject({ repo: REPO });
+  });
+
+  it("are all ServiceErrors, also when the cache folder cannot be written", async () => {
+    const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
+    const folder = await mkdtemp(path.join(await temporaryFolder(), "x"));
+    const file = path.join(folder, "file");
+    await (await open(file, "w")).close();
+    const { store } = storeAt(file, hub);
+
+    const error = await failureOf(pull(store));
+
+    expect(error).toMatchObject({ name: "ServiceError", code: "internal_error" });
+    expect(String(error)).toContain(file);
+  });
+
+  it.each([
+    { owner: "..", repo: "x" },
+    { owner: "a", repo: "../../b" },
+    { owner: "a/b", repo: "c" },
+    { owner: "a--b", repo: "c" },
+    { owner: "a", repo: "b", revision: "../../x" },
+    { owner: "a", repo: "b", revision: "x\0" },
+  ])("refuse a spec that reached this place unchecked: %j", async (spec) => {
+    const hub = await fixtureHub({});
+    const { store } = storeAt(await temporaryFolder(), hub);
+
+    expect(await failureOf(pull(store, { spec }))).toMatchObject({ code: "invalid_model_name" });
+    expect(await failureOf(store.find(spec))).toMatchObject({ code: "invalid_model_name" });
+    expect(hub.requests).toEqual([]);
+  });
+});
+
+/** What all open files have their methods from. */
+async function fileHandlePrototype(): Promise<FileHandle> {
+  const handle = await open(import.meta.filename);
+  await handle.close();
+  const prototype: FileHandle = Object.getPrototypeOf(handle);
+  return prototype;
+}
+
+/** Errors keep what matters in properties that JSON leaves out. */
+function everything(_key: string, value: unknown): unknown {
+  if (!(value instanceof Error)) return value;
+  const { message, stack, cause } = value;
+  return { ...Object.fromEntries(Object.entries(value)), message, stack, cause };
+}

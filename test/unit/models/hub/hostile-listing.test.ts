@@ -1,0 +1,161 @@
+import { link, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { isSafeRepoPath } from "../../../../src/models/hub/cache/safe-repo-path.ts";
+import { sha256 } from "../../../support/fixture-hub-content.ts";
+import { content, failureOf, fixtureHub, pull, REPO, SPEC, storeAt, temporaryFolder } from "./hub-test.ts";
+
+const HOSTILE = [
+  "../x.gguf",
+  "a/../../x.gguf",
+  "..\\x.gguf",
+  "a\\..\\..\\x.gguf",
+  "/etc/x.gguf",
+  "//host/share/x.gguf",
+  "\\\\host\\share\\x.gguf",
+  "C:/x.gguf",
+  "C:x.gguf",
+  "x.gguf:stream.gguf",
+  "./x.gguf",
+  "a//x.gguf",
+  "a/",
+  "",
+  ".hidden.gguf",
+  "x\0.gguf",
+  "x\n.gguf",
+  "nul.gguf",
+  "COM1.gguf",
+  "a/aux/x.gguf",
+  "x.gguf.",
+  "x.gguf ",
+  "%2e%2e/x.gguf",
+  "x?.gguf",
+  "x#y.gguf",
+  "e\u0301.gguf",
+  "\ud800.gguf",
+  `${"x".repeat(256)}.gguf`,
+  `${"a/".repeat(40)}x.gguf`,
+];
+
+describe("a file name in a listing", () => {
+  it.each(HOSTILE)("is refused: %j", (name) => {
+    expect(isSafeRepoPath(name)).toBe(false);
+  });
+
+  it.each(["tiny-Q4_K_M.gguf", "Q4_K_M/big-00001-of-00003.gguf", "Modèle (final) v1.0.gguf", "refs/pr/1"])(
+    "is fine: %j",
+    (name) => {
+      expect(isSafeRepoPath(name)).toBe(true);
+    },
+  );
+});
+
+describe("a hostile repository", () => {
+  it("cannot name a file that is written outside its folder", async () => {
+    const files = Object.fromEntries(HOSTILE.map((name) => [name, content(10)]));
+    const hub = await fixtureHub({ repos: { [REPO]: { files } } });
+    const outer = await temporaryFolder();
+    const { store } = storeAt(path.join(outer, "deep", "cache"), hub);
+
+    expect(await failureOf(pull(store))).toMatchObject({ code: "no_gguf_in_repo" });
+    expect(hub.downloads).toEqual([]);
+    expect(await readdir(outer)).toEqual([]);
+  });
+
+  it("does no harm beside a good file", async () => {
+    const files = { "../x.gguf": content(10), "tiny-Q4_K_M.gguf": content(10) };
+    const hub = await fixtureHub({ repos: { [REPO]: { files } } });
+    const { store } = storeAt(await temporaryFolder(), hub);
+
+    expect((await pull(store)).file).toBe("tiny-Q4_K_M.gguf");
+  });
+
+  it.each([
+    "../../../../x",
+    "",
+    "ABC",
+    "f".repeat(63),
+    "F".repeat(64),
+    "g".repeat(64),
+    `${"f".repeat(64)}\n`,
+  ])("cannot name a blob %j", async (claimedSha256) => {
+    const files = { "tiny-Q4_K_M.gguf": { content: content(10), claimedSha256 } };
+    const hub = await fixtureHub({ repos: { [REPO]: { files } } });
+    const outer = await temporaryFolder();
+    const { store } = storeAt(path.join(outer, "cache"), hub);
+
+    expect(await failureOf(pull(store))).toMatchObject({ code: "no_gguf_in_repo" });
+    expect(await readdir(outer)).toEqual([]);
+  });
+
+  it("cannot name a commit that is a path", async () => {
+    const hub = await fixtureHub({ repos: { [REPO]: { files: { "a.gguf": "a" }, commit: "../../../x" } } });
+    const outer = await temporaryFolder();
+    const { store } = storeAt(path.join(outer, "cache"), hub);
+
+    expect(await failureOf(pull(store))).toMatchObject({ code: "hub_unreachable" });
+    expect(await readdir(outer)).toEqual([]);
+  });
+
+  it("cannot announce another size than it sends", async () => {
+    const files = { "tiny-Q4_K_M.gguf": { content: content(1000), claimedSize: 10 } };
+    const hub = await fixtureHub({ repos: { [REPO]: { files } } });
+    const { store } = storeAt(await temporaryFolder(), hub);
+
+    expect(await failureOf(pull(store))).toMatchObject({ code: "hub_unreachable" });
+    expect(await store.list()).toEqual([]);
+  });
+});
+
+describe("a link in the cache", () => {
+  const bytes = content(5000);
+  const hubOf = () => fixtureHub({ repos: { [REPO]: { files: { "tiny-Q4_K_M.gguf": bytes } } } });
+
+  it.each([
+    ["symbolic", symlink],
+    ["hard", link],
+  ])("(%s) in place of an unfinished download is not written through", async (_kind, makeLink) => {
+    const hub = await hubOf();
+    const outer = await temporaryFolder();
+    const precious = path.join(outer, "precious");
+    await writeFile(precious, "do not touch");
+    const blobs = path.join(outer, "cache", "models--ada--tiny-GGUF", "blobs");
+    await mkdir(blobs, { recursive: true });
+    await makeLink(precious, path.join(blobs, `${sha256(bytes)}.incomplete`));
+
+    const model = await pull(storeAt(path.join(outer, "cache"), hub).store);
+
+    expect(await readFile(precious, "utf8")).toBe("do not touch");
+    expect(sha256(await readFile(model.files[0]!))).toBe(sha256(bytes));
+  });
+
+  it.each([
+    "models--ada--tiny-GGUF",
+    "models--ada--tiny-GGUF/blobs",
+    "models--ada--tiny-GGUF/snapshots",
+    ".locks",
+  ])("that leads %s out of the cache stops the pull", async (folder) => {
+    const hub = await hubOf();
+    const outer = await temporaryFolder();
+    await mkdir(path.join(outer, "elsewhere"));
+    const target = path.join(outer, "cache", folder);
+    await mkdir(path.dirname(target), { recursive: true });
+    await symlink(path.join(outer, "elsewhere"), target);
+    const { store } = storeAt(path.join(outer, "cache"), hub);
+
+    expect(await failureOf(pull(store))).toMatchObject({ code: "path_not_allowed" });
+    expect(await readdir(path.join(outer, "elsewhere"))).toEqual([]);
+  });
+
+  it("that leads out of the cache is neither found nor listed", async () => {
+    const hub = await hubOf();
+    const outer = await temporaryFolder();
+    await writeFile(path.join(outer, "secret.gguf"), "secret");
+    const { store } = storeAt(path.join(outer, "cache"), hub);
+    const model = await pull(store);
+    await symlink(path.join(outer, "secret.gguf"), path.join(path.dirname(model.files[0]!), "secret.gguf"));
+
+    expect((await store.list()).map(({ file }) => file)).toEqual(["tiny-Q4_K_M.gguf"]);
+    expect(await store.find({ ...SPEC, file: "secret.gguf" })).toBeUndefined();
+  });
+});

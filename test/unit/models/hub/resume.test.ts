@@ -1,0 +1,290 @@
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { sha256 } from "../../../support/fixture-hub-content.ts";
+import type { FixtureHub } from "../../../support/fixture-hub.ts";
+import {
+  content,
+  failureOf,
+  fixtureHub,
+  pull,
+  REPO,
+  SPEC,
+  storeAt,
+  temporaryFolder,
+  untilBytes,
+} from "./hub-test.ts";
+
+const SIZE = 300_000;
+const FILE = "tiny-Q4_K_M.gguf";
+const STORED = /^storage GET \/stored\//;
+
+interface Scene {
+  readonly bytes: Buffer;
+  readonly hub: FixtureHub;
+  readonly cacheDir: string;
+  readonly blobs: string;
+}
+
+async function scene(): Promise<Scene> {
+  const bytes = content(SIZE);
+  const hub = await fixtureHub({ repos: { [REPO]: { files: { [FILE]: bytes } } } });
+  const cacheDir = await temporaryFolder();
+  return { bytes, hub, cacheDir, blobs: path.join(cacheDir, "models--ada--tiny-GGUF", "blobs") };
+}
+
+/** Range headers of the requests that the storage server got; "all" for one without. */
+function ranges(hub: FixtureHub): string[] {
+  return hub.requests.filter((seen) => seen.server === "storage").map((seen) => seen.headers.range ?? "all");
+}
+
+/** Leaves an unfinished download as a process that was killed would. */
+async function leavePart({ blobs, bytes }: Scene, part: Buffer): Promise<void> {
+  await mkdir(blobs, { recursive: true });
+  await writeFile(path.join(blobs, `${sha256(bytes)}.incomplete`), part);
+}
+
+async function expectWhole({ blobs, bytes }: Scene, files: readonly string[]): Promise<void> {
+  expect(sha256(await readFile(files[0]!))).toBe(sha256(bytes));
+  expect(await readdir(blobs)).toEqual([sha256(bytes)]);
+}
+
+describe("a download that is interrupted", () => {
+  it("goes on by range after a cut", async () => {
+    const setting = await scene();
+    setting.hub.failNext(STORED, { cutAfter: 200_000 });
+    const { store, waits } = storeAt(setting.cacheDir, setting.hub);
+
+    const { files } = await pull(store);
+
+    await expectWhole(setting, files);
+    const [first, second] = ranges(setting.hub);
+    expect(first).toBe("all");
+    expect(Number(/^bytes=(\d+)-$/.exec(second!)?.[1])).toBeGreaterThan(0);
+    expect(waits).toEqual([500]);
+  });
+
+  it("goes on where another process was killed", async () => {
+    const setting = await scene();
+    await leavePart(setting, setting.bytes.subarray(0, 123_456));
+    const { store } = storeAt(setting.cacheDir, setting.hub);
+
+    const { files } = await pull(store);
+
+    await expectWhole(setting, files);
+    expect(ranges(setting.hub)).toEqual(["bytes=123456-"]);
+  });
+
+  it("goes on after it was cancelled", async () => {
+    const setting = await scene();
+    const never = new Promise<void>(() => {});
+    setting.hub.failNext(STORED, { pause: { after: 100_000, until: never } });
+    const abort = new AbortController();
+    const { reached, onProgress } = untilBytes(1);
+    const cancelled = pull(storeAt(setting.cacheDir, setting.hub).store, {
+      onProgress,
+      signal: abort.signal,
+    });
+    await reached;
+    abort.abort(new Error("enough"));
+    expect(await failureOf(cancelled)).toEqual(new Error("enough"));
+    expect(await readdir(setting.blobs)).toEqual([`${sha256(setting.bytes)}.incomplete`]);
+
+    const { store } = storeAt(setting.cacheDir, setting.hub);
+    expect(await store.find(SPEC)).toBeUndefined();
+    const { files } = await pull(store);
+
+    await expectWhole(setting, files);
+    expect(ranges(setting.hub)[1]).toMatch(/^bytes=[1-9]/);
+  });
+
+  it("needs only the name when every byte is there", async () => {
+    const setting = await scene();
+    await leavePart(setting, setting.bytes);
+    const { store } = storeAt(setting.cacheDir, setting.hub);
+
+    const { files } = await pull(store);
+
+    await expectWhole(setting, files);
+    expect(setting.hub.downloads).toEqual([]);
+  });
+
+  it("starts over when the part on disk was not of this file", async () => {
+    const setting = await scene();
+    await leavePart(setting, content(1000));
+    const { store } = storeAt(setting.cacheDir, setting.hub);
+
+    const { files } = await pull(store);
+
+    await expectWhole(setting, files);
+    expect(ranges(setting.hub)).toEqual(["bytes=1000-", "all"]);
+  });
+
+  it("starts over when the part on disk is longer than the file", async () => {
+    const setting = await scene();
+    await leavePart(setting, content(SIZE + 1));
+    const { store } = storeAt(setting.cacheDir, setting.hub);
+
+    const { files } = await pull(store);
+
+    await expectWhole(setting, files);
+    expect(ranges(setting.hub)).toEqual(["all"]);
+  });
+});
+
+describe("a server that misbehaves in the middle", () => {
+  it.each([
+    ["a 206 of another range", { headers: { "content-range": `bytes 0-${SIZE - 1}/${SIZE}` } }],
+    [
+      "a 206 of another file's length",
+      { headers: { "content-range": `bytes 100000-${SIZE - 1}/${SIZE + 1}` } },
+    ],
+    ["a 206 without a range", { headers: { "content-range": "bytes" } }],
+    ["a content-length that is too small", { endAfter: 10 }],
+    ["a body that ends too early", { endAfter: 10, append: new Uint8Array() }],
+    ["an error page", { status: 502 }],
+    ["a signed address that has run out", { status: 403 }],
+  ])("is asked again after %s", async (_what, fault) => {
+    const setting = await scene();
+    await leavePart(setting, setting.bytes.subarray(0, 100_000));
+    setting.hub.failNext(STORED, fault);
+    const { store } = storeAt(setting.cacheDir, setting.hub);
+
+    const { files } = await pull(store);
+
+    await expectWhole(setting, files);
+    expect(ranges(setting.hub)).toHaveLength(2);
+    expect(ranges(setting.hub)[0]).toBe("bytes=100000-");
+    expect(ranges(setting.hub)[1]).toMatch(/^bytes=1000[01]0-$/);
+  });
+
+  it.each([
+    ["ignores the range", { ignoreRange: true }],
+    ["has become shorter", { status: 416 }],
+    ["sends more than there is", { append: new Uint8Array(100) }],
+  ])("makes the download start over when it %s", async (_what, fault) => {
+    const setting = await scene();
+    await leavePart(setting, setting.bytes.subarray(0, 100_000));
+    setting.hub.failNext(STORED, fault);
+    const { store } = storeAt(setting.cacheDir, setting.hub);
+
+    const { files } = await pull(store);
+
+    await expectWhole(setting, files);
+    expect(ranges(setting.hub)).toEqual(["bytes=100000-", "all"]);
+  });
+
+  it("makes the download start over when the ETag changes", async () => {
+    const setting = await scene();
+    setting.hub.failNext(STORED, { cutAfter: 200_000, headers: { etag: '"one"' } });
+    setting.hub.failNext(STORED, { headers: { etag: '"two"' }, corrupt: true });
+    setting.hub.failNext(STORED, { headers: { etag: '"two"' } });
+    const { store } = storeAt(setting.cacheDir, setting.hub);
+
+    const { files } = await pull(store);
+
+    await expectWhole(setting, files);
+    expect(ranges(setting.hub)).toEqual(["all", expect.stringMatching(/^bytes=[1-9]/), "all"]);
+  });
+
+  it("does not go on with a part whose hash the hub no longer names", async () => {
+    const setting = await scene();
+    await leavePart(setting, setting.bytes.subarray(0, 100_000));
+    setting.hub.failNext(/^hub GET .*\/resolve\//, {
+      redirect: `${setting.hub.storageUrl}/stored/gone`,
+      headers: { "x-linked-etag": `"${sha256("another file")}"` },
+    });
+    setting.hub.failNext(/^storage GET \/stored\/gone/, {
+      headers: { "content-range": "bytes 0-0/1" },
+      status: 206,
+    });
+    const { store } = storeAt(setting.cacheDir, setting.hub);
+
+    const { files } = await pull(store);
+
+    await expectWhole(setting, files);
+    expect(ranges(setting.hub).at(-1)).toBe("all");
+  });
+
+  it("is given up when nothing arrives any more, and asked again", async () => {
+    const setting = await scene();
+    const never = new Promise<void>(() => {});
+    setting.hub.failNext(STORED, { pause: { after: 1000, until: never } });
+    const { store, waits } = storeAt(setting.cacheDir, setting.hub, { stallTimeoutMs: 100 });
+
+    const { files } = await pull(store);
+
+    await expectWhole(setting, files);
+    expect(waits).toEqual([500]);
+  });
+
+  it("is waited for as long as it asks", async () => {
+    const setting = await scene();
+    setting.hub.failNext(/^hub GET .*\/tree\//, { status: 429, headers: { "retry-after": "7" } });
+    setting.hub.failNext(STORED, { status: 503, headers: { "retry-after": "3" } });
+    const { store, waits } = storeAt(setting.cacheDir, setting.hub);
+
+    const { files } = await pull(store);
+
+    await expectWhole(setting, files);
+    expect(waits).toEqual([7000, 3000]);
+  });
+
+  it("is reported when it asks for a wait of minutes", async () => {
+    const setting = await scene();
+    setting.hub.failNext(/^hub GET /, { status: 429, headers: { "retry-after": "300" } });
+    const { store, waits } = storeAt(setting.cacheDir, setting.hub);
+
+    const error = await failureOf(pull(store));
+
+    expect(error).toMatchObject({ code: "hub_unreachable", retryAfterSecs: 300 });
+    expect(waits).toEqual([]);
+  });
+
+  it("is reported when it breaks off at the same place for ever", async () => {
+    const setting = await scene();
+    setting.hub.failNext(STORED, { cutAfter: 1000, ignoreRange: true }, 100);
+    const { store } = storeAt(setting.cacheDir, setting.hub);
+
+    const error = await failureOf(pull(store));
+
+    expect(error).toMatchObject({ code: "hub_unreachable" });
+    expect(ranges(setting.hub).length).toBeLessThan(20);
+  });
+
+  it("has patience anew after every piece that arrives", async () => {
+    const setting = await scene();
+    setting.hub.failNext(STORED, { cutAfter: 30_000 }, 8);
+    const { store, waits } = storeAt(setting.cacheDir, setting.hub);
+
+    const { files } = await pull(store);
+
+    await expectWhole(setting, files);
+    expect(new Set(waits)).toEqual(new Set([500]));
+  });
+});
+
+describe("a file that is not what the hub promised", () => {
+  it("is deleted and never seen as a model", async () => {
+    const setting = await scene();
+    setting.hub.failNext(STORED, { corrupt: true });
+    const { store } = storeAt(setting.cacheDir, setting.hub);
+
+    const error = await failureOf(pull(store));
+
+    expect(error).toMatchObject({ code: "checksum_mismatch", type: "model_error", retryable: true });
+    expect(await readdir(setting.blobs)).toEqual([]);
+    expect(await store.list()).toEqual([]);
+  });
+
+  it("is caught when it lies in git instead of large file storage", async () => {
+    const bytes = content(2000);
+    const files = { [FILE]: { content: bytes, lfs: false } };
+    const hub = await fixtureHub({ repos: { [REPO]: { files } } });
+    hub.failNext(/^hub GET .*\/resolve\//, { corrupt: true });
+    const { store } = storeAt(await temporaryFolder(), hub);
+
+    expect(await failureOf(pull(store))).toMatchObject({ code: "checksum_mismatch" });
+    expect(sha256(await readFile((await pull(store)).files[0]!))).toBe(sha256(bytes));
+  });
+});

@@ -1,0 +1,198 @@
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { sha256 } from "../../../support/fixture-hub-content.ts";
+import {
+  content,
+  failureOf,
+  fixtureHub,
+  pull,
+  REPO,
+  SPEC,
+  storeAt,
+  temporaryFolder,
+  untilBytes,
+} from "./hub-test.ts";
+
+const SIZE = 200_000;
+const STORED = /^storage GET \/stored\//;
+
+async function scene() {
+  const bytes = content(SIZE);
+  const other = content(1000);
+  const files = { "tiny-Q4_K_M.gguf": bytes, "tiny-Q8_0.gguf": other };
+  const hub = await fixtureHub({ repos: { [REPO]: { files, refs: { "v1.0": "c".repeat(40) } } } });
+  const cacheDir = await temporaryFolder();
+  const root = path.join(cacheDir, "models--ada--tiny-GGUF");
+  const lock = path.join(cacheDir, ".locks", "models--ada--tiny-GGUF", `${sha256(bytes)}.owner`);
+  return { bytes, hub, cacheDir, root, lock };
+}
+
+/** Makes the storage server stop in the middle of its next body until it is told to go on. */
+function pauseNext(hub: Awaited<ReturnType<typeof fixtureHub>>): () => void {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  hub.failNext(STORED, { pause: { after: 100_000, until: promise } });
+  return resolve;
+}
+
+function storageRequests(hub: Awaited<ReturnType<typeof fixtureHub>>): number {
+  return hub.requests.filter((seen) => seen.server === "storage").length;
+}
+
+describe("two pulls of one file", () => {
+  it("share one download", async () => {
+    const { hub, cacheDir, bytes } = await scene();
+    const goOn = pauseNext(hub);
+    const { store } = storeAt(cacheDir, hub);
+    const first = untilBytes(1);
+    const second = untilBytes(1);
+    const pulls = [pull(store, first), pull(store, second)];
+    await Promise.all([first.reached, second.reached]);
+    goOn();
+
+    const models = await Promise.all(pulls);
+
+    expect(models[0]).toEqual(models[1]);
+    expect(sha256(await readFile(models[0]!.files[0]!))).toBe(sha256(bytes));
+    expect(storageRequests(hub)).toBe(1);
+  });
+
+  it("share it across revisions, each with a snapshot of its own", async () => {
+    const { hub, cacheDir, root } = await scene();
+    const { store } = storeAt(cacheDir, hub);
+
+    const [main, tag] = await Promise.all([
+      pull(store),
+      pull(store, { spec: { ...SPEC, revision: "v1.0" } }),
+    ]);
+
+    expect(storageRequests(hub)).toBe(1);
+    expect(tag.revision).toBe("c".repeat(40));
+    expect(tag.spec).toBe(`hf:${REPO}:tiny-Q4_K_M.gguf@v1.0`);
+    expect((await readdir(path.join(root, "snapshots"))).toSorted()).toEqual(
+      [main.revision, tag.revision].toSorted(),
+    );
+  });
+
+  it("go on when one of them leaves", async () => {
+    const { hub, cacheDir } = await scene();
+    const goOn = pauseNext(hub);
+    const { store } = storeAt(cacheDir, hub);
+    const leaving = new AbortController();
+    const first = untilBytes(1);
+    const second = untilBytes(1);
+    const left = failureOf(pull(store, { ...first, signal: leaving.signal }));
+    const stays = pull(store, second);
+    await Promise.all([first.reached, second.reached]);
+
+    leaving.abort(new Error("bye"));
+    expect(await left).toEqual(new Error("bye"));
+    goOn();
+
+    expect(await stays).toMatchObject({ repo: REPO });
+    expect(storageRequests(hub)).toBe(1);
+  });
+
+  it("stop when both leave, and a third goes on from there", async () => {
+    const { hub, cacheDir, lock } = await scene();
+    pauseNext(hub);
+    const { store } = storeAt(cacheDir, hub);
+    const leaving = new AbortController();
+    const first = untilBytes(1);
+    const second = untilBytes(1);
+    const left = [first, second].map((wait) => failureOf(pull(store, { ...wait, signal: leaving.signal })));
+    await Promise.all([first.reached, second.reached]);
+
+    leaving.abort(new Error("bye"));
+    // Not awaited: the third comes while the first two are still clearing up.
+    const third = pull(store);
+
+    expect(await Promise.all(left)).toEqual([new Error("bye"), new Error("bye")]);
+    expect(await third).toMatchObject({ repo: REPO });
+    expect(hub.requests.at(-1)?.headers.range).toMatch(/^bytes=[1-9]\d*-$/);
+    expect(await readdir(path.dirname(lock))).toEqual([]);
+  });
+
+  it("fail together", async () => {
+    const { hub, cacheDir } = await scene();
+    hub.failNext(STORED, { corrupt: true });
+    const { store } = storeAt(cacheDir, hub);
+
+    const errors = await Promise.all([failureOf(pull(store)), failureOf(pull(store))]);
+
+    expect(errors).toMatchObject([{ code: "checksum_mismatch" }, { code: "checksum_mismatch" }]);
+  });
+
+  it("are not begun at all with a signal that has aborted", async () => {
+    const { hub, cacheDir } = await scene();
+    const { store } = storeAt(cacheDir, hub);
+
+    expect(await failureOf(pull(store, { signal: AbortSignal.abort(new Error("no")) }))).toEqual(
+      new Error("no"),
+    );
+    expect(hub.requests).toEqual([]);
+  });
+});
+
+describe("two processes at one file", () => {
+  it("share one download: the second waits for the first and shows its progress", async () => {
+    const { hub, cacheDir } = await scene();
+    const goOn = pauseNext(hub);
+    const first = untilBytes(1);
+    const owner = pull(storeAt(cacheDir, hub).store, first);
+    await first.reached;
+
+    const seen: number[] = [];
+    let looks = 0;
+    const waiter = storeAt(cacheDir, hub, {
+      sleep: async () => {
+        // The first look finds the owner at work; it finishes before the second.
+        if (looks++ === 0) return;
+        goOn();
+        await owner;
+      },
+    });
+    const model = await pull(waiter.store, {
+      onProgress: (line) => void (line.status === "downloading" && seen.push(line.downloadedBytes)),
+    });
+
+    expect(model).toEqual(await owner);
+    expect(storageRequests(hub)).toBe(1);
+    expect(looks).toBe(2);
+    expect(seen.some((bytes) => bytes > 0 && bytes < SIZE)).toBe(true);
+    expect(seen.at(-1)).toBe(SIZE);
+  });
+
+  it.each([
+    ["whose process is gone", { id: "x", pid: 2 ** 22 + 1, host: os.hostname(), beat: 3 }, 0],
+    ["that gives no sign of life from another machine", { id: "x", pid: 1, host: "elsewhere", beat: 3 }, 15],
+    ["that nobody can read", "half a li", 15],
+  ])("do not wait for ever for an owner %s", async (_what, owner, looks) => {
+    const { hub, cacheDir, lock } = await scene();
+    await mkdir(path.dirname(lock), { recursive: true });
+    await writeFile(lock, typeof owner === "string" ? owner : JSON.stringify(owner));
+    const { store, waits } = storeAt(cacheDir, hub);
+
+    expect(await pull(store)).toMatchObject({ repo: REPO });
+    expect(waits).toHaveLength(looks);
+    expect(await readdir(path.dirname(lock))).toEqual([]);
+  });
+
+  it("wait as long as the owner's heart beats", async () => {
+    const { hub, cacheDir, lock, root, bytes } = await scene();
+    await mkdir(path.dirname(lock), { recursive: true });
+    let beat = 0;
+    const write = () => writeFile(lock, JSON.stringify({ id: "x", pid: 1, host: "elsewhere", beat: beat++ }));
+    await write();
+    const { store } = storeAt(cacheDir, hub, {
+      sleep: async () => {
+        if (beat < 40) return write();
+        await writeFile(path.join(root, "blobs", sha256(bytes)), bytes);
+      },
+    });
+
+    expect(await pull(store)).toMatchObject({ repo: REPO });
+    expect(storageRequests(hub)).toBe(0);
+  });
+});
