@@ -68,7 +68,7 @@ export function findRuntime(overrides = {}) {
       problem: explain(
         search,
         `The optional package ${packageName}, which carries a suitable Node, is not installed.`,
-        `install Daybreak again with its optional dependencies (npm install --include=optional)`,
+        "Or install Daybreak with its optional dependencies: npm install --include=optional",
       ),
     };
   }
@@ -78,7 +78,7 @@ export function findRuntime(overrides = {}) {
       problem: explain(
         search,
         `The Node binary that comes with Daybreak needs glibc, and this system has none (${loader} is missing; Alpine and others use musl).`,
-        "it needs no optional packages then: npm install --omit=optional",
+        "Daybreak needs no optional packages then: npm install --omit=optional",
       ),
     };
   }
@@ -107,10 +107,10 @@ function binaryOf(packageName, search) {
  * @param {string} [hint]
  */
 function explain(search, problem, hint) {
-  const lines = [
+  return [
     `Daybreak needs Node ${MINIMUM_NODE_MAJOR} or later, and this is Node ${search.version}.`,
     problem,
-    `What helps: install Node ${MINIMUM_NODE_MAJOR} or later (https://nodejs.org) and run Daybreak with it${hint ? `; ${hint}` : ""}.`,
-  ];
-  return lines.join("\n");
+    `Install Node ${MINIMUM_NODE_MAJOR} or later (https://nodejs.org) and run Daybreak with it.`,
+    ...(hint ? [hint] : []),
+  ].join("\n");
 }

@@ -5,6 +5,7 @@ import type { DaemonClient } from "../client/daemon-client.ts";
 import { pause } from "../client/pause.ts";
 import { EXIT } from "../exit-codes.ts";
 import { PACKAGE_FOLDER } from "../package-folder.ts";
+import { withoutNpm } from "./watch-parent.ts";
 import { lastLogLines, openDaemonLog } from "./daemon-log.ts";
 
 const LAUNCHER = fileURLToPath(new URL("src/launch/daybreak.mjs", PACKAGE_FOLDER));
@@ -33,7 +34,7 @@ export async function startDaemon(start: BackgroundStart): Promise<void> {
   const child = (start.spawn ?? nodeSpawn)(process.execPath, [LAUNCHER, "serve", ...start.flags], {
     detached: true,
     stdio: ["ignore", log.fd, log.fd],
-    env,
+    env: withoutNpm(env),
     windowsHide: true,
   });
   child.unref();

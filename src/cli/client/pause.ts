@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** A daemon's health is asked for again and again while it starts or ends, which takes it a few of these. */
-const POLL_MS = 50;
+const POLL_MS = 100;
 
 /** Waits a moment before the next look. Rejects with the signal's reason when aborted. */
 export async function pause(signal: AbortSignal): Promise<void> {

@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { ConfigError } from "../../config/config-error.ts";
 import { loadConfig, type LoadedConfig } from "../../config/load-config.ts";
+import { parentGone, runsBelowNpm } from "../background/watch-parent.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -21,9 +22,10 @@ export function serveCommand(io: CliIo): Command {
       import("../../daemon/run-daemon.ts"),
       import("../../daemon/daemon-start-error.ts"),
     ]);
+    const stop = runsBelowNpm(io.env) ? AbortSignal.any([io.stopSignal, parentGone()]) : io.stopSignal;
     try {
       // A daemon lives on when whoever read its output has left.
-      await runDaemon(loaded, { stdout: io.stdout, stderr: io.stderr, signal: io.stopSignal });
+      await runDaemon(loaded, { stdout: io.stdout, stderr: io.stderr, signal: stop });
     } catch (error) {
       if (!(error instanceof DaemonStartError)) throw error;
       throw new CliError(EXIT.error, "daemon_start_failed", error.message, error);
