@@ -26,6 +26,11 @@ export interface ModelRegistryOptions {
   readonly logger: Pick<Logger, "debug" | "warn">;
 }
 
+/** Leaves room for a number in what any resolver takes as a name. */
+const LONGEST_STEM = 64;
+/** For files whose own names can in no way be made into one. */
+const UNNAMED = "model";
+
 /**
  * What is on disk, under which name. A name means, in this order: a made model, a user's own file, a model that
  * ships, an alias or a spec of something in the hub cache.
@@ -145,15 +150,21 @@ export class ModelRegistry {
     return this.defined.has(name) || this.files.has(name) || (await this.find(name)) !== undefined;
   }
 
+  /** The file's stem, made into a name that the resolver takes. */
   #plainStem(file: string): string {
     const stem = fileStem(file);
-    try {
-      return this.newName(stem);
-    } catch {
-      return this.newName(
-        stem.replaceAll(/[^A-Za-z0-9._-]+/g, "-").replaceAll(/^[^A-Za-z0-9]+/g, "") || "model",
-      );
+    const plain = stem
+      .replaceAll(/[^A-Za-z0-9]+/g, "-")
+      .slice(0, LONGEST_STEM)
+      .replaceAll(/^-|-$/g, "");
+    for (const name of [stem, plain]) {
+      try {
+        return this.newName(name);
+      } catch {
+        // Not a name; the next one is plainer.
+      }
     }
+    return UNNAMED;
   }
 
   async #findBase(from: string, depth: number): Promise<ModelRecord | undefined> {

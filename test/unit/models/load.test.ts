@@ -244,8 +244,6 @@ describe("two loads of one alias", () => {
     engines.manual = true;
     const clients = [new AbortController().signal, new AbortController().signal];
     const both = Promise.all(clients.map(async (client) => await models.load({ alias: MINI }, client)));
-    // Who waits for a load listens to its client.
-    const waits = (client: AbortSignal): boolean => getEventListeners(client, "abort").length > 0;
     while (engines.starts.length === 0 || !clients.every(waits)) await settle();
     engines.starts[0]?.succeed();
 
@@ -274,6 +272,11 @@ describe("two loads of one alias", () => {
     await expect(models.unload(MINI)).rejects.toMatchObject({ code: "model_already_unloaded" });
   });
 });
+
+/** Who waits for a load listens to its client. */
+function waits(client: AbortSignal): boolean {
+  return getEventListeners(client, "abort").length > 0;
+}
 
 async function started(starts: readonly unknown[]): Promise<void> {
   while (starts.length === 0) await settle();
