@@ -11,8 +11,9 @@ describe("admission queue", () => {
     const order: string[] = [];
     const first = await queue.acquire(never);
     const waiting = ["b", "c", "d"].map(async (name) => {
-      using _slot = await queue.acquire(never);
+      const slot = await queue.acquire(never);
       order.push(name);
+      slot[Symbol.dispose]();
     });
     expect(queue.running).toBe(1);
     expect(queue.waiting).toBe(3);
@@ -114,7 +115,7 @@ describe("admission queue", () => {
       if (random() < 0.7) await Promise.resolve();
       expect(queue.running).toBeLessThanOrEqual(3);
       expect(queue.waiting).toBeLessThanOrEqual(5);
-      if (queue.running < 3) expect(queue.waiting).toBe(0);
+      expect(queue.running === 3 || queue.waiting === 0).toBe(true);
     }
     for (const client of pending.keys()) client.abort(new Error("gone"));
     await Promise.all(pending.values());

@@ -9,6 +9,11 @@ async function* stream(...events: InferenceEvent[]): AsyncGenerator<InferenceEve
   yield* events;
 }
 
+async function* failing(): AsyncGenerator<InferenceEvent> {
+  yield { type: "start" };
+  throw new Error("broken");
+}
+
 describe("collectAnswer", () => {
   test("joins the pieces of text, reasoning and tool calls", async () => {
     const logprob = { token: "He", logprob: -0.1, bytes: null, top: [] };
@@ -52,10 +57,6 @@ describe("collectAnswer", () => {
   });
 
   test("passes on what the stream throws", async () => {
-    async function* failing(): AsyncGenerator<InferenceEvent> {
-      yield { type: "start" };
-      throw new Error("broken");
-    }
     await expect(collectAnswer(failing())).rejects.toThrow("broken");
   });
 });

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
+import type { GenerationEvent } from "../../../src/engine/protocol/generation.ts";
 import { collectAnswer } from "../../../src/inference/collect-answer.ts";
 import { createInference } from "../../../src/inference/create-inference.ts";
 import type { Inference, InferenceEvent, InferenceRequest } from "../../../src/inference/inference.ts";
@@ -37,14 +38,20 @@ function setup(
   return { engine, models, metrics, inference };
 }
 
-/** Nothing of any request is left. */
-function expectIdle({ engine, models, metrics, inference }: Setup): void {
-  expect({
+/** What of all requests is left. */
+function leftOver({ engine, models, metrics, inference }: Setup) {
+  return {
     inFlight: engine.inFlight,
     leases: models.leases,
     active: inference.activeRequests,
     counted: metrics.totals.activeRequests,
-  }).toEqual({ inFlight: 0, leases: 0, active: 0, counted: 0 });
+  };
+}
+
+const NOTHING = { inFlight: 0, leases: 0, active: 0, counted: 0 };
+
+async function* failing(message: string): AsyncGenerator<GenerationEvent> {
+  yield* await Promise.reject<GenerationEvent[]>(new Error(message));
 }
 
 /** Begins, then waits for its signal: a generation that takes for ever. */
@@ -66,7 +73,7 @@ describe("a generation", () => {
     expect(all.metrics.generated).toBe(3);
     expect(all.metrics.prompted).toBe(7);
     expect(all.metrics.finished).toEqual(["generate"]);
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 
   test("has given its slot back when its last event is read, though nobody asks for more", async () => {
@@ -76,16 +83,14 @@ describe("a generation", () => {
       const { value } = await events.next();
       if (value?.type === "done") break;
     }
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 
   test("that fails before its first event rejects, so that the answer can have a status", async () => {
     const all = setup();
-    all.engine.script = async function* () {
-      throw new Error("too long");
-    };
+    all.engine.script = () => failing("too long");
     await expect(all.inference.generate(REQUEST, never)).rejects.toThrow("too long");
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 
   test("that breaks off without its last event is an error", async () => {
@@ -95,7 +100,7 @@ describe("a generation", () => {
     };
     const { events } = await all.inference.generate(REQUEST, never);
     await expect(collectAnswer(events)).rejects.toMatchObject({ code: "inference_failed" });
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 
   test("of an unknown model is counted, and nothing is held", async () => {
@@ -104,7 +109,7 @@ describe("a generation", () => {
       code: "model_not_found",
     });
     expect(all.metrics.started).toEqual(["generate"]);
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 
   test("with an empty model name goes to the default model", async () => {
@@ -153,14 +158,14 @@ describe("leaving", () => {
     const all = setup();
     const { events } = await all.inference.generate(REQUEST, never);
     for await (const event of events) if (event.type === "text-delta") break;
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 
   test("before the first step frees the slot too", async () => {
     const all = setup();
     const { events } = await all.inference.generate(REQUEST, never);
     await events.return();
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
     expect(await events.next()).toEqual({ done: true, value: undefined });
   });
 
@@ -172,7 +177,7 @@ describe("leaving", () => {
     const answer = collectAnswer(events);
     client.abort(new Error("gone"));
     await expect(answer).rejects.toThrow("gone");
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 
   test("by the signal frees the slot when nobody reads", async () => {
@@ -186,7 +191,7 @@ describe("leaving", () => {
     const next = all.inference.generate(REQUEST, never);
     client.abort(new Error("gone"));
     expect(await collectAnswer((await next).events)).toMatchObject({ text: "next" });
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 
   test("while waiting for a slot costs nothing", async () => {
@@ -201,7 +206,7 @@ describe("leaving", () => {
     expect(all.engine.requests).toHaveLength(1);
     first.abort(new Error("gone too"));
     await expect.poll(() => all.inference.activeRequests).toBe(0);
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 });
 
@@ -211,7 +216,7 @@ describe("limits", () => {
     all.engine.script = endless;
     const { events } = await all.inference.generate(REQUEST, never);
     await expect(collectAnswer(events)).rejects.toMatchObject({ code: "deadline_exceeded" });
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 
   test("a reader that stands still holds its slot no longer than the deadline", async () => {
@@ -220,7 +225,7 @@ describe("limits", () => {
     await events.next();
     await expect.poll(() => all.inference.activeRequests).toBe(0);
     await expect(collectAnswer(events)).rejects.toMatchObject({ code: "deadline_exceeded" });
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 
   test("no deadline is set when the configuration says never", async () => {
@@ -241,7 +246,7 @@ describe("limits", () => {
     for (const client of clients) client.abort();
     await waiting;
     await expect.poll(() => all.inference.activeRequests).toBe(0);
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 });
 
@@ -256,7 +261,7 @@ describe("a crash of the engine", () => {
     all.engine.crash("aborted");
     await expect(running).rejects.toMatchObject({ code: "engine_crashed" });
     await expect(waiting).rejects.toMatchObject({ code: "engine_crashed" });
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 
   test("an unload tells those who wait that the model is not loaded any more", async () => {
@@ -269,7 +274,7 @@ describe("a crash of the engine", () => {
     await all.engine.close();
     await expect(waiting).rejects.toMatchObject({ code: "model_not_loaded" });
     await running;
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 });
 
@@ -294,14 +299,14 @@ describe("a batch of texts", () => {
     expect(all.engine.mostInFlight).toBe(2);
     expect(all.metrics.finished).toEqual(["embeddings"]);
     expect(all.metrics.prompted).toBe(15);
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 
   test("larger than the queue is served all the same", async () => {
     const all = setup({ slots: 1, config: { models: { queue_size: 0 } } });
     const input = Array.from({ length: 50 }, () => "x");
     expect((await all.inference.embed({ input }, never)).vectors).toHaveLength(50);
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 
   test("shares the slots with generations", async () => {
@@ -315,7 +320,7 @@ describe("a batch of texts", () => {
     client.abort();
     expect((await embedding).vectors).toHaveLength(5);
     expect(all.engine.mostInFlight).toBe(1);
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 
   test("ends with the first failure and starts no further call", async () => {
@@ -328,7 +333,7 @@ describe("a batch of texts", () => {
     };
     await expect(all.inference.embed({ input: texts }, never)).rejects.toThrow("bad text");
     expect(calls).toBe(2);
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 
   test("ends with its client", async () => {
@@ -339,7 +344,7 @@ describe("a batch of texts", () => {
     await expect.poll(() => all.engine.inFlight).toBe(2);
     client.abort(new Error("gone"));
     await expect(embedding).rejects.toThrow("gone");
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 
   test("needs a model made for it", async () => {
@@ -357,14 +362,14 @@ describe("a batch of texts", () => {
     await expect(other.inference.rerank({ query: "q", documents: texts }, never)).rejects.toMatchObject({
       code: "unsupported_feature",
     });
-    expectIdle(reranker);
-    expectIdle(other);
+    expect(leftOver(reranker)).toEqual(NOTHING);
+    expect(leftOver(other)).toEqual(NOTHING);
   });
 
   test("without texts asks nothing of the engine", async () => {
     const all = setup();
     expect(await all.inference.embed({ input: [] }, never)).toMatchObject({ vectors: [], totalTokens: 0 });
-    expectIdle(all);
+    expect(leftOver(all)).toEqual(NOTHING);
   });
 });
 
@@ -412,7 +417,7 @@ test("nothing is left over after a thousand requests that end in every way", asy
   for (const client of clients) client.abort(new Error("gone"));
   await Promise.all(requests);
   await expect.poll(() => all.inference.activeRequests).toBe(0);
-  expectIdle(all);
+  expect(leftOver(all)).toEqual(NOTHING);
   expect(all.engine.mostInFlight).toBe(3);
   expect(outcomes.get("no end")).toBeUndefined();
   expect([...outcomes.keys()]).toEqual(expect.arrayContaining(["done", "left", "gone", "refused", "failed"]));

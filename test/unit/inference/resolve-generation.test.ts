@@ -75,6 +75,11 @@ describe("settings", () => {
   });
 });
 
+function instruct(system?: string) {
+  const input = { kind: "instruct" as const, prompt: "hi", system, images: [] };
+  return resolve({ input }, model({ system: "Be kind." })).request.input;
+}
+
 describe("system prompt", () => {
   const SYSTEM: ChatMessage = { role: "system", content: [{ type: "text", text: "Be kind." }] };
 
@@ -93,11 +98,6 @@ describe("system prompt", () => {
   });
 
   test("an instruction uses its own, the model's, or none when it is empty", () => {
-    const instruct = (system?: string) =>
-      resolve(
-        { input: { kind: "instruct", prompt: "hi", system, images: [] } },
-        model({ system: "Be kind." }),
-      ).request.input;
     expect(instruct()).toMatchObject({ messages: [SYSTEM, USER] });
     expect(instruct("")).toMatchObject({ messages: [USER] });
     expect(instruct("Own.")).toMatchObject({
@@ -127,18 +127,18 @@ describe("instructions", () => {
   });
 });
 
+function think(settings: Partial<ModelSettings>, thinking?: boolean) {
+  const input = chat(thinking === undefined ? {} : { thinking });
+  return resolve({ input }, model(settings, { thinking: true })).request.input;
+}
+
 describe("thinking", () => {
   const thinker = { thinking: { start: "<think>", end: "</think>", enabled: false } };
 
   test("is what the request says, then what the Modelfile says, then the template's default", () => {
-    const of = (settings: Partial<ModelSettings>, thinking?: boolean) =>
-      resolve(
-        { input: chat(thinking === undefined ? {} : { thinking }) },
-        model(settings, { thinking: true }),
-      ).request.input;
-    expect(of(thinker, true)).toMatchObject({ thinking: true });
-    expect(of(thinker)).toMatchObject({ thinking: false });
-    expect(of({})).not.toHaveProperty("thinking");
+    expect(think(thinker, true)).toMatchObject({ thinking: true });
+    expect(think(thinker)).toMatchObject({ thinking: false });
+    expect(think({})).not.toHaveProperty("thinking");
   });
 
   test("an effort switches it on for a model that can, and is a mere hint to another", () => {

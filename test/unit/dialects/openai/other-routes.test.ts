@@ -1,0 +1,165 @@
+import OpenAI, { NotFoundError } from "openai";
+import { describe, expect, test } from "vitest";
+import { PLAIN_TEXT, WITH_LOGPROBS } from "../recorded-events.ts";
+import { fetchOf, sseEvents, testApp, type TestApp } from "../test-app.ts";
+
+function clientOf(all: TestApp): OpenAI {
+  return new OpenAI({
+    baseURL: "http://daybreak.test/v1",
+    apiKey: "any",
+    fetch: fetchOf(all),
+    maxRetries: 0,
+  });
+}
+
+describe("text completions", () => {
+  test("continue the prompt as it is", async () => {
+    const all = testApp({ events: PLAIN_TEXT });
+    const answer = await clientOf(all).completions.create({ model: "fake", prompt: "Once" });
+    expect(all.lastRequest()).toMatchObject({ input: { kind: "prompt", prompt: "Once" }, maxTokens: 16 });
+    expect(answer).toMatchObject({
+      id: expect.stringMatching(/^cmpl-/),
+      object: "text_completion",
+      model: "fake",
+      choices: [{ index: 0, text: "Hello world", logprobs: null, finish_reason: "stop" }],
+      usage: { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 },
+    });
+  });
+
+  test("answer several prompts, n times each, in their order", async () => {
+    const all = testApp({ events: PLAIN_TEXT, slots: 2 });
+    const prompts = ["a", "b", "c"];
+    const answer = await clientOf(all).completions.create({
+      model: "fake",
+      prompt: prompts,
+      n: 2,
+      echo: true,
+    });
+    expect(answer.choices.map(({ index, text }) => `${index}${text}`)).toEqual([
+      "0aHello world",
+      "1aHello world",
+      "2bHello world",
+      "3bHello world",
+      "4cHello world",
+      "5cHello world",
+    ]);
+    expect(answer.usage).toMatchObject({ prompt_tokens: 15, completion_tokens: 12 });
+  });
+
+  test("take more prompts than there are slots and places to wait", async () => {
+    const all = testApp({ events: PLAIN_TEXT, slots: 4, config: { models: { queue_size: 0 } } });
+    const prompt = Array.from({ length: 50 }, (_, index) => `prompt ${index}`);
+    const answer = await clientOf(all).completions.create({ model: "fake", prompt });
+    expect(answer.choices).toHaveLength(50);
+  });
+
+  test("are streamed with the echo first and [DONE] last", async () => {
+    const answer = await testApp({ events: PLAIN_TEXT }).post("/v1/completions", {
+      prompt: "Once",
+      echo: true,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+    const events = await sseEvents(answer);
+    expect(events.at(-1)?.data).toBe("[DONE]");
+    const chunks = events.slice(0, -1).map(({ data }): unknown => JSON.parse(data));
+    expect(chunks).toMatchObject([
+      { choices: [{ text: "Once", finish_reason: null }], usage: null },
+      { choices: [{ text: "Hello" }] },
+      { choices: [{ text: " world" }] },
+      { choices: [{ text: "", finish_reason: "stop" }] },
+      { choices: [], usage: { total_tokens: 7 } },
+    ]);
+  });
+
+  test("report log-probabilities with offsets, streamed and whole alike", async () => {
+    const expected = {
+      tokens: ["Hello", " world"],
+      token_logprobs: [-0.5, -0.5],
+      top_logprobs: [{ x: -1 }, { x: -1 }],
+      text_offset: [0, 5],
+    };
+    const client = clientOf(testApp({ events: WITH_LOGPROBS }));
+    const whole = await client.completions.create({ model: "fake", prompt: "", logprobs: 1 });
+    expect(whole.choices[0]?.logprobs).toEqual(expected);
+    const offsets: number[] = [];
+    for await (const chunk of await client.completions.create({
+      model: "fake",
+      prompt: "",
+      logprobs: 1,
+      stream: true,
+    })) {
+      offsets.push(...(chunk.choices[0]?.logprobs?.text_offset ?? []));
+    }
+    expect(offsets).toEqual(expected.text_offset);
+  });
+
+  test.for<[string, object, string]>([
+    ["token ids", { prompt: [1, 2] }, "prompt"],
+    ["lists of token ids", { prompt: [[1, 2]] }, "prompt"],
+    ["a suffix", { prompt: "", suffix: "the end" }, "suffix"],
+    ["the best of several", { prompt: "", best_of: 2 }, "best_of"],
+    ["scores of the prompt", { prompt: "", echo: true, logprobs: 1 }, "echo"],
+    ["no prompt", {}, "prompt"],
+  ])("refuse %s", async ([, body, param]) => {
+    const answer = await testApp().post("/v1/completions", body);
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({ error: { param } });
+  });
+});
+
+describe("embeddings", () => {
+  test("come as base64 when the official client leaves the format open", async () => {
+    const answer = await clientOf(testApp()).embeddings.create({ model: "fake", input: ["abc", "de"] });
+    expect(answer.data.map(({ embedding }) => embedding)).toEqual([
+      [3, 0],
+      [2, 0],
+    ]);
+    expect(answer).toMatchObject({
+      object: "list",
+      model: "fake",
+      usage: { prompt_tokens: 5, total_tokens: 5 },
+    });
+  });
+
+  test("come as numbers by default", async () => {
+    const answer = await testApp().post("/v1/embeddings", { model: "fake", input: "abc" });
+    expect(await answer.json()).toMatchObject({
+      data: [{ object: "embedding", index: 0, embedding: [3, 0] }],
+    });
+  });
+
+  test("as base64 are 32-bit floats, little-endian", async () => {
+    const answer = await testApp().post("/v1/embeddings", { input: "abc", encoding_format: "base64" });
+    const { data } = await answer.json();
+    expect(Buffer.from(data[0].embedding, "base64").toString("hex")).toBe("0000404000000000");
+  });
+
+  test("can be shortened, and have length 1 again", async () => {
+    const answer = await testApp().post("/v1/embeddings", { input: "abc", dimensions: 1 });
+    expect(await answer.json()).toMatchObject({ data: [{ embedding: [1] }] });
+  });
+
+  test.for<[string, object, string]>([
+    ["an empty text", { input: "" }, "input"],
+    ["no text", { input: [] }, "input"],
+    ["an empty text among others", { input: ["a", ""] }, "input.1"],
+    ["token ids", { input: [1, 2, 3] }, "input"],
+    ["more dimensions than there are", { input: "a", dimensions: 3 }, "dimensions"],
+    ["another format", { input: "a", encoding_format: "int8" }, "encoding_format"],
+  ])("refuse %s", async ([, body, param]) => {
+    const answer = await testApp().post("/v1/embeddings", body);
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({ error: { param } });
+  });
+});
+
+describe("models", () => {
+  test("are listed and shown one by one", async () => {
+    const client = clientOf(testApp());
+    const { data } = await client.models.list();
+    expect(data).toEqual([{ id: "fake", object: "model", created: 0, owned_by: "daybreak" }]);
+    expect(await client.models.retrieve("fake")).toEqual(data[0]);
+    await expect(client.models.retrieve("no/such:model")).rejects.toThrow(NotFoundError);
+  });
+});

@@ -1,0 +1,79 @@
+import type { GenerationEvent, TokenLogprob } from "../../../src/engine/protocol/generation.ts";
+import { randomPieces } from "../inference/random-pieces.ts";
+
+/** As the engine of a model that thinks and calls tools writes them. */
+export const THINKING_AND_TOOLS: readonly GenerationEvent[] = [
+  { type: "start" },
+  { type: "prompt-progress", processed: 0, total: 24 },
+  { type: "prompt-progress", processed: 24, total: 24 },
+  { type: "reasoning-delta", text: "The user wants " },
+  { type: "reasoning-delta", text: "the weather." },
+  { type: "text-delta", text: "Let me " },
+  { type: "text-delta", text: "look — “ok”." },
+  { type: "tool-call-start", index: 0, id: "call_a", name: "get_weather" },
+  { type: "tool-call-delta", index: 0, arguments: '{"city":' },
+  { type: "tool-call-delta", index: 0, arguments: '"Köln"}' },
+  { type: "tool-call-start", index: 1, id: "call_b", name: "get_time" },
+  { type: "tool-call-delta", index: 1, arguments: "{}" },
+  {
+    type: "done",
+    reason: "tool_calls",
+    usage: { promptTokens: 24, completionTokens: 31, cachedTokens: 8, reasoningTokens: 6 },
+    timings: { promptMs: 100, completionMs: 310 },
+  },
+];
+
+export const PLAIN_TEXT: readonly GenerationEvent[] = [
+  { type: "start" },
+  { type: "prompt-progress", processed: 5, total: 5 },
+  { type: "text-delta", text: "Hello" },
+  { type: "text-delta", text: " world" },
+  {
+    type: "done",
+    reason: "stop",
+    usage: { promptTokens: 5, completionTokens: 2, cachedTokens: 0, reasoningTokens: 0 },
+    timings: { promptMs: 10, completionMs: 20 },
+  },
+];
+
+const logprob = (token: string): TokenLogprob => ({
+  token,
+  logprob: -0.5,
+  bytes: [...Buffer.from(token)],
+  top: [{ token: "x", logprob: -1, bytes: [120] }],
+});
+
+export const WITH_LOGPROBS: readonly GenerationEvent[] = PLAIN_TEXT.map((event) =>
+  event.type === "text-delta" ? { ...event, logprobs: [logprob(event.text)] } : event,
+);
+
+/** An answer of random shape: pieces of any length, with or without thinking and calls. */
+export function randomAnswer(random: () => number): GenerationEvent[] {
+  const words = "Grüße an alle, “wirklich” alle! 🙂\n{}[]<>";
+  const maybe = (text: string): string => (random() < 0.5 ? text : "");
+  const calls = Math.floor(random() * 3);
+  return [
+    { type: "start" },
+    { type: "prompt-progress", processed: 9, total: 9 },
+    ...randomPieces(maybe(words), random).map((text) => ({ type: "reasoning-delta", text }) as const),
+    ...randomPieces(maybe(words), random).map((text) => ({ type: "text-delta", text }) as const),
+    ...Array.from({ length: calls }, (_, index): GenerationEvent[] => [
+      { type: "tool-call-start", index, id: `call_${index}`, name: `tool_${index}` },
+      ...randomPieces(JSON.stringify({ text: words, index }), random).map(
+        (text) => ({ type: "tool-call-delta", index, arguments: text }) as const,
+      ),
+    ]).flat(),
+    {
+      type: "done",
+      reason: calls > 0 ? "tool_calls" : "stop",
+      usage: { promptTokens: 9, completionTokens: 40, cachedTokens: 0, reasoningTokens: 0 },
+      timings: { promptMs: 1, completionMs: 2 },
+    },
+  ];
+}
+
+/** An answer that breaks off with this error after its first words. */
+export async function* failing(error: Error): AsyncGenerator<GenerationEvent> {
+  yield* PLAIN_TEXT.slice(0, 3);
+  throw error;
+}

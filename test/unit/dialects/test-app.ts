@@ -1,0 +1,121 @@
+import { pino } from "pino";
+import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
+import type { GenerationEvent, GenerationRequest } from "../../../src/engine/protocol/generation.ts";
+import { ServiceEvents } from "../../../src/events/service-events.ts";
+import { ServiceError } from "../../../src/errors/service-error.ts";
+import { createApp, type App } from "../../../src/http/app.ts";
+import { createInference } from "../../../src/inference/create-inference.ts";
+import type { Model, Models } from "../../../src/models/model.ts";
+import { FakeEngine, fakeModel, FakeModels } from "../inference/fake-engine.ts";
+import { FakeMetrics } from "../inference/fake-metrics.ts";
+
+export interface TestApp {
+  readonly app: App;
+  readonly engine: FakeEngine;
+  readonly models: FakeModels;
+  readonly metrics: FakeMetrics;
+  /** Sends a JSON body; the answer's body as it came. */
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Response>;
+  /** What the engine was asked last. */
+  lastRequest(): GenerationRequest;
+}
+
+/** A model that can do everything. */
+export const ABLE = fakeModel({ capabilities: { vision: true, tools: true, thinking: true, json: true } });
+
+/** The whole HTTP side on a scripted engine, without a socket. */
+export function testApp(
+  options: { events?: readonly GenerationEvent[]; model?: Model; slots?: number; config?: ConfigInput } = {},
+): TestApp {
+  const engine = new FakeEngine({ slots: options.slots ?? 4 });
+  const { events } = options;
+  if (events) {
+    engine.script = async function* () {
+      yield* events;
+    };
+  }
+  const models = new FakeModels(engine, options.model ?? ABLE);
+  const metrics = new FakeMetrics();
+  const config = configSchema.parse(options.config ?? {});
+  const app = createApp({
+    config,
+    models: listing(models),
+    inference: createInference({ models, metrics, config }),
+    metrics,
+    events: new ServiceEvents(),
+    logger: pino({ level: "silent" }),
+    version: "0.0.0",
+    startedAt: 0,
+    life: { state: "ready" },
+    draining: new AbortController().signal,
+    gpu: { available: false },
+    endpoints: { http: "", ipc: "" },
+    shutdown: () => undefined,
+  });
+  return {
+    app,
+    engine,
+    models,
+    metrics,
+    async post(path, body, headers = {}) {
+      return app.request(path, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...headers },
+        body: typeof body === "string" ? body : JSON.stringify(body),
+      });
+    },
+    lastRequest() {
+      const request = engine.requests.at(-1);
+      if (!request) throw new Error("the engine was asked nothing");
+      return request;
+    },
+  };
+}
+
+/** Only what the generation dialects call. */
+function listing(models: FakeModels): Models {
+  const partial: Pick<Models, "acquire" | "list" | "get"> = {
+    acquire: (name, signal) => models.acquire(name, signal),
+    list: () => Promise.resolve([models.model]),
+    get: (name) =>
+      name === models.model.alias
+        ? Promise.resolve(models.model)
+        : Promise.reject(new ServiceError("model_not_found", `There is no model "${name}".`)),
+  };
+  // The rest of the interface is never reached from these routes, and fails loudly if it is.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return partial as Models;
+}
+
+/** A fetch for the official clients that ends in the app. */
+export function fetchOf({ app }: TestApp): typeof fetch {
+  return async (input, init) => app.request(input instanceof URL ? input.href : input, init);
+}
+
+/** The lines of an NDJSON body. */
+export async function lines(response: Response): Promise<unknown[]> {
+  const text = await response.text();
+  return text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line): unknown => JSON.parse(line));
+}
+
+export interface SseEvent {
+  event: string | undefined;
+  data: string;
+}
+
+/** The events of a server-sent stream; comments are left out. */
+export async function sseEvents(response: Response): Promise<SseEvent[]> {
+  const text = await response.text();
+  return text
+    .split("\n\n")
+    .map((block) => {
+      const fields = block.split("\n");
+      const field = (name: string) =>
+        fields.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
+      return { event: field("event"), data: field("data") };
+    })
+    .filter((event): event is SseEvent => event.data !== undefined);
+}
