@@ -147,6 +147,7 @@ class ModelsService implements Models {
     const loan = this.#pool.tryLend(wanted);
     if (loan) return this.#lease(loan);
     const record = await this.#require(wanted);
+    await this.#pool.settled(record.alias, signal);
     return this.#lease(this.#pool.tryLend(record.alias) ?? (await this.#loadAndLend(record, signal)));
   }
 

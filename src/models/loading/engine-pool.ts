@@ -59,7 +59,7 @@ export class EnginePool {
    * loaded differently; the same load is waited for.
    */
   async load(alias: string, request: LoadRequest, signal?: AbortSignal): Promise<void> {
-    await this.#untilSettled(alias, signal);
+    await this.settled(alias, signal);
     const slot = this.#slots.get(alias);
     if (slot?.state === "loaded") {
       throw new ServiceError("model_already_loaded", `The model "${alias}" is loaded already.`);
@@ -69,6 +69,18 @@ export class EnginePool {
     }
     this.#backoff.clear(alias);
     await (slot ?? this.#start(alias, request)).load.join(signal);
+  }
+
+  /** Waits while an engine of this alias is ending: unloaded, crashed, or left by everyone who wanted it. */
+  async settled(alias: string, signal?: AbortSignal): Promise<void> {
+    for (;;) {
+      const slot = this.#slots.get(alias);
+      if (slot?.state === "unloading") await slot.closed;
+      else if (slot?.state === "loading" && slot.load.aborted) await slot.load.settled;
+      else if (slot?.state === "loaded" && slot.engine?.alive === false) await slot.engine.exited;
+      else return;
+      signal?.throwIfAborted();
+    }
   }
 
   /** Lends the engine when it is loaded. */
@@ -81,7 +93,7 @@ export class EnginePool {
 
   /** Lends the engine, after loading it when it is not loaded. Throws at once while a failed model is held back. */
   async lend(alias: string, request: LoadRequest, signal: AbortSignal): Promise<EngineLoan> {
-    await this.#untilSettled(alias, signal);
+    await this.settled(alias, signal);
     const loan = this.tryLend(alias);
     if (loan) return loan;
     let slot = this.#slots.get(alias);
@@ -155,7 +167,8 @@ export class EnginePool {
       alias,
       request,
       clock: this.#options.clock,
-      onIdle: () => void this.#close(slot, "idle"),
+      // Closed or not, the pool has dropped it; nobody waits to be told.
+      onIdle: () => void this.#close(slot, "idle").catch(() => undefined),
       run: async (signal) => {
         await Promise.all([...evictions, ...unloading]);
         return await this.#run(slot, signal, crash?.reason);
@@ -218,17 +231,6 @@ export class EnginePool {
   #drop(slot: EngineSlot): void {
     slot.gone();
     if (this.#slots.get(slot.alias) === slot) this.#slots.delete(slot.alias);
-  }
-
-  /** Waits while an engine of this alias is ending: being unloaded, or with a load that everyone has left. */
-  async #untilSettled(alias: string, signal: AbortSignal | undefined): Promise<void> {
-    for (;;) {
-      const slot = this.#slots.get(alias);
-      if (slot?.state === "unloading") await slot.closed;
-      else if (slot?.state === "loading" && slot.load.aborted) await slot.load.settled;
-      else return;
-      signal?.throwIfAborted();
-    }
   }
 
   #residents(): readonly Resident[] {

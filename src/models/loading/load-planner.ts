@@ -10,6 +10,9 @@ import type { ModelRecord } from "../registry/model-record.ts";
 import { engineBatchSize, engineThreads } from "./engine-limits.ts";
 import type { LoadRequest } from "./load-request.ts";
 
+/** The engine takes no less; its schema says the same. */
+const SMALLEST_CONTEXT = 16;
+
 /** Bytes that an engine with this specification needs at most. */
 export type EstimateMemory = (gguf: GgufSummary, spec: EngineSpec) => number;
 
@@ -79,7 +82,7 @@ export class LoadPlanner {
     if (asked !== undefined) return asked;
     const configured = this.#options.config.models.context_size;
     const trained = record.gguf.contextLength;
-    return trained > 0 ? Math.min(configured, trained) : configured;
+    return trained > 0 ? Math.max(SMALLEST_CONTEXT, Math.min(configured, trained)) : configured;
   }
 
   #warnAboutContext({ alias, gguf }: ModelRecord, contextSize: number): void {

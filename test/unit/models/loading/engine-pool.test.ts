@@ -393,6 +393,22 @@ describe("a crash", () => {
     expect(pool.crashedRequest("a")).toBeUndefined();
   });
 
+  it("that has begun but is not over yet is waited for", async () => {
+    const { pool, engines } = makePool();
+    await pool.load("a", request());
+    const dying = engines.last;
+    dying.alive = false;
+    expect(pool.tryLend("a")).toBeUndefined();
+
+    const lending = pool.lend("a", request(), NEVER);
+    await settle();
+    expect(engines.starts).toHaveLength(1);
+    await dying.crash();
+
+    expect((await lending).engine).not.toBe(dying);
+    expect(engines.starts).toHaveLength(2);
+  });
+
   it("that repeats is answered by growing pauses, up to a minute", async () => {
     const { pool, engines, clock } = makePool();
     const pauses: number[] = [];
