@@ -32,7 +32,7 @@ export function groupModels(paths: readonly string[]): string[][] {
 
 /**
  * The files of the model that a spec means among a repository's paths: all shards in order, or one file. A file is
- * named by its path, or by its name alone; any of its shards will do. A quantization is matched by the files' names.
+ * named by its path, or by its name alone; any of its shards will do, and a path in another case when there is no better. A quantization is matched by the files' names.
  * Undefined when nothing fits.
  */
 export function chooseModelFiles(
@@ -41,9 +41,11 @@ export function chooseModelFiles(
 ): string[] | undefined {
   const models = groupModels(paths);
   if (file === undefined) return chooseByQuantization(models, ([first = ""]) => first, quant);
+  const wanted = file.toLowerCase();
   return (
     models.find((shards) => shards.includes(file)) ??
-    models.find((shards) => shards.some((shard) => baseName(shard) === file))
+    models.find((shards) => shards.some((shard) => baseName(shard) === file)) ??
+    models.find((shards) => shards.some((shard) => shard.toLowerCase() === wanted))
   );
 }
 

@@ -1,0 +1,98 @@
+import os from "node:os";
+import { aliasKey, type AliasEntry, type AliasTable } from "./alias-table.ts";
+import type { HubSpec } from "./hub-spec.ts";
+import { invalidName } from "./invalid-name.ts";
+import { isPlainPart, isRevision } from "./name-rules.ts";
+import { looksLikePath, parseFilePath, type PathContext } from "./parse-file-path.ts";
+import { HUB_PREFIX, parseHubSpec, splitRevision } from "./parse-hub-spec.ts";
+import { canonical, isQuantization, quantizationOf, withoutQuantization } from "./quantization.ts";
+import type { NameResolver, ResolvedName } from "./resolve-name.ts";
+
+/** No path that systems take and no hub spec is longer; checked before anything else is. */
+const MAX_NAME_LENGTH = 1024;
+const LATEST = ":latest";
+
+const THIS_MACHINE: PathContext = { platform: process.platform, home: os.homedir() };
+
+/**
+ * Makes the resolver of an alias table. A name is read, in this order, as a hub spec (`hf:`), a path, an alias, an
+ * alias with a quantization behind it (`llama3.2:1b-q8`), or the plain name of a model that is made, shipped or
+ * loaded by hand. `@revision` behind an alias makes it the spec that it stands for, at that revision.
+ */
+export function createNameResolver(aliases: AliasTable, paths: PathContext = THIS_MACHINE): NameResolver {
+  const byKey = new Map([...aliases].map(([alias, entry]) => [aliasKey(alias), { alias, entry }]));
+
+  return {
+    resolve(name) {
+      if (name.length > MAX_NAME_LENGTH)
+        throw invalidName(name, `it is longer than ${MAX_NAME_LENGTH} characters`);
+      if (name.startsWith(HUB_PREFIX)) return { kind: "spec", spec: parseHubSpec(name) };
+      if (looksLikePath(name)) return { kind: "path", path: parseFilePath(name, paths) };
+      return resolvePlain(name);
+    },
+    aliasOf(repo, file) {
+      const wanted = file.toLowerCase();
+      const ofRepo = [...aliases].filter(([, entry]) => entry.repo === repo);
+      const exact = ofRepo.find(([, entry]) => entry.file.toLowerCase() === wanted);
+      if (exact) return exact[0];
+      const quant = quantizationOf(file);
+      const plain = withoutQuantization(wanted);
+      const variant = ofRepo.find(([, entry]) => withoutQuantization(entry.file.toLowerCase()) === plain);
+      return variant && quant && `${variant[0]}-${quant.toLowerCase()}`;
+    },
+  };
+
+  function resolvePlain(name: string): ResolvedName {
+    const { place, revision } = splitRevision(name);
+    const plain = stripLatest(checkPlainName(place, name));
+    const found = findAlias(plain);
+    if (revision === undefined) return found ?? { kind: "name", name: plain };
+    if (!isRevision(revision)) throw invalidName(name, "behind @ comes the name of a branch, tag or commit");
+    if (found?.kind !== "alias") throw invalidName(name, "only an alias or a hub spec can have a revision");
+    return { kind: "spec", spec: { ...found.spec, revision } };
+  }
+
+  function findAlias(name: string): ResolvedName | undefined {
+    const exact = byKey.get(aliasKey(name));
+    if (exact) return aliasOfEntry(exact.alias, exact.entry, undefined);
+    for (let at = name.indexOf("-"); at !== -1; at = name.indexOf("-", at + 1)) {
+      const base = byKey.get(aliasKey(name.slice(0, at)));
+      const quant = name.slice(at + 1);
+      if (base && isQuantization(quant)) return aliasOfEntry(base.alias, base.entry, canonical(quant));
+    }
+    return undefined;
+  }
+}
+
+function aliasOfEntry(alias: string, entry: AliasEntry, quant: string | undefined): ResolvedName {
+  const [owner = "", repo = ""] = entry.repo.split("/");
+  const isDefault = quant === undefined || quant === quantizationOf(entry.file);
+  const spec: HubSpec = isDefault ? { owner, repo, file: entry.file } : { owner, repo, quant };
+  return {
+    kind: "alias",
+    alias: isDefault ? alias : `${alias}-${quant.toLowerCase()}`,
+    spec,
+    projector: entry.mmproj ?? (entry.tags.includes("vision") ? "auto" : undefined),
+  };
+}
+
+/** `name` or `name:tag`; returns it. */
+function checkPlainName(place: string, name: string): string {
+  const parts = place.split(":");
+  if (parts.length <= 2 && parts.every(isPlainPart)) return place;
+  if (name === "") throw invalidName(name, "it is empty");
+  if (/^[A-Za-z]+:\/\//.test(name)) {
+    throw invalidName(name, "it is an address; a repository of the hub is written hf:owner/repository");
+  }
+  if (/^[\w.-]+\/[\w.-]+/.test(name)) {
+    throw invalidName(
+      name,
+      `a repository of the hub is written hf:owner/repository, a path begins with ./ or /`,
+    );
+  }
+  throw invalidName(name, "a name has letters, digits and . _ - only, and may have a tag behind a colon");
+}
+
+function stripLatest(name: string): string {
+  return name.endsWith(LATEST) ? name.slice(0, -LATEST.length) : name;
+}

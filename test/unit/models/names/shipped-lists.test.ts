@@ -1,0 +1,85 @@
+import { describe, expect, it } from "vitest";
+import { readDefaultModels } from "../../../../src/config/default-models.ts";
+import { readAliases } from "../../../../src/models/names/alias-table.ts";
+import { chooseModelFiles, groupModels } from "../../../../src/models/names/choose-file.ts";
+import { createNameResolver } from "../../../../src/models/names/name-resolver.ts";
+import { quantizationOf } from "../../../../src/models/names/quantization.ts";
+
+const PURPOSES = new Set(["chat", "embedding", "rerank"]);
+const TAGS = new Set([...PURPOSES, "coding", "multilingual", "thinking", "tiny", "tools", "vision"]);
+
+const aliases = readAliases();
+const entries = [...aliases];
+
+describe("configs/models.toml", () => {
+  it("has names for the usual small and middle models", () => {
+    expect(entries.length).toBeGreaterThanOrEqual(45);
+  });
+
+  it.each(entries)("%s is complete and consistent", (_, entry) => {
+    expect(entry).toMatchObject({
+      family: expect.stringMatching(/./),
+      description: expect.stringMatching(/\.$/),
+    });
+    expect(quantizationOf(entry.file)).toBe(entry.quant);
+    expect(entry.tags.filter((tag) => !TAGS.has(tag))).toEqual([]);
+    expect(entry.tags.filter((tag) => PURPOSES.has(tag))).toHaveLength(1);
+    expect(entry.mmproj !== undefined).toBe(entry.tags.includes("vision"));
+  });
+
+  it.each(entries)("%s names a file that is a model", (_, { file }) => {
+    expect(chooseModelFiles([file], { file })).toEqual([file]);
+  });
+
+  it("names projectors that are no models", () => {
+    const projectors = entries.flatMap(([, { mmproj }]) => (mmproj === undefined ? [] : [mmproj]));
+    expect(groupModels(projectors)).toEqual([]);
+  });
+
+  it.each(entries)("%s says where its file is named in public", (_, { repo, file, evidence = "" }) => {
+    const fileOnHub = `https://huggingface.co/${repo}/resolve/main/${file}`;
+    const fileOnGitHub = /^[\w.-]+\/[\w.-]+: [\w./-]+$/;
+    expect(evidence === fileOnHub || fileOnGitHub.test(evidence)).toBe(true);
+  });
+
+  it("names no file twice", () => {
+    const places = entries.map(([, { repo, file }]) => `${repo}/${file}`);
+    expect(new Set(places).size).toBe(places.length);
+  });
+});
+
+describe("configs/defaults.toml", () => {
+  const defaults = readDefaultModels();
+  const resolver = createNameResolver(aliases);
+
+  it("suggests about ten models under names of their own", () => {
+    const names = defaults.map(({ name }) => name);
+    expect(names.length).toBeGreaterThanOrEqual(9);
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  it("has models for vision, thinking, tools and programming", () => {
+    expect(defaults.some((model) => model.has_vision)).toBe(true);
+    expect(defaults.some((model) => model.has_thinking)).toBe(true);
+    expect(defaults.some((model) => model.has_tools)).toBe(true);
+    expect(defaults.some((model) => model.tags.includes("coding"))).toBe(true);
+  });
+
+  it("suggests small models first, most of them for ordinary laptops", () => {
+    const billions = defaults.map(({ size_hint }) => Number.parseFloat(size_hint));
+    expect(billions).toEqual(billions.toSorted((a, b) => a - b));
+    expect(billions.filter((size) => size <= 3).length).toBeGreaterThan(billions.length / 2);
+  });
+
+  it.each(defaults)("$name is the file of an alias, with the same abilities", (model) => {
+    const resolved = resolver.resolve(model.from);
+    if (resolved.kind !== "spec") throw new Error(`${model.from} is no hub spec`);
+    const { owner, repo, file = "" } = resolved.spec;
+    const entry = aliases.get(resolver.aliasOf(`${owner}/${repo}`, file) ?? "");
+    expect(entry).toBeDefined();
+    expect(model.tags).toEqual(entry?.tags);
+    expect(model.has_vision).toBe(entry?.tags.includes("vision"));
+    expect(model.has_thinking).toBe(entry?.tags.includes("thinking"));
+    expect(model.has_tools).toBe(entry?.tags.includes("tools"));
+  });
+});
