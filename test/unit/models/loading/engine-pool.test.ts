@@ -3,59 +3,12 @@ import { ServiceError } from "../../../../src/errors/service-error.ts";
 import type { ServiceEvent } from "../../../../src/events/service-events.ts";
 import { EnginePool, type EngineLoan } from "../../../../src/models/loading/engine-pool.ts";
 import type { LoadRequest } from "../../../../src/models/loading/load-request.ts";
-import { NO_SETTINGS } from "../../../../src/models/registry/model-record.ts";
 import { FakeClock, FakeEngines, settle } from "./fake-engines.ts";
+import { loadRequest as request } from "./load-requests.ts";
 
 const MB = 1024 * 1024;
 const BUDGET = 100 * MB;
 const NEVER = new AbortController().signal;
-
-function request(options: Partial<LoadRequest> & { contextSize?: number } = {}): LoadRequest {
-  const { contextSize = 512, ...rest } = options;
-  return {
-    record: {
-      alias: "any",
-      source: { kind: "file" },
-      files: [{ path: "/models/any.gguf", within: [] }],
-      projector: undefined,
-      adapters: [],
-      gguf: {
-        architecture: "llama",
-        name: undefined,
-        parameters: 1,
-        vocabSize: 1,
-        contextLength: 512,
-        embeddingLength: 1,
-        blockCount: 1,
-        quantisation: "F32",
-        fileSize: 1,
-        chatTemplate: undefined,
-        kvBytesPerToken: 1,
-        purpose: "generate",
-        auxiliary: undefined,
-      },
-      settings: NO_SETTINGS,
-      digest: undefined,
-      modifiedAt: 0,
-    },
-    spec: {
-      modelFiles: ["/models/any.gguf"],
-      adapters: [],
-      purpose: "generate",
-      contextSize,
-      gpuLayers: 0,
-      slots: 1,
-      threads: 1,
-      batchSize: 16,
-      flashAttention: "auto",
-      contextShift: false,
-    },
-    bytes: 10 * MB,
-    keepAliveMs: Number.POSITIVE_INFINITY,
-    mayEvict: true,
-    ...rest,
-  };
-}
 
 function makePool(): { pool: EnginePool; engines: FakeEngines; clock: FakeClock; events: ServiceEvent[] } {
   const engines = new FakeEngines();

@@ -1,0 +1,106 @@
+import { expect, it } from "vitest";
+import type { Engine } from "../../../../src/engine/engine.ts";
+import { ServiceError } from "../../../../src/errors/service-error.ts";
+import { EnginePool } from "../../../../src/models/loading/engine-pool.ts";
+import type { LoadRequest } from "../../../../src/models/loading/load-request.ts";
+import { randomNumbers } from "../../../support/gguf-writer.ts";
+import { FakeClock, type FakeEngine, FakeEngines, settle } from "./fake-engines.ts";
+import { loadRequest } from "./load-requests.ts";
+
+const MB = 1024 * 1024;
+const BUDGET = 100 * MB;
+const ALIASES = ["a", "b", "c", "d"];
+const STEPS = 400;
+
+interface Storm {
+  readonly pool: EnginePool;
+  readonly clock: FakeClock;
+  readonly random: () => number;
+  /** What everybody's wishes have come to: undefined, or why not. */
+  readonly outcomes: Promise<unknown>[];
+  readonly living: Map<FakeEngine, LoadRequest>;
+}
+
+/** One thing that somebody may do; nobody waits for it to be over. */
+async function step({ pool, clock, random, outcomes, living }: Storm): Promise<void> {
+  const alias = ALIASES[Math.floor(random() * ALIASES.length)] ?? "a";
+  const request = loadRequest({ bytes: (20 + Math.floor(random() * 4) * 10) * MB, keepAliveMs: 500 });
+  const named = { ...request, record: { ...request.record, alias } };
+  const client = new AbortController();
+  const watch = (wish: Promise<unknown>): void => {
+    outcomes.push(
+      wish.then(
+        () => undefined,
+        (error: unknown) => error,
+      ),
+    );
+  };
+  switch (Math.floor(random() * 7)) {
+    case 0:
+      watch(pool.load(alias, named, client.signal));
+      break;
+    case 1:
+    case 2:
+      watch(pool.lend(alias, named, client.signal).then((loan) => void release(loan, random)));
+      break;
+    case 3:
+      watch(pool.unload(alias, "request"));
+      break;
+    case 4:
+      watch([...living.keys()][0]?.crash() ?? Promise.resolve());
+      break;
+    case 5:
+      await clock.advance(200);
+      break;
+    default:
+      await settle();
+  }
+  if (random() < 0.2) client.abort(new ServiceError("shutting_down", "The client has gone."));
+}
+
+async function release(loan: Disposable, random: () => number): Promise<void> {
+  for (let wait = Math.floor(random() * 4); wait > 0; wait--) await settle();
+  loan[Symbol.dispose]();
+}
+
+it.each([1, 2, 3, 4, 5])("keeps its promises in any order of events: storm %i", async (seed) => {
+  const random = randomNumbers(seed);
+  const engines = new FakeEngines();
+  const clock = new FakeClock();
+  const living = new Map<FakeEngine, LoadRequest>();
+  const broken: string[] = [];
+  const pool: EnginePool = new EnginePool({
+    clock,
+    memoryBudget: BUDGET,
+    events: { emit: () => {} },
+    startEngine: async (spec, options): Promise<Engine> => {
+      for (let wait = Math.floor(random() * 3); wait > 0; wait--) await settle();
+      options?.signal?.throwIfAborted();
+      if (random() < 0.1) throw new ServiceError("model_load_failed", "It does not want to.");
+      const slot = pool.slots().find(({ request }) => request.spec === spec);
+      if (!slot) throw new Error("an engine is started for nobody");
+      await engines.start(spec, options);
+      const engine = engines.last;
+      engine.untilEnded = settle();
+      living.set(engine, slot.request);
+      void engine.exited.then(() => living.delete(engine));
+      const aliases = [...living.values()].map(({ record }) => record.alias);
+      if (new Set(aliases).size < aliases.length) broken.push(`two engines of one model: ${aliases.join()}`);
+      const bytes = [...living.values()].reduce((sum, request) => sum + request.bytes, 0);
+      if (bytes > BUDGET) broken.push(`${bytes} bytes in use`);
+      return engine;
+    },
+  });
+  const storm: Storm = { pool, clock, random, outcomes: [], living };
+
+  for (let count = 0; count < STEPS; count++) await step(storm);
+  const errors = (await Promise.all(storm.outcomes)).filter((outcome) => outcome !== undefined);
+  for (let wait = 0; wait < 10; wait++) await settle();
+  const leases = pool.slots().map((slot) => slot.leases);
+  await pool.close();
+
+  expect(broken).toEqual([]);
+  expect(leases.every((count) => count === 0)).toBe(true);
+  expect(living.size).toBe(0);
+  expect(errors.filter((error) => !(error instanceof ServiceError))).toEqual([]);
+});
