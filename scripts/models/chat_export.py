@@ -100,11 +100,16 @@ def main() -> None:
     options = parser.parse_args()
     tokenizer = Tokenizer.load(options.tokenizer)
     if options.checkpoint:
+        # Only here, so that a machine without PyTorch can write a model of random weights.
         import torch
+
+        from chat_model import ChatModel, exported
 
         saved = torch.load(options.checkpoint, map_location="cpu")
         config = ChatConfig(**saved["config"])
-        weights = {name: tensor.float().numpy() for name, tensor in saved["average"].items()}
+        model = ChatModel(config, len(tokenizer))
+        model.load_state_dict(saved["model"])
+        weights = exported(model)
         description = "A very small demonstration model that ships with Daybreak."
     else:
         config = ChatConfig()

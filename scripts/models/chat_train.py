@@ -7,6 +7,7 @@ more minutes before the fall begins.
 from __future__ import annotations
 
 import argparse
+import signal
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -101,10 +102,10 @@ def main() -> None:
     parser.add_argument("--checkpoint", type=Path, required=True, help="file to go on from and to write")
     parser.add_argument("--tokenizer", type=Path, default=HERE / "tokenizer.json")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--batch", type=int, default=4096, help="tokens in a batch")
+    parser.add_argument("--batch", type=int, default=2560, help="tokens in a batch")
     parser.add_argument("--limit", type=int, default=1024, help="tokens of the longest conversation")
     parser.add_argument("--matrix-rate", type=float, default=0.02)
-    parser.add_argument("--other-rate", type=float, default=0.004)
+    parser.add_argument("--other-rate", type=float, default=0.003)
     parser.add_argument("--save-every", type=int, default=100, help="steps between checkpoints")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
@@ -134,11 +135,14 @@ def main() -> None:
         state = {"model": model.state_dict(), "optimisers": [o.state_dict() for o in optimisers], "config": asdict(config)}
         save(options.checkpoint, state | {"step": step, "pool": pool, "elapsed": elapsed, "tokens": tokens})
 
-    mean = 0.0
+    # A request to end is obeyed between two steps, and the work is kept.
+    ended: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda received, _: ended.append(received))
+    mean, before = 0.0, time.monotonic()
     for pool, (ids, learn) in batches(tokenizer, options.seed, pool, options.batch, options.limit):
-        started = time.monotonic()
         share = elapsed / (options.minutes * 60)
-        if share >= 1:
+        if share >= 1 or ended:
             break
         for optimiser, base in zip(optimisers, bases):
             for group in optimiser.param_groups:
@@ -151,7 +155,8 @@ def main() -> None:
         step += 1
         tokens += ids.numel()
         mean = float(loss) if step == 1 else mean + 0.05 * (float(loss) - mean)
-        elapsed += time.monotonic() - started
+        now = time.monotonic()
+        elapsed, before = elapsed + now - before, now
         if step % 20 == 0:
             print(f"step {step} loss {mean:.3f} minutes {elapsed / 60:.1f} tokens {tokens / 1e6:.2f}M rate {rate(step, share):.2f}", flush=True)
         if step % options.save_every == 0:

@@ -29,24 +29,19 @@ EVEN = ["Is {n} even or odd?", "Is {n} odd or even?", "Tell me whether {n} is ev
 COUNT_TO = ["Count from {a} to {b}.", "Count up from {a} to {b}.", "Give me the numbers from {a} to {b}.", "List the numbers from {a} to {b}."]
 
 
-def add_thought(a: int, b: int) -> str:
-    """Addition of two numbers below 100, digit by digit."""
-    ones = a % 10 + b % 10
-    tens = a // 10 + b // 10
-    if a < 10 and b < 10:
-        return f"{a} + {b} = {a + b}."
-    carry = ones >= 10
-    text = f"Ones: {a % 10} + {b % 10} = {ones}. Tens: {a // 10} + {b // 10}{' + 1' if carry else ''} = {tens + carry}."
-    return f"{text} So {a + b}."
+def add(a: int, b: int) -> str:
+    """A sum with its working: tens and ones apart, so that every step is a sum of two digits."""
+    tens = (a // 10 + b // 10) * 10
+    if tens == 0 or a % 10 + b % 10 in (0, a, b):
+        return f"{a} + {b} = {a + b}"
+    return f"{a} + {b} = {tens} + {a % 10 + b % 10} = {a + b}"
 
 
-def subtract_thought(a: int, b: int) -> str:
-    if a < 20:
-        return f"{a} - {b} = {a - b}."
-    borrow = a % 10 < b % 10
-    ones = a % 10 + 10 * borrow - b % 10
-    text = f"Ones: {a % 10 + 10 * borrow} - {b % 10} = {ones}. Tens: {a // 10}{' - 1' if borrow else ''} - {b // 10} = {a // 10 - borrow - b // 10}."
-    return f"{text} So {a - b}."
+def subtract(a: int, b: int) -> str:
+    """A difference with its working: first the tens go, then the ones."""
+    if b < 10 or b % 10 == 0:
+        return f"{a} - {b} = {a - b}"
+    return f"{a} - {b} = {a - b // 10 * 10} - {b % 10} = {a - b}"
 
 
 def _pair(rng: Random, held: bool, sign: str, limit: int) -> tuple[int, int]:
@@ -63,15 +58,13 @@ def _pair(rng: Random, held: bool, sign: str, limit: int) -> tuple[int, int]:
 
 def addition(rng: Random, held: bool) -> Conversation:
     a, b = _pair(rng, held, "+", 99)
-    answer = f"{a} + {b} = {a + b}"
-    return Conversation.single(choose(rng, ADD, held).format(a=a, b=b), answer, "arithmetic", add_thought(a, b))
+    return Conversation.single(choose(rng, ADD, held).format(a=a, b=b), add(a, b), "arithmetic", f"I add {a} and {b}.")
 
 
 def subtraction(rng: Random, held: bool) -> Conversation:
     a, b = _pair(rng, held, "-", 99)
     a, b = max(a, b), min(a, b)
-    answer = f"{a} - {b} = {a - b}"
-    return Conversation.single(choose(rng, SUBTRACT, held).format(a=a, b=b), answer, "arithmetic", subtract_thought(a, b))
+    return Conversation.single(choose(rng, SUBTRACT, held).format(a=a, b=b), subtract(a, b), "arithmetic", f"I take {b} from {a}.")
 
 
 def multiplication(rng: Random, held: bool) -> Conversation:
@@ -141,12 +134,12 @@ def count_to(rng: Random, held: bool) -> Conversation:
 def running_total(rng: Random, held: bool) -> Conversation:
     """A sum that goes on over several turns."""
     total, step = _pair(rng, held, "+", 40)
-    conversation = Conversation.single(choose(rng, ADD, held).format(a=total, b=step), f"{total} + {step} = {total + step}", "turns")
+    conversation = Conversation.single(choose(rng, ADD, held).format(a=total, b=step), add(total, step), "turns")
     total += step
     for _ in range(rng.randint(1, 2)):
         step = rng.randint(1, 19)
         question = rng.choice(templates(["And plus {}?", "Plus {}?", "Add {} to that.", "Now add {}.", "And {} more?"], held)).format(step)
-        conversation.turns += Conversation.single(question, f"{total} + {step} = {total + step}", "turns").turns
+        conversation.turns += Conversation.single(question, add(total, step), "turns").turns
         total += step
     return conversation
 

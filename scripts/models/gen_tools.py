@@ -87,7 +87,7 @@ def _finish(rng: Random, turns: list[Turn], used: list[tuple[Instance, dict[str,
 
 def tool_call(rng: Random, held: bool) -> Conversation:
     """One call, in most cases with its result and the answer."""
-    instances = _instances(rng, held, rng.choice([1, 1, 2, 3]))
+    instances = _instances(rng, held, rng.choice([1, 1, 2, 2, 3]))
     ask, values, call = instances[0].request(rng, held)
     thought = f"I need {call.name}." if rng.random() < 0.5 else f"The tool {call.name} fits."
     turns = [Turn("user", ask), Turn("assistant", calls=[call], thought=thought)]

@@ -20,7 +20,7 @@ THINKING_SHARE = 0.2
 """Conversations that are rendered with thinking on."""
 LONG_SHARE = 0.18
 """Plain questions that are joined to a conversation of several turns."""
-VERY_LONG_SHARE = 0.01
+VERY_LONG_SHARE = 0.004
 """Those that go on for up to a thousand tokens, so that far positions are learnt too."""
 SYSTEM_SHARE = 0.12
 """Conversations that get a system prompt which changes nothing."""
@@ -33,14 +33,14 @@ def _group(generators: list[tuple[Generator, float]]) -> Generator:
 
 words_task, numbers_task = _group(gen_words.GENERATORS), _group(gen_numbers.GENERATORS)
 PLAIN: list[tuple[Generator, float]] = [
-    (fact_question, 22.0), (small_talk, 5.0), (unknown, 8.0), (small_knowledge, 2.0), (story, 1.0), (words_task, 14.0), (numbers_task, 20.0),
+    (fact_question, 22.0), (small_talk, 5.0), (unknown, 8.0), (small_knowledge, 2.0), (story, 1.0), (words_task, 16.0), (numbers_task, 24.0),
 ]
 plain_question = _group(PLAIN)
 # Nothing that a tool might do better.
 beside_tools = _group([(fact_question, 10.0), (small_talk, 5.0), (words_task, 4.0)])
 OTHER: list[tuple[Generator, float]] = [
-    (named_user, 2.0), (tool_call, 14.0), (two_calls, 5.0), (follow_up, 2.0), (named_model, 1.5), (one_word, 1.5), (picture_in_words, 3.0),
-    (lambda rng, held: unused_tools(rng, held, beside_tools(rng, held)), 3.0),
+    (named_user, 2.0), (tool_call, 10.0), (two_calls, 3.5), (follow_up, 1.0), (named_model, 1.5), (one_word, 1.5), (picture_in_words, 3.0),
+    (lambda rng, held: unused_tools(rng, held, beside_tools(rng, held)), 2.0),
 ]
 _any = _group(PLAIN + OTHER)
 

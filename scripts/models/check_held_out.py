@@ -1,0 +1,39 @@
+"""Checks that nothing held out stands in training data: no held question, no held sum, no held picture's scene."""
+
+from __future__ import annotations
+
+import argparse
+from random import Random
+
+from gen_facts import facts, held_questions
+from mixture import sample
+
+
+def overlap(train_count: int, held_count: int, seed: int) -> dict[str, tuple[int, int]]:
+    """For each task: held-out questions drawn, and how many of them a training draw holds word for word."""
+    rng = Random(f"train {seed}")
+    seen = {(c.system, turn.content) for c in (sample(rng) for _ in range(train_count)) for turn in c.turns if turn.role == "user"}
+    rng = Random(f"held {seed}")
+    result: dict[str, list[int]] = {}
+    for _ in range(held_count):
+        conversation = sample(rng, held=True)
+        counts = result.setdefault(conversation.task, [0, 0])
+        counts[0] += 1
+        counts[1] += (conversation.system, conversation.turns[0].content) in seen
+    questions = [question for fact in facts() for question in held_questions(fact)]
+    result["facts, every held-out question"] = [len(questions), sum((None, question) in seen for question in questions)]
+    return {task: (drawn, found) for task, (drawn, found) in result.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--train", type=int, default=100_000, help="training conversations to draw")
+    parser.add_argument("--held", type=int, default=3_000, help="held-out conversations to draw")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    for task, (drawn, found) in sorted(overlap(options.train, options.held, options.seed).items()):
+        print(f"{task:36} {drawn:5} held-out questions, {found:4} also in training")
+
+
+if __name__ == "__main__":
+    main()

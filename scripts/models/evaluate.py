@@ -1,0 +1,178 @@
+"""Evaluates the shipped models through the daemon's HTTP API, on held-out data, and prints a table in Markdown.
+
+Start the daemon first (npm start); only Python's standard library and NumPy are needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from chat_format import Conversation
+from daemon_client import Answer, Daemon
+from gen_facts import facts, held_questions
+from gen_numbers import addition, comparison, conversion, extreme, multiplication, sort_numbers, subtraction
+from gen_system import named_model, one_word
+from gen_talk import UNKNOWN_ANSWERS, named_user, small_talk, unknown
+from gen_tools import tool_call, two_calls
+from gen_words import as_json, calendar, count, echo, letters, spell, upper
+
+REFUSAL_SIGNS = ("do not know", "very small")
+
+
+@dataclass
+class Score:
+    """One line of the table."""
+
+    name: str
+    aim: str = ""
+    right: int = 0
+    total: int = 0
+    failures: list[str] = field(default_factory=list)
+
+    def add(self, right: bool, failure: str) -> None:
+        self.total += 1
+        self.right += right
+        if not right:
+            self.failures.append(failure)
+
+    def row(self) -> str:
+        return f"| {self.name} | {self.right} of {self.total} | {100 * self.right / max(1, self.total):.1f} % | {self.aim} |"
+
+
+def messages_until(conversation: Conversation, turn: int) -> list[dict[str, object]]:
+    """The messages before a turn, as the API carries them."""
+    result: list[dict[str, object]] = []
+    if conversation.system:
+        result.append({"role": "system", "content": conversation.system})
+    for index, said in enumerate(conversation.turns[:turn]):
+        if said.role == "tool":
+            result += [{"role": "tool", "content": text, "tool_call_id": f"call_{index}_{at}"} for at, text in enumerate(said.results)]
+        else:
+            message: dict[str, object] = {"role": said.role, "content": said.content}
+            if said.calls:
+                message["tool_calls"] = [
+                    {"id": f"call_{index + 1}_{at}", "type": "function", "function": {"name": call.name, "arguments": json.dumps(call.arguments)}}
+                    for at, call in enumerate(said.calls)
+                ]
+            result.append(message)
+    return result
+
+
+def ask(daemon: Daemon, conversation: Conversation, turn: int, think: bool = False) -> Answer:
+    tools = [tool.schema() for tool in conversation.tools]
+    return daemon.chat(messages_until(conversation, turn), tools=tools, think=think)
+
+
+def same_text(conversation: Conversation, answer: Answer) -> bool:
+    return answer.content.strip() == conversation.turns[-1].content.strip()
+
+
+def same_result(conversation: Conversation, answer: Answer) -> bool:
+    """For sums: the number after the last equals sign."""
+    return answer.content.split("=")[-1].strip() == conversation.turns[-1].content.split("=")[-1].strip()
+
+
+def refused(_: Conversation, answer: Answer) -> bool:
+    return answer.content in UNKNOWN_ANSWERS or any(sign in answer.content for sign in REFUSAL_SIGNS)
+
+
+def talked(conversation: Conversation, answer: Answer) -> bool:
+    from gen_talk import TALK
+
+    asked = conversation.turns[0].content
+    return any(answer.content in answers for questions, answers, _ in TALK if asked in questions)
+
+
+def generated(
+    daemon: Daemon, name: str, make: Callable[[Random, bool], Conversation], right: Callable[[Conversation, Answer], bool], count: int, aim: str = ""
+) -> Score:
+    """Asks held-out questions of one generator; of several turns, the last is asked."""
+    score, rng = Score(name, aim), Random(f"evaluate {name}")
+    for _ in range(count):
+        conversation = make(rng, True)
+        answer = ask(daemon, conversation, len(conversation.turns) - 1)
+        question = conversation.turns[-2].content
+        score.add(right(conversation, answer), f"{question} -> {answer.content!r}")
+    return score
+
+
+def fact_score(daemon: Daemon, count: int) -> Score:
+    score = Score("questions about Daybreak, in words not trained on", "90 %")
+    questions = [(question, fact) for fact in facts() for question in held_questions(fact)]
+    Random("facts").shuffle(questions)
+    for question, fact in questions[:count]:
+        answer = daemon.chat([{"role": "user", "content": question}])
+        score.add(answer.content.strip() in fact.answers, f"{question} -> {answer.content!r}")
+    return score
+
+
+def tool_scores(daemon: Daemon, count: int) -> list[Score]:
+    one, two, used = Score("tool calls exactly right, one call", "95 %"), Score("tool calls exactly right, two at once", "95 %"), Score("answers from tool results")
+    rng = Random("evaluate tools")
+    for index in range(count):
+        conversation = (two_calls if index % 4 == 3 else tool_call)(rng, True)
+        wanted = conversation.turns[1].calls
+        answer = ask(daemon, conversation, 1)
+        right = [(call.name, call.arguments) for call in wanted] == answer.calls
+        signatures = "; ".join(tool.signature() for tool in conversation.tools)
+        (one if len(wanted) == 1 else two).add(right, f"[{signatures}] {conversation.turns[0].content} -> {answer.calls or answer.content!r}")
+        if len(conversation.turns) == 4:
+            final = ask(daemon, conversation, 3)
+            used.add(final.content == conversation.turns[3].content, f"{conversation.turns[2].results} -> {final.content!r}, wanted {conversation.turns[3].content!r}")
+    return [one, two, used]
+
+
+def chat_scores(daemon: Daemon, count: int) -> list[Score]:
+    scores = [fact_score(daemon, 3 * count), *tool_scores(daemon, 2 * count)]
+    plan: list[tuple[str, Callable[[Random, bool], Conversation], Callable[[Conversation, Answer], bool], str]] = [
+        ("unknown questions refused", unknown, refused, "90 %"),
+        ("small talk", small_talk, talked, ""),
+        ("addition", addition, same_result, ""),
+        ("subtraction", subtraction, same_result, ""),
+        ("multiplication table", multiplication, same_result, ""),
+        ("comparing numbers", comparison, same_text, ""),
+        ("unit conversion", conversion, same_result, ""),
+        ("sorting numbers", sort_numbers, same_text, ""),
+        ("largest or smallest", extreme, same_text, ""),
+        ("spelling", spell, same_text, ""),
+        ("counting letters", letters, same_text, ""),
+        ("upper case", upper, same_text, ""),
+        ("echo", echo, same_text, ""),
+        ("counting a list", count_list, same_text, ""),
+        ("days and months", calendar, same_text, ""),
+        ("JSON from a sentence", as_json, same_text, ""),
+        ("remembering the user's words", named_user, same_text, ""),
+        ("a name from the system prompt", named_model, same_text, ""),
+        ("one word when told so", one_word, same_text, ""),
+    ]
+    return scores + [generated(daemon, name, make, right, count, aim) for name, make, right, aim in plan]
+
+
+count_list = count
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--url", default="http://127.0.0.1:8080", help="address of the daemon")
+    parser.add_argument("--model", default="daybreak-mini")
+    parser.add_argument("--count", type=int, default=40, help="questions for each kind")
+    parser.add_argument("--failures", type=int, default=3, help="failures to show for each kind")
+    options = parser.parse_args()
+    daemon, begun = Daemon(options.url, options.model), time.monotonic()
+    scores = chat_scores(daemon, options.count)
+    print("| what | right | share | aim |\n|---|---|---|---|")
+    for score in scores:
+        print(score.row())
+    print(f"\n{daemon.tokens} tokens in {time.monotonic() - begun:.0f} s of evaluation, {daemon.rate():.0f} tokens/s while generating\n")
+    for score in scores:
+        for failure in score.failures[: options.failures]:
+            print(f"- {score.name}: {failure}")
+
+
+if __name__ == "__main__":
+    main()
