@@ -141,6 +141,7 @@ describe("a server that misbehaves in the middle", () => {
     ],
     ["a 206 without a range", { headers: { "content-range": "bytes" } }],
     ["a content-length that is too small", { endAfter: 10 }],
+    ["a content-length that is too large", { headers: { "content-length": String(SIZE) } }],
     ["a body that ends too early", { endAfter: 10, append: new Uint8Array() }],
     ["an error page", { status: 502 }],
     ["a signed address that has run out", { status: 403 }],
@@ -148,11 +149,12 @@ describe("a server that misbehaves in the middle", () => {
     const setting = await scene();
     await leavePart(setting, setting.bytes.subarray(0, 100_000));
     setting.hub.failNext(STORED, fault);
-    const { store } = storeAt(setting.cacheDir, setting.hub);
+    const { store, waits } = storeAt(setting.cacheDir, setting.hub);
 
     const { files } = await pull(store);
 
     await expectWhole(setting, files);
+    expect(waits).toEqual([500]);
     expect(ranges(setting.hub)).toHaveLength(2);
     expect(ranges(setting.hub)[0]).toBe("bytes=100000-");
     expect(ranges(setting.hub)[1]).toMatch(/^bytes=1000[01]0-$/);

@@ -181,6 +181,7 @@ describe("what is no model repository", () => {
     await writeFile(path.join(cacheDir, "models--ada--file"), "");
     await writeFile(path.join(root, "refs", "broken"), "no commit");
     await symlink(root, path.join(root, "snapshots", COMMIT_A, "loop"));
+    await symlink(root, path.join(root, "snapshots", COMMIT_A, "folder.gguf"));
 
     expect(await names(store)).toEqual([`hf:${REPO}:tiny-Q4_K_M.gguf`]);
   });
