@@ -10,7 +10,12 @@ const MB = 1024 * 1024;
 const BUDGET = 100 * MB;
 const NEVER = new AbortController().signal;
 
-function makePool(): { pool: EnginePool; engines: FakeEngines; clock: FakeClock; events: ServiceEvent[] } {
+function makePool(onEvent: () => void = () => {}): {
+  pool: EnginePool;
+  engines: FakeEngines;
+  clock: FakeClock;
+  events: ServiceEvent[];
+} {
   const engines = new FakeEngines();
   const clock = new FakeClock();
   const events: ServiceEvent[] = [];
@@ -18,7 +23,12 @@ function makePool(): { pool: EnginePool; engines: FakeEngines; clock: FakeClock;
     startEngine: engines.start,
     clock,
     memoryBudget: BUDGET,
-    events: { emit: (event) => void events.push(event) },
+    events: {
+      emit: (event) => {
+        events.push(event);
+        onEvent();
+      },
+    },
   });
   return { pool, engines, clock, events };
 }
@@ -304,14 +314,15 @@ describe("memory", () => {
   });
 
   it("is not taken from a model that was loaded for a request which has not got it yet", async () => {
-    const { pool, engines } = makePool();
-    engines.manual = true;
-    const first = pool.lend("a", request({ bytes: 60 * MB }), NEVER);
-    await settle();
-    engines.starts[0]?.succeed();
-    const second = pool.lend("b", request({ bytes: 60 * MB }), NEVER);
+    let second: Promise<EngineLoan> | undefined;
+    // Somebody else comes at the very moment when the model is loaded.
+    const { pool } = makePool(() => {
+      second ??= pool.lend("b", request({ bytes: 60 * MB }), NEVER);
+    });
 
-    await expect(second).rejects.toMatchObject({ code: "overloaded" });
+    const first = pool.lend("a", request({ bytes: 60 * MB }), NEVER);
+
+    await expect(first.then(async () => await second)).rejects.toMatchObject({ code: "overloaded" });
     expect((await first).engine.alive).toBe(true);
   });
 });
