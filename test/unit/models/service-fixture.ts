@@ -136,6 +136,9 @@ export interface FixtureOptions {
   readonly estimateMemory?: EstimateMemory;
   readonly root?: string;
   readonly hub?: FakeHub;
+  /** Names and a hub that are not the simple fakes of this file. */
+  readonly resolver?: NameResolver;
+  readonly store?: (cacheDir: string) => HubStore;
 }
 
 /** A models layer on a fresh folder with the shipped model, a fake hub and fake engines. */
@@ -160,8 +163,8 @@ export async function startModels(options: FixtureOptions = {}): Promise<Fixture
     }),
     startEngine: engines.start,
     estimateMemory: options.estimateMemory ?? (() => 10 * MIB),
-    hub,
-    resolver,
+    hub: options.store?.(cacheDir) ?? hub,
+    resolver: options.resolver ?? resolver,
     readModelfile,
     printModelfile: modelfile,
     shippedDir,
