@@ -11,6 +11,8 @@ import { parseModule } from "./linker/wasm-module.ts";
 export const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
 export const KERNELS_SHA256 = "44bdec8c221d839ca02b4676dfdfcc39eec8b3ceb8ec403fbeaac26835d2e16e";
+/** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
+export const IMAGE_SHA256 = "50dad6f162219614e19aa66d2be37907970d52b1f49b46f89fcdd3266360bfc4";
 
 interface PinnedFunction {
   readonly index: number;

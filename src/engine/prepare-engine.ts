@@ -1,0 +1,75 @@
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { buildEngineImage, EngineImageError, IMAGE_SHA256, sha256Hex } from "../../wasm/engine-image.ts";
+
+/** Which code multiplies matrices in an engine: ours, or llama.cpp's as it was compiled. */
+export type Kernels = "daybreak" | "stock";
+
+/** The WebAssembly that engines run. */
+export interface PreparedEngine {
+  readonly wasmPath: string;
+  readonly kernels: Kernels;
+  /** Why the stock engine runs although ours was wanted. */
+  readonly problem?: string;
+}
+
+export interface PrepareEngineOptions {
+  /** The image is kept here, in a folder of its own. */
+  readonly cacheDir: string;
+  /** auto: ours, and the stock engine when ours cannot be made; stock: never ours. */
+  readonly kernels: "auto" | "stock";
+  readonly stockPath?: string;
+}
+
+/** Built by wasm/kernels/build.sh; two folders up from src/engine and from dist/engine alike. */
+const KERNELS = new URL("../../wasm/kernels.o", import.meta.url);
+
+/**
+ * Finds the engine's image in the cache folder, or makes it there: a tenth of a second, once. A copy whose hash is
+ * not the expected one is made anew, so that neither a cut write nor a changed file is ever run.
+ */
+export async function prepareEngine({
+  cacheDir,
+  kernels,
+  stockPath = fileURLToPath(import.meta.resolve("@wllama/wllama/esm/wasm/wllama.wasm")),
+}: PrepareEngineOptions): Promise<PreparedEngine> {
+  const stock: PreparedEngine = { wasmPath: stockPath, kernels: "stock" };
+  if (kernels === "stock") return stock;
+  const wasmPath = path.join(cacheDir, "engine", `${IMAGE_SHA256}.wasm`);
+  try {
+    if (!(await isIntact(wasmPath))) {
+      await writeWhole(wasmPath, await buildEngineImage(await readFile(stockPath), await readFile(KERNELS)));
+    }
+    return { wasmPath, kernels: "daybreak" };
+  } catch (error) {
+    if (!(error instanceof EngineImageError || isSystemError(error))) throw error;
+    return { ...stock, problem: error.message };
+  }
+}
+
+async function isIntact(file: string): Promise<boolean> {
+  try {
+    return (await sha256Hex(await readFile(file))) === IMAGE_SHA256;
+  } catch (error) {
+    if (isSystemError(error) && error.code === "ENOENT") return false;
+    throw error;
+  }
+}
+
+/** Nobody ever sees a part of the file, also when two daemons write it at once. */
+async function writeWhole(file: string, bytes: Uint8Array): Promise<void> {
+  const temporary = `${file}.${crypto.randomUUID()}.tmp`;
+  await mkdir(path.dirname(file), { recursive: true });
+  try {
+    await writeFile(temporary, bytes);
+    await rename(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && "code" in error;
+}
