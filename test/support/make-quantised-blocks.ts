@@ -1,0 +1,157 @@
+/** Types that a copy can be made in. */
+export type CopyType = "F16" | "Q8_0" | "Q4_0" | "Q4_K" | "Q5_K" | "Q6_K";
+
+interface BlockFormat {
+  /** ggml's number of the type. */
+  readonly id: number;
+  /** llama.cpp's general.file_type of a file mostly in this type. */
+  readonly fileType: number;
+  readonly weights: number;
+  readonly bytes: number;
+  /** Writes one block of weights at an offset of zeroed memory. */
+  quantise(weights: Float32Array, out: DataView, at: number): void;
+}
+
+const SUPER_BLOCK = 256;
+const GROUP = 32;
+/** Scales and minima of the K types have six bits. */
+const MAX_SCALE = 63;
+
+/** The formats are those of ggml's quants; rounding is plain, without ggml's search for better scales. */
+export const COPY_FORMATS: Readonly<Record<CopyType, BlockFormat>> = {
+  F16: {
+    id: 1,
+    fileType: 1,
+    weights: 1,
+    bytes: 2,
+    quantise: (weights, out, at) => {
+      out.setFloat16(at, weights[0]!, true);
+    },
+  },
+  Q8_0: {
+    id: 8,
+    fileType: 7,
+    weights: GROUP,
+    bytes: 34,
+    quantise: (weights, out, at) => {
+      const scale = setHalf(out, at, largest(weights) / 127);
+      weights.forEach((weight, index) => out.setInt8(at + 2 + index, toLevel(weight, scale, -127, 127)));
+    },
+  },
+  Q4_0: {
+    id: 2,
+    fileType: 2,
+    weights: GROUP,
+    bytes: 18,
+    quantise: (weights, out, at) => {
+      const scale = setHalf(out, at, extreme(weights) / -8);
+      weights.forEach((weight, index) => {
+        addBits(out, at + 2 + (index % 16), toLevel(weight, scale, -8, 7) + 8, index < 16 ? 0 : 4);
+      });
+    },
+  },
+  Q4_K: {
+    id: 12,
+    fileType: 14,
+    weights: SUPER_BLOCK,
+    bytes: 144,
+    quantise: (weights, out, at) => {
+      quantiseGroups(weights, out, at, 15).forEach((level, index) => {
+        const group = Math.floor(index / GROUP);
+        addBits(out, at + 16 + GROUP * Math.floor(group / 2) + (index % GROUP), level, group % 2 ? 4 : 0);
+      });
+    },
+  },
+  Q5_K: {
+    id: 13,
+    fileType: 16,
+    weights: SUPER_BLOCK,
+    bytes: 176,
+    quantise: (weights, out, at) => {
+      quantiseGroups(weights, out, at, 31).forEach((level, index) => {
+        const group = Math.floor(index / GROUP);
+        addBits(
+          out,
+          at + 48 + GROUP * Math.floor(group / 2) + (index % GROUP),
+          level & 15,
+          group % 2 ? 4 : 0,
+        );
+        addBits(out, at + 16 + (index % GROUP), level >> 4, group);
+      });
+    },
+  },
+  Q6_K: { id: 14, fileType: 18, weights: SUPER_BLOCK, bytes: 210, quantise: quantiseQ6K },
+};
+
+function quantiseQ6K(weights: Float32Array, out: DataView, at: number): void {
+  const groups = Array.from({ length: 16 }, (_, group) => weights.subarray(16 * group, 16 * group + 16));
+  const steps = groups.map((group) => extreme(group) / -32);
+  const scale = setHalf(out, at + 208, largest(Float32Array.from(steps)) / 127);
+  groups.forEach((group, number) => {
+    const groupScale = toLevel(steps[number]!, scale, -127, 127);
+    out.setInt8(at + 192 + number, groupScale);
+    group.forEach((weight, inside) => {
+      const index = 16 * number + inside;
+      const level = toLevel(weight, scale * groupScale, -32, 31) + 32;
+      const part = Math.floor(index / 128);
+      const quarter = Math.floor(index / GROUP) % 4;
+      const low = at + 64 * part + GROUP * (quarter % 2) + (index % GROUP);
+      addBits(out, low, level & 15, quarter < 2 ? 0 : 4);
+      addBits(out, at + 128 + GROUP * part + (index % GROUP), level >> 4, 2 * quarter);
+    });
+  });
+}
+
+/** Writes the two halves and the packed scales and minima of a Q4_K or Q5_K block; gives every weight's level. */
+function quantiseGroups(weights: Float32Array, out: DataView, at: number, maxLevel: number): number[] {
+  const groups = Array.from({ length: 8 }, (_, group) =>
+    weights.subarray(GROUP * group, GROUP * (group + 1)),
+  );
+  const minima = groups.map((group) => Math.max(0, -Math.min(...group)));
+  const steps = groups.map((group, number) => (Math.max(...group) + minima[number]!) / maxLevel);
+  const scale = setHalf(out, at, Math.max(0, ...steps) / MAX_SCALE);
+  const minimum = setHalf(out, at + 2, Math.max(...minima) / MAX_SCALE);
+  return groups.flatMap((group, number) => {
+    const groupScale = toLevel(Math.max(0, steps[number]!), scale, 0, MAX_SCALE);
+    const groupMinimum = toLevel(minima[number]!, minimum, 0, MAX_SCALE);
+    packScaleAndMinimum(out, at + 4, number, groupScale, groupMinimum);
+    return Array.from(group, (weight) =>
+      toLevel(weight + minimum * groupMinimum, scale * groupScale, 0, maxLevel),
+    );
+  });
+}
+
+/** Six bits each: the first four groups plainly, the others over four low bits and two spare high ones. */
+function packScaleAndMinimum(out: DataView, at: number, group: number, scale: number, minimum: number): void {
+  if (group < 4) {
+    addBits(out, at + group, scale, 0);
+    addBits(out, at + group + 4, minimum, 0);
+    return;
+  }
+  addBits(out, at + group + 4, (scale & 15) | ((minimum & 15) << 4), 0);
+  addBits(out, at + group - 4, scale >> 4, 6);
+  addBits(out, at + group, minimum >> 4, 6);
+}
+
+function addBits(out: DataView, at: number, value: number, shift: number): void {
+  out.setUint8(at, out.getUint8(at) | (value << shift));
+}
+
+/** Writes a half and gives the value that a reader will see. */
+function setHalf(out: DataView, at: number, value: number): number {
+  out.setFloat16(at, value, true);
+  return out.getFloat16(at, true);
+}
+
+function toLevel(value: number, step: number, low: number, high: number): number {
+  return step === 0 ? Math.max(0, low) : Math.min(high, Math.max(low, Math.round(value / step)));
+}
+
+function largest(values: Float32Array): number {
+  return Math.abs(extreme(values));
+}
+
+/** The value that is farthest from zero, with its sign. */
+function extreme(values: Float32Array): number {
+  return values.reduce((found, value) => (Math.abs(value) > Math.abs(found) ? value : found), 0);
+}

@@ -1,0 +1,47 @@
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { FORMATS } from "./dequantise.ts";
+import { COPY_FORMATS } from "./make-quantised-blocks.ts";
+import { makeQuantised } from "./make-quantised.ts";
+
+const MINI = path.join(import.meta.dirname, "../../models/daybreak-mini.gguf");
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), "quantised-"));
+
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+/** Weights of all sizes and signs, larger in later groups. */
+function someWeights(count: number): Float32Array {
+  return Float32Array.from({ length: count }, (_, index) => Math.sin(index * 7.3) * (1 + index / count));
+}
+
+describe("copies of models in other types", () => {
+  it.each([
+    ["Q8_0", 0.01],
+    ["Q6_K", 0.05],
+    ["Q5_K", 0.06],
+    ["Q4_K", 0.12],
+    ["Q4_0", 0.12],
+  ] as const)("writes %s blocks that a reader of the format turns back to within %d", (type, most) => {
+    const format = COPY_FORMATS[type];
+    const weights = someWeights(format.weights);
+    const block = new DataView(new ArrayBuffer(format.bytes));
+    format.quantise(weights, block, 0);
+    const back = FORMATS[type].dequantise(block);
+    const squares = weights.reduce((sum, weight, index) => sum + (weight - back[index]!) ** 2, 0);
+    expect(Math.sqrt(squares / weights.length)).toBeLessThan(most);
+  });
+
+  it("keeps a model as it is when its type stays the same", () => {
+    const copy = path.join(folder, "same.gguf");
+    makeQuantised(MINI, copy, "Q8_0");
+    expect(fs.readFileSync(copy).equals(fs.readFileSync(MINI))).toBe(true);
+  });
+
+  it("makes a copy with fewer bits smaller", () => {
+    const copy = path.join(folder, "small.gguf");
+    makeQuantised(MINI, copy, "Q4_K");
+    expect(fs.statSync(copy).size).toBeLessThan(fs.statSync(MINI).size * 0.6);
+  });
+});
