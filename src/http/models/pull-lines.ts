@@ -16,6 +16,7 @@ export class PullLines implements AsyncIterable<PullLine> {
   readonly #result: Promise<PullResult>;
   readonly #begun = Promise.withResolvers<void>();
   #phase: "downloading" | "verifying" | "settled" = "downloading";
+  #first: Bytes | undefined;
   #downloaded = 0;
   #total = 0;
   /** Resolves at the next report or at the end, then is replaced. */
@@ -28,7 +29,10 @@ export class PullLines implements AsyncIterable<PullLine> {
     this.#result.then(settle, settle);
   }
 
-  /** Resolves when the download has begun or is done; rejects when it failed before, while a status can say so. */
+  /**
+   * Resolves when the first byte has come or all is done; rejects when the pull failed before, while a status can
+   * still say so.
+   */
   async begun(): Promise<void> {
     await Promise.race([this.#begun.promise, this.#result]);
   }
@@ -36,22 +40,22 @@ export class PullLines implements AsyncIterable<PullLine> {
   async *[Symbol.asyncIterator](): AsyncGenerator<PullLine, void, undefined> {
     yield* this.#downloading();
     const total = this.#phase === "verifying" ? this.#total : (await this.#result).sizeBytes;
-    yield { status: "downloading", progress: 1, total_bytes: total, downloaded_bytes: total };
+    yield downloadingLine({ downloadedBytes: total, totalBytes: total });
     yield { status: "verifying" };
     const result = await this.#result;
     yield { status: "success", model: result.alias };
   }
 
   async *#downloading(): AsyncGenerator<PullLine, void, undefined> {
-    let written = -1;
+    let written = this.#first?.downloadedBytes ?? 0;
     let writtenAt = Number.NEGATIVE_INFINITY;
+    // What was there at the start: nothing, or what an earlier pull has left.
+    if (this.#first) yield downloadingLine(this.#first);
     while (this.#phase === "downloading") {
-      const progress = this.#total > 0 ? Math.min(1, this.#downloaded / this.#total) : 0;
-      if (this.#total > 0 && progress > written && this.#now() - writtenAt >= MIN_LINE_INTERVAL_MS) {
-        written = progress;
+      if (this.#downloaded > written && this.#now() - writtenAt >= MIN_LINE_INTERVAL_MS) {
+        written = this.#downloaded;
         writtenAt = this.#now();
-        const bytes = { total_bytes: this.#total, downloaded_bytes: this.#downloaded };
-        yield { status: "downloading", progress, ...bytes };
+        yield downloadingLine({ downloadedBytes: this.#downloaded, totalBytes: this.#total });
       } else {
         await this.#news.promise;
       }
@@ -60,13 +64,14 @@ export class PullLines implements AsyncIterable<PullLine> {
 
   #report(progress: PullProgress): void {
     if (progress.status === "downloading") {
+      this.#first ??= progress;
       this.#downloaded = progress.downloadedBytes;
       this.#total = progress.totalBytes;
       this.#enter("downloading");
     } else if (this.#downloaded >= this.#total) {
       this.#enter("verifying");
     }
-    this.#begun.resolve();
+    if (this.#downloaded > 0) this.#begun.resolve();
   }
 
   /** Phases only go forward. */
@@ -75,4 +80,15 @@ export class PullLines implements AsyncIterable<PullLine> {
     this.#news.resolve();
     this.#news = Promise.withResolvers<void>();
   }
+}
+
+interface Bytes {
+  readonly downloadedBytes: number;
+  readonly totalBytes: number;
+}
+
+function downloadingLine({ downloadedBytes, totalBytes }: Bytes): PullLine {
+  // An empty download is a complete one.
+  const progress = totalBytes > 0 ? Math.min(1, downloadedBytes / totalBytes) : 1;
+  return { status: "downloading", progress, total_bytes: totalBytes, downloaded_bytes: downloadedBytes };
 }

@@ -107,8 +107,9 @@ describe("the lines of a pull", () => {
     await expect(collect(pull.lines)).rejects.toMatchObject({ code: "checksum_mismatch" });
   });
 
-  test("a failure before any progress is known before the stream begins", async () => {
+  test("a failure before the first byte is known before the stream begins", async () => {
     const pull = scripted();
+    pull.downloading(0);
     pull.fail();
     await expect(pull.lines.begun()).rejects.toMatchObject({ code: "checksum_mismatch" });
   });

@@ -1,0 +1,171 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  DaemonDidNotStart,
+  startDaemon,
+  type DaemonOptions,
+  type TestDaemon,
+} from "../support/start-daemon.ts";
+
+let folder: string;
+const started: TestDaemon[] = [];
+
+beforeAll(() => {
+  folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-life-"));
+});
+
+afterAll(async () => {
+  await Promise.all(started.map((daemon) => daemon.stop()));
+  rmSync(folder, { recursive: true });
+});
+
+async function start(options: DaemonOptions = {}): Promise<TestDaemon> {
+  const daemon = await startDaemon(options);
+  started.push(daemon);
+  return daemon;
+}
+
+async function startFailure(options: DaemonOptions): Promise<DaemonDidNotStart> {
+  try {
+    await start(options);
+  } catch (error) {
+    if (error instanceof DaemonDidNotStart) return error;
+    throw error;
+  }
+  throw new Error("the daemon started");
+}
+
+function children(pid: number): number[] {
+  return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+    readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8")
+      .trim()
+      .split(" ")
+      .filter(Boolean)
+      .map(Number),
+  );
+}
+
+function alive(pid: number): boolean {
+  try {
+    // A zombie has ended; nobody in a container may be there to collect it.
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
+function generate(daemon: TestDaemon, maxTokens: number): Promise<Response> {
+  return fetch(`${daemon.url}/api/generate`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ prompt: "hi", max_tokens: maxTokens, stream: true }),
+  });
+}
+
+describe("the start", () => {
+  test("says where it listens and what it runs on", async () => {
+    const daemon = await start();
+    expect(daemon.logs()).toMatch(
+      /^Daybreak \d+\.\d+\.\d+ listens on http:\/\/127\.0\.0\.1:\d+ and ipc:\/\//m,
+    );
+    expect(daemon.logs()).toMatch(/^Ready: daybreak-mini, \d+ tokens of context, \d+ threads?, CPU$/m);
+    expect(daemon.logs()).not.toMatch(/no API key/);
+  });
+
+  test("warns when anyone on the network may use it", async () => {
+    const daemon = await start({ args: ["--http-addr", "0.0.0.0", "--models-load", ""] });
+    expect(daemon.logs()).toMatch(/no API key is set/);
+    expect(daemon.url).toMatch(/^http:\/\/127\.0\.0\.1:/);
+  });
+
+  test("serves without a model that cannot be loaded", async () => {
+    const daemon = await start({ args: ["--models-load", "no-such-model"] });
+    expect(daemon.logs()).toMatch(/Cannot load no-such-model: .*daybreak pull no-such-model/);
+    expect((await fetch(`${daemon.url}/health`)).status).toBe(200);
+    const answer = await generate(daemon, 1);
+    expect(answer.status).toBe(404);
+    expect(await answer.json()).toMatchObject({ error: { type: "not_found", code: "model_not_loaded" } });
+  });
+
+  test("fails on a port in use with what to do", async () => {
+    const daemon = await start({ args: ["--models-load", ""] });
+    const failure = await startFailure({ args: ["--http-port", new URL(daemon.url).port] });
+    expect(failure.code).toBe(1);
+    expect(failure.logs).toMatch(/another program is using it\. .*--http-port/);
+  });
+
+  test("fails on a bad option with its source", async () => {
+    const failure = await startFailure({ env: { SERVICE_HTTP_BODY_LIMIT: "lots" } });
+    expect(failure.code).toBe(2);
+    expect(failure.logs).toMatch(/SERVICE_HTTP_BODY_LIMIT: http\.body_limit: .*expected number/);
+  });
+
+  test.skipIf(process.platform === "win32")("refuses a symbolic link at its socket's path", async () => {
+    const socket = path.join(folder, "link.sock");
+    symlinkSync(path.join(folder, "elsewhere"), socket);
+    const failure = await startFailure({ env: { SERVICE_SOCKET: socket } });
+    expect(failure.code).toBe(1);
+    expect(failure.logs).toMatch(/symbolic link/);
+    expect(existsSync(path.join(folder, "elsewhere"))).toBe(false);
+  });
+});
+
+describe.skipIf(process.platform === "win32")("the end", () => {
+  test("SIGTERM lets a running answer end, refuses new ones and exits with 0", async () => {
+    const daemon = await start();
+    const running = await generate(daemon, 300);
+    const reader = running.body!.pipeThrough(new TextDecoderStream()).getReader();
+    let text = (await reader.read()).value ?? "";
+    daemon.kill("SIGTERM");
+    await expect.poll(async () => (await fetch(`${daemon.url}/health`)).status).toBe(503);
+    const refused = await generate(daemon, 1);
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get("retry-after")).toMatch(/^\d+$/);
+    expect(await refused.json()).toMatchObject({ error: { type: "overloaded", code: "shutting_down" } });
+    for (let read = await reader.read(); !read.done; read = await reader.read()) text += read.value;
+    expect(JSON.parse(text.trimEnd().split("\n").at(-1)!)).toMatchObject({ done: true });
+    expect(await daemon.exited).toEqual({ code: 0, signal: null });
+    expect(existsSync(daemon.socket)).toBe(false);
+  });
+
+  test("a deadline cuts what does not end", async () => {
+    const daemon = await start({ args: ["--drain-timeout", "100ms"] });
+    const running = await generate(daemon, 2000);
+    const reader = running.body!.getReader();
+    await reader.read();
+    daemon.kill("SIGTERM");
+    expect(await daemon.exited).toEqual({ code: 0, signal: null });
+  });
+
+  test("a second signal ends it now", async () => {
+    const daemon = await start();
+    const engines = children(daemon.pid);
+    const running = await generate(daemon, 2000);
+    const reader = running.body!.getReader();
+    await reader.read();
+    daemon.kill("SIGINT");
+    await expect.poll(() => daemon.logs()).toMatch(/draining/);
+    // What a terminal sends twice within a moment counts as once.
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    daemon.kill("SIGINT");
+    expect((await daemon.exited).code).toBe(130);
+    await expect.poll(() => engines.filter(alive), { timeout: 5000 }).toEqual([]);
+  });
+
+  test("after kill -9 no engine is left, and the next start replaces the socket", async () => {
+    const cacheDir = path.join(folder, "killed");
+    const socket = path.join(folder, "killed.sock");
+    const env = { SERVICE_SOCKET: socket };
+    const daemon = await start({ cacheDir, env });
+    const engines = children(daemon.pid);
+    expect(engines.length).toBeGreaterThan(0);
+    daemon.kill("SIGKILL");
+    await daemon.exited;
+    await expect.poll(() => engines.filter(alive), { timeout: 5000 }).toEqual([]);
+    expect(existsSync(socket)).toBe(true);
+    const next = await start({ cacheDir, env });
+    expect((await fetch(`${next.url}/health`)).status).toBe(200);
+  });
+});

@@ -1,0 +1,153 @@
+import { once } from "node:events";
+import net from "node:net";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+
+const BODY_LIMIT = 4096;
+/** Far more than any client opens, and fewer than the usual limit of open files. */
+const OPEN_STREAMS = 400;
+let daemon: TestDaemon;
+
+beforeAll(async () => {
+  daemon = await startDaemon({ args: ["--http-body-limit", String(BODY_LIMIT)] });
+});
+
+afterAll(async () => {
+  await daemon.stop();
+});
+
+function post(path: string, body: BodyInit, init: RequestInit = {}): Promise<Response> {
+  return fetch(`${daemon.url}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body,
+    ...init,
+  });
+}
+
+async function activeRequests(): Promise<number> {
+  const status: { active_requests: number } = await (await fetch(`${daemon.url}/status`)).json();
+  return status.active_requests;
+}
+
+async function connect(): Promise<net.Socket> {
+  const socket = net.connect(Number(new URL(daemon.url).port), "127.0.0.1");
+  socket.on("error", () => undefined);
+  await once(socket, "connect");
+  return socket;
+}
+
+describe("bodies", () => {
+  test.each(["/api/generate", "/api/models/load", "/v1/chat/completions", "/v1/messages"])(
+    "one beyond the limit is 413 at %s",
+    async (path) => {
+      expect((await post(path, `{"prompt": "${"x".repeat(BODY_LIMIT)}"}`)).status).toBe(413);
+    },
+  );
+
+  test("one that arrives in chunks is refused before it has all come", async () => {
+    const socket = await connect();
+    socket.write(
+      "POST /api/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+    );
+    socket.write(`1000\r\n${" ".repeat(4096)}\r\n`.repeat(2));
+    const [head]: unknown[] = await once(socket, "data");
+    expect(String(head)).toMatch(/^HTTP\/1\.1 413 /);
+    expect(String(head)).toContain("payload_too_large");
+    socket.destroy();
+  });
+
+  test("the daemon serves on after a client that stops in mid-body", async () => {
+    const socket = await connect();
+    socket.write(
+      "POST /api/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+    );
+    socket.destroy();
+    expect((await fetch(`${daemon.url}/health`)).status).toBe(200);
+  });
+});
+
+describe("hostile values are 400 with the path of the field", () => {
+  test.each([
+    ["temperature", "-1"],
+    ["temperature", "1e400"],
+    ["temperature", '"hot"'],
+    ["top_k", "-5"],
+    ["top_k", "2147483648"],
+    ["top_p", "1.5"],
+    ["max_tokens", "-1"],
+    ["max_tokens", "1.5"],
+    ["seed", "1.5"],
+    ["stop", "[5]"],
+    ["prompt", "null"],
+    ["stream", '"yes"'],
+  ])("%s: %s", async (field, value) => {
+    const fields = { prompt: '"hi"', max_tokens: "1", [field]: value };
+    const body = Object.entries(fields).map(([name, json]) => `"${name}": ${json}`);
+    const response = await post("/api/generate", `{${body.join(", ")}}`);
+    expect(response.status).toBe(400);
+    const { error }: { error: { message: string; type: string } } = await response.json();
+    expect(error.type).toBe("invalid_request");
+    expect(error.message).toMatch(new RegExp(`^${field}`));
+  });
+
+  test.each(["NaN", "{", "[1,2", "", "\u0000", '{"prompt": NaN}'])(
+    "the body %j is invalid JSON",
+    async (body) => {
+      const response = await post("/api/chat", body);
+      expect(response.status).toBe(400);
+      expect(await response.json()).toMatchObject({
+        error: { type: "invalid_request", code: "invalid_json" },
+      });
+    },
+  );
+
+  test("__proto__ is a field like any other unknown one", async () => {
+    const body = '{"prompt": "hi", "max_tokens": 1, "__proto__": {"max_tokens": 99}, "constructor": 1}';
+    expect((await post("/api/generate", body)).status).toBe(200);
+  });
+});
+
+describe("clients that go away", () => {
+  test("free their slot at once", async () => {
+    const body = JSON.stringify({ prompt: "hi", max_tokens: 2000, stream: true });
+    const aborts = Array.from({ length: 6 }, () => new AbortController());
+    const streams = aborts.map(({ signal }) => post("/api/generate", body, { signal }));
+    const first = await streams[0]!;
+    await first.body!.getReader().read();
+    expect(await activeRequests()).toBeGreaterThan(0);
+    for (const abort of aborts) abort.abort();
+    await Promise.allSettled(streams);
+    await expect.poll(activeRequests, { timeout: 10_000 }).toBe(0);
+    expect((await post("/api/generate", '{"prompt": "hi", "max_tokens": 1}')).status).toBe(200);
+  });
+
+  test("hundreds of open event streams hinder nobody, and are forgotten", async () => {
+    const abort = new AbortController();
+    const streams = await Promise.all(
+      Array.from({ length: OPEN_STREAMS }, () => fetch(`${daemon.url}/api/events`, { signal: abort.signal })),
+    );
+    expect(streams.every((stream) => stream.status === 200)).toBe(true);
+    expect((await post("/api/generate", '{"prompt": "hi", "max_tokens": 1}')).status).toBe(200);
+    abort.abort();
+    expect((await fetch(`${daemon.url}/health`)).status).toBe(200);
+  });
+});
+
+describe("the rate limit", () => {
+  test("is 429 with Retry-After in the shape of the route", async () => {
+    const limited = await startDaemon({ args: ["--http-rate-limit", "3", "--models-load", ""] });
+    try {
+      const statuses: number[] = [];
+      for (let i = 0; i < 3; i += 1) statuses.push((await fetch(`${limited.url}/v1/models`)).status);
+      expect(statuses).toEqual([200, 200, 200]);
+      const refused = await fetch(`${limited.url}/v1/models`);
+      expect(refused.status).toBe(429);
+      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+      expect(await refused.json()).toMatchObject({ error: { code: "rate_limited", param: null } });
+      expect((await fetch(`${limited.url}/health`)).status).toBe(200);
+    } finally {
+      await limited.stop();
+    }
+  });
+});

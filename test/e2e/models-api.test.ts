@@ -1,0 +1,295 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { pullLineSchema, type PullLine } from "../../src/http/models/model-schemas.ts";
+import { startFixtureHub, type FixtureHub } from "../support/fixture-hub.ts";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+
+const MODEL = "daybreak-mini";
+const MODEL_FILE = fileURLToPath(new URL("../../models/daybreak-mini.gguf", import.meta.url));
+let daemon: TestDaemon;
+let hub: FixtureHub;
+let folder: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-models-"));
+  const model = readFileSync(MODEL_FILE);
+  hub = await startFixtureHub({
+    repos: {
+      "owner/repo": { files: { "repo-Q8_0.gguf": model, "README.md": "A model." } },
+      "owner/gated": { files: { "gated-Q8_0.gguf": model }, gatedTo: ["a token"] },
+      "owner/empty": { files: { "README.md": "No model." } },
+    },
+  });
+  daemon = await startDaemon({
+    env: { HUB_URL: hub.url },
+    args: ["--models-allowed-dirs", `${folder},${path.dirname(MODEL_FILE)}`],
+  });
+});
+
+afterAll(async () => {
+  await daemon.stop();
+  await hub.close();
+  rmSync(folder, { recursive: true });
+});
+
+async function call(
+  method: string,
+  route: string,
+  body?: object,
+): Promise<{ status: number; body: unknown }> {
+  const response = await fetch(`${daemon.url}${route}`, {
+    method,
+    ...(body && { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
+  });
+  return { status: response.status, body: await response.json() };
+}
+
+const failure = (status: number, code: string) => ({ status, body: { error: { code } } });
+
+describe("listing and inspecting", () => {
+  test("the shipped model is there, with what its file says", async () => {
+    const { body } = await call("GET", "/api/models");
+    expect(body).toMatchObject({
+      models: [
+        {
+          alias: MODEL,
+          path: MODEL_FILE,
+          parameters: expect.any(Number),
+          context_size: expect.any(Number),
+          gpu_layers: 0,
+          is_default: true,
+          active_requests: 0,
+          state: "loaded",
+        },
+      ],
+    });
+    const detail = await call("GET", `/api/models/${MODEL}`);
+    expect(detail).toMatchObject({
+      status: 200,
+      body: {
+        alias: MODEL,
+        architecture: expect.any(String),
+        vocab_size: expect.any(Number),
+        capabilities: {
+          vision: expect.any(Boolean),
+          tools: expect.any(Boolean),
+          thinking: expect.any(Boolean),
+          json: expect.any(Boolean),
+        },
+      },
+    });
+  });
+
+  test("an unknown model is 404 model_not_found on every route", async () => {
+    for (const [method, route] of [
+      ["GET", "/api/models/none"],
+      ["GET", "/api/models/none/modelfile"],
+      ["DELETE", "/api/models/none"],
+      ["POST", "/api/models/none/unload"],
+    ] as const) {
+      expect(await call(method, route)).toMatchObject({
+        status: 404,
+        body: { error: { type: "not_found", code: "model_not_found" } },
+      });
+    }
+  });
+});
+
+describe("loading and unloading", () => {
+  test("goes from loaded to available and back, with 409 where nothing is to do", async () => {
+    expect(await call("POST", "/api/models/load", { alias: MODEL })).toMatchObject(
+      failure(409, "model_already_loaded"),
+    );
+    expect(await call("POST", `/api/models/${MODEL}/unload`)).toEqual({
+      status: 200,
+      body: { status: "unloaded", alias: MODEL },
+    });
+    expect(await call("POST", `/api/models/${MODEL}/unload`)).toMatchObject(
+      failure(409, "model_already_unloaded"),
+    );
+    expect(await call("POST", "/api/generate", { prompt: "hi" })).toMatchObject(
+      failure(404, "model_not_loaded"),
+    );
+    expect(
+      await call("POST", "/api/models/load", { alias: MODEL, context_size: 512, set_default: true }),
+    ).toEqual({
+      status: 200,
+      body: {
+        status: "loaded",
+        alias: MODEL,
+        parameters: expect.any(Number),
+        context_size: 512,
+        gpu_layers: 0,
+      },
+    });
+  });
+
+  test("a file is loaded under a name of its own", async () => {
+    const loaded = await call("POST", "/api/models/load", { alias: "by-path", path: MODEL_FILE });
+    expect(loaded).toMatchObject({ status: 200, body: { status: "loaded", alias: "by-path" } });
+    expect(await call("DELETE", "/api/models/by-path")).toEqual({
+      status: 200,
+      body: { status: "deleted", alias: "by-path" },
+    });
+    expect(await call("GET", "/api/models/by-path")).toMatchObject(failure(404, "model_not_found"));
+    expect(await call("GET", `/api/models/${MODEL}`)).toMatchObject({ status: 200 });
+  });
+
+  test("paths that are no model of an allowed folder are refused", async () => {
+    writeFileSync(path.join(folder, "text.gguf"), "this is no model");
+    symlinkSync("/etc/passwd", path.join(folder, "link.gguf"));
+    mkdirSync(path.join(folder, "folder.gguf"), { recursive: true });
+    const load = (file: string) => call("POST", "/api/models/load", { alias: "bad", path: file });
+    expect(await load("/etc/passwd")).toMatchObject(failure(400, "path_not_allowed"));
+    expect(await load(path.join(folder, "..", "x.gguf"))).toMatchObject(failure(400, "path_not_allowed"));
+    expect(await load(path.join(folder, "link.gguf"))).toMatchObject(failure(400, "path_not_allowed"));
+    expect(await load(path.join(folder, "none.gguf"))).toMatchObject(failure(404, "model_file_not_found"));
+    expect((await load("/dev/zero")).status).toBe(400);
+    for (const file of ["text.gguf", "folder.gguf"]) {
+      const answer = await load(path.join(folder, file));
+      expect(answer.status).toBeGreaterThanOrEqual(400);
+      expect(answer.body).not.toMatchObject({ error: { code: "internal_error" } });
+    }
+    expect(await call("GET", "/api/models/bad")).toMatchObject({ status: 404 });
+  });
+});
+
+describe("making models", () => {
+  test("create, copy, show and delete", async () => {
+    const modelfile = `FROM ${MODEL}\nPARAMETER temperature 0.5\nSYSTEM You answer in verse.\n`;
+    expect(await call("POST", "/api/models/create", { alias: "poet", modelfile })).toEqual({
+      status: 200,
+      body: { status: "created", alias: "poet" },
+    });
+    expect(await call("POST", "/api/models/copy", { source: "poet", destination: "bard" })).toEqual({
+      status: 200,
+      body: { status: "copied", alias: "bard" },
+    });
+    expect(await call("GET", "/api/models/bard")).toMatchObject({
+      status: 200,
+      body: { source: "modelfile", system: "You answer in verse." },
+    });
+    expect(await call("GET", "/api/models/poet/modelfile")).toMatchObject({
+      status: 200,
+      body: { alias: "poet", modelfile: expect.stringMatching(/SYSTEM .*You answer in verse\./) },
+    });
+    for (const alias of ["poet", "bard"]) {
+      expect(await call("DELETE", `/api/models/${alias}`)).toMatchObject({ status: 200 });
+    }
+    expect(await call("GET", "/api/models/poet")).toMatchObject({ status: 404 });
+  });
+
+  test("a Modelfile with an error names the line", async () => {
+    const answer = await call("POST", "/api/models/create", {
+      alias: "bad",
+      modelfile: `FROM ${MODEL}\nNONSENSE 1\n`,
+    });
+    expect(answer).toMatchObject(failure(400, "invalid_modelfile"));
+    expect(answer.body).toMatchObject({ error: { message: expect.stringMatching(/line 2/i) } });
+  });
+});
+
+describe("pulling", () => {
+  const size = statSync(MODEL_FILE).size;
+
+  test("streams its progress, and the model can then be loaded, used and deleted", async () => {
+    const response = await fetch(`${daemon.url}/api/models/pull`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: '{"name": "hf:owner/repo", "stream": true}',
+    });
+    expect(response.headers.get("content-type")).toBe("application/x-ndjson");
+    const lines = (await response.text()).trimEnd().split("\n");
+    const all = lines.map((line): PullLine => pullLineSchema.parse(JSON.parse(line)));
+    const progress = all.flatMap((line) => (line.status === "downloading" ? [line.progress] : []));
+    expect(progress).toEqual(progress.toSorted((a, b) => a - b));
+    const [last, verifying, success] = all.slice(-3);
+    expect(last).toEqual({ status: "downloading", progress: 1, total_bytes: size, downloaded_bytes: size });
+    expect(verifying).toEqual({ status: "verifying" });
+    expect(success).toEqual({ status: "success", model: expect.stringContaining("owner/repo") });
+    const alias = success?.status === "success" ? success.model : "";
+    const route = `/api/models/${encodeURIComponent(alias)}`;
+    expect(await call("GET", route)).toMatchObject({
+      status: 200,
+      body: { source: "hub", state: "available" },
+    });
+    expect(await call("POST", "/api/models/load", { alias })).toMatchObject({ status: 200 });
+    const answer = await call("POST", "/api/generate", { model: alias, prompt: "hi", max_tokens: 1 });
+    expect(answer).toMatchObject({ status: 200, body: { model: alias, done: true } });
+    expect(await call("DELETE", route)).toEqual({ status: 200, body: { status: "deleted", alias } });
+    expect(await call("GET", route)).toMatchObject(failure(404, "model_not_found"));
+  });
+
+  test("answers once when no stream is asked for", async () => {
+    const first = await call("POST", "/api/models/pull", { name: "hf:owner/repo:Q8_0" });
+    expect(first).toEqual({
+      status: 200,
+      body: {
+        status: "success",
+        model: expect.stringContaining("owner/repo"),
+        repo: "owner/repo",
+        size_bytes: size,
+      },
+    });
+    const downloads = hub.downloads.length;
+    expect(await call("POST", "/api/models/pull", { name: "hf:owner/repo:Q8_0" })).toEqual(first);
+    expect(hub.downloads.length).toBe(downloads);
+  });
+
+  test.each([
+    ["hf:owner/unknown", 404, "hub_repo_not_found"],
+    ["hf:owner/gated", 403, "hub_access_denied"],
+    ["hf:owner/empty", 404, "no_gguf_in_repo"],
+    ["no-such-alias", 404, "model_not_found"],
+  ])("%s is %d %s, with a stream and without", async (name, status, code) => {
+    for (const stream of [false, true]) {
+      expect(await call("POST", "/api/models/pull", { name, stream })).toMatchObject(failure(status, code));
+    }
+  });
+});
+
+describe("names", () => {
+  const hostile = [
+    "../x",
+    "..%2fx",
+    "a%00b",
+    "%2fetc%2fpasswd",
+    "C:%5Cx",
+    "%5C%5Chost%5Cshare",
+    "hf:a/../../b",
+    "hf:a%2F..%2F..%2Fb",
+    "x".repeat(4096),
+    "%D1%80%D0%B0%D1%83",
+    "con",
+    "nul.gguf",
+    "__proto__",
+    "constructor",
+  ];
+
+  test.each(hostile)("%s leads nowhere in a path", async (name) => {
+    for (const [method, route] of [
+      ["GET", `/api/models/${name}`],
+      ["DELETE", `/api/models/${name}`],
+      ["POST", `/api/models/${name}/unload`],
+    ] as const) {
+      const { status, body } = await call(method, route);
+      expect([400, 404, 405]).toContain(status);
+      expect(body).toMatchObject({ error: { message: expect.any(String) } });
+    }
+  });
+
+  test.each(hostile.map(decodeURIComponent))("%j leads nowhere in a body", async (name) => {
+    for (const [route, body] of [
+      ["/api/models/pull", { name }],
+      ["/api/models/load", { alias: name }],
+      ["/api/models/copy", { source: MODEL, destination: `../${name}` }],
+      ["/api/generate", { model: name, prompt: "hi" }],
+    ] as const) {
+      const { status } = await call("POST", route, body);
+      expect([400, 404]).toContain(status);
+    }
+  });
+});

@@ -1,0 +1,150 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+const LAUNCHER = fileURLToPath(new URL("../../src/launch/daybreak.mjs", import.meta.url));
+/** A start takes about two seconds; a machine that also runs other tests may take a multiple. */
+const START_DEADLINE_MS = 45_000;
+/** Longer than any drain that a test asks for. */
+const STOP_DEADLINE_MS = 20_000;
+
+export interface DaemonOptions {
+  /** Further flags of `daybreak serve`. */
+  readonly args?: readonly string[];
+  /** Further environment; SERVICE_… and HUB_… of the surrounding one are never passed on. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Use this cache folder, and do not remove it. */
+  readonly cacheDir?: string;
+  /** "ready" (the default): when its models are loaded; "listening": as soon as it answers. */
+  readonly until?: "listening" | "ready";
+}
+
+export interface DaemonExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** A daemon in a process of its own. */
+export interface TestDaemon {
+  readonly url: string;
+  readonly socket: string;
+  readonly cacheDir: string;
+  readonly pid: number;
+  /** Everything it has written to stdout and stderr so far. */
+  logs(): string;
+  kill(signal: NodeJS.Signals): void;
+  /** Resolves when the process has ended. */
+  readonly exited: Promise<DaemonExit>;
+  /** Ends it with SIGTERM, by force when that takes too long, and removes its folder. */
+  stop(): Promise<void>;
+}
+
+/** The process ended before it listened. */
+export class DaemonDidNotStart extends Error {
+  readonly code: number | null;
+  readonly logs: string;
+
+  constructor(code: number | null, logs: string) {
+    super(`the daemon ended with exit code ${code} before it was up:\n${logs}`);
+    this.code = code;
+    this.logs = logs;
+  }
+}
+
+/** Starts a real daemon through the launcher, on a free port of 127.0.0.1, with a folder and socket of its own. */
+export async function startDaemon(options: DaemonOptions = {}): Promise<TestDaemon> {
+  const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-e2e-"));
+  const cacheDir = options.cacheDir ?? path.join(folder, "cache");
+  const socket = options.env?.["SERVICE_SOCKET"] ?? path.join(folder, "daybreak.sock");
+  const args = ["serve", "--http-addr", "127.0.0.1", "--http-port", "0", ...(options.args ?? [])];
+  const child = spawn(process.execPath, [LAUNCHER, ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: {
+      ...withoutOwnVariables(process.env),
+      XDG_CONFIG_HOME: folder,
+      SERVICE_CACHE_DIR: cacheDir,
+      SERVICE_SOCKET: socket,
+      SERVICE_LOG_FORMAT: "json",
+      ...options.env,
+    },
+  });
+  const output = collectOutput(child);
+  const killOnExit = (): void => void child.kill("SIGKILL");
+  process.once("exit", killOnExit);
+  const exited = new Promise<DaemonExit>((resolve) => {
+    // Not "exit": with "close" all its output has arrived.
+    child.once("close", (code, signal) => {
+      process.off("exit", killOnExit);
+      resolve({ code, signal });
+    });
+  });
+  const removeFolder = (): void => rmSync(folder, { recursive: true, force: true });
+  try {
+    const [, url = ""] = await output.match(/^Daybreak \S+ listens on (http:\S+)/m, exited);
+    if (options.until !== "listening") await output.match(/^Ready/m, exited);
+    return {
+      url,
+      socket,
+      cacheDir,
+      pid: child.pid ?? 0,
+      logs: output.text,
+      kill: (signal) => void child.kill(signal),
+      exited,
+      async stop() {
+        await end(child, exited);
+        removeFolder();
+      },
+    };
+  } catch (error) {
+    await end(child, exited);
+    removeFolder();
+    throw error;
+  }
+}
+
+function withoutOwnVariables(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !/^(SERVICE|HUB)_/.test(name)));
+}
+
+async function end(child: ChildProcess, exited: TestDaemon["exited"]): Promise<void> {
+  const force = setTimeout(() => child.kill("SIGKILL"), STOP_DEADLINE_MS);
+  child.kill("SIGTERM");
+  await exited;
+  clearTimeout(force);
+}
+
+function collectOutput(child: ChildProcess) {
+  let text = "";
+  const waiting = new Set<() => void>();
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding("utf8").on("data", (chunk: string) => {
+      text += chunk;
+      for (const look of waiting) look();
+    });
+  }
+  return {
+    text: () => text,
+    /** Waits until the output matches; rejects when the process ends first or nothing comes in time. */
+    match(pattern: RegExp, exited: TestDaemon["exited"]): Promise<RegExpExecArray> {
+      return new Promise((resolve, reject) => {
+        const timer = setTimeout(() => reject(new Error(`no ${pattern} in:\n${text}`)), START_DEADLINE_MS);
+        const look = (): void => {
+          const match = pattern.exec(text);
+          if (!match) return;
+          waiting.delete(look);
+          clearTimeout(timer);
+          resolve(match);
+        };
+        waiting.add(look);
+        look();
+        void exited.then(({ code }) => {
+          clearTimeout(timer);
+          reject(new DaemonDidNotStart(code, text));
+          return code;
+        });
+      });
+    },
+  };
+}
