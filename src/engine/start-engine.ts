@@ -1,3 +1,4 @@
+import path from "node:path";
 import { checkModelFile, filesOf } from "./check-model-files.ts";
 import { EngineHandle, toServiceError } from "./engine-handle.ts";
 import { EngineProcess } from "./engine-process.ts";
@@ -24,7 +25,7 @@ export function createEngineStarter({
 }: EngineStarterOptions): StartEngine {
   return async (requested, options = {}) => {
     options.signal?.throwIfAborted();
-    const spec = engineSpecSchema.parse(requested);
+    const spec = withAbsolutePaths(engineSpecSchema.parse(requested));
     const files = filesOf(spec);
     for (const file of files) await checkModelFile(file);
     const engine = new EngineProcess(launchEngine({ runtime, files, spawn }));
@@ -36,6 +37,16 @@ export function createEngineStarter({
       await engine.exited;
       throw error;
     }
+  };
+}
+
+/** An engine's working folder is not the daemon's. */
+function withAbsolutePaths(spec: EngineSpec): EngineSpec {
+  return {
+    ...spec,
+    modelFiles: spec.modelFiles.map((file) => path.resolve(file)),
+    ...(spec.projectorFile !== undefined && { projectorFile: path.resolve(spec.projectorFile) }),
+    adapters: spec.adapters.map((adapter) => ({ ...adapter, path: path.resolve(adapter.path) })),
   };
 }
 

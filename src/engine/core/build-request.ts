@@ -17,17 +17,32 @@ export interface CompletionCall {
   readonly files: Uint8Array[];
 }
 
+/** Our repeatLastN for "as far back as there is"; llama.cpp's server takes no negative number. */
+const WHOLE_CONTEXT = -1;
+
 /** Any JSON object; llama.cpp makes a grammar of it. */
 const ANY_OBJECT: JsonSchema = { type: "object" };
+
+/** What the loaded model adds to a request. */
+export interface RequestContext {
+  /** Text that stands for a picture in the prompt. */
+  readonly mediaMarker: string;
+  /** Tokens of context. */
+  readonly contextSize: number;
+}
 
 /**
  * Rebuilds a request field by field in the words of llama.cpp's server. Nothing is passed through that is not
  * named here.
- * @param mediaMarker text that stands for a picture in the prompt
  */
-export function buildCompletionCall(request: GenerationRequest, mediaMarker: string): CompletionCall {
+export function buildCompletionCall(
+  request: GenerationRequest,
+  { mediaMarker, contextSize }: RequestContext,
+): CompletionCall {
   const files: Uint8Array[] = [];
   const { input } = request;
+  // llama.cpp reports nothing at all when no alternative is asked for.
+  const alternatives = request.logprobs === undefined ? undefined : Math.max(1, request.logprobs);
   const common = {
     stream: true,
     stream_options: { include_usage: true },
@@ -36,7 +51,7 @@ export function buildCompletionCall(request: GenerationRequest, mediaMarker: str
     ...(request.stop.length > 0 && { stop: request.stop, verbose: true }),
     max_tokens: request.maxTokens ?? -1,
     cache_prompt: request.cachePrompt,
-    ...buildSampling(request.sampling),
+    ...buildSampling(request.sampling, contextSize),
   };
   if (input.kind === "prompt") {
     return {
@@ -46,7 +61,7 @@ export function buildCompletionCall(request: GenerationRequest, mediaMarker: str
         ...common,
         prompt: input.prompt,
         ...buildRawFormat(request.format),
-        ...(request.logprobs !== undefined && { logprobs: Math.max(1, request.logprobs) }),
+        ...(alternatives !== undefined && { logprobs: alternatives }),
       },
     };
   }
@@ -59,7 +74,7 @@ export function buildCompletionCall(request: GenerationRequest, mediaMarker: str
       ...buildTools(input.tools, input.toolChoice, input.parallelToolCalls),
       ...buildChatFormat(request.format),
       ...buildTemplateVariables(input.templateVariables, thinkingOf(input)),
-      ...(request.logprobs !== undefined && { logprobs: true, top_logprobs: request.logprobs }),
+      ...(alternatives !== undefined && { logprobs: true, top_logprobs: alternatives }),
     },
   };
 }
@@ -70,7 +85,7 @@ function thinkingOf(input: Extract<GenerationRequest["input"], { kind: "chat" }>
   return isContinued ? false : input.thinking;
 }
 
-function buildSampling(sampling: Sampling): Record<string, unknown> {
+function buildSampling(sampling: Sampling, contextSize: number): Record<string, unknown> {
   const fields: Record<string, unknown> = {
     temperature: sampling.temperature,
     top_p: sampling.topP,
@@ -78,7 +93,7 @@ function buildSampling(sampling: Sampling): Record<string, unknown> {
     min_p: sampling.minP,
     typical_p: sampling.typicalP,
     repeat_penalty: sampling.repeatPenalty,
-    repeat_last_n: sampling.repeatLastN,
+    repeat_last_n: sampling.repeatLastN === WHOLE_CONTEXT ? contextSize : sampling.repeatLastN,
     presence_penalty: sampling.presencePenalty,
     frequency_penalty: sampling.frequencyPenalty,
     mirostat: sampling.mirostat,
@@ -179,4 +194,11 @@ function buildTemplateVariables(
   return {
     chat_template_kwargs: { ...variables, ...(thinking !== undefined && { enable_thinking: thinking }) },
   };
+}
+
+/** JSON in which every text is valid Unicode: llama.cpp refuses a request with half a surrogate pair. */
+export function toRequestJson(body: unknown): string {
+  return JSON.stringify(body, (_, value: unknown) =>
+    typeof value === "string" ? value.toWellFormed() : value,
+  );
 }

@@ -76,7 +76,9 @@ export class ChunkFolder {
     const choice = chunk.choices?.[0];
     if (!choice) return;
     const delta: ChunkDelta = choice.delta ?? { content: choice.text ?? null };
-    const logprobs = choice.logprobs?.content?.map((entry) => this.#logprob(entry));
+    // The end-of-generation token comes as an empty one.
+    const tokens = choice.logprobs?.content?.filter(({ token }) => token !== "");
+    const logprobs = tokens?.map((entry) => this.#logprob(entry));
     yield* this.#delta(delta, logprobs);
     if (choice.finish_reason) this.#reason = finishReason(choice.finish_reason);
   }

@@ -1,7 +1,7 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { EmbeddingResult, EngineInfo, RerankResult } from "../protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "../protocol/generation.ts";
-import { buildCompletionCall } from "./build-request.ts";
+import { buildCompletionCall, toRequestJson } from "./build-request.ts";
 import { ChunkFolder, type CompletionChunk } from "./chunk-folder.ts";
 import { readEmbedding, readRerank } from "./embedding-result.ts";
 import { fromCallError, fromLoadFailure, fromRefusal, fromServerError } from "./engine-failure.ts";
@@ -28,11 +28,13 @@ export class EngineCore {
   readonly #session: WllamaSession;
   readonly #loop: RequestLoop;
   readonly #mediaMarker: string;
+  readonly #purpose: EngineSettings["purpose"];
 
-  private constructor(session: WllamaSession, info: EngineInfo) {
+  private constructor(session: WllamaSession, info: EngineInfo, purpose: EngineSettings["purpose"]) {
     this.#session = session;
     this.#loop = new RequestLoop(session);
     this.#mediaMarker = session.info.media_marker ?? "";
+    this.#purpose = purpose;
     this.info = info;
   }
 
@@ -53,7 +55,8 @@ export class EngineCore {
         buildLoadParameters(settings, scales),
       );
       try {
-        return new EngineCore(session, readInfo(session.info, settings, files.projector !== undefined));
+        const info = readInfo(session.info, settings, files.projector !== undefined);
+        return new EngineCore(session, info, settings.purpose);
       } catch (error) {
         session.close();
         throw error;
@@ -68,15 +71,19 @@ export class EngineCore {
     request: GenerationRequest,
     signal: AbortSignal,
   ): AsyncGenerator<GenerationEvent, void, undefined> {
+    if (this.#purpose !== "generate") throw unsupported("generate text");
     checkRequestLimits(request, this.info.contextSize);
-    const call = buildCompletionCall(request, this.#mediaMarker);
+    const call = buildCompletionCall(request, {
+      mediaMarker: this.#mediaMarker,
+      contextSize: this.info.contextSize,
+    });
     if (call.files.length > 0 && !this.info.hasImageInput) {
-      throw new ServiceError("unsupported_feature", "The model cannot see images.");
+      throw unsupported("see images");
     }
     const folder = new ChunkFolder({ maxTokens: request.maxTokens, topLogprobs: request.logprobs ?? 0 });
     const results = this.#loop.run(
       "completion",
-      { _name: "cmpl_req", is_chat: call.isChat, data_json: JSON.stringify(call.body), files: call.files },
+      { _name: "cmpl_req", is_chat: call.isChat, data_json: toRequestJson(call.body), files: call.files },
       signal,
     );
     let isStarted = false;
@@ -97,15 +104,17 @@ export class EngineCore {
 
   /** Embeds one text; the vector is L2-normalised. */
   async embed(text: string, signal: AbortSignal): Promise<EmbeddingResult> {
+    if (this.#purpose === "rerank") throw unsupported("embed texts");
     checkTextLength(text.length, this.info.contextSize);
-    const body = { _name: "embd_req", data_json: JSON.stringify({ input: text }), files: [] } as const;
+    const body = { _name: "embd_req", data_json: toRequestJson({ input: text }), files: [] } as const;
     return readEmbedding(await this.#only(this.#loop.run("embedding", { ...body, files: [] }, signal)));
   }
 
   /** Scores one document against a query. */
   async rerank(query: string, document: string, signal: AbortSignal): Promise<RerankResult> {
+    if (this.#purpose !== "rerank") throw unsupported("rerank documents");
     checkTextLength(query.length + document.length, this.info.contextSize);
-    const data = JSON.stringify({ query, document });
+    const data = toRequestJson({ query, document });
     return readRerank(
       await this.#only(this.#loop.run("rerank", { _name: "rrnk_req", data_json: data }, signal)),
     );
@@ -124,6 +133,10 @@ export class EngineCore {
     }
     throw new ServiceError("inference_failed", "The model gave no result.");
   }
+}
+
+function unsupported(what: string): ServiceError {
+  return new ServiceError("unsupported_feature", `The model cannot ${what}.`);
 }
 
 /** An exception before the first result is a refusal of the request, one after it a failure. */

@@ -9,9 +9,20 @@ interface ServerError {
   readonly n_ctx?: number;
 }
 
+/** A text that cannot be split is longer than one step; llama.cpp names it a server error. */
+const TOO_LONG_FOR_A_STEP = /input \((\d+) tokens\) is too large.*batch size: (\d+)/;
+
 /** The error of one request that llama.cpp answered instead of a result. */
 export function fromServerError(data: unknown): ServiceError {
   const { type, message = "The model failed on this request.", n_prompt_tokens, n_ctx } = data as ServerError;
+  const tooLong = TOO_LONG_FOR_A_STEP.exec(message);
+  if (tooLong) {
+    return new ServiceError(
+      "context_length_exceeded",
+      `The text has ${tooLong[1]} tokens, but this model takes at most ${tooLong[2]} at once; ` +
+        "its batch size is the limit.",
+    );
+  }
   switch (type) {
     case "exceed_context_size_error":
       return contextLengthExceeded(n_prompt_tokens ?? 0, n_ctx ?? 0);
@@ -61,6 +72,9 @@ const DAMAGED_FILE =
 const OUT_OF_MEMORY =
   /out of memory|OOM|enlarge memory|bad_alloc|failed to allocate|unable to allocate|Cannot allocate/i;
 
+/** wllama puts projectors aside, and llama.cpp then misses a model. */
+const NO_MODEL_AMONG_FILES = /exactly one out metadata, path_model/;
+
 /** Why loading failed, as the service reports it. */
 export function fromLoadFailure(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
@@ -78,6 +92,11 @@ export function fromLoadFailure(error: unknown): ServiceError {
         cause: error,
       },
     );
+  }
+  if (isOurs && NO_MODEL_AMONG_FILES.test(text)) {
+    return new ServiceError("invalid_model_file", "The file is a vision projector, not a model.", {
+      cause: error,
+    });
   }
   if (isOurs && DAMAGED_FILE.test(text)) {
     return new ServiceError("invalid_model_file", `The model file cannot be used: ${reason}`, {

@@ -33,6 +33,14 @@ export function applyPatches(script: string, patches: readonly TextPatch[]): str
 const FILE_CHUNK_BYTES = 8 * 1024 * 1024;
 
 /**
+ * llama.cpp's server keeps the KV state of past prompts in memory, up to 8 GiB, and wllama offers no parameter
+ * for it: an engine would grow with every conversation until its heap is full. The setting (`cache_ram_mib`, an
+ * int32 in MiB) is written before the model is loaded; its address belongs to this build of the WASM, so what is
+ * found there is checked first. Prompts are still reused from the KV cache itself.
+ */
+const PROMPT_CACHE_SETTING = { address: 2_120_380, stock: 8192, ours: 0 } as const;
+
+/**
  * What wllama's worker script needs on every platform. Prepared WASM (faster kernels, a larger heap) and what
  * they change in the script will be added to this list.
  */
@@ -65,6 +73,19 @@ export const WORKER_PATCHES: readonly TextPatch[] = [
       msg({ callbackId, err: { name: 'CppException', message: lastErrorLines.join('\\n') || 'unknown error' } });
       return;
     }`,
+  },
+  {
+    purpose: "switch off llama.cpp's own store of past prompts",
+    find: "// copy data to wasm heap",
+    replace: `if (argAction === 'load') {
+      const setting = new Int32Array(getHeapU8().buffer, ${PROMPT_CACHE_SETTING.address}, 1);
+      if (setting[0] !== ${PROMPT_CACHE_SETTING.stock}) {
+        msg({ callbackId, err: { message: 'this version of @wllama/wllama is not supported: settings have moved' } });
+        return;
+      }
+      setting[0] = ${PROMPT_CACHE_SETTING.ours};
+    }
+    // copy data to wasm heap`,
   },
   {
     // llama.cpp reads a tensor in one call, so a large one would be in JavaScript's memory as a whole.

@@ -1,0 +1,59 @@
+import type { EngineSpec } from "./protocol/engine-spec.ts";
+
+/** What the choice of settings depends on; plain numbers, so that any layer can ask. */
+export interface SettingsQuestion {
+  readonly purpose: EngineSpec["purpose"];
+  /** Weights of the model. */
+  readonly parameters: number;
+  /** Tokens of context. */
+  readonly contextSize: number;
+  readonly slots: number;
+  readonly threads: number;
+}
+
+/** The limits of engineSpecSchema. */
+const MOST_THREADS = 32;
+const MOST_BATCH = 8192;
+
+/**
+ * A step may take this long. llama.cpp looks for a cancelled request between steps only, and a cancel that just
+ * missed one waits for the whole of it.
+ */
+const STEP_SECONDS = 0.75;
+
+/**
+ * Weights times prompt tokens that one thread of an ordinary core gets through in a second with the WASM as
+ * @wllama/wllama ships it: 500 million weights at 3.9 (Q4_0) to 12.6 (Q4_K) tokens/s. The slowest of the common
+ * formats counts. Faster kernels raise this number and nothing else.
+ */
+const WEIGHT_TOKENS_PER_SECOND = 2e9;
+
+/** Larger steps gain nothing measurable on a CPU and cost memory for their intermediate results. */
+const LARGEST_STEP = 512;
+
+/**
+ * Threads of one engine: half of the machine's processors. llama.cpp's threads wait for each other by spinning,
+ * so one that has to share its processor holds all the others up.
+ * @param processors logical processors of the machine
+ */
+export function chooseThreads(processors: number): number {
+  return Math.min(MOST_THREADS, Math.max(1, Math.floor(processors / 2)));
+}
+
+/**
+ * Prompt tokens for one step. Generating: so few that a cancel is obeyed within a second, but more than one for
+ * each slot, because generating slots are served first and a waiting prompt takes what they leave. Embedding and
+ * reranking: the whole context, because a text cannot be split.
+ */
+export function chooseBatchSize({
+  purpose,
+  parameters,
+  contextSize,
+  slots,
+  threads,
+}: SettingsQuestion): number {
+  if (purpose !== "generate") return Math.min(contextSize, MOST_BATCH);
+  const perSecond = (WEIGHT_TOKENS_PER_SECOND * threads) / Math.max(1, parameters);
+  const step = Math.min(LARGEST_STEP, contextSize, Math.floor(perSecond * STEP_SECONDS));
+  return Math.max(slots + 1, step);
+}

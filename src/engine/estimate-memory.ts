@@ -1,0 +1,81 @@
+import { ServiceError } from "../errors/service-error.ts";
+import type { EngineSpec } from "./protocol/engine-spec.ts";
+
+const MIB = 1024 * 1024;
+
+/** Largest heap of an engine: wllama's WASM declares 65,536 pages of 64 KiB. */
+export const ENGINE_HEAP_LIMIT_BYTES = 4096 * MIB;
+
+/** What loading needs to know; plain numbers, so that any layer can ask before anything is loaded. */
+export interface MemoryQuestion {
+  /** Bytes of the model's files, projector and adapters included: weights are held once, as they are. */
+  readonly fileBytes: number;
+  /** Bytes of KV cache for one token at f16. */
+  readonly kvBytesPerToken: number;
+  readonly vocabSize: number;
+  readonly embeddingLength: number;
+  readonly spec: Pick<EngineSpec, "contextSize" | "batchSize" | "threads" | "cacheTypeK" | "cacheTypeV">;
+}
+
+export interface MemoryEstimate {
+  /** Inside the WASM heap: must stay below {@link ENGINE_HEAP_LIMIT_BYTES}. */
+  readonly heapBytes: number;
+  /** Of the whole process. */
+  readonly totalBytes: number;
+}
+
+/** Bytes of one number in each type of cache; the quantised ones hold 32 in a block. */
+const CACHE_TYPE_BYTES = {
+  f32: 4,
+  f16: 2,
+  q8_0: 34 / 32,
+  q5_1: 24 / 32,
+  q5_0: 22 / 32,
+  q4_1: 20 / 32,
+  q4_0: 18 / 32,
+} as const;
+
+/** Width of an attention head in most models; it tells how many heads an embedding has. */
+const COMMON_HEAD_WIDTH = 64;
+
+/** Vectors of the embedding's length that a step holds at once: residual, queries, keys, values, feed-forward. */
+const VECTORS_IN_A_STEP = 12;
+
+/** llama.cpp's tables, vocabulary, chat templates and file cache inside the heap; measured, and rounded up. */
+const HEAP_BASE_BYTES = 32 * MIB;
+
+/** Node, the worker, compiled WASM: 245 MiB at most when measured with one thread. */
+const PROCESS_BASE_BYTES = 232 * MIB;
+
+/** A thread's own copy of the scripts and its stack. */
+const THREAD_BYTES = 24 * MIB;
+
+/** How much memory an engine will need at its peak, as far as can be told from the header of its model. */
+export function estimateMemory(question: MemoryQuestion): MemoryEstimate {
+  const { fileBytes, kvBytesPerToken, spec } = question;
+  const half = kvBytesPerToken / 2 / CACHE_TYPE_BYTES.f16; // numbers of K, and as many of V
+  const kvNumberBytes =
+    CACHE_TYPE_BYTES[spec.cacheTypeK ?? "f16"] + CACHE_TYPE_BYTES[spec.cacheTypeV ?? "f16"];
+  const kvBytes = half * kvNumberBytes * spec.contextSize;
+  const heapBytes = Math.ceil(fileBytes + kvBytes + stepBytes(question) + HEAP_BASE_BYTES);
+  const threads = spec.threads > 1 ? spec.threads : 0; // one thread is the worker itself
+  return { heapBytes, totalBytes: heapBytes + PROCESS_BASE_BYTES + threads * THREAD_BYTES };
+}
+
+/** @throws ServiceError insufficient_memory when a model cannot fit into an engine, on whatever machine */
+export function checkHeapLimit({ heapBytes }: MemoryEstimate): void {
+  if (heapBytes <= ENGINE_HEAP_LIMIT_BYTES) return;
+  const mib = (bytes: number): number => Math.ceil(bytes / MIB);
+  throw new ServiceError(
+    "insufficient_memory",
+    `The model needs about ${mib(heapBytes)} MiB of an engine's ${mib(ENGINE_HEAP_LIMIT_BYTES)} MiB; ` +
+      "a smaller context or a smaller quantisation may fit.",
+  );
+}
+
+/** Intermediate results of one step, without flash attention: scores of every head for every cached token. */
+function stepBytes({ vocabSize, embeddingLength, spec }: MemoryQuestion): number {
+  const heads = Math.max(1, embeddingLength / COMMON_HEAD_WIDTH);
+  const numbers = heads * spec.contextSize + vocabSize + VECTORS_IN_A_STEP * embeddingLength;
+  return spec.batchSize * numbers * CACHE_TYPE_BYTES.f32;
+}
