@@ -7,6 +7,7 @@ import type { AdmissionQueue } from "./admission-queue.ts";
 import { checkEmbedding, checkReranking } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
 import { EngineQueues } from "./engine-queues.ts";
+import { readForcedCall } from "./forced-call/read-forced-call.ts";
 import { guardEvents } from "./guarded-events.ts";
 import type {
   EmbedAnswer,
@@ -153,14 +154,12 @@ class InferenceService implements Inference {
 /** The engine's events as the model's settings say they are to be read. */
 function interpret(
   source: AsyncGenerator<GenerationEvent, void, undefined>,
-  { reasoningTags, toolFormat }: ResolvedGeneration,
+  { reasoningTags, calls }: ResolvedGeneration,
 ): AsyncGenerator<GenerationEvent, void, undefined> {
-  let events = source;
-  if (reasoningTags) events = splitReasoning(events, reasoningTags);
-  if (toolFormat) {
-    events = splitToolCalls(events, toolFormat.format, { parallel: toolFormat.parallel });
-  }
-  return events;
+  const events = reasoningTags ? splitReasoning(source, reasoningTags) : source;
+  if (!calls) return events;
+  if (calls.kind === "forced") return readForcedCall(events);
+  return splitToolCalls(events, calls.format, { parallel: calls.parallel });
 }
 
 /** Waits for the first event, so that what fails before it rejects here; the result still yields that event. */

@@ -9,9 +9,9 @@ import type {
 } from "../engine/protocol/generation.ts";
 import type { Model, ToolFormat } from "../models/model.ts";
 import { checkGeneration } from "./check-capabilities.ts";
+import { forcedCallSchema } from "./forced-call/forced-call-schema.ts";
 import type { InferenceRequest } from "./inference.ts";
 import type { ReasoningTags } from "./split-reasoning.ts";
-import { callGrammar } from "./tool-format/call-grammar.ts";
 import { renderTools } from "./tool-format/render-tools.ts";
 
 type ChatInput = Extract<GenerationInput, { kind: "chat" }>;
@@ -21,8 +21,11 @@ export interface ResolvedGeneration {
   readonly request: GenerationRequest;
   /** Set when reasoning stands in the text between tags. */
   readonly reasoningTags: ReasoningTags | undefined;
-  /** Set when calls stand in the text in this format. */
-  readonly toolFormat: { readonly format: ToolFormat; readonly parallel: boolean } | undefined;
+  /** How tool calls stand in the text; undefined when the engine reports them itself. */
+  readonly calls:
+    | { readonly kind: "forced" }
+    | { readonly kind: "tagged"; readonly format: ToolFormat; readonly parallel: boolean }
+    | undefined;
 }
 
 /**
@@ -37,27 +40,55 @@ export function resolveGeneration(
 ): ResolvedGeneration {
   const { settings } = model;
   checkGeneration(request, model);
-  const input = resolveInput(request.input, model, engine.hasChatTemplate);
-  const toolFormat = input.kind === "chat" && usesTools(input) ? settings.toolFormat : undefined;
-  const format = formatFor(request.format, input, toolFormat);
   const maxTokens = request.maxTokens ?? settings.maxTokens ?? request.defaults.maxTokens;
+  const input = resolveInput(request.input, model, engine.hasChatTemplate);
+  const withTools =
+    input.kind === "chat" ? resolveTools(input, request.format, settings.toolFormat) : undefined;
   return {
     request: {
-      input: toolFormat && input.kind === "chat" ? withToolsAsText(input, toolFormat) : input,
+      input: withTools?.input ?? input,
       ...(maxTokens !== undefined && { maxTokens }),
       stop: [...(request.stop ?? settings.stop)],
       sampling: mergeSampling(request.defaults.sampling, settings.sampling, request.sampling),
-      format,
+      format: withTools?.format ?? request.format,
       ...(request.logprobs !== undefined && { logprobs: request.logprobs }),
       cachePrompt: request.cachePrompt ?? true,
     },
     // A raw prompt is continued as it is; nobody asked its text to be read.
     reasoningTags: request.input.kind === "prompt" ? undefined : settings.thinking,
-    toolFormat:
-      toolFormat && input.kind === "chat"
-        ? { format: toolFormat, parallel: input.parallelToolCalls }
-        : undefined,
+    calls: withTools?.calls,
   };
+}
+
+interface ResolvedTools {
+  readonly input: ChatInput;
+  readonly format: OutputFormat;
+  readonly calls: ResolvedGeneration["calls"];
+}
+
+/**
+ * A call that must be made is asked for as JSON by schema, which binds any model, in whatever form it would
+ * call by itself; the engine still shows it the tools. That leaves no room for another format of the answer.
+ */
+function resolveTools(
+  input: ChatInput,
+  format: OutputFormat,
+  toolFormat: ToolFormat | undefined,
+): ResolvedTools {
+  const { tools, toolChoice, parallelToolCalls } = input;
+  const shown = toolFormat && usesTools(input) ? withToolsAsText(input, toolFormat) : input;
+  if (toolChoice !== "auto" && toolChoice !== "none") {
+    return {
+      input: { ...shown, toolChoice: "none" },
+      format: { type: "json_schema", schema: forcedCallSchema(tools, toolChoice) },
+      calls: { kind: "forced" },
+    };
+  }
+  const calls =
+    toolFormat && usesTools(input)
+      ? { kind: "tagged" as const, format: toolFormat, parallel: parallelToolCalls }
+      : undefined;
+  return { input: shown, format, calls };
 }
 
 function resolveInput(
@@ -67,10 +98,9 @@ function resolveInput(
 ): GenerationInput {
   if (input.kind === "prompt") return input;
   if (input.kind === "chat") {
-    const hasSystem = input.messages.some(({ role }) => role === "system");
     return {
       ...input,
-      messages: hasSystem ? input.messages : [...systemMessage(model.settings.system), ...input.messages],
+      messages: withSystem(input.messages, model.settings.system),
       ...thinkingOf(input.thinking, input.templateVariables, model),
     };
   }
@@ -91,19 +121,33 @@ function resolveInput(
   };
 }
 
+/** Many templates know one system message, the first: several at the beginning become one. */
+function withSystem(messages: readonly ChatMessage[], fallback: string | undefined): ChatMessage[] {
+  if (!messages.some(({ role }) => role === "system")) return [...systemMessage(fallback), ...messages];
+  const begin = messages.findIndex(({ role }) => role !== "system");
+  const leading = messages.slice(0, begin < 0 ? messages.length : begin);
+  if (leading.length < 2) return [...messages];
+  const content = leading.flatMap((message) => message.content);
+  return [{ role: "system", content }, ...messages.slice(leading.length)];
+}
+
 function systemMessage(system: string | undefined): ChatMessage[] {
   return system ? [{ role: "system", content: [{ type: "text", text: system }] }] : [];
 }
 
-/** The request decides, then an effort that it asks for, then THINKING of the Modelfile, then the template. */
+/**
+ * The request decides, then an effort that it asks for, then THINKING of the Modelfile. Else a model that can
+ * think does not: on a CPU it would spend the tokens of most answers on it, and few clients show it.
+ */
 function thinkingOf(
   asked: boolean | undefined,
   variables: Record<string, unknown> | undefined,
   model: Model,
 ): { thinking?: boolean } {
-  const byEffort = model.capabilities.thinking && variables?.["reasoning_effort"] !== undefined;
-  const thinking = asked ?? (byEffort ? true : model.settings.thinking?.enabled);
-  return thinking === undefined ? {} : { thinking };
+  if (asked !== undefined) return { thinking: asked };
+  if (!model.capabilities.thinking) return {};
+  const byEffort = variables?.["reasoning_effort"] !== undefined;
+  return { thinking: byEffort || (model.settings.thinking?.enabled ?? false) };
 }
 
 function usesTools(input: ChatInput): boolean {
@@ -120,20 +164,6 @@ function withToolsAsText(input: ChatInput, format: ToolFormat): ChatInput {
     tools: [],
     toolChoice: "none",
   };
-}
-
-/** Required calls in a text format are enforced by a grammar, which leaves no room for another format. */
-function formatFor(
-  asked: OutputFormat,
-  input: GenerationInput,
-  toolFormat: ToolFormat | undefined,
-): OutputFormat {
-  if (!toolFormat || input.kind !== "chat") return asked;
-  const { toolChoice, tools, parallelToolCalls } = input;
-  if (toolChoice === "auto" || toolChoice === "none") return asked;
-  const allowed =
-    typeof toolChoice === "object" ? tools.filter(({ name }) => name === toolChoice.name) : tools;
-  return { type: "grammar", grammar: callGrammar(allowed, toolFormat, parallelToolCalls) };
 }
 
 /** Later settings win; one that is present but undefined does not count. */

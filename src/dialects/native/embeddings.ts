@@ -2,10 +2,12 @@ import { z } from "zod";
 import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
 import { modelField } from "./request-fields.ts";
 
+const text = z.string().min(1, { error: "must not be empty" });
+
 export const embeddingsRequestSchema = z
   .object({
     model: modelField,
-    input: z.union([z.string(), z.array(z.string()).min(1)]).describe("Text or batch of texts."),
+    input: z.union([text, z.array(text).min(1)]).describe("Text or batch of texts."),
   })
   .meta({ id: "EmbeddingsRequest" });
 

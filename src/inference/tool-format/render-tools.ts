@@ -32,9 +32,10 @@ export function renderTools(
 
 function withInstructions(messages: readonly ChatMessage[], instructions: string): ChatMessage[] {
   const [first, ...rest] = messages;
-  const part: ContentPart = { type: "text", text: instructions };
-  if (first?.role !== "system") return [{ role: "system", content: [part] }, ...messages];
-  return [{ ...first, content: [...first.content, { type: "text", text: "\n\n" }, part] }, ...rest];
+  if (first?.role !== "system") {
+    return [{ role: "system", content: [{ type: "text", text: instructions }] }, ...messages];
+  }
+  return [{ ...first, content: withText(first.content, `\n\n${instructions}`) }, ...rest];
 }
 
 function describeTools(
@@ -66,7 +67,7 @@ function withCallsAsText(message: ChatMessage, format: ToolFormat): ChatMessage 
   const { toolCalls, ...plain } = message;
   if (!toolCalls || toolCalls.length === 0) return { ...plain, content: [...plain.content] };
   const written = toolCalls.map((call) => writeCall(call, format)).join("\n");
-  return { ...plain, content: [...plain.content, { type: "text", text: written }] };
+  return { ...plain, content: withText(plain.content, written) };
 }
 
 function writeCall(call: ToolCall, { callStart, callEnd }: ToolFormat): string {
@@ -74,10 +75,23 @@ function writeCall(call: ToolCall, { callStart, callEnd }: ToolFormat): string {
 }
 
 function resultParts(message: ChatMessage, { resultStart, resultEnd }: ToolFormat): ContentPart[] {
-  return [{ type: "text", text: resultStart }, ...message.content, { type: "text", text: resultEnd }];
+  const begun: ContentPart[] = [{ type: "text", text: resultStart }];
+  for (const part of message.content) {
+    if (part.type === "image") begun.push(part);
+    else begun.splice(0, begun.length, ...withText(begun, part.text));
+  }
+  return withText(begun, resultEnd);
 }
 
 function isResult(message: ChatMessage, { resultStart }: ToolFormat): boolean {
   const [first] = message.content;
-  return first?.type === "text" && first.text === resultStart;
+  return first?.type === "text" && first.text.startsWith(resultStart);
+}
+
+/** Parts are set on lines of their own by the engine, so text that belongs together must be one part. */
+function withText(parts: readonly ContentPart[], text: string): ContentPart[] {
+  const last = parts.at(-1);
+  return last?.type === "text"
+    ? [...parts.slice(0, -1), { type: "text", text: last.text + text }]
+    : [...parts, { type: "text", text }];
 }

@@ -1,7 +1,7 @@
-import { randomUUID } from "node:crypto";
 import type { GenerationEvent, TokenLogprob } from "../../engine/protocol/generation.ts";
 import type { ToolFormat } from "../../models/model.ts";
 import { heldTagLength } from "../held-tag.ts";
+import { randomCallId } from "../random-call-id.ts";
 import { parseToolCalls } from "./parse-tool-call.ts";
 
 export interface SplitToolCallsOptions {
@@ -10,8 +10,6 @@ export interface SplitToolCallsOptions {
   /** Makes the id of a call. */
   makeId?: () => string;
 }
-
-const randomCallId = (): string => `call_${randomUUID().replaceAll("-", "")}`;
 
 /**
  * Turns calls written as text into tool-call events, by the tags of a TOOLFORMAT. What stands between the tags

@@ -97,6 +97,14 @@ describe("system prompt", () => {
     expect(input).toMatchObject({ messages: [own, USER] });
   });
 
+  test("of several at the beginning one is made, since many templates know only one", () => {
+    const other: ChatMessage = { role: "system", content: [{ type: "text", text: "Be brief." }] };
+    const { input } = resolve({ input: chat({ messages: [SYSTEM, other, USER, other] }) }).request;
+    expect(input).toMatchObject({
+      messages: [{ role: "system", content: [{ text: "Be kind." }, { text: "Be brief." }] }, USER, other],
+    });
+  });
+
   test("an instruction uses its own, the model's, or none when it is empty", () => {
     expect(instruct()).toMatchObject({ messages: [SYSTEM, USER] });
     expect(instruct("")).toMatchObject({ messages: [USER] });
@@ -135,10 +143,12 @@ function think(settings: Partial<ModelSettings>, thinking?: boolean) {
 describe("thinking", () => {
   const thinker = { thinking: { start: "<think>", end: "</think>", enabled: false } };
 
-  test("is what the request says, then what the Modelfile says, then the template's default", () => {
+  test("is what the request says, then what the Modelfile says, and off else", () => {
     expect(think(thinker, true)).toMatchObject({ thinking: true });
     expect(think(thinker)).toMatchObject({ thinking: false });
-    expect(think({})).not.toHaveProperty("thinking");
+    expect(think({})).toMatchObject({ thinking: false });
+    expect(think({ thinking: { ...thinker.thinking, enabled: true } })).toMatchObject({ thinking: true });
+    expect(resolve({}).request.input).not.toHaveProperty("thinking");
   });
 
   test("an effort switches it on for a model that can, and is a mere hint to another", () => {
@@ -152,6 +162,30 @@ describe("thinking", () => {
   test("the Modelfile's tags tell how to read the answer", () => {
     expect(resolve({}, model(thinker)).reasoningTags).toMatchObject({ start: "<think>", end: "</think>" });
     expect(resolve({}).reasoningTags).toBeUndefined();
+  });
+});
+
+describe("a call that must be made", () => {
+  const able = model({}, { tools: true });
+  const tools = [TOOL, { name: "now", parameters: { type: "object" } }];
+
+  test("is asked for as JSON by schema, with the tools still shown", () => {
+    const resolved = resolve({ input: chat({ tools, toolChoice: { name: "now" } }) }, able);
+    expect(resolved.request.input).toMatchObject({ tools, toolChoice: "none" });
+    expect(resolved.request.format).toMatchObject({
+      type: "json_schema",
+      schema: { anyOf: [{ properties: { name: { const: "now" } } }] },
+    });
+    expect(resolved.calls).toEqual({ kind: "forced" });
+  });
+
+  test("leaves the engine alone when it may be left out", () => {
+    const resolved = resolve({ input: chat({ tools }), format: { type: "json" } }, able);
+    expect(resolved.request).toMatchObject({
+      input: { tools, toolChoice: "auto" },
+      format: { type: "json" },
+    });
+    expect(resolved.calls).toBeUndefined();
   });
 });
 
@@ -174,21 +208,21 @@ describe("a TOOLFORMAT", () => {
       toolChoice: "none",
       messages: [{ role: "system" }, USER],
     });
-    expect(resolved.toolFormat).toEqual({ format: toolFormat, parallel: false });
+    expect(resolved.calls).toEqual({ kind: "tagged", format: toolFormat, parallel: false });
     expect(resolved.request.format).toEqual({ type: "text" });
   });
 
-  test("enforces a required call by a grammar", () => {
-    const { format } = resolve(
-      { input: chat({ tools: [TOOL, { name: "now" }], toolChoice: { name: "now" } }) },
+  test("shows the tools as text when a call is required too", () => {
+    const resolved = resolve(
+      { input: chat({ tools: [TOOL], toolChoice: "required" }) },
       model({ toolFormat }),
-    ).request;
-    expect(format).toMatchObject({ type: "grammar", grammar: expect.stringContaining('"\\"now\\""') });
-    expect(JSON.stringify(format)).not.toContain("add");
+    );
+    expect(resolved.request.input).toMatchObject({ tools: [], messages: [{ role: "system" }, USER] });
+    expect(resolved.calls).toEqual({ kind: "forced" });
   });
 
   test("rests when the conversation has to do with no tools", () => {
-    expect(resolve({}, model({ toolFormat })).toolFormat).toBeUndefined();
+    expect(resolve({}, model({ toolFormat })).calls).toBeUndefined();
   });
 });
 

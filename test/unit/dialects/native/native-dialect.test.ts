@@ -130,7 +130,6 @@ describe("POST /api/generate", () => {
     expect(all.lastRequest().input).toMatchObject({
       kind: "chat",
       tools: [{ name: "get_weather" }],
-      toolChoice: "required",
       messages: [{ role: "user", content: [{ type: "image" }, { type: "text" }] }],
     });
     expect(await answer.json()).toMatchObject({
@@ -341,6 +340,7 @@ describe("errors", () => {
     ],
     ["no input", "/api/embeddings", {}, "invalid_parameter", /^input:/],
     ["an empty batch", "/api/embeddings", { input: [] }, "invalid_parameter", /^input:/],
+    ["an empty text", "/api/embeddings", { input: ["a", ""] }, "invalid_parameter", /^input\.1: must not/],
     ["a batch of other things", "/api/embeddings", { input: ["a", 1] }, "invalid_parameter", /^input\.1:/],
     ["broken JSON", "/api/chat", "{", "invalid_json", /JSON/],
   ])("%s", async ([, path, body, code, message]) => {

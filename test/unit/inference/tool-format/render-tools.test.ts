@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import type { ChatMessage } from "../../../../src/engine/protocol/generation.ts";
-import { callGrammar } from "../../../../src/inference/tool-format/call-grammar.ts";
 import { renderTools } from "../../../../src/inference/tool-format/render-tools.ts";
 
 const FORMAT = {
@@ -64,7 +63,10 @@ describe("renderTools", () => {
       '<call>{"name": "add", "arguments": {"a":1}}</call>\n<call>{"name": "now", "arguments": {}}</call>',
     );
     expect(rendered[1]).not.toHaveProperty("toolCalls");
-    expect(joined(rendered[2])).toBe("<result>2</result><result>noon</result>");
+    expect(rendered[2]?.content).toEqual([
+      { type: "text", text: "<result>2</result>" },
+      { type: "text", text: "<result>noon</result>" },
+    ]);
   });
 
   test("leaves the messages it was given as they are", () => {
@@ -72,18 +74,5 @@ describe("renderTools", () => {
     const before = structuredClone(messages);
     renderTools(messages, TOOLS, "auto", FORMAT);
     expect(messages).toEqual(before);
-  });
-});
-
-describe("callGrammar", () => {
-  test("permits the given names alone, quoted as GBNF wants it", () => {
-    const grammar = callGrammar([{ name: 'say "hi"' }, { name: "now" }], FORMAT, true);
-    expect(grammar).toContain(String.raw`name ::= "\"say \\\"hi\\\"\"" | "\"now\""`);
-    expect(grammar).toContain("root ::= call (ws call)*");
-  });
-
-  test("permits a single call where more could not be told apart", () => {
-    expect(callGrammar(TOOLS, { ...FORMAT, callEnd: "" }, true)).toContain("root ::= call\n");
-    expect(callGrammar(TOOLS, FORMAT, false)).toContain("root ::= call\n");
   });
 });

@@ -1,0 +1,37 @@
+import type { JsonSchema, ToolChoice, ToolDefinition } from "../../engine/protocol/generation.ts";
+
+/**
+ * The JSON Schema of one call of one of the tools: `{"name": …, "arguments": …}` in this order. As the answer's
+ * format it makes a required call binding, with arguments that fit the tool's own schema.
+ */
+export function forcedCallSchema(tools: readonly ToolDefinition[], choice: ToolChoice): JsonSchema {
+  const allowed = typeof choice === "object" ? tools.filter(({ name }) => name === choice.name) : tools;
+  return {
+    anyOf: allowed.map(({ name, parameters }, index) => ({
+      type: "object",
+      properties: {
+        name: { const: name },
+        arguments: moved({ type: "object", ...parameters }, `/anyOf/${index}/properties/arguments`),
+      },
+      required: ["name", "arguments"],
+      additionalProperties: false,
+    })),
+  };
+}
+
+/** References count from the root of a document, so they change when the schema becomes a part of another. */
+function moved(schema: JsonSchema, path: string): JsonSchema {
+  return Object.fromEntries(
+    Object.entries(schema).map(([key, value]) => [key, movedValue(key, value, path)]),
+  );
+}
+
+function movedValue(key: string, value: unknown, path: string): unknown {
+  if (key === "$ref" && typeof value === "string") return value.replace(/^#(?=\/|$)/, `#${path}`);
+  if (Array.isArray(value)) return value.map((item: unknown) => movedValue("", item, path));
+  return isSchema(value) ? moved(value, path) : value;
+}
+
+function isSchema(value: unknown): value is JsonSchema {
+  return typeof value === "object" && value !== null;
+}

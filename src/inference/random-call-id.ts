@@ -1,0 +1,6 @@
+import { randomUUID } from "node:crypto";
+
+/** An id for a tool call that the engine did not name. */
+export function randomCallId(): string {
+  return `call_${randomUUID().replaceAll("-", "")}`;
+}

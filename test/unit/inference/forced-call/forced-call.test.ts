@@ -1,0 +1,105 @@
+import { describe, expect, test } from "vitest";
+import type { FinishReason, GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
+import { forcedCallSchema } from "../../../../src/inference/forced-call/forced-call-schema.ts";
+import { readForcedCall } from "../../../../src/inference/forced-call/read-forced-call.ts";
+import { DONE } from "../fake-engine.ts";
+import { randomPieces, randomSource } from "../random-pieces.ts";
+
+describe("forcedCallSchema", () => {
+  const tools = [
+    { name: "now" },
+    {
+      name: "find",
+      parameters: {
+        properties: { city: { $ref: "#/$defs/city" }, near: { type: "array", items: { $ref: "#" } } },
+        $defs: { city: { enum: ["Rome", "#/$defs/city"] } },
+      },
+    },
+  ];
+
+  test("permits one call of any tool, its name before its arguments", () => {
+    const schema = forcedCallSchema(tools, "required");
+    expect(JSON.stringify(schema)).toMatch(
+      /^\{"anyOf":\[\{"type":"object","properties":\{"name":\{"const":"now"\}/,
+    );
+    expect(schema["anyOf"]).toHaveLength(2);
+    expect(schema["anyOf"]).toMatchObject([
+      {
+        properties: { arguments: { type: "object" } },
+        required: ["name", "arguments"],
+        additionalProperties: false,
+      },
+      { properties: { name: { const: "find" } } },
+    ]);
+  });
+
+  test("permits the named tool alone", () => {
+    expect(forcedCallSchema(tools, { name: "find" })).toMatchObject({
+      anyOf: [{ properties: { name: { const: "find" } } }],
+    });
+  });
+
+  test("moves the references of a tool's schema, and nothing that only looks like one", () => {
+    const schema = forcedCallSchema(tools, "required");
+    expect(schema["anyOf"]).toMatchObject([
+      {},
+      {
+        properties: {
+          arguments: {
+            properties: {
+              city: { $ref: "#/anyOf/1/properties/arguments/$defs/city" },
+              near: { items: { $ref: "#/anyOf/1/properties/arguments" } },
+            },
+            $defs: { city: { enum: ["Rome", "#/$defs/city"] } },
+          },
+        },
+      },
+    ]);
+  });
+});
+
+async function read(pieces: readonly string[], reason: FinishReason = "stop") {
+  const seen = { text: "", name: "", arguments: "", calls: 0, reason: "" };
+  async function* stream(): AsyncGenerator<GenerationEvent> {
+    yield { type: "start" };
+    for (const text of pieces) yield { type: "text-delta", text };
+    yield { ...DONE, reason };
+  }
+  for await (const event of readForcedCall(stream(), () => "call_1")) {
+    if (event.type === "text-delta") seen.text += event.text;
+    else if (event.type === "tool-call-start") {
+      seen.calls += 1;
+      seen.name = event.name;
+    } else if (event.type === "tool-call-delta") seen.arguments += event.arguments;
+    else if (event.type === "done") seen.reason = event.reason;
+  }
+  return seen;
+}
+
+describe("readForcedCall", () => {
+  test.for<[string, string, string]>([
+    ['{"name": "now", "arguments": {}}', "now", "{}"],
+    ['{"name":"add","arguments":{"a":{"b":[1]}}}', "add", '{"a":{"b":[1]}}'],
+    [
+      ' {\n"name" : "say \\"hi\\"",\n\n"arguments" :\n {"text": "}} } "} \n}\n ',
+      'say "hi"',
+      '{"text": "}} } "}',
+    ],
+  ])("%j", async ([whole, name, args]) => {
+    const expected = { text: "", name, arguments: args, calls: 1, reason: "tool_calls" };
+    expect(await read([whole])).toEqual(expected);
+    const random = randomSource(17);
+    for (let round = 0; round < 200; round += 1) {
+      const pieces = randomPieces(whole, random);
+      expect({ pieces, ...(await read(pieces)) }).toEqual({ pieces, ...expected });
+    }
+  });
+
+  test.for<[string, string, object]>([
+    ["in its arguments", '{"name":"add","arguments":{"a":{"b":1}', { arguments: '{"a":{"b":1}', calls: 1 }],
+    ["before its last brace", '{"name":"add","arguments":{"a":1}', { arguments: '{"a":1}', calls: 1 }],
+    ["before its arguments", '{"name":"add","argu', { text: '{"name":"add","argu', calls: 0 }],
+  ])("cut off %s", async ([, text, expected]) => {
+    expect(await read([text], "length")).toMatchObject({ ...expected, reason: "length" });
+  });
+});
