@@ -13,7 +13,7 @@ import { http1Fetch } from "./remote/http1-fetch.ts";
 import { listRepo } from "./remote/list-repo.ts";
 import { PullMeter } from "./download/pull-meter.ts";
 import { SnapshotPull, type PullTools } from "./download/snapshot-pull.ts";
-import { readSnapshots } from "./cache/read-snapshots.ts";
+import { isGguf, readSnapshots } from "./cache/read-snapshots.ts";
 import { removeCached } from "./cache/remove-cached.ts";
 import { isCommit } from "./repo-file.ts";
 import { sleep as realSleep, type Sleep } from "./remote/retry.ts";
@@ -73,7 +73,9 @@ export class DiskHubStore implements HubStore {
     const repos = folders.map(repoOfFolder).filter((repo) => repo !== undefined);
     const models = await Promise.all(
       repos.toSorted().map(async (repo) => {
-        const entries = nameEntries(await readSnapshots(realCacheDir, new RepoCache(realCacheDir, repo)));
+        const entries = nameEntries(
+          await readSnapshots(realCacheDir, new RepoCache(realCacheDir, repo), isGguf),
+        );
         return entries.map((entry) => toCachedModel(repo, entry));
       }),
     );
@@ -150,7 +152,7 @@ export class DiskHubStore implements HubStore {
 
   /** The models that a revision means, as the cache knows it; undefined for the main one. */
   async #entries(realCacheDir: string, repo: string, revision: string | undefined): Promise<CacheEntry[]> {
-    const snapshots = await readSnapshots(realCacheDir, new RepoCache(realCacheDir, repo));
+    const snapshots = await readSnapshots(realCacheDir, new RepoCache(realCacheDir, repo), isGguf);
     if (revision === undefined || revision === MAIN)
       return nameEntries(snapshots).filter((entry) => entry.label === undefined);
     const snapshot = snapshots.find(

@@ -23,12 +23,22 @@ export interface Snapshot {
   readonly modifiedAt: number;
 }
 
+/** Other tools keep whole repositories in the cache; looking at every file of them takes its time. */
+export type FileFilter = (path: string) => boolean;
+
+export const isGguf: FileFilter = (file) => /\.gguf$/i.test(file);
+
 /**
  * Reads the files of every snapshot of a repository. What leads out of the cache, does not exist or is no regular
  * file is passed over.
  * @param realCacheDir - the cache folder with its own links resolved
+ * @param wanted - which files to look at, by their paths inside the repository
  */
-export async function readSnapshots(realCacheDir: string, cache: RepoCache): Promise<Snapshot[]> {
+export async function readSnapshots(
+  realCacheDir: string,
+  cache: RepoCache,
+  wanted: FileFilter,
+): Promise<Snapshot[]> {
   if ((await realPathInside(realCacheDir, cache.root)) === undefined) return [];
   const refs = await readRefs(cache);
   const commits = (await listFolder(cache.snapshots)).filter((entry) => isCommit(entry.name));
@@ -38,15 +48,15 @@ export async function readSnapshots(realCacheDir: string, cache: RepoCache): Pro
       return {
         commit,
         refs: refs.filter((ref) => ref.commit === commit).map((ref) => ref.name),
-        files: await readFiles(realCacheDir, folder),
+        files: await readFiles(realCacheDir, folder, wanted),
         modifiedAt: (await stat(folder)).mtimeMs,
       };
     }),
   );
 }
 
-async function readFiles(realCacheDir: string, folder: string): Promise<SnapshotFile[]> {
-  const paths = (await listTree(folder)).filter(isSafeRepoPath);
+async function readFiles(realCacheDir: string, folder: string, wanted: FileFilter): Promise<SnapshotFile[]> {
+  const paths = (await listTree(folder)).filter((file) => wanted(file) && isSafeRepoPath(file));
   const files = await Promise.all(
     paths.map(async (file) => readFileEntry(realCacheDir, path.join(folder, ...file.split("/")), file)),
   );

@@ -3,7 +3,7 @@ import path from "node:path";
 import { contentKey, modelsOf } from "./cached-models.ts";
 import { realPathInside, type RepoCache } from "./repo-cache.ts";
 import type { CachedModel } from "../hub-store.ts";
-import { readSnapshots, type Snapshot, type SnapshotFile } from "./read-snapshots.ts";
+import { isGguf, readSnapshots, type Snapshot, type SnapshotFile } from "./read-snapshots.ts";
 
 /**
  * Removes a model from a repository's cache: its files in its snapshot and in unnamed older ones with the same
@@ -14,7 +14,8 @@ export async function removeCached(
   cache: RepoCache,
   model: CachedModel,
 ): Promise<void> {
-  const snapshots = await readSnapshots(realCacheDir, cache);
+  // Every file counts: one that is no model may share a blob with one that is.
+  const snapshots = await readSnapshots(realCacheDir, cache, () => true);
   const home = snapshots.find((snapshot) => snapshot.commit === model.revision);
   const wanted = home && modelsOf(home).find((files) => files[0]!.path === model.file);
   if (wanted === undefined) return;
@@ -26,7 +27,7 @@ export async function removeCached(
     const hit = models.find((files) => contentKey(files) === key);
     if (hit === undefined) continue;
     // What is left beside the last model are its projectors.
-    const leaving = models.length === 1 ? snapshot.files.filter((file) => /\.gguf$/i.test(file.path)) : hit;
+    const leaving = models.length === 1 ? snapshot.files.filter((file) => isGguf(file.path)) : hit;
     removed.push(...leaving);
   }
   await removeFiles(cache, snapshots, removed);

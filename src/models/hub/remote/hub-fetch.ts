@@ -1,3 +1,4 @@
+import { ServiceError } from "../../../errors/service-error.ts";
 import { HubHttpFailure, HubNetworkFailure } from "./hub-failure.ts";
 
 /** The hub itself redirects once or twice; browsers stop at 20. */
@@ -43,7 +44,8 @@ export class HubFetch {
 
   /**
    * Follows redirects and returns the last answer.
-   * @throws HubNetworkFailure without an answer; the signal's reason when it aborts.
+   * @throws HubNetworkFailure without an answer; ServiceError hub_access_denied for a token that cannot be sent; the
+   * signal's reason when it aborts.
    */
   async request(address: string | URL, init: RequestInit = {}): Promise<HubAnswer> {
     let url = new URL(address);
@@ -80,7 +82,7 @@ export class HubFetch {
       throw new HubNetworkFailure(`refused to go on from ${this.#hub.protocol} to ${url.protocol}`);
     const sent = new Headers(headers);
     if (url.origin === this.#hub.origin && this.#token !== undefined)
-      sent.set("authorization", `Bearer ${this.#token}`);
+      sent.set("authorization", `Bearer ${sendable(this.#token)}`);
     try {
       return await this.#fetch(url, { ...init, headers: sent, redirect: "manual" });
     } catch (error) {
@@ -88,6 +90,12 @@ export class HubFetch {
       throw new HubNetworkFailure(describeNetworkError(error), { cause: error });
     }
   }
+}
+
+/** Checked here because the error of Headers would quote the token. */
+function sendable(token: string): string {
+  if (/^[\x21-\x7e]+$/.test(token)) return token;
+  throw new ServiceError("hub_access_denied", "HUB_TOKEN holds characters that no access token has.");
 }
 
 /** Turns an answer with an error status into the failure to throw; reads a little of its body. */

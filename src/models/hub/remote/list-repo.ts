@@ -1,5 +1,6 @@
 import { listFiles, modelInfo } from "@huggingface/hub";
 import { z } from "zod";
+import { ServiceError } from "../../../errors/service-error.ts";
 import type { HubFetch } from "./hub-fetch.ts";
 import { HubHttpFailure, HubNetworkFailure } from "./hub-failure.ts";
 import { isCommit, isSha256, type RepoFile, type RepoListing } from "../repo-file.ts";
@@ -59,6 +60,7 @@ async function listOnce({ hub, hubUrl, repo, revision, signal }: ListRepoOptions
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof HubHttpFailure || error instanceof HubNetworkFailure) throw error;
+    if (error instanceof ServiceError) throw error;
     // What is left is a body that broke off or is not what the hub's API sends.
     throw new HubNetworkFailure("the hub's listing cannot be read", { cause: error });
   }

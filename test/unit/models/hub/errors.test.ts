@@ -84,6 +84,21 @@ describe("errors of a pull", () => {
     expect(JSON.stringify(await failureOf(pull(store)), everything)).not.toContain("hf_secret");
   });
 
+  it.each(["hf_one\nhf_two", "hf_\u00e9\u4e2d", "hf_one hf_two"])(
+    "name a token that cannot be sent without quoting it: %j",
+    async (token) => {
+      const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
+      const { store, waits } = storeAt(await temporaryFolder(), hub, { token });
+
+      const error = await failureOf(pull(store));
+
+      expect(error).toMatchObject({ code: "hub_access_denied" });
+      expect(JSON.stringify(error, everything)).not.toContain("hf_");
+      expect(hub.requests).toEqual([]);
+      expect(waits).toEqual([]);
+    },
+  );
+
   it("say that there is no GGUF file, or none of the quantisation", async () => {
     const repos = { [REPO]: { files: FILES }, "ada/plain": { files: { "model.safetensors": "x" } } };
     const hub = await fixtureHub({ repos });

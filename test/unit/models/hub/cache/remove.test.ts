@@ -96,6 +96,17 @@ describe("removing a model from the cache", () => {
     expect((await store.list()).map(({ spec }) => spec)).toEqual([`hf:${REPO}:tiny-Q4_K_M.gguf@v1.0`]);
   });
 
+  it("keeps a blob that a file of another kind uses", async () => {
+    const { root, remove } = await cacheOf({
+      snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "same", "model.bin": "same" } },
+      refs: { main: COMMIT_A },
+    });
+
+    await remove();
+
+    expect(await readFile(path.join(root, "snapshots", COMMIT_A, "model.bin"), "utf8")).toBe("same");
+  });
+
   it("takes older snapshots of the same content along, which nothing names", async () => {
     const { cacheDir, remove } = await cacheOf({
       snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "same" }, [COMMIT_B]: { "tiny-Q4_K_M.gguf": "same" } },
