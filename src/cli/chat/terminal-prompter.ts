@@ -23,6 +23,7 @@ export class TerminalPrompter implements Prompter {
   readonly #events: PromptEvent[] = [];
   #pasted: string[] = [];
   #pasting = false;
+  #closed = false;
   #waiting: ((event: PromptEvent) => void) | undefined;
   #onInterrupt: (() => void) | undefined;
 
@@ -30,8 +31,9 @@ export class TerminalPrompter implements Prompter {
     this.#io = io;
     const echo = new Writable({
       write: (chunk: Buffer, _encoding, done) => {
-        if (this.#waiting) io.stdout.write(chunk, done);
-        else done();
+        if (this.#waiting) io.stdout.write(chunk);
+        // At once: what is queued here would be judged by whether somebody waits later.
+        done();
       },
     });
     // readline asks its output how wide the terminal is.
@@ -46,7 +48,10 @@ export class TerminalPrompter implements Prompter {
     });
     this.#readline.on("line", (line) => this.#take(line));
     this.#readline.on("SIGINT", () => this.#interrupt());
-    this.#readline.on("close", () => this.#emit({ type: "end" }));
+    this.#readline.on("close", () => {
+      this.#closed = true;
+      this.#emit({ type: "end" });
+    });
     io.stdin.on("keypress", this.#onKey);
     io.stdout.write(PASTE_ON);
   }
@@ -54,6 +59,7 @@ export class TerminalPrompter implements Prompter {
   next(): Promise<PromptEvent> {
     const event = this.#events.shift();
     if (event) return Promise.resolve(event);
+    if (this.#closed) return Promise.resolve({ type: "end" });
     return new Promise((resolve) => {
       this.#waiting = resolve;
       this.#prompt();

@@ -1,0 +1,77 @@
+import { spawn } from "node:child_process";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { cleanEnv, LAUNCHER } from "./cli-process.ts";
+
+const CTRL_C = "\u0003";
+const PROMPT = /> $/;
+/** An answer that takes the model long, whatever it thinks of the question. */
+const LONG_FORMAT = {
+  type: "array",
+  items: { type: "string", enum: ["again"] },
+  minItems: 400,
+  maxItems: 400,
+};
+
+let daemon: TestDaemon;
+beforeAll(async () => {
+  daemon = await startDaemon();
+});
+afterAll(() => daemon.stop());
+
+/** `daybreak chat` in a pseudo-terminal, which script(1) of util-linux makes. */
+function openChat(...options: string[]) {
+  const words = [process.execPath, LAUNCHER, "chat", "--socket", daemon.socket, ...options];
+  const command = words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
+  const child = spawn("script", ["-q", "-e", "-c", command, "/dev/null"], {
+    env: { ...cleanEnv(), TERM: "xterm", SHELL: "/bin/sh" },
+  });
+  let shown = "";
+  const waiting = new Set<() => void>();
+  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+    shown += chunk;
+    for (const look of waiting) look();
+  });
+  return {
+    ended: new Promise<number | null>((resolve) => child.once("close", resolve)),
+    /** Types, then waits until the screen ends in, or holds, what is expected since. */
+    async type(keys: string, expected: RegExp): Promise<string> {
+      const from = shown.length;
+      child.stdin.write(keys);
+      await new Promise<void>((resolve) => {
+        const look = (): void => {
+          // oxlint-disable-next-line no-control-regex -- a terminal's own commands are not what is shown
+          if (!expected.test(shown.slice(from).replace(/\u001b\[[0-9;?]*[A-Za-z]/g, ""))) return;
+          waiting.delete(look);
+          resolve();
+        };
+        waiting.add(look);
+        look();
+      });
+      return shown.slice(from);
+    },
+  };
+}
+
+describe.skipIf(process.platform !== "linux")("chat in a terminal", () => {
+  it("answers, knows its commands, and leaves by /bye", async () => {
+    const chat = openChat("--max-tokens", "8", "--no-think");
+    await chat.type("", PROMPT);
+    await chat.type("Hello\r", /\n> $/);
+    expect(await chat.type("/help\r", PROMPT)).toContain("forget the conversation");
+    expect(await chat.type("/clear\r", PROMPT)).toContain("begins anew");
+    expect(await chat.type("/nothing\r", PROMPT)).toContain("There is no /nothing");
+    await chat.type("/bye\r", /bye/);
+    expect(await chat.ended).toBe(0);
+  });
+
+  it("cancels the answer by Ctrl-C, and leaves by two at the prompt", async () => {
+    const chat = openChat("--max-tokens", "1500", "--no-think", "--format", JSON.stringify(LONG_FORMAT));
+    await chat.type("", PROMPT);
+    await chat.type("Go on\r", /Go on\r*\n.*\S{3}/s);
+    expect(await chat.type(CTRL_C, PROMPT)).toContain("(cancelled)");
+    expect(await chat.type(CTRL_C, PROMPT)).toContain("Ctrl-C once more");
+    await chat.type(CTRL_C, /$/);
+    expect(await chat.ended).toBe(130);
+  });
+});

@@ -1,0 +1,58 @@
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+export const LAUNCHER = fileURLToPath(new URL("../../src/launch/daybreak.mjs", import.meta.url));
+
+export interface CliResult {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface CliProcess {
+  readonly child: ChildProcessWithoutNullStreams;
+  /** Resolves when it has written something, an answer or the reasoning before it. */
+  readonly speaking: Promise<unknown>;
+  readonly result: Promise<CliResult>;
+}
+
+export interface CliProcessOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** Absent: standard input is empty. */
+  readonly stdin?: string;
+  /** The Node that runs the launcher. */
+  readonly node?: string;
+  readonly launcher?: string;
+}
+
+/** The environment without what would configure the program or make it think that npm runs it. */
+export function cleanEnv(env: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv {
+  const kept = Object.entries(env).filter(
+    ([name]) => !/^(SERVICE_|HUB_|npm_|VITEST|NODE_OPTIONS)/.test(name),
+  );
+  return { ...Object.fromEntries(kept), XDG_CONFIG_HOME: "/nonexistent" };
+}
+
+/** Starts the program as a user's shell would. */
+export function startCli(args: readonly string[], options: CliProcessOptions = {}): CliProcess {
+  const { node = process.execPath, launcher = LAUNCHER, stdin = "", env = {} } = options;
+  const child = spawn(node, [launcher, ...args], { env: { ...cleanEnv(), ...env } });
+  let [stdout, stderr] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (chunk: string) => (stdout += chunk));
+  child.stderr.setEncoding("utf8").on("data", (chunk: string) => (stderr += chunk));
+  // A program that does not read its input may have ended before it was written.
+  child.stdin.on("error", () => {});
+  child.stdin.end(stdin);
+  const result = new Promise<CliResult>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code, signal) => resolve({ code, signal, stdout, stderr }));
+  });
+  return { child, speaking: Promise.race([once(child.stdout, "data"), once(child.stderr, "data")]), result };
+}
+
+/** Runs the program to its end. */
+export function runCli(args: readonly string[], options: CliProcessOptions = {}): Promise<CliResult> {
+  return startCli(args, options).result;
+}

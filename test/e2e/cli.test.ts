@@ -1,0 +1,177 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { type CliProcessOptions, runCli, startCli } from "./cli-process.ts";
+
+const MODEL = "daybreak-mini";
+/** An answer that takes the model long, whatever it thinks of the question: it must name 400 things. */
+const LONG_FORMAT = {
+  type: "array",
+  items: { type: "string", enum: ["again"] },
+  minItems: 400,
+  maxItems: 400,
+};
+const LONG = ["--max-tokens", "1500", "--no-think", "--format", JSON.stringify(LONG_FORMAT)];
+
+let daemon: TestDaemon;
+let folder: string;
+beforeAll(async () => {
+  daemon = await startDaemon();
+  folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-cli-"));
+});
+afterAll(async () => {
+  await daemon.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const promptTokens = ({ stdout }: { stdout: string }): unknown => JSON.parse(stdout).prompt_tokens;
+
+/** Runs the program against the daemon of this file. */
+function cli(args: readonly string[], options: CliProcessOptions = {}) {
+  return runCli(args, { ...options, env: { SERVICE_SOCKET: daemon.socket, ...options.env } });
+}
+
+async function cliJson(...args: string[]): Promise<unknown> {
+  const { code, stdout, stderr } = await cli([...args, "--json"]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  return JSON.parse(stdout);
+}
+
+/** Waits until nothing runs at the daemon. */
+async function untilIdle(): Promise<void> {
+  await vi.waitFor(async () => {
+    expect(await cliJson("status")).toMatchObject({ stats: { active_requests: 0 } });
+  }, 10_000);
+}
+
+describe("looking at the daemon", () => {
+  it("status, list, ps and show agree on the model that ships", async () => {
+    expect(await cliJson("status")).toMatchObject({
+      default_model: MODEL,
+      http_endpoint: daemon.url,
+      ipc_endpoint: `ipc://${daemon.socket}`,
+    });
+    const model = expect.objectContaining({ alias: MODEL, is_default: true });
+    expect(await cliJson("list")).toMatchObject({ models: expect.arrayContaining([model]) });
+    expect(await cliJson("ps")).toMatchObject({ models: expect.arrayContaining([model]) });
+    expect(await cliJson("show", MODEL)).toMatchObject({ alias: MODEL, architecture: expect.any(String) });
+  });
+
+  it("is possible over TCP too", async () => {
+    const { code, stdout } = await runCli(["list", "--quiet", "--url", daemon.url]);
+    expect(code).toBe(0);
+    expect(stdout.split("\n")).toContain(MODEL);
+  });
+
+  it("is possible by the address that the configuration gives when there is no socket", async () => {
+    const env = { SERVICE_SOCKET: "/nonexistent/d.sock", SERVICE_HTTP_PORT: new URL(daemon.url).port };
+    expect((await runCli(["status"], { env })).code).toBe(0);
+  });
+});
+
+describe("exit codes", () => {
+  it.each([
+    [2, ["run", "hi", "--no-such-option"], "unknown option"],
+    [2, ["no-such-command"], "unknown command"],
+    [3, ["status", "--socket", "/nonexistent/d.sock"], "No daemon answers"],
+    [4, ["show", "no-such-model"], "no-such-model"],
+    [4, ["run", "hi", "-m", "no-such-model"], "no-such-model"],
+    [5, ["load", MODEL], MODEL],
+    [1, ["run", "hi", "-t", "-1"], "temperature"],
+  ])("%d for daybreak %j", async (code, args, message) => {
+    const result = await cli(args);
+    expect(result).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(message) });
+  });
+});
+
+describe("run", () => {
+  it("keeps statistics apart from the answer", async () => {
+    const { code, stdout, stderr } = await cli(["run", "Hello", "-n", "8", "--verbose"]);
+    expect(code).toBe(0);
+    expect(stdout).not.toContain("tokens/s");
+    expect(stderr).toMatch(/\[\d+ tokens in, \d+ tokens out, [\d.]+ tokens\/s, .+ in all\]\n$/);
+  });
+
+  it("takes the same prompt from an argument and from a pipe", async () => {
+    const options = ["--json", "-n", "1"];
+    const [given, piped, other] = await Promise.all([
+      cli(["run", "Hello there", ...options]),
+      cli(["run", ...options], { stdin: "Hello there\n" }),
+      cli(["run", "Hello there, how are you today?", ...options]),
+    ]);
+    expect(promptTokens(piped)).toBe(promptTokens(given));
+    expect(promptTokens(other)).not.toBe(promptTokens(given));
+  });
+
+  it("is cancelled at the daemon by Ctrl-C, and ends with 130", async () => {
+    const { child, speaking, result } = startCli(["run", "Tell me a story", ...LONG], {
+      env: { SERVICE_SOCKET: daemon.socket },
+    });
+    await speaking;
+    child.kill("SIGINT");
+    expect(await result).toMatchObject({ code: 130, signal: null });
+    await untilIdle();
+  });
+
+  it("is cancelled at the daemon when the reader of its output leaves", async () => {
+    const { child, speaking, result } = startCli(["run", "Tell me a story", ...LONG], {
+      env: { SERVICE_SOCKET: daemon.socket },
+    });
+    await speaking;
+    child.stdout.destroy();
+    child.stderr.destroy();
+    expect(await result).toMatchObject({ code: 141 });
+    await untilIdle();
+  });
+});
+
+describe("models", () => {
+  it("are made from a Modelfile, copied, loaded, used, unloaded and removed", async () => {
+    writeFileSync(
+      path.join(folder, "Modelfile"),
+      `FROM ${MODEL}\nSYSTEM Be brief.\nPARAMETER temperature 0\n`,
+    );
+    const done = async (...args: string[]): Promise<string> => {
+      const { code, stdout, stderr } = await cli(args);
+      expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: "" });
+      return stdout;
+    };
+    await done("create", "pirate", "--file", path.join(folder, "Modelfile"));
+    expect(await done("show", "pirate", "--modelfile")).toContain("Be brief.");
+    await done("cp", "pirate", "corsair");
+    await done("load", "corsair", "--context-size", "512");
+    expect(await done("ps")).toMatch(/^corsair .* 512 /m);
+    await done("unload", "corsair");
+    expect(await done("ps")).not.toContain("corsair");
+
+    const { code, stderr } = await cli(["run", "hi", "-m", "corsair", "-n", "4"]);
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/^Loading corsair/);
+
+    await done("rm", "corsair", "pirate");
+    expect(await done("list", "--quiet")).not.toMatch(/corsair|pirate/);
+  });
+
+  it("with a mistake in their Modelfile are refused with the line", async () => {
+    const { code, stderr } = await cli(["create", "broken", "-f", "-"], {
+      stdin: `FROM ${MODEL}\nNONSENSE 1\n`,
+    });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/line 2/i);
+  });
+
+  it("embed texts", async () => {
+    const { stdout } = await cli(["embed", "one", "two"]);
+    const vectors = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line): unknown => JSON.parse(line));
+    expect(vectors).toEqual([expect.any(Array), expect.any(Array)]);
+    expect(await cliJson("embed", "one")).toMatchObject({
+      embeddings: [vectors[0]],
+      dimensions: expect.any(Number),
+    });
+  });
+});
