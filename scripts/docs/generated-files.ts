@@ -1,3 +1,4 @@
+import { apiPage } from "./api-page.ts";
 import { configurationPage } from "./configuration-page.ts";
 import { errorsPage } from "./errors-page.ts";
 import { exampleConfig } from "./example-config.ts";
@@ -11,6 +12,7 @@ export interface GeneratedFile {
 export function generatedFiles(): readonly GeneratedFile[] {
   return [
     { file: at("docs/configuration.md"), text: configurationPage() },
+    { file: at("docs/api.md"), text: apiPage() },
     { file: at("docs/errors.md"), text: errorsPage() },
     { file: at("configs/daybreak.toml"), text: exampleConfig() },
   ];

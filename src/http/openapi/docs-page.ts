@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
-import { z } from "zod";
+import type { z } from "zod";
 import type { DescribedDialect } from "./openapi-document.ts";
 import type { Route } from "../route.ts";
+import { describedFields, type DescribedField } from "./described-fields.ts";
 import { openApiPath } from "./route-path.ts";
 
 const STYLE = `
@@ -47,44 +48,15 @@ ${route.body ? fieldTable("Request body", route.body, "input") : ""}
 ${answers.join("")}</article>`;
 }
 
-interface FieldSchema {
-  readonly type?: string;
-  readonly description?: string;
-  readonly default?: unknown;
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly anyOf?: readonly FieldSchema[];
-  readonly items?: FieldSchema;
-  readonly $ref?: string;
-  readonly properties?: Readonly<Record<string, FieldSchema>>;
-  readonly required?: readonly string[];
-}
-
 function fieldTable(caption: string, schema: z.ZodType | undefined, io: "input" | "output"): string {
   const title = `<caption>${escapeHtml(caption)}</caption>`;
-  if (!schema) return `<table>${title}</table>`;
-  const json: FieldSchema = JSON.parse(
-    JSON.stringify(z.toJSONSchema(schema, { io, unrepresentable: "any" })),
-  );
-  const variants = json.anyOf ?? [json.items ?? json];
-  const rows = variants.flatMap((variant) =>
-    Object.entries(variant.properties ?? {}).map(([name, field]) => {
-      const optional = variant.required?.includes(name) ? "" : " (optional)";
-      const fallback = field.default === undefined ? "" : ` Default: ${JSON.stringify(field.default)}.`;
-      const text = `${field.description ?? ""}${fallback}`;
-      return `<tr><td><code>${escapeHtml(name)}</code><td>${escapeHtml(typeName(field) + optional)}<td>${escapeHtml(text)}`;
-    }),
-  );
-  return `<table>${title}${rows.join("")}</table>`;
+  const rows = (schema ? describedFields(schema, io) : []).map((fields) => fields.map(fieldRow).join(""));
+  return `<table>${title}${rows.map((body) => `<tbody>${body}</tbody>`).join("")}</table>`;
 }
 
-function typeName(field: FieldSchema): string {
-  if (field.const !== undefined) return JSON.stringify(field.const);
-  if (field.enum) return field.enum.map((value) => JSON.stringify(value)).join(" | ");
-  if (field.anyOf) return field.anyOf.map(typeName).join(" or ");
-  if (field.$ref !== undefined) return field.$ref.split("/").at(-1) ?? "object";
-  if (field.type === "array") return `array of ${field.items ? typeName(field.items) : "any"}`;
-  return field.type ?? "any";
+function fieldRow({ name, required, type, description }: DescribedField): string {
+  const shownType = escapeHtml(required ? type : `${type} (optional)`);
+  return `<tr><td><code>${escapeHtml(name)}</code><td>${shownType}<td>${escapeHtml(description)}`;
 }
 
 function escapeHtml(text: string): string {

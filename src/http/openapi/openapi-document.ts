@@ -113,11 +113,7 @@ function responses(answers: readonly RouteAnswer[], components: Json): Record<st
 function jsonSchema(schema: z.ZodType, io: "input" | "output", components: Json): Json {
   const { $schema: _draft, $defs, ...own } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
   Object.assign(components, withSharedReferences({ ...$defs }));
-  const id = schema.meta()?.id;
-  const body = withSharedReferences(own);
-  if (id === undefined) return body;
-  components[id] = body;
-  return { $ref: `#/components/schemas/${id}` };
+  return withSharedReferences(own);
 }
 
 function withSharedReferences(value: object): Json {

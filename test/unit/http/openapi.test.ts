@@ -59,6 +59,18 @@ describe("/openapi.json", () => {
     ]);
   });
 
+  test("a body that has a name of its own is described in full", async () => {
+    const { paths, components } = await document();
+    expect(paths["/api/generate"]?.["post"]?.requestBody).toMatchObject({
+      content: { "application/json": { schema: { $ref: "#/components/schemas/GenerateRequest" } } },
+    });
+    expect(components.schemas["GenerateRequest"]).toMatchObject({
+      type: "object",
+      required: ["prompt"],
+      properties: { prompt: { type: "string" } },
+    });
+  });
+
   test("every reference leads to a component", async () => {
     const all = await document();
     const references = [...JSON.stringify(all).matchAll(/"\$ref":"([^"]*)"/g)].map(
@@ -81,6 +93,7 @@ describe("/docs", () => {
     );
     const html = await response.text();
     expect(html).toContain("POST /api/models/pull");
+    expect(html).toContain("<td><code>max_tokens</code><td>integer");
     expect(html).not.toMatch(/<script/i);
     expect(html).not.toMatch(/https?:\/\//);
   });

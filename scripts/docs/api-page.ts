@@ -1,0 +1,95 @@
+import { configSchema } from "../../src/config/schema.ts";
+import { dialects } from "../../src/http/dialects.ts";
+import { describedFields } from "../../src/http/openapi/described-fields.ts";
+import { openApiPath } from "../../src/http/openapi/route-path.ts";
+import type { Route } from "../../src/http/route.ts";
+import type { Services } from "../../src/http/services.ts";
+
+const PROSE = `# The API
+
+<!-- Made by scripts/docs/generate.ts; the prose is in scripts/docs/api-page.ts, the rest comes from the routes' own schemas. -->
+
+A running daemon describes itself: \`/docs\` is a page to read, \`/openapi.json\` an OpenAPI 3.1 document with every field.
+
+Bodies are JSON. Streams are newline-delimited JSON (\`application/x-ndjson\`) on the daemon's own routes and server-sent events on those under \`/v1\`. Errors are described in [errors.md](errors.md), settings in [configuration.md](configuration.md).
+
+## What holds for every route
+
+- **Request id.** Every answer has \`x-request-id\`; a sane one of the client's (up to 128 letters, digits and \`.:+/=@_-\`) is kept. The log has it too.
+- **Content type.** The body must be declared as JSON, else 415. So that \`curl -d '{…}'\` works without a header, curl's default type and a missing one are accepted as well, but only from clients that are no web pages (no \`Origin\`, no \`Sec-Fetch-Site\`): a page could send those types to any address without asking.
+- **Size.** A body beyond \`http.body_limit\` (32 MiB) is 413, also when it comes in chunks without a declared length.
+- **CORS.** Any origin, method and header, unless \`http.cors_origins\` names origins. Then requests of pages of other origins are 403, WebSockets included; the daemon's own page may always call.
+- **Host.** While the daemon listens on a loopback address, a foreign \`Host\` is 403 (see \`http.allowed_hosts\`).
+- **Keys.** None by default. With \`api_keys\`, everything but \`/health\` asks for one as \`Authorization: Bearer …\` or \`x-api-key\`. The IPC socket asks for none: its file mode admits its owner alone.
+- **Rate.** No limit by default. With \`http.rate_limit\`, 429 with \`Retry-After\` for each client address; \`/health\` and the IPC socket are not counted.
+- **Life.** While the daemon starts or drains, \`/health\` and everything that makes it work answer 503 with \`Retry-After\`; what only reads (status, metrics, lists, events, documentation) is served.
+- **Names in paths** may hold a colon. A hub spec may be written as it is or encoded: \`/api/models/hf:owner/repo\` and \`/api/models/hf%3Aowner%2Frepo\` are the same.
+- **Unknown fields** are ignored; known ones with a wrong type or range are 400, and the message begins with the field's path.
+- **Fields are only ever added.** The version is that of the package and follows semantic versioning.
+
+## IPC
+
+The same API on a Unix socket (mode 0600; a named pipe on Windows), reported by \`/api/system/status\` as \`ipc://<path>\`:
+
+    curl --unix-socket ~/.cache/daybreak/run/daybreak.sock http://localhost/status
+
+One route exists there alone: \`POST /api/system/shutdown\` drains and ends the daemon.
+
+## Pulling
+
+With \`"stream": true\` a pull answers one line after the other: \`downloading\` with a progress from what was there at the start to 1.0, then \`verifying\`, then \`success\` with the model's name. What fails before the first byte has a status of its own; what fails later is a last line with \`error\`. A client that goes away pauses the download, and the next pull goes on from there.
+
+## Default models
+
+\`POST /api/defaults/<name>/use\` answers \`loading\` at once. The model is then downloaded when it is not on disk, loaded, and made the daemon's default. \`GET /api/events\` reports the end, also when it fails; \`GET /api/models\` shows the state meanwhile.
+
+## Events
+
+\`GET /api/events\` is a server-sent stream of what happens from now on: \`model-downloaded\`, \`model-loaded\`, \`model-unloaded\`, \`model-failed\`, \`model-deleted\`, \`model-created\`, \`engine-restarted\`. The event's name is its type; its data is one JSON object with \`type\`, \`model\`, \`time\` and what belongs to the type. A comment line every 15 seconds keeps the connection open.
+
+    curl -N http://127.0.0.1:8080/api/events
+
+## Health and status
+
+\`/health\` is 200 \`{"status": "ok"}\` when the daemon serves, else 503 with \`starting\` or \`draining\`. \`/status\` is the short and \`/api/system/status\` the long report; \`memory_used_bytes\` counts the daemon and its engines, \`memory_total_bytes\` is the machine's memory or the container's limit.
+
+\`/metrics\` has the metrics of the interface specification with the prefix \`service_\`, and \`service_engine_restarts_total\`. The gauges of a model are there while it is loaded.
+`;
+
+/** The text of docs/api.md. */
+export function apiPage(): string {
+  const routes = dialects.flatMap((dialect) => dialect.routes(describedServices()));
+  const rows = routes.map(
+    (route) => `| ${route.method} | \`${openApiPath(route.path)}\` | ${route.summary} |`,
+  );
+  const bodies = routes.filter((route) => route.body !== undefined).map(bodySection);
+  return `${PROSE}
+## Routes
+
+| method | path | purpose |
+|---|---|---|
+${rows.join("\n")}
+
+## Request bodies
+
+${bodies.join("\n")}`;
+}
+
+/** Enough to ask the dialects for their routes; none of them is called. */
+function describedServices(): Services {
+  const services: Partial<Services> = { config: configSchema.parse({}) };
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- handlers, which need the rest, never run
+  return services as Services;
+}
+
+function bodySection(route: Route): string {
+  if (!route.body) return "";
+  const rows = describedFields(route.body, "input")
+    .flat()
+    .map(({ name, type, required, description }) => {
+      const cells = [`\`${name}\``, type, required ? "yes" : "no", description];
+      return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+    });
+  const heading = `### ${route.method} ${openApiPath(route.path)}`;
+  return `${heading}\n\n| field | type | required | meaning |\n|---|---|---|---|\n${rows.join("\n")}\n`;
+}
