@@ -34,7 +34,12 @@ export async function runDaemon(
   const exposure = exposureWarning(daemon.services);
   if (exposure !== undefined) logger.warn(exposure);
   await daemon.ready;
-  if (!daemon.services.draining.aborted) stdout.write(`${await readyLine(daemon.services)}\n`);
+  try {
+    if (!daemon.services.draining.aborted) stdout.write(`${await readyLine(daemon.services)}\n`);
+  } catch (error) {
+    // An engine may end, or draining begin, in the very moment in which it is described.
+    logger.warn({ err: error }, "ready, but a loaded model is gone again");
+  }
   await daemon.stopped;
   logger.info("stopped");
 }

@@ -60,13 +60,20 @@ async function useInBackground(services: Services, entry: DefaultModel): Promise
   const { models, events, logger, draining } = services;
   try {
     const { alias } = await models.pull(entry.from, () => undefined, draining);
-    const model = await models.get(alias);
-    if (model.state === "loaded") await models.setDefault(alias);
-    else await models.load({ alias, setDefault: true }, draining);
+    await loadAsDefault(services, alias);
   } catch (cause) {
     if (draining.aborted) return;
     const error = ServiceError.from(cause);
     logger.error({ err: error, model: entry.name }, "default model could not be used");
     events.emit({ type: "model-failed", model: entry.name, code: error.code, message: error.message });
+  }
+}
+
+async function loadAsDefault({ models, draining }: Services, alias: string): Promise<void> {
+  try {
+    await models.load({ alias, setDefault: true }, draining);
+  } catch (error) {
+    if (!(error instanceof ServiceError && error.code === "model_already_loaded")) throw error;
+    await models.setDefault(alias);
   }
 }

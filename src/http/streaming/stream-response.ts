@@ -27,13 +27,15 @@ export function streamResponse(
   frames: AsyncIterable<string>,
   format: StreamFormat,
 ): Response {
-  return new Response(frameStream(context, frames[Symbol.asyncIterator](), format), {
+  // Nobody would read the answer to a HEAD, nor ever cancel it.
+  const head = context.req.raw.method === "HEAD";
+  return new Response(head ? null : frameStream(context, frames[Symbol.asyncIterator](), format), {
     headers: {
       "content-type": format.contentType,
       "cache-control": "no-cache",
       "x-accel-buffering": "no",
       // Without it the server adapter holds the first frames back to compute a length.
-      "transfer-encoding": "chunked",
+      ...(!head && { "transfer-encoding": "chunked" }),
     },
   });
 }
@@ -45,7 +47,7 @@ function frameStream(
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let pending: Promise<IteratorResult<string>> | undefined;
-  return new ReadableStream<Uint8Array>({
+  const source: UnderlyingDefaultSource<Uint8Array> = {
     async pull(controller) {
       pending ??= iterator.next();
       try {
@@ -72,7 +74,8 @@ function frameStream(
       // Not awaited: a generator that waits for the engine returns only when its signal has ended that wait.
       iterator.return?.().catch(() => undefined);
     },
-  });
+  };
+  return new ReadableStream(source);
 }
 
 /** Undefined when the heartbeat is due before the next frame. */

@@ -1,5 +1,5 @@
 import os from "node:os";
-import type { Models } from "../../models/model.ts";
+import type { Model } from "../../models/model.ts";
 
 export interface MachineMemory {
   /** Resident bytes of the daemon and its engines. */
@@ -8,10 +8,9 @@ export interface MachineMemory {
   readonly totalBytes: number;
 }
 
-/** What the daemon and all its engines hold now, and how much there is. */
-export async function machineMemory(models: Pick<Models, "list">): Promise<MachineMemory> {
-  const list = await models.list();
-  const engines = list.reduce((sum, model) => sum + (model.memoryBytes ?? 0), 0);
+/** What the daemon and the engines of these models hold now, and how much there is. */
+export function machineMemory(models: readonly Model[]): MachineMemory {
+  const engines = models.reduce((sum, model) => sum + (model.memoryBytes ?? 0), 0);
   const limit = process.constrainedMemory();
   const physical = os.totalmem();
   return {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { Model } from "../../models/model.ts";
 import { defineRoute, type Route } from "../route.ts";
 import type { Services } from "../services.ts";
 import { machineMemory } from "./machine-memory.ts";
@@ -40,8 +41,6 @@ export function statusRoutes(services: Services): readonly Route[] {
   const uptimeSecs = (): number => Math.floor((performance.now() - services.startedAt) / 1000);
   const status = (): z.infer<typeof healthSchema>["status"] =>
     services.life.state === "ready" ? "ok" : services.life.state;
-  const countLoaded = async (): Promise<number> =>
-    (await models.list()).filter((model) => model.state === "loaded").length;
 
   return [
     defineRoute({
@@ -71,7 +70,7 @@ export function statusRoutes(services: Services): readonly Route[] {
           status: status(),
           version: services.version,
           uptime_secs: uptimeSecs(),
-          models_loaded: await countLoaded(),
+          models_loaded: countLoaded(await models.list()),
           active_requests: inference.activeRequests,
         });
       },
@@ -84,11 +83,12 @@ export function statusRoutes(services: Services): readonly Route[] {
       answers: [{ description: "The status.", schema: systemStatusSchema }],
       alwaysOn: true,
       async handle(context) {
-        const memory = await machineMemory(models);
+        const list = await models.list();
+        const memory = machineMemory(list);
         return context.json({
           version: services.version,
           uptime_secs: uptimeSecs(),
-          models_loaded: await countLoaded(),
+          models_loaded: countLoaded(list),
           http_endpoint: services.endpoints.http,
           ipc_endpoint: services.endpoints.ipc,
           default_model: models.defaultAlias ?? "",
@@ -117,4 +117,8 @@ export function statusRoutes(services: Services): readonly Route[] {
       },
     }),
   ];
+}
+
+function countLoaded(models: readonly Model[]): number {
+  return models.filter((model) => model.state === "loaded").length;
 }

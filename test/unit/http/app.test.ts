@@ -212,6 +212,17 @@ describe("streams", () => {
     expect(await ended.promise).toBe("returned");
   });
 
+  test("a HEAD does not begin what nobody will read", async () => {
+    let begun = false;
+    const response = await app(async function* () {
+      begun = true;
+      yield "frame\n";
+    }).request("/other/stream", { method: "HEAD" });
+    expect(response.status).toBe(200);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(begun).toBe(false);
+  });
+
   test("proxies are told not to hold frames back", async () => {
     const { headers } = await app().request("/other/stream");
     expect(headers.get("cache-control")).toBe("no-cache");
