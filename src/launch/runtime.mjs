@@ -44,7 +44,8 @@ export function runtimeSuits(version) {
 /**
  * Finds the binary of a suitable Node that came along as an optional dependency.
  * @param {Partial<RuntimeSearch>} [overrides]
- * @returns {{ binary: string } | { problem: string }} the binary, or what to tell the user
+ * @returns {{ binary: string, packageName: string } | { problem: string }} the binary and where it is from, or what
+ *   to tell the user
  */
 export function findRuntime(overrides = {}) {
   /** @type {RuntimeSearch} */
@@ -82,7 +83,7 @@ export function findRuntime(overrides = {}) {
       ),
     };
   }
-  return { binary };
+  return { binary, packageName };
 }
 
 /**

