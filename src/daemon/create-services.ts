@@ -6,6 +6,7 @@ import { machineMemory } from "../http/system/machine-memory.ts";
 import { createInference } from "../inference/create-inference.ts";
 import { createMetrics, type ScrapedGauges } from "../metrics/create-metrics.ts";
 import type { Models } from "../models/model.ts";
+import { createModels } from "./create-models.ts";
 import { packageVersion } from "./package-version.ts";
 
 export interface DaemonContext {
@@ -24,7 +25,7 @@ export async function createServices(
   const startedAt = performance.now();
   const version = packageVersion();
   const events = new ServiceEvents();
-  const models = await createModels({ config, events, logger, startEngine: createEngineStarter() });
+  const models = await createModels(config, events, logger);
   const metrics = createMetrics({
     version,
     uptimeSecs: () => (performance.now() - startedAt) / 1000,
@@ -56,9 +57,8 @@ export async function createServices(
 
 async function scrape(models: Models): Promise<ScrapedGauges> {
   const list = await models.list();
-  const { usedBytes } = await machineMemory(models);
   return {
-    memoryUsedBytes: usedBytes,
+    memoryUsedBytes: machineMemory(list).usedBytes,
     models: list
       .filter((model) => model.state === "loaded")
       .map((model) => ({

@@ -1,0 +1,66 @@
+import { statSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { Logger } from "pino";
+import { ConfigError } from "../config/config-error.ts";
+import type { Config } from "../config/schema.ts";
+import { checkHeapLimit, estimateMemory } from "../engine/estimate-memory.ts";
+import type { EngineSpec } from "../engine/protocol/engine-spec.ts";
+import { createEngineStarter } from "../engine/start-engine.ts";
+import type { ServiceEvents } from "../events/service-events.ts";
+import { DiskHubStore } from "../models/hub/disk-hub-store.ts";
+import type { GgufSummary, Models } from "../models/model.ts";
+import { printModelfile } from "../models/modelfile/print-modelfile.ts";
+import { readModelfile } from "../models/modelfile/read-modelfile.ts";
+import { createModelsService } from "../models/models-service.ts";
+import { readAliases, type AliasTable } from "../models/names/alias-table.ts";
+import { createNameResolver } from "../models/names/name-resolver.ts";
+import { DaemonStartError } from "./daemon-start-error.ts";
+
+/** Models that ship with the project: two folders up from src/daemon and from dist/daemon alike. */
+const SHIPPED_MODELS = fileURLToPath(new URL("../../models/", import.meta.url));
+
+/** Puts the models layer together with its store, its names and the engines below it. */
+export async function createModels(config: Config, events: ServiceEvents, logger: Logger): Promise<Models> {
+  return await createModelsService({
+    config,
+    startEngine: createEngineStarter({
+      loadTimeoutMs: config.engine.load_timeout,
+      stallTimeoutMs: config.engine.stall_timeout,
+    }),
+    estimateMemory: memoryNeeded,
+    hub: new DiskHubStore({
+      cacheDir: config.cache_dir,
+      hubUrl: config.hub_url,
+      token: config.hub_token,
+    }),
+    resolver: createNameResolver(aliases(config.models.aliases_file)),
+    readModelfile,
+    printModelfile,
+    shippedDir: SHIPPED_MODELS,
+    events,
+    logger,
+  });
+}
+
+function aliases(ownFile: string | undefined): AliasTable {
+  try {
+    return readAliases(ownFile);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw new DaemonStartError(error.message, { cause: error });
+  }
+}
+
+/** Bytes at the peak of loading and running; throws insufficient_memory for what no engine can hold. */
+function memoryNeeded(gguf: GgufSummary, spec: EngineSpec): number {
+  const besides = [spec.projectorFile, ...spec.adapters.map(({ path }) => path)];
+  const estimate = estimateMemory({
+    fileBytes: gguf.fileSize + besides.reduce((sum, file) => sum + (file ? statSync(file).size : 0), 0),
+    kvBytesPerToken: gguf.kvBytesPerToken,
+    vocabSize: gguf.vocabSize,
+    embeddingLength: gguf.embeddingLength,
+    spec,
+  });
+  checkHeapLimit(estimate);
+  return estimate.totalBytes;
+}
