@@ -1,5 +1,6 @@
 import {
   array,
+  bool,
   f32,
   type GgufFile,
   type GgufTensor,
@@ -31,13 +32,19 @@ export interface LlamaOptions {
   readonly architecture?: string;
 }
 
-/** A chat template in the ChatML form that also lists tools and reads enable_thinking. */
-export const CHATML_TEMPLATE = [
-  "{%- if tools %}<|im_start|>system\n{% for tool in tools %}{{ tool | tojson }}\n{% endfor %}",
-  'Answer with <tool_call>{"name": ..., "arguments": ...}</tool_call><|im_end|>\n{% endif -%}',
-  "{%- for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor -%}",
-  "{%- if add_generation_prompt %}<|im_start|>assistant\n{% endif -%}",
-].join("");
+/** The least chat template: ChatML without tools or reasoning. */
+export const CHATML_TEMPLATE =
+  "{%- for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor -%}" +
+  "{%- if add_generation_prompt %}<|im_start|>assistant\n{% endif -%}";
+
+/** Tokens of {@link CHATML_TEMPLATE}. */
+export const CHATML_WORDS = ["<|im_start|>", "<|im_end|>"];
+
+/** Id of a token in the vocabulary of a model. */
+export function tokenId({ metadata }: GgufFile, token: string): number {
+  const tokens = metadata["tokenizer.ggml.tokens"];
+  return tokens?.type === "array" ? tokens.value.indexOf(token) : -1;
+}
 
 const TOKEN_NORMAL = 1;
 const TOKEN_UNKNOWN = 2;
@@ -90,6 +97,7 @@ export function tinyLlama(options: LlamaOptions = {}): GgufFile {
     "tokenizer.ggml.unknown_token_id": u32(0),
     "tokenizer.ggml.bos_token_id": u32(1),
     "tokenizer.ggml.eos_token_id": u32(2),
+    "tokenizer.ggml.add_space_prefix": bool(false),
     ...(options.chatTemplate !== undefined && { "tokenizer.chat_template": string(options.chatTemplate) }),
     ...options.metadata,
   };
@@ -206,7 +214,7 @@ export function tinyBert({
       "bert.feed_forward_length": u32(feedForward),
       "bert.attention.head_count": u32(2),
       "bert.attention.layer_norm_epsilon": f32(1e-12),
-      "bert.attention.causal": { type: "bool", value: false },
+      "bert.attention.causal": bool(false),
       "bert.pooling_type": u32(1),
       "tokenizer.ggml.model": string("bert"),
       "tokenizer.ggml.token_type_count": u32(2),
@@ -276,7 +284,7 @@ export function tinyProjector({
     tensors,
     metadata: {
       "general.architecture": string("clip"),
-      "clip.has_vision_encoder": { type: "bool", value: true },
+      "clip.has_vision_encoder": bool(true),
       "clip.projector_type": string("janus_pro"),
       "clip.vision.image_size": u32(imageSize),
       "clip.vision.patch_size": u32(patchSize),

@@ -65,6 +65,7 @@ export function buildCompletionCall(
       },
     };
   }
+  const thinking = thinkingOf(input);
   return {
     isChat: true,
     files,
@@ -73,7 +74,9 @@ export function buildCompletionCall(
       messages: input.messages.map((message) => buildMessage(message, mediaMarker, files)),
       ...buildTools(input.tools, input.toolChoice, input.parallelToolCalls),
       ...buildChatFormat(request.format),
-      ...buildTemplateVariables(input.templateVariables, thinkingOf(input)),
+      ...buildTemplateVariables(input.templateVariables, thinking),
+      // Else the grammar of a format lets the model reason first all the same.
+      ...(thinking === false && request.format.type !== "text" && { reasoning_format: "none" }),
       ...(alternatives !== undefined && { logprobs: true, top_logprobs: alternatives }),
     },
   };

@@ -12,6 +12,9 @@ interface ServerError {
 /** A text that cannot be split is longer than one step; llama.cpp names it a server error. */
 const TOO_LONG_FOR_A_STEP = /input \((\d+) tokens\) is too large.*batch size: (\d+)/;
 
+/** What llama.cpp says to all requests when no room is left in the KV cache for the next token of each. */
+const CONTEXT_IS_FULL = "Context size has been exceeded.";
+
 /** The error of one request that llama.cpp answered instead of a result. */
 export function fromServerError(data: unknown): ServiceError {
   const { type, message = "The model failed on this request.", n_prompt_tokens, n_ctx } = data as ServerError;
@@ -21,6 +24,12 @@ export function fromServerError(data: unknown): ServiceError {
       "context_length_exceeded",
       `The text has ${tooLong[1]} tokens, but this model takes at most ${tooLong[2]} at once; ` +
         "its batch size is the limit.",
+    );
+  }
+  if (message === CONTEXT_IS_FULL) {
+    return new ServiceError(
+      "inference_failed",
+      "The model's context, which all requests share, is full: try again, or load it with a larger one.",
     );
   }
   switch (type) {
