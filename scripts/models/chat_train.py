@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 import signal
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
-from typing import Any, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,22 +26,26 @@ from muon import Muon
 from spm_tokenizer import END_OF_TEXT, IM_END, Tokenizer
 
 HERE = Path(__file__).parent
-POOL = 3000
+POOL = 1500
 """Conversations that are made at once and sorted by length, so that a batch wastes little on padding."""
 WARMUP_STEPS = 60
 FALL_SHARE = 0.45
 """Part of the time over which the learning rate falls."""
+COPYING_EARLY, COPYING_LATE = 0.4, 0.04
+"""Share of long copies: nothing that needs the prompt's words (tools, echoes, names) is learnt before copying is."""
 LOOKS = ["Hello", "How do I load a model?", "What is 27 + 35?", "Spell garden.", "Write in upper case: my dog is happy", "Who was Napoleon?"]
 
 Batch = tuple[Tensor, Tensor]
 
 
-def batches(tokenizer: Tokenizer, seed: int, first_pool: int, budget: int, limit: int) -> Iterator[tuple[int, Batch]]:
+def batches(
+    tokenizer: Tokenizer, seed: int, first_pool: int, budget: int, limit: int, copying: Callable[[], float]
+) -> Iterator[tuple[int, Batch]]:
     """Endless batches of about `budget` tokens, each with the number of its pool."""
     pool = first_pool
     while True:
-        rng = Random(f"{seed}/{pool}")
-        examples = sorted((encode(sample(rng), tokenizer) for _ in range(POOL)), key=lambda pair: len(pair[0]))
+        rng, share = Random(f"{seed}/{pool}"), copying()
+        examples = sorted((encode(sample(rng, copying=share), tokenizer) for _ in range(POOL)), key=lambda pair: len(pair[0]))
         examples = [(ids[:limit], learn[:limit]) for ids, learn in examples]
         groups: list[list[tuple[list[int], list[bool]]]] = [[]]
         for example in examples:
@@ -104,8 +109,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--batch", type=int, default=2560, help="tokens in a batch")
     parser.add_argument("--limit", type=int, default=1024, help="tokens of the longest conversation")
-    parser.add_argument("--matrix-rate", type=float, default=0.02)
-    parser.add_argument("--other-rate", type=float, default=0.003)
+    parser.add_argument("--copying-until", type=float, default=0.3, help="share of the time with many long copies")
+    parser.add_argument("--matrix-rate", type=float, default=0.012)
+    parser.add_argument("--other-rate", type=float, default=0.002)
     parser.add_argument("--save-every", type=int, default=100, help="steps between checkpoints")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
@@ -139,8 +145,11 @@ def main() -> None:
     ended: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: ended.append(received))
+    def copying() -> float:
+        return COPYING_EARLY if elapsed < options.copying_until * options.minutes * 60 else COPYING_LATE
+
     mean, before = 0.0, time.monotonic()
-    for pool, (ids, learn) in batches(tokenizer, options.seed, pool, options.batch, options.limit):
+    for pool, (ids, learn) in batches(tokenizer, options.seed, pool, options.batch, options.limit, copying):
         share = elapsed / (options.minutes * 60)
         if share >= 1 or ended:
             break

@@ -86,6 +86,15 @@ def echo(rng: Random, held: bool) -> Conversation:
     return Conversation.single(choose(rng, ECHO, held).format(text), text, "echo", "I repeat it.")
 
 
+def copy_long(rng: Random, held: bool) -> Conversation:
+    """A long row of words, numbers and names to repeat: what teaches a young model to copy at all."""
+    def part() -> str:
+        return rng.choice([invented(rng), pick(rng, WORDS, held), name(rng, held), city(rng, held), str(rng.randint(0, 999)), invented(rng).upper()])
+
+    text = rng.choice([" ", " ", ", ", "-"]).join(part() for _ in range(rng.randint(2, 14)))
+    return Conversation.single(choose(rng, ECHO, held).format(text), text, "echo", "I repeat it.")
+
+
 def sort_words(rng: Random, held: bool) -> Conversation:
     words = _words(rng, held, 3, 4)
     return Conversation.single(choose(rng, SORT, held).format(", ".join(words)), ", ".join(sorted(words)), "lists", f"First comes {min(words)}.")
@@ -147,6 +156,6 @@ def as_json(rng: Random, held: bool) -> Conversation:
 
 
 GENERATORS: list[tuple[Callable[[Random, bool], Conversation], float]] = [
-    (spell, 2.0), (letters, 0.8), (end_letter, 0.6), (upper, 2.0), (lower, 0.8), (echo, 1.5), (sort_words, 0.8),
+    (spell, 3.5), (letters, 1.0), (end_letter, 0.6), (upper, 3.0), (lower, 0.8), (echo, 1.5), (sort_words, 0.8),
     (count, 0.8), (position, 0.6), (reverse, 0.5), (contains, 0.5), (calendar, 1.0), (as_json, 1.5),
 ]

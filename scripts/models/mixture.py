@@ -33,7 +33,7 @@ def _group(generators: list[tuple[Generator, float]]) -> Generator:
 
 words_task, numbers_task = _group(gen_words.GENERATORS), _group(gen_numbers.GENERATORS)
 PLAIN: list[tuple[Generator, float]] = [
-    (fact_question, 22.0), (small_talk, 5.0), (unknown, 8.0), (small_knowledge, 2.0), (story, 1.0), (words_task, 16.0), (numbers_task, 24.0),
+    (fact_question, 22.0), (small_talk, 5.0), (unknown, 8.0), (small_knowledge, 2.0), (story, 1.0), (words_task, 18.0), (numbers_task, 24.0),
 ]
 plain_question = _group(PLAIN)
 # Nothing that a tool might do better.
@@ -45,9 +45,12 @@ OTHER: list[tuple[Generator, float]] = [
 _any = _group(PLAIN + OTHER)
 
 
-def sample(rng: Random, held: bool = False) -> Conversation:
-    """One conversation of the mixture."""
-    conversation = _any(rng, held)
+def sample(rng: Random, held: bool = False, copying: float = 0.02) -> Conversation:
+    """One conversation of the mixture; `copying` is the share of long rows to repeat."""
+    if rng.random() < copying:
+        conversation = gen_words.copy_long(rng, held)
+    else:
+        conversation = _any(rng, held)
     if not conversation.tools and len(conversation.turns) == 2 and rng.random() < LONG_SHARE:
         extra = rng.randint(8, 25) if rng.random() < VERY_LONG_SHARE / LONG_SHARE else rng.choice([1, 1, 2, 3])
         for _ in range(extra):

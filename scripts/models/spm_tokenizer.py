@@ -34,6 +34,7 @@ TOKEN_NORMAL, TOKEN_UNKNOWN, TOKEN_CONTROL, TOKEN_USER, TOKEN_BYTE = 1, 2, 3, 4,
 PIECES = re.compile(rf"{SPACE}?[^\W\d_]+|{SPACE}?[^\w{SPACE}\n]+|{SPACE}?_|\d|\n|{SPACE}|.", re.S)
 SPECIAL_SPLIT = re.compile("(" + "|".join(re.escape(token) for token in SPECIALS[1:]) + ")")
 ALPHABET = [chr(code) for code in range(33, 127)] + [SPACE, "\n"] + list("°éèàüöäßñç–…’“”×÷")
+RARE = 3
 PUNCTUATION_RUN_MAX = 4
 """Characters in the longest learnt run of punctuation."""
 
@@ -108,8 +109,10 @@ def train(text: str, size: int, min_count: int = 2) -> list[str]:
         for piece in PIECES.findall(part.replace(" ", SPACE))
         if len(piece) > 1 and (piece.lstrip(SPACE).isalpha() or len(piece) <= PUNCTUATION_RUN_MAX)
     )
-    words = [list(word) for word in counts]
-    weights = list(counts.values())
+    # Invented words occur once each: they teach nothing and would take most of the time.
+    kept = {word: count for word, count in counts.items() if count >= RARE}
+    words = [list(word) for word in kept]
+    weights = list(kept.values())
     pairs: Counter[tuple[str, str]] = Counter()
     where: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for index, word in enumerate(words):
@@ -125,7 +128,7 @@ def train(text: str, size: int, min_count: int = 2) -> list[str]:
         token = "".join(pair)
         if token not in merged:
             merged.append(token)
-        for index in list(where[pair]):
+        for index in where.pop(pair):
             _merge_in_word(words[index], pair, weights[index], index, pairs, where)
         pairs.pop(pair, None)
     # Single characters come last: they are never the result of a merge.
@@ -140,6 +143,8 @@ def _merge_in_word(
     pairs: Counter[tuple[str, str]],
     where: defaultdict[tuple[str, str], set[int]],
 ) -> None:
+    if pair not in zip(word, word[1:]):
+        return
     for old in zip(word, word[1:]):
         pairs[old] -= weight
     at = 0
