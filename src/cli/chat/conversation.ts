@@ -2,6 +2,7 @@ import type { CliIo } from "../cli-io.ts";
 import { chatLineSchema } from "../client/answer-lines.ts";
 import type { DaemonClient } from "../client/daemon-client.ts";
 import { withLoadedModel } from "../client/with-loaded-model.ts";
+import { writeJson } from "../terminal/write.ts";
 import { AnswerDisplay, type AnswerSummary } from "../terminal/answer-display.ts";
 
 interface Message {
@@ -13,6 +14,8 @@ export interface ConversationOptions {
   readonly system?: string | undefined;
   readonly model?: string | undefined;
   readonly hideThinking?: boolean | undefined;
+  /** Print the daemon's lines instead of the text in them. */
+  readonly json?: boolean | undefined;
   /** Further fields of every request. */
   readonly fields: Readonly<Record<string, unknown>>;
 }
@@ -50,8 +53,11 @@ export class Conversation {
       await withLoadedModel(this.#io, this.#client, this.#options.model, async () => {
         const request = { ...this.#options.fields, messages: this.#messages, stream: true };
         for await (const line of this.#client.lines(chatLineSchema, "POST", "/api/chat", request, signal)) {
-          await display.thinking(line.message.thinking ?? "");
-          await display.text(line.message.content);
+          if (this.#options.json) await writeJson(this.#io.stdout, line);
+          else {
+            await display.thinking(line.message.thinking ?? "");
+            await display.text(line.message.content);
+          }
           answer += line.message.content;
           if (line.done) summary = line;
         }

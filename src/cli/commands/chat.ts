@@ -28,15 +28,15 @@ interface ChatOptions extends ClientOptions, GenerationOptions {}
 
 /** daybreak chat */
 export function chatCommand(io: CliIo): Command {
-  return withGenerationOptions(clientCommand("chat"))
+  return withGenerationOptions(clientCommand("chat", "print the lines of the daemon's answers as JSON"))
     .description("have a conversation in the terminal; starts a daemon in the background when none runs")
     .action(async (options: ChatOptions) => {
-      const { model, system, hideThinking } = options;
+      const { model, system, hideThinking, json } = options;
       const fields = await generationFields(options);
       await startDaemonIfNone(io, options);
       const client = connect(io, options);
       using prompter = await openPrompter(io);
-      const conversation = new Conversation(io, client, { model, system, hideThinking, fields });
+      const conversation = new Conversation(io, client, { model, system, hideThinking, json, fields });
       if (io.stdin.isTTY)
         await writeLine(io.stderr, styleFor(io.stderr, io.env).dim("/help lists what there is."));
       await converse(io, prompter, conversation, options);
@@ -90,7 +90,7 @@ async function answer(
   using _ = prompter.catchInterrupts(() => cancelled.abort(new Interruption(EXIT.interrupted)));
   try {
     const summary = await conversation.say(text, AbortSignal.any([io.signal, cancelled.signal]));
-    if (!summary) return;
+    if (!summary || options.json) return;
     const display = new AnswerDisplay(io, options);
     await display.cutNote(summary);
     if (options.verbose) await display.statistics(summary);

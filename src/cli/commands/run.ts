@@ -13,6 +13,7 @@ import {
   type GenerationOptions,
   withGenerationOptions,
 } from "../options/generation-options.ts";
+import { collect } from "../options/collect.ts";
 import { readStdin } from "../read-stdin.ts";
 import { AnswerDisplay } from "../terminal/answer-display.ts";
 import { writeJson } from "../terminal/write.ts";
@@ -26,7 +27,7 @@ export function runCommand(io: CliIo): Command {
   return withGenerationOptions(clientCommand("run", "print the whole answer as one JSON object"))
     .description("answer one prompt; starts a daemon in the background when none runs")
     .argument("[prompt...]", "the prompt; - stands for standard input, which is read when there is no prompt")
-    .option("-i, --image <file...>", "pictures to look at")
+    .option("-i, --image <file>", "a picture to look at; may be given several times", collect)
     .action(async (words: string[], options: RunOptions) => {
       const request = {
         prompt: await readPrompt(io, words),

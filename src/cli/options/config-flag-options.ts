@@ -2,6 +2,7 @@ import { Option } from "commander";
 import { type ConfigOption, configOptions } from "../../config/config-options.ts";
 import type { ConfigFlags } from "../../config/load-config.ts";
 import { configSchema } from "../../config/schema.ts";
+import { collect } from "./collect.ts";
 
 /** Shorter names of flags that are typed by hand often. */
 const SHORT_FLAGS: Readonly<Record<string, string>> = {
@@ -35,6 +36,7 @@ export function configFlagOptions(): Option[] {
     const valueName = option.holdsPath ? "path" : VALUE_NAMES[option.kind];
     const made = new Option(`${flags} <${valueName}>`, description + describeDefault(option, preset));
     if (option.choices.length > 0) made.choices([...option.choices]);
+    // A list may be given as several flags, each of which may hold several values with commas between them.
     if (option.kind === "list") made.argParser(collect);
     return [made];
   });
@@ -64,11 +66,6 @@ export function configFlags(parsed: Readonly<Record<string, unknown>>): ConfigFl
     if (typeof value === "string" || typeof value === "boolean" || isList(value)) flags[name] = value;
   }
   return flags;
-}
-
-/** A list may be given as several flags, each of which may hold several values with commas between them. */
-function collect(value: string, before: readonly string[] | undefined): readonly string[] {
-  return [...(before ?? []), value];
 }
 
 function isList(value: unknown): value is readonly string[] {

@@ -46,9 +46,10 @@ describe("run", () => {
       path.join(folder, "schema.json"),
       "-i",
       path.join(folder, "picture.png"),
+      "there",
     ]);
     expect(requests[0]?.[1]).toEqual({
-      prompt: "hi",
+      prompt: "hi there",
       stream: true,
       model: "tiny",
       system: "Be brief.",
@@ -190,6 +191,15 @@ describe("chat", () => {
       { messages: [system, user("Hi"), assistant, user("two\nlines")], stream: true },
       { messages: [system, user("Again")], stream: true },
     ]);
+  });
+
+  it("prints the daemon's lines with --json", async () => {
+    const lines = [said("Ahoy"), { ...said("", true), done_reason: "length" }];
+    const { stdout, stderr } = await against({ "POST /api/chat": ndjson(...lines) }, ["chat", "--json"], {
+      stdin: "Hi\n",
+    });
+    expect(stdout).toBe(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+    expect(stderr).toBe("");
   });
 
   it("ends with the error's code in a pipe, where nobody could read on", async () => {
