@@ -145,6 +145,9 @@ async function send(text) {
   conversation.push({ role: "user", content: text });
   addMessage("user", text);
   const box = addMessage("assistant", "");
+  const thinking = document.createElement("em");
+  const content = document.createElement("span");
+  box.append(thinking, content);
   let answer = "";
   running = new AbortController();
   setBusy(true);
@@ -154,7 +157,8 @@ async function send(text) {
     for await (const line of jsonLines(response)) {
       if (line.error) throw new Error(line.error.message);
       answer += line.message?.content ?? "";
-      box.textContent = answer;
+      thinking.textContent += line.message?.thinking ?? "";
+      content.textContent = answer;
       if (line.done) addSummary(box, line);
     }
   } catch (error) {

@@ -1,4 +1,14 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { once } from "node:events";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -8,6 +18,11 @@ import {
   type DaemonOptions,
   type TestDaemon,
 } from "../support/start-daemon.ts";
+
+/** Longer than the moment within which two signals count as one. */
+const SAME_SIGNAL_MS = 300;
+/** An engine ends when it notices that nobody is there any more. */
+const ENGINE_END_MS = 5000;
 
 let folder: string;
 const started: TestDaemon[] = [];
@@ -56,6 +71,19 @@ function alive(pid: number): boolean {
   }
 }
 
+/** A request that is under way until the socket is destroyed: its body never comes to an end. */
+async function holdOpen(daemon: TestDaemon): Promise<net.Socket> {
+  const socket = net.connect(Number(new URL(daemon.url).port), "127.0.0.1");
+  socket.on("error", () => undefined);
+  await once(socket, "connect");
+  socket.write(
+    "POST /api/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{",
+  );
+  // An answer on another connection says that the daemon has read what came before.
+  await fetch(`${daemon.url}/health`);
+  return socket;
+}
+
 function generate(daemon: TestDaemon, maxTokens: number): Promise<Response> {
   return fetch(`${daemon.url}/api/generate`, {
     method: "POST",
@@ -64,24 +92,17 @@ function generate(daemon: TestDaemon, maxTokens: number): Promise<Response> {
   });
 }
 
-describe("the start", () => {
-  test("says where it listens and what it runs on", async () => {
-    const daemon = await start();
-    expect(daemon.logs()).toMatch(
-      /^Daybreak \d+\.\d+\.\d+ listens on http:\/\/127\.0\.0\.1:\d+ and ipc:\/\//m,
-    );
-    expect(daemon.logs()).toMatch(/^Ready: daybreak-mini, \d+ tokens of context, \d+ threads?, CPU$/m);
-    expect(daemon.logs()).not.toMatch(/no API key/);
+/** Starts faster: nothing is loaded. */
+const WITHOUT_MODEL = ["--models-load", ""];
+
+describe("a daemon that cannot load its model and listens on all addresses", () => {
+  let daemon: TestDaemon;
+
+  beforeAll(async () => {
+    daemon = await start({ args: ["--models-load", "no-such-model", "--http-addr", "0.0.0.0"] });
   });
 
-  test("warns when anyone on the network may use it", async () => {
-    const daemon = await start({ args: ["--http-addr", "0.0.0.0", "--models-load", ""] });
-    expect(daemon.logs()).toMatch(/no API key is set/);
-    expect(daemon.url).toMatch(/^http:\/\/127\.0\.0\.1:/);
-  });
-
-  test("serves without a model that cannot be loaded", async () => {
-    const daemon = await start({ args: ["--models-load", "no-such-model"] });
+  test("serves all the same and says how to get the model", async () => {
     expect(daemon.logs()).toMatch(/Cannot load no-such-model: .*daybreak pull no-such-model/);
     expect((await fetch(`${daemon.url}/health`)).status).toBe(200);
     const answer = await generate(daemon, 1);
@@ -89,17 +110,31 @@ describe("the start", () => {
     expect(await answer.json()).toMatchObject({ error: { type: "not_found", code: "model_not_loaded" } });
   });
 
-  test("fails on a port in use with what to do", async () => {
-    const daemon = await start({ args: ["--models-load", ""] });
+  test("warns that anyone on the network may use it", () => {
+    expect(daemon.logs()).toMatch(/no API key is set/);
+    expect(daemon.url).toMatch(/^http:\/\/127\.0\.0\.1:/);
+  });
+
+  test("makes a second one on its port fail with what to do", async () => {
     const failure = await startFailure({ args: ["--http-port", new URL(daemon.url).port] });
     expect(failure.code).toBe(1);
     expect(failure.logs).toMatch(/another program is using it\. .*--http-port/);
   });
+});
 
+describe("the start", () => {
   test("fails on a bad option with its source", async () => {
     const failure = await startFailure({ env: { SERVICE_HTTP_BODY_LIMIT: "lots" } });
     expect(failure.code).toBe(2);
     expect(failure.logs).toMatch(/SERVICE_HTTP_BODY_LIMIT: http\.body_limit: .*expected number/);
+  });
+
+  test("fails on an alias file that cannot be read, with its name", async () => {
+    const file = path.join(folder, "aliases.toml");
+    writeFileSync(file, '[models."x"]\nrepo = "no-slash"\n');
+    const failure = await startFailure({ args: ["--models-aliases-file", file] });
+    expect(failure.code).toBe(1);
+    expect(failure.logs).toMatch(/aliases\.toml: .*repo/);
   });
 
   test.skipIf(process.platform === "win32")("refuses a symbolic link at its socket's path", async () => {
@@ -113,45 +148,47 @@ describe("the start", () => {
 });
 
 describe.skipIf(process.platform === "win32")("the end", () => {
-  test("SIGTERM lets a running answer end, refuses new ones and exits with 0", async () => {
+  test("SIGTERM lets running answers end, refuses new ones and exits with 0", async () => {
     const daemon = await start();
-    const running = await generate(daemon, 300);
-    const reader = running.body!.pipeThrough(new TextDecoderStream()).getReader();
-    let text = (await reader.read()).value ?? "";
+    expect(daemon.logs()).toMatch(
+      /^Daybreak \d+\.\d+\.\d+ listens on http:\/\/127\.0\.0\.1:\d+ and ipc:\/\//m,
+    );
+    expect(daemon.logs()).toMatch(/^Ready: daybreak-mini, \d+ tokens of context, \d+ threads?, CPU$/m);
+    expect(daemon.logs()).not.toMatch(/no API key/);
+    const held = await holdOpen(daemon);
+    const running = await generate(daemon, 30);
     daemon.kill("SIGTERM");
     await expect.poll(async () => (await fetch(`${daemon.url}/health`)).status).toBe(503);
     const refused = await generate(daemon, 1);
     expect(refused.status).toBe(503);
     expect(refused.headers.get("retry-after")).toMatch(/^\d+$/);
     expect(await refused.json()).toMatchObject({ error: { type: "overloaded", code: "shutting_down" } });
-    for (let read = await reader.read(); !read.done; read = await reader.read()) text += read.value;
-    expect(JSON.parse(text.trimEnd().split("\n").at(-1)!)).toMatchObject({ done: true });
+    const lines = (await running.text()).trimEnd().split("\n");
+    expect(JSON.parse(lines.at(-1)!)).toMatchObject({ done: true });
+    held.destroy();
     expect(await daemon.exited).toEqual({ code: 0, signal: null });
     expect(existsSync(daemon.socket)).toBe(false);
   });
 
   test("a deadline cuts what does not end", async () => {
-    const daemon = await start({ args: ["--drain-timeout", "100ms"] });
-    const running = await generate(daemon, 2000);
-    const reader = running.body!.getReader();
-    await reader.read();
+    const daemon = await start({ args: ["--drain-timeout", "100ms", ...WITHOUT_MODEL] });
+    await holdOpen(daemon);
     daemon.kill("SIGTERM");
     expect(await daemon.exited).toEqual({ code: 0, signal: null });
   });
 
-  test("a second signal ends it now", async () => {
+  test("a second signal ends it now, with its engines", async () => {
     const daemon = await start();
     const engines = children(daemon.pid);
-    const running = await generate(daemon, 2000);
-    const reader = running.body!.getReader();
-    await reader.read();
+    expect(engines.length).toBeGreaterThan(0);
+    await holdOpen(daemon);
     daemon.kill("SIGINT");
     await expect.poll(() => daemon.logs()).toMatch(/draining/);
     // What a terminal sends twice within a moment counts as once.
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await new Promise((resolve) => setTimeout(resolve, SAME_SIGNAL_MS));
     daemon.kill("SIGINT");
     expect((await daemon.exited).code).toBe(130);
-    await expect.poll(() => engines.filter(alive), { timeout: 5000 }).toEqual([]);
+    await expect.poll(() => engines.filter(alive), { timeout: ENGINE_END_MS }).toEqual([]);
   });
 
   test("after kill -9 no engine is left, and the next start replaces the socket", async () => {
@@ -163,9 +200,9 @@ describe.skipIf(process.platform === "win32")("the end", () => {
     expect(engines.length).toBeGreaterThan(0);
     daemon.kill("SIGKILL");
     await daemon.exited;
-    await expect.poll(() => engines.filter(alive), { timeout: 5000 }).toEqual([]);
+    await expect.poll(() => engines.filter(alive), { timeout: ENGINE_END_MS }).toEqual([]);
     expect(existsSync(socket)).toBe(true);
-    const next = await start({ cacheDir, env });
+    const next = await start({ cacheDir, env, args: WITHOUT_MODEL });
     expect((await fetch(`${next.url}/health`)).status).toBe(200);
   });
 });
