@@ -5,35 +5,35 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
-const HELP = `Builds dist/, the JavaScript of the published package, from src/.
+const HELP = `Builds dist/, which the published package holds.
 
   node scripts/release/build.ts
 
-dist/ mirrors src/, so that paths from a module to files beside src/ (configs, models, package.json) hold in both.
-src/launch is published as it is: it runs before a Node is found that can run the rest.`;
+dist/ mirrors the repository with JavaScript in place of TypeScript, so that every path from a module to another
+file holds in both: configs/, models/, package.json and the engine's kernels are in it too.`;
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const [SRC, DIST] = [path.join(ROOT, "src"), path.join(ROOT, "dist")];
-/** What tsc makes something of; everything else in src/ belongs to the package as it is. */
-const COMPILED = /\.ts$/;
+
+/** What modules read at run time; the compiler sees none of it. */
+const RUNTIME_FILES = ["package.json", "configs", "models", "src/launch", "src/ui", "wasm/kernels.o"];
 
 const { values } = parseArgs({ options: { help: { type: "boolean", short: "h" } } });
 if (values.help) {
   console.log(HELP);
 } else {
-  rmSync(DIST, { recursive: true, force: true });
-  const tsc = spawnSync(
+  rmSync(path.join(ROOT, "dist"), { recursive: true, force: true });
+  const compiler = path.join(ROOT, "node_modules/typescript/bin/tsc");
+  const { status } = spawnSync(
     process.execPath,
-    [path.join(ROOT, "node_modules/typescript/bin/tsc"), "--project", path.join(ROOT, "tsconfig.build.json")],
-    { stdio: "inherit" },
+    [compiler, "--project", path.join(ROOT, "tsconfig.build.json")],
+    {
+      stdio: "inherit",
+    },
   );
-  if (tsc.status === 0) copyAssets();
-  process.exitCode = tsc.status ?? 1;
-}
-
-function copyAssets(): void {
-  cpSync(SRC, DIST, {
-    recursive: true,
-    filter: (source) => source !== path.join(SRC, "launch") && !COMPILED.test(source),
-  });
+  if (status === 0) {
+    for (const file of RUNTIME_FILES) {
+      cpSync(path.join(ROOT, file), path.join(ROOT, "dist", file), { recursive: true });
+    }
+  }
+  process.exitCode = status ?? 1;
 }

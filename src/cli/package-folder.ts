@@ -1,2 +1,2 @@
-/** The package's own folder: the same from src/cli in the repository and from dist/cli in the published package. */
+/** The folder that holds src: the repository, or dist in the published package. */
 export const PACKAGE_FOLDER = new URL("../../", import.meta.url);

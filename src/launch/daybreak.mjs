@@ -7,12 +7,12 @@ import { handOver } from "./hand-over.mjs";
 import { findRuntime, runtimeSuits } from "./runtime.mjs";
 
 if (runtimeSuits(process.versions.node)) {
-  const entryPoint = findEntryPoint(new URL("../../", import.meta.url));
+  const entryPoint = findEntryPoint(import.meta.url);
   if (entryPoint) {
     const { main } = await import(entryPoint.href);
     process.exitCode = await main(process.argv.slice(2));
   } else {
-    fail("The program's files are missing: in a clone of the repository src/cli, in a package dist/cli.");
+    fail("The program's files are missing: there should be a folder cli beside that of this file.");
   }
 } else {
   const runtime = findRuntime();

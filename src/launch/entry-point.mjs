@@ -3,13 +3,13 @@ import { existsSync } from "node:fs";
 
 /**
  * Where the program begins: the TypeScript sources in the repository, the built JavaScript in the published
- * package (which has no src/cli, and where Node would refuse to strip types).
- * @param {URL} packageFolder with a slash at its end
+ * package (where Node would refuse to strip types).
+ * @param {string | URL} launcher the file from which to look
  * @param {(file: URL) => boolean} [exists]
  * @returns {URL | undefined}
  */
-export function findEntryPoint(packageFolder, exists = existsSync) {
-  return ["src/cli/main.ts", "dist/cli/main.js"]
-    .map((file) => new URL(file, packageFolder))
+export function findEntryPoint(launcher, exists = existsSync) {
+  return ["../cli/main.ts", "../cli/main.js"]
+    .map((file) => new URL(file, launcher))
     .find((file) => exists(file));
 }
