@@ -142,8 +142,8 @@ class InferenceService implements Inference {
   ): InferenceEvent {
     const totalMs = this.#now() - startedAt;
     const { promptTokens, completionTokens } = done.usage;
-    // A single token may take no measurable time by itself: then the whole request is the best measure.
-    const seconds = (done.timings.completionMs || totalMs) / 1000;
+    // The first token is a by-product of the prompt: one alone takes no time of its own, but all of the request's.
+    const seconds = (completionTokens > 1 ? done.timings.completionMs : totalMs) / 1000;
     const tokensPerSecond = seconds > 0 ? completionTokens / seconds : 0;
     this.#metrics.promptTokens(promptTokens);
     this.#metrics.tokensGenerated(alias, completionTokens, tokensPerSecond);

@@ -1,5 +1,8 @@
 import type { JsonSchema, ToolChoice, ToolDefinition } from "../../engine/protocol/generation.ts";
 
+/** A function without parameters takes none. */
+const NO_ARGUMENTS: JsonSchema = { properties: {}, additionalProperties: false };
+
 /**
  * The JSON Schema of one call of one of the tools: `{"name": …, "arguments": …}` in this order. As the answer's
  * format it makes a required call binding, with arguments that fit the tool's own schema.
@@ -11,7 +14,10 @@ export function forcedCallSchema(tools: readonly ToolDefinition[], choice: ToolC
       type: "object",
       properties: {
         name: { const: name },
-        arguments: moved({ type: "object", ...parameters }, `/anyOf/${index}/properties/arguments`),
+        arguments: moved(
+          { type: "object", ...(parameters ?? NO_ARGUMENTS) },
+          `/anyOf/${index}/properties/arguments`,
+        ),
       },
       required: ["name", "arguments"],
       additionalProperties: false,

@@ -76,6 +76,22 @@ describe("a generation", () => {
     expect(leftOver(all)).toEqual(NOTHING);
   });
 
+  test("of a single token is as fast as the whole request", async () => {
+    let now = 0;
+    const all = setup({ now: () => (now += 10) });
+    all.engine.script = async function* () {
+      yield {
+        ...DONE,
+        usage: { ...DONE.usage, completionTokens: 1 },
+        timings: { promptMs: 10, completionMs: 0.001 },
+      };
+    };
+    const { totalMs, tokensPerSecond } = await collectAnswer(
+      (await all.inference.generate(REQUEST, never)).events,
+    );
+    expect(tokensPerSecond).toBe(1000 / totalMs);
+  });
+
   test("has given its slot back when its last event is read, though nobody asks for more", async () => {
     const all = setup();
     const { events } = await all.inference.generate(REQUEST, never);

@@ -25,7 +25,7 @@ describe("forcedCallSchema", () => {
     expect(schema["anyOf"]).toHaveLength(2);
     expect(schema["anyOf"]).toMatchObject([
       {
-        properties: { arguments: { type: "object" } },
+        properties: { arguments: { type: "object", properties: {}, additionalProperties: false } },
         required: ["name", "arguments"],
         additionalProperties: false,
       },

@@ -1,0 +1,229 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { generateAnswerSchema, generateLineSchema } from "../../src/dialects/native/generate.ts";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+
+/** Keeps any model busy: an answer of so many characters takes a second or more. */
+const LONG = { max_tokens: 1500, format: { type: "string", minLength: 2000, maxLength: 2000 } };
+
+let daemon: TestDaemon;
+
+beforeAll(async () => {
+  daemon = await startDaemon();
+});
+
+afterAll(async () => {
+  await daemon.stop();
+});
+
+function post(body: object, signal?: AbortSignal): Promise<Response> {
+  return fetch(`${daemon.url}/api/generate`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+    ...(signal && { signal }),
+  });
+}
+
+async function generate(body: object) {
+  const response = await post(body);
+  expect(response.status).toBe(200);
+  return generateAnswerSchema.parse(await response.json());
+}
+
+async function stream(body: object) {
+  const response = await post({ ...body, stream: true });
+  expect(response.headers.get("content-type")).toBe("application/x-ndjson");
+  const text = await response.text();
+  expect(text.endsWith("\n")).toBe(true);
+  return text
+    .trimEnd()
+    .split("\n")
+    .map((line) => generateLineSchema.parse(JSON.parse(line)));
+}
+
+async function activeRequests(): Promise<number> {
+  const status: unknown = await (await fetch(`${daemon.url}/status`)).json();
+  return Number(Object(status)["active_requests"]);
+}
+
+async function count(metric: string): Promise<number> {
+  const text = await (await fetch(`${daemon.url}/metrics`)).text();
+  const line = text.split("\n").find((candidate) => candidate.startsWith(metric));
+  return Number(line?.split(" ").at(-1));
+}
+
+describe("POST /api/generate", () => {
+  test("generates no more tokens than were asked for", async () => {
+    const answer = await generate({ prompt: "Once upon a time", max_tokens: 8, seed: 1 });
+    expect(answer).toMatchObject({ model: "daybreak-mini", done: true });
+    expect(answer.completion_tokens).toBeGreaterThan(0);
+    expect(answer.completion_tokens).toBeLessThanOrEqual(8);
+    expect(answer.done_reason === "length").toBe(answer.completion_tokens === 8);
+    expect(answer.response).not.toBe("");
+    expect(answer.prompt_tokens).toBeGreaterThan(4);
+    expect(answer.tokens_per_second).toBeGreaterThan(0);
+  });
+
+  test("streams the same text in pieces", async () => {
+    const body = { prompt: "Once upon a time", max_tokens: 12, seed: 2 };
+    const lines = await stream(body);
+    const whole = await generate(body);
+    expect(lines.map(({ response }) => response).join("")).toBe(whole.response);
+    expect(lines.slice(0, -1).every(({ done }) => !done)).toBe(true);
+    expect(lines.at(-1)).toMatchObject({
+      response: "",
+      done: true,
+      done_reason: whole.done_reason,
+      prompt_tokens: whole.prompt_tokens,
+      completion_tokens: whole.completion_tokens,
+    });
+    expect(lines.length).toBeGreaterThan(2);
+  });
+
+  test("sends each piece when it is there, not all at the end", async () => {
+    const response = await post({ prompt: "hi", ...LONG, stream: true });
+    const reader = response.body!.getReader();
+    const first = await reader.read();
+    expect(new TextDecoder().decode(first.value)).not.toContain('"done":true');
+    expect(await activeRequests()).toBe(1);
+    await reader.cancel();
+  });
+
+  test("repeats itself with the same seed, and not with another", async () => {
+    const texts = await Promise.all(
+      [7, 7, 8].map(async (seed) => (await generate({ prompt: "hi", max_tokens: 16, seed })).response),
+    );
+    expect(texts[0]).toBe(texts[1]);
+    expect(texts[0]).not.toBe(texts[2]);
+  });
+
+  test("always takes the likeliest token at temperature 0", async () => {
+    const body = { prompt: "hi", max_tokens: 12, temperature: 0 };
+    expect((await generate(body)).response).toBe((await generate(body)).response);
+  });
+
+  test("stops at a stop text and leaves it out", async () => {
+    const body = { prompt: "hi", max_tokens: 24, seed: 3 };
+    const { response } = await generate(body);
+    const stop = response.slice(10, 14);
+    const stopped = await generate({ ...body, stop: [stop] });
+    expect(stopped.done_reason).toBe("stop");
+    expect(stopped.response).toBe(response.slice(0, response.indexOf(stop)));
+    expect((await stream({ ...body, stop: [stop] })).map((line) => line.response).join("")).toBe(
+      stopped.response,
+    );
+  });
+
+  test("answers in JSON that fits a schema", async () => {
+    const format = {
+      type: "object",
+      properties: { colour: { enum: ["red", "blue"] }, sure: { type: "boolean" } },
+      required: ["colour", "sure"],
+      additionalProperties: false,
+    };
+    const { response, done_reason: reason } = await generate({ prompt: "hi", max_tokens: 200, format });
+    expect(reason).toBe("stop");
+    expect(JSON.parse(response)).toEqual({
+      colour: expect.stringMatching(/^(red|blue)$/),
+      sure: expect.any(Boolean),
+    });
+  });
+
+  test("shows what the model thinks apart from its answer, and only when asked", async () => {
+    // A weak model may end at once; not with every seed.
+    const answers = await Promise.all(
+      [1, 2, 3].map((seed) => generate({ prompt: "hi", max_tokens: 6, think: true, seed })),
+    );
+    expect(answers.every(({ response }) => response === "")).toBe(true);
+    expect(answers.map(({ thinking }) => thinking ?? "").join("")).not.toBe("");
+    expect(await generate({ prompt: "hi", max_tokens: 6 })).not.toHaveProperty("thinking");
+  });
+
+  test("serves more requests at once than there are slots", async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, seed) => generate({ prompt: `Story ${seed}`, max_tokens: 8, seed })),
+    );
+    expect(answers.every(({ completion_tokens: tokens }) => tokens > 0 && tokens <= 8)).toBe(true);
+    expect(await activeRequests()).toBe(0);
+  });
+
+  test("ends a generation whose client has gone", async () => {
+    const client = new AbortController();
+    const response = await post({ prompt: "hi", ...LONG, stream: true }, client.signal);
+    await response.body!.getReader().read();
+    client.abort();
+    await expect.poll(activeRequests).toBe(0);
+  });
+
+  test("ends a whole answer whose client has gone", async () => {
+    const client = new AbortController();
+    const answer = post({ prompt: "hi", ...LONG }, client.signal).catch(() => undefined);
+    await expect.poll(activeRequests).toBe(1);
+    client.abort();
+    await answer;
+    await expect.poll(activeRequests).toBe(0);
+  });
+
+  test("counts requests and tokens", async () => {
+    const names = ['service_requests_total{endpoint="generate"}', "service_tokens_generated_total"];
+    const before = await Promise.all(names.map(count));
+    const { completion_tokens: tokens } = await generate({ prompt: "hi", max_tokens: 5 });
+    const after = await Promise.all(names.map(count));
+    expect(after.map((value, index) => value - before[index]!)).toEqual([1, tokens]);
+  });
+});
+
+describe("errors of POST /api/generate", () => {
+  test.for<[string, object, number, string]>([
+    ["no prompt", {}, 400, "invalid_parameter"],
+    ["a field out of range", { prompt: "hi", temperature: -1 }, 400, "invalid_parameter"],
+    ["an unknown model", { prompt: "hi", model: "no-such-model" }, 404, "model_not_found"],
+    [
+      "a picture for a model without eyes",
+      { prompt: "hi", images: ["iVBORw0KGgo="] },
+      400,
+      "unsupported_feature",
+    ],
+    ["a prompt beyond the context", { prompt: "word ".repeat(4000) }, 400, "context_length_exceeded"],
+  ])("%s", async ([, body, status, code]) => {
+    const response = await post(body);
+    expect(response.status).toBe(status);
+    expect(await response.json()).toEqual({
+      error: { message: expect.any(String), type: expect.any(String), code },
+    });
+  });
+
+  test("broken JSON", async () => {
+    const response = await fetch(`${daemon.url}/api/generate`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: "{",
+    });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: { type: "invalid_request", code: "invalid_json" } });
+  });
+});
+
+test("a full queue answers 503 with Retry-After, and the others are served", async () => {
+  const small = await startDaemon({ args: ["--models-slots", "1", "--models-queue-size", "1"] });
+  try {
+    const answers = await Promise.all(
+      Array.from({ length: 6 }, () =>
+        fetch(`${small.url}/api/generate`, {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({ prompt: "hi", ...LONG, max_tokens: 64 }),
+        }),
+      ),
+    );
+    const statuses = answers.map(({ status }) => status);
+    // Two fit in; a further one may come just when the first has ended.
+    expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(2);
+    expect(statuses.every((status) => status === 200 || status === 503)).toBe(true);
+    const refused = answers.find(({ status }) => status === 503);
+    expect(Number(refused?.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(await refused?.json()).toMatchObject({ error: { type: "overloaded", code: "overloaded" } });
+  } finally {
+    await small.stop();
+  }
+});

@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { WebSocket } from "ws";
+import { serverFrameSchema, type ServerFrame } from "../../src/dialects/native/chat-frames.ts";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+
+/** Keeps any model busy: an answer of so many characters takes a second or more. */
+const LONG = { max_tokens: 1500, format: { type: "string", minLength: 2000, maxLength: 2000 } };
+const messages = [{ role: "user", content: "Hello" }];
+
+let daemon: TestDaemon;
+
+beforeAll(async () => {
+  daemon = await startDaemon({ args: ["--http-cors-origins", "https://allowed.example"] });
+});
+
+afterAll(async () => {
+  await daemon.stop();
+});
+
+interface Peer {
+  readonly frames: ServerFrame[];
+  readonly socket: WebSocket;
+  say(frame: object): void;
+  /** Waits until this frame has come. */
+  seen(expected: object): Promise<void>;
+  /** Closes and waits for the end. */
+  leave(): Promise<void>;
+}
+
+function connect(headers: Record<string, string> = {}): Promise<Peer> {
+  return new Promise((resolve, reject) => {
+    const socket = new WebSocket(`${daemon.url.replace("http", "ws")}/ws/chat`, { headers });
+    const frames: ServerFrame[] = [];
+    socket.on("message", (data: Buffer) => {
+      frames.push(serverFrameSchema.parse(JSON.parse(data.toString("utf8"))));
+    });
+    socket.once("error", reject);
+    socket.once("unexpected-response", (_request, response) => {
+      reject(new Error(`status ${response.statusCode}`));
+    });
+    socket.once("open", () =>
+      resolve({
+        frames,
+        socket,
+        say: (frame) => socket.send(JSON.stringify(frame)),
+        seen: (expected) =>
+          expect.poll(() => frames, { timeout: 10_000 }).toContainEqual(expect.objectContaining(expected)),
+        leave: () =>
+          new Promise((left) => {
+            socket.once("close", () => left());
+            socket.close();
+          }),
+      }),
+    );
+  });
+}
+
+async function activeRequests(): Promise<number> {
+  const status: unknown = await (await fetch(`${daemon.url}/status`)).json();
+  return Number(Object(status)["active_requests"]);
+}
+
+describe("WS /ws/chat", () => {
+  test("answers a chat with start, deltas and done", async () => {
+    const peer = await connect();
+    peer.say({ type: "chat", id: "a", messages, max_tokens: 8 });
+    await peer.seen({ type: "done", id: "a", completion_tokens: expect.any(Number) });
+    expect(peer.frames[0]).toEqual({ type: "start", id: "a", model: "daybreak-mini" });
+    expect(peer.frames.slice(1, -1).every(({ type }) => type === "delta")).toBe(true);
+    await peer.leave();
+  });
+
+  test("runs several chats at once and keeps them apart", async () => {
+    const peer = await connect();
+    const ids = ["a", "b", "c", "d", "e", "f"];
+    for (const [seed, id] of ids.entries()) peer.say({ type: "chat", id, messages, max_tokens: 12, seed });
+    for (const id of ids) await peer.seen({ type: "done", id });
+    const firstEnd = peer.frames.findIndex(({ type }) => type === "done");
+    const begun = new Set(peer.frames.slice(0, firstEnd).map((frame) => "id" in frame && frame.id));
+    expect(begun.size).toBeGreaterThan(1);
+    await peer.leave();
+  });
+
+  test("cancels one chat and goes on with the other", async () => {
+    const peer = await connect();
+    peer.say({ type: "chat", id: "long", messages, ...LONG });
+    await peer.seen({ type: "delta", id: "long" });
+    peer.say({ type: "chat", id: "short", messages, max_tokens: 4 });
+    peer.say({ type: "cancel", id: "long" });
+    await peer.seen({ type: "done", id: "long", done_reason: "cancelled" });
+    await peer.seen({ type: "done", id: "short" });
+    await expect.poll(activeRequests).toBe(0);
+    await peer.leave();
+  });
+
+  test("calls tools and thinks", async () => {
+    const peer = await connect();
+    const tools = [{ type: "function", function: { name: "get_time" } }];
+    peer.say({ type: "chat", id: "t", messages, tools, tool_choice: "required", max_tokens: 200 });
+    // A weak model may end at once; not with every seed.
+    for (const seed of [1, 2, 3]) {
+      peer.say({ type: "chat", id: `r${seed}`, messages, think: true, max_tokens: 4, seed });
+    }
+    await peer.seen({ type: "tool_call", id: "t" });
+    await peer.seen({ type: "done", id: "t", done_reason: "tool_calls" });
+    for (const seed of [1, 2, 3]) await peer.seen({ type: "done", id: `r${seed}` });
+    await peer.seen({ type: "reasoning" });
+    expect(peer.frames.some(({ type }) => type === "error")).toBe(false);
+    await peer.leave();
+  });
+
+  test("answers pings and faults without closing", async () => {
+    const peer = await connect();
+    peer.socket.send("{");
+    await peer.seen({ type: "error" });
+    peer.socket.send(Buffer.from([1, 2]), { binary: true });
+    peer.say({ type: "chat", id: "x", model: "no-such-model", messages });
+    await peer.seen({ type: "error", id: "x" });
+    peer.say({ type: "ping", id: "p" });
+    await peer.seen({ type: "pong", id: "p" });
+    expect(peer.frames.filter(({ type }) => type === "error")).toHaveLength(3);
+    await peer.leave();
+  });
+
+  test("ends the chats of a client that goes away", async () => {
+    const peer = await connect();
+    peer.say({ type: "chat", id: "a", messages, ...LONG });
+    await peer.seen({ type: "delta", id: "a" });
+    peer.socket.terminate();
+    await expect.poll(activeRequests).toBe(0);
+  });
+
+  test("serves pages of allowed origins alone", async () => {
+    await (await connect({ origin: "https://allowed.example" })).leave();
+    await expect(connect({ origin: "https://evil.example" })).rejects.toThrow("status 403");
+  });
+
+  test("tells a plain request what it is", async () => {
+    const response = await fetch(`${daemon.url}/ws/chat`);
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: { type: "invalid_request" } });
+  });
+});
