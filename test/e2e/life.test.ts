@@ -21,6 +21,8 @@ import {
 
 /** Longer than the moment within which two signals count as one. */
 const SAME_SIGNAL_MS = 300;
+/** The small model loads within a second on an idle machine. */
+const LOAD_MS = 20_000;
 /** An engine ends when it notices that nobody is there any more. */
 const ENGINE_END_MS = 5000;
 
@@ -177,8 +179,11 @@ describe.skipIf(process.platform === "win32")("the end", () => {
     expect(await daemon.exited).toEqual({ code: 0, signal: null });
   });
 
-  test("a second signal ends it now, with its engines", async () => {
-    const daemon = await start();
+  test("a daemon is 503 until its model is loaded; a second signal ends it now, with its engines", async () => {
+    const daemon = await start({ until: "listening" });
+    const health = async (): Promise<number> => (await fetch(`${daemon.url}/health`)).status;
+    expect(await health()).toBe(503);
+    await expect.poll(health, { timeout: LOAD_MS }).toBe(200);
     const engines = children(daemon.pid);
     expect(engines.length).toBeGreaterThan(0);
     await holdOpen(daemon);
