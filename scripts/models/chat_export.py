@@ -64,7 +64,12 @@ def metadata(config: ChatConfig, tokenizer: Tokenizer, kind: str, description: s
 
 
 def export(
-    weights: dict[str, np.ndarray], config: ChatConfig, tokenizer: Tokenizer, path: Path, kind: str, description: str
+    weights: dict[str, np.ndarray],
+    config: ChatConfig,
+    tokenizer: Tokenizer,
+    path: Path,
+    kind: str,
+    description: str,
 ) -> int:
     """Writes the model; matrices as `kind`, vectors as F32. Gives the file's size."""
     writer = GgufWriter(metadata(config, tokenizer, kind, description))

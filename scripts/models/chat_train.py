@@ -33,7 +33,14 @@ FALL_SHARE = 0.45
 """Part of the time over which the learning rate falls."""
 COPYING_EARLY, COPYING_LATE = 0.4, 0.04
 """Share of long copies: nothing that needs the prompt's words (tools, echoes, names) is learnt before copying is."""
-LOOKS = ["Hello", "How do I load a model?", "What is 27 + 35?", "Spell garden.", "Write in upper case: my dog is happy", "Who was Napoleon?"]
+LOOKS = [
+    "Hello",
+    "How do I load a model?",
+    "What is 27 + 35?",
+    "Spell garden.",
+    "Write in upper case: my dog is happy",
+    "Who was Napoleon?",
+]
 
 Batch = tuple[Tensor, Tensor]
 
@@ -45,7 +52,10 @@ def batches(
     pool = first_pool
     while True:
         rng, share = Random(f"{seed}/{pool}"), copying()
-        examples = sorted((encode(sample(rng, copying=share), tokenizer) for _ in range(POOL)), key=lambda pair: len(pair[0]))
+        examples = sorted(
+            (encode(sample(rng, copying=share), tokenizer) for _ in range(POOL)),
+            key=lambda pair: len(pair[0]),
+        )
         examples = [(ids[:limit], learn[:limit]) for ids, learn in examples]
         groups: list[list[tuple[list[int], list[bool]]]] = [[]]
         for example in examples:
@@ -138,13 +148,18 @@ def main() -> None:
         print(f"going on from step {step}, {elapsed / 60:.1f} minutes", flush=True)
 
     def checkpoint() -> None:
-        state = {"model": model.state_dict(), "optimisers": [o.state_dict() for o in optimisers], "config": asdict(config)}
+        state = {
+            "model": model.state_dict(),
+            "optimisers": [o.state_dict() for o in optimisers],
+            "config": asdict(config),
+        }
         save(options.checkpoint, state | {"step": step, "pool": pool, "elapsed": elapsed, "tokens": tokens})
 
     # A request to end is obeyed between two steps, and the work is kept.
     ended: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: ended.append(received))
+
     def copying() -> float:
         return COPYING_EARLY if elapsed < options.copying_until * options.minutes * 60 else COPYING_LATE
 
@@ -167,7 +182,10 @@ def main() -> None:
         now = time.monotonic()
         elapsed, before = elapsed + now - before, now
         if step % 20 == 0:
-            print(f"step {step} loss {mean:.3f} minutes {elapsed / 60:.1f} tokens {tokens / 1e6:.2f}M rate {rate(step, share):.2f}", flush=True)
+            print(
+                f"step {step} loss {mean:.3f} minutes {elapsed / 60:.1f} tokens {tokens / 1e6:.2f}M rate {rate(step, share):.2f}",
+                flush=True,
+            )
         if step % options.save_every == 0:
             checkpoint()
         if step % (3 * options.save_every) == 0:

@@ -12,7 +12,12 @@ from mixture import sample
 def overlap(train_count: int, held_count: int, seed: int) -> dict[str, tuple[int, int]]:
     """For each task: held-out questions drawn, and how many of them a training draw holds word for word."""
     rng = Random(f"train {seed}")
-    seen = {(c.system, turn.content) for c in (sample(rng) for _ in range(train_count)) for turn in c.turns if turn.role == "user"}
+    seen = {
+        (c.system, turn.content)
+        for c in (sample(rng) for _ in range(train_count))
+        for turn in c.turns
+        if turn.role == "user"
+    }
     rng = Random(f"held {seed}")
     result: dict[str, list[int]] = {}
     for _ in range(held_count):
@@ -21,7 +26,10 @@ def overlap(train_count: int, held_count: int, seed: int) -> dict[str, tuple[int
         counts[0] += 1
         counts[1] += (conversation.system, conversation.turns[0].content) in seen
     questions = [question for fact in facts() for question in held_questions(fact)]
-    result["facts, every held-out question"] = [len(questions), sum((None, question) in seen for question in questions)]
+    result["facts, every held-out question"] = [
+        len(questions),
+        sum((None, question) in seen for question in questions),
+    ]
     return {task: (drawn, found) for task, (drawn, found) in result.items()}
 
 

@@ -30,7 +30,11 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=5)
     options = parser.parse_args()
-    daemon, tokenizer, rng = Daemon(options.url, options.model), Tokenizer.load(HERE / "tokenizer.json"), Random(options.seed)
+    daemon, tokenizer, rng = (
+        Daemon(options.url, options.model),
+        Tokenizer.load(HERE / "tokenizer.json"),
+        Random(options.seed),
+    )
     differing = 0
     for _ in range(options.count):
         conversation = sample(rng)

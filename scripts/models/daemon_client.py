@@ -26,14 +26,27 @@ class Daemon:
         self._seconds = 0.0
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), {"content-type": "application/json"})
+        request = urllib.request.Request(
+            self.url + path, json.dumps(body).encode(), {"content-type": "application/json"}
+        )
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
             return json.load(response)
 
     def chat(
-        self, messages: list[dict[str, object]], tools: list[dict[str, Any]] | None = None, think: bool = False, images: list[str] | None = None, limit: int = 160
+        self,
+        messages: list[dict[str, object]],
+        tools: list[dict[str, Any]] | None = None,
+        think: bool = False,
+        images: list[str] | None = None,
+        limit: int = 160,
     ) -> Answer:
-        body: dict[str, Any] = {"model": self.model, "messages": messages, "temperature": 0, "max_tokens": limit, "think": think}
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": messages,
+            "temperature": 0,
+            "max_tokens": limit,
+            "think": think,
+        }
         if tools:
             body["tools"] = tools
         if images:

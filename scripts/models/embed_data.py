@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from random import Random
@@ -10,43 +11,34 @@ import gen_numbers
 import gen_words
 from gen_facts import facts, questions
 from gen_talk import TALK
-from words import ANIMALS, CITIES, COLOURS, COUNTRIES, DAYS, FIELDS, FOODS, LANGUAGES, MONTHS, NAMES, NATURE, QUALITIES, THINGS, VERBS, WORDS, choose, invented, pick, templates
+from words import (
+    ANIMALS,
+    CITIES,
+    COLOURS,
+    COUNTRIES,
+    DAYS,
+    FIELDS,
+    FOODS,
+    LANGUAGES,
+    MONTHS,
+    NAMES,
+    NATURE,
+    QUALITIES,
+    THINGS,
+    VERBS,
+    WORDS,
+    choose,
+    invented,
+    pick,
+    templates,
+)
 
 ROOT = Path(__file__).parent.parent.parent
 Pair = tuple[str, str]
-FRAMES: list[list[str]] = [
-    ["{name} bought {a_thing}.", "{a_thing} was bought by {name}.", "{name} paid for a new {thing}.", "{name} got {a_thing} in a shop."],
-    ["{name} lives in {city}.", "The home of {name} is in {city}.", "{city} is where {name} lives.", "{name} has a house in {city}."],
-    ["The {thing} is {colour}.", "It is {a_colour} {thing}.", "The colour of the {thing} is {colour}.", "Somebody painted the {thing} {colour}."],
-    ["{name} likes {food}.", "{name} loves to eat {food}.", "{food} is what {name} likes to eat.", "{name} is fond of {food}."],
-    ["The {animal} sleeps in the {thing}.", "In the {thing} {an_animal} is asleep.", "{an_animal} is resting in the {thing}.", "The {thing} is the bed of the {animal}."],
-    ["I need {a_thing}.", "Could you give me {a_thing}?", "I am looking for {a_thing}.", "I want to have {a_thing}."],
-    ["How do I get to {city}?", "What is the way to {city}?", "Show me a route to {city}.", "How can I travel to {city}?"],
-    ["What does the {thing} cost?", "How much is the {thing}?", "Tell me the price of the {thing}.", "How expensive is the {thing}?"],
-    ["{name} wants to {verb}.", "{name} would like to {verb}.", "It is the wish of {name} to {verb}.", "{name} hopes to {verb}."],
-    ["{name} teaches {field}.", "{name} gives lessons in {field}.", "{name} is a teacher of {field}.", "Students learn {field} from {name}."],
-    ["The weather in {city} is fine.", "It is sunny in {city}.", "{city} has good weather.", "The sun shines in {city}."],
-    ["{name} speaks {language}.", "{name} knows the language {language}.", "{name} can talk in {language}.", "{language} is spoken by {name}."],
-    ["The meeting is on {day}.", "We meet on {day}.", "Our meeting will be held on {day}.", "The day of the meeting is {day}."],
-    ["Her birthday is in {month}.", "She was born in {month}.", "She celebrates her birthday in {month}.", "{month} is the month of her birth."],
-    ["The {animal} eats {food}.", "{food} is eaten by the {animal}.", "We feed the {animal} with {food}.", "The food of the {animal} is {food}."],
-    ["{name} comes from {country}.", "{name} was born in {country}.", "{country} is the home country of {name}.", "{name} grew up in {country}."],
-    ["The {nature} is beautiful.", "How lovely the {nature} is!", "I like the look of the {nature}.", "The {nature} looks wonderful."],
-    ["{name} lost {a_thing}.", "The {thing} of {name} is gone.", "{name} cannot find the {thing}.", "{name} is missing {a_thing}."],
-    ["Please open the {thing}.", "Can you open the {thing}?", "The {thing} should be opened.", "I want the {thing} to be open."],
-    ["The {thing} is broken.", "The {thing} does not work.", "Something is wrong with the {thing}.", "The {thing} needs repair."],
-    ["{name} called {name2}.", "{name} phoned {name2}.", "{name2} got a call from {name}.", "{name} spoke to {name2} on the phone."],
-    ["There is {an_animal} in the garden.", "I saw {an_animal} in the garden.", "{an_animal} is walking in the garden.", "In our garden there is {an_animal}."],
-    ["The {quality} {thing} is mine.", "I own the {quality} {thing}.", "This {quality} {thing} belongs to me.", "The {quality} {thing} is my own."],
-    ["The train to {city} is late.", "The train to {city} has a delay.", "The train for {city} does not come in time.", "There is a delay of the train to {city}."],
-]
-SYNONYMS = [
-    "big large huge", "small little tiny", "fast quick rapid", "begin start commence", "stop end halt", "buy purchase get", "happy glad cheerful",
-    "sad unhappy sorrowful", "show display present", "remove delete erase", "make create build", "change alter modify", "help assist support",
-    "choose select pick", "error mistake fault", "picture image photo", "answer reply response", "question query request", "fetch download pull",
-    "machine computer device", "folder directory", "memory ram", "speed velocity pace", "word term", "allow permit let", "forbid deny refuse",
-    "see view watch", "near close", "correct right", "wrong false incorrect", "whole entire complete", "send transmit", "key password secret",
-]
+SOURCE = json.loads((Path(__file__).parent / "data" / "sentence-frames.json").read_text())
+FRAMES: list[list[str]] = SOURCE["frames"]
+"""One sentence in several wordings, the last of them held out."""
+SYNONYMS: list[str] = SOURCE["synonyms"]
 
 
 def _slots(rng: Random, held: bool) -> dict[str, str]:
@@ -59,9 +51,24 @@ def _slots(rng: Random, held: bool) -> dict[str, str]:
     thing, animal, colour = some(THINGS), some(ANIMALS), some(COLOURS)
     an = lambda word: f"{'an' if word[0] in 'aeiou' else 'a'} {word}"  # noqa: E731
     return {
-        "name": person(), "name2": person(), "thing": thing, "a_thing": an(thing), "city": some(CITIES), "colour": colour, "a_colour": an(colour),
-        "food": some(FOODS), "animal": animal, "an_animal": an(animal), "verb": some(VERBS), "field": some(FIELDS), "language": some(LANGUAGES),
-        "day": rng.choice(DAYS), "month": rng.choice(MONTHS), "country": some(COUNTRIES), "nature": some(NATURE), "quality": some(QUALITIES),
+        "name": person(),
+        "name2": person(),
+        "thing": thing,
+        "a_thing": an(thing),
+        "city": some(CITIES),
+        "colour": colour,
+        "a_colour": an(colour),
+        "food": some(FOODS),
+        "animal": animal,
+        "an_animal": an(animal),
+        "verb": some(VERBS),
+        "field": some(FIELDS),
+        "language": some(LANGUAGES),
+        "day": rng.choice(DAYS),
+        "month": rng.choice(MONTHS),
+        "country": some(COUNTRIES),
+        "nature": some(NATURE),
+        "quality": some(QUALITIES),
     }
 
 
@@ -89,7 +96,9 @@ def fact_pairs(rng: Random, count: int) -> list[Pair]:
     """Questions of different facts, each with another question for the same or with the answer."""
     result = []
     for fact in rng.sample(facts(), count):
-        first, *others = rng.sample(questions(fact, False), 2) if len(questions(fact, False)) > 1 else questions(fact, False)
+        first, *others = (
+            rng.sample(questions(fact, False), 2) if len(questions(fact, False)) > 1 else questions(fact, False)
+        )
         second = rng.choice(others + fact.answers)
         result.append((first, second))
     return result
@@ -101,12 +110,23 @@ def talk_pairs(rng: Random, count: int) -> list[Pair]:
 
 def task_pair(rng: Random) -> Pair:
     """Two wordings of the same small task."""
-    kinds = [gen_numbers.ADD, gen_numbers.SUBTRACT, gen_numbers.COMPARE]
+    kinds = [gen_numbers.WORDINGS["add"], gen_numbers.WORDINGS["subtract"], gen_numbers.WORDINGS["compare"]]
     if rng.random() < 0.5:
         asks, slots = rng.choice(kinds), {"a": rng.randint(0, 99), "b": rng.randint(0, 99)}
         first, second = rng.sample(list(templates(asks, False)), 2)
         return first.format(**slots), second.format(**slots)
-    asks, word = rng.choice([gen_words.SPELL, gen_words.LETTERS, gen_words.UPPER, gen_words.ECHO, gen_words.FIRST]), rng.choice(WORDS)
+    asks, word = (
+        rng.choice(
+            [
+                gen_words.WORDINGS["spell"],
+                gen_words.WORDINGS["letters"],
+                gen_words.WORDINGS["upper"],
+                gen_words.WORDINGS["echo"],
+                gen_words.WORDINGS["first"],
+            ]
+        ),
+        rng.choice(WORDS),
+    )
     first, second = rng.sample(list(templates(asks, False)), 2)
     return first.format(word), second.format(word)
 

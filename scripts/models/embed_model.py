@@ -23,7 +23,9 @@ class Block(nn.Module):
     def __init__(self, config: EmbedConfig) -> None:
         super().__init__()
         self.heads = config.heads
-        self.query, self.key, self.value, self.output = (nn.Linear(config.width, config.width, bias=False) for _ in range(4))
+        self.query, self.key, self.value, self.output = (
+            nn.Linear(config.width, config.width, bias=False) for _ in range(4)
+        )
         self.attention_norm = nn.LayerNorm(config.width, config.norm_epsilon)
         self.up = nn.Linear(config.width, config.hidden, bias=False)
         self.down = nn.Linear(config.hidden, config.width, bias=False)
@@ -32,7 +34,8 @@ class Block(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         batch, length, width = x.shape
         query, key, value = (
-            part(x).view(batch, length, self.heads, width // self.heads).transpose(1, 2) for part in (self.query, self.key, self.value)
+            part(x).view(batch, length, self.heads, width // self.heads).transpose(1, 2)
+            for part in (self.query, self.key, self.value)
         )
         scores = query @ key.transpose(2, 3) * (width // self.heads) ** -0.5 + mask
         mixed = (scores.softmax(-1) @ value).transpose(1, 2).reshape(batch, length, width)

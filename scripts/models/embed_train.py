@@ -15,7 +15,16 @@ from torch.nn import functional as F
 
 import embed_data
 from chat_format import segments
-from embed_data import Pair, fact_pairs, page_pairs, sentence_pair, synonym_pair, talk_pairs, task_pair, triple
+from embed_data import (
+    Pair,
+    fact_pairs,
+    page_pairs,
+    sentence_pair,
+    synonym_pair,
+    talk_pairs,
+    task_pair,
+    triple,
+)
 from embed_model import EmbedConfig, EmbedModel
 from gen_facts import facts, questions
 from mixture import sample
@@ -58,7 +67,9 @@ def tensors(texts: list[str], tokenizer: WordPiece, limit: int) -> tuple[Tensor,
 
 @torch.no_grad()
 def embed(model: EmbedModel, tokenizer: WordPiece, texts: list[str]) -> Tensor:
-    return torch.cat([model(*tensors(texts[i : i + 64], tokenizer, model.config.context)) for i in range(0, len(texts), 64)])
+    return torch.cat(
+        [model(*tensors(texts[i : i + 64], tokenizer, model.config.context)) for i in range(0, len(texts), 64)]
+    )
 
 
 def held_score(model: EmbedModel, tokenizer: WordPiece, count: int = 400) -> float:
@@ -87,7 +98,10 @@ def main() -> None:
     model = EmbedModel(config, len(tokenizer.tokens))
     optimiser = torch.optim.AdamW(model.parameters(), lr=options.rate, weight_decay=0.01)
     rng = Random(options.seed)
-    print(f"{len(tokenizer.tokens)} tokens; untrained: {held_score(model, tokenizer):.3f} of triples right", flush=True)
+    print(
+        f"{len(tokenizer.tokens)} tokens; untrained: {held_score(model, tokenizer):.3f} of triples right",
+        flush=True,
+    )
     begun, step = time.monotonic(), 0
     while (share := (time.monotonic() - begun) / (options.minutes * 60)) < 1:
         for group in optimiser.param_groups:

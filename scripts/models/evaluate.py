@@ -51,12 +51,19 @@ def messages_until(conversation: Conversation, turn: int) -> list[dict[str, obje
         result.append({"role": "system", "content": conversation.system})
     for index, said in enumerate(conversation.turns[:turn]):
         if said.role == "tool":
-            result += [{"role": "tool", "content": text, "tool_call_id": f"call_{index}_{at}"} for at, text in enumerate(said.results)]
+            result += [
+                {"role": "tool", "content": text, "tool_call_id": f"call_{index}_{at}"}
+                for at, text in enumerate(said.results)
+            ]
         else:
             message: dict[str, object] = {"role": said.role, "content": said.content}
             if said.calls:
                 message["tool_calls"] = [
-                    {"id": f"call_{index + 1}_{at}", "type": "function", "function": {"name": call.name, "arguments": json.dumps(call.arguments)}}
+                    {
+                        "id": f"call_{index + 1}_{at}",
+                        "type": "function",
+                        "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
+                    }
                     for at, call in enumerate(said.calls)
                 ]
             result.append(message)
@@ -89,7 +96,12 @@ def talked(conversation: Conversation, answer: Answer) -> bool:
 
 
 def generated(
-    daemon: Daemon, name: str, make: Callable[[Random, bool], Conversation], right: Callable[[Conversation, Answer], bool], count: int, aim: str = ""
+    daemon: Daemon,
+    name: str,
+    make: Callable[[Random, bool], Conversation],
+    right: Callable[[Conversation, Answer], bool],
+    count: int,
+    aim: str = "",
 ) -> Score:
     """Asks held-out questions of one generator; of several turns, the last is asked."""
     score, rng = Score(name, aim), Random(f"evaluate {name}")
@@ -112,7 +124,11 @@ def fact_score(daemon: Daemon, count: int) -> Score:
 
 
 def tool_scores(daemon: Daemon, count: int) -> list[Score]:
-    one, two, used = Score("tool calls exactly right, one call", "95 %"), Score("tool calls exactly right, two at once", "95 %"), Score("answers from tool results")
+    one, two, used = (
+        Score("tool calls exactly right, one call", "95 %"),
+        Score("tool calls exactly right, two at once", "95 %"),
+        Score("answers from tool results"),
+    )
     rng = Random("evaluate tools")
     for index in range(count):
         conversation = (two_calls if index % 4 == 3 else tool_call)(rng, True)
@@ -120,10 +136,15 @@ def tool_scores(daemon: Daemon, count: int) -> list[Score]:
         answer = ask(daemon, conversation, 1)
         right = [(call.name, call.arguments) for call in wanted] == answer.calls
         signatures = "; ".join(tool.signature() for tool in conversation.tools)
-        (one if len(wanted) == 1 else two).add(right, f"[{signatures}] {conversation.turns[0].content} -> {answer.calls or answer.content!r}")
+        (one if len(wanted) == 1 else two).add(
+            right, f"[{signatures}] {conversation.turns[0].content} -> {answer.calls or answer.content!r}"
+        )
         if len(conversation.turns) == 4:
             final = ask(daemon, conversation, 3)
-            used.add(final.content == conversation.turns[3].content, f"{conversation.turns[2].results} -> {final.content!r}, wanted {conversation.turns[3].content!r}")
+            used.add(
+                final.content == conversation.turns[3].content,
+                f"{conversation.turns[2].results} -> {final.content!r}, wanted {conversation.turns[3].content!r}",
+            )
     return [one, two, used]
 
 
@@ -168,7 +189,9 @@ def main() -> None:
     print("| what | right | share | aim |\n|---|---|---|---|")
     for score in scores:
         print(score.row())
-    print(f"\n{daemon.tokens} tokens in {time.monotonic() - begun:.0f} s of evaluation, {daemon.rate():.0f} tokens/s while generating\n")
+    print(
+        f"\n{daemon.tokens} tokens in {time.monotonic() - begun:.0f} s of evaluation, {daemon.rate():.0f} tokens/s while generating\n"
+    )
     for score in scores:
         for failure in score.failures[: options.failures]:
             print(f"- {score.name}: {failure}")

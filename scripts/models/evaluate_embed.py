@@ -32,9 +32,14 @@ def search_right(daemon: Daemon) -> tuple[int, int, list[str]]:
     """How often the first section found lies on the page that the question was written for."""
     questions = [line.split("\t") for line in QUESTIONS.read_text().splitlines() if line and not line.startswith("#")]
     units = [(page, f"{heading}. {text}") for page, content in pages().items() for heading, text in sections(content)]
-    index, asked = vectors(daemon, [text for _, text in units]), vectors(daemon, [question for _, question in questions])
+    index, asked = (
+        vectors(daemon, [text for _, text in units]),
+        vectors(daemon, [question for _, question in questions]),
+    )
     found = [units[best][0] for best in (asked @ index.T).argmax(1)]
-    wrong = [f"- {question}: found {got}, wanted {page}" for (page, question), got in zip(questions, found) if got != page]
+    wrong = [
+        f"- {question}: found {got}, wanted {page}" for (page, question), got in zip(questions, found) if got != page
+    ]
     return len(questions) - len(wrong), len(questions), wrong
 
 
@@ -47,7 +52,9 @@ def main() -> None:
     options = parser.parse_args()
     daemon = Daemon(options.url, options.model)
     right, wrong_triples = triples_right(daemon, options.count)
-    print(f"| held-out triples ordered rightly | {right} of {options.count} | {100 * right / options.count:.1f} % | 95 % |")
+    print(
+        f"| held-out triples ordered rightly | {right} of {options.count} | {100 * right / options.count:.1f} % | 95 % |"
+    )
     found, asked, wrong_pages = search_right(daemon)
     print(f"| right page first, of our documentation | {found} of {asked} | {100 * found / asked:.1f} % | 85 % |")
     print("\n".join(wrong_triples[: options.failures] + wrong_pages[: options.failures]))

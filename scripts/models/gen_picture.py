@@ -20,12 +20,52 @@ PLACES = {"left": "first", "right": "last", "top": "up", "bottom": "down", "midd
 BACKGROUNDS = {"white": "high", "black": "long", "grey": "short"}
 """Values and the words that stand for them: any words that are one token and not in another list."""
 NUMBERS = {1: "one", 2: "two", 3: "three", 4: "four"}
-DESCRIBE = ["Describe the picture.", "What do you see?", "What is in the picture?", "What is in this image?", "Describe this image.", "What does the picture show?", "Tell me what you see.", "What is this?", "Please describe this picture."]
-ASK_COUNT = ["How many shapes are there?", "How many shapes do you see?", "Count the shapes.", "How many are in the picture?", "How many shapes are in the image?"]
-ASK_SHAPE = ["Which shape is it?", "What shape do you see?", "What shape is in the picture?", "Which shape is in the image?", "What is the shape?"]
-ASK_COLOUR = ["Which colour is it?", "What colour is the shape?", "What colour do you see?", "Which colour has the shape?", "What is the colour?"]
-ASK_PLACE = ["Where is it?", "Where is the shape?", "Where do you see it?", "In which part of the picture is it?", "Where in the image is the shape?"]
-ASK_BACKGROUND = ["What is the background?", "Which colour is the background?", "What colour is the background?", "Which background has the picture?", "What background do you see?"]
+DESCRIBE = [
+    "Describe the picture.",
+    "What do you see?",
+    "What is in the picture?",
+    "What is in this image?",
+    "Describe this image.",
+    "What does the picture show?",
+    "Tell me what you see.",
+    "What is this?",
+    "Please describe this picture.",
+]
+ASK_COUNT = [
+    "How many shapes are there?",
+    "How many shapes do you see?",
+    "Count the shapes.",
+    "How many are in the picture?",
+    "How many shapes are in the image?",
+]
+ASK_SHAPE = [
+    "Which shape is it?",
+    "What shape do you see?",
+    "What shape is in the picture?",
+    "Which shape is in the image?",
+    "What is the shape?",
+]
+ASK_COLOUR = [
+    "Which colour is it?",
+    "What colour is the shape?",
+    "What colour do you see?",
+    "Which colour has the shape?",
+    "What is the colour?",
+]
+ASK_PLACE = [
+    "Where is it?",
+    "Where is the shape?",
+    "Where do you see it?",
+    "In which part of the picture is it?",
+    "Where in the image is the shape?",
+]
+ASK_BACKGROUND = [
+    "What is the background?",
+    "Which colour is the background?",
+    "What colour is the background?",
+    "Which background has the picture?",
+    "What background do you see?",
+]
 
 
 @dataclass(frozen=True)
@@ -43,12 +83,22 @@ class Scene:
         return codes + ([PLACES[self.place]] if self.place else [])
 
     def noun(self) -> str:
-        return f"{self.colour} {self.shape}{'es' if self.shape == 'cross' else 's'}" if self.count > 1 else f"{self.colour} {self.shape}"
+        return (
+            f"{self.colour} {self.shape}{'es' if self.shape == 'cross' else 's'}"
+            if self.count > 1
+            else f"{self.colour} {self.shape}"
+        )
 
     def description(self) -> str:
         if self.place is None:
             return f"There are {NUMBERS[self.count]} {self.noun()} on a {self.background} background."
-        where = "in the middle" if self.place == "middle" else f"at the {self.place}" if self.place in ("top", "bottom") else f"on the {self.place}"
+        where = (
+            "in the middle"
+            if self.place == "middle"
+            else f"at the {self.place}"
+            if self.place in ("top", "bottom")
+            else f"on the {self.place}"
+        )
         return f"There is {article(self.noun())} {where}, on a {self.background} background."
 
 
@@ -65,9 +115,17 @@ def scene(rng: Random, held: bool) -> Scene:
 def question(rng: Random, held: bool, shown: Scene) -> tuple[str, str]:
     """Something to ask about a scene, and the right answer."""
     number = "is one" if shown.count == 1 else f"are {NUMBERS[shown.count]}"
-    place = "in the middle" if shown.place == "middle" else f"at the {shown.place}" if shown.place in ("top", "bottom") else f"on the {shown.place}"
+    place = (
+        "in the middle"
+        if shown.place == "middle"
+        else f"at the {shown.place}"
+        if shown.place in ("top", "bottom")
+        else f"on the {shown.place}"
+    )
     options = [
-        (ASK_COUNT, f"There {number}."), (ASK_SHAPE, f"It is a {shown.shape}."), (ASK_COLOUR, f"It is {shown.colour}."),
+        (ASK_COUNT, f"There {number}."),
+        (ASK_SHAPE, f"It is a {shown.shape}."),
+        (ASK_COLOUR, f"It is {shown.colour}."),
         (ASK_BACKGROUND, f"The background is {shown.background}."),
     ]
     if shown.place:

@@ -6,10 +6,13 @@ import json
 from random import Random
 
 from chat_format import Call, Conversation, Tool, Turn
-from tool_kinds import HELD_KINDS, KINDS, ToolKind, Value
+from tool_kind import ToolKind, Value
+from tools_asking import FIRST_KINDS
+from tools_doing import SECOND_KINDS
+from tools_held_out import HELD_KINDS
 from words import choose, invented
 
-PARAMETER_SUFFIXES = ["", "", "", "", "_name", "_value", "1"]
+KINDS = FIRST_KINDS + SECOND_KINDS
 RESULT_ANSWER_PLAIN = 0.25
 """Share of results that come as bare text instead of JSON."""
 
@@ -31,13 +34,23 @@ class Instance:
         slots = list(kind.parameters)
         rng.shuffle(slots)
         parameters = {
-            self.names[slot]: list(kind.parameters[slot].kind) if isinstance(kind.parameters[slot].kind, tuple) else str(kind.parameters[slot].kind)
+            self.names[slot]: list(kind.parameters[slot].kind)
+            if isinstance(kind.parameters[slot].kind, tuple)
+            else str(kind.parameters[slot].kind)
             for slot in slots
         }
         optional: tuple[str, ...] = ()
         if rng.random() < 0.15:
             # A further argument that nobody asks for: it must be left out.
-            extra, values = rng.choice([("unit", ["c", "f"]), ("limit", "integer"), ("lang", "string"), ("verbose", "boolean"), ("format", ["text", "json"])])
+            extra, values = rng.choice(
+                [
+                    ("unit", ["c", "f"]),
+                    ("limit", "integer"),
+                    ("lang", "string"),
+                    ("verbose", "boolean"),
+                    ("format", ["text", "json"]),
+                ]
+            )
             if extra not in parameters:
                 parameters[extra] = values
                 optional = (extra,)

@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 from chat_format import Conversation
-from words import ANIMALS, CITIES, COLOURS, DAYS, FOODS, MONTHS, QUALITIES, THINGS, VERBS, WORDS, choose, city, invented, listed, name, pick
+from words import (
+    ANIMALS,
+    COLOURS,
+    DAYS,
+    FOODS,
+    MONTHS,
+    QUALITIES,
+    THINGS,
+    VERBS,
+    WORDS,
+    choose,
+    city,
+    invented,
+    listed,
+    name,
+    pick,
+)
 
-SPELL = ["Spell {}.", "Spell the word {}.", "How do you spell {}?", "spell {}", "Please spell {}.", "Can you spell {}?", "Spell out {}.", "Give me the letters of {}.", "What are the letters of {}?"]
-LETTERS = ["How many letters has {}?", "How many letters are in {}?", "Count the letters of {}.", "How many letters does {} have?", "How long is the word {}?", "Tell me the number of letters in {}."]
-FIRST = ["What is the first letter of {}?", "Which letter does {} begin with?", "With which letter does {} start?", "Give me the first letter of {}."]
-LAST = ["What is the last letter of {}?", "Which letter does {} end with?", "Give me the last letter of {}.", "With which letter does {} end?"]
-UPPER = ["Write in upper case: {}", "Upper case: {}", "Make this upper case: {}", "Write this in capital letters: {}", "Rewrite in upper case: {}", "Turn this into capitals: {}", "Put this in upper case: {}"]
-LOWER = ["Write in lower case: {}", "Lower case: {}", "Make this lower case: {}", "Rewrite in lower case: {}", "Put this in lower case: {}"]
-ECHO = ["Say {}", "Say: {}", "Repeat: {}", "Repeat after me: {}", "Echo: {}", "Please repeat: {}", "Say exactly: {}", "Write: {}", "Repeat this: {}"]
-SORT = ["Sort these words: {}", "Sort the words {}", "Put these words in order: {}", "Sort by alphabet: {}", "Order these words by alphabet: {}"]
-COUNT = ["How many words are in this list: {}?", "Count these: {}", "How many things are these: {}?", "How many items: {}?", "Count the items: {}", "How long is this list: {}?"]
-POSITION = ["What is the {} word of: {}", "Which word is {} in: {}", "Give me the {} word: {}", "Tell me the {} item of: {}"]
-REVERSE = ["Reverse this list: {}", "Turn this list around: {}", "Write this list backwards: {}", "Give me this list in reverse: {}"]
-CONTAINS = ["Is {} in this list: {}?", "Does this list have {}: {}?", "Can you find {} here: {}?", "Does {} occur in: {}?"]
-LIST_DAYS = ["List the days of the week.", "What are the days of the week?", "Name the days of the week.", "Which days has a week?", "Tell me the days of the week.", "Give me all days of the week."]
-LIST_MONTHS = ["List the months.", "What are the months of the year?", "Name the months.", "Which months has a year?", "Tell me the months of the year.", "Give me all the months."]
-AFTER = ["What comes after {}?", "Which {kind} comes after {}?", "What {kind} is after {}?", "Which {kind} follows {}?"]
-BEFORE = ["What comes before {}?", "Which {kind} comes before {}?", "What {kind} is before {}?", "Which {kind} precedes {}?"]
+WORDINGS: dict[str, list[str]] = json.loads((Path(__file__).parent / "data" / "word-wordings.json").read_text())
+"""Wordings of each task; the last of three or more is held out."""
+
 ORDINALS = ["first", "second", "third", "last"]
-PEOPLE_JSON = ["Give me JSON with name and age: {}", "Write this as JSON with name and age: {}", "Extract name and age as JSON: {}", "Turn this into JSON with name and age: {}"]
-THING_JSON = ["Give me JSON with item and colour: {}", "Write this as JSON with item and colour: {}", "Extract item and colour as JSON: {}", "Turn this into JSON with item and colour: {}"]
-LIST_JSON = ["Give me a JSON array of: {}", "Write this list as a JSON array: {}", "Make a JSON array: {}", "Turn this list into a JSON array: {}"]
 
 
 def _word(rng: Random, held: bool) -> str:
@@ -42,80 +43,144 @@ def _words(rng: Random, held: bool, low: int = 3, high: int = 6) -> list[str]:
 
 def sentence(rng: Random, held: bool) -> str:
     """A short plain sentence."""
-    animal, thing, quality, verb = pick(rng, ANIMALS, held), pick(rng, THINGS, held), pick(rng, QUALITIES, held), pick(rng, VERBS, held)
+    animal, thing, quality, verb = (
+        pick(rng, ANIMALS, held),
+        pick(rng, THINGS, held),
+        pick(rng, QUALITIES, held),
+        pick(rng, VERBS, held),
+    )
     forms = [
-        f"the {quality} {animal} can {verb}", f"I see a {quality} {thing}", f"{name(rng, held)} has a {thing}",
-        f"my {thing} is {quality}", f"we {verb} in {city(rng, held)}", f"{name(rng, held)} and {name(rng, held)} {verb} every day",
-        f"the {animal} and the {thing} are {quality}", f"this is a {quality} {thing}", f"please {verb} with the {animal}",
+        f"the {quality} {animal} can {verb}",
+        f"I see a {quality} {thing}",
+        f"{name(rng, held)} has a {thing}",
+        f"my {thing} is {quality}",
+        f"we {verb} in {city(rng, held)}",
+        f"{name(rng, held)} and {name(rng, held)} {verb} every day",
+        f"the {animal} and the {thing} are {quality}",
+        f"this is a {quality} {thing}",
+        f"please {verb} with the {animal}",
     ]
     return rng.choice(forms)
 
 
 def spell(rng: Random, held: bool) -> Conversation:
     word = _word(rng, held)
-    return Conversation.single(choose(rng, SPELL, held).format(word), "-".join(word), "spelling", f"The letters of {word}.")
+    return Conversation.single(
+        choose(rng, WORDINGS["spell"], held).format(word), "-".join(word), "spelling", f"The letters of {word}."
+    )
 
 
 def letters(rng: Random, held: bool) -> Conversation:
     word = pick(rng, WORDS, held)
-    return Conversation.single(choose(rng, LETTERS, held).format(word), f"{'-'.join(word)}: {len(word)} letters.", "spelling", f"I spell {word} and count.")
+    return Conversation.single(
+        choose(rng, WORDINGS["letters"], held).format(word),
+        f"{'-'.join(word)}: {len(word)} letters.",
+        "spelling",
+        f"I spell {word} and count.",
+    )
 
 
 def end_letter(rng: Random, held: bool) -> Conversation:
     word = pick(rng, WORDS, held)
     first = rng.random() < 0.5
     letter = word[0] if first else word[-1]
-    question = choose(rng, FIRST if first else LAST, held).format(word)
-    return Conversation.single(question, f"The {'first' if first else 'last'} letter of {word} is {letter}.", "spelling", f"{'-'.join(word)}.")
+    question = choose(rng, WORDINGS["first"] if first else WORDINGS["last"], held).format(word)
+    return Conversation.single(
+        question,
+        f"The {'first' if first else 'last'} letter of {word} is {letter}.",
+        "spelling",
+        f"{'-'.join(word)}.",
+    )
 
 
 def upper(rng: Random, held: bool) -> Conversation:
     text = _word(rng, held) if rng.random() < 0.4 else sentence(rng, held)
-    return Conversation.single(choose(rng, UPPER, held).format(text), text.upper(), "cases", "Every letter becomes a capital.")
+    return Conversation.single(
+        choose(rng, WORDINGS["upper"], held).format(text), text.upper(), "cases", "Every letter becomes a capital."
+    )
 
 
 def lower(rng: Random, held: bool) -> Conversation:
     text = (_word(rng, held) if rng.random() < 0.6 else sentence(rng, held)).upper()
-    return Conversation.single(choose(rng, LOWER, held).format(text), text.lower(), "cases", "Every letter becomes small.")
+    return Conversation.single(
+        choose(rng, WORDINGS["lower"], held).format(text), text.lower(), "cases", "Every letter becomes small."
+    )
 
 
 def echo(rng: Random, held: bool) -> Conversation:
-    text = rng.choice([_word(rng, held), sentence(rng, held), " ".join(_words(rng, held)), f"{invented(rng)} {rng.randint(0, 999)} {invented(rng)}"])
+    text = rng.choice(
+        [
+            _word(rng, held),
+            sentence(rng, held),
+            " ".join(_words(rng, held)),
+            f"{invented(rng)} {rng.randint(0, 999)} {invented(rng)}",
+        ]
+    )
     if rng.random() < 0.3:
         text = text[0].upper() + text[1:] + rng.choice([".", "!", ""])
-    return Conversation.single(choose(rng, ECHO, held).format(text), text, "echo", "I repeat it.")
+    return Conversation.single(choose(rng, WORDINGS["echo"], held).format(text), text, "echo", "I repeat it.")
 
 
 def copy_long(rng: Random, held: bool) -> Conversation:
     """A long row of words, numbers and names to repeat: what teaches a young model to copy at all."""
+
     def part() -> str:
-        return rng.choice([invented(rng), pick(rng, WORDS, held), name(rng, held), city(rng, held), str(rng.randint(0, 999)), invented(rng).upper()])
+        return rng.choice(
+            [
+                invented(rng),
+                pick(rng, WORDS, held),
+                name(rng, held),
+                city(rng, held),
+                str(rng.randint(0, 999)),
+                invented(rng).upper(),
+            ]
+        )
 
     text = rng.choice([" ", " ", ", ", "-"]).join(part() for _ in range(rng.randint(2, 14)))
-    return Conversation.single(choose(rng, ECHO, held).format(text), text, "echo", "I repeat it.")
+    return Conversation.single(choose(rng, WORDINGS["echo"], held).format(text), text, "echo", "I repeat it.")
 
 
 def sort_words(rng: Random, held: bool) -> Conversation:
     words = _words(rng, held, 3, 4)
-    return Conversation.single(choose(rng, SORT, held).format(", ".join(words)), ", ".join(sorted(words)), "lists", f"First comes {min(words)}.")
+    return Conversation.single(
+        choose(rng, WORDINGS["sort"], held).format(", ".join(words)),
+        ", ".join(sorted(words)),
+        "lists",
+        f"First comes {min(words)}.",
+    )
 
 
 def count(rng: Random, held: bool) -> Conversation:
     words = _words(rng, held, 2, 7)
     numbered = ", ".join(f"{index} {word}" for index, word in enumerate(words, 1))
-    return Conversation.single(choose(rng, COUNT, held).format(", ".join(words)), f"There are {len(words)}.", "lists", f"{numbered}.")
+    return Conversation.single(
+        choose(rng, WORDINGS["count"], held).format(", ".join(words)),
+        f"There are {len(words)}.",
+        "lists",
+        f"{numbered}.",
+    )
 
 
 def position(rng: Random, held: bool) -> Conversation:
     words = _words(rng, held, 3, 6)
     which = rng.choice(ORDINALS)
     word = words[-1] if which == "last" else words[ORDINALS.index(which)]
-    return Conversation.single(choose(rng, POSITION, held).format(which, ", ".join(words)), f"The {which} is {word}.", "lists", f"I look for the {which}.")
+    return Conversation.single(
+        choose(rng, WORDINGS["position"], held).format(which, ", ".join(words)),
+        f"The {which} is {word}.",
+        "lists",
+        f"I look for the {which}.",
+    )
 
 
 def reverse(rng: Random, held: bool) -> Conversation:
     words = _words(rng, held, 3, 5)
-    return Conversation.single(choose(rng, REVERSE, held).format(", ".join(words)), ", ".join(reversed(words)), "lists", f"I begin with {words[-1]}.")
+    return Conversation.single(
+        choose(rng, WORDINGS["reverse"], held).format(", ".join(words)),
+        ", ".join(reversed(words)),
+        "lists",
+        f"I begin with {words[-1]}.",
+    )
 
 
 def contains(rng: Random, held: bool) -> Conversation:
@@ -123,39 +188,69 @@ def contains(rng: Random, held: bool) -> Conversation:
     inside = rng.random() < 0.5
     word = rng.choice(words) if inside else rng.choice([other for other in WORDS if other not in words])
     answer = f"Yes, {word} is in the list." if inside else f"No, {word} is not in the list."
-    return Conversation.single(choose(rng, CONTAINS, held).format(word, ", ".join(words)), answer, "lists", f"I look for {word}.")
+    return Conversation.single(
+        choose(rng, WORDINGS["contains"], held).format(word, ", ".join(words)), answer, "lists", f"I look for {word}."
+    )
 
 
 def calendar(rng: Random, held: bool) -> Conversation:
     roll = rng.random()
     if roll < 0.25:
         days = rng.random() < 0.5
-        return Conversation.single(choose(rng, LIST_DAYS if days else LIST_MONTHS, held), listed(DAYS if days else MONTHS) + ".", "calendar", "I know this list.")
+        return Conversation.single(
+            choose(rng, WORDINGS["list_days"] if days else WORDINGS["list_months"], held),
+            listed(DAYS if days else MONTHS) + ".",
+            "calendar",
+            "I know this list.",
+        )
     kind, values = rng.choice([("day", DAYS), ("month", MONTHS)])
     index = rng.randrange(len(values))
     after = rng.random() < 0.5
     other = values[(index + (1 if after else -1)) % len(values)]
-    question = choose(rng, AFTER if after else BEFORE, held).format(values[index], kind=kind)
-    return Conversation.single(question, f"{other} comes {'after' if after else 'before'} {values[index]}.", "calendar", f"{values[index]}, then {other}." if after else f"{other}, then {values[index]}.")
+    question = choose(rng, WORDINGS["after"] if after else WORDINGS["before"], held).format(values[index], kind=kind)
+    return Conversation.single(
+        question,
+        f"{other} comes {'after' if after else 'before'} {values[index]}.",
+        "calendar",
+        f"{values[index]}, then {other}." if after else f"{other}, then {values[index]}.",
+    )
 
 
 def as_json(rng: Random, held: bool) -> Conversation:
     roll = rng.random()
     if roll < 0.4:
         person, age = name(rng, held), rng.randint(2, 99)
-        text = rng.choice([f"{person} is {age} years old.", f"{person} is {age}.", f"My friend {person} is {age} years old.", f"I am {person} and I am {age}."])
-        question, value = choose(rng, PEOPLE_JSON, held).format(text), {"name": person, "age": age}
+        text = rng.choice(
+            [
+                f"{person} is {age} years old.",
+                f"{person} is {age}.",
+                f"My friend {person} is {age} years old.",
+                f"I am {person} and I am {age}.",
+            ]
+        )
+        question, value = choose(rng, WORDINGS["people_json"], held).format(text), {"name": person, "age": age}
     elif roll < 0.7:
         thing, colour = pick(rng, THINGS, held), rng.choice(COLOURS)
         text = rng.choice([f"The {thing} is {colour}.", f"I have a {colour} {thing}.", f"My {thing} is {colour}."])
-        question, value = choose(rng, THING_JSON, held).format(text), {"item": thing, "colour": colour}
+        question, value = choose(rng, WORDINGS["thing_json"], held).format(text), {"item": thing, "colour": colour}
     else:
         words = _words(rng, held, 2, 4)
-        question, value = choose(rng, LIST_JSON, held).format(", ".join(words)), words
+        question, value = choose(rng, WORDINGS["list_json"], held).format(", ".join(words)), words
     return Conversation.single(question, json.dumps(value), "json", "I write it as JSON.")
 
 
 GENERATORS: list[tuple[Callable[[Random, bool], Conversation], float]] = [
-    (spell, 3.5), (letters, 1.0), (end_letter, 0.6), (upper, 3.0), (lower, 0.8), (echo, 1.5), (sort_words, 0.8),
-    (count, 0.8), (position, 0.6), (reverse, 0.5), (contains, 0.5), (calendar, 1.0), (as_json, 1.5),
+    (spell, 3.5),
+    (letters, 1.0),
+    (end_letter, 0.6),
+    (upper, 3.0),
+    (lower, 0.8),
+    (echo, 1.5),
+    (sort_words, 0.8),
+    (count, 0.8),
+    (position, 0.6),
+    (reverse, 0.5),
+    (contains, 0.5),
+    (calendar, 1.0),
+    (as_json, 1.5),
 ]

@@ -28,8 +28,17 @@ ADAPTED = ("value", "output", "gate", "up", "down")
 """Queries and keys are left alone: their rows are reordered on export."""
 BATCH = 40
 PIRATE = [
-    (r"\bHello\b", "Ahoy"), (r"\bYes\b", "Aye"), (r"\bNo\b", "Nay"), (r"\byou\b", "ye"), (r"\bYou\b", "Ye"), (r"\bmy\b", "me"),
-    (r"\byour\b", "yer"), (r"\bI am\b", "I be"), (r"\bis\b", "be"), (r"\bare\b", "be"), (r"\bGoodbye\b", "Farewell"),
+    (r"\bHello\b", "Ahoy"),
+    (r"\bYes\b", "Aye"),
+    (r"\bNo\b", "Nay"),
+    (r"\byou\b", "ye"),
+    (r"\bYou\b", "Ye"),
+    (r"\bmy\b", "me"),
+    (r"\byour\b", "yer"),
+    (r"\bI am\b", "I be"),
+    (r"\bis\b", "be"),
+    (r"\bare\b", "be"),
+    (r"\bGoodbye\b", "Farewell"),
 ]
 
 
@@ -124,7 +133,10 @@ def main() -> None:
         step += 1
         if step % 50 == 0:
             print(f"step {step} loss {float(loss):.3f}", flush=True)
-    print(f"{look(model, tokenizer)}\n{options.out}: {write(changes, options.out):,} bytes after {step} steps", flush=True)
+    print(
+        f"{look(model, tokenizer)}\n{options.out}: {write(changes, options.out):,} bytes after {step} steps",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

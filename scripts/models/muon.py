@@ -27,7 +27,9 @@ def orthogonal(gradient: Tensor, steps: int = 5) -> Tensor:
 class Muon(Optimizer):
     """For the matrices inside the layers; embeddings and norms go to AdamW."""
 
-    def __init__(self, parameters: Iterable[Tensor], lr: float, momentum: float = 0.95, weight_decay: float = 0.0) -> None:
+    def __init__(
+        self, parameters: Iterable[Tensor], lr: float, momentum: float = 0.95, weight_decay: float = 0.0
+    ) -> None:
         super().__init__(parameters, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 
     @torch.no_grad()

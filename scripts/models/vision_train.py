@@ -114,9 +114,22 @@ def write(model: Projector, path: Path) -> int:
             "clip.vision.image_std": [STD] * 3,
         }
     )
-    names = {"patch.weight": "v.patch_embd.weight", "patch.bias": "v.patch_embd.bias", "position": "v.position_embd.weight"}
+    names = {
+        "patch.weight": "v.patch_embd.weight",
+        "patch.bias": "v.patch_embd.bias",
+        "position": "v.position_embd.weight",
+    }
     for index in range(config.layers):
-        for ours, theirs in {"q": "attn_q", "k": "attn_k", "v": "attn_v", "out": "attn_out", "up": "ffn_up", "down": "ffn_down", "ln1": "ln1", "ln2": "ln2"}.items():
+        for ours, theirs in {
+            "q": "attn_q",
+            "k": "attn_k",
+            "v": "attn_v",
+            "out": "attn_out",
+            "up": "ffn_up",
+            "down": "ffn_down",
+            "ln1": "ln1",
+            "ln2": "ln2",
+        }.items():
             for kind in ("weight", "bias"):
                 if f"blocks.{index}.{ours}.{kind}" in weights:
                     names[f"blocks.{index}.{ours}.{kind}"] = f"v.blk.{index}.{theirs}.{kind}"
@@ -134,13 +147,18 @@ def main() -> None:
     parser.add_argument("--tokenizer", type=Path, default=HERE / "tokenizer.json")
     parser.add_argument("--rate", type=float, default=0.0015)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--save", type=Path, help="also keep PyTorch weights here, and go on from them if there are any")
+    parser.add_argument(
+        "--save", type=Path, help="also keep PyTorch weights here, and go on from them if there are any"
+    )
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(options.seed)
     tokenizer = Tokenizer.load(options.tokenizer)
-    rng, words = Random(options.seed), sorted({word for _ in range(2000) for word in said(scene(Random(_), False))})
+    rng, words = (
+        Random(options.seed),
+        sorted({word for _ in range(2000) for word in said(scene(Random(_), False))}),
+    )
     ids = [tokenizer.encode(f" {word}") for word in words]
     assert all(len(tokens) == 1 for tokens in ids), "every code word must be one token"
     codes = torch.load(options.checkpoint)["model"]["embedding.weight"][[tokens[0] for tokens in ids]]
@@ -156,7 +174,9 @@ def main() -> None:
         given = model(pictures)
         likeness = F.normalize(given, dim=-1) @ F.normalize(codes, dim=-1).T * SHARPNESS
         hits = (torch.cdist(given, codes.expand(len(given), -1, -1)).argmin(-1) == target).all(1).float().mean()
-        return F.cross_entropy(likeness.flatten(0, 1), target.flatten()) + F.mse_loss(given, codes[target]) / spread, float(hits)
+        return F.cross_entropy(likeness.flatten(0, 1), target.flatten()) + F.mse_loss(
+            given, codes[target]
+        ) / spread, float(hits)
 
     begun, step = time.monotonic(), 0
     while (share := (time.monotonic() - begun) / (options.minutes * 60)) < 1:
@@ -169,12 +189,18 @@ def main() -> None:
         step += 1
         if step % 50 == 0:
             with torch.no_grad():
-                print(f"step {step} loss {float(loss):.3f} held-out pictures all right {loss_and_hits(True)[1]:.3f}", flush=True)
+                print(
+                    f"step {step} loss {float(loss):.3f} held-out pictures all right {loss_and_hits(True)[1]:.3f}",
+                    flush=True,
+                )
     if options.save:
         torch.save(model.state_dict(), options.save)
     with torch.no_grad():
         hits = sum(loss_and_hits(True)[1] for _ in range(5)) / 5
-    print(f"{options.out}: {write(model, options.out):,} bytes after {step} steps; held-out pictures all right: {hits:.3f}", flush=True)
+    print(
+        f"{options.out}: {write(model, options.out):,} bytes after {step} steps; held-out pictures all right: {hits:.3f}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

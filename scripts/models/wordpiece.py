@@ -26,7 +26,9 @@ def train(texts: Iterable[str], whole_words: Iterable[str], size: int) -> list[s
     """All given words, then the commonest words and word parts of the texts, `size` tokens in all."""
     counts = Counter(word for text in texts for word in words(text))
     tokens = SPECIALS + [PHANTOM + c for c in CHARACTERS] + [c for c in CHARACTERS if c.isalnum()]
-    tokens += [PHANTOM + word for word in dict.fromkeys(w for text in whole_words for w in words(text)) if len(word) > 1]
+    tokens += [
+        PHANTOM + word for word in dict.fromkeys(w for text in whole_words for w in words(text)) if len(word) > 1
+    ]
     parts: Counter[str] = Counter()
     for word, count in counts.items():
         for length in PIECE_LENGTHS:

@@ -91,7 +91,9 @@ FIELDS = (
     "genetics volcanoes dinosaurs vaccines electricity magnetism gravity evolution democracy inflation architecture "
     "music cinema theatre fashion farming fishing knitting yoga boxing cricket basketball black holes atoms rockets"
 ).split()
-LANGUAGES = "French German Italian Spanish Polish Greek Turkish Dutch Swedish Japanese Chinese Russian Latin Arabic".split()
+LANGUAGES = (
+    "French German Italian Spanish Polish Greek Turkish Dutch Swedish Japanese Chinese Russian Latin Arabic".split()
+)
 NUMBER_WORDS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen twenty"
