@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { driverEnvironment, gpuPermissions } from "./gpu/gpu-process-rights.ts";
 
 /** Starts a process with an IPC channel; the default is Node's own. */
 export type SpawnEngine = (
@@ -19,6 +20,8 @@ export interface LaunchOptions {
   readonly runtime: string;
   /** Files that the engine may read beside its own code: the model's. */
   readonly files: readonly string[];
+  /** Entry file of Dawn, for an engine that uses a GPU: it may then load addons. */
+  readonly dawnPath?: string | undefined;
   readonly spawn: SpawnEngine;
 }
 
@@ -36,21 +39,28 @@ export const spawnEngine: SpawnEngine = (command, args, options) =>
 
 /**
  * Starts an engine process that may read its own code and the given files, and nothing else: no write, no
- * network, no child process, no addon, no variable of the environment.
+ * network, no child process, no addon, no variable of the environment. One that uses a GPU may also load Dawn, and
+ * its drivers see the variables that are meant for them.
  */
-export function launchEngine({ runtime, files, spawn: start }: LaunchOptions): ChildProcess {
+export function launchEngine({ runtime, files, dawnPath, spawn: start }: LaunchOptions): ChildProcess {
   const wasm = import.meta.resolve("@wllama/wllama/esm/wasm/wllama.wasm");
   const entry = entryPath();
   const args = [
     "--permission",
     "--allow-worker",
+    ...(dawnPath === undefined ? [] : gpuPermissions(dawnPath)),
     ...[...readableCode(), ...files].map((readable) => `--allow-fs-read=${readable}`),
     "--disable-warning=ExperimentalWarning",
     "--disable-warning=SecurityWarning",
     entry,
     wasm,
+    ...(dawnPath === undefined ? [] : [dawnPath]),
   ];
-  return start(runtime, args, { env: minimalEnvironment(process.env), cwd: path.parse(entry).root });
+  const env = {
+    ...(dawnPath === undefined ? {} : driverEnvironment(process.env)),
+    ...minimalEnvironment(process.env),
+  };
+  return start(runtime, args, { env, cwd: path.parse(entry).root });
 }
 
 /** The entry beside this file: TypeScript in the repository, JavaScript in the built package. */
@@ -69,7 +79,8 @@ function readableCode(): string[] {
 /** glibc keeps freed memory for each thread otherwise: 30 MiB more after some minutes. Others ignore it. */
 const OWN_VARIABLES = { MALLOC_ARENA_MAX: "1" };
 
-function minimalEnvironment(environment: NodeJS.ProcessEnv): Record<string, string> {
+/** What is left of an environment for a process that handles files and text from strangers: no secret. */
+export function minimalEnvironment(environment: NodeJS.ProcessEnv): Record<string, string> {
   const kept: Record<string, string> = { ...OWN_VARIABLES };
   for (const name of KEPT_VARIABLES) {
     const value = environment[name];

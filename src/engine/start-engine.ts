@@ -3,6 +3,7 @@ import { checkModelFile, filesOf } from "./check-model-files.ts";
 import { EngineHandle, toServiceError } from "./engine-handle.ts";
 import { EngineProcess } from "./engine-process.ts";
 import type { EngineLoadOptions, StartEngine } from "./engine.ts";
+import { findDawn } from "./gpu/dawn.ts";
 import { launchEngine, type SpawnEngine, spawnEngine } from "./launch.ts";
 import { type EngineInfo, type EngineSpec, engineSpecSchema } from "./protocol/engine-spec.ts";
 
@@ -14,6 +15,8 @@ export interface EngineStarterOptions {
   /** The Node binary that runs engines; the default is the daemon's own. */
   readonly runtime?: string;
   readonly spawn?: SpawnEngine;
+  /** Entry file of Dawn, for engines that use a GPU; the default is the npm package's. */
+  readonly dawnPath?: string | undefined;
 }
 
 /** Makes the function that starts engines with these settings. */
@@ -22,13 +25,17 @@ export function createEngineStarter({
   stallTimeoutMs,
   runtime = process.execPath,
   spawn = spawnEngine,
+  dawnPath = findDawn(),
 }: EngineStarterOptions): StartEngine {
   return async (requested, options = {}) => {
     options.signal?.throwIfAborted();
     const spec = withAbsolutePaths(engineSpecSchema.parse(requested));
     const files = filesOf(spec);
     for (const file of files) await checkModelFile(file);
-    const engine = new EngineProcess(launchEngine({ runtime, files, spawn }));
+    const usesGpu = spec.gpu !== undefined && spec.gpuLayers !== 0;
+    const engine = new EngineProcess(
+      launchEngine({ runtime, files, spawn, dawnPath: usesGpu ? dawnPath : undefined }),
+    );
     try {
       const info = await load(engine, spec, options, loadTimeoutMs);
       return new EngineHandle(engine, spec, info, stallTimeoutMs);

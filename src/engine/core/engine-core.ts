@@ -9,7 +9,7 @@ import { adapterName, buildLoadParameters, type EngineSettings } from "./load-pa
 import type { BlobLike, EnginePlatform } from "./platform.ts";
 import { RequestLoop, type RequestResult } from "./request-loop.ts";
 import { checkRequestLimits, checkTextLength } from "./request-limits.ts";
-import { type LoadedInfo, Wllama } from "./wllama-api.ts";
+import { Wllama } from "./wllama-api.ts";
 import { EngineCallError, WllamaSession } from "./wllama-session.ts";
 
 export interface EngineFiles {
@@ -55,7 +55,7 @@ export class EngineCore {
         buildLoadParameters(settings, scales),
       );
       try {
-        const info = readInfo(session.info, settings, files.projector !== undefined);
+        const info = readInfo(session, settings, files.projector !== undefined);
         return new EngineCore(session, info, settings.purpose);
       } catch (error) {
         session.close();
@@ -155,7 +155,11 @@ async function* refusalsFirst(results: AsyncGenerator<RequestResult>): AsyncGene
 /** llama.cpp rounds a context up to whole blocks of this many tokens. */
 const CONTEXT_BLOCK = 256;
 
-function readInfo(info: LoadedInfo, settings: EngineSettings, hasProjector: boolean): EngineInfo {
+function readInfo(
+  { info, gpuLayers }: Pick<WllamaSession, "info" | "gpuLayers">,
+  settings: EngineSettings,
+  hasProjector: boolean,
+): EngineInfo {
   if (info.n_embd <= 0 || info.n_vocab <= 0) {
     throw new ServiceError("invalid_model_file", "The model file cannot be used: it has no embedding size.");
   }
@@ -169,7 +173,7 @@ function readInfo(info: LoadedInfo, settings: EngineSettings, hasProjector: bool
     vocabSize: info.n_vocab,
     embeddingSize: info.n_embd,
     layers: info.n_layer,
-    gpuLayers: 0,
+    gpuLayers,
     threads: settings.threads,
     hasChatTemplate: settings.chatTemplate !== undefined || "tokenizer.chat_template" in info.metadata,
     hasImageInput: info.has_image_input,

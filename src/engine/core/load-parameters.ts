@@ -15,9 +15,9 @@ export function buildLoadParameters(
   settings: EngineSettings,
   adapterScales: readonly number[],
 ): LoadParameters {
-  const isCpu = settings.gpuLayers === 0;
+  const isCpu = settings.gpuLayers === 0 || settings.gpu === undefined;
   return {
-    n_gpu_layers: settings.gpuLayers < 0 ? ALL_LAYERS : settings.gpuLayers,
+    n_gpu_layers: isCpu ? 0 : settings.gpuLayers < 0 ? ALL_LAYERS : settings.gpuLayers,
     n_ctx: settings.contextSize,
     n_threads: settings.threads,
     n_parallel: settings.slots,
@@ -30,6 +30,7 @@ export function buildLoadParameters(
     jinja: true,
     reasoning_format: "deepseek",
     ctx_shift: settings.contextShift,
+    cache_idle_slots: false, // works only with llama.cpp's store of past prompts, which is switched off
     ...(settings.cacheTypeK && { cache_type_k: settings.cacheTypeK }),
     ...(settings.cacheTypeV && { cache_type_v: settings.cacheTypeV }),
     ...(settings.chatTemplate !== undefined && { chat_template: settings.chatTemplate }),

@@ -21,6 +21,7 @@ export interface LoadParameters {
   readonly jinja: boolean;
   readonly reasoning_format: "deepseek";
   readonly ctx_shift: boolean;
+  readonly cache_idle_slots: boolean;
   readonly cache_type_k?: string;
   readonly cache_type_v?: string;
   readonly chat_template?: string;

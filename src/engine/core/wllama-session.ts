@@ -1,4 +1,5 @@
 import { FailureLog } from "./failure-log.ts";
+import { OffloadLog } from "./offload-log.ts";
 import type { BlobLike, EnginePlatform, LogLevel } from "./platform.ts";
 import {
   type ActionResult,
@@ -36,13 +37,15 @@ export interface SessionFiles {
 export class WllamaSession {
   readonly #wllama: WllamaInstance;
   readonly #log: FailureLog;
+  readonly #offload: OffloadLog;
   /** How to fail what is waiting for the worker. */
   readonly #pending = new Set<(error: EngineFatalError) => void>();
   #lost: EngineFatalError | undefined;
 
-  private constructor(wllama: WllamaInstance, log: FailureLog) {
+  private constructor(wllama: WllamaInstance, log: FailureLog, offload: OffloadLog) {
     this.#wllama = wllama;
     this.#log = log;
+    this.#offload = offload;
   }
 
   /**
@@ -56,7 +59,12 @@ export class WllamaSession {
     parameters: LoadParameters,
   ): Promise<WllamaSession> {
     const log = new FailureLog();
-    const session = new WllamaSession(createWllama(platform, log), log);
+    const offload = new OffloadLog();
+    const wllama = createWllama(platform, (level, line) => {
+      log.add(level, line);
+      offload.add(line);
+    });
+    const session = new WllamaSession(wllama, log, offload);
     const scope = globalThis as { Worker?: unknown };
     const originalWorker = scope.Worker;
     scope.Worker = createWorkerClass(platform, files.extra, (error) => session.#lose(error));
@@ -75,6 +83,11 @@ export class WllamaSession {
 
   get info(): LoadedInfo {
     return this.#wllama.getLoadedContextInfo();
+  }
+
+  /** Layers that llama.cpp has put on a GPU. */
+  get gpuLayers(): number {
+    return this.#offload.layers;
   }
 
   /** @throws EngineCallError when only this action failed, EngineFatalError when the engine is lost */
@@ -123,12 +136,15 @@ export class WllamaSession {
   }
 }
 
-function createWllama(platform: EnginePlatform, failures: FailureLog): WllamaInstance {
+function createWllama(
+  platform: EnginePlatform,
+  onLine: (level: LogLevel, line: string) => void,
+): WllamaInstance {
   const log =
     (level: LogLevel) =>
     (...parts: unknown[]) => {
       const line = parts.map(describe).join(" ").trimEnd();
-      failures.add(level, line);
+      onLine(level, line);
       platform.log(level, line);
     };
   const unused = {}; // files come from our platform, so wllama's own stores are never touched

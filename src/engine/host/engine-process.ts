@@ -1,6 +1,8 @@
 import { z } from "zod";
 import { EngineCore } from "../core/engine-core.ts";
 import { type DaemonMessage, daemonMessageSchema, type EngineMessage } from "../protocol/messages.ts";
+import { deviceFlags } from "../gpu/dawn.ts";
+import type { LogLevel } from "../core/platform.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
 import { CallDesk } from "./call-desk.ts";
 import { openEngineFiles } from "./engine-files.ts";
@@ -12,13 +14,13 @@ import { toReportedError } from "./reported-error.ts";
  * The entry of an engine process: one model, no rights but to read its files. The main thread only passes
  * messages; llama.cpp runs in a worker, so that the end of the daemon is noticed while a model computes.
  *
- * Arguments: the file URL of llama.cpp's WASM.
+ * Arguments: the file URL of llama.cpp's WASM, and for an engine that uses a GPU the path of Dawn's entry file.
  */
 
 /** A step of progress worth a message. */
 const PROGRESS_STEP = 0.01;
 
-const [, , wasmUrl] = process.argv;
+const [, , wasmUrl, dawnPath] = process.argv;
 
 /** An engine must not outlive its daemon. A signal ends it even where a busy worker would hold back an exit. */
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
@@ -65,9 +67,11 @@ async function load(spec: EngineSpec): Promise<void> {
     send({ type: "load-progress", progress });
   };
   try {
-    const platform = createNodePlatform(wasmUrl ?? "", (level, line) => {
+    const gpu = spec.gpu && dawnPath !== undefined ? { dawnPath, flags: deviceFlags(spec.gpu) } : undefined;
+    const log = (level: LogLevel, line: string): void => {
       if (level === "warn" || level === "error") process.stderr.write(`${line}\n`);
-    });
+    };
+    const platform = createNodePlatform(wasmUrl ?? "", log, gpu);
     const engine = await EngineCore.load(platform, spec, openEngineFiles(spec, reportProgress));
     desk = new CallDesk(engine, outbox, die);
     send({ type: "loaded", info: engine.info });

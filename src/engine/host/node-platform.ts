@@ -12,13 +12,26 @@ const MODULE_PATCHES: readonly TextPatch[] = [
   },
 ];
 
+/** The GPU of an engine, as its worker opens it. */
+export interface WorkerGpu {
+  /** Entry file of the package that carries Dawn. */
+  readonly dawnPath: string;
+  /** Dawn's flags, which name the adapter. */
+  readonly flags: readonly string[];
+}
+
 /**
- * The part of a web worker's global scope that wllama's script uses. When engines get a GPU, this is where
- * `navigator.gpu` will be defined; it must be absent while there is none.
+ * The part of a web worker's global scope that wllama's script uses. `navigator.gpu` is defined for an engine with
+ * a GPU alone: while it exists, llama.cpp opens a device even for a model that stays on the CPU.
  */
 const WORKER_SCOPE = `
 {
-  const { parentPort } = require("node:worker_threads");
+  const { parentPort, workerData: gpu } = require("node:worker_threads");
+  if (gpu) {
+    const { create, globals } = require(gpu.dawnPath);
+    Object.assign(globalThis, globals);
+    Object.defineProperty(globalThis.navigator, "gpu", { value: create(gpu.flags) });
+  }
   globalThis.self = globalThis;
   globalThis.postMessage = (message, transfer) => parentPort.postMessage(message, transfer);
   parentPort.on("message", (data) => globalThis.onmessage?.({ data }));
@@ -32,14 +45,19 @@ const WORKER_SCOPE = `
 export function createNodePlatform(
   wasmUrl: string,
   log: (level: LogLevel, line: string) => void,
+  gpu?: WorkerGpu,
 ): EnginePlatform {
   const scope = globalThis as { self?: unknown; location?: unknown };
   scope.self ??= globalThis;
   scope.location ??= { href: wasmUrl };
-  return { wasmUrl, log, startWorker };
+  return { wasmUrl, log, startWorker: (scriptUrl, patch) => startWorker(scriptUrl, patch, gpu) };
 }
 
-function startWorker(scriptUrl: string, patch: (script: string) => string): EngineWorker {
+function startWorker(
+  scriptUrl: string,
+  patch: (script: string) => string,
+  gpu: WorkerGpu | undefined,
+): EngineWorker {
   const shim: EngineWorker = {
     postMessage: (message, options) => queue.push({ message, transfer: options?.transfer ?? [] }),
     terminate: () => {},
@@ -53,7 +71,10 @@ function startWorker(scriptUrl: string, patch: (script: string) => string): Engi
     const script = await resolveObjectURL(scriptUrl)?.text();
     if (script === undefined) throw new Error("the engine's worker script is gone");
     URL.revokeObjectURL(scriptUrl);
-    const worker = new Worker(WORKER_SCOPE + applyPatches(patch(script), MODULE_PATCHES), { eval: true });
+    const worker = new Worker(WORKER_SCOPE + applyPatches(patch(script), MODULE_PATCHES), {
+      eval: true,
+      workerData: gpu,
+    });
     worker.on("message", (data: unknown) => shim.onMessage(data));
     worker.on("error", (error) => shim.onError(error as Error));
     worker.on("exit", (code) => shim.onError(new Error(`the engine's worker ended with code ${code}`)));

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { gpuDeviceSchema } from "../gpu/gpu-report.ts";
 
 export const loraAdapterSchema = z.object({ path: z.string(), scale: z.number() });
 export type LoraAdapter = z.infer<typeof loraAdapterSchema>;
@@ -19,8 +20,10 @@ export const engineSpecSchema = z.object({
   purpose: z.enum(["generate", "embed", "rerank"]),
   /** Tokens of context, shared by all slots. */
   contextSize: z.int().min(16),
-  /** Layers to offload; 0 is CPU, -1 is all. */
+  /** Layers to offload; 0 is CPU, -1 is all. Without an adapter in `gpu` nothing is offloaded. */
   gpuLayers: z.int().min(-1),
+  /** The adapter that takes the layers. */
+  gpu: gpuDeviceSchema.optional(),
   /** Sequences decoded together. */
   slots: z.int().min(1).max(64),
   threads: z.int().min(1).max(32),

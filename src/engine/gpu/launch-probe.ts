@@ -1,0 +1,34 @@
+import type { ChildProcess } from "node:child_process";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { minimalEnvironment, type SpawnEngine } from "../launch.ts";
+import { driverEnvironment, gpuPermissions } from "./gpu-process-rights.ts";
+import type { GpuDevice } from "./gpu-report.ts";
+
+export interface LaunchProbeOptions {
+  readonly runtime: string;
+  readonly spawn: SpawnEngine;
+  readonly dawnPath: string;
+  /** Adapters that are not to be opened. */
+  readonly skipped: readonly GpuDevice[];
+}
+
+/** Starts a probe process: it may load Dawn, read its own code, and nothing else that Node can forbid. */
+export function launchProbe({ runtime, spawn, dawnPath, skipped }: LaunchProbeOptions): ChildProcess {
+  const entry = path.join(import.meta.dirname, `probe-process${path.extname(import.meta.filename)}`);
+  const zod = path.dirname(fileURLToPath(import.meta.resolve("zod")));
+  const args = [
+    "--permission",
+    ...gpuPermissions(dawnPath),
+    ...[import.meta.dirname, zod].map((folder) => `--allow-fs-read=${path.join(folder, path.sep)}`),
+    "--disable-warning=ExperimentalWarning",
+    "--disable-warning=SecurityWarning",
+    entry,
+    dawnPath,
+    JSON.stringify(skipped),
+  ];
+  return spawn(runtime, args, {
+    env: { ...driverEnvironment(process.env), ...minimalEnvironment(process.env) },
+    cwd: path.parse(entry).root,
+  });
+}

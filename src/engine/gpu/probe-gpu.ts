@@ -1,0 +1,123 @@
+import type { ChildProcess } from "node:child_process";
+import { LastLines } from "../last-lines.ts";
+import { type SpawnEngine, spawnEngine } from "../launch.ts";
+import { findDawn } from "./dawn.ts";
+import {
+  type GpuDevice,
+  type GpuReport,
+  isSameDevice,
+  type ProbeMessage,
+  probeMessageSchema,
+  type ReportedAdapter,
+} from "./gpu-report.ts";
+import { launchProbe } from "./launch-probe.ts";
+
+/**
+ * Longest silence of a probe. Opening a driver for the first time since the machine was started takes some seconds
+ * where disks are slow.
+ */
+const PROBE_DEADLINE_MS = 15_000;
+
+/** Lines of output kept to explain an end. */
+const KEPT_LINES = 5;
+
+export interface ProbeOptions {
+  readonly runtime?: string;
+  readonly spawn?: SpawnEngine;
+  /** Dawn's entry file; undefined: it is not installed. */
+  readonly dawnPath?: string | undefined;
+  readonly deadlineMs?: number;
+}
+
+/**
+ * Finds out which GPUs there are, in a process of its own. A driver that crashes or hangs ends that process, and
+ * the other adapters are then tried without it. Never rejects.
+ */
+export async function probeGpu({
+  runtime = process.execPath,
+  spawn = spawnEngine,
+  deadlineMs = PROBE_DEADLINE_MS,
+  ...options
+}: ProbeOptions = {}): Promise<GpuReport> {
+  const dawnPath = "dawnPath" in options ? options.dawnPath : findDawn();
+  if (dawnPath === undefined) {
+    return {
+      adapters: [],
+      problem: "The package webgpu is not installed; install it with: npm install webgpu",
+    };
+  }
+  const broken: ReportedAdapter[] = [];
+  for (;;) {
+    const skipped = broken.map(({ backend, name }) => ({ backend, name }));
+    const round = await watch(launchProbe({ runtime, spawn, dawnPath, skipped }), skipped, deadlineMs);
+    if (round.culprit === undefined)
+      return { ...round.report, adapters: [...round.report.adapters, ...broken] };
+    broken.push(round.culprit);
+  }
+}
+
+interface ProbeRound {
+  readonly report: GpuReport;
+  /** The adapter at which the process ended. */
+  readonly culprit?: ReportedAdapter;
+}
+
+/** Follows one probe process to its end. */
+async function watch(
+  child: ChildProcess,
+  skipped: readonly GpuDevice[],
+  deadlineMs: number,
+): Promise<ProbeRound> {
+  const output = new LastLines(KEPT_LINES);
+  if (child.stdout) output.watch(child.stdout);
+  if (child.stderr) output.watch(child.stderr);
+  const messages: ProbeMessage[] = [];
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    child.kill("SIGKILL");
+  }, deadlineMs);
+  child.on("message", (message) => {
+    const parsed = probeMessageSchema.safeParse(message);
+    if (parsed.success) messages.push(parsed.data);
+    else child.kill("SIGKILL");
+    timer.refresh();
+  });
+  const how = await new Promise<string>((resolve) => {
+    child.on("error", (error) => resolve(`could not be started: ${error.message}`));
+    child.on("close", (code, signal) =>
+      resolve(signal === null ? `exited with code ${code}` : `was killed by ${signal}`),
+    );
+  });
+  clearTimeout(timer);
+  const line = output.reason === undefined ? "" : ` (${output.reason})`;
+  const end = isLate ? `did not answer for ${Math.round(deadlineMs / 1000)} s` : `${how}${line}`;
+  return fold(messages, skipped, end);
+}
+
+function fold(messages: readonly ProbeMessage[], skipped: readonly GpuDevice[], end: string): ProbeRound {
+  const adapters: ReportedAdapter[] = [];
+  let pending: GpuDevice[] = [];
+  for (const message of messages) {
+    switch (message.type) {
+      case "listed":
+        pending = message.adapters.filter((device) => !skipped.some((other) => isSameDevice(other, device)));
+        break;
+      case "opened":
+      case "unopened":
+        adapters.push(message.adapter);
+        pending = pending.filter((device) => !isSameDevice(device, message.adapter));
+        break;
+      case "failed":
+        return { report: { adapters, problem: message.reason } };
+      case "done":
+        return { report: { adapters, fastest: message.fastest, thriftiest: message.thriftiest } };
+    }
+  }
+  const [culprit] = pending;
+  // All are known, and only the system's own choice among them is not.
+  if (adapters.length > 0 && culprit === undefined) return { report: { adapters } };
+  const problem = `The process that opened the driver ${end}.`;
+  if (culprit === undefined) return { report: { adapters, problem } };
+  return { report: { adapters }, culprit: { ...culprit, problem } };
+}

@@ -1,0 +1,167 @@
+import { pathToFileURL } from "node:url";
+import { type Dawn, type DawnAdapter, type DawnGpu, deviceFlags } from "./dawn.ts";
+import { GPU_BACKENDS, type GpuAdapter, type GpuDevice, type ProbeMessage } from "./gpu-report.ts";
+import { unusable } from "./unusable-adapter.ts";
+
+/**
+ * The entry of the probe process: opens every adapter once and says what it found. A driver may crash or hang in
+ * any of these steps, so each result is sent as soon as it is there.
+ *
+ * Arguments: the path of Dawn's entry file, then a JSON array of adapters to leave out.
+ */
+
+/** No adapter is named so: Dawn then answers with the list of those there are. */
+const NO_SUCH_ADAPTER = "daybreak: no such adapter";
+/** A line of that list. */
+const LISTED_ADAPTER = /^ \* backend: '([^']+)', name: '(.*)'$/gm;
+
+/** Makes Dawn offer what it holds to be experimental; only to see whether the adapter has it. */
+const ALL_FEATURES = "enable-dawn-features=allow_unsafe_apis";
+
+/** CPUs that pose as GPUs, where the driver does not say so itself. */
+const SOFTWARE_NAMES = /llvmpipe|lavapipe|swiftshader|basic render driver|\bwarp\b/i;
+
+/** Whichever Vulkan loader Dawn looks for on Linux. */
+const VULKAN_LOADER = "libvulkan.so.1";
+
+const [, , dawnPath = "", skipped = "[]"] = process.argv;
+
+await probe();
+// Drivers leave threads behind, which would keep the process alive.
+process.disconnect?.();
+process.exit();
+
+async function probe(): Promise<void> {
+  let dawn: Dawn;
+  try {
+    dawn = await import(pathToFileURL(dawnPath).href);
+  } catch (error) {
+    return await send({ type: "failed", reason: `Dawn cannot be loaded here: ${firstLine(error)}` });
+  }
+  const adapters = await listAdapters(dawn);
+  await send({ type: "listed", adapters });
+  if (adapters.length === 0) return await send({ type: "failed", reason: whyNone() });
+  const skip: readonly GpuDevice[] = JSON.parse(skipped);
+  for (const device of adapters) {
+    if (skip.some(({ backend, name }) => backend === device.backend && name === device.name)) continue;
+    await send(await open(dawn, device));
+  }
+  if (skip.length > 0) return await send({ type: "done" });
+  const fastest = await favourite(dawn, adapters, "high-performance");
+  const thriftiest = await favourite(dawn, adapters, "low-power");
+  await send({ type: "done", ...(fastest && { fastest }), ...(thriftiest && { thriftiest }) });
+}
+
+async function listAdapters(dawn: Dawn): Promise<GpuDevice[]> {
+  let text = "";
+  try {
+    await dawn.create([`adapter=${NO_SUCH_ADAPTER}`]).requestAdapter();
+  } catch (error) {
+    text = messageOf(error);
+  }
+  const found = new Map<string, GpuDevice>();
+  for (const [, backend, name] of text.matchAll(LISTED_ADAPTER)) {
+    const known = GPU_BACKENDS.find((each) => each === backend);
+    // Two equal cards have one name: Dawn cannot tell them apart, and neither can we.
+    if (known && name) found.set(`${known} ${name}`, { backend: known, name });
+  }
+  return [...found.values()];
+}
+
+async function open(dawn: Dawn, device: GpuDevice): Promise<ProbeMessage> {
+  try {
+    const adapter = await dawn.create([...deviceFlags(device), ALL_FEATURES]).requestAdapter();
+    if (!adapter)
+      return { type: "unopened", adapter: { ...device, problem: "The driver does not open it." } };
+    const found = describe(device, adapter);
+    const problem = unusable(found) ?? (await deviceProblem(dawn, device));
+    return { type: "opened", adapter: problem === undefined ? found : { ...found, problem } };
+  } catch (error) {
+    return { type: "unopened", adapter: { ...device, problem: firstLine(error) } };
+  }
+}
+
+function describe(device: GpuDevice, { features, limits, info }: DawnAdapter): GpuAdapter {
+  const limit = (name: string): number => limits[name] ?? 0;
+  return {
+    ...device,
+    vendor: info.vendor,
+    architecture: info.architecture,
+    description: info.description,
+    software:
+      info.isFallbackAdapter === true ||
+      info.architecture === "software" ||
+      SOFTWARE_NAMES.test(`${device.name} ${info.description}`),
+    features: {
+      shaderF16: features.has("shader-f16"),
+      subgroups: features.has("subgroups"),
+      subgroupMatrices: features.has("chromium-experimental-subgroup-matrix"),
+      timestampQueries: features.has("timestamp-query"),
+    },
+    limits: {
+      maxBufferSize: limit("maxBufferSize"),
+      maxStorageBufferBindingSize: limit("maxStorageBufferBindingSize"),
+      maxComputeWorkgroupStorageSize: limit("maxComputeWorkgroupStorageSize"),
+      maxComputeInvocationsPerWorkgroup: limit("maxComputeInvocationsPerWorkgroup"),
+    },
+  };
+}
+
+/** Opens the device as llama.cpp will, and closes it again. */
+async function deviceProblem(dawn: Dawn, device: GpuDevice): Promise<string | undefined> {
+  try {
+    const adapter = await dawn.create(deviceFlags(device)).requestAdapter();
+    const opened = await adapter?.requestDevice({ requiredFeatures: ["shader-f16"] });
+    opened?.destroy();
+    return opened ? undefined : "The driver does not open it a second time.";
+  } catch (error) {
+    return `The device cannot be opened: ${firstLine(error)}`;
+  }
+}
+
+/** The adapter that the system itself prefers; undefined when it has no opinion. */
+async function favourite(
+  dawn: Dawn,
+  adapters: readonly GpuDevice[],
+  powerPreference: "high-performance" | "low-power",
+): Promise<GpuDevice | undefined> {
+  if (adapters.length < 2) return adapters[0];
+  const idOf = async (gpu: DawnGpu): Promise<string | undefined> => {
+    const info = (await gpu.requestAdapter({ powerPreference }).catch(() => null))?.info;
+    return info && [info.vendor, info.device, info.description].join("\n");
+  };
+  const wanted = await idOf(dawn.create([]));
+  if (wanted === undefined) return undefined;
+  for (const device of adapters) if ((await idOf(dawn.create(deviceFlags(device)))) === wanted) return device;
+  return undefined;
+}
+
+/** No adapter at all: what is missing, and what to do. */
+function whyNone(): string {
+  if (process.platform === "linux" && !canLoad(VULKAN_LOADER)) {
+    return `There is no Vulkan loader (${VULKAN_LOADER}); install it, and the Vulkan driver of the GPU (on Debian and Ubuntu: libvulkan1, and mesa-vulkan-drivers or NVIDIA's driver).`;
+  }
+  return "No driver offers an adapter that WebGPU accepts: there is no GPU here, its driver is missing or too old, or this account may not open it. A newer driver may help.";
+}
+
+function canLoad(library: string): boolean {
+  try {
+    process.dlopen({ exports: {} }, library);
+    return true;
+  } catch (error) {
+    // Found and loaded, and then missed the marks of an addon.
+    return messageOf(error).includes("did not self-register");
+  }
+}
+
+function send(message: ProbeMessage): Promise<void> {
+  return new Promise((resolve) => process.send?.(message, undefined, undefined, () => resolve()));
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function firstLine(error: unknown): string {
+  return messageOf(error).split("\n", 1)[0] ?? "";
+}
