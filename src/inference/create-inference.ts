@@ -6,6 +6,7 @@ import type { Model, Models } from "../models/model.ts";
 import type { AdmissionQueue } from "./admission-queue.ts";
 import { checkEmbedding, checkReranking } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
+import { dropReasoningLogprobs } from "./drop-reasoning-logprobs.ts";
 import { EngineQueues } from "./engine-queues.ts";
 import { readForcedCall } from "./forced-call/read-forced-call.ts";
 import { guardEvents } from "./guarded-events.ts";
@@ -154,9 +155,10 @@ class InferenceService implements Inference {
 /** The engine's events as the model's settings say they are to be read. */
 function interpret(
   source: AsyncGenerator<GenerationEvent, void, undefined>,
-  { reasoningTags, calls }: ResolvedGeneration,
+  { request, reasoningTags, calls }: ResolvedGeneration,
 ): AsyncGenerator<GenerationEvent, void, undefined> {
-  const events = reasoningTags ? splitReasoning(source, reasoningTags) : source;
+  const scored = request.logprobs === undefined ? source : dropReasoningLogprobs(source);
+  const events = reasoningTags ? splitReasoning(scored, reasoningTags) : scored;
   if (!calls) return events;
   if (calls.kind === "forced") return readForcedCall(events);
   return splitToolCalls(events, calls.format, { parallel: calls.parallel });

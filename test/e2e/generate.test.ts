@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { generateAnswerSchema, generateLineSchema } from "../../src/dialects/native/generate.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
@@ -44,6 +45,14 @@ async function stream(body: object) {
 async function activeRequests(): Promise<number> {
   const status: unknown = await (await fetch(`${daemon.url}/status`)).json();
   return Number(Object(status)["active_requests"]);
+}
+
+/** Below a daemon, which may run below its launcher, these are the engines. */
+async function processesAtTheEnd(pid: number): Promise<number[]> {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8");
+  const pids = children.split(" ").filter((child) => child.trim() !== "");
+  if (pids.length === 0) return [pid];
+  return (await Promise.all(pids.map((child) => processesAtTheEnd(Number(child))))).flat();
 }
 
 async function count(metric: string): Promise<number> {
@@ -203,6 +212,40 @@ describe("errors of POST /api/generate", () => {
     expect(await response.json()).toMatchObject({ error: { type: "invalid_request", code: "invalid_json" } });
   });
 });
+
+test.skipIf(process.platform !== "linux")(
+  "an engine that is killed ends its streams with an error line, and the model answers again",
+  async () => {
+    const own = await startDaemon();
+    const body = JSON.stringify({ prompt: "hi", ...LONG, stream: true });
+    const ask = () =>
+      fetch(`${own.url}/api/generate`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body,
+      });
+    try {
+      const response = await ask();
+      const reader = response.body!.getReader();
+      const decoder = new TextDecoder();
+      let text = decoder.decode((await reader.read()).value, { stream: true });
+      for (const pid of await processesAtTheEnd(own.pid)) process.kill(pid, "SIGKILL");
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) break;
+        text += decoder.decode(value, { stream: true });
+      }
+      expect(JSON.parse(text.trimEnd().split("\n").at(-1)!)).toEqual({
+        error: { message: expect.any(String), type: "model_error", code: "engine_crashed" },
+      });
+      const again = await ask();
+      expect(again.status).toBe(200);
+      await again.body?.cancel();
+    } finally {
+      await own.stop();
+    }
+  },
+);
 
 test("a full queue answers 503 with Retry-After, and the others are served", async () => {
   const small = await startDaemon({ args: ["--models-slots", "1", "--models-queue-size", "1"] });

@@ -18,6 +18,7 @@ import * as completions from "./completions.ts";
 import * as embeddings from "./embeddings.ts";
 import { openaiModelListSchema, openaiModelSchema, toModel, toModelList } from "./model-list.ts";
 import { openaiErrorSchema, openaiEvents, renderOpenaiError } from "./openai-error.ts";
+import { rerankRequestSchema, rerankSchema, toRerank, toRerankRequest } from "./rerank.ts";
 
 const tag = "Chat-completions API";
 
@@ -29,6 +30,7 @@ export const openaiDialect: Dialect = {
     chatRoute(services),
     completionsRoute(services),
     embeddingsRoute(services),
+    rerankRoute(services),
     modelListRoute(services),
     modelRoute(services),
   ],
@@ -114,6 +116,22 @@ function embeddingsRoute({ inference }: Services): Route {
     async handle(context, { body }) {
       const answer = await inference.embed(embeddings.toEmbedRequest(body), context.req.raw.signal);
       return context.json(embeddings.toEmbeddings(answer, body));
+    },
+  });
+}
+
+function rerankRoute({ inference }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/rerank",
+    tag,
+    summary: "Order texts by how well they answer a query",
+    description: "Needs a model made for reranking.",
+    body: rerankRequestSchema,
+    answers: [{ description: "The texts' positions and scores.", schema: rerankSchema }],
+    async handle(context, { body }) {
+      const answer = await inference.rerank(toRerankRequest(body), context.req.raw.signal);
+      return context.json(toRerank(answer, body));
     },
   });
 }

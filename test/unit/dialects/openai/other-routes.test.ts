@@ -1,5 +1,6 @@
 import OpenAI, { NotFoundError } from "openai";
 import { describe, expect, test } from "vitest";
+import { fakeModel } from "../../inference/fake-engine.ts";
 import { PLAIN_TEXT, WITH_LOGPROBS } from "../recorded-events.ts";
 import { fetchOf, sseEvents, testApp, type TestApp } from "../test-app.ts";
 
@@ -151,6 +152,35 @@ describe("embeddings", () => {
     const answer = await testApp().post("/v1/embeddings", body);
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({ error: { param } });
+  });
+});
+
+describe("rerank", () => {
+  const { gguf } = fakeModel();
+  const model = fakeModel({ gguf: { ...gguf, purpose: "rerank" } });
+
+  test("orders the documents by their scores, from 0 to 1", async () => {
+    const answer = await testApp({ model }).post("/v1/rerank", {
+      model: "fake",
+      query: "cats",
+      documents: ["a", { text: "ccc" }, "bb"],
+      top_n: 2,
+      return_documents: true,
+    });
+    expect(await answer.json()).toEqual({
+      model: "fake",
+      results: [
+        { index: 1, relevance_score: expect.closeTo(0.9526, 3), document: { text: "ccc" } },
+        { index: 2, relevance_score: expect.closeTo(0.8808, 3), document: { text: "bb" } },
+      ],
+      usage: { prompt_tokens: 6, total_tokens: 6 },
+    });
+  });
+
+  test("needs a model made for it", async () => {
+    const answer = await testApp().post("/v1/rerank", { query: "cats", documents: ["a"] });
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({ error: { code: "unsupported_feature", param: "model" } });
   });
 });
 
