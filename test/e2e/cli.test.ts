@@ -1,7 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { type FixtureHub, startFixtureHub } from "../support/fixture-hub.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { type CliProcessOptions, runCli, startCli } from "./cli-process.ts";
 
@@ -15,14 +16,18 @@ const LONG_FORMAT = {
 };
 const LONG = ["--max-tokens", "1500", "--no-think", "--format", JSON.stringify(LONG_FORMAT)];
 
+let hub: FixtureHub;
 let daemon: TestDaemon;
 let folder: string;
 beforeAll(async () => {
-  daemon = await startDaemon();
+  const model = readFileSync(new URL("../../models/daybreak-mini.gguf", import.meta.url));
+  hub = await startFixtureHub({ repos: { "owner/tiny": { files: { "tiny-Q8_0.gguf": model } } } });
+  daemon = await startDaemon({ env: { HUB_URL: hub.url } });
   folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-cli-"));
 });
 afterAll(async () => {
   await daemon.stop();
+  await hub.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -173,5 +178,37 @@ describe("models", () => {
       embeddings: [vectors[0]],
       dimensions: expect.any(Number),
     });
+  });
+});
+
+describe("pull", () => {
+  const spec = "hf:owner/tiny";
+
+  it("goes on after Ctrl-C where it ended, reports its course, and is told when there is no such repository", async () => {
+    const held = Promise.withResolvers<void>();
+    hub.failNext(/^storage GET/, { pause: { after: 1_000_000, until: held.promise } });
+    const interrupted = startCli(["pull", spec, "--json"], { env: { SERVICE_SOCKET: daemon.socket } });
+    await interrupted.speaking;
+    interrupted.child.kill("SIGINT");
+    expect(await interrupted.result).toMatchObject({ code: 130 });
+    held.resolve();
+
+    const { code, stdout } = await cli(["pull", spec, "--json"]);
+    const lines = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line): unknown => JSON.parse(line));
+    expect(code).toBe(0);
+    expect(lines[0]).toMatchObject({ status: "downloading", total_bytes: expect.any(Number) });
+    expect(lines.at(-2)).toEqual({ status: "verifying" });
+    expect(lines.at(-1)).toEqual({ status: "success", model: expect.stringContaining("tiny") });
+    expect(hub.downloads.at(-1)?.headers.range).toMatch(/^bytes=[1-9]/);
+
+    expect(await cli(["pull", spec])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^Pulled .*tiny/),
+      stderr: "",
+    });
+    expect(await cli(["pull", "hf:owner/none"])).toMatchObject({ code: 4, stdout: "" });
   });
 });

@@ -31,6 +31,8 @@ export function loadCommand(io: CliIo): Command {
     .option("--default", "make it the default model")
     .action(async (name: string, options: LoadCommandOptions) => {
       const client = connect(io, options);
+      // A large model takes its time.
+      if (io.stderr.isTTY) await writeLine(io.stderr, `Loading ${name} ...`);
       const answer = await client.json(loadResultSchema, "POST", "/api/models/load", {
         alias: name,
         // The daemon may run in another folder.
