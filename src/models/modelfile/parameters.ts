@@ -1,0 +1,91 @@
+import { z } from "zod";
+import { samplingSchema, type Sampling } from "../../engine/protocol/generation.ts";
+import type { ModelSettings } from "../model.ts";
+
+/** Smallest context that an engine can be started with. */
+const MIN_CONTEXT = 16;
+/** No model is trained for more tokens than this; beyond it a number is a slip of the pen. */
+const MAX_CONTEXT = 16 * 1024 * 1024;
+const MAX_STOP_SEQUENCES = 64;
+
+type SamplingField = Exclude<keyof Sampling, "logitBias" | "ignoreEos">;
+
+/** Names of PARAMETER for sampling; the ranges are the engine's own. */
+const SAMPLING: ReadonlyMap<string, SamplingField> = new Map([
+  ["temperature", "temperature"],
+  ["top_p", "topP"],
+  ["top_k", "topK"],
+  ["min_p", "minP"],
+  ["typical_p", "typicalP"],
+  ["repeat_penalty", "repeatPenalty"],
+  ["repeat_last_n", "repeatLastN"],
+  ["presence_penalty", "presencePenalty"],
+  ["frequency_penalty", "frequencyPenalty"],
+  ["mirostat", "mirostat"],
+  ["mirostat_tau", "mirostatTau"],
+  ["mirostat_eta", "mirostatEta"],
+  ["seed", "seed"],
+] as const);
+
+const contextSchema = z.int().min(MIN_CONTEXT).max(MAX_CONTEXT);
+const maxTokensSchema = z.int().min(1).max(MAX_CONTEXT);
+
+type ParameterSettings = Pick<ModelSettings, "sampling" | "stop" | "contextSize" | "maxTokens">;
+export type MutableParameters = {
+  sampling: { -readonly [Key in keyof Sampling]: Sampling[Key] };
+  stop: string[];
+  contextSize: number | undefined;
+  maxTokens: number | undefined;
+};
+
+export const PARAMETER_NAMES: readonly string[] = [...SAMPLING.keys(), "num_ctx", "num_predict", "stop"];
+
+/** The parameter that may be given more than once. */
+export const REPEATABLE_PARAMETER = "stop";
+
+/**
+ * Puts one parameter into its place.
+ * @returns what is wrong with it, without the final full stop
+ */
+export function setParameter(settings: MutableParameters, name: string, value: string): string | undefined {
+  if (name === "stop") {
+    if (value === "") return "a stop sequence must not be empty";
+    if (settings.stop.length >= MAX_STOP_SEQUENCES)
+      return `there are more than ${MAX_STOP_SEQUENCES} stop sequences`;
+    settings.stop.push(value);
+    return undefined;
+  }
+  const field = SAMPLING.get(name);
+  if (!field && name !== "num_ctx" && name !== "num_predict") {
+    return `there is no parameter ${JSON.stringify(name)}. There are ${PARAMETER_NAMES.join(", ")}`;
+  }
+  const number = readNumber(value);
+  if (number === undefined)
+    return `${JSON.stringify(value)} is not a number; comments have lines of their own`;
+  const schema = field ? samplingSchema.shape[field] : name === "num_ctx" ? contextSchema : maxTokensSchema;
+  const result = schema.safeParse(number);
+  if (!result.success) return result.error.issues[0]?.message ?? "it is out of range";
+  if (field) settings.sampling = { ...settings.sampling, [field]: number };
+  else if (name === "num_ctx") settings.contextSize = number;
+  else settings.maxTokens = number;
+  return undefined;
+}
+
+/** The parameters as name and value, in a fixed order. */
+export function listParameters(settings: ParameterSettings): [name: string, value: string | number][] {
+  const { sampling, contextSize, maxTokens, stop } = settings;
+  const listed: [string, string | number | undefined][] = [
+    ...[...SAMPLING].map(([name, field]): [string, number | undefined] => [name, sampling[field]]),
+    ["num_ctx", contextSize],
+    ["num_predict", maxTokens],
+    ...stop.map((text): [string, string] => ["stop", text]),
+  ];
+  return listed.flatMap(([name, value]): [string, string | number][] =>
+    value === undefined ? [] : [[name, value]],
+  );
+}
+
+/** A decimal number; nothing else that JavaScript would take for one. */
+export function readNumber(text: string): number | undefined {
+  return /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : undefined;
+}

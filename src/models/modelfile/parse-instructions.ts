@@ -1,0 +1,120 @@
+import { modelfileError } from "./modelfile-error.ts";
+import { unquote } from "./quoted-text.ts";
+
+/** Directives, and what stands behind them: text, a key and text, or a path, in which a backslash is no escape. */
+const DIRECTIVES = {
+  FROM: "path",
+  PARAMETER: "key",
+  SYSTEM: "text",
+  TEMPLATE: "text",
+  LICENSE: "text",
+  ADAPTER: "path",
+  GPU_LAYERS: "text",
+  FLASH_ATTENTION: "text",
+  VISION_PROJECTOR: "path",
+  DIGEST: "text",
+  THINKING: "key",
+  TOOLFORMAT: "key",
+  CAPABILITY: "key",
+  AUTHOR: "text",
+} as const;
+export type Directive = keyof typeof DIRECTIVES;
+
+/** One directive with what it says. */
+export interface Instruction {
+  /** Line of the directive, from 1. */
+  readonly line: number;
+  readonly directive: Directive;
+  /** In lower case; empty for directives without keys. */
+  readonly key: string;
+  /** Without its quotes and with its escapes read; of a path, as it stands there. */
+  readonly text: string;
+}
+
+/** Texts of licences are the longest things in a Modelfile, and are a tenth of this. */
+export const MAX_MODELFILE_LENGTH = 1024 * 1024;
+
+const HEREDOC = '"""';
+
+/**
+ * Takes a Modelfile apart. Each line is a comment (`#`), empty, or a directive, in any case, with its value: plain
+ * text to the end of the line, text in double quotes with escapes, or text of many lines between `"""`.
+ * @throws ServiceError invalid_modelfile
+ */
+export function parseInstructions(modelfile: string): Instruction[] {
+  if (modelfile.length > MAX_MODELFILE_LENGTH) {
+    throw modelfileError(1, `it is longer than ${MAX_MODELFILE_LENGTH} characters.`);
+  }
+  const lines = modelfile
+    .replace(/^\uFEFF/, "")
+    .replaceAll("\r\n", "\n")
+    .split("\n");
+  const nul = lines.findIndex((line) => line.includes("\0"));
+  if (nul !== -1) throw modelfileError(nul + 1, "it has a NUL character: this is no text.");
+  const instructions: Instruction[] = [];
+  for (let at = 0; at < lines.length; at++) {
+    const content = lines[at]!.trim();
+    if (content === "" || content.startsWith("#")) continue;
+    const line = at + 1;
+    const { directive, key, rest } = splitLine(content, line);
+    if (!rest.startsWith(HEREDOC)) {
+      const text = DIRECTIVES[directive] === "path" ? rest : readText(rest, line);
+      instructions.push({ line, directive, key, text });
+      continue;
+    }
+    // What a heredoc says is taken from the untrimmed lines.
+    const opened = lines[at]!.trimEnd().length - rest.length + HEREDOC.length;
+    const { text, endsAt } = readHeredoc(lines, at, opened);
+    instructions.push({ line, directive, key, text });
+    at = endsAt;
+  }
+  return instructions;
+}
+
+function splitLine(content: string, line: number): { directive: Directive; key: string; rest: string } {
+  const [, word = "", behind = ""] = /^(\S+)\s*(.*)$/s.exec(content) ?? [];
+  const directive = word.toUpperCase();
+  if (!isDirective(directive)) {
+    const shown = JSON.stringify(word.slice(0, 40));
+    throw modelfileError(line, `${shown} is no directive. There are ${Object.keys(DIRECTIVES).join(", ")}.`);
+  }
+  if (DIRECTIVES[directive] !== "key") {
+    if (behind === "") throw modelfileError(line, `${directive} needs a value.`);
+    return { directive, key: "", rest: behind };
+  }
+  const [, key = "", rest = ""] = /^(\S+)\s*(.*)$/s.exec(behind) ?? [];
+  if (key === "" || rest === "") throw modelfileError(line, `${directive} needs a name and a value.`);
+  return { directive, key: key.toLowerCase(), rest };
+}
+
+function isDirective(word: string): word is Directive {
+  return Object.hasOwn(DIRECTIVES, word);
+}
+
+function readText(raw: string, line: number): string {
+  if (!raw.startsWith('"')) return raw;
+  const text = unquote(raw);
+  if (text !== undefined) return text;
+  throw modelfileError(
+    line,
+    'the value begins with a quote and does not end with its match; text of several lines stands between """.',
+  );
+}
+
+/** Reads from just behind the opening quotes to the closing ones, in this line or in a later one. */
+function readHeredoc(lines: readonly string[], at: number, from: number): { text: string; endsAt: number } {
+  const parts: string[] = [];
+  for (let index = at; index < lines.length; index++) {
+    const part = lines[index]!.slice(index === at ? from : 0);
+    const close = part.indexOf(HEREDOC);
+    if (close === -1) {
+      parts.push(part);
+      continue;
+    }
+    if (part.slice(close + HEREDOC.length).trim() !== "") {
+      throw modelfileError(index + 1, 'there is text behind the closing """.');
+    }
+    return { text: [...parts, part.slice(0, close)].join("\n"), endsAt: index };
+  }
+  throw modelfileError(at + 1, 'the text that begins with """ never ends.');
+}

@@ -1,0 +1,53 @@
+import type { ModelSettings } from "../model.ts";
+import type { ModelDefinition } from "./model-definition.ts";
+import { listParameters } from "./parameters.ts";
+import { quote } from "./quoted-text.ts";
+
+/** Prints a Modelfile that reads back to the same definition; paths in it are absolute. */
+export function printModelfile(definition: ModelDefinition): string {
+  const { from, settings, adapters, projector, digest, license, author } = definition;
+  const lines = [
+    `FROM ${from}`,
+    ...line("DIGEST", digest && `sha256:${digest}`),
+    ...adapters.map(({ path, scale }) => (scale === 1 ? `ADAPTER ${path}` : `ADAPTER ${path} ${scale}`)),
+    ...line("VISION_PROJECTOR", projector),
+    ...line("GPU_LAYERS", settings.gpuLayers),
+    ...line("FLASH_ATTENTION", settings.flashAttention),
+    ...listParameters(settings).map(
+      ([name, value]) => `PARAMETER ${name} ${typeof value === "string" ? quote(value) : value}`,
+    ),
+    ...text("SYSTEM", settings.system),
+    ...text("TEMPLATE", settings.template),
+    ...printThinking(settings.thinking),
+    ...printToolFormat(settings.toolFormat),
+    ...Object.entries(settings.capabilities).map(([name, flag]) => `CAPABILITY ${name} ${flag}`),
+    ...text("AUTHOR", author),
+    ...text("LICENSE", license),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function line(directive: string, value: string | number | undefined): string[] {
+  return value === undefined ? [] : [`${directive} ${value}`];
+}
+
+function text(directive: string, value: string | undefined): string[] {
+  return value === undefined ? [] : [`${directive} ${quote(value)}`];
+}
+
+function printThinking(thinking: ModelSettings["thinking"]): string[] {
+  if (!thinking) return [];
+  const { start, end, enabled } = thinking;
+  return [`THINKING start ${quote(start)}`, `THINKING end ${quote(end)}`, `THINKING enabled ${enabled}`];
+}
+
+function printToolFormat(format: ModelSettings["toolFormat"]): string[] {
+  if (!format) return [];
+  return [
+    ...text("TOOLFORMAT style", format.style),
+    ...text("TOOLFORMAT call_start", format.callStart),
+    ...text("TOOLFORMAT call_end", format.callEnd),
+    ...text("TOOLFORMAT result_start", format.resultStart),
+    ...text("TOOLFORMAT result_end", format.resultEnd),
+  ];
+}

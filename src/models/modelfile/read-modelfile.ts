@@ -1,0 +1,205 @@
+import os from "node:os";
+import path from "node:path";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { Capabilities, ModelSettings } from "../model.ts";
+import { isPlainPart, isRevision } from "../names/name-rules.ts";
+import { looksLikePath, parseFilePath } from "../names/parse-file-path.ts";
+import { HUB_PREFIX, parseHubSpec, splitRevision } from "../names/parse-hub-spec.ts";
+import type { ModelDefinition } from "./model-definition.ts";
+import { modelfileError } from "./modelfile-error.ts";
+import { REPEATABLE_PARAMETER, readNumber, setParameter, type MutableParameters } from "./parameters.ts";
+import { parseInstructions, type Instruction } from "./parse-instructions.ts";
+import { unquotePath } from "./quoted-text.ts";
+import { chatTemplate } from "./template/chat-template.ts";
+import { readBoolean } from "./read-boolean.ts";
+import { readThinking, readToolFormat } from "./text-marks.ts";
+
+/** Adapters are merged into every matrix product; nobody stacks more. */
+const MAX_ADAPTERS = 16;
+/** An adapter works at 1 as it was trained; a tenfold effect, even turned around, is beyond any use. */
+const MAX_SCALE = 10;
+/** Layers of the deepest models are a few hundred. */
+const MAX_GPU_LAYERS = 100_000;
+
+const CAPABILITIES: readonly (keyof Capabilities)[] = ["json", "tools", "thinking", "vision"];
+/** Directives that may stand in a Modelfile more than once, each time with the same key or none. */
+const REPEATABLE = new Set(["ADAPTER", "LICENSE", `PARAMETER ${REPEATABLE_PARAMETER}`]);
+
+type Adapter = ModelDefinition["adapters"][number];
+
+/**
+ * Reads a Modelfile; relative paths count from `baseFolder`, and are an error without one. Whether the paths exist
+ * and may be used is for the registry to find out.
+ * @throws ServiceError invalid_modelfile with the line
+ */
+export function readModelfile(text: string, baseFolder: string | undefined): ModelDefinition {
+  const instructions = parseInstructions(text);
+  checkRepeats(instructions);
+  const one = (directive: Instruction["directive"]): Instruction | undefined =>
+    instructions.find((instruction) => instruction.directive === directive);
+  const all = (directive: Instruction["directive"]): Instruction[] =>
+    instructions.filter((instruction) => instruction.directive === directive);
+
+  const from = one("FROM");
+  if (!from) throw modelfileError(1, "there is no FROM, which names the model to start from.");
+  const projector = one("VISION_PROJECTOR");
+  const digest = one("DIGEST");
+  const licenses = all("LICENSE").map((license) => license.text);
+  const adapters = all("ADAPTER").map((adapter) => readAdapter(adapter, baseFolder));
+  if (adapters.length > MAX_ADAPTERS) {
+    throw modelfileError(from.line, `there are more than ${MAX_ADAPTERS} adapters.`);
+  }
+  return {
+    from: readFrom(from, baseFolder),
+    settings: readSettings(one, all),
+    adapters,
+    projector: projector && readPath(projector, pathOf(projector, projector.text), baseFolder),
+    digest: digest && readDigest(digest),
+    license: licenses.length > 0 ? licenses.join("\n\n") : undefined,
+    author: one("AUTHOR")?.text,
+  };
+}
+
+function readSettings(
+  one: (directive: Instruction["directive"]) => Instruction | undefined,
+  all: (directive: Instruction["directive"]) => Instruction[],
+): ModelSettings {
+  const parameters: MutableParameters = {
+    sampling: {},
+    stop: [],
+    contextSize: undefined,
+    maxTokens: undefined,
+  };
+  for (const { line, key, text } of all("PARAMETER")) {
+    const problem = setParameter(parameters, key, text);
+    if (problem !== undefined) throw modelfileError(line, `PARAMETER ${key}: ${problem}.`);
+  }
+  const template = one("TEMPLATE");
+  const gpuLayers = one("GPU_LAYERS");
+  const flashAttention = one("FLASH_ATTENTION");
+  return {
+    system: one("SYSTEM")?.text,
+    template: template && chatTemplate(template.text, template.line),
+    sampling: parameters.sampling,
+    maxTokens: parameters.maxTokens,
+    stop: parameters.stop,
+    contextSize: parameters.contextSize,
+    gpuLayers: gpuLayers && readGpuLayers(gpuLayers),
+    flashAttention: flashAttention && readFlashAttention(flashAttention),
+    thinking: readThinking(all("THINKING")),
+    toolFormat: readToolFormat(all("TOOLFORMAT")),
+    capabilities: readCapabilities(all("CAPABILITY")),
+  };
+}
+
+function checkRepeats(instructions: readonly Instruction[]): void {
+  const first = new Map<string, number>();
+  for (const { line, directive, key } of instructions) {
+    const name = key === "" ? directive : `${directive} ${key}`;
+    const earlier = first.get(name);
+    if (earlier !== undefined && !REPEATABLE.has(name)) {
+      throw modelfileError(line, `${name} stands in line ${earlier} already.`);
+    }
+    first.set(name, line);
+  }
+}
+
+function readFrom(instruction: Instruction, baseFolder: string | undefined): string {
+  const from = pathOf(instruction, instruction.text);
+  if (from.startsWith(HUB_PREFIX)) {
+    withLine(instruction, () => parseHubSpec(from));
+    return from;
+  }
+  if (looksLikePath(from)) return readPath(instruction, from, baseFolder);
+  const { place, revision } = splitRevision(from);
+  const parts = place.split(":");
+  const isName =
+    parts.length <= 2 && parts.every(isPlainPart) && (revision === undefined || isRevision(revision));
+  if (isName) return from;
+  throw modelfileError(
+    instruction.line,
+    `FROM ${JSON.stringify(from.slice(0, 100))} is no name of a model, no hub spec (hf:owner/repository) and no path of a .gguf file.`,
+  );
+}
+
+/** `ADAPTER path [scale]`: the path ends in .gguf, so a number behind it is the scale. */
+function readAdapter(instruction: Instruction, baseFolder: string | undefined): Adapter {
+  const scaled = /^(.*\.gguf"?)\s+(\S+)$/is.exec(instruction.text);
+  const [written = instruction.text, number = "1"] = scaled?.slice(1) ?? [];
+  const scale = readNumber(number);
+  if (scale === undefined || Math.abs(scale) > MAX_SCALE) {
+    throw modelfileError(
+      instruction.line,
+      `the scale of an adapter is a number from -${MAX_SCALE} to ${MAX_SCALE}.`,
+    );
+  }
+  return { path: readPath(instruction, pathOf(instruction, written), baseFolder), scale };
+}
+
+/** A path without the quotes around it. */
+function pathOf({ line, directive }: Instruction, written: string): string {
+  const place = unquotePath(written);
+  if (place.startsWith('"')) throw modelfileError(line, `${directive}: a quote is not closed.`);
+  return place;
+}
+
+function readPath(instruction: Instruction, written: string, baseFolder: string | undefined): string {
+  if (/^[A-Za-z][A-Za-z0-9+.-]+:\/\//.test(written)) {
+    throw modelfileError(
+      instruction.line,
+      `${instruction.directive} takes a path of this machine, not an address.`,
+    );
+  }
+  const place = withLine(instruction, () =>
+    parseFilePath(written, { platform: process.platform, home: os.homedir() }),
+  );
+  if (path.isAbsolute(place)) return path.resolve(place);
+  if (baseFolder !== undefined) return path.resolve(baseFolder, place);
+  throw modelfileError(
+    instruction.line,
+    `${JSON.stringify(written)} is relative, and this Modelfile comes without a folder; write the absolute path.`,
+  );
+}
+
+/** Gives the complaint about a name the line that it stands in. */
+function withLine<T>(instruction: Instruction, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    throw modelfileError(instruction.line, `${instruction.directive} ${error.message}`, error);
+  }
+}
+
+function readDigest({ line, text }: Instruction): string {
+  const digest = /^sha256:([0-9a-f]{64})$/i.exec(text)?.[1];
+  if (digest === undefined)
+    throw modelfileError(line, "DIGEST is sha256: with 64 hexadecimal digits behind it.");
+  return digest.toLowerCase();
+}
+
+function readGpuLayers({ line, text }: Instruction): number {
+  const layers = readNumber(text);
+  if (layers !== undefined && Number.isInteger(layers) && layers >= -1 && layers <= MAX_GPU_LAYERS)
+    return layers;
+  throw modelfileError(line, "GPU_LAYERS is a number of layers: 0 for none, -1 for all.");
+}
+
+function readFlashAttention({ line, text }: Instruction): "auto" | "true" | "false" {
+  const mode = text.toLowerCase();
+  if (mode === "auto" || mode === "true" || mode === "false") return mode;
+  throw modelfileError(line, "FLASH_ATTENTION is auto, true or false.");
+}
+
+function readCapabilities(instructions: readonly Instruction[]): Partial<Capabilities> {
+  const flags = instructions.map(({ line, key, text }) => {
+    const name = CAPABILITIES.find((capability) => capability === key);
+    if (!name)
+      throw modelfileError(
+        line,
+        `CAPABILITY knows ${CAPABILITIES.join(", ")}; ${JSON.stringify(key)} is none.`,
+      );
+    return [name, readBoolean(line, `CAPABILITY ${key}`, text)] as const;
+  });
+  return Object.fromEntries(flags);
+}

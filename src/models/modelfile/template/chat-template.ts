@@ -1,0 +1,145 @@
+import { modelfileError } from "../modelfile-error.ts";
+import { cutBehindResponse, fieldsOf, setsVariables } from "./go-nodes.ts";
+import { parseGoTemplate, type GoNode } from "./go-template.ts";
+import type { JinjaValue } from "./go-scope.ts";
+import { output, statement } from "./jinja-text.ts";
+import { VARIABLES, nodesToJinja } from "./nodes-to-jinja.ts";
+import { TemplateProblem } from "./template-problem.ts";
+
+const HINT = "A TEMPLATE may also be a chat template in Jinja, as in the model's own file";
+
+/**
+ * The chat template that a TEMPLATE means, in Jinja: templates in Go's language are translated, others are taken
+ * as they are.
+ * @param line - of the Modelfile, where the template begins
+ * @throws ServiceError invalid_modelfile
+ */
+export function chatTemplate(template: string, line: number): string {
+  if (isJinja(template)) return template;
+  try {
+    return translate(parseGoTemplate(template));
+  } catch (error) {
+    if (!(error instanceof TemplateProblem)) throw error;
+    const linesBefore = template.slice(0, error.position).split("\n").length - 1;
+    throw modelfileError(line + linesBefore, `TEMPLATE: ${error.message}. ${HINT}.`, error);
+  }
+}
+
+/** An action that Jinja has no use for: a field in capitals, a variable with a dollar, a keyword within `{{ }}`. */
+const GO_ACTION = /\{\{-?\s*(?:(?:if|range|with|else|end)\b|\.[A-Z]|\$)/;
+/** A statement, or at least the variable that holds the conversation. */
+const JINJA = /\{%|\{\{[^}]*(?<![.\w])messages\b/;
+
+function isJinja(template: string): boolean {
+  return JINJA.test(template) && !GO_ACTION.test(template);
+}
+
+function translate(nodes: readonly GoNode[]): string {
+  const fields = new Set(fieldsOf(nodes));
+  if (fields.has("Messages")) return translateWhole(nodes, fields.has("System"));
+  if (fields.has("Prompt")) return translateTurns(nodes);
+  throw new TemplateProblem(
+    0,
+    "it shows neither {{ .Prompt }} nor {{ .Messages }}, so the model would never see a question",
+  );
+}
+
+/** What both kinds of templates may ask for. */
+const COMMON_FIELDS: readonly (readonly [string, JinjaValue])[] = [
+  ["Tools", { code: "tools", prints: "json" }],
+  ["Think", { code: "(enable_thinking is defined and enable_thinking)", prints: "plain" }],
+  ["IsThinkSet", { code: "(enable_thinking is defined)", prints: "plain" }],
+  // Filling in the middle is no chat.
+  ["Suffix", { code: '("")', prints: "plain" }],
+];
+
+const NOTHING: JinjaValue = { code: '("")', prints: "plain" };
+
+/** A template that goes over .Messages itself. When it also shows .System, the messages are those without it. */
+function translateWhole(nodes: readonly GoNode[], showsSystem: boolean): string {
+  const messages = showsSystem ? "chat.messages" : "messages";
+  const root = new Map<string, JinjaValue>([
+    ...COMMON_FIELDS,
+    ["Messages", { code: messages, prints: "json" }],
+    ["System", { code: "chat.system", prints: "text" }],
+    ["Prompt", NOTHING],
+    ["Response", NOTHING],
+  ]);
+  return (showsSystem ? SEPARATE_SYSTEM : "") + withVariables(nodes, root);
+}
+
+const SEPARATE_SYSTEM = [
+  statement('set chat = namespace(system="", messages=[])'),
+  statement("for message in messages"),
+  statement('if message.role == "system"'),
+  statement(appendTo("system")),
+  statement("else"),
+  statement("set chat.messages = chat.messages + [message]"),
+  statement("endif"),
+  statement("endfor"),
+].join("");
+
+/**
+ * A template of one turn, with .System, .Prompt and .Response: it is applied to each turn of the conversation, and
+ * to the last one only as far as .Response, which is what the model is to write. Without .Response, the answer
+ * stands at the end, and an empty line separates it from the next turn. Messages of one role in a row are one, with
+ * an empty line between them.
+ */
+function translateTurns(nodes: readonly GoNode[]): string {
+  const whole: readonly GoNode[] = fieldsOf(nodes).includes("Response")
+    ? nodes
+    : [...nodes, RESPONSE, { kind: "text", text: "\n\n" }];
+  const root = new Map<string, JinjaValue>([
+    ...COMMON_FIELDS,
+    ["System", { code: "system", prints: "text" }],
+    ["Prompt", { code: "prompt", prints: "text" }],
+    ["Response", { code: "response", prints: "text" }],
+  ]);
+  const macro = (name: string, body: readonly GoNode[]): string =>
+    statement(`macro ${name}(system, prompt, response)`) + withVariables(body, root) + statement("endmacro");
+  const next =
+    turn("whole_turn") +
+    statement('set chat.system = ""') +
+    statement('set chat.prompt = ""') +
+    statement('set chat.response = ""');
+  return [
+    macro("whole_turn", whole),
+    macro("open_turn", cutBehindResponse(whole)),
+    statement('set chat = namespace(system="", prompt="", response="")'),
+    statement("for message in messages"),
+    statement('if message.role == "system"'),
+    statement("if chat.prompt or chat.response") + next + statement("endif"),
+    statement(appendTo("system")),
+    statement('elif message.role == "assistant"'),
+    statement(appendTo("response")),
+    statement("else"),
+    statement("if chat.response") + next + statement("endif"),
+    statement(appendTo("prompt")),
+    statement("endif"),
+    statement("endfor"),
+    statement("if chat.response and not add_generation_prompt"),
+    turn("whole_turn"),
+    statement("else"),
+    turn("open_turn"),
+    statement("endif"),
+  ].join("");
+}
+
+const RESPONSE: GoNode = {
+  kind: "print",
+  value: { kind: "access", base: { kind: "dot" }, path: ["Response"] },
+  position: 0,
+};
+
+function turn(macro: string): string {
+  return output(`${macro}(chat.system, chat.prompt, chat.response)`);
+}
+
+function appendTo(part: string): string {
+  return `set chat.${part} = chat.${part} + ("\\n\\n" if chat.${part} else "") + (message.content or "")`;
+}
+
+function withVariables(nodes: readonly GoNode[], root: ReadonlyMap<string, JinjaValue>): string {
+  const declaration = setsVariables(nodes) ? statement(`set ${VARIABLES} = namespace()`) : "";
+  return declaration + nodesToJinja(nodes, { root, dot: undefined, variables: new Map() });
+}

@@ -1,0 +1,180 @@
+import { GoExpressionReader, type GoExpression } from "./go-expression.ts";
+import { TemplateProblem } from "./template-problem.ts";
+
+/** What a template of Go is made of: https://pkg.go.dev/text/template#hdr-Actions */
+export type GoNode =
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "print"; readonly value: GoExpression; readonly position: number }
+  | { readonly kind: "if"; readonly branches: readonly GoBranch[]; readonly otherwise: readonly GoNode[] }
+  | {
+      readonly kind: "range";
+      readonly list: GoExpression;
+      /** Names of the variables for the index or key, and for the item. */
+      readonly index: string | undefined;
+      readonly item: string | undefined;
+      readonly body: readonly GoNode[];
+      readonly position: number;
+    }
+  | {
+      readonly kind: "with";
+      readonly value: GoExpression;
+      readonly body: readonly GoNode[];
+      readonly otherwise: readonly GoNode[];
+      readonly position: number;
+    }
+  | {
+      readonly kind: "assign";
+      readonly name: string;
+      readonly value: GoExpression;
+      readonly position: number;
+    };
+
+export interface GoBranch {
+  readonly condition: GoExpression;
+  readonly body: readonly GoNode[];
+  readonly position: number;
+}
+
+/** Actions within actions; the deepest templates that are in use have eight. */
+const MAX_DEPTH = 32;
+
+type Piece = { readonly text: string } | { readonly action: string; readonly position: number };
+
+/**
+ * Parses a template of Go's text/template as far as chat templates use it.
+ * @throws TemplateProblem
+ */
+export function parseGoTemplate(template: string): readonly GoNode[] {
+  const parser = new Parser(splitPieces(template), template.length);
+  return parser.parse();
+}
+
+/** Separates text from actions and applies `{{-` and `-}}`; comments are gone afterwards. */
+function splitPieces(template: string): Piece[] {
+  const pieces: Piece[] = [];
+  let at = 0;
+  let trimsNext = false;
+  for (;;) {
+    const open = template.indexOf("{{", at);
+    let text = template.slice(at, open === -1 ? undefined : open);
+    if (trimsNext) text = text.trimStart();
+    if (open === -1) return text === "" ? pieces : [...pieces, { text }];
+    const trimsBefore = /^-\s/.test(template.slice(open + 2, open + 4));
+    if (trimsBefore) text = text.trimEnd();
+    if (text !== "") pieces.push({ text });
+    const from = open + (trimsBefore ? 3 : 2);
+    const close = findClose(template, from);
+    const inner = template.slice(from, close);
+    trimsNext = /\s-$/.test(inner);
+    const action = trimsNext ? inner.slice(0, -1) : inner;
+    if (!/^\s*\/\*/.test(action)) pieces.push({ action, position: from });
+    at = close + 2;
+  }
+}
+
+/** Where the `}}` of an action stands; braces in its strings and comments do not count. */
+function findClose(template: string, from: number): number {
+  const part = /"(?:[^"\\\n]|\\.)*"|`[^`]*`|\/\*[^]*?\*\/|\}\}/g;
+  part.lastIndex = from;
+  for (let match = part.exec(template); match; match = part.exec(template)) {
+    if (match[0] === "}}") return match.index;
+  }
+  throw new TemplateProblem(from, "an action that begins with {{ is not closed");
+}
+
+class Parser {
+  readonly #pieces: readonly Piece[];
+  readonly #length: number;
+  #at = 0;
+
+  constructor(pieces: readonly Piece[], length: number) {
+    this.#pieces = pieces;
+    this.#length = length;
+  }
+
+  parse(): GoNode[] {
+    const { nodes, stop } = this.#parseList(0);
+    if (stop) throw new TemplateProblem(stop.position, `"${stop.word}" has nothing to belong to`);
+    return nodes;
+  }
+
+  /** Reads nodes up to the `else` or `end` that is not theirs, and leaves its reader behind the word. */
+  #parseList(depth: number): {
+    nodes: GoNode[];
+    stop?: { word: string; reader: GoExpressionReader; position: number };
+  } {
+    const nodes: GoNode[] = [];
+    for (let piece = this.#pieces[this.#at++]; piece; piece = this.#pieces[this.#at++]) {
+      if ("text" in piece) {
+        nodes.push({ kind: "text", text: piece.text });
+        continue;
+      }
+      const { position } = piece;
+      if (depth > MAX_DEPTH) throw new TemplateProblem(position, "its actions are nested too deeply");
+      const reader = new GoExpressionReader(piece.action, position);
+      const word = ["else", "end"].find((candidate) => reader.take(candidate));
+      if (word !== undefined) return { nodes, stop: { word, reader, position } };
+      nodes.push(this.#parseAction(reader, position, depth));
+    }
+    return { nodes };
+  }
+
+  #parseAction(reader: GoExpressionReader, position: number, depth: number): GoNode {
+    for (const word of ["define", "template", "block", "break", "continue"]) {
+      if (reader.take(word)) throw new TemplateProblem(position, `{{ ${word} }} is not supported`);
+    }
+    if (reader.take("if")) return this.#parseIf(reader, position, depth);
+    if (reader.take("range")) return this.#parseRange(reader, position, depth);
+    if (reader.take("with")) {
+      const value = reader.readAll();
+      return { kind: "with", value, position, ...this.#parseBodies("with", position, depth) };
+    }
+    const assignment = reader.takeAssignment();
+    if (!assignment) return { kind: "print", value: reader.readAll(), position };
+    const [name = "", ...more] = assignment.names;
+    if (more.length > 0) throw new TemplateProblem(position, "only one variable can be set at a time");
+    return { kind: "assign", name, value: reader.readAll(), position };
+  }
+
+  #parseIf(reader: GoExpressionReader, position: number, depth: number): GoNode {
+    const branches: GoBranch[] = [];
+    let condition = reader.readAll();
+    let from = position;
+    for (;;) {
+      const { nodes, stop } = this.#parseList(depth + 1);
+      branches.push({ condition, body: nodes, position: from });
+      if (!stop) throw this.#notEnded("if", position);
+      if (stop.word === "end") return { kind: "if", branches, otherwise: [] };
+      if (!stop.reader.take("if"))
+        return { kind: "if", branches, otherwise: this.#parseUpToEnd("if", position, depth) };
+      condition = stop.reader.readAll();
+      from = stop.position;
+    }
+  }
+
+  #parseRange(reader: GoExpressionReader, position: number, depth: number): GoNode {
+    const names = reader.takeAssignment()?.names ?? [];
+    if (names.length > 2) throw new TemplateProblem(position, "a range has two variables at most");
+    const list = reader.readAll();
+    const { body, otherwise } = this.#parseBodies("range", position, depth);
+    if (otherwise.length > 0) throw new TemplateProblem(position, "{{ else }} of a range is not supported");
+    const item = names.at(-1);
+    return { kind: "range", list, index: names.length === 2 ? names[0] : undefined, item, body, position };
+  }
+
+  #parseBodies(word: string, position: number, depth: number): { body: GoNode[]; otherwise: GoNode[] } {
+    const { nodes: body, stop } = this.#parseList(depth + 1);
+    if (!stop) throw this.#notEnded(word, position);
+    return { body, otherwise: stop.word === "else" ? this.#parseUpToEnd(word, position, depth) : [] };
+  }
+
+  #parseUpToEnd(word: string, position: number, depth: number): GoNode[] {
+    const { nodes, stop } = this.#parseList(depth + 1);
+    if (stop?.word !== "end") throw this.#notEnded(word, position);
+    return nodes;
+  }
+
+  #notEnded(word: string, position: number): TemplateProblem {
+    return new TemplateProblem(Math.min(position, this.#length), `{{ ${word} }} has no {{ end }}`);
+  }
+}

@@ -1,0 +1,111 @@
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import type { ModelDefinition } from "../../../../src/models/modelfile/model-definition.ts";
+import { printModelfile } from "../../../../src/models/modelfile/print-modelfile.ts";
+import { readModelfile } from "../../../../src/models/modelfile/read-modelfile.ts";
+
+const RUNS = 500;
+
+/** A small generator of random numbers (mulberry32), so that a failure can be seen again. */
+function randomNumbers(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+const PIECES = [
+  "word",
+  " ",
+  "\n",
+  '"',
+  '"""',
+  "\\",
+  "\\n",
+  "\t",
+  "\r",
+  "#",
+  "FROM x",
+  "{{",
+  "}}",
+  "é",
+  "模型",
+  "<|end|>",
+];
+
+/** The fields that have a value, as readModelfile leaves the others out. */
+function present<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return JSON.parse(JSON.stringify(fields));
+}
+
+function randomDefinition(seed: number): ModelDefinition {
+  const random = randomNumbers(seed);
+  const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
+  const text = (least = 0): string =>
+    Array.from({ length: least + Math.floor(random() * 6) }, () => pick(PIECES)).join("");
+  const maybe = <T>(make: () => T): T | undefined => (random() < 0.5 ? make() : undefined);
+  const file = (): string =>
+    path.resolve(`/${pick(["a b", 'q"uote', "x 1", "é"])}/${pick(["m", "m 2"])}.gguf`);
+  return {
+    from: pick(["llama3.2:1b", "hf:o/r:a b.gguf@refs/pr/1", "mine@main", file()]),
+    adapters: Array.from({ length: Math.floor(random() * 3) }, () => ({
+      path: file(),
+      scale: pick([1, 0.5, -2, 1e-7]),
+    })),
+    projector: maybe(file),
+    digest: maybe(() => "0f".repeat(32)),
+    license: maybe(text),
+    author: maybe(text),
+    settings: {
+      system: maybe(text),
+      template: maybe(() => `{% for message in messages %}${text()}{% endfor %}`),
+      sampling: present({
+        temperature: maybe(() => random() * 2),
+        topK: maybe(() => Math.floor(random() * 100)),
+        presencePenalty: maybe(() => random() * 4 - 2),
+        seed: maybe(() => 4_294_967_295),
+      }),
+      maxTokens: maybe(() => 100),
+      stop: Array.from({ length: Math.floor(random() * 3) }, () => text(1)),
+      contextSize: maybe(() => 4096),
+      gpuLayers: maybe(() => pick([-1, 0, 20])),
+      flashAttention: maybe(() => pick(["auto", "true", "false"] as const)),
+      thinking: maybe(() => ({ start: text(1), end: text(1), enabled: random() < 0.5 })),
+      toolFormat: maybe(() => ({
+        style: pick(["custom", "hermes"]),
+        callStart: text(1),
+        callEnd: text(),
+        resultStart: text(1),
+        resultEnd: text(),
+      })),
+      capabilities: present({ json: maybe(() => true), vision: maybe(() => false) }),
+    },
+  };
+}
+
+describe("a printed Modelfile", () => {
+  it(`reads back to the same definition, whatever is in its texts`, () => {
+    for (let seed = 1; seed <= RUNS; seed++) {
+      const definition = randomDefinition(seed);
+      const printed = printModelfile(definition);
+      expect(readModelfile(printed, undefined), `seed ${seed}:\n${printed}`).toEqual(definition);
+    }
+  });
+
+  it("is written as people write it", () => {
+    const modelfile = [
+      "FROM qwen3:0.6b",
+      "PARAMETER temperature 0.2",
+      "PARAMETER num_ctx 8192",
+      'PARAMETER stop "<|end|>"',
+      'SYSTEM """You are kind.\nYou are brief."""',
+      "CAPABILITY tools true",
+      'AUTHOR "Ada"',
+      "",
+    ].join("\n");
+    expect(printModelfile(readModelfile(modelfile, undefined))).toBe(modelfile);
+  });
+});

@@ -1,0 +1,258 @@
+import os from "node:os";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { MAX_MODELFILE_LENGTH } from "../../../../src/models/modelfile/parse-instructions.ts";
+import { readModelfile } from "../../../../src/models/modelfile/read-modelfile.ts";
+
+const FOLDER = path.resolve("/models/own");
+const read = (text: string) => readModelfile(text, FOLDER);
+const errorOf = (text: string) => {
+  try {
+    read(text);
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+};
+
+describe("a Modelfile", () => {
+  it("with every directive says all of it", () => {
+    const definition = read(`
+# A model of my own
+FROM hf:owner/repo:Q4_K_M@main
+DIGEST sha256:${"AB".repeat(32)}
+ADAPTER ./style.gguf
+ADAPTER "/other folder/tone.gguf" 0.5
+VISION_PROJECTOR ../eyes.gguf
+GPU_LAYERS -1
+FLASH_ATTENTION Auto
+PARAMETER temperature 0.2
+PARAMETER top_p .9
+PARAMETER top_k 20
+PARAMETER num_ctx 8192
+PARAMETER num_predict 256
+PARAMETER repeat_penalty 1.1
+PARAMETER repeat_last_n -1
+PARAMETER min_p 5e-2
+PARAMETER seed 7
+PARAMETER stop <|end|>
+PARAMETER stop "\\n\\n"
+SYSTEM """
+You are kind.
+"""
+TEMPLATE {% for message in messages %}{{ message.content }}{% endfor %}
+THINKING start <reason>
+THINKING end </reason>
+THINKING enabled false
+TOOLFORMAT style mine
+TOOLFORMAT call_start "[call]"
+TOOLFORMAT call_end "[/call]"
+TOOLFORMAT result_start "[result]"
+TOOLFORMAT result_end "[/result]"
+CAPABILITY tools true
+CAPABILITY vision false
+AUTHOR Ada Lovelace
+LICENSE MIT
+LICENSE """Apache
+2.0"""
+`);
+    expect(definition).toEqual({
+      from: "hf:owner/repo:Q4_K_M@main",
+      digest: "ab".repeat(32),
+      adapters: [
+        { path: path.join(FOLDER, "style.gguf"), scale: 1 },
+        { path: path.resolve("/other folder/tone.gguf"), scale: 0.5 },
+      ],
+      projector: path.resolve("/models/eyes.gguf"),
+      license: "MIT\n\nApache\n2.0",
+      author: "Ada Lovelace",
+      settings: {
+        system: "\nYou are kind.\n",
+        template: "{% for message in messages %}{{ message.content }}{% endfor %}",
+        sampling: {
+          temperature: 0.2,
+          topP: 0.9,
+          topK: 20,
+          repeatPenalty: 1.1,
+          repeatLastN: -1,
+          minP: 0.05,
+          seed: 7,
+        },
+        maxTokens: 256,
+        stop: ["<|end|>", "\n\n"],
+        contextSize: 8192,
+        gpuLayers: -1,
+        flashAttention: "auto",
+        thinking: { start: "<reason>", end: "</reason>", enabled: false },
+        toolFormat: {
+          style: "mine",
+          callStart: "[call]",
+          callEnd: "[/call]",
+          resultStart: "[result]",
+          resultEnd: "[/result]",
+        },
+        capabilities: { tools: true, vision: false },
+      },
+    });
+  });
+
+  it("needs nothing but FROM, and leaves the rest to its base", () => {
+    expect(read("from llama3.2:1b")).toEqual({
+      from: "llama3.2:1b",
+      adapters: [],
+      settings: { sampling: {}, stop: [], capabilities: {} },
+    });
+  });
+
+  it("may have directives in any case, comments, a byte order mark and line ends of Windows", () => {
+    const definition = read('\uFEFF# comment\r\nfrom a\r\n  \r\nSyStEm """one\r\ntwo"""\r\n');
+    expect(definition.settings.system).toBe("one\ntwo");
+  });
+
+  it.each([
+    ["SYSTEM plain text # no comment", "plain text # no comment"],
+    ['SYSTEM say "hi"', 'say "hi"'],
+    ['SYSTEM "quoted"', "quoted"],
+    [String.raw`SYSTEM "a \"b\" \\ \n \t \d"`, 'a "b" \\ \n \t \\d'],
+    ['SYSTEM ""', ""],
+    ['SYSTEM """a "" b"""', 'a "" b'],
+    ['SYSTEM """"""', ""],
+    [
+      'SYSTEM  """  one\n# not a comment\n\nFROM nothing\n  two """  ',
+      "  one\n# not a comment\n\nFROM nothing\n  two ",
+    ],
+  ])("reads the text of %j", (line, text) => {
+    expect(read(`FROM a\n${line}`).settings.system).toBe(text);
+  });
+
+  it("thinks between the usual tags unless it names its own", () => {
+    expect(read("FROM a\nTHINKING enabled true").settings.thinking).toEqual({
+      start: "<think>",
+      end: "</think>",
+      enabled: true,
+    });
+  });
+
+  it("takes the marks of a known style of tool calls, and may change one", () => {
+    const { toolFormat } = read("FROM a\nTOOLFORMAT style Hermes\nTOOLFORMAT result_start <result>").settings;
+    expect(toolFormat).toEqual({
+      style: "hermes",
+      callStart: "<tool_call>",
+      callEnd: "</tool_call>",
+      resultStart: "<result>",
+      resultEnd: "</tool_response>",
+    });
+  });
+});
+
+describe("FROM", () => {
+  it.each(["llama3.2:1b", "llama3.2:1b-q8", "mine", "qwen3:0.6b@main", "hf:o/r", "hf:o/r:f.gguf@v1"])(
+    "keeps %s as it is",
+    (from) => {
+      expect(read(`FROM ${from}`).from).toBe(from);
+    },
+  );
+
+  it.each([
+    ["./a.gguf", path.join(FOLDER, "a.gguf")],
+    ["a b.gguf", path.join(FOLDER, "a b.gguf")],
+    ['"a b.gguf"', path.join(FOLDER, "a b.gguf")],
+    ["../up/a.gguf", path.resolve("/models/up/a.gguf")],
+    ["/else/../where/a.gguf", path.resolve("/where/a.gguf")],
+    ["~/a.gguf", path.join(os.homedir(), "a.gguf")],
+  ])("makes %s absolute", (from, absolute) => {
+    expect(read(`FROM ${from}`).from).toBe(absolute);
+  });
+
+  it("takes absolute paths, and no relative ones, when the Modelfile has no folder", () => {
+    const absolute = path.resolve("/a.gguf");
+    expect(readModelfile(`FROM ${absolute}`, undefined).from).toBe(absolute);
+    expect(() => readModelfile("\nFROM ./a.gguf", undefined)).toThrow(/line 2: "\.\/a\.gguf" is relative/);
+  });
+});
+
+describe("an error of a Modelfile", () => {
+  it.each([
+    ["", 1, /no FROM/],
+    ["# nothing\nSYSTEM hi", 1, /no FROM/],
+    ["FROM", 1, /FROM needs a value/],
+    ["FROM a\nFROM b", 2, /FROM stands in line 1 already/],
+    ["FROM a\n\nMESSAGE user hi", 3, /"MESSAGE" is no directive\. There are FROM, PARAMETER, .*AUTHOR/],
+    ["FROM a\nhello", 2, /"hello" is no directive/],
+    ["FROM a\nconstructor x", 2, /is no directive/],
+    ["FROM a b", 1, /is no name of a model/],
+    ["FROM ../x", 1, /must end in \.gguf/],
+    ["FROM hf:a/../../b", 1, /hub spec/],
+    ["FROM hf:o/r@../x", 1, /branch, tag or commit/],
+    ["FROM https://host/a.gguf", 1, /not an address/],
+    ["FROM file:///a.gguf", 1, /not an address/],
+    ["FROM //host/share/a.gguf", 1, /network paths/],
+    ["FROM a\nADAPTER http://host/a.gguf", 2, /ADAPTER takes a path of this machine/],
+    ["FROM a\nADAPTER a.bin", 2, /must end in \.gguf/],
+    ["FROM a\nADAPTER a.gguf 11", 2, /scale of an adapter/],
+    ["FROM a\nADAPTER a.gguf big", 2, /scale of an adapter/],
+    ["FROM a\nVISION_PROJECTOR ./%2e%2e/x.gguf", 2, /percent encoding/],
+    ["FROM a\nDIGEST sha256:abc", 2, /64 hexadecimal digits/],
+    ["FROM a\nDIGEST md5:abc", 2, /sha256/],
+    ["FROM a\nGPU_LAYERS -2", 2, /number of layers/],
+    ["FROM a\nGPU_LAYERS many", 2, /number of layers/],
+    ["FROM a\nFLASH_ATTENTION on", 2, /auto, true or false/],
+    ["FROM a\nPARAMETER temperature", 2, /needs a name and a value/],
+    ["FROM a\nPARAMETER warmth 1", 2, /no parameter "warmth"\. There are temperature, .*stop/],
+    ["FROM a\nPARAMETER __proto__ 1", 2, /no parameter/],
+    ["FROM a\nPARAMETER temperature hot", 2, /"hot" is not a number/],
+    ["FROM a\nPARAMETER temperature 0.7 # warm", 2, /comments have lines of their own/],
+    ["FROM a\nPARAMETER temperature -1", 2, /PARAMETER temperature: .*>=0/],
+    ["FROM a\nPARAMETER temperature 1e400", 2, /PARAMETER temperature/],
+    ["FROM a\nPARAMETER temperature 0x10", 2, /not a number/],
+    ["FROM a\nPARAMETER top_p 1.5", 2, /<=1/],
+    ["FROM a\nPARAMETER top_k 1.5", 2, /int/],
+    ["FROM a\nPARAMETER num_ctx 8", 2, />=16/],
+    ["FROM a\nPARAMETER num_predict -1", 2, />=1/],
+    ["FROM a\nPARAMETER seed 4294967296", 2, /PARAMETER seed/],
+    ['FROM a\nPARAMETER stop ""', 2, /must not be empty/],
+    ["FROM a\nPARAMETER top_k 1\nPARAMETER TOP_K 2", 3, /PARAMETER top_k stands in line 2/],
+    ['FROM "a.gguf', 1, /quote is not closed/],
+    ['FROM a\nADAPTER "a.gguf 1', 2, /quote is not closed/],
+    ['FROM a\nSYSTEM "open', 2, /begins with a quote/],
+    ['FROM a\nSYSTEM "one" two', 2, /begins with a quote/],
+    ['FROM a\nSYSTEM """one\ntwo', 2, /never ends/],
+    ['FROM a\nSYSTEM """one\ntwo""" three', 3, /text behind the closing/],
+    ["FROM a\nSYSTEM x\0y", 2, /NUL/],
+    ["FROM a\nTHINKING start <t>", 2, /both start and end/],
+    ["FROM a\nTHINKING begin <t>", 2, /THINKING knows start, end, enabled/],
+    ["FROM a\nTHINKING enabled yes", 2, /true or false/],
+    ['FROM a\nTHINKING start ""\nTHINKING end x', 2, /must not be empty/],
+    ["FROM a\nTOOLFORMAT call_start [", 2, /needs call_start, call_end/],
+    ["FROM a\nTOOLFORMAT style unheard-of", 2, /or a style of hermes, qwen, mistral/],
+    ["FROM a\nCAPABILITY flight true", 2, /CAPABILITY knows json, tools, thinking, vision/],
+    ["FROM a\nCAPABILITY tools maybe", 2, /true or false/],
+    ["FROM a\nTEMPLATE hello", 2, /neither \{\{ \.Prompt \}\} nor/],
+    ['FROM a\nTEMPLATE """{{ .Prompt }}\n\n{{ .Mood }}"""', 4, /\.Mood is not known here.*Jinja/],
+  ])("%j is in line %i", (text, line, message) => {
+    expect(errorOf(text)).toMatchObject({
+      code: "invalid_modelfile",
+      status: 400,
+      message: expect.stringMatching(new RegExp(`^Modelfile, line ${line}: `)),
+    });
+    expect(errorOf(text)).toMatchObject({ message: expect.stringMatching(message) });
+  });
+
+  it("ends the reading of a text without end", () => {
+    expect(errorOf(`FROM a\nSYSTEM ${"x".repeat(MAX_MODELFILE_LENGTH)}`)).toMatchObject({
+      message: expect.stringContaining("longer than"),
+    });
+  });
+
+  it("shows no more of a line than is needed to find it", () => {
+    expect(String(errorOf(`FROM a\n${"x".repeat(10_000)} y`)).length).toBeLessThan(400);
+    expect(String(errorOf(`FROM ${"x".repeat(10_000)}/y`)).length).toBeLessThan(400);
+  });
+
+  it("comes for the sixty-fifth stop sequence and the seventeenth adapter", () => {
+    expect(errorOf(`FROM a\n${"PARAMETER stop x\n".repeat(65)}`)).toMatchObject({
+      message: expect.stringContaining("line 66"),
+    });
+    expect(errorOf(`FROM a\n${"ADAPTER a.gguf\n".repeat(17)}`)).toMatchObject({ code: "invalid_modelfile" });
+  });
+});
