@@ -11,11 +11,12 @@ export async function loadFirstModels(services: Services): Promise<void> {
   for (const name of named) {
     if (draining.aborted) return;
     try {
-      const model = await models.get(name);
-      if (model.state !== "loaded") await models.load({ alias: model.alias }, draining);
+      // Not get(): a path that nobody has loaded before is registered by loading it.
+      await models.load({ alias: name }, draining);
     } catch (thrown) {
       if (draining.aborted) return;
-      report(services, name, ServiceError.from(thrown));
+      const error = ServiceError.from(thrown);
+      if (error.code !== "model_already_loaded") report(services, name, error);
     }
   }
 }

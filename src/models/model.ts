@@ -130,6 +130,19 @@ export interface ModelLease extends Disposable {
   readonly engine: Engine;
 }
 
+/** How a request that loads on demand wants its model to be in memory. */
+export interface Residency {
+  /** Tokens of context, when it has to be loaded; absent: as its settings or the configuration say. */
+  readonly contextSize?: number | undefined;
+  /** Layers to offload, when it has to be loaded. */
+  readonly gpuLayers?: number | undefined;
+  /**
+   * Milliseconds of idleness after which it is unloaded from now on: 0 with the end of its last request, Infinity
+   * never. Absent: as it was loaded, or the configured keep_alive when it is loaded for this request.
+   */
+  readonly keepAliveMs?: number | undefined;
+}
+
 /** Everything on models that the layers above may ask for. All methods reject with a ServiceError. */
 export interface Models {
   list(): Promise<readonly Model[]>;
@@ -140,13 +153,13 @@ export interface Models {
   setDefault(alias: string): Promise<void>;
   /**
    * Lends the loaded engine of a model (absent: the default model). Throws model_not_found, model_not_loaded,
-   * or, with auto-load, loads first. An engine that crashed is started again here, with a back-off.
+   * or, with auto-load or a residency, loads first. An engine that crashed is started again here, with a back-off.
    */
-  acquire(name: string | undefined, signal: AbortSignal): Promise<ModelLease>;
+  acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<ModelLease>;
   load(options: LoadOptions, signal?: AbortSignal): Promise<Model>;
   unload(name: string): Promise<void>;
-  /** Removes a model as its source says; unloads it first. */
-  delete(name: string): Promise<void>;
+  /** Removes a model as its source says; unloads it first. Resolves to its alias. */
+  delete(name: string): Promise<string>;
   /** Downloads by alias or hub spec; callers of the same pull share one download. */
   pull(name: string, onProgress: (progress: PullProgress) => void, signal: AbortSignal): Promise<PullResult>;
   /** Makes a model from a Modelfile's text. Relative paths in it count from `baseFolder`. */

@@ -14,7 +14,15 @@ import { EnginePool, type EngineLoan } from "./loading/engine-pool.ts";
 import type { EngineSlot } from "./loading/engine-slot.ts";
 import { type EstimateMemory, LoadPlanner } from "./loading/load-planner.ts";
 import { makeModel } from "./make-model.ts";
-import type { LoadOptions, Model, ModelLease, Models, PullProgress, PullResult } from "./model.ts";
+import type {
+  LoadOptions,
+  Model,
+  ModelLease,
+  Models,
+  PullProgress,
+  PullResult,
+  Residency,
+} from "./model.ts";
 import type { PrintModelfile, ReadModelfile } from "./modelfile/model-definition.ts";
 import type { NameResolver } from "./names/resolve-name.ts";
 import { Pulls } from "./pulls.ts";
@@ -140,15 +148,16 @@ class ModelsService implements Models {
     await this.#default.choose(record.alias);
   }
 
-  async acquire(name: string | undefined, signal: AbortSignal): Promise<ModelLease> {
+  async acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<ModelLease> {
     const wanted = name ?? this.#default.alias;
     if (wanted === undefined) throw new ServiceError("model_not_found", "There is no model on this machine.");
     // The usual case, a loaded model by its own name, asks nothing of the disk.
     const loan = this.#pool.tryLend(wanted);
-    if (loan) return this.#lease(loan);
+    if (loan) return this.#lease(loan, residency);
     const record = await this.#require(wanted);
     await this.#pool.settled(record.alias, signal);
-    return this.#lease(this.#pool.tryLend(record.alias) ?? (await this.#loadAndLend(record, signal)));
+    const settled = this.#pool.tryLend(record.alias);
+    return this.#lease(settled ?? (await this.#loadAndLend(record, signal, residency)), residency);
   }
 
   async load(options: LoadOptions, signal?: AbortSignal): Promise<Model> {
@@ -176,7 +185,7 @@ class ModelsService implements Models {
     await this.#pool.unload(alias, "request");
   }
 
-  async delete(name: string): Promise<void> {
+  async delete(name: string): Promise<string> {
     const alias = this.#registry.ownName(name) ?? (await this.#require(name)).alias;
     if (this.#pulls.isPulling(alias)) {
       throw new ServiceError("model_busy", `The model "${alias}" is being downloaded.`);
@@ -186,6 +195,7 @@ class ModelsService implements Models {
     await this.#registry.remove(alias);
     await this.#default.refresh();
     this.#events.emit({ type: "model-deleted", model: alias });
+    return alias;
   }
 
   async pull(
@@ -225,17 +235,21 @@ class ModelsService implements Models {
     return await this.#registry.require(name);
   }
 
-  /** Loads a model for a request: because the configuration allows it, or because its engine has crashed. */
-  async #loadAndLend(record: ModelRecord, signal: AbortSignal): Promise<EngineLoan> {
+  /** Loads a model for a request that asks for it, because the configuration says so, or because its engine has crashed. */
+  async #loadAndLend(
+    record: ModelRecord,
+    signal: AbortSignal,
+    residency: Residency | undefined,
+  ): Promise<EngineLoan> {
     const { alias } = record;
     const crashed = this.#pool.crashedRequest(alias);
-    if (!this.#autoLoad && !crashed) throw this.#notLoaded(alias, this.#pool.slot(alias));
+    if (!this.#autoLoad && !residency && !crashed) throw this.#notLoaded(alias, this.#pool.slot(alias));
     const request =
       crashed ??
       (await this.#planner.plan(record, {
-        contextSize: undefined,
-        gpuLayers: undefined,
-        keepAliveMs: this.#keepAliveMs,
+        contextSize: residency?.contextSize,
+        gpuLayers: residency?.gpuLayers,
+        keepAliveMs: residency?.keepAliveMs ?? this.#keepAliveMs,
         mayEvict: true,
       }));
     return await this.#pool.lend(alias, request, signal);
@@ -254,7 +268,8 @@ class ModelsService implements Models {
     );
   }
 
-  #lease({ engine, slot, ...loan }: EngineLoan): ModelLease {
+  #lease({ engine, slot, ...loan }: EngineLoan, residency: Residency | undefined): ModelLease {
+    if (residency?.keepAliveMs !== undefined) slot.keepFor(residency.keepAliveMs);
     return {
       model: makeModel(slot.request.record, this.#circumstances(slot.alias, slot, undefined)),
       engine,

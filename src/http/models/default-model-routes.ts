@@ -59,7 +59,7 @@ export function defaultModelRoutes(
 async function useInBackground(services: Services, entry: DefaultModel): Promise<void> {
   const { models, events, logger, draining } = services;
   try {
-    const { alias } = await models.pull(entry.from, () => undefined, draining);
+    const alias = (await onDisk(models, entry.from)) ?? (await download(services, entry.from));
     await loadAsDefault(services, alias);
   } catch (cause) {
     if (draining.aborted) return;
@@ -67,6 +67,22 @@ async function useInBackground(services: Services, entry: DefaultModel): Promise
     logger.error({ err: error, model: entry.name }, "default model could not be used");
     events.emit({ type: "model-failed", model: entry.name, code: error.code, message: error.message });
   }
+}
+
+/** The alias of a model that needs no download, so that it can be used without a network. */
+async function onDisk(models: Services["models"], spec: string): Promise<string | undefined> {
+  try {
+    return (await models.get(spec)).alias;
+  } catch (error) {
+    // model_loading: it is being downloaded, and joining the download is the way to wait for it.
+    if (error instanceof ServiceError && ["model_not_found", "model_loading"].includes(error.code))
+      return undefined;
+    throw error;
+  }
+}
+
+async function download({ models, draining }: Services, spec: string): Promise<string> {
+  return (await models.pull(spec, () => undefined, draining)).alias;
 }
 
 async function loadAsDefault({ models, draining }: Services, alias: string): Promise<void> {

@@ -97,8 +97,7 @@ export function modelRoutes(services: Services): readonly Route[] {
         "Removes the files of a pulled model; only forgets one that is the user's own file or ships with the daemon.",
       answers: [{ description: "The model is gone.", schema: schemas.deleteResultSchema }],
       async handle(context) {
-        const { alias } = await models.get(pathName(context));
-        await models.delete(alias);
+        const alias = await models.delete(pathName(context));
         return context.json({ status: "deleted", alias });
       },
     }),

@@ -54,6 +54,18 @@ describe("default models", () => {
     expect(await loaded.promise).toEqual({ alias: "hf:owner/small", setDefault: true });
   });
 
+  test("use of a model that is on disk asks no hub", async () => {
+    const models = new FakeModels([fakeModel({ alias: entry.from, state: "available" })]);
+    models.pull = () => Promise.reject(new ServiceError("hub_unreachable", "No network."));
+    const loaded = Promise.withResolvers<unknown>();
+    models.load = async (options) => {
+      loaded.resolve(options);
+      return await models.get(entry.from);
+    };
+    await setup(models).app.request("/api/defaults/small:1b/use", { method: "POST" });
+    expect(await loaded.promise).toEqual({ alias: entry.from, setDefault: true });
+  });
+
   test("use of a model that is loaded only makes it the default", async () => {
     const models = new FakeModels([fakeModel({ alias: "small" })]);
     models.pull = async () => ({ alias: "small", repo: "owner/small", sizeBytes: 1 });

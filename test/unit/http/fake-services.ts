@@ -99,9 +99,10 @@ export class FakeModels implements Models {
     this.#put({ ...model, state: "available" });
   }
 
-  async delete(name: string): Promise<void> {
-    await this.get(name);
+  async delete(name: string): Promise<string> {
+    const { alias } = await this.get(name);
     this.known.delete(name);
+    return alias;
   }
 
   pull: Models["pull"] = async (name) => {

@@ -9,7 +9,7 @@ describe("deleting a model", () => {
   it("of the hub removes its files", async () => {
     const { models, hub, events } = await startModels();
     await models.pull(ALIAS, () => {}, NEVER);
-    await models.delete(ALIAS);
+    expect(await models.delete(ALIAS)).toBe(ALIAS);
     expect(await hub.list()).toEqual([]);
     expect(events.at(-1)).toEqual({ type: "model-deleted", model: ALIAS });
     await expect(models.get(ALIAS)).rejects.toMatchObject({ code: "model_not_found" });
