@@ -66,7 +66,10 @@ class InferenceService implements Inference {
     const held = new DisposableStack();
     try {
       held.use(this.#accounting.begin(request.endpoint));
-      const { model, engine } = held.use(await this.#models.acquire(request.model || undefined, signal));
+      const { model, engine } = held.use(
+        await this.#models.acquire(request.model || undefined, signal, request.residency),
+      );
+      const loadMs = this.#now() - startedAt;
       const resolved = resolveGeneration(request, model, engine.info);
       held.use(await this.#queues.of(engine, model.alias).acquire(signal));
       const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
@@ -78,7 +81,7 @@ class InferenceService implements Inference {
         release: () => held.dispose(),
         finish: (done) => this.#finish(done, model.alias, startedAt),
       });
-      return { model: model.alias, events: await begun(events) };
+      return { model: model.alias, loadMs, events: await begun(events) };
     } catch (error) {
       held.dispose();
       throw error;
@@ -86,7 +89,7 @@ class InferenceService implements Inference {
   }
 
   async embed(request: EmbedRequest, signal: AbortSignal): Promise<EmbedAnswer> {
-    const { model, results } = await this.#batch(
+    const { model, loadMs, results } = await this.#batch(
       request,
       request.input,
       signal,
@@ -94,7 +97,7 @@ class InferenceService implements Inference {
       (engine, text, abort) => engine.embed(text, abort),
     );
     const totalTokens = this.#countPrompt(results);
-    return { model, vectors: results.map(({ vector }) => vector), totalTokens };
+    return { model, loadMs, vectors: results.map(({ vector }) => vector), totalTokens };
   }
 
   async rerank(request: RerankRequest, signal: AbortSignal): Promise<RerankAnswer> {
@@ -110,24 +113,28 @@ class InferenceService implements Inference {
   }
 
   async #batch<Item, Result>(
-    request: { readonly model?: string | undefined },
+    request: Pick<EmbedRequest, "model" | "residency">,
     items: readonly Item[],
     signal: AbortSignal,
     check: (model: Model) => void,
     call: (engine: Engine, item: Item, signal: AbortSignal) => Promise<Result>,
-  ): Promise<{ model: string; results: Result[] }> {
+  ): Promise<{ model: string; loadMs: number; results: Result[] }> {
+    const startedAt = this.#now();
     using held = new DisposableStack();
     held.use(this.#accounting.begin("embeddings"));
-    const { model, engine } = held.use(await this.#models.acquire(request.model || undefined, signal));
+    const { model, engine } = held.use(
+      await this.#models.acquire(request.model || undefined, signal, request.residency),
+    );
+    const loadMs = this.#now() - startedAt;
     check(model);
-    if (items.length === 0) return { model: model.alias, results: [] };
+    if (items.length === 0) return { model: model.alias, loadMs, results: [] };
     const queue: AdmissionQueue = this.#queues.of(engine, model.alias);
     const slot = await queue.acquire(signal);
     const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
     const results = await runBatch(items, slot, queue, deadline.signal, (item, abort) =>
       call(engine, item, abort),
     );
-    return { model: model.alias, results };
+    return { model: model.alias, loadMs, results };
   }
 
   #countPrompt(results: readonly { tokens: number }[]): number {

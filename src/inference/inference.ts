@@ -5,6 +5,7 @@ import type {
   OutputFormat,
   Sampling,
 } from "../engine/protocol/generation.ts";
+import type { Residency } from "../models/model.ts";
 
 /** Label of service_requests_total. */
 export type Endpoint = "chat" | "generate" | "embeddings";
@@ -36,6 +37,8 @@ export interface InferenceRequest {
   readonly format: OutputFormat;
   readonly logprobs?: number | undefined;
   readonly cachePrompt?: boolean | undefined;
+  /** Loads the model when it is on disk only; absent: only the configuration's auto_load does. */
+  readonly residency?: Residency | undefined;
   /** What the dialect's specification says where neither the request nor the model does. */
   readonly defaults: { readonly maxTokens?: number; readonly sampling: Sampling };
 }
@@ -44,6 +47,8 @@ export interface InferenceRequest {
 export interface InferenceStream {
   /** The alias that answers. */
   readonly model: string;
+  /** Milliseconds until the model was there: next to none when it was loaded already. */
+  readonly loadMs: number;
   /** Throws a ServiceError when the generation fails; cancelled by the signal or by leaving the loop. */
   readonly events: AsyncGenerator<InferenceEvent, void, undefined>;
 }
@@ -56,6 +61,8 @@ export type InferenceEvent =
 export interface EmbedRequest {
   readonly model?: string | undefined;
   readonly input: readonly string[];
+  /** As in {@link InferenceRequest}. */
+  readonly residency?: Residency | undefined;
 }
 
 export interface EmbedAnswer {
@@ -63,6 +70,8 @@ export interface EmbedAnswer {
   /** One L2-normalised vector for each input, in order. */
   readonly vectors: readonly (readonly number[])[];
   readonly totalTokens: number;
+  /** As in {@link InferenceStream}. */
+  readonly loadMs: number;
 }
 
 export interface RerankRequest {

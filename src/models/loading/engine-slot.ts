@@ -19,6 +19,8 @@ export class EngineSlot {
   #state: SlotState = "loading";
   #engine: Engine | undefined;
   #closed: Promise<void> | undefined;
+  /** Milliseconds of idleness after which it is unloaded. */
+  #keepAliveMs: number;
   #leases = 0;
   /** Callers who wait for the load in order to use the engine: it counts as used until they have it. */
   #claims = 0;
@@ -36,6 +38,7 @@ export class EngineSlot {
   }) {
     this.alias = options.alias;
     this.request = options.request;
+    this.#keepAliveMs = options.request.keepAliveMs;
     this.#clock = options.clock;
     this.#onIdle = options.onIdle;
     this.#lastUsed = options.clock.now();
@@ -115,13 +118,18 @@ export class EngineSlot {
     };
   }
 
+  /** Changes how long it stays when idle, in milliseconds, counted from now; Infinity: for good. */
+  keepFor(milliseconds: number): void {
+    this.#keepAliveMs = milliseconds;
+    this.#touch();
+  }
+
   #touch(): void {
     this.#lastUsed = this.#clock.now();
     this.#stopExpiry();
-    const { keepAliveMs } = this.request;
-    if (!this.idle || keepAliveMs === Number.POSITIVE_INFINITY) return;
-    this.#expiresAt = this.#lastUsed + keepAliveMs;
-    this.#cancelExpiry = this.#clock.after(keepAliveMs, this.#onIdle);
+    if (!this.idle || this.#keepAliveMs === Number.POSITIVE_INFINITY) return;
+    this.#expiresAt = this.#lastUsed + this.#keepAliveMs;
+    this.#cancelExpiry = this.#clock.after(this.#keepAliveMs, this.#onIdle);
   }
 
   #stopExpiry(): void {

@@ -311,6 +311,7 @@ describe("a batch of texts", () => {
         [5, 0],
       ],
       totalTokens: 15,
+      loadMs: expect.any(Number),
     });
     expect(all.engine.mostInFlight).toBe(2);
     expect(all.metrics.finished).toEqual(["embeddings"]);

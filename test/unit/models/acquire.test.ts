@@ -129,6 +129,38 @@ describe("with auto-load", () => {
   });
 });
 
+describe("with a residency", () => {
+  it("loads what is on disk without auto-load, in the way that it says", async () => {
+    const { models, clock } = await startModels({ config: { keep_alive: "60s" } });
+    const lease = await models.acquire(MINI, NEVER, { contextSize: 77, gpuLayers: 3 });
+    expect(lease.engine.spec).toMatchObject({ contextSize: 77, gpuLayers: 3 });
+    lease[Symbol.dispose]();
+    expect((await models.get(MINI)).expiresAt).toBe(clock.now() + 60_000);
+  });
+
+  it("changes how long a loaded model stays, from now on", async () => {
+    const { models, clock } = await startModels();
+    await models.load({ alias: MINI });
+    (await models.acquire(MINI, NEVER, { keepAliveMs: 5000 }))[Symbol.dispose]();
+    expect((await models.get(MINI)).expiresAt).toBe(clock.now() + 5000);
+    (await models.acquire(MINI, NEVER, { keepAliveMs: Number.POSITIVE_INFINITY }))[Symbol.dispose]();
+    await clock.advance(1e9);
+    expect((await models.get(MINI)).state).toBe("loaded");
+  });
+
+  it("of no time at all ends with the last request, not before", async () => {
+    const { models, clock } = await startModels();
+    const first = await models.acquire(MINI, NEVER, { keepAliveMs: 0 });
+    const second = await models.acquire(MINI, NEVER);
+    first[Symbol.dispose]();
+    await clock.advance(1000);
+    expect((await models.get(MINI)).state).toBe("loaded");
+    second[Symbol.dispose]();
+    await clock.advance(1);
+    expect((await models.get(MINI)).state).toBe("available");
+  });
+});
+
 describe("closing", () => {
   it("ends the engines and refuses what comes later", async () => {
     const { models, engines } = await startModels({ config: { auto_load: true } });
