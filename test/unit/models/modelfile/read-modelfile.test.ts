@@ -1,6 +1,8 @@
+import { readdirSync, readFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
+import { readAliases } from "../../../../src/models/names/alias-table.ts";
 import { MAX_MODELFILE_LENGTH } from "../../../../src/models/modelfile/parse-instructions.ts";
 import { readModelfile } from "../../../../src/models/modelfile/read-modelfile.ts";
 
@@ -142,6 +144,16 @@ LICENSE """Apache
       resultStart: "<result>",
       resultEnd: "</tool_response>",
     });
+  });
+});
+
+describe("the example Modelfiles", () => {
+  const folder = new URL("../../../../configs/modelfiles/", import.meta.url);
+  const aliases = readAliases();
+
+  it.each(readdirSync(folder))("%s is read, and its base is an alias or a file", (name) => {
+    const { from } = read(readFileSync(new URL(name, folder), "utf8"));
+    expect(aliases.has(from) || from.endsWith(".gguf")).toBe(true);
   });
 });
 

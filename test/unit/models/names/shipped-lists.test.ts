@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { readDefaultModels } from "../../../../src/config/default-models.ts";
 import { readAliases } from "../../../../src/models/names/alias-table.ts";
@@ -8,6 +9,7 @@ import { quantizationOf } from "../../../../src/models/names/quantization.ts";
 const PURPOSES = new Set(["chat", "embedding", "rerank"]);
 const TAGS = new Set([...PURPOSES, "coding", "multilingual", "thinking", "tiny", "tools", "vision"]);
 
+const documentation = readFileSync(new URL("../../../../docs/models.md", import.meta.url), "utf8");
 const aliases = readAliases();
 const entries = [...aliases];
 
@@ -40,6 +42,11 @@ describe("configs/models.toml", () => {
     const fileOnHub = `https://huggingface.co/${repo}/resolve/main/${file}`;
     const fileOnGitHub = /^[\w.-]+\/[\w.-]+: [\w./-]+$/;
     expect(evidence === fileOnHub || fileOnGitHub.test(evidence)).toBe(true);
+  });
+
+  it.each(entries)("%s stands in docs/models.md as it is", (alias, { repo, quant, tags }) => {
+    const row = `| \`${alias}\` | [${repo}](https://huggingface.co/${repo}) | ${quant} | ${tags.join(", ")} |\n`;
+    expect(documentation).toContain(row);
   });
 
   it("names no file twice", () => {
