@@ -86,7 +86,8 @@ export class EngineProcess {
   #finish(code: number | null, signal: NodeJS.Signals | null): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
-    const line = this.#output.reason;
+    // A process that ended by itself has said why; one that was killed may not have known.
+    const line = this.#output.lastError ?? (signal ? undefined : this.#output.last);
     const how = signal ? `killed by ${signal}` : `exited with code ${code}`;
     this.#announceEnd(line === undefined ? how : `${how} (${line})`, {});
     const { exit, error } = this.#ending!;

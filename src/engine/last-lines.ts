@@ -28,9 +28,13 @@ export class LastLines {
     stream.on("end", () => this.#add(rest));
   }
 
-  /** The line that best explains an end: the last one that names an error, else the last. */
-  get reason(): string | undefined {
-    return this.#lines.findLast((line) => NAMES_ERROR.test(line)) ?? this.#lines.at(-1);
+  /** The last line that names an error. */
+  get lastError(): string | undefined {
+    return this.#lines.findLast((line) => NAMES_ERROR.test(line));
+  }
+
+  get last(): string | undefined {
+    return this.#lines.at(-1);
   }
 
   #add(line: string): void {

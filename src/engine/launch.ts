@@ -60,8 +60,14 @@ export function launchEngine({ runtime, files, dawnPath, spawn: start }: LaunchO
     ...(dawnPath === undefined ? {} : driverEnvironment(process.env)),
     ...minimalEnvironment(process.env),
   };
-  return start(runtime, args, { env, cwd: path.parse(entry).root });
+  return start(runtime, args, { env, cwd: WORKING_FOLDER });
 }
+
+/**
+ * Where processes with restricted rights run. Node lets a worker that is started from text read all of the working
+ * folder, whatever the permissions say (seen with Node 26.10), so it must be one that the process may read anyway.
+ */
+export const WORKING_FOLDER = import.meta.dirname;
 
 /** The entry beside this file: TypeScript in the repository, JavaScript in the built package. */
 function entryPath(): string {

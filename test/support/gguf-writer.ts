@@ -109,9 +109,9 @@ export function writeGguf(path: string, file: GgufFile, seed = 1): number {
   const fd = fs.openSync(path, "w");
   try {
     let size = writeAll(fd, ggufHeader(file));
-    const random = randomNumbers(seed);
     for (const tensor of file.tensors) {
-      const pattern = tensorPattern(tensor, random);
+      // By its name, so that a tensor has the same weights in whichever shard it lies.
+      const pattern = tensorPattern(tensor, randomNumbers(seed + hash(tensor.name)));
       const bytes = tensorBytes(tensor);
       for (let rest = bytes; rest > 0; rest -= pattern.length) {
         size += writeAll(fd, rest < pattern.length ? pattern.subarray(0, rest) : pattern);
@@ -253,6 +253,13 @@ export function randomNumbers(seed: number): () => number {
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
+}
+
+/** FNV-1a. */
+function hash(name: string): number {
+  let value = 0x811c9dc5;
+  for (const byte of Buffer.from(name)) value = Math.imul(value ^ byte, 0x01000193);
+  return value >>> 0;
 }
 
 function gaussian(random: () => number): number {

@@ -1,0 +1,104 @@
+import fs from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { chooseBatchSize } from "../../src/engine/choose-engine-settings.ts";
+import type { Engine } from "../../src/engine/engine.ts";
+import {
+  collect,
+  engineSpec,
+  generateText,
+  NEVER,
+  promptRequest,
+  startEngine,
+  temporaryFolder,
+  writeModel,
+} from "../support/engine-fixture.ts";
+import { tinyBert, tinyLlama } from "../support/tiny-models.ts";
+
+const folder = temporaryFolder();
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+/** Texts that are computed together come out a little different from one alone: other sums in another order. */
+function expectNear(vector: readonly number[], other: readonly number[] | undefined): void {
+  expect(Math.hypot(...vector.map((value, at) => value - (other?.[at] ?? 0)))).toBeLessThan(1e-3);
+}
+
+const CONTEXT = 128;
+const question = { parameters: 10_000, contextSize: CONTEXT, slots: 4, threads: 1 };
+
+describe("an embedding model", () => {
+  let engine: Engine;
+  beforeAll(async () => {
+    const file = writeModel(folder, "bert", tinyBert({ context: CONTEXT }));
+    const batchSize = chooseBatchSize({ ...question, purpose: "embed" });
+    engine = await startEngine(engineSpec(file, { purpose: "embed", contextSize: CONTEXT, batchSize }));
+  });
+  afterAll(() => engine.close());
+
+  test("gives a vector of length one, the same for the same text, another for another", async () => {
+    const [hello, again, world] = [
+      await engine.embed("hello world", NEVER),
+      await engine.embed("hello world", NEVER),
+      await engine.embed("the cat", NEVER),
+    ];
+    expect(hello.vector).toHaveLength(engine.info.embeddingSize);
+    expect(Math.hypot(...hello.vector)).toBeCloseTo(1, 4);
+    expect(again.vector).toEqual(hello.vector);
+    expect(world.vector).not.toEqual(hello.vector);
+    expect(hello.tokens).toBe(4); // [CLS] hello world [SEP]
+  });
+
+  test("embeds several texts at once, each as if alone", async () => {
+    const texts = ["hello", "world", "the cat", "a dog"];
+    const together = await Promise.all(texts.map((text) => engine.embed(text, NEVER)));
+    for (const [index, text] of texts.entries()) {
+      expectNear((await engine.embed(text, NEVER)).vector, together[index]?.vector);
+    }
+  });
+
+  test("takes a text as long as its context, and refuses a longer one with both numbers", async () => {
+    expect((await engine.embed("hello ".repeat(CONTEXT - 2), NEVER)).tokens).toBe(CONTEXT);
+    await expect(engine.embed("hello ".repeat(CONTEXT + 100), NEVER)).rejects.toMatchObject({
+      code: "context_length_exceeded",
+      message: expect.stringMatching(/230 .*128|230 .*256/) as string,
+    });
+    expect(engine.alive).toBe(true);
+  });
+
+  test("can neither generate nor rerank", async () => {
+    await expect(collect(engine.generate(promptRequest("Hi"), NEVER))).rejects.toMatchObject({
+      code: "unsupported_feature",
+    });
+    await expect(engine.rerank("a", "b", NEVER)).rejects.toMatchObject({ code: "unsupported_feature" });
+  });
+});
+
+test("a reranker scores documents, the same pair the same", async () => {
+  const file = writeModel(folder, "reranker", tinyBert({ context: CONTEXT, rerank: true }));
+  const engine = await startEngine(
+    engineSpec(file, { purpose: "rerank", contextSize: CONTEXT, batchSize: CONTEXT }),
+  );
+  const cat = await engine.rerank("hello", "the cat", NEVER);
+  expect(Number.isFinite(cat.score)).toBe(true);
+  expect(cat.tokens).toBeGreaterThan(3);
+  expect((await engine.rerank("hello", "the cat", NEVER)).score).toBe(cat.score);
+  expect((await engine.rerank("hello", "world", NEVER)).score).not.toBe(cat.score);
+  await expect(engine.embed("hello", NEVER)).rejects.toMatchObject({ code: "unsupported_feature" });
+  await engine.close();
+});
+
+test("a model for text embeds beside a generation, and refuses what is longer than one step", async () => {
+  const engine = await startEngine(engineSpec(writeModel(folder, "llama", tinyLlama())));
+  const alone = await generateText(engine, promptRequest("once upon", { maxTokens: 40 }));
+  const [text, first, second] = await Promise.all([
+    generateText(engine, promptRequest("once upon", { maxTokens: 40 })),
+    engine.embed("the time", NEVER),
+    engine.embed("the time", NEVER),
+  ]);
+  expect(text).toBe(alone);
+  expect(first.vector).toHaveLength(64);
+  expectNear(second.vector, first.vector);
+  await expect(engine.embed("hello ".repeat(50), NEVER)).rejects.toMatchObject({
+    code: "context_length_exceeded",
+  });
+  await engine.close();
+});

@@ -1,0 +1,64 @@
+import fs from "node:fs";
+import { afterAll, describe, expect, test } from "vitest";
+import {
+  engineSpec,
+  generateText,
+  promptRequest,
+  startEngine,
+  temporaryFolder,
+  writeModel,
+} from "../support/engine-fixture.ts";
+import { shardsOf, tinyLlama, tinyLora } from "../support/tiny-models.ts";
+import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
+
+const folder = temporaryFolder();
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+const model = tinyLlama();
+const whole = writeModel(folder, "whole", model);
+const shards = shardsOf(model, 3).map((shard, index) => writeModel(folder, `part-${index + 1}`, shard));
+const adapter = writeModel(folder, "adapter", tinyLora());
+
+async function textWith(spec: EngineSpec): Promise<string> {
+  const engine = await startEngine(spec);
+  try {
+    return await generateText(engine, promptRequest("once upon a time", { maxTokens: 12 }));
+  } finally {
+    await engine.close();
+  }
+}
+
+describe("the files of a model", () => {
+  test("may be shards, which make the same model, also with an adapter", async () => {
+    const adapters = [{ path: adapter, scale: 1 }];
+    const plain = await textWith(engineSpec(whole));
+    const adapted = await textWith(engineSpec(whole, { adapters }));
+    expect(await textWith(engineSpec(shards))).toBe(plain);
+    expect(adapted).not.toBe(plain);
+    expect(await textWith(engineSpec(shards, { adapters }))).toBe(
+      await textWith(engineSpec(whole, { adapters: [{ path: adapter, scale: 1 }] })),
+    );
+  });
+
+  test("may be two adapters; one of scale 0 changes nothing", async () => {
+    const none = await textWith(engineSpec(whole, { adapters: [{ path: adapter, scale: 0 }] }));
+    expect(none).toBe(await textWith(engineSpec(whole)));
+    const both = [0.5, 0.5].map((scale) => ({ path: adapter, scale }));
+    expect(await textWith(engineSpec(whole, { adapters: both }))).not.toBe(none);
+  });
+
+  test("that lack a shard are refused", async () => {
+    await expect(startEngine(engineSpec(shards.slice(0, 2)))).rejects.toMatchObject({
+      code: "invalid_model_file",
+    });
+  });
+
+  test("are read once, with progress up to the end", async () => {
+    const progress: number[] = [];
+    const engine = await startEngine(engineSpec(whole), { onProgress: (value) => progress.push(value) });
+    await engine.close();
+    expect(progress.length).toBeGreaterThan(1);
+    expect(progress).toEqual(progress.toSorted((a, b) => a - b));
+    expect(progress.at(-1)).toBe(1);
+  });
+});

@@ -1,0 +1,143 @@
+import { once } from "node:events";
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { spawnEngine } from "../../src/engine/launch.ts";
+import { createEngineStarter } from "../../src/engine/start-engine.ts";
+import {
+  collect,
+  engineSpec,
+  isRunning,
+  NEVER,
+  promptRequest,
+  startEngine,
+  temporaryFolder,
+  writeModel,
+} from "../support/engine-fixture.ts";
+import { tinyLlama } from "../support/tiny-models.ts";
+
+const ORPHAN_DAEMON = fileURLToPath(new URL("../support/orphan-daemon.ts", import.meta.url));
+
+const folder = temporaryFolder();
+let modelFile: string;
+beforeAll(() => {
+  modelFile = writeModel(folder, "model", tinyLlama());
+});
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+/** A request that goes on until it is ended. */
+const { maxTokens: _, ...endless } = promptRequest("On and on", {
+  sampling: { temperature: 0, ignoreEos: true },
+});
+
+describe("an engine process", () => {
+  test("killed from outside rejects every call in flight and settles", async () => {
+    const engine = await startEngine(engineSpec(modelFile, { contextShift: true }));
+    const calls = [1, 2, 3].map(() =>
+      collect(engine.generate(endless, NEVER)).catch((error: unknown) => error),
+    );
+    const first = engine.generate(endless, NEVER);
+    await first.next();
+    process.kill(engine.pid, "SIGKILL");
+    for (const call of [...calls, collect(first).catch((error: unknown) => error)]) {
+      expect(await call).toMatchObject({
+        code: "engine_crashed",
+        message: expect.stringMatching(/SIGKILL/) as string,
+      });
+    }
+    expect(await engine.exited).toEqual({ expected: false, reason: "killed by SIGKILL" });
+  });
+
+  test.skipIf(process.platform === "win32")("that hangs is ended at the deadline", async () => {
+    const start = createEngineStarter({ loadTimeoutMs: 20_000, stallTimeoutMs: 500 });
+    const engine = await start(engineSpec(modelFile, { contextShift: true }));
+    process.kill(engine.pid, "SIGSTOP");
+    await expect(collect(engine.generate(endless, NEVER))).rejects.toMatchObject({
+      code: "deadline_exceeded",
+    });
+    await engine.exited;
+    expect(isRunning(engine.pid)).toBe(false);
+  });
+
+  test("without the right to start threads says so instead of hanging", async () => {
+    const start = createEngineStarter({
+      loadTimeoutMs: 20_000,
+      stallTimeoutMs: 20_000,
+      spawn: (command, args, options) =>
+        spawnEngine(
+          command,
+          args.filter((arg) => arg !== "--allow-worker"),
+          options,
+        ),
+    });
+    await expect(start(engineSpec(modelFile))).rejects.toMatchObject({
+      code: "model_load_failed",
+      message: expect.stringMatching(/restricted/) as string,
+    });
+  });
+
+  test("is ended when the load is given up", async () => {
+    const pids: number[] = [];
+    const start = createEngineStarter({
+      loadTimeoutMs: 20_000,
+      stallTimeoutMs: 20_000,
+      spawn: (command, args, options) => {
+        const child = spawnEngine(command, args, options);
+        pids.push(child.pid ?? 0);
+        return child;
+      },
+    });
+    const controller = new AbortController();
+    const reason = new Error("no longer wanted");
+    const started = start(engineSpec(modelFile), {
+      signal: controller.signal,
+      onProgress: () => controller.abort(reason),
+    });
+    await expect(started).rejects.toBe(reason);
+    expect(pids.map(isRunning)).toEqual([false]);
+  });
+
+  test.each([1, 2])("does not outlive a daemon that is killed while %i threads compute", async (threads) => {
+    const daemon = spawn(process.execPath, [ORPHAN_DAEMON, modelFile, String(threads)], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const [line] = (await once(daemon.stdout, "data")) as [Buffer];
+    const pid = Number(line.toString());
+    expect(isRunning(pid)).toBe(true);
+    daemon.kill("SIGKILL");
+    await vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout: 5000 });
+  });
+});
+
+describe("a cancelled generation", () => {
+  test("throws the signal's reason and frees its slot", async () => {
+    const engine = await startEngine(engineSpec(modelFile, { slots: 1, contextShift: true }));
+    for (let round = 0; round < 3; round += 1) {
+      const controller = new AbortController();
+      const reason = new Error(`round ${round}`);
+      const generation = engine.generate(endless, controller.signal);
+      await generation.next();
+      controller.abort(reason);
+      await expect(collect(generation)).rejects.toBe(reason);
+    }
+    expect((await collect(engine.generate(promptRequest("Hi"), NEVER))).at(-1)).toMatchObject({
+      type: "done",
+    });
+    await engine.close();
+  });
+
+  test("is one whose consumer leaves the loop", async () => {
+    const engine = await startEngine(engineSpec(modelFile, { slots: 1, contextShift: true }));
+    for await (const event of engine.generate(endless, NEVER)) if (event.type === "text-delta") break;
+    expect((await engine.embed("Hi", NEVER)).vector).toHaveLength(64);
+    await engine.close();
+  });
+
+  test("that never began costs nothing", async () => {
+    const engine = await startEngine(engineSpec(modelFile, { slots: 1 }));
+    const reason = new Error("too late");
+    await expect(collect(engine.generate(endless, AbortSignal.abort(reason)))).rejects.toBe(reason);
+    await engine.close();
+  });
+});
