@@ -1,4 +1,5 @@
 import { apiPage } from "./api-page.ts";
+import { compatibilityPage } from "./compatibility-page.ts";
 import { configurationPage } from "./configuration-page.ts";
 import { errorsPage } from "./errors-page.ts";
 import { exampleConfig } from "./example-config.ts";
@@ -13,6 +14,7 @@ export function generatedFiles(): readonly GeneratedFile[] {
   return [
     { file: at("docs/configuration.md"), text: configurationPage() },
     { file: at("docs/api.md"), text: apiPage() },
+    { file: at("docs/compatibility.md"), text: compatibilityPage() },
     { file: at("docs/errors.md"), text: errorsPage() },
     { file: at("configs/daybreak.toml"), text: exampleConfig() },
   ];

@@ -129,13 +129,21 @@ function toToolChoice(choice: NonNullable<MessageRequest["tool_choice"]>): ToolC
   return choice.type === "any" ? "required" : choice.type;
 }
 
-/** Clients that do not ask for thinking do not expect its blocks; adaptive leaves it to the model. */
+/** What the API takes for the effort when the request names none. */
+const DEFAULT_EFFORT = "high";
+
+/**
+ * Clients that do not ask for thinking do not expect its blocks. Adaptive thinking is asked for as an effort,
+ * which a model that cannot think may overlook.
+ */
 function toThinking({ thinking, output_config: output }: MessageRequest): {
   thinking?: boolean;
   templateVariables?: Record<string, unknown>;
 } {
+  const isAdaptive = thinking?.type === "adaptive";
+  const effort = output?.effort ?? (isAdaptive ? DEFAULT_EFFORT : undefined);
   return {
-    ...(thinking?.type !== "adaptive" && { thinking: thinking?.type === "enabled" }),
-    ...(output?.effort && { templateVariables: { reasoning_effort: output.effort } }),
+    ...(!isAdaptive && { thinking: thinking?.type === "enabled" }),
+    ...(effort !== undefined && { templateVariables: { reasoning_effort: effort } }),
   };
 }

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { jsonSchemaSchema, samplingSchema } from "../../engine/protocol/generation.ts";
+import { ignored, refused } from "../../http/input/known-fields.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 
 const range = samplingSchema.shape;
@@ -126,10 +127,20 @@ export const messageRequestSchema = z
           .describe("Passed to the template."),
         format: jsonFormat.nullish().describe("JSON Schema that the answer must fit."),
       })
-      .nullish(),
+      .nullish()
+      .describe("effort: passed to the model's template. format: a JSON Schema that the answer must fit."),
     output_format: jsonFormat.nullish().describe("The older place of output_config.format."),
-    metadata: z.record(z.string(), z.unknown()).nullish().describe("Accepted and ignored."),
-    service_tier: z.string().nullish().describe("Accepted and ignored."),
+    cache_control: ignored("prompts are cached by what they have in common"),
+    container: refused("there are no containers"),
+    context_management: ignored(),
+    diagnostics: ignored(),
+    inference_geo: ignored("inference happens here"),
+    mcp_servers: refused("the daemon calls no servers; give it tools of your own"),
+    metadata: ignored(),
+    service_tier: ignored(),
+    speed: ignored(),
+    user_profile_id: ignored(),
+    workspace_id: ignored(),
   })
   .meta({ id: "MessageRequest" });
 

@@ -78,7 +78,7 @@ export const generationFields = {
   think: z
     .boolean()
     .nullish()
-    .describe("Let the model think before it answers, or not. Default: the model's own."),
+    .describe("Let the model think before it answers. Default: false, or what the Modelfile says."),
 };
 
 const generationFieldsSchema = z.object(generationFields);

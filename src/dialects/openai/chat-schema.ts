@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
+import { ignored, refused } from "../../http/input/known-fields.ts";
 import { commonFields } from "./common-fields.ts";
 
 const textPart = z.object({ type: z.literal("text"), text: z.string() });
@@ -125,12 +126,26 @@ export const chatCompletionRequestSchema = z
     reasoning_effort: z
       .enum(["none", "minimal", "low", "medium", "high", "xhigh"])
       .nullish()
-      .describe("none switches thinking off; the others are passed to the model's template."),
+      .describe("Lets a model that can think do so, and is passed to its template. Default: none."),
     chat_template_kwargs: z
       .record(z.string(), z.unknown())
       .nullish()
       .describe("Further variables for the model's template, such as enable_thinking."),
     modalities: z.array(z.string()).nullish().describe('Only ["text"] is possible.'),
+    audio: ignored("without audio in modalities it says nothing"),
+    functions: refused("functions is obsolete; use tools"),
+    function_call: refused("function_call is obsolete; use tool_choice"),
+    web_search_options: refused("the daemon searches nowhere; give it a tool of your own"),
+    metadata: ignored(),
+    moderation: ignored(),
+    prediction: ignored("it would only be faster"),
+    prompt_cache_key: ignored("prompts are cached by what they have in common"),
+    prompt_cache_options: ignored(),
+    prompt_cache_retention: ignored(),
+    safety_identifier: ignored(),
+    service_tier: ignored(),
+    store: ignored("nothing is stored"),
+    verbosity: ignored(),
   })
   .meta({ id: "ChatCompletionRequest" });
 

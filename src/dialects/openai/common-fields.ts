@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { samplingSchema, type Sampling } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
+import { ignored } from "../../http/input/known-fields.ts";
 import { DEFAULT_SAMPLING, toSeed } from "../../inference/default-sampling.ts";
 
 const range = samplingSchema.shape;
@@ -33,13 +34,10 @@ export const commonFields = {
   n: z.int().min(1).nullish().describe("How many answers, up to the number of slots of a model. Default: 1."),
   stream: z.boolean().nullish().describe("Answer by server-sent events. Default: false."),
   stream_options: z
-    .object({
-      include_usage: z.boolean().nullish().describe("Send the token counts at the end of the stream."),
-    })
-    .nullish(),
-  user: z.string().nullish().describe("Accepted and ignored."),
-  metadata: z.record(z.string(), z.unknown()).nullish().describe("Accepted and ignored."),
-  store: z.boolean().nullish().describe("Accepted and ignored: nothing is stored."),
+    .object({ include_usage: z.boolean().nullish() })
+    .nullish()
+    .describe("include_usage: send the token counts at the end of the stream."),
+  user: ignored(),
 };
 
 const commonSchema = z.object(commonFields);

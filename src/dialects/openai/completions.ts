@@ -39,7 +39,7 @@ export const completionRequestSchema = z
       .describe("Alternatives to report for each token."),
     echo: z.boolean().nullish().describe("Put the prompt in front of the text."),
     suffix: z.string().nullish().describe("Refused: the text cannot be fitted in front of another."),
-    best_of: z.int().min(1).nullish().describe("Refused when larger than n: answers are not compared."),
+    best_of: z.int().min(1).nullish().describe("Only up to n: answers are not compared."),
   })
   .meta({ id: "CompletionRequest" });
 export type CompletionRequest = z.output<typeof completionRequestSchema>;

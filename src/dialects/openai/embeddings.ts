@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
+import { ignored } from "../../http/input/known-fields.ts";
 import { unsupported } from "./common-fields.ts";
 
 const text = z.string().min(1, { error: "must not be empty" });
@@ -21,7 +22,7 @@ export const embeddingsRequestSchema = z
       .min(1)
       .nullish()
       .describe("Keep only the first so many components; meant for models trained for it."),
-    user: z.string().nullish().describe("Accepted and ignored."),
+    user: ignored(),
   })
   .meta({ id: "OpenAIEmbeddingsRequest" });
 type EmbeddingsRequest = z.output<typeof embeddingsRequestSchema>;

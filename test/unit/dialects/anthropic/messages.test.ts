@@ -2,6 +2,7 @@ import Anthropic, { AuthenticationError, NotFoundError } from "@anthropic-ai/sdk
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import type { GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
+import { fakeModel } from "../../inference/fake-engine.ts";
 import { randomSource } from "../../inference/random-pieces.ts";
 import { failing, PLAIN_TEXT, randomAnswer, THINKING_AND_TOOLS } from "../recorded-events.ts";
 import { fetchOf, sseEvents, testApp, type TestApp } from "../test-app.ts";
@@ -293,6 +294,11 @@ describe("a request", () => {
   test.for<[string, object, object]>([
     ["thinking is off unless asked for", {}, { thinking: false }],
     [
+      "adaptive thinking is thinking for a model that can",
+      { thinking: { type: "adaptive" } },
+      { thinking: true, templateVariables: { reasoning_effort: "high" } },
+    ],
+    [
       "a named tool",
       { tools: [TOOL], tool_choice: { type: "tool", name: "get_weather" } },
       { toolChoice: "none", tools: [{ name: "get_weather" }] },
@@ -342,6 +348,14 @@ describe("a request", () => {
 function request(all: TestApp, model = "fake") {
   return clientOf(all).messages.create({ ...BASE, model });
 }
+
+test("a model that cannot think overlooks adaptive thinking, and refuses what is asked of it", async () => {
+  const all = testApp({ model: fakeModel() });
+  expect((await all.post(PATH, { ...BASE, thinking: { type: "adaptive" } })).status).toBe(200);
+  const answer = await all.post(PATH, { ...BASE, thinking: { type: "enabled", budget_tokens: 1024 } });
+  expect(answer.status).toBe(400);
+  expect(await answer.json()).toMatchObject({ error: { code: "unsupported_feature" } });
+});
 
 describe("errors", () => {
   test("have the classes of the official client, and the id of the request", async () => {

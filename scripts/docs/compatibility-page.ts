@@ -1,0 +1,87 @@
+import type { z } from "zod";
+import { messageRequestSchema } from "../../src/dialects/anthropic/message-schema.ts";
+import { chatCompletionRequestSchema } from "../../src/dialects/openai/chat-schema.ts";
+import { completionRequestSchema } from "../../src/dialects/openai/completions.ts";
+import { embeddingsRequestSchema } from "../../src/dialects/openai/embeddings.ts";
+import { rerankRequestSchema } from "../../src/dialects/openai/rerank.ts";
+import { describedFields } from "../../src/http/openapi/described-fields.ts";
+
+const PROSE = `# Compatible APIs
+
+<!-- Made by scripts/docs/generate.ts; the prose is in scripts/docs/compatibility-page.ts, the tables come from the schemas that the routes parse with. -->
+
+Programs written for the chat-completions API (OpenAI) or the messages API (Anthropic) work with their official clients; only the base address changes:
+
+    new OpenAI({ baseURL: "http://127.0.0.1:8080/v1", apiKey: "any" })
+    new Anthropic({ baseURL: "http://127.0.0.1:8080", apiKey: "any" })
+
+Any key will do, unless \`api_keys\` is configured.
+
+## What holds for all of them
+
+- **Models.** \`model\` is the name of a model that is loaded (\`GET /v1/models\` lists those on disk). Without it the default model answers. An unknown one is 404 \`model_not_found\`, one that is not loaded 404 \`model_not_loaded\`.
+- **Defaults.** A setting comes from the request, else from the model's definition (PARAMETER in its Modelfile), else it is the same in every API: temperature 0.7, top_p 0.9, top_k 40.
+- **Null** means the same as leaving a field out. Unknown fields are ignored. Known ones with a wrong type or range, and those that ask for what is impossible here, are 400 with the field's path.
+- **Thinking** is off unless the request asks for it, or the model's definition does: on a CPU it would use up most answers.
+- **Tool calls** that are required, or of a named tool, are enforced for every model by a grammar, with arguments that fit the tool's schema; one call then. With \`auto\` the model decides, in the form of its own template.
+- **Structured output** is enforced by a grammar too, so it always fits, unless it is cut off by its length.
+- **Pictures** are PNG, JPEG, GIF or BMP as base64 or data: URLs. The daemon fetches no addresses.
+- **Assistant messages at the end** are continued.
+- **Leaving** ends the generation: a client that closes its connection costs no more tokens.
+- **Errors** have the shape of the API, with the daemon's own \`code\` (see [errors.md](errors.md)), and \`x-should-retry: false\` where trying again is of no use. An error in a stream is its last event.
+
+## Chat-completions API
+
+Streams are \`data:\` lines without event names, comments while there is nothing to send, and \`data: [DONE]\` at the end. Reasoning comes as \`reasoning_content\`. \`error.type\` is one of the daemon's own types; clients choose their error class by the status.
+`;
+
+const MESSAGES = `
+## Messages API
+
+Every event of a stream is named, and \`ping\` comes while there is nothing to send. Thinking blocks carry a signature; any signature is accepted back. \`cache_read_input_tokens\` is always 0: prompts are cached, but that saves time and no tokens. Headers such as \`anthropic-version\` and \`anthropic-beta\` and the query \`beta=true\` are ignored.
+`;
+
+const PARTS = `
+### Parts of messages
+
+| part | |
+|---|---|
+| chat-completions: \`text\`, \`image_url\`, \`refusal\` | honoured |
+| chat-completions: \`input_audio\`, \`file\` | refused |
+| messages: \`text\`, \`image\`, \`thinking\`, \`tool_use\`, \`tool_result\`, \`document\` of plain text | honoured |
+| messages: \`redacted_thinking\`, \`cache_control\` | ignored |
+| messages: other documents, other blocks, tools that run on the server | refused |
+`;
+
+/** The text of docs/compatibility.md. */
+export function compatibilityPage(): string {
+  return [
+    PROSE,
+    table("POST /v1/chat/completions", chatCompletionRequestSchema),
+    table("POST /v1/completions", completionRequestSchema),
+    table("POST /v1/embeddings", embeddingsRequestSchema),
+    table("POST /v1/rerank", rerankRequestSchema),
+    MESSAGES,
+    table("POST /v1/messages", messageRequestSchema),
+    PARTS,
+  ].join("");
+}
+
+function table(route: string, schema: z.ZodType): string {
+  const rows = describedFields(schema, "input")
+    .flat()
+    .map(({ name, description }) => `| \`${name}\` | ${handling(description)} | ${meaning(description)} |`);
+  return `\n### ${route}\n\n| field | | meaning |\n|---|---|---|\n${rows.join("\n")}\n`;
+}
+
+/** The schemas' own words say which fields are ignored or refused. */
+const HANDLING = /^(?:Accepted and (ignored)|(Refused))(?:: )?/;
+
+function handling(description: string): string {
+  const match = HANDLING.exec(description);
+  return match ? (match[1] ?? "refused") : "honoured";
+}
+
+function meaning(description: string): string {
+  return description.replace(HANDLING, "").replace(/^\.$/, "").replaceAll("|", "\\|");
+}
