@@ -17,7 +17,7 @@ const HINT = "A TEMPLATE may also be a chat template in Jinja, as in the model's
 export function chatTemplate(template: string, line: number): string {
   if (isJinja(template)) return template;
   try {
-    return translate(parseGoTemplate(template));
+    return oneTagALine(translate(parseGoTemplate(template)));
   } catch (error) {
     if (!(error instanceof TemplateProblem)) throw error;
     const linesBefore = template.slice(0, error.position).split("\n").length - 1;
@@ -42,6 +42,11 @@ function translate(nodes: readonly GoNode[]): string {
     0,
     "it shows neither {{ .Prompt }} nor {{ .Messages }}, so the model would never see a question",
   );
+}
+
+/** For people who read it; tags trim what stands between them, and in their strings no braces meet. */
+function oneTagALine(jinja: string): string {
+  return jinja.replaceAll("}{", "}\n{");
 }
 
 /** What both kinds of templates may ask for. */
