@@ -183,7 +183,8 @@ def main() -> None:
         elapsed, before = elapsed + now - before, now
         if step % 20 == 0:
             print(
-                f"step {step} loss {mean:.3f} minutes {elapsed / 60:.1f} tokens {tokens / 1e6:.2f}M rate {rate(step, share):.2f}",
+                f"step {step} loss {mean:.3f} minutes {elapsed / 60:.1f} "
+                f"tokens {tokens / 1e6:.2f}M rate {rate(step, share):.2f}",
                 flush=True,
             )
         if step % options.save_every == 0:

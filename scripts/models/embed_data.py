@@ -80,7 +80,7 @@ def sentence_pair(rng: Random, held: bool) -> Pair:
 
 
 def triple(rng: Random) -> tuple[str, str, str]:
-    """A held-out sentence, its paraphrase, and another one: the same frame of other things, or another frame of the same."""
+    """A held-out sentence, its paraphrase, and another: the same frame of other things, or another frame of the same."""
     frame, slots = rng.choice(FRAMES), _slots(rng, True)
     anchor, right = rng.choice(frame[:-1]).format(**slots), frame[-1].format(**slots)
     while True:

@@ -17,11 +17,12 @@ from daemon_client import Answer, Daemon
 from gen_facts import facts, held_questions
 from gen_numbers import addition, comparison, conversion, extreme, multiplication, sort_numbers, subtraction
 from gen_system import named_model, one_word
-from gen_talk import UNKNOWN_ANSWERS, named_user, small_talk, unknown
+from gen_talk import TALK, named_user, small_talk, unknown
 from gen_tools import tool_call, two_calls
-from gen_words import as_json, calendar, count, echo, letters, spell, upper
+from gen_words import as_json, calendar, echo, letters, spell, upper
+from gen_words import count as count_list
 
-REFUSAL_SIGNS = ("do not know", "very small")
+REFUSALS = ("I do not know", "Sorry, I do not know")
 
 
 @dataclass
@@ -41,7 +42,8 @@ class Score:
             self.failures.append(failure)
 
     def row(self) -> str:
-        return f"| {self.name} | {self.right} of {self.total} | {100 * self.right / max(1, self.total):.1f} % | {self.aim} |"
+        share = 100 * self.right / max(1, self.total)
+        return f"| {self.name} | {self.right} of {self.total} | {share:.1f} % | {self.aim} |"
 
 
 def messages_until(conversation: Conversation, turn: int) -> list[dict[str, object]]:
@@ -85,12 +87,10 @@ def same_result(conversation: Conversation, answer: Answer) -> bool:
 
 
 def refused(_: Conversation, answer: Answer) -> bool:
-    return answer.content in UNKNOWN_ANSWERS or any(sign in answer.content for sign in REFUSAL_SIGNS)
+    return answer.content.startswith(REFUSALS)
 
 
 def talked(conversation: Conversation, answer: Answer) -> bool:
-    from gen_talk import TALK
-
     asked = conversation.turns[0].content
     return any(answer.content in answers for questions, answers, _ in TALK if asked in questions)
 
@@ -148,6 +148,20 @@ def tool_scores(daemon: Daemon, count: int) -> list[Score]:
     return [one, two, used]
 
 
+def thinking_score(daemon: Daemon, count: int) -> Score:
+    """With thinking on: it thinks, and then answers as it does without."""
+    score, rng = Score("asked to think: thinks, then answers rightly"), Random("evaluate thinking")
+    for index in range(count):
+        conversation = (addition if index % 2 else unknown)(rng, True)
+        answer = ask(daemon, conversation, 1, think=True)
+        right = (same_result if index % 2 else refused)(conversation, answer)
+        score.add(
+            right and answer.thinking != "",
+            f"{conversation.turns[0].content} -> {answer.thinking!r}, {answer.content!r}",
+        )
+    return score
+
+
 def chat_scores(daemon: Daemon, count: int) -> list[Score]:
     scores = [fact_score(daemon, 3 * count), *tool_scores(daemon, 2 * count)]
     plan: list[tuple[str, Callable[[Random, bool], Conversation], Callable[[Conversation, Answer], bool], str]] = [
@@ -171,10 +185,8 @@ def chat_scores(daemon: Daemon, count: int) -> list[Score]:
         ("a name from the system prompt", named_model, same_text, ""),
         ("one word when told so", one_word, same_text, ""),
     ]
+    scores.append(thinking_score(daemon, count))
     return scores + [generated(daemon, name, make, right, count, aim) for name, make, right, aim in plan]
-
-
-count_list = count
 
 
 def main() -> None:
@@ -190,7 +202,8 @@ def main() -> None:
     for score in scores:
         print(score.row())
     print(
-        f"\n{daemon.tokens} tokens in {time.monotonic() - begun:.0f} s of evaluation, {daemon.rate():.0f} tokens/s while generating\n"
+        f"\n{daemon.tokens} tokens in {time.monotonic() - begun:.0f} s of evaluation, "
+        f"{daemon.rate():.0f} tokens/s while generating\n"
     )
     for score in scores:
         for failure in score.failures[: options.failures]:

@@ -53,7 +53,8 @@ def main() -> None:
     daemon = Daemon(options.url, options.model)
     right, wrong_triples = triples_right(daemon, options.count)
     print(
-        f"| held-out triples ordered rightly | {right} of {options.count} | {100 * right / options.count:.1f} % | 95 % |"
+        f"| held-out triples ordered rightly | {right} of {options.count} "
+        f"| {100 * right / options.count:.1f} % | 95 % |"
     )
     found, asked, wrong_pages = search_right(daemon)
     print(f"| right page first, of our documentation | {found} of {asked} | {100 * found / asked:.1f} % | 85 % |")

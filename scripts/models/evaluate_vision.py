@@ -30,7 +30,8 @@ def main() -> None:
         if answer.content.strip() != wanted:
             failures.append(f"- {asked} -> {answer.content!r}, wanted {wanted!r}")
     print(
-        f"| held-out pictures of {options.size} pixels, answers right | {right} of {options.count} | {100 * right / options.count:.1f} % | 95 % |"
+        f"| held-out pictures of {options.size} pixels, answers right | {right} of {options.count} "
+        f"| {100 * right / options.count:.1f} % | 95 % |"
     )
     print("\n".join(failures[: options.failures]))
 

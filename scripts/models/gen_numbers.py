@@ -197,8 +197,8 @@ def running_total(rng: Random, held: bool) -> Conversation:
 
 
 GENERATORS: list[tuple[Callable[[Random, bool], Conversation], float]] = [
-    (addition, 5.0),
-    (subtraction, 3.0),
+    (addition, 7.0),
+    (subtraction, 4.0),
     (multiplication, 1.5),
     (comparison, 1.0),
     (conversion, 1.5),

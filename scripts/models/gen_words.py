@@ -33,7 +33,7 @@ ORDINALS = ["first", "second", "third", "last"]
 
 
 def _word(rng: Random, held: bool) -> str:
-    return invented(rng) if rng.random() < 0.3 else pick(rng, WORDS, held)
+    return invented(rng) if rng.random() < 0.5 else pick(rng, WORDS, held)
 
 
 def _words(rng: Random, held: bool, low: int = 3, high: int = 6) -> list[str]:

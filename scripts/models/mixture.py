@@ -35,11 +35,11 @@ words_task, numbers_task = _group(gen_words.GENERATORS), _group(gen_numbers.GENE
 PLAIN: list[tuple[Generator, float]] = [
     (fact_question, 22.0),
     (small_talk, 5.0),
-    (unknown, 8.0),
+    (unknown, 6.0),
     (small_knowledge, 2.0),
     (story, 1.0),
     (words_task, 18.0),
-    (numbers_task, 24.0),
+    (numbers_task, 28.0),
 ]
 plain_question = _group(PLAIN)
 # Nothing that a tool might do better.
@@ -51,7 +51,7 @@ OTHER: list[tuple[Generator, float]] = [
     (follow_up, 1.0),
     (named_model, 1.5),
     (one_word, 1.5),
-    (picture_in_words, 3.0),
+    (picture_in_words, 4.0),
     (lambda rng, held: unused_tools(rng, held, beside_tools(rng, held)), 2.0),
 ]
 _any = _group(PLAIN + OTHER)

@@ -46,7 +46,7 @@ class ToolKind:
 
 def some_text(rng: Random, held: bool) -> str:
     words = [pick(rng, WORDS, held) for _ in range(rng.randint(1, 3))]
-    return " ".join(words) if rng.random() < 0.7 else f"{invented(rng)} {words[0]}"
+    return " ".join(words) if rng.random() < 0.4 else f"{invented(rng)} {words[0]}"
 
 
 def whole_number(low: int, high: int) -> Callable[[Random, bool], int]:
@@ -58,7 +58,7 @@ def clock_time(rng: Random, _: bool) -> str:
 
 
 def one_of(words: list[str]) -> Callable[[Random, bool], str]:
-    return lambda rng, held: pick(rng, words, held)
+    return lambda rng, held: invented(rng) if rng.random() < 0.4 else pick(rng, words, held)
 
 
 def email_address(rng: Random, held: bool) -> str:

@@ -198,7 +198,8 @@ def main() -> None:
     with torch.no_grad():
         hits = sum(loss_and_hits(True)[1] for _ in range(5)) / 5
     print(
-        f"{options.out}: {write(model, options.out):,} bytes after {step} steps; held-out pictures all right: {hits:.3f}",
+        f"{options.out}: {write(model, options.out):,} bytes after {step} steps; "
+        f"held-out pictures all right: {hits:.3f}",
         flush=True,
     )
 

@@ -111,11 +111,11 @@ def invented(rng: Random) -> str:
 
 
 def name(rng: Random, held: bool) -> str:
-    return invented(rng).capitalize() if rng.random() < 0.25 else pick(rng, NAMES, held)
+    return invented(rng).capitalize() if rng.random() < 0.5 else pick(rng, NAMES, held)
 
 
 def city(rng: Random, held: bool) -> str:
-    return invented(rng).capitalize() if rng.random() < 0.3 else pick(rng, CITIES, held)
+    return invented(rng).capitalize() if rng.random() < 0.6 else pick(rng, CITIES, held)
 
 
 def listed(items: Sequence[str]) -> str:
