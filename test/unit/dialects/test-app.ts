@@ -1,11 +1,10 @@
-import { pino } from "pino";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import type { GenerationEvent, GenerationRequest } from "../../../src/engine/protocol/generation.ts";
-import { ServiceEvents } from "../../../src/events/service-events.ts";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import { createApp, type App } from "../../../src/http/app.ts";
 import { createInference } from "../../../src/inference/create-inference.ts";
 import type { Model, Models } from "../../../src/models/model.ts";
+import { fakeServices } from "../http/fake-services.ts";
 import { FakeEngine, fakeModel, FakeModels } from "../inference/fake-engine.ts";
 import { FakeMetrics } from "../inference/fake-metrics.ts";
 
@@ -37,21 +36,9 @@ export function testApp(
   const models = new FakeModels(engine, options.model ?? ABLE);
   const metrics = new FakeMetrics();
   const config = configSchema.parse(options.config ?? {});
-  const app = createApp({
-    config,
-    models: listing(models),
-    inference: createInference({ models, metrics, config }),
-    metrics,
-    events: new ServiceEvents(),
-    logger: pino({ level: "silent" }),
-    version: "0.0.0",
-    startedAt: 0,
-    life: { state: "ready" },
-    draining: new AbortController().signal,
-    gpu: { available: false },
-    endpoints: { http: "", ipc: "" },
-    shutdown: () => undefined,
-  });
+  const inference = createInference({ models, metrics, config });
+  const overrides = { config, inference, metrics };
+  const app = createApp(fakeServices({ models: listing(models), overrides }));
   return {
     app,
     engine,
