@@ -49,6 +49,27 @@ With \`"stream": true\` a pull answers one line after the other: \`downloading\`
 
     curl -N http://127.0.0.1:8080/api/events
 
+## Chat over a WebSocket
+
+\`/ws/chat\` carries any number of conversations at once. Each frame is one JSON object as text.
+
+| the client sends | |
+|---|---|
+| \`{"type": "chat", "id": "a", "messages": […], …}\` | begins a chat; its other fields are those of \`POST /api/chat\` |
+| \`{"type": "cancel", "id": "a"}\` | ends it; nothing happens when it has ended already |
+| \`{"type": "ping"}\` | asks for a \`pong\`; an \`id\` comes back with it |
+
+| the daemon sends | |
+|---|---|
+| \`start\` with \`model\` | the chat has a slot |
+| \`delta\` and \`reasoning\` with \`content\` | pieces of the text and of the thinking |
+| \`tool_call\` with \`tool_call\` | a whole call, as \`POST /api/chat\` shows it |
+| \`done\` with the summary of \`POST /api/chat\` | the end; \`done_reason\` is \`cancelled\`, and the counts are missing, after a \`cancel\` |
+| \`error\` with \`error\` | the end too; without an \`id\` when the frame had none |
+| \`pong\` | |
+
+All of them but \`pong\` have the chat's \`id\`, and each chat ends with one \`done\` or \`error\`. The id is free again then; a chat under an id that is in use is refused, and the first one goes on. A reader that is slow slows its chats down; closing the socket ends them.
+
 ## Health and status
 
 \`/health\` is 200 \`{"status": "ok"}\` when the daemon serves, else 503 with \`starting\` or \`draining\`. \`/status\` is the short and \`/api/system/status\` the long report; \`memory_used_bytes\` counts the daemon and its engines, \`memory_total_bytes\` is the machine's memory or the container's limit.
