@@ -47,11 +47,9 @@ export function toRerank(
     model,
     results: ranked.map(({ index, relevance_score }) => {
       const document = documents[index];
-      return {
-        index,
-        relevance_score,
-        ...(withTexts && document !== undefined && { document: { text: textOf(document) } }),
-      };
+      return withTexts && document !== undefined
+        ? { index, relevance_score, document: { text: textOf(document) } }
+        : { index, relevance_score };
     }),
     usage: { prompt_tokens: totalTokens, total_tokens: totalTokens },
   };
