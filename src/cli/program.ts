@@ -20,6 +20,7 @@ const COMMANDS: ReadonlyMap<string, MakeCommand> = new Map<string, MakeCommand>(
   ["unload", async (io) => (await import("./commands/unload.ts")).unloadCommand(io)],
   ["ps", async (io) => (await import("./commands/ps.ts")).psCommand(io)],
   ["status", async (io) => (await import("./commands/status.ts")).statusCommand(io)],
+  ["gpu", async (io) => (await import("./commands/gpu.ts")).gpuCommand(io)],
   ["stop", async (io) => (await import("./commands/stop.ts")).stopCommand(io)],
   ["completion", async (io) => (await import("./commands/completion.ts")).completionCommand(io)],
 ]);

@@ -165,6 +165,35 @@ export const configSchema = z.strictObject({
         .describe("An engine that answers nothing for so long is ended."),
     })
     .prefault({}),
+  gpu: z
+    .strictObject({
+      mode: z
+        .enum(["auto", "off", "require"])
+        .default("auto")
+        .describe(
+          "What models loaded without a number of GPU layers do: auto uses a GPU where there is one, require fails without one.",
+        ),
+      adapter: z
+        .string()
+        .optional()
+        .describe("Part of the name of the GPU to use, as daybreak gpu shows it; absent: the best one."),
+      power_preference: z
+        .enum(["high-performance", "low-power"])
+        .default("high-performance")
+        .describe("Which of several GPUs is the best one."),
+      memory: z
+        .int()
+        .min(0)
+        .default(0)
+        .describe(
+          "Bytes of the GPU that one model may use; larger models leave some layers to the CPU. 0: no limit but the GPU's own, which WebGPU does not tell.",
+        ),
+    })
+    .prefault({}),
+  sandbox: z
+    .boolean()
+    .default(false)
+    .describe("Forbid native code in every process that the daemon starts, and with it the GPU."),
   log: z
     .strictObject({
       level: z

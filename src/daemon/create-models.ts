@@ -4,6 +4,10 @@ import type { Logger } from "pino";
 import { ConfigError } from "../config/config-error.ts";
 import type { Config } from "../config/schema.ts";
 import { checkHeapLimit, estimateMemory } from "../engine/estimate-memory.ts";
+import type { GpuFinder } from "../engine/gpu/gpu-finder.ts";
+import { guardGpu } from "../engine/gpu/gpu-guard.ts";
+import { shareOnCpu } from "../engine/gpu/gpu-memory.ts";
+import { placeOnGpu } from "../engine/gpu/place-on-gpu.ts";
 import type { EngineSpec } from "../engine/protocol/engine-spec.ts";
 import { createEngineStarter } from "../engine/start-engine.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
@@ -20,13 +24,25 @@ import { DaemonStartError } from "./daemon-start-error.ts";
 const SHIPPED_MODELS = fileURLToPath(new URL("../../models/", import.meta.url));
 
 /** Puts the models layer together with its store, its names and the engines below it. */
-export async function createModels(config: Config, events: ServiceEvents, logger: Logger): Promise<Models> {
+export async function createModels(
+  config: Config,
+  events: ServiceEvents,
+  logger: Logger,
+  gpu: GpuFinder,
+): Promise<Models> {
   return await createModelsService({
     config,
-    startEngine: createEngineStarter({
-      loadTimeoutMs: config.engine.load_timeout,
-      stallTimeoutMs: config.engine.stall_timeout,
+    startEngine: guardGpu({
+      start: createEngineStarter({
+        loadTimeoutMs: config.engine.load_timeout,
+        stallTimeoutMs: config.engine.stall_timeout,
+      }),
+      finder: gpu,
+      batchSize: config.engine.batch_size,
+      onLoss: (model, reason) => events.emit({ type: "gpu-lost", model, reason }),
+      onFallback: (model, reason) => events.emit({ type: "gpu-abandoned", model, reason }),
     }),
+    placeLayers: async (gguf, spec, wished) => await placeOnGpu(gpu, spec, gguf, wished, config.gpu.memory),
     estimateMemory: memoryNeeded,
     hub: new DiskHubStore({
       cacheDir: config.cache_dir,
@@ -54,9 +70,11 @@ function aliases(ownFile: string | undefined): AliasTable {
 /** Bytes at the peak of loading and running; throws insufficient_memory for what no engine can hold. */
 function memoryNeeded(gguf: GgufSummary, spec: EngineSpec): number {
   const besides = [spec.projectorFile, ...spec.adapters.map(({ path }) => path)];
+  const onCpu = shareOnCpu(gguf, spec);
   const estimate = estimateMemory({
-    fileBytes: gguf.fileSize + besides.reduce((sum, file) => sum + (file ? statSync(file).size : 0), 0),
-    kvBytesPerToken: gguf.kvBytesPerToken,
+    fileBytes:
+      gguf.fileSize * onCpu + besides.reduce((sum, file) => sum + (file ? statSync(file).size : 0), 0),
+    kvBytesPerToken: gguf.kvBytesPerToken * onCpu,
     vocabSize: gguf.vocabSize,
     embeddingLength: gguf.embeddingLength,
     spec,

@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
+import { GpuFinder, type GpuState } from "../engine/gpu/gpu-finder.ts";
 import { ServiceEvents } from "../events/service-events.ts";
 import type { Services } from "../http/services.ts";
 import { machineMemory } from "../http/system/machine-memory.ts";
@@ -25,15 +26,23 @@ export async function createServices(
   const startedAt = performance.now();
   const version = packageVersion();
   const events = new ServiceEvents();
-  const models = await createModels(config, events, logger);
+  const gpu = new GpuFinder({
+    mode: config.gpu.mode,
+    adapter: config.gpu.adapter,
+    powerPreference: config.gpu.power_preference,
+    sandbox: config.sandbox,
+  });
+  const models = await createModels(config, events, logger, gpu);
   const metrics = createMetrics({
     version,
     uptimeSecs: () => (performance.now() - startedAt) / 1000,
-    scrape: () => scrape(models),
+    scrape: () => scrape(models, gpu),
   });
   const inference = createInference({ models, metrics, config });
   events.subscribe((event) => {
     if (event.type === "engine-restarted") metrics.engineRestarted();
+    else if (event.type === "gpu-lost") metrics.gpuLost();
+    else if (event.type === "gpu-abandoned") metrics.gpuAbandoned();
     const { time: _time, type, ...fields } = event;
     logger.info(fields, type);
   });
@@ -49,16 +58,16 @@ export async function createServices(
     life: { state: "starting" },
     draining,
     shutdown,
-    // Engines run on the CPU alone as yet.
-    gpu: { available: false },
+    gpu,
     endpoints: { http: "", ipc: "" },
   };
 }
 
-async function scrape(models: Models): Promise<ScrapedGauges> {
+async function scrape(models: Models, { adapter }: GpuState): Promise<ScrapedGauges> {
   const list = await models.list();
   return {
     memoryUsedBytes: machineMemory(list).usedBytes,
+    gpu: adapter && { name: adapter.name, vendor: adapter.vendor, backend: adapter.backend },
     models: list
       .filter((model) => model.state === "loaded")
       .map((model) => ({

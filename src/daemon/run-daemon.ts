@@ -1,7 +1,7 @@
 import type { LoadedConfig } from "../config/load-config.ts";
 import { createLogger, type LogOutput } from "./create-logger.ts";
 import { startDaemon } from "./start-daemon.ts";
-import { exposureWarning, listeningLine, readyLine } from "./start-lines.ts";
+import { exposureWarning, gpuLine, listeningLine, readyLine } from "./start-lines.ts";
 
 export interface RunOptions {
   /** For the lines that say where it listens and when it is ready. */
@@ -35,7 +35,9 @@ export async function runDaemon(
   if (exposure !== undefined) logger.warn(exposure);
   await daemon.ready;
   try {
-    if (!daemon.services.draining.aborted) stdout.write(`${await readyLine(daemon.services)}\n`);
+    if (!daemon.services.draining.aborted) {
+      stdout.write(`${gpuLine(daemon.services)}\n${await readyLine(daemon.services)}\n`);
+    }
   } catch (error) {
     // An engine may end, or draining begin, in the very moment in which it is described.
     logger.warn({ err: error }, "ready, but a loaded model is gone again");

@@ -1,3 +1,4 @@
+import { title } from "../engine/gpu/choose-adapter.ts";
 import type { Services } from "../http/services.ts";
 import { isLoopbackAddress } from "../http/middleware/host-check.ts";
 import type { RunningDaemon } from "./start-daemon.ts";
@@ -7,6 +8,11 @@ export function listeningLine({ url, services }: RunningDaemon): string {
   const { http, ipc } = services.endpoints;
   const everywhere = http === url ? "" : ` (on all addresses: ${http})`;
   return `Daybreak ${services.version} listens on ${url}${everywhere}${ipc === "" ? "" : ` and ${ipc}`}`;
+}
+
+/** "GPU: NVIDIA GeForce RTX 4070 (vulkan)", or why there is none. */
+export function gpuLine({ gpu }: Services): string {
+  return gpu.adapter ? `GPU: ${title(gpu.adapter)}` : `No GPU: models run on the CPU. ${gpu.problem ?? ""}`;
 }
 
 /** "Ready: daybreak-mini, 4096 tokens of context, 2 threads, CPU" */

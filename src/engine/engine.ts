@@ -42,6 +42,8 @@ export interface Engine {
 export interface EngineLoadOptions {
   /** Called with 0..1 as the file is read. */
   onProgress?: (progress: number) => void;
+  /** The model's name, for messages. */
+  alias?: string;
   /** Aborting ends the process; the start rejects with the signal's reason. */
   signal?: AbortSignal;
 }

@@ -106,6 +106,12 @@ export const ERROR_CODES = {
     "The file is damaged, truncated or of an unsupported kind.",
   ),
   insufficient_memory: define("model_error", 500, false, "The model needs more memory than there is."),
+  gpu_unavailable: define(
+    "model_error",
+    500,
+    false,
+    "The configuration requires a GPU, and there is none that can be used.",
+  ),
   insufficient_disk: define("model_error", 500, false, "The disk has too little room for the download."),
   checksum_mismatch: define(
     "model_error",

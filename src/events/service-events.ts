@@ -8,7 +8,10 @@ export type ServiceEvent =
   | { type: "model-failed"; model: string; code: string; message: string }
   | { type: "model-deleted"; model: string }
   | { type: "model-created"; model: string }
-  | { type: "engine-restarted"; model: string; reason: string };
+  | { type: "engine-restarted"; model: string; reason: string }
+  | { type: "gpu-lost"; model: string; reason: string }
+  /** A model that was to use the GPU runs on the CPU. */
+  | { type: "gpu-abandoned"; model: string; reason: string };
 
 /** Each event with the time it happened, ISO 8601. */
 export type TimedServiceEvent = ServiceEvent & { time: string };

@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
+import type { GpuState } from "../engine/gpu/gpu-finder.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import type { Inference } from "../inference/inference.ts";
 import type { Metrics } from "../metrics/metrics.ts";
@@ -23,8 +24,8 @@ export interface Services {
   readonly life: { state: LifeState };
   /** Aborted when draining begins: what waits without end, such as an event stream, ends then. */
   readonly draining: AbortSignal;
-  /** The place for a GPU: what the engines could use, not what a model does use. */
-  readonly gpu: { readonly available: boolean };
+  /** What the engines could use, not what a model does use. */
+  readonly gpu: GpuState;
   /** Where it listens, as /api/system/status reports it; empty until it does. */
   readonly endpoints: { http: string; ipc: string };
   /**

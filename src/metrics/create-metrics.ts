@@ -18,6 +18,8 @@ export interface LoadedModelGauges {
 export interface ScrapedGauges {
   readonly models: readonly LoadedModelGauges[];
   readonly memoryUsedBytes: number;
+  /** The adapter that models can use; undefined: none. */
+  readonly gpu?: { readonly name: string; readonly vendor: string; readonly backend: string } | undefined;
 }
 
 export interface MetricsOptions {
@@ -29,6 +31,10 @@ export interface MetricsOptions {
 /** What the daemon reports beside the requests themselves. */
 export interface LifeMetrics {
   engineRestarted(): void;
+  /** An engine has ended on the GPU. */
+  gpuLost(): void;
+  /** A model that was to use the GPU runs on the CPU. */
+  gpuAbandoned(): void;
 }
 
 /** The registry behind GET /metrics, with exactly the names, types and labels of the interface specification. */
@@ -70,6 +76,19 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
   });
   const engineRestarts = counter("service_engine_restarts_total", "Engines started again after a crash.");
 
+  const gpuAvailable = gauge("service_gpu_available", "1 when models can use a GPU.");
+  const gpuInfo = new Gauge({
+    name: "service_gpu_info",
+    help: "The GPU that models can use.",
+    labelNames: ["name", "vendor", "backend"],
+    registers,
+  });
+  const gpuLosses = counter("service_gpu_losses_total", "Engines that ended on the GPU.");
+  const gpuAbandonments = counter(
+    "service_gpu_abandonments_total",
+    "Models loaded on the CPU because the GPU failed.",
+  );
+
   // A series that appears only with the first request looks like a reset to rate().
   for (const endpoint of ENDPOINTS) requestsTotal.inc({ endpoint }, 0);
   const speeds = new Map<string, number>();
@@ -84,6 +103,9 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     modelsLoaded.set(scraped.models.length);
     requestsActive.set(totals.activeRequests);
     memoryUsed.set(scraped.memoryUsedBytes);
+    gpuAvailable.set(scraped.gpu ? 1 : 0);
+    gpuInfo.reset();
+    if (scraped.gpu) gpuInfo.set({ ...scraped.gpu }, 1);
     for (const each of [tokensPerSecond, parameters, contextSize, gpuLayers]) each.reset();
     const loaded = new Set(scraped.models.map(({ model }) => model));
     for (const model of speeds.keys()) if (!loaded.has(model)) speeds.delete(model);
@@ -118,6 +140,12 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     },
     engineRestarted() {
       engineRestarts.inc();
+    },
+    gpuLost() {
+      gpuLosses.inc();
+    },
+    gpuAbandoned() {
+      gpuAbandonments.inc();
     },
     async render() {
       await refresh();

@@ -12,7 +12,7 @@ import { createDigestVerifier } from "./integrity/verify-digest.ts";
 import { type Clock, systemClock } from "./loading/clock.ts";
 import { EnginePool, type EngineLoan } from "./loading/engine-pool.ts";
 import type { EngineSlot } from "./loading/engine-slot.ts";
-import { type EstimateMemory, LoadPlanner } from "./loading/load-planner.ts";
+import { type EstimateMemory, LoadPlanner, type PlaceLayers } from "./loading/load-planner.ts";
 import { makeModel } from "./make-model.ts";
 import type {
   LoadOptions,
@@ -40,6 +40,7 @@ export interface ModelsOptions {
   readonly config: Pick<Config, "models" | "engine" | "cache_dir">;
   readonly startEngine: StartEngine;
   readonly estimateMemory: EstimateMemory;
+  readonly placeLayers: PlaceLayers;
   readonly hub: HubStore;
   readonly resolver: NameResolver;
   readonly readModelfile: ReadModelfile;
@@ -103,6 +104,7 @@ class ModelsService implements Models {
       inspect,
       verifyDigest,
       estimateMemory: options.estimateMemory,
+      placeLayers: options.placeLayers,
       cores,
       logger,
     });

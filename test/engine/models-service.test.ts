@@ -26,6 +26,7 @@ async function startModels(): Promise<{ models: Models; events: ServiceEvent[]; 
       stallTimeoutMs: config.engine.stall_timeout,
     }),
     estimateMemory: (gguf) => gguf.fileSize,
+    placeLayers: async (_gguf, spec, wished) => ({ spec: { ...spec, gpuLayers: wished ?? 0 } }),
     hub: {
       find: async () => undefined,
       list: async () => [],

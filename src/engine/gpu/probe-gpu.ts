@@ -90,7 +90,8 @@ async function watch(
     );
   });
   clearTimeout(timer);
-  const line = output.reason === undefined ? "" : ` (${output.reason})`;
+  const why = output.lastError ?? output.last;
+  const line = why === undefined ? "" : ` (${why})`;
   const end = isLate ? `did not answer for ${Math.round(deadlineMs / 1000)} s` : `${how}${line}`;
   return fold(messages, skipped, end);
 }

@@ -20,6 +20,8 @@ const eventSchema = z
       "model-deleted",
       "model-created",
       "engine-restarted",
+      "gpu-lost",
+      "gpu-abandoned",
     ]),
     model: z.string(),
     time: z.string().describe("ISO 8601."),

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Model } from "../../models/model.ts";
 import { defineRoute, type Route } from "../route.ts";
 import type { Services } from "../services.ts";
+import { gpuJson, gpuSchema } from "./gpu-json.ts";
 import { machineMemory } from "./machine-memory.ts";
 
 const tag = "System";
@@ -32,6 +33,7 @@ const systemStatusSchema = z
       memory_used_bytes: z.int().describe("Resident memory of the daemon and its engines."),
       memory_total_bytes: z.int(),
     }),
+    gpu: gpuSchema,
   })
   .meta({ id: "SystemStatus" });
 
@@ -100,6 +102,7 @@ export function statusRoutes(services: Services): readonly Route[] {
             memory_used_bytes: memory.usedBytes,
             memory_total_bytes: memory.totalBytes,
           },
+          gpu: gpuJson(services.gpu),
         });
       },
     }),

@@ -183,7 +183,7 @@ export class EnginePool {
     const { alias, request } = slot;
     try {
       signal.throwIfAborted();
-      const engine = await startEngine(request.spec, { signal });
+      const engine = await startEngine(request.spec, { signal, alias });
       slot.loaded(engine);
       this.#crashed.delete(alias);
       void engine.exited.then((exit) => this.#ended(slot, exit));

@@ -16,11 +16,22 @@ const SMALLEST_CONTEXT = 16;
 /** Bytes that an engine with this specification needs at most. */
 export type EstimateMemory = (gguf: GgufSummary, spec: EngineSpec) => number;
 
+/**
+ * Decides where the layers of a model go.
+ * @param wished layers for the GPU as somebody gave them for this load or this model; undefined: nobody did
+ */
+export type PlaceLayers = (
+  gguf: GgufSummary,
+  spec: EngineSpec,
+  wished: number | undefined,
+) => Promise<{ readonly spec: EngineSpec; readonly warning?: string | undefined }>;
+
 export interface LoadPlannerOptions {
   readonly config: Pick<Config, "models" | "engine">;
   readonly inspect: InspectGguf;
   readonly verifyDigest: VerifyDigest;
   readonly estimateMemory: EstimateMemory;
+  readonly placeLayers: PlaceLayers;
   /** Logical processors of the machine. */
   readonly cores: number;
   readonly logger: Pick<Logger, "warn">;
@@ -44,7 +55,7 @@ export class LoadPlanner {
 
   /** Throws when a file of the model is missing, not allowed, not what it should be, or has another digest. */
   async plan(record: ModelRecord, wishes: LoadWishes): Promise<LoadRequest> {
-    const { config, verifyDigest, estimateMemory, cores } = this.#options;
+    const { config, verifyDigest, estimateMemory, placeLayers, cores, logger } = this.#options;
     const { gguf, settings } = record;
     const modelFiles = await Promise.all(record.files.map(realModelPath));
     if (record.digest !== undefined) await verifyDigest(modelFiles, record.digest);
@@ -54,13 +65,13 @@ export class LoadPlanner {
       scale,
     }));
     const contextSize = this.contextSize(record, wishes.contextSize);
-    const spec: EngineSpec = {
+    const wished: EngineSpec = {
       modelFiles,
       ...(projectorFile === undefined ? {} : { projectorFile }),
       adapters: await Promise.all(adapters),
       purpose: gguf.purpose,
       contextSize,
-      gpuLayers: wishes.gpuLayers ?? settings.gpuLayers ?? 0,
+      gpuLayers: 0,
       slots: config.models.slots,
       threads: engineThreads(config.engine.threads, cores),
       batchSize: engineBatchSize(gguf, contextSize, config.engine),
@@ -68,6 +79,8 @@ export class LoadPlanner {
       ...(settings.template === undefined ? {} : { chatTemplate: settings.template }),
       contextShift: false,
     };
+    const { spec, warning } = await placeLayers(gguf, wished, wishes.gpuLayers ?? settings.gpuLayers);
+    if (warning !== undefined) logger.warn({ model: record.alias }, warning);
     this.#warnAboutContext(record, contextSize);
     const { keepAliveMs, mayEvict } = wishes;
     return { record, spec, bytes: estimateMemory(gguf, spec), keepAliveMs, mayEvict };

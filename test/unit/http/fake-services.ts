@@ -168,7 +168,7 @@ export function fakeServices(options: FakeOptions = {}): Services {
     startedAt: performance.now() - 5000,
     life: { state: "ready" },
     draining: options.draining ?? new AbortController().signal,
-    gpu: { available: false },
+    gpu: { available: false, adapter: undefined, problem: "none in this test", adapters: [] },
     endpoints: { http: "http://0.0.0.0:8080", ipc: "ipc:///run/daybreak.sock" },
     shutdown: () => undefined,
     ...options.overrides,

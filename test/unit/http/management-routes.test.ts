@@ -227,6 +227,7 @@ describe("status", () => {
           memory_used_bytes: expect.any(Number),
           memory_total_bytes: expect.any(Number),
         },
+        gpu: { available: false, problem: "none in this test", adapters: [] },
       },
     });
   });

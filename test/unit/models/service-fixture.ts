@@ -163,6 +163,7 @@ export async function startModels(options: FixtureOptions = {}): Promise<Fixture
     }),
     startEngine: engines.start,
     estimateMemory: options.estimateMemory ?? (() => 10 * MIB),
+    placeLayers: async (_gguf, spec, wished) => ({ spec: { ...spec, gpuLayers: wished ?? 0 } }),
     hub: options.store?.(cacheDir) ?? hub,
     resolver: options.resolver ?? resolver,
     readModelfile,

@@ -1,0 +1,83 @@
+import { Command } from "commander";
+import { ConfigError } from "../../config/config-error.ts";
+import { loadConfig } from "../../config/load-config.ts";
+import type { Config } from "../../config/schema.ts";
+import type { ReportedAdapter } from "../../engine/gpu/gpu-report.ts";
+import { gpuJson } from "../../http/system/gpu-json.ts";
+import { usageError } from "../cli-error.ts";
+import type { CliIo } from "../cli-io.ts";
+import { printable } from "../terminal/printable.ts";
+import { formatBytes } from "../terminal/quantity.ts";
+import { formatFields } from "../terminal/table.ts";
+import { writeJson, writeLine } from "../terminal/write.ts";
+
+interface GpuOptions {
+  readonly json?: boolean;
+  readonly config?: string;
+}
+
+/** daybreak gpu: looks by itself, so that it also helps where no daemon can start. */
+export function gpuCommand(io: CliIo): Command {
+  return new Command("gpu")
+    .description("show the GPUs of this machine, which one models use, and why others cannot be used")
+    .option("--json", "print what was found as JSON")
+    .option("--config <file>", "configuration file of the local daemon (also SERVICE_CONFIG)")
+    .action(async (options: GpuOptions) => {
+      const { gpu, sandbox } = readConfig(io, options.config);
+      // Other commands need not know how to look for a GPU.
+      const { GpuFinder } = await import("../../engine/gpu/gpu-finder.ts");
+      const { mode, adapter, power_preference: powerPreference } = gpu;
+      const finder = new GpuFinder({ mode, adapter, powerPreference, sandbox });
+      await finder.ready;
+      if (options.json) return await writeJson(io.stdout, gpuJson(finder));
+      const { problem } = finder;
+      await writeLine(
+        io.stdout,
+        finder.adapter
+          ? `Models use ${printable(finder.adapter.name)}.`
+          : `Models run on the CPU. ${printable(problem ?? "")}`,
+      );
+      for (const each of finder.adapters) {
+        await writeLine(io.stdout, "");
+        for (const line of formatFields(describe(each))) await writeLine(io.stdout, printable(line));
+      }
+      return undefined;
+    });
+}
+
+function readConfig(io: CliIo, file: string | undefined): Pick<Config, "gpu" | "sandbox"> {
+  try {
+    return loadConfig({ env: io.env, file }).config;
+  } catch (error) {
+    if (error instanceof ConfigError) throw usageError(error.message);
+    throw error;
+  }
+}
+
+function describe(adapter: ReportedAdapter): (readonly [string, string])[] {
+  const head = [
+    ["Adapter", adapter.name],
+    ["Backend", adapter.backend],
+  ] as const;
+  const problem = adapter.problem === undefined ? [] : ([["Unusable", adapter.problem]] as const);
+  if (!("features" in adapter)) return [...head, ...problem];
+  const { features, limits } = adapter;
+  return [
+    ...head,
+    ["Driver", adapter.description],
+    ["Vendor", `${adapter.vendor} ${adapter.architecture}`.trim()],
+    ["Kind", adapter.software ? "software (computes on the CPU)" : "hardware"],
+    ["16-bit floats", yesOrNo(features.shaderF16)],
+    ["Subgroups", yesOrNo(features.subgroups)],
+    ["Subgroup matrices", yesOrNo(features.subgroupMatrices)],
+    ["Timestamp queries", yesOrNo(features.timestampQueries)],
+    ["Largest buffer", formatBytes(limits.maxBufferSize)],
+    ["Largest binding", formatBytes(limits.maxStorageBufferBindingSize)],
+    ["Workgroup memory", formatBytes(limits.maxComputeWorkgroupStorageSize)],
+    ...problem,
+  ];
+}
+
+function yesOrNo(present: boolean): string {
+  return present ? "yes" : "no";
+}

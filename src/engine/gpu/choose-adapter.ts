@@ -1,0 +1,59 @@
+import {
+  type GpuAdapter,
+  type GpuDevice,
+  type GpuReport,
+  isSameDevice,
+  type ReportedAdapter,
+} from "./gpu-report.ts";
+
+export interface AdapterWishes {
+  /** Part of the name or description of the adapter; absent: the best one. */
+  readonly adapter?: string | undefined;
+  readonly powerPreference: "high-performance" | "low-power";
+}
+
+export type AdapterChoice =
+  | { readonly adapter: GpuAdapter }
+  /** In words, with what to do. */
+  | { readonly problem: string };
+
+/**
+ * Picks the adapter for all models. A software adapter is taken only when it is named: it computes on the CPU, and
+ * more slowly than llama.cpp does there by itself.
+ */
+export function chooseAdapter(report: GpuReport, wishes: AdapterWishes): AdapterChoice {
+  if (report.adapters.length === 0) return { problem: report.problem ?? "There is no GPU." };
+  const name = wishes.adapter === "" ? undefined : wishes.adapter;
+  const named = name === undefined ? report.adapters : report.adapters.filter((each) => goesBy(each, name));
+  if (named.length === 0) {
+    return {
+      problem: `No adapter is called "${name}"; there are: ${report.adapters.map(title).join("; ")}.`,
+    };
+  }
+  const usable = named.filter(isUsable);
+  const candidates = name === undefined ? usable.filter(({ software }) => !software) : usable;
+  const favourite = wishes.powerPreference === "low-power" ? report.thriftiest : report.fastest;
+  const adapter = candidates.find((each) => favourite && isSameDevice(each, favourite)) ?? candidates[0];
+  if (adapter) return { adapter };
+  const [software] = usable;
+  if (software) {
+    return {
+      problem: `The only adapter, ${software.name}, computes on the CPU; set gpu.adapter to its name to use it all the same.`,
+    };
+  }
+  return { problem: named.map((each) => `${title(each)}: ${each.problem}`).join(" ") };
+}
+
+function isUsable(adapter: ReportedAdapter): adapter is GpuAdapter {
+  return adapter.problem === undefined && "features" in adapter;
+}
+
+function goesBy(adapter: ReportedAdapter, name: string): boolean {
+  const description = "description" in adapter ? adapter.description : "";
+  return `${adapter.name}\n${description}`.toLowerCase().includes(name.toLowerCase());
+}
+
+/** "NVIDIA GeForce RTX 4070 (vulkan)" */
+export function title({ name, backend }: GpuDevice): string {
+  return `${name} (${backend})`;
+}

@@ -1,0 +1,73 @@
+import { type AdapterWishes, chooseAdapter } from "./choose-adapter.ts";
+import type { GpuAdapter, GpuReport, ReportedAdapter } from "./gpu-report.ts";
+import { probeGpu } from "./probe-gpu.ts";
+
+/** auto: what is there is used; off: nothing is; require: without a GPU no model is loaded. */
+export type GpuMode = "auto" | "off" | "require";
+
+export interface GpuSettings extends AdapterWishes {
+  readonly mode: GpuMode;
+  /** No native code at all. */
+  readonly sandbox: boolean;
+}
+
+/** What the daemon knows of GPUs, and says of them. */
+export interface GpuState {
+  /** Models can be loaded onto a GPU. */
+  readonly available: boolean;
+  /** The adapter that models use. */
+  readonly adapter: GpuAdapter | undefined;
+  /** Why there is none, in words; undefined when there is one. */
+  readonly problem: string | undefined;
+  /** All that were found, the unusable ones included. */
+  readonly adapters: readonly ReportedAdapter[];
+}
+
+/** Looks for a GPU once, in the background; until it knows, there is none. */
+export class GpuFinder implements GpuState {
+  readonly settings: GpuSettings;
+  /** Settles when everything is known; never rejects. */
+  readonly ready: Promise<void>;
+  #adapter: GpuAdapter | undefined;
+  #problem: string | undefined = "The adapters are still being looked at.";
+  #adapters: readonly ReportedAdapter[] = [];
+
+  constructor(settings: GpuSettings, probe: () => Promise<GpuReport> = probeGpu) {
+    this.settings = settings;
+    const forbidden = settings.sandbox
+      ? "Sandbox mode forbids native code, and with it every GPU."
+      : settings.mode === "off"
+        ? "The configuration switches the GPU off (gpu.mode)."
+        : undefined;
+    if (forbidden === undefined) {
+      this.ready = this.#look(probe);
+    } else {
+      this.#problem = forbidden;
+      this.ready = Promise.resolve();
+    }
+  }
+
+  get available(): boolean {
+    return this.#adapter !== undefined;
+  }
+
+  get adapter(): GpuAdapter | undefined {
+    return this.#adapter;
+  }
+
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  get adapters(): readonly ReportedAdapter[] {
+    return this.#adapters;
+  }
+
+  async #look(probe: () => Promise<GpuReport>): Promise<void> {
+    const report = await probe();
+    const choice = chooseAdapter(report, this.settings);
+    this.#adapters = report.adapters;
+    this.#adapter = "adapter" in choice ? choice.adapter : undefined;
+    this.#problem = "problem" in choice ? choice.problem : undefined;
+  }
+}
