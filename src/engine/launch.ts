@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { driverEnvironment, gpuPermissions } from "./gpu/gpu-process-rights.ts";
 
 /** Starts a process with an IPC channel; the default is Node's own. */
@@ -18,6 +18,8 @@ export interface SpawnEngineOptions {
 export interface LaunchOptions {
   /** The Node binary; it must be version 24 or later. */
   readonly runtime: string;
+  /** llama.cpp's WebAssembly, as prepareEngine() chose it. */
+  readonly wasmPath: string;
   /** Files that the engine may read beside its own code: the model's. */
   readonly files: readonly string[];
   /** Entry file of Dawn, for an engine that uses a GPU: it may then load addons. */
@@ -42,18 +44,18 @@ export const spawnEngine: SpawnEngine = (command, args, options) =>
  * network, no child process, no addon, no variable of the environment. One that uses a GPU may also load Dawn, and
  * its drivers see the variables that are meant for them.
  */
-export function launchEngine({ runtime, files, dawnPath, spawn: start }: LaunchOptions): ChildProcess {
-  const wasm = import.meta.resolve("@wllama/wllama/esm/wasm/wllama.wasm");
+export function launchEngine(options: LaunchOptions): ChildProcess {
+  const { runtime, wasmPath, files, dawnPath, spawn: start } = options;
   const entry = entryPath();
   const args = [
     "--permission",
     "--allow-worker",
     ...(dawnPath === undefined ? [] : gpuPermissions(dawnPath)),
-    ...[...readableCode(), ...files].map((readable) => `--allow-fs-read=${readable}`),
+    ...[...readableCode(), wasmPath, ...files].map((readable) => `--allow-fs-read=${readable}`),
     "--disable-warning=ExperimentalWarning",
     "--disable-warning=SecurityWarning",
     entry,
-    wasm,
+    pathToFileURL(wasmPath).href,
     ...(dawnPath === undefined ? [] : [dawnPath]),
   ];
   const env = {

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
 import { buildEngineImage, EngineImageError, IMAGE_SHA256, sha256Hex } from "../../wasm/engine-image.ts";
+import { STOCK_WASM_PATH } from "./stock-wasm.ts";
 
 /** Which code multiplies matrices in an engine: ours, or llama.cpp's as it was compiled. */
 export type Kernels = "daybreak" | "stock";
@@ -32,7 +32,7 @@ const KERNELS = new URL("../../wasm/kernels.o", import.meta.url);
 export async function prepareEngine({
   cacheDir,
   kernels,
-  stockPath = fileURLToPath(import.meta.resolve("@wllama/wllama/esm/wasm/wllama.wasm")),
+  stockPath = STOCK_WASM_PATH,
 }: PrepareEngineOptions): Promise<PreparedEngine> {
   const stock: PreparedEngine = { wasmPath: stockPath, kernels: "stock" };
   if (kernels === "stock") return stock;

@@ -5,6 +5,7 @@ import { EngineProcess } from "./engine-process.ts";
 import type { EngineLoadOptions, StartEngine } from "./engine.ts";
 import { findDawn } from "./gpu/dawn.ts";
 import { launchEngine, type SpawnEngine, spawnEngine } from "./launch.ts";
+import { STOCK_WASM_PATH } from "./stock-wasm.ts";
 import { type EngineInfo, type EngineSpec, engineSpecSchema } from "./protocol/engine-spec.ts";
 
 export interface EngineStarterOptions {
@@ -15,6 +16,8 @@ export interface EngineStarterOptions {
   /** The Node binary that runs engines; the default is the daemon's own. */
   readonly runtime?: string;
   readonly spawn?: SpawnEngine;
+  /** llama.cpp's WebAssembly; the default is the one that @wllama/wllama ships. */
+  readonly wasmPath?: string;
   /** Entry file of Dawn, for engines that use a GPU; the default is the npm package's. */
   readonly dawnPath?: string | undefined;
 }
@@ -25,6 +28,7 @@ export function createEngineStarter({
   stallTimeoutMs,
   runtime = process.execPath,
   spawn = spawnEngine,
+  wasmPath = STOCK_WASM_PATH,
   dawnPath = findDawn(),
 }: EngineStarterOptions): StartEngine {
   return async (requested, options = {}) => {
@@ -34,7 +38,7 @@ export function createEngineStarter({
     for (const file of files) await checkModelFile(file);
     const usesGpu = spec.gpu !== undefined && spec.gpuLayers !== 0;
     const engine = new EngineProcess(
-      launchEngine({ runtime, files, spawn, dawnPath: usesGpu ? dawnPath : undefined }),
+      launchEngine({ runtime, wasmPath, files, spawn, dawnPath: usesGpu ? dawnPath : undefined }),
     );
     try {
       const info = await load(engine, spec, options, loadTimeoutMs);
