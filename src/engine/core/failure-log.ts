@@ -4,7 +4,7 @@ import type { LogLevel } from "./platform.ts";
 const KEPT_LINES = 8;
 
 /** What llama.cpp's assertions and out-of-memory ends look like; they are not marked as errors. */
-const LAST_WORDS = /GGML_ASSERT|ggml_abort|Aborted\(.|terminating due to|fatal error/;
+const LAST_WORDS = /GGML_ASSERT|Aborted\([^)]|terminating due to|fatal error/;
 
 /** wllama's annotated stack: it says where, not why. */
 const STACK_TRACE = /^Stack trace/;
@@ -15,10 +15,9 @@ export class FailureLog {
   #lastWords: string | undefined;
 
   add(level: LogLevel, line: string): void {
+    if (STACK_TRACE.test(line)) return;
     if (LAST_WORDS.test(line)) this.#lastWords = line;
-    else if (level === "error" && !STACK_TRACE.test(line) && this.#errors.length < KEPT_LINES) {
-      this.#errors.push(line);
-    }
+    else if (level === "error" && this.#errors.length < KEPT_LINES) this.#errors.push(line);
   }
 
   /** Why it failed, the most telling line first; undefined when nothing was said. */

@@ -1,0 +1,99 @@
+import fs from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Engine } from "../../src/engine/engine.ts";
+import type { ContentPart } from "../../src/engine/protocol/generation.ts";
+import {
+  chatRequest,
+  collect,
+  doneOf,
+  engineSpec,
+  NEVER,
+  startEngine,
+  temporaryFolder,
+  writeModel,
+} from "../support/engine-fixture.ts";
+import { CHATML_TEMPLATE, CHATML_WORDS, tinyLlama, tinyProjector } from "../support/tiny-models.ts";
+import { tinyPng } from "../support/tiny-png.ts";
+
+const folder = temporaryFolder();
+const modelFile = writeModel(folder, "model", tinyLlama({ words: CHATML_WORDS }));
+const projectorFile = writeModel(folder, "projector", tinyProjector());
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+/** 32 pixels in patches of 8 make 4 times 4 tokens. */
+const PICTURE_TOKENS = 16;
+const picture: ContentPart = { type: "image", data: tinyPng(32, 32) };
+const text: ContentPart = { type: "text", text: "what is it" };
+
+describe("a model with a vision projector", () => {
+  let engine: Engine;
+  beforeAll(async () => {
+    engine = await startEngine(engineSpec(modelFile, { projectorFile, chatTemplate: CHATML_TEMPLATE }));
+  });
+  afterAll(() => engine.close());
+
+  async function promptTokens(parts: ContentPart[]): Promise<number> {
+    return doneOf(await collect(engine.generate(chatRequest(parts), NEVER))).usage.promptTokens;
+  }
+
+  test("sees pictures before, behind and between texts", async () => {
+    expect(engine.info.hasImageInput).toBe(true);
+    const without = await promptTokens([text]);
+    for (const parts of [
+      [picture, text],
+      [text, picture],
+      [text, picture, text, picture],
+    ]) {
+      const pictures = parts.filter((part) => part === picture).length;
+      expect(await promptTokens(parts)).toBeGreaterThanOrEqual(without + pictures * PICTURE_TOKENS);
+    }
+  });
+
+  test.each([
+    ["junk", new Uint8Array(50)],
+    ["nothing", new Uint8Array(0)],
+    ["half a picture", tinyPng(32, 32).subarray(0, 60)],
+  ])("refuses %s in the place of a picture, and goes on", async (_, data) => {
+    const request = chatRequest([{ type: "image", data }, text]);
+    await expect(collect(engine.generate(request, NEVER))).rejects.toMatchObject({
+      code: "invalid_parameter",
+    });
+    expect(await promptTokens([picture, text])).toBeGreaterThan(PICTURE_TOKENS);
+  });
+
+  test("refuses more pictures than its context holds, with both numbers", async () => {
+    const request = chatRequest([...Array.from({ length: 40 }, () => picture), text]);
+    await expect(collect(engine.generate(request, NEVER))).rejects.toMatchObject({
+      code: "context_length_exceeded",
+      message: expect.stringMatching(/\d{3,} tokens.* 512 tokens/) as string,
+    });
+  });
+});
+
+test("a picture at the very end of the prompt is followed by text of ours, else llama.cpp would abort", async () => {
+  const bare = "{%- for message in messages %}{{ message.content }}{% endfor %}";
+  const engine = await startEngine(engineSpec(modelFile, { projectorFile, chatTemplate: bare }));
+  const { usage } = doneOf(await collect(engine.generate(chatRequest([text, picture]), NEVER)));
+  expect(usage.promptTokens).toBeGreaterThan(PICTURE_TOKENS);
+  await engine.close();
+});
+
+test("an abort of llama.cpp ends the engine and says why", async () => {
+  const trimming = "{%- for message in messages %}{{ message.content | trim }}{% endfor %}";
+  const engine = await startEngine(engineSpec(modelFile, { projectorFile, chatTemplate: trimming }));
+  await expect(collect(engine.generate(chatRequest([text, picture]), NEVER))).rejects.toMatchObject({
+    code: "engine_crashed",
+    message: expect.stringMatching(/GGML_ASSERT/) as string,
+  });
+  expect(await engine.exited).toMatchObject({
+    expected: false,
+    reason: expect.stringMatching(/GGML_ASSERT/) as string,
+  });
+});
+
+test("a projector that does not fit the model is refused", async () => {
+  const misfit = writeModel(folder, "misfit", tinyProjector({ textEmbedding: 128 }));
+  await expect(startEngine(engineSpec(modelFile, { projectorFile: misfit }))).rejects.toMatchObject({
+    code: "invalid_model_file",
+  });
+});

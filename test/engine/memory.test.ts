@@ -1,0 +1,63 @@
+import fs from "node:fs";
+import { afterAll, describe, expect, test } from "vitest";
+import { estimateMemory } from "../../src/engine/estimate-memory.ts";
+import {
+  collect,
+  doneOf,
+  engineSpec,
+  NEVER,
+  promptRequest,
+  startEngine,
+  temporaryFolder,
+  writeModel,
+} from "../support/engine-fixture.ts";
+import { tinyLlama } from "../support/tiny-models.ts";
+
+const MIB = 1024 * 1024;
+
+const folder = temporaryFolder();
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+/** Largest resident memory that a process ever had; Linux alone tells. */
+function peakBytes(pid: number): number {
+  const kilobytes = /VmHWM:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return Number(kilobytes) * 1024;
+}
+
+describe.skipIf(process.platform !== "linux")("the memory of an engine", () => {
+  test("stays below the model's file, its KV cache and 300 MB, and below the estimate", async () => {
+    // One matrix of this model has 50 MB: it must not be in memory twice on its way in.
+    const shape = { embedding: 512, feedForward: 100_000, blocks: 1, heads: 8, kvHeads: 8 };
+    const file = writeModel(folder, "large", tinyLlama({ ...shape, weights: "Q8_0" }));
+    const fileBytes = fs.statSync(file).size;
+    expect(fileBytes).toBeGreaterThan(150 * MIB);
+    const spec = engineSpec(file, { batchSize: 8 });
+    const engine = await startEngine(spec);
+    await collect(engine.generate(promptRequest("Hello", { maxTokens: 2 }), NEVER));
+    const peak = peakBytes(engine.pid);
+    await engine.close();
+
+    const kvBytesPerToken = 2 * 512 * 2; // K and V of one block, two bytes each
+    expect(peak).toBeLessThan(fileBytes + kvBytesPerToken * spec.contextSize + 300e6);
+    const estimate = estimateMemory({
+      fileBytes,
+      kvBytesPerToken,
+      vocabSize: 400,
+      embeddingLength: 512,
+      spec,
+    });
+    expect(peak).toBeLessThan(estimate.totalBytes);
+  });
+});
+
+test("an engine keeps no prompt beyond its KV cache, or it would grow with every conversation", async () => {
+  const engine = await startEngine(engineSpec(writeModel(folder, "small", tinyLlama()), { slots: 1 }));
+  const cachedTokens = async (prompt: string): Promise<number> =>
+    doneOf(await collect(engine.generate(promptRequest(prompt, { maxTokens: 1 }), NEVER))).usage.cachedTokens;
+  const first = "x is what this prompt is about, and nothing else";
+  await cachedTokens(first);
+  expect(await cachedTokens(first)).toBeGreaterThan(20);
+  await cachedTokens("? there was another conversation in between");
+  expect(await cachedTokens(first)).toBeLessThan(5);
+  await engine.close();
+});
