@@ -1,5 +1,6 @@
 import { anthropicDialect } from "../dialects/anthropic/anthropic-dialect.ts";
 import { nativeDialect } from "../dialects/native/native-dialect.ts";
+import { ollamaDialect } from "../dialects/ollama/ollama-dialect.ts";
 import { openaiDialect } from "../dialects/openai/openai-dialect.ts";
 import type { Dialect } from "./dialect.ts";
 import { managementDialect } from "./management-dialect.ts";
@@ -10,4 +11,5 @@ export const dialects: readonly Dialect[] = [
   nativeDialect,
   openaiDialect,
   anthropicDialect,
+  ollamaDialect,
 ];

@@ -1,0 +1,95 @@
+import { z } from "zod";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
+import type { Model } from "../../models/model.ts";
+import { keepAliveField } from "./keep-alive.ts";
+import { optionsField, toResidency } from "./options.ts";
+import { modelField } from "./request-fields.ts";
+import { nanoseconds } from "./summary.ts";
+
+/** POST /api/embed of the Ollama API. Unknown fields are ignored. */
+export const embedRequestSchema = z
+  .object({
+    model: modelField,
+    input: z
+      .union([z.string(), z.array(z.string())])
+      .nullish()
+      .describe("Text or texts. None: the model is only loaded."),
+    dimensions: z
+      .int()
+      .min(1)
+      .nullish()
+      .describe("Keep only the first so many components; meant for models trained for it."),
+    keep_alive: keepAliveField,
+    options: optionsField,
+    truncate: z
+      .unknown()
+      .optional()
+      .describe(
+        "Accepted and ignored: a text that does not fit into the context is always refused, never shortened.",
+      ),
+  })
+  .meta({ id: "OllamaEmbedRequest" });
+type Embed = z.output<typeof embedRequestSchema>;
+
+export const embedAnswerSchema = z
+  .object({
+    model: z.string().describe("The name in the request."),
+    embeddings: z.array(z.array(z.number())).describe("L2-normalised, in the order of the texts."),
+    total_duration: z.int().describe("Nanoseconds in all."),
+    load_duration: z.int().describe("Nanoseconds until the model was in memory."),
+    prompt_eval_count: z.int().describe("Tokens of all texts."),
+  })
+  .meta({ id: "OllamaEmbedAnswer" });
+
+/** POST /api/embeddings, the older form, for one text. */
+export const embeddingsRequestSchema = z
+  .object({
+    model: modelField,
+    prompt: z.string().nullish().describe("The text. None: the model is only loaded."),
+    keep_alive: keepAliveField,
+    options: optionsField,
+  })
+  .meta({ id: "OllamaEmbeddingsRequest" });
+
+export const embeddingsAnswerSchema = z
+  .object({ embedding: z.array(z.number()).describe("L2-normalised; empty when there is no text.") })
+  .meta({ id: "OllamaEmbeddingsAnswer" });
+
+export function toEmbedRequest(body: Omit<Embed, "dimensions">, model: Model): EmbedRequest {
+  const texts = typeof body.input === "string" ? [body.input] : (body.input ?? []);
+  return {
+    model: model.alias,
+    // An empty text alone only loads the model.
+    input: texts.length === 1 && texts[0] === "" ? [] : texts,
+    residency: toResidency(body, model),
+  };
+}
+
+/** @throws ServiceError invalid_parameter when more dimensions are asked for than the model has */
+export function toEmbedAnswer(
+  { vectors, totalTokens, loadMs }: EmbedAnswer,
+  body: Embed,
+  totalMs: number,
+): z.output<typeof embedAnswerSchema> {
+  const { model, dimensions } = body;
+  return {
+    model,
+    embeddings: vectors.map((vector) => (dimensions == null ? [...vector] : shorten(vector, dimensions))),
+    total_duration: nanoseconds(totalMs),
+    load_duration: nanoseconds(loadMs),
+    prompt_eval_count: totalTokens,
+  };
+}
+
+/** The first components, brought to length 1 again. */
+function shorten(vector: readonly number[], dimensions: number): number[] {
+  if (dimensions > vector.length) {
+    throw new ServiceError("invalid_parameter", `dimensions: the model has ${vector.length}.`, {
+      param: "dimensions",
+    });
+  }
+  const kept = vector.slice(0, dimensions);
+  const length = Math.hypot(...kept);
+  return length === 0 ? kept : kept.map((component) => component / length);
+}

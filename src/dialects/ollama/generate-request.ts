@@ -1,0 +1,93 @@
+import { z } from "zod";
+import { ServiceError } from "../../errors/service-error.ts";
+import { ignored } from "../../http/input/known-fields.ts";
+import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
+import { decodeImage } from "../../inference/image-data.ts";
+import type { InferenceRequest } from "../../inference/inference.ts";
+import type { Model } from "../../models/model.ts";
+import { toMaxTokens, toResidency, toSampling, toStop } from "./options.ts";
+import {
+  generationFields,
+  modelField,
+  thinkSchema,
+  toFormat,
+  toLogprobs,
+  toThinking,
+} from "./request-fields.ts";
+
+/** POST /api/generate of the Ollama API. Unknown fields are ignored. */
+export const generateRequestSchema = z
+  .object({
+    model: modelField,
+    prompt: z
+      .string()
+      .nullish()
+      .describe("The text. None, and no images: the model is only loaded, or unloaded with keep_alive 0."),
+    system: z.string().nullish().describe("System text; replaces the model's own SYSTEM."),
+    images: z.array(z.string()).nullish().describe("Pictures as base64 (PNG, JPEG, GIF, BMP)."),
+    raw: z
+      .boolean()
+      .nullish()
+      .describe("Give the prompt to the model as it is, without its template. Not with system or images."),
+    think: thinkSchema.describe(
+      "Let the model think before it answers; a level counts as true. Default: as its THINKING says, else false.",
+    ),
+    ...generationFields,
+    suffix: onlyEmpty("the daemon does not fill in the middle of a text yet"),
+    template: onlyEmpty("a model's template is set when it is made; make one with POST /api/create"),
+    context: ignored("the conversation's tokens are not kept; use chat with its messages"),
+    width: ignored("the daemon makes no pictures"),
+    height: ignored("the daemon makes no pictures"),
+    steps: ignored("the daemon makes no pictures"),
+  })
+  .meta({ id: "OllamaGenerateRequest" });
+export type GenerateRequest = z.output<typeof generateRequestSchema>;
+
+/** A text that the daemon cannot heed. Clients that always send the field send it empty. */
+function onlyEmpty(why: string) {
+  return z
+    .literal("", { error: `is not supported: ${why}` })
+    .nullish()
+    .describe(`Refused: ${why}.`);
+}
+
+/** True when there is nothing to answer: the request is about the model's memory alone. */
+export function isEmptyPrompt({ prompt, images }: GenerateRequest): boolean {
+  return !prompt && (images ?? []).length === 0;
+}
+
+/** @throws ServiceError invalid_parameter for a picture that is none, and for what does not go with raw */
+export function toGenerateRequest(body: GenerateRequest, model: Model): InferenceRequest {
+  return {
+    endpoint: "generate",
+    model: model.alias,
+    input: toInput(body),
+    maxTokens: toMaxTokens(body.options, model),
+    stop: toStop(body.options),
+    sampling: toSampling(body.options),
+    format: toFormat(body.format),
+    logprobs: toLogprobs(body),
+    residency: toResidency(body, model),
+    defaults: { sampling: DEFAULT_SAMPLING },
+  };
+}
+
+function toInput(body: GenerateRequest): InferenceRequest["input"] {
+  const prompt = body.prompt ?? "";
+  const images = body.images ?? [];
+  if (body.raw === true) {
+    if (body.system || images.length > 0) {
+      throw new ServiceError("invalid_parameter", "raw mode does not support system or images.", {
+        param: "raw",
+      });
+    }
+    return { kind: "prompt", prompt };
+  }
+  return {
+    kind: "instruct",
+    prompt,
+    system: body.system || undefined,
+    images: images.map((image, at) => decodeImage(image, `images.${at}`)),
+    thinking: toThinking(body.think),
+  };
+}

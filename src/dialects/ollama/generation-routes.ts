@@ -1,0 +1,132 @@
+import { defineRoute, type Route } from "../../http/route.ts";
+import type { Services } from "../../http/services.ts";
+import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
+import { collectAnswer } from "../../inference/collect-answer.ts";
+import type { InferenceRequest } from "../../inference/inference.ts";
+import type { Model } from "../../models/model.ts";
+import * as chat from "./chat-answer.ts";
+import { chatRequestSchema, toChatRequest } from "./chat-request.ts";
+import * as embed from "./embed.ts";
+import { findModel } from "./find-model.ts";
+import * as generate from "./generate-answer.ts";
+import { generateRequestSchema, isEmptyPrompt, toGenerateRequest } from "./generate-request.ts";
+import { ollamaLines } from "./ollama-error.ts";
+import { toResidency } from "./options.ts";
+import { fitContext, loadOrUnload } from "./residency.ts";
+import type { Label } from "./summary.ts";
+
+const tag = "Ollama API";
+const STREAMED =
+  "Unless stream is false: one line for each piece; the last one has done true and the summary.";
+const now = (): Date => new Date();
+
+export function generationRoutes(services: Services): readonly Route[] {
+  return [chatRoute(services), generateRoute(services), embedRoute(services), embeddingsRoute(services)];
+}
+
+function chatRoute(services: Services): Route {
+  const { models } = services;
+  return defineRoute({
+    method: "POST",
+    path: "/ollama/api/chat",
+    tag,
+    summary: "Answer in a conversation",
+    description: "A model that is on disk is loaded. Unknown fields are ignored.",
+    body: chatRequestSchema,
+    answers: [
+      { description: "The whole message.", schema: chat.chatAnswerSchema },
+      { contentType: NDJSON_TYPE, description: STREAMED, schema: chat.chatLineSchema },
+    ],
+    async handle(context, { body }) {
+      const { signal } = context.req.raw;
+      const model = await findModel(models, body.model);
+      if ((body.messages ?? []).length === 0) {
+        const reason = await loadOrUnload(models, model, toResidency(body, model), signal);
+        return context.json(chat.toChatLoad(reason, { model: body.model, now }));
+      }
+      const { events, loadMs } = await begin(services, toChatRequest(body, model), model, signal);
+      const label: Label = { model: body.model, loadMs, now };
+      if (body.stream !== false) return streamResponse(context, chat.toChatLines(events, label), ollamaLines);
+      return context.json(chat.toChatAnswer(await collectAnswer(events), label));
+    },
+  });
+}
+
+function generateRoute(services: Services): Route {
+  const { models } = services;
+  return defineRoute({
+    method: "POST",
+    path: "/ollama/api/generate",
+    tag,
+    summary: "Generate text from a prompt",
+    description: "A model that is on disk is loaded. Unknown fields are ignored.",
+    body: generateRequestSchema,
+    answers: [
+      { description: "The whole text.", schema: generate.generateAnswerSchema },
+      { contentType: NDJSON_TYPE, description: STREAMED, schema: generate.generateLineSchema },
+    ],
+    async handle(context, { body }) {
+      const { signal } = context.req.raw;
+      const model = await findModel(models, body.model);
+      if (isEmptyPrompt(body)) {
+        const reason = await loadOrUnload(models, model, toResidency(body, model), signal);
+        return context.json(generate.toGenerateLoad(reason, { model: body.model, now }));
+      }
+      const { events, loadMs } = await begin(services, toGenerateRequest(body, model), model, signal);
+      const label: Label = { model: body.model, loadMs, now };
+      if (body.stream !== false) {
+        return streamResponse(context, generate.toGenerateLines(events, label), ollamaLines);
+      }
+      return context.json(generate.toGenerateAnswer(await collectAnswer(events), label));
+    },
+  });
+}
+
+async function begin(
+  { inference, models }: Services,
+  request: InferenceRequest,
+  model: Model,
+  signal: AbortSignal,
+) {
+  const residency = await fitContext(models, model, request.residency ?? {});
+  return await inference.generate({ ...request, residency }, signal);
+}
+
+function embedRoute({ inference, models }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/ollama/api/embed",
+    tag,
+    summary: "Turn texts into vectors",
+    description: "A model that is on disk is loaded. Unknown fields are ignored.",
+    body: embed.embedRequestSchema,
+    answers: [{ description: "The vectors.", schema: embed.embedAnswerSchema }],
+    async handle(context, { body }) {
+      const startedAt = performance.now();
+      const model = await findModel(models, body.model);
+      const request = embed.toEmbedRequest(body, model);
+      const residency = await fitContext(models, model, request.residency ?? {});
+      const answer = await inference.embed({ ...request, residency }, context.req.raw.signal);
+      return context.json(embed.toEmbedAnswer(answer, body, performance.now() - startedAt));
+    },
+  });
+}
+
+function embeddingsRoute({ inference, models }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/ollama/api/embeddings",
+    tag,
+    summary: "Turn one text into a vector",
+    description: "The older form of /ollama/api/embed.",
+    body: embed.embeddingsRequestSchema,
+    answers: [{ description: "The vector.", schema: embed.embeddingsAnswerSchema }],
+    async handle(context, { body }) {
+      const model = await findModel(models, body.model);
+      const request = embed.toEmbedRequest({ ...body, input: body.prompt }, model);
+      const residency = await fitContext(models, model, request.residency ?? {});
+      const { vectors } = await inference.embed({ ...request, residency }, context.req.raw.signal);
+      return context.json({ embedding: [...(vectors[0] ?? [])] });
+    },
+  });
+}

@@ -1,0 +1,104 @@
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import type { Model } from "../../models/model.ts";
+import { toListedName } from "./model-name.ts";
+
+/** Of a model that stays for good: clients show any time far ahead as "forever", and all can parse this one. */
+const FOREVER = "9999-12-31T23:59:59Z";
+
+const detailsSchema = z.object({
+  parent_model: z.string().describe("What it was made from; else empty."),
+  format: z.literal("gguf"),
+  family: z.string().describe("Architecture."),
+  families: z.array(z.string()),
+  parameter_size: z.string().describe('Such as "1.2B".'),
+  quantization_level: z.string().describe('Such as "Q4_K_M".'),
+});
+
+const entryFields = {
+  name: z.string().describe("With its tag; `latest` when it has no other."),
+  model: z.string().describe("The same."),
+  size: z.int().describe("Bytes."),
+  digest: z
+    .string()
+    .describe("SHA-256 over what the model is made of (paths, sizes and times of its files, its settings)."),
+  details: detailsSchema,
+};
+
+export const tagListSchema = z.object({
+  models: z.array(z.object({ ...entryFields, modified_at: z.string().describe("ISO 8601.") })),
+});
+
+export const runningListSchema = z.object({
+  models: z.array(
+    z.object({
+      ...entryFields,
+      expires_at: z
+        .string()
+        .describe("When it will be unloaded; far in the future while it is in use or stays for good."),
+      size_vram: z.int().describe("Bytes of its weights on a GPU."),
+      context_length: z.int().describe("Context it was loaded with."),
+    }),
+  ),
+});
+
+export function details(model: Model): z.output<typeof detailsSchema> {
+  const { gguf, source } = model;
+  return {
+    parent_model: source.kind === "modelfile" ? source.base : "",
+    format: "gguf",
+    family: gguf.architecture,
+    families: [gguf.architecture],
+    parameter_size: parameterSize(gguf.parameters),
+    quantization_level: gguf.quantisation,
+  };
+}
+
+export function toTagList(models: readonly Model[]): z.output<typeof tagListSchema> {
+  return {
+    models: models.map((model) =>
+      Object.assign(entry(model, model.gguf.fileSize), {
+        modified_at: new Date(model.modifiedAt).toISOString(),
+      }),
+    ),
+  };
+}
+
+/** Those of the models that are in memory. */
+export function toRunningList(models: readonly Model[]): z.output<typeof runningListSchema> {
+  return {
+    models: models
+      .filter(({ state }) => state === "loaded")
+      .map((model) =>
+        Object.assign(entry(model, model.memoryBytes ?? model.gguf.fileSize), {
+          expires_at: model.expiresAt === undefined ? FOREVER : new Date(model.expiresAt).toISOString(),
+          size_vram: bytesOnGpu(model),
+          context_length: model.contextSize,
+        }),
+      ),
+  };
+}
+
+function entry(model: Model, size: number) {
+  const name = toListedName(model.alias);
+  return { name, model: name, size, digest: digest(model), details: details(model) };
+}
+
+/** Changes when the model does; clients compare it and show its first digits. */
+function digest({ files, projector, adapters, gguf, modifiedAt, settings }: Model): string {
+  const made = { files, projector, adapters, size: gguf.fileSize, modifiedAt, settings };
+  return createHash("sha256").update(JSON.stringify(made)).digest("hex");
+}
+
+function bytesOnGpu({ gpuLayers, gguf }: Model): number {
+  if (gpuLayers <= 0) return 0;
+  return Math.round(gguf.fileSize * Math.min(1, gpuLayers / Math.max(1, gguf.blockCount)));
+}
+
+/** 7241732096 is "7.2B", 494030000 is "494.03M". */
+export function parameterSize(parameters: number): string {
+  if (parameters >= 1e9) return `${(parameters / 1e9).toFixed(1)}B`;
+  if (parameters >= 1e6) return `${(parameters / 1e6).toFixed(2)}M`;
+  if (parameters >= 1e3) return `${(parameters / 1e3).toFixed(2)}K`;
+  return String(parameters);
+}

@@ -1,0 +1,129 @@
+import { z } from "zod";
+import { samplingSchema, type Sampling } from "../../engine/protocol/generation.ts";
+import { ignored } from "../../http/input/known-fields.ts";
+import { DEFAULT_SAMPLING, toSeed } from "../../inference/default-sampling.ts";
+import type { Model, Residency } from "../../models/model.ts";
+
+const range = samplingSchema.shape;
+/** The engine takes no smaller context. */
+const SMALLEST_CONTEXT = 16;
+
+/** The field `options`: what a Modelfile calls PARAMETER. Unknown options are ignored. */
+export const optionsSchema = z
+  .object({
+    num_ctx: z
+      .int()
+      .min(1)
+      .nullish()
+      .describe(
+        "Tokens of context, at most what the model was trained for. Takes effect when the model is loaded; one that is loaded with less is loaded anew unless other requests use it.",
+      ),
+    num_predict: z
+      .int()
+      .nullish()
+      .describe(
+        "Most tokens to generate; -1 (or any number below 1): until the context is full. Default: what the model's PARAMETER says, else -1.",
+      ),
+    num_gpu: z
+      .int()
+      .nullish()
+      .describe("Layers to offload when this request loads the model; -1: as the model or the daemon says."),
+    temperature: range.temperature
+      .nullable()
+      .describe(`0 always takes the likeliest token. Default: ${DEFAULT_SAMPLING.temperature}.`),
+    top_p: range.topP.nullable().describe(`Nucleus sampling. Default: ${DEFAULT_SAMPLING.topP}.`),
+    top_k: z
+      .int()
+      .max(1_000_000)
+      .nullish()
+      .describe(`Top-k sampling; 0 or less switches it off. Default: ${DEFAULT_SAMPLING.topK}.`),
+    min_p: range.minP.nullable().describe("Least probability relative to the likeliest token."),
+    typical_p: range.typicalP.nullable().describe("Locally typical sampling; 1 switches it off."),
+    seed: z.int().nullish().describe("Makes sampling repeatable; -1: another one for each request."),
+    stop: z
+      .union([z.string(), z.array(z.string())])
+      .nullish()
+      .describe("Texts at which to stop; they are not part of the answer."),
+    repeat_penalty: range.repeatPenalty.nullable().describe("Penalty for repeated tokens; 1 is none."),
+    repeat_last_n: range.repeatLastN
+      .nullable()
+      .describe("How many last tokens that penalty looks at; -1: the whole context."),
+    presence_penalty: range.presencePenalty.nullable().describe("Penalty for tokens that occurred before."),
+    frequency_penalty: range.frequencyPenalty.nullable().describe("Penalty by how often a token occurred."),
+    mirostat: range.mirostat.nullable().describe("Mirostat sampling: 0 off, 1 or 2."),
+    mirostat_tau: range.mirostatTau.nullable().describe("Its target entropy."),
+    mirostat_eta: range.mirostatEta.nullable().describe("Its learning rate."),
+    num_keep: ignored("a prompt is never shortened; one that does not fit is refused"),
+    num_batch: ignored("the daemon chooses it so that a cancelled request ends within a second"),
+    num_thread: ignored("set engine.threads in the daemon's configuration"),
+    main_gpu: ignored(),
+    low_vram: ignored(),
+    f16_kv: ignored(),
+    use_mmap: ignored(),
+    use_mlock: ignored(),
+    numa: ignored(),
+    vocab_only: ignored(),
+    logits_all: ignored(),
+    embedding_only: ignored(),
+    penalize_newline: ignored("llama.cpp has no such setting any more"),
+    tfs_z: ignored("llama.cpp has no such setting any more"),
+  })
+  .meta({ id: "OllamaOptions" });
+
+export const optionsField = optionsSchema
+  .nullish()
+  .describe("Sampling, length and context: see the options below.");
+type Options = z.output<typeof optionsField>;
+
+export function toSampling(options: Options): Sampling {
+  const given: Partial<z.output<typeof optionsSchema>> = options ?? {};
+  return {
+    temperature: given.temperature ?? undefined,
+    topP: given.top_p ?? undefined,
+    topK: given.top_k == null ? undefined : Math.max(0, given.top_k),
+    minP: given.min_p ?? undefined,
+    typicalP: given.typical_p ?? undefined,
+    repeatPenalty: given.repeat_penalty ?? undefined,
+    repeatLastN: given.repeat_last_n ?? undefined,
+    presencePenalty: given.presence_penalty ?? undefined,
+    frequencyPenalty: given.frequency_penalty ?? undefined,
+    mirostat: given.mirostat ?? undefined,
+    mirostatTau: given.mirostat_tau ?? undefined,
+    mirostatEta: given.mirostat_eta ?? undefined,
+    seed: toSeed(given.seed),
+  };
+}
+
+export function toStop(options: Options): string[] | undefined {
+  const stop = options?.stop;
+  if (stop == null) return undefined;
+  // Some clients send the empty text for "none"; to the engine it would mean "at once".
+  return [stop].flat().filter((text) => text !== "");
+}
+
+/** As many as the context holds when there is to be no limit: the model's own PARAMETER must not set one then. */
+export function toMaxTokens(options: Options, model: Model): number | undefined {
+  const limit = options?.num_predict;
+  if (limit == null) return undefined;
+  return limit > 0 ? limit : (wantedContext(options, model) ?? model.contextSize);
+}
+
+/** Every request of this API loads its model when it has to. */
+export function toResidency(
+  body: { options?: Options; keep_alive?: number | null | undefined },
+  model: Model,
+): Residency {
+  const layers = body.options?.num_gpu;
+  return {
+    contextSize: wantedContext(body.options, model),
+    gpuLayers: layers == null || layers < 0 ? undefined : layers,
+    keepAliveMs: body.keep_alive ?? undefined,
+  };
+}
+
+function wantedContext(options: Options, { gguf }: Model): number | undefined {
+  const asked = options?.num_ctx;
+  if (asked == null) return undefined;
+  const trained = gguf.contextLength > 0 ? gguf.contextLength : asked;
+  return Math.max(SMALLEST_CONTEXT, Math.min(asked, trained));
+}

@@ -1,0 +1,55 @@
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { ignored } from "../../http/input/known-fields.ts";
+import type { PullLine } from "../../http/models/model-schemas.ts";
+import { modelField, nameField, streamField } from "./request-fields.ts";
+
+/** Digits of a digest that clients show. */
+const SHORT_DIGEST = 12;
+
+/** POST /api/pull of the Ollama API. Unknown fields are ignored. */
+export const pullRequestSchema = z
+  .object({
+    model: modelField.nullish(),
+    name: nameField,
+    stream: streamField,
+    insecure: ignored("the hub's address is the daemon's configuration"),
+    username: ignored("the daemon uses HUB_TOKEN"),
+    password: ignored("the daemon uses HUB_TOKEN"),
+  })
+  .meta({ id: "OllamaPullRequest" });
+
+/** A line of a streamed pull or create; `success` is the last. */
+export const statusLineSchema = z
+  .object({
+    status: z.string(),
+    digest: z.string().optional().describe("Tells downloads apart; not the hash of a file."),
+    total: z.int().optional().describe("Bytes in all."),
+    completed: z.int().optional().describe("Bytes on disk."),
+  })
+  .meta({ id: "OllamaStatusLine" });
+type StatusLine = z.output<typeof statusLineSchema>;
+
+/** The course of a pull in the words of this API. */
+export async function* toPullLines(
+  name: string,
+  lines: AsyncIterable<PullLine>,
+): AsyncGenerator<StatusLine, void, undefined> {
+  const hash = createHash("sha256").update(name).digest("hex");
+  yield { status: "pulling manifest" };
+  for await (const line of lines) {
+    if (line.status === "downloading") {
+      yield {
+        status: `pulling ${hash.slice(0, SHORT_DIGEST)}`,
+        digest: `sha256:${hash}`,
+        total: line.total_bytes,
+        completed: line.downloaded_bytes,
+      };
+    } else if (line.status === "verifying") {
+      yield { status: "verifying sha256 digest" };
+    } else {
+      yield { status: "writing manifest" };
+      yield { status: "success" };
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import { z } from "zod";
+import { jsonSchemaSchema, MAX_TOP_LOGPROBS, type OutputFormat } from "../../engine/protocol/generation.ts";
+import { keepAliveField } from "./keep-alive.ts";
+import { optionsField } from "./options.ts";
+
+export const modelField = z
+  .string({ error: "is required" })
+  .min(1, { error: "is required" })
+  .max(512)
+  .describe("Name of the model. A name without a tag means `:latest`; hf.co/owner/repo:Q4_K_M is one too.");
+/** Older clients say `name` where newer ones say `model`. */
+export const nameField = z.string().nullish().describe("Older word for model.");
+export const streamField = z.boolean().nullish().describe("Answer line by line. Default: true.");
+
+/** What chat and generate have in common. */
+export const generationFields = {
+  stream: streamField,
+  format: z
+    .union([z.enum(["", "json"]), jsonSchemaSchema])
+    .nullish()
+    .describe('"json" for any JSON object, or a JSON Schema that the answer must fit.'),
+  keep_alive: keepAliveField,
+  options: optionsField,
+  logprobs: z.boolean().nullish().describe("Report the log-probability of each token."),
+  top_logprobs: z
+    .int()
+    .min(0)
+    .max(MAX_TOP_LOGPROBS)
+    .nullish()
+    .describe("Report so many alternatives for each token; needs logprobs."),
+};
+
+export const thinkSchema = z.union([z.boolean(), z.enum(["low", "medium", "high"])]).nullish();
+export type Think = z.output<typeof thinkSchema>;
+
+/** False says no; true and a level say yes. */
+export function toThinking(think: Think): boolean | undefined {
+  return think == null ? undefined : think !== false;
+}
+
+export function toFormat(format: "" | "json" | Record<string, unknown> | null | undefined): OutputFormat {
+  if (format == null || format === "") return { type: "text" };
+  return format === "json" ? { type: "json" } : { type: "json_schema", schema: format };
+}
+
+export function toLogprobs(body: {
+  logprobs?: boolean | null | undefined;
+  top_logprobs?: number | null | undefined;
+}): number | undefined {
+  return body.logprobs === true ? (body.top_logprobs ?? 0) : undefined;
+}

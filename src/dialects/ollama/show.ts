@@ -1,0 +1,80 @@
+import { z } from "zod";
+import { ignored } from "../../http/input/known-fields.ts";
+import type { Model } from "../../models/model.ts";
+import { listParameters } from "../../models/modelfile/parameters.ts";
+import { quote } from "../../models/modelfile/quoted-text.ts";
+import { readModelfile } from "../../models/modelfile/read-modelfile.ts";
+import { details, tagListSchema } from "./model-entry.ts";
+import { modelField, nameField } from "./request-fields.ts";
+
+/** Column of the values in the list of parameters. */
+const VALUE_COLUMN = 30;
+
+/** POST /api/show of the Ollama API. Unknown fields are ignored. */
+export const showRequestSchema = z
+  .object({
+    model: modelField.nullish(),
+    name: nameField,
+    verbose: ignored("the answer is the same"),
+    system: ignored(),
+    template: ignored(),
+    options: ignored(),
+  })
+  .meta({ id: "OllamaShowRequest" });
+
+export const showAnswerSchema = z
+  .object({
+    modelfile: z.string().describe("A Modelfile that would make this model again."),
+    parameters: z.string().describe("PARAMETERs, one a line."),
+    template: z.string().describe("Chat template in Jinja; empty when it has none."),
+    system: z.string().optional(),
+    license: z.string().optional(),
+    details: tagListSchema.shape.models.element.shape.details,
+    model_info: z.record(z.string(), z.unknown()).describe("What the GGUF header says."),
+    capabilities: z.array(z.enum(["completion", "embedding", "tools", "vision", "thinking"])),
+    modified_at: z.string().describe("ISO 8601."),
+  })
+  .meta({ id: "OllamaShowAnswer" });
+type ShowAnswer = z.output<typeof showAnswerSchema>;
+
+export function toShowAnswer(model: Model, modelfile: string): ShowAnswer {
+  const { gguf, settings } = model;
+  const { license } = readModelfile(modelfile, undefined);
+  return {
+    modelfile,
+    parameters: listParameters(settings)
+      .map(
+        ([name, value]) =>
+          name.padEnd(VALUE_COLUMN) + " " + (typeof value === "string" ? quote(value) : value),
+      )
+      .join("\n"),
+    template: settings.template ?? gguf.chatTemplate ?? "",
+    ...(settings.system !== undefined && { system: settings.system }),
+    ...(license !== undefined && { license }),
+    details: details(model),
+    model_info: modelInfo(model),
+    capabilities: capabilities(model),
+    modified_at: new Date(model.modifiedAt).toISOString(),
+  };
+}
+
+function modelInfo({ alias, gguf }: Model): Record<string, string | number> {
+  const { architecture } = gguf;
+  return {
+    "general.architecture": architecture,
+    "general.basename": gguf.name ?? alias,
+    "general.parameter_count": gguf.parameters,
+    [`${architecture}.block_count`]: gguf.blockCount,
+    [`${architecture}.context_length`]: gguf.contextLength,
+    [`${architecture}.embedding_length`]: gguf.embeddingLength,
+    [`${architecture}.vocab_size`]: gguf.vocabSize,
+  };
+}
+
+function capabilities({ gguf, capabilities: can }: Model): ShowAnswer["capabilities"] {
+  return [
+    ...(gguf.purpose === "generate" ? (["completion"] as const) : []),
+    ...(gguf.purpose === "embed" ? (["embedding"] as const) : []),
+    ...(["tools", "vision", "thinking"] as const).filter((name) => can[name]),
+  ];
+}

@@ -1,0 +1,110 @@
+import { z } from "zod";
+import { PullLines } from "../../http/models/pull-lines.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import type { Services } from "../../http/services.ts";
+import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
+import type { Models } from "../../models/model.ts";
+import { CREATE_STATUSES, createRequestSchema, toModelfile } from "./create.ts";
+import { findModel } from "./find-model.ts";
+import { toModelName } from "./model-name.ts";
+import { line, ollamaLines } from "./ollama-error.ts";
+import { pullRequestSchema, statusLineSchema, toPullLines } from "./pull.ts";
+import { modelField, nameField } from "./request-fields.ts";
+import { requestedName } from "./requested-name.ts";
+
+const tag = "Ollama API";
+const SUCCESS = { status: "success" };
+
+const statusAnswers = [
+  { description: "With stream false: status success.", schema: statusLineSchema },
+  { contentType: NDJSON_TYPE, description: "One line for each step.", schema: statusLineSchema },
+];
+
+export const deleteRequestSchema = z
+  .object({ model: modelField.nullish(), name: nameField })
+  .meta({ id: "OllamaDeleteRequest" });
+
+export const copyRequestSchema = z
+  .object({
+    source: z.string().min(1).describe("The model."),
+    destination: z.string().min(1).describe("Its second name, which must be free."),
+  })
+  .meta({ id: "OllamaCopyRequest" });
+
+/** What changes the models on disk. */
+export function storeRoutes({ models }: Services): readonly Route[] {
+  return [
+    pullRoute(models),
+    defineRoute({
+      method: "POST",
+      path: "/ollama/api/create",
+      tag,
+      summary: "Make a model from another",
+      body: createRequestSchema,
+      answers: statusAnswers,
+      async handle(context, { body }) {
+        await models.create(toModelName(requestedName(body)), toModelfile(body), {});
+        if (body.stream === false) return context.json(SUCCESS);
+        return streamResponse(context, statusLines(CREATE_STATUSES), ollamaLines);
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/ollama/api/copy",
+      tag,
+      summary: "Give a model a second name",
+      body: copyRequestSchema,
+      answers: [{ description: "An empty body." }],
+      async handle(context, { body }) {
+        const { alias } = await findModel(models, body.source);
+        await models.copy(alias, toModelName(body.destination));
+        return context.body(null, 200);
+      },
+    }),
+    defineRoute({
+      method: "DELETE",
+      path: "/ollama/api/delete",
+      tag,
+      summary: "Delete a model from disk",
+      body: deleteRequestSchema,
+      answers: [{ description: "An empty body." }],
+      async handle(context, { body }) {
+        const { alias } = await findModel(models, requestedName(body));
+        await models.delete(alias);
+        return context.body(null, 200);
+      },
+    }),
+  ];
+}
+
+function pullRoute(models: Models): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/ollama/api/pull",
+    tag,
+    summary: "Download a model from the hub",
+    description:
+      "Names are the daemon's aliases and hf.co/owner/repository[:quantisation]. A client that goes away pauses the download; the next pull goes on from there.",
+    body: pullRequestSchema,
+    answers: statusAnswers,
+    async handle(context, { body }) {
+      const { signal } = context.req.raw;
+      const name = toModelName(requestedName(body));
+      if (body.stream === false) {
+        await models.pull(name, () => undefined, signal);
+        return context.json(SUCCESS);
+      }
+      const lines = new PullLines((onProgress) => models.pull(name, onProgress, signal));
+      await lines.begun();
+      return streamResponse(context, toLines(toPullLines(name, lines)), ollamaLines);
+    },
+  });
+}
+
+async function* toLines(values: AsyncIterable<object>): AsyncGenerator<string, void, undefined> {
+  for await (const value of values) yield line(value);
+}
+
+async function* statusLines(statuses: readonly string[]): AsyncGenerator<string, void, undefined> {
+  for (const status of statuses) yield line({ status });
+}
