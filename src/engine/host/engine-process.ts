@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { EngineCore } from "../core/engine-core.ts";
+import { warmUp } from "../core/warm-up.ts";
 import { type DaemonMessage, daemonMessageSchema, type EngineMessage } from "../protocol/messages.ts";
 import { deviceFlags } from "../gpu/dawn.ts";
 import type { LogLevel } from "../core/platform.ts";
@@ -73,6 +74,7 @@ async function load(spec: EngineSpec): Promise<void> {
     };
     const platform = createNodePlatform(wasmUrl ?? "", log, gpu);
     const engine = await EngineCore.load(platform, spec, openEngineFiles(spec, reportProgress));
+    if (engine.info.gpuLayers > 0 && spec.purpose === "generate") await warmUp(engine, spec.batchSize);
     desk = new CallDesk(engine, outbox, die);
     send({ type: "loaded", info: engine.info });
   } catch (error) {

@@ -1,0 +1,38 @@
+import type { GenerationRequest } from "../protocol/generation.ts";
+import type { EngineCore } from "./engine-core.ts";
+
+/** One token in almost every vocabulary. */
+const WORD = " a";
+
+/** The first token comes with the prompt; the steps behind it are all alike. */
+const GENERATED_TOKENS = 2;
+
+/**
+ * llama.cpp has a program for each small number of tokens in a step, and one for all larger numbers. Small steps are
+ * the rest of a prompt and, more often, several slots that generate at once.
+ */
+const SMALL_STEPS = [1, 2, 3, 4, 5, 6];
+
+/**
+ * Has a GPU compile the programs that generating needs: llama.cpp does that when it first uses one, and the first
+ * requests would pay for it.
+ * @param batchSize tokens of a full step
+ */
+export async function warmUp(engine: EngineCore, batchSize: number): Promise<void> {
+  const room = engine.info.contextSize - GENERATED_TOKENS - 1;
+  const never = new AbortController().signal;
+  for (const tokens of [batchSize, ...SMALL_STEPS].filter((count) => count <= room)) {
+    for await (const _event of engine.generate(request(tokens), never));
+  }
+}
+
+function request(tokens: number): GenerationRequest {
+  return {
+    input: { kind: "prompt", prompt: WORD.repeat(tokens) },
+    maxTokens: GENERATED_TOKENS,
+    stop: [],
+    sampling: { temperature: 0, ignoreEos: true },
+    format: { type: "text" },
+    cachePrompt: false,
+  };
+}
