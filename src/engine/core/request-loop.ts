@@ -53,12 +53,12 @@ class Reader {
  * The caller keeps to the number of slots: a request beyond it would never be answered.
  */
 export class RequestLoop {
-  readonly #session: WllamaSession;
+  readonly #session: Pick<WllamaSession, "act">;
   readonly #urgent: (() => Promise<void>)[] = [];
   readonly #readers: Reader[] = [];
   #running = false;
 
-  constructor(session: WllamaSession) {
+  constructor(session: Pick<WllamaSession, "act">) {
     this.#session = session;
   }
 

@@ -1,0 +1,180 @@
+import { describe, expect, test } from "vitest";
+import { buildCompletionCall, toRequestJson } from "../../../../src/engine/core/build-request.ts";
+import type { GenerationRequest } from "../../../../src/engine/protocol/generation.ts";
+import { chatRequest, promptRequest } from "../../../support/engine-fixture.ts";
+
+const context = { mediaMarker: "<media>", contextSize: 4096 };
+
+function bodyOf(request: GenerationRequest): Record<string, unknown> {
+  return { ...buildCompletionCall(request, context).body };
+}
+
+describe("a request to llama.cpp's server", () => {
+  test("names every sampling setting in the server's words, and none that is absent", () => {
+    const sampling = {
+      temperature: 0.5,
+      topP: 0.9,
+      topK: 0,
+      minP: 0.1,
+      typicalP: 0.8,
+      repeatPenalty: 1.1,
+      repeatLastN: 32,
+      presencePenalty: 0.1,
+      frequencyPenalty: 0.2,
+      mirostat: 1,
+      mirostatTau: 4,
+      mirostatEta: 0.2,
+      seed: 5,
+      logitBias: [{ token: 7, bias: -3 }],
+      ignoreEos: true,
+    };
+    expect(bodyOf(promptRequest("x", { sampling }))).toMatchObject({
+      temperature: 0.5,
+      top_p: 0.9,
+      top_k: 0,
+      min_p: 0.1,
+      typical_p: 0.8,
+      repeat_penalty: 1.1,
+      repeat_last_n: 32,
+      presence_penalty: 0.1,
+      frequency_penalty: 0.2,
+      mirostat: 1,
+      mirostat_tau: 4,
+      mirostat_eta: 0.2,
+      seed: 5,
+      logit_bias: [[7, -3]],
+      ignore_eos: true,
+    });
+    expect(bodyOf(promptRequest("x", { sampling: {} }))).not.toHaveProperty("temperature");
+  });
+
+  test("lets nothing through that our schema does not know", () => {
+    const request = { ...promptRequest("x"), n_predict: 5, sampling: { temperature: 1, samplers: ["x"] } };
+    const body = bodyOf(request);
+    expect(body).not.toHaveProperty("n_predict");
+    expect(body).not.toHaveProperty("samplers");
+  });
+
+  test("has a seed of its own when none is given", () => {
+    const seeds = [1, 2, 3].map(() => bodyOf(promptRequest("x", { sampling: {} }))["seed"]);
+    expect(new Set(seeds).size).toBe(3);
+    for (const seed of seeds) expect(Number.isInteger(seed)).toBe(true);
+  });
+
+  test("asks for the whole context in the one place where the server knows no word for it", () => {
+    expect(bodyOf(promptRequest("x", { sampling: { repeatLastN: -1 } }))).toMatchObject({
+      repeat_last_n: 4096,
+    });
+  });
+
+  test("limits tokens, or not", () => {
+    expect(bodyOf(promptRequest("x", { maxTokens: 1 }))).toMatchObject({ max_tokens: 1 });
+    const { maxTokens: _, ...unlimited } = promptRequest("x");
+    expect(bodyOf(unlimited)).toMatchObject({ max_tokens: -1 });
+  });
+
+  test("is verbose only where the stop sequence must be told", () => {
+    expect(bodyOf(promptRequest("x"))).not.toHaveProperty("verbose");
+    expect(bodyOf(promptRequest("x", { stop: ["."] }))).toMatchObject({ stop: ["."], verbose: true });
+  });
+
+  test.each([
+    [{ type: "text" }, {}, {}],
+    [{ type: "json" }, { json_schema: { type: "object" } }, { response_format: { type: "json_object" } }],
+    [
+      { type: "json_schema", schema: { const: 1 } },
+      { json_schema: { const: 1 } },
+      { response_format: { type: "json_schema", json_schema: { name: "answer", schema: { const: 1 } } } },
+    ],
+    [{ type: "grammar", grammar: "root ::= [a]" }, { grammar: "root ::= [a]" }, { grammar: "root ::= [a]" }],
+  ] as const)("carries the format %j", (format, raw, chat) => {
+    expect(bodyOf(promptRequest("x", { format }))).toMatchObject(raw);
+    expect(bodyOf(chatRequest("x", { format }))).toMatchObject(chat);
+  });
+
+  test("keeps reasoning out of a formatted answer when thinking is off", () => {
+    const format = { type: "json" } as const;
+    expect(bodyOf(chatRequest("x", { format }, { thinking: false }))).toMatchObject({
+      reasoning_format: "none",
+    });
+    expect(bodyOf(chatRequest("x", { format }, { thinking: true }))).not.toHaveProperty("reasoning_format");
+  });
+
+  test.each(["auto", "none", "required"] as const)("passes the tool choice %s on", (toolChoice) => {
+    const body = bodyOf(
+      chatRequest("x", {}, { tools: [{ name: "a" }], toolChoice, parallelToolCalls: false }),
+    );
+    expect(body).toMatchObject({ tool_choice: toolChoice, parallel_tool_calls: false });
+  });
+
+  test("offers one tool alone when it is chosen by name", () => {
+    const tools = [{ name: "a" }, { name: "b", description: "second" }];
+    const body = bodyOf(chatRequest("x", {}, { tools, toolChoice: { name: "b" } }));
+    expect(body).toMatchObject({
+      tool_choice: "required",
+      tools: [{ type: "function", function: { name: "b" } }],
+    });
+    expect(body["tools"]).toHaveLength(1);
+  });
+
+  test("mentions no tools when there are none", () => {
+    expect(bodyOf(chatRequest("x"))).not.toHaveProperty("tools");
+    expect(bodyOf(chatRequest("x"))).not.toHaveProperty("tool_choice");
+  });
+
+  test("gives templates their variables, thinking among them", () => {
+    const body = bodyOf(
+      chatRequest("x", {}, { thinking: true, templateVariables: { reasoning_effort: "low" } }),
+    );
+    expect(body).toMatchObject({ chat_template_kwargs: { enable_thinking: true, reasoning_effort: "low" } });
+  });
+
+  test("does not think before it continues the assistant's words", () => {
+    const messages = [{ role: "assistant" as const, content: [{ type: "text" as const, text: "I am" }] }];
+    expect(bodyOf(chatRequest("", {}, { messages, thinking: true }))).toMatchObject({
+      chat_template_kwargs: { enable_thinking: false },
+    });
+  });
+
+  test("puts markers in the place of pictures and text behind the last one", () => {
+    const data = new Uint8Array([1]);
+    const call = buildCompletionCall(
+      chatRequest([
+        { type: "text", text: "see" },
+        { type: "image", data },
+      ]),
+      context,
+    );
+    expect(call.files).toEqual([data]);
+    expect(call.body).toMatchObject({
+      messages: [{ role: "user", content: [{ text: "see" }, { text: "<media>" }, { text: "" }] }],
+    });
+  });
+
+  test("writes tool calls and their results as the server expects them", () => {
+    const messages = [
+      {
+        role: "assistant" as const,
+        content: [],
+        toolCalls: [{ id: "1", name: "f", arguments: '{"a":1}' }],
+        reasoning: "so",
+      },
+      { role: "tool" as const, content: [{ type: "text" as const, text: "42" }], toolCallId: "1", name: "f" },
+    ];
+    expect(bodyOf(chatRequest("", {}, { messages }))).toMatchObject({
+      messages: [
+        {
+          role: "assistant",
+          content: null,
+          reasoning_content: "so",
+          tool_calls: [{ id: "1", type: "function", function: { name: "f", arguments: '{"a":1}' } }],
+        },
+        { role: "tool", content: "42", tool_call_id: "1", name: "f" },
+      ],
+    });
+  });
+});
+
+test("half a surrogate pair does not reach llama.cpp", () => {
+  expect(toRequestJson({ prompt: "a\ud83db" })).toBe(JSON.stringify({ prompt: "a\ufffdb" }));
+});

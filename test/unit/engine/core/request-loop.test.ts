@@ -1,0 +1,144 @@
+import { describe, expect, test } from "vitest";
+import { RequestLoop, type RequestResult } from "../../../../src/engine/core/request-loop.ts";
+import type { ActionResult, WorkerActions } from "../../../../src/engine/core/wllama-api.ts";
+import { EngineCallError, EngineFatalError } from "../../../../src/engine/core/wllama-session.ts";
+import { NEVER } from "../../../support/engine-fixture.ts";
+
+const call = {
+  _name: "cmpl_req",
+  is_chat: false,
+  data_json: "{}",
+  files: [],
+} satisfies WorkerActions["completion"];
+
+/** A worker that plays: each request answers what `results` holds for its turn, then ends. */
+class FakeSession {
+  readonly log: string[] = [];
+  readonly #left = new Map<number, (ActionResult | Error)[]>();
+  readonly #results: (id: number) => (ActionResult | Error)[];
+  #lastId = 0;
+  refuse: Error | undefined;
+
+  constructor(results: (id: number) => (ActionResult | Error)[]) {
+    this.#results = results;
+  }
+
+  async act<Name extends keyof WorkerActions>(name: Name, body: WorkerActions[Name]): Promise<ActionResult> {
+    await Promise.resolve();
+    if (name === "completion") {
+      if (this.refuse) throw this.refuse;
+      const id = ++this.#lastId;
+      this.#left.set(id, this.#results(id));
+      this.log.push(`start ${id}`);
+      return { success: true, req_id: id };
+    }
+    const id = (body as { req_id: number }).req_id;
+    this.log.push(`${name === "cancel" ? "cancel" : "poll"} ${id}`);
+    if (name === "cancel") {
+      this.#left.delete(id);
+      return { success: true };
+    }
+    const next = this.#left.get(id)?.shift() ?? { success: true, has_more: false, data_json: "" };
+    if (next instanceof Error) throw next;
+    return next;
+  }
+}
+
+const piece = (data: unknown): ActionResult => ({
+  success: true,
+  has_more: true,
+  data_json: JSON.stringify(data),
+});
+const last = (data: unknown): ActionResult => ({ ...piece(data), has_more: false });
+const nothing: ActionResult = { success: true, has_more: true, data_json: "" };
+
+async function drain(results: AsyncGenerator<RequestResult>): Promise<RequestResult[]> {
+  const all: RequestResult[] = [];
+  for await (const result of results) all.push(result);
+  return all;
+}
+
+describe("the loop that drives llama.cpp", () => {
+  test("polls until the last result, through empty ones", async () => {
+    const session = new FakeSession(() => [piece(null), nothing, piece("a"), last("b")]);
+    expect(await drain(new RequestLoop(session).run("completion", call, NEVER))).toEqual([
+      { kind: "accepted" },
+      { kind: "data", data: "a" },
+      { kind: "data", data: "b" },
+    ]);
+  });
+
+  test("polls requests in turn", async () => {
+    const session = new FakeSession((id) => [...Array.from({ length: 5 }, () => piece(id)), last(id)]);
+    const loop = new RequestLoop(session);
+    await Promise.all([1, 2].map(() => drain(loop.run("completion", call, NEVER))));
+    const polls = session.log.filter((line) => line.startsWith("poll"));
+    const both = polls.slice(polls.indexOf("poll 2"), polls.lastIndexOf("poll 1") + 1);
+    expect(both).toEqual(both.map((_, index) => (index % 2 === 0 ? "poll 2" : "poll 1")));
+    expect(both.length).toBeGreaterThan(2);
+  });
+
+  test("keeps polling after a result that cannot be read", async () => {
+    const session = new FakeSession(() => [piece("a"), new EngineCallError("not UTF-8"), last("b")]);
+    expect(
+      (await drain(new RequestLoop(session).run("completion", call, NEVER))).map(({ kind }) => kind),
+    ).toEqual(["data", "unreadable", "data"]);
+  });
+
+  test("gives a request up, and cancels it, when nothing of it can be read", async () => {
+    const session = new FakeSession(() => Array.from({ length: 1000 }, () => new EngineCallError("again")));
+    const results = drain(new RequestLoop(session).run("completion", call, NEVER));
+    await expect(results).rejects.toThrow("again");
+    expect(session.log.at(-1)).toBe("cancel 1");
+    expect(session.log.length).toBeLessThan(200);
+  });
+
+  test("passes the end of the engine on, without polling or cancelling any more", async () => {
+    const session = new FakeSession(() => [piece("a"), new EngineFatalError("gone")]);
+    await expect(drain(new RequestLoop(session).run("completion", call, NEVER))).rejects.toThrow(
+      EngineFatalError,
+    );
+    expect(session.log).toEqual(["start 1", "poll 1", "poll 1"]);
+  });
+
+  test("starts nothing for a request that is refused", async () => {
+    const session = new FakeSession(() => []);
+    session.refuse = new EngineCallError("bad grammar");
+    await expect(drain(new RequestLoop(session).run("completion", call, NEVER))).rejects.toThrow(
+      "bad grammar",
+    );
+    expect(session.log).toEqual([]);
+  });
+
+  test("lets a cancel go before the next poll of others", async () => {
+    const controller = new AbortController();
+    const reason = new Error("enough");
+    const session = new FakeSession(() => Array.from({ length: 20 }, () => piece("x")));
+    const loop = new RequestLoop(session);
+    const other = drain(loop.run("completion", call, NEVER));
+    const cancelled = (async () => {
+      for await (const { kind } of loop.run("completion", call, controller.signal)) {
+        if (kind === "data") controller.abort(reason);
+      }
+    })();
+    await expect(cancelled).rejects.toBe(reason);
+    const at = session.log.indexOf("cancel 2");
+    const firstPoll = session.log.indexOf("poll 2");
+    // The poll that was under way, and none for each result that the other still has to come.
+    expect(
+      session.log.slice(firstPoll, at).filter((line) => line.startsWith("poll")).length,
+    ).toBeLessThanOrEqual(3);
+    await other;
+    expect(session.log.slice(at)).not.toContain("poll 2");
+  });
+
+  test("cancels a request whose reader leaves early, and not one that has ended", async () => {
+    const session = new FakeSession((id) =>
+      id === 1 ? Array.from({ length: 50 }, () => piece("x")) : [last("y")],
+    );
+    const loop = new RequestLoop(session);
+    for await (const result of loop.run("completion", call, NEVER)) if (result) break;
+    await drain(loop.run("completion", call, NEVER));
+    expect(session.log.filter((line) => line.startsWith("cancel"))).toEqual(["cancel 1"]);
+  });
+});

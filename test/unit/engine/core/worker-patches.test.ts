@@ -1,0 +1,29 @@
+import fs from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import {
+  applyPatches,
+  PatchMismatchError,
+  WORKER_PATCHES,
+} from "../../../../src/engine/core/worker-patches.ts";
+
+const patch = { purpose: "say goodbye", find: "hello", replace: "goodbye" };
+
+test("a patch replaces the one place that it names", () => {
+  expect(applyPatches("// hello world", [patch])).toBe("// goodbye world");
+});
+
+test.each([
+  ["never", "hi world"],
+  ["twice", "hello hello"],
+])("a text that occurs %s is refused with the purpose", (_, script) => {
+  expect(() => applyPatches(script, [patch])).toThrow(PatchMismatchError);
+  expect(() => applyPatches(script, [patch])).toThrow(/not supported.*say goodbye/);
+});
+
+test("every patch fits the installed wllama exactly once", () => {
+  const bundle = fs.readFileSync(fileURLToPath(import.meta.resolve("@wllama/wllama/esm/index.js")), "utf8");
+  const literal = /var LLAMA_CPP_WORKER_CODE = ("(?:[^"\\]|\\.)*");/s.exec(bundle)?.[1];
+  const script = JSON.parse(literal ?? '""') as string;
+  expect(applyPatches(script, WORKER_PATCHES)).not.toBe(script);
+});

@@ -1,0 +1,61 @@
+import { describe, expect, test } from "vitest";
+import {
+  checkHeapLimit,
+  ENGINE_HEAP_LIMIT_BYTES,
+  estimateMemory,
+} from "../../../src/engine/estimate-memory.ts";
+
+const GIB = 1024 ** 3;
+const question = {
+  fileBytes: GIB,
+  kvBytesPerToken: 100_000,
+  vocabSize: 32_000,
+  embeddingLength: 2048,
+  spec: { contextSize: 4096, batchSize: 8, threads: 1 },
+};
+
+describe("the memory estimate of an engine", () => {
+  test("holds the file, the KV cache and no more than 300 MB beside them", () => {
+    const { totalBytes } = estimateMemory(question);
+    const fileAndCache = GIB + 100_000 * 4096;
+    expect(totalBytes).toBeGreaterThan(fileAndCache);
+    expect(totalBytes).toBeLessThan(fileAndCache + 300e6);
+  });
+
+  test("grows with context, step size, threads and the width of the cache's type", () => {
+    const { totalBytes } = estimateMemory(question);
+    for (const change of [
+      { contextSize: 8192 },
+      { batchSize: 512 },
+      { threads: 4 },
+      { cacheTypeK: "f32" as const },
+    ]) {
+      expect(
+        estimateMemory({ ...question, spec: { ...question.spec, ...change } }).totalBytes,
+      ).toBeGreaterThan(totalBytes);
+    }
+  });
+
+  test("halves, about, for a cache of eight bits", () => {
+    const cacheOf = (type: "f16" | "q8_0"): number => {
+      const spec = { ...question.spec, cacheTypeK: type, cacheTypeV: type };
+      return (
+        estimateMemory({ ...question, spec }).heapBytes -
+        estimateMemory({ ...question, spec, kvBytesPerToken: 0 }).heapBytes
+      );
+    };
+    expect(cacheOf("f16")).toBe(100_000 * 4096);
+    expect(cacheOf("q8_0") / cacheOf("f16")).toBeCloseTo(34 / 64, 3);
+  });
+
+  test("refuses what no engine can hold, and says how much it would be", () => {
+    expect(() => checkHeapLimit(estimateMemory(question))).not.toThrow();
+    const tooLarge = estimateMemory({ ...question, fileBytes: ENGINE_HEAP_LIMIT_BYTES });
+    expect(() => checkHeapLimit(tooLarge)).toThrow(
+      expect.objectContaining({
+        code: "insufficient_memory",
+        message: expect.stringMatching(/\d{4} MiB.*4096 MiB/) as string,
+      }),
+    );
+  });
+});
