@@ -152,6 +152,12 @@ export const configSchema = z.strictObject({
         .describe(
           "Prompt tokens processed in one step; 0 chooses so that a cancel is obeyed within a second.",
         ),
+      kernels: z
+        .enum(["auto", "stock"])
+        .default("auto")
+        .describe(
+          "auto: matrices are multiplied by Daybreak's own SIMD code; stock: llama.cpp's as it was compiled, many times slower.",
+        ),
       flash_attention: z
         .enum(["auto", "true", "false"])
         .default("auto")

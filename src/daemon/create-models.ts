@@ -9,6 +9,7 @@ import { guardGpu } from "../engine/gpu/gpu-guard.ts";
 import { shareOnCpu } from "../engine/gpu/gpu-memory.ts";
 import { placeOnGpu } from "../engine/gpu/place-on-gpu.ts";
 import type { EngineSpec } from "../engine/protocol/engine-spec.ts";
+import type { PreparedEngine } from "../engine/prepare-engine.ts";
 import { createEngineStarter } from "../engine/start-engine.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import { DiskHubStore } from "../models/hub/disk-hub-store.ts";
@@ -29,6 +30,7 @@ export async function createModels(
   events: ServiceEvents,
   logger: Logger,
   gpu: GpuFinder,
+  { wasmPath, kernels }: PreparedEngine,
 ): Promise<Models> {
   return await createModelsService({
     config,
@@ -36,6 +38,7 @@ export async function createModels(
       start: createEngineStarter({
         loadTimeoutMs: config.engine.load_timeout,
         stallTimeoutMs: config.engine.stall_timeout,
+        wasmPath,
       }),
       finder: gpu,
       batchSize: config.engine.batch_size,
@@ -43,6 +46,7 @@ export async function createModels(
       onFallback: (model, reason) => events.emit({ type: "gpu-abandoned", model, reason }),
     }),
     placeLayers: async (gguf, spec, wished) => await placeOnGpu(gpu, spec, gguf, wished, config.gpu.memory),
+    kernels,
     estimateMemory: memoryNeeded,
     hub: new DiskHubStore({
       cacheDir: config.cache_dir,

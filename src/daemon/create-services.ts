@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
 import { GpuFinder, type GpuState } from "../engine/gpu/gpu-finder.ts";
+import { prepareEngine } from "../engine/prepare-engine.ts";
 import { ServiceEvents } from "../events/service-events.ts";
 import type { Services } from "../http/services.ts";
 import { machineMemory } from "../http/system/machine-memory.ts";
@@ -32,7 +33,9 @@ export async function createServices(
     powerPreference: config.gpu.power_preference,
     sandbox: config.sandbox,
   });
-  const models = await createModels(config, events, logger, gpu);
+  const engine = await prepareEngine({ cacheDir: config.cache_dir, kernels: config.engine.kernels });
+  if (engine.problem) logger.warn(`Models run slowly, on llama.cpp's own kernels: ${engine.problem}`);
+  const models = await createModels(config, events, logger, gpu, engine);
   const metrics = createMetrics({
     version,
     uptimeSecs: () => (performance.now() - startedAt) / 1000,
@@ -59,6 +62,7 @@ export async function createServices(
     draining,
     shutdown,
     gpu,
+    kernels: engine.kernels,
     endpoints: { http: "", ipc: "" },
   };
 }

@@ -1,3 +1,4 @@
+import type { Kernels } from "./prepare-engine.ts";
 import type { EngineSpec } from "./protocol/engine-spec.ts";
 
 /** What the choice of settings depends on; plain numbers, so that any layer can ask. */
@@ -9,6 +10,8 @@ export interface SettingsQuestion {
   readonly contextSize: number;
   readonly slots: number;
   readonly threads: number;
+  /** Which code multiplies matrices; absent: llama.cpp's own. */
+  readonly kernels?: Kernels;
 }
 
 /** The limits of engineSpecSchema. */
@@ -22,11 +25,11 @@ const MOST_BATCH = 8192;
 const STEP_SECONDS = 0.75;
 
 /**
- * Weights times prompt tokens that one thread of an ordinary core gets through in a second with the WASM as
- * @wllama/wllama ships it: 500 million weights at 3.9 (Q4_0) to 12.6 (Q4_K) tokens/s. The slowest of the common
- * formats counts. Faster kernels raise this number and nothing else.
+ * Weights times prompt tokens that one thread of an ordinary core gets through in a second: for 500 million weights
+ * llama.cpp's WASM as it is shipped reaches 3.9 (Q4_0) to 12.6 (Q4_K) tokens/s, with our kernels 57 (Q8_0) to 78
+ * (Q4_0). The slowest of the common formats counts, less a fifth for machines that are slower still.
  */
-const WEIGHT_TOKENS_PER_SECOND = 2e9;
+const WEIGHT_TOKENS_PER_SECOND = { stock: 1.6e9, daybreak: 23e9 } as const satisfies Record<Kernels, number>;
 
 /** Larger steps gain nothing measurable on a CPU and cost memory for their intermediate results. */
 const LARGEST_STEP = 512;
@@ -51,9 +54,10 @@ export function chooseBatchSize({
   contextSize,
   slots,
   threads,
+  kernels = "stock",
 }: SettingsQuestion): number {
   if (purpose !== "generate") return Math.min(contextSize, MOST_BATCH);
-  const perSecond = (WEIGHT_TOKENS_PER_SECOND * threads) / Math.max(1, parameters);
+  const perSecond = (WEIGHT_TOKENS_PER_SECOND[kernels] * threads) / Math.max(1, parameters);
   const step = Math.min(LARGEST_STEP, contextSize, Math.floor(perSecond * STEP_SECONDS));
   return Math.max(slots + 1, step);
 }

@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
 import type { GpuState } from "../engine/gpu/gpu-finder.ts";
+import type { Kernels } from "../engine/prepare-engine.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import type { Inference } from "../inference/inference.ts";
 import type { Metrics } from "../metrics/metrics.ts";
@@ -26,6 +27,8 @@ export interface Services {
   readonly draining: AbortSignal;
   /** What the engines could use, not what a model does use. */
   readonly gpu: GpuState;
+  /** Which code multiplies matrices on the CPU. */
+  readonly kernels: Kernels;
   /** Where it listens, as /api/system/status reports it; empty until it does. */
   readonly endpoints: { http: string; ipc: string };
   /**

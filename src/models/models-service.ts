@@ -2,6 +2,7 @@ import os from "node:os";
 import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
 import type { StartEngine } from "../engine/engine.ts";
+import type { Kernels } from "../engine/prepare-engine.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import { DefaultModel } from "./default-model.ts";
@@ -14,15 +15,7 @@ import { EnginePool, type EngineLoan } from "./loading/engine-pool.ts";
 import type { EngineSlot } from "./loading/engine-slot.ts";
 import { type EstimateMemory, LoadPlanner, type PlaceLayers } from "./loading/load-planner.ts";
 import { makeModel } from "./make-model.ts";
-import type {
-  LoadOptions,
-  Model,
-  ModelLease,
-  Models,
-  PullProgress,
-  PullResult,
-  Residency,
-} from "./model.ts";
+import type { LoadOptions, Model, ModelLease, Models, PullProgress, PullResult, Residency } from "./model.ts";
 import type { PrintModelfile, ReadModelfile } from "./modelfile/model-definition.ts";
 import type { NameResolver } from "./names/resolve-name.ts";
 import { Pulls } from "./pulls.ts";
@@ -51,6 +44,7 @@ export interface ModelsOptions {
   readonly logger: Pick<Logger, "debug" | "warn">;
   readonly clock?: Clock;
   readonly cores?: number;
+  readonly kernels: Kernels;
   /** Bytes of memory of the machine. */
   readonly machineMemory?: number;
 }
@@ -106,6 +100,7 @@ class ModelsService implements Models {
       estimateMemory: options.estimateMemory,
       placeLayers: options.placeLayers,
       cores,
+      kernels: options.kernels,
       logger,
     });
     this.#pulls = new Pulls({ hub, resolver, models: this.#registry.hub, events });

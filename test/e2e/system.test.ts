@@ -71,6 +71,7 @@ describe("health and status", () => {
         memory_used_bytes: expect.any(Number),
         memory_total_bytes: expect.any(Number),
       },
+      kernels: "daybreak",
       gpu: { available: false, problem: expect.stringContaining("gpu.mode"), adapters: [] },
     };
     expect(await get("/api/system/status")).toEqual(expected);

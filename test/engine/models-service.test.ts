@@ -20,6 +20,7 @@ async function startModels(): Promise<{ models: Models; events: ServiceEvent[]; 
   const events: ServiceEvent[] = [];
   const config = configSchema.parse({ cache_dir: cacheDir, models: { slots: 1 } });
   const models = await createModelsService({
+    kernels: "stock",
     config,
     startEngine: createEngineStarter({
       loadTimeoutMs: config.engine.load_timeout,

@@ -34,6 +34,11 @@ const systemStatusSchema = z
       memory_total_bytes: z.int(),
     }),
     gpu: gpuSchema,
+    kernels: z
+      .enum(["daybreak", "stock"])
+      .describe(
+        "Which code multiplies matrices on the CPU: Daybreak's own, or llama.cpp's as it was compiled.",
+      ),
   })
   .meta({ id: "SystemStatus" });
 
@@ -103,6 +108,7 @@ export function statusRoutes(services: Services): readonly Route[] {
             memory_total_bytes: memory.totalBytes,
           },
           gpu: gpuJson(services.gpu),
+          kernels: services.kernels,
         });
       },
     }),

@@ -1,5 +1,7 @@
 import type { Logger } from "pino";
 import type { Config } from "../../config/schema.ts";
+import { chooseBatchSize, chooseThreads } from "../../engine/choose-engine-settings.ts";
+import type { Kernels } from "../../engine/prepare-engine.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
@@ -7,7 +9,6 @@ import type { VerifyDigest } from "../integrity/verify-digest.ts";
 import type { GgufSummary } from "../model.ts";
 import { realModelPath, type ModelFile } from "../paths/model-file-path.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
-import { engineBatchSize, engineThreads } from "./engine-limits.ts";
 import type { LoadRequest } from "./load-request.ts";
 
 /** The engine takes no less; its schema says the same. */
@@ -34,6 +35,8 @@ export interface LoadPlannerOptions {
   readonly placeLayers: PlaceLayers;
   /** Logical processors of the machine. */
   readonly cores: number;
+  /** Which code multiplies matrices: the faster, the more of a prompt is done in one step. */
+  readonly kernels: Kernels;
   readonly logger: Pick<Logger, "warn">;
 }
 
@@ -65,6 +68,7 @@ export class LoadPlanner {
       scale,
     }));
     const contextSize = this.contextSize(record, wishes.contextSize);
+    const threads = config.engine.threads > 0 ? config.engine.threads : chooseThreads(cores);
     const wished: EngineSpec = {
       modelFiles,
       ...(projectorFile === undefined ? {} : { projectorFile }),
@@ -73,8 +77,8 @@ export class LoadPlanner {
       contextSize,
       gpuLayers: 0,
       slots: config.models.slots,
-      threads: engineThreads(config.engine.threads, cores),
-      batchSize: engineBatchSize(gguf, contextSize, config.engine),
+      threads,
+      batchSize: this.#batchSize(gguf, contextSize, threads),
       flashAttention: settings.flashAttention ?? config.engine.flash_attention,
       ...(settings.template === undefined ? {} : { chatTemplate: settings.template }),
       contextShift: false,
@@ -96,6 +100,21 @@ export class LoadPlanner {
     const configured = this.#options.config.models.context_size;
     const trained = record.gguf.contextLength;
     return trained > 0 ? Math.max(SMALLEST_CONTEXT, Math.min(configured, trained)) : configured;
+  }
+
+  /** As configured, but for an encoder, which needs a whole text at once. */
+  #batchSize({ purpose, parameters }: GgufSummary, contextSize: number, threads: number): number {
+    const { config, kernels } = this.#options;
+    const { batch_size: configured } = config.engine;
+    if (configured > 0 && purpose === "generate") return configured;
+    return chooseBatchSize({
+      purpose,
+      parameters,
+      contextSize,
+      slots: config.models.slots,
+      threads,
+      kernels,
+    });
   }
 
   #warnAboutContext({ alias, gguf }: ModelRecord, contextSize: number): void {

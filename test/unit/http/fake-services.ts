@@ -169,6 +169,7 @@ export function fakeServices(options: FakeOptions = {}): Services {
     life: { state: "ready" },
     draining: options.draining ?? new AbortController().signal,
     gpu: { available: false, adapter: undefined, problem: "none in this test", adapters: [] },
+    kernels: "daybreak",
     endpoints: { http: "http://0.0.0.0:8080", ipc: "ipc:///run/daybreak.sock" },
     shutdown: () => undefined,
     ...options.overrides,

@@ -228,6 +228,7 @@ describe("status", () => {
           memory_total_bytes: expect.any(Number),
         },
         gpu: { available: false, problem: "none in this test", adapters: [] },
+        kernels: "daybreak",
       },
     });
   });

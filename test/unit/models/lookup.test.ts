@@ -88,7 +88,10 @@ describe("the models on disk", () => {
 
     const able = await models.load({
       alias: "able",
-      path: userFile("able.gguf", tinyLlama({ chatTemplate: `${CHATML_TEMPLATE}{% if enable_thinking %}` })),
+      path: userFile(
+        "able.gguf",
+        tinyLlama({ chatTemplate: `${CHATML_TEMPLATE}{% if tools and enable_thinking %}` }),
+      ),
       mmproj: userFile("mmproj.gguf", tinyProjector()),
     });
     expect(able.capabilities).toEqual({ vision: true, tools: true, thinking: true, json: true });

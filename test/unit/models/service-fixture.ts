@@ -176,6 +176,7 @@ export async function startModels(options: FixtureOptions = {}): Promise<Fixture
     },
     clock,
     cores: 4,
+    kernels: "daybreak",
   });
   onTestFinished(async () => await models.close());
   return {

@@ -1,0 +1,41 @@
+import { describe, expect, it } from "vitest";
+import {
+  chooseBatchSize,
+  chooseThreads,
+  type SettingsQuestion,
+} from "../../../src/engine/choose-engine-settings.ts";
+
+describe("threads of an engine", () => {
+  it.each([
+    [1, 1],
+    [2, 1],
+    [8, 4],
+    [256, 32],
+  ])("on %i processors are %i", (processors, expected) => {
+    expect(chooseThreads(processors)).toBe(expected);
+  });
+});
+
+describe("tokens of one step of the prompt", () => {
+  const question: SettingsQuestion = {
+    purpose: "generate",
+    parameters: 5e8,
+    contextSize: 4096,
+    slots: 4,
+    threads: 1,
+    kernels: "daybreak",
+  };
+
+  it.each<[string, Partial<SettingsQuestion>, number]>([
+    ["a model of 500 million weights", {}, 34],
+    ["the same on the stock kernels: more than one for each slot, at least", { kernels: "stock" }, 5],
+    ["the same on four threads", { threads: 4 }, 138],
+    ["a tiny model", { parameters: 4e6 }, 512],
+    ["a tiny model with a tiny context", { parameters: 4e6, contextSize: 128 }, 128],
+    ["a large model", { parameters: 7e9 }, 5],
+    ["an encoder, which needs its whole text at once", { purpose: "embed", contextSize: 2048 }, 2048],
+    ["an encoder of a huge context", { purpose: "rerank", contextSize: 100_000 }, 8192],
+  ])("suit %s", (_what, change, expected) => {
+    expect(chooseBatchSize({ ...question, ...change })).toBe(expected);
+  });
+});
