@@ -1,10 +1,9 @@
-import type { z } from "zod";
 import { messageRequestSchema } from "../../src/dialects/anthropic/message-schema.ts";
 import { chatCompletionRequestSchema } from "../../src/dialects/openai/chat-schema.ts";
 import { completionRequestSchema } from "../../src/dialects/openai/completions.ts";
 import { embeddingsRequestSchema } from "../../src/dialects/openai/embeddings.ts";
 import { rerankRequestSchema } from "../../src/dialects/openai/rerank.ts";
-import { describedFields } from "../../src/http/openapi/described-fields.ts";
+import { fieldTable } from "./field-table.ts";
 
 const PROSE = `# Compatible APIs
 
@@ -57,31 +56,12 @@ const PARTS = `
 export function compatibilityPage(): string {
   return [
     PROSE,
-    table("POST /v1/chat/completions", chatCompletionRequestSchema),
-    table("POST /v1/completions", completionRequestSchema),
-    table("POST /v1/embeddings", embeddingsRequestSchema),
-    table("POST /v1/rerank", rerankRequestSchema),
+    fieldTable("POST /v1/chat/completions", chatCompletionRequestSchema),
+    fieldTable("POST /v1/completions", completionRequestSchema),
+    fieldTable("POST /v1/embeddings", embeddingsRequestSchema),
+    fieldTable("POST /v1/rerank", rerankRequestSchema),
     MESSAGES,
-    table("POST /v1/messages", messageRequestSchema),
+    fieldTable("POST /v1/messages", messageRequestSchema),
     PARTS,
   ].join("");
-}
-
-function table(route: string, schema: z.ZodType): string {
-  const rows = describedFields(schema, "input")
-    .flat()
-    .map(({ name, description }) => `| \`${name}\` | ${handling(description)} | ${meaning(description)} |`);
-  return `\n### ${route}\n\n| field | | meaning |\n|---|---|---|\n${rows.join("\n")}\n`;
-}
-
-/** The schemas' own words say which fields are ignored or refused. */
-const HANDLING = /^(?:Accepted and (ignored)|(Refused))(?:: )?/;
-
-function handling(description: string): string {
-  const match = HANDLING.exec(description);
-  return match ? (match[1] ?? "refused") : "honoured";
-}
-
-function meaning(description: string): string {
-  return description.replace(HANDLING, "").replace(/^\.$/, "").replaceAll("|", "\\|");
 }

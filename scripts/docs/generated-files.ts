@@ -3,6 +3,7 @@ import { compatibilityPage } from "./compatibility-page.ts";
 import { configurationPage } from "./configuration-page.ts";
 import { errorsPage } from "./errors-page.ts";
 import { exampleConfig } from "./example-config.ts";
+import { ollamaPage } from "./ollama-page.ts";
 
 export interface GeneratedFile {
   readonly file: URL;
@@ -15,6 +16,7 @@ export function generatedFiles(): readonly GeneratedFile[] {
     { file: at("docs/configuration.md"), text: configurationPage() },
     { file: at("docs/api.md"), text: apiPage() },
     { file: at("docs/compatibility.md"), text: compatibilityPage() },
+    { file: at("docs/ollama.md"), text: ollamaPage() },
     { file: at("docs/errors.md"), text: errorsPage() },
     { file: at("configs/daybreak.toml"), text: exampleConfig() },
   ];

@@ -1,0 +1,38 @@
+import { describe, expect, test } from "vitest";
+import { testApp } from "../test-app.ts";
+
+describe("/api/embed", () => {
+  test("gives a vector for each text, with counts and nanoseconds", async () => {
+    const answer = await testApp().post("/ollama/api/embed", { model: "fake", input: ["a", "bb"] });
+    expect(await answer.json()).toEqual({
+      model: "fake",
+      embeddings: [
+        [1, 0],
+        [2, 0],
+      ],
+      total_duration: expect.any(Number),
+      load_duration: expect.any(Number),
+      prompt_eval_count: 3,
+    });
+  });
+
+  test("shortens vectors to length 1", async () => {
+    const answer = await testApp().post("/ollama/api/embed", { model: "fake", input: "bb", dimensions: 1 });
+    expect(await answer.json()).toMatchObject({ embeddings: [[1]] });
+    const tooMany = await testApp().post("/ollama/api/embed", { model: "fake", input: "bb", dimensions: 3 });
+    expect(tooMany.status).toBe(400);
+  });
+
+  test.for([{ input: "" }, { input: [] }, {}])("of nothing (%j) gives nothing", async (more) => {
+    const answer = await testApp().post("/ollama/api/embed", { model: "fake", ...more });
+    expect(await answer.json()).toMatchObject({ embeddings: [] });
+  });
+});
+
+test.for([
+  ["bb", [2, 0]],
+  ["", []],
+] as const)("/api/embeddings of %j gives %j", async ([prompt, embedding]) => {
+  const answer = await testApp().post("/ollama/api/embeddings", { model: "fake", prompt });
+  expect(await answer.json()).toEqual({ embedding });
+});

@@ -1,0 +1,172 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { describe, expect, test } from "vitest";
+import type { z } from "zod";
+import { chatRequestSchema, toChatRequest } from "../../../../src/dialects/ollama/chat-request.ts";
+import { createRequestSchema, toModelfile } from "../../../../src/dialects/ollama/create.ts";
+import { embeddingsRequestSchema, embedRequestSchema } from "../../../../src/dialects/ollama/embed.ts";
+import {
+  generateRequestSchema,
+  toGenerateRequest,
+} from "../../../../src/dialects/ollama/generate-request.ts";
+import { optionsSchema } from "../../../../src/dialects/ollama/options.ts";
+import { pullRequestSchema } from "../../../../src/dialects/ollama/pull.ts";
+import { showRequestSchema } from "../../../../src/dialects/ollama/show.ts";
+import { copyRequestSchema, deleteRequestSchema } from "../../../../src/dialects/ollama/store-routes.ts";
+import { fakeModel } from "../../inference/fake-engine.ts";
+
+const require = createRequire(import.meta.url);
+
+/** The fields that the official client declares. */
+function declaredFields(interfaceName: string): string[] {
+  const text = readFileSync(path.join(path.dirname(require.resolve("ollama")), "browser.d.ts"), "utf8");
+  const start = text.indexOf(`interface ${interfaceName} {`);
+  return [...text.slice(start, text.indexOf("\n}", start)).matchAll(/^ {4}(\w+)\??:/gm)].map(
+    ([, name]) => name!,
+  );
+}
+
+test.for<[string, z.ZodObject]>([
+  ["ChatRequest", chatRequestSchema],
+  ["GenerateRequest", generateRequestSchema],
+  ["Options", optionsSchema],
+  ["EmbedRequest", embedRequestSchema],
+  ["EmbeddingsRequest", embeddingsRequestSchema],
+  ["ShowRequest", showRequestSchema],
+  ["PullRequest", pullRequestSchema],
+  ["CreateRequest", createRequestSchema],
+  ["CopyRequest", copyRequestSchema],
+  ["DeleteRequest", deleteRequestSchema],
+])("every field of the official client's %s is known", ([name, schema]) => {
+  const fields = declaredFields(name);
+  expect(fields.length).toBeGreaterThan(0);
+  expect(fields.filter((field) => !(field in schema.shape))).toEqual([]);
+});
+
+const PNG = Buffer.from("89504e470d0a1a0a", "hex").toString("base64");
+const model = fakeModel();
+
+/** For each request, what it becomes, and a value for each field that is honoured there. */
+interface Conversion {
+  readonly name: string;
+  readonly schema: z.ZodObject;
+  readonly base: Record<string, unknown>;
+  readonly convert: (body: Record<string, unknown>) => unknown;
+  readonly samples: Record<string, unknown>;
+  /** Honoured by the route, not by the conversion. */
+  readonly elsewhere: readonly string[];
+}
+
+const generation = {
+  format: "json",
+  keep_alive: "1m",
+  options: { seed: 1 },
+  logprobs: true,
+  think: true,
+};
+
+const options: Record<string, unknown> = {
+  num_ctx: 100,
+  num_predict: 3,
+  num_gpu: 2,
+  temperature: 0.1,
+  top_p: 0.1,
+  top_k: 3,
+  min_p: 0.1,
+  typical_p: 0.1,
+  seed: 5,
+  stop: ["x"],
+  repeat_penalty: 1.5,
+  repeat_last_n: 3,
+  presence_penalty: 1,
+  frequency_penalty: 1,
+  mirostat: 1,
+  mirostat_tau: 3,
+  mirostat_eta: 0.5,
+};
+
+const conversions: readonly Conversion[] = [
+  {
+    name: "chat",
+    schema: chatRequestSchema,
+    base: { model: "fake", messages: [{ role: "user", content: "hi" }] },
+    convert: (body) => toChatRequest(chatRequestSchema.parse(body), model),
+    samples: {
+      ...generation,
+      messages: [{ role: "user", content: "ho" }],
+      tools: [{ type: "function", function: { name: "f" } }],
+    },
+    elsewhere: ["model", "stream", "top_logprobs"],
+  },
+  {
+    name: "generate",
+    schema: generateRequestSchema,
+    base: { model: "fake", prompt: "hi" },
+    convert: (body) => toGenerateRequest(generateRequestSchema.parse(body), model),
+    samples: { ...generation, prompt: "ho", system: "s", images: [PNG], raw: true },
+    elsewhere: ["model", "stream", "top_logprobs"],
+  },
+  {
+    name: "options",
+    schema: optionsSchema,
+    base: {},
+    convert: (given) =>
+      toGenerateRequest(generateRequestSchema.parse({ model: "fake", prompt: "hi", options: given }), model),
+    samples: options,
+    elsewhere: [],
+  },
+  {
+    name: "create",
+    schema: createRequestSchema,
+    base: { model: "new", from: "base" },
+    convert: (body) => toModelfile(createRequestSchema.parse(body)),
+    samples: {
+      from: "other",
+      system: "s",
+      template: "{{ .Prompt }}",
+      license: "MIT",
+      parameters: { seed: 1 },
+    },
+    elsewhere: ["model", "name", "stream", "modelfile"],
+  },
+];
+
+describe.for(conversions)(
+  "what the schema says of $name is true:",
+  ({ schema, base, convert, samples, elsewhere }) => {
+    const described = Object.entries<z.ZodType>(schema.shape).map(([field, { description = "" }]) => ({
+      field,
+      handling: /^(?:Accepted and (ignored)|(Refused))/.exec(description)?.[0] ?? "honoured",
+    }));
+    const unchanged = convert(base);
+
+    test("what is honoured makes a difference", () => {
+      const honoured = described.filter(
+        ({ field, handling }) => handling === "honoured" && !elsewhere.includes(field),
+      );
+      expect(honoured.map(({ field }) => field).toSorted()).toEqual(Object.keys(samples).toSorted());
+      const idle = Object.entries(samples).filter(([field, value]) =>
+        isDeepStrictEqual(convert({ ...base, [field]: value }), unchanged),
+      );
+      expect(idle).toEqual([]);
+    });
+
+    test("what is ignored makes none, whatever its value", () => {
+      const values = [null, 1, "x", [], {}];
+      const ignored = described.filter(({ handling }) => handling === "Accepted and ignored");
+      const heeded = ignored.filter(
+        ({ field }) =>
+          !values.every((value) => isDeepStrictEqual(convert({ ...base, [field]: value }), unchanged)),
+      );
+      expect(heeded).toEqual([]);
+    });
+
+    test("what is refused is an error that says so", () => {
+      for (const { field } of described.filter(({ handling }) => handling === "Refused")) {
+        expect(() => convert({ ...base, [field]: "x" })).toThrow(/is not supported/);
+      }
+    });
+  },
+);

@@ -1,0 +1,195 @@
+import { describe, expect, test } from "vitest";
+import { createApp } from "../../../../src/http/app.ts";
+import { parameterSize, tagListSchema } from "../../../../src/dialects/ollama/model-entry.ts";
+import { fakeModel, FakeModels, fakeServices } from "../../http/fake-services.ts";
+
+const DIGEST = expect.stringMatching(/^[0-9a-f]{64}$/);
+
+function appWith(models: FakeModels) {
+  const app = createApp(fakeServices({ models }));
+  return async (method: string, path: string, body?: object): Promise<Response> =>
+    app.request(`/ollama${path}`, {
+      method,
+      ...(body && { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
+    });
+}
+
+describe("the base", () => {
+  test.for(["", "/"])("%j says that Ollama is running, to GET and HEAD", async (path) => {
+    const call = appWith(new FakeModels());
+    expect(await (await call("GET", path)).text()).toBe("Ollama is running");
+    const head = await call("HEAD", path);
+    expect([head.status, await head.text()]).toEqual([200, ""]);
+  });
+
+  test("tells the version of the API and the daemon's own", async () => {
+    const answer = await appWith(new FakeModels())("GET", "/api/version");
+    expect(await answer.json()).toEqual({
+      version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
+      daybreak: "1.2.3",
+    });
+  });
+});
+
+describe("lists", () => {
+  const made = fakeModel({
+    alias: "made:1b",
+    state: "available",
+    source: { kind: "modelfile", base: "mini" },
+    settings: { ...fakeModel().settings, system: "Hi." },
+  });
+
+  test("/api/tags has every model with a tag and a digest of its own", async () => {
+    const answer = await appWith(new FakeModels([fakeModel(), made]))("GET", "/api/tags");
+    const body = tagListSchema.parse(await answer.json());
+    expect(body).toEqual({
+      models: [
+        {
+          name: "mini:latest",
+          model: "mini:latest",
+          modified_at: "2026-01-02T00:00:00.000Z",
+          size: 1_100_000,
+          digest: DIGEST,
+          details: {
+            parent_model: "",
+            format: "gguf",
+            family: "llama",
+            families: ["llama"],
+            parameter_size: "1.00M",
+            quantization_level: "Q8_0",
+          },
+        },
+        expect.objectContaining({
+          name: "made:1b",
+          details: expect.objectContaining({ parent_model: "mini" }),
+        }),
+      ],
+    });
+    expect(body.models[0]?.digest).not.toBe(body.models[1]?.digest);
+  });
+
+  test("/api/ps has those in memory, and when they will go", async () => {
+    const soon = fakeModel({ alias: "soon", expiresAt: Date.UTC(2026, 0, 3), gpuLayers: 2 });
+    const answer = await appWith(new FakeModels([fakeModel(), soon, made]))("GET", "/api/ps");
+    expect(await answer.json()).toMatchObject({
+      models: [
+        {
+          name: "mini:latest",
+          size: 50_000_000,
+          expires_at: "9999-12-31T23:59:59Z",
+          size_vram: 0,
+          context_length: 2048,
+        },
+        { name: "soon:latest", expires_at: "2026-01-03T00:00:00.000Z", size_vram: 550_000 },
+      ],
+    });
+  });
+});
+
+describe("/api/show", () => {
+  test.for([{ model: "mini" }, { name: "mini", verbose: true }])("shows %j", async (body) => {
+    const settings = {
+      ...fakeModel().settings,
+      system: "Hi.",
+      sampling: { temperature: 0.5 },
+      stop: ["END"],
+    };
+    const models = new FakeModels([fakeModel({ settings })]);
+    models.modelfile = async () => 'FROM /models/mini.gguf\nLICENSE "MIT"\n';
+    const answer = await appWith(models)("POST", "/api/show", body);
+    expect(await answer.json()).toMatchObject({
+      modelfile: 'FROM /models/mini.gguf\nLICENSE "MIT"\n',
+      license: "MIT",
+      parameters: expect.stringMatching(/^temperature +0\.5\nstop +"END"$/),
+      system: "Hi.",
+      template: "",
+      details: { family: "llama" },
+      model_info: {
+        "general.architecture": "llama",
+        "general.basename": "Mini",
+        "general.parameter_count": 1_000_000,
+        "llama.context_length": 2048,
+        "llama.embedding_length": 64,
+      },
+      capabilities: ["completion", "tools"],
+    });
+  });
+
+  test("without a name is 400, with an unknown one 404", async () => {
+    const call = appWith(new FakeModels());
+    expect((await call("POST", "/api/show", {})).status).toBe(400);
+    expect((await call("POST", "/api/show", { model: "none" })).status).toBe(404);
+  });
+});
+
+describe("changing what is on disk", () => {
+  test("create answers in steps, or at once", async () => {
+    const call = appWith(new FakeModels());
+    const streamed = await call("POST", "/api/create", { model: "new", from: "mini" });
+    expect(streamed.headers.get("content-type")).toBe("application/x-ndjson");
+    expect((await streamed.text()).trimEnd().split("\n").at(-1)).toBe('{"status":"success"}');
+    const whole = await call("POST", "/api/create", { name: "new", from: "mini", stream: false });
+    expect(await whole.json()).toEqual({ status: "success" });
+  });
+
+  test.for([
+    [{ files: { "a.gguf": "sha256:0" } }, /files: is not supported/],
+    [{ quantize: "q4_0" }, /quantize: is not supported/],
+    [{ messages: [{ role: "user", content: "hi" }] }, /messages: is not supported/],
+  ] as const)("create with %j is refused", async ([more, message]) => {
+    const answer = await appWith(new FakeModels())("POST", "/api/create", {
+      model: "new",
+      from: "mini",
+      ...more,
+    });
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toEqual({ error: expect.stringMatching(message) });
+  });
+
+  test("copy and delete answer with an empty body", async () => {
+    const models = new FakeModels();
+    const call = appWith(models);
+    const copied = await call("POST", "/api/copy", { source: "mini", destination: "twin" });
+    expect([copied.status, await copied.text()]).toEqual([200, ""]);
+    const deleted = await call("DELETE", "/api/delete", { model: "twin" });
+    expect([deleted.status, await deleted.text()]).toEqual([200, ""]);
+    expect([...models.known.keys()]).toEqual(["mini"]);
+    expect((await call("DELETE", "/api/delete", { name: "twin" })).status).toBe(404);
+  });
+
+  test("pull tells its course in the words of this API", async () => {
+    const models = new FakeModels();
+    models.pull = async (_name, onProgress) => {
+      onProgress({ status: "downloading", downloadedBytes: 0, totalBytes: 100 });
+      onProgress({ status: "downloading", downloadedBytes: 100, totalBytes: 100 });
+      onProgress({ status: "verifying" });
+      return { alias: "hf:owner/repo", repo: "owner/repo", sizeBytes: 100 };
+    };
+    const answer = await appWith(models)("POST", "/api/pull", { model: "hf.co/owner/repo" });
+    const lines = (await answer.text())
+      .trimEnd()
+      .split("\n")
+      .map((line): unknown => JSON.parse(line));
+    expect(lines[0]).toEqual({ status: "pulling manifest" });
+    expect(lines).toContainEqual({
+      status: expect.stringMatching(/^pulling [0-9a-f]{12}$/),
+      digest: expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
+      total: 100,
+      completed: 100,
+    });
+    expect(lines.slice(-3)).toEqual([
+      { status: "verifying sha256 digest" },
+      { status: "writing manifest" },
+      { status: "success" },
+    ]);
+  });
+});
+
+test.for([
+  [999, "999"],
+  [260_000, "260.00K"],
+  [494_030_000, "494.03M"],
+  [7_241_732_096, "7.2B"],
+] as const)("%i weights are %s", ([parameters, expected]) => {
+  expect(parameterSize(parameters)).toBe(expected);
+});
