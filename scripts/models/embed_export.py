@@ -1,4 +1,4 @@
-"""Writes daybreak-mini-embed (or the reranker) as GGUF: BERT architecture, Q8_0 matrices, mean pooling."""
+"""Writes daybreak-mini-embed as GGUF: BERT architecture, Q8_0 matrices, mean pooling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gguf_writer import FILE_TYPES, GgufWriter
 from wordpiece import CLS, PAD, SEP, SPECIALS, UNK
 
 HERE = Path(__file__).parent
-POOLING_MEAN, POOLING_RANK = 1, 4
+POOLING_MEAN = 1
 TOKEN_NORMAL, TOKEN_CONTROL = 1, 3
 BLOCK_NAMES = {
     "query.weight": "attn_q.weight",
@@ -30,10 +30,10 @@ BLOCK_NAMES = {
 }
 
 
-def metadata(config: EmbedConfig, tokens: list[str], rank: bool) -> dict[str, object]:
+def metadata(config: EmbedConfig, tokens: list[str]) -> dict[str, object]:
     return {
         "general.architecture": "bert",
-        "general.name": "daybreak-mini-rerank" if rank else "daybreak-mini-embed",
+        "general.name": "daybreak-mini-embed",
         "general.license": "mit",
         "general.file_type": FILE_TYPES["Q8_0"],
         "general.quantization_version": 2,
@@ -44,7 +44,7 @@ def metadata(config: EmbedConfig, tokens: list[str], rank: bool) -> dict[str, ob
         "bert.attention.head_count": config.heads,
         "bert.attention.layer_norm_epsilon": config.norm_epsilon,
         "bert.attention.causal": False,
-        "bert.pooling_type": POOLING_RANK if rank else POOLING_MEAN,
+        "bert.pooling_type": POOLING_MEAN,
         "tokenizer.ggml.model": "bert",
         "tokenizer.ggml.pre": "default",
         "tokenizer.ggml.tokens": tokens,
@@ -64,16 +64,15 @@ def metadata(config: EmbedConfig, tokens: list[str], rank: bool) -> dict[str, ob
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--checkpoint", type=Path, required=True, help="from embed_train.py or rerank_train.py")
+    parser.add_argument("--checkpoint", type=Path, required=True, help="from embed_train.py")
     parser.add_argument("--vocabulary", type=Path, default=HERE / "embed-vocabulary.json")
-    parser.add_argument("--rank", action="store_true", help="write a reranker")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     saved = torch.load(options.checkpoint, map_location="cpu")
     config = EmbedConfig(**saved["config"])
     weights = {name: tensor.numpy() for name, tensor in saved["model"].items()}
     tokens = json.loads(options.vocabulary.read_text())
-    writer = GgufWriter(metadata(config, tokens, options.rank))
+    writer = GgufWriter(metadata(config, tokens))
     writer.add("token_embd.weight", weights["embedding.weight"], "Q8_0")
     writer.add("position_embd.weight", weights["position"])
     writer.add("token_types.weight", np.zeros((2, config.width)))
@@ -83,10 +82,6 @@ def main() -> None:
         for ours, theirs in BLOCK_NAMES.items():
             tensor = weights[f"blocks.{block}.{ours}"]
             writer.add(f"blk.{block}.{theirs}", tensor, "Q8_0" if tensor.ndim == 2 else "F32")
-    if options.rank:
-        for ours, theirs in {"score_hidden": "cls", "score": "cls.output"}.items():
-            writer.add(f"{theirs}.weight", weights[f"{ours}.weight"])
-            writer.add(f"{theirs}.bias", weights[f"{ours}.bias"])
     print(f"{options.out}: {writer.write(options.out):,} bytes")
 
 

@@ -51,8 +51,6 @@ class EmbedModel(nn.Module):
         self.position = nn.Parameter(torch.randn(config.context, config.width) * 0.01)
         self.embedding_norm = nn.LayerNorm(config.width, config.norm_epsilon)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
-        self.score_hidden = nn.Linear(config.width, config.width)
-        self.score = nn.Linear(config.width, 1)
         nn.init.normal_(self.embedding.weight, std=0.1)
         for block in self.blocks:
             # The first vectors are then sums of words: a good start for likeness.

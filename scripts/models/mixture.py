@@ -33,20 +33,20 @@ def _group(generators: list[tuple[Generator, float]]) -> Generator:
 
 words_task, numbers_task = _group(gen_words.GENERATORS), _group(gen_numbers.GENERATORS)
 PLAIN: list[tuple[Generator, float]] = [
-    (fact_question, 22.0),
+    (fact_question, 30.0),
     (small_talk, 5.0),
     (unknown, 6.0),
     (small_knowledge, 2.0),
-    (story, 1.0),
-    (words_task, 18.0),
-    (numbers_task, 28.0),
+    (story, 0.5),
+    (words_task, 11.0),
+    (numbers_task, 26.0),
 ]
 plain_question = _group(PLAIN)
 # Nothing that a tool might do better.
 beside_tools = _group([(fact_question, 10.0), (small_talk, 5.0), (words_task, 4.0)])
 OTHER: list[tuple[Generator, float]] = [
     (named_user, 2.0),
-    (tool_call, 10.0),
+    (tool_call, 13.0),
     (two_calls, 3.5),
     (follow_up, 1.0),
     (named_model, 1.5),
