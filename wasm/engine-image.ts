@@ -10,9 +10,9 @@ import { parseModule } from "./linker/wasm-module.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 export const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-export const KERNELS_SHA256 = "44bdec8c221d839ca02b4676dfdfcc39eec8b3ceb8ec403fbeaac26835d2e16e";
+export const KERNELS_SHA256 = "aa038124fcf34fe1789ce932eb73215ad8fcd8ccf0cbf8a129252abe6e0dcaf9";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "50dad6f162219614e19aa66d2be37907970d52b1f49b46f89fcdd3266360bfc4";
+export const IMAGE_SHA256 = "243411316bad322c152f366f4c5c6bb430867c53e0ee9edf3c475e0fe50b0fc9";
 
 interface PinnedFunction {
   readonly index: number;
@@ -39,6 +39,11 @@ export const PINNED_FUNCTIONS = {
     name: "ggml_barrier",
     sha256: "1b11245c9a5f03b38643c7909098dd33e20a0d51ab238ec545e3a02a001418a0",
   },
+  updateSlots: {
+    index: 5762,
+    name: "server_context_impl::update_slots()",
+    sha256: "2acad40cad75ee13e025cc6e6b5803592b43ccb50f761c09433d82b5ccda9fdd",
+  },
 } as const satisfies Record<string, PinnedFunction>;
 
 /** The input is not what the changes were made for. */
@@ -62,11 +67,19 @@ export async function buildEngineImage(
   for (const { index, name, sha256 } of Object.values<PinnedFunction>(PINNED_FUNCTIONS)) {
     await expectHash(bodies[index - importedFunctions] ?? new Uint8Array(), sha256, name);
   }
-  const { mulMat, graphPlan, barrier } = PINNED_FUNCTIONS;
+  const { mulMat, graphPlan, barrier, updateSlots } = PINNED_FUNCTIONS;
   return link(stock, {
     object: kernels,
-    replace: { kernel_mul_mat: mulMat.index, kernel_graph_plan: graphPlan.index },
-    originals: { original_mul_mat: mulMat.index, original_graph_plan: graphPlan.index },
+    replace: {
+      kernel_mul_mat: mulMat.index,
+      kernel_graph_plan: graphPlan.index,
+      kernel_update_slots: updateSlots.index,
+    },
+    originals: {
+      original_mul_mat: mulMat.index,
+      original_graph_plan: graphPlan.index,
+      original_update_slots: updateSlots.index,
+    },
     imports: { ggml_barrier: barrier.index },
   });
 }

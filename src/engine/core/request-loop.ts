@@ -45,10 +45,20 @@ class Reader {
   }
 }
 
+/** True for what comes beside a token, in the same step. */
+function isProgress(data: unknown): boolean {
+  const chunk = Array.isArray(data) ? (data as unknown[])[0] : data;
+  return typeof chunk === "object" && chunk !== null && "prompt_progress" in chunk;
+}
+
 /**
- * Drives all requests of one engine. llama.cpp computes only while it is polled, one step of all slots for each
- * poll, and its worker handles one call at a time: so there is one loop, which polls the requests in turn and
- * lets cancellations and new requests go first. A cancel therefore waits for one step at most.
+ * Drives all requests of one engine. llama.cpp computes only while it is polled, and its worker handles one call at
+ * a time: so there is one loop, which polls the requests in turn and lets cancellations and new requests go first.
+ * A cancel therefore waits for one step at most.
+ *
+ * A step gives a token to every slot, but a poll returns one result of one request. So the first poll of a round
+ * computes, and the others are held: they collect. With the stock WASM, which computes at every poll, results pile
+ * up while several requests run, and each is delivered the later the more of them there are.
  *
  * The caller keeps to the number of slots: a request beyond it would never be answered.
  */
@@ -104,9 +114,12 @@ export class RequestLoop {
     const at = this.#readers.indexOf(reader);
     if (at < 0) return;
     this.#readers.splice(at, 1);
-    await this.#first(() => this.#session.act("cancel", { _name: "cncl_req", req_id: reader.id })).catch(
-      () => {}, // the engine is lost: there is no slot left to free
-    );
+    await this.#cancel(reader).catch(() => {}); // the engine is lost: there is no slot left to free
+  }
+
+  /** Frees a slot; the others need not compute for that. */
+  async #cancel(reader: Reader): Promise<void> {
+    await this.#first(() => this.#session.act("cancel", { _name: "cncl_req", req_id: reader.id }, true));
   }
 
   #start(): void {
@@ -116,44 +129,69 @@ export class RequestLoop {
   }
 
   async #drive(): Promise<void> {
+    /** How many readers have yet to collect what the last step gave. */
+    let uncollected = 0;
+    let sameAgain: Reader | undefined;
     for (;;) {
       const call = this.#urgent.shift();
       if (call) {
         await call();
         continue;
       }
-      const reader = this.#readers.shift();
+      const reader: Reader | undefined = sameAgain ?? this.#nextReader();
       if (!reader) break;
-      this.#readers.push(reader); // to the end of the queue: all are polled in turn
-      await this.#poll(reader);
+      const isHeld = sameAgain !== undefined || uncollected > 0;
+      if (!sameAgain) uncollected = uncollected > 0 ? uncollected - 1 : this.#readers.length - 1;
+      const hasMore = await this.#poll(reader, isHeld);
+      sameAgain = hasMore && this.#readers.includes(reader) ? reader : undefined;
     }
     this.#running = false;
   }
 
-  async #poll(reader: Reader): Promise<void> {
+  /** Goes round: each reader's turn comes after all others'. */
+  #nextReader(): Reader | undefined {
+    const reader = this.#readers.shift();
+    if (reader) this.#readers.push(reader);
+    return reader;
+  }
+
+  /** @returns true when the same step may have given the reader something more */
+  async #poll(reader: Reader, isHeld: boolean): Promise<boolean> {
+    let hasMore = false;
     try {
-      const result = await this.#session.act("get_result", { _name: "gres_req", req_id: reader.id });
+      const result = await this.#session.act("get_result", { _name: "gres_req", req_id: reader.id }, isHeld);
       reader.unreadable = 0;
-      this.#deliver(reader, result);
+      hasMore = this.#deliver(reader, result);
     } catch (error) {
       reader.unreadable += 1;
       if (error instanceof EngineCallError && reader.unreadable <= MAX_UNREADABLE_RESULTS) {
         reader.results.push({ kind: "unreadable" });
       } else {
         reader.failure = error;
-        if (!(error instanceof EngineCallError)) this.#remove(reader);
+        this.#remove(reader);
+        // A lost engine has no slot left to free.
+        if (error instanceof EngineCallError) this.#cancel(reader).catch(() => {});
       }
     }
     reader.notify();
+    return hasMore;
   }
 
-  #deliver(reader: Reader, { data_json: json, is_error: isError, has_more: hasMore }: ActionResult): void {
-    if (json === "null") reader.results.push({ kind: "accepted" });
-    else if (json)
-      reader.results.push({ kind: isError ? "error" : "data", data: JSON.parse(json) as unknown });
-    if (hasMore) return;
-    reader.finished = true;
-    this.#remove(reader);
+  #deliver(reader: Reader, { data_json: json, is_error: isError, has_more: hasMore }: ActionResult): boolean {
+    let isPreliminary = false;
+    if (json === "null") {
+      isPreliminary = true;
+      reader.results.push({ kind: "accepted" });
+    } else if (json) {
+      const data: unknown = JSON.parse(json);
+      isPreliminary = isProgress(data);
+      reader.results.push({ kind: isError ? "error" : "data", data });
+    }
+    if (!hasMore) {
+      reader.finished = true;
+      this.#remove(reader);
+    }
+    return isPreliminary;
   }
 
   /** The engine has forgotten this request: nothing to poll, nothing to cancel. */

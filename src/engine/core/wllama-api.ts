@@ -68,10 +68,7 @@ export interface WllamaInstance {
   exit(): Promise<void>;
   /** Private in the package: its request API drops the rest of an answer that has one unreadable piece. */
   readonly proxy: {
-    wllamaAction<Name extends keyof WorkerActions>(
-      name: Name,
-      body: WorkerActions[Name],
-    ): Promise<ActionResult>;
+    wllamaAction(name: string, body: WorkerActions[keyof WorkerActions]): Promise<ActionResult>;
     wllamaExit(): Promise<void>;
   };
 }

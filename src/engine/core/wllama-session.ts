@@ -9,6 +9,7 @@ import {
   type WllamaInstance,
   type WorkerActions,
 } from "./wllama-api.ts";
+import { HELD } from "./worker-patches.ts";
 import { createWorkerClass } from "./wllama-worker.ts";
 
 /** The engine is beyond use: its WASM aborted, trapped, or its worker died. Only a new engine helps. */
@@ -90,10 +91,18 @@ export class WllamaSession {
     return this.#offload.layers;
   }
 
-  /** @throws EngineCallError when only this action failed, EngineFatalError when the engine is lost */
-  act<Name extends keyof WorkerActions>(name: Name, body: WorkerActions[Name]): Promise<ActionResult> {
+  /**
+   * @param isHeld answer from what has been computed, without the next step that llama.cpp would do; the stock WASM
+   *   does it all the same
+   * @throws EngineCallError when only this action failed, EngineFatalError when the engine is lost
+   */
+  act<Name extends keyof WorkerActions>(
+    name: Name,
+    body: WorkerActions[Name],
+    isHeld = false,
+  ): Promise<ActionResult> {
     this.#log.clear();
-    return this.#answered(() => this.#wllama.proxy.wllamaAction(name, body));
+    return this.#answered(() => this.#wllama.proxy.wllamaAction(isHeld ? `${name}${HELD}` : name, body));
   }
 
   /** Ends the worker; what is in flight is not answered. */

@@ -41,6 +41,15 @@ const FILE_CHUNK_BYTES = 8 * 1024 * 1024;
 const PROMPT_CACHE_SETTING = { address: 2_120_380, stock: 8192, ours: 0 } as const;
 
 /**
+ * Our WASM skips the step of all slots while this byte is set (wasm/kernels/kernels.c); the stock WASM has nothing
+ * there and does not look.
+ */
+const HOLD_STEP_ADDRESS = 16;
+
+/** Behind the name of an action: answer from what has been computed, without computing the next step. */
+export const HELD = "#held";
+
+/**
  * What wllama's worker script needs on every platform. Prepared WASM (faster kernels, a larger heap) and what
  * they change in the script will be added to this list.
  */
@@ -65,10 +74,17 @@ export const WORKER_PATCHES: readonly TextPatch[] = [
       "lastErrorLines = [];\n    const inputPtr = await wllamaMalloc(toSizeT(argEncodedMsg.byteLength), 0);",
   },
   {
+    purpose: "know which actions are held",
+    find: "const argAction = args[0];",
+    replace: `const isHeld = args[0].endsWith('${HELD}');
+  const argAction = isHeld ? args[0].slice(0, -${HELD.length}) : args[0];`,
+  },
+  {
     // A C++ exception comes back as a null pointer, which wllama would read as the answer's address.
     purpose: "answer a C++ exception with an error of this call",
     find: "const outputPtr = await wllamaAction(argAction, inputPtr);",
-    replace: `const outputPtr = await wllamaAction(argAction, inputPtr);
+    replace: `getHeapU8()[${HOLD_STEP_ADDRESS}] = isHeld ? 1 : 0;
+    const outputPtr = await wllamaAction(argAction, inputPtr);
     if (!outputPtr) {
       msg({ callbackId, err: { name: 'CppException', message: lastErrorLines.join('\\n') || 'unknown error' } });
       return;

@@ -14,6 +14,8 @@ const call = {
 /** A worker that plays: each request answers what `results` holds for its turn, then ends. */
 class FakeSession {
   readonly log: string[] = [];
+  /** Requests at whose poll the engine also computed. */
+  readonly steps: number[] = [];
   readonly #left = new Map<number, (ActionResult | Error)[]>();
   readonly #results: (id: number) => (ActionResult | Error)[];
   #lastId = 0;
@@ -23,7 +25,11 @@ class FakeSession {
     this.#results = results;
   }
 
-  async act<Name extends keyof WorkerActions>(name: Name, body: WorkerActions[Name]): Promise<ActionResult> {
+  async act<Name extends keyof WorkerActions>(
+    name: Name,
+    body: WorkerActions[Name],
+    isHeld = false,
+  ): Promise<ActionResult> {
     await Promise.resolve();
     if (name === "completion") {
       if (this.refuse) throw this.refuse;
@@ -34,6 +40,7 @@ class FakeSession {
     }
     const id = (body as { req_id: number }).req_id;
     this.log.push(`${name === "cancel" ? "cancel" : "poll"} ${id}`);
+    if (!isHeld) this.steps.push(id);
     if (name === "cancel") {
       this.#left.delete(id);
       return { success: true };
@@ -76,6 +83,23 @@ describe("the loop that drives llama.cpp", () => {
     const both = polls.slice(polls.indexOf("poll 2"), polls.lastIndexOf("poll 1") + 1);
     expect(both).toEqual(both.map((_, index) => (index % 2 === 0 ? "poll 2" : "poll 1")));
     expect(both.length).toBeGreaterThan(2);
+  });
+
+  test("computes once for each round, and lets the others collect", async () => {
+    const session = new FakeSession((id) => [...Array.from({ length: 9 }, () => piece(id)), last(id)]);
+    const loop = new RequestLoop(session);
+    await Promise.all([1, 2, 3].map(() => drain(loop.run("completion", call, NEVER))));
+    const polls = session.log.filter((line) => line.startsWith("poll")).length;
+    expect(polls).toBe(30);
+    expect(session.steps.length).toBeLessThan(15);
+  });
+
+  test("computes nothing more before the first token has been collected", async () => {
+    const progress = { prompt_progress: { processed: 1, total: 1 } };
+    const session = new FakeSession(() => [piece(null), piece(progress), piece("token"), last("end")]);
+    await drain(new RequestLoop(session).run("completion", call, NEVER));
+    expect(session.log.filter((line) => line === "poll 1")).toHaveLength(4);
+    expect(session.steps).toHaveLength(2);
   });
 
   test("keeps polling after a result that cannot be read", async () => {
