@@ -90,15 +90,24 @@ function pullRoute(models: Models): Route {
     async handle(context, { body }) {
       const { signal } = context.req.raw;
       const name = toModelName(requestedName(body));
+      const isHere = await needsNoHub(models, name);
       if (body.stream === false) {
-        await models.pull(name, () => undefined, signal);
+        if (!isHere) await models.pull(name, () => undefined, signal);
         return context.json(SUCCESS);
       }
+      if (isHere) return streamResponse(context, statusLines(["pulling manifest", "success"]), ollamaLines);
       const lines = new PullLines((onProgress) => models.pull(name, onProgress, signal));
       await lines.begun();
       return streamResponse(context, toLines(toPullLines(name, lines)), ollamaLines);
     },
   });
+}
+
+/** Clients pull what they are told to use; of a model that ships, was made here or is the user's file all is there. */
+async function needsNoHub(models: Pick<Models, "list">, name: string): Promise<boolean> {
+  const listed = new Set([name, name.replace(/:latest$/, "")]);
+  const found = (await models.list()).find(({ alias }) => listed.has(alias));
+  return found !== undefined && found.source.kind !== "hub";
 }
 
 async function* toLines(values: AsyncIterable<object>): AsyncGenerator<string, void, undefined> {

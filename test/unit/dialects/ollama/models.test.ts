@@ -185,6 +185,16 @@ describe("changing what is on disk", () => {
   });
 });
 
+test.for([{}, { stream: false }])(
+  "pull of a model that came from no hub has nothing to do: %j",
+  async (more) => {
+    const models = new FakeModels();
+    models.pull = () => Promise.reject(new Error("there is no hub"));
+    const answer = await appWith(models)("POST", "/api/pull", { model: "mini:latest", ...more });
+    expect((await answer.text()).trimEnd().split("\n").at(-1)).toBe('{"status":"success"}');
+  },
+);
+
 test.for([
   [999, "999"],
   [260_000, "260.00K"],

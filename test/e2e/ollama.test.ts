@@ -1,0 +1,287 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { Ollama } from "ollama";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startFixtureHub, type FixtureHub } from "../support/fixture-hub.ts";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+
+const model = "daybreak-mini";
+const MODEL_FILE = fileURLToPath(new URL("../../models/daybreak-mini.gguf", import.meta.url));
+const messages = [{ role: "user", content: "Hello" }];
+const TOOL = {
+  type: "function",
+  function: {
+    name: "get_weather",
+    description: "Tells the weather.",
+    parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+  },
+};
+/** Keeps any model busy: an answer of so many characters takes a second or more. */
+const LONG_TEXT = { type: "string", minLength: 2000, maxLength: 2000 };
+
+let hub: FixtureHub;
+let daemon: TestDaemon;
+let client: Ollama;
+
+beforeAll(async () => {
+  hub = await startFixtureHub({
+    repos: { "owner/repo": { files: { "repo-Q8_0.gguf": readFileSync(MODEL_FILE) } } },
+  });
+  daemon = await startDaemon({ env: { HUB_URL: hub.url } });
+  client = new Ollama({ host: `${daemon.url}/ollama` });
+});
+
+afterAll(async () => {
+  await daemon.stop();
+  await hub.close();
+});
+
+async function activeRequests(): Promise<number> {
+  const status: unknown = await (await fetch(`${daemon.url}/status`)).json();
+  return Number(Object(status)["active_requests"]);
+}
+
+async function runningNames(): Promise<string[]> {
+  return (await client.ps()).models.map(({ name }) => name);
+}
+
+describe("the models, with the official client", () => {
+  test("are listed, on disk and in memory", async () => {
+    const { models } = await client.list();
+    expect(models).toContainEqual(
+      expect.objectContaining({
+        name: `${model}:latest`,
+        details: expect.objectContaining({ format: "gguf" }),
+      }),
+    );
+    const running = await client.ps();
+    expect(running.models).toMatchObject([{ name: `${model}:latest`, size_vram: 0 }]);
+    expect(new Date(running.models[0]!.expires_at).getTime()).toBeGreaterThan(Date.now());
+  });
+
+  test("are shown", async () => {
+    const shown = await client.show({ model: `${model}:latest` });
+    expect(shown).toMatchObject({
+      modelfile: expect.stringMatching(/^FROM /),
+      details: { quantization_level: expect.any(String) },
+      capabilities: expect.arrayContaining(["completion", "tools"]),
+    });
+    expect(shown.model_info).toHaveProperty(["general.architecture"]);
+  });
+
+  test("tell the version", async () => {
+    expect((await client.version()).version).toMatch(/^\d+\.\d+\.\d+$/);
+  });
+});
+
+describe("chat with the official client", () => {
+  test("answers whole and streamed alike", async () => {
+    const body = { model, messages, options: { num_predict: 12, seed: 4 } };
+    const whole = await client.chat(body);
+    expect(whole).toMatchObject({ model, done: true, message: { role: "assistant" } });
+    expect(whole.message.content).toMatch(/./s);
+    expect(whole.eval_count).toBeLessThanOrEqual(12);
+    expect(whole.prompt_eval_count).toBeGreaterThan(0);
+    expect(whole.total_duration).toBeGreaterThan(whole.eval_duration);
+    let streamed = "";
+    let last;
+    for await (const part of await client.chat({ ...body, stream: true })) {
+      streamed += part.message.content;
+      last = part;
+    }
+    expect(streamed).toBe(whole.message.content);
+    expect(last).toMatchObject({ done: true, done_reason: whole.done_reason, eval_count: whole.eval_count });
+  });
+
+  test("fits a schema, and any object with json", async () => {
+    const format = {
+      type: "object",
+      properties: { colour: { enum: ["red", "blue"] } },
+      required: ["colour"],
+      additionalProperties: false,
+    };
+    const { message } = await client.chat({ model, messages, format, options: { num_predict: 200 } });
+    expect(["red", "blue"]).toContain(Object(JSON.parse(message.content))["colour"]);
+    const any = await client.chat({ model, messages, format: "json", options: { num_predict: 8 } });
+    expect(any.message.content).toMatch(/^\s*\{/);
+  });
+
+  test("goes on from calls of tools and their results", async () => {
+    const answer = await client.chat({
+      model,
+      messages: [
+        ...messages,
+        {
+          role: "assistant",
+          content: "",
+          tool_calls: [{ function: { name: "get_weather", arguments: { city: "Rome" } } }],
+        },
+        { role: "tool", tool_name: "get_weather", content: "Sunny." },
+      ],
+      tools: [TOOL],
+      options: { num_predict: 4 },
+    });
+    expect(answer.done).toBe(true);
+    for (const { function: called } of answer.message.tool_calls ?? []) {
+      expect(called.arguments).toBeTypeOf("object");
+    }
+  });
+
+  test("shows its thinking apart when asked to think", async () => {
+    const { message } = await client.chat({ model, messages, think: true, options: { num_predict: 6 } });
+    expect(message.thinking).toMatch(/./s);
+  });
+
+  test("reports log-probabilities", async () => {
+    const { logprobs = [] } = await client.chat({
+      model,
+      messages,
+      logprobs: true,
+      top_logprobs: 2,
+      options: { num_predict: 4 },
+    });
+    expect(logprobs.length).toBeGreaterThan(0);
+    expect(logprobs.every(({ logprob, top_logprobs: top }) => logprob <= 0 && top?.length === 2)).toBe(true);
+  });
+
+  test("ends with its client", async () => {
+    const stream = await client.chat({ model, messages, format: LONG_TEXT, stream: true });
+    const seen = (async () => {
+      for await (const part of stream) {
+        expect(part.done).toBe(false);
+        stream.abort();
+      }
+    })();
+    await expect(seen).rejects.toThrow(/abort/i);
+    await expect.poll(activeRequests).toBe(0);
+  });
+});
+
+describe("generate with the official client", () => {
+  test("answers whole and streamed alike, from a raw prompt too", async () => {
+    for (const raw of [false, true]) {
+      const body = { model, prompt: "Once upon", raw, options: { num_predict: 6, seed: 5 } };
+      const whole = await client.generate(body);
+      let streamed = "";
+      for await (const part of await client.generate({ ...body, stream: true }))
+        streamed += part.response ?? "";
+      expect(whole.response).toMatch(/./s);
+      expect(streamed).toBe(whole.response);
+    }
+  });
+
+  test("takes a model out of memory and brings it back on demand, as the request says", async () => {
+    const unloaded = await client.generate({ model, prompt: "", keep_alive: 0 });
+    expect(unloaded).toMatchObject({ done: true, done_reason: "unload" });
+    expect(await runningNames()).toEqual([]);
+
+    const small = { num_ctx: 512, num_predict: 2 };
+    await client.generate({ model, prompt: "hi", options: small, keep_alive: "10m" });
+    const [running] = (await client.ps()).models;
+    expect(running).toMatchObject({ context_length: 512 });
+    const minutes = (new Date(running!.expires_at).getTime() - Date.now()) / 60_000;
+    expect(minutes).toBeGreaterThan(9);
+    expect(minutes).toBeLessThanOrEqual(10);
+
+    const loaded = await client.chat({ model, messages: [], options: { num_ctx: 1024 } });
+    expect(loaded).toMatchObject({ done: true, done_reason: "load" });
+    expect((await client.ps()).models).toMatchObject([{ context_length: 1024 }]);
+
+    await client.generate({ model, prompt: "hi", options: small, keep_alive: 0 });
+    await expect.poll(runningNames).toEqual([]);
+  });
+});
+
+describe("embeddings with the official client", () => {
+  test("come for one text and for several", async () => {
+    const { embeddings, prompt_eval_count: tokens } = await client.embed({
+      model,
+      input: ["The sun.", "The moon."],
+    });
+    expect(embeddings).toHaveLength(2);
+    expect(tokens).toBeGreaterThan(2);
+    for (const vector of embeddings) expect(Math.hypot(...vector)).toBeCloseTo(1, 3);
+    const { embedding } = await client.embeddings({ model, prompt: "The sun." });
+    expect(embedding[0]).toBeCloseTo(embeddings[0]![0]!, 3);
+    const short = await client.embed({ model, input: "The sun.", dimensions: 8 });
+    expect(short.embeddings[0]).toHaveLength(8);
+  });
+});
+
+describe("making, copying, pulling and deleting with the official client", () => {
+  test("a model is made from fields, used, copied and deleted", async () => {
+    const made = await client.create({
+      model: "mario",
+      from: model,
+      system: "You are Mario.",
+      parameters: { temperature: 0.1, num_predict: 3, stop: ["END"] },
+    });
+    expect(made.status).toBe("success");
+    const shown = await client.show({ model: "mario" });
+    expect(shown).toMatchObject({ system: "You are Mario.", details: { parent_model: model } });
+    expect(shown.parameters).toMatch(/^stop +"END"$/m);
+    expect((await client.chat({ model: "mario", messages })).eval_count).toBeLessThanOrEqual(3);
+    const statuses: string[] = [];
+    for await (const { status } of await client.create({ model: "luigi", from: "mario", stream: true })) {
+      statuses.push(status);
+    }
+    expect(statuses.at(-1)).toBe("success");
+    await client.copy({ source: "luigi", destination: "luigi-2" });
+    for (const name of ["luigi-2", "luigi:latest", "mario"]) {
+      expect(await client.delete({ model: name })).toEqual({ status: "success" });
+    }
+    expect((await client.list()).models.map(({ name }) => name)).toEqual([`${model}:latest`]);
+  });
+
+  test("a model is pulled with its progress, answers without being loaded first, and is deleted", async () => {
+    const name = "hf.co/owner/repo:Q8_0";
+    const lines = [];
+    for await (const line of await client.pull({ model: name, stream: true })) lines.push(line);
+    expect(lines[0]).toEqual({ status: "pulling manifest" });
+    expect(lines.at(-1)).toEqual({ status: "success" });
+    const { models } = await client.list();
+    const { name: listed, size } = models.find((entry) => entry.name !== `${model}:latest`)!;
+    expect(lines).toContainEqual(expect.objectContaining({ total: size, completed: size }));
+    const answer = await client.chat({ model: name, messages, options: { num_predict: 2 } });
+    expect(answer).toMatchObject({ model: name, done: true });
+    expect(answer.load_duration).toBeGreaterThan(1e6);
+    expect((await client.show({ model: listed })).details.format).toBe("gguf");
+    expect((await client.pull({ model: name })).status).toBe("success");
+    await client.delete({ model: listed });
+    expect((await client.list()).models.map((entry) => entry.name)).toEqual([`${model}:latest`]);
+    expect(await runningNames()).not.toContain(listed);
+  });
+});
+
+describe("errors", () => {
+  test.for<[string, () => Promise<unknown>, number, RegExp]>([
+    [
+      "an unknown model",
+      () => client.chat({ model: "no-such-model", messages }),
+      404,
+      /^model 'no-such-model' not found/,
+    ],
+    ["an unknown model of an owner", () => client.show({ model: "some/one" }), 404, /not found/],
+    ["an unknown repository", () => client.pull({ model: "hf.co/owner/none" }), 404, /./],
+    ["a base that is not there", () => client.create({ model: "x", from: "none" }), 404, /none/],
+    [
+      "a prompt that does not fit",
+      () => client.generate({ model, prompt: "word ".repeat(4000) }),
+      400,
+      /context/,
+    ],
+    [
+      "a picture for a model that sees none",
+      () => client.generate({ model, prompt: "?", images: ["iVBORw0KGgo="] }),
+      400,
+      /vision/,
+    ],
+    ["a suffix", () => client.generate({ model, prompt: "a", suffix: "b" }), 400, /suffix/],
+  ])("%s raises the client's ResponseError", async ([, call, status, message]) => {
+    await expect(call()).rejects.toMatchObject({
+      name: "ResponseError",
+      status_code: status,
+      error: expect.stringMatching(message),
+    });
+  });
+});
