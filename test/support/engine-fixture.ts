@@ -2,7 +2,8 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Engine } from "../../src/engine/engine.ts";
+import type { Engine, StartEngine } from "../../src/engine/engine.ts";
+import { prepareEngine } from "../../src/engine/prepare-engine.ts";
 import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
 import type {
   ContentPart,
@@ -18,7 +19,21 @@ export const SHIPPED_MODEL = fileURLToPath(new URL("../../models/daybreak-mini.g
 /** Long enough for a busy machine, short enough for a test that goes wrong. */
 const TIMEOUT_MS = 25_000;
 
-export const startEngine = createEngineStarter({ loadTimeoutMs: TIMEOUT_MS, stallTimeoutMs: TIMEOUT_MS });
+/** Shared by all test files, as a user's daemons share it. */
+const ENGINE_CACHE = path.join(os.tmpdir(), "daybreak-test-cache");
+
+/** Starts the engine that users run, with our kernels. */
+export const startEngine: StartEngine = async (spec, options) => {
+  const { wasmPath } = await prepareEngine({ cacheDir: ENGINE_CACHE, kernels: "auto" });
+  const start = createEngineStarter({ loadTimeoutMs: TIMEOUT_MS, stallTimeoutMs: TIMEOUT_MS, wasmPath });
+  return start(spec, options);
+};
+
+/** Starts the engine as @wllama/wllama ships it, for machines on which ours cannot be made. */
+export const startStockEngine = createEngineStarter({
+  loadTimeoutMs: TIMEOUT_MS,
+  stallTimeoutMs: TIMEOUT_MS,
+});
 
 /** A signal that is never aborted. */
 export const NEVER = new AbortController().signal;
