@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Engine } from "../../src/engine/engine.ts";
+import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
+import type { GenerationEvent } from "../../src/engine/protocol/generation.ts";
+import {
+  chatRequest,
+  collect,
+  engineSpec,
+  generateText,
+  NEVER,
+  promptRequest,
+  SHIPPED_MODEL,
+  textOf,
+} from "../support/engine-fixture.ts";
+import { GPU_TEST_TIMEOUT_MS, onTestGpu, startGpuEngine, testGpu } from "../support/test-gpu.ts";
+
+/**
+ * Largest difference between a log-probability on the GPU and on the CPU: both compute with 16-bit floats in places,
+ * in another order.
+ */
+const LOGPROB_TOLERANCE = 0.05;
+
+const PROMPT = "Once upon a time there was a small model that told stories to";
+
+const engines: Engine[] = [];
+
+async function start(overrides: Partial<EngineSpec>): Promise<Engine> {
+  const engine = await startGpuEngine(engineSpec(SHIPPED_MODEL, { batchSize: 16, ...overrides }));
+  engines.push(engine);
+  return engine;
+}
+
+const gpu = testGpu && { backend: testGpu.backend, name: testGpu.name };
+const onGpu: Partial<EngineSpec> = { gpuLayers: -1, ...(gpu && { gpu }) };
+
+function topLogprobs(events: readonly GenerationEvent[]): Map<string, number>[] {
+  return events
+    .flatMap((event) => (event.type === "text-delta" ? (event.logprobs ?? []) : []))
+    .map(({ top }) => new Map(top.map(({ token, logprob }) => [token, logprob])));
+}
+
+describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS }, () => {
+  let engine: Engine;
+
+  beforeAll(async () => {
+    engine = await start(onGpu);
+  }, GPU_TEST_TIMEOUT_MS);
+
+  afterAll(async () => {
+    await Promise.all(engines.map((engine) => engine.close()));
+  });
+
+  test("says what it says on the CPU, with the same probabilities", async () => {
+    const reference = await start({});
+    expect(reference.info.gpuLayers).toBe(0);
+    // The output layer counts as one more.
+    expect(engine.info.gpuLayers).toBe(engine.info.layers + 1);
+
+    const request = promptRequest(PROMPT, { maxTokens: 24, logprobs: 5 });
+    const expected = await collect(reference.generate(request, NEVER));
+    const found = await collect(engine.generate(request, NEVER));
+    expect(textOf(found)).toBe(textOf(expected));
+
+    const [first] = topLogprobs(expected);
+    const [same] = topLogprobs(found);
+    expect([...(same?.keys() ?? [])].toSorted()).toEqual([...(first?.keys() ?? [])].toSorted());
+    for (const [position, top] of topLogprobs(expected).entries()) {
+      const others = topLogprobs(found)[position];
+      for (const [token, logprob] of top) {
+        const other = others?.get(token);
+        // The last of the five may change places with a sixth.
+        if (other !== undefined) expect(Math.abs(other - logprob)).toBeLessThan(LOGPROB_TOLERANCE);
+      }
+    }
+
+    const chat = chatRequest("What is your name?", { maxTokens: 16 });
+    expect(await generateText(engine, chat)).toBe(await generateText(reference, chat));
+  });
+
+  test("takes a part of the layers and says how many, beside another model", async () => {
+    const part = await start({ ...onGpu, gpuLayers: 2 });
+    expect(part.info.gpuLayers).toBe(2);
+    const request = promptRequest(PROMPT, { maxTokens: 12 });
+    const [one, other] = await Promise.all([generateText(engine, request), generateText(part, request)]);
+    expect(other).toBe(one);
+  });
+
+  test("serves several requests at once, and obeys a cancel", async () => {
+    const controller = new AbortController();
+    const endless = promptRequest(PROMPT, {
+      maxTokens: 400,
+      sampling: { temperature: 0, seed: 1, ignoreEos: true },
+    });
+    const cancelled = (async () => {
+      for await (const event of engine.generate(endless, controller.signal)) {
+        if (event.type === "text-delta") controller.abort(new Error("enough"));
+      }
+    })();
+    const beside = generateText(engine, promptRequest(PROMPT, { maxTokens: 6 }));
+    await expect(cancelled).rejects.toThrow("enough");
+    const alone = await generateText(engine, promptRequest(PROMPT, { maxTokens: 6 }));
+    expect(await beside).toBe(alone);
+  });
+});

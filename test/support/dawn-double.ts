@@ -1,0 +1,59 @@
+import fs from "node:fs";
+import path from "node:path";
+import { findDawn } from "../../src/engine/gpu/dawn.ts";
+
+/** How the GPU of a test behaves otherwise than the machine's. */
+export interface DawnDouble {
+  /** The device is destroyed after so many submissions of work. */
+  readonly loseAfter?: number;
+  /** Features that adapters seem not to have. */
+  readonly without?: readonly string[];
+}
+
+/**
+ * Writes a package into a folder that is Dawn but for what the double says. It carries a copy of Dawn, because a
+ * process that may load it can read its folder alone.
+ * @returns the entry file
+ */
+export function writeDawnDouble(folder: string, { loseAfter = Infinity, without = [] }: DawnDouble): string {
+  const real = path.dirname(findDawn() ?? "");
+  const platform = `${process.platform}-${process.platform === "darwin" ? "universal" : process.arch}`;
+  for (const part of ["index.js", "package.json", path.join("dist", platform)]) {
+    fs.cpSync(path.join(real, part), path.join(folder, "real", part), { recursive: true });
+  }
+  const entry = path.join(folder, "index.mjs");
+  fs.writeFileSync(entry, doubleSource(loseAfter, without));
+  return entry;
+}
+
+function doubleSource(loseAfter: number, without: readonly string[]): string {
+  return `
+import { create as createReal, globals } from "./real/index.js";
+export { globals };
+
+const missing = new Set(${JSON.stringify(without)});
+let device;
+let submissions = 0;
+
+const { submit } = globals.GPUQueue.prototype;
+globals.GPUQueue.prototype.submit = function (...args) {
+  if (++submissions === ${loseAfter}) device?.destroy();
+  return submit.apply(this, args);
+};
+
+export function create(flags) {
+  const gpu = createReal(flags);
+  const requestAdapter = gpu.requestAdapter.bind(gpu);
+  gpu.requestAdapter = async (options) => {
+    const adapter = await requestAdapter(options);
+    if (!adapter) return adapter;
+    const features = new Set([...adapter.features].filter((feature) => !missing.has(feature)));
+    Object.defineProperty(adapter, "features", { value: features });
+    const requestDevice = adapter.requestDevice.bind(adapter);
+    adapter.requestDevice = async (descriptor) => (device = await requestDevice(descriptor));
+    return adapter;
+  };
+  return gpu;
+}
+`;
+}

@@ -1,0 +1,28 @@
+import { chooseAdapter } from "../../src/engine/gpu/choose-adapter.ts";
+import type { GpuAdapter } from "../../src/engine/gpu/gpu-report.ts";
+import { probeGpu } from "../../src/engine/gpu/probe-gpu.ts";
+import { createEngineStarter } from "../../src/engine/start-engine.ts";
+
+const report = await probeGpu();
+const software = report.adapters.find((each) => "software" in each && each.software);
+const choice = chooseAdapter(report, {
+  powerPreference: "high-performance",
+  // Software is everywhere the same; a real GPU does where there is none.
+  adapter: software?.name,
+});
+
+/** The adapter that tests run on; undefined: this machine has none. */
+export const testGpu: GpuAdapter | undefined = "adapter" in choice ? choice.adapter : undefined;
+
+/** For the name of a suite, so that its report says what it ran on, or that and why it did not run. */
+export const onTestGpu = testGpu
+  ? `on ${testGpu.name}`
+  : `SKIPPED, there is no GPU adapter to test on: ${"problem" in choice ? choice.problem : ""}`;
+
+/** A software adapter compiles shaders for seconds, beside other tests on two cores. */
+export const GPU_TEST_TIMEOUT_MS = 180_000;
+
+export const startGpuEngine = createEngineStarter({
+  loadTimeoutMs: GPU_TEST_TIMEOUT_MS,
+  stallTimeoutMs: GPU_TEST_TIMEOUT_MS,
+});

@@ -1,0 +1,119 @@
+import { expect, test } from "vitest";
+import type { EngineLoadOptions } from "../../../../src/engine/engine.ts";
+import { GpuFinder, type GpuMode } from "../../../../src/engine/gpu/gpu-finder.ts";
+import { guardGpu } from "../../../../src/engine/gpu/gpu-guard.ts";
+import type { EngineSpec } from "../../../../src/engine/protocol/engine-spec.ts";
+import { type ErrorCode } from "../../../../src/errors/error-codes.ts";
+import { ServiceError } from "../../../../src/errors/service-error.ts";
+import { engineSpec } from "../../../support/engine-fixture.ts";
+import { FakeEngine } from "../../models/loading/fake-engines.ts";
+import { card, software } from "./adapters.ts";
+
+const spec = engineSpec("/m.gguf", {
+  gpuLayers: -1,
+  gpu: { backend: card.backend, name: card.name },
+  batchSize: 5,
+});
+const { gpu: _gpu, ...onCpu } = { ...spec, gpuLayers: 0 };
+
+async function setUp(options: { mode?: GpuMode; adapter?: typeof card; batchSize?: number } = {}) {
+  const { mode = "auto", adapter = card, batchSize = 0 } = options;
+  const said: string[] = [];
+  const started: EngineSpec[] = [];
+  const engines: FakeEngine[] = [];
+  const time = { now: 0 };
+  const failing: { code?: ErrorCode } = {};
+  const settings = {
+    mode,
+    adapter: adapter.name,
+    powerPreference: "high-performance",
+    sandbox: false,
+  } as const;
+  const finder = new GpuFinder(settings, async () => ({ adapters: [adapter] }));
+  await finder.ready;
+  const guarded = guardGpu({
+    start: async (wanted) => {
+      started.push(wanted);
+      if (failing.code && wanted.gpu) throw new ServiceError(failing.code, "it broke");
+      const engine = new FakeEngine(wanted);
+      engines.push(engine);
+      return engine;
+    },
+    finder,
+    batchSize,
+    onLoss: (model, reason) => said.push(`lost ${model}: ${reason}`),
+    onFallback: (model, reason) => said.push(`left ${model}: ${reason}`),
+    now: () => time.now,
+  });
+  const start = async (load: EngineLoadOptions = { alias: "m" }) => await guarded(spec, load);
+  const crash = async (): Promise<void> => {
+    await start();
+    await engines.at(-1)?.crash("boom");
+  };
+  return { start, guarded, crash, said, started, engines, time, failing };
+}
+
+test("an engine on the CPU is none of its business", async () => {
+  const { guarded, started } = await setUp();
+  await guarded(onCpu);
+  expect(started).toEqual([onCpu]);
+});
+
+test("steps are as long as the device bears, unless the configuration says", async () => {
+  const hardware = await setUp();
+  await hardware.start();
+  expect(hardware.started[0]?.batchSize).toBe(512);
+  const slow = await setUp({ adapter: software });
+  await slow.start();
+  expect(slow.started[0]?.batchSize).toBe(16);
+  const configured = await setUp({ batchSize: 5 });
+  await configured.start();
+  expect(configured.started[0]?.batchSize).toBe(5);
+});
+
+test("a model lost on the GPU comes back there, and after the second loss on the CPU", async () => {
+  const { crash, start, said, started, time } = await setUp();
+  await crash();
+  await crash();
+  expect(started.map(({ gpuLayers }) => gpuLayers)).toEqual([-1, -1]);
+  await start();
+  expect(started.at(-1)).toEqual(onCpu);
+  expect(said).toEqual(["lost m: boom", "lost m: boom", "left m: the GPU was lost 2 times in 10 minutes"]);
+  time.now += 600_001;
+  await start();
+  expect(started.at(-1)?.gpuLayers).toBe(-1);
+});
+
+test("closing an engine is no loss", async () => {
+  const { start, said } = await setUp();
+  for (let round = 0; round < 3; round++) await (await start()).close();
+  expect(said).toEqual([]);
+});
+
+test.each<ErrorCode>(["model_load_failed", "insufficient_memory", "engine_crashed", "deadline_exceeded"])(
+  "a load that fails on the GPU with %s is tried on the CPU",
+  async (code) => {
+    const { start, said, started, failing } = await setUp();
+    failing.code = code;
+    expect((await start()).spec).toEqual(onCpu);
+    expect(started).toHaveLength(2);
+    expect(said).toEqual(["left m: it broke"]);
+  },
+);
+
+test.each<[string, ErrorCode, GpuMode, AbortSignal | undefined]>([
+  ["the file is at fault", "invalid_model_file", "auto", undefined],
+  ["a GPU is required", "model_load_failed", "require", undefined],
+  ["the caller has gone", "model_load_failed", "auto", AbortSignal.abort()],
+])("the error stays an error when %s", async (_why, code, mode, signal) => {
+  const { start, said, failing } = await setUp({ mode });
+  failing.code = code;
+  await expect(start({ alias: "m", ...(signal && { signal }) })).rejects.toMatchObject({ code });
+  expect(said).toEqual([]);
+});
+
+test("where a GPU is required, losses do not lead to the CPU", async () => {
+  const { crash, started } = await setUp({ mode: "require" });
+  for (let round = 0; round < 4; round++) await crash();
+  expect(started.every(({ gpuLayers }) => gpuLayers === -1)).toBe(true);
+});

@@ -1,0 +1,118 @@
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import { afterAll, describe, expect, test } from "vitest";
+import { probeGpu } from "../../../../src/engine/gpu/probe-gpu.ts";
+import { temporaryFolder } from "../../../support/engine-fixture.ts";
+
+const folder = temporaryFolder();
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+/** A Dawn of JavaScript, whose adapters do what their names say. */
+const FAKE = `
+const names = NAMES;
+const open = (name) => {
+  if (name === "crashes") process.abort();
+  if (name === "hangs") for (;;);
+  if (name === "throws") throw new Error("it is broken\\nfor good");
+  const features = new Set(name === "has no f16" ? [] : ["shader-f16", "subgroups"]);
+  return {
+    features,
+    limits: { maxBufferSize: 7, maxComputeWorkgroupStorageSize: name === "is small" ? 8192 : 32768 },
+    info: { vendor: "v", architecture: name === "is software" ? "software" : "a", device: "d", description: name },
+    requestDevice: async () => {
+      if (name === "has no device") throw new Error("no memory");
+      return { destroy() {} };
+    },
+  };
+};
+export const create = (flags) => ({
+  requestAdapter: async () => {
+    const wanted = flags.find((flag) => flag.startsWith("adapter="))?.slice(8);
+    if (wanted === undefined) return open(names.at(-1));
+    if (names.includes(wanted)) return open(wanted);
+    throw new Error(["no suitable backends found", "Available adapters:", ...names.map((name) => \` * backend: 'vulkan', name: '\${name}'\`), " * backend: 'null', name: 'nothing'"].join("\\n"));
+  },
+});
+`;
+
+function fakeDawn(...names: string[]): string {
+  const file = `${fs.mkdtempSync(`${folder}/`)}/index.mjs`;
+  fs.writeFileSync(file, FAKE.replace("NAMES", JSON.stringify(names)));
+  return file;
+}
+
+describe("the probe", () => {
+  test("opens every adapter and reports what the system prefers", async () => {
+    const report = await probeGpu({ dawnPath: fakeDawn("works", "is software") });
+    expect(report).toEqual({
+      adapters: [
+        expect.objectContaining({ name: "works", backend: "vulkan", vendor: "v", software: false }),
+        expect.objectContaining({ name: "is software", software: true }),
+      ],
+      fastest: { backend: "vulkan", name: "is software" },
+      thriftiest: { backend: "vulkan", name: "is software" },
+    });
+    expect(report.adapters[0]).not.toHaveProperty("problem");
+  });
+
+  test.each([
+    ["has no f16", "shader-f16"],
+    ["is small", "8192 bytes"],
+    ["has no device", "cannot be opened: no memory"],
+    ["throws", /^it is broken$/],
+    ["crashes", "was killed by SIG"],
+  ])("an adapter that %s is reported with its reason, and the others with it", async (name, reason) => {
+    const { adapters } = await probeGpu({ dawnPath: fakeDawn("works", name) });
+    expect(adapters.map((each) => [each.name, each.problem])).toEqual([
+      ["works", undefined],
+      [name, typeof reason === "string" ? expect.stringContaining(reason) : expect.stringMatching(reason)],
+    ]);
+  });
+
+  test("an adapter that hangs is given up at the deadline", async () => {
+    const { adapters } = await probeGpu({ dawnPath: fakeDawn("hangs", "works"), deadlineMs: 3000 });
+    expect(adapters.map((each) => [each.name, each.problem])).toEqual([
+      ["works", undefined],
+      ["hangs", "The process that opened the driver did not answer for 3 s."],
+    ]);
+  });
+
+  test("says so when there is no adapter, no Dawn, or one that cannot be loaded", async () => {
+    expect(await probeGpu({ dawnPath: fakeDawn() })).toEqual({
+      adapters: [],
+      problem: expect.stringMatching(/Vulkan loader|No driver offers/),
+    });
+    expect(await probeGpu({ dawnPath: undefined })).toEqual({
+      adapters: [],
+      problem: expect.stringContaining("npm install webgpu"),
+    });
+    const file = `${folder}/broken.mjs`;
+    fs.writeFileSync(file, 'throw new Error("ld-linux is not there");');
+    expect(await probeGpu({ dawnPath: file })).toEqual({
+      adapters: [],
+      problem: "Dawn cannot be loaded here: ld-linux is not there",
+    });
+  });
+
+  test("has no right but to read Dawn and its own code, and sees no secret", async () => {
+    let seen: { args: readonly string[]; env: Readonly<Record<string, string>> } | undefined;
+    process.env["HUB_TOKEN"] = "secret";
+    await probeGpu({
+      dawnPath: fakeDawn("works"),
+      spawn: (command, args, options) => {
+        seen = { args, env: options.env };
+        return spawn(command, args, { ...options, stdio: ["ignore", "pipe", "pipe", "ipc"] });
+      },
+    });
+    delete process.env["HUB_TOKEN"];
+    const rights = seen?.args.filter((arg) => arg.startsWith("--allow-") || arg === "--permission");
+    expect(rights?.map((right) => right.split("=", 1)[0])).toEqual([
+      "--permission",
+      "--allow-addons",
+      "--allow-fs-read",
+      "--allow-fs-read",
+      "--allow-fs-read",
+    ]);
+    expect(JSON.stringify(seen?.env)).not.toContain("secret");
+  });
+});
