@@ -63,6 +63,12 @@ export const ERROR_CODES = {
     false,
     "The path lies outside the folders that the configuration allows.",
   ),
+  previous_response_not_found: define(
+    "invalid_request",
+    400,
+    false,
+    "The response that the request goes on from is not, or no longer, kept.",
+  ),
   unauthorized: define(
     "invalid_request",
     401,
@@ -82,6 +88,7 @@ export const ERROR_CODES = {
     "The hub repository is gated or private; HUB_TOKEN is missing or has no access.",
   ),
   route_not_found: define("not_found", 404, false, "No such endpoint."),
+  response_not_found: define("not_found", 404, false, "No response of this id is kept, or no longer."),
   model_not_found: define("not_found", 404, false, "No model of this name is known."),
   model_not_loaded: define("not_found", 404, false, "The model is on disk but not loaded."),
   model_file_not_found: define("not_found", 404, false, "The model file does not exist."),

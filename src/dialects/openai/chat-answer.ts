@@ -5,16 +5,10 @@ import type { Answer } from "../../inference/collect-answer.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { AnswerHead } from "./answer-head.ts";
 import { STREAM_END } from "./openai-error.ts";
+import { tokenLogprobsSchema, toTokenLogprobs } from "./token-logprobs.ts";
 import { toUsage, usageSchema } from "./usage.ts";
 
-const tokenSchema = z.object({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() });
-
-const logprobsSchema = z
-  .object({
-    content: z.array(tokenSchema.extend({ top_logprobs: z.array(tokenSchema) })),
-    refusal: z.null(),
-  })
-  .nullable();
+const logprobsSchema = z.object({ content: tokenLogprobsSchema, refusal: z.null() }).nullable();
 type WireLogprobs = z.output<typeof logprobsSchema>;
 
 const toolCallSchema = z.object({
@@ -162,12 +156,5 @@ function toDelta(event: Exclude<ChoiceEvent["event"], { type: "done" }>): Delta 
 }
 
 function toLogprobs(logprobs: readonly TokenLogprob[]): WireLogprobs {
-  if (logprobs.length === 0) return null;
-  const content = logprobs.map(({ token, logprob, bytes, top }) => ({
-    token,
-    logprob,
-    bytes,
-    top_logprobs: top,
-  }));
-  return { content, refusal: null };
+  return logprobs.length === 0 ? null : { content: toTokenLogprobs(logprobs), refusal: null };
 }

@@ -11,6 +11,7 @@ import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
 import type { ChatCompletionMessage, ChatCompletionRequest } from "./chat-schema.ts";
 import { toSampling, toStop, unsupported, withChoice } from "./common-fields.ts";
+import { toThinking } from "./thinking.ts";
 
 /** One request for each of the `n` choices. */
 export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] {
@@ -26,7 +27,7 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
       messages: body.messages.map(toMessage),
       ...toTools(body),
       parallelToolCalls: body.parallel_tool_calls ?? true,
-      ...toThinking(body),
+      ...toThinking(body.reasoning_effort, body.chat_template_kwargs),
     },
     maxTokens: body.max_completion_tokens ?? body.max_tokens ?? undefined,
     stop: toStop(body.stop),
@@ -94,19 +95,6 @@ function toTools(body: ChatCompletionRequest): { tools: ToolDefinition[]; toolCh
   if (choice.type === "function") return { tools, toolChoice: { name: choice.function.name } };
   const allowed = new Set(choice.allowed_tools.tools.map((tool) => tool.function.name));
   return { tools: tools.filter(({ name }) => allowed.has(name)), toolChoice: choice.allowed_tools.mode };
-}
-
-function toThinking({ reasoning_effort: effort, chat_template_kwargs: variables }: ChatCompletionRequest): {
-  thinking?: boolean;
-  templateVariables?: Record<string, unknown>;
-} {
-  const enable = variables?.["enable_thinking"];
-  const thinking = effort === "none" ? false : typeof enable === "boolean" ? enable : undefined;
-  const merged = { ...variables, ...(effort != null && effort !== "none" && { reasoning_effort: effort }) };
-  return {
-    ...(thinking !== undefined && { thinking }),
-    ...(Object.keys(merged).length > 0 && { templateVariables: merged }),
-  };
 }
 
 function toFormat(format: ChatCompletionRequest["response_format"]): OutputFormat {

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { ignored, refused } from "../../http/input/known-fields.ts";
 import { commonFields } from "./common-fields.ts";
+import { reasoningEffortSchema } from "./thinking.ts";
 
 const textPart = z.object({ type: z.literal("text"), text: z.string() });
 
@@ -123,8 +124,7 @@ export const chatCompletionRequestSchema = z
       .max(MAX_TOP_LOGPROBS)
       .nullish()
       .describe("Alternatives to report for each token; needs logprobs."),
-    reasoning_effort: z
-      .enum(["none", "minimal", "low", "medium", "high", "xhigh"])
+    reasoning_effort: reasoningEffortSchema
       .nullish()
       .describe("Lets a model that can think do so, and is passed to its template. Default: none."),
     chat_template_kwargs: z

@@ -19,6 +19,7 @@ import * as embeddings from "./embeddings.ts";
 import { openaiModelListSchema, openaiModelSchema, toModel, toModelList } from "./model-list.ts";
 import { openaiErrorSchema, openaiEvents, renderOpenaiError } from "./openai-error.ts";
 import { rerankRequestSchema, rerankSchema, toRerank, toRerankRequest } from "./rerank.ts";
+import { responseRoutes } from "./responses/response-routes.ts";
 
 const tag = "Chat-completions API";
 
@@ -28,6 +29,7 @@ export const openaiDialect: Dialect = {
   prefixes: ["/v1"],
   routes: (services) => [
     chatRoute(services),
+    ...responseRoutes(services),
     completionsRoute(services),
     embeddingsRoute(services),
     rerankRoute(services),

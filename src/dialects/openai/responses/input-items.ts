@@ -1,0 +1,88 @@
+import { z } from "zod";
+
+const textPart = z.object({
+  type: z
+    .enum(["input_text", "output_text"])
+    .describe("Both mean text, whoever wrote it; clients give back what they got."),
+  text: z.string(),
+});
+
+const imagePart = z.object({
+  type: z.literal("input_image"),
+  image_url: z.string().nullish().describe("The picture as a data: URL; addresses are not fetched."),
+  file_id: z.string().nullish().describe("Refused: there are no stored files."),
+  detail: z.string().nullish().describe("Ignored."),
+});
+
+const inputPart = z.discriminatedUnion("type", [
+  textPart,
+  imagePart,
+  z.object({ type: z.literal("input_file") }).describe("Refused: send text or pictures."),
+]);
+export type InputPart = z.output<typeof inputPart>;
+
+const outputPart = z.discriminatedUnion("type", [
+  textPart,
+  z.object({ type: z.literal("refusal"), refusal: z.string() }),
+]);
+export type OutputPart = z.output<typeof outputPart>;
+
+const inputContent = z.union([z.string(), z.array(inputPart)]);
+const type = z.literal("message").nullish();
+
+const messageItem = z.discriminatedUnion("role", [
+  z.object({
+    type,
+    role: z.enum(["system", "developer"]).describe("Instructions; developer means the same as system."),
+    content: z.union([z.string(), z.array(textPart)]),
+  }),
+  z.object({
+    type,
+    role: z.literal("user"),
+    content: inputContent.describe("Text, or parts of text and pictures."),
+  }),
+  z.object({
+    type,
+    role: z.literal("assistant"),
+    content: z.union([z.string(), z.array(outputPart)]).describe("As the last item it is continued."),
+  }),
+]);
+
+const thoughts = z.array(z.object({ text: z.string() })).nullish();
+
+/** One item of a conversation, as a client sends it or as it is kept for a later response. */
+export const inputItemSchema = z.discriminatedUnion(
+  "type",
+  [
+    messageItem,
+    z.object({
+      type: z.literal("function_call"),
+      call_id: z.string(),
+      name: z.string(),
+      arguments: z.string().describe("JSON text."),
+    }),
+    z.object({
+      type: z.literal("function_call_output"),
+      call_id: z.string().describe("The call that this answers."),
+      output: inputContent.describe("Text, or parts of text and pictures."),
+    }),
+    z.object({
+      type: z.literal("reasoning"),
+      summary: thoughts.describe("What the model thought, for templates that want it back."),
+      content: thoughts,
+      encrypted_content: z.string().nullish().describe("Ignored."),
+    }),
+    z.object({
+      type: z.literal("item_reference"),
+      id: z.string().describe("An item of the output of a stored response."),
+    }),
+  ],
+  {
+    error:
+      "must be a message, a function_call, a function_call_output, a reasoning item or an item_reference",
+  },
+);
+type AnyItem = z.output<typeof inputItemSchema>;
+export type ItemReference = Extract<AnyItem, { type: "item_reference" }>;
+/** An item that holds what it says itself. */
+export type InputItem = Exclude<AnyItem, ItemReference>;

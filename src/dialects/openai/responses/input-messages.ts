@@ -1,0 +1,81 @@
+import type { ChatMessage, ContentPart } from "../../../engine/protocol/generation.ts";
+import { decodeImage } from "../../../inference/image-data.ts";
+import { unsupported } from "../common-fields.ts";
+import type { InputItem, InputPart, OutputPart } from "./input-items.ts";
+
+type AssistantItem = Extract<InputItem, { role: "assistant" } | { type: "reasoning" | "function_call" }>;
+
+/**
+ * The messages that a conversation's items make up. What the assistant thought, said and called in one turn is
+ * several items, but one message.
+ * @param earlier how many of the items come from an earlier response, not from the request's own `input`
+ */
+export function toMessages(items: readonly InputItem[], earlier: number): ChatMessage[] {
+  const messages: ChatMessage[] = [];
+  let turn: ChatMessage | undefined;
+  for (const [index, item] of items.entries()) {
+    if (!isAssistantItem(item)) {
+      messages.push(toMessage(item, `input.${index - earlier}`));
+      turn = undefined;
+      continue;
+    }
+    if (turn === undefined || !continues(turn, item)) {
+      turn = { role: "assistant", content: [] };
+      messages.push(turn);
+    }
+    extend(turn, item);
+  }
+  return messages;
+}
+
+function isAssistantItem(item: InputItem): item is AssistantItem {
+  if (item.type === "function_call_output") return false;
+  return item.type === "reasoning" || item.type === "function_call" || item.role === "assistant";
+}
+
+/** Calls follow what was said; thoughts and words after words or calls begin another turn. */
+function continues(turn: ChatMessage, item: AssistantItem): boolean {
+  return item.type === "function_call" || (turn.content.length === 0 && turn.toolCalls === undefined);
+}
+
+function extend(turn: ChatMessage, item: AssistantItem): void {
+  if (item.type === "function_call") {
+    turn.toolCalls ??= [];
+    turn.toolCalls.push({ id: item.call_id, name: item.name, arguments: item.arguments });
+  } else if (item.type === "reasoning") {
+    const thoughts = [...(item.summary ?? []), ...(item.content ?? [])].map(({ text }) => text);
+    if (thoughts.length > 0) turn.reasoning = [turn.reasoning ?? [], thoughts].flat().join("\n\n");
+  } else {
+    turn.content.push(...toText(item.content));
+  }
+}
+
+function toMessage(item: Exclude<InputItem, AssistantItem>, param: string): ChatMessage {
+  if (item.type === "function_call_output") {
+    return { role: "tool", content: toContent(item.output, `${param}.output`), toolCallId: item.call_id };
+  }
+  if (item.role === "user") return { role: "user", content: toContent(item.content, `${param}.content`) };
+  return { role: "system", content: toText(item.content) };
+}
+
+function toText(content: string | readonly OutputPart[]): ContentPart[] {
+  if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
+  return content.map((part) => ({ type: "text", text: part.type === "refusal" ? part.refusal : part.text }));
+}
+
+function toContent(content: string | readonly InputPart[], param: string): ContentPart[] {
+  if (typeof content === "string") return toText(content);
+  return content.map((part, at) => {
+    if (part.type === "input_file") {
+      throw unsupported("File input is not supported; send text or pictures.", `${param}.${at}`);
+    }
+    if (part.type !== "input_image") return { type: "text", text: part.text };
+    if (part.image_url == null) {
+      throw unsupported(
+        "There are no stored files; send the picture as a data: URL in image_url.",
+        `${param}.${at}`,
+      );
+    }
+    return { type: "image", data: decodeImage(part.image_url, `${param}.${at}.image_url`) };
+  });
+}

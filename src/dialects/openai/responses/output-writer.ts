@@ -1,0 +1,139 @@
+import type { InferenceEvent } from "../../../inference/inference.ts";
+import { toTokenLogprobs, type TokenLogprobs } from "../token-logprobs.ts";
+import { newId, type ItemStatus, type OutputItem } from "./response-object.ts";
+
+/** An event of a streamed response, before it has its number. */
+export interface OutputEvent {
+  readonly type: `response.${string}`;
+  readonly [field: string]: unknown;
+}
+
+interface OpenItem {
+  /** As it was added: empty. */
+  readonly item: OutputItem;
+  text: string;
+  readonly logprobs: TokenLogprobs;
+}
+
+/** Writes the items of a response one after another: at most one is open. */
+export class OutputWriter {
+  readonly #done: OutputItem[] = [];
+  #open: OpenItem | undefined;
+
+  /** The items that are complete. */
+  get items(): readonly OutputItem[] {
+    return this.#done;
+  }
+
+  /** The events that show a piece of the answer. */
+  *add(event: Exclude<InferenceEvent, { type: "done" }>): Generator<OutputEvent> {
+    switch (event.type) {
+      case "start":
+      case "prompt-progress":
+        return;
+      case "reasoning-delta":
+        if (event.text !== "") yield* this.#write("reasoning", event.text, []);
+        return;
+      case "text-delta": {
+        const logprobs = toTokenLogprobs(event.logprobs ?? []);
+        if (event.text !== "" || logprobs.length > 0) yield* this.#write("message", event.text, logprobs);
+        return;
+      }
+      case "tool-call-start": {
+        const { id, name } = event;
+        const call = { id: newId("fc"), status: "in_progress", call_id: id, name, arguments: "" } as const;
+        yield* this.#begin({ ...call, type: "function_call" });
+        return;
+      }
+      case "tool-call-delta":
+        if (this.#open) yield this.#delta(this.#open, event.arguments, []);
+    }
+  }
+
+  /** Ends the last item. An answer that came to its end without a word or a call is an empty message. */
+  *finish(status: Exclude<ItemStatus, "in_progress">): Generator<OutputEvent> {
+    const last = this.#open?.item ?? this.#done.at(-1);
+    if (status === "completed" && (last === undefined || last.type === "reasoning")) {
+      yield* this.#begin(emptyItem("message"));
+    }
+    yield* this.#close(status);
+  }
+
+  *#write(type: "message" | "reasoning", text: string, logprobs: TokenLogprobs): Generator<OutputEvent> {
+    if (this.#open?.item.type !== type) yield* this.#begin(emptyItem(type));
+    if (this.#open) yield this.#delta(this.#open, text, logprobs);
+  }
+
+  *#begin(item: OutputItem): Generator<OutputEvent> {
+    yield* this.#close("completed");
+    this.#open = { item, text: "", logprobs: [] };
+    yield { type: "response.output_item.added", output_index: this.#done.length, item };
+    const place = this.#place(item);
+    if (item.type === "message") {
+      yield { type: "response.content_part.added", ...place, content_index: 0, part: textPart("", []) };
+    } else if (item.type === "reasoning") {
+      yield { type: "response.reasoning_summary_part.added", ...place, summary_index: 0, part: summary("") };
+    }
+  }
+
+  #delta(open: OpenItem, delta: string, logprobs: TokenLogprobs): OutputEvent {
+    open.text += delta;
+    open.logprobs.push(...logprobs);
+    const place = this.#place(open.item);
+    if (open.item.type === "message") {
+      return { type: "response.output_text.delta", ...place, content_index: 0, delta, logprobs };
+    }
+    return open.item.type === "reasoning"
+      ? { type: "response.reasoning_summary_text.delta", ...place, summary_index: 0, delta }
+      : { type: "response.function_call_arguments.delta", ...place, delta };
+  }
+
+  *#close(status: Exclude<ItemStatus, "in_progress">): Generator<OutputEvent> {
+    if (!this.#open) return;
+    const { item, text, logprobs } = this.#open;
+    const place = this.#place(item);
+    if (item.type === "message") {
+      const part = textPart(text, logprobs);
+      yield { type: "response.output_text.done", ...place, content_index: 0, text, logprobs };
+      yield { type: "response.content_part.done", ...place, content_index: 0, part };
+      yield* this.#complete({ ...item, status, content: [part] });
+    } else if (item.type === "reasoning") {
+      const part = summary(text);
+      yield { type: "response.reasoning_summary_text.done", ...place, summary_index: 0, text };
+      yield { type: "response.reasoning_summary_part.done", ...place, summary_index: 0, part };
+      yield* this.#complete({ ...item, status, summary: [part] });
+    } else {
+      const { name } = item;
+      yield { type: "response.function_call_arguments.done", ...place, name, arguments: text };
+      yield* this.#complete({ ...item, status, arguments: text });
+    }
+  }
+
+  *#complete(item: OutputItem): Generator<OutputEvent> {
+    const outputIndex = this.#done.length;
+    this.#open = undefined;
+    this.#done.push(item);
+    yield { type: "response.output_item.done", output_index: outputIndex, item };
+  }
+
+  #place({ id }: OutputItem): { item_id: string; output_index: number } {
+    return { item_id: id, output_index: this.#done.length };
+  }
+}
+
+function emptyItem(type: "message" | "reasoning"): OutputItem {
+  return type === "message"
+    ? { id: newId("msg"), status: "in_progress", type, role: "assistant", content: [] }
+    : { id: newId("rs"), status: "in_progress", type, summary: [] };
+}
+
+function textPart(
+  text: string,
+  logprobs: TokenLogprobs,
+): Extract<OutputItem, { type: "message" }>["content"][number] {
+  return { type: "output_text", text, annotations: [], logprobs };
+}
+
+function summary(text: string): Extract<OutputItem, { type: "reasoning" }>["summary"][number] {
+  return { type: "summary_text", text };
+}

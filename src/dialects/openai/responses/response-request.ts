@@ -1,0 +1,69 @@
+import type { OutputFormat, ToolChoice, ToolDefinition } from "../../../engine/protocol/generation.ts";
+import { ServiceError } from "../../../errors/service-error.ts";
+import { DEFAULT_SAMPLING } from "../../../inference/default-sampling.ts";
+import type { InferenceRequest } from "../../../inference/inference.ts";
+import { toThinking } from "../thinking.ts";
+import type { InputItem } from "./input-items.ts";
+import { toMessages } from "./input-messages.ts";
+import type { FunctionTool, ResponseRequest } from "./response-schema.ts";
+
+const LOGPROBS = "message.output_text.logprobs";
+
+/** The items of a whole conversation, references resolved. */
+export interface Conversation {
+  readonly items: readonly InputItem[];
+  /** How many of them come from an earlier response. */
+  readonly earlier: number;
+}
+
+export function toInferenceRequest(
+  body: ResponseRequest,
+  { items, earlier }: Conversation,
+): InferenceRequest {
+  const messages = toMessages(items, earlier);
+  const { instructions } = body;
+  if (instructions) messages.unshift({ role: "system", content: [{ type: "text", text: instructions }] });
+  if (messages.length === 0) {
+    throw new ServiceError("invalid_parameter", "input: must not be empty.", { param: "input" });
+  }
+  return {
+    endpoint: "chat",
+    model: body.model ?? undefined,
+    input: {
+      kind: "chat",
+      messages,
+      ...toTools(body),
+      parallelToolCalls: body.parallel_tool_calls ?? true,
+      ...toThinking(body.reasoning?.effort),
+    },
+    maxTokens: body.max_output_tokens ?? undefined,
+    sampling: { temperature: body.temperature ?? undefined, topP: body.top_p ?? undefined },
+    format: toFormat(body.text?.format),
+    logprobs: body.include?.includes(LOGPROBS) ? (body.top_logprobs ?? 0) : (body.top_logprobs ?? undefined),
+    defaults: { sampling: DEFAULT_SAMPLING },
+  };
+}
+
+/** The tools that the client itself runs; the daemon has none of its own. */
+export function functionTools(body: ResponseRequest): FunctionTool[] {
+  return (body.tools ?? []).filter((tool): tool is FunctionTool => tool.type === "function");
+}
+
+function toTools(body: ResponseRequest): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
+  const tools = functionTools(body).map(({ name, description, parameters }) => ({
+    name,
+    description: description ?? undefined,
+    parameters: parameters ?? undefined,
+  }));
+  const choice = body.tool_choice ?? "auto";
+  if (typeof choice === "string") return { tools, toolChoice: choice };
+  if (choice.type === "function") return { tools, toolChoice: { name: choice.name } };
+  const allowed = new Set(choice.tools.map(({ name }) => name));
+  return { tools: tools.filter(({ name }) => allowed.has(name)), toolChoice: choice.mode };
+}
+
+function toFormat(format: NonNullable<ResponseRequest["text"]>["format"]): OutputFormat {
+  if (!format || format.type === "text") return { type: "text" };
+  if (format.type === "json_object") return { type: "json" };
+  return { type: "json_schema", schema: format.schema };
+}

@@ -1,0 +1,112 @@
+import { z } from "zod";
+import { ServiceError } from "../../../errors/service-error.ts";
+import type { AppContext } from "../../../http/app-env.ts";
+import { defineRoute, type Route } from "../../../http/route.ts";
+import type { Services } from "../../../http/services.ts";
+import { sseEvent } from "../../../http/streaming/sse-frame.ts";
+import { SSE_TYPE, streamResponse } from "../../../http/streaming/stream-response.ts";
+import { openaiEvents } from "../openai-error.ts";
+import { resolveConversation } from "./conversation.ts";
+import { beginResponse, responseSchema } from "./response-object.ts";
+import { toInferenceRequest } from "./response-request.ts";
+import { responseRequestSchema } from "./response-schema.ts";
+import { ResponseStore } from "./response-store.ts";
+import { ResponseWriter, type ResponseEvent } from "./response-writer.ts";
+
+const tag = "Responses API";
+
+const deletedSchema = z.object({
+  id: z.string(),
+  object: z.literal("response"),
+  deleted: z.literal(true),
+});
+
+/** The routes under /v1/responses, with a store of their own. */
+export function responseRoutes(services: Pick<Services, "inference">): readonly Route[] {
+  const store = new ResponseStore();
+  return [createRoute(services, store), showRoute(store), deleteRoute(store)];
+}
+
+function createRoute({ inference }: Pick<Services, "inference">, store: ResponseStore): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/responses",
+    tag,
+    summary: "Answer in a conversation that the daemon may remember",
+    description: "Unknown fields are ignored. A response is kept in memory unless `store` is false.",
+    body: responseRequestSchema,
+    answers: [
+      { description: "The whole response.", schema: responseSchema },
+      {
+        contentType: SSE_TYPE,
+        description:
+          "With stream: response.created and response.in_progress, the events of each output item, then one of " +
+          "response.completed, response.incomplete and response.failed, each with its sequence_number.",
+      },
+    ],
+    async handle(context, { body }) {
+      const conversation = resolveConversation(body, store);
+      const request = toInferenceRequest(body, conversation);
+      const { model, events } = await inference.generate(request, context.req.raw.signal);
+      const writer = new ResponseWriter(beginResponse(body, model), (response) => {
+        if (response.store) store.add(response, [...conversation.items, ...response.output]);
+      });
+      if (body.stream) {
+        return streamResponse(context, frames(writer.events(events)), {
+          ...openaiEvents,
+          errorFrame: (error) => frame(writer.fail(error)),
+        });
+      }
+      return context.json(await writer.collect(events));
+    },
+  });
+}
+
+function showRoute(store: ResponseStore): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/responses/:id",
+    tag,
+    summary: "Show a kept response",
+    answers: [{ description: "The response.", schema: responseSchema }],
+    alwaysOn: true,
+    handle(context) {
+      const id = pathId(context);
+      const stored = store.get(id);
+      if (!stored) throw notFound(id);
+      return context.json(stored.response);
+    },
+  });
+}
+
+function deleteRoute(store: ResponseStore): Route {
+  return defineRoute({
+    method: "DELETE",
+    path: "/v1/responses/:id",
+    tag,
+    summary: "Forget a kept response",
+    answers: [{ description: "It is forgotten.", schema: deletedSchema }],
+    alwaysOn: true,
+    handle(context) {
+      const id = pathId(context);
+      if (!store.delete(id)) throw notFound(id);
+      return context.json({ id, object: "response", deleted: true });
+    },
+  });
+}
+
+async function* frames(events: AsyncIterable<ResponseEvent>): AsyncGenerator<string, void, undefined> {
+  for await (const event of events) yield frame(event);
+}
+
+function frame(event: ResponseEvent): string {
+  return sseEvent(event.type, event);
+}
+
+function pathId(context: AppContext): string {
+  return context.req.param("id") ?? "";
+}
+
+function notFound(id: string): ServiceError {
+  return new ServiceError("response_not_found", `The response "${id}" is not, or no longer, kept.`);
+}

@@ -1,0 +1,86 @@
+import type { ServiceError } from "../../../errors/service-error.ts";
+import type { InferenceEvent } from "../../../inference/inference.ts";
+import { OutputWriter, type OutputEvent } from "./output-writer.ts";
+import { toUsage, type ResponseObject } from "./response-object.ts";
+
+/** An event of a streamed response. */
+export interface ResponseEvent extends OutputEvent {
+  /** 0 for the first of a stream, then one more for each. */
+  readonly sequence_number: number;
+}
+
+/** Makes the events of one response, and the response itself: a whole answer is what the last event holds. */
+export class ResponseWriter {
+  readonly #output = new OutputWriter();
+  readonly #keep: (response: ResponseObject) => void;
+  readonly #now: () => number;
+  #response: ResponseObject;
+  #events = 0;
+
+  /**
+   * @param response as it begins
+   * @param keep gets the response when it is complete, before its client learns so; never one that failed
+   */
+  constructor(
+    response: ResponseObject,
+    keep: (response: ResponseObject) => void,
+    now: () => number = Date.now,
+  ) {
+    this.#response = response;
+    this.#keep = keep;
+    this.#now = now;
+  }
+
+  /** The response without its events; throws what the source throws. */
+  async collect(source: AsyncIterable<InferenceEvent>): Promise<ResponseObject> {
+    const events = this.events(source);
+    let step = await events.next();
+    while (!step.done) step = await events.next();
+    return this.#response;
+  }
+
+  /** Yields all events from the first to the last of a response that does not fail; throws what the source throws. */
+  async *events(source: AsyncIterable<InferenceEvent>): AsyncGenerator<ResponseEvent, void, undefined> {
+    yield this.#lifecycle("response.created");
+    yield this.#lifecycle("response.in_progress");
+    for await (const event of source) {
+      if (event.type !== "done") {
+        for (const shown of this.#output.add(event)) yield this.#number(shown);
+        continue;
+      }
+      const status = event.reason === "length" ? "incomplete" : "completed";
+      for (const shown of this.#output.finish(status)) yield this.#number(shown);
+      this.#end({
+        status,
+        incomplete_details: status === "incomplete" ? { reason: "max_output_tokens" } : null,
+        usage: toUsage(event.usage),
+      });
+      this.#keep(this.#response);
+      yield this.#lifecycle(`response.${status}`);
+    }
+  }
+
+  /** The last event of a response that fails. */
+  fail({ code, message }: ServiceError): ResponseEvent {
+    this.#end({ status: "failed", error: { code, message } });
+    return this.#lifecycle("response.failed");
+  }
+
+  #end(end: Partial<ResponseObject>): void {
+    const completedAt = end.status === "completed" ? Math.floor(this.#now() / 1000) : null;
+    this.#response = {
+      ...this.#response,
+      ...end,
+      output: [...this.#output.items],
+      completed_at: completedAt,
+    };
+  }
+
+  #lifecycle(type: OutputEvent["type"]): ResponseEvent {
+    return this.#number({ type, response: this.#response });
+  }
+
+  #number({ type, ...fields }: OutputEvent): ResponseEvent {
+    return { type, sequence_number: this.#events++, ...fields };
+  }
+}
