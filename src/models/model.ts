@@ -157,7 +157,8 @@ export interface Models {
    */
   acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<ModelLease>;
   load(options: LoadOptions, signal?: AbortSignal): Promise<Model>;
-  unload(name: string): Promise<void>;
+  /** With onlyIdle, throws model_busy when a request uses it; else such requests end with an error. */
+  unload(name: string, options?: { onlyIdle?: boolean }): Promise<void>;
   /** Removes a model as its source says; unloads it first. Resolves to its alias. */
   delete(name: string): Promise<string>;
   /** Downloads by alias or hub spec; callers of the same pull share one download. */

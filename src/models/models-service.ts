@@ -177,9 +177,9 @@ class ModelsService implements Models {
     return await this.#model(record);
   }
 
-  async unload(name: string): Promise<void> {
+  async unload(name: string, options: { onlyIdle?: boolean } = {}): Promise<void> {
     const { alias } = await this.#require(name);
-    await this.#pool.unload(alias, "request");
+    await this.#pool.unload(alias, "request", options);
   }
 
   async delete(name: string): Promise<string> {

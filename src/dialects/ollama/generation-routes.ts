@@ -2,7 +2,12 @@ import { defineRoute, type Route } from "../../http/route.ts";
 import type { Services } from "../../http/services.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
-import type { InferenceRequest } from "../../inference/inference.ts";
+import type {
+  EmbedAnswer,
+  EmbedRequest,
+  InferenceRequest,
+  InferenceStream,
+} from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
 import * as chat from "./chat-answer.ts";
 import { chatRequestSchema, toChatRequest } from "./chat-request.ts";
@@ -12,7 +17,7 @@ import * as generate from "./generate-answer.ts";
 import { generateRequestSchema, isEmptyPrompt, toGenerateRequest } from "./generate-request.ts";
 import { ollamaLines } from "./ollama-error.ts";
 import { toResidency } from "./options.ts";
-import { fitContext, loadOrUnload } from "./residency.ts";
+import { loadOrUnload, withContext } from "./residency.ts";
 import type { Label } from "./summary.ts";
 
 const tag = "Ollama API";
@@ -87,12 +92,17 @@ async function begin(
   request: InferenceRequest,
   model: Model,
   signal: AbortSignal,
-) {
-  const residency = await fitContext(models, model, request.residency ?? {});
-  return await inference.generate({ ...request, residency }, signal);
+): Promise<InferenceStream> {
+  return await withContext(
+    models,
+    model,
+    request.residency ?? {},
+    async (residency) => await inference.generate({ ...request, residency }, signal),
+  );
 }
 
-function embedRoute({ inference, models }: Services): Route {
+function embedRoute(services: Services): Route {
+  const { models } = services;
   return defineRoute({
     method: "POST",
     path: "/ollama/api/embed",
@@ -105,14 +115,14 @@ function embedRoute({ inference, models }: Services): Route {
       const startedAt = performance.now();
       const model = await findModel(models, body.model);
       const request = embed.toEmbedRequest(body, model);
-      const residency = await fitContext(models, model, request.residency ?? {});
-      const answer = await inference.embed({ ...request, residency }, context.req.raw.signal);
+      const answer = await beginEmbedding(services, request, model, context.req.raw.signal);
       return context.json(embed.toEmbedAnswer(answer, body, performance.now() - startedAt));
     },
   });
 }
 
-function embeddingsRoute({ inference, models }: Services): Route {
+function embeddingsRoute(services: Services): Route {
+  const { models } = services;
   return defineRoute({
     method: "POST",
     path: "/ollama/api/embeddings",
@@ -124,9 +134,22 @@ function embeddingsRoute({ inference, models }: Services): Route {
     async handle(context, { body }) {
       const model = await findModel(models, body.model);
       const request = embed.toEmbedRequest({ ...body, input: body.prompt }, model);
-      const residency = await fitContext(models, model, request.residency ?? {});
-      const { vectors } = await inference.embed({ ...request, residency }, context.req.raw.signal);
+      const { vectors } = await beginEmbedding(services, request, model, context.req.raw.signal);
       return context.json({ embedding: [...(vectors[0] ?? [])] });
     },
   });
+}
+
+async function beginEmbedding(
+  { inference, models }: Services,
+  request: EmbedRequest,
+  model: Model,
+  signal: AbortSignal,
+): Promise<EmbedAnswer> {
+  return await withContext(
+    models,
+    model,
+    request.residency ?? {},
+    async (residency) => await inference.embed({ ...request, residency }, signal),
+  );
 }

@@ -1,5 +1,6 @@
 import { z } from "zod";
 
+const HOUR_MS = 3_600_000;
 const UNIT_MS: Readonly<Record<string, number>> = {
   ns: 1e-6,
   us: 1e-3,
@@ -7,8 +8,10 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   ms: 1,
   s: 1000,
   m: 60_000,
-  h: 3_600_000,
+  h: HOUR_MS,
 };
+/** A hundred years are for good; dates much further ahead cannot be written. */
+const FOR_GOOD_MS = 100 * 365 * 24 * HOUR_MS;
 const PART = /(\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h)/g;
 const DURATION = new RegExp(`^[+-]?(?:${PART.source})+$`);
 const NUMBER = /^[+-]?\d+(?:\.\d+)?$/;
@@ -18,7 +21,7 @@ const NUMBER = /^[+-]?\d+(?:\.\d+)?$/;
  * a negative one, which means for good. Undefined for anything else.
  */
 export function parseKeepAlive(value: string | number): number | undefined {
-  if (typeof value === "number") return value < 0 ? Number.POSITIVE_INFINITY : value * 1000;
+  if (typeof value === "number") return value < 0 ? Number.POSITIVE_INFINITY : bounded(value * 1000);
   const text = value.trim();
   if (NUMBER.test(text)) return parseKeepAlive(Number(text));
   if (!DURATION.test(text)) return undefined;
@@ -26,7 +29,11 @@ export function parseKeepAlive(value: string | number): number | undefined {
   let total = 0;
   for (const [, number = "0", unit = ""] of text.matchAll(PART))
     total += Number(number) * (UNIT_MS[unit] ?? 0);
-  return total;
+  return bounded(total);
+}
+
+function bounded(milliseconds: number): number {
+  return milliseconds > FOR_GOOD_MS ? Number.POSITIVE_INFINITY : milliseconds;
 }
 
 /** Gives milliseconds; absent: as the model was loaded, or the configured keep_alive. */

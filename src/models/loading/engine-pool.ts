@@ -109,10 +109,18 @@ export class EnginePool {
     }
   }
 
-  /** Ends the engine; resolves when it is gone. Throws `model_already_unloaded` or `model_busy`. */
-  async unload(alias: string, reason: UnloadReason): Promise<void> {
+  /**
+   * Ends the engine; resolves when it is gone. Throws `model_already_unloaded`, or `model_busy` when the model is
+   * being loaded or unloaded, and with onlyIdle when it is in use.
+   */
+  async unload(
+    alias: string,
+    reason: UnloadReason,
+    { onlyIdle = false }: { onlyIdle?: boolean } = {},
+  ): Promise<void> {
     const slot = this.#slots.get(alias);
     if (slot?.state === "loaded") {
+      if (onlyIdle && !slot.idle) throw new ServiceError("model_busy", `The model "${alias}" is in use.`);
       await this.#close(slot, reason);
       return;
     }

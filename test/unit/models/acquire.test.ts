@@ -161,6 +161,19 @@ describe("with a residency", () => {
   });
 });
 
+describe("unloading", () => {
+  it("what must be idle leaves a model alone that is lent", async () => {
+    const { models } = await startModels();
+    await models.load({ alias: MINI });
+    const lease = await models.acquire(MINI, NEVER);
+    await expect(models.unload(MINI, { onlyIdle: true })).rejects.toMatchObject({ code: "model_busy" });
+    expect(lease.engine.alive).toBe(true);
+    lease[Symbol.dispose]();
+    await models.unload(MINI, { onlyIdle: true });
+    expect((await models.get(MINI)).state).toBe("available");
+  });
+});
+
 describe("closing", () => {
   it("ends the engines and refuses what comes later", async () => {
     const { models, engines } = await startModels({ config: { auto_load: true } });

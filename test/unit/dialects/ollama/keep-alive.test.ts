@@ -16,6 +16,8 @@ test.for<[string | number, number | undefined]>([
   [-1, Number.POSITIVE_INFINITY],
   ["-1", Number.POSITIVE_INFINITY],
   ["-1m", Number.POSITIVE_INFINITY],
+  [1e15, Number.POSITIVE_INFINITY],
+  ["9999999999h", Number.POSITIVE_INFINITY],
   ["", undefined],
   ["soon", undefined],
   ["5 m", undefined],

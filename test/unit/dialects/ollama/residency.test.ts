@@ -1,20 +1,21 @@
 import { describe, expect, test } from "vitest";
 import { optionsSchema, toResidency } from "../../../../src/dialects/ollama/options.ts";
-import { fitContext, loadOrUnload } from "../../../../src/dialects/ollama/residency.ts";
+import { loadOrUnload, withContext } from "../../../../src/dialects/ollama/residency.ts";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
-import type { Model, ModelLease, Residency } from "../../../../src/models/model.ts";
+import type { LoadOptions, Model, ModelLease, Residency } from "../../../../src/models/model.ts";
 import { FakeEngine, fakeModel } from "../../inference/fake-engine.ts";
 
 const NEVER = new AbortController().signal;
+const FOR_GOOD = Number.POSITIVE_INFINITY;
 
-/** Notes what is asked of the models. */
+/** Notes what is asked of the models, and fails to unload as a model in its state would. */
 class NotingModels {
   readonly asked: unknown[] = [];
   readonly model: Model;
   leases = 0;
 
-  constructor(model: Model) {
-    this.model = model;
+  constructor(changes: Partial<Model> = {}) {
+    this.model = fakeModel(changes);
   }
 
   acquire = async (
@@ -31,63 +32,53 @@ class NotingModels {
     };
   };
 
-  unload = async (name: string): Promise<void> => {
+  unload = async (name: string, options?: { onlyIdle?: boolean }): Promise<void> => {
+    if (this.model.state !== "loaded") throw new ServiceError("model_already_unloaded", "It is not loaded.");
+    if (options?.onlyIdle && this.model.activeRequests > 0)
+      throw new ServiceError("model_busy", "It is in use.");
     this.asked.push(["unload", name]);
+  };
+
+  load = async (options: LoadOptions): Promise<Model> => {
+    this.asked.push(["load", options]);
+    return this.model;
   };
 }
 
+const run = async (residency: Residency): Promise<Residency> => residency;
+
 describe("a request without a prompt", () => {
   test("loads the model and keeps no lease", async () => {
-    const models = new NotingModels(fakeModel({ state: "available" }));
+    const models = new NotingModels({ state: "available" });
     const wish = { keepAliveMs: 1000 };
     expect(await loadOrUnload(models, models.model, wish, NEVER)).toBe("load");
     expect(models.asked).toEqual([["acquire", wish]]);
     expect(models.leases).toBe(0);
   });
 
-  test("with keep_alive 0 unloads an idle model at once", async () => {
-    const models = new NotingModels(fakeModel());
+  test.for<[string, Partial<Model>, unknown[]]>([
+    ["unloads an idle model at once", {}, [["unload", "fake"]]],
+    ["lets a model in use finish", { activeRequests: 1 }, [["acquire", { keepAliveMs: 0 }]]],
+    ["leaves alone what is not loaded", { state: "available" }, []],
+  ])("with keep_alive 0 %s", async ([, changes, asked]) => {
+    const models = new NotingModels(changes);
     expect(await loadOrUnload(models, models.model, { keepAliveMs: 0 }, NEVER)).toBe("unload");
-    expect(models.asked).toEqual([["unload", "fake"]]);
-  });
-
-  test("with keep_alive 0 lets a model that is in use finish", async () => {
-    const models = new NotingModels(fakeModel({ activeRequests: 1 }));
-    expect(await loadOrUnload(models, models.model, { keepAliveMs: 0 }, NEVER)).toBe("unload");
-    expect(models.asked).toEqual([["acquire", { keepAliveMs: 0 }]]);
+    expect(models.asked).toEqual(asked);
     expect(models.leases).toBe(0);
-  });
-
-  test("with keep_alive 0 leaves alone what is not loaded, or not any more", async () => {
-    const models = new NotingModels(fakeModel({ state: "available" }));
-    expect(await loadOrUnload(models, models.model, { keepAliveMs: 0 }, NEVER)).toBe("unload");
-    expect(models.asked).toEqual([]);
-    const gone = new NotingModels(fakeModel());
-    gone.unload = () => Promise.reject(new ServiceError("model_already_unloaded", "It is not loaded."));
-    expect(await loadOrUnload(gone, gone.model, { keepAliveMs: 0 }, NEVER)).toBe("unload");
   });
 });
 
 describe("a context that is larger than the loaded one", () => {
   const larger = { contextSize: 1024 };
 
-  test("has an idle model loaded anew, for as long as it was to stay", async () => {
-    const forGood = new NotingModels(fakeModel({ expiresAt: undefined }));
-    expect(await fitContext(forGood, forGood.model, larger)).toEqual({
-      ...larger,
-      keepAliveMs: Number.POSITIVE_INFINITY,
-    });
-    expect(forGood.asked).toEqual([["unload", "fake"]]);
-    const forAWhile = new NotingModels(fakeModel({ expiresAt: 5 }));
-    expect(await fitContext(forAWhile, forAWhile.model, larger)).toEqual({
-      ...larger,
-      keepAliveMs: undefined,
-    });
-    const asAsked = new NotingModels(fakeModel());
-    expect(await fitContext(asAsked, asAsked.model, { ...larger, keepAliveMs: 7 })).toEqual({
-      ...larger,
-      keepAliveMs: 7,
-    });
+  test.for<[string, Partial<Model>, Residency, Residency]>([
+    ["for good", { expiresAt: undefined }, larger, { ...larger, keepAliveMs: FOR_GOOD }],
+    ["for a while", { expiresAt: 5 }, larger, larger],
+    ["for as long as is asked", {}, { ...larger, keepAliveMs: 7 }, { ...larger, keepAliveMs: 7 }],
+  ])("has an idle model loaded anew that was to stay %s", async ([, changes, wish, expected]) => {
+    const models = new NotingModels(changes);
+    expect(await withContext(models, models.model, wish, run)).toEqual(expected);
+    expect(models.asked).toEqual([["unload", "fake"]]);
   });
 
   test.for<[string, Partial<Model>, Residency]>([
@@ -96,10 +87,29 @@ describe("a context that is larger than the loaded one", () => {
     ["a context that fits", {}, { contextSize: 512 }],
     ["no wish for a context", {}, {}],
   ])("leaves %s as it is", async ([, changes, wish]) => {
-    const models = new NotingModels(fakeModel(changes));
-    expect(await fitContext(models, models.model, wish)).toEqual(wish);
+    const models = new NotingModels(changes);
+    expect(await withContext(models, models.model, wish, run)).toEqual(wish);
     expect(models.asked).toEqual([]);
   });
+
+  test.for([
+    [
+      "insufficient_memory",
+      [
+        ["unload", "fake"],
+        ["load", { alias: "fake", contextSize: 512, gpuLayers: 0 }],
+      ],
+    ],
+    ["context_length_exceeded", [["unload", "fake"]]],
+  ] as const)(
+    "brings the model back as it was when it cannot be loaded: after %s %j is asked",
+    async ([code, asked]) => {
+      const models = new NotingModels();
+      const fail = (): Promise<never> => Promise.reject(new ServiceError(code, "No."));
+      await expect(withContext(models, models.model, larger, fail)).rejects.toMatchObject({ code });
+      expect(models.asked).toEqual(asked);
+    },
+  );
 });
 
 test.for<[object, Residency]>([
