@@ -9,7 +9,7 @@ const PROSE = `# Compatible APIs
 
 <!-- Made by scripts/docs/generate.ts; the prose is in scripts/docs/compatibility-page.ts, the tables come from the schemas that the routes parse with. -->
 
-Programs written for the chat-completions API (OpenAI) or the messages API (Anthropic) work with their official clients; only the base address changes:
+Programs written for the chat-completions or the responses API (OpenAI) or the messages API (Anthropic) work with their official clients; only the base address changes:
 
     new OpenAI({ baseURL: "http://127.0.0.1:8080/v1", apiKey: "any" })
     new Anthropic({ baseURL: "http://127.0.0.1:8080", apiKey: "any" })
@@ -34,6 +34,14 @@ Any key will do, unless \`api_keys\` is configured.
 Streams are \`data:\` lines without event names, comments while there is nothing to send, and \`data: [DONE]\` at the end. Reasoning comes as \`reasoning_content\`. \`error.type\` is one of the daemon's own types; clients choose their error class by the status.
 `;
 
+const RESPONSES = `
+## Responses API
+
+Every event of a stream is named and numbered; the last one is \`response.completed\`, \`response.incomplete\` (cut off by its length) or \`response.failed\` (with \`error.code\`). Thinking is a \`reasoning\` item whose summary is all of it. Tools that a service would run itself, such as a web search, are left out, since coding agents always send some; the response's \`tools\` lists those that the model was shown.
+
+Responses are kept in memory unless \`store\` is false, for \`previous_response_id\`, \`item_reference\`, \`GET\` and \`DELETE /v1/responses/{id}\`. They end with the daemon, and those not used for longest make room for new ones (64 Mi characters in all); 400 \`previous_response_not_found\` then asks for the whole conversation.
+`;
+
 const MESSAGES = `
 ## Messages API
 
@@ -47,6 +55,9 @@ const PARTS = `
 |---|---|
 | chat-completions: \`text\`, \`image_url\`, \`refusal\` | honoured |
 | chat-completions: \`input_audio\`, \`file\` | refused |
+| responses: messages of \`input_text\`, \`output_text\`, \`input_image\` and \`refusal\`, \`function_call\`, \`function_call_output\`, \`reasoning\`, \`item_reference\` | honoured |
+| responses: \`encrypted_content\`, tools of other types than \`function\` | ignored |
+| responses: \`input_file\`, \`file_id\`, other items | refused |
 | messages: \`text\`, \`image\`, \`thinking\`, \`tool_use\`, \`tool_result\`, \`document\` of plain text | honoured |
 | messages: \`redacted_thinking\`, \`cache_control\` | ignored |
 | messages: other documents, other blocks, tools that run on the server | refused |
@@ -60,6 +71,8 @@ export function compatibilityPage(): string {
     fieldTable("POST /v1/completions", completionRequestSchema),
     fieldTable("POST /v1/embeddings", embeddingsRequestSchema),
     fieldTable("POST /v1/rerank", rerankRequestSchema),
+    RESPONSES,
+    fieldTable("POST /v1/responses", responseRequestSchema),
     MESSAGES,
     fieldTable("POST /v1/messages", messageRequestSchema),
     PARTS,

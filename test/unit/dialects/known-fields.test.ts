@@ -6,6 +6,7 @@ import { messageRequestSchema } from "../../../src/dialects/anthropic/message-sc
 import { chatCompletionRequestSchema } from "../../../src/dialects/openai/chat-schema.ts";
 import { completionRequestSchema } from "../../../src/dialects/openai/completions.ts";
 import { embeddingsRequestSchema } from "../../../src/dialects/openai/embeddings.ts";
+import { responseRequestSchema } from "../../../src/dialects/openai/responses/response-schema.ts";
 
 const require = createRequire(import.meta.url);
 
@@ -28,6 +29,11 @@ describe("every field that the official clients know is honoured, ignored on pur
         "resources/chat/completions/completions.d.ts",
         "ChatCompletionCreateParamsBase",
       ),
+    },
+    {
+      route: "POST /v1/responses",
+      shape: responseRequestSchema.shape,
+      fields: declaredFields("openai", "resources/responses/responses.d.ts", "ResponseCreateParamsBase"),
     },
     {
       route: "POST /v1/completions",

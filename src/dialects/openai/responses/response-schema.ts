@@ -18,7 +18,7 @@ export type FunctionTool = z.output<typeof functionToolSchema>;
 const otherToolSchema = z.object({
   type: z
     .string()
-    .refine((type) => type !== "function", { error: "the function lacks a part" })
+    .refine((type) => type !== "function", { abort: true })
     .describe("Left out: the daemon has no tools of its own. The response lists those in effect."),
 });
 
