@@ -44,9 +44,9 @@ export function chooseThreads(processors: number): number {
 }
 
 /**
- * Prompt tokens for one step. Generating: so few that a cancel is obeyed within a second, but more than one for
- * each slot, because generating slots are served first and a waiting prompt takes what they leave. Embedding and
- * reranking: the whole context, because a text cannot be split.
+ * Prompt tokens for one step, a multiple of the slots. Generating: so few that a cancel is obeyed within a second, but
+ * one for each slot at least, because generating slots are served first and a waiting prompt takes what they leave.
+ * Embedding and reranking: the whole context, because a text cannot be split.
  */
 export function chooseBatchSize({
   purpose,
@@ -59,5 +59,5 @@ export function chooseBatchSize({
   if (purpose !== "generate") return Math.min(contextSize, MOST_BATCH);
   const perSecond = (WEIGHT_TOKENS_PER_SECOND[kernels] * threads) / Math.max(1, parameters);
   const step = Math.min(LARGEST_STEP, contextSize, Math.floor(perSecond * STEP_SECONDS));
-  return Math.max(slots + 1, step);
+  return Math.max(slots, step - (step % slots));
 }

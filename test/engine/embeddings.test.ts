@@ -102,3 +102,11 @@ test("a model for text embeds beside a generation, and refuses what is longer th
   });
   await engine.close();
 });
+
+test("a step that the slots do not share evenly is rounded up, for llama.cpp would abort", async () => {
+  const file = writeModel(folder, "uneven", tinyLlama());
+  const engine = await startEngine(engineSpec(file, { batchSize: 5, slots: 4 }));
+  expect(await generateText(engine, promptRequest("once upon a time"))).toBeDefined();
+  expect((await engine.embed("the", NEVER)).vector).toHaveLength(64);
+  await engine.close();
+});

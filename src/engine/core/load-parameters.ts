@@ -15,14 +15,16 @@ export function buildLoadParameters(
   settings: EngineSettings,
   adapterScales: readonly number[],
 ): LoadParameters {
+  const batchSize = Math.ceil(settings.batchSize / settings.slots) * settings.slots;
   const isCpu = settings.gpuLayers === 0 || settings.gpu === undefined;
   return {
     n_gpu_layers: isCpu ? 0 : settings.gpuLayers < 0 ? ALL_LAYERS : settings.gpuLayers,
     n_ctx: settings.contextSize,
     n_threads: settings.threads,
     n_parallel: settings.slots,
-    n_batch: settings.batchSize,
-    n_ubatch: settings.batchSize,
+    // llama.cpp aborts while it plans the pooling of embeddings for a step that the slots do not share evenly.
+    n_batch: batchSize,
+    n_ubatch: batchSize,
     kv_unified: true, // one cache for all slots, so that a lone request can use the whole context
     flash_attn: settings.flashAttention === "auto" ? !isCpu : settings.flashAttention === "true",
     embeddings: true,

@@ -27,12 +27,12 @@ describe("tokens of one step of the prompt", () => {
   };
 
   it.each<[string, Partial<SettingsQuestion>, number]>([
-    ["a model of 500 million weights", {}, 34],
-    ["the same on the stock kernels: more than one for each slot, at least", { kernels: "stock" }, 5],
-    ["the same on four threads", { threads: 4 }, 138],
+    ["a model of 500 million weights", {}, 32],
+    ["the same on the stock kernels: one for each slot, at least", { kernels: "stock" }, 4],
+    ["the same on four threads", { threads: 4 }, 136],
     ["a tiny model", { parameters: 4e6 }, 512],
     ["a tiny model with a tiny context", { parameters: 4e6, contextSize: 128 }, 128],
-    ["a large model", { parameters: 7e9 }, 5],
+    ["a large model", { parameters: 7e9 }, 4],
     ["an encoder, which needs its whole text at once", { purpose: "embed", contextSize: 2048 }, 2048],
     ["an encoder of a huge context", { purpose: "rerank", contextSize: 100_000 }, 8192],
   ])("suit %s", (_what, change, expected) => {
