@@ -8,8 +8,8 @@ import { showAnswerSchema, showRequestSchema, toShowAnswer } from "./show.ts";
 
 const tag = "Ollama API";
 /**
- * The version of Ollama whose API this is: clients ask for a least one before they use what is newer. It is the
- * first with all of think levels, ids of tool calls, log-probabilities and dimensions.
+ * The version of Ollama whose API this is: clients ask for a least one before they use what is newer. It has levels of
+ * thinking, ids of tool calls, log-probabilities and dimensions, as the routes here do.
  */
 const API_VERSION = "0.13.0";
 /** Clients look for these words. */

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { generateAnswerSchema, generateLineSchema } from "../../../../src/dialects/ollama/generate-answer.ts";
 import { fakeModel } from "../../inference/fake-engine.ts";
-import { PLAIN_TEXT, WITH_LOGPROBS } from "../recorded-events.ts";
+import { randomSource } from "../../inference/random-pieces.ts";
+import { PLAIN_TEXT, randomAnswer, WITH_LOGPROBS } from "../recorded-events.ts";
 import { ABLE, lines, testApp } from "../test-app.ts";
 
 const PATH = "/ollama/api/generate";
@@ -32,6 +34,21 @@ describe("an answer", () => {
       { response: " world", done: false },
       { response: "", done: true, done_reason: "stop", eval_count: 2 },
     ]);
+  });
+
+  test("adds up to the same text and thinking, whole or streamed", async () => {
+    const random = randomSource(6);
+    for (let round = 0; round < 40; round++) {
+      const events = randomAnswer(random);
+      const whole = await testApp({ events }).post(PATH, { ...BASE, stream: false });
+      const streamed = generateLineSchema
+        .array()
+        .parse(await lines(await testApp({ events }).post(PATH, BASE)));
+      const { response, thinking = "" } = generateAnswerSchema.parse(await whole.json());
+      expect(streamed.map((line) => line.response).join("")).toBe(response);
+      expect(streamed.map((line) => line.thinking ?? "").join("")).toBe(thinking);
+      expect(streamed.filter(({ done }) => done)).toHaveLength(1);
+    }
   });
 
   test("shows thinking apart from the text", async () => {
