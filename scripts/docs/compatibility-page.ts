@@ -3,6 +3,7 @@ import { chatCompletionRequestSchema } from "../../src/dialects/openai/chat-sche
 import { completionRequestSchema } from "../../src/dialects/openai/completions.ts";
 import { embeddingsRequestSchema } from "../../src/dialects/openai/embeddings.ts";
 import { rerankRequestSchema } from "../../src/dialects/openai/rerank.ts";
+import { responseRequestSchema } from "../../src/dialects/openai/responses/response-schema.ts";
 import { fieldTable } from "./field-table.ts";
 
 const PROSE = `# Compatible APIs
