@@ -12,7 +12,12 @@ export const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
 export const KERNELS_SHA256 = "aa038124fcf34fe1789ce932eb73215ad8fcd8ccf0cbf8a129252abe6e0dcaf9";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "243411316bad322c152f366f4c5c6bb430867c53e0ee9edf3c475e0fe50b0fc9";
+export const IMAGE_SHA256 = "2ed6a3584d3605a4a4eeb49fce394468094e16500b36dfd699a1beddd4afb0f1";
+
+const PAGE_BYTES = 64 * 1024;
+
+/** Largest heap of our engine: V8 takes no more. */
+export const IMAGE_HEAP_BYTES = 16 * 1024 ** 3;
 
 interface PinnedFunction {
   readonly index: number;
@@ -53,7 +58,7 @@ export class EngineImageError extends Error {
 
 /**
  * Makes our engine from the stock module: matrix products run in our kernels, and llama.cpp's own code stays
- * reachable for what they do not cover.
+ * reachable for what they do not cover; the heap may grow to {@link IMAGE_HEAP_BYTES}.
  *
  * @throws EngineImageError when a file or a function is not the pinned one
  */
@@ -81,6 +86,7 @@ export async function buildEngineImage(
       original_update_slots: updateSlots.index,
     },
     imports: { ggml_barrier: barrier.index },
+    memoryMaximum: IMAGE_HEAP_BYTES / PAGE_BYTES,
   });
 }
 

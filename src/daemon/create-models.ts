@@ -30,7 +30,7 @@ export async function createModels(
   events: ServiceEvents,
   logger: Logger,
   gpu: GpuFinder,
-  { wasmPath, kernels }: PreparedEngine,
+  { wasmPath, kernels, heapLimitBytes }: PreparedEngine,
 ): Promise<Models> {
   return await createModelsService({
     config,
@@ -39,6 +39,7 @@ export async function createModels(
         loadTimeoutMs: config.engine.load_timeout,
         stallTimeoutMs: config.engine.stall_timeout,
         wasmPath,
+        heapLimitBytes,
       }),
       finder: gpu,
       batchSize: config.engine.batch_size,
@@ -47,7 +48,7 @@ export async function createModels(
     }),
     placeLayers: async (gguf, spec, wished) => await placeOnGpu(gpu, spec, gguf, wished, config.gpu.memory),
     kernels,
-    estimateMemory: memoryNeeded,
+    estimateMemory: (gguf, spec) => memoryNeeded(gguf, spec, heapLimitBytes),
     hub: new DiskHubStore({
       cacheDir: config.cache_dir,
       hubUrl: config.hub_url,
@@ -72,7 +73,7 @@ function aliases(ownFile: string | undefined): AliasTable {
 }
 
 /** Bytes at the peak of loading and running; throws insufficient_memory for what no engine can hold. */
-function memoryNeeded(gguf: GgufSummary, spec: EngineSpec): number {
+function memoryNeeded(gguf: GgufSummary, spec: EngineSpec, heapLimitBytes: number): number {
   const besides = [spec.projectorFile, ...spec.adapters.map(({ path }) => path)];
   const onCpu = shareOnCpu(gguf, spec);
   const estimate = estimateMemory({
@@ -83,6 +84,6 @@ function memoryNeeded(gguf: GgufSummary, spec: EngineSpec): number {
     embeddingLength: gguf.embeddingLength,
     spec,
   });
-  checkHeapLimit(estimate);
+  checkHeapLimit(estimate, heapLimitBytes);
   return estimate.totalBytes;
 }

@@ -3,9 +3,6 @@ import type { EngineSpec } from "./protocol/engine-spec.ts";
 
 const MIB = 1024 * 1024;
 
-/** Largest heap of an engine: wllama's WASM declares 65,536 pages of 64 KiB. */
-export const ENGINE_HEAP_LIMIT_BYTES = 4096 * MIB;
-
 /** What loading needs to know; plain numbers, so that any layer can ask before anything is loaded. */
 export interface MemoryQuestion {
   /** Bytes of the model's files, projector and adapters included: weights are held once, as they are. */
@@ -18,7 +15,7 @@ export interface MemoryQuestion {
 }
 
 export interface MemoryEstimate {
-  /** Inside the WASM heap: must stay below {@link ENGINE_HEAP_LIMIT_BYTES}. */
+  /** Inside the WASM heap: must stay below the engine's limit. */
   readonly heapBytes: number;
   /** Of the whole process. */
   readonly totalBytes: number;
@@ -63,12 +60,12 @@ export function estimateMemory(question: MemoryQuestion): MemoryEstimate {
 }
 
 /** @throws ServiceError insufficient_memory when a model cannot fit into an engine, on whatever machine */
-export function checkHeapLimit({ heapBytes }: MemoryEstimate): void {
-  if (heapBytes <= ENGINE_HEAP_LIMIT_BYTES) return;
+export function checkHeapLimit({ heapBytes }: MemoryEstimate, limitBytes: number): void {
+  if (heapBytes <= limitBytes) return;
   const mib = (bytes: number): number => Math.ceil(bytes / MIB);
   throw new ServiceError(
     "insufficient_memory",
-    `The model needs about ${mib(heapBytes)} MiB of an engine's ${mib(ENGINE_HEAP_LIMIT_BYTES)} MiB; ` +
+    `The model needs about ${mib(heapBytes)} MiB of an engine's ${mib(limitBytes)} MiB; ` +
       "a smaller context or a smaller quantisation may fit.",
   );
 }

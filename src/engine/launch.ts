@@ -20,6 +20,8 @@ export interface LaunchOptions {
   readonly runtime: string;
   /** llama.cpp's WebAssembly, as prepareEngine() chose it. */
   readonly wasmPath: string;
+  /** Largest heap that it declares, in bytes. */
+  readonly heapLimitBytes: number;
   /** Files that the engine may read beside its own code: the model's. */
   readonly files: readonly string[];
   /** Entry file of Dawn, for an engine that uses a GPU: it may then load addons. */
@@ -45,7 +47,7 @@ export const spawnEngine: SpawnEngine = (command, args, options) =>
  * its drivers see the variables that are meant for them.
  */
 export function launchEngine(options: LaunchOptions): ChildProcess {
-  const { runtime, wasmPath, files, dawnPath, spawn: start } = options;
+  const { runtime, wasmPath, heapLimitBytes, files, dawnPath, spawn: start } = options;
   const entry = entryPath();
   const args = [
     "--permission",
@@ -56,6 +58,7 @@ export function launchEngine(options: LaunchOptions): ChildProcess {
     "--disable-warning=SecurityWarning",
     entry,
     pathToFileURL(wasmPath).href,
+    String(heapLimitBytes),
     ...(dawnPath === undefined ? [] : [dawnPath]),
   ];
   const env = {

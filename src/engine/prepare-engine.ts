@@ -1,6 +1,13 @@
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { buildEngineImage, EngineImageError, IMAGE_SHA256, sha256Hex } from "../../wasm/engine-image.ts";
+import {
+  buildEngineImage,
+  EngineImageError,
+  IMAGE_HEAP_BYTES,
+  IMAGE_SHA256,
+  sha256Hex,
+} from "../../wasm/engine-image.ts";
+import { STOCK_HEAP_BYTES } from "./core/heap-patches.ts";
 import { STOCK_WASM_PATH } from "./stock-wasm.ts";
 
 /** Which code multiplies matrices in an engine: ours, or llama.cpp's as it was compiled. */
@@ -10,6 +17,8 @@ export type Kernels = "daybreak" | "stock";
 export interface PreparedEngine {
   readonly wasmPath: string;
   readonly kernels: Kernels;
+  /** Most memory that one engine can have for its model. */
+  readonly heapLimitBytes: number;
   /** Why the stock engine runs although ours was wanted. */
   readonly problem?: string;
 }
@@ -34,14 +43,18 @@ export async function prepareEngine({
   kernels,
   stockPath = STOCK_WASM_PATH,
 }: PrepareEngineOptions): Promise<PreparedEngine> {
-  const stock: PreparedEngine = { wasmPath: stockPath, kernels: "stock" };
+  const stock: PreparedEngine = {
+    wasmPath: stockPath,
+    kernels: "stock",
+    heapLimitBytes: STOCK_HEAP_BYTES,
+  };
   if (kernels === "stock") return stock;
   const wasmPath = path.join(cacheDir, "engine", `${IMAGE_SHA256}.wasm`);
   try {
     if (!(await isIntact(wasmPath))) {
       await writeWhole(wasmPath, await buildEngineImage(await readFile(stockPath), await readFile(KERNELS)));
     }
-    return { wasmPath, kernels: "daybreak" };
+    return { wasmPath, kernels: "daybreak", heapLimitBytes: IMAGE_HEAP_BYTES };
   } catch (error) {
     if (!(error instanceof EngineImageError || isSystemError(error))) throw error;
     return { ...stock, problem: error.message };

@@ -1,5 +1,6 @@
 import path from "node:path";
 import { checkModelFile, filesOf } from "./check-model-files.ts";
+import { STOCK_HEAP_BYTES } from "./core/heap-patches.ts";
 import { EngineHandle, toServiceError } from "./engine-handle.ts";
 import { EngineProcess } from "./engine-process.ts";
 import type { EngineLoadOptions, StartEngine } from "./engine.ts";
@@ -18,6 +19,8 @@ export interface EngineStarterOptions {
   readonly spawn?: SpawnEngine;
   /** llama.cpp's WebAssembly; the default is the one that @wllama/wllama ships. */
   readonly wasmPath?: string;
+  /** Largest heap that it declares, in bytes. */
+  readonly heapLimitBytes?: number;
   /** Entry file of Dawn, for engines that use a GPU; the default is the npm package's. */
   readonly dawnPath?: string | undefined;
 }
@@ -29,6 +32,7 @@ export function createEngineStarter({
   runtime = process.execPath,
   spawn = spawnEngine,
   wasmPath = STOCK_WASM_PATH,
+  heapLimitBytes = STOCK_HEAP_BYTES,
   dawnPath = findDawn(),
 }: EngineStarterOptions): StartEngine {
   return async (requested, options = {}) => {
@@ -38,7 +42,14 @@ export function createEngineStarter({
     for (const file of files) await checkModelFile(file);
     const usesGpu = spec.gpu !== undefined && spec.gpuLayers !== 0;
     const engine = new EngineProcess(
-      launchEngine({ runtime, wasmPath, files, spawn, dawnPath: usesGpu ? dawnPath : undefined }),
+      launchEngine({
+        runtime,
+        wasmPath,
+        heapLimitBytes,
+        files,
+        spawn,
+        dawnPath: usesGpu ? dawnPath : undefined,
+      }),
     );
     try {
       const info = await load(engine, spec, options, loadTimeoutMs);

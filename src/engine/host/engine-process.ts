@@ -15,13 +15,14 @@ import { toReportedError } from "./reported-error.ts";
  * The entry of an engine process: one model, no rights but to read its files. The main thread only passes
  * messages; llama.cpp runs in a worker, so that the end of the daemon is noticed while a model computes.
  *
- * Arguments: the file URL of llama.cpp's WASM, and for an engine that uses a GPU the path of Dawn's entry file.
+ * Arguments: the file URL of llama.cpp's WASM, the largest heap that it declares in bytes, and for an engine that
+ * uses a GPU the path of Dawn's entry file.
  */
 
 /** A step of progress worth a message. */
 const PROGRESS_STEP = 0.01;
 
-const [, , wasmUrl, dawnPath] = process.argv;
+const [, , wasmUrl = "", heapLimit, dawnPath] = process.argv;
 
 /** An engine must not outlive its daemon. A signal ends it even where a busy worker would hold back an exit. */
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
@@ -72,7 +73,7 @@ async function load(spec: EngineSpec): Promise<void> {
     const log = (level: LogLevel, line: string): void => {
       if (level === "warn" || level === "error") process.stderr.write(`${line}\n`);
     };
-    const platform = createNodePlatform(wasmUrl ?? "", log, gpu);
+    const platform = createNodePlatform(wasmUrl, log, { gpu, heapLimitBytes: Number(heapLimit) });
     const engine = await EngineCore.load(platform, spec, openEngineFiles(spec, reportProgress));
     if (engine.info.gpuLayers > 0 && spec.purpose === "generate") await warmUp(engine, spec.batchSize);
     desk = new CallDesk(engine, outbox, die);

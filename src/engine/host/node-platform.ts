@@ -1,6 +1,7 @@
 import { resolveObjectURL } from "node:buffer";
 import { Worker, type Transferable as NodeTransferable } from "node:worker_threads";
 import type { EnginePlatform, EngineWorker, LogLevel } from "../core/platform.ts";
+import { moduleHeapPatches, STOCK_HEAP_BYTES, workerHeapPatches } from "../core/heap-patches.ts";
 import { applyPatches, type TextPatch } from "../core/worker-patches.ts";
 
 /** What wllama's scripts need on Node beyond what they need everywhere. */
@@ -18,6 +19,13 @@ export interface WorkerGpu {
   readonly dawnPath: string;
   /** Dawn's flags, which name the adapter. */
   readonly flags: readonly string[];
+}
+
+export interface NodePlatformOptions {
+  /** Absent: the engine stays on the CPU. */
+  readonly gpu?: WorkerGpu | undefined;
+  /** Largest heap that the WASM declares; absent: that of the stock one. */
+  readonly heapLimitBytes?: number;
 }
 
 /**
@@ -45,18 +53,18 @@ const WORKER_SCOPE = `
 export function createNodePlatform(
   wasmUrl: string,
   log: (level: LogLevel, line: string) => void,
-  gpu?: WorkerGpu,
+  options: NodePlatformOptions = {},
 ): EnginePlatform {
   const scope = globalThis as { self?: unknown; location?: unknown };
   scope.self ??= globalThis;
   scope.location ??= { href: wasmUrl };
-  return { wasmUrl, log, startWorker: (scriptUrl, patch) => startWorker(scriptUrl, patch, gpu) };
+  return { wasmUrl, log, startWorker: (scriptUrl, patch) => startWorker(scriptUrl, patch, options) };
 }
 
 function startWorker(
   scriptUrl: string,
   patch: (script: string) => string,
-  gpu: WorkerGpu | undefined,
+  { gpu, heapLimitBytes = STOCK_HEAP_BYTES }: NodePlatformOptions,
 ): EngineWorker {
   const shim: EngineWorker = {
     postMessage: (message, options) => queue.push({ message, transfer: options?.transfer ?? [] }),
@@ -64,6 +72,7 @@ function startWorker(
     onMessage: () => {},
     onError: () => {},
   };
+  const modulePatches = [...MODULE_PATCHES, ...moduleHeapPatches(heapLimitBytes)];
   /** What wllama sends before the worker runs: reading the script is asynchronous. */
   const queue: { message: unknown; transfer: Transferable[] }[] = [];
 
@@ -71,7 +80,8 @@ function startWorker(
     const script = await resolveObjectURL(scriptUrl)?.text();
     if (script === undefined) throw new Error("the engine's worker script is gone");
     URL.revokeObjectURL(scriptUrl);
-    const worker = new Worker(WORKER_SCOPE + applyPatches(patch(script), MODULE_PATCHES), {
+    const patched = applyPatches(patch(script), [...modulePatches, ...workerHeapPatches(heapLimitBytes)]);
+    const worker = new Worker(WORKER_SCOPE + patched, {
       eval: true,
       workerData: gpu,
     });
@@ -79,7 +89,7 @@ function startWorker(
     worker.on("error", (error) => shim.onError(error as Error));
     worker.on("exit", (code) => shim.onError(new Error(`the engine's worker ended with code ${code}`)));
     const send = async (message: unknown, transfer: Transferable[]): Promise<void> => {
-      worker.postMessage(await withTextForBlobs(message), transfer as NodeTransferable[]);
+      worker.postMessage(await withTextForBlobs(message, modulePatches), transfer as NodeTransferable[]);
     };
     // Only module.init carries a Blob, and wllama waits for its answer before it sends anything else.
     for (const { message, transfer } of queue) await send(message, transfer);
@@ -93,11 +103,11 @@ function startWorker(
 }
 
 /** wllama sends its threads' script as a Blob; Node starts a thread from text. */
-async function withTextForBlobs(message: unknown): Promise<unknown> {
+async function withTextForBlobs(message: unknown, patches: readonly TextPatch[]): Promise<unknown> {
   const { args } = message as { args?: readonly unknown[] };
   if (!args?.some((arg) => arg instanceof Blob)) return message;
   const texts = args.map(async (arg) =>
-    arg instanceof Blob ? applyPatches(await arg.text(), MODULE_PATCHES) : arg,
+    arg instanceof Blob ? applyPatches(await arg.text(), patches) : arg,
   );
   return { ...(message as object), args: await Promise.all(texts) };
 }

@@ -1,9 +1,5 @@
 import { describe, expect, test } from "vitest";
-import {
-  checkHeapLimit,
-  ENGINE_HEAP_LIMIT_BYTES,
-  estimateMemory,
-} from "../../../src/engine/estimate-memory.ts";
+import { checkHeapLimit, estimateMemory } from "../../../src/engine/estimate-memory.ts";
 
 const GIB = 1024 ** 3;
 const question = {
@@ -13,6 +9,8 @@ const question = {
   embeddingLength: 2048,
   spec: { contextSize: 4096, batchSize: 8, threads: 1 },
 };
+
+const HEAP_LIMIT = 4 * 1024 ** 3;
 
 describe("the memory estimate of an engine", () => {
   test("holds the file, the KV cache and no more than 300 MB beside them", () => {
@@ -49,9 +47,9 @@ describe("the memory estimate of an engine", () => {
   });
 
   test("refuses what no engine can hold, and says how much it would be", () => {
-    expect(() => checkHeapLimit(estimateMemory(question))).not.toThrow();
-    const tooLarge = estimateMemory({ ...question, fileBytes: ENGINE_HEAP_LIMIT_BYTES });
-    expect(() => checkHeapLimit(tooLarge)).toThrow(
+    expect(() => checkHeapLimit(estimateMemory(question), HEAP_LIMIT)).not.toThrow();
+    const tooLarge = estimateMemory({ ...question, fileBytes: HEAP_LIMIT });
+    expect(() => checkHeapLimit(tooLarge, HEAP_LIMIT)).toThrow(
       expect.objectContaining({
         code: "insufficient_memory",
         message: expect.stringMatching(/\d{4} MiB.*4096 MiB/) as string,

@@ -4,6 +4,7 @@ import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import {
   buildEngineImage,
+  IMAGE_HEAP_BYTES,
   IMAGE_SHA256,
   EngineImageError,
   PINNED_FUNCTIONS,
@@ -39,6 +40,8 @@ describe("the engine's image", () => {
     const [before, after] = [parseModule(stock), parseModule(image)];
     expect(after.exports).toEqual(before.exports);
     expect(after.imports.length).toBe(before.imports.length);
+    const [memory] = after.imports.flatMap(({ limits }) => limits ?? []);
+    expect((memory?.maximum ?? 0) * 64 * 1024).toBe(IMAGE_HEAP_BYTES);
     expect(image.length - stock.length).toBeLessThan(128 * 1024);
   });
 
