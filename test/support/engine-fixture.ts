@@ -24,8 +24,13 @@ const ENGINE_CACHE = path.join(os.tmpdir(), "daybreak-test-cache");
 
 /** Starts the engine that users run, with our kernels. */
 export const startEngine: StartEngine = async (spec, options) => {
-  const { wasmPath } = await prepareEngine({ cacheDir: ENGINE_CACHE, kernels: "auto" });
-  const start = createEngineStarter({ loadTimeoutMs: TIMEOUT_MS, stallTimeoutMs: TIMEOUT_MS, wasmPath });
+  const { wasmPath, heapLimitBytes } = await prepareEngine({ cacheDir: ENGINE_CACHE, kernels: "auto" });
+  const start = createEngineStarter({
+    loadTimeoutMs: TIMEOUT_MS,
+    stallTimeoutMs: TIMEOUT_MS,
+    wasmPath,
+    heapLimitBytes,
+  });
   return start(spec, options);
 };
 
