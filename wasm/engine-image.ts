@@ -12,7 +12,7 @@ export const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
 export const KERNELS_SHA256 = "aa038124fcf34fe1789ce932eb73215ad8fcd8ccf0cbf8a129252abe6e0dcaf9";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "2ed6a3584d3605a4a4eeb49fce394468094e16500b36dfd699a1beddd4afb0f1";
+export const IMAGE_SHA256 = "0d7ab41a3f95d084d8d846de5c452da5d8492fd45789dfea8b6dee733f7cfb55";
 
 const PAGE_BYTES = 64 * 1024;
 
@@ -49,7 +49,23 @@ export const PINNED_FUNCTIONS = {
     name: "server_context_impl::update_slots()",
     sha256: "2acad40cad75ee13e025cc6e6b5803592b43ccb50f761c09433d82b5ccda9fdd",
   },
+  tokenize: {
+    index: 1272,
+    name: "llama_vocab::tokenize",
+    sha256: "c7536e4edf8243d7f76a2b6add8b2a88bfa4563f5889059f0c5f1ab73911d2d2",
+  },
+  tokenToPiece: {
+    index: 956,
+    name: "llama_vocab::token_to_piece",
+    sha256: "cf9da726ad03e54e0ba112be8273242b1caaf031fc1c0b63fff309debbae7a52",
+  },
 } as const satisfies Record<string, PinnedFunction>;
+
+/** Name by which the engine's script calls a function of llama.cpp's that the stock module keeps to itself → index. */
+export const ADDED_EXPORTS = {
+  daybreak_tokenize: PINNED_FUNCTIONS.tokenize.index,
+  daybreak_token_to_piece: PINNED_FUNCTIONS.tokenToPiece.index,
+} as const;
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {
@@ -58,7 +74,7 @@ export class EngineImageError extends Error {
 
 /**
  * Makes our engine from the stock module: matrix products run in our kernels, and llama.cpp's own code stays
- * reachable for what they do not cover; the heap may grow to {@link IMAGE_HEAP_BYTES}.
+ * reachable for what they do not cover; the heap may grow to {@link IMAGE_HEAP_BYTES}; the tokeniser can be called.
  *
  * @throws EngineImageError when a file or a function is not the pinned one
  */
@@ -86,6 +102,7 @@ export async function buildEngineImage(
       original_update_slots: updateSlots.index,
     },
     imports: { ggml_barrier: barrier.index },
+    exports: ADDED_EXPORTS,
     memoryMaximum: IMAGE_HEAP_BYTES / PAGE_BYTES,
   });
 }

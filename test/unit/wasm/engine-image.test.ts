@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import {
+  ADDED_EXPORTS,
   buildEngineImage,
   IMAGE_HEAP_BYTES,
   IMAGE_SHA256,
@@ -34,11 +35,13 @@ function symbolNames(): (index: number) => string | undefined {
 }
 
 describe("the engine's image", () => {
-  it("is a valid module with the stock one's exports and imports", async () => {
+  it("is a valid module with the stock one's exports and imports, and the tokeniser's", async () => {
     const image = await buildEngineImage(stock, kernels);
     expect(WebAssembly.validate(image)).toBe(true);
     const [before, after] = [parseModule(stock), parseModule(image)];
-    expect(after.exports).toEqual(before.exports);
+    expect(after.exports.slice(0, before.exports.length)).toEqual(before.exports);
+    const added = after.exports.slice(before.exports.length).map(({ name, index }) => [name, index]);
+    expect(Object.fromEntries(added)).toEqual(ADDED_EXPORTS);
     expect(after.imports.length).toBe(before.imports.length);
     const [memory] = after.imports.flatMap(({ limits }) => limits ?? []);
     expect((memory?.maximum ?? 0) * 64 * 1024).toBe(IMAGE_HEAP_BYTES);
