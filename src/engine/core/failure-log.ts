@@ -3,9 +3,12 @@ import type { LogLevel } from "./platform.ts";
 /** Lines kept; the first error often is the reason, and those after it repeat it from further up. */
 const KEPT_LINES = 8;
 
-/** What llama.cpp's assertions, out-of-memory ends and lost GPUs look like; they are not marked as errors. */
+/**
+ * What llama.cpp's assertions, out-of-memory ends and lost GPUs look like; they are not marked as errors. That there is
+ * no adapter it says on every CPU.
+ */
 const LAST_WORDS =
-  /GGML_ASSERT|Aborted\([^)]|terminating due to|fatal error|ggml_webgpu: .*(failed|lost|timed out|exhausted|error)/i;
+  /GGML_ASSERT|Aborted\([^)]|terminating due to|fatal error|ggml_webgpu: (?!failed to get an adapter).*(failed|lost|timed out|exhausted|error)/i;
 
 /** wllama's annotated stack: it says where, not why. */
 const STACK_TRACE = /^Stack trace/;
