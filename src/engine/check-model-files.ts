@@ -1,5 +1,6 @@
 import fs from "node:fs/promises";
 import { ServiceError } from "../errors/service-error.ts";
+import { toError } from "../errors/to-error.ts";
 import type { EngineSpec } from "./protocol/engine-spec.ts";
 
 /** First bytes of every GGUF file. */
@@ -43,10 +44,10 @@ export async function checkModelFile(path: string): Promise<void> {
 }
 
 function fail(path: string, error: unknown): never {
-  if ((error as NodeJS.ErrnoException).code === "ENOENT") {
+  if (error instanceof Error && "code" in error && error.code === "ENOENT") {
     throw new ServiceError("model_file_not_found", `There is no file ${path}.`, { cause: error });
   }
-  throw new ServiceError("model_load_failed", `Cannot read ${path}: ${(error as Error).message}`, {
+  throw new ServiceError("model_load_failed", `Cannot read ${path}: ${toError(error).message}`, {
     cause: error,
   });
 }

@@ -1,11 +1,12 @@
 import { ServiceError } from "../errors/service-error.ts";
-import { checkRequestLimits, checkTextLength } from "./core/request-limits.ts";
+import { checkDetokenised, checkRequestLimits, checkTextLength, checkTokenised } from "./core/request-limits.ts";
 import { type CallMessage, EngineCalls } from "./engine-calls.ts";
 import type { EngineProcess } from "./engine-process.ts";
 import type { Engine, EngineExit } from "./engine.ts";
 import { EventQueue } from "./event-queue.ts";
 import type { EmbeddingResult, EngineInfo, EngineSpec, RerankResult } from "./protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "./protocol/generation.ts";
+import type { TokenIds, TokeniseOptions, TokenPieces } from "./protocol/tokens.ts";
 import type { DaemonMessage, ReportedError } from "./protocol/messages.ts";
 
 /** An engine process with its model loaded, as the daemon sees it. */
@@ -91,12 +92,32 @@ export class EngineHandle implements Engine {
     );
   }
 
+  async tokenize(text: string, options: TokeniseOptions, signal: AbortSignal): Promise<TokenIds> {
+    signal.throwIfAborted();
+    checkTokenised(text.length);
+    return this.#ask(
+      (message) => (message.type === "tokenized" ? message.tokens : undefined),
+      signal,
+      (call) => ({ type: "tokenize", call, text, options }),
+      false,
+    );
+  }
+
+  async pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces> {
+    signal.throwIfAborted();
+    checkDetokenised(tokens, this.info.vocabSize);
+    return this.#ask(
+      (message) => (message.type === "pieces" ? message.pieces : undefined),
+      signal,
+      (call) => ({ type: "pieces", call, tokens }),
+      false,
+    );
+  }
+
   async memoryUsage(): Promise<number> {
     if (!this.alive) return 0;
-    const read = (message: CallMessage): number | undefined =>
-      message.type === "memory" ? message.bytes : undefined;
     const never = new AbortController().signal;
-    return this.#ask(read, never, (call) => ({ type: "memory", call }), false).catch(() => 0);
+    return this.#ask(bytesOf, never, (call) => ({ type: "memory", call }), false).catch(() => 0);
   }
 
   async close(): Promise<void> {
@@ -118,7 +139,7 @@ export class EngineHandle implements Engine {
           const result = read(answer);
           if (result !== undefined) resolve(result);
           else if (answer.type === "call-failed") reject(toServiceError(answer.error));
-          else if (answer.type === "cancelled") reject(signal.reason as Error);
+          else if (answer.type === "cancelled") reject(signal.reason);
           else return "unexpected";
           return "done";
         },
@@ -135,6 +156,10 @@ export class EngineHandle implements Engine {
       signal.removeEventListener("abort", onAbort);
     }
   }
+}
+
+function bytesOf(message: CallMessage): number | undefined {
+  return message.type === "memory" ? message.bytes : undefined;
 }
 
 function acceptEvents(

@@ -112,7 +112,7 @@ describe("an engine with the shipped model", () => {
     ["a chat", chatRequest("Q", { maxTokens: 60, format: { type: "json_schema", schema: YES_OR_NO } })],
   ])("keeps %s to a JSON schema", async (_, request) => {
     expect(JSON.parse(await generateText(engine, request))).toEqual({
-      answer: expect.stringMatching(/^(yes|no)$/) as string,
+      answer: expect.stringMatching(/^(yes|no)$/),
     });
   });
 
@@ -228,7 +228,7 @@ describe("an engine with the shipped model", () => {
     const request = promptRequest("hello ".repeat(600));
     await expect(collect(engine.generate(request, NEVER))).rejects.toMatchObject({
       code: "context_length_exceeded",
-      message: expect.stringMatching(/\d{3,} tokens.* 512 tokens/) as string,
+      message: expect.stringMatching(/\d{3,} tokens.* 512 tokens/),
     });
   });
 
@@ -314,11 +314,11 @@ describe("tool calls", () => {
     const request = chatRequest("Rome?", { maxTokens: 120, sampling: eager }, { tools: [weather] });
     const events = await collect(engine.generate(request, NEVER));
     const start = events.find((event) => event.type === "tool-call-start");
-    expect(start).toMatchObject({ index: 0, name: "weather", id: expect.stringMatching(/./) as string });
+    expect(start).toMatchObject({ index: 0, name: "weather", id: expect.stringMatching(/./) });
     const pieces = events.flatMap((event) =>
       event.type === "tool-call-delta" && event.index === 0 ? [event.arguments] : [],
     );
-    expect(JSON.parse(pieces.join(""))).toEqual({ city: expect.stringMatching(/Rome|Oslo/) as string });
+    expect(JSON.parse(pieces.join(""))).toEqual({ city: expect.stringMatching(/Rome|Oslo/) });
     expect(textOf(events).trim()).toBe("");
   });
 

@@ -65,7 +65,7 @@ describe("a model with a vision projector", () => {
     const request = chatRequest([...Array.from({ length: 40 }, () => picture), text]);
     await expect(collect(engine.generate(request, NEVER))).rejects.toMatchObject({
       code: "context_length_exceeded",
-      message: expect.stringMatching(/\d{3,} tokens.* 512 tokens/) as string,
+      message: expect.stringMatching(/\d{3,} tokens.* 512 tokens/),
     });
   });
 });
@@ -83,11 +83,11 @@ test("an abort of llama.cpp ends the engine and says why", async () => {
   const engine = await startEngine(engineSpec(modelFile, { projectorFile, chatTemplate: trimming }));
   await expect(collect(engine.generate(chatRequest([text, picture]), NEVER))).rejects.toMatchObject({
     code: "engine_crashed",
-    message: expect.stringMatching(/GGML_ASSERT/) as string,
+    message: expect.stringMatching(/GGML_ASSERT/),
   });
   expect(await engine.exited).toMatchObject({
     expected: false,
-    reason: expect.stringMatching(/GGML_ASSERT/) as string,
+    reason: expect.stringMatching(/GGML_ASSERT/),
   });
 });
 

@@ -6,6 +6,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { z } from "zod";
 import { type SpawnEngineOptions, spawnEngine } from "../../src/engine/launch.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import {
@@ -19,11 +20,17 @@ import { tinyLlama } from "../support/tiny-models.ts";
 
 const PROBE = fileURLToPath(new URL("../support/sandbox-probe.mjs", import.meta.url));
 
+const strings = z.record(z.string(), z.string());
+const probeSchema = z.object({ results: strings, environment: strings });
+
 const folder = temporaryFolder();
 const server = net.createServer();
+let port = 0;
 beforeAll(async () => {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
+  const address = server.address();
+  if (typeof address === "object" && address) port = address.port;
 });
 afterAll(() => {
   server.close();
@@ -47,31 +54,26 @@ test("an engine process can read its model and nothing else, and do nothing else
   });
   const engine = await start(engineSpec(modelFile));
   expect(await generateText(engine, promptRequest("It works"))).toBeDefined();
-  if (process.platform === "linux") {
-    expect(fs.readFileSync(`/proc/${engine.pid}/environ`, "utf8")).not.toMatch(/secret|HOME|PATH/);
-  }
+  const environ = process.platform === "linux" ? fs.readFileSync(`/proc/${engine.pid}/environ`, "utf8") : "";
+  expect(environ).not.toMatch(/secret|HOME|PATH/);
   await engine.close();
 
   // The same rights and environment, with a probe in the place of the engine's code.
   const { command, args, options } = launched!;
   const rights = args.filter((arg) => arg.startsWith("--"));
-  const { port } = server.address() as net.AddressInfo;
   const { stdout } = await promisify(execFile)(
     command,
     [...rights, `--allow-fs-read=${PROBE}`, PROBE, modelFile, secret, folder, String(port)],
     { env: { ...options.env }, cwd: options.cwd },
   );
-  const { results, environment } = JSON.parse(stdout) as {
-    results: Record<string, string>;
-    environment: Record<string, string>;
-  };
+  const { results, environment } = probeSchema.parse(JSON.parse(stdout));
   const { readOwn, ...rest } = results;
   expect(readOwn).toBe("done");
   expect(rest).toEqual(
     Object.fromEntries(
       Object.keys(rest).map((attempt) => [
         attempt,
-        expect.stringMatching(/^ERR_(ACCESS_DENIED|DLOPEN_DISABLED)$/) as string,
+        expect.stringMatching(/^ERR_(ACCESS_DENIED|DLOPEN_DISABLED)$/),
       ]),
     ),
   );

@@ -43,7 +43,7 @@ describe("an engine process", () => {
     for (const call of [...calls, collect(first).catch((error: unknown) => error)]) {
       expect(await call).toMatchObject({
         code: "engine_crashed",
-        message: expect.stringMatching(/SIGKILL/) as string,
+        message: expect.stringMatching(/SIGKILL/),
       });
     }
     expect(await engine.exited).toEqual({ expected: false, reason: "killed by SIGKILL" });
@@ -73,7 +73,7 @@ describe("an engine process", () => {
     });
     await expect(start(engineSpec(modelFile))).rejects.toMatchObject({
       code: "model_load_failed",
-      message: expect.stringMatching(/restricted/) as string,
+      message: expect.stringMatching(/restricted/),
     });
   });
 
@@ -102,8 +102,8 @@ describe("an engine process", () => {
     const daemon = spawn(process.execPath, [ORPHAN_DAEMON, modelFile, String(threads)], {
       stdio: ["ignore", "pipe", "inherit"],
     });
-    const [line] = (await once(daemon.stdout, "data")) as [Buffer];
-    const pid = Number(line.toString());
+    const [line] = await once(daemon.stdout, "data");
+    const pid = Number(String(line));
     expect(isRunning(pid)).toBe(true);
     daemon.kill("SIGKILL");
     await vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout: 5000 });

@@ -166,30 +166,25 @@ function scalar(type: GgufScalarType, value: GgufScalar): Buffer {
 
 function number(type: Exclude<GgufScalarType, "string">, value: number | bigint | boolean): Buffer {
   const bytes = Buffer.alloc(8);
-  switch (type) {
-    case "u8":
-    case "bool":
-      return bytes.subarray(0, bytes.writeUInt8(Number(value)));
-    case "i8":
-      return bytes.subarray(0, bytes.writeInt8(Number(value)));
-    case "u16":
-      return bytes.subarray(0, bytes.writeUInt16LE(Number(value)));
-    case "i16":
-      return bytes.subarray(0, bytes.writeInt16LE(Number(value)));
-    case "u32":
-      return bytes.subarray(0, bytes.writeUInt32LE(Number(value)));
-    case "i32":
-      return bytes.subarray(0, bytes.writeInt32LE(Number(value)));
-    case "f32":
-      return bytes.subarray(0, bytes.writeFloatLE(Number(value)));
-    case "u64":
-      return bytes.subarray(0, bytes.writeBigUInt64LE(BigInt(value)));
-    case "i64":
-      return bytes.subarray(0, bytes.writeBigInt64LE(BigInt(value)));
-    case "f64":
-      return bytes.subarray(0, bytes.writeDoubleLE(Number(value)));
-  }
+  return bytes.subarray(0, NUMBER_WRITERS[type](bytes, value));
 }
+
+type WriteNumber = (to: Buffer, value: number | bigint | boolean) => number;
+
+/** Each returns how many bytes it has written. */
+const NUMBER_WRITERS: Record<Exclude<GgufScalarType, "string">, WriteNumber> = {
+  u8: (to, value) => to.writeUInt8(Number(value)),
+  i8: (to, value) => to.writeInt8(Number(value)),
+  u16: (to, value) => to.writeUInt16LE(Number(value)),
+  i16: (to, value) => to.writeInt16LE(Number(value)),
+  u32: (to, value) => to.writeUInt32LE(Number(value)),
+  i32: (to, value) => to.writeInt32LE(Number(value)),
+  f32: (to, value) => to.writeFloatLE(Number(value)),
+  bool: (to, value) => to.writeUInt8(Number(value)),
+  u64: (to, value) => to.writeBigUInt64LE(BigInt(value)),
+  i64: (to, value) => to.writeBigInt64LE(BigInt(value)),
+  f64: (to, value) => to.writeDoubleLE(Number(value)),
+};
 
 /** Data that is repeated over a tensor; a whole number of blocks, and no more of them than the tensor has. */
 function tensorPattern(tensor: GgufTensor, random: () => number): Buffer {

@@ -23,7 +23,7 @@ const readInWorker = (file) =>
       try { require("node:fs").readFileSync(workerData); parentPort.postMessage(null); }
       catch (error) { parentPort.postMessage(error.code); }`;
     const worker = new Worker(code, { eval: true, workerData: file });
-    worker.on("message", (code) => (code === null ? resolve() : reject({ code })));
+    worker.on("message", (denial) => (denial === null ? resolve() : reject({ code: denial })));
   });
 
 const results = {

@@ -162,31 +162,20 @@ function buildTools(
 }
 
 function buildRawFormat(format: OutputFormat): Record<string, unknown> {
-  switch (format.type) {
-    case "text":
-      return {};
-    case "json":
-      return { json_schema: ANY_OBJECT };
-    case "json_schema":
-      return { json_schema: format.schema };
-    case "grammar":
-      return { grammar: format.grammar };
-  }
+  if (format.type === "json") return { json_schema: ANY_OBJECT };
+  if (format.type === "json_schema") return { json_schema: format.schema };
+  if (format.type === "grammar") return { grammar: format.grammar };
+  return {};
 }
 
 function buildChatFormat(format: OutputFormat): Record<string, unknown> {
-  switch (format.type) {
-    case "text":
-      return {};
-    case "json":
-      return { response_format: { type: "json_object" } };
-    case "json_schema":
-      return {
-        response_format: { type: "json_schema", json_schema: { name: "answer", schema: format.schema } },
-      };
-    case "grammar":
-      return { grammar: format.grammar };
+  if (format.type === "json") return { response_format: { type: "json_object" } };
+  if (format.type === "json_schema") {
+    const answer = { name: "answer", schema: format.schema };
+    return { response_format: { type: "json_schema", json_schema: answer } };
   }
+  if (format.type === "grammar") return { grammar: format.grammar };
+  return {};
 }
 
 function buildTemplateVariables(

@@ -1,42 +1,5 @@
 import type { FinishReason, GenerationEvent, Timings, TokenLogprob, Usage } from "../protocol/generation.ts";
-
-interface ChunkLogprob {
-  readonly token: string;
-  readonly logprob: number;
-  readonly bytes?: readonly number[] | null;
-}
-
-interface ChunkDelta {
-  readonly content?: string | null;
-  readonly reasoning_content?: string | null;
-  readonly tool_calls?: readonly {
-    readonly index?: number;
-    readonly id?: string;
-    readonly function?: { readonly name?: string; readonly arguments?: string };
-  }[];
-}
-
-/** One chunk of llama.cpp's server, chat or raw; as much of it as we read. */
-export interface CompletionChunk {
-  readonly choices?: readonly {
-    readonly text?: string;
-    readonly delta?: ChunkDelta;
-    readonly finish_reason?: string | null;
-    readonly logprobs?: {
-      readonly content?:
-        | readonly (ChunkLogprob & { readonly top_logprobs?: readonly ChunkLogprob[] })[]
-        | null;
-    } | null;
-  }[];
-  readonly usage?: {
-    readonly prompt_tokens?: number;
-    readonly completion_tokens?: number;
-    readonly prompt_tokens_details?: { readonly cached_tokens?: number };
-  } | null;
-  readonly timings?: { readonly prompt_ms?: number; readonly predicted_ms?: number };
-  readonly prompt_progress?: { readonly processed: number; readonly total: number };
-  readonly __verbose?: { readonly stopping_word?: string };
-}
+import type { ChunkDelta, ChunkLogprob, ChunkToken, CompletionChunk } from "./completion-chunk.ts";
 
 type DoneEvent = Extract<GenerationEvent, { type: "done" }>;
 
@@ -66,7 +29,8 @@ export class ChunkFolder {
   *push(chunk: CompletionChunk): Generator<GenerationEvent> {
     if (chunk.usage) this.#usage = chunk.usage;
     if (chunk.timings) this.#timings = chunk.timings;
-    if (chunk.__verbose?.stopping_word) this.#stopSequence = chunk.__verbose.stopping_word;
+    const stopSequence = chunk["__verbose"]?.stopping_word;
+    if (stopSequence) this.#stopSequence = stopSequence;
     if (chunk.prompt_progress) {
       const { processed, total } = chunk.prompt_progress;
       this.#promptTokens = total;
@@ -134,7 +98,7 @@ export class ChunkFolder {
     }
   }
 
-  #logprob(entry: ChunkLogprob & { readonly top_logprobs?: readonly ChunkLogprob[] }): TokenLogprob {
+  #logprob(entry: ChunkToken): TokenLogprob {
     return {
       ...plainLogprob(entry),
       top: (entry.top_logprobs ?? []).slice(0, this.#topLogprobs).map(plainLogprob),

@@ -1,29 +1,34 @@
+import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { EmbeddingResult, RerankResult } from "../protocol/engine-spec.ts";
 
-interface EmbeddingAnswer {
-  readonly data?: readonly { readonly embedding?: readonly number[] | readonly (readonly number[])[] }[];
-  readonly usage?: { readonly prompt_tokens?: number };
-}
+const vectorSchema = z.array(z.number()).min(1);
 
-/**
- * Reads llama.cpp's answer to one text. A model without pooling gives a vector for each token; their mean is
- * taken.
- */
+const embeddingAnswerSchema = z.object({
+  data: z.tuple([
+    z.object({
+      /** A model without pooling gives a vector for each token. */
+      embedding: z.union([vectorSchema, z.array(vectorSchema).min(1)]),
+    }),
+  ]),
+  usage: z.object({ prompt_tokens: z.int().min(0) }),
+});
+
+const rerankAnswerSchema = z.object({ score: z.number(), tokens_evaluated: z.int().min(0) });
+
+/** Reads llama.cpp's answer to one text; of vectors for each token the mean is taken. */
 export function readEmbedding(answer: unknown): EmbeddingResult {
-  const { data, usage } = answer as EmbeddingAnswer;
-  const embedding = data?.[0]?.embedding;
-  if (!embedding || embedding.length === 0) {
-    throw new ServiceError("inference_failed", "The model gave no embedding.");
+  const parsed = embeddingAnswerSchema.safeParse(answer);
+  if (!parsed.success) {
+    throw new ServiceError("inference_failed", "The model gave no embedding.", { cause: parsed.error });
   }
-  const vector = isNested(embedding) ? normalisedMean(embedding) : [...(embedding as readonly number[])];
-  if (!vector.every(Number.isFinite)) {
-    throw new ServiceError("inference_failed", "The model gave an embedding that is not made of numbers.");
-  }
-  return { vector, tokens: usage?.prompt_tokens ?? 0 };
+  const { data, usage } = parsed.data;
+  const { embedding } = data[0];
+  const vector = isNested(embedding) ? normalisedMean(embedding) : embedding;
+  return { vector, tokens: usage.prompt_tokens };
 }
 
-function isNested(rows: readonly unknown[]): rows is readonly (readonly number[])[] {
+function isNested(rows: number[] | number[][]): rows is number[][] {
   return Array.isArray(rows[0]);
 }
 
@@ -36,9 +41,9 @@ function normalisedMean(rows: readonly (readonly number[])[]): number[] {
 
 /** Reads llama.cpp's answer to one document. */
 export function readRerank(answer: unknown): RerankResult {
-  const { score, tokens_evaluated: tokens } = answer as { score?: number | null; tokens_evaluated?: number };
-  if (typeof score !== "number" || !Number.isFinite(score)) {
-    throw new ServiceError("inference_failed", "The model gave no score.");
+  const parsed = rerankAnswerSchema.safeParse(answer);
+  if (!parsed.success) {
+    throw new ServiceError("inference_failed", "The model gave no score.", { cause: parsed.error });
   }
-  return { score, tokens: tokens ?? 0 };
+  return { score: parsed.data.score, tokens: parsed.data.tokens_evaluated };
 }

@@ -1,14 +1,17 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { EmbeddingResult, EngineInfo, RerankResult } from "../protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "../protocol/generation.ts";
+import type { TokenIds, TokeniseOptions, TokenPieces } from "../protocol/tokens.ts";
 import { buildCompletionCall, toRequestJson } from "./build-request.ts";
-import { ChunkFolder, type CompletionChunk } from "./chunk-folder.ts";
+import { ChunkFolder } from "./chunk-folder.ts";
+import { completionResultSchema } from "./completion-chunk.ts";
 import { readEmbedding, readRerank } from "./embedding-result.ts";
 import { fromCallError, fromLoadFailure, fromRefusal, fromServerError } from "./engine-failure.ts";
 import { adapterName, buildLoadParameters, type EngineSettings } from "./load-parameters.ts";
 import type { BlobLike, EnginePlatform } from "./platform.ts";
 import { RequestLoop, type RequestResult } from "./request-loop.ts";
 import { checkRequestLimits, checkTextLength } from "./request-limits.ts";
+import { Tokeniser } from "./tokeniser.ts";
 import { Wllama } from "./wllama-api.ts";
 import { EngineCallError, WllamaSession } from "./wllama-session.ts";
 
@@ -27,12 +30,14 @@ export class EngineCore {
   readonly info: EngineInfo;
   readonly #session: WllamaSession;
   readonly #loop: RequestLoop;
+  readonly #tokeniser: Tokeniser;
   readonly #mediaMarker: string;
   readonly #purpose: EngineSettings["purpose"];
 
   private constructor(session: WllamaSession, info: EngineInfo, purpose: EngineSettings["purpose"]) {
     this.#session = session;
     this.#loop = new RequestLoop(session);
+    this.#tokeniser = new Tokeniser(session, this.#loop, info);
     this.#mediaMarker = session.info.media_marker ?? "";
     this.#purpose = purpose;
     this.info = info;
@@ -95,8 +100,7 @@ export class EngineCore {
       }
       if (result.kind === "unreadable") yield folder.unreadable();
       if (result.kind === "data") {
-        const chunks = Array.isArray(result.data) ? result.data : [result.data];
-        for (const chunk of chunks as CompletionChunk[]) yield* folder.push(chunk);
+        for (const chunk of completionResultSchema.parse(result.data)) yield* folder.push(chunk);
       }
     }
     yield folder.finish();
@@ -118,6 +122,16 @@ export class EngineCore {
     return readRerank(
       await this.#only(this.#loop.run("rerank", { _name: "rrnk_req", data_json: data }, signal)),
     );
+  }
+
+  /** Turns a text into tokens, also while the slots are taken. */
+  tokenize(text: string, options: TokeniseOptions, signal: AbortSignal): Promise<TokenIds> {
+    return this.#tokeniser.tokenise(text, options, signal);
+  }
+
+  /** The bytes of tokens, also while the slots are taken. */
+  pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces> {
+    return this.#tokeniser.pieces(tokens, signal);
   }
 
   /** Ends the engine's worker; calls in flight are not answered. */

@@ -1,13 +1,16 @@
+import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
 import { EngineCallError, EngineFatalError, ModelLoadError } from "./wllama-session.ts";
 
 /** An error as llama.cpp's server words it. */
-interface ServerError {
-  readonly type?: string;
-  readonly message?: string;
-  readonly n_prompt_tokens?: number;
-  readonly n_ctx?: number;
-}
+const serverErrorSchema = z
+  .object({
+    type: z.string().optional(),
+    message: z.string().default("The model failed on this request."),
+    n_prompt_tokens: z.number().default(0),
+    n_ctx: z.number().default(0),
+  })
+  .catch({ message: "The model failed on this request.", n_prompt_tokens: 0, n_ctx: 0 });
 
 /** A text that cannot be split is longer than one step; llama.cpp names it a server error. */
 const TOO_LONG_FOR_A_STEP = /input \((\d+) tokens\) is too large.*batch size: (\d+)/;
@@ -17,7 +20,7 @@ const CONTEXT_IS_FULL = "Context size has been exceeded.";
 
 /** The error of one request that llama.cpp answered instead of a result. */
 export function fromServerError(data: unknown): ServiceError {
-  const { type, message = "The model failed on this request.", n_prompt_tokens, n_ctx } = data as ServerError;
+  const { type, message, n_prompt_tokens, n_ctx } = serverErrorSchema.parse(data);
   const tooLong = TOO_LONG_FOR_A_STEP.exec(message);
   if (tooLong) {
     return new ServiceError(
@@ -34,7 +37,7 @@ export function fromServerError(data: unknown): ServiceError {
   }
   switch (type) {
     case "exceed_context_size_error":
-      return contextLengthExceeded(n_prompt_tokens ?? 0, n_ctx ?? 0);
+      return contextLengthExceeded(n_prompt_tokens, n_ctx);
     case "invalid_request_error":
       return new ServiceError("invalid_parameter", message);
     case "not_supported_error":

@@ -1,5 +1,6 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { GenerationRequest } from "../protocol/generation.ts";
+import type { TokenIds } from "../protocol/tokens.ts";
 
 /**
  * Deepest nesting of a JSON schema, tool parameters or template variables. llama.cpp's time to make a grammar
@@ -18,6 +19,12 @@ const MAX_GRAMMAR_LENGTH = 256 * 1024;
  * four to a token, and the longest runs that one token covers (blanks) have a few dozen.
  */
 const MAX_CHARACTERS_PER_TOKEN = 64;
+
+/** Longest text to tokenise: all slots wait for it, about a second and a half. */
+const MAX_TOKENISED_CHARACTERS = 2 * 1024 * 1024;
+
+/** Most tokens to turn into text at once; all slots wait for it. */
+const MAX_DETOKENISED = 1024 * 1024;
 
 /** A prompt up to this length is always tokenised, however small the context: it takes some milliseconds. */
 const ALWAYS_TOKENISED = 64 * 1024;
@@ -65,6 +72,34 @@ function promptLength({ input }: GenerationRequest): number {
     for (const call of message.toolCalls ?? []) length += call.arguments.length;
   }
   return length;
+}
+
+/** @throws ServiceError invalid_parameter when a text of this many characters would block the engine */
+export function checkTokenised(characters: number): void {
+  if (characters > MAX_TOKENISED_CHARACTERS) {
+    throw new ServiceError(
+      "invalid_parameter",
+      `A text to tokenise may have ${MAX_TOKENISED_CHARACTERS} characters at most; this one has ${characters}.`,
+      { param: "content" },
+    );
+  }
+}
+
+/** @throws ServiceError invalid_parameter when the tokens are too many, or not all of the model's */
+export function checkDetokenised(tokens: TokenIds, vocabSize: number): void {
+  if (tokens.length > MAX_DETOKENISED) {
+    throw new ServiceError("invalid_parameter", `At most ${MAX_DETOKENISED} tokens can be given at once.`, {
+      param: "tokens",
+    });
+  }
+  const unknown = tokens.find((token) => token < 0 || token >= vocabSize);
+  if (unknown !== undefined) {
+    throw new ServiceError(
+      "invalid_parameter",
+      `The model has no token ${unknown}; its tokens are 0 to ${vocabSize - 1}.`,
+      { param: "tokens" },
+    );
+  }
 }
 
 /** Walks without recursion: the document may be deeper than the stack. */

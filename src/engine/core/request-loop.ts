@@ -1,3 +1,4 @@
+import { toError } from "../../errors/to-error.ts";
 import type { ActionResult, WorkerActions } from "./wllama-api.ts";
 import { EngineCallError, type WllamaSession } from "./wllama-session.ts";
 
@@ -22,7 +23,7 @@ class Reader {
   readonly id: number;
   readonly results: RequestResult[] = [];
   finished = false;
-  failure: unknown;
+  failure: Error | undefined;
   unreadable = 0;
   #wake: () => void = () => {};
 
@@ -65,6 +66,7 @@ function isProgress(data: unknown): boolean {
 export class RequestLoop {
   readonly #session: Pick<WllamaSession, "act">;
   readonly #urgent: (() => Promise<void>)[] = [];
+  readonly #asides: (() => Promise<void>)[] = [];
   readonly #readers: Reader[] = [];
   #running = false;
 
@@ -93,13 +95,24 @@ export class RequestLoop {
         signal.throwIfAborted();
         const result = reader.results.shift();
         if (result) yield result;
-        else if (reader.failure !== undefined) throw reader.failure as Error;
+        else if (reader.failure !== undefined) throw reader.failure;
         else if (reader.finished) return;
         else await reader.change(signal);
       }
     } finally {
       await this.#leave(reader);
     }
+  }
+
+  /**
+   * Runs a call that needs no slot. At most one between two polls, so that however many there are, those who generate
+   * wait for one at a time.
+   */
+  aside<Result>(call: () => Promise<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.#asides.push(() => call().then(resolve, reject));
+      this.#start();
+    });
   }
 
   /** Runs a call before the next poll. */
@@ -138,8 +151,13 @@ export class RequestLoop {
         await call();
         continue;
       }
+      const aside = this.#asides.shift();
+      if (aside) await aside();
       const reader: Reader | undefined = sameAgain ?? this.#nextReader();
-      if (!reader) break;
+      if (!reader) {
+        if (this.#asides.length + this.#urgent.length > 0) continue;
+        break;
+      }
       const isHeld = sameAgain !== undefined || uncollected > 0;
       if (!sameAgain) uncollected = uncollected > 0 ? uncollected - 1 : this.#readers.length - 1;
       const hasMore = await this.#poll(reader, isHeld);
@@ -167,7 +185,7 @@ export class RequestLoop {
       if (error instanceof EngineCallError && reader.unreadable <= MAX_UNREADABLE_RESULTS) {
         reader.results.push({ kind: "unreadable" });
       } else {
-        reader.failure = error;
+        reader.failure = toError(error);
         this.#remove(reader);
         // A lost engine has no slot left to free.
         if (error instanceof EngineCallError) this.#cancel(reader).catch(() => {});

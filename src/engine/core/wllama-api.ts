@@ -70,6 +70,9 @@ export interface WllamaInstance {
   readonly proxy: {
     wllamaAction(name: string, body: WorkerActions[keyof WorkerActions]): Promise<ActionResult>;
     wllamaExit(): Promise<void>;
+    /** Sends any verb to the worker; `callbackId` is the next {@link taskId}. */
+    pushTask(task: { verb: string; args: readonly unknown[]; callbackId: number }): Promise<unknown>;
+    taskId: number;
   };
 }
 
@@ -85,4 +88,5 @@ export interface WllamaClass {
   getLibllamaVersion(): string;
 }
 
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the package has no types that resolve
 export const { Wllama } = wllama as unknown as { Wllama: WllamaClass };

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { FailureLog } from "./failure-log.ts";
 import { OffloadLog } from "./offload-log.ts";
 import type { BlobLike, EnginePlatform, LogLevel } from "./platform.ts";
@@ -9,8 +10,15 @@ import {
   type WllamaInstance,
   type WorkerActions,
 } from "./wllama-api.ts";
+import { NO_TOKENISER } from "./tokeniser-patches.ts";
 import { HELD } from "./worker-patches.ts";
 import { createWorkerClass } from "./wllama-worker.ts";
+
+/** What wllama rejects with: an Error, a text, or what our patches of its worker send. */
+const failureSchema = z.union([
+  z.object({ name: z.string().optional(), message: z.string() }),
+  z.unknown().transform((thrown) => ({ name: undefined, message: String(thrown) })),
+]);
 
 /** The engine is beyond use: its WASM aborted, trapped, or its worker died. Only a new engine helps. */
 export class EngineFatalError extends Error {
@@ -19,7 +27,12 @@ export class EngineFatalError extends Error {
 
 /** One call failed inside llama.cpp (a C++ exception); the engine goes on. */
 export class EngineCallError extends Error {
-  override readonly name = "EngineCallError";
+  override readonly name: string = "EngineCallError";
+}
+
+/** The WASM that runs is the stock one, whose tokeniser cannot be called. */
+export class NoTokeniserError extends EngineCallError {
+  override readonly name = "NoTokeniserError";
 }
 
 /** llama.cpp said that it could not load the model. */
@@ -105,35 +118,37 @@ export class WllamaSession {
     return this.#answered(() => this.#wllama.proxy.wllamaAction(isHeld ? `${name}${HELD}` : name, body));
   }
 
+  /** Calls a verb that our patches have added to the worker; errors as with {@link act}. */
+  call(verb: string, ...args: readonly unknown[]): Promise<unknown> {
+    const { proxy } = this.#wllama;
+    return this.#answered(() => proxy.pushTask({ verb, args, callbackId: proxy.taskId++ }));
+  }
+
   /** Ends the worker; what is in flight is not answered. */
   close(): void {
     void this.#wllama.exit();
   }
 
   /** Waits for the worker, or for its end. */
-  #answered<Result>(ask: () => Promise<Result>): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      if (this.#lost) throw this.#lost;
-      const fail = (error: Error): void => {
-        this.#pending.delete(fail);
-        reject(error);
-      };
-      this.#pending.add(fail);
-      ask().then(
-        (result) => {
-          this.#pending.delete(fail);
-          resolve(result);
-        },
-        (error: unknown) => fail(this.#classify(error)),
-      );
-    });
+  async #answered<Result>(ask: () => Promise<Result>): Promise<Result> {
+    if (this.#lost) throw this.#lost;
+    const ended = Promise.withResolvers<never>();
+    this.#pending.add(ended.reject);
+    try {
+      return await Promise.race([ask(), ended.promise]);
+    } catch (error) {
+      throw error === this.#lost ? error : this.#classify(error);
+    } finally {
+      this.#pending.delete(ended.reject);
+    }
   }
 
   /** Only after a C++ exception is the WASM usable. */
   #classify(error: unknown): EngineCallError | EngineFatalError {
-    const { name, message } = error as { name?: string; message?: string };
-    if (name === "CppException") return new EngineCallError(message ?? "unknown error");
-    const reason = [this.#log.reason, message ?? String(error)].filter(Boolean).join("\n");
+    const { name, message } = failureSchema.parse(error);
+    if (name === "CppException") return new EngineCallError(message);
+    if (name === NO_TOKENISER) return new NoTokeniserError(message);
+    const reason = [this.#log.reason, message].filter(Boolean).join("\n");
     this.#lost ??= new EngineFatalError(reason, { cause: error });
     return this.#lost;
   }

@@ -1,10 +1,20 @@
+import { z } from "zod";
+import { toError } from "../../errors/to-error.ts";
 import type { BlobLike, EnginePlatform, EngineWorker } from "./platform.ts";
+import { TOKENISER_PATCHES } from "./tokeniser-patches.ts";
 import { applyPatches, WORKER_PATCHES } from "./worker-patches.ts";
 
 interface WorkerMessage {
   readonly verb?: string;
   readonly args?: readonly unknown[];
   readonly callbackId?: unknown;
+}
+
+/** File, offset and size of what the worker wants to read. */
+const readRequestSchema = z.tuple([z.string(), z.number(), z.number()]);
+
+function isMessage(data: unknown): data is WorkerMessage {
+  return typeof data === "object" && data !== null;
 }
 
 /** Answers to our own messages carry ids that wllama, which counts up from 1, never uses. */
@@ -25,14 +35,18 @@ export function createWorkerClass(
     readonly #worker: EngineWorker;
 
     constructor(url: string | URL) {
-      this.#worker = platform.startWorker(String(url), (script) => applyPatches(script, WORKER_PATCHES));
-      this.#worker.onMessage = (data) => this.#receive(data as WorkerMessage);
+      this.#worker = platform.startWorker(String(url), (script) =>
+        applyPatches(script, [...WORKER_PATCHES, ...TOKENISER_PATCHES]),
+      );
+      this.#worker.onMessage = (data) => {
+        if (isMessage(data)) this.#receive(data);
+      };
       this.#worker.onError = onFatal;
     }
 
     postMessage(message: WorkerMessage, options?: { transfer?: Transferable[] }): void {
       if (message.verb === "wllama.start") this.#addExtraFiles();
-      this.#worker.postMessage(message, options);
+      this.#worker.postMessage(message, options ?? { transfer: [] });
     }
 
     terminate(): void {
@@ -41,11 +55,9 @@ export function createWorkerClass(
 
     #addExtraFiles(): void {
       for (const [name, blob] of extraFiles) {
-        this.#worker.postMessage({
-          verb: "fs.alloc",
-          args: [name, blob.size, false],
-          callbackId: OWN_CALLBACK_PREFIX + name,
-        });
+        const callbackId = OWN_CALLBACK_PREFIX + name;
+        const message = { verb: "fs.alloc", args: [name, blob.size, false], callbackId };
+        this.#worker.postMessage(message, { transfer: [] });
       }
     }
 
@@ -53,10 +65,10 @@ export function createWorkerClass(
       if (typeof message.callbackId === "string" && message.callbackId.startsWith(OWN_CALLBACK_PREFIX))
         return;
       if (message.verb === "fs.read_req") {
-        const [name, offset, size] = message.args as [string, number, number];
+        const [name, offset, size] = readRequestSchema.parse(message.args);
         const file = extraFiles.get(name);
         if (file) {
-          this.#sendPiece(file, offset, size).catch((error: unknown) => onFatal(error as Error));
+          this.#sendPiece(file, offset, size).catch((error: unknown) => onFatal(toError(error)));
           return;
         }
       }

@@ -1,4 +1,5 @@
 import { ServiceError } from "../../errors/service-error.ts";
+import { toError } from "../../errors/to-error.ts";
 import type { EngineFiles } from "../core/engine-core.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
 import { FileBlob } from "./file-blob.ts";
@@ -31,7 +32,7 @@ function openFile(path: string, onRead: (bytes: number) => void): FileBlob {
   try {
     return FileBlob.open(path, onRead);
   } catch (error) {
-    throw new ServiceError("model_load_failed", `Cannot open ${path}: ${(error as Error).message}`, {
+    throw new ServiceError("model_load_failed", `Cannot open ${path}: ${toError(error).message}`, {
       cause: error,
     });
   }

@@ -32,7 +32,7 @@ export class Outbox {
 
   #flush(): void {
     if (this.#isWriting) return;
-    for (const call of [...this.#waiting.keys()]) this.#write(call);
+    for (const call of this.#waiting.keys()) this.#write(call);
   }
 
   #write(call: number): void {

@@ -7,6 +7,7 @@ import {
   rerankResultSchema,
 } from "./engine-spec.ts";
 import { generationEventSchema, generationRequestSchema } from "./generation.ts";
+import { tokenIdsSchema, tokeniseOptionsSchema, tokenPiecesSchema } from "./tokens.ts";
 
 /**
  * Everything that the daemon and an engine process say to each other. Each side parses what it receives: the
@@ -22,13 +23,18 @@ export const daemonMessageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("generate"), call, request: generationRequestSchema }),
   z.object({ type: z.literal("embed"), call, text: z.string() }),
   z.object({ type: z.literal("rerank"), call, query: z.string(), document: z.string() }),
+  /** Takes no slot; neither does pieces. */
+  z.object({ type: z.literal("tokenize"), call, text: z.string(), options: tokeniseOptionsSchema }),
+  z.object({ type: z.literal("pieces"), call, tokens: tokenIdsSchema }),
   /** Answered by the call's own end: `cancelled`, or its result when that was on its way. */
   z.object({ type: z.literal("cancel"), call }),
   z.object({ type: z.literal("memory"), call }),
 ]);
 export type DaemonMessage = z.infer<typeof daemonMessageSchema>;
 
-const errorCodes = Object.keys(ERROR_CODES) as [ErrorCode, ...ErrorCode[]];
+const errorCode = z.custom<ErrorCode>(
+  (value) => typeof value === "string" && Object.hasOwn(ERROR_CODES, value),
+);
 
 /** Longest text of one error or reason: more would be no explanation. */
 const MAX_REASON_LENGTH = 4096;
@@ -36,7 +42,7 @@ const MAX_REASON_LENGTH = 4096;
 const reason = z.string().transform((text) => text.slice(0, MAX_REASON_LENGTH));
 
 export const reportedErrorSchema = z.object({
-  code: z.enum(errorCodes),
+  code: errorCode,
   message: reason,
   param: z.string().optional(),
 });
@@ -51,6 +57,8 @@ export const engineMessageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("events"), call, events: z.array(generationEventSchema) }),
   z.object({ type: z.literal("embedded"), call, result: embeddingResultSchema }),
   z.object({ type: z.literal("reranked"), call, result: rerankResultSchema }),
+  z.object({ type: z.literal("tokenized"), call, tokens: tokenIdsSchema }),
+  z.object({ type: z.literal("pieces"), call, pieces: tokenPiecesSchema }),
   z.object({ type: z.literal("call-failed"), call, error: reportedErrorSchema }),
   z.object({ type: z.literal("cancelled"), call }),
   z.object({ type: z.literal("memory"), call, bytes: z.int().min(0) }),

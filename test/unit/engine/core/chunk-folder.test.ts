@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { ChunkFolder, type CompletionChunk } from "../../../../src/engine/core/chunk-folder.ts";
+import { ChunkFolder } from "../../../../src/engine/core/chunk-folder.ts";
+import type { CompletionChunk } from "../../../../src/engine/core/completion-chunk.ts";
 import type { GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
 
 function fold(
@@ -18,6 +19,8 @@ const usage: CompletionChunk = {
   usage: { prompt_tokens: 9, completion_tokens: 4, prompt_tokens_details: { cached_tokens: 3 } },
   timings: { prompt_ms: 12.5, predicted_ms: 30 },
 };
+
+const call = (index: number, part: object): CompletionChunk => delta({ tool_calls: [{ index, ...part }] });
 
 describe("the events of an answer", () => {
   test("are its text, reason, usage and timings", () => {
@@ -40,8 +43,6 @@ describe("the events of an answer", () => {
   });
 
   test("start each tool call once", () => {
-    const call = (index: number, part: object): CompletionChunk =>
-      delta({ tool_calls: [{ index, ...part }] });
     const events = fold([
       call(0, { id: "a", function: { name: "f", arguments: "" } }),
       call(0, { function: { arguments: '{"x":' } }),
@@ -64,7 +65,7 @@ describe("the events of an answer", () => {
     const [start] = fold([delta({ tool_calls: [{ index: 0, function: { name: "f" } }] })]);
     expect(start).toMatchObject({
       type: "tool-call-start",
-      id: expect.stringMatching(/^call_\w+$/) as string,
+      id: expect.stringMatching(/^call_\w+$/),
     });
   });
 

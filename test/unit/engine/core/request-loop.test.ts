@@ -38,7 +38,7 @@ class FakeSession {
       this.log.push(`start ${id}`);
       return { success: true, req_id: id };
     }
-    const id = (body as { req_id: number }).req_id;
+    const id = "req_id" in body ? body.req_id : 0;
     this.log.push(`${name === "cancel" ? "cancel" : "poll"} ${id}`);
     if (!isHeld) this.steps.push(id);
     if (name === "cancel") {

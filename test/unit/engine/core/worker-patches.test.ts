@@ -24,6 +24,6 @@ test.each([
 test("every patch fits the installed wllama exactly once", () => {
   const bundle = fs.readFileSync(fileURLToPath(import.meta.resolve("@wllama/wllama/esm/index.js")), "utf8");
   const literal = /var LLAMA_CPP_WORKER_CODE = ("(?:[^"\\]|\\.)*");/s.exec(bundle)?.[1];
-  const script = JSON.parse(literal ?? '""') as string;
+  const script = String(JSON.parse(literal ?? '""'));
   expect(applyPatches(script, WORKER_PATCHES)).not.toBe(script);
 });

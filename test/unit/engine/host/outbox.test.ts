@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Outbox } from "../../../../src/engine/host/outbox.ts";
+import type { TokenLogprob } from "../../../../src/engine/protocol/generation.ts";
 import type { EngineMessage } from "../../../../src/engine/protocol/messages.ts";
 
 /** A channel that says only when told that it has written. */
@@ -14,6 +15,8 @@ function slowChannel(): { outbox: Outbox; sent: EngineMessage[]; written: () => 
 }
 
 const text = (piece: string) => ({ type: "text-delta", text: piece }) as const;
+
+const logprob = (token: string): TokenLogprob => ({ token, logprob: -1, bytes: null, top: [] });
 
 describe("events on their way to the daemon", () => {
   test("go at once while the channel is free", () => {
@@ -45,7 +48,6 @@ describe("events on their way to the daemon", () => {
 
   test("keep their log-probabilities when they are joined", () => {
     const { outbox, sent, written } = slowChannel();
-    const logprob = (token: string) => ({ token, logprob: -1, bytes: null, top: [] });
     outbox.pushEvent(1, { type: "start" });
     outbox.pushEvent(1, { ...text("a"), logprobs: [logprob("a")] });
     outbox.pushEvent(1, { ...text("b"), logprobs: [logprob("b")] });

@@ -1,0 +1,106 @@
+import type { TextPatch } from "./worker-patches.ts";
+
+/** Verbs of the worker that wllama does not know. */
+export const TOKENISE_VERB = "daybreak.tokenize";
+export const PIECES_VERB = "daybreak.pieces";
+
+/** Name of the error that the stock WASM, which keeps its tokeniser to itself, is answered with. */
+export const NO_TOKENISER = "NoTokeniser";
+
+/** Where the loaded model's vocabulary is noted: a pointer at a static address of this build of the WASM. */
+const VOCABULARY_ADDRESS = 2_115_608;
+
+/** Tokens beside one for each byte: those that begin and end a text, and a blank in front of it. */
+const EXTRA_TOKENS = 16;
+
+/** Most tokens of a vocabulary are shorter; a longer one is asked for again. */
+const PIECE_BYTES = 256;
+
+/**
+ * Lets the worker call llama.cpp's tokeniser, which our image exports. The stock image does not, which the worker sees
+ * and says. Calls queue with wllama's own, for nothing may enter a WASM that is suspended.
+ */
+export const TOKENISER_PATCHES: readonly TextPatch[] = [
+  {
+    purpose: "keep the WASM's exports",
+    find: "assignWasmExports(wasmExports);",
+    replace: 'assignWasmExports(wasmExports);Module["wasmExports"]=wasmExports;',
+  },
+  {
+    purpose: "answer calls of the tokeniser",
+    find: "if (verb === 'wllama.debug') {",
+    replace: `if (verb === '${TOKENISE_VERB}' || verb === '${PIECES_VERB}') {
+    await runWasmCall(callbackId, async () => {
+      try {
+        const result = verb === '${TOKENISE_VERB}' ? tokenise(...args) : piecesOf(...args);
+        msg({ callbackId, result });
+      } catch (err) {
+        if (err.name === '${NO_TOKENISER}') msg({ callbackId, err: { name: err.name, message: err.message } });
+        else if (err instanceof WebAssembly.Exception)
+          msg({ callbackId, err: { name: 'CppException', message: 'the tokeniser failed' } });
+        else handleError(err);
+      }
+    });
+    return;
+  }
+
+  if (verb === 'wllama.debug') {`,
+  },
+  {
+    purpose: "define what calls the tokeniser",
+    find: "const runAction = async (data) => {",
+    replace: `const tokeniserOf = () => {
+  const { daybreak_tokenize, daybreak_token_to_piece, malloc, free } = Module.wasmExports;
+  if (!daybreak_tokenize || !daybreak_token_to_piece) {
+    throw Object.assign(new Error('this WASM has no tokeniser'), { name: '${NO_TOKENISER}' });
+  }
+  const vocabulary = new BigUint64Array(getHeapU8().buffer, ${VOCABULARY_ADDRESS}, 1)[0];
+  if (!vocabulary) throw new Error('no model is loaded');
+  /** Runs with some memory of the heap, which may grow meanwhile: views are made anew after each call. */
+  const withMemory = (bytes, use) => {
+    const pointer = malloc(bytes);
+    if (!pointer) throw new Error('out of memory');
+    try {
+      return use(pointer);
+    } finally {
+      free(pointer);
+    }
+  };
+  return { tokenize: daybreak_tokenize, tokenToPiece: daybreak_token_to_piece, vocabulary, withMemory };
+};
+
+const tokenise = (text, addSpecial, parseSpecial) => {
+  const { tokenize, vocabulary, withMemory } = tokeniserOf();
+  return withMemory(text.length + 1, (textPointer) => {
+    getHeapU8().set(text, textPointer);
+    const attempt = (capacity) =>
+      withMemory(capacity * 4, (pointer) => {
+        const count = tokenize(
+          vocabulary, BigInt(textPointer), text.length, BigInt(pointer), capacity, addSpecial ? 1 : 0, parseSpecial ? 1 : 0,
+        );
+        return count < 0 ? -count : new Int32Array(getHeapU8().buffer, pointer, count).slice();
+      });
+    const first = attempt(text.length + ${EXTRA_TOKENS});
+    return typeof first === 'number' ? attempt(first) : first;
+  });
+};
+
+const piecesOf = (tokens) => {
+  const { tokenToPiece, vocabulary, withMemory } = tokeniserOf();
+  const pieceOf = (token, capacity) =>
+    withMemory(capacity, (pointer) => {
+      const length = tokenToPiece(vocabulary, token, BigInt(pointer), capacity, 0, 1);
+      return length < 0 ? pieceOf(token, -length) : getHeapU8().slice(pointer, pointer + length);
+    });
+  const pieces = Array.from(tokens, (token) => pieceOf(token, ${PIECE_BYTES}));
+  const ends = new Int32Array(pieces.length);
+  let end = 0;
+  pieces.forEach((piece, index) => (ends[index] = end += piece.length));
+  const bytes = new Uint8Array(end);
+  pieces.forEach((piece, index) => bytes.set(piece, ends[index] - piece.length));
+  return { bytes, ends };
+};
+
+const runAction = async (data) => {`,
+  },
+];

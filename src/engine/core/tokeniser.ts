@@ -1,0 +1,66 @@
+import { ServiceError } from "../../errors/service-error.ts";
+import {
+  tokenIdsSchema,
+  tokenPiecesSchema,
+  type TokenIds,
+  type TokeniseOptions,
+  type TokenPieces,
+} from "../protocol/tokens.ts";
+import { fromCallError } from "./engine-failure.ts";
+import type { RequestLoop } from "./request-loop.ts";
+import { checkDetokenised, checkTokenised } from "./request-limits.ts";
+import { PIECES_VERB, TOKENISE_VERB } from "./tokeniser-patches.ts";
+import { NoTokeniserError, type WllamaSession } from "./wllama-session.ts";
+
+/** llama.cpp's own tokeniser with the loaded model's vocabulary. It takes no slot. */
+export class Tokeniser {
+  readonly #session: Pick<WllamaSession, "call">;
+  readonly #loop: Pick<RequestLoop, "aside">;
+  readonly #vocabSize: number;
+
+  constructor(
+    session: Pick<WllamaSession, "call">,
+    loop: Pick<RequestLoop, "aside">,
+    options: { vocabSize: number },
+  ) {
+    this.#session = session;
+    this.#loop = loop;
+    this.#vocabSize = options.vocabSize;
+  }
+
+  /** @throws ServiceError unsupported_feature on the stock WASM, invalid_parameter for a text that is too long */
+  async tokenise(text: string, options: TokeniseOptions, signal: AbortSignal): Promise<TokenIds> {
+    checkTokenised(text.length);
+    const bytes = new TextEncoder().encode(text);
+    const { addSpecial, parseSpecial } = options;
+    return tokenIdsSchema.parse(
+      await this.#ask(signal, () => this.#session.call(TOKENISE_VERB, bytes, addSpecial, parseSpecial)),
+    );
+  }
+
+  /** @throws ServiceError as above, and invalid_parameter for an id that the vocabulary does not have */
+  async pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces> {
+    checkDetokenised(tokens, this.#vocabSize);
+    return tokenPiecesSchema.parse(await this.#ask(signal, () => this.#session.call(PIECES_VERB, tokens)));
+  }
+
+  async #ask(signal: AbortSignal, call: () => Promise<unknown>): Promise<unknown> {
+    try {
+      return await this.#loop.aside(() => {
+        signal.throwIfAborted();
+        return call();
+      });
+    } catch (error) {
+      throw error instanceof NoTokeniserError ? unsupported(error) : fromCallError(error);
+    }
+  }
+}
+
+function unsupported(cause: Error): ServiceError {
+  return new ServiceError(
+    "unsupported_feature",
+    "llama.cpp's tokeniser can be reached in Daybreak's own engine alone, and this model runs on the stock one " +
+      "(engine.kernels).",
+    { cause },
+  );
+}
