@@ -5,7 +5,8 @@ import type { Answer } from "../../inference/collect-answer.ts";
 
 const contentBlockSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("thinking"), thinking: z.string(), signature: z.string() }),
-  z.object({ type: z.literal("text"), text: z.string(), citations: z.null() }),
+  // Without citations: clients differ on whether there is a list, null or nothing when there are none.
+  z.object({ type: z.literal("text"), text: z.string() }),
   z.object({
     type: z.literal("tool_use"),
     id: z.string(),
@@ -78,7 +79,7 @@ export function toMessage(
   if (answer.reasoning !== "") {
     content.push({ type: "thinking", thinking: answer.reasoning, signature: signThinking(answer.reasoning) });
   }
-  if (answer.text !== "") content.push({ type: "text", text: answer.text, citations: null });
+  if (answer.text !== "") content.push({ type: "text", text: answer.text });
   for (const call of answer.toolCalls) {
     content.push({ type: "tool_use", id: call.id, name: call.name, input: parseInput(call.arguments) });
   }

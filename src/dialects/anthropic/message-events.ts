@@ -62,7 +62,7 @@ class BlockWriter {
 
   *text(text: string): Generator<string> {
     if (text === "") return;
-    if (this.#open !== "text") yield* this.#start({ type: "text", text: "", citations: null });
+    if (this.#open !== "text") yield* this.#start({ type: "text", text: "" });
     yield this.#delta({ type: "text_delta", text });
   }
 

@@ -37,7 +37,7 @@ describe("a whole message", () => {
       model: "fake",
       content: [
         { type: "thinking", thinking: "The user wants the weather.", signature: expect.stringMatching(/./) },
-        { type: "text", text: "Let me look — “ok”.", citations: null },
+        { type: "text", text: "Let me look — “ok”." },
         { type: "tool_use", id: "call_a", name: "get_weather", input: { city: "Köln" } },
         { type: "tool_use", id: "call_b", name: "get_time", input: {} },
       ],

@@ -1,0 +1,156 @@
+import OpenAI, { APIUserAbortError, BadRequestError, NotFoundError } from "openai";
+import { zodTextFormat } from "openai/helpers/zod";
+import { toResponseInputItems } from "openai/lib/responses/ResponseInputItems";
+import type { ResponseInput } from "openai/resources/responses/responses";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+
+const model = "daybreak-mini";
+const input = "Hello";
+const WEATHER = {
+  type: "function" as const,
+  name: "get_weather",
+  strict: true,
+  parameters: {
+    type: "object",
+    properties: { city: { enum: ["Rome", "Oslo"] } },
+    required: ["city"],
+    additionalProperties: false,
+  },
+};
+const NOW = { ...WEATHER, name: "now", parameters: { type: "object", properties: {} } };
+
+/** Keeps any model busy: an answer of so many characters takes a second or more. */
+const LONG_TEXT = { type: "object", properties: { a: { type: "string", minLength: 2000 } }, required: ["a"] };
+const LONG_FORMAT = { format: { type: "json_schema" as const, name: "long", schema: LONG_TEXT } };
+
+let daemon: TestDaemon;
+let client: OpenAI;
+
+beforeAll(async () => {
+  daemon = await startDaemon();
+  client = new OpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any", maxRetries: 0 });
+});
+
+afterAll(async () => {
+  await daemon.stop();
+});
+
+async function activeRequests(): Promise<number> {
+  const status: unknown = await (await fetch(`${daemon.url}/status`)).json();
+  return Number(Object(status)["active_requests"]);
+}
+
+describe("responses with the official client", () => {
+  test("answer whole and streamed alike", async () => {
+    const body = { model, input, max_output_tokens: 12, temperature: 0 };
+    const whole = await client.responses.create(body);
+    const stream = client.responses.stream(body);
+    let deltas = "";
+    stream.on("response.output_text.delta", ({ delta }) => (deltas += delta));
+    const streamed = await stream.finalResponse();
+    expect(streamed.output_text).toBe(whole.output_text);
+    expect(deltas).toBe(whole.output_text);
+    expect(streamed.status).toBe(whole.status);
+    expect(whole).toMatchObject({ object: "response", model, error: null });
+    expect(whole.usage?.output_tokens).toBeLessThanOrEqual(12);
+    expect(streamed.usage?.total_tokens).toBe(whole.usage?.total_tokens);
+  });
+
+  test("say that they were cut off", async () => {
+    const response = await client.responses.create({ model, input, max_output_tokens: 4, text: LONG_FORMAT });
+    expect(response).toMatchObject({
+      status: "incomplete",
+      incomplete_details: { reason: "max_output_tokens" },
+    });
+  });
+
+  test("call a tool, then another one, with the whole conversation sent each time", async () => {
+    const tools = [WEATHER, NOW];
+    const conversation: ResponseInput = [{ role: "user", content: "Weather and time?" }];
+    let length = 0;
+    for (const name of ["get_weather", "now"]) {
+      const response = await client.responses
+        .stream({ model, input: conversation, tools, tool_choice: { type: "function", name }, store: false })
+        .finalResponse();
+      expect(response.status).toBe("completed");
+      const call = response.output.find((item) => item.type === "function_call");
+      expect(call?.name).toBe(name);
+      conversation.push(...toResponseInputItems(response.output), {
+        type: "function_call_output",
+        call_id: call!.call_id,
+        output: "Sunny at noon.",
+      });
+      expect(response.usage?.input_tokens).toBeGreaterThan(length);
+      length = response.usage!.input_tokens;
+    }
+    const answer = await client.responses.create({
+      model,
+      input: conversation,
+      tools,
+      tool_choice: "none",
+      max_output_tokens: 4,
+    });
+    expect(answer.usage?.input_tokens).toBeGreaterThan(length);
+    expect(answer.output.some(({ type }) => type === "function_call")).toBe(false);
+  });
+
+  test("go on from a kept response with the result of its call", async () => {
+    const tools = [WEATHER];
+    const first = await client.responses.create({ model, input, tools, tool_choice: "required" });
+    const call = first.output.find((item) => item.type === "function_call");
+    expect(JSON.parse(call?.arguments ?? "")).toEqual({ city: expect.stringMatching(/^(Rome|Oslo)$/) });
+    const second = await client.responses.create({
+      model,
+      previous_response_id: first.id,
+      input: [{ type: "function_call_output", call_id: call!.call_id, output: "Sunny." }],
+      tools,
+      max_output_tokens: 4,
+    });
+    expect(second.usage?.input_tokens).toBeGreaterThan(first.usage!.input_tokens);
+    expect((await client.responses.retrieve(first.id)).output).toMatchObject([{ call_id: call!.call_id }]);
+    await client.responses.delete(first.id);
+    await expect(client.responses.retrieve(first.id)).rejects.toThrow(NotFoundError);
+  });
+
+  test("fit a zod schema", async () => {
+    const schema = z.object({ colour: z.enum(["red", "blue"]), sure: z.boolean() });
+    const text = { format: zodTextFormat(schema, "answer") };
+    const whole = await client.responses.parse({ model, input, text });
+    expect(schema.parse(whole.output_parsed)).toBeTruthy();
+    const streamed = await client.responses.stream({ model, input, text }).finalResponse();
+    expect(schema.parse(streamed.output_parsed)).toBeTruthy();
+  });
+
+  test("show reasoning when an effort is asked for", async () => {
+    // A weak model may end at once, but not every time.
+    const responses = await Promise.all(
+      [1, 2, 3, 4].map(() =>
+        client.responses.create({ model, input, max_output_tokens: 6, reasoning: { effort: "low" } }),
+      ),
+    );
+    const [thoughts] = responses.flatMap(({ output }) => output.filter(({ type }) => type === "reasoning"));
+    expect(thoughts).toMatchObject({
+      summary: [{ type: "summary_text", text: expect.stringMatching(/./s) }],
+    });
+  });
+
+  test("end with their client", async () => {
+    const stream = client.responses.stream({ model, input, text: LONG_FORMAT });
+    stream.once("response.output_text.delta", () => stream.abort());
+    await expect(stream.finalResponse()).rejects.toThrow(APIUserAbortError);
+    await expect.poll(activeRequests).toBe(0);
+  });
+
+  test("raise the client's error classes", async () => {
+    await expect(client.responses.create({ model: "no-such-model", input })).rejects.toThrow(NotFoundError);
+    await expect(client.responses.create({ model, input: [] })).rejects.toThrow(BadRequestError);
+    await expect(
+      client.responses.stream({ model, input: "word ".repeat(4000) }).finalResponse(),
+    ).rejects.toMatchObject({ status: 400, code: "context_length_exceeded" });
+    await expect(
+      client.responses.create({ model, input, previous_response_id: "resp_0" }),
+    ).rejects.toMatchObject({ status: 400, code: "previous_response_not_found" });
+  });
+});
