@@ -4,7 +4,7 @@ import type { DaemonMessage } from "../protocol/messages.ts";
 import type { Outbox } from "./outbox.ts";
 import { toReportedError } from "./reported-error.ts";
 
-type CallMessage = Extract<DaemonMessage, { type: "generate" | "embed" | "rerank" }>;
+type CallMessage = Extract<DaemonMessage, { type: "generate" | "embed" | "rerank" | "tokenize" | "pieces" }>;
 
 /** Runs the daemon's calls on the engine and answers each exactly once. */
 export class CallDesk {
@@ -54,6 +54,14 @@ export class CallDesk {
       case "rerank": {
         const result = await this.#engine.rerank(message.query, message.document, signal);
         return this.#outbox.push({ type: "reranked", call, result });
+      }
+      case "tokenize": {
+        const tokens = await this.#engine.tokenize(message.text, message.options, signal);
+        return this.#outbox.push({ type: "tokenized", call, tokens });
+      }
+      case "pieces": {
+        const pieces = await this.#engine.pieces(message.tokens, signal);
+        return this.#outbox.push({ type: "pieces", call, pieces });
       }
     }
   }

@@ -1,6 +1,7 @@
 import type { Engine, EngineExit } from "../../../src/engine/engine.ts";
 import type { GenerationEvent, GenerationRequest } from "../../../src/engine/protocol/generation.ts";
 import type { EngineInfo, EngineSpec } from "../../../src/engine/protocol/engine-spec.ts";
+import type { TokenIds, TokeniseOptions, TokenPieces } from "../../../src/engine/protocol/tokens.ts";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import type { Model, ModelLease, Models } from "../../../src/models/model.ts";
 
@@ -24,6 +25,10 @@ export function aborted(signal: AbortSignal): Promise<never> {
 }
 
 type Script = (request: GenerationRequest, signal: AbortSignal) => AsyncIterable<GenerationEvent>;
+
+/** Begins a text in the vocabulary of the {@link FakeEngine}. */
+export const BEGIN_TOKEN = 1;
+const BEGIN_BYTES = new TextEncoder().encode("<s>");
 
 /** An engine whose answers are scripted and that notes how many calls were in flight. */
 export class FakeEngine implements Engine {
@@ -99,6 +104,19 @@ export class FakeEngine implements Engine {
   ): Promise<{ score: number; tokens: number }> {
     await this.#text(document, signal);
     return { score: document.length, tokens: document.length };
+  }
+
+  /** One token for each byte, and one to begin with. */
+  tokenize(text: string, { addSpecial }: TokeniseOptions): Promise<TokenIds> {
+    const bytes = new TextEncoder().encode(text);
+    return Promise.resolve(Int32Array.from(addSpecial ? [BEGIN_TOKEN, ...bytes] : bytes));
+  }
+
+  pieces(tokens: TokenIds): Promise<TokenPieces> {
+    const pieces = Array.from(tokens, (token) => (token === BEGIN_TOKEN ? [...BEGIN_BYTES] : [token]));
+    let end = 0;
+    const ends = Int32Array.from(pieces, (piece) => (end += piece.length));
+    return Promise.resolve({ bytes: Uint8Array.from(pieces.flat()), ends });
   }
 
   memoryUsage(): Promise<number> {
