@@ -1,0 +1,115 @@
+import fs from "node:fs";
+import Anthropic from "@anthropic-ai/sdk";
+import { createOpenAI } from "@ai-sdk/openai";
+import { generateText } from "ai";
+import OpenAI from "openai";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { temporaryFolder, writeModel } from "../support/engine-fixture.ts";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { CHATML_TEMPLATE, CHATML_WORDS, tinyLlama, tinyProjector } from "../support/tiny-models.ts";
+import { tinyPng } from "../support/tiny-png.ts";
+
+/** 32 pixels in patches of 8 make 4 times 4 tokens. */
+const PICTURE_TOKENS = 16;
+const png = tinyPng(32, 32);
+const base64 = Buffer.from(png).toString("base64");
+const dataUrl = `data:image/png;base64,${base64}`;
+const model = "seer";
+const text = "what is it";
+
+const folder = temporaryFolder();
+let daemon: TestDaemon;
+let openai: OpenAI;
+let anthropic: Anthropic;
+
+beforeAll(async () => {
+  const words = { words: CHATML_WORDS, chatTemplate: CHATML_TEMPLATE };
+  const base = writeModel(folder, "model", tinyLlama(words));
+  const projector = writeModel(folder, "projector", tinyProjector());
+  daemon = await startDaemon();
+  const modelfile = `FROM ${base}\nVISION_PROJECTOR ${projector}\n`;
+  await post("/api/models/create", { alias: model, modelfile });
+  await post("/api/models/load", { alias: model });
+  openai = new OpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any", maxRetries: 0 });
+  anthropic = new Anthropic({ baseURL: daemon.url, apiKey: "any", maxRetries: 0 });
+});
+
+afterAll(async () => {
+  await daemon.stop();
+  fs.rmSync(folder, { recursive: true });
+});
+
+async function post(path: string, body: object): Promise<void> {
+  const answer = await fetch(`${daemon.url}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  expect(answer.status, await answer.text()).toBe(200);
+}
+
+describe("a model with a projector is shown pictures", () => {
+  /** Tokens of a prompt with a picture, or without one. */
+  const apis: { api: string; promptTokens: (withPicture: boolean) => Promise<number | undefined> }[] = [
+    {
+      api: "chat completions",
+      promptTokens: async (withPicture) => {
+        const picture = { type: "image_url" as const, image_url: { url: dataUrl } };
+        const content = [...(withPicture ? [picture] : []), { type: "text" as const, text }];
+        const { usage } = await openai.chat.completions.create({
+          model,
+          max_tokens: 1,
+          messages: [{ role: "user", content }],
+        });
+        return usage?.prompt_tokens;
+      },
+    },
+    {
+      api: "responses",
+      promptTokens: async (withPicture) => {
+        const picture = { type: "input_image" as const, image_url: dataUrl, detail: "auto" as const };
+        const content = [...(withPicture ? [picture] : []), { type: "input_text" as const, text }];
+        const { usage } = await openai.responses.create({
+          model,
+          max_output_tokens: 1,
+          input: [{ role: "user", content }],
+        });
+        return usage?.input_tokens;
+      },
+    },
+    {
+      api: "messages",
+      promptTokens: async (withPicture) => {
+        const source = { type: "base64" as const, media_type: "image/png" as const, data: base64 };
+        const picture = { type: "image" as const, source };
+        const content = [...(withPicture ? [picture] : []), { type: "text" as const, text }];
+        const { usage } = await anthropic.messages.create({
+          model,
+          max_tokens: 1,
+          messages: [{ role: "user", content }],
+        });
+        return usage.input_tokens;
+      },
+    },
+    {
+      api: "the Vercel AI SDK",
+      promptTokens: async (withPicture) => {
+        const provider = createOpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any" });
+        const picture = { type: "image" as const, image: new Uint8Array(png), mediaType: "image/png" };
+        const content = [...(withPicture ? [picture] : []), { type: "text" as const, text }];
+        const { usage } = await generateText({
+          model: provider.responses(model),
+          maxRetries: 0,
+          maxOutputTokens: 1,
+          messages: [{ role: "user", content }],
+        });
+        return usage.inputTokens;
+      },
+    },
+  ];
+
+  test.for(apis)("through $api", async ({ promptTokens }) => {
+    const without = await promptTokens(false);
+    expect(await promptTokens(true)).toBeGreaterThanOrEqual(without! + PICTURE_TOKENS);
+  });
+});
