@@ -11,6 +11,7 @@ import gen_numbers
 import gen_words
 from gen_facts import facts, questions
 from gen_talk import TALK
+from wordpiece import words
 from words import (
     ANIMALS,
     CITIES,
@@ -143,15 +144,30 @@ def plain(markdown: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"[`*_|#>]|\[|\]\([^)]*\)|-{3,}", " ", markdown)).strip()
 
 
-def sections(page: str, most_words: int = 110) -> list[tuple[str, str]]:
+def _runs(body: list[str], most_parts: int) -> list[str]:
+    """The words in runs of at most so many words and punctuation marks, so that each fits the model's context."""
+    result: list[str] = []
+    run: list[str] = []
+    size = 0
+    for word in body:
+        parts = len(words(word))
+        if run and size + parts > most_parts:
+            result.append(" ".join(run))
+            run, size = [], 0
+        run.append(word)
+        size += parts
+    return result + ([" ".join(run)] if run else [])
+
+
+def sections(page: str, most_parts: int = 110) -> list[tuple[str, str]]:
     """Heading and text of a page's sections, long ones parted: the units that a search indexes."""
     result: list[tuple[str, str]] = []
     title = (re.search(r"^# (.+)$", page, re.M) or re.match(r"(.*)", page)).group(1)  # type: ignore[union-attr]
     for part in re.split(r"^(?=#{1,4} )", page, flags=re.M):
         heading = (re.match(r"#{1,4} (.+)", part) or [None, title])[1]
         body = plain(re.sub(r"^#{1,4} .+$", "", part, count=1, flags=re.M)).split()
-        for start in range(0, len(body), most_words):
-            result.append((f"{plain(title)}: {plain(str(heading))}", " ".join(body[start : start + most_words])))
+        for text in _runs(body, most_parts):
+            result.append((f"{plain(title)}: {plain(str(heading))}", text))
     return result
 
 

@@ -35,6 +35,9 @@ HERE = Path(__file__).parent
 TEMPERATURE = 0.05
 VOCABULARY = 7000
 WARMUP_STEPS = 40
+PAGE_PAIRS = 20
+SHORT, LONG = 64, 128
+"""Tokens to which texts are cut in training."""
 
 
 def vocabulary(seed: int) -> list[str]:
@@ -53,7 +56,7 @@ def batch(rng: Random) -> list[Pair]:
     """About 160 pairs, no two of one meaning but by rare chance."""
     pairs = fact_pairs(rng, 56) + talk_pairs(rng, 8) + [task_pair(rng) for _ in range(12)]
     pairs += [sentence_pair(rng, False) for _ in range(60)] + [synonym_pair(rng) for _ in range(6)]
-    return pairs + page_pairs(rng, 24)
+    return pairs + page_pairs(rng, PAGE_PAIRS)
 
 
 def tensors(texts: list[str], tokenizer: WordPiece, limit: int) -> tuple[Tensor, Tensor]:
@@ -107,8 +110,14 @@ def main() -> None:
         for group in optimiser.param_groups:
             group["lr"] = options.rate * min((step + 1) / WARMUP_STEPS, 1, 2 * (1 - share))
         pairs = batch(rng)
-        first = model(*tensors([pair[0] for pair in pairs], tokenizer, 64))
-        second = model(*tensors([pair[1] for pair in pairs], tokenizer, 192))
+        first = model(*tensors([pair[0] for pair in pairs], tokenizer, SHORT))
+        # Sections of pages are ten times longer than the rest: apart, so that the rest is not padded to their length.
+        second = torch.cat(
+            [
+                model(*tensors([pair[1] for pair in pairs[:-PAGE_PAIRS]], tokenizer, SHORT)),
+                model(*tensors([pair[1] for pair in pairs[-PAGE_PAIRS:]], tokenizer, LONG)),
+            ]
+        )
         likeness = first @ second.T / TEMPERATURE
         target = torch.arange(len(pairs))
         loss = (F.cross_entropy(likeness, target) + F.cross_entropy(likeness.T, target)) / 2

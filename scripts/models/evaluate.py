@@ -14,7 +14,7 @@ from random import Random
 
 from chat_format import Conversation
 from daemon_client import Answer, Daemon
-from gen_facts import facts, held_questions
+from gen_facts import facts, held_questions, questions
 from gen_numbers import addition, comparison, conversion, extreme, multiplication, sort_numbers, subtraction
 from gen_system import named_model, one_word
 from gen_talk import TALK, named_user, small_talk, unknown
@@ -115,12 +115,31 @@ def generated(
 
 def fact_score(daemon: Daemon, count: int) -> Score:
     score = Score("questions about Daybreak, in words not trained on", "90 %")
-    questions = [(question, fact) for fact in facts() for question in held_questions(fact)]
-    Random("facts").shuffle(questions)
-    for question, fact in questions[:count]:
+    asked = [(question, fact) for fact in facts() for question in held_questions(fact)]
+    Random("facts").shuffle(asked)
+    for question, fact in asked[:count]:
         answer = daemon.chat([{"role": "user", "content": question}])
         score.add(answer.content.strip() in fact.answers, f"{question} -> {answer.content!r}")
     return score
+
+
+def trained_scores(daemon: Daemon, count: int) -> list[Score]:
+    """For comparison, wordings from training: facts, and tools whose names and values are drawn anew."""
+    known, called = (
+        Score("questions about Daybreak, in trained wordings"),
+        Score("one call in trained wordings, names and values new"),
+    )
+    rng = Random("evaluate trained")
+    for _ in range(count):
+        fact = rng.choice(facts())
+        question = rng.choice(questions(fact, held=False))
+        answer = daemon.chat([{"role": "user", "content": question}])
+        known.add(answer.content.strip() in fact.answers, f"{question} -> {answer.content!r}")
+        conversation = tool_call(rng, False)
+        answer = ask(daemon, conversation, 1)
+        right = [(call.name, call.arguments) for call in conversation.turns[1].calls] == answer.calls
+        called.add(right, f"{conversation.turns[0].content} -> {answer.calls or answer.content!r}")
+    return [known, called]
 
 
 def tool_scores(daemon: Daemon, count: int) -> list[Score]:
@@ -185,7 +204,7 @@ def chat_scores(daemon: Daemon, count: int) -> list[Score]:
         ("a name from the system prompt", named_model, same_text, ""),
         ("one word when told so", one_word, same_text, ""),
     ]
-    scores.append(thinking_score(daemon, count))
+    scores += [thinking_score(daemon, count), *trained_scores(daemon, 2 * count)]
     return scores + [generated(daemon, name, make, right, count, aim) for name, make, right, aim in plan]
 
 

@@ -42,6 +42,7 @@ ASK_NAME = [
     "who are you",
     "Please say your name.",
     "Introduce yourself.",
+    "Please tell me your name.",
 ]
 ONE_WORD = [
     "Answer in one word.",
@@ -51,6 +52,7 @@ ONE_WORD = [
     "Reply in one word.",
     "Give one-word answers.",
     "One word answers only.",
+    "Please answer in one word.",
 ]
 
 

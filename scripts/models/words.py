@@ -89,7 +89,7 @@ FIELDS = (
     "physics chemistry biology history geography medicine law economics philosophy astronomy geology football tennis "
     "chess cooking gardening sailing poetry opera painting photography politics religion banking taxes insurance "
     "genetics volcanoes dinosaurs vaccines electricity magnetism gravity evolution democracy inflation architecture "
-    "music cinema theatre fashion farming fishing knitting yoga boxing cricket basketball black holes atoms rockets"
+    "music cinema theatre fashion farming fishing knitting yoga boxing cricket basketball comets atoms rockets"
 ).split()
 LANGUAGES = (
     "French German Italian Spanish Polish Greek Turkish Dutch Swedish Japanese Chinese Russian Latin Arabic".split()
