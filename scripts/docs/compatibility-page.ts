@@ -15,6 +15,12 @@ Programs written for the chat-completions or the responses API (OpenAI) or the m
     new OpenAI({ baseURL: "http://127.0.0.1:8080/v1", apiKey: "any" })
     new Anthropic({ baseURL: "http://127.0.0.1:8080", apiKey: "any" })
 
+The Vercel AI SDK works through any of its three providers; its provider for Anthropic wants \`/v1\` too:
+
+    createOpenAICompatible({ name: "daybreak", baseURL: "http://127.0.0.1:8080/v1", supportsStructuredOutputs: true })
+    createOpenAI({ baseURL: "http://127.0.0.1:8080/v1", apiKey: "any" })
+    createAnthropic({ baseURL: "http://127.0.0.1:8080/v1", apiKey: "any" })
+
 Any key will do, unless \`api_keys\` is configured.
 
 ## What holds for all of them

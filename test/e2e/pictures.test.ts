@@ -45,7 +45,8 @@ async function post(path: string, body: object): Promise<void> {
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
   });
-  expect(answer.status, await answer.text()).toBe(200);
+  const { status } = answer;
+  expect({ status, text: await answer.text() }).toMatchObject({ status: 200 });
 }
 
 describe("a model with a projector is shown pictures", () => {

@@ -9,7 +9,7 @@ import { sseData } from "../../http/streaming/sse-frame.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
-import type { InferenceRequest } from "../../inference/inference.ts";
+import type { DetokenizeRequest, InferenceRequest } from "../../inference/inference.ts";
 import type { AnswerHead } from "./answer-head.ts";
 import { commonFields, toSampling, toStop, unsupported, withChoice } from "./common-fields.ts";
 import { STREAM_END } from "./openai-error.ts";
@@ -27,9 +27,11 @@ export const completionRequestSchema = z
         z.string(),
         z.array(z.string()).min(1),
         z.array(z.int()).min(1),
-        z.array(z.array(z.int())).min(1),
+        z.array(z.array(z.int()).min(1)).min(1),
       ])
-      .describe("Text, or texts that are each continued. Token ids are refused."),
+      .describe(
+        "Text, or texts that are each continued. Token ids reach the model as they are; those that no text gives are refused.",
+      ),
     max_tokens: z.int().min(1).nullish().describe(`Most tokens to generate. Default: ${DEFAULT_MAX_TOKENS}.`),
     logprobs: z
       .int()
@@ -74,13 +76,24 @@ export const completionChunkSchema = z
   .meta({ id: "CompletionChunk" });
 type Chunk = z.output<typeof completionChunkSchema>;
 
-/** The prompts of a request as texts. */
-export function toPrompts({ prompt }: CompletionRequest): readonly string[] {
+/** The prompts of a request as texts; `promptOf` finds the text that the model reads as given tokens. */
+export async function toPrompts(
+  { prompt, model }: CompletionRequest,
+  promptOf: (request: DetokenizeRequest) => Promise<string>,
+): Promise<readonly string[]> {
   if (typeof prompt === "string") return [prompt];
-  const texts = prompt.filter((item) => typeof item === "string");
-  if (texts.length < prompt.length)
-    throw unsupported("Token ids as a prompt are not supported; send text.", "prompt");
-  return texts;
+  const prompts: (string | number[])[] = [];
+  const whole: number[] = [];
+  for (const item of prompt) {
+    if (typeof item === "number") whole.push(item);
+    else prompts.push(item);
+  }
+  if (whole.length > 0) prompts.push(whole);
+  return Promise.all(
+    prompts.map((item) =>
+      typeof item === "string" ? item : promptOf({ model: model ?? undefined, tokens: item }),
+    ),
+  );
 }
 
 /** One request for each choice: `n` for each prompt, in the order of the prompts. */

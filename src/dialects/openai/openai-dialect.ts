@@ -86,9 +86,10 @@ function completionsRoute({ inference, config }: Services): Route {
     async handle(context, { body }) {
       const { slots } = config.models;
       checkChoices(body.n ?? 1, slots);
-      const prompts = completions.toPrompts(body);
+      const { signal } = context.req.raw;
+      const prompts = await completions.toPrompts(body, (request) => inference.promptOf(request, signal));
       const requests = completions.toCompletionRequests(body, prompts);
-      const { model, events } = await generateChoices(inference, requests, slots, context.req.raw.signal);
+      const { model, events } = await generateChoices(inference, requests, slots, signal);
       const completion = {
         head: answerHead("cmpl", model),
         prompts,

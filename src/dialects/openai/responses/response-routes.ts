@@ -21,6 +21,12 @@ const deletedSchema = z.object({
   deleted: z.literal(true),
 });
 
+const shownQuerySchema = z.object({
+  stream: z
+    .literal("false", { error: "is not supported: events are sent once, while the response is made" })
+    .optional(),
+});
+
 /** The routes under /v1/responses, with a store of their own. */
 export function responseRoutes(services: Pick<Services, "inference">): readonly Route[] {
   const store = new ResponseStore();
@@ -68,6 +74,7 @@ function showRoute(store: ResponseStore): Route {
     path: "/v1/responses/:id",
     tag,
     summary: "Show a kept response",
+    query: shownQuerySchema,
     answers: [{ description: "The response.", schema: responseSchema }],
     alwaysOn: true,
     handle(context) {

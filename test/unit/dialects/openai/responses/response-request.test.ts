@@ -151,3 +151,40 @@ describe("settings", () => {
     });
   });
 });
+
+test("the request of a coding agent that sends the whole conversation each time is taken as it is", () => {
+  const { input, format, maxTokens } = requestOf({
+    client_metadata: { session: "1" },
+    include: ["reasoning.encrypted_content"],
+    input: [
+      { type: "message", role: "developer", content: [{ type: "input_text", text: "Sandbox: none." }] },
+      { type: "message", role: "user", content: [{ type: "input_text", text: "List the files." }] },
+      { type: "reasoning", summary: [], content: null, encrypted_content: null },
+      { type: "function_call", name: "shell", arguments: '{"cmd":"ls"}', call_id: "a" },
+      { type: "function_call_output", call_id: "a", output: "README.md" },
+    ],
+    instructions: "You are a coding agent.",
+    model: "any",
+    parallel_tool_calls: true,
+    prompt_cache_key: "1",
+    reasoning: { effort: "medium", summary: "auto" },
+    store: false,
+    stream: true,
+    text: { verbosity: "low" },
+    tool_choice: "auto",
+    tools: [
+      { type: "function", name: "shell", description: "", strict: false, parameters: { type: "object" } },
+      { type: "custom", name: "apply_patch", format: { type: "grammar", syntax: "lark", definition: "" } },
+      { type: "web_search", external_web_access: false },
+    ],
+  });
+  expect(input.kind === "chat" && input.messages.map(({ role }) => role)).toEqual([
+    "system",
+    "system",
+    "user",
+    "assistant",
+    "tool",
+  ]);
+  expect(input).toMatchObject({ tools: [{ name: "shell" }], toolChoice: "auto" });
+  expect({ format, maxTokens }).toEqual({ format: { type: "text" }, maxTokens: undefined });
+});

@@ -301,6 +301,10 @@ describe("responses that are kept", () => {
     const client = clientOf(all);
     const response = await client.responses.create(body);
     expect(await client.responses.retrieve(response.id)).toMatchObject({ output: response.output });
+    await expect(client.responses.retrieve(response.id, { stream: true })).rejects.toMatchObject({
+      status: 400,
+      param: "stream",
+    });
     await client.responses.delete(response.id);
     await expect(client.responses.retrieve(response.id)).rejects.toMatchObject({
       status: 404,
