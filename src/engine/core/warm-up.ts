@@ -22,7 +22,7 @@ export async function warmUp(engine: EngineCore, batchSize: number): Promise<voi
   const room = engine.info.contextSize - GENERATED_TOKENS - 1;
   const never = new AbortController().signal;
   for (const tokens of [batchSize, ...SMALL_STEPS].filter((count) => count <= room)) {
-    for await (const _event of engine.generate(request(tokens), never));
+    await Array.fromAsync(engine.generate(request(tokens), never));
   }
 }
 

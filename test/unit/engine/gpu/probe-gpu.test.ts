@@ -56,16 +56,16 @@ describe("the probe", () => {
   });
 
   test.each([
-    ["has no f16", "shader-f16"],
-    ["is small", "8192 bytes"],
-    ["has no device", "cannot be opened: no memory"],
+    ["has no f16", /shader-f16/],
+    ["is small", /8192 bytes/],
+    ["has no device", /cannot be opened: no memory/],
     ["throws", /^it is broken$/],
-    ["crashes", "was killed by SIG"],
+    ["crashes", /was killed by SIG/],
   ])("an adapter that %s is reported with its reason, and the others with it", async (name, reason) => {
     const { adapters } = await probeGpu({ dawnPath: fakeDawn("works", name) });
     expect(adapters.map((each) => [each.name, each.problem])).toEqual([
       ["works", undefined],
-      [name, typeof reason === "string" ? expect.stringContaining(reason) : expect.stringMatching(reason)],
+      [name, expect.stringMatching(reason)],
     ]);
   });
 

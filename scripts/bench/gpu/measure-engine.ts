@@ -1,0 +1,81 @@
+import type { Engine } from "../../../src/engine/engine.ts";
+import { gpuBatchSize } from "../../../src/engine/gpu/gpu-batch-size.ts";
+import type { GpuAdapter } from "../../../src/engine/gpu/gpu-report.ts";
+import { prepareEngine } from "../../../src/engine/prepare-engine.ts";
+import { createEngineStarter } from "../../../src/engine/start-engine.ts";
+import { fastest, type Speed, type Workload } from "./rates.ts";
+
+/** A step on the CPU; larger ones gain nothing. */
+const CPU_BATCH_SIZE = 128;
+const TIMEOUT_MS = 600_000;
+
+type EngineBench = (file: string, workload: Workload, adapter?: GpuAdapter) => Promise<Speed>;
+
+/** Makes the function that measures a model in our engine, on the CPU or on an adapter. */
+export async function createEngineBench(cacheDir: string): Promise<EngineBench> {
+  const { wasmPath, heapLimitBytes } = await prepareEngine({ cacheDir, kernels: "auto" });
+  const start = createEngineStarter({
+    loadTimeoutMs: TIMEOUT_MS,
+    stallTimeoutMs: TIMEOUT_MS,
+    wasmPath,
+    heapLimitBytes,
+  });
+  return async (file, workload, adapter) => {
+    const { promptTokens, tokens, runs, threads } = workload;
+    const contextSize = promptTokens + tokens + 16;
+    try {
+      const engine = await start({
+        modelFiles: [file],
+        adapters: [],
+        purpose: "generate",
+        contextSize,
+        gpuLayers: adapter ? -1 : 0,
+        ...(adapter && { gpu: { backend: adapter.backend, name: adapter.name } }),
+        slots: 1,
+        threads: adapter ? 1 : threads,
+        batchSize: adapter ? gpuBatchSize(adapter, contextSize, 1) : CPU_BATCH_SIZE,
+        flashAttention: "auto",
+        contextShift: false,
+      });
+      try {
+        if (adapter && engine.info.gpuLayers === 0) return { problem: "no layer was offloaded" };
+        const measured = [];
+        // The first run is for compilers, and does not count.
+        await measureOnce(engine, workload);
+        for (let run = 0; run < runs; run++) measured.push(await measureOnce(engine, workload));
+        return fastest(measured);
+      } finally {
+        await engine.close();
+      }
+    } catch (error) {
+      return { problem: String(error) };
+    }
+  };
+}
+
+async function measureOnce(
+  engine: Engine,
+  { promptTokens, tokens }: Workload,
+): Promise<{ prefill: number; decode: number }> {
+  const events = engine.generate(
+    {
+      input: { kind: "prompt", prompt: " a".repeat(promptTokens - 1) },
+      maxTokens: tokens,
+      stop: [],
+      sampling: { temperature: 0, ignoreEos: true },
+      format: { type: "text" },
+      cachePrompt: false,
+    },
+    new AbortController().signal,
+  );
+  for await (const event of events) {
+    if (event.type !== "done") continue;
+    const { usage, timings } = event;
+    return {
+      prefill: (usage.promptTokens / timings.promptMs) * 1000,
+      // The first token comes with the prompt.
+      decode: ((usage.completionTokens - 1) / timings.completionMs) * 1000,
+    };
+  }
+  throw new Error("the engine did not end its answer");
+}

@@ -1,0 +1,44 @@
+import { execFile } from "node:child_process";
+import { copyFileSync } from "node:fs";
+import path from "node:path";
+import { promisify } from "node:util";
+import type { Speed, Workload } from "./rates.ts";
+
+/** Its prebuilt llama.cpp; bench-only, and never installed into the project. */
+const NATIVE_PACKAGE = "node-llama-cpp@3.22.1";
+
+const RUNNER = "native-runner.mjs";
+const TIMEOUT_MS = 1_800_000;
+
+const run = promisify(execFile);
+
+/** Installs native llama.cpp into a folder and returns it. */
+export async function installNative(folder: string): Promise<string> {
+  // Its install script would look for a compiler where no prebuilt binary fits.
+  const args = ["install", "--prefix", folder, "--no-audit", "--no-fund", "--ignore-scripts", NATIVE_PACKAGE];
+  await run("npm", args, { timeout: TIMEOUT_MS, shell: process.platform === "win32" });
+  return folder;
+}
+
+/** Measures a model in native llama.cpp, in a process of its own: a backend that is not there may end it. */
+export async function measureNative(
+  folder: string,
+  file: string,
+  gpu: string,
+  workload: Workload,
+): Promise<Speed> {
+  const script = path.join(folder, RUNNER);
+  copyFileSync(path.join(import.meta.dirname, RUNNER), script);
+  try {
+    const { stdout } = await run(process.execPath, [script, file, gpu, JSON.stringify(workload)], {
+      timeout: TIMEOUT_MS,
+      cwd: folder,
+    });
+    const speed: Speed = JSON.parse(stdout.trim().split("\n").at(-1) ?? "");
+    return speed;
+  } catch (error) {
+    const text = String(error);
+    // Node prints the failing line of the source before the error itself.
+    return { problem: /^\w*Error: .*$/m.exec(text.replace(/^Error: Command failed.*$/m, ""))?.[0] ?? text };
+  }
+}

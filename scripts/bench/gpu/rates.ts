@@ -1,0 +1,50 @@
+export interface Workload {
+  readonly promptTokens: number;
+  readonly tokens: number;
+  readonly runs: number;
+  readonly threads: number;
+}
+
+/** Tokens per second, or why there is no figure. */
+export interface Speed {
+  readonly prefill?: number;
+  readonly decode?: number;
+  readonly problem?: string;
+}
+
+export interface Rates extends Speed {
+  /** File name. */
+  readonly model: string;
+  readonly engine: string;
+}
+
+/** The fastest run: others of the same work were only held up. */
+export function fastest(runs: readonly { readonly prefill: number; readonly decode: number }[]): Speed {
+  return {
+    prefill: Math.max(...runs.map(({ prefill }) => prefill)),
+    decode: Math.max(...runs.map(({ decode }) => decode)),
+  };
+}
+
+/** A table for each model, with each figure as a multiple of the one through Dawn. */
+export function formatRates(all: readonly Rates[]): string {
+  const lines = [
+    "| model | engine | prefill tokens/s | of Dawn's | decode tokens/s | of Dawn's |",
+    "|---|---|---:|---:|---:|---:|",
+  ];
+  for (const { model, engine, prefill, decode, problem } of all) {
+    if (prefill === undefined || decode === undefined) {
+      lines.push(`| ${model} | ${engine} | ${problem ?? ""} | | | |`);
+      continue;
+    }
+    const dawn = all.find((each) => each.model === model && each.engine.startsWith("Dawn"));
+    lines.push(
+      `| ${model} | ${engine} | ${prefill.toFixed(1)} | ${ratio(prefill, dawn?.prefill)} | ${decode.toFixed(1)} | ${ratio(decode, dawn?.decode)} |`,
+    );
+  }
+  return lines.join("\n");
+}
+
+function ratio(rate: number, reference: number | undefined): string {
+  return reference === undefined ? "" : `${(rate / reference).toFixed(2)} x`;
+}
