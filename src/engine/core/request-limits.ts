@@ -20,8 +20,8 @@ const MAX_GRAMMAR_LENGTH = 256 * 1024;
  */
 const MAX_CHARACTERS_PER_TOKEN = 64;
 
-/** Longest text to tokenise: all slots wait for it, about a second and a half. */
-const MAX_TOKENISED_CHARACTERS = 2 * 1024 * 1024;
+/** Longest text to tokenise: all slots wait for it, one to three seconds. */
+const MAX_TOKENISED_CHARACTERS = 1024 * 1024;
 
 /** Most tokens to turn into text at once; all slots wait for it. */
 const MAX_DETOKENISED = 1024 * 1024;

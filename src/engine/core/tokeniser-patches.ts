@@ -13,8 +13,11 @@ const VOCABULARY_ADDRESS = 2_115_608;
 /** Tokens beside one for each byte: those that begin and end a text, and a blank in front of it. */
 const EXTRA_TOKENS = 16;
 
-/** Most tokens of a vocabulary are shorter; a longer one is asked for again. */
-const PIECE_BYTES = 256;
+/** Bytes of memory for a token's text, which is enough on the average; else more is taken. */
+const PIECE_BYTES = 8;
+
+/** The same for a few tokens, which may all be long ones. */
+const SPARE_BYTES = 1024;
 
 /**
  * Lets the worker call llama.cpp's tokeniser, which our image exports. The stock image does not, which the worker sees
@@ -87,18 +90,22 @@ const tokenise = (text, addSpecial, parseSpecial) => {
 
 const piecesOf = (tokens) => {
   const { tokenToPiece, vocabulary, withMemory } = tokeniserOf();
-  const pieceOf = (token, capacity) =>
+  const ends = new Int32Array(tokens.length);
+  const write = (capacity) =>
     withMemory(capacity, (pointer) => {
-      const length = tokenToPiece(vocabulary, token, BigInt(pointer), capacity, 0, 1);
-      return length < 0 ? pieceOf(token, -length) : getHeapU8().slice(pointer, pointer + length);
+      let end = 0;
+      for (let index = 0; index < tokens.length; index++) {
+        const room = capacity - end;
+        const length = tokenToPiece(vocabulary, tokens[index], BigInt(pointer + end), room, 1);
+        if (length < 0 || length === room) return undefined;
+        ends[index] = end += length;
+      }
+      return { bytes: getHeapU8().slice(pointer, pointer + end), ends };
     });
-  const pieces = Array.from(tokens, (token) => pieceOf(token, ${PIECE_BYTES}));
-  const ends = new Int32Array(pieces.length);
-  let end = 0;
-  pieces.forEach((piece, index) => (ends[index] = end += piece.length));
-  const bytes = new Uint8Array(end);
-  pieces.forEach((piece, index) => bytes.set(piece, ends[index] - piece.length));
-  return { bytes, ends };
+  for (let capacity = ${SPARE_BYTES} + tokens.length * ${PIECE_BYTES}; ; capacity *= 4) {
+    const pieces = write(capacity);
+    if (pieces) return pieces;
+  }
 };
 
 const runAction = async (data) => {`,

@@ -1,0 +1,149 @@
+import fs from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Engine } from "../../src/engine/engine.ts";
+import type { TokenIds, TokeniseOptions } from "../../src/engine/protocol/tokens.ts";
+import {
+  collect,
+  doneOf,
+  engineSpec,
+  generateText,
+  NEVER,
+  promptRequest,
+  SHIPPED_MODEL,
+  startEngine,
+  startStockEngine,
+  temporaryFolder,
+  writeModel,
+} from "../support/engine-fixture.ts";
+import { tinyBert, tinyLlama } from "../support/tiny-models.ts";
+
+const PLAIN: TokeniseOptions = { addSpecial: false, parseSpecial: false };
+
+const folder = temporaryFolder();
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+async function textOf(engine: Engine, tokens: TokenIds): Promise<string> {
+  const { bytes } = await engine.pieces(tokens, NEVER);
+  return new TextDecoder().decode(bytes);
+}
+
+async function piecesOf(engine: Engine, tokens: TokenIds): Promise<string[]> {
+  const { bytes, ends } = await engine.pieces(tokens, NEVER);
+  return Array.from(ends, (end, at) =>
+    Buffer.from(bytes.subarray(ends[at - 1] ?? 0, end)).toString("latin1"),
+  );
+}
+
+const TEXTS = [
+  "Hello world",
+  "  two blanks before, and a line\nbreak\tand a tab",
+  "Grüße, 你好, שלום",
+  "👩‍👩‍👧‍👦 and 🏳️‍🌈",
+  "\u0000 nothing",
+  "",
+];
+
+describe.each([1, 2])("the shipped model's vocabulary (SentencePiece) on %i threads", (threads) => {
+  let engine: Engine;
+  beforeAll(async () => {
+    engine = await startEngine(engineSpec(SHIPPED_MODEL, { threads, contextSize: 1024, slots: 2 }));
+  });
+  afterAll(() => engine.close());
+
+  test.each(TEXTS)("gives %j back as it was", async (text) => {
+    const tokens = await engine.tokenize(text, PLAIN, NEVER);
+    expect((await textOf(engine, tokens)).replace(/^ /, "")).toBe(text.replace(/^ /, ""));
+  });
+
+  test("counts as many tokens as a prompt has", async () => {
+    for (const text of TEXTS.filter((candidate) => candidate !== "")) {
+      const tokens = await engine.tokenize(text, { addSpecial: true, parseSpecial: true }, NEVER);
+      const { usage } = doneOf(await collect(engine.generate(promptRequest(text, { maxTokens: 1 }), NEVER)));
+      expect(tokens).toHaveLength(usage.promptTokens);
+    }
+  });
+
+  test("reads special tokens only when told to", async () => {
+    const asText = await engine.tokenize("<|im_end|>", PLAIN, NEVER);
+    const asToken = await engine.tokenize("<|im_end|>", { ...PLAIN, parseSpecial: true }, NEVER);
+    expect(asToken).toHaveLength(1);
+    expect(asText.length).toBeGreaterThan(1);
+    expect(await textOf(engine, asToken)).toBe("<|im_end|>");
+  });
+
+  test("spreads a character that no token stands for over its bytes", async () => {
+    const tokens = await engine.tokenize("𓂀", PLAIN, NEVER);
+    expect((await piecesOf(engine, tokens)).slice(-4)).toEqual(["\xf0", "\x93", "\x82", "\x80"]);
+  });
+
+  test("takes a text of 680 KB, and answers other calls meanwhile", async () => {
+    const text = "A sentence with some words in it. ".repeat(20_000);
+    const [long, short] = await Promise.all([
+      engine.tokenize(text, PLAIN, NEVER),
+      engine.tokenize("short", PLAIN, NEVER),
+    ]);
+    expect(short.length).toBeGreaterThan(0);
+    expect((await textOf(engine, long)).trim()).toBe(text.trim());
+  });
+
+  test("works while all slots generate, and changes nothing in what they write", async () => {
+    const request = promptRequest("Once upon a time", { maxTokens: 60 });
+    const alone = await generateText(engine, request);
+    let isOver = false;
+    const running = Promise.all([generateText(engine, request), generateText(engine, request)]).finally(
+      () => (isOver = true),
+    );
+    let calls = 0;
+    const expected = await engine.tokenize("beside the others", PLAIN, NEVER);
+    while (!isOver) {
+      expect(await engine.tokenize("beside the others", PLAIN, NEVER)).toEqual(expected);
+      calls += 1;
+    }
+    expect(calls).toBeGreaterThan(0);
+    expect(await running).toEqual([alone, alone]);
+  });
+
+  test("refuses tokens that the vocabulary does not have, and texts that would block it", async () => {
+    const { vocabSize } = engine.info;
+    for (const token of [-1, vocabSize]) {
+      await expect(engine.pieces(Int32Array.of(0, token), NEVER)).rejects.toMatchObject({
+        code: "invalid_parameter",
+        param: "tokens",
+      });
+    }
+    await expect(engine.tokenize("a".repeat(1024 * 1024 + 1), PLAIN, NEVER)).rejects.toMatchObject({
+      code: "invalid_parameter",
+      param: "content",
+    });
+  });
+});
+
+test("the vocabulary of an embedding model (WordPiece) is read too", async () => {
+  const file = writeModel(folder, "bert", tinyBert({ context: 128 }));
+  const engine = await startEngine(engineSpec(file, { purpose: "embed", contextSize: 128 }));
+  try {
+    const plain = await engine.tokenize("hello world", PLAIN, NEVER);
+    const whole = await engine.tokenize("hello world", { ...PLAIN, addSpecial: true }, NEVER);
+    expect(plain).toHaveLength(2);
+    expect(whole.slice(1, -1)).toEqual(plain);
+    expect(whole).toHaveLength((await engine.embed("hello world", NEVER)).tokens);
+    expect((await textOf(engine, plain)).trim()).toBe("hello world");
+  } finally {
+    await engine.close();
+  }
+});
+
+test("the stock engine says that its tokeniser cannot be called, and goes on", async () => {
+  const engine = await startStockEngine(engineSpec(writeModel(folder, "llama", tinyLlama())));
+  try {
+    await expect(engine.tokenize("hello", PLAIN, NEVER)).rejects.toMatchObject({
+      code: "unsupported_feature",
+    });
+    await expect(engine.pieces(Int32Array.of(1), NEVER)).rejects.toMatchObject({
+      code: "unsupported_feature",
+    });
+    expect(await generateText(engine, promptRequest("hello"))).toEqual(expect.any(String));
+  } finally {
+    await engine.close();
+  }
+});
