@@ -11,6 +11,7 @@ import { EngineQueues } from "./engine-queues.ts";
 import { readForcedCall } from "./forced-call/read-forced-call.ts";
 import { guardEvents } from "./guarded-events.ts";
 import type {
+  DetokenizeRequest,
   EmbedAnswer,
   EmbedRequest,
   Inference,
@@ -19,11 +20,13 @@ import type {
   InferenceStream,
   RerankAnswer,
   RerankRequest,
+  TokenizeRequest,
 } from "./inference.ts";
 import { RequestAccounting } from "./request-accounting.ts";
 import { resolveGeneration, type ResolvedGeneration } from "./resolve-generation.ts";
 import { runBatch } from "./run-batch.ts";
 import { splitReasoning } from "./split-reasoning.ts";
+import { exactPrompt, type Piece, splitPieces, toTokenIds } from "./tokens.ts";
 import { splitToolCalls } from "./tool-format/split-tool-calls.ts";
 
 export interface InferenceOptions {
@@ -110,6 +113,23 @@ class InferenceService implements Inference {
     );
     const totalTokens = this.#countPrompt(results);
     return { model, scores: results.map(({ score }) => score), totalTokens };
+  }
+
+  async tokenize({ model, text, options }: TokenizeRequest, signal: AbortSignal): Promise<Piece[]> {
+    using lease = await this.#models.acquire(model || undefined, signal);
+    const ids = await lease.engine.tokenize(text, options, signal);
+    return splitPieces(ids, await lease.engine.pieces(ids, signal));
+  }
+
+  async detokenize({ model, tokens }: DetokenizeRequest, signal: AbortSignal): Promise<string> {
+    using lease = await this.#models.acquire(model || undefined, signal);
+    const { bytes } = await lease.engine.pieces(toTokenIds(tokens, "tokens"), signal);
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+  }
+
+  async promptOf({ model, tokens }: DetokenizeRequest, signal: AbortSignal): Promise<string> {
+    using lease = await this.#models.acquire(model || undefined, signal);
+    return await exactPrompt(lease.engine, tokens, signal);
   }
 
   async #batch<Item, Result>(

@@ -5,7 +5,9 @@ import type {
   OutputFormat,
   Sampling,
 } from "../engine/protocol/generation.ts";
+import type { TokeniseOptions } from "../engine/protocol/tokens.ts";
 import type { Residency } from "../models/model.ts";
+import type { Piece } from "./tokens.ts";
 
 /** Label of service_requests_total. */
 export type Endpoint = "chat" | "generate" | "embeddings";
@@ -87,6 +89,17 @@ export interface RerankAnswer {
   readonly totalTokens: number;
 }
 
+export interface TokenizeRequest {
+  readonly model?: string | undefined;
+  readonly text: string;
+  readonly options: TokeniseOptions;
+}
+
+export interface DetokenizeRequest {
+  readonly model?: string | undefined;
+  readonly tokens: readonly number[];
+}
+
 /**
  * The one way from a dialect to an engine: model lookup, defaults, admission, deadline, accounting.
  * Every method rejects with a ServiceError before it does any work when the request cannot succeed.
@@ -96,6 +109,12 @@ export interface Inference {
   generate(request: InferenceRequest, signal: AbortSignal): Promise<InferenceStream>;
   embed(request: EmbedRequest, signal: AbortSignal): Promise<EmbedAnswer>;
   rerank(request: RerankRequest, signal: AbortSignal): Promise<RerankAnswer>;
+  /** The tokens of a text with the bytes of each, by llama.cpp's own tokeniser. Neither waits for a slot nor takes one. */
+  tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<Piece[]>;
+  /** The text that tokens stand for; bytes that are no text become U+FFFD. */
+  detokenize(request: DetokenizeRequest, signal: AbortSignal): Promise<string>;
+  /** The prompt that the model takes as exactly these tokens; see exactPrompt(). */
+  promptOf(request: DetokenizeRequest, signal: AbortSignal): Promise<string>;
   /** Requests running or waiting for a slot. */
   readonly activeRequests: number;
 }

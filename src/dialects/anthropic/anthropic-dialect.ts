@@ -3,17 +3,18 @@ import { defineRoute, type Route } from "../../http/route.ts";
 import type { Services } from "../../http/services.ts";
 import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
+import { countTokens } from "../../inference/count-tokens.ts";
 import { anthropicErrorSchema, anthropicEvents, renderAnthropicError } from "./anthropic-error.ts";
 import { messageId, messageSchema, toMessage } from "./message-answer.ts";
 import { toMessageEvents } from "./message-events.ts";
 import { toMessageRequest } from "./message-request.ts";
-import { messageRequestSchema } from "./message-schema.ts";
+import { countTokensRequestSchema, messageRequestSchema, tokenCountSchema } from "./message-schema.ts";
 
 /** The messages API under /v1/messages, as the official clients speak it. */
 export const anthropicDialect: Dialect = {
   name: "Anthropic",
   prefixes: ["/v1/messages"],
-  routes: (services) => [messagesRoute(services)],
+  routes: (services) => [messagesRoute(services), countTokensRoute(services)],
   renderError: renderAnthropicError,
   errorSchema: anthropicErrorSchema,
 };
@@ -42,6 +43,28 @@ function messagesRoute({ inference }: Services): Route {
       const response = body.stream
         ? streamResponse(context, toMessageEvents({ id, model, stopSequences }, events), anthropicEvents)
         : context.json(toMessage(id, model, await collectAnswer(events), stopSequences));
+      response.headers.set("request-id", context.get("requestId"));
+      return response;
+    },
+  });
+}
+
+function countTokensRoute({ inference }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/messages/count_tokens",
+    tag: "Messages API",
+    summary: "Count the tokens of a conversation",
+    description:
+      "Exact: what the model's template makes of the messages, system, tools and pictures included. The prompt is " +
+      "begun for it and left after its first step.",
+    body: countTokensRequestSchema,
+    answers: [{ description: "The number of tokens.", schema: tokenCountSchema }],
+    async handle(context, { body }) {
+      const request = toMessageRequest({ ...body, max_tokens: 1 });
+      const response = context.json({
+        input_tokens: await countTokens(inference, request, context.req.raw.signal),
+      });
       response.headers.set("request-id", context.get("requestId"));
       return response;
     },

@@ -144,6 +144,15 @@ export const messageRequestSchema = z
   })
   .meta({ id: "MessageRequest" });
 
+/** POST /v1/messages/count_tokens: a message request, of which only what makes the prompt matters. */
+export const countTokensRequestSchema = messageRequestSchema
+  .partial({ max_tokens: true })
+  .meta({ id: "CountTokensRequest" });
+
+export const tokenCountSchema = z
+  .object({ input_tokens: z.int().describe("Tokens of the whole prompt.") })
+  .meta({ id: "TokenCount" });
+
 export type MessageRequest = z.output<typeof messageRequestSchema>;
 export type MessageParam = MessageRequest["messages"][number];
 export type UserBlock = z.output<typeof userBlock>;

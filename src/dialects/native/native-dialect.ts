@@ -8,17 +8,20 @@ import { chatSocketRoute } from "./chat-socket-route.ts";
 import * as chat from "./chat.ts";
 import * as embeddings from "./embeddings.ts";
 import * as generate from "./generate.ts";
+import { detokenizeRoute, tokenizeRoute } from "./token-routes.ts";
 
 const tag = "Generation";
 
 /** Generation over the daemon's own routes. */
 export const nativeDialect: Dialect = {
   name: "Native",
-  prefixes: ["/api/generate", "/api/chat", "/api/embeddings", "/ws/chat"],
+  prefixes: ["/api/generate", "/api/chat", "/api/embeddings", "/tokenize", "/detokenize", "/ws/chat"],
   routes: (services) => [
     generateRoute(services),
     chatRoute(services),
     embeddingsRoute(services),
+    tokenizeRoute(services),
+    detokenizeRoute(services),
     chatSocketRoute(services),
   ],
   renderError: renderNativeError,

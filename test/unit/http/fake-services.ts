@@ -135,6 +135,9 @@ const idleInference: Inference = {
   generate: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
   embed: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
   rerank: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
+  tokenize: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
+  detokenize: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
+  promptOf: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
 };
 
 const idleMetrics: Metrics = {

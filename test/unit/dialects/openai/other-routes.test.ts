@@ -96,8 +96,6 @@ describe("text completions", () => {
   });
 
   test.for<[string, object, string]>([
-    ["token ids", { prompt: [1, 2] }, "prompt"],
-    ["lists of token ids", { prompt: [[1, 2]] }, "prompt"],
     ["a suffix", { prompt: "", suffix: "the end" }, "suffix"],
     ["the best of several", { prompt: "", best_of: 2 }, "best_of"],
     ["scores of the prompt", { prompt: "", echo: true, logprobs: 1 }, "echo"],
@@ -145,7 +143,6 @@ describe("embeddings", () => {
     ["an empty text", { input: "" }, "input"],
     ["no text", { input: [] }, "input"],
     ["an empty text among others", { input: ["a", ""] }, "input.1"],
-    ["token ids", { input: [1, 2, 3] }, "input"],
     ["more dimensions than there are", { input: "a", dimensions: 3 }, "dimensions"],
     ["another format", { input: "a", encoding_format: "int8" }, "encoding_format"],
   ])("refuse %s", async ([, body, param]) => {

@@ -44,6 +44,14 @@ export class FakeEngine implements Engine {
     throw new Error("a fake engine ranks nothing");
   }
 
+  tokenize(): never {
+    throw new Error("a fake engine has no vocabulary");
+  }
+
+  pieces(): never {
+    throw new Error("a fake engine has no vocabulary");
+  }
+
   async memoryUsage(): Promise<number> {
     return this.alive ? 1234 : 0;
   }

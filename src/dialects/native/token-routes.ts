@@ -1,0 +1,95 @@
+import { z } from "zod";
+import { defineRoute, type Route } from "../../http/route.ts";
+import type { Services } from "../../http/services.ts";
+import type { Piece } from "../../inference/tokens.ts";
+import { modelField } from "./request-fields.ts";
+
+/** Bodies and answers as llama.cpp's server has them, under the same paths; `model` is ours. */
+
+const tag = "Tokens";
+
+export const tokenizeRequestSchema = z
+  .object({
+    model: modelField,
+    content: z.string().describe("Text to turn into tokens."),
+    add_special: z
+      .boolean()
+      .nullish()
+      .describe(
+        "Put the tokens around it that the model's vocabulary begins and ends a text with. Default: false.",
+      ),
+    parse_special: z
+      .boolean()
+      .nullish()
+      .describe("Read special tokens where they are spelt out; else they are text. Default: true."),
+    with_pieces: z.boolean().nullish().describe("Say what each token stands for. Default: false."),
+  })
+  .meta({ id: "TokenizeRequest" });
+
+const pieceSchema = z.object({
+  id: z.int(),
+  piece: z
+    .union([z.string(), z.array(z.int())])
+    .describe("The token's text, or its bytes where they are no text by themselves."),
+});
+
+export const tokensSchema = z
+  .object({ tokens: z.union([z.array(z.int()), z.array(pieceSchema)]) })
+  .meta({ id: "Tokens" });
+
+export const detokenizeRequestSchema = z
+  .object({ model: modelField, tokens: z.array(z.int()).describe("Token ids.") })
+  .meta({ id: "DetokenizeRequest" });
+
+export const contentSchema = z
+  .object({ content: z.string().describe("Their text; special tokens are spelt out.") })
+  .meta({ id: "DetokenizedContent" });
+
+export function tokenizeRoute({ inference }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/tokenize",
+    tag,
+    summary: "Turn a text into tokens",
+    description: "By llama.cpp's own tokeniser. It waits for no slot.",
+    body: tokenizeRequestSchema,
+    answers: [{ description: "The ids, with pieces on request.", schema: tokensSchema }],
+    async handle(context, { body }) {
+      const options = { addSpecial: body.add_special ?? false, parseSpecial: body.parse_special ?? true };
+      const pieces = await inference.tokenize(
+        { model: body.model ?? undefined, text: body.content, options },
+        context.req.raw.signal,
+      );
+      return context.json({
+        tokens: body.with_pieces ? pieces.map(toWirePiece) : pieces.map(({ id }) => id),
+      });
+    },
+  });
+}
+
+export function detokenizeRoute({ inference }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/detokenize",
+    tag,
+    summary: "Turn tokens into their text",
+    body: detokenizeRequestSchema,
+    answers: [{ description: "The text.", schema: contentSchema }],
+    async handle(context, { body }) {
+      const { model, tokens } = body;
+      const content = await inference.detokenize(
+        { model: model ?? undefined, tokens },
+        context.req.raw.signal,
+      );
+      return context.json({ content });
+    },
+  });
+}
+
+function toWirePiece({ id, bytes }: Piece): z.output<typeof pieceSchema> {
+  try {
+    return { id, piece: new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes) };
+  } catch {
+    return { id, piece: [...bytes] };
+  }
+}
