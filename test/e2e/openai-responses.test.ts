@@ -58,6 +58,13 @@ describe("responses with the official client", () => {
     expect(streamed.usage?.total_tokens).toBe(whole.usage?.total_tokens);
   });
 
+  test("are counted exactly beforehand", async () => {
+    const request = { model, input, instructions: "Be brief.", tools: [WEATHER] };
+    const { input_tokens: counted } = await client.responses.inputTokens.count(request);
+    const { usage } = await client.responses.create({ ...request, max_output_tokens: 1 });
+    expect(counted).toBe(usage?.input_tokens);
+  });
+
   test("say that they were cut off", async () => {
     const response = await client.responses.create({ model, input, max_output_tokens: 4, text: LONG_FORMAT });
     expect(response).toMatchObject({

@@ -159,6 +159,7 @@ describe("documentation and page", () => {
         "GET /metrics",
         "POST /v1/chat/completions",
         "POST /v1/completions",
+        "POST /v1/responses",
         "POST /v1/embeddings",
         "GET /v1/models",
         "POST /v1/messages",

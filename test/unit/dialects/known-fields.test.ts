@@ -6,7 +6,10 @@ import { messageRequestSchema } from "../../../src/dialects/anthropic/message-sc
 import { chatCompletionRequestSchema } from "../../../src/dialects/openai/chat-schema.ts";
 import { completionRequestSchema } from "../../../src/dialects/openai/completions.ts";
 import { embeddingsRequestSchema } from "../../../src/dialects/openai/embeddings.ts";
-import { responseRequestSchema } from "../../../src/dialects/openai/responses/response-schema.ts";
+import {
+  inputTokensRequestSchema,
+  responseRequestSchema,
+} from "../../../src/dialects/openai/responses/response-schema.ts";
 
 const require = createRequire(import.meta.url);
 
@@ -34,6 +37,11 @@ describe("every field that the official clients know is honoured, ignored on pur
       route: "POST /v1/responses",
       shape: responseRequestSchema.shape,
       fields: declaredFields("openai", "resources/responses/responses.d.ts", "ResponseCreateParamsBase"),
+    },
+    {
+      route: "POST /v1/responses/input_tokens",
+      shape: inputTokensRequestSchema.shape,
+      fields: declaredFields("openai", "resources/responses/input-tokens.d.ts", "InputTokenCountParams"),
     },
     {
       route: "POST /v1/completions",

@@ -9,7 +9,7 @@ import type { ResponseStore } from "./response-store.ts";
  * @throws ServiceError previous_response_not_found, or invalid_parameter for an item that is not kept
  */
 export function resolveConversation(
-  { input, previous_response_id: previous }: ResponseRequest,
+  { input, previous_response_id: previous }: Pick<ResponseRequest, "input" | "previous_response_id">,
   store: Pick<ResponseStore, "get" | "item">,
 ): Conversation {
   const earlier = previous == null ? [] : earlierItems(previous, store);

@@ -17,7 +17,7 @@ export interface Conversation {
 }
 
 export function toInferenceRequest(
-  body: ResponseRequest,
+  body: Partial<ResponseRequest>,
   { items, earlier }: Conversation,
 ): InferenceRequest {
   const messages = toMessages(items, earlier);
@@ -45,11 +45,11 @@ export function toInferenceRequest(
 }
 
 /** The tools that the client itself runs; the daemon has none of its own. */
-export function functionTools(body: ResponseRequest): FunctionTool[] {
+export function functionTools(body: Partial<ResponseRequest>): FunctionTool[] {
   return (body.tools ?? []).filter((tool): tool is FunctionTool => tool.type === "function");
 }
 
-function toTools(body: ResponseRequest): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
+function toTools(body: Partial<ResponseRequest>): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
   const tools = functionTools(body).map(({ name, description, parameters }) => ({
     name,
     description: description ?? undefined,

@@ -5,11 +5,12 @@ import { defineRoute, type Route } from "../../../http/route.ts";
 import type { Services } from "../../../http/services.ts";
 import { sseEvent } from "../../../http/streaming/sse-frame.ts";
 import { SSE_TYPE, streamResponse } from "../../../http/streaming/stream-response.ts";
+import { countTokens } from "../../../inference/count-tokens.ts";
 import { openaiEvents } from "../openai-error.ts";
 import { resolveConversation } from "./conversation.ts";
 import { beginResponse, responseSchema } from "./response-object.ts";
 import { toInferenceRequest } from "./response-request.ts";
-import { responseRequestSchema } from "./response-schema.ts";
+import { inputTokensRequestSchema, inputTokensSchema, responseRequestSchema } from "./response-schema.ts";
 import { ResponseStore } from "./response-store.ts";
 import { ResponseWriter, type ResponseEvent } from "./response-writer.ts";
 
@@ -30,7 +31,12 @@ const shownQuerySchema = z.object({
 /** The routes under /v1/responses, with a store of their own. */
 export function responseRoutes(services: Pick<Services, "inference">): readonly Route[] {
   const store = new ResponseStore();
-  return [createRoute(services, store), showRoute(store), deleteRoute(store)];
+  return [
+    createRoute(services, store),
+    inputTokensRoute(services, store),
+    showRoute(store),
+    deleteRoute(store),
+  ];
 }
 
 function createRoute({ inference }: Pick<Services, "inference">, store: ResponseStore): Route {
@@ -64,6 +70,25 @@ function createRoute({ inference }: Pick<Services, "inference">, store: Response
         });
       }
       return context.json(await writer.collect(events));
+    },
+  });
+}
+
+function inputTokensRoute({ inference }: Pick<Services, "inference">, store: ResponseStore): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/responses/input_tokens",
+    tag,
+    summary: "Count the tokens of a conversation",
+    description:
+      "Exact: what the model's template makes of the conversation, tools and pictures included. The prompt is begun " +
+      "for it and left after its first step.",
+    body: inputTokensRequestSchema,
+    answers: [{ description: "The number of tokens.", schema: inputTokensSchema }],
+    async handle(context, { body }) {
+      const request = toInferenceRequest(body, resolveConversation(body, store));
+      const tokens = await countTokens(inference, request, context.req.raw.signal);
+      return context.json({ object: "response.input_tokens", input_tokens: tokens });
     },
   });
 }

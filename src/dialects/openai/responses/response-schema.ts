@@ -117,3 +117,28 @@ export const responseRequestSchema = z
   .meta({ id: "ResponseRequest" });
 
 export type ResponseRequest = z.output<typeof responseRequestSchema>;
+
+/** POST /v1/responses/input_tokens: a request without what concerns the answer alone. */
+export const inputTokensRequestSchema = responseRequestSchema
+  .pick({
+    model: true,
+    input: true,
+    instructions: true,
+    previous_response_id: true,
+    conversation: true,
+    parallel_tool_calls: true,
+    reasoning: true,
+    text: true,
+    tool_choice: true,
+    tools: true,
+    truncation: true,
+  })
+  .extend({ personality: ignored() })
+  .meta({ id: "InputTokensRequest" });
+
+export const inputTokensSchema = z
+  .object({
+    object: z.literal("response.input_tokens"),
+    input_tokens: z.int().describe("Tokens of the whole prompt."),
+  })
+  .meta({ id: "InputTokens" });

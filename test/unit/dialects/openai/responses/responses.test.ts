@@ -327,6 +327,27 @@ describe("responses that are kept", () => {
   });
 });
 
+test("the tokens of a conversation are counted without an answer to it", async () => {
+  const all = testApp({ events: PLAIN_TEXT });
+  const client = clientOf(all);
+  const { id } = await client.responses.create(body);
+  const count = await client.responses.inputTokens.count({
+    model: "fake",
+    input: "And?",
+    previous_response_id: id,
+    instructions: "Be brief.",
+  });
+  expect(count).toEqual({ object: "response.input_tokens", input_tokens: 5 });
+  const { input } = all.lastRequest();
+  expect(input.kind === "chat" && input.messages.map(({ role }) => role)).toEqual([
+    "system",
+    "user",
+    "assistant",
+    "user",
+  ]);
+  await expect.poll(() => all.metrics.totals.activeRequests).toBe(0);
+});
+
 describe("what cannot be done is refused by its field", () => {
   test.for([
     [{ input: [] }, "input"],
