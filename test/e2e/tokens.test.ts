@@ -1,0 +1,96 @@
+import Anthropic from "@anthropic-ai/sdk";
+import OpenAI from "openai";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+
+const model = "daybreak-mini";
+const TEXT = "Hello world, grüße 👩‍👩‍👧 𓂀";
+
+let daemon: TestDaemon;
+let openai: OpenAI;
+let anthropic: Anthropic;
+
+beforeAll(async () => {
+  daemon = await startDaemon();
+  openai = new OpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any", maxRetries: 0 });
+  anthropic = new Anthropic({ baseURL: daemon.url, apiKey: "any", maxRetries: 0 });
+});
+
+afterAll(async () => {
+  await daemon.stop();
+});
+
+async function post(path: string, body: object): Promise<Record<string, unknown>> {
+  const headers = { "content-type": "application/json" };
+  const answer = await fetch(`${daemon.url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+  const json: unknown = await answer.json();
+  return Object(json);
+}
+
+async function tokenize(body: object): Promise<number[]> {
+  const { tokens } = await post("/tokenize", body);
+  if (!Array.isArray(tokens)) throw new Error("no tokens");
+  return tokens;
+}
+
+describe("/tokenize and /detokenize", () => {
+  test("turn a text into ids and back", async () => {
+    const tokens = await tokenize({ content: TEXT });
+    expect(tokens.length).toBeGreaterThan(5);
+    const { content } = await post("/detokenize", { tokens });
+    expect(String(content).trim()).toBe(TEXT);
+    expect(await tokenize({ content: "" })).toEqual([]);
+    expect(await post("/detokenize", { tokens: [] })).toEqual({ content: "" });
+  });
+
+  test("say what each token stands for: text, or bytes that are no text by themselves", async () => {
+    const { tokens } = await post("/tokenize", { model, content: "a𓂀", with_pieces: true });
+    const pieces = (Array.isArray(tokens) ? tokens : []).map((token) => Object(token)["piece"]);
+    expect(pieces.slice(-4)).toEqual([[0xf0], [0x93], [0x82], [0x80]]);
+    expect(pieces.slice(0, -4).join("").trim()).toBe("a");
+  });
+
+  test("refuse ids that the model does not have, and unknown models", async () => {
+    const wrong = await post("/detokenize", { tokens: [1, 99_999_999] });
+    expect(wrong).toMatchObject({ error: { type: "invalid_request", code: "invalid_parameter" } });
+    expect(await post("/detokenize", { tokens: [-1] })).toHaveProperty("error");
+    expect(await post("/tokenize", { model: "none", content: "a" })).toMatchObject({
+      error: { code: "model_not_found" },
+    });
+  });
+});
+
+describe("token ids as a prompt", () => {
+  test("give the same answer as their text, for each prompt of a list", async () => {
+    const settings = { model, max_tokens: 8, temperature: 0, seed: 1 };
+    const texts = ["The cat sat on", "<|im_start|>user\nHello<|im_end|>\n"];
+    const ids = await Promise.all(texts.map((content) => tokenize({ content, add_special: true })));
+    const byText = await openai.completions.create({ ...settings, prompt: texts });
+    const byIds = await openai.completions.create({ ...settings, prompt: ids });
+    expect(byIds.choices.map(({ text }) => text)).toEqual(byText.choices.map(({ text }) => text));
+    expect(byIds.usage?.prompt_tokens).toBe(byText.usage?.prompt_tokens);
+    expect(byIds.usage?.prompt_tokens).toBe(ids.flat().length);
+  });
+
+  test("are refused when no text gives them", async () => {
+    const [first] = await tokenize({ content: "𓂀" });
+    const half = (await tokenize({ content: "𓂀" })).slice(0, -2);
+    expect(first).toBeTypeOf("number");
+    await expect(openai.completions.create({ model, prompt: half })).rejects.toMatchObject({
+      status: 400,
+      param: "prompt",
+    });
+  });
+});
+
+test("count_tokens counts what a message costs, with system and tools", async () => {
+  const tool = { name: "get_weather", input_schema: { type: "object" as const, properties: {} } };
+  const messages = [{ role: "user" as const, content: "Hello" }];
+  const bare = await anthropic.messages.countTokens({ model, messages });
+  for (const extra of [{}, { system: "Be brief." }, { system: "Be brief.", tools: [tool] }]) {
+    const { input_tokens: counted } = await anthropic.messages.countTokens({ model, messages, ...extra });
+    const { usage } = await anthropic.messages.create({ model, max_tokens: 1, messages, ...extra });
+    expect(counted).toBe(usage.input_tokens + (usage.cache_read_input_tokens ?? 0));
+    if ("system" in extra) expect(counted).toBeGreaterThan(bare.input_tokens);
+  }
+});
