@@ -26,6 +26,9 @@ const VULKAN_LOADER = "libvulkan.so.1";
 
 const [, , dawnPath = "", skipped = "[]"] = process.argv;
 
+// Nobody waits for an answer any more.
+process.on("disconnect", () => process.exit());
+
 await probe();
 // Drivers leave threads behind, which would keep the process alive.
 process.disconnect?.();

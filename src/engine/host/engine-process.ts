@@ -70,10 +70,7 @@ async function load(spec: EngineSpec): Promise<void> {
   };
   try {
     const gpu = spec.gpu && dawnPath !== undefined ? { dawnPath, flags: deviceFlags(spec.gpu) } : undefined;
-    const log = (level: LogLevel, line: string): void => {
-      if (level === "warn" || level === "error") process.stderr.write(`${line}\n`);
-    };
-    const platform = createNodePlatform(wasmUrl, log, { gpu, heapLimitBytes: Number(heapLimit) });
+    const platform = createNodePlatform(wasmUrl, logProblem, { gpu, heapLimitBytes: Number(heapLimit) });
     const engine = await EngineCore.load(platform, spec, openEngineFiles(spec, reportProgress));
     if (engine.info.gpuLayers > 0 && spec.purpose === "generate") await warmUp(engine, spec.batchSize);
     desk = new CallDesk(engine, outbox, die);
@@ -81,6 +78,11 @@ async function load(spec: EngineSpec): Promise<void> {
   } catch (error) {
     send({ type: "load-failed", error: toReportedError(error) }, () => process.kill(process.pid, "SIGKILL"));
   }
+}
+
+/** The daemon keeps the last lines, to explain an end. */
+function logProblem(level: LogLevel, line: string): void {
+  if (level === "warn" || level === "error") process.stderr.write(`${line}\n`);
 }
 
 /** Says why, then ends the process; the daemon starts another one. */
