@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
+import { printable } from "../terminal/printable.ts";
 import { formatBytes, formatDuration } from "../terminal/quantity.ts";
 import { formatFields } from "../terminal/table.ts";
 import { writeJson, writeLine } from "../terminal/write.ts";
@@ -23,6 +24,7 @@ const statusSchema = z.object({
     memory_used_bytes: z.number(),
     memory_total_bytes: z.number(),
   }),
+  gpu: z.object({ adapter: z.string().optional() }).optional(),
 });
 
 /** daybreak status */
@@ -44,7 +46,7 @@ export function statusCommand(io: CliIo): Command {
         ["Requests", `${stats.requests_total} in all, ${stats.active_requests} now`],
         ["Tokens generated", String(stats.tokens_generated)],
         ["Memory", `${formatBytes(stats.memory_used_bytes)} of ${formatBytes(stats.memory_total_bytes)}`],
-        ["GPU", stats.gpu_available ? "available" : "none"],
+        ["GPU", printable(status.gpu?.adapter ?? "none (daybreak gpu says why)")],
       ] as const;
       for (const line of formatFields(fields)) await writeLine(io.stdout, line);
       return undefined;

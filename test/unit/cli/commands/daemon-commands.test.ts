@@ -28,6 +28,7 @@ describe("status", () => {
     expect(stdout).toContain("IPC               off\n");
     expect(stdout).toContain("Requests          7 in all, 1 now\n");
     expect(stdout).toContain("Memory            70.0 MB of 8.0 GB\n");
+    expect(stdout).toContain("GPU               none (daybreak gpu says why)\n");
   });
 
   it("ends with 3 when no daemon answers", async () => {
