@@ -51,12 +51,16 @@ describe("token ids as a prompt", () => {
 test("pieces are cut where each token ends", () => {
   const ids = toTokenIds([7, 8, 9], "tokens");
   const pieces = splitPieces(ids, { bytes: Uint8Array.of(1, 2, 3), ends: Int32Array.of(2, 2, 3) });
-  expect(pieces.map(({ id, bytes: piece }) => [id, ...piece])).toEqual([[7, 1, 2], [8], [9, 3]]);
+  expect(pieces).toEqual([
+    { id: 7, bytes: Uint8Array.of(1, 2) },
+    { id: 8, bytes: Uint8Array.of() },
+    { id: 9, bytes: Uint8Array.of(3) },
+  ]);
 });
 
 test("the routes answer as llama.cpp's server does", async () => {
-  const { post } = testApp();
-  const answer = async (path: string, body: object): Promise<unknown> => (await post(path, body)).json();
+  const app = testApp();
+  const answer = async (path: string, body: object): Promise<unknown> => (await app.post(path, body)).json();
   expect(await answer("/tokenize", { content: "ab" })).toEqual({ tokens: [97, 98] });
   expect(await answer("/tokenize", { content: "a", add_special: true })).toEqual({ tokens: [1, 97] });
   expect(await answer("/tokenize", { content: "ü", with_pieces: true })).toEqual({

@@ -143,6 +143,7 @@ describe("embeddings", () => {
     ["an empty text", { input: "" }, "input"],
     ["no text", { input: [] }, "input"],
     ["an empty text among others", { input: ["a", ""] }, "input.1"],
+    ["token ids", { input: [1, 2, 3] }, "input"],
     ["more dimensions than there are", { input: "a", dimensions: 3 }, "dimensions"],
     ["another format", { input: "a", encoding_format: "int8" }, "encoding_format"],
   ])("refuse %s", async ([, body, param]) => {

@@ -75,6 +75,36 @@ describe("the loop that drives llama.cpp", () => {
     ]);
   });
 
+  test("runs one call beside the requests between two polls, however many wait", async () => {
+    const session = new FakeSession((id) => [...Array.from({ length: 5 }, () => piece(id)), last(id)]);
+    const loop = new RequestLoop(session);
+    const running = drain(loop.run("completion", call, NEVER));
+    const asides = [1, 2, 3].map((number) =>
+      loop.aside(async () => {
+        session.log.push(`aside ${number}`);
+        return number;
+      }),
+    );
+    expect(await Promise.all(asides)).toEqual([1, 2, 3]);
+    await running;
+    const first = session.log.indexOf("aside 1");
+    expect(session.log.slice(first, first + 5)).toEqual([
+      "aside 1",
+      "poll 1",
+      "aside 2",
+      "poll 1",
+      "aside 3",
+    ]);
+  });
+
+  test("runs such calls while nothing else is asked, and passes on their failure", async () => {
+    const loop = new RequestLoop(new FakeSession(() => []));
+    const failing = loop.aside(() => Promise.reject(new Error("no")));
+    const next = loop.aside(() => Promise.resolve("yes"));
+    await expect(failing).rejects.toThrow("no");
+    expect(await next).toBe("yes");
+  });
+
   test("polls requests in turn", async () => {
     const session = new FakeSession((id) => [...Array.from({ length: 5 }, () => piece(id)), last(id)]);
     const loop = new RequestLoop(session);
