@@ -104,4 +104,21 @@ describe("the Prometheus registry", () => {
     metrics.tokensGenerated("mini", 1, Number.POSITIVE_INFINITY);
     expect(await metrics.render()).toContain('service_tokens_per_second{model="mini"} 0\n');
   });
+
+  test("tells which GPU there is, and how often it failed", async () => {
+    const without = await make().render();
+    expect(without).toContain("service_gpu_available 0\n");
+    expect(without).not.toContain("service_gpu_info{");
+
+    const gpu = { name: "Big Card", vendor: "acme", backend: "vulkan" };
+    const metrics = make({ scrape: async () => ({ models: [], memoryUsedBytes: 0, gpu }) });
+    metrics.gpuLost();
+    metrics.gpuLost();
+    metrics.gpuAbandoned();
+    const text = await metrics.render();
+    expect(text).toContain("service_gpu_available 1\n");
+    expect(text).toContain('service_gpu_info{name="Big Card",vendor="acme",backend="vulkan"} 1\n');
+    expect(text).toContain("service_gpu_losses_total 2\n");
+    expect(text).toContain("service_gpu_abandonments_total 1\n");
+  });
 });
