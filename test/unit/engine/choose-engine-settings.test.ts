@@ -27,9 +27,9 @@ describe("tokens of one step of the prompt", () => {
   };
 
   it.each<[string, Partial<SettingsQuestion>, number]>([
-    ["a model of 500 million weights", {}, 32],
+    ["a model of 500 million weights", {}, 16],
     ["the same on the stock kernels: one for each slot, at least", { kernels: "stock" }, 4],
-    ["the same on four threads", { threads: 4 }, 136],
+    ["the same on four threads", { threads: 4 }, 72],
     ["a tiny model", { parameters: 4e6 }, 512],
     ["a tiny model with a tiny context", { parameters: 4e6, contextSize: 128 }, 128],
     ["a large model", { parameters: 7e9 }, 4],
