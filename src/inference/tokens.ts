@@ -54,8 +54,8 @@ export async function exactPrompt(
 
 function decode(pieces: readonly Piece[]): string | undefined {
   try {
-    const bytes = Buffer.concat(pieces.map(({ bytes }) => bytes));
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    const whole = Buffer.concat(pieces.map(({ bytes }) => bytes));
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(whole);
   } catch {
     return undefined; // a part of a character is at one of the ends
   }

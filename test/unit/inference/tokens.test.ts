@@ -94,11 +94,12 @@ test("tokens are counted at the first report of progress, and nothing more is co
   expect(app.models.leases).toBe(0);
 });
 
+async function* onlyTheEnd() {
+  yield { ...DONE, totalMs: 1, tokensPerSecond: 1 };
+}
+
 test("without such a report the end says the number", async () => {
-  async function* events() {
-    yield { ...DONE, totalMs: 1, tokensPerSecond: 1 };
-  }
-  const inference = { generate: async () => ({ model: "fake", loadMs: 0, events: events() }) };
+  const inference = { generate: async () => ({ model: "fake", loadMs: 0, events: onlyTheEnd() }) };
   const request = {
     endpoint: "chat",
     input: { kind: "prompt", prompt: "" },
