@@ -32,7 +32,7 @@ export async function exactPrompt(
   signal: AbortSignal,
 ): Promise<string> {
   const tokens = toTokenIds(ids, "prompt");
-  const pieces = splitPieces(tokens, await engine.pieces(tokens, signal));
+  const pieces = splitPieces(tokens, await engine.pieces(tokens, signal).catch(blamePrompt));
   const [added] = await engine.tokenize("", { addSpecial: true, parseSpecial: true }, signal);
   const isBegun = added !== undefined && tokens[0] === added;
   const text = decode(isBegun ? pieces.slice(1) : pieces);
@@ -50,6 +50,12 @@ export async function exactPrompt(
       "send the text itself.",
     { param: "prompt" },
   );
+}
+
+/** To the engine they are tokens, to the client its prompt. */
+function blamePrompt(error: unknown): never {
+  if (!(error instanceof ServiceError) || error.param === undefined) throw error;
+  throw new ServiceError(error.code, error.message, { param: "prompt", cause: error });
 }
 
 function decode(pieces: readonly Piece[]): string | undefined {

@@ -76,10 +76,12 @@ describe("token ids as a prompt", () => {
     const [first] = await tokenize({ content: "𓂀" });
     const half = (await tokenize({ content: "𓂀" })).slice(0, -2);
     expect(first).toBeTypeOf("number");
-    await expect(openai.completions.create({ model, prompt: half })).rejects.toMatchObject({
-      status: 400,
-      param: "prompt",
-    });
+    for (const prompt of [half, [99_999_999]]) {
+      await expect(openai.completions.create({ model, prompt })).rejects.toMatchObject({
+        status: 400,
+        param: "prompt",
+      });
+    }
   });
 });
 
