@@ -62,12 +62,15 @@ export function estimateMemory(question: MemoryQuestion): MemoryEstimate {
 /** @throws ServiceError insufficient_memory when a model cannot fit into an engine, on whatever machine */
 export function checkHeapLimit({ heapBytes }: MemoryEstimate, limitBytes: number): void {
   if (heapBytes <= limitBytes) return;
-  const mib = (bytes: number): number => Math.ceil(bytes / MIB);
   throw new ServiceError(
     "insufficient_memory",
     `The model needs about ${mib(heapBytes)} MiB of an engine's ${mib(limitBytes)} MiB; ` +
       "a smaller context or a smaller quantisation may fit.",
   );
+}
+
+function mib(bytes: number): number {
+  return Math.ceil(bytes / MIB);
 }
 
 /** Intermediate results of one step, without flash attention: scores of every head for every cached token. */

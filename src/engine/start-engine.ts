@@ -85,7 +85,7 @@ async function load(
       code: "deadline_exceeded",
     });
   }, timeoutMs);
-  const onAbort = (): void => reject(signal?.reason as Error);
+  const onAbort = (): void => reject(signal?.reason);
   signal?.addEventListener("abort", onAbort, { once: true });
   engine.onEnd = reject;
   engine.onMessage = (message) => {

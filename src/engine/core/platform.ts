@@ -9,7 +9,7 @@ export interface BlobLike {
 
 /** A worker as wllama talks to it; the DOM's Worker fits, and so does a small shim over Node's. */
 export interface EngineWorker {
-  postMessage(message: unknown, options?: { transfer?: Transferable[] }): void;
+  postMessage(message: unknown, options?: { transfer?: ArrayBuffer[] }): void;
   terminate(): void;
   onMessage: (data: unknown) => void;
   /** The worker could not start or has died: nothing that is pending will be answered. */

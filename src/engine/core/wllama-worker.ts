@@ -44,7 +44,7 @@ export function createWorkerClass(
       this.#worker.onError = onFatal;
     }
 
-    postMessage(message: WorkerMessage, options?: { transfer?: Transferable[] }): void {
+    postMessage(message: WorkerMessage, options?: { transfer?: ArrayBuffer[] }): void {
       if (message.verb === "wllama.start") this.#addExtraFiles();
       this.#worker.postMessage(message, options ?? { transfer: [] });
     }

@@ -1,5 +1,6 @@
 import { resolveObjectURL } from "node:buffer";
-import { Worker, type Transferable as NodeTransferable } from "node:worker_threads";
+import { Worker } from "node:worker_threads";
+import { toError } from "../../errors/to-error.ts";
 import type { EnginePlatform, EngineWorker, LogLevel } from "../core/platform.ts";
 import { moduleHeapPatches, STOCK_HEAP_BYTES, workerHeapPatches } from "../core/heap-patches.ts";
 import { applyPatches, type TextPatch } from "../core/worker-patches.ts";
@@ -74,7 +75,7 @@ function startWorker(
   };
   const modulePatches = [...MODULE_PATCHES, ...moduleHeapPatches(heapLimitBytes)];
   /** What wllama sends before the worker runs: reading the script is asynchronous. */
-  const queue: { message: unknown; transfer: Transferable[] }[] = [];
+  const queue: { message: unknown; transfer: ArrayBuffer[] }[] = [];
 
   const start = async (): Promise<void> => {
     const script = await resolveObjectURL(scriptUrl)?.text();
@@ -86,28 +87,31 @@ function startWorker(
       workerData: gpu,
     });
     worker.on("message", (data: unknown) => shim.onMessage(data));
-    worker.on("error", (error) => shim.onError(error as Error));
+    worker.on("error", (error) => shim.onError(toError(error)));
     worker.on("exit", (code) => shim.onError(new Error(`the engine's worker ended with code ${code}`)));
-    const send = async (message: unknown, transfer: Transferable[]): Promise<void> => {
-      worker.postMessage(await withTextForBlobs(message, modulePatches), transfer as NodeTransferable[]);
+    const send = async (message: unknown, transfer: ArrayBuffer[]): Promise<void> => {
+      worker.postMessage(await withTextForBlobs(message, modulePatches), transfer);
     };
     // Only module.init carries a Blob, and wllama waits for its answer before it sends anything else.
     for (const { message, transfer } of queue) await send(message, transfer);
     shim.postMessage = (message, options) => {
-      worker.postMessage(message, (options?.transfer ?? []) as NodeTransferable[]);
+      worker.postMessage(message, options?.transfer ?? []);
     };
     shim.terminate = () => void worker.terminate();
   };
-  start().catch((error: unknown) => shim.onError(error as Error));
+  start().catch((error: unknown) => shim.onError(toError(error)));
   return shim;
 }
 
 /** wllama sends its threads' script as a Blob; Node starts a thread from text. */
 async function withTextForBlobs(message: unknown, patches: readonly TextPatch[]): Promise<unknown> {
-  const { args } = message as { args?: readonly unknown[] };
-  if (!args?.some((arg) => arg instanceof Blob)) return message;
-  const texts = args.map(async (arg) =>
+  if (!hasArguments(message) || !message.args.some((arg) => arg instanceof Blob)) return message;
+  const texts = message.args.map(async (arg) =>
     arg instanceof Blob ? applyPatches(await arg.text(), patches) : arg,
   );
-  return { ...(message as object), args: await Promise.all(texts) };
+  return { ...message, args: await Promise.all(texts) };
+}
+
+function hasArguments(message: unknown): message is { args: readonly unknown[] } {
+  return typeof message === "object" && message !== null && "args" in message && Array.isArray(message.args);
 }

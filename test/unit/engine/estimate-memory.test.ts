@@ -12,6 +12,13 @@ const question = {
 
 const HEAP_LIMIT = 4 * 1024 ** 3;
 
+/** Bytes of the KV cache alone, with both halves of one type. */
+function cacheOf(type: "f16" | "q8_0"): number {
+  const spec = { ...question.spec, cacheTypeK: type, cacheTypeV: type };
+  const without = estimateMemory({ ...question, spec, kvBytesPerToken: 0 });
+  return estimateMemory({ ...question, spec }).heapBytes - without.heapBytes;
+}
+
 describe("the memory estimate of an engine", () => {
   test("holds the file, the KV cache and no more than 300 MB beside them", () => {
     const { totalBytes } = estimateMemory(question);
@@ -35,13 +42,6 @@ describe("the memory estimate of an engine", () => {
   });
 
   test("halves, about, for a cache of eight bits", () => {
-    const cacheOf = (type: "f16" | "q8_0"): number => {
-      const spec = { ...question.spec, cacheTypeK: type, cacheTypeV: type };
-      return (
-        estimateMemory({ ...question, spec }).heapBytes -
-        estimateMemory({ ...question, spec, kvBytesPerToken: 0 }).heapBytes
-      );
-    };
     expect(cacheOf("f16")).toBe(100_000 * 4096);
     expect(cacheOf("q8_0") / cacheOf("f16")).toBeCloseTo(34 / 64, 3);
   });
@@ -52,7 +52,7 @@ describe("the memory estimate of an engine", () => {
     expect(() => checkHeapLimit(tooLarge, HEAP_LIMIT)).toThrow(
       expect.objectContaining({
         code: "insufficient_memory",
-        message: expect.stringMatching(/\d{4} MiB.*4096 MiB/) as string,
+        message: expect.stringMatching(/\d{4} MiB.*4096 MiB/),
       }),
     );
   });
