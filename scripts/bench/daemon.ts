@@ -1,0 +1,234 @@
+#!/usr/bin/env node
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+import { EngineCore } from "../../src/engine/core/engine-core.ts";
+import { openEngineFiles } from "../../src/engine/host/engine-files.ts";
+import { createNodePlatform } from "../../src/engine/host/node-platform.ts";
+import { prepareEngine } from "../../src/engine/prepare-engine.ts";
+import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
+import { startDaemon, type TestDaemon } from "../../test/support/start-daemon.ts";
+import { benchPrompt, writeBenchModel } from "./daemon/bench-model.ts";
+import {
+  measureInProcess,
+  measureOverHttp,
+  type StreamTiming,
+  type Workload,
+} from "./daemon/measure-stream.ts";
+import { markdownTable, spread } from "./daemon/statistics.ts";
+
+const HELP = `Measures what the daemon's layers cost over the engine alone, and how it serves several clients.
+
+  node scripts/bench/daemon.ts [--model FILE.gguf] [--runs N] [--tokens N] [--json]
+
+  --model FILE   the model to generate with; default: one of random weights, made for the run
+  --runs N       alternating runs of each side (default 7)
+  --tokens N     tokens of each answer (default 64)
+  --json         print the raw measurements
+
+Both sides run the same engine with one thread and the same settings; the daemon is asked over HTTP, streamed.
+Figures are medians with the smallest and largest in brackets.`;
+
+const CLIENT_COUNTS = [1, 2, 4, 8, 16];
+const CONTEXT = 4096;
+const SLOTS = 4;
+const PROMPT_TOKENS = 32;
+const BATCH_SIZE = 32;
+/** Prompts that are tried, and the share of tokens that must show as text, for a prompt to be measured. */
+const MOST_TRIES = 60;
+const EVEN_SHARE = 0.8;
+const MIB = 1024 * 1024;
+
+const { values } = parseArgs({
+  options: {
+    model: { type: "string" },
+    runs: { type: "string", default: "7" },
+    tokens: { type: "string", default: "64" },
+    json: { type: "boolean", default: false },
+    help: { type: "boolean", short: "h", default: false },
+  },
+});
+if (values.help) console.log(HELP);
+else await main(Number(values.runs), Number(values.tokens));
+
+async function main(runs: number, tokens: number): Promise<void> {
+  const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-bench-"));
+  try {
+    const model = path.resolve(values.model ?? path.join(folder, "bench.gguf"));
+    if (!values.model) writeBenchModel(model);
+    const readyMs = await repeat(runs, () => timeToReady(model));
+    const daemon = await startDaemon({ args: flags(model) });
+    try {
+      const engine = await loadInProcess(model, daemon.cacheDir);
+      const prompts = await evenPrompts(engine, tokens);
+      const pair = await alternate(runs, { prompt: prompts[0]!, maxTokens: tokens }, engine, daemon);
+      engine.close();
+      const clients = await severalClients(daemon, prompts, tokens);
+      const memory = await memoryOf(daemon);
+      const result = { machine: machine(), readyMs, ...pair, clients, memory };
+      console.log(values.json ? JSON.stringify(result, null, 2) : render(result));
+    } finally {
+      await daemon.stop();
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Flags that make the daemon load the model with the settings of {@link loadInProcess}. */
+function flags(model: string): string[] {
+  const options = {
+    "models-default": model,
+    "models-context-size": CONTEXT,
+    "models-slots": SLOTS,
+    "engine-threads": 1,
+    "engine-batch-size": BATCH_SIZE,
+    "log-level": "warn",
+  };
+  return Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
+}
+
+function quiet(): void {}
+
+async function loadInProcess(model: string, cacheDir: string): Promise<EngineCore> {
+  const spec: EngineSpec = {
+    modelFiles: [model],
+    adapters: [],
+    purpose: "generate",
+    contextSize: CONTEXT,
+    gpuLayers: 0,
+    slots: SLOTS,
+    threads: 1,
+    batchSize: BATCH_SIZE,
+    flashAttention: "auto",
+    contextShift: false,
+  };
+  const { wasmPath } = await prepareEngine({ cacheDir, kernels: "auto" });
+  const wasm = pathToFileURL(wasmPath).href;
+  return await EngineCore.load(createNodePlatform(wasm, quiet), spec, openEngineFiles(spec, quiet));
+}
+
+async function timeToReady(model: string): Promise<number> {
+  const start = performance.now();
+  const daemon = await startDaemon({ args: flags(model) });
+  const ready = performance.now() - start;
+  await daemon.stop();
+  return ready;
+}
+
+/**
+ * Prompts that a random model answers with text all along: one that ends early, or that writes halves of characters,
+ * which nobody sees before the other half, would not show when a token was ready.
+ */
+async function evenPrompts(engine: EngineCore, tokens: number): Promise<string[]> {
+  const prompts: string[] = [];
+  for (let salt = 0; salt < MOST_TRIES && prompts.length < Math.max(...CLIENT_COUNTS); salt++) {
+    const prompt = benchPrompt(PROMPT_TOKENS, salt);
+    const timing = await measureInProcess(engine, { prompt, maxTokens: tokens }).catch(() => undefined);
+    if (timing && timing.tokens === tokens && timing.pieces > EVEN_SHARE * tokens) prompts.push(prompt);
+  }
+  if (prompts.length === 0) throw new Error("the model answers no prompt with text all along; try --model");
+  return prompts;
+}
+
+/** In-process and over HTTP in turn, so that a change of the machine's speed meets both. */
+async function alternate(runs: number, workload: Workload, engine: EngineCore, daemon: TestDaemon) {
+  const inProcess: StreamTiming[] = [];
+  const overHttp: StreamTiming[] = [];
+  // The first run of each compiles code and fills the prompt cache.
+  await measureInProcess(engine, workload);
+  await measureOverHttp(daemon.url, workload);
+  for (let run = 0; run < runs; run++) {
+    inProcess.push(await measureInProcess(engine, workload));
+    overHttp.push(await measureOverHttp(daemon.url, workload));
+  }
+  return { inProcess, overHttp };
+}
+
+async function severalClients(daemon: TestDaemon, prompts: readonly string[], tokens: number) {
+  const results = [];
+  for (const clients of CLIENT_COUNTS) {
+    const start = performance.now();
+    const timings = await Promise.all(
+      Array.from({ length: clients }, (_, client) =>
+        measureOverHttp(daemon.url, { prompt: prompts[client % prompts.length]!, maxTokens: tokens }),
+      ),
+    );
+    const seconds = (performance.now() - start) / 1000;
+    const total = timings.reduce((sum, timing) => sum + timing.tokens, 0);
+    results.push({
+      clients,
+      tokensPerSecond: total / seconds,
+      firstTokenMs: timings.map((timing) => timing.firstTokenMs),
+    });
+  }
+  return results;
+}
+
+/** Resident bytes of the daemon, and of the daemon with its engine as it reports itself. */
+async function memoryOf(daemon: TestDaemon) {
+  const kib = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${daemon.pid}/status`, "utf8"))?.[1];
+  const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
+  const withEngine = /^service_memory_used_bytes (\S+)$/m.exec(metrics)?.[1];
+  return { daemonBytes: Number(kib) * 1024, withEngineBytes: Number(withEngine) };
+}
+
+async function repeat(runs: number, measure: () => Promise<number>): Promise<number[]> {
+  const results: number[] = [];
+  for (let run = 0; run < runs; run++) results.push(await measure());
+  return results;
+}
+
+function machine(): string {
+  const [cpu] = os.cpus();
+  return `${os.cpus().length} × ${cpu?.model.trim()}, ${os.platform()} ${os.arch()}, Node ${process.versions.node}`;
+}
+
+function rates(timings: readonly StreamTiming[]): number[] {
+  return timings.map((timing) => timing.tokensPerSecond);
+}
+
+function firsts(timings: readonly StreamTiming[]): number[] {
+  return timings.map((timing) => timing.firstTokenMs);
+}
+
+function render(result: {
+  readonly machine: string;
+  readonly readyMs: readonly number[];
+  readonly inProcess: readonly StreamTiming[];
+  readonly overHttp: readonly StreamTiming[];
+  readonly clients: Awaited<ReturnType<typeof severalClients>>;
+  readonly memory: Awaited<ReturnType<typeof memoryOf>>;
+}): string {
+  const { inProcess, overHttp, clients, memory } = result;
+  const overhead = inProcess.map(
+    (timing, run) => (1 - overHttp[run]!.tokensPerSecond / timing.tokensPerSecond) * 100,
+  );
+  const delay = inProcess.map((timing, run) => overHttp[run]!.firstTokenMs - timing.firstTokenMs);
+  return [
+    result.machine,
+    "",
+    `Time to ready: ${spread(result.readyMs, 0)} ms`,
+    "",
+    markdownTable(
+      ["", "engine in this process", "daemon over HTTP", "difference, run by run"],
+      [
+        ["first token, ms", spread(firsts(inProcess)), spread(firsts(overHttp)), `${spread(delay)} ms`],
+        ["tokens/s", spread(rates(inProcess)), spread(rates(overHttp)), `${spread(overhead)} percent slower`],
+      ],
+    ),
+    "",
+    markdownTable(
+      ["clients at once", "tokens/s of all", "first token, ms"],
+      clients.map((row) => [
+        String(row.clients),
+        row.tokensPerSecond.toFixed(1),
+        spread(row.firstTokenMs, 0),
+      ]),
+    ),
+    "",
+    `Memory: daemon ${(memory.daemonBytes / MIB).toFixed(0)} MiB, with its engine ${(memory.withEngineBytes / MIB).toFixed(0)} MiB`,
+  ].join("\n");
+}
