@@ -1,5 +1,10 @@
 import { ServiceError } from "../errors/service-error.ts";
-import { checkDetokenised, checkRequestLimits, checkTextLength, checkTokenised } from "./core/request-limits.ts";
+import {
+  checkDetokenised,
+  checkRequestLimits,
+  checkTextLength,
+  checkTokenised,
+} from "./core/request-limits.ts";
 import { type CallMessage, EngineCalls } from "./engine-calls.ts";
 import type { EngineProcess } from "./engine-process.ts";
 import type { Engine, EngineExit } from "./engine.ts";

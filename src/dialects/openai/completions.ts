@@ -90,8 +90,8 @@ export async function toPrompts(
   }
   if (whole.length > 0) prompts.push(whole);
   return Promise.all(
-    prompts.map((item) =>
-      typeof item === "string" ? item : promptOf({ model: model ?? undefined, tokens: item }),
+    prompts.map(async (item) =>
+      typeof item === "string" ? item : await promptOf({ model: model ?? undefined, tokens: item }),
     ),
   );
 }
