@@ -53,8 +53,8 @@ describe("listing and inspecting", () => {
   test("the shipped model is there, with what its file says", async () => {
     const { body } = await call("GET", "/api/models");
     expect(body).toMatchObject({
-      models: [
-        {
+      models: expect.arrayContaining([
+        expect.objectContaining({
           alias: MODEL,
           path: MODEL_FILE,
           parameters: expect.any(Number),
@@ -63,8 +63,8 @@ describe("listing and inspecting", () => {
           is_default: true,
           active_requests: 0,
           state: "loaded",
-        },
-      ],
+        }),
+      ]),
     });
     const detail = await call("GET", `/api/models/${MODEL}`);
     expect(detail).toMatchObject({
