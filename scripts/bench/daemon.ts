@@ -137,14 +137,23 @@ async function evenPrompts(engine: EngineCore, tokens: number): Promise<string[]
 async function alternate(runs: number, workload: Workload, engine: EngineCore, daemon: TestDaemon) {
   const inProcess: StreamTiming[] = [];
   const overHttp: StreamTiming[] = [];
+  const bareMs: number[] = [];
   // The first run of each compiles code and fills the prompt cache.
   await measureInProcess(engine, workload);
   await measureOverHttp(daemon.url, workload);
   for (let run = 0; run < runs; run++) {
     inProcess.push(await measureInProcess(engine, workload));
     overHttp.push(await measureOverHttp(daemon.url, workload));
+    bareMs.push(await bareRequest(daemon.url));
   }
-  return { inProcess, overHttp };
+  return { inProcess, overHttp, bareMs };
+}
+
+/** Milliseconds of a request that asks no engine: what HTTP and this client cost by themselves. */
+async function bareRequest(url: string): Promise<number> {
+  const start = performance.now();
+  await (await fetch(`${url}/health`)).text();
+  return performance.now() - start;
 }
 
 async function severalClients(daemon: TestDaemon, prompts: readonly string[], tokens: number) {
@@ -199,6 +208,7 @@ function render(result: {
   readonly readyMs: readonly number[];
   readonly inProcess: readonly StreamTiming[];
   readonly overHttp: readonly StreamTiming[];
+  readonly bareMs: readonly number[];
   readonly clients: Awaited<ReturnType<typeof severalClients>>;
   readonly memory: Awaited<ReturnType<typeof memoryOf>>;
 }): string {
@@ -229,6 +239,7 @@ function render(result: {
       ]),
     ),
     "",
+    `A bare request over HTTP (GET /health): ${spread(result.bareMs)} ms`,
     `Memory: daemon ${(memory.daemonBytes / MIB).toFixed(0)} MiB, with its engine ${(memory.withEngineBytes / MIB).toFixed(0)} MiB`,
   ].join("\n");
 }

@@ -37,6 +37,9 @@ export const spawnEngine: SpawnEngine = (command, args, options) =>
     env: { ...options.env },
     cwd: options.cwd,
     stdio: ["ignore", "pipe", "pipe", "ipc"],
+    // A group of its own: Ctrl-C and a hang-up of the daemon's terminal must reach the daemon alone, which drains.
+    // On Windows this would open a console window.
+    detached: process.platform !== "win32",
     serialization: "advanced",
     windowsHide: true,
   });

@@ -73,5 +73,5 @@ export class DefaultModel {
 }
 
 function anyModel(records: readonly ModelRecord[]): string | undefined {
-  return (records.find(({ gguf }) => gguf.purpose === "generate") ?? records[0])?.alias;
+  return records.find(({ gguf }) => gguf.purpose === "generate")?.alias;
 }

@@ -147,7 +147,11 @@ class ModelsService implements Models {
 
   async acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<ModelLease> {
     const wanted = name ?? this.#default.alias;
-    if (wanted === undefined) throw new ServiceError("model_not_found", "There is no model on this machine.");
+    if (wanted === undefined)
+      throw new ServiceError(
+        "model_not_found",
+        "There is no model that generates text on this machine; download one with POST /api/models/pull or daybreak pull.",
+      );
     // The usual case, a loaded model by its own name, asks nothing of the disk.
     const loan = this.#pool.tryLend(wanted);
     if (loan) return this.#lease(loan, residency);

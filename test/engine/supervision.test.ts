@@ -49,6 +49,16 @@ describe("an engine process", () => {
     expect(await engine.exited).toEqual({ expected: false, reason: "killed by SIGKILL" });
   });
 
+  test.skipIf(process.platform === "win32")(
+    "is out of reach of Ctrl-C in the daemon's terminal",
+    async () => {
+      const engine = await startEngine(engineSpec(modelFile));
+      // A terminal signals a process group; this fails unless the engine leads one of its own.
+      expect(() => process.kill(-engine.pid, 0)).not.toThrow();
+      await engine.close();
+    },
+  );
+
   test.skipIf(process.platform === "win32")("that hangs is ended at the deadline", async () => {
     const start = createEngineStarter({ loadTimeoutMs: 20_000, stallTimeoutMs: 500 });
     const engine = await start(engineSpec(modelFile, { contextShift: true }));

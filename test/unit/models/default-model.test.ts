@@ -1,6 +1,7 @@
 import { rm } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
+import { tinyBert } from "../../support/tiny-models.ts";
 import { ALIAS, startModels } from "./service-fixture.ts";
 
 const MINI = "daybreak-mini";
@@ -11,6 +12,13 @@ describe("the default model", () => {
     const { models } = await startModels();
     expect(models.defaultAlias).toBe(MINI);
     expect((await models.get(MINI)).isDefault).toBe(true);
+  });
+
+  it("is never one that generates no text", async () => {
+    const { models, userFile } = await startModels();
+    await models.load({ alias: "embedder", path: userFile("bert.gguf", tinyBert()) });
+    await models.delete(MINI);
+    expect(models.defaultAlias).toBeUndefined();
   });
 
   it("is the configured one, by alias or by path", async () => {

@@ -180,7 +180,7 @@ const user = (content: string) => ({ role: "user", content });
 describe("chat", () => {
   it("sends the whole conversation with each message of a pipe", async () => {
     const routes = { "POST /api/chat": ndjson(said("A"), said("hoy"), said("", true)) };
-    const { code, stdout, requests } = await against(routes, ["chat", "-s", "Be a pirate."], {
+    const { code, stdout, requests } = await against(routes, ["chat", "coder", "-s", "Be a pirate."], {
       stdin: 'Hi\n"""two\nlines"""\n/clear\nAgain\n/bye\nnever\n',
     });
     expect({ code, stdout }).toEqual({ code: 0, stdout: "Ahoy\nAhoy\nAhoy\n" });
