@@ -31,8 +31,9 @@ export function chatCommand(io: CliIo): Command {
   return withGenerationOptions(clientCommand("chat", "print the lines of the daemon's answers as JSON"))
     .description("have a conversation in the terminal; starts a daemon in the background when none runs")
     .argument("[model]", "model to talk to, as with --model")
-    .action(async (named: string | undefined, options: ChatOptions) => {
-      const { model = named, system, hideThinking, json } = options;
+    .action(async (named: string | undefined, given: ChatOptions) => {
+      const options = named === undefined ? given : { model: named, ...given };
+      const { model, system, hideThinking, json } = options;
       const fields = await generationFields(options);
       await startDaemonIfNone(io, options);
       const client = connect(io, options);

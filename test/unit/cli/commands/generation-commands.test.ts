@@ -186,10 +186,11 @@ describe("chat", () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: "Ahoy\nAhoy\nAhoy\n" });
     const system = { role: "system", content: "Be a pirate." };
     const assistant = { role: "assistant", content: "Ahoy" };
+    const named = { model: "coder" };
     expect(requests.map(([, body]) => body)).toEqual([
-      { messages: [system, user("Hi")], stream: true },
-      { messages: [system, user("Hi"), assistant, user("two\nlines")], stream: true },
-      { messages: [system, user("Again")], stream: true },
+      { ...named, messages: [system, user("Hi")], stream: true },
+      { ...named, messages: [system, user("Hi"), assistant, user("two\nlines")], stream: true },
+      { ...named, messages: [system, user("Again")], stream: true },
     ]);
   });
 
