@@ -39,6 +39,8 @@ const BATCH_SIZE = 32;
 /** Prompts that are tried, and the share of tokens that must show as text, for a prompt to be measured. */
 const MOST_TRIES = 60;
 const EVEN_SHARE = 0.8;
+const WARM_UP_RUNS = 60;
+const WARM_UP_TOKENS = 4;
 const MIB = 1024 * 1024;
 
 const { values } = parseArgs({
@@ -138,9 +140,13 @@ async function alternate(runs: number, workload: Workload, engine: EngineCore, d
   const inProcess: StreamTiming[] = [];
   const overHttp: StreamTiming[] = [];
   const bareMs: number[] = [];
-  // The first run of each compiles code and fills the prompt cache.
-  await measureInProcess(engine, workload);
-  await measureOverHttp(daemon.url, workload);
+  // A service that has just started runs code that V8 has not compiled yet; the prompt cache is empty as well.
+  for (let run = 0; run < WARM_UP_RUNS; run++) {
+    const short = { ...workload, maxTokens: WARM_UP_TOKENS };
+    await measureInProcess(engine, short);
+    await measureOverHttp(daemon.url, short);
+    await bareRequest(daemon.url);
+  }
   for (let run = 0; run < runs; run++) {
     inProcess.push(await measureInProcess(engine, workload));
     overHttp.push(await measureOverHttp(daemon.url, workload));
