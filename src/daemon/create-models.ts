@@ -21,7 +21,7 @@ import { readAliases, type AliasTable } from "../models/names/alias-table.ts";
 import { createNameResolver } from "../models/names/name-resolver.ts";
 import { DaemonStartError } from "./daemon-start-error.ts";
 
-/** Models that ship with the project: two folders up from src/daemon and from dist/daemon alike. */
+/** Models that ship with the project: two folders up from src/daemon and from dist/src/daemon alike. */
 const SHIPPED_MODELS = fileURLToPath(new URL("../../models/", import.meta.url));
 
 /** Puts the models layer together with its store, its names and the engines below it. */

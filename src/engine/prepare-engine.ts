@@ -31,7 +31,7 @@ export interface PrepareEngineOptions {
   readonly stockPath?: string;
 }
 
-/** Built by wasm/kernels/build.sh; two folders up from src/engine and from dist/engine alike. */
+/** Built by wasm/kernels/build.sh; two folders up from src/engine and from dist/src/engine alike. */
 const KERNELS = new URL("../../wasm/kernels.o", import.meta.url);
 
 /**
