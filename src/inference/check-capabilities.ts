@@ -12,7 +12,7 @@ export function checkGeneration({ input, format }: InferenceRequest, model: Mode
   if (format.type !== "text" && !capabilities.json) {
     refuse(`"${alias}" is marked as unable to answer in JSON (CAPABILITY json false).`, "format");
   }
-  if (input.kind === "prompt") return;
+  if (input.kind === "prompt" || input.kind === "infill") return;
   if (input.thinking === true && !capabilities.thinking) {
     refuse(`"${alias}" cannot think before it answers; leave thinking off or choose another model.`, "think");
   }
@@ -52,7 +52,7 @@ export function checkReranking({ alias, gguf }: Model): void {
   }
 }
 
-function countImages(input: Exclude<InferenceRequest["input"], { kind: "prompt" }>): number {
+function countImages(input: Exclude<InferenceRequest["input"], { kind: "prompt" | "infill" }>): number {
   if (input.kind === "instruct") return input.images.length;
   return input.messages.flatMap(({ content }) => content).filter(({ type }) => type === "image").length;
 }

@@ -23,9 +23,11 @@ export interface InferenceRequest {
   /**
    * prompt: text for the model as it is. chat: through the chat template.
    * instruct: a chat when the model has a template, else the system text and the prompt as they are.
+   * infill: the text between a prefix and a suffix, for models that were trained to fill in the middle.
    */
   readonly input:
     | GenerationInput
+    | { readonly kind: "infill"; readonly prefix: string; readonly suffix: string }
     | {
         readonly kind: "instruct";
         readonly prompt: string;

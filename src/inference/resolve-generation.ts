@@ -11,6 +11,7 @@ import type { Model, ToolFormat } from "../models/model.ts";
 import { checkGeneration } from "./check-capabilities.ts";
 import { forcedCallSchema } from "./forced-call/forced-call-schema.ts";
 import type { InferenceRequest } from "./inference.ts";
+import { infillPrompt } from "./infill-prompt.ts";
 import type { ReasoningTags } from "./split-reasoning.ts";
 import { renderTools } from "./tool-format/render-tools.ts";
 
@@ -55,9 +56,13 @@ export function resolveGeneration(
       cachePrompt: request.cachePrompt ?? true,
     },
     // A raw prompt is continued as it is; nobody asked its text to be read.
-    reasoningTags: request.input.kind === "prompt" ? undefined : settings.thinking,
+    reasoningTags: isRaw(request.input) ? undefined : settings.thinking,
     calls: withTools?.calls,
   };
+}
+
+function isRaw({ kind }: InferenceRequest["input"]): boolean {
+  return kind === "prompt" || kind === "infill";
 }
 
 interface ResolvedTools {
@@ -97,6 +102,7 @@ function resolveInput(
   hasChatTemplate: boolean,
 ): GenerationInput {
   if (input.kind === "prompt") return input;
+  if (input.kind === "infill") return { kind: "prompt", prompt: infillPrompt(input, model) };
   if (input.kind === "chat") {
     return {
       ...input,

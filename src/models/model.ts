@@ -18,6 +18,8 @@ export interface GgufSummary {
   /** Bytes of all files. */
   readonly fileSize: number;
   readonly chatTemplate: string | undefined;
+  /** The tokens that stand before a text, before what follows it, and where the text between is to come. */
+  readonly infill: { readonly prefix: string; readonly suffix: string; readonly middle: string } | undefined;
   /** Bytes of KV cache for one token of context at f16. */
   readonly kvBytesPerToken: number;
   readonly purpose: "generate" | "embed" | "rerank";

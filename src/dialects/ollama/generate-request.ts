@@ -33,7 +33,12 @@ export const generateRequestSchema = z
       "Let the model think before it answers; a level counts as true. Default: as its THINKING says, else false.",
     ),
     ...generationFields,
-    suffix: onlyEmpty("the daemon does not fill in the middle of a text yet"),
+    suffix: z
+      .string()
+      .nullish()
+      .describe(
+        "What comes after the text, for models that can fill in the middle; others refuse it. Not with system or images.",
+      ),
     template: onlyEmpty("a model's template is set when it is made; make one with POST /api/create"),
     context: ignored("the conversation's tokens are not kept; use chat with its messages"),
     width: ignored("the daemon makes no pictures"),
@@ -75,13 +80,13 @@ export function toGenerateRequest(body: GenerateRequest, model: Model): Inferenc
 function toInput(body: GenerateRequest): InferenceRequest["input"] {
   const prompt = body.prompt ?? "";
   const images = body.images ?? [];
-  if (body.raw === true) {
+  const isRaw = body.raw === true;
+  if (isRaw || body.suffix) {
     if (body.system || images.length > 0) {
-      throw new ServiceError("invalid_parameter", "raw mode does not support system or images.", {
-        param: "raw",
-      });
+      const param = isRaw ? "raw" : "suffix";
+      throw new ServiceError("invalid_parameter", `${param}: goes without system and images.`, { param });
     }
-    return { kind: "prompt", prompt };
+    return body.suffix ? { kind: "infill", prefix: prompt, suffix: body.suffix } : { kind: "prompt", prompt };
   }
   return {
     kind: "instruct",

@@ -13,6 +13,7 @@ const ABILITIES: Readonly<Record<string, string>> = {
   tools: "tools",
   think: "thinking",
   images: "vision",
+  suffix: "insert",
 };
 
 export function renderOllamaError(error: ServiceError): RenderedError {

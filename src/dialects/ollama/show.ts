@@ -31,7 +31,7 @@ export const showAnswerSchema = z
     license: z.string().optional(),
     details: tagListSchema.shape.models.element.shape.details,
     model_info: z.record(z.string(), z.unknown()).describe("What the GGUF header says."),
-    capabilities: z.array(z.enum(["completion", "embedding", "tools", "vision", "thinking"])),
+    capabilities: z.array(z.enum(["completion", "embedding", "insert", "tools", "vision", "thinking"])),
     modified_at: z.string().describe("ISO 8601."),
   })
   .meta({ id: "OllamaShowAnswer" });
@@ -75,6 +75,7 @@ function capabilities({ gguf, capabilities: can }: Model): ShowAnswer["capabilit
   return [
     ...(gguf.purpose === "generate" ? (["completion"] as const) : []),
     ...(gguf.purpose === "embed" ? (["embedding"] as const) : []),
+    ...(gguf.infill ? (["insert"] as const) : []),
     ...(["tools", "vision", "thinking"] as const).filter((name) => can[name]),
   ];
 }

@@ -40,7 +40,10 @@ export const completionRequestSchema = z
       .nullish()
       .describe("Alternatives to report for each token."),
     echo: z.boolean().nullish().describe("Put the prompt in front of the text."),
-    suffix: z.string().nullish().describe("Refused: the text cannot be fitted in front of another."),
+    suffix: z
+      .string()
+      .nullish()
+      .describe("What comes after the text, for models that can fill in the middle; others refuse it."),
     best_of: z.int().min(1).nullish().describe("Only up to n: answers are not compared."),
   })
   .meta({ id: "CompletionRequest" });
@@ -102,8 +105,6 @@ export function toCompletionRequests(
   prompts: readonly string[],
 ): InferenceRequest[] {
   const choices = body.n ?? 1;
-  if (body.suffix)
-    throw unsupported("suffix is not supported; put the text before into the prompt.", "suffix");
   if ((body.best_of ?? 1) > choices) throw unsupported("best_of larger than n is not supported.", "best_of");
   if (body.echo && body.logprobs != null) {
     throw unsupported(
@@ -116,7 +117,9 @@ export function toCompletionRequests(
     Array.from({ length: choices }, (_, choice): InferenceRequest => ({
       endpoint: "generate",
       model: body.model ?? undefined,
-      input: { kind: "prompt", prompt },
+      input: body.suffix
+        ? { kind: "infill", prefix: prompt, suffix: body.suffix }
+        : { kind: "prompt", prompt },
       maxTokens: body.max_tokens ?? undefined,
       stop: toStop(body.stop),
       sampling: withChoice(sampling, choice),

@@ -5,6 +5,8 @@ import { InvalidGguf } from "./invalid-gguf.ts";
 export interface MetadataArray {
   readonly length: number;
   readonly numbers: readonly number[] | undefined;
+  /** Of a vocabulary: the tokens that look like marks, such as "<|im_start|>" or "[SUFFIX]", by their id. */
+  readonly markers?: ReadonlyMap<number, string>;
 }
 
 export type MetadataValue = number | boolean | string | MetadataArray;
@@ -18,6 +20,13 @@ const MAX_KEY_LENGTH = 65_535;
 const MAX_KEPT_STRING = 1024 * 1024;
 /** Arrays that give a number for each layer are kept; no model has more layers. */
 const MAX_KEPT_NUMBERS = 4096;
+/** The longest marks in use have some 30 bytes. */
+const MAX_MARKER_BYTES = 64;
+/** Vocabularies have up to a thousand reserved ones. */
+const MAX_MARKERS = 10_000;
+/** Marks may begin with SentencePiece's sign of a blank. */
+const MARKER = /^▁?[<[]/;
+const VOCABULARY = "tokenizer.ggml.tokens";
 /** A key's length, its type and a value of one byte. */
 const MIN_KEY_BYTES = 13;
 
@@ -87,6 +96,7 @@ async function readArray(reader: ByteReader, key: string): Promise<MetadataArray
   const type = reader.u32();
   const length = reader.u64();
   if (type === STRING) {
+    if (key === VOCABULARY) return { length, numbers: undefined, markers: await readMarkers(reader, length) };
     await skipStrings(reader, length);
     return { length, numbers: undefined };
   }
@@ -111,6 +121,22 @@ async function skipStrings(reader: ByteReader, count: number): Promise<void> {
     if (!reader.has(8)) await reader.need(8);
     reader.skip(reader.u64());
   }
+}
+
+async function readMarkers(reader: ByteReader, count: number): Promise<Map<number, string>> {
+  const markers = new Map<number, string>();
+  for (let index = 0; index < count; index++) {
+    if (!reader.has(8)) await reader.need(8);
+    const length = reader.u64();
+    if (length > MAX_MARKER_BYTES || markers.size === MAX_MARKERS) {
+      reader.skip(length);
+      continue;
+    }
+    if (!reader.has(length)) await reader.need(length);
+    const text = reader.bytes(length).toString("utf8");
+    if (MARKER.test(text)) markers.set(index, text);
+  }
+  return markers;
 }
 
 /** Numbers of 64 bits come out inexact above 2^53; none that matters is so large. */

@@ -1,5 +1,6 @@
 import type { GgufSummary } from "../model.ts";
 import { FILE_TYPE_NAMES } from "./ggml-types.ts";
+import { infillTokens } from "./infill-tokens.ts";
 import { InvalidGguf } from "./invalid-gguf.ts";
 import { kvBytesPerToken } from "./kv-bytes.ts";
 import { auxiliaryKind, isEncoder, modelPurpose } from "./model-purpose.ts";
@@ -36,6 +37,7 @@ export function summariseHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]
     quantisation: quantisation(headers),
     fileSize: headers.reduce((sum, header) => sum + header.fileSize, 0),
     chatTemplate: text("tokenizer.chat_template"),
+    infill: infillTokens(first.metadata),
     kvBytesPerToken: isEncoder(architecture) ? 0 : kvBytesPerToken(first.metadata, architecture),
     purpose: modelPurposeOf(headers, architecture),
     auxiliary: auxiliaryKind(first, architecture),

@@ -27,6 +27,7 @@ export function fakeModel(overrides: Partial<Model> = {}): Model {
       quantisation: "Q8_0",
       fileSize: 1_100_000,
       chatTemplate: undefined,
+      infill: undefined,
       kvBytesPerToken: 128,
       purpose: "generate",
       auxiliary: undefined,

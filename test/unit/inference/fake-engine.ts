@@ -174,6 +174,7 @@ export function fakeModel(changes: Partial<Model> = {}): Model {
       quantisation: "F16",
       fileSize: 1,
       chatTemplate: "{{ messages }}",
+      infill: undefined,
       kvBytesPerToken: 1,
       purpose: "generate",
       auxiliary: undefined,

@@ -80,9 +80,18 @@ describe("a request", () => {
     expect(all.lastRequest().input).toEqual({ kind: "prompt", prompt: "[INST] hi" });
   });
 
+  test("asks for the text before its suffix", async () => {
+    const infill = { prefix: "<PRE>", suffix: "<SUF>", middle: "<MID>" };
+    const model = fakeModel({ gguf: { ...fakeModel().gguf, infill } });
+    const all = testApp({ events: PLAIN_TEXT, model });
+    await all.post(PATH, { ...BASE, prompt: "one(", suffix: ")" });
+    expect(all.lastRequest().input).toEqual({ kind: "prompt", prompt: "<PRE>one(<SUF>)<MID>" });
+  });
+
   test.for([
-    [{ raw: true, system: "no" }, /raw mode does not support system/],
-    [{ suffix: "end" }, /suffix: is not supported/],
+    [{ raw: true, system: "no" }, /^raw: goes without system/],
+    [{ suffix: "end", images: [PNG] }, /^suffix: goes without system and images/],
+    [{ suffix: "end" }, /^model does not support insert: "fake" cannot fill in the middle/],
     [{ template: "{{ .Prompt }}" }, /template: is not supported: .*\/api\/create/],
     [{ images: ["not base64!"] }, /images\.0/],
   ] as const)("with %j is refused", async ([more, message]) => {

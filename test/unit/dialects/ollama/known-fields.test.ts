@@ -46,7 +46,8 @@ test.for<[string, z.ZodObject]>([
 });
 
 const PNG = Buffer.from("89504e470d0a1a0a", "hex").toString("base64");
-const model = fakeModel();
+const infill = { prefix: "<PRE>", suffix: "<SUF>", middle: "<MID>" };
+const model = fakeModel({ gguf: { ...fakeModel().gguf, infill } });
 
 /** For each request, what it becomes, and a value for each field that is honoured there. */
 interface Conversion {
@@ -105,7 +106,7 @@ const conversions: readonly Conversion[] = [
     schema: generateRequestSchema,
     base: { model: "fake", prompt: "hi" },
     convert: (body) => toGenerateRequest(generateRequestSchema.parse(body), model),
-    samples: { ...generation, prompt: "ho", system: "s", images: [PNG], raw: true },
+    samples: { ...generation, prompt: "ho", suffix: "end", system: "s", images: [PNG], raw: true },
     elsewhere: ["model", "stream", "top_logprobs"],
   },
   {

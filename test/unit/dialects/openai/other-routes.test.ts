@@ -73,6 +73,20 @@ describe("text completions", () => {
     ]);
   });
 
+  test("fill in the middle, in the order that models are trained in", async () => {
+    const infill = { prefix: "<PRE>", suffix: "<SUF>", middle: "<MID>" };
+    const all = testApp({ events: PLAIN_TEXT, model: fakeModel({ gguf: { ...fakeModel().gguf, infill } }) });
+    const body = { model: "fake", prompt: "def one():", suffix: "print(one())" };
+    const answer = await clientOf(all).completions.create({ ...body, echo: true });
+    expect(all.lastRequest().input).toEqual({
+      kind: "prompt",
+      prompt: "<PRE>def one():<SUF>print(one())<MID>",
+    });
+    expect(answer.choices[0]?.text).toBe("def one():Hello world");
+    await clientOf(all).completions.create({ ...body, suffix: "" });
+    expect(all.lastRequest().input).toEqual({ kind: "prompt", prompt: "def one():" });
+  });
+
   test("report log-probabilities with offsets, streamed and whole alike", async () => {
     const expected = {
       tokens: ["Hello", " world"],
@@ -96,7 +110,7 @@ describe("text completions", () => {
   });
 
   test.for<[string, object, string]>([
-    ["a suffix", { prompt: "", suffix: "the end" }, "suffix"],
+    ["a suffix, with a model that cannot fill in the middle", { prompt: "", suffix: "the end" }, "suffix"],
     ["the best of several", { prompt: "", best_of: 2 }, "best_of"],
     ["scores of the prompt", { prompt: "", echo: true, logprobs: 1 }, "echo"],
     ["no prompt", {}, "prompt"],

@@ -12,8 +12,12 @@ import {
   tinyLlama,
   tinyLora,
   tinyProjector,
+  tokenId,
 } from "../../../support/tiny-models.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
+
+/** Id of the first word that a {@link tinyLlama} is given. */
+const FIRST_WORD = tokenId(tinyLlama({ words: ["<first>"] }), "<first>");
 
 async function write(file: GgufFile, name = "model.gguf"): Promise<string> {
   const target = path.join(await temporaryFolder(), name);
@@ -92,6 +96,28 @@ describe("inspecting a GGUF file", () => {
       "a rank model without the head for it",
       tinyLlama({ metadata: { "llama.pooling_type": u32(4) } }),
       { purpose: "embed" },
+    ],
+    [
+      "tokens for infilling by their texts",
+      tinyLlama({ words: ["<fim_suffix>", "<fim_middle>", "<fim_prefix>"] }),
+      { infill: { prefix: "<fim_prefix>", suffix: "<fim_suffix>", middle: "<fim_middle>" } },
+    ],
+    [
+      "tokens for infilling by the keys that name them, which come first",
+      tinyLlama({
+        words: ["[PREFIX]", "[SUFFIX]", "[MIDDLE]", "<fim_prefix>"],
+        metadata: {
+          "tokenizer.ggml.fim_pre_token_id": u32(FIRST_WORD),
+          "tokenizer.ggml.fim_suf_token_id": u32(FIRST_WORD + 1),
+          "tokenizer.ggml.middle_token_id": u32(FIRST_WORD + 2),
+        },
+      }),
+      { infill: { prefix: "[PREFIX]", suffix: "[SUFFIX]", middle: "[MIDDLE]" } },
+    ],
+    [
+      "that a part of the tokens for infilling is not enough",
+      tinyLlama({ words: ["<fim_prefix>", "<fim_suffix>"] }),
+      { infill: undefined },
     ],
     ["a LoRA adapter", tinyLora(), { auxiliary: "adapter" }],
     ["a projector", tinyProjector(), { auxiliary: "projector" }],

@@ -24,6 +24,7 @@ export function loadRequest(options: Partial<LoadRequest> & { contextSize?: numb
         quantisation: "F32",
         fileSize: 1,
         chatTemplate: undefined,
+        infill: undefined,
         kvBytesPerToken: 1,
         purpose: "generate",
         auxiliary: undefined,

@@ -1,0 +1,69 @@
+import type { GgufSummary } from "../model.ts";
+import type { Metadata } from "./read-metadata.ts";
+
+type Part = "prefix" | "suffix" | "middle";
+
+/**
+ * The keys that name the tokens, newest first, and the texts by which llama.cpp knows them in models without such
+ * keys (llama_vocab::impl::load): of Qwen, Granite and StarCoder, DeepSeek, CodeLlama, GLM.
+ */
+const SOURCES: Readonly<
+  Record<Part, { readonly keys: readonly string[]; readonly texts: readonly string[] }>
+> = {
+  prefix: {
+    keys: ["tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"],
+    texts: [
+      "<|fim_prefix|>",
+      "<fim-prefix>",
+      "<fim_prefix>",
+      "<｜fim▁begin｜>",
+      "<PRE>",
+      "▁<PRE>",
+      "<|code_prefix|>",
+    ],
+  },
+  suffix: {
+    keys: ["tokenizer.ggml.fim_suf_token_id", "tokenizer.ggml.suffix_token_id"],
+    texts: [
+      "<|fim_suffix|>",
+      "<fim-suffix>",
+      "<fim_suffix>",
+      "<｜fim▁hole｜>",
+      "<SUF>",
+      "▁<SUF>",
+      "<|code_suffix|>",
+    ],
+  },
+  middle: {
+    keys: ["tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id"],
+    texts: [
+      "<|fim_middle|>",
+      "<fim-middle>",
+      "<fim_middle>",
+      "<｜fim▁end｜>",
+      "<MID>",
+      "▁<MID>",
+      "<|code_middle|>",
+    ],
+  },
+};
+
+/** The tokens with which a model is asked to fill a gap; undefined when it lacks one of the three. */
+export function infillTokens(metadata: Metadata): GgufSummary["infill"] {
+  const prefix = tokenText(metadata, "prefix");
+  const suffix = tokenText(metadata, "suffix");
+  const middle = tokenText(metadata, "middle");
+  if (prefix === undefined || suffix === undefined || middle === undefined) return undefined;
+  return { prefix, suffix, middle };
+}
+
+function tokenText(metadata: Metadata, part: Part): string | undefined {
+  const tokens = metadata.get("tokenizer.ggml.tokens");
+  const markers = typeof tokens === "object" ? tokens.markers : undefined;
+  if (markers === undefined) return undefined;
+  const { keys, texts } = SOURCES[part];
+  const id = keys.map((key) => metadata.get(key)).find((value) => typeof value === "number");
+  if (id !== undefined) return markers.get(id);
+  for (const text of markers.values()) if (texts.includes(text)) return text;
+  return undefined;
+}

@@ -1,0 +1,102 @@
+import fs from "node:fs";
+import { Ollama } from "ollama";
+import OpenAI, { BadRequestError } from "openai";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { temporaryFolder, writeModel } from "../support/engine-fixture.ts";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { tinyLlama, tokenId } from "../support/tiny-models.ts";
+
+const MODEL = tinyLlama({ words: ["<fim_prefix>", "<fim_suffix>", "<fim_middle>"] });
+const model = "coder";
+const prompt = "once upon <b>";
+const suffix = "the end";
+const SETTINGS = { model, max_tokens: 6, temperature: 0, seed: 1 };
+
+const folder = temporaryFolder();
+let daemon: TestDaemon;
+let client: OpenAI;
+
+beforeAll(async () => {
+  daemon = await startDaemon();
+  const modelfile = `FROM ${writeModel(folder, "coder", MODEL)}\n`;
+  await post("/api/models/create", { alias: model, modelfile });
+  await post("/api/models/load", { alias: model });
+  client = new OpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any", maxRetries: 0 });
+});
+
+afterAll(async () => {
+  await daemon.stop();
+  fs.rmSync(folder, { recursive: true });
+});
+
+async function post(path: string, body: object): Promise<Record<string, unknown>> {
+  const answer = await fetch(`${daemon.url}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  expect(answer.status).toBe(200);
+  const json: unknown = await answer.json();
+  return Object(json);
+}
+
+async function tokenize(content: string): Promise<number[]> {
+  const { tokens } = await post("/tokenize", { model, content, parse_special: false });
+  return Array.isArray(tokens) ? tokens : [];
+}
+
+/** What the model is to read: the beginning, the text before, the text after, and the sign to write what is between. */
+async function expectedIds(): Promise<number[]> {
+  const mark = (token: string): number => tokenId(MODEL, token);
+  return [
+    mark("<s>"),
+    mark("<fim_prefix>"),
+    ...(await tokenize(prompt)),
+    mark("<fim_suffix>"),
+    ...(await tokenize(suffix)),
+    mark("<fim_middle>"),
+  ];
+}
+
+describe("a suffix", () => {
+  test("is what the text is fitted in front of", async () => {
+    const ids = await expectedIds();
+    const wanted = await client.completions.create({ ...SETTINGS, prompt: ids, logprobs: 3 });
+    expect(wanted.usage?.prompt_tokens).toBe(ids.length);
+    const filled = await client.completions.create({ ...SETTINGS, prompt, suffix, logprobs: 3 });
+    expect(filled.usage?.prompt_tokens).toBe(ids.length);
+    expect(filled.choices).toEqual(wanted.choices);
+    const plain = await client.completions.create({ ...SETTINGS, prompt, logprobs: 3 });
+    expect(plain.choices[0]?.logprobs).not.toEqual(wanted.choices[0]?.logprobs);
+  });
+
+  test("gives the same streamed", async () => {
+    const whole = await client.completions.create({ ...SETTINGS, prompt, suffix });
+    let streamed = "";
+    for await (const { choices } of await client.completions.create({
+      ...SETTINGS,
+      prompt,
+      suffix,
+      stream: true,
+    })) {
+      streamed += choices[0]?.text ?? "";
+    }
+    expect(streamed).toBe(whole.choices[0]?.text);
+  });
+
+  test("works in the API of Ollama too, which calls it insert", async () => {
+    const ollama = new Ollama({ host: `${daemon.url}/ollama` });
+    expect((await ollama.show({ model })).capabilities).toContain("insert");
+    const options = { num_predict: 6, temperature: 0, seed: 1 };
+    const { response, prompt_eval_count: tokens } = await ollama.generate({ model, prompt, suffix, options });
+    const wanted = await client.completions.create({ ...SETTINGS, prompt: await expectedIds() });
+    expect(response).toBe(wanted.choices[0]?.text);
+    expect(tokens).toBe(wanted.usage?.prompt_tokens);
+  });
+
+  test("is refused by a model that cannot fill in the middle", async () => {
+    const refused = client.completions.create({ ...SETTINGS, model: "daybreak-mini", prompt, suffix });
+    await expect(refused).rejects.toThrow(BadRequestError);
+    await expect(refused).rejects.toMatchObject({ param: "suffix", code: "unsupported_feature" });
+  });
+});
