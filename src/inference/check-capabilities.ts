@@ -3,11 +3,20 @@ import type { Model } from "../models/model.ts";
 import type { InferenceRequest } from "./inference.ts";
 
 /** Refuses a generation that the model cannot do, with a sentence that says what to do instead. */
-export function checkGeneration({ input, format }: InferenceRequest, model: Model): void {
+export function checkGeneration({ input, format, sampling }: InferenceRequest, model: Model): void {
   const { alias, capabilities, settings } = model;
   if (model.gguf.purpose !== "generate") {
     const kind = model.gguf.purpose === "embed" ? "an embedding model" : "a reranker";
     refuse(`"${alias}" is ${kind} and generates no text; choose a model for generation.`, "model");
+  }
+  const unknown = sampling.logitBias?.find(({ token }) => token >= model.gguf.vocabSize);
+  if (unknown) {
+    const last = model.gguf.vocabSize - 1;
+    throw new ServiceError(
+      "invalid_parameter",
+      `"${alias}" has no token ${unknown.token}; its tokens are 0 to ${last}.`,
+      { param: `logit_bias.${unknown.token}` },
+    );
   }
   if (format.type !== "text" && !capabilities.json) {
     refuse(`"${alias}" is marked as unable to answer in JSON (CAPABILITY json false).`, "format");

@@ -8,6 +8,7 @@ import { checkEmbedding, checkReranking } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
 import { dropReasoningLogprobs } from "./drop-reasoning-logprobs.ts";
 import { EngineQueues } from "./engine-queues.ts";
+import { firstCallOnly } from "./first-call-only.ts";
 import { readForcedCall } from "./forced-call/read-forced-call.ts";
 import { guardEvents } from "./guarded-events.ts";
 import type {
@@ -187,6 +188,7 @@ function interpret(
   const scored = request.logprobs === undefined ? source : dropReasoningLogprobs(source);
   const events = reasoningTags ? splitReasoning(scored, reasoningTags) : scored;
   if (!calls) return events;
+  if (calls.kind === "single") return firstCallOnly(events);
   if (calls.kind === "forced") return readForcedCall(events);
   return splitToolCalls(events, calls.format, { parallel: calls.parallel });
 }

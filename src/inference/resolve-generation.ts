@@ -4,29 +4,22 @@ import type {
   ContentPart,
   GenerationInput,
   GenerationRequest,
-  OutputFormat,
   Sampling,
 } from "../engine/protocol/generation.ts";
-import type { Model, ToolFormat } from "../models/model.ts";
+import type { Model } from "../models/model.ts";
 import { checkGeneration } from "./check-capabilities.ts";
-import { forcedCallSchema } from "./forced-call/forced-call-schema.ts";
 import type { InferenceRequest } from "./inference.ts";
 import { infillPrompt } from "./infill-prompt.ts";
+import { withReadableCalls } from "./readable-calls.ts";
+import { resolveTools, type WrittenCalls } from "./resolve-tools.ts";
 import type { ReasoningTags } from "./split-reasoning.ts";
-import { renderTools } from "./tool-format/render-tools.ts";
-
-type ChatInput = Extract<GenerationInput, { kind: "chat" }>;
 
 /** What the engine is asked, and how its events are to be read. */
 export interface ResolvedGeneration {
   readonly request: GenerationRequest;
   /** Set when reasoning stands in the text between tags. */
   readonly reasoningTags: ReasoningTags | undefined;
-  /** How tool calls stand in the text; undefined when the engine reports them itself. */
-  readonly calls:
-    | { readonly kind: "forced" }
-    | { readonly kind: "tagged"; readonly format: ToolFormat; readonly parallel: boolean }
-    | undefined;
+  readonly calls: WrittenCalls;
 }
 
 /**
@@ -43,14 +36,14 @@ export function resolveGeneration(
   checkGeneration(request, model);
   const maxTokens = request.maxTokens ?? settings.maxTokens ?? request.defaults.maxTokens;
   const input = resolveInput(request.input, model, engine.hasChatTemplate);
-  const withTools =
-    input.kind === "chat" ? resolveTools(input, request.format, settings.toolFormat) : undefined;
+  const withTools = input.kind === "chat" ? resolveTools(input, request.format, model) : undefined;
+  const sampling = mergeSampling(request.defaults.sampling, settings.sampling, request.sampling);
   return {
     request: {
       input: withTools?.input ?? input,
       ...(maxTokens !== undefined && { maxTokens }),
       stop: [...(request.stop ?? settings.stop)],
-      sampling: mergeSampling(request.defaults.sampling, settings.sampling, request.sampling),
+      sampling: withBias(sampling, withTools?.bias ?? []),
       format: withTools?.format ?? request.format,
       ...(request.logprobs !== undefined && { logprobs: request.logprobs }),
       cachePrompt: request.cachePrompt ?? true,
@@ -65,37 +58,6 @@ function isRaw({ kind }: InferenceRequest["input"]): boolean {
   return kind === "prompt" || kind === "infill";
 }
 
-interface ResolvedTools {
-  readonly input: ChatInput;
-  readonly format: OutputFormat;
-  readonly calls: ResolvedGeneration["calls"];
-}
-
-/**
- * A call that must be made is asked for as JSON by schema, which binds any model, in whatever form it would
- * call by itself; the engine still shows it the tools. That leaves no room for another format of the answer.
- */
-function resolveTools(
-  input: ChatInput,
-  format: OutputFormat,
-  toolFormat: ToolFormat | undefined,
-): ResolvedTools {
-  const { tools, toolChoice, parallelToolCalls } = input;
-  const shown = toolFormat && usesTools(input) ? withToolsAsText(input, toolFormat) : input;
-  if (toolChoice !== "auto" && toolChoice !== "none") {
-    return {
-      input: { ...shown, toolChoice: "none" },
-      format: { type: "json_schema", schema: forcedCallSchema(tools, toolChoice) },
-      calls: { kind: "forced" },
-    };
-  }
-  const calls =
-    toolFormat && usesTools(input)
-      ? { kind: "tagged" as const, format: toolFormat, parallel: parallelToolCalls }
-      : undefined;
-  return { input: shown, format, calls };
-}
-
 function resolveInput(
   input: InferenceRequest["input"],
   model: Model,
@@ -106,7 +68,7 @@ function resolveInput(
   if (input.kind === "chat") {
     return {
       ...input,
-      messages: withSystem(input.messages, model.settings.system),
+      messages: withReadableCalls(withSystem(input.messages, model.settings.system)),
       ...thinkingOf(input.thinking, input.templateVariables, model),
     };
   }
@@ -156,20 +118,8 @@ function thinkingOf(
   return { thinking: byEffort || (model.settings.thinking?.enabled ?? false) };
 }
 
-function usesTools(input: ChatInput): boolean {
-  return (
-    input.tools.length > 0 ||
-    input.messages.some(({ role, toolCalls }) => role === "tool" || toolCalls !== undefined)
-  );
-}
-
-function withToolsAsText(input: ChatInput, format: ToolFormat): ChatInput {
-  return {
-    ...input,
-    messages: renderTools(input.messages, input.tools, input.toolChoice, format),
-    tools: [],
-    toolChoice: "none",
-  };
+function withBias(sampling: Sampling, bias: NonNullable<Sampling["logitBias"]>): Sampling {
+  return bias.length === 0 ? sampling : { ...sampling, logitBias: [...(sampling.logitBias ?? []), ...bias] };
 }
 
 /** Later settings win; one that is present but undefined does not count. */

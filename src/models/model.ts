@@ -20,6 +20,8 @@ export interface GgufSummary {
   readonly chatTemplate: string | undefined;
   /** The tokens that stand before a text, before what follows it, and where the text between is to come. */
   readonly infill: { readonly prefix: string; readonly suffix: string; readonly middle: string } | undefined;
+  /** Ids of the tokens with which models begin a tool call, such as "<tool_call>". */
+  readonly callTokens: readonly number[];
   /** Bytes of KV cache for one token of context at f16. */
   readonly kvBytesPerToken: number;
   readonly purpose: "generate" | "embed" | "rerank";

@@ -1,4 +1,5 @@
 import type { GgufSummary } from "../model.ts";
+import { callTokens } from "./call-tokens.ts";
 import { FILE_TYPE_NAMES } from "./ggml-types.ts";
 import { infillTokens } from "./infill-tokens.ts";
 import { InvalidGguf } from "./invalid-gguf.ts";
@@ -37,6 +38,7 @@ export function summariseHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]
     quantisation: quantisation(headers),
     fileSize: headers.reduce((sum, header) => sum + header.fileSize, 0),
     chatTemplate: text("tokenizer.chat_template"),
+    callTokens: callTokens(first.metadata),
     infill: infillTokens(first.metadata),
     kvBytesPerToken: isEncoder(architecture) ? 0 : kvBytesPerToken(first.metadata, architecture),
     purpose: modelPurposeOf(headers, architecture),

@@ -28,6 +28,7 @@ export function fakeModel(overrides: Partial<Model> = {}): Model {
       fileSize: 1_100_000,
       chatTemplate: undefined,
       infill: undefined,
+      callTokens: [],
       kvBytesPerToken: 128,
       purpose: "generate",
       auxiliary: undefined,

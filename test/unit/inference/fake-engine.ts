@@ -175,6 +175,7 @@ export function fakeModel(changes: Partial<Model> = {}): Model {
       fileSize: 1,
       chatTemplate: "{{ messages }}",
       infill: undefined,
+      callTokens: [],
       kvBytesPerToken: 1,
       purpose: "generate",
       auxiliary: undefined,

@@ -119,6 +119,11 @@ describe("inspecting a GGUF file", () => {
       tinyLlama({ words: ["<fim_prefix>", "<fim_suffix>"] }),
       { infill: undefined },
     ],
+    [
+      "the tokens that begin a tool call",
+      tinyLlama({ words: ["<tool_call>", "</tool_call>", "[TOOL_CALLS]", "<tool_response>", "<b>"] }),
+      { callTokens: [FIRST_WORD, FIRST_WORD + 2] },
+    ],
     ["a LoRA adapter", tinyLora(), { auxiliary: "adapter" }],
     ["a projector", tinyProjector(), { auxiliary: "projector" }],
     [

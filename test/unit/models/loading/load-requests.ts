@@ -25,6 +25,7 @@ export function loadRequest(options: Partial<LoadRequest> & { contextSize?: numb
         fileSize: 1,
         chatTemplate: undefined,
         infill: undefined,
+        callTokens: [],
         kvBytesPerToken: 1,
         purpose: "generate",
         auxiliary: undefined,

@@ -1,0 +1,58 @@
+import { describe, expect, test } from "vitest";
+import type { GenerationInput } from "../../../src/engine/protocol/generation.ts";
+import { resolveTools } from "../../../src/inference/resolve-tools.ts";
+import { fakeModel } from "./fake-engine.ts";
+
+type ChatInput = Extract<GenerationInput, { kind: "chat" }>;
+
+const TEXT = { type: "text" as const };
+const ADD = { name: "add" };
+const CALL_TOKEN = 42;
+const plain = fakeModel();
+const model = fakeModel({ gguf: { ...plain.gguf, callTokens: [CALL_TOKEN] } });
+const TAGS = { style: "tags", callStart: "<c>", callEnd: "</c>", resultStart: "<r>", resultEnd: "</r>" };
+const tagged = fakeModel({ settings: { ...plain.settings, toolFormat: TAGS } });
+
+function chat(changes: Partial<ChatInput>): ChatInput {
+  return {
+    kind: "chat",
+    messages: [{ role: "user", content: [{ type: "text", text: "hi" }] }],
+    tools: [ADD],
+    toolChoice: "auto",
+    parallelToolCalls: true,
+    ...changes,
+  };
+}
+
+describe("no call may be made", () => {
+  test("so the model sees no tools and cannot begin a call", () => {
+    const resolved = resolveTools(chat({ toolChoice: "none" }), TEXT, model);
+    expect(resolved.input.tools).toEqual([]);
+    expect(resolved.bias).toEqual([{ token: CALL_TOKEN, bias: -100 }]);
+    expect(resolved.calls).toBeUndefined();
+  });
+
+  test("and what a model with a TOOLFORMAT writes is no call", () => {
+    const resolved = resolveTools(chat({ toolChoice: "none" }), TEXT, tagged);
+    expect(resolved.calls).toBeUndefined();
+    expect(JSON.stringify(resolved.input)).not.toContain("add");
+  });
+
+  test("without tools there is nothing to forbid", () => {
+    const resolved = resolveTools(chat({ tools: [], toolChoice: "none" }), TEXT, model);
+    expect(resolved.bias).toEqual([]);
+  });
+});
+
+test("one call at most is read as one, whoever writes the calls", () => {
+  const single = chat({ parallelToolCalls: false });
+  expect(resolveTools(single, TEXT, model).calls).toEqual({ kind: "single" });
+  expect(resolveTools(single, TEXT, tagged).calls).toMatchObject({ kind: "tagged", parallel: false });
+  expect(resolveTools(chat({}), TEXT, model).calls).toBeUndefined();
+});
+
+test("a call that must be made fits the schema of its tool, whatever else was to be the format", () => {
+  const resolved = resolveTools(chat({ toolChoice: { name: "add" } }), { type: "json" }, model);
+  expect(resolved).toMatchObject({ calls: { kind: "forced" }, format: { type: "json_schema" }, bias: [] });
+  expect(resolved.input.tools).toEqual([ADD]);
+});
