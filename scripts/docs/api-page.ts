@@ -37,7 +37,7 @@ One route exists there alone: \`POST /api/system/shutdown\` drains and ends the 
 
 ## Pulling
 
-With \`"stream": true\` a pull answers one line after the other: \`downloading\` with a progress from what was there at the start to 1.0, then \`verifying\`, then \`success\` with the model's name. What fails before the first byte has a status of its own; what fails later is a last line with \`error\`. A client that goes away pauses the download, and the next pull goes on from there.
+With \`"stream": true\` a pull answers one line after the other: \`downloading\` with a progress from what was there at the start to 1.0, then \`verifying\`, then \`success\` with the model's name. While the hub does not deliver, \`downloading\` lines have a \`note\` that says why and when it is asked again. What fails at once has a status of its own; what fails later is a last line with \`error\`. A client that goes away pauses the download, and the next pull goes on from there.
 
 ## Default models
 

@@ -116,7 +116,15 @@ export interface LoadOptions {
 
 export type PullProgress =
   | { readonly status: "downloading"; readonly downloadedBytes: number; readonly totalBytes: number }
-  | { readonly status: "verifying" };
+  | { readonly status: "verifying" }
+  /** The hub did not answer as it should; it is asked again after the wait. */
+  | ({ readonly status: "retrying" } & HubRetry);
+
+export interface HubRetry {
+  /** What went wrong, in a few words for people. */
+  readonly reason: string;
+  readonly waitMs: number;
+}
 
 export interface PullResult {
   readonly alias: string;

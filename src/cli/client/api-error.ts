@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ERROR_CODES, type ErrorCode } from "../../errors/error-codes.ts";
 import { CliError } from "../cli-error.ts";
 import { EXIT, type ExitCode } from "../exit-codes.ts";
 
@@ -7,12 +8,21 @@ export const errorBody = z.object({
   error: z.object({ message: z.string(), type: z.string(), code: z.string() }),
 });
 
-/** Names of codes and types are those of the interface specification, part "Errors". */
-function exitCodeFor(type: string, status: number | undefined): ExitCode {
+/**
+ * Names of codes and types are those of the interface specification, part "Errors". A code tells most, and also
+ * within a stream; the status speaks for what this program does not know, such as a newer daemon's codes.
+ */
+function exitCodeFor(code: string, type: string, sent: number | undefined): ExitCode {
+  const status = isErrorCode(code) ? ERROR_CODES[code].status : sent;
+  if (status === 400 || status === 413) return EXIT.usage;
   if (type === "not_found" || status === 404) return EXIT.notFound;
   if (type === "conflict" || status === 409) return EXIT.conflict;
   if (type === "overloaded" || status === 503 || status === 429) return EXIT.tryLater;
   return EXIT.error;
+}
+
+function isErrorCode(code: string): code is ErrorCode {
+  return Object.hasOwn(ERROR_CODES, code);
 }
 
 /** The daemon refused a request; `code` and `type` are its own. */
@@ -23,7 +33,7 @@ export class ApiError extends CliError {
 
   constructor(body: z.infer<typeof errorBody>, status?: number) {
     const { message, type, code } = body.error;
-    super(exitCodeFor(type, status), code, message);
+    super(exitCodeFor(code, type, status), code, message);
     this.type = type;
     this.status = status;
   }

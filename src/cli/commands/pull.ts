@@ -4,6 +4,7 @@ import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
 import { DownloadDisplay } from "../terminal/download-display.ts";
+import { printable } from "../terminal/printable.ts";
 import { writeJson, writeLine } from "../terminal/write.ts";
 
 /** daybreak pull <model> */
@@ -14,6 +15,7 @@ export function pullCommand(io: CliIo): Command {
     .action(async (name: string, options: ClientOptions) => {
       const client = connect(io, options);
       const lines = client.lines(pullLineSchema, "POST", "/api/models/pull", { name, stream: true });
+      if (io.stderr.isTTY) await writeLine(io.stderr, `Asking the hub for ${printable(name)} ...`);
       using display = new DownloadDisplay(io.stderr, name);
       for await (const line of lines) {
         if (options.json) await writeJson(io.stdout, line);

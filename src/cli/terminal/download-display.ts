@@ -1,6 +1,7 @@
 import { SingleBar } from "cli-progress";
 import type { PullLine } from "../../http/models/model-schemas.ts";
 import type { Output } from "../cli-io.ts";
+import { printable } from "./printable.ts";
 import { formatBytes, formatDuration } from "./quantity.ts";
 
 /** The rate shown is that of the last few seconds: a download that was resumed or throttled shows soon. */
@@ -12,7 +13,7 @@ const SHORTEST_BAR = 8;
 
 type Downloading = Extract<PullLine, { status: "downloading" }>;
 
-/** The course of a download: a bar on a terminal, nothing elsewhere. */
+/** The course of a download: a bar on a terminal, elsewhere only what goes wrong. */
 export class DownloadDisplay implements Disposable {
   readonly #output: Output;
   readonly #name: string;
@@ -27,6 +28,11 @@ export class DownloadDisplay implements Disposable {
   }
 
   show(line: Exclude<PullLine, { status: "success" }>): void {
+    if (line.status === "downloading" && line.note !== undefined) {
+      this.end();
+      this.#output.write(`${printable(line.note)} ...\n`);
+      return;
+    }
     if (!this.#output.isTTY) return;
     if (line.status === "verifying") {
       this.end();

@@ -75,6 +75,7 @@ export const pullLineSchema = z.union([
     progress: z.number().min(0).max(1),
     total_bytes: z.int(),
     downloaded_bytes: z.int(),
+    note: z.string().optional().describe("Why nothing arrives just now, and when the hub is asked again."),
   }),
   z.object({ status: z.literal("verifying") }),
   z.object({ status: z.literal("success"), model: z.string() }),

@@ -17,6 +17,8 @@ export class PullLines implements AsyncIterable<PullLine> {
   readonly #begun = Promise.withResolvers<void>();
   #phase: "downloading" | "verifying" | "settled" = "downloading";
   #first: Bytes | undefined;
+  /** Why nothing arrives, until a line has said so. */
+  #note: string | undefined;
   #downloaded = 0;
   #total = 0;
   /** Resolves at the next report or at the end, then is replaced. */
@@ -30,8 +32,8 @@ export class PullLines implements AsyncIterable<PullLine> {
   }
 
   /**
-   * Resolves when the first byte has come or all is done; rejects when the pull failed before, while a status can
-   * still say so.
+   * Resolves when the first byte has come, when there is something to say on why it does not, or when all is done;
+   * rejects when the pull failed before, while a status can still say so.
    */
   async begun(): Promise<void> {
     await Promise.race([this.#begun.promise, this.#result]);
@@ -52,10 +54,14 @@ export class PullLines implements AsyncIterable<PullLine> {
     // What was there at the start: nothing, or what an earlier pull has left.
     if (this.#first) yield downloadingLine(this.#first);
     while (this.#phase === "downloading") {
-      if (this.#downloaded > written && this.#now() - writtenAt >= MIN_LINE_INTERVAL_MS) {
+      if (this.#note !== undefined) {
+        const note = this.#note;
+        this.#note = undefined;
+        yield { ...downloadingLine(this.#bytes(), 0), note };
+      } else if (this.#downloaded > written && this.#now() - writtenAt >= MIN_LINE_INTERVAL_MS) {
         written = this.#downloaded;
         writtenAt = this.#now();
-        yield downloadingLine({ downloadedBytes: this.#downloaded, totalBytes: this.#total });
+        yield downloadingLine(this.#bytes());
       } else {
         await this.#news.promise;
       }
@@ -63,7 +69,11 @@ export class PullLines implements AsyncIterable<PullLine> {
   }
 
   #report(progress: PullProgress): void {
-    if (progress.status === "downloading") {
+    if (progress.status === "retrying") {
+      this.#note = `${progress.reason}; trying again in ${progress.waitMs / 1000} s`;
+      this.#begun.resolve();
+      this.#enter("downloading");
+    } else if (progress.status === "downloading") {
       this.#first ??= progress;
       this.#downloaded = progress.downloadedBytes;
       this.#total = progress.totalBytes;
@@ -74,6 +84,10 @@ export class PullLines implements AsyncIterable<PullLine> {
     if (this.#downloaded > 0) this.#begun.resolve();
   }
 
+  #bytes(): Bytes {
+    return { downloadedBytes: this.#downloaded, totalBytes: this.#total };
+  }
+
   /** Phases only go forward. */
   #enter(phase: "downloading" | "verifying" | "settled"): void {
     if (this.#phase === "downloading" || phase === "settled") this.#phase = phase;
@@ -82,13 +96,15 @@ export class PullLines implements AsyncIterable<PullLine> {
   }
 }
 
+type DownloadingLine = Extract<PullLine, { status: "downloading" }>;
+
 interface Bytes {
   readonly downloadedBytes: number;
   readonly totalBytes: number;
 }
 
-function downloadingLine({ downloadedBytes, totalBytes }: Bytes): PullLine {
-  // An empty download is a complete one.
-  const progress = totalBytes > 0 ? Math.min(1, downloadedBytes / totalBytes) : 1;
+/** @param ofNothing - the progress while the total is 0: an empty download is a complete one */
+function downloadingLine({ downloadedBytes, totalBytes }: Bytes, ofNothing = 1): DownloadingLine {
+  const progress = totalBytes > 0 ? Math.min(1, downloadedBytes / totalBytes) : ofNothing;
   return { status: "downloading", progress, total_bytes: totalBytes, downloaded_bytes: downloadedBytes };
 }

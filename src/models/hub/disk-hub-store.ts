@@ -129,7 +129,15 @@ export class DiskHubStore implements HubStore {
       return cached;
     }
     const { hub, hubUrl, sleep } = this.#tools;
-    const listing = await listRepo({ hub, hubUrl, repo, revision, sleep, signal });
+    const listing = await listRepo({
+      hub,
+      hubUrl,
+      repo,
+      revision,
+      sleep,
+      onRetry: (retry) => onProgress({ status: "retrying", ...retry }),
+      signal,
+    });
     const { model, projector } = choosePullFiles(listing, request);
     const files = projector === undefined ? model : [...model, projector];
 

@@ -26,6 +26,7 @@ function scripted() {
       time += 1000;
       report({ status: "downloading", downloadedBytes, totalBytes });
     },
+    retrying: (reason: string, waitMs: number) => report({ status: "retrying", reason, waitMs }),
     verifying: () => report({ status: "verifying" }),
     succeed: () => outcome.resolve(result),
     fail: () => outcome.reject(new ServiceError("checksum_mismatch", "bad hash")),
@@ -112,6 +113,31 @@ describe("the lines of a pull", () => {
     pull.downloading(0);
     pull.fail();
     await expect(pull.lines.begun()).rejects.toMatchObject({ code: "checksum_mismatch" });
+  });
+
+  test("say why nothing comes, before the first byte and later", async () => {
+    const pull = scripted();
+    pull.retrying("connect ECONNREFUSED 127.0.0.1:9", 500);
+    await pull.lines.begun();
+    const iterator = pull.lines[Symbol.asyncIterator]();
+    expect((await iterator.next()).value).toEqual({
+      status: "downloading",
+      progress: 0,
+      total_bytes: 0,
+      downloaded_bytes: 0,
+      note: "connect ECONNREFUSED 127.0.0.1:9; trying again in 0.5 s",
+    });
+    const next = iterator.next();
+    pull.downloading(250);
+    expect((await next).value).toMatchObject({ progress: 0.25 });
+    pull.retrying("the connection was cut", 1000);
+    expect((await iterator.next()).value).toMatchObject({
+      progress: 0.25,
+      downloaded_bytes: 250,
+      note: "the connection was cut; trying again in 1 s",
+    });
+    pull.fail();
+    await expect(iterator.next()).rejects.toMatchObject({ code: "checksum_mismatch" });
   });
 
   test("are few, however often the download reports", async () => {

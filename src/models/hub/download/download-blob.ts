@@ -1,4 +1,5 @@
 import { ServiceError } from "../../../errors/service-error.ts";
+import type { HubRetry } from "../../model.ts";
 import { BlobLock } from "./blob-lock.ts";
 import { HubNetworkFailure, StaleRemoteFailure } from "../remote/hub-failure.ts";
 import { PartFile } from "./part-file.ts";
@@ -17,6 +18,8 @@ export interface BlobDownload {
   readonly stallTimeoutMs?: number | undefined;
   /** Bytes of this blob on disk so far. */
   readonly onBytes: (received: number) => void;
+  /** Told before each wait for a hub that does not deliver. */
+  readonly onRetry: (retry: HubRetry) => void;
   /** True when the blob lies complete in the cache. */
   readonly isPresent: () => Promise<boolean>;
   /** Size of the unfinished file while another process works on it. */
@@ -77,9 +80,9 @@ async function fetchAndVerify(
 
 /** Fetches until every byte is there; each attempt goes on where the last one broke off. */
 async function fill(part: PartFile, download: BlobDownload, signal: AbortSignal): Promise<void> {
-  const { sleep, onBytes } = download;
+  const { onBytes } = download;
   const body = new RemoteBody(download.remote);
-  const backOff = new BackOff(sleep);
+  const backOff = new BackOff(download);
   let furthest = part.received;
   while (!part.complete) {
     try {

@@ -1,4 +1,4 @@
-import type { PullProgress } from "../../model.ts";
+import type { HubRetry, PullProgress } from "../../model.ts";
 
 /** Ten lines a second: smooth for a progress bar, few for a stream. */
 const REPORT_INTERVAL_MS = 100;
@@ -27,6 +27,11 @@ export class PullMeter {
   update(file: string, received: number): void {
     this.#bytes.set(file, received);
     this.#show();
+  }
+
+  /** Passes on that the hub has to be asked again. */
+  retry(retry: HubRetry): void {
+    this.#report({ status: "retrying", ...retry });
   }
 
   #show(): void {

@@ -1,10 +1,18 @@
+import type { HubRetry } from "../../model.ts";
+
 /** What a task may report to all who wait for it. */
-type Task = (report: (bytes: number) => void, signal: AbortSignal) => Promise<void>;
+export interface TaskListener {
+  /** Bytes on disk by now. */
+  readonly onBytes: (bytes: number) => void;
+  readonly onRetry: (retry: HubRetry) => void;
+}
+
+type Task = (report: TaskListener, signal: AbortSignal) => Promise<void>;
 
 interface RunningTask {
   readonly done: Promise<void>;
   readonly controller: AbortController;
-  readonly listeners: Set<(bytes: number) => void>;
+  readonly listeners: Set<TaskListener>;
   bytes: number;
 }
 
@@ -16,7 +24,7 @@ export class SharedTasks {
   readonly #running = new Map<string, RunningTask>();
 
   /** Resolves or rejects as the task does; rejects with the signal's reason when that aborts. */
-  async run(key: string, task: Task, onBytes: (bytes: number) => void, signal: AbortSignal): Promise<void> {
+  async run(key: string, task: Task, listener: TaskListener, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     let running = this.#running.get(key);
     // One that everybody has left is still clearing up: it must be over before the next begins.
@@ -26,15 +34,20 @@ export class SharedTasks {
       running = this.#running.get(key);
     }
     running ??= this.#start(key, task);
-    await join(running, onBytes, signal);
+    await join(running, listener, signal);
   }
 
   #start(key: string, task: Task): RunningTask {
     const controller = new AbortController();
-    const listeners = new Set<(bytes: number) => void>();
-    const report = (bytes: number): void => {
-      running.bytes = bytes;
-      for (const listener of listeners) listener(bytes);
+    const listeners = new Set<TaskListener>();
+    const report: TaskListener = {
+      onBytes(bytes) {
+        running.bytes = bytes;
+        for (const listener of listeners) listener.onBytes(bytes);
+      },
+      onRetry(retry) {
+        for (const listener of listeners) listener.onRetry(retry);
+      },
     };
     const done = Promise.resolve()
       .then(() => task(report, controller.signal))
@@ -45,19 +58,18 @@ export class SharedTasks {
   }
 }
 
-async function join(
-  running: RunningTask,
-  onBytes: (bytes: number) => void,
-  signal: AbortSignal,
-): Promise<void> {
+async function join(running: RunningTask, joiner: TaskListener, signal: AbortSignal): Promise<void> {
   const left = Promise.withResolvers<never>();
   const leave = (): void => left.reject(signal.reason);
-  // A listener of its own, so that the same function may join twice.
-  const listener = (bytes: number): void => onBytes(bytes);
+  // A listener of its own, so that the same one may join twice.
+  const listener: TaskListener = {
+    onBytes: (bytes) => joiner.onBytes(bytes),
+    onRetry: (retry) => joiner.onRetry(retry),
+  };
   running.listeners.add(listener);
   signal.addEventListener("abort", leave, { once: true });
   try {
-    onBytes(running.bytes);
+    joiner.onBytes(running.bytes);
     await Promise.race([running.done, left.promise]);
   } finally {
     signal.removeEventListener("abort", leave);

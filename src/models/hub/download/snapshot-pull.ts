@@ -79,7 +79,7 @@ export class SnapshotPull {
     await this.#makeFolder(this.#cache.locks);
     await downloads.run(
       this.#cache.blob(hex),
-      (onBytes, shared) =>
+      ({ onBytes, onRetry }, shared) =>
         downloadBlob(
           {
             remote: { hub, hubUrl, repo, commit, file },
@@ -89,12 +89,16 @@ export class SnapshotPull {
             sleep,
             stallTimeoutMs,
             onBytes,
+            onRetry,
             isPresent: () => this.#hasBlob(file),
             partSize: () => this.#partSize(file),
           },
           shared,
         ),
-      (bytes) => meter.update(file.path, bytes),
+      {
+        onBytes: (bytes) => meter.update(file.path, bytes),
+        onRetry: (retry) => meter.retry(retry),
+      },
       signal,
     );
   }

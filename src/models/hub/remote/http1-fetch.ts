@@ -1,3 +1,5 @@
+import { useProxyOf } from "./proxy-from-env.ts";
+
 /** The part of undici's Dispatcher that a request needs. */
 interface Dispatcher {
   dispatch(options: object, handler: unknown): boolean;
@@ -11,15 +13,19 @@ const FIRST_HTTP2_UNDICI = 8;
 
 /**
  * The built-in fetch, held to HTTP/1.1. undici runs HTTP/2 with windows of 256 KiB, which caps a download near
- * window / round-trip time (3.5 MB/s at 75 ms); a TCP connection of HTTP/1.1 has no such cap. A dispatcher the
- * user has installed (for a proxy, say) stays in use.
+ * window / round-trip time (3.5 MB/s at 75 ms); a TCP connection of HTTP/1.1 has no such cap. Goes through the
+ * proxy that the environment of the first call names.
  */
 export const http1Fetch: typeof fetch = async (input, init) => {
+  if (!proxyIsSet) useProxyOf(process.env);
+  proxyIsSet = true;
   const dispatcher = await http1Dispatcher();
   return dispatcher === undefined
     ? fetch(input, init)
     : fetch(input, Object.assign({ ...init }, { dispatcher }));
 };
+
+let proxyIsSet = false;
 
 async function http1Dispatcher(): Promise<Dispatcher | undefined> {
   if (!(Number.parseInt(process.versions["undici"] ?? "0", 10) >= FIRST_HTTP2_UNDICI)) return undefined;

@@ -9,11 +9,18 @@ export interface HubErrorContext {
   readonly hasToken: boolean;
 }
 
+const WHAT_TO_DO =
+  "Check the network and HUB_URL, the hub's address; behind a proxy start the daemon with HTTPS_PROXY set. " +
+  "Models that are on disk, those that ship with Daybreak among them, work without the hub.";
+
 /** Says what a failure means to who asked for the repository; other errors are handed through. */
 export function toHubError(error: unknown, context: HubErrorContext): unknown {
   if (error instanceof HubHttpFailure) return fromStatus(error, context);
   if (error instanceof HubNetworkFailure || error instanceof StaleRemoteFailure)
-    return unreachable(`The hub at ${context.hubUrl} cannot be reached: ${error.message}.`, error);
+    return unreachable(
+      `The hub at ${context.hubUrl} cannot be reached: ${error.message}. ${WHAT_TO_DO}`,
+      error,
+    );
   if (isDiskFull(error))
     return new ServiceError(
       "insufficient_disk",

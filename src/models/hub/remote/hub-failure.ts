@@ -32,6 +32,13 @@ export class HubHttpFailure extends Error {
 /** No answer, a broken one, or one that breaks off. */
 export class HubNetworkFailure extends Error {
   override readonly name = "HubNetworkFailure";
+  /** True when there was not even a connection: no network, no such host, nobody listening. */
+  readonly neverConnected: boolean;
+
+  constructor(message: string, options: ErrorOptions & { neverConnected?: boolean } = {}) {
+    super(message, options);
+    this.neverConnected = options.neverConnected ?? false;
+  }
 }
 
 /** What the server now sends is not what the part on disk began with: the part is worthless. */

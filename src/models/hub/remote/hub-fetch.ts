@@ -7,6 +7,19 @@ const MAX_REDIRECTS = 10;
 /** Enough of an error body for its message; the rest is not read. */
 const MAX_ERROR_TEXT = 2000;
 
+/** Codes of errors after which no byte has reached the other side. */
+const NO_CONNECTION = new Set<unknown>([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EAI_FAIL",
+  "ENETUNREACH",
+  "EHOSTUNREACH",
+  "ENETDOWN",
+  "ETIMEDOUT",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
 const REDIRECT_STATUS = new Set([301, 302, 303, 307, 308]);
 
 /** Headers that speak for the sender and therefore never follow a redirect to another origin. */
@@ -87,7 +100,9 @@ export class HubFetch {
       return await this.#fetch(url, { ...init, headers: sent, redirect: "manual" });
     } catch (error) {
       init.signal?.throwIfAborted();
-      throw new HubNetworkFailure(describeNetworkError(error), { cause: error });
+      const reason = innermost(error);
+      const neverConnected = reason instanceof Error && "code" in reason && NO_CONNECTION.has(reason.code);
+      throw new HubNetworkFailure(describeNetworkError(error), { cause: error, neverConnected });
     }
   }
 }
@@ -169,11 +184,16 @@ export async function discard(response: Response): Promise<void> {
   }
 }
 
-/** undici hides the reason ("ECONNREFUSED …") in the cause of "fetch failed". */
+/** What went wrong with the network, in one line. */
 export function describeNetworkError(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
+  const reason = innermost(error);
+  return reason instanceof Error ? reason.message : String(reason);
+}
+
+/** undici hides the reason ("ECONNREFUSED …") in the cause of "fetch failed". */
+function innermost(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
   const { cause } = error;
-  if (cause instanceof AggregateError && cause.errors.length > 0)
-    return describeNetworkError(cause.errors[0]);
-  return cause instanceof Error ? describeNetworkError(cause) : error.message;
+  if (cause instanceof AggregateError && cause.errors.length > 0) return innermost(cause.errors[0]);
+  return cause instanceof Error ? innermost(cause) : error;
 }

@@ -1,6 +1,7 @@
 import { listFiles, modelInfo } from "@huggingface/hub";
 import { z } from "zod";
 import { ServiceError } from "../../../errors/service-error.ts";
+import type { HubRetry } from "../../model.ts";
 import type { HubFetch } from "./hub-fetch.ts";
 import { HubHttpFailure, HubNetworkFailure } from "./hub-failure.ts";
 import { isCommit, isSha256, type RepoFile, type RepoListing } from "../repo-file.ts";
@@ -31,6 +32,7 @@ export interface ListRepoOptions {
   /** Branch, tag or commit. */
   readonly revision: string;
   readonly sleep: Sleep;
+  readonly onRetry: (retry: HubRetry) => void;
   readonly signal: AbortSignal;
 }
 
@@ -40,7 +42,7 @@ export interface ListRepoOptions {
  * @throws HubHttpFailure, HubNetworkFailure
  */
 export function listRepo(options: ListRepoOptions): Promise<RepoListing> {
-  return withRetries(() => listOnce(options), options.sleep, options.signal);
+  return withRetries(() => listOnce(options), options, options.signal);
 }
 
 async function listOnce({ hub, hubUrl, repo, revision, signal }: ListRepoOptions): Promise<RepoListing> {

@@ -1,8 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { HubHttpFailure, isTransient } from "./hub-failure.ts";
+import type { HubRetry } from "../../model.ts";
+import { HubHttpFailure, HubNetworkFailure, isTransient } from "./hub-failure.ts";
 
 /** Waits between attempts without progress, in milliseconds: a wobble is bridged, an outage reported in 20 s. */
 const BACK_OFF_MS = [500, 1000, 2500, 5000, 10_000];
+
+/** The same before anything has come: who has no network, or a wrong address, is to be told at once. */
+const NEVER_CONNECTED_BACK_OFF_MS = [500, 1000];
 
 /** A hub that asks for a longer wait than this is reported instead of waited for. */
 const LONGEST_RETRY_AFTER_SECS = 60;
@@ -19,13 +23,21 @@ export const sleep: Sleep = async (ms, signal) => {
   }
 };
 
+export interface BackOffOptions {
+  readonly sleep: Sleep;
+  /** Told before each wait. */
+  readonly onRetry: (retry: HubRetry) => void;
+  /** True for the first question to a hub: where nobody is, it is not asked for long. */
+  readonly firstContact?: boolean;
+}
+
 /** Counts the failures since the last progress and waits before the next attempt. */
 export class BackOff {
-  readonly #sleep: Sleep;
+  readonly #options: BackOffOptions;
   #failures = 0;
 
-  constructor(wait: Sleep) {
-    this.#sleep = wait;
+  constructor(options: BackOffOptions) {
+    this.#options = options;
   }
 
   /** To be called when bytes have arrived: the patience starts anew. */
@@ -36,17 +48,25 @@ export class BackOff {
   /** Waits as long as the failure asks for. Rethrows it when it is final or patience is at its end. */
   async wait(error: unknown, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    const backOff = BACK_OFF_MS[this.#failures++];
+    const { sleep: wait, onRetry, firstContact = false } = this.#options;
+    const isNobody = error instanceof HubNetworkFailure && error.neverConnected;
+    const backOff = (firstContact && isNobody ? NEVER_CONNECTED_BACK_OFF_MS : BACK_OFF_MS)[this.#failures++];
     if (!isTransient(error) || backOff === undefined) throw error;
     const asked = error instanceof HubHttpFailure ? (error.retryAfterSecs ?? 0) : 0;
     if (asked > LONGEST_RETRY_AFTER_SECS) throw error;
-    await this.#sleep(Math.max(backOff, asked * 1000), signal);
+    const waitMs = Math.max(backOff, asked * 1000);
+    onRetry({ reason: error instanceof Error ? error.message : String(error), waitMs });
+    await wait(waitMs, signal);
   }
 }
 
-/** Runs an idempotent action until it succeeds or its failure is final. */
-export async function withRetries<T>(action: () => Promise<T>, wait: Sleep, signal: AbortSignal): Promise<T> {
-  const backOff = new BackOff(wait);
+/** Asks a hub for the first time, until it answers or its failure is final. */
+export async function withRetries<T>(
+  action: () => Promise<T>,
+  options: Pick<BackOffOptions, "sleep" | "onRetry">,
+  signal: AbortSignal,
+): Promise<T> {
+  const backOff = new BackOff({ ...options, firstContact: true });
   for (;;) {
     try {
       return await action();

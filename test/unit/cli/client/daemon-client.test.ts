@@ -61,7 +61,12 @@ describe("an error", () => {
     [503, "overloaded", "overloaded", 6],
     [429, "rate_limited", "overloaded", 6],
     [503, "hub_unreachable", "model_error", 6],
-    [400, "invalid_parameter", "invalid_request", 1],
+    [400, "invalid_parameter", "invalid_request", 2],
+    [400, "invalid_modelfile", "invalid_request", 2],
+    [400, "invalid_model_name", "invalid_request", 2],
+    [413, "payload_too_large", "invalid_request", 2],
+    [401, "unauthorized", "invalid_request", 1],
+    [400, "a_code_of_a_later_version", "invalid_request", 2],
     [500, "inference_failed", "model_error", 1],
   ])(
     "%d %s of the daemon has its code and message, and an exit code",
@@ -73,6 +78,13 @@ describe("an error", () => {
       });
     },
   );
+
+  it("within a stream has the same exit code as before it", async () => {
+    const failure = { error: { message: "why", type: "model_error", code: "hub_unreachable" } };
+    await using daemon = await startFakeDaemon({ "POST /x": failure });
+    const lines = clientOf(daemon.url).lines(anything, "POST", "/x", {});
+    await expect(lines.next()).rejects.toMatchObject({ code: "hub_unreachable", exitCode: 6 });
+  });
 
   it("says that nobody answers, and where it looked", async () => {
     const client = new DaemonClient({ endpoints: [NOBODY], signal: new AbortController().signal });

@@ -1,6 +1,7 @@
 import { mkdtemp, open, readdir, type FileHandle } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, it, vi } from "vitest";
+import type { PullProgress } from "../../../../src/models/model.ts";
 import { startFixtureHub } from "../../../support/fixture-hub.ts";
 import { content, failureOf, fixtureHub, pull, REPO, SPEC, storeAt, temporaryFolder } from "./hub-test.ts";
 
@@ -112,16 +113,58 @@ describe("errors of a pull", () => {
     expect(String(quant)).toContain("Q8_0");
   });
 
-  it("say that the hub cannot be reached, after a few attempts", async () => {
+  it.each([
+    ["nobody listens at its address", undefined, "ECONNREFUSED"],
+    ["its name is unknown", "http://hub.invalid", "hub.invalid"],
+  ])("say soon, and say what to do, when %s", async (_what, hubUrl, reason) => {
     const gone = await startFixtureHub();
     await gone.close();
-    const { store, waits } = storeAt(await temporaryFolder(), gone);
+    const { store, waits } = storeAt(await temporaryFolder(), gone, hubUrl === undefined ? {} : { hubUrl });
+    const seen: PullProgress[] = [];
 
-    const error = await failureOf(pull(store));
+    const error = await failureOf(pull(store, { onProgress: (progress) => seen.push(progress) }));
 
     expect(error).toMatchObject({ code: "hub_unreachable", status: 503, retryable: true });
-    expect(String(error)).toContain("ECONNREFUSED");
+    for (const said of [reason, hubUrl ?? gone.url, "HUB_URL", "HTTPS_PROXY", "work without the hub"])
+      expect(String(error)).toContain(said);
+    expect(waits).toEqual([500, 1000]);
+    expect(seen).toEqual(
+      [500, 1000].map((waitMs) => ({
+        status: "retrying",
+        reason: expect.stringContaining(reason),
+        waitMs,
+      })),
+    );
+  });
+
+  it("have more patience with a hub that answers, and tell of every attempt", async () => {
+    const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
+    hub.failNext(/^hub GET /, { status: 502 }, 100);
+    const { store, waits } = storeAt(await temporaryFolder(), hub);
+    const seen: PullProgress[] = [];
+
+    const error = await failureOf(pull(store, { onProgress: (progress) => seen.push(progress) }));
+
+    expect(error).toMatchObject({ code: "hub_unreachable" });
     expect(waits).toEqual([500, 1000, 2500, 5000, 10_000]);
+    expect(seen).toHaveLength(5);
+    expect(seen.at(-1)).toMatchObject({ status: "retrying", reason: expect.stringContaining("502") });
+  });
+
+  it("are preceded by what goes wrong in the middle of a file, told to all who wait for it", async () => {
+    const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
+    hub.failNext(/^storage GET /, { status: 503 });
+    const { store } = storeAt(await temporaryFolder(), hub);
+    const seen: PullProgress[] = [];
+    const onProgress = (progress: PullProgress): void => void seen.push(progress);
+
+    await Promise.all([pull(store, { onProgress }), pull(store, { onProgress })]);
+
+    const retries = seen.filter(({ status }) => status === "retrying");
+    expect(retries).toEqual([
+      expect.objectContaining({ waitMs: 500 }),
+      expect.objectContaining({ waitMs: 500 }),
+    ]);
   });
 
   it("say that what answers is no hub", async () => {

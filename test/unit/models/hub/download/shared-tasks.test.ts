@@ -3,7 +3,7 @@ import { SharedTasks } from "../../../../../src/models/hub/download/shared-tasks
 import { failureOf } from "../hub-test.ts";
 
 const never = new AbortController().signal;
-const ignore = (): void => {};
+const ignore = { onBytes: (): void => {}, onRetry: (): void => {} };
 
 describe("tasks that are shared", () => {
   it("tell a late joiner how far they are", async () => {
@@ -12,9 +12,9 @@ describe("tasks that are shared", () => {
     const first = tasks.run(
       "key",
       async (report) => {
-        report(7);
+        report.onBytes(7);
         await end.promise;
-        report(9);
+        report.onBytes(9);
       },
       ignore,
       never,
@@ -24,7 +24,7 @@ describe("tasks that are shared", () => {
     const second = tasks.run(
       "key",
       () => Promise.reject(new Error("not shared")),
-      (bytes) => seen.push(bytes),
+      { ...ignore, onBytes: (bytes) => seen.push(bytes) },
       never,
     );
     end.resolve();
