@@ -52,7 +52,7 @@ Responses are kept in memory unless \`store\` is false, for \`previous_response_
 const MESSAGES = `
 ## Messages API
 
-Every event of a stream is named, and \`ping\` comes while there is nothing to send. Thinking blocks carry a signature; any signature is accepted back. \`cache_read_input_tokens\` is always 0: prompts are cached, but that saves time and no tokens. Headers such as \`anthropic-version\` and \`anthropic-beta\` and the query \`beta=true\` are ignored.
+Every event of a stream is named, and \`ping\` comes while there is nothing to send. Thinking blocks carry a signature; any signature is accepted back. \`cache_read_input_tokens\` is always 0: prompts are cached, but that saves time and no tokens. Where the other APIs say 503, the status is 529, for which that API's clients have a class. Headers such as \`anthropic-version\` and \`anthropic-beta\` and the query \`beta=true\` are ignored.
 `;
 
 const PARTS = `
@@ -65,7 +65,7 @@ const PARTS = `
 | responses: messages of \`input_text\`, \`output_text\`, \`input_image\` and \`refusal\`, \`function_call\`, \`function_call_output\`, \`reasoning\`, \`item_reference\` | honoured |
 | responses: \`encrypted_content\`, tools of other types than \`function\` | ignored |
 | responses: \`input_file\`, \`file_id\`, other items | refused |
-| messages: \`text\`, \`image\`, \`thinking\`, \`tool_use\`, \`tool_result\`, \`document\` of plain text | honoured |
+| messages: \`text\`, \`image\`, \`thinking\`, \`tool_use\`, \`tool_result\`, \`search_result\`, \`document\` of plain text or of text blocks | honoured |
 | messages: \`redacted_thinking\`, \`cache_control\` | ignored |
 | messages: other documents, other blocks, tools that run on the server | refused |
 `;

@@ -12,6 +12,7 @@ import type { InferenceRequest } from "./inference.ts";
 import { infillPrompt } from "./infill-prompt.ts";
 import { withReadableCalls } from "./readable-calls.ts";
 import { resolveTools, type WrittenCalls } from "./resolve-tools.ts";
+import { withShortCallIds } from "./short-call-ids.ts";
 import type { ReasoningTags } from "./split-reasoning.ts";
 
 /** What the engine is asked, and how its events are to be read. */
@@ -68,7 +69,7 @@ function resolveInput(
   if (input.kind === "chat") {
     return {
       ...input,
-      messages: withReadableCalls(withSystem(input.messages, model.settings.system)),
+      messages: resolveMessages(input.messages, model),
       ...thinkingOf(input.thinking, input.templateVariables, model),
     };
   }
@@ -87,6 +88,11 @@ function resolveInput(
     parallelToolCalls: false,
     ...thinkingOf(input.thinking, undefined, model),
   };
+}
+
+function resolveMessages(messages: readonly ChatMessage[], { settings, gguf }: Model): ChatMessage[] {
+  const template = settings.template ?? gguf.chatTemplate;
+  return withReadableCalls(withShortCallIds(withSystem(messages, settings.system), template));
 }
 
 /** Many templates know one system message, the first: several at the beginning become one. */

@@ -17,6 +17,9 @@ export const anthropicErrorSchema = z
   })
   .meta({ id: "AnthropicError" });
 
+/** What the API answers where others say 503. */
+const OVERLOADED = 529;
+
 const TYPE_BY_STATUS: Readonly<Record<number, string>> = {
   401: "authentication_error",
   403: "permission_error",
@@ -36,7 +39,7 @@ export function anthropicErrorBody(
 
 export function renderAnthropicError(error: ServiceError, requestId: string): RenderedError {
   return {
-    status: error.status,
+    status: error.status === 503 ? OVERLOADED : error.status,
     body: anthropicErrorBody(error, requestId),
     headers: {
       "request-id": requestId,

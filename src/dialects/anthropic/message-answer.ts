@@ -2,6 +2,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { z } from "zod";
 import type { Usage } from "../../engine/protocol/generation.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
+import { toToolUseId } from "./tool-use-id.ts";
 
 const contentBlockSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("thinking"), thinking: z.string(), signature: z.string() }),
@@ -81,7 +82,12 @@ export function toMessage(
   }
   if (answer.text !== "") content.push({ type: "text", text: answer.text });
   for (const call of answer.toolCalls) {
-    content.push({ type: "tool_use", id: call.id, name: call.name, input: parseInput(call.arguments) });
+    content.push({
+      type: "tool_use",
+      id: toToolUseId(call.id),
+      name: call.name,
+      input: parseInput(call.arguments),
+    });
   }
   return {
     id,

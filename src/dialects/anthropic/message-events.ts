@@ -1,6 +1,7 @@
 import { sseEvent } from "../../http/streaming/sse-frame.ts";
 import type { InferenceEvent } from "../../inference/inference.ts";
 import { signThinking, toStop, toUsage, type ContentBlock } from "./message-answer.ts";
+import { toToolUseId } from "./tool-use-id.ts";
 
 export interface MessageStreamOptions {
   readonly id: string;
@@ -27,7 +28,7 @@ export async function* toMessageEvents(
     }
     if (event.type === "text-delta") yield* blocks.text(event.text);
     else if (event.type === "reasoning-delta") yield* blocks.thinking(event.text);
-    else if (event.type === "tool-call-start") yield* blocks.toolUse(event.id, event.name);
+    else if (event.type === "tool-call-start") yield* blocks.toolUse(toToolUseId(event.id), event.name);
     else if (event.type === "tool-call-delta") yield blocks.inputJson(event.arguments);
     else if (event.type === "done") {
       yield* blocks.close();

@@ -84,12 +84,21 @@ function toPart(block: PlainUserBlock, param: string): ContentPart {
       ? { type: "image", data: decodeImage(source.data, `${param}.source.data`) }
       : { type: "image", data: decodeImage(source.url, `${param}.source.url`) };
   }
-  if (block.source.type !== "text") {
+  if (block.type === "search_result") {
+    return { type: "text", text: [block.title, block.source, joined(block.content)].join("\n\n") };
+  }
+  const { source, title } = block;
+  if (source.type !== "text" && source.type !== "content") {
     throw new ServiceError("unsupported_feature", "Only documents of plain text can be read.", {
       param: `${param}.source`,
     });
   }
-  return { type: "text", text: block.title ? `${block.title}\n\n${block.source.data}` : block.source.data };
+  const text = source.type === "text" ? source.data : joined(source.content);
+  return { type: "text", text: title ? `${title}\n\n${text}` : text };
+}
+
+function joined(content: string | readonly { text: string }[]): string {
+  return typeof content === "string" ? content : content.map(({ text }) => text).join("\n\n");
 }
 
 function toAssistant(blocks: readonly AssistantBlock[]): ChatMessage {

@@ -20,21 +20,40 @@ const documentBlock = z.object({
   title: z.string().nullish(),
   source: z.discriminatedUnion("type", [
     z.object({ type: z.literal("text"), data: z.string() }),
+    z.object({ type: z.literal("content"), content: z.union([z.string(), z.array(textBlock)]) }),
     z.object({ type: z.literal("base64") }).describe("Refused: PDF cannot be read."),
     z.object({ type: z.literal("url") }).describe("Refused: addresses are not fetched."),
   ]),
 });
 
+const searchResultBlock = z.object({
+  type: z.literal("search_result"),
+  title: z.string(),
+  source: z.string(),
+  content: z.array(textBlock),
+});
+
+const plainUserBlock = z.discriminatedUnion("type", [
+  textBlock,
+  imageBlock,
+  documentBlock,
+  searchResultBlock,
+]);
+
 const toolResultBlock = z.object({
   type: z.literal("tool_result"),
   tool_use_id: z.string().describe("The call that this answers."),
-  content: z
-    .union([z.string(), z.array(z.discriminatedUnion("type", [textBlock, imageBlock, documentBlock]))])
-    .nullish(),
+  content: z.union([z.string(), z.array(plainUserBlock)]).nullish(),
   is_error: z.boolean().nullish(),
 });
 
-const userBlock = z.discriminatedUnion("type", [textBlock, imageBlock, documentBlock, toolResultBlock]);
+const userBlock = z.discriminatedUnion("type", [
+  textBlock,
+  imageBlock,
+  documentBlock,
+  searchResultBlock,
+  toolResultBlock,
+]);
 
 const assistantBlock = z.discriminatedUnion("type", [
   textBlock,

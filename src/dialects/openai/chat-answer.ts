@@ -4,6 +4,7 @@ import { sseData } from "../../http/streaming/sse-frame.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { AnswerHead } from "./answer-head.ts";
+import { toCallId } from "./call-id.ts";
 import { STREAM_END } from "./openai-error.ts";
 import { tokenLogprobsSchema, toTokenLogprobs } from "./token-logprobs.ts";
 import { toUsage, usageSchema } from "./usage.ts";
@@ -98,7 +99,7 @@ export function toChatCompletion(
         ...(answer.reasoning !== "" && { reasoning_content: answer.reasoning }),
         ...(answer.toolCalls.length > 0 && {
           tool_calls: answer.toolCalls.map(({ id: callId, name, arguments: text }) => ({
-            id: callId,
+            id: toCallId(callId),
             type: "function",
             function: { name, arguments: text },
           })),
@@ -147,7 +148,7 @@ function toDelta(event: Exclude<ChoiceEvent["event"], { type: "done" }>): Delta 
   if (event.type === "reasoning-delta") return { reasoning_content: event.text };
   if (event.type === "tool-call-start") {
     const call = { name: event.name, arguments: "" };
-    return { tool_calls: [{ index: event.index, id: event.id, type: "function", function: call }] };
+    return { tool_calls: [{ index: event.index, id: toCallId(event.id), type: "function", function: call }] };
   }
   if (event.type === "tool-call-delta") {
     return { tool_calls: [{ index: event.index, function: { arguments: event.arguments } }] };

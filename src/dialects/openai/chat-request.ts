@@ -10,7 +10,7 @@ import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
 import type { ChatCompletionMessage, ChatCompletionRequest } from "./chat-schema.ts";
-import { toSampling, toStop, unsupported, withChoice } from "./common-fields.ts";
+import { toMaxTokens, toSampling, toStop, unsupported, withChoice } from "./common-fields.ts";
 import { toThinking } from "./thinking.ts";
 
 /** One request for each of the `n` choices. */
@@ -29,7 +29,7 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
       parallelToolCalls: body.parallel_tool_calls ?? true,
       ...toThinking(body.reasoning_effort, body.chat_template_kwargs),
     },
-    maxTokens: body.max_completion_tokens ?? body.max_tokens ?? undefined,
+    maxTokens: toMaxTokens(body.max_completion_tokens ?? body.max_tokens),
     stop: toStop(body.stop),
     sampling,
     format: toFormat(body.response_format),
@@ -50,21 +50,22 @@ function toMessage(message: ChatCompletionMessage, index: number): ChatMessage {
   if (message.role === "assistant") {
     return {
       role: "assistant",
-      content: toTextContent(message.content ?? message.refusal ?? []),
+      content: toTextContent(message.content ?? message.refusal),
       reasoning: message.reasoning_content ?? undefined,
       toolCalls: message.tool_calls?.map(({ id, function: call }) => ({ id, ...call })),
       name: message.name ?? undefined,
     };
   }
   if (message.role === "tool") {
-    return { role: "tool", content: toTextContent(message.content), toolCallId: message.tool_call_id };
+    return { role: "tool", content: toUserContent(message.content, param), toolCallId: message.tool_call_id };
   }
   return { role: "system", content: toTextContent(message.content), name: message.name ?? undefined };
 }
 
 type TextPart = { type: "text"; text: string } | { type: "refusal"; refusal: string };
 
-function toTextContent(content: string | readonly TextPart[]): ContentPart[] {
+function toTextContent(content: string | readonly TextPart[] | null | undefined): ContentPart[] {
+  if (content == null) return [];
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
   return content.map((part) => ({ type: "text", text: part.type === "text" ? part.text : part.refusal }));
 }
@@ -73,7 +74,7 @@ function toUserContent(
   content: Extract<ChatCompletionMessage, { role: "user" }>["content"],
   param: string,
 ): ContentPart[] {
-  if (typeof content === "string") return toTextContent(content);
+  if (content == null || typeof content === "string") return toTextContent(content);
   return content.map((part, at) => {
     if (part.type === "text") return part;
     if (part.type === "image_url") {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { ignored, refused } from "../../http/input/known-fields.ts";
-import { commonFields } from "./common-fields.ts";
+import { commonFields, tokenLimit } from "./common-fields.ts";
 import { reasoningEffortSchema } from "./thinking.ts";
 
 const textPart = z.object({ type: z.literal("text"), text: z.string() });
@@ -24,7 +24,11 @@ const assistantPart = z.discriminatedUnion("type", [
   z.object({ type: z.literal("refusal"), refusal: z.string() }),
 ]);
 
-const textContent = z.union([z.string(), z.array(textPart)]).describe("Text, or parts of text.");
+const textContent = z
+  .union([z.string(), z.array(textPart)])
+  .nullish()
+  .describe("Text, or parts of text.");
+const content = z.union([z.string(), z.array(userPart)]).nullish();
 const name = z.string().nullish().describe("Name of the participant, for templates that show it.");
 
 const messageSchema = z.discriminatedUnion("role", [
@@ -35,7 +39,7 @@ const messageSchema = z.discriminatedUnion("role", [
   }),
   z.object({
     role: z.literal("user"),
-    content: z.union([z.string(), z.array(userPart)]).describe("Text, or parts of text and pictures."),
+    content: content.describe("Text, or parts of text and pictures."),
     name,
   }),
   z.object({
@@ -62,7 +66,7 @@ const messageSchema = z.discriminatedUnion("role", [
   }),
   z.object({
     role: z.literal("tool"),
-    content: textContent,
+    content: content.describe("Text, or parts of text and pictures."),
     tool_call_id: z.string().describe("The call that this answers."),
   }),
 ]);
@@ -107,12 +111,10 @@ export const chatCompletionRequestSchema = z
   .object({
     ...commonFields,
     messages: z.array(messageSchema).min(1).describe("The conversation."),
-    max_completion_tokens: z
-      .int()
-      .min(1)
-      .nullish()
-      .describe("Most tokens to generate, reasoning included. Default: until the context is full."),
-    max_tokens: z.int().min(1).nullish().describe("The older name of max_completion_tokens."),
+    max_completion_tokens: tokenLimit.describe(
+      "Most tokens to generate, reasoning included. Default, and -1: until the context is full.",
+    ),
+    max_tokens: tokenLimit.describe("The older name of max_completion_tokens."),
     tools: z.array(toolSchema).nullish().describe("Functions that the model may call."),
     tool_choice: toolChoiceSchema.nullish().describe("Which calls it may or must make. Default: auto."),
     parallel_tool_calls: z.boolean().nullish().describe("False: at most one call a turn. Default: true."),

@@ -24,9 +24,9 @@ export const commonFields = {
   repeat_penalty: range.repeatPenalty.nullable().describe("Penalty for repeated tokens; 1 is none."),
   seed: z.int().nullish().describe("Makes sampling repeatable; -1 and absent mean another one each time."),
   stop: z
-    .union([z.string().min(1), z.array(z.string().min(1))])
+    .union([z.string(), z.array(z.string())])
     .nullish()
-    .describe("Text, or texts, at which to stop; they are not part of the answer."),
+    .describe("Text, or texts, at which to stop; they are not part of the answer. Empty ones count as none."),
   logit_bias: z
     .record(z.string().regex(/^\d+$/, "must be a token id"), z.number().min(-100).max(100))
     .nullish()
@@ -39,6 +39,13 @@ export const commonFields = {
     .describe("include_usage: send the token counts at the end of the stream."),
   user: ignored(),
 };
+
+/** Some clients write "no limit" as -1. */
+export const tokenLimit = z.union([z.int().min(1), z.literal(-1)]).nullish();
+
+export function toMaxTokens(limit: z.output<typeof tokenLimit>): number | undefined {
+  return limit == null || limit === -1 ? undefined : limit;
+}
 
 const commonSchema = z.object(commonFields);
 type CommonFields = z.output<typeof commonSchema>;
@@ -61,7 +68,7 @@ export function toSampling(body: CommonFields): Sampling {
 
 export function toStop(stop: CommonFields["stop"]): readonly string[] | undefined {
   if (stop == null) return undefined;
-  return typeof stop === "string" ? [stop] : stop;
+  return [stop].flat().filter((text) => text !== "");
 }
 
 /** Each further choice has a seed of its own, or all would be the same. */

@@ -11,7 +11,15 @@ import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { DetokenizeRequest, InferenceRequest } from "../../inference/inference.ts";
 import type { AnswerHead } from "./answer-head.ts";
-import { commonFields, toSampling, toStop, unsupported, withChoice } from "./common-fields.ts";
+import {
+  commonFields,
+  tokenLimit,
+  toMaxTokens,
+  toSampling,
+  toStop,
+  unsupported,
+  withChoice,
+} from "./common-fields.ts";
 import { STREAM_END } from "./openai-error.ts";
 import { toUsage, usageSchema } from "./usage.ts";
 
@@ -32,7 +40,9 @@ export const completionRequestSchema = z
       .describe(
         "Text, or texts that are each continued. Token ids reach the model as they are; those that no text gives are refused.",
       ),
-    max_tokens: z.int().min(1).nullish().describe(`Most tokens to generate. Default: ${DEFAULT_MAX_TOKENS}.`),
+    max_tokens: tokenLimit.describe(
+      `Most tokens to generate; -1: until the context is full. Default: ${DEFAULT_MAX_TOKENS}.`,
+    ),
     logprobs: z
       .int()
       .min(0)
@@ -120,12 +130,15 @@ export function toCompletionRequests(
       input: body.suffix
         ? { kind: "infill", prefix: prompt, suffix: body.suffix }
         : { kind: "prompt", prompt },
-      maxTokens: body.max_tokens ?? undefined,
+      maxTokens: toMaxTokens(body.max_tokens),
       stop: toStop(body.stop),
       sampling: withChoice(sampling, choice),
       format: { type: "text" },
       logprobs: body.logprobs ?? undefined,
-      defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
+      defaults: {
+        ...(body.max_tokens !== -1 && { maxTokens: DEFAULT_MAX_TOKENS }),
+        sampling: DEFAULT_SAMPLING,
+      },
     })),
   );
 }

@@ -4,7 +4,7 @@ import type { Dialect } from "../dialect.ts";
 
 /** Sent with 429 and 503 when the error does not say how long to wait. */
 const DEFAULT_RETRY_AFTER_SECS = 1;
-const RETRY_LATER = new Set([429, 503]);
+const RETRY_LATER = new Set([429, 503, 529]);
 
 /** The dialect whose error shape a path has: that of the longest prefix. */
 export function dialectOf(path: string, dialects: readonly Dialect[]): Dialect {

@@ -9,12 +9,18 @@ export function ignored(why?: string): z.ZodType {
 }
 
 /**
- * A field of a compatible API that asks for what the daemon cannot do. Only null is taken, which means the same
- * as leaving it out.
+ * A field of a compatible API that asks for what the daemon cannot do. Null and what is empty mean the same as leaving
+ * it out: some clients always send the field.
  */
 export function refused(why: string): z.ZodType {
   return z
-    .null({ error: `is not supported: ${why}` })
+    .unknown()
+    .refine(isEmpty, { error: `is not supported: ${why}` })
     .optional()
     .describe(`Refused: ${why}.`);
+}
+
+function isEmpty(value: unknown): boolean {
+  if (value == null || value === "") return true;
+  return typeof value === "object" && Object.keys(value).length === 0;
 }

@@ -1,4 +1,5 @@
 import type { InferenceEvent } from "../../../inference/inference.ts";
+import { toCallId } from "../call-id.ts";
 import { toTokenLogprobs, type TokenLogprobs } from "../token-logprobs.ts";
 import { newId, type ItemStatus, type OutputItem } from "./response-object.ts";
 
@@ -41,7 +42,13 @@ export class OutputWriter {
       }
       case "tool-call-start": {
         const { id, name } = event;
-        const call = { id: newId("fc"), status: "in_progress", call_id: id, name, arguments: "" } as const;
+        const call = {
+          id: newId("fc"),
+          status: "in_progress",
+          call_id: toCallId(id),
+          name,
+          arguments: "",
+        } as const;
         yield* this.#begin({ ...call, type: "function_call" });
         return;
       }

@@ -38,8 +38,8 @@ describe("a whole message", () => {
       content: [
         { type: "thinking", thinking: "The user wants the weather.", signature: expect.stringMatching(/./) },
         { type: "text", text: "Let me look — “ok”." },
-        { type: "tool_use", id: "call_a", name: "get_weather", input: { city: "Köln" } },
-        { type: "tool_use", id: "call_b", name: "get_time", input: {} },
+        { type: "tool_use", id: "toolu_a", name: "get_weather", input: { city: "Köln" } },
+        { type: "tool_use", id: "toolu_b", name: "get_time", input: {} },
       ],
       stop_reason: "tool_use",
       stop_sequence: null,
@@ -81,7 +81,7 @@ describe("a whole message", () => {
       ),
     ];
     const message = await clientOf(testApp({ events })).messages.create(BASE);
-    expect(message.content).toEqual([{ type: "tool_use", id: "call_a", name: "add", input: {} }]);
+    expect(message.content).toEqual([{ type: "tool_use", id: "toolu_a", name: "add", input: {} }]);
   });
 });
 
@@ -303,6 +303,30 @@ describe("a request", () => {
       { tools: [TOOL], tool_choice: { type: "tool", name: "get_weather" } },
       { toolChoice: "none", tools: [{ name: "get_weather" }] },
     ],
+    [
+      "documents of text blocks and search results",
+      {
+        mcp_servers: [],
+        messages: [
+          {
+            role: "user",
+            content: [
+              {
+                type: "document",
+                source: { type: "content", content: [{ type: "text", text: "Cats purr." }] },
+              },
+              {
+                type: "search_result",
+                title: "Cats",
+                source: "cats.org",
+                content: [{ type: "text", text: "They sleep." }],
+              },
+            ],
+          },
+        ],
+      },
+      { messages: [{ content: [{ text: "Cats purr." }, { text: "Cats\n\ncats.org\n\nThey sleep." }] }] },
+    ],
     ["no tool", { tools: [TOOL], tool_choice: { type: "none" } }, { toolChoice: "none" }],
     [
       "a system text",
@@ -370,7 +394,7 @@ describe("errors", () => {
     const busy = testApp({ slots: 1, config: { models: { queue_size: 0 } } });
     const held = await busy.post(PATH, { ...BASE, stream: true });
     await expect(request(busy)).rejects.toMatchObject({
-      status: 503,
+      status: 529,
       error: { error: { type: "overloaded_error" } },
     });
     await held.body?.cancel();

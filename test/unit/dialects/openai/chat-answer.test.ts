@@ -1,0 +1,171 @@
+import { describe, expect, test } from "vitest";
+import { ServiceError } from "../../../../src/errors/service-error.ts";
+import { randomSource } from "../../inference/random-pieces.ts";
+import { failing, PLAIN_TEXT, randomAnswer, THINKING_AND_TOOLS, WITH_LOGPROBS } from "../recorded-events.ts";
+import { sseEvents, testApp } from "../test-app.ts";
+import { chunksOf, clientOf, messages, PATH } from "./chat-client.ts";
+
+describe("a whole answer", () => {
+  test("has the shape of the API", async () => {
+    const answer = await testApp({ events: THINKING_AND_TOOLS }).post(PATH, { model: "fake", messages });
+    expect(await answer.json()).toEqual({
+      id: expect.stringMatching(/^chatcmpl-/),
+      object: "chat.completion",
+      created: expect.any(Number),
+      model: "fake",
+      choices: [
+        {
+          index: 0,
+          message: {
+            role: "assistant",
+            content: "Let me look — “ok”.",
+            refusal: null,
+            reasoning_content: "The user wants the weather.",
+            tool_calls: [
+              {
+                id: "call_a",
+                type: "function",
+                function: { name: "get_weather", arguments: '{"city":"Köln"}' },
+              },
+              { id: "call_b", type: "function", function: { name: "get_time", arguments: "{}" } },
+            ],
+          },
+          logprobs: null,
+          finish_reason: "tool_calls",
+        },
+      ],
+      usage: {
+        prompt_tokens: 24,
+        completion_tokens: 31,
+        total_tokens: 55,
+        prompt_tokens_details: { cached_tokens: 8 },
+        completion_tokens_details: { reasoning_tokens: 6 },
+      },
+    });
+  });
+
+  test("of tool calls alone has no content", async () => {
+    const calls = THINKING_AND_TOOLS.filter(({ type }) => type !== "text-delta");
+    const answer = await clientOf(testApp({ events: calls })).chat.completions.create({
+      model: "fake",
+      messages,
+    });
+    expect(answer.choices[0]?.message.content).toBeNull();
+  });
+
+  test("reports log-probabilities", async () => {
+    const all = testApp({ events: WITH_LOGPROBS });
+    const answer = await clientOf(all).chat.completions.create({
+      model: "fake",
+      messages,
+      logprobs: true,
+      top_logprobs: 1,
+    });
+    expect(all.lastRequest().logprobs).toBe(1);
+    expect(answer.choices[0]?.logprobs?.content?.[0]).toEqual({
+      token: "Hello",
+      logprob: -0.5,
+      bytes: [72, 101, 108, 108, 111],
+      top_logprobs: [{ token: "x", logprob: -1, bytes: [120] }],
+    });
+  });
+});
+
+describe("a stream", () => {
+  test("is role, pieces, finish and [DONE], and shows no usage unasked", async () => {
+    const answer = await testApp({ events: PLAIN_TEXT }).post(PATH, { messages, stream: true });
+    expect(answer.headers.get("content-type")).toContain("text/event-stream");
+    expect(answer.headers.get("cache-control")).toBe("no-cache");
+    const events = await sseEvents(answer);
+    expect(events.every(({ event }) => event === undefined)).toBe(true);
+    const head = {
+      id: expect.stringMatching(/^chatcmpl-/),
+      object: "chat.completion.chunk",
+      created: expect.any(Number),
+      model: "fake",
+    };
+    const chunk = (delta: object, finish: string | null = null) => ({
+      ...head,
+      choices: [{ index: 0, delta, finish_reason: finish }],
+    });
+    expect(chunksOf(events)).toEqual([
+      chunk({ role: "assistant", content: "" }),
+      chunk({ content: "Hello" }),
+      chunk({ content: " world" }),
+      chunk({}, "stop"),
+    ]);
+    expect(new Set(chunksOf(events).map(({ id }) => id)).size).toBe(1);
+  });
+
+  test("ends with the usage when it is asked for, which is null before", async () => {
+    const answer = await testApp({ events: PLAIN_TEXT }).post(PATH, {
+      messages,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+    const chunks = chunksOf(await sseEvents(answer));
+    expect(chunks.slice(0, -1).every(({ usage }) => usage === null)).toBe(true);
+    expect(chunks.at(-1)).toMatchObject({
+      choices: [],
+      usage: { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 },
+    });
+  });
+
+  test("names a tool call once and sends its arguments in pieces", async () => {
+    const answer = await testApp({ events: THINKING_AND_TOOLS }).post(PATH, { messages, stream: true });
+    const deltas = chunksOf(await sseEvents(answer))
+      .map(({ choices }) => choices[0]?.delta.tool_calls)
+      .filter((calls) => calls !== undefined);
+    expect(deltas).toEqual([
+      [{ index: 0, id: "call_a", type: "function", function: { name: "get_weather", arguments: "" } }],
+      [{ index: 0, function: { arguments: '{"city":' } }],
+      [{ index: 0, function: { arguments: '"Köln"}' } }],
+      [{ index: 1, id: "call_b", type: "function", function: { name: "get_time", arguments: "" } }],
+      [{ index: 1, function: { arguments: "{}" } }],
+    ]);
+  });
+
+  test("folds to the whole answer in the official client, whatever its shape", async () => {
+    const random = randomSource(9);
+    for (let round = 0; round < 30; round += 1) {
+      const client = clientOf(testApp({ events: randomAnswer(random) }));
+      const body = { model: "fake", messages };
+      const whole = await client.chat.completions.create(body);
+      const folded = await client.chat.completions.stream(body).finalChatCompletion();
+      const { message, finish_reason: reason } = whole.choices[0]!;
+      const streamed = folded.choices[0]!;
+      expect(streamed.message.content ?? "").toBe(message.content ?? "");
+      expect(streamed.finish_reason).toBe(reason);
+      expect(
+        (streamed.message.tool_calls ?? []).map((call) => [
+          call.id,
+          call.function.name,
+          call.function.arguments,
+        ]),
+      ).toEqual(
+        (message.tool_calls ?? []).map(
+          (call) => call.type === "function" && [call.id, call.function.name, call.function.arguments],
+        ),
+      );
+    }
+  });
+
+  test("that fails throws in the official client", async () => {
+    const all = testApp();
+    all.engine.script = () => failing(new ServiceError("engine_crashed", "It is gone."));
+    const stream = await clientOf(all).chat.completions.create({ model: "fake", messages, stream: true });
+    const read = async () => {
+      for await (const chunk of stream) expect(chunk.choices).toHaveLength(1);
+    };
+    await expect(read()).rejects.toThrow("It is gone.");
+  });
+
+  test("that its client aborts is cancelled", async () => {
+    const all = testApp();
+    const stream = await clientOf(all).chat.completions.create({ model: "fake", messages, stream: true });
+    await stream[Symbol.asyncIterator]().next();
+    stream.controller.abort();
+    await expect.poll(() => all.metrics.totals.activeRequests).toBe(0);
+    expect(all.engine.inFlight).toBe(0);
+  });
+});

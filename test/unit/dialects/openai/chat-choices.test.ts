@@ -1,0 +1,61 @@
+import { describe, expect, test } from "vitest";
+import { ServiceError } from "../../../../src/errors/service-error.ts";
+import { PLAIN_TEXT } from "../recorded-events.ts";
+import { sseEvents, testApp } from "../test-app.ts";
+import { chunksOf, clientOf, messages, PATH } from "./chat-client.ts";
+
+describe("several choices", () => {
+  test("are generated side by side, each with a seed of its own", async () => {
+    const all = testApp({ events: PLAIN_TEXT, slots: 4 });
+    const answer = await clientOf(all).chat.completions.create({ model: "fake", messages, n: 3, seed: 7 });
+    expect(answer.choices.map(({ index, message }) => [index, message.content])).toEqual([
+      [0, "Hello world"],
+      [1, "Hello world"],
+      [2, "Hello world"],
+    ]);
+    expect(all.engine.requests.map(({ sampling }) => sampling.seed)).toEqual([7, 8, 9]);
+    expect(answer.usage).toMatchObject({ prompt_tokens: 5, completion_tokens: 6, total_tokens: 11 });
+  });
+
+  test("come to their ends on one slot too", async () => {
+    const all = testApp({ events: PLAIN_TEXT, slots: 1 });
+    const answers = await Promise.all(
+      [1, 2].map(() => clientOf(all).chat.completions.create({ model: "fake", messages, n: 4 })),
+    );
+    expect(answers.map(({ choices }) => choices.length)).toEqual([4, 4]);
+    expect(all.engine.mostInFlight).toBe(1);
+  });
+
+  test("are streamed with their indices", async () => {
+    const answer = await testApp({ events: PLAIN_TEXT }).post(PATH, { messages, n: 2, stream: true });
+    const texts = ["", ""];
+    for (const chunk of chunksOf(await sseEvents(answer))) {
+      for (const { index, delta } of chunk.choices) texts[index] += delta.content ?? "";
+    }
+    expect(texts).toEqual(["Hello world", "Hello world"]);
+  });
+
+  test("end together when one fails", async () => {
+    const all = testApp();
+    all.engine.script = async function* () {
+      const isSecond = all.engine.requests.length === 2;
+      yield* PLAIN_TEXT.slice(0, 3);
+      if (isSecond) throw new ServiceError("inference_failed", "No.");
+      yield* PLAIN_TEXT.slice(3);
+    };
+    await expect(
+      clientOf(all).chat.completions.create({ model: "fake", messages, n: 3 }),
+    ).rejects.toMatchObject({
+      status: 500,
+      code: "inference_failed",
+    });
+    await expect.poll(() => all.metrics.totals.activeRequests).toBe(0);
+    expect(all.engine.inFlight).toBe(0);
+  });
+
+  test("are no more than a model has slots", async () => {
+    await expect(
+      clientOf(testApp()).chat.completions.create({ model: "fake", messages, n: 5 }),
+    ).rejects.toMatchObject({ status: 400, param: "n" });
+  });
+});

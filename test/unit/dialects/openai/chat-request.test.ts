@@ -1,0 +1,237 @@
+import { AuthenticationError, InternalServerError, NotFoundError } from "openai";
+import { describe, expect, test } from "vitest";
+import { fakeModel } from "../../inference/fake-engine.ts";
+import { testApp, type TestApp } from "../test-app.ts";
+import { clientOf, messages, PATH, TOOL } from "./chat-client.ts";
+
+const PNG = Buffer.from("89504e470d0a1a0a", "hex").toString("base64");
+const IMAGE_URL = `data:image/png;base64,${PNG}`;
+
+describe("a request", () => {
+  test("is passed on field by field", async () => {
+    const all = testApp();
+    await clientOf(all).chat.completions.create({
+      model: "fake",
+      messages: [
+        { role: "developer", content: [{ type: "text", text: "Be kind." }] },
+        {
+          role: "user",
+          content: [
+            { type: "image_url", image_url: { url: IMAGE_URL, detail: "low" } },
+            { type: "text", text: "What is it?" },
+          ],
+        },
+        {
+          role: "assistant",
+          content: null,
+          tool_calls: [{ id: "c1", type: "function", function: { name: "look", arguments: '{"a":1}' } }],
+        },
+        { role: "tool", tool_call_id: "c1", content: "a cat" },
+        { role: "user", content: "Sure?", name: "Ann" },
+      ],
+      max_completion_tokens: 5,
+      max_tokens: 9,
+      temperature: 0.2,
+      top_p: 0.3,
+      presence_penalty: 0.4,
+      frequency_penalty: 0.5,
+      logit_bias: { "12": -100 },
+      seed: 3,
+      stop: "END",
+      tools: [TOOL],
+      tool_choice: { type: "function", function: { name: "get_weather" } },
+      parallel_tool_calls: false,
+      response_format: {
+        type: "json_schema",
+        json_schema: { name: "x", strict: true, schema: { type: "object" } },
+      },
+      reasoning_effort: "low",
+      user: "me",
+      metadata: { a: "b" },
+      store: true,
+    });
+    expect(all.lastRequest()).toEqual({
+      input: {
+        kind: "chat",
+        messages: [
+          { role: "system", content: [{ type: "text", text: "Be kind." }] },
+          {
+            role: "user",
+            content: [
+              { type: "image", data: new Uint8Array(Buffer.from(PNG, "base64")) },
+              { type: "text", text: "What is it?" },
+            ],
+          },
+          { role: "assistant", content: [], toolCalls: [{ id: "c1", name: "look", arguments: '{"a":1}' }] },
+          { role: "tool", content: [{ type: "text", text: "a cat" }], toolCallId: "c1" },
+          { role: "user", content: [{ type: "text", text: "Sure?" }], name: "Ann" },
+        ],
+        tools: [{ name: "get_weather", parameters: { type: "object" } }],
+        toolChoice: "none",
+        parallelToolCalls: false,
+        thinking: true,
+        templateVariables: { reasoning_effort: "low" },
+      },
+      maxTokens: 5,
+      stop: ["END"],
+      sampling: {
+        temperature: 0.2,
+        topP: 0.3,
+        topK: 40,
+        presencePenalty: 0.4,
+        frequencyPenalty: 0.5,
+        logitBias: [{ token: 12, bias: -100 }],
+        seed: 3,
+      },
+      format: {
+        type: "json_schema",
+        schema: { anyOf: [expect.objectContaining({ required: ["name", "arguments"] })] },
+      },
+      cachePrompt: true,
+    });
+  });
+
+  test("without limits may fill the context; null is the same as absent", async () => {
+    const all = testApp();
+    await all.post(PATH, {
+      messages,
+      max_tokens: null,
+      temperature: null,
+      stop: null,
+      tools: null,
+      n: null,
+      stream: null,
+    });
+    expect(all.lastRequest()).not.toHaveProperty("maxTokens");
+    expect(all.lastRequest().sampling).toMatchObject({ temperature: 0.7, topP: 0.9, topK: 40 });
+  });
+
+  test("may have the odd forms that frameworks and front ends send", async () => {
+    const all = testApp();
+    const call = { id: "c1", type: "function", function: { name: "look", arguments: "" } };
+    const answer = await all.post(PATH, {
+      messages: [
+        { role: "system", content: null },
+        { role: "user", content: null, name: null },
+        { role: "assistant", tool_calls: [call], function_call: null, audio: null },
+        { role: "tool", tool_call_id: "c1", name: "look", content: [{ type: "text", text: "a cat" }] },
+        { role: "tool", tool_call_id: "c2", content: null },
+        {
+          role: "tool",
+          tool_call_id: "c3",
+          content: [{ type: "image_url", image_url: { url: IMAGE_URL } }],
+        },
+        { role: "assistant", content: null, tool_calls: null },
+        { role: "user", content: "hi" },
+      ],
+      max_tokens: -1,
+      stop: ["", "END"],
+      tools: [],
+      functions: [],
+      tool_choice: "auto",
+      response_format: { type: "text" },
+      logprobs: false,
+      stream_options: null,
+    });
+    expect(answer.status).toBe(200);
+    const { input, stop } = all.lastRequest();
+    expect(stop).toEqual(["END"]);
+    expect(all.lastRequest()).not.toHaveProperty("maxTokens");
+    expect(input).toMatchObject({
+      messages: [
+        { role: "system", content: [] },
+        { role: "user", content: [] },
+        { role: "assistant", toolCalls: [{ arguments: "{}" }] },
+        { role: "tool", content: [{ text: "a cat" }] },
+        { role: "tool", content: [] },
+        { role: "tool", content: [{ type: "image" }] },
+        { role: "assistant", content: [] },
+        { role: "user", content: [{ text: "hi" }] },
+      ],
+    });
+  });
+
+  test.for<[string, object, object]>([
+    ["effort none", { reasoning_effort: "none" }, { thinking: false }],
+    ["a template variable", { chat_template_kwargs: { enable_thinking: false } }, { thinking: false }],
+    [
+      "allowed tools",
+      {
+        tools: [TOOL, { type: "function", function: { name: "other" } }],
+        tool_choice: {
+          type: "allowed_tools",
+          allowed_tools: { mode: "required", tools: [{ type: "function", function: { name: "other" } }] },
+        },
+      },
+      { tools: [{ name: "other" }] },
+    ],
+  ])("%s", async ([, fields, input]) => {
+    const all = testApp();
+    await all.post(PATH, { messages, ...fields });
+    expect(all.lastRequest().input).toMatchObject(input);
+  });
+
+  test.for<[string, object, string]>([
+    ["no messages", { messages: [] }, "messages"],
+    ["top_logprobs without logprobs", { top_logprobs: 2 }, "top_logprobs"],
+    ["a bias of no token", { logit_bias: { hello: 1 } }, "logit_bias.hello"],
+    ["a bias of a token that the model does not have", { logit_bias: { 100: 1 } }, "logit_bias.100"],
+    ["no token at all", { max_tokens: 0 }, "max_tokens"],
+    ["the obsolete functions", { functions: [{ name: "f" }] }, "functions"],
+    [
+      "audio",
+      { messages: [{ role: "user", content: [{ type: "input_audio", input_audio: {} }] }] },
+      "messages.0.content.0",
+    ],
+    [
+      "a file",
+      { messages: [{ role: "user", content: [{ type: "file", file: {} }] }] },
+      "messages.0.content.0",
+    ],
+    ["audio out", { modalities: ["text", "audio"] }, "modalities"],
+    ["a tool of another kind", { tools: [{ type: "web_search" }] }, "tools.0.type"],
+    ["a required call without tools", { tool_choice: "required" }, "tool_choice"],
+    [
+      "an address",
+      {
+        messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "http://a/b.png" } }] }],
+      },
+      "messages.0.content.0.image_url.url",
+    ],
+  ])("that cannot be: %s", async ([, fields, param]) => {
+    const answer = await testApp().post(PATH, { messages, ...fields });
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({ error: { type: "invalid_request", param } });
+  });
+});
+
+function request(all: TestApp, model = "fake") {
+  return clientOf(all).chat.completions.create({ model, messages });
+}
+
+describe("errors", () => {
+  test("have the classes of the official client", async () => {
+    await expect(request(testApp(), "other")).rejects.toThrow(NotFoundError);
+    await expect(request(testApp(), "other")).rejects.toMatchObject({ code: "model_not_found", param: null });
+    const keyed = testApp({ config: { api_keys: ["secret"] } });
+    await expect(request(keyed)).rejects.toThrow(AuthenticationError);
+    const busy = testApp({ slots: 1, config: { models: { queue_size: 0 } } });
+    const held = await busy.post(PATH, { messages, stream: true });
+    await expect(request(busy)).rejects.toThrow(InternalServerError);
+    await held.body?.cancel();
+  });
+
+  test("tell the client not to try again what cannot succeed", async () => {
+    const all = testApp({ model: fakeModel() });
+    const answer = await all.post(PATH, { messages, tools: [TOOL] });
+    expect(answer.status).toBe(400);
+    expect(answer.headers.get("x-should-retry")).toBe("false");
+    expect(await answer.json()).toMatchObject({ error: { code: "unsupported_feature", param: "tools" } });
+  });
+
+  test("of unknown routes have the same shape", async () => {
+    const answer = await testApp().app.request("/v1/nothing");
+    expect(answer.status).toBe(404);
+    expect(await answer.json()).toMatchObject({ error: { code: "route_not_found", param: null } });
+  });
+});
