@@ -1,12 +1,14 @@
 import type { Config } from "../config/schema.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { GenerationEvent } from "../engine/protocol/generation.ts";
+import type { TokenIds } from "../engine/protocol/tokens.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Model, Models } from "../models/model.ts";
 import type { AdmissionQueue } from "./admission-queue.ts";
 import { checkEmbedding, checkReranking } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
 import { dropReasoningLogprobs } from "./drop-reasoning-logprobs.ts";
+import { embedBeginning } from "./embed-beginning.ts";
 import { EngineQueues } from "./engine-queues.ts";
 import { firstCallOnly } from "./first-call-only.ts";
 import { readForcedCall } from "./forced-call/read-forced-call.ts";
@@ -19,6 +21,7 @@ import type {
   InferenceEvent,
   InferenceRequest,
   InferenceStream,
+  PromptOfRequest,
   RerankAnswer,
   RerankRequest,
   TokenizeRequest,
@@ -98,7 +101,8 @@ class InferenceService implements Inference {
       request.input,
       signal,
       checkEmbedding,
-      (engine, text, abort) => engine.embed(text, abort),
+      (engine, text, abort) =>
+        request.truncate ? embedBeginning(engine, text, abort) : engine.embed(text, abort),
     );
     const totalTokens = this.#countPrompt(results);
     return { model, loadMs, vectors: results.map(({ vector }) => vector), totalTokens };
@@ -116,9 +120,14 @@ class InferenceService implements Inference {
     return { model, scores: results.map(({ score }) => score), totalTokens };
   }
 
-  async tokenize({ model, text, options }: TokenizeRequest, signal: AbortSignal): Promise<Piece[]> {
+  async tokenize({ model, text, options }: TokenizeRequest, signal: AbortSignal): Promise<TokenIds> {
     using lease = await this.#models.acquire(model || undefined, signal);
-    const ids = await lease.engine.tokenize(text, options, signal);
+    return await lease.engine.tokenize(text, options, signal);
+  }
+
+  async pieces({ model, tokens }: DetokenizeRequest, signal: AbortSignal): Promise<Piece[]> {
+    using lease = await this.#models.acquire(model || undefined, signal);
+    const ids = toTokenIds(tokens, "tokens");
     return splitPieces(ids, await lease.engine.pieces(ids, signal));
   }
 
@@ -128,9 +137,9 @@ class InferenceService implements Inference {
     return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
   }
 
-  async promptOf({ model, tokens }: DetokenizeRequest, signal: AbortSignal): Promise<string> {
+  async promptOf({ model, tokens, param }: PromptOfRequest, signal: AbortSignal): Promise<string> {
     using lease = await this.#models.acquire(model || undefined, signal);
-    return await exactPrompt(lease.engine, tokens, signal);
+    return await exactPrompt(lease.engine, tokens, param, signal);
   }
 
   async #batch<Item, Result>(

@@ -5,7 +5,7 @@ import type {
   OutputFormat,
   Sampling,
 } from "../engine/protocol/generation.ts";
-import type { TokeniseOptions } from "../engine/protocol/tokens.ts";
+import type { TokenIds, TokeniseOptions } from "../engine/protocol/tokens.ts";
 import type { Residency } from "../models/model.ts";
 import type { Piece } from "./tokens.ts";
 
@@ -65,6 +65,8 @@ export type InferenceEvent =
 export interface EmbedRequest {
   readonly model?: string | undefined;
   readonly input: readonly string[];
+  /** Of a text that is too long embed the beginning; else it is an error. */
+  readonly truncate?: boolean | undefined;
   /** As in {@link InferenceRequest}. */
   readonly residency?: Residency | undefined;
 }
@@ -99,7 +101,12 @@ export interface TokenizeRequest {
 
 export interface DetokenizeRequest {
   readonly model?: string | undefined;
-  readonly tokens: readonly number[];
+  readonly tokens: readonly number[] | TokenIds;
+}
+
+export interface PromptOfRequest extends DetokenizeRequest {
+  /** The request's field that holds the tokens, for errors. */
+  readonly param: string;
 }
 
 /**
@@ -111,12 +118,14 @@ export interface Inference {
   generate(request: InferenceRequest, signal: AbortSignal): Promise<InferenceStream>;
   embed(request: EmbedRequest, signal: AbortSignal): Promise<EmbedAnswer>;
   rerank(request: RerankRequest, signal: AbortSignal): Promise<RerankAnswer>;
-  /** The tokens of a text with the bytes of each, by llama.cpp's own tokeniser. Neither waits for a slot nor takes one. */
-  tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<Piece[]>;
+  /** The tokens of a text, by llama.cpp's own tokeniser. Neither waits for a slot nor takes one. */
+  tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<TokenIds>;
+  /** What each token stands for. */
+  pieces(request: DetokenizeRequest, signal: AbortSignal): Promise<Piece[]>;
   /** The text that tokens stand for; bytes that are no text become U+FFFD. */
   detokenize(request: DetokenizeRequest, signal: AbortSignal): Promise<string>;
   /** The prompt that the model takes as exactly these tokens; see exactPrompt(). */
-  promptOf(request: DetokenizeRequest, signal: AbortSignal): Promise<string>;
+  promptOf(request: PromptOfRequest, signal: AbortSignal): Promise<string>;
   /** Requests running or waiting for a slot. */
   readonly activeRequests: number;
 }

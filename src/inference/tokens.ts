@@ -13,7 +13,8 @@ export function splitPieces(ids: TokenIds, { bytes, ends }: TokenPieces): Piece[
 }
 
 /** Ids as the engine takes them; it says itself which of them its vocabulary does not have. */
-export function toTokenIds(ids: readonly number[], param: string): TokenIds {
+export function toTokenIds(ids: readonly number[] | TokenIds, param: string): TokenIds {
+  if (ids instanceof Int32Array) return ids;
   const tokens = Int32Array.from(ids);
   const wrong = ids.find((id, at) => tokens[at] !== id);
   if (wrong === undefined) return tokens;
@@ -21,41 +22,50 @@ export function toTokenIds(ids: readonly number[], param: string): TokenIds {
 }
 
 /**
- * The text that the engine turns into exactly these tokens: prompts go to llama.cpp as text, to which its tokeniser
- * adds what the vocabulary asks for at the beginning, a token or a blank. So a text without those is tried as well,
- * and each is tokenised and compared. Tokens that no text gives are refused rather than replaced by others.
- * @throws ServiceError invalid_parameter with param prompt
+ * The text that the engine turns into exactly these tokens: texts go to llama.cpp as such, to which its tokeniser adds
+ * what the vocabulary asks for around them, tokens or a blank. So a text without those is tried as well, and each is
+ * tokenised and compared. Tokens that no text gives are refused rather than replaced by others.
+ * @param param the request's field that holds the tokens
+ * @throws ServiceError invalid_parameter with this param
  */
 export async function exactPrompt(
   engine: Pick<Engine, "tokenize" | "pieces">,
-  ids: readonly number[],
+  ids: readonly number[] | TokenIds,
+  param: string,
   signal: AbortSignal,
 ): Promise<string> {
-  const tokens = toTokenIds(ids, "prompt");
-  const pieces = splitPieces(tokens, await engine.pieces(tokens, signal).catch(blamePrompt));
-  const [added] = await engine.tokenize("", { addSpecial: true, parseSpecial: true }, signal);
-  const isBegun = added !== undefined && tokens[0] === added;
-  const text = decode(isBegun ? pieces.slice(1) : pieces);
+  const tokens = toTokenIds(ids, param);
+  const tokenise = (text: string): Promise<TokenIds> =>
+    engine.tokenize(text, { addSpecial: true, parseSpecial: true }, signal);
+  const added = await tokenise("");
+  const bare = withoutAdded(tokens, added);
+  const text = decode(splitPieces(bare, await engine.pieces(bare, signal).catch(blame(param))));
   const candidates = text === undefined ? [] : text.startsWith(" ") ? [text, text.slice(1)] : [text];
   for (const prompt of candidates) {
-    const back = await engine.tokenize(prompt, { addSpecial: true, parseSpecial: true }, signal);
-    if (isEqual(back, tokens)) return prompt;
-    // The vocabulary has every prompt begin with this token, which the tokens given do not.
-    if (added !== undefined && !isBegun && back[0] === added && isEqual(back.subarray(1), tokens))
-      return prompt;
+    if (isEqual(withoutAdded(await tokenise(prompt), added), bare)) return prompt;
   }
   throw new ServiceError(
     "invalid_parameter",
     "These token ids are not what the model's tokeniser makes of any text, and a prompt reaches the model as text; " +
       "send the text itself.",
-    { param: "prompt" },
+    { param },
   );
 }
 
-/** To the engine they are tokens, to the client its prompt. */
-function blamePrompt(error: unknown): never {
-  if (!(error instanceof ServiceError) || error.param === undefined) throw error;
-  throw new ServiceError(error.code, error.message, { param: "prompt", cause: error });
+/** Tokens without those that the vocabulary puts around every text: one in front, or one on each side. */
+function withoutAdded(tokens: TokenIds, added: TokenIds): TokenIds {
+  const [first, last] = added;
+  const begin = first !== undefined && tokens[0] === first ? 1 : 0;
+  const end = last !== undefined && tokens.length > begin && tokens.at(-1) === last ? -1 : undefined;
+  return tokens.subarray(begin, end);
+}
+
+/** To the engine they are tokens, to the client its prompt or input. */
+function blame(param: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof ServiceError) || error.param === undefined) throw error;
+    throw new ServiceError(error.code, error.message, { param, cause: error });
+  };
 }
 
 function decode(pieces: readonly Piece[]): string | undefined {

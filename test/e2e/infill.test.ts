@@ -47,14 +47,13 @@ async function tokenize(content: string): Promise<number[]> {
 
 /** What the model is to read: the beginning, the text before, the text after, and the sign to write what is between. */
 async function expectedIds(): Promise<number[]> {
-  const mark = (token: string): number => tokenId(MODEL, token);
   return [
-    mark("<s>"),
-    mark("<fim_prefix>"),
+    tokenId(MODEL, "<s>"),
+    tokenId(MODEL, "<fim_prefix>"),
     ...(await tokenize(prompt)),
-    mark("<fim_suffix>"),
+    tokenId(MODEL, "<fim_suffix>"),
     ...(await tokenize(suffix)),
-    mark("<fim_middle>"),
+    tokenId(MODEL, "<fim_middle>"),
   ];
 }
 

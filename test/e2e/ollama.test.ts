@@ -210,6 +210,16 @@ describe("embeddings with the official client", () => {
     const short = await client.embed({ model, input: "The sun.", dimensions: 8 });
     expect(short.embeddings[0]).toHaveLength(8);
   });
+
+  test("are of the beginning of a text that is too long, unless it must not be cut", async () => {
+    const beginning = "The sun rises over the hills. ";
+    const input = [beginning.repeat(1000), `${beginning.repeat(1000)} And then?`];
+    const { embeddings, prompt_eval_count: tokens } = await client.embed({ model, input });
+    expect(embeddings[1]).toEqual(embeddings[0]);
+    expect(tokens).toBeGreaterThan(100);
+    const uncut = client.embed({ model, input, truncate: false });
+    await expect(uncut).rejects.toMatchObject({ status_code: 400, error: expect.stringMatching(/tokens/) });
+  });
 });
 
 describe("making, copying, pulling and deleting with the official client", () => {

@@ -85,6 +85,49 @@ describe("token ids as a prompt", () => {
   });
 });
 
+describe("token ids to embed", () => {
+  test.each([model, "daybreak-mini-embed"])("give the same vectors as their texts with %s", async (name) => {
+    await post("/api/models/load", { alias: name });
+    const texts = ["The cat sat on the mat.", "Rain is likely."];
+    const ids = await Promise.all(
+      texts.map((content) => tokenize({ model: name, content, add_special: true })),
+    );
+    const byText = await openai.embeddings.create({ model: name, input: texts });
+    const byIds = await openai.embeddings.create({ model: name, input: ids });
+    expect(byIds).toEqual(byText);
+    const single = await openai.embeddings.create({ model: name, input: ids[0]! });
+    expect(single.data[0]?.embedding[0]).toBeCloseTo(byText.data[0]!.embedding[0]!, 4);
+    await expect(openai.embeddings.create({ model: name, input: [[99_999_999]] })).rejects.toMatchObject({
+      status: 400,
+      param: "input",
+    });
+  });
+});
+
+describe("a bias by token id", () => {
+  test("makes a token certain, or impossible", async () => {
+    const settings = { model, max_tokens: 4, temperature: 0, prompt: "3 + 4 =" };
+    const [token] = (await tokenize({ content: "Daybreak" })).slice(-1);
+    const forced = await openai.completions.create({ ...settings, logit_bias: { [token!]: 100 } });
+    const { content: written } = await post("/detokenize", { tokens: [token, token, token, token] });
+    expect(forced.choices[0]?.text.trim()).toBe(String(written).trim());
+    const { choices } = await openai.completions.create({ ...settings, logprobs: 1 });
+    const [likeliest] = choices[0]?.logprobs?.tokens ?? [];
+    const [banned] = (await tokenize({ content: likeliest!, parse_special: false })).slice(-1);
+    const without = await openai.completions.create({
+      ...settings,
+      logprobs: 1,
+      logit_bias: { [banned!]: -100 },
+    });
+    expect(without.choices[0]?.logprobs?.tokens?.[0]).not.toBe(likeliest);
+  });
+
+  test("of a token that the model does not have is refused", async () => {
+    const refused = openai.completions.create({ model, prompt: "a", logit_bias: { 99999999: 1 } });
+    await expect(refused).rejects.toMatchObject({ status: 400, param: "logit_bias.99999999" });
+  });
+});
+
 test("count_tokens counts what a message costs, with system and tools", async () => {
   const tool = { name: "get_weather", input_schema: { type: "object" as const, properties: {} } };
   const messages = [{ role: "user" as const, content: "Hello" }];

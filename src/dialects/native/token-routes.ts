@@ -56,13 +56,12 @@ export function tokenizeRoute({ inference }: Services): Route {
     answers: [{ description: "The ids, with pieces on request.", schema: tokensSchema }],
     async handle(context, { body }) {
       const options = { addSpecial: body.add_special ?? false, parseSpecial: body.parse_special ?? true };
-      const pieces = await inference.tokenize(
-        { model: body.model ?? undefined, text: body.content, options },
-        context.req.raw.signal,
-      );
-      return context.json({
-        tokens: body.with_pieces ? pieces.map(toWirePiece) : pieces.map(({ id }) => id),
-      });
+      const { signal } = context.req.raw;
+      const model = body.model ?? undefined;
+      const tokens = await inference.tokenize({ model, text: body.content, options }, signal);
+      if (!body.with_pieces) return context.json({ tokens: [...tokens] });
+      const pieces = await inference.pieces({ model, tokens }, signal);
+      return context.json({ tokens: pieces.map(toWirePiece) });
     },
   });
 }

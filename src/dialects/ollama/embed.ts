@@ -23,11 +23,9 @@ export const embedRequestSchema = z
     keep_alive: keepAliveField,
     options: optionsField,
     truncate: z
-      .unknown()
-      .optional()
-      .describe(
-        "Accepted and ignored: a text that does not fit into the context is always refused, never shortened.",
-      ),
+      .boolean()
+      .nullish()
+      .describe("Of a text that is too long embed the beginning; false: refuse it. Default: true."),
   })
   .meta({ id: "OllamaEmbedRequest" });
 type Embed = z.output<typeof embedRequestSchema>;
@@ -62,6 +60,7 @@ export function toEmbedRequest(body: Omit<Embed, "dimensions">, model: Model): E
     model: model.alias,
     // An empty text alone only loads the model.
     input: texts.length === 1 && texts[0] === "" ? [] : texts,
+    truncate: body.truncate ?? true,
     residency: toResidency(body, model),
   };
 }

@@ -9,7 +9,7 @@ import { sseData } from "../../http/streaming/sse-frame.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
-import type { DetokenizeRequest, InferenceRequest } from "../../inference/inference.ts";
+import type { InferenceRequest, PromptOfRequest } from "../../inference/inference.ts";
 import type { AnswerHead } from "./answer-head.ts";
 import {
   commonFields,
@@ -92,7 +92,7 @@ type Chunk = z.output<typeof completionChunkSchema>;
 /** The prompts of a request as texts; `promptOf` finds the text that the model reads as given tokens. */
 export async function toPrompts(
   { prompt, model }: CompletionRequest,
-  promptOf: (request: DetokenizeRequest) => Promise<string>,
+  promptOf: (request: PromptOfRequest) => Promise<string>,
 ): Promise<readonly string[]> {
   if (typeof prompt === "string") return [prompt];
   const prompts: (string | number[])[] = [];
@@ -104,7 +104,9 @@ export async function toPrompts(
   if (whole.length > 0) prompts.push(whole);
   return Promise.all(
     prompts.map(async (item) =>
-      typeof item === "string" ? item : await promptOf({ model: model ?? undefined, tokens: item }),
+      typeof item === "string"
+        ? item
+        : await promptOf({ model: model ?? undefined, tokens: item, param: "prompt" }),
     ),
   );
 }

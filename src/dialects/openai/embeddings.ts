@@ -1,18 +1,19 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
+import type { EmbedAnswer, EmbedRequest, PromptOfRequest } from "../../inference/inference.ts";
 import { ignored } from "../../http/input/known-fields.ts";
-import { unsupported } from "./common-fields.ts";
 
 const text = z.string().min(1, { error: "must not be empty" });
+
+const tokens = z.array(z.int()).min(1);
 
 /** POST /v1/embeddings. Unknown fields are ignored. */
 export const embeddingsRequestSchema = z
   .object({
     model: z.string().nullish().describe("Name of the model. Default: the daemon's default model."),
     input: z
-      .union([text, z.array(text).min(1), z.array(z.int()).min(1), z.array(z.array(z.int())).min(1)])
-      .describe("Text or texts. Token ids are refused."),
+      .union([text, z.array(text).min(1), tokens, z.array(tokens).min(1)])
+      .describe("Text or texts, or token ids of the model's own vocabulary."),
     encoding_format: z
       .enum(["float", "base64"])
       .nullish()
@@ -42,12 +43,26 @@ export const embeddingsSchema = z
   })
   .meta({ id: "OpenAIEmbeddings" });
 
-export function toEmbedRequest({ model, input }: EmbeddingsRequest): EmbedRequest {
-  if (typeof input === "string") return { model: model ?? undefined, input: [input] };
-  const texts = input.filter((item) => typeof item === "string");
-  if (texts.length < input.length)
-    throw unsupported("Token ids as input are not supported; send text.", "input");
-  return { model: model ?? undefined, input: texts };
+/** @param promptOf finds the text that the model reads as given tokens */
+export async function toEmbedRequest(
+  { model: name, input }: EmbeddingsRequest,
+  promptOf: (request: PromptOfRequest) => Promise<string>,
+): Promise<EmbedRequest> {
+  const model = name ?? undefined;
+  const items = inputItems(input);
+  const texts = items.map(async (item, at) =>
+    typeof item === "string"
+      ? item
+      : await promptOf({ model, tokens: item, param: items.length === 1 ? "input" : `input.${at}` }),
+  );
+  return { model, input: await Promise.all(texts) };
+}
+
+/** One text, several, the tokens of one, or those of several. */
+function inputItems(input: EmbeddingsRequest["input"]): (string | number[])[] {
+  if (typeof input === "string") return [input];
+  const ids = input.filter((item) => typeof item === "number");
+  return ids.length > 0 ? [ids] : input.filter((item) => typeof item !== "number");
 }
 
 /** @throws ServiceError invalid_parameter when more dimensions are asked for than the model has */

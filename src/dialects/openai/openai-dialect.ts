@@ -117,7 +117,9 @@ function embeddingsRoute({ inference }: Services): Route {
     body: embeddings.embeddingsRequestSchema,
     answers: [{ description: "The vectors.", schema: embeddings.embeddingsSchema }],
     async handle(context, { body }) {
-      const answer = await inference.embed(embeddings.toEmbedRequest(body), context.req.raw.signal);
+      const { signal } = context.req.raw;
+      const texts = await embeddings.toEmbedRequest(body, (request) => inference.promptOf(request, signal));
+      const answer = await inference.embed(texts, signal);
       return context.json(embeddings.toEmbeddings(answer, body));
     },
   });

@@ -139,6 +139,7 @@ const idleInference: Inference = {
   rerank: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
   tokenize: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
   detokenize: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
+  pieces: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
   promptOf: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
 };
 

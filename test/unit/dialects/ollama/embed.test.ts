@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { testApp } from "../test-app.ts";
 
 describe("/api/embed", () => {
@@ -21,6 +22,19 @@ describe("/api/embed", () => {
     expect(await answer.json()).toMatchObject({ embeddings: [[1]] });
     const tooMany = await testApp().post("/ollama/api/embed", { model: "fake", input: "bb", dimensions: 3 });
     expect(tooMany.status).toBe(400);
+  });
+
+  test("cuts what is too long, unless it is told not to", async () => {
+    const all = testApp();
+    const embed = all.engine.embed.bind(all.engine);
+    all.engine.embed = (text, signal) =>
+      text.length > 60
+        ? Promise.reject(new ServiceError("context_length_exceeded", "Too long."))
+        : embed(text, signal);
+    const body = { model: "fake", input: "x".repeat(200) };
+    const cut = await all.post("/ollama/api/embed", body);
+    expect(await cut.json()).toMatchObject({ embeddings: [[expect.any(Number), 0]] });
+    expect((await all.post("/ollama/api/embed", { ...body, truncate: false })).status).toBe(400);
   });
 
   test.for([{ input: "" }, { input: [] }, {}])("of nothing (%j) gives nothing", async (more) => {

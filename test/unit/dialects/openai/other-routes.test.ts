@@ -13,6 +13,11 @@ function clientOf(all: TestApp): OpenAI {
   });
 }
 
+/** The fake engine has a token for each byte. */
+function bytes(text: string): number[] {
+  return [...Buffer.from(text)];
+}
+
 describe("text completions", () => {
   test("continue the prompt as it is", async () => {
     const all = testApp({ events: PLAIN_TEXT });
@@ -135,6 +140,18 @@ describe("embeddings", () => {
     });
   });
 
+  test("take token ids, of one text and of several", async () => {
+    const all = testApp();
+    const one = await clientOf(all).embeddings.create({ model: "fake", input: bytes("abc") });
+    expect(one.data.map(({ embedding }) => embedding)).toEqual([[3, 0]]);
+    const input = [bytes("abc"), bytes("de")];
+    const several = await clientOf(all).embeddings.create({ model: "fake", input });
+    expect(several.data.map(({ embedding }) => embedding)).toEqual([
+      [3, 0],
+      [2, 0],
+    ]);
+  });
+
   test("come as numbers by default", async () => {
     const answer = await testApp().post("/v1/embeddings", { model: "fake", input: "abc" });
     expect(await answer.json()).toMatchObject({
@@ -157,7 +174,8 @@ describe("embeddings", () => {
     ["an empty text", { input: "" }, "input"],
     ["no text", { input: [] }, "input"],
     ["an empty text among others", { input: ["a", ""] }, "input.1"],
-    ["token ids", { input: [1, 2, 3] }, "input"],
+    ["tokens that no text gives", { input: [0xf0, 0x9f] }, "input"],
+    ["such tokens among others", { input: [[97], [0xf0, 0x9f]] }, "input.1"],
     ["more dimensions than there are", { input: "a", dimensions: 3 }, "dimensions"],
     ["another format", { input: "a", encoding_format: "int8" }, "encoding_format"],
   ])("refuse %s", async ([, body, param]) => {

@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import { ServiceError } from "../../../src/errors/service-error.ts";
+import { embedBeginning } from "../../../src/inference/embed-beginning.ts";
+import { FakeEngine } from "./fake-engine.ts";
+
+const NEVER = new AbortController().signal;
+/** What a step of the fake engine takes: a token for each byte, and one to begin with. */
+const LIMIT = 64;
+
+/** An engine that refuses texts of more tokens than a limit, as the real one does. */
+function engineOf(limit = LIMIT) {
+  const engine = new FakeEngine();
+  const texts: string[] = [];
+  const embed = engine.embed.bind(engine);
+  engine.embed = async (text, signal) => {
+    const tokens = await engine.tokenize(text, { addSpecial: true, parseSpecial: true });
+    if (tokens.length > limit) throw new ServiceError("context_length_exceeded", "Too long.");
+    texts.push(text);
+    return await embed(text, signal);
+  };
+  return { engine, texts };
+}
+
+test("a text that fits is embedded as it is", async () => {
+  const { engine, texts } = engineOf();
+  await embedBeginning(engine, "short", NEVER);
+  expect(texts).toEqual(["short"]);
+});
+
+test("of a longer one the first tokens are, as many as fit", async () => {
+  const { engine, texts } = engineOf();
+  await embedBeginning(engine, "x".repeat(10_000), NEVER);
+  expect(texts).toEqual(["x".repeat(LIMIT - 1)]);
+});
+
+test("half a character at the cut is left out", async () => {
+  const { engine, texts } = engineOf();
+  await embedBeginning(engine, "🙂".repeat(1000), NEVER);
+  expect(texts).toEqual(["🙂".repeat(Math.floor((LIMIT - 1) / 4))]);
+});
+
+test("a little less is taken when the cut text has more tokens than it had in the whole", async () => {
+  const { engine, texts } = engineOf(LIMIT - 2);
+  await embedBeginning(engine, "x".repeat(1000), NEVER);
+  expect(texts).toHaveLength(1);
+  expect(texts[0]!.length).toBeGreaterThan(LIMIT - 8);
+});
+
+test("any other failure is passed on", async () => {
+  const { engine } = engineOf();
+  engine.embed = () => Promise.reject(new ServiceError("engine_crashed", "Gone."));
+  await expect(embedBeginning(engine, "x", NEVER)).rejects.toMatchObject({ code: "engine_crashed" });
+});
