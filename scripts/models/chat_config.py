@@ -12,7 +12,7 @@ class ChatConfig:
     width: int = 256
     layers: int = 4
     heads: int = 4
-    kv_heads: int = 2
+    kv_heads: int = 4
     hidden: int = 512
     context: int = 2048
     rope_base: float = 10_000.0

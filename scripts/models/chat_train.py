@@ -20,6 +20,7 @@ from torch import Tensor
 
 from chat_config import ChatConfig
 from chat_format import Conversation, encode
+from chat_init import initial_weights
 from chat_model import ChatModel
 from mixture import sample
 from muon import Muon
@@ -29,9 +30,9 @@ HERE = Path(__file__).parent
 POOL = 1500
 """Conversations that are made at once and sorted by length, so that a batch wastes little on padding."""
 WARMUP_STEPS = 60
-FALL_SHARE = 0.45
+FALL_SHARE = 0.65
 """Part of the time over which the learning rate falls."""
-COPYING_EARLY, COPYING_LATE = 0.4, 0.04
+COPYING_EARLY, COPYING_LATE = 0.25, 0.07
 """Share of long copies: nothing that needs the prompt's words (tools, echoes, names) is learnt before copying is."""
 LOOKS = [
     "Hello",
@@ -115,12 +116,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, required=True, help="training time in all, over all runs")
     parser.add_argument("--checkpoint", type=Path, required=True, help="file to go on from and to write")
+    parser.add_argument("--init-from", type=Path, help="GGUF of a finished model to begin with, without a checkpoint")
     parser.add_argument("--tokenizer", type=Path, default=HERE / "tokenizer.json")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--batch", type=int, default=2560, help="tokens in a batch")
     parser.add_argument("--limit", type=int, default=1024, help="tokens of the longest conversation")
     parser.add_argument("--copying-until", type=float, default=0.3, help="share of the time with many long copies")
-    parser.add_argument("--matrix-rate", type=float, default=0.012)
+    parser.add_argument("--matrix-rate", type=float, default=0.01)
     parser.add_argument("--other-rate", type=float, default=0.002)
     parser.add_argument("--save-every", type=int, default=100, help="steps between checkpoints")
     parser.add_argument("--threads", type=int, default=1)
@@ -146,6 +148,9 @@ def main() -> None:
             optimiser.load_state_dict(state)
         step, pool, elapsed, tokens = saved["step"], saved["pool"] + 1, saved["elapsed"], saved["tokens"]
         print(f"going on from step {step}, {elapsed / 60:.1f} minutes", flush=True)
+    elif options.init_from:
+        model.load_state_dict(initial_weights(options.init_from, config))
+        print(f"beginning with {options.init_from}: held-out loss {held_loss(model, tokenizer):.3f}", flush=True)
 
     def checkpoint() -> None:
         state = {

@@ -197,12 +197,12 @@ def running_total(rng: Random, held: bool) -> Conversation:
 
 
 GENERATORS: list[tuple[Callable[[Random, bool], Conversation], float]] = [
-    (addition, 7.0),
-    (subtraction, 4.0),
-    (multiplication, 1.5),
+    (addition, 5.0),
+    (subtraction, 5.0),
+    (multiplication, 2.0),
     (comparison, 1.0),
     (conversion, 1.5),
-    (sort_numbers, 1.2),
+    (sort_numbers, 1.5),
     (extreme, 1.0),
     (neighbour, 0.4),
     (in_words, 0.3),

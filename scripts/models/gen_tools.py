@@ -10,9 +10,18 @@ from tool_kind import ToolKind, Value
 from tools_asking import FIRST_KINDS
 from tools_doing import SECOND_KINDS
 from tools_held_out import HELD_KINDS
+from tools_made_up import made_up
+from tools_training import TRAINING_KINDS
 from words import choose, invented
 
 KINDS = FIRST_KINDS + SECOND_KINDS
+MADE_UP_SHARE = 0.3
+"""Share of kinds that are made up on the spot, in training."""
+OPENINGS = (
+    "Hi. | Hello! | Hey, | Please help me. | One more thing: | OK, now: | I have a wish. | Good day! | Next: | Hm. | "
+    "Something else: | Quickly: | Good morning. | A small task: "
+).split("| ")
+"""What may stand before a wish, in training."""
 RESULT_ANSWER_PLAIN = 0.25
 """Share of results that come as bare text instead of JSON."""
 
@@ -56,10 +65,18 @@ class Instance:
                 optional = (extra,)
         self.tool = Tool(tool_name, rng.choice(kind.descriptions), parameters, optional)
 
+    def wording(self, rng: Random, held: bool) -> str:
+        """A way to ask for it, with its slots."""
+        if held:
+            return choose(rng, self.kind.asks, True)
+        asks = self.kind.asks
+        ask = rng.choice(asks) if self.kind.training_only else choose(rng, asks, False)
+        return f"{rng.choice(OPENINGS).strip()} {ask}" if rng.random() < 0.08 else ask
+
     def request(self, rng: Random, held: bool) -> tuple[str, dict[str, Value], Call]:
         """A wish of the user, its values by slot, and the call that fulfils it (in the signature's order)."""
         values = {slot: parameter.value(rng, held) for slot, parameter in self.kind.parameters.items()}
-        ask = choose(rng, self.kind.asks, held).format(**values)
+        ask = self.wording(rng, held).format(**values)
         by_name = {self.names[slot]: value for slot, value in values.items()}
         arguments = {parameter: by_name[parameter] for parameter in self.tool.parameters if parameter in by_name}
         return ask, values, Call(self.tool.name, arguments)
@@ -76,8 +93,10 @@ class Instance:
 
 def _instances(rng: Random, held: bool, wanted: int) -> list[Instance]:
     """Tools of different kinds and names; the first one is meant to be used."""
-    kinds = rng.sample(KINDS, min(wanted, len(KINDS)))
-    if held:
+    kinds = rng.sample(KINDS if held else KINDS + TRAINING_KINDS, wanted)
+    if not held:
+        kinds = [made_up(rng) if rng.random() < MADE_UP_SHARE else kind for kind in kinds]
+    else:
         kinds[0] = rng.choice(HELD_KINDS) if rng.random() < 0.5 else kinds[0]
     result: list[Instance] = []
     for kind in kinds:
@@ -124,7 +143,7 @@ def two_calls(rng: Random, held: bool) -> Conversation:
     slot = next(iter(first.kind.parameters), "")
     if first is second and len(first.kind.parameters) == 1 and values[slot] != values2[slot]:
         values[slot], original = f"{values[slot]} and {values2[slot]}", values[slot]
-        ask = choose(rng, first.kind.asks, held).format(**values)
+        ask = first.wording(rng, held).format(**values)
         values[slot] = original
         if isinstance(original, int):
             return tool_call(rng, held)

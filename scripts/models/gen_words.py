@@ -10,10 +10,12 @@ from random import Random
 from chat_format import Conversation
 from words import (
     ANIMALS,
+    CITIES,
     COLOURS,
     DAYS,
     FOODS,
     MONTHS,
+    NAMES,
     QUALITIES,
     THINGS,
     VERBS,
@@ -21,6 +23,7 @@ from words import (
     choose,
     city,
     invented,
+    is_held,
     listed,
     name,
     pick,
@@ -30,9 +33,26 @@ WORDINGS: dict[str, list[str]] = json.loads((Path(__file__).parent / "data" / "w
 """Wordings of each task; the last of three or more is held out."""
 
 ORDINALS = ["first", "second", "third", "last"]
+PIECES = [
+    letters
+    for token in json.loads((Path(__file__).parent / "tokenizer.json").read_text())["learnt"]
+    if (letters := token.removeprefix("\u2581")).isalpha() and letters.isascii()
+]
+"""Every token of letters: drills with them teach the letters of tokens that the word lists hold seldom or not at all."""
+HELD_WORDS = {word.lower() for word in (*WORDS, *NAMES, *CITIES) if is_held(word)}
+
+
+def pieces(rng: Random, most: int = 3) -> str:
+    """A word of random tokens, never one that is held out."""
+    while True:
+        word = "".join(rng.choice(PIECES) for _ in range(rng.randint(1, most)))[:16]
+        if word.lower() not in HELD_WORDS:
+            return word
 
 
 def _word(rng: Random, held: bool) -> str:
+    if not held and rng.random() < 0.45:
+        return pieces(rng, 2).lower()
     return invented(rng) if rng.random() < 0.5 else pick(rng, WORDS, held)
 
 
@@ -71,7 +91,7 @@ def spell(rng: Random, held: bool) -> Conversation:
 
 
 def letters(rng: Random, held: bool) -> Conversation:
-    word = pick(rng, WORDS, held)
+    word = pieces(rng, 2).lower() if not held and rng.random() < 0.4 else pick(rng, WORDS, held)
     return Conversation.single(
         choose(rng, WORDINGS["letters"], held).format(word),
         f"{'-'.join(word)}: {len(word)} letters.",
@@ -81,7 +101,7 @@ def letters(rng: Random, held: bool) -> Conversation:
 
 
 def end_letter(rng: Random, held: bool) -> Conversation:
-    word = pick(rng, WORDS, held)
+    word = pieces(rng, 2).lower() if not held and rng.random() < 0.4 else pick(rng, WORDS, held)
     first = rng.random() < 0.5
     letter = word[0] if first else word[-1]
     question = choose(rng, WORDINGS["first"] if first else WORDINGS["last"], held).format(word)
@@ -133,6 +153,9 @@ def copy_long(rng: Random, held: bool) -> Conversation:
                 city(rng, held),
                 str(rng.randint(0, 999)),
                 invented(rng).upper(),
+                pieces(rng),
+                pieces(rng),
+                pieces(rng, 1),
             ]
         )
 
@@ -240,8 +263,8 @@ def as_json(rng: Random, held: bool) -> Conversation:
 
 
 GENERATORS: list[tuple[Callable[[Random, bool], Conversation], float]] = [
-    (spell, 3.5),
-    (letters, 1.0),
+    (spell, 4.5),
+    (letters, 1.5),
     (end_letter, 0.6),
     (upper, 3.0),
     (lower, 0.8),

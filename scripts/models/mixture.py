@@ -35,19 +35,19 @@ words_task, numbers_task = _group(gen_words.GENERATORS), _group(gen_numbers.GENE
 PLAIN: list[tuple[Generator, float]] = [
     (fact_question, 30.0),
     (small_talk, 5.0),
-    (unknown, 6.0),
+    (unknown, 8.0),
     (small_knowledge, 2.0),
     (story, 0.5),
-    (words_task, 11.0),
-    (numbers_task, 26.0),
+    (words_task, 16.0),
+    (numbers_task, 20.0),
 ]
 plain_question = _group(PLAIN)
 # Nothing that a tool might do better.
 beside_tools = _group([(fact_question, 10.0), (small_talk, 5.0), (words_task, 4.0)])
 OTHER: list[tuple[Generator, float]] = [
     (named_user, 2.0),
-    (tool_call, 13.0),
-    (two_calls, 3.5),
+    (tool_call, 20.0),
+    (two_calls, 6.0),
     (follow_up, 1.0),
     (named_model, 1.5),
     (one_word, 1.5),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -41,7 +41,8 @@ class ToolKind:
     asks: tuple[str, ...]
     result: Callable[[Random], dict[str, Any]]
     answer: str
-    optional: tuple[str, ...] = field(default=())
+    training_only: bool = False
+    """Whether no wording of it is held out."""
 
 
 def some_text(rng: Random, held: bool) -> str:

@@ -1,0 +1,101 @@
+"""Small changes to a question that keep its meaning: greetings, case, articles, synonyms, typing errors."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+BEFORE = (
+    "Hi, | Hello, | Hey, | Please: | Question: | One question: | So, | OK. | Sorry, | Quick question: | Hm, | "
+    "Now | Another question: | A short question: | Tell me: | Well, "
+).split("| ")
+AFTER = "| please| Please.| Thanks.| Thank you!| here| in Daybreak| with Daybreak| on my machine| ?| then".split("|")[1:]
+SYNONYMS = [
+    ("model", "LLM"),
+    ("model", "language model"),
+    ("models", "LLMs"),
+    ("models", "language models"),
+    ("server", "daemon"),
+    ("daemon", "server"),
+    ("the server", "Daybreak"),
+    ("folder", "directory"),
+    ("setting", "option"),
+    ("option", "setting"),
+    ("which", "what"),
+    ("picture", "image"),
+    ("image", "picture"),
+    ("machine", "computer"),
+    ("computer", "machine"),
+    ("graphics card", "video card"),
+    ("endpoint", "route"),
+    ("route", "endpoint"),
+    ("need", "require"),
+    ("get", "obtain"),
+    ("start", "launch"),
+    ("download", "pull"),
+    ("pull", "download"),
+    ("delete", "remove"),
+    ("show", "display"),
+    ("use", "work with"),
+    ("turn on", "enable"),
+    ("answer", "reply"),
+    ("make", "create"),
+    ("change", "modify"),
+    ("happens", "occurs"),
+    ("mean", "stand for"),
+    ("can I", "may I"),
+    ("can I", "am I able to"),
+    ("do I", "can I"),
+    ("does it", "does Daybreak"),
+    ("is it", "is Daybreak"),
+    ("it", "the server"),
+    ("have", "own"),
+    ("large", "big"),
+    ("big", "large"),
+]
+
+
+def typing_error(rng: Random, text: str) -> str:
+    """One letter too many, too few, or two in the wrong order, within a plain word."""
+    places = [match for match in re.finditer(r"\b[a-z]{5,}\b", text)]
+    if not places:
+        return text
+    place = rng.choice(places)
+    at = rng.randrange(place.start() + 1, place.end() - 1)
+    return rng.choice(
+        [
+            text[:at] + text[at + 1 :],
+            text[:at] + text[at] + text[at:],
+            text[:at] + text[at + 1] + text[at] + text[at + 2 :],
+        ]
+    )
+
+
+def synonym(rng: Random, text: str) -> str:
+    """One word in another word, where one fits."""
+    fitting = [(old, new) for old, new in SYNONYMS if re.search(rf"\b{old}\b", text, re.I)]
+    if not fitting:
+        return text
+    old, new = rng.choice(fitting)
+    changed = re.sub(rf"\b{old}\b", new, text, count=1, flags=re.I)
+    return changed[0].upper() + changed[1:] if text[0].isupper() else changed
+
+
+def noise(rng: Random, text: str) -> str:
+    """The question with some small changes, or as it was."""
+    if rng.random() < 0.2:
+        text = synonym(rng, text)
+    if rng.random() < 0.06:
+        text = re.sub(r"\b(?:the|an|a) ", "", text)
+    if rng.random() < 0.06:
+        text = typing_error(rng, text)
+    if rng.random() < 0.06:
+        text = text.rstrip(".?!") + rng.choice(["?", ".", "", "!", "??", " ?"])
+    if rng.random() < 0.08:
+        before = rng.choice(BEFORE)
+        text = before.strip() + " " + (text[0].lower() + text[1:] if text[:2] not in ("I ", "I'") else text)
+    if rng.random() < 0.05:
+        text = text + rng.choice(AFTER)
+    if rng.random() < 0.15:
+        text = text.lower() if "`" not in text else text
+    return text.strip()
