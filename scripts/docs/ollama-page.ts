@@ -18,7 +18,7 @@ Programs written for Ollama work unchanged; only the address has \`/ollama\` at 
 
     new Ollama({ host: "http://127.0.0.1:8080/ollama" })
 
-Served: \`GET\` and \`HEAD /\`, \`/api/version\`, \`/api/tags\`, \`/api/ps\`, \`/api/show\`, \`/api/chat\`, \`/api/generate\`, \`/api/embed\`, \`/api/embeddings\`, \`/api/pull\`, \`/api/create\`, \`/api/copy\`, \`/api/delete\`. Not served: \`/api/push\` and \`/api/blobs\`; \`/ollama/v1\` is at \`/v1\`.
+Served: \`GET\` and \`HEAD /\`, \`/api/version\`, \`/api/tags\`, \`/api/ps\`, \`/api/show\`, \`/api/chat\`, \`/api/generate\`, \`/api/embed\`, \`/api/embeddings\`, \`/api/pull\`, \`/api/create\`, \`/api/copy\`, \`/api/delete\`. As Ollama does, it serves the chat-completions, responses and messages APIs too, under \`/ollama/v1\`, where requests load the models that they name ([compatibility.md](compatibility.md)). Not served: \`/api/push\` and \`/api/blobs\`.
 
 ## Where it is the same
 

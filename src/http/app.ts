@@ -3,7 +3,7 @@ import { TrieRouter } from "hono/router/trie-router";
 import { ServiceError } from "../errors/service-error.ts";
 import type { AppContext, AppEnv } from "./app-env.ts";
 import type { Dialect } from "./dialect.ts";
-import { dialects as allDialects } from "./dialects.ts";
+import { dialects as allDialects, mountedDialects } from "./dialects.ts";
 import { errorResponse } from "./errors/error-response.ts";
 import { assertServing } from "./errors/serving.ts";
 import { managementDialect } from "./management-dialect.ts";
@@ -22,7 +22,12 @@ import type { Services } from "./services.ts";
 export type App = Hono<AppEnv>;
 
 /** The whole HTTP side of the daemon, without a socket: `app.request()` drives it in tests. */
-export function createApp(services: Services, dialects: readonly Dialect[] = allDialects): App {
+export function createApp(
+  services: Services,
+  documented: readonly Dialect[] = allDialects,
+  mounted: readonly Dialect[] = mountedDialects,
+): App {
+  const dialects = [...documented, ...mounted];
   const { http, api_keys: keys } = services.config;
   const app = new Hono<AppEnv>();
   app.onError((error, context) => errorResponse(context, error, dialects));
@@ -36,7 +41,7 @@ export function createApp(services: Services, dialects: readonly Dialect[] = all
     apiKeys(keys),
     declaredLength(http.body_limit),
   );
-  const routes = allRoutes(services, dialects);
+  const routes = [...allRoutes(services, documented), ...mounted.flatMap(({ routes }) => routes(services))];
   for (const route of routes) app.on(route.method, route.path, (context) => serve(services, route, context));
   const methods = methodsByPath(routes);
   app.notFound((context) => errorResponse(context, noSuchRoute(context, methods), dialects));

@@ -3,7 +3,7 @@ import type { GenerationEvent, GenerationRequest } from "../../../src/engine/pro
 import type { EngineInfo, EngineSpec } from "../../../src/engine/protocol/engine-spec.ts";
 import type { TokenIds, TokeniseOptions, TokenPieces } from "../../../src/engine/protocol/tokens.ts";
 import { ServiceError } from "../../../src/errors/service-error.ts";
-import type { Model, ModelLease, Models } from "../../../src/models/model.ts";
+import type { Model, ModelLease, Models, Residency } from "../../../src/models/model.ts";
 
 export const DONE: Extract<GenerationEvent, { type: "done" }> = {
   type: "done",
@@ -208,6 +208,8 @@ export function fakeModel(changes: Partial<Model> = {}): Model {
 /** Lends one engine and counts the leases that are out. */
 export class FakeModels implements Pick<Models, "acquire"> {
   leases = 0;
+  /** How each request wanted its model to be in memory. */
+  readonly residencies: (Residency | undefined)[] = [];
   readonly engine: FakeEngine;
   readonly model: Model;
 
@@ -216,8 +218,9 @@ export class FakeModels implements Pick<Models, "acquire"> {
     this.model = model;
   }
 
-  async acquire(name: string | undefined, signal: AbortSignal): Promise<ModelLease> {
+  async acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<ModelLease> {
     signal.throwIfAborted();
+    this.residencies.push(residency);
     if (name !== undefined && name !== this.model.alias) {
       throw new ServiceError("model_not_found", `There is no model "${name}".`);
     }
