@@ -1,4 +1,5 @@
 import fs from "node:fs";
+import { COPY_FORMATS } from "./make-quantised-blocks.ts";
 
 /**
  * Writes GGUF files (version 3) for tests; the format is described in ggml's repository, docs/gguf.md.
@@ -49,6 +50,8 @@ const TENSOR_TYPES = {
   F16: { id: 1, elements: 1, bytes: 2 },
   Q4_0: { id: 2, elements: 32, bytes: 18 },
   Q8_0: { id: 8, elements: 32, bytes: 34 },
+  Q4_K: { id: 12, elements: 256, bytes: 144 },
+  Q6_K: { id: 14, elements: 256, bytes: 210 },
 } as const;
 
 export type TensorType = keyof typeof TENSOR_TYPES;
@@ -225,6 +228,12 @@ function writeBlock(to: Buffer, at: number, { type, data }: GgufTensor, random: 
         to[at + 2 + index] = nibble < 0 ? Math.floor(random() * 256) : nibble | (nibble << 4);
       }
       return;
+    case "Q4_K":
+    case "Q6_K": {
+      const weights = Float32Array.from({ length: TENSOR_TYPES[type].elements }, value);
+      COPY_FORMATS[type].quantise(weights, new DataView(to.buffer, to.byteOffset, to.length), at);
+      return;
+    }
   }
 }
 

@@ -1,0 +1,232 @@
+#!/usr/bin/env node
+import { mkdirSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { parseArgs } from "node:util";
+import type { BenchEngine, BenchSettings, Workload } from "./cpu/bench-engine.ts";
+import {
+  ensureBenchModel,
+  QUANTISATIONS,
+  type Quantisation,
+  type ShapeName,
+  SHAPES,
+} from "./cpu/bench-models.ts";
+import { installNative, startNativeEngine } from "./cpu/native-engine.ts";
+import type { Clock } from "./cpu/processor-time.ts";
+import { renderResults } from "./cpu/render-results.ts";
+import { type EngineName, ENGINES, type MeasurementKey, Results } from "./cpu/results.ts";
+import { startWasmEngine } from "./cpu/wasm-engine.ts";
+
+const HELP = `Compares the speed on the CPU of stock llama.cpp WASM, of our kernels and of native llama.cpp.
+
+  node scripts/bench/cpu.ts [options]
+
+  --shapes LIST         of: ${Object.keys(SHAPES).join(", ")} (default 0.5B)
+  --quantisations LIST  of: ${QUANTISATIONS.join(", ")} (default all)
+  --threads LIST        numbers of threads (default 1)
+  --parts LIST          of: rates, streams, first (default all): prefill and decode; four streams against one;
+                        the first prefill after loading against the second
+  --without LIST        engines to leave out, of: ${ENGINES.join(", ")}
+  --runs N              alternating runs of each engine (default 5); stock makes one
+  --prompt N            tokens of the prompt (default 256)
+  --tokens N            tokens generated behind it (default 32)
+  --batch N             tokens of prompt in one step, the same for all (default 128)
+  --flash-attention     use flash attention, in all engines
+  --clock CLOCK         wall (default), or processor: on Linux, time that the engine was running, for a machine that
+                        other programs use as well
+  --results FILE        keep the measurements there and add to those that it holds
+  --print               measure nothing, print the results of that file
+  --cache DIR           where models and native llama.cpp are kept (default ${defaultCache()})
+
+Models have random weights in real shapes and real mixtures of formats, and are made when they are first needed
+(0.3 to 3.5 GB each). Native llama.cpp is the prebuilt one of the npm package node-llama-cpp; it is installed into the
+cache and is no dependency of the project. Each engine is a process of its own, and engines take turns, run by run.
+Figures are medians with the smallest and largest in brackets. The default takes about five minutes.`;
+
+/** Stock is so slow that it gets less to do; what it lacks in depth of context is no part of its time. */
+const STOCK_WORKLOAD: Workload = { promptTokens: 32, tokens: 8 };
+const STREAMS = 4;
+const STREAMS_WORKLOAD: Workload = { promptTokens: 64, tokens: 48 };
+/** The first prefill is one of a short chat, in steps as the daemon would choose them. */
+const FIRST_WORKLOAD: Workload = { promptTokens: 256, tokens: 2 };
+const CLOCKS = ["wall", "processor"] as const satisfies readonly Clock[];
+const PARTS = ["rates", "streams", "first"] as const;
+
+const { values } = parseArgs({
+  options: {
+    shapes: { type: "string", default: "0.5B" },
+    quantisations: { type: "string", default: QUANTISATIONS.join(",") },
+    threads: { type: "string", default: "1" },
+    parts: { type: "string", default: PARTS.join(",") },
+    without: { type: "string", default: "" },
+    runs: { type: "string", default: "5" },
+    prompt: { type: "string", default: "256" },
+    tokens: { type: "string", default: "32" },
+    batch: { type: "string", default: "128" },
+    clock: { type: "string", default: "wall" },
+    "flash-attention": { type: "boolean", default: false },
+    results: { type: "string" },
+    print: { type: "boolean", default: false },
+    cache: { type: "string", default: defaultCache() },
+    help: { type: "boolean", short: "h", default: false },
+  },
+});
+
+if (values.help) console.log(HELP);
+else await main();
+
+function defaultCache(): string {
+  return path.join(os.tmpdir(), "daybreak-bench-cpu");
+}
+
+async function main(): Promise<void> {
+  const results = new Results(values.results);
+  if (!values.print) await measureAll(results);
+  console.log(renderResults(results));
+}
+
+async function measureAll(results: Results): Promise<void> {
+  const shapes = chosen(
+    "shapes",
+    Object.keys(SHAPES).filter((name): name is ShapeName => name in SHAPES),
+  );
+  const quantisations = chosen("quantisations", QUANTISATIONS);
+  const parts = chosen("parts", PARTS);
+  const engines = ENGINES.filter((engine) => !chosen("without", ENGINES).includes(engine));
+  mkdirSync(values.cache, { recursive: true });
+  if (engines.includes("native")) await installNative(nativeFolder());
+  for (const threads of values.threads.split(",").map(Number)) {
+    for (const shape of shapes) {
+      for (const quantisation of quantisations) {
+        const file = ensureBenchModel(values.cache, shape, quantisation);
+        const bench = { results, engines, file, threads, shape, quantisation };
+        if (parts.includes("rates")) await measureRates(bench);
+        if (parts.includes("streams")) await measureStreams(bench);
+        if (parts.includes("first")) await measureFirst(bench);
+      }
+    }
+  }
+}
+
+/** The values of a list option. */
+function chosen<Name extends string>(
+  option: "clock" | "shapes" | "quantisations" | "parts" | "without",
+  known: readonly Name[],
+): Name[] {
+  return values[option]
+    .split(",")
+    .filter(Boolean)
+    .map((asked) => {
+      const name = known.find((each) => each === asked);
+      if (name === undefined) throw new Error(`--${option} takes ${known.join(", ")}, not ${asked}`);
+      return name;
+    });
+}
+
+interface Bench {
+  readonly results: Results;
+  readonly engines: readonly EngineName[];
+  readonly file: string;
+  readonly threads: number;
+  readonly shape: ShapeName;
+  readonly quantisation: Quantisation;
+}
+
+async function measureRates(bench: Bench): Promise<void> {
+  const workload = { promptTokens: Number(values.prompt), tokens: Number(values.tokens) };
+  const engines = await startAll(bench, 1, workload);
+  // The first run is for compilers and caches, and does not count.
+  for (let run = 0; run <= Number(values.runs); run++) {
+    for (const [name, engine] of engines) {
+      if (name === "stock" && run !== 1) continue;
+      const work = name === "stock" ? STOCK_WORKLOAD : workload;
+      const rates = await engine.measure(work, run);
+      if (run > 0) record(bench, name, engine, rates);
+    }
+  }
+  await closeAll(engines);
+}
+
+async function measureStreams(bench: Bench): Promise<void> {
+  const engines = await startAll(bench, STREAMS, STREAMS_WORKLOAD);
+  engines.delete("stock");
+  for (let run = 0; run <= Number(values.runs); run++) {
+    for (const [name, engine] of engines) {
+      const oneStream = await engine.measureStreams(1, STREAMS_WORKLOAD, run);
+      const fourStreams = await engine.measureStreams(STREAMS, STREAMS_WORKLOAD, run);
+      if (run > 0) record(bench, name, engine, { oneStream, fourStreams });
+    }
+  }
+  await closeAll(engines);
+}
+
+async function measureFirst(bench: Bench): Promise<void> {
+  const engines = bench.engines.filter((name) => name !== "stock");
+  for (let run = 0; run < Number(values.runs); run++) {
+    for (const name of engines) {
+      const engine = await start(bench, name, 1, FIRST_WORKLOAD);
+      const { prefill: firstPrefill } = await engine.measure(FIRST_WORKLOAD, 0);
+      const { prefill: secondPrefill } = await engine.measure(FIRST_WORKLOAD, 1);
+      record(bench, name, engine, { firstPrefill, secondPrefill });
+      await engine.close();
+    }
+  }
+}
+
+async function startAll(
+  bench: Bench,
+  slots: number,
+  workload: Workload,
+): Promise<Map<EngineName, BenchEngine>> {
+  const engines = new Map<EngineName, BenchEngine>();
+  for (const name of bench.engines) {
+    if (name === "stock" && slots > 1) continue;
+    engines.set(name, await start(bench, name, slots, workload));
+  }
+  return engines;
+}
+
+async function closeAll(engines: ReadonlyMap<EngineName, BenchEngine>): Promise<void> {
+  for (const engine of engines.values()) await engine.close();
+}
+
+function start(
+  { file, threads }: Bench,
+  name: EngineName,
+  slots: number,
+  { promptTokens, tokens }: Workload,
+): Promise<BenchEngine> {
+  const settings: BenchSettings = {
+    file,
+    threads,
+    slots,
+    batchSize: Number(values.batch),
+    contextSize: slots * Math.ceil((promptTokens + tokens + 1) / 256) * 256,
+    flashAttention: values["flash-attention"],
+    clock: chosen("clock", CLOCKS)[0] ?? "wall",
+  };
+  if (name === "native") return startNativeEngine(nativeFolder(), settings);
+  return startWasmEngine(name === "stock" ? "stock" : "auto", values.cache, settings);
+}
+
+function nativeFolder(): string {
+  return path.join(values.cache, "native");
+}
+
+function record(
+  { results, shape, quantisation, threads }: Bench,
+  engine: EngineName,
+  { version }: BenchEngine,
+  figures: Parameters<Results["add"]>[1],
+): void {
+  const { promptTokens, tokens } =
+    engine === "stock"
+      ? STOCK_WORKLOAD
+      : { promptTokens: Number(values.prompt), tokens: Number(values.tokens) };
+  const attention = values["flash-attention"] ? "with" : "without";
+  const workload = `${promptTokens} tokens of prompt in steps of ${values.batch}, ${tokens} generated, ${attention} flash attention, ${values.clock} time`;
+  const key: MeasurementKey = { shape, quantisation, threads, engine, version, workload };
+  results.add(key, figures);
+  const text = Object.entries(figures).map(([figure, value]) => `${figure} ${value.toFixed(1)}`);
+  console.error(`${shape} ${quantisation}, ${threads} threads, ${engine}: ${text.join(", ")}`);
+}

@@ -1,0 +1,40 @@
+import type { Clock } from "./processor-time.ts";
+
+/** One run of a workload. */
+export interface Rates {
+  /** Tokens of the prompt a second. */
+  readonly prefill: number;
+  /** Generated tokens a second, the first left out: it comes with the prompt. */
+  readonly decode: number;
+}
+
+export interface Workload {
+  /** Tokens of the prompt, the begin of the sequence included. */
+  readonly promptTokens: number;
+  /** Tokens to generate. */
+  readonly tokens: number;
+}
+
+export interface BenchSettings {
+  readonly file: string;
+  readonly threads: number;
+  /** Sequences that can be decoded together. */
+  readonly slots: number;
+  /** Tokens of prompt in one step. */
+  readonly batchSize: number;
+  /** Tokens of context for all sequences. */
+  readonly contextSize: number;
+  readonly flashAttention: boolean;
+  readonly clock: Clock;
+}
+
+/** A loaded model in a process of its own. Prompts are those of benchPrompt() and are never found in a cache. */
+export interface BenchEngine {
+  /** What runs, for the table's caption. */
+  readonly version: string;
+  /** @param salt - another number is another prompt of the same length */
+  measure(workload: Workload, salt: number): Promise<Rates>;
+  /** Generated tokens a second of several sequences together, behind prompts that are computed beforehand. */
+  measureStreams(streams: number, workload: Workload, salt: number): Promise<number>;
+  close(): Promise<void>;
+}

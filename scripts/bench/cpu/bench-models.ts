@@ -1,0 +1,175 @@
+import { existsSync, mkdirSync, renameSync } from "node:fs";
+import path from "node:path";
+import {
+  array,
+  bool,
+  f32,
+  type GgufFile,
+  type GgufTensor,
+  string,
+  type TensorType,
+  u32,
+  writeGguf,
+} from "../../../test/support/gguf-writer.ts";
+
+interface Shape {
+  readonly embedding: number;
+  readonly feedForward: number;
+  readonly blocks: number;
+  readonly heads: number;
+  readonly headWidth: number;
+  readonly kvHeads: number;
+  readonly vocabulary: number;
+}
+
+/** 1B and 3B are the shapes of Llama 3.2; no common model of half a billion has rows that the K types can divide. */
+export const SHAPES = {
+  "0.5B": {
+    embedding: 1536,
+    feedForward: 4608,
+    blocks: 16,
+    heads: 24,
+    headWidth: 64,
+    kvHeads: 8,
+    vocabulary: 32_000,
+  },
+  "1B": {
+    embedding: 2048,
+    feedForward: 8192,
+    blocks: 16,
+    heads: 32,
+    headWidth: 64,
+    kvHeads: 8,
+    vocabulary: 128_256,
+  },
+  "3B": {
+    embedding: 3072,
+    feedForward: 8192,
+    blocks: 28,
+    heads: 24,
+    headWidth: 128,
+    kvHeads: 8,
+    vocabulary: 128_256,
+  },
+} as const satisfies Record<string, Shape>;
+export type ShapeName = keyof typeof SHAPES;
+
+/** The mixtures that llama.cpp's llama-quantize makes; the embedding is the output matrix as well in all shapes. */
+const MIXTURES = {
+  Q4_0: { most: "Q4_0", output: "Q6_K", sensitive: "Q4_0" },
+  Q8_0: { most: "Q8_0", output: "Q8_0", sensitive: "Q8_0" },
+  Q4_K_M: { most: "Q4_K", output: "Q6_K", sensitive: "Q6_K" },
+} as const satisfies Record<string, Record<string, TensorType>>;
+export type Quantisation = keyof typeof MIXTURES;
+export const QUANTISATIONS = Object.keys(MIXTURES).filter((name): name is Quantisation => name in MIXTURES);
+
+const CONTEXT = 8192;
+const DEVIATION = 0.02;
+const SPECIAL = ["<unk>", "<s>", "</s>"];
+const LETTERS = Array.from("abcdefghijklmnopqrstuvwxyz");
+const ASCII = Array.from({ length: 127 }, (_, at) => String.fromCharCode(at + 1));
+const BEGIN_OF_SEQUENCE = SPECIAL.indexOf("<s>");
+const TOKEN_TYPES = { normal: 1, unknown: 2, control: 3 };
+
+/** Writes the model into the folder unless it is there, and returns its path. */
+export function ensureBenchModel(folder: string, shape: ShapeName, quantisation: Quantisation): string {
+  const file = path.join(folder, `random-${shape}-${quantisation}.gguf`);
+  if (existsSync(file)) return file;
+  mkdirSync(folder, { recursive: true });
+  const unfinished = `${file}.${process.pid}.tmp`;
+  writeGguf(unfinished, benchModel(SHAPES[shape], quantisation));
+  renameSync(unfinished, file);
+  return file;
+}
+
+/** The same prompt as text and as tokens, whose first is the begin of the sequence; others for another salt. */
+export function benchPrompt(tokens: number, salt = 0): { readonly text: string; readonly ids: number[] } {
+  const letters = Array.from(
+    { length: tokens - 1 },
+    (_, at) => (at * (at + 7) + salt * 11 + at) % LETTERS.length,
+  );
+  return {
+    text: letters.map((letter) => LETTERS[letter]).join(""),
+    ids: [BEGIN_OF_SEQUENCE, ...letters.map((letter) => SPECIAL.length + letter)],
+  };
+}
+
+function matrix(name: string, shape: readonly number[], type: TensorType): GgufTensor {
+  return { name, shape, type, data: { random: DEVIATION } };
+}
+
+function benchModel(shape: Shape, quantisation: Quantisation): GgufFile {
+  const { embedding, feedForward, blocks, heads, headWidth, kvHeads, vocabulary } = shape;
+  const { most, output, sensitive } = MIXTURES[quantisation];
+  const norm = (name: string): GgufTensor => ({ name, shape: [embedding], type: "F32", data: { fill: 1 } });
+  const tensors = [matrix("token_embd.weight", [embedding, vocabulary], output), norm("output_norm.weight")];
+  for (let block = 0; block < blocks; block++) {
+    const at = `blk.${block}.`;
+    const important = takesMoreBits(block, blocks) ? sensitive : most;
+    tensors.push(
+      norm(`${at}attn_norm.weight`),
+      matrix(`${at}attn_q.weight`, [embedding, heads * headWidth], most),
+      matrix(`${at}attn_k.weight`, [embedding, kvHeads * headWidth], most),
+      matrix(`${at}attn_v.weight`, [embedding, kvHeads * headWidth], important),
+      matrix(`${at}attn_output.weight`, [heads * headWidth, embedding], most),
+      norm(`${at}ffn_norm.weight`),
+      matrix(`${at}ffn_gate.weight`, [embedding, feedForward], most),
+      matrix(`${at}ffn_up.weight`, [embedding, feedForward], most),
+      matrix(`${at}ffn_down.weight`, [feedForward, embedding], important),
+    );
+  }
+  return { tensors, metadata: { ...describeShape(shape), ...describeVocabulary(vocabulary) } };
+}
+
+/** Which blocks llama.cpp gives more bits in the mixtures called M: the first and last eighth, and each third. */
+function takesMoreBits(block: number, blocks: number): boolean {
+  const eighth = Math.floor(blocks / 8);
+  return block < eighth || block >= Math.floor((7 * blocks) / 8) || (block - eighth) % 3 === 2;
+}
+
+function describeShape({
+  embedding,
+  feedForward,
+  blocks,
+  heads,
+  headWidth,
+  kvHeads,
+}: Shape): GgufFile["metadata"] {
+  return {
+    "general.architecture": string("llama"),
+    "general.name": string("random weights"),
+    "llama.context_length": u32(CONTEXT),
+    "llama.embedding_length": u32(embedding),
+    "llama.block_count": u32(blocks),
+    "llama.feed_forward_length": u32(feedForward),
+    "llama.attention.head_count": u32(heads),
+    "llama.attention.head_count_kv": u32(kvHeads),
+    "llama.rope.dimension_count": u32(headWidth),
+    "llama.attention.layer_norm_rms_epsilon": f32(1e-5),
+  };
+}
+
+/**
+ * Characters and words, no bytes: whatever a random model generates is whole characters, and shows at once. All of
+ * ASCII is there, because native llama.cpp ends when a text that it tries while it loads cannot be spelt.
+ */
+function describeVocabulary(size: number): GgufFile["metadata"] {
+  const tokens = [...new Set([...SPECIAL, ...LETTERS, "▁", ...ASCII])];
+  while (tokens.length < size) tokens.push(`▁word${tokens.length}`);
+  const types = tokens.map((_, id) =>
+    id === 0 ? TOKEN_TYPES.unknown : id < SPECIAL.length ? TOKEN_TYPES.control : TOKEN_TYPES.normal,
+  );
+  return {
+    "tokenizer.ggml.model": string("llama"),
+    "tokenizer.ggml.tokens": array("string", tokens),
+    "tokenizer.ggml.scores": array(
+      "f32",
+      tokens.map((_, id) => -id),
+    ),
+    "tokenizer.ggml.token_type": array("i32", types),
+    "tokenizer.ggml.unknown_token_id": u32(0),
+    "tokenizer.ggml.bos_token_id": u32(BEGIN_OF_SEQUENCE),
+    "tokenizer.ggml.eos_token_id": u32(SPECIAL.indexOf("</s>")),
+    "tokenizer.ggml.add_space_prefix": bool(false),
+  };
+}

@@ -1,0 +1,103 @@
+import { type ChildProcess, execFile, fork } from "node:child_process";
+import { once } from "node:events";
+import { copyFileSync, existsSync, mkdirSync } from "node:fs";
+import path from "node:path";
+import { promisify } from "node:util";
+import { z } from "zod";
+import type { BenchEngine, BenchSettings } from "./bench-engine.ts";
+import { benchPrompt } from "./bench-models.ts";
+
+/** llama.cpp as it was built by the authors of this package; bench-only, and never installed into the project. */
+const PACKAGE = "node-llama-cpp";
+const PACKAGE_VERSION = "3.22.1";
+
+/** The package's binaries for the CPU; its optional dependencies would bring those for GPUs as well. */
+const BINARIES: Readonly<Record<string, string>> = {
+  "linux-x64": "linux-x64",
+  "linux-arm64": "linux-arm64",
+  "darwin-x64": "mac-x64",
+  "darwin-arm64": "mac-arm64-metal",
+  "win32-x64": "win-x64",
+  "win32-arm64": "win-arm64",
+};
+
+const RUNNER = "native-runner.mjs";
+
+const answerSchema = z.object({
+  id: z.int(),
+  version: z.string().optional(),
+  features: z.string().optional(),
+  prefill: z.number().optional(),
+  decode: z.number().optional(),
+  streams: z.number().optional(),
+  problem: z.string().optional(),
+});
+type Answer = z.infer<typeof answerSchema>;
+
+/** Installs native llama.cpp into a folder, unless it is there. */
+export async function installNative(folder: string): Promise<void> {
+  const binaries = BINARIES[`${process.platform}-${process.arch}`];
+  if (binaries === undefined)
+    throw new Error(`${PACKAGE} has no binary for this platform; use --without native`);
+  if (existsSync(path.join(folder, "node_modules", PACKAGE, "package.json"))) return;
+  mkdirSync(folder, { recursive: true });
+  const packages = [PACKAGE, `@node-llama-cpp/${binaries}`].map((name) => `${name}@${PACKAGE_VERSION}`);
+  // Its install script would look for a compiler where no prebuilt binary fits.
+  const flags = ["--no-audit", "--no-fund", "--ignore-scripts", "--omit=optional"];
+  await promisify(execFile)("npm", ["install", "--prefix", folder, ...flags, ...packages], {
+    shell: process.platform === "win32",
+  });
+}
+
+/** Starts native llama.cpp in a process of its own, on the processors alone. */
+export async function startNativeEngine(folder: string, settings: BenchSettings): Promise<BenchEngine> {
+  copyFileSync(path.join(import.meta.dirname, RUNNER), path.join(folder, RUNNER));
+  const child = fork(path.join(folder, RUNNER), [JSON.stringify(settings)], { cwd: folder, stdio: "ignore" });
+  const { version, features } = await answerOf(child);
+  let calls = 0;
+  const call = async (kind: "measure" | "streams", prompts: readonly number[][], tokens: number) => {
+    const id = ++calls;
+    child.send({ id, kind, prompts, tokens });
+    const answer = await answerOf(child);
+    if (answer.problem !== undefined) throw new Error(`native llama.cpp: ${answer.problem}`);
+    if (answer.id !== id) throw new Error("native llama.cpp answered another call");
+    return answer;
+  };
+  return {
+    version: `llama.cpp ${version} of ${PACKAGE} ${PACKAGE_VERSION}, ${features}`,
+    async measure({ promptTokens, tokens }, salt) {
+      const { prefill = NaN, decode = NaN } = await call(
+        "measure",
+        [benchPrompt(promptTokens, salt).ids],
+        tokens,
+      );
+      return { prefill, decode };
+    },
+    async measureStreams(streams, { promptTokens, tokens }, salt) {
+      const prompts = Array.from(
+        { length: streams },
+        (_, stream) => benchPrompt(promptTokens, salt * streams + stream).ids,
+      );
+      return (await call("streams", prompts, tokens)).streams ?? NaN;
+    },
+    async close() {
+      const exited = once(child, "exit");
+      child.disconnect();
+      await exited;
+    },
+  };
+}
+
+/** Calls are made one after another, so the next message is the answer. */
+async function answerOf(child: ChildProcess): Promise<Answer> {
+  const ended = Promise.withResolvers<never>();
+  const onExit = (code: number | null): void =>
+    ended.reject(new Error(`native llama.cpp ended with code ${code}`));
+  child.once("exit", onExit);
+  try {
+    const [message]: unknown[] = await Promise.race([once(child, "message"), ended.promise]);
+    return answerSchema.parse(message);
+  } finally {
+    child.off("exit", onExit);
+  }
+}

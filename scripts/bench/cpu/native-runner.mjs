@@ -1,0 +1,83 @@
+// Runs beside an installed node-llama-cpp: loads one model on the CPU and measures what it is asked for.
+// Argument: the settings as JSON. Messages: { id, kind: "measure" | "streams", prompts, tokens } → { id, … }.
+import { getLlama } from "node-llama-cpp";
+
+const { file, threads, slots, batchSize, contextSize, flashAttention, clock } = JSON.parse(process.argv[2]);
+
+const GREEDY = { temperature: 0, yieldEogToken: true };
+
+// maxThreads 0: else the number of threads is only a hint.
+const llama = await getLlama({ gpu: false, build: "never", progressLogs: false, maxThreads: 0 });
+const model = await llama.loadModel({ modelPath: file, gpuLayers: 0 });
+const context = await model.createContext({
+  sequences: slots,
+  contextSize,
+  batchSize,
+  threads,
+  flashAttention,
+});
+
+/** Milliseconds, as processor-time.ts counts them. */
+function now() {
+  if (clock === "wall") return performance.now();
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000 / threads;
+}
+
+function seconds(from, to) {
+  return (to - from) / 1000;
+}
+
+async function measure([prompt], tokens) {
+  const sequence = context.getSequence();
+  const times = [now()];
+  const generated = sequence.evaluate(prompt, GREEDY);
+  while (times.length <= tokens) {
+    if ((await generated.next()).done) break;
+    times.push(now());
+  }
+  await generated.return();
+  sequence.dispose();
+  return {
+    prefill: prompt.length / seconds(times[0], times[1]),
+    decode: (times.length - 2) / seconds(times[1], times.at(-1)),
+  };
+}
+
+async function measureStreams(prompts, tokens) {
+  const sequences = prompts.map(() => context.getSequence());
+  await Promise.all(
+    sequences.map((sequence, at) => sequence.evaluateWithoutGeneratingNewTokens(prompts[at].slice(0, -1))),
+  );
+  const runs = await Promise.all(
+    sequences.map(async (sequence, at) => {
+      const generated = sequence.evaluate(prompts[at].slice(-1), GREEDY);
+      const times = [];
+      while (times.length < tokens) {
+        if ((await generated.next()).done) break;
+        times.push(now());
+      }
+      await generated.return();
+      return times;
+    }),
+  );
+  for (const sequence of sequences) sequence.dispose();
+  const start = Math.min(...runs.map(([first]) => first));
+  const end = Math.max(...runs.map((times) => times.at(-1)));
+  const generated = runs.reduce((sum, times) => sum + times.length - 1, 0);
+  return { streams: (generated / (end - start)) * 1000 };
+}
+
+async function answer({ id, kind, prompts, tokens }) {
+  try {
+    const result =
+      kind === "measure" ? await measure(prompts, tokens) : await measureStreams(prompts, tokens);
+    process.send({ id, ...result });
+  } catch (error) {
+    process.send({ id, problem: String(error) });
+  }
+}
+
+process.on("message", (message) => void answer(message));
+process.on("disconnect", () => process.exit());
+process.send({ id: 0, version: llama.llamaCppRelease.release, features: llama.systemInfo });
