@@ -46,7 +46,7 @@ const RESPONSES = `
 
 Every event of a stream is named and numbered; the last one is \`response.completed\`, \`response.incomplete\` (cut off by its length) or \`response.failed\` (with \`error.code\`). Thinking is a \`reasoning\` item whose summary is all of it. Tools that a service would run itself, such as a web search, are left out, since coding agents always send some; the response's \`tools\` lists those that the model was shown.
 
-Responses are kept in memory unless \`store\` is false, for \`previous_response_id\`, \`item_reference\`, \`GET\` and \`DELETE /v1/responses/{id}\`. They end with the daemon, and those not used for longest make room for new ones (64 Mi characters in all); 400 \`previous_response_not_found\` then asks for the whole conversation. \`POST /v1/responses/input_tokens\` takes the same fields and counts the tokens that a conversation has, exactly.
+Responses are kept in memory unless \`store\` is false, for \`previous_response_id\`, \`item_reference\`, \`GET\` and \`DELETE /v1/responses/{id}\` and \`GET /v1/responses/{id}/input_items\`. They end with the daemon, and those not used for longest make room for new ones (64 Mi characters in all); 400 \`previous_response_not_found\` then asks for the whole conversation. \`POST /v1/responses/input_tokens\` takes the same fields and counts the tokens that a conversation has, exactly.
 `;
 
 const MESSAGES = `

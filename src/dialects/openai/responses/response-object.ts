@@ -83,7 +83,7 @@ export const responseSchema = z
     tools: z.array(functionToolSchema).describe("The tools that the model was shown."),
     top_logprobs: z.int(),
     top_p: z.number().nullable().describe("Of the request."),
-    truncation: z.literal("disabled"),
+    truncation: z.enum(["auto", "disabled"]),
   })
   .meta({ id: "Response" });
 export type ResponseObject = z.output<typeof responseSchema>;
@@ -124,7 +124,7 @@ export function beginResponse(
     tools: functionTools(body),
     top_logprobs: body.top_logprobs ?? 0,
     top_p: body.top_p ?? null,
-    truncation: "disabled",
+    truncation: body.truncation ?? "disabled",
   };
 }
 

@@ -8,10 +8,12 @@ import { SSE_TYPE, streamResponse } from "../../../http/streaming/stream-respons
 import { countTokens } from "../../../inference/count-tokens.ts";
 import { openaiEvents } from "../openai-error.ts";
 import { resolveConversation } from "./conversation.ts";
+import { generateFitting } from "./generate-fitting.ts";
+import { inputItemListSchema, inputItemQuerySchema, toInputItemList } from "./input-item-list.ts";
 import { beginResponse, responseSchema } from "./response-object.ts";
 import { toInferenceRequest } from "./response-request.ts";
 import { inputTokensRequestSchema, inputTokensSchema, responseRequestSchema } from "./response-schema.ts";
-import { ResponseStore } from "./response-store.ts";
+import { ResponseStore, type StoredResponse } from "./response-store.ts";
 import { ResponseWriter, type ResponseEvent } from "./response-writer.ts";
 
 const tag = "Responses API";
@@ -35,6 +37,8 @@ export function responseRoutes(services: Pick<Services, "inference">): readonly 
     createRoute(services, store),
     inputTokensRoute(services, store),
     showRoute(store),
+    inputItemsRoute(store),
+    cancelRoute(store),
     deleteRoute(store),
   ];
 }
@@ -58,8 +62,7 @@ function createRoute({ inference }: Pick<Services, "inference">, store: Response
     ],
     async handle(context, { body }) {
       const conversation = resolveConversation(body, store);
-      const request = toInferenceRequest(body, conversation);
-      const { model, events } = await inference.generate(request, context.req.raw.signal);
+      const { model, events } = await generateFitting(inference, body, conversation, context.req.raw.signal);
       const writer = new ResponseWriter(beginResponse(body, model), (response) => {
         if (response.store) store.add(response, [...conversation.items, ...response.output]);
       });
@@ -103,10 +106,42 @@ function showRoute(store: ResponseStore): Route {
     answers: [{ description: "The response.", schema: responseSchema }],
     alwaysOn: true,
     handle(context) {
-      const id = pathId(context);
-      const stored = store.get(id);
-      if (!stored) throw notFound(id);
-      return context.json(stored.response);
+      return context.json(kept(store, pathId(context)).response);
+    },
+  });
+}
+
+function inputItemsRoute(store: ResponseStore): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/responses/:id/input_items",
+    tag,
+    summary: "List what a kept response was made from",
+    query: inputItemQuerySchema,
+    answers: [{ description: "The items of its conversation.", schema: inputItemListSchema }],
+    alwaysOn: true,
+    handle(context, { query }) {
+      return context.json(toInputItemList(kept(store, pathId(context)), query));
+    },
+  });
+}
+
+function cancelRoute(store: ResponseStore): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/responses/:id/cancel",
+    tag,
+    summary: "Refuse to cancel a kept response",
+    description: "A response is kept when it is complete. One that is being made ends with its connection.",
+    answers: [],
+    alwaysOn: true,
+    handle(context) {
+      const { response } = kept(store, pathId(context));
+      throw new ServiceError(
+        "invalid_parameter",
+        `The response "${response.id}" is ${response.status}, and only one in the background could be cancelled; ` +
+          "to end one that is being made, close its connection.",
+      );
     },
   });
 }
@@ -137,6 +172,13 @@ function frame(event: ResponseEvent): string {
 
 function pathId(context: AppContext): string {
   return context.req.param("id") ?? "";
+}
+
+/** @throws ServiceError response_not_found */
+function kept(store: ResponseStore, id: string): StoredResponse {
+  const stored = store.get(id);
+  if (!stored) throw notFound(id);
+  return stored;
 }
 
 function notFound(id: string): ServiceError {

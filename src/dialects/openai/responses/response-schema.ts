@@ -96,6 +96,12 @@ export const responseRequestSchema = z
       .nullish()
       .describe("Report the log-probability of each token of the text, and so many alternatives."),
     metadata: z.record(z.string(), z.unknown()).nullish().describe("Given back in the response."),
+    truncation: z
+      .enum(["auto", "disabled"])
+      .nullish()
+      .describe(
+        "auto: leave out the oldest turns of a conversation that does not fit. Default: disabled, which refuses it.",
+      ),
     stream: commonFields.stream,
     background: z
       .literal(false, { error: "is not supported: the daemon works on requests while their clients wait" })
@@ -111,7 +117,6 @@ export const responseRequestSchema = z
     safety_identifier: ignored(),
     service_tier: ignored(),
     stream_options: ignored(),
-    truncation: ignored("a conversation that does not fit is refused, never cut"),
     user: ignored(),
   })
   .meta({ id: "ResponseRequest" });

@@ -1,0 +1,63 @@
+import { z } from "zod";
+import { ServiceError } from "../../../errors/service-error.ts";
+import type { InputItem } from "./input-items.ts";
+import type { StoredResponse } from "./response-store.ts";
+
+const DEFAULT_LIMIT = 20;
+const MAX_LIMIT = 100;
+
+/** GET /v1/responses/{id}/input_items. */
+export const inputItemQuerySchema = z.object({
+  limit: z.coerce.number().int().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT).describe("Most items to list."),
+  order: z.enum(["asc", "desc"]).default("desc").describe("desc: the last item first."),
+  after: z.string().optional().describe("List what comes after the item of this id."),
+});
+
+export const inputItemListSchema = z
+  .object({
+    object: z.literal("list"),
+    data: z.array(z.looseObject({ id: z.string(), type: z.string() })),
+    first_id: z.string().nullable(),
+    last_id: z.string().nullable(),
+    has_more: z.boolean(),
+  })
+  .meta({ id: "InputItemList" });
+
+type ListedItem = z.output<typeof inputItemListSchema>["data"][number];
+
+/**
+ * The items that a response was made from, those of earlier responses included.
+ * @throws ServiceError invalid_parameter when `after` is none of them
+ */
+export function toInputItemList(
+  { response, items }: StoredResponse,
+  { limit, order, after }: z.output<typeof inputItemQuerySchema>,
+): z.output<typeof inputItemListSchema> {
+  const input = items.slice(0, items.length - response.output.length);
+  const listed = input.map((item, index) => toListed(item, `${response.id.replace(/^resp_/, "")}${index}`));
+  const ordered = order === "asc" ? listed : listed.toReversed();
+  const begin = after === undefined ? 0 : ordered.findIndex(({ id }) => id === after) + 1;
+  if (begin === 0 && after !== undefined) {
+    throw new ServiceError("invalid_parameter", `after: the response has no input item "${after}".`, {
+      param: "after",
+    });
+  }
+  const data = ordered.slice(begin, begin + limit);
+  return {
+    object: "list",
+    data,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: begin + limit < ordered.length,
+  };
+}
+
+/** Items of the output of an earlier response have an id already; those that a client sent get one of their place. */
+function toListed(item: InputItem, place: string): ListedItem {
+  if (item.type === "function_call") return { id: `fc_${place}`, status: "completed", ...item };
+  if (item.type === "function_call_output") return { id: `fco_${place}`, status: "completed", ...item };
+  if (item.type === "reasoning") return { id: `rs_${place}`, ...item };
+  const text = item.role === "assistant" ? "output_text" : "input_text";
+  const content = typeof item.content === "string" ? [{ type: text, text: item.content }] : item.content;
+  return { id: `msg_${place}`, status: "completed", ...item, type: "message", content };
+}
