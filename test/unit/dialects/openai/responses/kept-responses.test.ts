@@ -128,6 +128,18 @@ test("a response that is complete cannot be cancelled, and one that is not kept 
   await expect(client.responses.cancel("resp_0")).rejects.toThrow(NotFoundError);
 });
 
+/** An engine whose context holds so many messages. */
+function appOf(messages: number): TestApp {
+  const all = testApp();
+  all.engine.script = async function* (request) {
+    const { input: given } = request;
+    if (given.kind === "chat" && given.messages.length > messages)
+      throw new ServiceError("context_length_exceeded", "Too long.");
+    yield* PLAIN_TEXT;
+  };
+  return all;
+}
+
 describe("a conversation that does not fit", () => {
   const turn = (text: string) => [
     { role: "user" as const, content: text },
@@ -138,18 +150,6 @@ describe("a conversation that does not fit", () => {
     ...["one", "two", "three", "four", "five"].flatMap(turn),
     { role: "user" as const, content: "And now?" },
   ];
-
-  /** An engine whose context holds so many messages. */
-  function appOf(messages: number): TestApp {
-    const all = testApp();
-    all.engine.script = async function* (request) {
-      const { input: given } = request;
-      if (given.kind === "chat" && given.messages.length > messages)
-        throw new ServiceError("context_length_exceeded", "Too long.");
-      yield* PLAIN_TEXT;
-    };
-    return all;
-  }
 
   test("loses its oldest turns with truncation auto, but neither instructions nor the last words", async () => {
     const all = appOf(6);
