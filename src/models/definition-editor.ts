@@ -95,7 +95,8 @@ function plainDefinition({ alias, source, files, projector }: ModelRecord): Mode
     from,
     settings: NO_SETTINGS,
     adapters: [],
-    projector: projector?.path,
+    // The name of a model that ships brings its projector along.
+    projector: source.kind === "shipped" ? undefined : projector?.path,
     digest: undefined,
     license: undefined,
     author: undefined,

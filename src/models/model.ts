@@ -40,8 +40,11 @@ export type ModelState = "available" | "downloading" | "loading" | "loaded" | "u
 
 /** Where a model comes from; decides what deleting it means. */
 export type ModelSource =
-  /** Ships with the project: delete only forgets it until the next start. */
-  | { readonly kind: "shipped" }
+  /**
+   * Ships with the project: delete only forgets it until the next start, or until it is loaded or pulled again. The
+   * base is the model it was made of by a Modelfile that ships.
+   */
+  | { readonly kind: "shipped"; readonly base: string | undefined }
   /** In the hub cache: delete removes its files. */
   | { readonly kind: "hub"; readonly spec: string; readonly repo: string; readonly revision: string }
   /** The user's own file: delete only forgets it. */
@@ -126,9 +129,14 @@ export interface HubRetry {
   readonly waitMs: number;
 }
 
+export interface DeletedModel {
+  readonly alias: string;
+  readonly source: ModelSource["kind"];
+}
+
 export interface PullResult {
   readonly alias: string;
-  /** owner/repository on the hub. */
+  /** owner/repository on the hub; empty for a model that ships. */
   readonly repo: string;
   readonly sizeBytes: number;
 }
@@ -171,8 +179,8 @@ export interface Models {
   load(options: LoadOptions, signal?: AbortSignal): Promise<Model>;
   /** With onlyIdle, throws model_busy when a request uses it; else such requests end with an error. */
   unload(name: string, options?: { onlyIdle?: boolean }): Promise<void>;
-  /** Removes a model as its source says; unloads it first. Resolves to its alias. */
-  delete(name: string): Promise<string>;
+  /** Removes a model as its source says; unloads it first. */
+  delete(name: string): Promise<DeletedModel>;
   /** Downloads by alias or hub spec; callers of the same pull share one download. */
   pull(name: string, onProgress: (progress: PullProgress) => void, signal: AbortSignal): Promise<PullResult>;
   /** Makes a model from a Modelfile's text. Relative paths in it count from `baseFolder`. */

@@ -15,7 +15,16 @@ import { EnginePool, type EngineLoan } from "./loading/engine-pool.ts";
 import type { EngineSlot } from "./loading/engine-slot.ts";
 import { type EstimateMemory, LoadPlanner, type PlaceLayers } from "./loading/load-planner.ts";
 import { makeModel } from "./make-model.ts";
-import type { LoadOptions, Model, ModelLease, Models, PullProgress, PullResult, Residency } from "./model.ts";
+import type {
+  DeletedModel,
+  LoadOptions,
+  Model,
+  ModelLease,
+  Models,
+  PullProgress,
+  PullResult,
+  Residency,
+} from "./model.ts";
 import type { PrintModelfile, ReadModelfile } from "./modelfile/model-definition.ts";
 import type { NameResolver } from "./names/resolve-name.ts";
 import { Pulls } from "./pulls.ts";
@@ -186,17 +195,17 @@ class ModelsService implements Models {
     await this.#pool.unload(alias, "request", options);
   }
 
-  async delete(name: string): Promise<string> {
+  async delete(name: string): Promise<DeletedModel> {
     const alias = this.#registry.ownName(name) ?? (await this.#require(name)).alias;
     if (this.#pulls.isPulling(alias)) {
       throw new ServiceError("model_busy", `The model "${alias}" is being downloaded.`);
     }
     const why = new ServiceError("model_not_found", `The model "${alias}" has been deleted.`);
     await this.#pool.clear(alias, why, "request");
-    await this.#registry.remove(alias);
+    const source = await this.#registry.remove(alias);
     await this.#default.refresh();
     this.#events.emit({ type: "model-deleted", model: alias });
-    return alias;
+    return { alias, source };
   }
 
   async pull(
@@ -204,7 +213,10 @@ class ModelsService implements Models {
     onProgress: (progress: PullProgress) => void,
     signal: AbortSignal,
   ): Promise<PullResult> {
-    const result = await this.#pulls.pull(name, onProgress, signal);
+    const shipped = await this.#registry.restoreShipped(name);
+    const result = shipped
+      ? { alias: shipped.alias, repo: "", sizeBytes: shipped.gguf.fileSize }
+      : await this.#pulls.pull(name, onProgress, signal);
     await this.#default.refresh();
     return result;
   }

@@ -21,6 +21,7 @@ export async function recordToLoad(
 ): Promise<RecordToLoad> {
   if (options.path !== undefined) return await registerNamed(options, options.path, registry, pool);
   const resolved = registry.resolve(options.alias);
+  await registry.restoreShipped(options.alias);
   const record =
     resolved.kind === "path"
       ? await registry.registerFile(resolved.path)

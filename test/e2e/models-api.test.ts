@@ -132,7 +132,7 @@ describe("loading and unloading", () => {
     expect(loaded).toMatchObject({ status: 200, body: { status: "loaded", alias: "by-path" } });
     expect(await call("DELETE", "/api/models/by-path")).toEqual({
       status: 200,
-      body: { status: "deleted", alias: "by-path" },
+      body: { status: "deleted", alias: "by-path", source: "file" },
     });
     expect(await call("GET", "/api/models/by-path")).toMatchObject(failure(404, "model_not_found"));
     expect(await call("GET", `/api/models/${MODEL}`)).toMatchObject({ status: 200 });
@@ -219,7 +219,10 @@ describe("pulling", () => {
     expect(await call("POST", "/api/models/load", { alias })).toMatchObject({ status: 200 });
     const answer = await call("POST", "/api/generate", { model: alias, prompt: "hi", max_tokens: 1 });
     expect(answer).toMatchObject({ status: 200, body: { model: alias, done: true } });
-    expect(await call("DELETE", route)).toEqual({ status: 200, body: { status: "deleted", alias } });
+    expect(await call("DELETE", route)).toEqual({
+      status: 200,
+      body: { status: "deleted", alias, source: "hub" },
+    });
     expect(await call("GET", route)).toMatchObject(failure(404, "model_not_found"));
   });
 

@@ -1,10 +1,18 @@
 import type { Command } from "commander";
+import type { z } from "zod";
 import { deleteResultSchema } from "../../http/models/model-schemas.ts";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
 import { modelPath } from "../client/model-path.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
 import { writeJson, writeLine } from "../terminal/write.ts";
+
+/** What deleting meant, which differs by where the model is from. */
+function describe({ alias, source }: z.infer<typeof deleteResultSchema>): string {
+  if (source === "shipped")
+    return `Forgot ${alias}. It ships with Daybreak: its file stays, and it comes back when it is loaded or pulled, or with the next start.`;
+  return source === "file" ? `Forgot ${alias}. Its file, which is your own, stays.` : `Deleted ${alias}.`;
+}
 
 /** daybreak rm <model…> */
 export function rmCommand(io: CliIo): Command {
@@ -16,7 +24,7 @@ export function rmCommand(io: CliIo): Command {
       for (const name of names) {
         const answer = await client.json(deleteResultSchema, "DELETE", modelPath(name));
         if (options.json) await writeJson(io.stdout, answer);
-        else await writeLine(io.stdout, `Deleted ${answer.alias}.`);
+        else await writeLine(io.stdout, describe(answer));
       }
     });
 }

@@ -45,6 +45,5 @@ export function modelDetail(model: Model): z.infer<typeof modelDetailSchema> {
 
 function origin(model: Model): string | undefined {
   if (model.source.kind === "hub") return model.source.spec;
-  if (model.source.kind === "modelfile") return model.source.base;
-  return undefined;
+  return model.source.kind === "file" ? undefined : model.source.base;
 }

@@ -94,11 +94,11 @@ export function modelRoutes(services: Services): readonly Route[] {
       tag,
       summary: "Delete a model from disk",
       description:
-        "Removes the files of a pulled model; only forgets one that is the user's own file or ships with the daemon.",
+        "Removes the files of a pulled model; only forgets one that is the user's own file or ships with the daemon. The latter comes back when it is loaded or pulled, or with the next start.",
       answers: [{ description: "The model is gone.", schema: schemas.deleteResultSchema }],
       async handle(context) {
-        const alias = await models.delete(pathName(context));
-        return context.json({ status: "deleted", alias });
+        const { alias, source } = await models.delete(pathName(context));
+        return context.json({ status: "deleted", alias, source });
       },
     }),
   ];

@@ -18,6 +18,10 @@ export const capabilitiesSchema = z.object({
   json: z.boolean(),
 });
 
+const sourceSchema = z
+  .enum(["shipped", "hub", "file", "modelfile"])
+  .describe("Decides what deleting it means.");
+
 const modelFields = {
   alias: z.string().describe("Name of the model."),
   path: z.string().describe("The GGUF file, or the first shard."),
@@ -27,7 +31,7 @@ const modelFields = {
   is_default: z.boolean(),
   active_requests: z.int(),
   state: z.enum(["available", "downloading", "loading", "loaded", "unloading"]),
-  source: z.enum(["shipped", "hub", "file", "modelfile"]).describe("Decides what deleting it means."),
+  source: sourceSchema,
   from: z.string().optional().describe("The hub spec it was pulled by, or the model it was made from."),
   size_bytes: z.int().describe("Bytes of all its files."),
   quantization: z.string().describe('Such as "Q4_K_M".'),
@@ -65,7 +69,7 @@ export const pullRequestSchema = z.object({
 export const pullResultSchema = z.object({
   status: z.literal("success"),
   model: z.string(),
-  repo: z.string().describe("Repository on the hub."),
+  repo: z.string().describe("Repository on the hub; empty for a model that ships."),
   size_bytes: z.int(),
 });
 
@@ -108,7 +112,11 @@ export const loadResultSchema = z.object({
 });
 
 export const unloadResultSchema = z.object({ status: z.literal("unloaded"), alias: z.string() });
-export const deleteResultSchema = z.object({ status: z.literal("deleted"), alias: z.string() });
+export const deleteResultSchema = z.object({
+  status: z.literal("deleted"),
+  alias: z.string(),
+  source: sourceSchema,
+});
 
 export const createRequestSchema = z.object({
   alias: modelNameSchema.describe("Name of the new model."),

@@ -1,9 +1,8 @@
 import type { Logger } from "pino";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { ModelSettings } from "../model.ts";
 import type { ModelDefinition, ReadModelfile } from "../modelfile/model-definition.ts";
-import type { ModelFile } from "../paths/model-file-path.ts";
 import type { StateFile } from "../state/state-file.ts";
+import { definitionRecord } from "./definition-record.ts";
 import type { ModelCatalogue } from "./model-catalogue.ts";
 import type { ModelRecord } from "./model-record.ts";
 
@@ -66,19 +65,13 @@ export class DefinedModels implements ModelCatalogue {
         `${alias} is made from ${definition.from}, which is not on disk; pull it first.`,
       );
     }
-    const own = (path: string): ModelFile => ({ path, within: this.#options.allowedDirs });
-    return {
-      ...base,
+    return definitionRecord({
       alias,
       source: { kind: "modelfile", base: definition.from },
-      projector: definition.projector === undefined ? base.projector : own(definition.projector),
-      adapters: [
-        ...base.adapters,
-        ...definition.adapters.map(({ path, scale }) => ({ file: own(path), scale })),
-      ],
-      settings: mergeSettings(base.settings, definition.settings),
-      digest: definition.digest ?? base.digest,
-    };
+      definition,
+      base,
+      within: this.#options.allowedDirs,
+    });
   }
 
   async save(alias: string, modelfile: string, baseFolder: string | undefined): Promise<void> {
@@ -99,21 +92,4 @@ export class DefinedModels implements ModelCatalogue {
   #saved(alias: string): { modelfile: string; baseFolder?: string | undefined } | undefined {
     return this.#options.state.current.definitions.find((definition) => definition.alias === alias);
   }
-}
-
-/** What a Modelfile does not say, its base says. */
-function mergeSettings(base: ModelSettings, own: ModelSettings): ModelSettings {
-  return {
-    system: own.system ?? base.system,
-    template: own.template ?? base.template,
-    sampling: { ...base.sampling, ...own.sampling },
-    maxTokens: own.maxTokens ?? base.maxTokens,
-    stop: own.stop.length > 0 ? own.stop : base.stop,
-    contextSize: own.contextSize ?? base.contextSize,
-    gpuLayers: own.gpuLayers ?? base.gpuLayers,
-    flashAttention: own.flashAttention ?? base.flashAttention,
-    thinking: own.thinking ?? base.thinking,
-    toolFormat: own.toolFormat ?? base.toolFormat,
-    capabilities: { ...base.capabilities, ...own.capabilities },
-  };
 }

@@ -4,6 +4,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
 import { fileStem } from "../gguf/shard-files.ts";
 import type { HubStore } from "../hub/hub-store.ts";
+import type { ModelSource } from "../model.ts";
 import type { ReadModelfile } from "../modelfile/model-definition.ts";
 import type { NameResolver, ResolvedName } from "../names/resolve-name.ts";
 import type { StateFile } from "../state/state-file.ts";
@@ -46,7 +47,12 @@ export class ModelRegistry {
     const { state, resolver, allowedDirs, inspect, logger } = options;
     this.#resolver = resolver;
     this.files = new FileModels({ state, allowedDirs, inspect, logger });
-    this.shipped = new ShippedModels({ folder: options.shippedDir, inspect, logger });
+    this.shipped = new ShippedModels({
+      folder: options.shippedDir,
+      readModelfile: options.readModelfile,
+      inspect,
+      logger,
+    });
     this.defined = new DefinedModels({
       state,
       allowedDirs,
@@ -85,15 +91,27 @@ export class ModelRegistry {
   async require(name: string): Promise<ModelRecord> {
     const record = await this.find(name);
     if (record) return record;
-    const { kind } = this.#resolver.resolve(name);
-    const known = kind === "alias" || kind === "spec";
-    throw new ServiceError(
-      "model_not_found",
-      known
-        ? `The model "${name}" is not on this machine; download it with POST /api/models/pull or "daybreak pull ${name}".`
-        : `No model "${name}" is known.`,
-      { param: "model" },
-    );
+    throw new ServiceError("model_not_found", this.#whyMissing(name), { param: "model" });
+  }
+
+  #whyMissing(name: string): string {
+    const resolved = this.#resolver.resolve(name);
+    if (resolved.kind === "alias" || resolved.kind === "spec")
+      return `The model "${name}" is not on this machine; download it with POST /api/models/pull or "daybreak pull ${name}".`;
+    if (resolved.kind === "name" && this.shipped.isHidden(resolved.name))
+      return `The model "${name}" has been deleted; it ships with Daybreak, and "daybreak load ${name}" or POST /api/models/load brings it back.`;
+    return `No model "${name}" is known.`;
+  }
+
+  /**
+   * The model that ships under this name, brought back when it has been deleted: who loads or pulls it wants it.
+   * Undefined when the name means anything else.
+   */
+  async restoreShipped(name: string): Promise<ModelRecord | undefined> {
+    const resolved = this.#resolver.resolve(name);
+    if (resolved.kind !== "name" || this.ownName(name) !== undefined) return undefined;
+    this.shipped.restore(resolved.name);
+    return await this.shipped.find(resolved.name);
   }
 
   /** The plain name of a made model or a user's own file, usable or not; undefined for any other name. */
@@ -104,13 +122,21 @@ export class ModelRegistry {
     return this.defined.has(plain) || this.files.has(plain) ? plain : undefined;
   }
 
-  /** Removes a model as its source says: only files that the hub can give again are ever deleted. */
-  async remove(name: string): Promise<void> {
+  /**
+   * Removes a model as its source says: only files that the hub can give again are ever deleted.
+   * @returns its source
+   */
+  async remove(name: string): Promise<ModelSource["kind"]> {
     const own = this.ownName(name);
-    if (own !== undefined) return await (this.defined.has(own) ? this.defined : this.files).forget(own);
+    if (own !== undefined) {
+      const isMade = this.defined.has(own);
+      await (isMade ? this.defined : this.files).forget(own);
+      return isMade ? "modelfile" : "file";
+    }
     const record = await this.require(name);
     if (record.source.kind === "hub") await this.hub.remove(record);
     else this.shipped.hide(record.alias);
+    return record.source.kind;
   }
 
   resolve(name: string): ResolvedName {
@@ -180,17 +206,18 @@ export class ModelRegistry {
     const local =
       (await this.defined.find(name, depth)) ??
       (await this.files.find(name)) ??
-      (await this.shipped.find(name));
+      // What was made from a model that ships works on without its name.
+      (await (depth > 0 ? this.shipped.findEvenHidden(name) : this.shipped.find(name)));
     if (local || resolved.kind === "name") return local;
     return await this.hub.find(resolved.spec);
   }
 
-  /** A path means the model that has this file; made models have their base's files and are not meant. */
+  /** A path means the model that has this file; models made of another have its files and are not meant. */
   async #findByPath(path: string): Promise<ModelRecord | undefined> {
     const wanted = await realpath(path).catch(() => undefined);
     if (wanted === undefined) return undefined;
     for (const record of await this.list()) {
-      if (record.source.kind === "modelfile") continue;
+      if ("base" in record.source && record.source.base !== undefined) continue;
       const paths = await Promise.all(record.files.map(async (file) => await realpath(file.path)));
       if (paths.includes(wanted)) return record;
     }

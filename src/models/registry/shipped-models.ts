@@ -1,67 +1,99 @@
-import { readdir } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import type { Logger } from "pino";
+import { ServiceError } from "../../errors/service-error.ts";
 import { fileStem, shardFiles } from "../gguf/shard-files.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import { buildRecord, tryRecord, type RecordParts } from "./build-record.ts";
+import type { ReadModelfile } from "../modelfile/model-definition.ts";
+import { buildRecord } from "./build-record.ts";
+import { definitionRecord } from "./definition-record.ts";
 import type { ModelCatalogue } from "./model-catalogue.ts";
 import type { ModelRecord } from "./model-record.ts";
 
-/** A projector lies beside its model under the model's name with this prefix. */
-const PROJECTOR_PREFIX = "mmproj-";
+const GGUF = ".gguf";
+/** A model made of another one of the same folder, with a projector or an adapter that ships too. */
+const MODELFILE = ".modelfile";
 
-/** The models that ship with the project: the GGUF files of one folder. */
+export interface ShippedModelsOptions {
+  readonly folder: string;
+  readonly inspect: InspectGguf;
+  readonly readModelfile: ReadModelfile;
+  readonly logger: Pick<Logger, "debug">;
+}
+
+/** The models that ship with the project: the GGUF files and Modelfiles of one folder, each under its own name. */
 export class ShippedModels implements ModelCatalogue {
-  readonly #folder: string;
-  readonly #inspect: InspectGguf;
-  readonly #logger: Pick<Logger, "debug">;
+  readonly #options: ShippedModelsOptions;
   readonly #hidden = new Set<string>();
 
-  constructor(options: { folder: string; inspect: InspectGguf; logger: Pick<Logger, "debug"> }) {
-    this.#folder = options.folder;
-    this.#inspect = options.inspect;
-    this.#logger = options.logger;
+  constructor(options: ShippedModelsOptions) {
+    this.#options = options;
   }
 
   async list(): Promise<readonly ModelRecord[]> {
-    const parts = await this.#parts();
-    const records = parts.map(
-      async (part) =>
-        await tryRecord(part, this.#inspect, (error) =>
-          this.#logger.debug({ err: error, path: part.path }, "Not a model that ships"),
-        ),
-    );
+    const entries = [...(await this.#entries())].filter(([alias]) => !this.#hidden.has(alias));
+    const records = entries.map(async ([alias, file]) => {
+      try {
+        return [await this.#record(alias, file)];
+      } catch (error) {
+        // A projector or an adapter is a file among the models and none itself.
+        this.#options.logger.debug({ err: error, path: file }, "Not a model that ships");
+        return [];
+      }
+    });
     return (await Promise.all(records)).flat();
   }
 
   async find(alias: string): Promise<ModelRecord | undefined> {
-    const part = (await this.#parts()).find((candidate) => candidate.alias === alias);
-    return part && (await buildRecord(part, this.#inspect));
+    return this.#hidden.has(alias) ? undefined : await this.findEvenHidden(alias);
   }
 
-  /** Leaves a model out until the next start; its file stays. */
+  /** For models that are made from it: its file is still there. */
+  async findEvenHidden(alias: string): Promise<ModelRecord | undefined> {
+    const file = (await this.#entries()).get(alias);
+    return file === undefined ? undefined : await this.#record(alias, file);
+  }
+
+  /** Leaves a model out until the next start, or until it is asked for again; its file stays. */
   hide(alias: string): void {
     this.#hidden.add(alias);
   }
 
-  async #parts(): Promise<RecordParts[]> {
-    const names = await readdir(this.#folder).catch(() => []);
-    const present = new Set(names);
-    return names
-      .filter((name) => name.endsWith(".gguf") && !name.startsWith(PROJECTOR_PREFIX))
-      .filter((name) => path.basename(shardFiles(name)[0] ?? name) === name)
-      .map((name) => ({
-        name,
-        alias: fileStem(name),
-        projector: `${PROJECTOR_PREFIX}${fileStem(name)}.gguf`,
-      }))
-      .filter(({ alias }) => !this.#hidden.has(alias))
-      .map(({ name, alias, projector }) => ({
-        alias,
-        source: { kind: "shipped" },
-        path: path.join(this.#folder, name),
-        projector: present.has(projector) ? path.join(this.#folder, projector) : undefined,
-        within: [],
-      }));
+  isHidden(alias: string): boolean {
+    return this.#hidden.has(alias);
+  }
+
+  /** Undoes {@link hide}. */
+  restore(alias: string): void {
+    this.#hidden.delete(alias);
+  }
+
+  async #record(alias: string, file: string): Promise<ModelRecord> {
+    const { folder, inspect, readModelfile } = this.#options;
+    if (file.endsWith(GGUF)) {
+      const source = { kind: "shipped", base: undefined } as const;
+      return await buildRecord(
+        { alias, source, path: path.join(folder, file), projector: undefined, within: [] },
+        inspect,
+      );
+    }
+    const definition = readModelfile(await readFile(path.join(folder, file), "utf8"), folder);
+    const base = await this.findEvenHidden(definition.from);
+    if (!base) throw new ServiceError("model_not_found", `${definition.from} does not ship with ${alias}.`);
+    const source = { kind: "shipped", base: definition.from } as const;
+    return definitionRecord({ alias, source, definition, base, within: [] });
+  }
+
+  /** Files by the name that they give; a Modelfile comes before the projector or adapter that has its name. */
+  async #entries(): Promise<ReadonlyMap<string, string>> {
+    const names = await readdir(this.#options.folder).catch(() => []);
+    const models = names.filter(
+      (name) => name.endsWith(GGUF) && path.basename(shardFiles(name)[0] ?? name) === name,
+    );
+    const modelfiles = names.filter((name) => name.endsWith(MODELFILE));
+    return new Map([
+      ...models.map((name) => [fileStem(name), name] as const),
+      ...modelfiles.map((name) => [path.basename(name, MODELFILE), name] as const),
+    ]);
   }
 }

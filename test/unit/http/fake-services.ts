@@ -5,12 +5,12 @@ import { ServiceEvents } from "../../../src/events/service-events.ts";
 import type { Services } from "../../../src/http/services.ts";
 import type { Inference } from "../../../src/inference/inference.ts";
 import type { Metrics } from "../../../src/metrics/metrics.ts";
-import type { LoadOptions, Model, Models } from "../../../src/models/model.ts";
+import type { DeletedModel, LoadOptions, Model, Models } from "../../../src/models/model.ts";
 
 export function fakeModel(overrides: Partial<Model> = {}): Model {
   return {
     alias: "mini",
-    source: { kind: "shipped" },
+    source: { kind: "shipped", base: undefined },
     state: "loaded",
     path: "/models/mini.gguf",
     files: ["/models/mini.gguf"],
@@ -101,10 +101,10 @@ export class FakeModels implements Models {
     this.#put({ ...model, state: "available" });
   }
 
-  async delete(name: string): Promise<string> {
-    const { alias } = await this.get(name);
+  async delete(name: string): Promise<DeletedModel> {
+    const { alias, source } = await this.get(name);
     this.known.delete(name);
-    return alias;
+    return { alias, source: source.kind };
   }
 
   pull: Models["pull"] = async (name) => {

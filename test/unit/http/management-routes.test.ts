@@ -75,7 +75,7 @@ describe("models", () => {
     });
     expect(await call("DELETE", `/api/models/${path}`)).toEqual({
       status: 200,
-      body: { status: "deleted", alias },
+      body: { status: "deleted", alias, source: "shipped" },
     });
   });
 

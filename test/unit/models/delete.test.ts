@@ -9,7 +9,7 @@ describe("deleting a model", () => {
   it("of the hub removes its files", async () => {
     const { models, hub, events } = await startModels();
     await models.pull(ALIAS, () => {}, NEVER);
-    expect(await models.delete(ALIAS)).toBe(ALIAS);
+    expect(await models.delete(ALIAS)).toEqual({ alias: ALIAS, source: "hub" });
     expect(await hub.list()).toEqual([]);
     expect(events.at(-1)).toEqual({ type: "model-deleted", model: ALIAS });
     await expect(models.get(ALIAS)).rejects.toMatchObject({ code: "model_not_found" });
@@ -30,6 +30,31 @@ describe("deleting a model", () => {
     await fixture.models.delete(MINI);
     await expect(fixture.models.get(MINI)).rejects.toMatchObject({ code: "model_not_found" });
     expect((await (await fixture.restart()).models.get(MINI)).alias).toBe(MINI);
+  });
+
+  it("that ships is undone by loading it, and by pulling it, which needs no hub", async () => {
+    const { models, hub, events } = await startModels();
+    expect(await models.delete(MINI)).toEqual({ alias: MINI, source: "shipped" });
+    expect(await models.list()).toEqual([]);
+    await expect(models.get(MINI)).rejects.toMatchObject({
+      code: "model_not_found",
+      message: expect.stringContaining(`daybreak load ${MINI}`),
+    });
+    expect((await models.load({ alias: `${MINI}:latest` })).alias).toBe(MINI);
+    await models.delete(MINI);
+    const { fileSize } = (await (await startModels()).models.get(MINI)).gguf;
+    expect(await models.pull(MINI, () => {}, NEVER)).toEqual({ alias: MINI, repo: "", sizeBytes: fileSize });
+    expect((await models.get(MINI)).isDefault).toBe(true);
+    expect(hub.pulls).toBe(0);
+    expect(events.map(({ type }) => type)).not.toContain("model-downloaded");
+  });
+
+  it("that ships leaves what was made from it usable", async () => {
+    const { models } = await startModels();
+    await models.create("made", modelfile({ from: MINI }), {});
+    await models.delete(MINI);
+    expect((await models.list()).map(({ alias }) => alias)).toEqual(["made"]);
+    expect((await models.load({ alias: "made" })).state).toBe("loaded");
   });
 
   it("that was made removes the definition, and the base stays", async () => {

@@ -168,9 +168,20 @@ describe("load and unload", () => {
 
 describe("rm and cp", () => {
   it("deletes, and prints each answer with --json", async () => {
-    const answer = { status: "deleted", alias: "a" };
+    const answer = { status: "deleted", alias: "a", source: "hub" };
     const { stdout } = await against({ "DELETE /api/models/a": answer }, ["rm", "a", "--json"]);
     expect(JSON.parse(stdout)).toEqual(answer);
+  });
+
+  it.each([
+    ["hub", "Deleted a."],
+    ["modelfile", "Deleted a."],
+    ["file", "Forgot a. Its file, which is your own, stays."],
+    ["shipped", "Forgot a. It ships with Daybreak: its file stays"],
+  ])("says what deleting a model from %s means", async (source, said) => {
+    const answer = { status: "deleted", alias: "a", source };
+    const { stdout } = await against({ "DELETE /api/models/a": answer }, ["rm", "a"]);
+    expect(stdout).toContain(said);
   });
 
   it("copies", async () => {
