@@ -1,4 +1,5 @@
 import { resolveObjectURL } from "node:buffer";
+import path from "node:path";
 import { Worker } from "node:worker_threads";
 import { toError } from "../../errors/to-error.ts";
 import type { EnginePlatform, EngineWorker, LogLevel } from "../core/platform.ts";
@@ -13,6 +14,15 @@ const MODULE_PATCHES: readonly TextPatch[] = [
     replace: "new Worker(pthreadMainJs,{eval:true,",
   },
 ];
+
+/** The worker's script is a text without a folder of its own, so it has to be told where its module is. */
+const GPU_OPENER = path.join(
+  import.meta.dirname,
+  "..",
+  "gpu",
+  "calls",
+  `open-gpu${path.extname(import.meta.filename)}`,
+);
 
 /** The GPU of an engine, as its worker opens it. */
 export interface WorkerGpu {
@@ -37,9 +47,8 @@ const WORKER_SCOPE = `
 {
   const { parentPort, workerData: gpu } = require("node:worker_threads");
   if (gpu) {
-    const { create, globals } = require(gpu.dawnPath);
-    Object.assign(globalThis, globals);
-    Object.defineProperty(globalThis.navigator, "gpu", { value: create(gpu.flags) });
+    const { openGpu } = require(gpu.openerPath);
+    openGpu(require(gpu.dawnPath), gpu.flags);
   }
   globalThis.self = globalThis;
   globalThis.postMessage = (message, transfer) => parentPort.postMessage(message, transfer);
@@ -84,7 +93,7 @@ function startWorker(
     const patched = applyPatches(patch(script), [...modulePatches, ...workerHeapPatches(heapLimitBytes)]);
     const worker = new Worker(WORKER_SCOPE + patched, {
       eval: true,
-      workerData: gpu,
+      workerData: gpu && { ...gpu, openerPath: GPU_OPENER },
     });
     worker.on("message", (data: unknown) => shim.onMessage(data));
     worker.on("error", (error) => shim.onError(toError(error)));

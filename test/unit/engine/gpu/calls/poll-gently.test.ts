@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { pollGently } from "../../../../../src/engine/gpu/calls/poll-gently.ts";
+import { recordWebGpu } from "./recorded-webgpu.ts";
+
+test("polling goes on in a wait of any length, and for each wait anew", async () => {
+  const webGpu = recordWebGpu();
+  const scope = { setImmediate: (poll: () => void): unknown => setImmediate(poll) };
+  const { setImmediate: plain } = scope;
+  pollGently(webGpu, scope);
+  expect(scope.setImmediate === plain).toBe(process.platform === "win32");
+  const poll = (): Promise<void> => new Promise((resolve) => scope.setImmediate(resolve));
+  for (let turn = 0; turn < 50; turn++) await poll();
+  webGpu.GPUQueue.prototype.submit([]);
+  void webGpu.GPUQueue.prototype.onSubmittedWorkDone();
+  void webGpu.GPUBuffer.prototype.mapAsync();
+  for (let turn = 0; turn < 50; turn++) await poll();
+  expect(webGpu.calls.map(([name]) => name)).toEqual(["submit", "onSubmittedWorkDone", "mapAsync"]);
+});
