@@ -1,0 +1,228 @@
+import Anthropic from "@anthropic-ai/sdk";
+import { Ollama } from "ollama";
+import OpenAI from "openai";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { enginePids } from "../support/daemon-children.ts";
+import { startCuttingProxy } from "../support/cutting-proxy.ts";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+
+const BODY_LIMIT = 8192;
+const ORIGIN = "https://good.test";
+const model = "daybreak-mini";
+/** Keeps any model busy: an answer of so many numbers takes seconds. */
+const LONG = {
+  type: "array" as const,
+  items: { type: "integer" as const, minimum: 0, maximum: 9 },
+  minItems: 600,
+};
+
+interface Call {
+  readonly content?: string;
+  readonly model?: string;
+  readonly headers?: Record<string, string>;
+  readonly maxRetries?: number;
+  readonly key?: string;
+}
+
+interface RunningStream {
+  readonly pieces: AsyncIterator<unknown>;
+  /** Ends the request from the client's side. */
+  readonly leave: () => void;
+}
+
+/** One request through an official client, for a long answer; it rejects with what the client raises. */
+interface Client {
+  readonly name: string;
+  readonly ask: (url: string, call?: Call) => Promise<unknown>;
+  /** The same streamed. */
+  readonly stream: (url: string) => Promise<RunningStream>;
+  /** What is raised at a status. */
+  readonly raised: (status: number, className: string) => object;
+}
+
+const clients: readonly Client[] = [
+  {
+    name: "openai",
+    ask: (url, call) => openai(url, call).chat.completions.create(openaiBody(call)),
+    stream: async (url) => {
+      const stream = await openai(url).chat.completions.create({ ...openaiBody(), stream: true });
+      return { pieces: stream[Symbol.asyncIterator](), leave: () => stream.controller.abort() };
+    },
+    raised: (status, className) => ({ status, constructor: expect.objectContaining({ name: className }) }),
+  },
+  {
+    name: "anthropic",
+    ask: (url, call) => anthropic(url, call).messages.create(anthropicBody(call)),
+    stream: async (url) => {
+      const stream = await anthropic(url).messages.create({ ...anthropicBody(), stream: true });
+      return { pieces: stream[Symbol.asyncIterator](), leave: () => stream.controller.abort() };
+    },
+    raised: (status, className) => ({
+      status: status === 503 ? 529 : status,
+      constructor: expect.objectContaining({ name: anthropicClass(status, className) }),
+    }),
+  },
+  {
+    name: "ollama",
+    ask: (url, call) => ollama(url, call).chat(ollamaBody(call)),
+    stream: async (url) => {
+      const stream = await ollama(url).chat({ ...ollamaBody(), stream: true });
+      return { pieces: stream[Symbol.asyncIterator](), leave: () => stream.abort() };
+    },
+    raised: (status) => ({ name: "ResponseError", status_code: status, error: expect.stringMatching(/./) }),
+  },
+];
+
+function openai(url: string, { headers = {}, maxRetries = 0, key = "secret" }: Call = {}): OpenAI {
+  return new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries, defaultHeaders: headers });
+}
+
+function openaiBody({ content = "hi", model: named = model }: Call = {}) {
+  const format = { type: "json_schema" as const, json_schema: { name: "long", schema: LONG } };
+  return { model: named, messages: [{ role: "user" as const, content }], response_format: format };
+}
+
+function anthropic(url: string, { headers = {}, maxRetries = 0, key = "secret" }: Call = {}): Anthropic {
+  return new Anthropic({ baseURL: url, apiKey: key, maxRetries, defaultHeaders: headers });
+}
+
+function anthropicBody({ content = "hi", model: named = model }: Call = {}) {
+  const messages = [{ role: "user" as const, content }];
+  const format = { type: "json_schema" as const, schema: LONG };
+  return { model: named, max_tokens: 2000, messages, output_config: { format } };
+}
+
+/** This client has classes for statuses that the other knows only by their hundreds. */
+function anthropicClass(status: number, className: string): string {
+  return { 413: "ContentTooLargeError", 503: "OverloadedError" }[status] ?? className;
+}
+
+function ollama(url: string, { headers = {}, key = "secret" }: Call = {}): Ollama {
+  return new Ollama({ host: `${url}/ollama`, headers: { authorization: `Bearer ${key}`, ...headers } });
+}
+
+function ollamaBody({ content = "hi", model: named = model }: Call = {}) {
+  return { model: named, messages: [{ role: "user", content }], format: LONG };
+}
+
+/** Asks for a key, knows one origin, and takes small bodies. */
+let strict: TestDaemon;
+/** Works on one request, which may not take long, and lets none wait. */
+let narrow: TestDaemon;
+
+beforeAll(async () => {
+  [strict, narrow] = await Promise.all([
+    startDaemon({
+      args: ["--http-body-limit", String(BODY_LIMIT), "--http-cors-origins", ORIGIN],
+      env: { SERVICE_API_KEYS: "secret" },
+    }),
+    startDaemon({ args: ["--models-slots", "1", "--models-queue-size", "0"] }),
+  ]);
+});
+
+afterAll(async () => {
+  await Promise.all([strict.stop(), narrow.stop()]);
+});
+
+async function readAll(pieces: AsyncIterator<unknown>): Promise<void> {
+  while (!(await pieces.next()).done);
+}
+
+describe.for(clients)("the errors of $name", ({ ask, stream, raised }) => {
+  test.for<[number, string, string, Call]>([
+    [
+      400,
+      "BadRequestError",
+      "a conversation that does not fit",
+      { content: "word ".repeat(1200).slice(0, 7000) + "𓂀".repeat(250) },
+    ],
+    [401, "AuthenticationError", "a wrong key", { key: "wrong" }],
+    [403, "PermissionDeniedError", "a page of another origin", { headers: { origin: "https://evil.test" } }],
+    [404, "NotFoundError", "an unknown model", { model: "no-such-model" }],
+    [413, "APIError", "a body that is too large", { content: "x".repeat(BODY_LIMIT) }],
+  ])("%i %s: %s", async ([status, className, , call]) => {
+    await expect(ask(strict.url, call)).rejects.toMatchObject(raised(status, className));
+  });
+
+  test("503 while the model is busy, until it is free again", async () => {
+    const { pieces, leave } = await stream(narrow.url);
+    await pieces.next();
+    await expect(ask(narrow.url)).rejects.toMatchObject(raised(503, "InternalServerError"));
+    leave();
+    await expect.poll(() => activeRequests(narrow)).toBe(0);
+  });
+
+  test("an error, not an end, when the connection drops in mid-stream, and the slot is free", async () => {
+    const proxy = await startCuttingProxy(narrow.url);
+    const { pieces } = await stream(proxy.url);
+    await pieces.next();
+    proxy.cut();
+    await expect(readAll(pieces)).rejects.toThrow(/./);
+    await expect.poll(() => activeRequests(narrow)).toBe(0);
+    await proxy.close();
+    await expect(ask(proxy.url)).rejects.toThrow(/connect|fetch failed/i);
+  });
+
+  test("an error in mid-stream when the engine dies, and the next request is served", async () => {
+    const dying = await stream(narrow.url);
+    await dying.pieces.next();
+    for (const pid of enginePids(narrow.pid)) process.kill(pid, "SIGKILL");
+    await expect(readAll(dying.pieces)).rejects.toThrow(/engine/);
+    const { pieces, leave } = await stream(narrow.url);
+    expect((await pieces.next()).done).toBe(false);
+    leave();
+    await expect.poll(() => activeRequests(narrow)).toBe(0);
+  });
+});
+
+async function activeRequests(daemon: TestDaemon): Promise<number> {
+  const status: unknown = await (await fetch(`${daemon.url}/status`)).json();
+  return Number(Object(status)["active_requests"]);
+}
+
+describe("beyond the rate limit", () => {
+  let limited: TestDaemon;
+  beforeAll(async () => {
+    limited = await startDaemon({ args: ["--http-rate-limit", "60", "--models-load", ""] });
+  });
+  afterAll(() => limited.stop());
+
+  test.for(clients)(
+    "429 for $name; who may try again does so when told to",
+    async ({ name, ask, raised }) => {
+      const asked = Array.from({ length: 65 }, () => ask(limited.url, { model: "none" }));
+      const reasons = (await Promise.allSettled(asked)).map((result) =>
+        result.status === "rejected" ? result.reason : undefined,
+      );
+      expect(reasons).toContainEqual(expect.objectContaining(raised(429, "RateLimitError")));
+      if (name === "ollama") return; // this client never tries again
+      const patient = ask(limited.url, { model: "none", maxRetries: 3 });
+      await expect(patient).rejects.toMatchObject(raised(404, "NotFoundError"));
+    },
+  );
+});
+
+describe("time that runs out", () => {
+  test("on the client's side is its own error, and frees the slot", async () => {
+    const timeout = { timeout: 150, maxRetries: 0 };
+    const late = openai(narrow.url).chat.completions.create(openaiBody(), timeout);
+    await expect(late).rejects.toThrow(OpenAI.APIConnectionTimeoutError);
+    await expect.poll(() => activeRequests(narrow)).toBe(0);
+    const later = anthropic(narrow.url).messages.create(anthropicBody(), timeout);
+    await expect(later).rejects.toThrow(Anthropic.APIConnectionTimeoutError);
+    await expect.poll(() => activeRequests(narrow)).toBe(0);
+  });
+
+  test("on the daemon's side is 500, or the last event of a stream", async () => {
+    const hasty = await startDaemon({ args: ["--engine-request-timeout", "300ms"] });
+    try {
+      for (const { ask, stream, raised } of clients) {
+        await expect(ask(hasty.url)).rejects.toMatchObject(raised(500, "InternalServerError"));
+        const late = stream(hasty.url).then(({ pieces }) => readAll(pieces));
+        await expect(late).rejects.toThrow(/longer than 0.3 s/);
+      }
+    } finally {
+      await hasty.stop();
+    }
+  });
+});
