@@ -1,6 +1,6 @@
-import Anthropic from "@anthropic-ai/sdk";
+import Anthropic, { APIConnectionTimeoutError as AnthropicTimeout } from "@anthropic-ai/sdk";
 import { Ollama } from "ollama";
-import OpenAI from "openai";
+import OpenAI, { APIConnectionTimeoutError as OpenaiTimeout } from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { enginePids } from "../support/daemon-children.ts";
 import { startCuttingProxy } from "../support/cutting-proxy.ts";
@@ -206,10 +206,10 @@ describe("time that runs out", () => {
   test("on the client's side is its own error, and frees the slot", async () => {
     const timeout = { timeout: 150, maxRetries: 0 };
     const late = openai(narrow.url).chat.completions.create(openaiBody(), timeout);
-    await expect(late).rejects.toThrow(OpenAI.APIConnectionTimeoutError);
+    await expect(late).rejects.toThrow(OpenaiTimeout);
     await expect.poll(() => activeRequests(narrow)).toBe(0);
     const later = anthropic(narrow.url).messages.create(anthropicBody(), timeout);
-    await expect(later).rejects.toThrow(Anthropic.APIConnectionTimeoutError);
+    await expect(later).rejects.toThrow(AnthropicTimeout);
     await expect.poll(() => activeRequests(narrow)).toBe(0);
   });
 
