@@ -11,24 +11,22 @@ import { prepareEngine } from "../../src/engine/prepare-engine.ts";
 import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
 import { startDaemon, type TestDaemon } from "../../test/support/start-daemon.ts";
 import { benchPrompt, writeBenchModel } from "./daemon/bench-model.ts";
-import {
-  measureInProcess,
-  measureOverHttp,
-  type StreamTiming,
-  type Workload,
-} from "./daemon/measure-stream.ts";
-import { markdownTable, spread } from "./daemon/statistics.ts";
+import { measureLayers } from "./daemon/measure-layers.ts";
+import { measureInProcess, measureOverHttp } from "./daemon/measure-stream.ts";
+import { type BenchResult, type ClientsRow, renderReport } from "./daemon/render-report.ts";
+import { closeConnections } from "./daemon/stream-client.ts";
 
 const HELP = `Measures what the daemon's layers cost over the engine alone, and how it serves several clients.
 
   node scripts/bench/daemon.ts [--model FILE.gguf] [--runs N] [--tokens N] [--json]
 
   --model FILE   the model to generate with; default: one of random weights, made for the run
-  --runs N       alternating runs of each side (default 7)
+  --runs N       alternating runs of each side (default 7), and 20 times as many up to the first token
   --tokens N     tokens of each answer (default 64)
   --json         print the raw measurements
 
-Both sides run the same engine with one thread and the same settings; the daemon is asked over HTTP, streamed.
+Both sides run the same engine with one thread and the same settings; the daemon is asked over HTTP, streamed, by
+Node's plain client on a connection that stays open; and by fetch(), which costs the asking program more.
 Figures are medians with the smallest and largest in brackets.`;
 
 const CLIENT_COUNTS = [1, 2, 4, 8, 16];
@@ -39,9 +37,6 @@ const BATCH_SIZE = 32;
 /** Prompts that are tried, and the share of tokens that must show as text, for a prompt to be measured. */
 const MOST_TRIES = 60;
 const EVEN_SHARE = 0.8;
-const WARM_UP_RUNS = 60;
-const WARM_UP_TOKENS = 4;
-const MIB = 1024 * 1024;
 
 const { values } = parseArgs({
   options: {
@@ -63,15 +58,18 @@ async function main(runs: number, tokens: number): Promise<void> {
     const readyMs = await repeat(runs, () => timeToReady(model));
     const daemon = await startDaemon({ args: flags(model) });
     try {
-      const engine = await loadInProcess(model, daemon.cacheDir);
-      const prompts = await evenPrompts(engine, tokens);
-      const pair = await alternate(runs, { prompt: prompts[0]!, maxTokens: tokens }, engine, daemon);
-      engine.close();
+      const prompts = await useEngine(model, daemon.cacheDir, (engine) => evenPrompts(engine, tokens));
+      const workload = { prompt: prompts[0]!, maxTokens: tokens };
+      // Another engine, which has seen no other prompt either: what its cache holds would slow it down.
+      const layers = await useEngine(model, daemon.cacheDir, (engine) =>
+        measureLayers(runs, workload, engine, daemon.url),
+      );
       const clients = await severalClients(daemon, prompts, tokens);
       const memory = await memoryOf(daemon);
-      const result = { machine: machine(), readyMs, ...pair, clients, memory };
-      console.log(values.json ? JSON.stringify(result, null, 2) : render(result));
+      const result: BenchResult = { machine: machine(), readyMs, layers, clients, memory };
+      console.log(values.json ? JSON.stringify(result, null, 2) : renderReport(result));
     } finally {
+      closeConnections();
       await daemon.stop();
     }
   } finally {
@@ -93,6 +91,19 @@ function flags(model: string): string[] {
 }
 
 function quiet(): void {}
+
+async function useEngine<Result>(
+  model: string,
+  cacheDir: string,
+  use: (engine: EngineCore) => Promise<Result>,
+): Promise<Result> {
+  const engine = await loadInProcess(model, cacheDir);
+  try {
+    return await use(engine);
+  } finally {
+    engine.close();
+  }
+}
 
 async function loadInProcess(model: string, cacheDir: string): Promise<EngineCore> {
   const spec: EngineSpec = {
@@ -135,35 +146,12 @@ async function evenPrompts(engine: EngineCore, tokens: number): Promise<string[]
   return prompts;
 }
 
-/** In-process and over HTTP in turn, so that a change of the machine's speed meets both. */
-async function alternate(runs: number, workload: Workload, engine: EngineCore, daemon: TestDaemon) {
-  const inProcess: StreamTiming[] = [];
-  const overHttp: StreamTiming[] = [];
-  const bareMs: number[] = [];
-  // A service that has just started runs code that V8 has not compiled yet; the prompt cache is empty as well.
-  for (let run = 0; run < WARM_UP_RUNS; run++) {
-    const short = { ...workload, maxTokens: WARM_UP_TOKENS };
-    await measureInProcess(engine, short);
-    await measureOverHttp(daemon.url, short);
-    await bareRequest(daemon.url);
-  }
-  for (let run = 0; run < runs; run++) {
-    inProcess.push(await measureInProcess(engine, workload));
-    overHttp.push(await measureOverHttp(daemon.url, workload));
-    bareMs.push(await bareRequest(daemon.url));
-  }
-  return { inProcess, overHttp, bareMs };
-}
-
-/** Milliseconds of a request that asks no engine: what HTTP and this client cost by themselves. */
-async function bareRequest(url: string): Promise<number> {
-  const start = performance.now();
-  await (await fetch(`${url}/health`)).text();
-  return performance.now() - start;
-}
-
-async function severalClients(daemon: TestDaemon, prompts: readonly string[], tokens: number) {
-  const results = [];
+async function severalClients(
+  daemon: TestDaemon,
+  prompts: readonly string[],
+  tokens: number,
+): Promise<ClientsRow[]> {
+  const results: ClientsRow[] = [];
   for (const clients of CLIENT_COUNTS) {
     const start = performance.now();
     const timings = await Promise.all(
@@ -199,53 +187,4 @@ async function repeat(runs: number, measure: () => Promise<number>): Promise<num
 function machine(): string {
   const [cpu] = os.cpus();
   return `${os.cpus().length} × ${cpu?.model.trim()}, ${os.platform()} ${os.arch()}, Node ${process.versions.node}`;
-}
-
-function rates(timings: readonly StreamTiming[]): number[] {
-  return timings.map((timing) => timing.tokensPerSecond);
-}
-
-function firsts(timings: readonly StreamTiming[]): number[] {
-  return timings.map((timing) => timing.firstTokenMs);
-}
-
-function render(result: {
-  readonly machine: string;
-  readonly readyMs: readonly number[];
-  readonly inProcess: readonly StreamTiming[];
-  readonly overHttp: readonly StreamTiming[];
-  readonly bareMs: readonly number[];
-  readonly clients: Awaited<ReturnType<typeof severalClients>>;
-  readonly memory: Awaited<ReturnType<typeof memoryOf>>;
-}): string {
-  const { inProcess, overHttp, clients, memory } = result;
-  const overhead = inProcess.map(
-    (timing, run) => (1 - overHttp[run]!.tokensPerSecond / timing.tokensPerSecond) * 100,
-  );
-  const delay = inProcess.map((timing, run) => overHttp[run]!.firstTokenMs - timing.firstTokenMs);
-  return [
-    result.machine,
-    "",
-    `Time to ready: ${spread(result.readyMs, 0)} ms`,
-    "",
-    markdownTable(
-      ["", "engine in this process", "daemon over HTTP", "difference, run by run"],
-      [
-        ["first token, ms", spread(firsts(inProcess)), spread(firsts(overHttp)), `${spread(delay)} ms`],
-        ["tokens/s", spread(rates(inProcess)), spread(rates(overHttp)), `${spread(overhead)} percent slower`],
-      ],
-    ),
-    "",
-    markdownTable(
-      ["clients at once", "tokens/s of all", "first token, ms"],
-      clients.map((row) => [
-        String(row.clients),
-        row.tokensPerSecond.toFixed(1),
-        spread(row.firstTokenMs, 0),
-      ]),
-    ),
-    "",
-    `A bare request over HTTP (GET /health): ${spread(result.bareMs)} ms`,
-    `Memory: daemon ${(memory.daemonBytes / MIB).toFixed(0)} MiB, with its engine ${(memory.withEngineBytes / MIB).toFixed(0)} MiB`,
-  ].join("\n");
 }

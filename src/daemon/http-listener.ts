@@ -2,6 +2,7 @@ import { createServer, Server, type ServerResponse } from "node:http";
 import { createAdaptorServer, type WebSocketServerLike } from "@hono/node-server";
 import { WebSocketServer } from "ws";
 import type { App } from "../http/app.ts";
+import { JoinedResponse } from "./joined-response.ts";
 
 /** Longer than the idle time of common proxies and clients, so that they close first and no request gets lost. */
 const KEEP_ALIVE_MS = 75_000;
@@ -34,6 +35,7 @@ export class HttpListener {
       websocket: { server: this.#webSockets as unknown as WebSocketServerLike },
       createServer,
       serverOptions: {
+        ServerResponse: JoinedResponse,
         keepAliveTimeout: KEEP_ALIVE_MS,
         // Anything else, such as h2c that curl --http2 offers, is to be answered as if it had not asked.
         shouldUpgradeCallback: (request) => request.headers.upgrade?.toLowerCase() === "websocket",

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
 import net from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
@@ -55,6 +56,37 @@ describe("bodies", () => {
     expect(String(head)).toMatch(/^HTTP\/1\.1 413 /);
     expect(String(head)).toContain("payload_too_large");
     socket.destroy();
+  });
+
+  test("one that arrives in pieces, through a character too, is read whole", async () => {
+    const body = Buffer.from(JSON.stringify({ prompt: "é", max_tokens: 1, model: "no-such-model-é" }));
+    const cut = body.lastIndexOf("é") + 1;
+    const socket = await connect();
+    socket.write(
+      `POST /api/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`,
+    );
+    socket.write(body.subarray(0, cut));
+    // The daemon has read the first piece when it answers another request.
+    await fetch(`${daemon.url}/health`);
+    socket.write(body.subarray(cut));
+    let answer = "";
+    for await (const chunk of socket.setEncoding("utf8")) answer += String(chunk);
+    expect(answer).toContain("no-such-model-é");
+  });
+
+  test("one too large over the IPC socket is answered as well", async () => {
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      const headers = { "content-type": "application/json", "transfer-encoding": "chunked" };
+      const sent = request(
+        { socketPath: daemon.socket, path: "/api/generate", method: "POST", headers },
+        resolve,
+      );
+      sent.on("error", reject);
+      // Not ended: what has come already is too much.
+      sent.write(Buffer.alloc(BODY_LIMIT + 1, " "));
+    });
+    expect(response.statusCode).toBe(413);
+    response.destroy();
   });
 
   test("the daemon serves on after a client that stops in mid-body", async () => {

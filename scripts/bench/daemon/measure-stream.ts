@@ -1,5 +1,6 @@
 import type { EngineCore } from "../../../src/engine/core/engine-core.ts";
 import type { GenerationRequest } from "../../../src/engine/protocol/generation.ts";
+import { plainClient, type StreamClient } from "./stream-client.ts";
 
 /** What one answer took, as its reader saw it. */
 export interface StreamTiming {
@@ -37,31 +38,24 @@ export async function measureInProcess(engine: EngineCore, workload: Workload): 
 }
 
 /** The same with the default model through the daemon's HTTP API, streamed. */
-export async function measureOverHttp(url: string, workload: Workload): Promise<StreamTiming> {
+export async function measureOverHttp(
+  url: string,
+  workload: Workload,
+  client: StreamClient = plainClient,
+): Promise<StreamTiming> {
+  const body = { prompt: workload.prompt, max_tokens: workload.maxTokens, temperature: 0, stream: true };
   const clock = new StreamClock();
-  const response = await fetch(`${url}/api/generate`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({
-      prompt: workload.prompt,
-      max_tokens: workload.maxTokens,
-      temperature: 0,
-      stream: true,
-    }),
-  });
-  if (!response.ok || !response.body)
-    throw new Error(`the daemon answered ${response.status}: ${await response.text()}`);
   let rest = "";
   let tokens = 0;
-  for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
-    const lines = (rest + chunk).split("\n");
+  await client(`${url}/api/generate`, body, (text) => {
+    const lines = (rest + text).split("\n");
     rest = lines.pop() ?? "";
     for (const line of lines) {
       const piece: unknown = JSON.parse(line);
       if (isDone(piece)) tokens = piece.completion_tokens;
       else clock.piece();
     }
-  }
+  });
   return clock.timing(tokens);
 }
 

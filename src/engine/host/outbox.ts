@@ -5,6 +5,14 @@ import type { EngineMessage } from "../protocol/messages.ts";
 export type Send = (message: EngineMessage, written: () => void) => void;
 
 /**
+ * How long the news of a prompt waits for the token that comes of the same step: that is there in one or two
+ * milliseconds, and a message of its own would take the processors from it for as long.
+ */
+const PROMPT_NEWS_MS = 5;
+
+const PROMPT_NEWS: ReadonlySet<GenerationEvent["type"]> = new Set(["start", "prompt-progress"]);
+
+/**
  * Sends events to the daemon: each at once while the channel is free, several in one message while it is not.
  * So the first token waits for nothing, and a fast model does not pay for a message per token.
  */
@@ -12,6 +20,7 @@ export class Outbox {
   readonly #send: Send;
   readonly #waiting = new Map<number, GenerationEvent[]>();
   #isWriting = false;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(send: Send) {
     this.#send = send;
@@ -21,7 +30,8 @@ export class Outbox {
     const events = this.#waiting.get(call);
     if (!events) this.#waiting.set(call, [event]);
     else if (!mergeText(events.at(-1), event)) events.push(event);
-    this.#flush();
+    if (PROMPT_NEWS.has(event.type)) this.#timer ??= setTimeout(() => this.#flush(), PROMPT_NEWS_MS);
+    else this.#flush();
   }
 
   /** Sends what is not an event; the call's own events go first. */
@@ -32,6 +42,8 @@ export class Outbox {
 
   #flush(): void {
     if (this.#isWriting) return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
     for (const call of this.#waiting.keys()) this.#write(call);
   }
 

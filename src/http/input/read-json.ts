@@ -13,14 +13,25 @@ export async function readJson<Schema extends z.ZodType>(
   schema: Schema,
 ): Promise<z.output<Schema>> {
   assertJsonContentType(context.req.raw.headers);
-  const bytes = await readBody(context.req.raw, context.get("bodyLimit"));
+  const bytes = await readBody(bodyOf(context), context.get("bodyLimit"));
   return parseInput(schema, parseJson(bytes));
 }
 
-async function readBody(request: Request, limit: number): Promise<Uint8Array> {
+/**
+ * Behind a socket the body is read from Node's own stream: to make a web stream of it takes longer than all the rest
+ * of a small request. Leaving that stream early must not end the connection, on which the error has yet to be sent.
+ */
+function bodyOf({ env, req }: AppContext): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
+  return env?.incoming?.iterator({ destroyOnReturn: false }) ?? req.raw.body ?? [];
+}
+
+async function readBody(
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  limit: number,
+): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of request.body ?? []) {
+  for await (const chunk of body) {
     size += chunk.byteLength;
     if (size > limit) throw payloadTooLarge(limit);
     chunks.push(chunk);

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { Outbox } from "../../../../src/engine/host/outbox.ts";
 import type { TokenLogprob } from "../../../../src/engine/protocol/generation.ts";
 import type { EngineMessage } from "../../../../src/engine/protocol/messages.ts";
@@ -16,23 +16,42 @@ function slowChannel(): { outbox: Outbox; sent: EngineMessage[]; written: () => 
 
 const text = (piece: string) => ({ type: "text-delta", text: piece }) as const;
 
+const progress = (processed: number) => ({ type: "prompt-progress", processed, total: 3 }) as const;
+
 const logprob = (token: string): TokenLogprob => ({ token, logprob: -1, bytes: null, top: [] });
 
 describe("events on their way to the daemon", () => {
   test("go at once while the channel is free", () => {
     const { outbox, sent, written } = slowChannel();
-    outbox.pushEvent(1, { type: "start" });
-    written();
     outbox.pushEvent(1, text("a"));
+    written();
+    outbox.pushEvent(1, text("b"));
     expect(sent).toEqual([
-      { type: "events", call: 1, events: [{ type: "start" }] },
       { type: "events", call: 1, events: [text("a")] },
+      { type: "events", call: 1, events: [text("b")] },
     ]);
+  });
+
+  test("the news of a prompt go with the token that follows at once", () => {
+    const { outbox, sent } = slowChannel();
+    outbox.pushEvent(1, { type: "start" });
+    outbox.pushEvent(1, progress(3));
+    expect(sent).toEqual([]);
+    outbox.pushEvent(1, text("a"));
+    expect(sent).toEqual([{ type: "events", call: 1, events: [{ type: "start" }, progress(3), text("a")] }]);
+  });
+
+  test("the news of a prompt go by themselves when no token follows", async () => {
+    const { outbox, sent } = slowChannel();
+    outbox.pushEvent(1, { type: "start" });
+    outbox.pushEvent(1, progress(1));
+    await vi.waitFor(() => expect(sent).toHaveLength(1));
+    expect(sent).toEqual([{ type: "events", call: 1, events: [{ type: "start" }, progress(1)] }]);
   });
 
   test("are gathered while it is not, with neighbouring text joined", () => {
     const { outbox, sent, written } = slowChannel();
-    outbox.pushEvent(1, { type: "start" });
+    outbox.pushEvent(1, text("first"));
     outbox.pushEvent(1, text("a"));
     outbox.pushEvent(1, text("b"));
     outbox.pushEvent(1, { type: "reasoning-delta", text: "c" });
@@ -48,7 +67,7 @@ describe("events on their way to the daemon", () => {
 
   test("keep their log-probabilities when they are joined", () => {
     const { outbox, sent, written } = slowChannel();
-    outbox.pushEvent(1, { type: "start" });
+    outbox.pushEvent(1, text("first"));
     outbox.pushEvent(1, { ...text("a"), logprobs: [logprob("a")] });
     outbox.pushEvent(1, { ...text("b"), logprobs: [logprob("b")] });
     written();
@@ -57,7 +76,7 @@ describe("events on their way to the daemon", () => {
 
   test("stay in order with the end of their call", () => {
     const { outbox, sent } = slowChannel();
-    outbox.pushEvent(1, { type: "start" });
+    outbox.pushEvent(1, text("first"));
     outbox.pushEvent(1, text("a"));
     outbox.push({ type: "cancelled", call: 1 });
     expect(sent.map(({ type }) => type)).toEqual(["events", "events", "cancelled"]);
