@@ -10,16 +10,31 @@ const MAX_RETRY_AFTER_SECS = 120;
 /** The right to have one call in flight on an engine. Disposing it twice frees it once. */
 export interface Slot extends Disposable {
   readonly queue: AdmissionQueue;
+  /** Corrects what was asked for, once it is known better; others may then be let in. */
+  resize(tokens: number): void;
 }
 
 interface Waiter {
+  readonly tokens: number;
   grant(): void;
   refuse(error: ServiceError): void;
+}
+
+export interface AdmissionWish {
+  /** Tokens of the shared context that the call may come to need; as many as there are at most. Default: none. */
+  tokens?: number;
+  /**
+   * The caller belongs to a request that was let in before (a further text of a batch), so the bound on waiting
+   * callers does not apply.
+   */
+  admitted?: boolean;
 }
 
 export interface AdmissionQueueOptions {
   /** Calls in flight at once. */
   slots: number;
+  /** Tokens of the context that they share; absent: they share none. */
+  contextSize?: number;
   /** Callers that may wait; the next one is refused. */
   maxWaiting: number;
   /** Milliseconds since any origin. */
@@ -27,21 +42,30 @@ export interface AdmissionQueueOptions {
 }
 
 /**
- * First come, first served admission to one engine. Invariants: at most `slots` slots are out; nobody waits
- * while one is free; a slot is freed exactly once, whoever ends first.
+ * First come, first served admission to one engine. Invariants: at most `slots` slots are out, and what they may need
+ * fits into the context together; nobody waits who could be let in, except behind others; a slot is freed exactly
+ * once, whoever ends first.
  */
 export class AdmissionQueue {
   readonly #slots: number;
+  readonly #contextSize: number;
   readonly #maxWaiting: number;
   readonly #now: () => number;
   /** A Set keeps the order of arrival and removes in constant time. */
   readonly #waiting = new Set<Waiter>();
   #running = 0;
+  #tokens = 0;
   #meanHoldSecs = DEFAULT_HOLD_SECS;
   #closedWith: (() => ServiceError) | undefined;
 
-  constructor({ slots, maxWaiting, now = () => performance.now() }: AdmissionQueueOptions) {
+  constructor({
+    slots,
+    contextSize = Number.POSITIVE_INFINITY,
+    maxWaiting,
+    now = () => performance.now(),
+  }: AdmissionQueueOptions) {
     this.#slots = slots;
+    this.#contextSize = contextSize;
     this.#maxWaiting = maxWaiting;
     this.#now = now;
   }
@@ -68,18 +92,20 @@ export class AdmissionQueue {
   /**
    * Resolves with a slot when it is this caller's turn. Rejects with `overloaded` when too many wait, with the
    * signal's reason when it aborts first, and with the closing error when the engine is gone.
-   * @param admitted the caller belongs to a request that was let in before (a further text of a batch), so the
-   * bound on waiting callers does not apply.
    */
-  async acquire(signal: AbortSignal, { admitted = false }: { admitted?: boolean } = {}): Promise<Slot> {
+  async acquire(
+    signal: AbortSignal,
+    { tokens: wished = 0, admitted = false }: AdmissionWish = {},
+  ): Promise<Slot> {
     signal.throwIfAborted();
     if (this.#closedWith) throw this.#closedWith();
-    if (this.#running < this.#slots) return this.#take();
+    const tokens = Math.min(wished, this.#contextSize);
+    if (this.#waiting.size === 0 && this.#hasRoom(tokens)) return this.#take(tokens);
     if (!admitted && this.#waiting.size >= this.#maxWaiting) {
       const retryAfterSecs = this.retryAfterSecs;
       throw new ServiceError(
         "overloaded",
-        `All ${this.#slots} slots of the model are busy and ${this.#waiting.size} requests wait already; ` +
+        `The model's slots or its context are taken, and ${this.#waiting.size} requests wait already; ` +
           `try again in about ${retryAfterSecs} s.`,
         { retryAfterSecs },
       );
@@ -92,11 +118,14 @@ export class AdmissionQueue {
       const onAbort = () => {
         leave();
         reject(signal.reason);
+        // Those behind may fit where this one did not.
+        this.#grant();
       };
       const waiter: Waiter = {
+        tokens,
         grant: () => {
           leave();
-          resolve(this.#take());
+          resolve(this.#take(tokens));
         },
         refuse: (error) => {
           leave();
@@ -114,21 +143,41 @@ export class AdmissionQueue {
     for (const waiter of this.#waiting) waiter.refuse(this.#closedWith());
   }
 
-  #take(): Slot {
+  #hasRoom(tokens: number): boolean {
+    return this.#running < this.#slots && this.#tokens + tokens <= this.#contextSize;
+  }
+
+  /** Lets in who waits, in order: whoever does not fit holds up those behind, or it might never get its turn. */
+  #grant(): void {
+    if (this.#closedWith) return;
+    for (const waiter of this.#waiting) {
+      if (!this.#hasRoom(waiter.tokens)) return;
+      waiter.grant();
+    }
+  }
+
+  #take(wished: number): Slot {
+    let tokens = wished;
     this.#running += 1;
+    this.#tokens += tokens;
     const takenAt = this.#now();
     let free = false;
+    const resize = (better: number): void => {
+      if (free) return;
+      this.#tokens += better - tokens;
+      tokens = better;
+      this.#grant();
+    };
     return {
       queue: this,
+      resize: (better) => resize(Math.min(better, this.#contextSize)),
       [Symbol.dispose]: () => {
         if (free) return;
-        free = true;
-        this.#running -= 1;
         const heldSecs = (this.#now() - takenAt) / 1000;
         this.#meanHoldSecs += MEAN_WEIGHT * (heldSecs - this.#meanHoldSecs);
-        if (this.#closedWith) return;
-        const [next] = this.#waiting;
-        next?.grant();
+        this.#running -= 1;
+        resize(0);
+        free = true;
       },
     };
   }

@@ -4,7 +4,6 @@ import type { GenerationEvent } from "../engine/protocol/generation.ts";
 import type { TokenIds } from "../engine/protocol/tokens.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Model, Models } from "../models/model.ts";
-import type { AdmissionQueue } from "./admission-queue.ts";
 import { checkEmbedding, checkReranking } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
 import { dropReasoningLogprobs } from "./drop-reasoning-logprobs.ts";
@@ -26,6 +25,7 @@ import type {
   RerankRequest,
   TokenizeRequest,
 } from "./inference.ts";
+import { embeddedTokens, neededTokens, reservedTokens } from "./reserved-tokens.ts";
 import { RequestAccounting } from "./request-accounting.ts";
 import { resolveGeneration, type ResolvedGeneration } from "./resolve-generation.ts";
 import { runBatch } from "./run-batch.ts";
@@ -78,13 +78,18 @@ class InferenceService implements Inference {
       );
       const loadMs = this.#now() - startedAt;
       const resolved = resolveGeneration(request, model, engine.info);
-      held.use(await this.#queues.of(engine, model.alias).acquire(signal));
+      const wish = {
+        tokens: reservedTokens(resolved.request, engine.info),
+        admitted: request.isFurther ?? false,
+      };
+      const slot = held.use(await this.#queues.of(engine, model.alias).acquire(signal, wish));
       const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
       const source = engine.generate(resolved.request, deadline.signal);
       const events = guardEvents({
         source,
         events: interpret(source, resolved),
         signal: deadline.signal,
+        onPrompt: (promptTokens) => slot.resize(neededTokens(resolved.request, promptTokens, engine.info)),
         release: () => held.dispose(),
         finish: (done) => this.#finish(done, model.alias, startedAt),
       });
@@ -158,10 +163,10 @@ class InferenceService implements Inference {
     const loadMs = this.#now() - startedAt;
     check(model);
     if (items.length === 0) return { model: model.alias, loadMs, results: [] };
-    const queue: AdmissionQueue = this.#queues.of(engine, model.alias);
-    const slot = await queue.acquire(signal);
+    const tokens = embeddedTokens(engine.spec);
+    const slot = await this.#queues.of(engine, model.alias).acquire(signal, { tokens });
     const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
-    const results = await runBatch(items, slot, queue, deadline.signal, (item, abort) =>
+    const results = await runBatch(items, { slot, tokens }, deadline.signal, (item, abort) =>
       call(engine, item, abort),
     );
     return { model: model.alias, loadMs, results };

@@ -19,6 +19,7 @@ export class EngineQueues {
     if (known) return known;
     const queue = new AdmissionQueue({
       slots: engine.spec.slots,
+      contextSize: engine.info.contextSize,
       maxWaiting: this.#maxWaiting,
       now: this.#now,
     });

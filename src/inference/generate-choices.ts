@@ -46,7 +46,7 @@ async function* begin(
   request: InferenceRequest,
   signal: AbortSignal,
 ): AsyncGenerator<InferenceEvent, void, undefined> {
-  const { events } = await inference.generate(request, signal);
+  const { events } = await inference.generate({ ...request, isFurther: true }, signal);
   yield* events;
 }
 

@@ -11,6 +11,8 @@ export interface GuardedEventsOptions {
   events: AsyncGenerator<GenerationEvent, void, undefined>;
   /** Aborts with the client or with the deadline. */
   signal: AbortSignal;
+  /** Called with the length of the prompt in tokens when the engine reports it. */
+  onPrompt(tokens: number): void;
   /** Called once, when the engine has let go of the request: gives back the slot and the lease. */
   release(): void;
   /** Completes the last event; called once the generation is over. */
@@ -43,6 +45,7 @@ export function guardEvents(options: GuardedEventsOptions): AsyncGenerator<Infer
           yield options.finish(event);
           return;
         }
+        if (event.type === "prompt-progress") options.onPrompt(event.total);
         yield event;
       }
       signal.throwIfAborted();

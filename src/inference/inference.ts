@@ -43,6 +43,8 @@ export interface InferenceRequest {
   readonly cachePrompt?: boolean | undefined;
   /** Loads the model when it is on disk only; absent: only the configuration's auto_load does. */
   readonly residency?: Residency | undefined;
+  /** A further choice of a request that was let in already: it waits for a slot however many others do. */
+  readonly isFurther?: boolean | undefined;
   /** What the dialect's specification says where neither the request nor the model does. */
   readonly defaults: { readonly maxTokens?: number; readonly sampling: Sampling };
 }

@@ -124,3 +124,84 @@ describe("admission queue", () => {
     expect([queue.running, queue.waiting]).toEqual([0, 0]);
   });
 });
+
+const sharedQueue = () => new AdmissionQueue({ slots: 4, contextSize: 100, maxWaiting: 10 });
+/** Who has been let in, in order. */
+function callers(of: AdmissionQueue) {
+  const inside: string[] = [];
+  const enter = async (name: string, tokens: number, signal = never): Promise<Slot> => {
+    const slot = await of.acquire(signal, { tokens });
+    inside.push(name);
+    return slot;
+  };
+  return { inside, enter };
+}
+
+describe("a shared context", () => {
+  test("lets those in who fit together, and the others when there is room", async () => {
+    const shared = sharedQueue();
+    const { inside, enter } = callers(shared);
+    const first = await enter("first", 60);
+    await enter("second", 40);
+    const third = enter("third", 1);
+    expect(shared.waiting).toBe(1);
+    expect(inside).toEqual(["first", "second"]);
+    first[Symbol.dispose]();
+    await third;
+    expect(inside).toEqual(["first", "second", "third"]);
+  });
+
+  test("gives all of it to one who asks for more than there is", async () => {
+    const shared = sharedQueue();
+    const { enter } = callers(shared);
+    const greedy = await enter("greedy", 1000);
+    const next = enter("next", 100);
+    expect(shared.waiting).toBe(1);
+    greedy[Symbol.dispose]();
+    await next;
+  });
+
+  test("small callers do not overtake a large one for ever", async () => {
+    const { inside, enter } = callers(sharedQueue());
+    const first = await enter("first", 50);
+    const large = enter("large", 100);
+    const small = enter("small", 1);
+    first[Symbol.dispose]();
+    (await large)[Symbol.dispose]();
+    await small;
+    expect(inside).toEqual(["first", "large", "small"]);
+  });
+
+  test("lets the next in when one turns out to need less", async () => {
+    const { inside, enter } = callers(sharedQueue());
+    const first = await enter("first", 100);
+    const second = enter("second", 60);
+    first.resize(40);
+    await second;
+    expect(inside).toEqual(["first", "second"]);
+  });
+
+  test("lets those in who stood behind one that went away", async () => {
+    const { inside, enter } = callers(sharedQueue());
+    await enter("first", 60);
+    const client = new AbortController();
+    const large = enter("large", 100, client.signal);
+    const small = enter("small", 40);
+    client.abort(new Error("gone"));
+    await expect(large).rejects.toThrow("gone");
+    await small;
+    expect(inside).toEqual(["first", "small"]);
+  });
+
+  test("has all of it back in the end", async () => {
+    const shared = sharedQueue();
+    const { enter } = callers(shared);
+    const slot = await enter("one", 70);
+    slot.resize(90);
+    slot[Symbol.dispose]();
+    slot.resize(100);
+    slot[Symbol.dispose]();
+    await enter("all", 100);
+    expect(shared.running).toBe(1);
+  });
+});

@@ -13,6 +13,7 @@ import { randomSource } from "./random-pieces.ts";
 const never = new AbortController().signal;
 
 const REQUEST: InferenceRequest = {
+  maxTokens: 16,
   endpoint: "generate",
   input: { kind: "prompt", prompt: "Once" },
   sampling: {},

@@ -1,0 +1,76 @@
+import fs from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { configSchema } from "../../src/config/schema.ts";
+import type { Engine } from "../../src/engine/engine.ts";
+import { type Answer, collectAnswer } from "../../src/inference/collect-answer.ts";
+import { createInference } from "../../src/inference/create-inference.ts";
+import type { Inference, InferenceRequest } from "../../src/inference/inference.ts";
+import { engineSpec, NEVER, startEngine, temporaryFolder, writeModel } from "../support/engine-fixture.ts";
+import { tinyLlama } from "../support/tiny-models.ts";
+import { fakeModel } from "../unit/inference/fake-engine.ts";
+import { FakeMetrics } from "../unit/inference/fake-metrics.ts";
+
+/** The smallest that llama.cpp makes. */
+const CONTEXT = 256;
+/** Together they need more than twice the context. */
+const REQUESTS = 8;
+
+const folder = temporaryFolder();
+let engine: Engine;
+let inference: Inference;
+
+beforeAll(async () => {
+  const file = writeModel(folder, "tiny", tinyLlama());
+  engine = await startEngine(engineSpec(file, { contextSize: CONTEXT, slots: 4 }));
+  const config = configSchema.parse({});
+  const model = fakeModel();
+  const models = { acquire: async () => ({ model, engine, [Symbol.dispose]: () => {} }) };
+  inference = createInference({ models, metrics: new FakeMetrics(), config });
+});
+
+afterAll(async () => {
+  await engine.close();
+  fs.rmSync(folder, { recursive: true, force: true });
+});
+
+async function generate(index: number, maxTokens?: number): Promise<Answer> {
+  const request: InferenceRequest = {
+    endpoint: "generate",
+    input: { kind: "prompt", prompt: `request ${index} ` },
+    maxTokens,
+    sampling: { temperature: 0, ignoreEos: true },
+    format: { type: "text" },
+    defaults: { sampling: {} },
+  };
+  return await collectAnswer((await inference.generate(request, NEVER)).events);
+}
+
+describe("requests that together need more than the context", () => {
+  test("all get the whole answer that each would get alone", async () => {
+    const maxTokens = 70;
+    const alone: string[] = [];
+    for (let index = 0; index < REQUESTS; index++) alone.push((await generate(index, maxTokens)).text);
+    const together = await Promise.all(
+      Array.from({ length: REQUESTS }, async (_, index) => await generate(index, maxTokens)),
+    );
+    expect(together.map(({ usage }) => usage.completionTokens)).toEqual(Array(REQUESTS).fill(maxTokens));
+    expect(together.map(({ text }) => text)).toEqual(alone);
+  });
+
+  test("and know no limit may each fill it", async () => {
+    const answers = await Promise.all([generate(1), generate(2), generate(3)]);
+    for (const { usage, reason } of answers) {
+      expect(reason).toBe("length");
+      expect(usage.promptTokens + usage.completionTokens).toBeGreaterThanOrEqual(CONTEXT - 1);
+    }
+  });
+
+  test("make room for texts to embed", async () => {
+    const text = "word ".repeat(10);
+    const [, { vectors }] = await Promise.all([
+      generate(1),
+      inference.embed({ input: Array<string>(6).fill(text) }, NEVER),
+    ]);
+    expect(vectors).toHaveLength(6);
+  });
+});
