@@ -1,6 +1,7 @@
 import type { z } from "zod";
-import { configOptions, type ConfigOption } from "./config-options.ts";
-import { getPath, type Tree } from "./tree.ts";
+import { configOptions } from "./config-options.ts";
+import { explainIssue, issueText } from "../errors/explain-issue.ts";
+import type { Tree } from "./tree.ts";
 
 /** One line for each issue: the source, the option, what was expected and what was there. */
 export function explainIssues(
@@ -18,13 +19,8 @@ export function explainIssues(
       const option = configOptions.find((each) => each.path.every((key, index) => issue.path[index] === key));
       const name = option?.name ?? issue.path.join(".");
       const source = origins.get(name) ?? file ?? "default";
-      return `${source}: ${name}: ${issue.message}${shown(option, input)}.`;
+      const explained = explainIssue(issue, input);
+      return `${source}: ${name}: ${option?.secret ? explained.message : issueText(explained)}.`;
     })
     .join("\n");
-}
-
-/** The value at fault, unless it is a secret. */
-function shown(option: ConfigOption | undefined, input: Tree): string {
-  if (!option || option.secret) return "";
-  return ` (got ${JSON.stringify(getPath(input, option.path))})`;
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { parse, TomlError } from "smol-toml";
+import { IN_WORDS } from "../errors/explain-issue.ts";
 import { ConfigError } from "./config-error.ts";
 import { configOptions, type ConfigOption } from "./config-options.ts";
 import { defaultConfigFile } from "./default-config-file.ts";
@@ -59,7 +60,7 @@ export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
     origins.set(option.name, found.source);
     setPath(input, option.path, option.holdsPath ? resolvePaths(found.value, found.folder) : found.value);
   }
-  const result = configSchema.safeParse(input);
+  const result = configSchema.safeParse(input, IN_WORDS);
   if (!result.success) throw new ConfigError(explainIssues(result.error.issues, origins, input, file?.path));
   return {
     config: result.data,

@@ -24,6 +24,13 @@ export interface GgufSummary {
   readonly callTokens: readonly number[];
   /** Bytes of KV cache for one token of context at f16. */
   readonly kvBytesPerToken: number;
+  /** Bytes of weights by where they are used; an output of 0 means that the embedding is used for it, too. */
+  readonly weightBytes: {
+    readonly blocks: number;
+    readonly largestInBlocks: number;
+    readonly embedding: number;
+    readonly output: number;
+  };
   readonly purpose: "generate" | "embed" | "rerank";
   /** True for an adapter or a projector: such a file is not a model by itself. */
   readonly auxiliary: "adapter" | "projector" | undefined;

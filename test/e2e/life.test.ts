@@ -128,7 +128,9 @@ describe("the start", () => {
   test("fails on a bad option with its source", async () => {
     const failure = await startFailure({ env: { SERVICE_HTTP_BODY_LIMIT: "lots" } });
     expect(failure.code).toBe(2);
-    expect(failure.logs).toMatch(/SERVICE_HTTP_BODY_LIMIT: http\.body_limit: .*expected number/);
+    expect(failure.logs).toMatch(
+      /SERVICE_HTTP_BODY_LIMIT: http\.body_limit: must be a whole number, got "lots"/,
+    );
   });
 
   test("fails on an alias file that cannot be read, with its name", async () => {

@@ -12,6 +12,19 @@ export interface TensorSums {
   readonly mainType: string | undefined;
   /** The output head of a reranker is there. */
   readonly hasRankHead: boolean;
+  readonly weightBytes: WeightBytes;
+}
+
+/** Bytes of weights by where they are used. */
+export interface WeightBytes {
+  /** Of all blocks together. */
+  readonly blocks: number;
+  /** The largest tensor in any block. */
+  readonly largestInBlocks: number;
+  /** Of the tensors that look a token up. */
+  readonly embedding: number;
+  /** Of the matrix that makes the last block's result into logits; 0 when the embedding is used for it, too. */
+  readonly output: number;
 }
 
 /** The largest mixtures of experts, with one tensor for each expert and layer, stay below. */
@@ -26,6 +39,7 @@ const DEFAULT_ALIGNMENT = 32;
 /** Fewest bits that any type spends on a weight; bounds the weights of types not known here. */
 const MIN_BITS_PER_WEIGHT = 1;
 const RANK_HEAD = "cls.output.weight";
+const IN_A_BLOCK = /^blk\.\d+\./;
 
 /** Reads the tensor list that follows the keys, and checks that every tensor's data lies inside the file. */
 export async function readTensors(
@@ -42,6 +56,7 @@ export async function readTensors(
   let hasRankHead = false;
   let parameters = 0;
   let dataLength = 0;
+  const bytes = { blocks: 0, largestInBlocks: 0, embedding: 0, output: 0 };
   for (let index = 0; index < count; index++) {
     const name = await readName(reader, MAX_NAME_LENGTH);
     if (name === RANK_HEAD) hasRankHead = true;
@@ -52,7 +67,13 @@ export async function readTensors(
     if (offset % alignment !== 0) throw new InvalidGguf(`the tensor ${JSON.stringify(name)} is not aligned`);
     parameters += weights;
     weightsByType.set(type, (weightsByType.get(type) ?? 0) + weights);
-    dataLength = Math.max(dataLength, offset + tensorBytes(type, weights));
+    const length = tensorBytes(type, weights);
+    dataLength = Math.max(dataLength, offset + length);
+    if (IN_A_BLOCK.test(name)) {
+      bytes.blocks += length;
+      bytes.largestInBlocks = Math.max(bytes.largestInBlocks, length);
+    } else if (name === "token_embd.weight") bytes.embedding += length;
+    else if (name === "output.weight") bytes.output += length;
   }
   const dataStart = Math.ceil(reader.position / alignment) * alignment;
   if (count > 0 && dataStart + dataLength > fileSize) {
@@ -60,7 +81,7 @@ export async function readTensors(
       `it is truncated: it should have ${dataStart + dataLength} bytes and has ${fileSize}`,
     );
   }
-  return { count, parameters, mainType: mainType(weightsByType), hasRankHead };
+  return { count, parameters, mainType: mainType(weightsByType), hasRankHead, weightBytes: bytes };
 }
 
 function readAlignment(metadata: Metadata): number {

@@ -41,8 +41,21 @@ export function summariseHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]
     callTokens: callTokens(first.metadata),
     infill: infillTokens(first.metadata),
     kvBytesPerToken: isEncoder(architecture) ? 0 : kvBytesPerToken(first.metadata, architecture),
+    weightBytes: weightBytes(headers),
     purpose: modelPurposeOf(headers, architecture),
     auxiliary: auxiliaryKind(first, architecture),
+  };
+}
+
+function weightBytes(headers: readonly GgufHeader[]): GgufSummary["weightBytes"] {
+  const all = headers.map(({ tensors }) => tensors.weightBytes);
+  const sum = (part: "blocks" | "embedding" | "output"): number =>
+    all.reduce((total, each) => total + each[part], 0);
+  return {
+    blocks: sum("blocks"),
+    largestInBlocks: Math.max(...all.map(({ largestInBlocks }) => largestInBlocks)),
+    embedding: sum("embedding"),
+    output: sum("output"),
   };
 }
 

@@ -1,3 +1,4 @@
+import { explainIssue, IN_WORDS, issueText } from "../../errors/explain-issue.ts";
 import { z } from "zod";
 import { samplingSchema, type Sampling } from "../../engine/protocol/generation.ts";
 import type { ModelSettings } from "../model.ts";
@@ -63,8 +64,11 @@ export function setParameter(settings: MutableParameters, name: string, value: s
   if (number === undefined)
     return `${JSON.stringify(value)} is not a number; comments have lines of their own`;
   const schema = field ? samplingSchema.shape[field] : name === "num_ctx" ? contextSchema : maxTokensSchema;
-  const result = schema.safeParse(number);
-  if (!result.success) return result.error.issues[0]?.message ?? "it is out of range";
+  const result = schema.safeParse(number, IN_WORDS);
+  if (!result.success) {
+    const [issue] = result.error.issues;
+    return issue ? `it ${issueText(explainIssue(issue, number))}` : "it is out of range";
+  }
   if (field) settings.sampling = { ...settings.sampling, [field]: number };
   else if (name === "num_ctx") settings.contextSize = number;
   else settings.maxTokens = number;

@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { parse, TomlError } from "smol-toml";
 import { z } from "zod";
 import { ConfigError } from "../../config/config-error.ts";
+import { explainIssue, IN_WORDS, issueText } from "../../errors/explain-issue.ts";
 import { isHubPart, isPlainPart, isRepoFile } from "./name-rules.ts";
 
 const repo = z.string().refine((text) => {
@@ -67,12 +68,13 @@ export function aliasKey(alias: string): string {
 }
 
 function readAliasFile(file: string | URL): [string, AliasEntry][] {
-  const result = aliasFileSchema.safeParse(parseToml(file));
+  const tree = parseToml(file);
+  const result = aliasFileSchema.safeParse(tree, IN_WORDS);
   if (result.success) {
     checkUnique(file, Object.keys(result.data.models));
     return Object.entries(result.data.models);
   }
-  const problems = result.error.issues.map((issue) => `${fileName(file)}: ${explain(issue)}.`);
+  const problems = result.error.issues.map((issue) => `${fileName(file)}: ${explain(issue, tree)}.`);
   throw new ConfigError(problems.join("\n"));
 }
 
@@ -104,13 +106,12 @@ function checkUnique(file: string | URL, aliases: readonly string[]): void {
   }
 }
 
-function explain(issue: z.core.$ZodIssue): string {
+function explain(issue: z.core.$ZodIssue, tree: unknown): string {
   if (issue.code === "unrecognized_keys") {
     return `unknown key ${issue.keys.map((key) => [...issue.path, key].join(".")).join(", ")}`;
   }
-  const message =
-    issue.code === "invalid_key" ? issue.issues.map((inner) => inner.message).join("; ") : issue.message;
-  return `${issue.path.join(".")}: ${message}`;
+  const explained = explainIssue(issue, tree);
+  return `${explained.path.join(".")}: ${issueText(explained)}`;
 }
 
 function fileName(file: string | URL): string {

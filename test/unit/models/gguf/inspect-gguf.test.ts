@@ -77,6 +77,27 @@ describe("inspecting a GGUF file", () => {
     expect(sharded.fileSize).toBeGreaterThan(single.fileSize);
   });
 
+  it("tells where the weights are used, in one file and in shards alike", async () => {
+    const model = tinyLlama({ embedding: 64, feedForward: 128, blocks: 2, heads: 4, kvHeads: 2 });
+    const whole = await write(model);
+    const folder = await temporaryFolder();
+    const shards = shardsOf(model, 3).map((shard, index) => {
+      const file = path.join(folder, `split-0000${index + 1}-of-00003.gguf`);
+      writeGguf(file, shard);
+      return file;
+    });
+    const inspect = createGgufInspector();
+    const { weightBytes, vocabSize } = await inspect([whole]);
+    const inABlock = 2 * 64 + 2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128;
+    expect(weightBytes).toEqual({
+      blocks: 2 * inABlock * 4,
+      largestInBlocks: 64 * 128 * 4,
+      embedding: vocabSize * 64 * 4,
+      output: 0,
+    });
+    expect((await inspect(shards)).weightBytes).toEqual(weightBytes);
+  });
+
   it("refuses a shard without its siblings", async () => {
     const [first] = shardsOf(tinyLlama(), 3);
     const file = await write(first!);

@@ -27,6 +27,7 @@ export function loadRequest(options: Partial<LoadRequest> & { contextSize?: numb
         infill: undefined,
         callTokens: [],
         kvBytesPerToken: 1,
+        weightBytes: { blocks: 1, largestInBlocks: 1, embedding: 0, output: 0 },
         purpose: "generate",
         auxiliary: undefined,
       },
