@@ -78,10 +78,42 @@ test("a picture at the very end of the prompt is followed by text of ours, else 
   await engine.close();
 });
 
-test("an abort of llama.cpp ends the engine and says why", async () => {
+describe("a template that trims what it is given and adds nothing", () => {
   const trimming = "{%- for message in messages %}{{ message.content | trim }}{% endfor %}";
-  const engine = await startEngine(engineSpec(modelFile, { projectorFile, chatTemplate: trimming }));
-  await expect(collect(engine.generate(chatRequest([text, picture]), NEVER))).rejects.toMatchObject({
+  let engine: Engine;
+  beforeAll(async () => {
+    engine = await startEngine(engineSpec(modelFile, { projectorFile, chatTemplate: trimming }));
+  });
+  afterAll(() => engine.close());
+
+  test.each([
+    ["a picture", [text, picture]],
+    ["a picture and blanks", [text, picture, { type: "text", text: " \n" } as const]],
+  ])("makes a chat that ends with %s the request's fault, and the engine goes on", async (_, parts) => {
+    await expect(collect(engine.generate(chatRequest(parts), NEVER))).rejects.toMatchObject({
+      code: "invalid_parameter",
+      message: expect.stringMatching(/write a text behind the picture/),
+    });
+    const { usage } = doneOf(await collect(engine.generate(chatRequest([picture, text]), NEVER)));
+    expect(usage.promptTokens).toBeGreaterThan(PICTURE_TOKENS);
+  });
+});
+
+test("an abort of llama.cpp ends the engine and says why", async () => {
+  // It writes a text behind one message, but not behind two.
+  const fickle =
+    "{%- for message in messages %}{{ message.content | trim }}{% endfor %}{% if messages | length < 2 %}end{% endif %}";
+  const engine = await startEngine(engineSpec(modelFile, { projectorFile, chatTemplate: fickle }));
+  const messages = [
+    { role: "user", content: [text] },
+    { role: "user", content: [text, picture] },
+  ] as const;
+  const request = chatRequest(
+    [],
+    {},
+    { messages: messages.map(({ role, content }) => ({ role, content: [...content] })) },
+  );
+  await expect(collect(engine.generate(request, NEVER))).rejects.toMatchObject({
     code: "engine_crashed",
     message: expect.stringMatching(/GGML_ASSERT/),
   });

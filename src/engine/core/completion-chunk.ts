@@ -47,7 +47,7 @@ export const completionChunkSchema = z.object({
   timings: z.object({ prompt_ms: z.number(), predicted_ms: z.number() }).optional(),
   prompt_progress: z.object({ processed: z.int().min(0), total: z.int().min(0) }).optional(),
   /** Only in verbose answers. */
-  __verbose: z.object({ stopping_word: z.string().optional() }).optional(),
+  __verbose: z.object({ stopping_word: z.string().optional(), prompt: z.string().optional() }).optional(),
 });
 export type CompletionChunk = z.infer<typeof completionChunkSchema>;
 

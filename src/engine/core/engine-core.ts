@@ -8,6 +8,7 @@ import { completionResultSchema } from "./completion-chunk.ts";
 import { readEmbedding, readRerank } from "./embedding-result.ts";
 import { fromCallError, fromLoadFailure, fromRefusal, fromServerError } from "./engine-failure.ts";
 import { adapterName, buildLoadParameters, type EngineSettings } from "./load-parameters.ts";
+import { endsWithPicture, leavesEndBare, noTextBehindPicture, PROBE_BODY } from "./picture-ending.ts";
 import type { BlobLike, EnginePlatform } from "./platform.ts";
 import { RequestLoop, type RequestResult } from "./request-loop.ts";
 import { checkRequestLimits, checkTextLength } from "./request-limits.ts";
@@ -33,6 +34,8 @@ export class EngineCore {
   readonly #tokeniser: Tokeniser;
   readonly #mediaMarker: string;
   readonly #purpose: EngineSettings["purpose"];
+  /** Whether the chat template leaves a picture at the very end; unknown until it matters. */
+  #isBare: boolean | undefined;
 
   private constructor(session: WllamaSession, info: EngineInfo, purpose: EngineSettings["purpose"]) {
     this.#session = session;
@@ -85,6 +88,7 @@ export class EngineCore {
     if (call.files.length > 0 && !this.info.hasImageInput) {
       throw unsupported("see images");
     }
+    if (endsWithPicture(request) && (await this.#leavesPicturesBare(signal))) throw noTextBehindPicture();
     const folder = new ChunkFolder({ maxTokens: request.maxTokens, topLogprobs: request.logprobs ?? 0 });
     const results = this.#loop.run(
       "completion",
@@ -137,6 +141,20 @@ export class EngineCore {
   /** Ends the engine's worker; calls in flight are not answered. */
   close(): void {
     this.#session.close();
+  }
+
+  /** Asks the template once; what it does with the end of a chat is the same for every chat. */
+  async #leavesPicturesBare(signal: AbortSignal): Promise<boolean> {
+    const probe = {
+      _name: "cmpl_req",
+      is_chat: true,
+      data_json: toRequestJson(PROBE_BODY),
+      files: [],
+    } as const;
+    this.#isBare ??= await leavesEndBare(
+      refusalsFirst(this.#loop.run("completion", { ...probe, files: [] }, signal)),
+    );
+    return this.#isBare;
   }
 
   async #only(results: AsyncGenerator<RequestResult>): Promise<unknown> {
