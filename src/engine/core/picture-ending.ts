@@ -1,0 +1,56 @@
+import { ServiceError } from "../../errors/service-error.ts";
+import type { ChatMessage, GenerationRequest } from "../protocol/generation.ts";
+import { completionResultSchema } from "./completion-chunk.ts";
+import type { RequestResult } from "./request-loop.ts";
+
+/** Stands for a picture in the chat that tells what the template does; no template writes it by itself. */
+const SENTINEL = "daybreak-ends-here";
+
+/** Body of a request that makes llama.cpp render a chat whose content ends as it does behind a picture. */
+export const PROBE_BODY = {
+  stream: true,
+  // The verbose form says what the prompt was.
+  verbose: true,
+  max_tokens: 1,
+  cache_prompt: false,
+  messages: [
+    {
+      role: "user",
+      content: [
+        { type: "text", text: SENTINEL },
+        { type: "text", text: "" },
+      ],
+    },
+  ],
+} as const;
+
+/** True when nothing but blanks follows the last picture of a chat; llama.cpp aborts on a prompt that ends with one. */
+export function endsWithPicture({ input }: GenerationRequest): boolean {
+  if (input.kind !== "chat") return false;
+  const parts = input.messages.flatMap(({ content }: ChatMessage) => content);
+  return parts.findLast((part) => part.type === "image" || part.text.trim() !== "")?.type === "image";
+}
+
+/**
+ * Reads from the answer to {@link PROBE_BODY} whether the template leaves the end of a content bare: it trims what is
+ * behind it and adds nothing of its own.
+ */
+export async function leavesEndBare(results: AsyncIterable<RequestResult>): Promise<boolean> {
+  let isBare = false;
+  for await (const result of results) {
+    if (result.kind !== "data") continue;
+    for (const { __verbose: verbose } of completionResultSchema.parse(result.data)) {
+      if (verbose?.prompt?.endsWith(SENTINEL)) isBare = true;
+    }
+  }
+  return isBare;
+}
+
+export function noTextBehindPicture(): ServiceError {
+  return new ServiceError(
+    "invalid_parameter",
+    "This model's chat template puts nothing behind a picture at the end of a chat, which the model cannot read; " +
+      "write a text behind the picture.",
+    { param: "messages" },
+  );
+}
