@@ -1,8 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
-import { isDeepStrictEqual } from "node:util";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { z } from "zod";
 import { chatRequestSchema, toChatRequest } from "../../../../src/dialects/ollama/chat-request.ts";
 import { createRequestSchema, toModelfile } from "../../../../src/dialects/ollama/create.ts";
@@ -16,6 +15,7 @@ import { pullRequestSchema } from "../../../../src/dialects/ollama/pull.ts";
 import { showRequestSchema } from "../../../../src/dialects/ollama/show.ts";
 import { copyRequestSchema, deleteRequestSchema } from "../../../../src/dialects/ollama/store-routes.ts";
 import { fakeModel } from "../../inference/fake-engine.ts";
+import { type Conversion, describeHonestFields } from "../honest-fields.ts";
 
 const require = createRequire(import.meta.url);
 
@@ -48,17 +48,6 @@ test.for<[string, z.ZodObject]>([
 const PNG = Buffer.from("89504e470d0a1a0a", "hex").toString("base64");
 const infill = { prefix: "<PRE>", suffix: "<SUF>", middle: "<MID>" };
 const model = fakeModel({ gguf: { ...fakeModel().gguf, infill } });
-
-/** For each request, what it becomes, and a value for each field that is honoured there. */
-interface Conversion {
-  readonly name: string;
-  readonly schema: z.ZodObject;
-  readonly base: Record<string, unknown>;
-  readonly convert: (body: Record<string, unknown>) => unknown;
-  readonly samples: Record<string, unknown>;
-  /** Honoured by the route, not by the conversion. */
-  readonly elsewhere: readonly string[];
-}
 
 const generation = {
   format: "json",
@@ -134,40 +123,4 @@ const conversions: readonly Conversion[] = [
   },
 ];
 
-describe.for(conversions)(
-  "what the schema says of $name is true:",
-  ({ schema, base, convert, samples, elsewhere }) => {
-    const described = Object.entries<z.ZodType>(schema.shape).map(([field, { description = "" }]) => ({
-      field,
-      handling: /^(?:Accepted and (ignored)|(Refused))/.exec(description)?.[0] ?? "honoured",
-    }));
-    const unchanged = convert(base);
-
-    test("what is honoured makes a difference", () => {
-      const honoured = described.filter(
-        ({ field, handling }) => handling === "honoured" && !elsewhere.includes(field),
-      );
-      expect(honoured.map(({ field }) => field).toSorted()).toEqual(Object.keys(samples).toSorted());
-      const idle = Object.entries(samples).filter(([field, value]) =>
-        isDeepStrictEqual(convert({ ...base, [field]: value }), unchanged),
-      );
-      expect(idle).toEqual([]);
-    });
-
-    test("what is ignored makes none, whatever its value", () => {
-      const values = [null, 1, "x", [], {}];
-      const ignored = described.filter(({ handling }) => handling === "Accepted and ignored");
-      const heeded = ignored.filter(
-        ({ field }) =>
-          !values.every((value) => isDeepStrictEqual(convert({ ...base, [field]: value }), unchanged)),
-      );
-      expect(heeded).toEqual([]);
-    });
-
-    test("what is refused is an error that says so", () => {
-      for (const { field } of described.filter(({ handling }) => handling === "Refused")) {
-        expect(() => convert({ ...base, [field]: "x" })).toThrow(/is not supported/);
-      }
-    });
-  },
-);
+describeHonestFields(conversions);

@@ -1,0 +1,32 @@
+import { toMessageRequest } from "../../../../src/dialects/anthropic/message-request.ts";
+import { messageRequestSchema } from "../../../../src/dialects/anthropic/message-schema.ts";
+import { describeHonestFields } from "../honest-fields.ts";
+
+const TOOL = { name: "get_weather", input_schema: { type: "object" } };
+const FORMAT = { type: "json_schema", schema: { type: "object" } };
+const user = (content: string) => [{ role: "user", content }];
+
+describeHonestFields([
+  {
+    name: "POST /v1/messages",
+    schema: messageRequestSchema,
+    base: { messages: user("hi"), max_tokens: 9, tools: [TOOL] },
+    convert: (body) => toMessageRequest(messageRequestSchema.parse(body)),
+    samples: {
+      model: "other",
+      max_tokens: 3,
+      messages: user("ho"),
+      system: "Be brief.",
+      temperature: 0.1,
+      top_p: 0.1,
+      top_k: 3,
+      stop_sequences: ["END"],
+      tools: [],
+      tool_choice: { type: "any" },
+      thinking: { type: "enabled", budget_tokens: 1024 },
+      output_config: { format: FORMAT },
+      output_format: FORMAT,
+    },
+    elsewhere: ["stream"],
+  },
+]);

@@ -1,0 +1,125 @@
+import { toChatRequests } from "../../../../src/dialects/openai/chat-request.ts";
+import { chatCompletionRequestSchema } from "../../../../src/dialects/openai/chat-schema.ts";
+import {
+  completionRequestSchema,
+  toCompletionRequests,
+} from "../../../../src/dialects/openai/completions.ts";
+import { embeddingsRequestSchema, toEmbeddings } from "../../../../src/dialects/openai/embeddings.ts";
+import { rerankRequestSchema, toRerank, toRerankRequest } from "../../../../src/dialects/openai/rerank.ts";
+import { beginResponse } from "../../../../src/dialects/openai/responses/response-object.ts";
+import { toInferenceRequest } from "../../../../src/dialects/openai/responses/response-request.ts";
+import { responseRequestSchema } from "../../../../src/dialects/openai/responses/response-schema.ts";
+import { type Conversion, describeHonestFields } from "../honest-fields.ts";
+import { TOOL } from "./chat-client.ts";
+
+const sampling = { temperature: 0.1, top_p: 0.1 };
+const common = {
+  ...sampling,
+  model: "other",
+  presence_penalty: 1,
+  frequency_penalty: 1,
+  top_k: 3,
+  min_p: 0.1,
+  repeat_penalty: 1.5,
+  seed: 5,
+  stop: "END",
+  logit_bias: { 3: 1 },
+  n: 2,
+};
+const JSON_FORMAT = { type: "json_object" };
+const RESPONSE_TOOL = { type: "function", name: "get_weather", parameters: { type: "object" } };
+const user = (content: string) => [{ role: "user", content }];
+const embedded = { model: "fake", vectors: [[0.6, 0.8]], totalTokens: 3, loadMs: 0 };
+const scores = { model: "fake", scores: [1, 2], totalTokens: 3 };
+const FIXED = { id: "", created_at: 0 };
+
+const conversions: readonly Conversion[] = [
+  {
+    name: "POST /v1/chat/completions",
+    schema: chatCompletionRequestSchema,
+    base: { messages: user("hi"), tools: [TOOL], logprobs: true },
+    convert: (body) => toChatRequests(chatCompletionRequestSchema.parse(body)),
+    samples: {
+      ...common,
+      messages: user("ho"),
+      max_completion_tokens: 3,
+      max_tokens: 3,
+      tools: [],
+      tool_choice: "required",
+      parallel_tool_calls: false,
+      response_format: JSON_FORMAT,
+      logprobs: false,
+      top_logprobs: 2,
+      reasoning_effort: "low",
+      chat_template_kwargs: { a: 1 },
+    },
+    // modalities has one value that is possible, and others are refused: see chat-request.test.ts.
+    elsewhere: ["stream", "stream_options", "modalities"],
+  },
+  {
+    name: "POST /v1/completions",
+    schema: completionRequestSchema,
+    base: { prompt: "hi" },
+    convert: (body) => {
+      const parsed = completionRequestSchema.parse(body);
+      return toCompletionRequests(parsed, [String(parsed.prompt)]);
+    },
+    samples: { ...common, prompt: "ho", max_tokens: 3, logprobs: 1, suffix: "end" },
+    elsewhere: ["stream", "stream_options", "echo", "best_of"],
+  },
+  {
+    name: "POST /v1/embeddings",
+    schema: embeddingsRequestSchema,
+    base: { input: "hi" },
+    convert: (body) => {
+      const parsed = embeddingsRequestSchema.parse(body);
+      return [parsed.model, parsed.input, toEmbeddings(embedded, parsed)];
+    },
+    samples: { model: "other", input: "ho", encoding_format: "base64", dimensions: 1 },
+    elsewhere: [],
+  },
+  {
+    name: "POST /v1/rerank",
+    schema: rerankRequestSchema,
+    base: { query: "hi", documents: ["a", "b"] },
+    convert: (body) => {
+      const parsed = rerankRequestSchema.parse(body);
+      return [toRerankRequest(parsed), toRerank(scores, parsed)];
+    },
+    samples: { model: "other", query: "ho", documents: ["c", "d"], top_n: 1, return_documents: true },
+    elsewhere: [],
+  },
+  {
+    name: "POST /v1/responses",
+    schema: responseRequestSchema,
+    base: { input: "hi", tools: [RESPONSE_TOOL] },
+    convert: (body) => {
+      const parsed = responseRequestSchema.parse(body);
+      const items = [{ role: "user" as const, content: String(parsed.input) }];
+      const request = toInferenceRequest(parsed, { items, earlier: 0 });
+      return [request, { ...beginResponse(parsed, "fake"), ...FIXED }];
+    },
+    samples: {
+      ...sampling,
+      model: "other",
+      input: "ho",
+      instructions: "Be brief.",
+      previous_response_id: "resp_1",
+      store: false,
+      max_output_tokens: 3,
+      tools: [],
+      tool_choice: "none",
+      parallel_tool_calls: false,
+      text: { format: JSON_FORMAT },
+      reasoning: { effort: "low" },
+      include: ["message.output_text.logprobs"],
+      top_logprobs: 2,
+      metadata: { a: "b" },
+      truncation: "auto",
+    },
+    // background has one value that is possible, and the other is refused: see responses.test.ts.
+    elsewhere: ["stream", "background"],
+  },
+];
+
+describeHonestFields(conversions);
