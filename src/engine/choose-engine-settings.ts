@@ -14,6 +14,8 @@ export interface SettingsQuestion {
   readonly kernels?: Kernels;
 }
 
+type SlotsQuestion = Omit<SettingsQuestion, "contextSize">;
+
 /** The limits of engineSpecSchema. */
 const MOST_THREADS = 32;
 const MOST_BATCH = 8192;
@@ -45,6 +47,24 @@ export function chooseThreads(processors: number): number {
 }
 
 /**
+ * Slots of one engine. llama.cpp's steps have one token for each slot at least, and its own kernels are so slow that
+ * with several slots even the smallest step of a middling model takes longer than a cancel should: such a model gets
+ * as few slots as it takes, one at least, and further requests wait. Little is lost, for a step of several tokens
+ * takes these kernels as many times as long.
+ * @param slots as configured
+ */
+export function chooseSlots({
+  purpose,
+  parameters,
+  slots,
+  threads,
+  kernels = "stock",
+}: SlotsQuestion): number {
+  if (purpose !== "generate" || kernels !== "stock") return slots;
+  return Math.max(1, Math.min(slots, stepTokens(parameters, threads, kernels)));
+}
+
+/**
  * Prompt tokens for one step, a multiple of the slots. Generating: so few that a cancel is obeyed within a second, but
  * one for each slot at least, because generating slots are served first and a waiting prompt takes what they leave.
  * Embedding and reranking: the whole context, because a text cannot be split.
@@ -58,7 +78,12 @@ export function chooseBatchSize({
   kernels = "stock",
 }: SettingsQuestion): number {
   if (purpose !== "generate") return Math.min(contextSize, MOST_BATCH);
-  const perSecond = (WEIGHT_TOKENS_PER_SECOND[kernels] * threads) / Math.max(1, parameters);
-  const step = Math.min(LARGEST_STEP, contextSize, Math.floor(perSecond * STEP_SECONDS));
+  const step = Math.min(LARGEST_STEP, contextSize, stepTokens(parameters, threads, kernels));
   return Math.max(slots, step - (step % slots));
+}
+
+/** How many tokens fit into the time that a step may take. */
+function stepTokens(parameters: number, threads: number, kernels: Kernels): number {
+  const perSecond = (WEIGHT_TOKENS_PER_SECOND[kernels] * threads) / Math.max(1, parameters);
+  return Math.floor(perSecond * STEP_SECONDS);
 }

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import type { Config } from "../../config/schema.ts";
-import { chooseBatchSize, chooseThreads } from "../../engine/choose-engine-settings.ts";
+import { chooseBatchSize, chooseSlots, chooseThreads } from "../../engine/choose-engine-settings.ts";
 import type { Kernels } from "../../engine/prepare-engine.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../../errors/service-error.ts";
@@ -69,6 +69,7 @@ export class LoadPlanner {
     }));
     const contextSize = this.contextSize(record, wishes.contextSize);
     const threads = config.engine.threads > 0 ? config.engine.threads : chooseThreads(cores);
+    const slots = this.#slots(gguf, threads);
     const wished: EngineSpec = {
       modelFiles,
       ...(projectorFile === undefined ? {} : { projectorFile }),
@@ -76,9 +77,9 @@ export class LoadPlanner {
       purpose: gguf.purpose,
       contextSize,
       gpuLayers: 0,
-      slots: config.models.slots,
+      slots,
       threads,
-      batchSize: this.#batchSize(gguf, contextSize, threads),
+      batchSize: this.#batchSize(gguf, contextSize, threads, slots),
       flashAttention: settings.flashAttention ?? config.engine.flash_attention,
       ...(settings.template === undefined ? {} : { chatTemplate: settings.template }),
       contextShift: false,
@@ -103,7 +104,12 @@ export class LoadPlanner {
   }
 
   /** As configured, but for an encoder, which needs a whole text at once. */
-  #batchSize({ purpose, parameters }: GgufSummary, contextSize: number, threads: number): number {
+  #batchSize(
+    { purpose, parameters }: GgufSummary,
+    contextSize: number,
+    threads: number,
+    slots: number,
+  ): number {
     const { config, kernels } = this.#options;
     const { batch_size: configured } = config.engine;
     if (configured > 0 && purpose === "generate") return configured;
@@ -111,10 +117,19 @@ export class LoadPlanner {
       purpose,
       parameters,
       contextSize,
-      slots: config.models.slots,
+      slots,
       threads,
       kernels,
     });
+  }
+
+  /** As configured, but for kernels so slow that several slots would keep a cancel waiting. */
+  #slots({ purpose, parameters }: GgufSummary, threads: number): number {
+    const { config, kernels } = this.#options;
+    const { slots } = config.models;
+    return config.engine.batch_size > 0
+      ? slots
+      : chooseSlots({ purpose, parameters, slots, threads, kernels });
   }
 
   #warnAboutContext({ alias, gguf }: ModelRecord, contextSize: number): void {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   chooseBatchSize,
+  chooseSlots,
   chooseThreads,
   type SettingsQuestion,
 } from "../../../src/engine/choose-engine-settings.ts";
@@ -13,6 +14,20 @@ describe("threads of an engine", () => {
     [256, 32],
   ])("on %i processors are %i", (processors, expected) => {
     expect(chooseThreads(processors)).toBe(expected);
+  });
+});
+
+describe("slots of an engine", () => {
+  const question = { purpose: "generate", parameters: 5e8, slots: 4, threads: 1, kernels: "stock" } as const;
+
+  it.each<[string, Partial<SettingsQuestion>, number]>([
+    ["one for a middling model on the stock kernels, whose steps are long", {}, 1],
+    ["more on more threads", { threads: 4 }, 4],
+    ["as configured for a tiny model", { parameters: 4e6 }, 4],
+    ["as configured on our kernels", { kernels: "daybreak" }, 4],
+    ["as configured for an encoder, which is not cancelled in the middle of a text", { purpose: "embed" }, 4],
+  ])("are %s", (_what, change, expected) => {
+    expect(chooseSlots({ ...question, ...change })).toBe(expected);
   });
 });
 
@@ -29,6 +44,7 @@ describe("tokens of one step of the prompt", () => {
   it.each<[string, Partial<SettingsQuestion>, number]>([
     ["a model of 500 million weights", {}, 16],
     ["the same on the stock kernels: one for each slot, at least", { kernels: "stock" }, 4],
+    ["the same with the one slot that it then has", { kernels: "stock", slots: 1 }, 1],
     ["the same on four threads", { threads: 4 }, 72],
     ["a tiny model", { parameters: 4e6 }, 512],
     ["a tiny model with a tiny context", { parameters: 4e6, contextSize: 128 }, 128],
