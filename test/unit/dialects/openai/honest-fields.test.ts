@@ -62,7 +62,7 @@ const conversions: readonly Conversion[] = [
     base: { prompt: "hi" },
     convert: (body) => {
       const parsed = completionRequestSchema.parse(body);
-      return toCompletionRequests(parsed, [String(parsed.prompt)]);
+      return toCompletionRequests(parsed, [JSON.stringify(parsed.prompt)]);
     },
     samples: { ...common, prompt: "ho", max_tokens: 3, logprobs: 1, suffix: "end" },
     elsewhere: ["stream", "stream_options", "echo", "best_of"],
@@ -95,7 +95,7 @@ const conversions: readonly Conversion[] = [
     base: { input: "hi", tools: [RESPONSE_TOOL] },
     convert: (body) => {
       const parsed = responseRequestSchema.parse(body);
-      const items = [{ role: "user" as const, content: String(parsed.input) }];
+      const items = [{ role: "user" as const, content: JSON.stringify(parsed.input) }];
       const request = toInferenceRequest(parsed, { items, earlier: 0 });
       return [request, { ...beginResponse(parsed, "fake"), ...FIXED }];
     },

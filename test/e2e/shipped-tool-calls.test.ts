@@ -1,0 +1,180 @@
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import Anthropic from "@anthropic-ai/sdk";
+import { generateText, stepCountIs, tool } from "ai";
+import { Ollama } from "ollama";
+import OpenAI from "openai";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+
+/** Tools that the model that ships calls by itself, in several turns to the end, through the official clients. */
+
+const model = "daybreak-mini";
+const MAX_TOKENS = 120;
+/** The same answer every time. One of the clients has no field of this name, and sends it all the same. */
+const greedy = { temperature: 0 };
+
+let daemon: TestDaemon;
+let openai: OpenAI;
+let anthropic: Anthropic;
+let ollama: Ollama;
+
+beforeAll(async () => {
+  daemon = await startDaemon();
+  openai = new OpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any", maxRetries: 0 });
+  anthropic = new Anthropic({ baseURL: daemon.url, apiKey: "any", maxRetries: 0 });
+  ollama = new Ollama({ host: `${daemon.url}/ollama` });
+});
+
+afterAll(async () => {
+  await daemon.stop();
+});
+
+const user = (content: string) => [{ role: "user" as const, content }];
+
+const WEATHER = {
+  name: "get_weather",
+  description: "Get the weather of a city",
+  parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+};
+const ABOUT_PARIS = "What is the weather in Paris?";
+const RESULT = '{"temperature": 4, "sky": "rainy"}';
+/** The answer repeats something of the result. */
+const TOLD = /\b4\b|rain/;
+
+describe("a tool that the model chooses by itself is called with the right city, and its result told", () => {
+  test("by runTools of chat completions, whole and streamed", async () => {
+    const called: unknown[] = [];
+    const weather = {
+      type: "function" as const,
+      function: {
+        ...WEATHER,
+        parse: JSON.parse,
+        function: (args: object) => {
+          called.push(args);
+          return RESULT;
+        },
+      },
+    };
+    const request = { model, messages: user(ABOUT_PARIS), ...greedy, tools: [weather] };
+    expect(await openai.chat.completions.runTools(request).finalContent()).toMatch(TOLD);
+    expect(await openai.chat.completions.runTools({ ...request, stream: true }).finalContent()).toMatch(TOLD);
+    expect(called).toEqual([{ city: "Paris" }, { city: "Paris" }]);
+  });
+
+  test("by responses that go on from each other", async () => {
+    const settings = {
+      model,
+      ...greedy,
+      tools: [{ type: "function" as const, strict: true, ...WEATHER }],
+    };
+    const asked = await openai.responses.create({ ...settings, input: ABOUT_PARIS });
+    const call = asked.output.find((item) => item.type === "function_call");
+    expect(JSON.parse(call?.arguments ?? "")).toEqual({ city: "Paris" });
+    const answered = await openai.responses.create({
+      ...settings,
+      previous_response_id: asked.id,
+      input: [{ type: "function_call_output", call_id: call!.call_id, output: RESULT }],
+    });
+    expect(answered.output_text).toMatch(TOLD);
+  });
+
+  test("by the tool runner of messages", async () => {
+    const called: unknown[] = [];
+    const weather = {
+      type: "custom" as const,
+      name: WEATHER.name,
+      description: WEATHER.description,
+      input_schema: { ...WEATHER.parameters, type: "object" as const },
+      parse: (input: unknown) => input,
+      run: (input: unknown) => {
+        called.push(input);
+        return RESULT;
+      },
+    };
+    const { content } = await anthropic.beta.messages.toolRunner({
+      model,
+      messages: user(ABOUT_PARIS),
+      ...greedy,
+      max_tokens: MAX_TOKENS,
+      tools: [weather],
+    });
+    expect(called).toEqual([{ city: "Paris" }]);
+    expect(content).toMatchObject([{ type: "text", text: expect.stringMatching(TOLD) }]);
+  });
+
+  test("by Ollama's client", async () => {
+    const tools = [{ type: "function", function: WEATHER }];
+    const settings = { model, tools, options: { ...greedy, num_predict: MAX_TOKENS } };
+    const { message } = await ollama.chat({ ...settings, messages: user(ABOUT_PARIS) });
+    expect(message.tool_calls).toMatchObject([{ function: { arguments: { city: "Paris" } } }]);
+    const result = { role: "tool", tool_name: WEATHER.name, content: RESULT };
+    const answer = await ollama.chat({ ...settings, messages: [...user(ABOUT_PARIS), message, result] });
+    expect(answer.message.content).toMatch(TOLD);
+  });
+
+  test("by the Vercel AI SDK", async () => {
+    const called: unknown[] = [];
+    const provider = createOpenAICompatible({ name: "daybreak", baseURL: `${daemon.url}/v1` });
+    const { text, steps } = await generateText({
+      model: provider(model),
+      prompt: ABOUT_PARIS,
+      ...greedy,
+      maxRetries: 0,
+      stopWhen: stepCountIs(3),
+      tools: {
+        get_weather: tool({
+          description: WEATHER.description,
+          inputSchema: z.object({ city: z.string() }),
+          execute: (input) => {
+            called.push(input);
+            return RESULT;
+          },
+        }),
+      },
+    });
+    expect(called).toEqual([{ city: "Paris" }]);
+    expect(steps).toHaveLength(2);
+    expect(text).toMatch(/\w/);
+  });
+});
+
+test("two cities are two calls with indices of their own, or one where only one may be made", async () => {
+  const request = {
+    model,
+    messages: user("What is the weather in Paris and Rome?"),
+    ...greedy,
+    tools: [{ type: "function" as const, function: WEATHER }],
+  };
+  const both = await openai.chat.completions.stream(request).finalChatCompletion();
+  const cities = both.choices[0]?.message.tool_calls?.map((call): unknown =>
+    JSON.parse(call.function.arguments),
+  );
+  expect(cities).toEqual([{ city: "Paris" }, { city: "Rome" }]);
+  const one = await openai.chat.completions
+    .stream({ ...request, parallel_tool_calls: false })
+    .finalChatCompletion();
+  expect(one.choices[0]).toMatchObject({
+    finish_reason: "tool_calls",
+    message: { tool_calls: [{ function: { arguments: expect.stringContaining("Paris") } }] },
+  });
+  expect(one.choices[0]?.message.tool_calls).toHaveLength(1);
+});
+
+test("no tool is called where none may be", async () => {
+  const tools = [{ type: "function" as const, function: WEATHER }];
+  const request = { model, messages: user(ABOUT_PARIS), ...greedy, tools, max_tokens: MAX_TOKENS };
+  const { choices } = await openai.chat.completions.create({ ...request, tool_choice: "none" });
+  expect(choices[0]).toMatchObject({ finish_reason: expect.stringMatching(/stop|length/) });
+  expect(choices[0]?.message.tool_calls).toBeUndefined();
+  expect(choices[0]?.message.content).not.toContain("<tool_call>");
+  const message = await anthropic.messages.create({
+    model,
+    messages: user(ABOUT_PARIS),
+    ...greedy,
+    max_tokens: MAX_TOKENS,
+    tools: [{ name: WEATHER.name, input_schema: { ...WEATHER.parameters, type: "object" } }],
+    tool_choice: { type: "none" },
+  });
+  expect(message.content).toMatchObject([{ type: "text", text: expect.not.stringContaining("<tool_call>") }]);
+});
