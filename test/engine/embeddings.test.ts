@@ -104,9 +104,12 @@ test("a model for text embeds beside a generation, and refuses what is longer th
   await engine.close();
 });
 
-test("a step that the slots do not share evenly is rounded up, for llama.cpp would abort", async () => {
+test.each([
+  ["that the slots do not share evenly", { batchSize: 5, slots: 4 }],
+  ["of one token", { batchSize: 1, slots: 1 }],
+])("a step %s is rounded up, for llama.cpp would abort", async (_, settings) => {
   const file = writeModel(folder, "uneven", tinyLlama());
-  const engine = await startEngine(engineSpec(file, { batchSize: 5, slots: 4 }));
+  const engine = await startEngine(engineSpec(file, settings));
   expect(await generateText(engine, promptRequest("once upon a time"))).toBeDefined();
   expect((await engine.embed("the", NEVER)).vector).toHaveLength(64);
   await engine.close();

@@ -15,7 +15,7 @@ export function buildLoadParameters(
   settings: EngineSettings,
   adapterScales: readonly number[],
 ): LoadParameters {
-  const batchSize = Math.ceil(settings.batchSize / settings.slots) * settings.slots;
+  const batchSize = Math.max(SMALLEST_STEP, Math.ceil(settings.batchSize / settings.slots) * settings.slots);
   const isCpu = settings.gpuLayers === 0 || settings.gpu === undefined;
   return {
     n_gpu_layers: isCpu ? 0 : settings.gpuLayers < 0 ? ALL_LAYERS : settings.gpuLayers,
@@ -41,6 +41,9 @@ export function buildLoadParameters(
     }),
   };
 }
+
+/** llama.cpp aborts while it loads a model for steps of one token. */
+const SMALLEST_STEP = 2;
 
 /** More layers than any model has; llama.cpp takes it as all. */
 const ALL_LAYERS = 99_999;
