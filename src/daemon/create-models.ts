@@ -6,7 +6,7 @@ import type { Config } from "../config/schema.ts";
 import { checkHeapLimit, estimateMemory } from "../engine/estimate-memory.ts";
 import type { GpuFinder } from "../engine/gpu/gpu-finder.ts";
 import { guardGpu } from "../engine/gpu/gpu-guard.ts";
-import { shareOnCpu } from "../engine/gpu/gpu-memory.ts";
+import { partOnCpu } from "../engine/gpu/gpu-memory.ts";
 import { placeOnGpu } from "../engine/gpu/place-on-gpu.ts";
 import type { EngineSpec } from "../engine/protocol/engine-spec.ts";
 import type { PreparedEngine } from "../engine/prepare-engine.ts";
@@ -42,11 +42,21 @@ export async function createModels(
         heapLimitBytes,
       }),
       finder: gpu,
-      batchSize: config.engine.batch_size,
       onLoss: (model, reason) => events.emit({ type: "gpu-lost", model, reason }),
+      onReduction: (model, layers, reason) =>
+        logger.warn(
+          { model, layers, reason },
+          "The GPU's memory is full; the model is tried with fewer layers there",
+        ),
       onFallback: (model, reason) => events.emit({ type: "gpu-abandoned", model, reason }),
     }),
-    placeLayers: async (gguf, spec, wished) => await placeOnGpu(gpu, spec, gguf, wished, config.gpu.memory),
+    placeLayers: async (gguf, spec, layers) =>
+      await placeOnGpu(gpu, spec, gguf, {
+        layers,
+        memory: config.gpu.memory,
+        batchSize: config.engine.batch_size,
+        besides: bytesBesides(spec),
+      }),
     kernels,
     estimateMemory: (gguf, spec) => memoryNeeded(gguf, spec, heapLimitBytes),
     hub: new DiskHubStore({
@@ -74,16 +84,20 @@ function aliases(ownFile: string | undefined): AliasTable {
 
 /** Bytes at the peak of loading and running; throws insufficient_memory for what no engine can hold. */
 function memoryNeeded(gguf: GgufSummary, spec: EngineSpec, heapLimitBytes: number): number {
-  const besides = [spec.projectorFile, ...spec.adapters.map(({ path }) => path)];
-  const onCpu = shareOnCpu(gguf, spec);
+  const onCpu = partOnCpu(gguf, spec);
   const estimate = estimateMemory({
-    fileBytes:
-      gguf.fileSize * onCpu + besides.reduce((sum, file) => sum + (file ? statSync(file).size : 0), 0),
-    kvBytesPerToken: gguf.kvBytesPerToken * onCpu,
+    fileBytes: onCpu.fileBytes + bytesBesides(spec),
+    kvBytesPerToken: gguf.kvBytesPerToken * onCpu.kvShare,
     vocabSize: gguf.vocabSize,
     embeddingLength: gguf.embeddingLength,
     spec,
   });
   checkHeapLimit(estimate, heapLimitBytes);
   return estimate.totalBytes;
+}
+
+/** Bytes of the files beside the model's own: the projector and the adapters. */
+function bytesBesides({ projectorFile, adapters }: EngineSpec): number {
+  const files = [projectorFile, ...adapters.map(({ path }) => path)];
+  return files.reduce((sum, file) => sum + (file === undefined ? 0 : statSync(file).size), 0);
 }

@@ -12,7 +12,7 @@ import {
   SHIPPED_MODEL,
   textOf,
 } from "../support/engine-fixture.ts";
-import { GPU_TEST_TIMEOUT_MS, onTestGpu, startGpuEngine, testGpu } from "../support/test-gpu.ts";
+import { GPU_TEST_TIMEOUT_MS, onGpu, onTestGpu, startGpuEngine, testGpu } from "../support/test-gpu.ts";
 
 /**
  * Largest difference between a log-probability on the GPU and on the CPU: both compute with 16-bit floats in places,
@@ -29,9 +29,6 @@ async function start(overrides: Partial<EngineSpec>): Promise<Engine> {
   engines.push(started);
   return started;
 }
-
-const gpu = testGpu && { backend: testGpu.backend, name: testGpu.name };
-const onGpu: Partial<EngineSpec> = { gpuLayers: -1, ...(gpu && { gpu }) };
 
 function topLogprobs(events: readonly GenerationEvent[]): Map<string, number>[] {
   return events

@@ -15,7 +15,7 @@ import {
   SHIPPED_MODEL,
   temporaryFolder,
 } from "../support/engine-fixture.ts";
-import { GPU_TEST_TIMEOUT_MS, onTestGpu, testGpu } from "../support/test-gpu.ts";
+import { GPU_TEST_TIMEOUT_MS, onGpu, onTestGpu, testGpu } from "../support/test-gpu.ts";
 
 /** Submissions of work behind the load and its warm-up: the device is lost while a request runs. */
 const LOSE_IN_A_REQUEST = 120;
@@ -31,8 +31,7 @@ afterAll(async () => {
 
 const spec = engineSpec(SHIPPED_MODEL, {
   batchSize: 16,
-  gpuLayers: -1,
-  ...(testGpu && { gpu: { backend: testGpu.backend, name: testGpu.name } }),
+  ...onGpu,
 });
 
 function starter(dawnPath: string): StartEngine {
@@ -63,7 +62,7 @@ describe.skipIf(!testGpu)(`a GPU that fails, ${onTestGpu}`, { timeout: GPU_TEST_
     const start = guardGpu({
       start: starter(writeDawnDouble(fs.mkdtempSync(`${folder}/`), { loseAfter: LOSE_IN_A_REQUEST })),
       finder,
-      batchSize: 16,
+      onReduction: (model, layers) => said.push(`${model}: ${layers} layers`),
       onLoss: (model, reason) => said.push(`lost ${model}: ${reason}`),
       onFallback: (model, reason) => said.push(`left ${model}: ${reason}`),
     });
@@ -82,7 +81,7 @@ describe.skipIf(!testGpu)(`a GPU that fails, ${onTestGpu}`, { timeout: GPU_TEST_
     expect(said).toEqual([
       expect.stringMatching(/^lost tale: .*ggml_webgpu/),
       expect.stringMatching(/^lost tale: .*ggml_webgpu/),
-      expect.stringMatching(/^left tale: the GPU was lost 2 times/),
+      expect.stringMatching(/^left tale: the GPU failed 2 times/),
     ]);
   });
 
@@ -94,7 +93,7 @@ describe.skipIf(!testGpu)(`a GPU that fails, ${onTestGpu}`, { timeout: GPU_TEST_
     const start = guardGpu({
       start: starter(writeDawnDouble(fs.mkdtempSync(`${folder}/`), { loseAfter: LOSE_IN_LOADING })),
       finder,
-      batchSize: 16,
+      onReduction: (model, layers) => said.push(`${model}: ${layers} layers`),
       onLoss: () => {},
       onFallback: (model) => said.push(model),
     });

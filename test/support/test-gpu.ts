@@ -1,6 +1,7 @@
 import { chooseAdapter } from "../../src/engine/gpu/choose-adapter.ts";
 import type { GpuAdapter } from "../../src/engine/gpu/gpu-report.ts";
 import { probeGpu } from "../../src/engine/gpu/probe-gpu.ts";
+import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 
 const report = await probeGpu();
@@ -18,6 +19,12 @@ export const testGpu: GpuAdapter | undefined = "adapter" in choice ? choice.adap
 export const onTestGpu = testGpu
   ? `on ${testGpu.name}`
   : `SKIPPED, there is no GPU adapter to test on: ${"problem" in choice ? choice.problem : ""}`;
+
+/** What puts all layers of a model onto it; nothing where there is none. */
+export const onGpu: Partial<EngineSpec> = {
+  gpuLayers: -1,
+  ...(testGpu && { gpu: { backend: testGpu.backend, name: testGpu.name, layers: 5, batchSize: 16 } }),
+};
 
 /** A software adapter compiles shaders for seconds, beside other tests on two cores. */
 export const GPU_TEST_TIMEOUT_MS = 180_000;

@@ -1,5 +1,4 @@
 import type { Engine } from "../../../src/engine/engine.ts";
-import { gpuBatchSize } from "../../../src/engine/gpu/gpu-batch-size.ts";
 import type { GpuAdapter } from "../../../src/engine/gpu/gpu-report.ts";
 import { prepareEngine } from "../../../src/engine/prepare-engine.ts";
 import { createEngineStarter } from "../../../src/engine/start-engine.ts";
@@ -7,6 +6,9 @@ import { fastest, type Speed, type Workload } from "./rates.ts";
 
 /** A step on the CPU; larger ones gain nothing. */
 const CPU_BATCH_SIZE = 128;
+/** What the daemon takes on a GPU; a software adapter must not take too long over a step. */
+const GPU_BATCH_SIZE = 512;
+const SOFTWARE_BATCH_SIZE = 16;
 const TIMEOUT_MS = 600_000;
 
 type EngineBench = (file: string, workload: Workload, adapter?: GpuAdapter) => Promise<Speed>;
@@ -23,6 +25,8 @@ export async function createEngineBench(cacheDir: string): Promise<EngineBench> 
   return async (file, workload, adapter) => {
     const { promptTokens, tokens, runs, threads } = workload;
     const contextSize = promptTokens + tokens + 16;
+    const gpuBatchSize = adapter?.software ? SOFTWARE_BATCH_SIZE : GPU_BATCH_SIZE;
+    const batchSize = Math.min(contextSize, adapter ? gpuBatchSize : CPU_BATCH_SIZE);
     try {
       const engine = await start({
         modelFiles: [file],
@@ -30,10 +34,10 @@ export async function createEngineBench(cacheDir: string): Promise<EngineBench> 
         purpose: "generate",
         contextSize,
         gpuLayers: adapter ? -1 : 0,
-        ...(adapter && { gpu: { backend: adapter.backend, name: adapter.name } }),
+        ...(adapter && { gpu: { backend: adapter.backend, name: adapter.name, layers: 1, batchSize } }),
         slots: 1,
         threads: adapter ? 1 : threads,
-        batchSize: adapter ? gpuBatchSize(adapter, contextSize, 1) : CPU_BATCH_SIZE,
+        batchSize,
         flashAttention: "auto",
         contextShift: false,
       });

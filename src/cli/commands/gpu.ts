@@ -61,12 +61,13 @@ function describe(adapter: ReportedAdapter): (readonly [string, string])[] {
   ] as const;
   const problem = adapter.problem === undefined ? [] : ([["Unusable", adapter.problem]] as const);
   if (!("features" in adapter)) return [...head, ...problem];
-  const { features, limits } = adapter;
+  const { features, limits, memory } = adapter;
   return [
     ...head,
     ["Driver", adapter.description],
     ["Vendor", `${adapter.vendor} ${adapter.architecture}`.trim()],
     ["Kind", adapter.software ? "software (computes on the CPU)" : "hardware"],
+    ["Memory", memory === undefined ? "not known" : formatBytes(memory)],
     ["16-bit floats", yesOrNo(features.shaderF16)],
     ["Subgroups", yesOrNo(features.subgroups)],
     ["Subgroup matrices", yesOrNo(features.subgroupMatrices)],

@@ -1,22 +1,42 @@
+import type { EngineSpec } from "../protocol/engine-spec.ts";
 import type { GpuAdapter } from "./gpu-report.ts";
+import type { GpuModel } from "./gpu-memory.ts";
 
 /** What llama.cpp uses by default: a GPU's matrix shaders gain little beyond. */
 const GPU_STEP = 512;
 
-/**
- * A software adapter gets through a hundredth of what a GPU does, and a step that takes over 30 seconds makes
- * llama.cpp give the device up. With this many tokens the step of a model of 500 million weights stays below 10 s.
- */
+/** Larger steps on a software adapter gain nothing. */
 const SOFTWARE_STEP = 16;
 
 /**
- * Prompt tokens for one step on a GPU.
- * @param slots generating slots are served first, so a step must hold more tokens than there are slots
+ * Weights times tokens that a software adapter gets through in a second, at the least: lavapipe on two cores takes
+ * less than 10 s for 16 tokens of a model of 500 million weights.
+ */
+const SOFTWARE_WEIGHT_TOKENS = 0.8e9;
+
+/** llama.cpp gives a device up that works on a step for 30 s; others may use the machine as well. */
+const LONGEST_STEP_SECONDS = 10;
+
+/**
+ * Prompt tokens for one step on a GPU; undefined when an adapter is so slow that it would be given up with the
+ * smallest step that there can be.
  */
 export function gpuBatchSize(
   { software }: Pick<GpuAdapter, "software">,
-  contextSize: number,
-  slots: number,
-): number {
-  return Math.max(slots + 1, Math.min(software ? SOFTWARE_STEP : GPU_STEP, contextSize));
+  { parameters }: Pick<GpuModel, "parameters">,
+  {
+    purpose,
+    contextSize,
+    slots,
+    batchSize,
+  }: Pick<EngineSpec, "purpose" | "contextSize" | "slots" | "batchSize">,
+): number | undefined {
+  // A text that is embedded cannot be split.
+  const whole = purpose === "generate" ? undefined : batchSize;
+  // Generating slots are served first, so a step must hold more tokens than there are slots.
+  const least = whole ?? slots + 1;
+  if (!software) return whole ?? Math.max(least, Math.min(GPU_STEP, contextSize));
+  const bearable = Math.floor((SOFTWARE_WEIGHT_TOKENS * LONGEST_STEP_SECONDS) / Math.max(1, parameters));
+  if (bearable < least) return undefined;
+  return whole ?? Math.max(least, Math.min(SOFTWARE_STEP, bearable, contextSize));
 }

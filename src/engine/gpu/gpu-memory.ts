@@ -2,32 +2,79 @@ import type { EngineSpec } from "../protocol/engine-spec.ts";
 
 /** The figures of a GGUF header that tell how much of a GPU a model takes. */
 export interface GpuModel {
+  readonly parameters: number;
   readonly blockCount: number;
+  readonly vocabSize: number;
+  readonly embeddingLength: number;
   /** Bytes of all files. */
   readonly fileSize: number;
   /** Bytes of KV cache for one token at f16. */
   readonly kvBytesPerToken: number;
+  /** Bytes of weights by where they are used; an output of 0 means that the embedding is used for it, too. */
+  readonly weightBytes: {
+    readonly blocks: number;
+    readonly largestInBlocks: number;
+    readonly embedding: number;
+    readonly output: number;
+  };
 }
 
-/**
- * Part of the weights and the cache that intermediate results and llama.cpp's own tables take in addition; the first
- * models seen took 5 to 10 percent.
- */
-const WORKING_SHARE = 0.15;
-
-/** Bytes that one layer takes on a GPU, its part of the KV cache included. The output layer counts as one. */
-export function gpuBytesPerLayer(model: GpuModel, { contextSize }: Pick<EngineSpec, "contextSize">): number {
-  const bytes = model.fileSize + model.kvBytesPerToken * contextSize;
-  return Math.ceil((bytes * (1 + WORKING_SHARE)) / (model.blockCount + 1));
+/** Bytes that the parts of a model take on a GPU. */
+export interface GpuNeeds {
+  /** One block, with its part of the KV cache. */
+  readonly block: number;
+  /** The output layer, which llama.cpp moves first. */
+  readonly output: number;
+  /** Intermediate results, whatever the number of layers. */
+  readonly work: number;
 }
 
-/** Part of a model that stays in the engine's own memory, 0 to 1. */
-export function shareOnCpu(
+/** Vectors of the embedding's length that a step holds at once: residual, queries, keys, values, feed-forward. */
+const VECTORS_IN_A_STEP = 12;
+
+/** Compiled programs, buffers to read back and the driver's own; what a small model was seen to take, rounded up. */
+const DEVICE_BASE_BYTES = 64 * 1024 ** 2;
+
+const FLOAT_BYTES = 4;
+
+/** How much of a GPU a model takes with this context and steps of so many tokens. */
+export function gpuNeeds(
+  model: GpuModel,
+  { contextSize }: Pick<EngineSpec, "contextSize">,
+  batchSize: number,
+): GpuNeeds {
+  const { blockCount, kvBytesPerToken, vocabSize, embeddingLength } = model;
+  const inBlocks = model.weightBytes.blocks + kvBytesPerToken * contextSize;
+  return {
+    block: Math.ceil(inBlocks / Math.max(1, blockCount)),
+    output: outputBytes(model),
+    work: DEVICE_BASE_BYTES + batchSize * (vocabSize + VECTORS_IN_A_STEP * embeddingLength) * FLOAT_BYTES,
+  };
+}
+
+/** Most layers, the output layer included, that do not take more than `memory` bytes. */
+export function layersThatFit({ block, output, work }: GpuNeeds, blockCount: number, memory: number): number {
+  const left = memory - work - output;
+  if (left < 0) return 0;
+  return 1 + Math.min(blockCount, block === 0 ? blockCount : Math.floor(left / block));
+}
+
+/** Bytes of the tensor that makes logits; one that the embedding shares is on the GPU a second time. */
+export function outputBytes({ weightBytes }: Pick<GpuModel, "weightBytes">): number {
+  return weightBytes.output > 0 ? weightBytes.output : weightBytes.embedding;
+}
+
+/** What stays in the engine's own memory: bytes of the model's files, and the part of its KV cache, 0 to 1. */
+export function partOnCpu(
   model: GpuModel,
   { gpuLayers, gpu }: Pick<EngineSpec, "gpuLayers" | "gpu">,
-): number {
-  if (!gpu || gpuLayers === 0) return 1;
-  const all = model.blockCount + 1;
-  const offloaded = gpuLayers < 0 ? all : Math.min(gpuLayers, all);
-  return 1 - offloaded / all;
+): { readonly fileBytes: number; readonly kvShare: number } {
+  const { fileSize, blockCount, weightBytes } = model;
+  if (!gpu || gpuLayers === 0) return { fileBytes: fileSize, kvShare: 1 };
+  const blocks = gpuLayers < 0 ? blockCount : Math.min(gpuLayers - 1, blockCount);
+  const share = blockCount === 0 ? 0 : blocks / blockCount;
+  return {
+    fileBytes: Math.max(0, fileSize - weightBytes.blocks * share - weightBytes.output),
+    kvShare: 1 - share,
+  };
 }

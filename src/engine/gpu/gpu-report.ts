@@ -36,6 +36,8 @@ export const gpuAdapterSchema = gpuDeviceSchema.extend({
     maxComputeWorkgroupStorageSize: z.number().min(0),
     maxComputeInvocationsPerWorkgroup: z.number().min(0),
   }),
+  /** Bytes of memory that it has, where the operating system tells. */
+  memory: z.int().min(0).optional(),
   /** Why llama.cpp cannot run on it, in words; absent when it can. */
   problem: text.optional(),
 });

@@ -1,8 +1,21 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
 import { title } from "./choose-adapter.ts";
+import { gpuBatchSize } from "./gpu-batch-size.ts";
 import type { GpuFinder } from "./gpu-finder.ts";
-import { gpuBytesPerLayer, type GpuModel } from "./gpu-memory.ts";
+import { type GpuModel, gpuNeeds, layersThatFit, outputBytes } from "./gpu-memory.ts";
+import type { GpuAdapter } from "./gpu-report.ts";
+
+export interface GpuWishes {
+  /** Layers as a user gave them, for this load or for this model: 0 is CPU, -1 is all; absent: by the configuration. */
+  readonly layers?: number | undefined;
+  /** Bytes of the GPU that one model may use; 0: what the GPU has. */
+  readonly memory: number;
+  /** Prompt tokens for one step; 0: by the device. */
+  readonly batchSize: number;
+  /** Bytes of the projector and of adapters, which go where the layers are. */
+  readonly besides: number;
+}
 
 export interface GpuPlacement {
   readonly spec: EngineSpec;
@@ -10,45 +23,97 @@ export interface GpuPlacement {
   readonly warning?: string | undefined;
 }
 
+/** The rest is for the desktop and other programs; a GPU that is full swaps, or fails. */
+const USABLE_SHARE = 0.9;
+
+const MIB = 1024 * 1024;
+
 /**
  * Decides how many layers of a model go to the GPU, before anything is loaded.
- * @param wished layers as a user gave them, for this load or for this model: 0 is CPU, -1 is all; undefined: the
- *   configuration decides
- * @param memory bytes of the GPU that one model may use, 0 when unknown
  * @throws ServiceError gpu_unavailable or insufficient_memory when a GPU is required
  */
 export async function placeOnGpu(
   finder: GpuFinder,
   { gpu: _none, ...spec }: EngineSpec,
   model: GpuModel,
-  wished: number | undefined,
-  memory: number,
+  wishes: GpuWishes,
 ): Promise<GpuPlacement> {
   const onCpu: EngineSpec = { ...spec, gpuLayers: 0 };
   const { mode } = finder.settings;
-  if (wished === 0 || (wished === undefined && mode === "off")) return { spec: onCpu };
+  if (wishes.layers === 0 || (wishes.layers === undefined && mode === "off")) return { spec: onCpu };
   await finder.ready;
   const { adapter, problem } = finder;
   if (!adapter) {
     if (mode === "require") {
       throw new ServiceError("gpu_unavailable", `The configuration requires a GPU. ${problem}`);
     }
-    if (wished === undefined) return { spec: onCpu };
+    if (wishes.layers === undefined) return { spec: onCpu };
     return {
       spec: onCpu,
       warning: `The model stays on the CPU, though GPU layers were asked for. ${problem}`,
     };
   }
-  const { backend, name } = adapter;
-  const place = (gpuLayers: number): EngineSpec => ({ ...spec, gpuLayers, gpu: { backend, name } });
-  // llama.cpp counts the output layer as one more.
+  const step = gpuBatchSize(adapter, model, spec);
+  const obstacle = step === undefined ? tooSlow(adapter) : tooLargeToBind(adapter, model);
+  if (step === undefined || obstacle !== undefined) {
+    if (mode === "require") throw new ServiceError("gpu_unavailable", `${obstacle}`);
+    return { spec: onCpu, warning: `The model stays on the CPU. ${obstacle}` };
+  }
+  const batchSize = wishes.batchSize > 0 && spec.purpose === "generate" ? wishes.batchSize : step;
   const all = model.blockCount + 1;
-  const asked = wished === undefined || wished < 0 ? all : Math.min(wished, all);
-  const fitting = memory > 0 ? Math.floor(memory / gpuBytesPerLayer(model, spec)) : all;
-  if (asked <= fitting) return { spec: place(asked === all ? -1 : asked) };
-  const why = `Only ${fitting} of its ${all} layers fit into the ${Math.floor(memory / MIB)} MiB of ${title(adapter)} that a model may use (gpu.memory).`;
-  if (mode === "require") throw new ServiceError("insufficient_memory", why);
-  return { spec: fitting === 0 ? onCpu : place(fitting), warning: why };
+  const asked = wishes.layers === undefined || wishes.layers < 0 ? all : Math.min(wishes.layers, all);
+  const { fitting, why } = fit(adapter, model, { ...spec, batchSize }, wishes);
+  if (asked > fitting && mode === "require") throw new ServiceError("insufficient_memory", why);
+  const layers = Math.min(asked, fitting);
+  if (layers === 0) return { spec: onCpu, warning: why };
+  return {
+    spec: {
+      ...spec,
+      // How llama.cpp counts layers is its own affair where it gets all of them.
+      gpuLayers: layers === all ? -1 : layers,
+      gpu: { backend: adapter.backend, name: adapter.name, layers: all, batchSize },
+    },
+    warning: asked > fitting ? why : outputStays(adapter, model),
+  };
 }
 
-const MIB = 1024 * 1024;
+/** How many layers the memory of the adapter holds, and the sentence for a model that has more. */
+function fit(
+  adapter: GpuAdapter,
+  model: GpuModel,
+  spec: EngineSpec,
+  { memory: configured, besides }: GpuWishes,
+): { readonly fitting: number; readonly why: string } {
+  const all = model.blockCount + 1;
+  const known = configured > 0 ? configured : Math.floor((adapter.memory ?? 0) * USABLE_SHARE);
+  if (known === 0) return { fitting: all, why: "" };
+  const { work, ...needs } = gpuNeeds(model, spec, spec.batchSize);
+  const fitting = layersThatFit({ ...needs, work: work + besides }, model.blockCount, known);
+  const whose = configured > 0 ? " (gpu.memory)" : "";
+  const why =
+    `Only ${fitting} of its ${all} layers fit into the ${mib(known)} MiB of ${title(adapter)} that a model may use${whose}; ` +
+    "a smaller context or a smaller quantisation needs less.";
+  return { fitting, why };
+}
+
+function tooSlow(adapter: GpuAdapter): string {
+  return `The model is too large for ${title(adapter)}, which computes on the CPU: llama.cpp gives up work that takes over 30 s.`;
+}
+
+/** A program sees one tensor at once. llama.cpp leaves one that is too large to the CPU, at each layer again. */
+function tooLargeToBind({ limits, ...adapter }: GpuAdapter, { weightBytes }: GpuModel): string | undefined {
+  const most = limits.maxStorageBufferBindingSize;
+  if (most === 0 || weightBytes.largestInBlocks <= most) return undefined;
+  return `A program on ${title(adapter)} sees at most ${mib(most)} MiB at once, and a tensor of each layer has ${mib(weightBytes.largestInBlocks)} MiB; a smaller quantisation may do.`;
+}
+
+/** The same for the output, which is there once. */
+function outputStays({ limits, ...adapter }: GpuAdapter, model: GpuModel): string | undefined {
+  const most = limits.maxStorageBufferBindingSize;
+  if (most === 0 || outputBytes(model) <= most) return undefined;
+  return `The output layer of ${mib(outputBytes(model))} MiB stays on the CPU, which makes each token slower: a program on ${title(adapter)} sees at most ${mib(most)} MiB at once.`;
+}
+
+function mib(bytes: number): number {
+  return Math.floor(bytes / MIB);
+}

@@ -2,7 +2,9 @@ import type { ChildProcess } from "node:child_process";
 import { LastLines } from "../last-lines.ts";
 import { type SpawnEngine, spawnEngine } from "../launch.ts";
 import { findDawn } from "./dawn.ts";
+import { findGpuMemory } from "./find-gpu-memory.ts";
 import {
+  type GpuAdapter,
   type GpuDevice,
   type GpuReport,
   isSameDevice,
@@ -27,6 +29,8 @@ export interface ProbeOptions {
   /** Dawn's entry file; undefined: it is not installed. */
   readonly dawnPath?: string | undefined;
   readonly deadlineMs?: number;
+  /** Bytes of memory that an adapter has; the default asks the operating system. */
+  readonly memoryOf?: (adapter: GpuAdapter) => Promise<number | undefined>;
 }
 
 /**
@@ -37,6 +41,7 @@ export async function probeGpu({
   runtime = process.execPath,
   spawn = spawnEngine,
   deadlineMs = PROBE_DEADLINE_MS,
+  memoryOf = findGpuMemory,
   ...options
 }: ProbeOptions = {}): Promise<GpuReport> {
   const dawnPath = "dawnPath" in options ? options.dawnPath : findDawn();
@@ -50,10 +55,20 @@ export async function probeGpu({
   for (;;) {
     const skipped = broken.map(({ backend, name }) => ({ backend, name }));
     const round = await watch(launchProbe({ runtime, spawn, dawnPath, skipped }), skipped, deadlineMs);
-    if (round.culprit === undefined)
-      return { ...round.report, adapters: [...round.report.adapters, ...broken] };
+    if (round.culprit === undefined) {
+      const found = await Promise.all(round.report.adapters.map((each) => withMemory(each, memoryOf)));
+      return { ...round.report, adapters: [...found, ...broken] };
+    }
     broken.push(round.culprit);
   }
+}
+
+async function withMemory(
+  adapter: ReportedAdapter,
+  memoryOf: (adapter: GpuAdapter) => Promise<number | undefined>,
+): Promise<ReportedAdapter> {
+  const memory = "features" in adapter ? await memoryOf(adapter) : undefined;
+  return memory === undefined ? adapter : { ...adapter, memory };
 }
 
 interface ProbeRound {

@@ -23,7 +23,14 @@ export const engineSpecSchema = z.object({
   /** Layers to offload; 0 is CPU, -1 is all. Without an adapter in `gpu` nothing is offloaded. */
   gpuLayers: z.int().min(-1),
   /** The adapter that takes the layers. */
-  gpu: gpuDeviceSchema.optional(),
+  gpu: gpuDeviceSchema
+    .extend({
+      /** Layers that the model has, the output layer included. */
+      layers: z.int().min(1),
+      /** Tokens of prompt processed in one step there, in place of `batchSize`. */
+      batchSize: z.int().min(1).max(8192),
+    })
+    .optional(),
   /** Sequences decoded together. */
   slots: z.int().min(1).max(64),
   threads: z.int().min(1).max(32),

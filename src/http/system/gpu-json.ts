@@ -11,6 +11,7 @@ const adapterSchema = z.object({
   architecture: z.string().optional(),
   description: z.string().optional(),
   software: z.boolean().optional().describe("Computes on the CPU; used only when it is named."),
+  memory_bytes: z.number().optional().describe("Memory that it has, where the operating system tells."),
   features: z
     .object({
       shader_f16: z.boolean(),
@@ -52,13 +53,14 @@ function adapterJson(adapter: ReportedAdapter): z.infer<typeof adapterSchema> {
   const { name, backend, problem } = adapter;
   const common = { name, backend, usable: problem === undefined, ...(problem !== undefined && { problem }) };
   if (!("features" in adapter)) return common;
-  const { vendor, architecture, description, software, features, limits } = adapter;
+  const { vendor, architecture, description, software, memory, features, limits } = adapter;
   return {
     ...common,
     vendor,
     architecture,
     description,
     software,
+    ...(memory !== undefined && { memory_bytes: memory }),
     features: {
       shader_f16: features.shaderF16,
       subgroups: features.subgroups,

@@ -30,6 +30,7 @@ export function fakeModel(overrides: Partial<Model> = {}): Model {
       infill: undefined,
       callTokens: [],
       kvBytesPerToken: 128,
+      weightBytes: { blocks: 1, largestInBlocks: 1, embedding: 0, output: 0 },
       purpose: "generate",
       auxiliary: undefined,
     },

@@ -177,6 +177,7 @@ export function fakeModel(changes: Partial<Model> = {}): Model {
       infill: undefined,
       callTokens: [],
       kvBytesPerToken: 1,
+      weightBytes: { blocks: 1, largestInBlocks: 1, embedding: 0, output: 0 },
       purpose: "generate",
       auxiliary: undefined,
     },

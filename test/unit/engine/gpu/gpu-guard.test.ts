@@ -7,40 +7,37 @@ import { type ErrorCode } from "../../../../src/errors/error-codes.ts";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { engineSpec } from "../../../support/engine-fixture.ts";
 import { FakeEngine } from "../../models/loading/fake-engines.ts";
-import { card, software } from "./adapters.ts";
+import { card } from "./adapters.ts";
 
 const spec = engineSpec("/m.gguf", {
   gpuLayers: -1,
-  gpu: { backend: card.backend, name: card.name },
+  gpu: { backend: card.backend, name: card.name, layers: 9, batchSize: 512 },
   batchSize: 5,
 });
 const { gpu: _gpu, ...onCpu } = { ...spec, gpuLayers: 0 };
 
-async function setUp(options: { mode?: GpuMode; adapter?: typeof card; batchSize?: number } = {}) {
-  const { mode = "auto", adapter = card, batchSize = 0 } = options;
+async function setUp({ mode = "auto" }: { mode?: GpuMode } = {}) {
   const said: string[] = [];
   const started: EngineSpec[] = [];
   const engines: FakeEngine[] = [];
   const time = { now: 0 };
-  const failing: { code?: ErrorCode } = {};
-  const settings = {
-    mode,
-    adapter: adapter.name,
-    powerPreference: "high-performance",
-    sandbox: false,
-  } as const;
-  const finder = new GpuFinder(settings, async () => ({ adapters: [adapter] }));
-  await finder.ready;
+  /** How a load onto the GPU fails, and with how many layers it does not. */
+  const failing: { code?: ErrorCode; message?: string; fitting?: number } = {};
+  const settings = { mode, powerPreference: "high-performance", sandbox: false } as const;
+  const finder = new GpuFinder(settings, async () => ({ adapters: [card] }));
   const guarded = guardGpu({
     start: async (wanted) => {
       started.push(wanted);
-      if (failing.code && wanted.gpu) throw new ServiceError(failing.code, "it broke");
+      const fits = wanted.gpuLayers >= 0 && wanted.gpuLayers <= (failing.fitting ?? -1);
+      if (failing.code && wanted.gpu && !fits) {
+        throw new ServiceError(failing.code, failing.message ?? "it broke");
+      }
       const engine = new FakeEngine(wanted);
       engines.push(engine);
       return engine;
     },
     finder,
-    batchSize,
+    onReduction: (model, layers) => said.push(`${model}: ${layers} layers`),
     onLoss: (model, reason) => said.push(`lost ${model}: ${reason}`),
     onFallback: (model, reason) => said.push(`left ${model}: ${reason}`),
     now: () => time.now,
@@ -59,16 +56,38 @@ test("an engine on the CPU is none of its business", async () => {
   expect(started).toEqual([onCpu]);
 });
 
-test("steps are as long as the device bears, unless the configuration says", async () => {
-  const hardware = await setUp();
-  await hardware.start();
-  expect(hardware.started[0]?.batchSize).toBe(512);
-  const slow = await setUp({ adapter: software });
-  await slow.start();
-  expect(slow.started[0]?.batchSize).toBe(16);
-  const configured = await setUp({ batchSize: 5 });
-  await configured.start();
-  expect(configured.started[0]?.batchSize).toBe(5);
+test("steps are as long as the device bears, and on the CPU as long as that does", async () => {
+  const { start, started, failing } = await setUp();
+  await start();
+  expect(started.at(-1)?.batchSize).toBe(512);
+  failing.code = "engine_crashed";
+  await start();
+  expect(started.at(-1)?.batchSize).toBe(5);
+});
+
+test("where the GPU's memory is full, fewer layers are tried, and the CPU last", async () => {
+  const { start, said, started, failing } = await setUp();
+  Object.assign(failing, { code: "model_load_failed", message: "ggml_webgpu: Out of memory", fitting: 2 });
+  expect((await start()).spec.gpuLayers).toBe(2);
+  expect(started.map(({ gpuLayers }) => gpuLayers)).toEqual([-1, 4, 2]);
+  expect(said).toEqual(["m: 4 layers", "m: 2 layers"]);
+  failing.fitting = 0;
+  expect((await start()).spec).toEqual(onCpu);
+  expect(said.at(-1)).toBe("left m: ggml_webgpu: Out of memory");
+});
+
+test("a model that cannot be loaded onto the GPU is not tried there each time", async () => {
+  const { start, said, started, failing, time } = await setUp();
+  failing.code = "model_load_failed";
+  await start();
+  await start();
+  started.length = 0;
+  await start();
+  expect(started).toEqual([onCpu]);
+  expect(said.at(-1)).toBe("left m: the GPU failed 2 times in 10 minutes");
+  time.now += 600_001;
+  await start();
+  expect(started.at(-2)?.gpuLayers).toBe(-1);
 });
 
 test("a model lost on the GPU comes back there, and after the second loss on the CPU", async () => {
@@ -78,7 +97,7 @@ test("a model lost on the GPU comes back there, and after the second loss on the
   expect(started.map(({ gpuLayers }) => gpuLayers)).toEqual([-1, -1]);
   await start();
   expect(started.at(-1)).toEqual(onCpu);
-  expect(said).toEqual(["lost m: boom", "lost m: boom", "left m: the GPU was lost 2 times in 10 minutes"]);
+  expect(said).toEqual(["lost m: boom", "lost m: boom", "left m: the GPU failed 2 times in 10 minutes"]);
   time.now += 600_001;
   await start();
   expect(started.at(-1)?.gpuLayers).toBe(-1);

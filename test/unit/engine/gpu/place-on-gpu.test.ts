@@ -1,20 +1,41 @@
 import { describe, expect, test } from "vitest";
 import { GpuFinder, type GpuMode } from "../../../../src/engine/gpu/gpu-finder.ts";
-import { gpuBytesPerLayer, shareOnCpu } from "../../../../src/engine/gpu/gpu-memory.ts";
-import { placeOnGpu } from "../../../../src/engine/gpu/place-on-gpu.ts";
+import { gpuNeeds, partOnCpu } from "../../../../src/engine/gpu/gpu-memory.ts";
+import type { GpuAdapter } from "../../../../src/engine/gpu/gpu-report.ts";
+import { type GpuPlacement, type GpuWishes, placeOnGpu } from "../../../../src/engine/gpu/place-on-gpu.ts";
+import type { EngineSpec } from "../../../../src/engine/protocol/engine-spec.ts";
 import { engineSpec } from "../../../support/engine-fixture.ts";
-import { card } from "./adapters.ts";
+import { card, software } from "./adapters.ts";
 
-const model = { blockCount: 3, fileSize: 4_000_000, kvBytesPerToken: 1000 };
+const MIB = 1024 ** 2;
+
+const model = {
+  parameters: 4_000_000,
+  blockCount: 3,
+  vocabSize: 2000,
+  embeddingLength: 64,
+  fileSize: 40 * MIB,
+  kvBytesPerToken: 3000,
+  weightBytes: { blocks: 30 * MIB, largestInBlocks: 2 * MIB, embedding: 4 * MIB, output: 5 * MIB },
+};
 const spec = engineSpec("/m.gguf", { contextSize: 1000 });
-const perLayer = gpuBytesPerLayer(model, spec);
-const device = { backend: card.backend, name: card.name };
+const { work, output, block } = gpuNeeds(model, spec, 512);
+const gpu = { backend: card.backend, name: card.name, layers: 4, batchSize: 512 };
 
-function finder(mode: GpuMode, adapters = [card], sandbox = false): GpuFinder {
-  return new GpuFinder({ mode, powerPreference: "high-performance", sandbox }, async () => ({
+function finder(mode: GpuMode, adapters: GpuAdapter[] = [card], sandbox = false): GpuFinder {
+  const adapter = adapters[0]?.software ? adapters[0].name : undefined;
+  return new GpuFinder({ mode, adapter, powerPreference: "high-performance", sandbox }, async () => ({
     adapters,
     problem: "No loader.",
   }));
+}
+
+async function place(
+  from: GpuFinder,
+  wishes: Partial<GpuWishes> = {},
+  { model: other = model, spec: wanted = spec }: { model?: typeof model; spec?: EngineSpec } = {},
+): Promise<GpuPlacement> {
+  return await placeOnGpu(from, wanted, other, { memory: 0, batchSize: 0, besides: 0, ...wishes });
 }
 
 describe("where a model goes", () => {
@@ -28,53 +49,123 @@ describe("where a model goes", () => {
     ["off", undefined, 0],
     ["auto", 0, 0],
     ["require", 0, 0],
-  ])("with a GPU, mode %s and %s layers wished: %i", async (mode, wished, layers) => {
-    const placed = await placeOnGpu(finder(mode), spec, model, wished, 0);
-    expect(placed.spec).toEqual(
-      layers === 0 ? { ...spec, gpuLayers: 0 } : { ...spec, gpuLayers: layers, gpu: device },
-    );
+  ])("with a GPU, mode %s and %s layers wished: %i", async (mode, layers, gpuLayers) => {
+    const placed = await place(finder(mode), { layers });
+    expect(placed.spec).toEqual(gpuLayers === 0 ? { ...spec, gpuLayers } : { ...spec, gpuLayers, gpu });
     expect(placed.warning).toBeUndefined();
   });
 
   test("without one it stays on the CPU, with a warning to who asked for layers", async () => {
-    expect(await placeOnGpu(finder("auto", []), spec, model, undefined, 0)).toEqual({ spec });
-    expect(await placeOnGpu(finder("auto", []), spec, model, 3, 0)).toEqual({
-      spec,
-      warning: expect.stringContaining("No loader."),
-    });
-    expect(await placeOnGpu(finder("off"), spec, model, 3, 0)).toEqual({
-      spec,
-      warning: expect.stringContaining("gpu.mode"),
-    });
-    expect(await placeOnGpu(finder("auto", [card], true), spec, model, -1, 0)).toEqual({
-      spec,
-      warning: expect.stringContaining("Sandbox"),
-    });
+    expect(await place(finder("auto", []))).toEqual({ spec });
+    const inVain = (why: string): GpuPlacement => ({ spec, warning: expect.stringContaining(why) });
+    expect(await place(finder("auto", []), { layers: 3 })).toEqual(inVain("No loader."));
+    expect(await place(finder("off"), { layers: 3 })).toEqual(inVain("gpu.mode"));
+    expect(await place(finder("auto", [card], true), { layers: -1 })).toEqual(inVain("Sandbox"));
   });
 
   test("a GPU that is required and not there is an error", async () => {
-    await expect(placeOnGpu(finder("require", []), spec, model, undefined, 0)).rejects.toMatchObject({
+    await expect(place(finder("require", []))).rejects.toMatchObject({
       code: "gpu_unavailable",
       message: expect.stringContaining("No loader."),
     });
   });
+});
 
-  test("as many layers as fit into the memory that a model may use, with a warning", async () => {
-    const room = perLayer * 3 - 1;
-    const { spec: placed, warning } = await placeOnGpu(finder("auto"), spec, model, undefined, room);
-    expect(placed).toMatchObject({ gpuLayers: 2, gpu: device });
-    expect(warning).toContain("Only 2 of its 4 layers");
-    expect(await placeOnGpu(finder("auto"), spec, model, 2, room)).toMatchObject({ spec: { gpuLayers: 2 } });
-    expect((await placeOnGpu(finder("auto"), spec, model, -1, perLayer - 1)).spec).toEqual(spec);
-    await expect(placeOnGpu(finder("require"), spec, model, undefined, room)).rejects.toMatchObject({
+describe("the memory of the GPU", () => {
+  /** Enough for the output layer and one of the blocks. */
+  const room = work + output + 2 * block - 1;
+
+  test("takes as many layers as fit into what a model may use, with a warning", async () => {
+    const { spec: placed, warning } = await place(finder("auto"), { memory: room });
+    expect(placed).toMatchObject({ gpuLayers: 2, gpu });
+    expect(warning).toMatch(/^Only 2 of its 4 layers fit into the \d+ MiB of Big Card .*\(gpu\.memory\)/);
+    expect(await place(finder("auto"), { memory: room, layers: 2 })).toMatchObject({
+      spec: { gpuLayers: 2 },
+      warning: undefined,
+    });
+    expect((await place(finder("auto"), { memory: work })).spec).toEqual(spec);
+    await expect(place(finder("require"), { memory: room })).rejects.toMatchObject({
       code: "insufficient_memory",
     });
   });
+
+  test("is what the operating system says, less a tenth, when nothing is configured", async () => {
+    const known = { ...card, memory: Math.floor(room / 0.9) };
+    const { spec: placed, warning } = await place(finder("auto", [known]));
+    expect(placed.gpuLayers).toBe(2);
+    expect(warning).not.toContain("gpu.memory");
+    expect((await place(finder("auto", [known]), { memory: 2 * room })).spec.gpuLayers).toBe(-1);
+  });
+
+  test("also holds the projector, the adapters and a longer context", async () => {
+    expect((await place(finder("auto"), { memory: room, besides: block })).spec.gpuLayers).toBe(1);
+    const longer = { ...spec, contextSize: 100_000 };
+    expect((await place(finder("auto"), { memory: room }, { spec: longer })).spec.gpuLayers).toBe(1);
+  });
 });
 
-test("the layers of a GPU are not in the engine's own memory", () => {
-  expect(shareOnCpu(model, { gpuLayers: -1, gpu: device })).toBe(0);
-  expect(shareOnCpu(model, { gpuLayers: 1, gpu: device })).toBe(0.75);
-  expect(shareOnCpu(model, { gpuLayers: 0, gpu: device })).toBe(1);
-  expect(shareOnCpu(model, { gpuLayers: -1 })).toBe(1);
+describe("tensors that no program can see as a whole", () => {
+  const narrow = { ...card, limits: { ...card.limits, maxStorageBufferBindingSize: 3 * MIB } };
+
+  test("in each layer: the model stays on the CPU", async () => {
+    const wide = { ...model, weightBytes: { ...model.weightBytes, largestInBlocks: 4 * MIB } };
+    expect(await place(finder("auto", [narrow]), {}, { model: wide })).toEqual({
+      spec,
+      warning: expect.stringContaining("sees at most 3 MiB at once"),
+    });
+    await expect(place(finder("require", [narrow]), {}, { model: wide })).rejects.toMatchObject({
+      code: "gpu_unavailable",
+    });
+  });
+
+  test("in the output layer: a warning, whether it has a tensor of its own or the embedding's", async () => {
+    for (const own of [5 * MIB, 0]) {
+      const other = { ...model, weightBytes: { ...model.weightBytes, output: own } };
+      expect(await place(finder("require", [narrow]), {}, { model: other })).toMatchObject({
+        spec: { gpuLayers: -1 },
+        warning: expect.stringContaining("stays on the CPU"),
+      });
+    }
+  });
+});
+
+async function step(...args: Parameters<typeof place>): Promise<number | undefined> {
+  return (await place(...args)).spec.gpu?.batchSize;
+}
+
+/** The model, were it so large. */
+function withWeights(parameters: number): { model: typeof model } {
+  return { model: { ...model, parameters } };
+}
+
+describe("the length of a step", () => {
+  test("is what the device bears, unless the configuration says", async () => {
+    expect(await step(finder("auto"))).toBe(512);
+    expect(await step(finder("auto", [software]))).toBe(16);
+    expect(await step(finder("auto", [software]), { batchSize: 7 })).toBe(7);
+    expect(await step(finder("auto"), {}, { spec: { ...spec, contextSize: 64 } })).toBe(64);
+  });
+
+  test("on a software adapter, is the shorter the larger the model is, and a model too large stays away", async () => {
+    expect(await step(finder("auto", [software]), {}, withWeights(800_000_000))).toBe(10);
+    expect(await place(finder("auto", [software]), {}, withWeights(8_000_000_000))).toEqual({
+      spec,
+      warning: expect.stringContaining("too large for llvmpipe"),
+    });
+    expect(await step(finder("auto"), {}, withWeights(8_000_000_000))).toBe(512);
+  });
+
+  test("is a whole text for a model that embeds", async () => {
+    const embedding = { ...spec, purpose: "embed" as const, batchSize: 1000 };
+    expect(await step(finder("auto"), { batchSize: 7 }, { spec: embedding })).toBe(1000);
+    expect(await step(finder("auto", [software]), {}, { spec: embedding })).toBe(1000);
+  });
+});
+
+test("what is on the GPU is not in the engine's own memory", () => {
+  expect(partOnCpu(model, { gpuLayers: -1, gpu })).toEqual({ fileBytes: 5 * MIB, kvShare: 0 });
+  expect(partOnCpu(model, { gpuLayers: 1, gpu })).toEqual({ fileBytes: 35 * MIB, kvShare: 1 });
+  expect(partOnCpu(model, { gpuLayers: 2, gpu })).toEqual({ fileBytes: 25 * MIB, kvShare: 1 - 1 / 3 });
+  expect(partOnCpu(model, { gpuLayers: 0, gpu })).toEqual({ fileBytes: 40 * MIB, kvShare: 1 });
+  expect(partOnCpu(model, { gpuLayers: -1 })).toEqual({ fileBytes: 40 * MIB, kvShare: 1 });
 });
