@@ -1,16 +1,22 @@
 import { describe, expect, test } from "vitest";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import { loadFirstModels } from "../../../src/daemon/load-first-models.ts";
-import type { TimedServiceEvent } from "../../../src/events/service-events.ts";
+import { ServiceError } from "../../../src/errors/service-error.ts";
+import type { ServiceEvents, TimedServiceEvent } from "../../../src/events/service-events.ts";
 import type { LoadOptions } from "../../../src/models/model.ts";
 import { FakeModels, fakeModel, fakeServices } from "../http/fake-services.ts";
 
 const FILE = "/somewhere/own.gguf";
 
-async function loadAtStart(models: FakeModels, config: ConfigInput) {
+async function loadAtStart(
+  models: FakeModels,
+  config: ConfigInput,
+  prepare: (events: ServiceEvents) => void = () => {},
+) {
   const services = fakeServices({ models, overrides: { config: configSchema.parse(config) } });
   const events: TimedServiceEvent[] = [];
   services.events.subscribe((event) => events.push(event));
+  prepare(services.events);
   await loadFirstModels(services);
   return { loads: models.loads.map(({ alias }) => alias), events };
 }
@@ -41,5 +47,22 @@ describe("loading models at the start", () => {
     const { loads, events } = await loadAtStart(models, { models: { load: ["missing", "b"] } });
     expect(loads).toEqual(["missing", "b"]);
     expect(events).toMatchObject([{ type: "model-failed", model: "missing", code: "model_not_found" }]);
+  });
+
+  test("reports a failure once, also when the layer below has done so", async () => {
+    const failure = new ServiceError("invalid_model_file", "The model file cannot be used.");
+    const models = new FakeModels([fakeModel({ alias: "damaged", state: "available" })]);
+    const { events } = await loadAtStart(models, { models: { load: ["damaged"] } }, (service) => {
+      models.load = async () => {
+        service.emit({
+          type: "model-failed",
+          model: "damaged",
+          code: failure.code,
+          message: failure.message,
+        });
+        return await Promise.reject(failure);
+      };
+    });
+    expect(events).toMatchObject([{ type: "model-failed", model: "damaged", code: "invalid_model_file" }]);
   });
 });
