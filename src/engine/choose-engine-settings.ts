@@ -1,3 +1,4 @@
+import { SMALLEST_STEP } from "./core/load-parameters.ts";
 import type { Kernels } from "./prepare-engine.ts";
 import type { EngineSpec } from "./protocol/engine-spec.ts";
 
@@ -49,7 +50,7 @@ export function chooseThreads(processors: number): number {
 /**
  * Slots of one engine. llama.cpp's steps have one token for each slot at least, and its own kernels are so slow that
  * with several slots even the smallest step of a middling model takes longer than a cancel should: such a model gets
- * as few slots as it takes, one at least, and further requests wait. Little is lost, for a step of several tokens
+ * as few slots as it takes, two at least, and further requests wait. Little is lost, for a step of several tokens
  * takes these kernels as many times as long.
  * @param slots as configured
  */
@@ -61,7 +62,7 @@ export function chooseSlots({
   kernels = "stock",
 }: SlotsQuestion): number {
   if (purpose !== "generate" || kernels !== "stock") return slots;
-  return Math.max(1, Math.min(slots, stepTokens(parameters, threads, kernels)));
+  return Math.min(slots, Math.max(SMALLEST_STEP, stepTokens(parameters, threads, kernels)));
 }
 
 /**
@@ -79,7 +80,7 @@ export function chooseBatchSize({
 }: SettingsQuestion): number {
   if (purpose !== "generate") return Math.min(contextSize, MOST_BATCH);
   const step = Math.min(LARGEST_STEP, contextSize, stepTokens(parameters, threads, kernels));
-  return Math.max(slots, step - (step % slots));
+  return Math.max(slots, SMALLEST_STEP, step - (step % slots));
 }
 
 /** How many tokens fit into the time that a step may take. */

@@ -43,7 +43,7 @@ export function buildLoadParameters(
 }
 
 /** llama.cpp aborts while it loads a model for steps of one token. */
-const SMALLEST_STEP = 2;
+export const SMALLEST_STEP = 2;
 
 /** More layers than any model has; llama.cpp takes it as all. */
 const ALL_LAYERS = 99_999;

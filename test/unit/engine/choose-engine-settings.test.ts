@@ -21,7 +21,8 @@ describe("slots of an engine", () => {
   const question = { purpose: "generate", parameters: 5e8, slots: 4, threads: 1, kernels: "stock" } as const;
 
   it.each<[string, Partial<SettingsQuestion>, number]>([
-    ["one for a middling model on the stock kernels, whose steps are long", {}, 1],
+    ["two for a middling model on the stock kernels, whose steps are long", {}, 2],
+    ["as configured where that is less", { slots: 1 }, 1],
     ["more on more threads", { threads: 4 }, 4],
     ["as configured for a tiny model", { parameters: 4e6 }, 4],
     ["as configured on our kernels", { kernels: "daybreak" }, 4],
@@ -44,7 +45,8 @@ describe("tokens of one step of the prompt", () => {
   it.each<[string, Partial<SettingsQuestion>, number]>([
     ["a model of 500 million weights", {}, 16],
     ["the same on the stock kernels: one for each slot, at least", { kernels: "stock" }, 4],
-    ["the same with the one slot that it then has", { kernels: "stock", slots: 1 }, 1],
+    ["the same with the slots that it then has", { kernels: "stock", slots: 2 }, 2],
+    ["the same with one: llama.cpp aborts on steps of one token", { kernels: "stock", slots: 1 }, 2],
     ["the same on four threads", { threads: 4 }, 72],
     ["a tiny model", { parameters: 4e6 }, 512],
     ["a tiny model with a tiny context", { parameters: 4e6, contextSize: 128 }, 128],
