@@ -43,6 +43,10 @@ export function processIo(now: () => number = () => performance.now()): CliIo {
   process.on("SIGINT", () => (catcher ? catcher() : interrupt(EXIT.interrupted)));
   process.on("SIGTERM", () => interrupt(EXIT.terminated));
   process.on("SIGHUP", () => interrupt(EXIT.hungUp));
+  // The launcher that this process runs for is gone, without a signal that could have been passed on.
+  process.once("disconnect", () => interrupt(EXIT.terminated));
+  // Listening alone would keep this process alive.
+  process.channel?.unref();
   const onOutputError = (error: NodeJS.ErrnoException): void => {
     if (error.code !== "EPIPE") throw error;
     unread.abort(new Interruption(EXIT.brokenPipe));

@@ -3,7 +3,7 @@ export const EXIT = {
   ok: 0,
   /** Anything that has no code of its own. */
   error: 1,
-  /** The command line is wrong; nothing was done. */
+  /** What was given is wrong: the command line, the configuration, a name, a value, a Modelfile; nothing was done. */
   usage: 2,
   /** No daemon answers. */
   noDaemon: 3,

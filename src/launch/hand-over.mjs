@@ -14,7 +14,7 @@ const EXIT_CANNOT_EXECUTE = 126;
 /**
  * Continues with another program in place of this one: the same process where Node can replace it
  * (process.execve, Node 22.15 and later, not on Windows), else a child that has this process's standard streams,
- * gets its signals and gives it its exit code.
+ * gets its signals, gives it its exit code and ends when this process is gone.
  *
  * @param {string} binary
  * @param {readonly string[]} args
@@ -27,7 +27,8 @@ export async function handOver(binary, args, { spawn = nodeSpawn, self = process
   if (typeof self.execve === "function" && self.platform !== "win32") {
     self.execve(binary, [binary, ...args], self.env);
   }
-  const child = spawn(binary, args, { stdio: "inherit" });
+  // Nothing is said over the channel: when it closes, the child knows that this process is gone, killed or not.
+  const child = spawn(binary, args, { stdio: ["inherit", "inherit", "inherit", "ipc"] });
   const stopForwarding = forwardSignals(child, self);
   try {
     const { code, signal } = await ended(child);

@@ -51,7 +51,7 @@ describe("run without a daemon", () => {
   });
 });
 
-/** A process that runs the daemon in the foreground; resolves when it is ready. */
+/** A process that runs the daemon in the foreground; resolves when it listens. */
 async function foreground(
   command: string,
   args: string[],
@@ -62,7 +62,7 @@ async function foreground(
   const ready = Promise.withResolvers<void>();
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
     output += chunk;
-    if (output.includes("\nReady")) ready.resolve();
+    if (output.includes(" listens on ")) ready.resolve();
   });
   child.once("exit", (code) => ready.reject(new Error(`ended with ${code}: ${output}`)));
   await ready.promise;
@@ -90,11 +90,15 @@ describe("under the Node of the system", () => {
   });
 });
 
-describe.skipIf(process.platform === "win32")("npm start", () => {
-  it("leaves no daemon behind when npm is ended", async () => {
-    const npm = await foreground("npm", ["start"], { cwd: ROOT, detached: true });
-    const ended = exitCode(npm);
-    npm.kill("SIGTERM");
+describe.skipIf(process.platform === "win32")("a daemon in the foreground", () => {
+  it.each([
+    ["npm is ended", "npm", ["start"], "SIGTERM"],
+    ["npm is killed", "npm", ["start"], "SIGKILL"],
+    ["its launcher is killed", SYSTEM_NODE, [LAUNCHER, "serve"], "SIGKILL"],
+  ] as const)("is not left behind when %s", async (_what, command, args, signal) => {
+    const child = await foreground(command, [...args], { cwd: ROOT, detached: true });
+    const ended = once(child, "exit");
+    child.kill(signal);
     await ended;
     await vi.waitFor(
       async () => {

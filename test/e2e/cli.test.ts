@@ -164,8 +164,20 @@ describe("models", () => {
     const { code, stderr } = await cli(["create", "broken", "-f", "-"], {
       stdin: `FROM ${MODEL}\nNONSENSE 1\n`,
     });
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).toMatch(/line 2/i);
+  });
+
+  it.each([
+    ["a name that is none", ["show", "no/name/at/all"], 2],
+    ["a value that the daemon does not take", ["run", "hi", "--top-p", "5"], 2],
+    ["a value that is no number", ["run", "hi", "--top-p", "many"], 2],
+    ["a command that does not exist", ["lisst"], 2],
+    ["a Modelfile that cannot be read", ["create", "x", "-f", "/nonexistent"], 2],
+    ["a model that does not exist", ["show", "nobody"], 4],
+    ["a model that is loaded already", ["load", MODEL], 5],
+  ])("end with the exit code of %s", async (_what, args, expected) => {
+    expect((await cli(args)).code).toBe(expected);
   });
 
   it("embed texts", async () => {

@@ -1,9 +1,22 @@
+import { readFileSync } from "node:fs";
+
 /** A daemon that is left alone for so long does no harm. */
 const LOOK_MS = 500;
 
+/** Tells of the processes of this machine. */
+export interface ProcessLook {
+  /** The parent of this process. */
+  ownParent(): number;
+  /** The parent of another process; undefined where the system does not tell cheaply, or when it is gone. */
+  parentOf(pid: number): number | undefined;
+  /** True for a shell that runs one command for somebody (`sh -c …`). */
+  isCommandShell(pid: number): boolean;
+  isAlive(pid: number): boolean;
+}
+
 /**
  * True below a package manager's script, npm start or npx. When npm is asked to end it ends the shell between it
- * and us, and the shell does not pass that on.
+ * and us, and the shell does not pass that on; when npm is killed, the shell does not even notice.
  */
 export function runsBelowNpm(env: NodeJS.ProcessEnv): boolean {
   return env["npm_lifecycle_event"] !== undefined;
@@ -15,15 +28,68 @@ export function withoutNpm(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return rest;
 }
 
-/** Aborted when the process that started this one is gone. Does not keep the process alive. */
-export function parentGone(parentId: () => number = () => process.ppid): AbortSignal {
+/**
+ * Aborted when the process that started this one is gone, or the one behind that: npm behind its shell, or the shell
+ * behind the launcher. Does not keep this process alive.
+ * @param hasLauncher true when the parent is this program under an older Node
+ */
+export function parentGone(hasLauncher: boolean, look: ProcessLook = THIS_MACHINE): AbortSignal {
   const controller = new AbortController();
-  const parent = parentId();
+  const parent = look.ownParent();
+  const others = ancestors(parent, hasLauncher, look);
   const timer = setInterval(() => {
-    if (parentId() === parent) return;
+    const isHere =
+      look.ownParent() === parent &&
+      look.isAlive(parent) &&
+      others.every(([pid, itsParent]) => look.parentOf(pid) === itsParent);
+    if (isHere) return;
     clearInterval(timer);
     controller.abort();
   }, LOOK_MS);
   timer.unref();
   return controller.signal;
+}
+
+/** Processes between this one and npm, each with the parent that it must keep: an orphan gets another. */
+function ancestors(parent: number, hasLauncher: boolean, look: ProcessLook): [number, number][] {
+  const chain: [number, number][] = [];
+  let pid = parent;
+  let mayGoOn = hasLauncher;
+  while (mayGoOn || look.isCommandShell(pid)) {
+    mayGoOn = false;
+    const next = look.parentOf(pid);
+    if (next === undefined) break;
+    chain.push([pid, next]);
+    pid = next;
+  }
+  return chain;
+}
+
+const THIS_MACHINE: ProcessLook = {
+  ownParent: () => process.ppid,
+  parentOf(pid) {
+    // "pid (name) state ppid …", where the name may hold anything (proc(5)).
+    const fields = readProcess(pid, "stat")
+      ?.replace(/^.*\) /s, "")
+      .split(" ");
+    return fields?.[1] === undefined ? undefined : Number(fields[1]);
+  },
+  isCommandShell: (pid) => readProcess(pid, "cmdline")?.split("\0")[1] === "-c",
+  isAlive(pid) {
+    try {
+      return process.kill(pid, 0);
+    } catch (error) {
+      // Somebody else's process is one all the same. On Windows the parent's id never changes: this alone tells.
+      return error instanceof Error && "code" in error && error.code === "EPERM";
+    }
+  },
+};
+
+/** A file of /proc, which Linux has; elsewhere the shell of npm is replaced by its command, or not to be seen. */
+function readProcess(pid: number, file: "stat" | "cmdline"): string | undefined {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, "utf8");
+  } catch {
+    return undefined;
+  }
 }

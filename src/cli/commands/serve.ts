@@ -22,7 +22,9 @@ export function serveCommand(io: CliIo): Command {
       import("../../daemon/run-daemon.ts"),
       import("../../daemon/daemon-start-error.ts"),
     ]);
-    const stop = runsBelowNpm(io.env) ? AbortSignal.any([io.stopSignal, parentGone()]) : io.stopSignal;
+    const stop = runsBelowNpm(io.env)
+      ? AbortSignal.any([io.stopSignal, parentGone(process.connected)])
+      : io.stopSignal;
     try {
       // A daemon lives on when whoever read its output has left.
       await runDaemon(loaded, { stdout: io.stdout, stderr: io.stderr, signal: stop });
