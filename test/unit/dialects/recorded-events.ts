@@ -47,29 +47,59 @@ export const WITH_LOGPROBS: readonly GenerationEvent[] = PLAIN_TEXT.map((event) 
   event.type === "text-delta" ? { ...event, logprobs: [logprob(event.text)] } : event,
 );
 
-/** An answer of random shape: pieces of any length, with or without thinking and calls. */
-export function randomAnswer(random: () => number): GenerationEvent[] {
+/** The stop text of those random answers that a stop text has ended. */
+export const STOP = "END";
+
+/**
+ * An answer of random shape: pieces of any length, with or without thinking, log-probabilities and calls, which ends by
+ * itself, by a stop text, by its calls or by its length. The length may cut the last call off, unless `cutCalls` is
+ * false.
+ */
+export function randomAnswer(random: () => number, { cutCalls = true } = {}): GenerationEvent[] {
   const words = "Grüße an alle, “wirklich” alle! 🙂\n{}[]<>";
   const maybe = (text: string): string => (random() < 0.5 ? text : "");
-  const calls = Math.floor(random() * 3);
+  const count = (most: number): number => Math.floor(random() * (most + 1));
+  const calls = count(2);
+  const isScored = random() < 0.3;
+  const isCut = random() < 0.3;
+  const argumentsOf = (index: number): string => {
+    const whole = JSON.stringify({ text: words, index });
+    return isCut && cutCalls && index === calls - 1 ? whole.slice(0, count(whole.length)) : whole;
+  };
+  const reason = isCut ? "length" : calls > 0 ? "tool_calls" : "stop";
   return [
     { type: "start" },
     { type: "prompt-progress", processed: 9, total: 9 },
     ...randomPieces(maybe(words), random).map((text) => ({ type: "reasoning-delta", text }) as const),
-    ...randomPieces(maybe(words), random).map((text) => ({ type: "text-delta", text }) as const),
+    ...randomPieces(maybe(words), random).map(
+      (text) => ({ type: "text-delta", text, ...(isScored && { logprobs: [logprob(text)] }) }) as const,
+    ),
     ...Array.from({ length: calls }, (_, index): GenerationEvent[] => [
       { type: "tool-call-start", index, id: `call_${index}`, name: `tool_${index}` },
-      ...randomPieces(JSON.stringify({ text: words, index }), random).map(
+      ...randomPieces(argumentsOf(index), random).map(
         (text) => ({ type: "tool-call-delta", index, arguments: text }) as const,
       ),
     ]).flat(),
     {
       type: "done",
-      reason: calls > 0 ? "tool_calls" : "stop",
-      usage: { promptTokens: 9, completionTokens: 40, cachedTokens: 0, reasoningTokens: 0 },
+      reason,
+      ...(reason === "stop" && random() < 0.5 && { stopSequence: STOP }),
+      usage: {
+        promptTokens: 9,
+        completionTokens: 40 + count(9),
+        cachedTokens: count(9),
+        reasoningTokens: count(9),
+      },
       timings: { promptMs: 1, completionMs: 2 },
     },
   ];
+}
+
+/** A random answer that breaks off with this error, before its first word or anywhere behind it. */
+export async function* randomFailure(random: () => number, error: Error): AsyncGenerator<GenerationEvent> {
+  const events = randomAnswer(random);
+  yield* events.slice(0, Math.floor(random() * events.length));
+  throw error;
 }
 
 /** An answer that breaks off with this error after its first words. */

@@ -4,7 +4,14 @@ import { ServiceError } from "../../../../src/errors/service-error.ts";
 import type { GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
 import { fakeModel } from "../../inference/fake-engine.ts";
 import { randomSource } from "../../inference/random-pieces.ts";
-import { failing, PLAIN_TEXT, randomAnswer, THINKING_AND_TOOLS } from "../recorded-events.ts";
+import {
+  failing,
+  PLAIN_TEXT,
+  randomAnswer,
+  randomFailure,
+  STOP,
+  THINKING_AND_TOOLS,
+} from "../recorded-events.ts";
 import { fetchOf, sseEvents, testApp, type TestApp } from "../test-app.ts";
 
 const PATH = "/v1/messages";
@@ -141,12 +148,31 @@ describe("a stream", () => {
 
   test("folds to the whole message in the official client, whatever its shape", async () => {
     const random = randomSource(13);
-    for (let round = 0; round < 30; round += 1) {
-      const client = clientOf(testApp({ events: randomAnswer(random) }));
-      const { id: _whole, ...whole } = await client.messages.create(BASE);
-      const { id: _streamed, ...streamed } = await client.messages.stream(BASE).finalMessage();
+    const body = { ...BASE, stop_sequences: [STOP] };
+    for (let round = 0; round < 60; round += 1) {
+      // Of a call that is cut off, what the client makes of its pieces is its own affair.
+      const client = clientOf(testApp({ events: randomAnswer(random, { cutCalls: false }) }));
+      const { id: _whole, ...whole } = await client.messages.create(body);
+      const { id: _streamed, ...streamed } = await client.messages.stream(body).finalMessage();
       expect(streamed).toMatchObject(structuredClone({ ...whole, content: whole.content }));
       expect(streamed.content).toHaveLength(whole.content.length);
+    }
+  });
+
+  test("that fails anywhere ends with the error, as the whole message does", async () => {
+    const random = randomSource(14);
+    const error = new ServiceError("engine_crashed", "It is gone.");
+    for (let round = 0; round < 40; round += 1) {
+      const all = testApp();
+      all.engine.script = () => randomFailure(random, error);
+      const raised = { error: { error: { code: "engine_crashed" } } };
+      await expect(clientOf(all).messages.create(BASE)).rejects.toMatchObject(raised);
+      await expect(clientOf(all).messages.stream(BASE).finalMessage()).rejects.toMatchObject(raised);
+      const answer = await all.post(PATH, { ...BASE, stream: true });
+      if (answer.status !== 200) continue;
+      const names = (await sseEvents(answer)).map(({ event }) => event);
+      expect(names.at(-1)).toBe("error");
+      expect(names).not.toContain("message_stop");
     }
   });
 

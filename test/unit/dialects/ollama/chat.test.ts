@@ -4,7 +4,14 @@ import { ServiceError } from "../../../../src/errors/service-error.ts";
 import type { GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
 import { fakeModel } from "../../inference/fake-engine.ts";
 import { randomSource } from "../../inference/random-pieces.ts";
-import { failing, PLAIN_TEXT, randomAnswer, THINKING_AND_TOOLS, WITH_LOGPROBS } from "../recorded-events.ts";
+import {
+  failing,
+  PLAIN_TEXT,
+  randomAnswer,
+  randomFailure,
+  THINKING_AND_TOOLS,
+  WITH_LOGPROBS,
+} from "../recorded-events.ts";
 import { lines, testApp } from "../test-app.ts";
 
 const PATH = "/ollama/api/chat";
@@ -119,6 +126,20 @@ describe("a streamed answer", () => {
       const whole: unknown = await (await testApp({ events }).post(PATH, { ...BASE, stream: false })).json();
       const streamed = await lines(await testApp({ events }).post(PATH, BASE));
       expect(fold(streamed)).toEqual(Object(whole)["message"]);
+    }
+  });
+
+  test("that fails anywhere ends with the error, as the whole answer does", async () => {
+    const random = randomSource(18);
+    const error = new ServiceError("engine_crashed", "It is gone.");
+    for (let round = 0; round < 40; round += 1) {
+      const all = testApp();
+      all.engine.script = () => randomFailure(random, error);
+      const whole = await all.post(PATH, { ...BASE, stream: false });
+      expect([whole.status, await whole.json()]).toEqual([500, { error: "It is gone." }]);
+      const streamed = await lines(await all.post(PATH, BASE));
+      expect(streamed.at(-1)).toEqual({ error: "It is gone." });
+      expect(streamed.some((line) => Object(line)["done"] === true)).toBe(false);
     }
   });
 

@@ -1,9 +1,24 @@
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { randomSource } from "../../inference/random-pieces.ts";
-import { failing, PLAIN_TEXT, randomAnswer, THINKING_AND_TOOLS, WITH_LOGPROBS } from "../recorded-events.ts";
+import {
+  failing,
+  PLAIN_TEXT,
+  randomAnswer,
+  randomFailure,
+  THINKING_AND_TOOLS,
+  WITH_LOGPROBS,
+} from "../recorded-events.ts";
 import { sseEvents, testApp } from "../test-app.ts";
 import { chunksOf, clientOf, messages, PATH } from "./chat-client.ts";
+
+function foldReasoning(chunks: ReturnType<typeof chunksOf>): string {
+  return chunks.map(({ choices }) => choices[0]?.delta.reasoning_content ?? "").join("");
+}
+
+function reasoningOf(message: object): unknown {
+  return "reasoning_content" in message ? message.reasoning_content : "";
+}
 
 describe("a whole answer", () => {
   test("has the shape of the API", async () => {
@@ -127,15 +142,22 @@ describe("a stream", () => {
 
   test("folds to the whole answer in the official client, whatever its shape", async () => {
     const random = randomSource(9);
-    for (let round = 0; round < 30; round += 1) {
-      const client = clientOf(testApp({ events: randomAnswer(random) }));
-      const body = { model: "fake", messages };
+    for (let round = 0; round < 60; round += 1) {
+      const all = testApp({ events: randomAnswer(random) });
+      const client = clientOf(all);
+      const body = { model: "fake", messages, logprobs: true };
       const whole = await client.chat.completions.create(body);
-      const folded = await client.chat.completions.stream(body).finalChatCompletion();
+      const stream = { ...body, stream_options: { include_usage: true } };
+      const folded = await client.chat.completions.stream(stream).finalChatCompletion();
+      const answer = await all.post(PATH, { ...stream, stream: true });
+      const chunks = chunksOf(await sseEvents(answer));
+      expect(foldReasoning(chunks)).toBe(reasoningOf(whole.choices[0]!.message));
+      expect(chunks.at(-1)?.usage).toEqual(whole.usage);
       const { message, finish_reason: reason } = whole.choices[0]!;
       const streamed = folded.choices[0]!;
       expect(streamed.message.content ?? "").toBe(message.content ?? "");
       expect(streamed.finish_reason).toBe(reason);
+      expect(streamed.logprobs?.content ?? []).toEqual(whole.choices[0]?.logprobs?.content ?? []);
       expect(
         (streamed.message.tool_calls ?? []).map((call) => [
           call.id,
@@ -147,6 +169,25 @@ describe("a stream", () => {
           (call) => call.type === "function" && [call.id, call.function.name, call.function.arguments],
         ),
       );
+    }
+  });
+
+  test("that fails anywhere ends with the error, as the whole answer does", async () => {
+    const random = randomSource(10);
+    const error = new ServiceError("engine_crashed", "It is gone.");
+    for (let round = 0; round < 40; round += 1) {
+      const all = testApp();
+      all.engine.script = () => randomFailure(random, error);
+      const raised = { code: "engine_crashed" };
+      const client = clientOf(all);
+      await expect(client.chat.completions.create({ model: "fake", messages })).rejects.toMatchObject(raised);
+      const streamed = client.chat.completions.stream({ model: "fake", messages });
+      await expect(streamed.finalChatCompletion()).rejects.toMatchObject(raised);
+      const answer = await all.post(PATH, { messages, stream: true });
+      if (answer.status !== 200) continue;
+      const events = await sseEvents(answer);
+      expect(JSON.parse(events.at(-1)!.data)).toMatchObject({ error: raised });
+      expect(events.some(({ data }) => data === "[DONE]")).toBe(false);
     }
   });
 
