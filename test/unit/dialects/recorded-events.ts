@@ -71,9 +71,7 @@ export function randomAnswer(random: () => number, { cutCalls = true } = {}): Ge
     { type: "start" },
     { type: "prompt-progress", processed: 9, total: 9 },
     ...randomPieces(maybe(words), random).map((text) => ({ type: "reasoning-delta", text }) as const),
-    ...randomPieces(maybe(words), random).map(
-      (text) => ({ type: "text-delta", text, ...(isScored && { logprobs: [logprob(text)] }) }) as const,
-    ),
+    ...randomPieces(maybe(words), random).map((text) => textDelta(text, isScored)),
     ...Array.from({ length: calls }, (_, index): GenerationEvent[] => [
       { type: "tool-call-start", index, id: `call_${index}`, name: `tool_${index}` },
       ...randomPieces(argumentsOf(index), random).map(
@@ -93,6 +91,10 @@ export function randomAnswer(random: () => number, { cutCalls = true } = {}): Ge
       timings: { promptMs: 1, completionMs: 2 },
     },
   ];
+}
+
+function textDelta(text: string, isScored: boolean): GenerationEvent {
+  return isScored ? { type: "text-delta", text, logprobs: [logprob(text)] } : { type: "text-delta", text };
 }
 
 /** A random answer that breaks off with this error, before its first word or anywhere behind it. */
