@@ -1,4 +1,4 @@
-import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import {
   buildEngineImage,
@@ -7,6 +7,7 @@ import {
   IMAGE_SHA256,
   sha256Hex,
 } from "../../wasm/engine-image.ts";
+import { markUsed, removeUnused } from "./image-store.ts";
 import { STOCK_HEAP_BYTES } from "./core/heap-patches.ts";
 import { STOCK_WASM_PATH } from "./stock-wasm.ts";
 
@@ -36,7 +37,8 @@ const KERNELS = new URL("../../wasm/kernels.o", import.meta.url);
 
 /**
  * Finds the engine's image in the cache folder, or makes it there: a tenth of a second, once. A copy whose hash is
- * not the expected one is made anew, so that neither a cut write nor a changed file is ever run.
+ * not the expected one is made anew, so that neither a cut write nor a changed file is ever run. Images of other
+ * versions are removed when no daemon uses them any more.
  */
 export async function prepareEngine({
   cacheDir,
@@ -49,11 +51,14 @@ export async function prepareEngine({
     heapLimitBytes: STOCK_HEAP_BYTES,
   };
   if (kernels === "stock") return stock;
-  const wasmPath = path.join(cacheDir, "engine", `${IMAGE_SHA256}.wasm`);
+  const folder = path.join(cacheDir, "engine");
+  const wasmPath = path.join(folder, `${IMAGE_SHA256}.wasm`);
   try {
+    await markUsed(folder, IMAGE_SHA256);
     if (!(await isIntact(wasmPath))) {
       await writeWhole(wasmPath, await buildEngineImage(await readFile(stockPath), await readFile(KERNELS)));
     }
+    await removeUnused(folder, IMAGE_SHA256);
     return { wasmPath, kernels: "daybreak", heapLimitBytes: IMAGE_HEAP_BYTES };
   } catch (error) {
     if (!(error instanceof EngineImageError || isSystemError(error))) throw error;
@@ -73,7 +78,6 @@ async function isIntact(file: string): Promise<boolean> {
 /** Nobody ever sees a part of the file, also when two daemons write it at once. */
 async function writeWhole(file: string, bytes: Uint8Array): Promise<void> {
   const temporary = `${file}.${crypto.randomUUID()}.tmp`;
-  await mkdir(path.dirname(file), { recursive: true });
   try {
     await writeFile(temporary, bytes);
     await rename(temporary, file);

@@ -1,4 +1,5 @@
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { spawnSync } from "node:child_process";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -25,6 +26,8 @@ describe("preparing the engine", () => {
 
   it("makes it anew when the copy was cut or changed", async () => {
     const { wasmPath } = await prepareEngine({ cacheDir, kernels: "auto" });
+    // Else it would be the package's own file that is cut here.
+    expect(path.dirname(wasmPath)).toBe(path.join(cacheDir, "engine"));
     await writeFile(wasmPath, (await readFile(wasmPath)).subarray(0, 1000));
     await prepareEngine({ cacheDir, kernels: "auto" });
     expect(await sha256Hex(await readFile(wasmPath))).toBe(IMAGE_SHA256);
@@ -32,7 +35,8 @@ describe("preparing the engine", () => {
 
   it("leaves nothing half-written, also when several daemons start at once", async () => {
     await Promise.all(Array.from({ length: 4 }, () => prepareEngine({ cacheDir, kernels: "auto" })));
-    expect(await readdir(path.join(cacheDir, "engine"))).toEqual([`${IMAGE_SHA256}.wasm`]);
+    const files = await readdir(path.join(cacheDir, "engine"));
+    expect(files.filter((file) => !file.endsWith(".user"))).toEqual([`${IMAGE_SHA256}.wasm`]);
   });
 
   it("runs the stock engine when asked to", async () => {
@@ -55,5 +59,42 @@ describe("preparing the engine", () => {
     const prepared = await prepareEngine({ cacheDir, kernels: "auto" });
     expect(prepared.kernels).toBe("stock");
     expect(prepared.problem).toMatch(/ENOTDIR|EEXIST/);
+  });
+
+  describe("removes images of other versions", () => {
+    const other = "0".repeat(64);
+    const host = os.hostname().replaceAll(/[^\w-]/g, "-");
+
+    /** Prepares beside an image of another version with this mark, and says what of the two is left. */
+    async function leftOf(mark: string | undefined): Promise<string[]> {
+      const folder = path.join(cacheDir, "engine");
+      await mkdir(folder);
+      await writeFile(path.join(folder, `${other}.wasm`), "");
+      if (mark !== undefined) await writeFile(path.join(folder, `${other}.${mark}.user`), "");
+      await prepareEngine({ cacheDir, kernels: "auto" });
+      const files = await readdir(folder);
+      expect(files).toContain(`${IMAGE_SHA256}.wasm`);
+      return files.filter((file) => file.startsWith(other)).map((file) => file.slice(other.length));
+    }
+
+    it("that nobody uses", async () => {
+      expect(await leftOf(undefined)).toEqual([]);
+    });
+
+    it("whose daemon is gone", async () => {
+      const gone = spawnSync(process.execPath, ["--version"]);
+      expect(await leftOf(`${host}.${gone.pid}`)).toEqual([]);
+    });
+
+    it("but not one that a running daemon uses", async () => {
+      expect((await leftOf(`${host}.${process.pid}`)).toSorted()).toEqual([
+        `.${host}.${process.pid}.user`,
+        ".wasm",
+      ]);
+    });
+
+    it("but not one that a daemon of another machine may use", async () => {
+      expect(await leftOf("elsewhere.1")).toContain(".wasm");
+    });
   });
 });
