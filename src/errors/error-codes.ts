@@ -108,7 +108,7 @@ export const ERROR_CODES = {
   model_load_failed: define("model_error", 500, false, "The model could not be loaded."),
   invalid_model_file: define(
     "model_error",
-    500,
+    400,
     false,
     "The file is damaged, truncated or of an unsupported kind.",
   ),

@@ -110,6 +110,7 @@ describe("hostile values are 400 with the path of the field", () => {
     ["max_tokens", "-1"],
     ["max_tokens", "1.5"],
     ["seed", "1.5"],
+    ["seed", "-2"],
     ["stop", "[5]"],
     ["prompt", "null"],
     ["stream", '"yes"'],

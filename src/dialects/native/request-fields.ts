@@ -60,6 +60,7 @@ export const generationFields = {
   frequency_penalty: range.frequencyPenalty.nullable().describe("Penalty by how often a token occurred."),
   seed: z
     .int()
+    .min(-1)
     .nullish()
     .describe("Makes sampling repeatable. Default: another one for each request; so does -1."),
   stop: z
