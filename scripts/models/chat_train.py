@@ -32,7 +32,7 @@ POOL = 1500
 WARMUP_STEPS = 60
 FALL_SHARE = 0.65
 """Part of the time over which the learning rate falls."""
-COPYING_EARLY, COPYING_LATE = 0.25, 0.07
+COPYING_EARLY, COPYING_LATE = 0.25, 0.13
 """Share of long copies: nothing that needs the prompt's words (tools, echoes, names) is learnt before copying is."""
 LOOKS = [
     "Hello",

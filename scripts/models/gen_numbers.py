@@ -197,7 +197,7 @@ def running_total(rng: Random, held: bool) -> Conversation:
 
 
 GENERATORS: list[tuple[Callable[[Random, bool], Conversation], float]] = [
-    (addition, 5.0),
+    (addition, 7.0),
     (subtraction, 5.0),
     (multiplication, 2.0),
     (comparison, 1.0),

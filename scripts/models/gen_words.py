@@ -8,14 +8,13 @@ from pathlib import Path
 from random import Random
 
 from chat_format import Conversation
+from word_pieces import pieces
 from words import (
     ANIMALS,
-    CITIES,
     COLOURS,
     DAYS,
     FOODS,
     MONTHS,
-    NAMES,
     QUALITIES,
     THINGS,
     VERBS,
@@ -23,7 +22,6 @@ from words import (
     choose,
     city,
     invented,
-    is_held,
     listed,
     name,
     pick,
@@ -32,22 +30,9 @@ from words import (
 WORDINGS: dict[str, list[str]] = json.loads((Path(__file__).parent / "data" / "word-wordings.json").read_text())
 """Wordings of each task; the last of three or more is held out."""
 
+TABLE_WORDINGS = ["Write as a JSON object:", "Make a JSON object:", "JSON object:", "As JSON:", "Turn into a JSON object:"]
+"""For drills in training alone."""
 ORDINALS = ["first", "second", "third", "last"]
-PIECES = [
-    letters
-    for token in json.loads((Path(__file__).parent / "tokenizer.json").read_text())["learnt"]
-    if (letters := token.removeprefix("\u2581")).isalpha() and letters.isascii()
-]
-"""Every token of letters: drills with them teach the letters of tokens that the word lists hold seldom or not at all."""
-HELD_WORDS = {word.lower() for word in (*WORDS, *NAMES, *CITIES) if is_held(word)}
-
-
-def pieces(rng: Random, most: int = 3) -> str:
-    """A word of random tokens, never one that is held out."""
-    while True:
-        word = "".join(rng.choice(PIECES) for _ in range(rng.randint(1, most)))[:16]
-        if word.lower() not in HELD_WORDS:
-            return word
 
 
 def _word(rng: Random, held: bool) -> str:
@@ -141,26 +126,39 @@ def echo(rng: Random, held: bool) -> Conversation:
     return Conversation.single(choose(rng, WORDINGS["echo"], held).format(text), text, "echo", "I repeat it.")
 
 
+def _part(rng: Random, held: bool) -> str:
+    """Something to copy."""
+    return rng.choice(
+        [
+            invented(rng),
+            pick(rng, WORDS, held),
+            name(rng, held),
+            city(rng, held),
+            str(rng.randint(0, 999)),
+            invented(rng).upper(),
+            pieces(rng),
+            pieces(rng),
+            pieces(rng, 1),
+        ]
+    )
+
+
 def copy_long(rng: Random, held: bool) -> Conversation:
     """A long row of words, numbers and names to repeat: what teaches a young model to copy at all."""
-
-    def part() -> str:
-        return rng.choice(
-            [
-                invented(rng),
-                pick(rng, WORDS, held),
-                name(rng, held),
-                city(rng, held),
-                str(rng.randint(0, 999)),
-                invented(rng).upper(),
-                pieces(rng),
-                pieces(rng),
-                pieces(rng, 1),
-            ]
-        )
-
-    text = rng.choice([" ", " ", ", ", "-"]).join(part() for _ in range(rng.randint(2, 14)))
+    text = rng.choice([" ", " ", ", ", "-"]).join(_part(rng, held) for _ in range(rng.randint(2, 14)))
     return Conversation.single(choose(rng, WORDINGS["echo"], held).format(text), text, "echo", "I repeat it.")
+
+
+def quote_long(rng: Random, held: bool) -> Conversation:
+    """A row to write as JSON. In quotes a word has no space before it and so has other tokens: tools depend on it."""
+    parts = [" ".join(_part(rng, held) for _ in range(rng.choice([1, 1, 2, 3]))) for _ in range(rng.randint(1, 8))]
+    if rng.random() < 0.5:
+        question, value = choose(rng, WORDINGS["list_json"], held).format(", ".join(parts)), json.dumps(parts)
+    else:
+        table = {_part(rng, held): int(part) if part.isdigit() else part for part in parts[:4]}
+        told = ", ".join(f"{key}{rng.choice([' is ', ': ', ' = '])}{value}" for key, value in table.items())
+        question, value = f"{rng.choice(TABLE_WORDINGS)} {told}", json.dumps(table)
+    return Conversation.single(question, value, "json", "I write it as JSON.")
 
 
 def sort_words(rng: Random, held: bool) -> Conversation:

@@ -33,21 +33,21 @@ def _group(generators: list[tuple[Generator, float]]) -> Generator:
 
 words_task, numbers_task = _group(gen_words.GENERATORS), _group(gen_numbers.GENERATORS)
 PLAIN: list[tuple[Generator, float]] = [
-    (fact_question, 30.0),
+    (fact_question, 34.0),
     (small_talk, 5.0),
     (unknown, 8.0),
     (small_knowledge, 2.0),
     (story, 0.5),
-    (words_task, 16.0),
-    (numbers_task, 20.0),
+    (words_task, 13.0),
+    (numbers_task, 19.0),
 ]
 plain_question = _group(PLAIN)
 # Nothing that a tool might do better.
 beside_tools = _group([(fact_question, 10.0), (small_talk, 5.0), (words_task, 4.0)])
 OTHER: list[tuple[Generator, float]] = [
     (named_user, 2.0),
-    (tool_call, 20.0),
-    (two_calls, 6.0),
+    (tool_call, 25.0),
+    (two_calls, 9.0),
     (follow_up, 1.0),
     (named_model, 1.5),
     (one_word, 1.5),
@@ -60,7 +60,7 @@ _any = _group(PLAIN + OTHER)
 def sample(rng: Random, held: bool = False, copying: float = 0.02) -> Conversation:
     """One conversation of the mixture; `copying` is the share of long rows to repeat."""
     if rng.random() < copying:
-        conversation = gen_words.copy_long(rng, held)
+        conversation = rng.choice([gen_words.copy_long, gen_words.quote_long])(rng, held)
     else:
         conversation = _any(rng, held)
     if not conversation.tools and len(conversation.turns) == 2 and rng.random() < LONG_SHARE:

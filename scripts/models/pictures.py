@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from functools import lru_cache
 from random import Random
 
 import numpy as np
@@ -53,19 +54,24 @@ def _shade(rng: Random, colour: str) -> np.ndarray:
     return np.clip(np.array(SHADES[colour]) + [rng.uniform(-14, 14) for _ in range(3)], 0, 255)
 
 
+@lru_cache(maxsize=4)
+def _grid(side: int) -> np.ndarray:
+    """Rows and columns of a square, as shares of its side."""
+    return (np.mgrid[0:side, 0:side] + 0.5) / side
+
+
 def draw(rng: Random, scene: Scene, size: int = SIZE) -> np.ndarray:
     """The picture as [size, size, 3] bytes."""
-    side = size * SUPERSAMPLE
-    rows, columns = (np.mgrid[0:side, 0:side] + 0.5) / side
-    canvas = np.empty((side, side, 3))
-    canvas[:] = _shade(rng, scene.background)
-    colour = _shade(rng, scene.colour)
+    rows, columns = _grid(size * SUPERSAMPLE)
+    ground, colour = _shade(rng, scene.background), _shade(rng, scene.colour)
     centres = [CENTRES[scene.place]] if scene.place else rng.sample(GRID, scene.count)
     radius = rng.uniform(0.14, 0.19)
+    covered = np.zeros(rows.shape, dtype=bool)
     for x, y in centres:
         middle_x, middle_y = x + rng.uniform(-SHIFT, SHIFT), y + rng.uniform(-SHIFT, SHIFT)
-        canvas[_inside(scene.shape, columns - middle_x, rows - middle_y, radius)] = colour
-    picture = canvas.reshape(size, SUPERSAMPLE, size, SUPERSAMPLE, 3).mean((1, 3))
+        covered |= _inside(scene.shape, columns - middle_x, rows - middle_y, radius)
+    share = covered.reshape(size, SUPERSAMPLE, size, SUPERSAMPLE).mean((1, 3))[:, :, None]
+    picture = ground + share * (colour - ground)
     noise = np.random.default_rng(rng.getrandbits(32)).normal(0, rng.uniform(0, 5), picture.shape)
     return np.clip(picture + noise, 0, 255).astype(np.uint8)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from word_pieces import pieces
 from words import (
     DAYS,
     THINGS,
@@ -47,6 +48,8 @@ class ToolKind:
 
 def some_text(rng: Random, held: bool) -> str:
     words = [pick(rng, WORDS, held) for _ in range(rng.randint(1, 3))]
+    if not held and rng.random() < 0.35:
+        words = [pieces(rng, 2) for _ in words]
     return " ".join(words) if rng.random() < 0.4 else f"{invented(rng)} {words[0]}"
 
 
@@ -59,7 +62,12 @@ def clock_time(rng: Random, _: bool) -> str:
 
 
 def one_of(words: list[str]) -> Callable[[Random, bool], str]:
-    return lambda rng, held: invented(rng) if rng.random() < 0.4 else pick(rng, words, held)
+    def value(rng: Random, held: bool) -> str:
+        if not held and rng.random() < 0.3:
+            return pieces(rng, 2)
+        return invented(rng) if rng.random() < 0.4 else pick(rng, words, held)
+
+    return value
 
 
 def email_address(rng: Random, held: bool) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -17,12 +18,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from chat_init import read_tensors
 from gen_picture import PICTURE_TOKENS, Scene, scene
 from gguf_writer import FILE_TYPES, GgufWriter
 from pictures import SIZE, draw
 from spm_tokenizer import Tokenizer
 
 HERE = Path(__file__).parent
+ROUND = ("square", "circle")
 KINDS = 5
 """Count, shape, colour, background, place."""
 MEAN = STD = 0.5
@@ -86,8 +89,55 @@ def said(shown: Scene) -> list[str]:
 
 def examples(rng: Random, held: bool, count: int) -> tuple[Tensor, list[list[str]]]:
     scenes = [scene(rng, held) for _ in range(count)]
+    if not held:
+        # Squares and circles are the hardest to tell apart.
+        while (at := next((at for at, one in enumerate(scenes[: count // 3]) if one.shape not in ROUND), -1)) >= 0:
+            scenes[at] = scene(rng, held)
     pictures = np.stack([draw(rng, shown) for shown in scenes]).astype(np.float32)
     return torch.from_numpy((pictures / 255 - MEAN) / STD).permute(0, 3, 1, 2), [said(shown) for shown in scenes]
+
+
+def gguf_names(weights: Collection[str], layers: int) -> dict[str, str]:
+    """The names of the parameters in GGUF."""
+    names = {
+        "patch.weight": "v.patch_embd.weight",
+        "patch.bias": "v.patch_embd.bias",
+        "position": "v.position_embd.weight",
+    }
+    for index in range(layers):
+        for ours, theirs in {
+            "q": "attn_q",
+            "k": "attn_k",
+            "v": "attn_v",
+            "out": "attn_out",
+            "up": "ffn_up",
+            "down": "ffn_down",
+            "ln1": "ln1",
+            "ln2": "ln2",
+        }.items():
+            for kind in ("weight", "bias"):
+                if f"blocks.{index}.{ours}.{kind}" in weights:
+                    names[f"blocks.{index}.{ours}.{kind}"] = f"v.blk.{index}.{theirs}.{kind}"
+    for ours, theirs in {"post": "v.post_ln", "first": "mm.0", "second": "mm.1"}.items():
+        names |= {f"{ours}.{kind}": f"{theirs}.{kind}" for kind in ("weight", "bias")}
+    return names
+
+
+def finished(path: Path, old_chat: Path, codes: Tensor, tokens: list[int], config: VisionConfig) -> dict[str, Tensor]:
+    """The weights of a finished projector, turned to the embeddings of another chat model: the last layer gets the
+    smallest change that sends each code word's old embedding to its new one.
+    """
+    read = {name: torch.from_numpy(tensor.copy()) for name, tensor in read_tensors(path).items()}
+    model = Projector(config, codes.shape[1])
+    names = gguf_names(model.state_dict(), config.layers)
+    state = {
+        ours: read[names[ours]].reshape(tensor.shape) if names[ours] in read else tensor
+        for ours, tensor in model.state_dict().items()
+    }
+    old = torch.from_numpy(read_tensors(old_chat)["token_embd.weight"][tokens].copy())
+    turn = torch.eye(codes.shape[1]) + (torch.linalg.pinv(old) @ (codes - old)).T
+    state["second.weight"], state["second.bias"] = turn @ state["second.weight"], turn @ state["second.bias"]
+    return state
 
 
 def write(model: Projector, path: Path) -> int:
@@ -114,27 +164,7 @@ def write(model: Projector, path: Path) -> int:
             "clip.vision.image_std": [STD] * 3,
         }
     )
-    names = {
-        "patch.weight": "v.patch_embd.weight",
-        "patch.bias": "v.patch_embd.bias",
-        "position": "v.position_embd.weight",
-    }
-    for index in range(config.layers):
-        for ours, theirs in {
-            "q": "attn_q",
-            "k": "attn_k",
-            "v": "attn_v",
-            "out": "attn_out",
-            "up": "ffn_up",
-            "down": "ffn_down",
-            "ln1": "ln1",
-            "ln2": "ln2",
-        }.items():
-            for kind in ("weight", "bias"):
-                if f"blocks.{index}.{ours}.{kind}" in weights:
-                    names[f"blocks.{index}.{ours}.{kind}"] = f"v.blk.{index}.{theirs}.{kind}"
-    for ours, theirs in {"post": "v.post_ln", "first": "mm.0", "second": "mm.1"}.items():
-        names |= {f"{ours}.{kind}": f"{theirs}.{kind}" for kind in ("weight", "bias")}
+    names = gguf_names(weights, config.layers)
     for ours, theirs in names.items():
         writer.add(theirs, weights[ours])
     return writer.write(path)
@@ -149,6 +179,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--save", type=Path, help="also keep PyTorch weights here, and go on from them if there are any"
+    )
+    parser.add_argument(
+        "--init-from", type=Path, nargs=2, metavar=("PROJECTOR", "CHAT"), help="GGUFs of a projector and its chat model"
     )
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
@@ -166,6 +199,8 @@ def main() -> None:
     model = Projector(VisionConfig(), codes.shape[1])
     if options.save and options.save.exists():
         model.load_state_dict(torch.load(options.save))
+    elif options.init_from:
+        model.load_state_dict(finished(*options.init_from, codes, [tokens[0] for tokens in ids], model.config))
     optimiser = torch.optim.AdamW(model.parameters(), lr=options.rate, weight_decay=0.02)
 
     def loss_and_hits(held: bool) -> tuple[Tensor, float]:
