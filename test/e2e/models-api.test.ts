@@ -98,6 +98,40 @@ describe("listing and inspecting", () => {
   });
 });
 
+describe("a model made from a Modelfile", () => {
+  test("shows what was set, and its printed Modelfile makes the same model again", async () => {
+    const modelfile = [
+      `FROM ${MODEL}`,
+      "PARAMETER temperature 0.25",
+      "PARAMETER num_ctx 512",
+      'PARAMETER stop "a \\"quoted\\"\\n end"',
+      "PARAMETER stop two",
+      'SYSTEM """You are brief.\nVery."""',
+      "TEMPLATE {% for m in messages %}{{ m.content }}{% endfor %}",
+      "CAPABILITY tools false",
+      "LICENSE free for all",
+      "",
+    ].join("\n");
+    const shown = {
+      settings: { temperature: 0.25, num_ctx: 512, stop: ['a "quoted"\n end', "two"] },
+      system: "You are brief.\nVery.",
+      template: "{% for m in messages %}{{ m.content }}{% endfor %}",
+      license: "free for all",
+      context_size: 512,
+      capabilities: { tools: false },
+    };
+    await call("POST", "/api/models/create", { alias: "first", modelfile });
+    const printed = await call("GET", "/api/models/first/modelfile");
+    const again = Object.assign({}, printed.body, { alias: "second" });
+    expect(await call("POST", "/api/models/create", again)).toMatchObject({ status: 200 });
+
+    const [first, second] = [await call("GET", "/api/models/first"), await call("GET", "/api/models/second")];
+    expect(first.body).toMatchObject(shown);
+    expect(second.body).toEqual(Object.assign({}, first.body, { alias: "second" }));
+    for (const alias of ["first", "second"]) await call("DELETE", `/api/models/${alias}`);
+  });
+});
+
 describe("loading and unloading", () => {
   test("goes from loaded to available and back, with 409 where nothing is to do", async () => {
     expect(await call("POST", "/api/models/load", { alias: MODEL })).toMatchObject(
@@ -148,9 +182,8 @@ describe("loading and unloading", () => {
     expect(await load(path.join(folder, "link.gguf"))).toMatchObject(failure(400, "path_not_allowed"));
     expect(await load(path.join(folder, "none.gguf"))).toMatchObject(failure(404, "model_file_not_found"));
     expect((await load("/dev/zero")).status).toBe(400);
-    for (const file of ["text.gguf", "folder.gguf"]) {
-      expect(await load(path.join(folder, file))).toMatchObject(failure(400, "invalid_model_file"));
-    }
+    expect(await load(path.join(folder, "folder.gguf"))).toMatchObject(failure(400, "path_not_allowed"));
+    expect(await load(path.join(folder, "text.gguf"))).toMatchObject(failure(400, "invalid_model_file"));
     expect(await call("GET", "/api/models/bad")).toMatchObject({ status: 404 });
   });
 });
