@@ -82,7 +82,7 @@ All of them but \`pong\` have the chat's \`id\`, and each chat ends with one \`d
 
 \`/health\` is 200 \`{"status": "ok"}\` when the daemon serves, else 503 with \`starting\` or \`draining\`. \`/status\` is the short and \`/api/system/status\` the long report; \`memory_used_bytes\` counts the daemon and its engines, \`memory_total_bytes\` is the machine's memory or the container's limit.
 
-\`/metrics\` has the metrics of the interface specification with the prefix \`service_\`, and \`service_engine_restarts_total\`. The gauges of a model are there while it is loaded.
+\`/metrics\` has the metrics of the interface specification with the prefix \`service_\`, \`service_requests_waiting\` (for a slot) and \`service_engine_restarts_total\`. The gauges of a model are there while it is loaded.
 `;
 
 /** The text of docs/api.md. */

@@ -4,6 +4,7 @@ import type { GenerationEvent } from "../engine/protocol/generation.ts";
 import type { TokenIds } from "../engine/protocol/tokens.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Model, Models } from "../models/model.ts";
+import type { AdmissionWish, Slot } from "./admission-queue.ts";
 import { checkEmbedding, checkReranking } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
 import { dropReasoningLogprobs } from "./drop-reasoning-logprobs.ts";
@@ -82,7 +83,7 @@ class InferenceService implements Inference {
         tokens: reservedTokens(resolved.request, engine.info),
         admitted: request.isFurther ?? false,
       };
-      const slot = held.use(await this.#queues.of(engine, model.alias).acquire(signal, wish));
+      const slot = held.use(await this.#admit(engine, model, signal, wish));
       const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
       const source = engine.generate(resolved.request, deadline.signal);
       const events = guardEvents({
@@ -164,12 +165,21 @@ class InferenceService implements Inference {
     check(model);
     if (items.length === 0) return { model: model.alias, loadMs, results: [] };
     const tokens = embeddedTokens(engine.spec);
-    const slot = await this.#queues.of(engine, model.alias).acquire(signal, { tokens });
+    const slot = await this.#admit(engine, model, signal, { tokens });
     const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
     const results = await runBatch(items, { slot, tokens }, deadline.signal, (item, abort) =>
       call(engine, item, abort),
     );
     return { model: model.alias, loadMs, results };
+  }
+
+  async #admit(engine: Engine, { alias }: Model, signal: AbortSignal, wish: AdmissionWish): Promise<Slot> {
+    this.#metrics.requestsWaiting(1);
+    try {
+      return await this.#queues.of(engine, alias).acquire(signal, wish);
+    } finally {
+      this.#metrics.requestsWaiting(-1);
+    }
   }
 
   #countPrompt(results: readonly { tokens: number }[]): number {

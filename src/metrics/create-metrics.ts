@@ -61,6 +61,7 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     registers,
   });
   const requestsActive = gauge("service_requests_active", "Requests running or waiting for a slot.");
+  const requestsWaiting = gauge("service_requests_waiting", "Requests waiting for a slot.");
   const tokensGenerated = counter("service_tokens_generated_total", "Tokens generated.");
   const tokensPerSecond = modelGauge("service_tokens_per_second", "Speed of the model's last generation.");
   const promptTokens = counter("service_prompt_tokens_total", "Prompt tokens processed.");
@@ -124,6 +125,9 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
       totals.requests += 1;
       totals.activeRequests += 1;
       requestsTotal.inc({ endpoint });
+    },
+    requestsWaiting(change) {
+      requestsWaiting.inc(change);
     },
     requestFinished(_endpoint, seconds) {
       totals.activeRequests -= 1;

@@ -3,6 +3,8 @@ import type { Endpoint } from "../inference/inference.ts";
 /** What the service counts. The names on the wire are those of the interface specification. */
 export interface Metrics {
   requestStarted(endpoint: Endpoint): void;
+  /** One request more, or one less, waits for a slot. */
+  requestsWaiting(change: 1 | -1): void;
   /** `seconds` from admission to the end, failed and cancelled requests included. */
   requestFinished(endpoint: Endpoint, seconds: number): void;
   tokensGenerated(model: string, tokens: number, tokensPerSecond: number): void;

@@ -147,6 +147,7 @@ const idleInference: Inference = {
 const idleMetrics: Metrics = {
   totals: { requests: 3, tokensGenerated: 42, activeRequests: 0 },
   requestStarted: () => undefined,
+  requestsWaiting: () => undefined,
   requestFinished: () => undefined,
   tokensGenerated: () => undefined,
   promptTokens: () => undefined,

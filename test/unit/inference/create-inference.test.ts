@@ -46,10 +46,11 @@ function leftOver({ engine, models, metrics, inference }: Setup) {
     leases: models.leases,
     active: inference.activeRequests,
     counted: metrics.totals.activeRequests,
+    waiting: metrics.waiting,
   };
 }
 
-const NOTHING = { inFlight: 0, leases: 0, active: 0, counted: 0 };
+const NOTHING = { inFlight: 0, leases: 0, active: 0, counted: 0, waiting: 0 };
 
 async function* failing(message: string): AsyncGenerator<GenerationEvent> {
   yield* await Promise.reject<GenerationEvent[]>(new Error(message));

@@ -5,6 +5,7 @@ import type { Metrics } from "../../../src/metrics/metrics.ts";
 export class FakeMetrics implements Metrics {
   readonly started: Endpoint[] = [];
   readonly finished: Endpoint[] = [];
+  waiting = 0;
   generated = 0;
   prompted = 0;
 
@@ -18,6 +19,10 @@ export class FakeMetrics implements Metrics {
 
   requestStarted(endpoint: Endpoint): void {
     this.started.push(endpoint);
+  }
+
+  requestsWaiting(change: number): void {
+    this.waiting += change;
   }
 
   requestFinished(endpoint: Endpoint): void {

@@ -48,6 +48,15 @@ describe("the Prometheus registry", () => {
     expect(metrics.totals).toEqual({ requests: 1, tokensGenerated: 0, activeRequests: 1 });
   });
 
+  test("tells how many requests wait", async () => {
+    const metrics = make();
+    expect(await metrics.render()).toContain("service_requests_waiting 0\n");
+    metrics.requestsWaiting(1);
+    metrics.requestsWaiting(1);
+    metrics.requestsWaiting(-1);
+    expect(await metrics.render()).toContain("service_requests_waiting 1\n");
+  });
+
   test("puts durations into the buckets of the specification", async () => {
     const metrics = make();
     metrics.requestStarted("generate");
