@@ -1,4 +1,7 @@
-"""Checks that nothing held out stands in training data: no held question, no held sum, no held picture's scene."""
+"""Checks that nothing held out stands in training data: no held question, no held sum, no held picture's scene.
+
+Two questions count as the same when they differ in case, punctuation and articles alone.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,14 @@ from random import Random
 
 from gen_facts import facts, held_questions
 from mixture import sample
+from plain_words import plain_words
 
 
 def overlap(train_count: int, held_count: int, seed: int) -> dict[str, tuple[int, int]]:
-    """For each task: held-out questions drawn, and how many of them a training draw holds word for word."""
+    """For each task: held-out questions drawn, and how many of them a training draw holds in the same words."""
     rng = Random(f"train {seed}")
     seen = {
-        (c.system, turn.content)
+        (c.system, plain_words(turn.content))
         for c in (sample(rng) for _ in range(train_count))
         for turn in c.turns
         if turn.role == "user"
@@ -24,11 +28,11 @@ def overlap(train_count: int, held_count: int, seed: int) -> dict[str, tuple[int
         conversation = sample(rng, held=True)
         counts = result.setdefault(conversation.task, [0, 0])
         counts[0] += 1
-        counts[1] += (conversation.system, conversation.turns[0].content) in seen
+        counts[1] += (conversation.system, plain_words(conversation.turns[0].content)) in seen
     questions = [question for fact in facts() for question in held_questions(fact)]
     result["facts, every held-out question"] = [
         len(questions),
-        sum((None, question) in seen for question in questions),
+        sum((None, plain_words(question)) in seen for question in questions),
     ]
     return {task: (drawn, found) for task, (drawn, found) in result.items()}
 

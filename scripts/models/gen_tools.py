@@ -11,7 +11,8 @@ from tools_asking import FIRST_KINDS
 from tools_doing import SECOND_KINDS
 from tools_held_out import HELD_KINDS
 from tools_made_up import made_up
-from tools_training import TRAINING_KINDS
+from tools_training import EVERYDAY_KINDS
+from tools_training_work import WORK_KINDS
 from words import choose, invented
 
 KINDS = FIRST_KINDS + SECOND_KINDS
@@ -93,7 +94,7 @@ class Instance:
 
 def _instances(rng: Random, held: bool, wanted: int) -> list[Instance]:
     """Tools of different kinds and names; the first one is meant to be used."""
-    kinds = rng.sample(KINDS if held else KINDS + TRAINING_KINDS, wanted)
+    kinds = rng.sample(KINDS if held else KINDS + EVERYDAY_KINDS + WORK_KINDS, wanted)
     if not held:
         kinds = [made_up(rng) if rng.random() < MADE_UP_SHARE else kind for kind in kinds]
     else:

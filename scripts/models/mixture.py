@@ -9,6 +9,7 @@ from random import Random
 import gen_numbers
 import gen_words
 from chat_format import Conversation, segments
+from gen_copies import copy_long, quote_long
 from gen_facts import fact_question
 from gen_picture import picture_in_words
 from gen_system import named_model, one_word, system_prompt
@@ -60,7 +61,7 @@ _any = _group(PLAIN + OTHER)
 def sample(rng: Random, held: bool = False, copying: float = 0.02) -> Conversation:
     """One conversation of the mixture; `copying` is the share of long rows to repeat."""
     if rng.random() < copying:
-        conversation = rng.choice([gen_words.copy_long, gen_words.quote_long])(rng, held)
+        conversation = rng.choice([copy_long, quote_long])(rng, held)
     else:
         conversation = _any(rng, held)
     if not conversation.tools and len(conversation.turns) == 2 and rng.random() < LONG_SHARE:
