@@ -140,11 +140,14 @@ function appOf(messages: number): TestApp {
   return all;
 }
 
-describe("a conversation that does not fit", () => {
-  const turn = (text: string) => [
+function turn(text: string) {
+  return [
     { role: "user" as const, content: text },
     { role: "assistant" as const, content: `You said ${text}.` },
   ];
+}
+
+describe("a conversation that does not fit", () => {
   const input = [
     { role: "developer" as const, content: "Be brief." },
     ...["one", "two", "three", "four", "five"].flatMap(turn),
