@@ -6,6 +6,8 @@ export interface GgufSummary {
   readonly architecture: string;
   /** general.name, when there is one. */
   readonly name: string | undefined;
+  /** general.license, such as "apache-2.0". */
+  readonly license?: string | undefined;
   /** Weights in all shards. */
   readonly parameters: number;
   readonly vocabSize: number;

@@ -1,12 +1,41 @@
 import type { Command } from "commander";
+import type { z } from "zod";
 import { modelDetailSchema, modelfileSchema } from "../../http/models/model-schemas.ts";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
 import { modelPath } from "../client/model-path.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
+import { printable } from "../terminal/printable.ts";
 import { formatBytes, formatCount } from "../terminal/quantity.ts";
 import { formatFields } from "../terminal/table.ts";
 import { write, writeJson, writeLine } from "../terminal/write.ts";
+
+interface ShowOptions extends ClientOptions {
+  modelfile?: boolean;
+  template?: boolean;
+  license?: boolean;
+}
+
+/** As PARAMETER takes them. */
+function settingLines(settings: z.infer<typeof modelDetailSchema>["settings"]): string {
+  return Object.entries(settings)
+    .flatMap(([name, value]) => [value].flat().map((each) => `${name} ${JSON.stringify(each)}`))
+    .join("\n");
+}
+
+/** A text that may be long: how it begins, and how to see the rest. */
+function firstLine(text: string, option: string): string {
+  const [first = "", ...rest] = text.trim().split("\n");
+  if (rest.length === 0 && first.length <= MAX_SHOWN) return first;
+  return `${first.slice(0, MAX_SHOWN)} … (${option} prints it)`;
+}
+
+function wholeText(text = ""): string {
+  return text === "" ? "" : printable(text).replace(/\n*$/, "\n");
+}
+
+/** Of a template or a licence; fits a line beside its title. */
+const MAX_SHOWN = 60;
 
 /** daybreak show <model> */
 export function showCommand(io: CliIo): Command {
@@ -14,7 +43,9 @@ export function showCommand(io: CliIo): Command {
     .description("show what is known about a model")
     .argument("<model>", "name of the model")
     .option("--modelfile", "print a Modelfile that would make this model again")
-    .action(async (name: string, options: ClientOptions & { modelfile?: boolean }) => {
+    .option("--template", "print its chat template")
+    .option("--license", "print its licence")
+    .action(async (name: string, options: ShowOptions) => {
       const client = connect(io, options);
       if (options.modelfile) {
         const answer = await client.json(modelfileSchema, "GET", modelPath(name, "modelfile"));
@@ -23,6 +54,8 @@ export function showCommand(io: CliIo): Command {
       }
       const model = await client.json(modelDetailSchema, "GET", modelPath(name));
       if (options.json) return writeJson(io.stdout, model);
+      if (options.template) return write(io.stdout, wholeText(model.template));
+      if (options.license) return write(io.stdout, wholeText(model.license));
       const capabilities = Object.entries(model.capabilities)
         .filter(([, has]) => has)
         .map(([capability]) => capability);
@@ -42,14 +75,23 @@ export function showCommand(io: CliIo): Command {
         ["Made from", model.from],
         ["File", model.files.join("\n")],
         ["Projector", model.projector],
+        [
+          "Adapters",
+          model.adapters
+            .map(({ path, scale }) => (scale === 1 ? path : `${path} (scale ${scale})`))
+            .join("\n"),
+        ],
+        ["Settings", settingLines(model.settings)],
         ["System", model.system],
+        ["Template", model.template && firstLine(model.template, "--template")],
+        ["Licence", model.license && firstLine(model.license, "--license")],
       ];
       const known = fields.flatMap(([title, value]) =>
-        value === undefined
+        value === undefined || value === ""
           ? []
           : value.split("\n").map((line, index) => [index === 0 ? title : "", line] as const),
       );
-      for (const line of formatFields(known)) await writeLine(io.stdout, line);
+      for (const line of formatFields(known)) await writeLine(io.stdout, printable(line));
       return undefined;
     });
 }

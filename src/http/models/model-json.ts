@@ -1,5 +1,7 @@
 import type { z } from "zod";
 import type { Model } from "../../models/model.ts";
+import { listParameters } from "../../models/modelfile/parameters.ts";
+import { readModelfile } from "../../models/modelfile/read-modelfile.ts";
 import type { modelDetailSchema, modelListEntrySchema } from "./model-schemas.ts";
 
 /** A model as GET /api/models lists it. */
@@ -24,9 +26,14 @@ export function modelListEntry(model: Model): z.infer<typeof modelListEntrySchem
   };
 }
 
-/** A model as GET /api/models/<name> shows it. */
-export function modelDetail(model: Model): z.infer<typeof modelDetailSchema> {
+/**
+ * A model as GET /api/models/<name> shows it.
+ * @param modelfile a Modelfile that makes it
+ */
+export function modelDetail(model: Model, modelfile: string): z.infer<typeof modelDetailSchema> {
   const { gguf } = model;
+  const template = model.settings.template ?? gguf.chatTemplate;
+  const license = readModelfile(modelfile, undefined).license ?? gguf.license;
   return {
     ...modelListEntry(model),
     architecture: gguf.architecture,
@@ -39,8 +46,21 @@ export function modelDetail(model: Model): z.infer<typeof modelDetailSchema> {
     ...(gguf.name !== undefined && { name: gguf.name }),
     files: [...model.files],
     ...(model.projector !== undefined && { projector: model.projector }),
+    adapters: model.adapters.map(({ path, scale }) => ({ path, scale })),
     ...(model.settings.system !== undefined && { system: model.settings.system }),
+    ...(template !== undefined && { template }),
+    settings: settings(model),
+    ...(license !== undefined && { license }),
   };
+}
+
+/** The PARAMETERs by name; only a stop sequence may stand there several times. */
+function settings(model: Model): Record<string, number | string[]> {
+  const { stop } = model.settings;
+  const single = listParameters(model.settings).flatMap(([name, value]) =>
+    typeof value === "number" ? [[name, value] as const] : [],
+  );
+  return { ...Object.fromEntries(single), ...(stop.length > 0 && { stop: [...stop] }) };
 }
 
 function origin(model: Model): string | undefined {

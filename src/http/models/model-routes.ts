@@ -85,7 +85,8 @@ export function modelRoutes(services: Services): readonly Route[] {
       answers: [{ description: "The model.", schema: schemas.modelDetailSchema }],
       alwaysOn: true,
       async handle(context) {
-        return context.json(modelDetail(await models.get(pathName(context))));
+        const model = await models.get(pathName(context));
+        return context.json(modelDetail(model, await models.modelfile(model.alias)));
       },
     }),
     defineRoute({

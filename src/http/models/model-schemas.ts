@@ -55,7 +55,13 @@ export const modelDetailSchema = z
     name: z.string().optional().describe("What the file calls itself."),
     files: z.array(z.string()).describe("All shards in order."),
     projector: z.string().optional().describe("Vision projector."),
+    adapters: z.array(z.object({ path: z.string(), scale: z.number() })).describe("LoRA adapters."),
     system: z.string().optional().describe("System prompt of its definition."),
+    template: z.string().optional().describe("Chat template in Jinja: its definition's, else the file's."),
+    settings: z
+      .record(z.string(), z.union([z.number(), z.array(z.string())]))
+      .describe("PARAMETERs of its definition by name; stop is a list."),
+    license: z.string().optional().describe("What its definition says, else the file."),
   })
   .meta({ id: "ModelDetail" });
 

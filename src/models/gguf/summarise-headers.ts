@@ -30,6 +30,7 @@ export function summariseHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]
   return {
     architecture,
     name: text("general.name"),
+    license: text("general.license"),
     parameters,
     vocabSize: typeof tokens === "object" ? tokens.length : count("vocab_size"),
     contextLength: count("context_length"),

@@ -12,9 +12,9 @@ afterEach(() => void vi.useRealTimers());
 const [US, LAUNCHER, SHELL, NPM, LOGIN, INIT] = [50, 40, 30, 20, 10, 1];
 
 /** A family of processes: each with its parent. Who is not in it is dead; shells of npm are named. */
-function family(parents: Map<number, number>, own: number): ProcessLook {
+function family(parents: Map<number, number>): ProcessLook {
   return {
-    ownParent: () => parents.get(US) ?? own,
+    ownParent: () => parents.get(US) ?? INIT,
     parentOf: (pid) => parents.get(pid),
     isCommandShell: (pid) => pid === SHELL,
     isAlive: (pid) => parents.has(pid),
@@ -22,8 +22,8 @@ function family(parents: Map<number, number>, own: number): ProcessLook {
 }
 
 describe("the end of who started a process", () => {
-  it.each([
-    ["its parent ends", [US, NPM, LOGIN], false, (all: Map<number, number>) => all.set(US, INIT), true],
+  it.each<[string, number[], boolean, (all: Map<number, number>) => unknown, boolean]>([
+    ["its parent ends", [US, NPM, LOGIN], false, (all) => all.set(US, INIT), true],
     ["npm is killed behind its shell", [US, SHELL, NPM, LOGIN], false, (all) => all.set(SHELL, INIT), true],
     [
       "npm is killed behind shell and launcher",
@@ -53,9 +53,9 @@ describe("the end of who started a process", () => {
       (all) => all.delete(NPM),
       true,
     ],
-  ] as const)("is noticed, or not, when %s", (_what, chain, hasLauncher, change, expected) => {
-    const parents = new Map(chain.map((pid, index) => [pid, chain[index + 1] ?? INIT] as [number, number]));
-    const gone = parentGone(hasLauncher, family(parents, chain[1]));
+  ])("is noticed, or not, when %s", (_what, chain, hasLauncher, change, expected) => {
+    const parents = new Map<number, number>(chain.map((pid, index) => [pid, chain[index + 1] ?? INIT]));
+    const gone = parentGone(hasLauncher, family(parents));
     vi.advanceTimersByTime(5000);
     expect(gone.aborted).toBe(false);
     change(parents);

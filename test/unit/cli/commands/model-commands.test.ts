@@ -94,6 +94,10 @@ describe("show", () => {
     block_count: 5,
     purpose: "generate",
     files: ["/models/a.gguf", "/models/b.gguf"],
+    adapters: [{ path: "/models/rhyme.gguf", scale: 0.5 }],
+    settings: { temperature: 0.2, num_ctx: 2048, stop: ["<a>", "\n"] },
+    template: "{% for m in messages %}\n{{ m.content }}\n{% endfor %}",
+    license: "MIT",
   };
   const routes = {
     "GET /api/models/hf%3Aowner%2Fbig": detail,
@@ -105,7 +109,25 @@ describe("show", () => {
     expect(stdout).toContain("Architecture  llama\n");
     expect(stdout).toContain("Capabilities  tools, json\n");
     expect(stdout).toContain("File          /models/a.gguf\n              /models/b.gguf\n");
+    expect(stdout).toContain("Adapters      /models/rhyme.gguf (scale 0.5)\n");
+    expect(stdout).toContain(
+      'Settings      temperature 0.2\n              num_ctx 2048\n              stop "<a>"\n              stop "\\n"\n',
+    );
+    expect(stdout).toContain("Template      {% for m in messages %} … (--template prints it)\n");
+    expect(stdout).toContain("Licence       MIT\n");
     expect(stdout).not.toContain("Projector");
+  });
+
+  it.each([
+    ["--template", `${detail.template}\n`],
+    ["--license", "MIT\n"],
+  ])("prints the whole text with %s", async (option, text) => {
+    expect((await against(routes, ["show", "hf:owner/big", option])).stdout).toBe(text);
+  });
+
+  it("keeps from the terminal what a file's name of itself would do to it", async () => {
+    const hostile = { "GET /api/models/x": { ...detail, name: "\u001b]0;owned\u0007plain" } };
+    expect((await against(hostile, ["show", "x"])).stdout).toContain("]0;ownedplain\n");
   });
 
   it("prints a Modelfile that ends in a newline", async () => {
