@@ -18,18 +18,18 @@ import { closeConnections } from "./daemon/stream-client.ts";
 
 const HELP = `Measures what the daemon's layers cost over the engine alone, and how it serves several clients.
 
-  node scripts/bench/daemon.ts [--model FILE.gguf] [--runs N] [--tokens N] [--json]
+  node scripts/bench/daemon.ts [--model FILE.gguf] [--runs N] [--tokens N] [--clients LIST] [--json]
 
   --model FILE   the model to generate with; default: one of random weights, made for the run
   --runs N       alternating runs of each side (default 7), and 20 times as many up to the first token
   --tokens N     tokens of each answer (default 64)
+  --clients LIST how many ask at once (default 1,2,4,8,16; an empty text leaves them out)
   --json         print the raw measurements
 
 Both sides run the same engine with one thread and the same settings; the daemon is asked over HTTP, streamed, by
 Node's plain client on a connection that stays open; and by fetch(), which costs the asking program more.
 Figures are medians with the smallest and largest in brackets.`;
 
-const CLIENT_COUNTS = [1, 2, 4, 8, 16];
 const CONTEXT = 4096;
 const SLOTS = 4;
 const PROMPT_TOKENS = 32;
@@ -43,14 +43,15 @@ const { values } = parseArgs({
     model: { type: "string" },
     runs: { type: "string", default: "7" },
     tokens: { type: "string", default: "64" },
+    clients: { type: "string", default: "1,2,4,8,16" },
     json: { type: "boolean", default: false },
     help: { type: "boolean", short: "h", default: false },
   },
 });
 if (values.help) console.log(HELP);
-else await main(Number(values.runs), Number(values.tokens));
+else await main(Number(values.runs), Number(values.tokens), values.clients.split(",").map(Number));
 
-async function main(runs: number, tokens: number): Promise<void> {
+async function main(runs: number, tokens: number, counts: readonly number[]): Promise<void> {
   const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-bench-"));
   try {
     const model = path.resolve(values.model ?? path.join(folder, "bench.gguf"));
@@ -58,13 +59,15 @@ async function main(runs: number, tokens: number): Promise<void> {
     const readyMs = await repeat(runs, () => timeToReady(model));
     const daemon = await startDaemon({ args: flags(model) });
     try {
-      const prompts = await useEngine(model, daemon.cacheDir, (engine) => evenPrompts(engine, tokens));
+      const prompts = await useEngine(model, daemon.cacheDir, (engine) =>
+        evenPrompts(engine, tokens, Math.max(1, ...counts)),
+      );
       const workload = { prompt: prompts[0]!, maxTokens: tokens };
       // Another engine, which has seen no other prompt either: what its cache holds would slow it down.
       const layers = await useEngine(model, daemon.cacheDir, (engine) =>
         measureLayers(runs, workload, engine, daemon.url),
       );
-      const clients = await severalClients(daemon, prompts, tokens);
+      const clients = await severalClients(daemon, counts, prompts, tokens);
       const memory = await memoryOf(daemon);
       const result: BenchResult = { machine: machine(), readyMs, layers, clients, memory };
       console.log(values.json ? JSON.stringify(result, null, 2) : renderReport(result));
@@ -135,9 +138,9 @@ async function timeToReady(model: string): Promise<number> {
  * Prompts that a random model answers with text all along: one that ends early, or that writes halves of characters,
  * which nobody sees before the other half, would not show when a token was ready.
  */
-async function evenPrompts(engine: EngineCore, tokens: number): Promise<string[]> {
+async function evenPrompts(engine: EngineCore, tokens: number, wanted: number): Promise<string[]> {
   const prompts: string[] = [];
-  for (let salt = 0; salt < MOST_TRIES && prompts.length < Math.max(...CLIENT_COUNTS); salt++) {
+  for (let salt = 0; salt < MOST_TRIES && prompts.length < wanted; salt++) {
     const prompt = benchPrompt(PROMPT_TOKENS, salt);
     const timing = await measureInProcess(engine, { prompt, maxTokens: tokens }).catch(() => undefined);
     if (timing && timing.tokens === tokens && timing.pieces > EVEN_SHARE * tokens) prompts.push(prompt);
@@ -148,11 +151,12 @@ async function evenPrompts(engine: EngineCore, tokens: number): Promise<string[]
 
 async function severalClients(
   daemon: TestDaemon,
+  counts: readonly number[],
   prompts: readonly string[],
   tokens: number,
 ): Promise<ClientsRow[]> {
   const results: ClientsRow[] = [];
-  for (const clients of CLIENT_COUNTS) {
+  for (const clients of counts.filter((count) => count > 0)) {
     const start = performance.now();
     const timings = await Promise.all(
       Array.from({ length: clients }, (_, client) =>

@@ -49,18 +49,17 @@ export function renderReport({ machine, readyMs, layers, clients, memory }: Benc
       ],
     ),
     "",
-    markdownTable(
-      ["clients at once", "tokens/s of all", "first token, ms"],
-      clients.map((row) => [
-        String(row.clients),
-        row.tokensPerSecond.toFixed(1),
-        spread(row.firstTokenMs, 0),
-      ]),
-    ),
-    "",
+    ...(clients.length > 0 ? [clientsTable(clients), ""] : []),
     `A bare request over HTTP (GET /health): ${spread(bare.plain)} ms, with fetch() ${spread(bare.fetch)} ms`,
     `Memory: daemon ${mib(memory.daemonBytes)} MiB, with its engine ${mib(memory.withEngineBytes)} MiB`,
   ].join("\n");
+}
+
+function clientsTable(clients: readonly ClientsRow[]): string {
+  return markdownTable(
+    ["clients at once", "tokens/s of all", "first token, ms"],
+    clients.map((row) => [String(row.clients), row.tokensPerSecond.toFixed(1), spread(row.firstTokenMs, 0)]),
+  );
 }
 
 function delay(before: readonly number[], after: readonly number[]): string {
