@@ -4,8 +4,8 @@ import { link } from "../../wasm/linker/link.ts";
 
 const I32 = 0x7f;
 const I64 = 0x7e;
-const PAGE = 65_536;
-const PAGES = 1024;
+/** 64 MiB, plenty for a test. */
+const DEFAULT_PAGES = 1024;
 /** Where the stand-in for llama.cpp's own operator leaves a mark. */
 const FALLBACK_MARK = 64;
 /** Structures are smaller than this and start as zeros; the work buffer need not. */
@@ -20,8 +20,8 @@ const type = (...parameters: number[]): Uint8Array =>
 const body = (...code: number[]): Uint8Array => sized(new Uint8Array([0, ...code, 0x0b]));
 
 /** A module with the functions that the kernels replace and call, and nothing else. */
-function hostModule(): Uint8Array {
-  const memory = concatBytes([text("env"), text("memory"), [2, 5], uleb(PAGES), uleb(PAGES)]);
+function hostModule(pages: number): Uint8Array {
+  const memory = concatBytes([text("env"), text("memory"), [2, 5], uleb(pages), uleb(pages)]);
   const stackTop = [I64, 1, 0x42, ...signedLeb(STACK_TOP), 0x0b];
   // i64.const mark, i32.const 1, i32.store
   const mark = [0x42, ...signedLeb(FALLBACK_MARK), 0x41, 1, 0x36, 2, 0];
@@ -72,6 +72,19 @@ export interface MatrixResult {
   readonly fellBack: boolean;
 }
 
+export interface HostOptions {
+  /** The kernels' object file. */
+  readonly object?: URL;
+  /** Size of the memory, in pages of 64 KiB. */
+  readonly pages?: number;
+}
+
+/** An operator that lies ready in the host's memory. The next one that is prepared takes its place. */
+export interface PreparedProblem {
+  run(): void;
+  read(): MatrixResult;
+}
+
 /** The kernels in a module of their own: runs operators on memory laid out as ggml lays it out. */
 export class KernelHost {
   readonly #memory: WebAssembly.Memory;
@@ -85,10 +98,12 @@ export class KernelHost {
     this.#exports = exports;
   }
 
-  static async start(): Promise<KernelHost> {
-    const object = readFileSync(new URL("../../wasm/kernels.o", import.meta.url));
-    const bytes = link(hostModule(), {
-      object,
+  static async start({
+    object = new URL("../../wasm/kernels.o", import.meta.url),
+    pages = DEFAULT_PAGES,
+  }: HostOptions = {}): Promise<KernelHost> {
+    const bytes = link(hostModule(pages), {
+      object: readFileSync(object),
       replace: { kernel_mul_mat: 0, kernel_graph_plan: 2 },
       originals: { original_mul_mat: 0, original_graph_plan: 2 },
       // No test runs a step: any function of its type will do.
@@ -98,8 +113,8 @@ export class KernelHost {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const memory = new WebAssembly.Memory({
       address: "i64",
-      initial: BigInt(PAGES),
-      maximum: BigInt(PAGES),
+      initial: BigInt(pages),
+      maximum: BigInt(pages),
     } as unknown as WebAssembly.MemoryDescriptor);
     const { instance } = await WebAssembly.instantiate(bytes, { env: { memory } });
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
@@ -107,6 +122,12 @@ export class KernelHost {
   }
 
   multiply(problem: MatrixProblem): MatrixResult {
+    const prepared = this.prepare(problem);
+    prepared.run();
+    return prepared.read();
+  }
+
+  prepare(problem: MatrixProblem): PreparedProblem {
     const { k, rows, matrices = 1, heads = 1 } = problem;
     const columns = problem.activations.length / k / heads;
     const view = new DataView(this.#memory.buffer);
@@ -116,7 +137,7 @@ export class KernelHost {
     const place = (length: number): number => {
       const at = next;
       next += Math.ceil(length / 64) * 64 + 64;
-      if (next > PAGES * PAGE) throw new RangeError("the problem does not fit the host's memory");
+      if (next > bytes.length) throw new RangeError("the problem does not fit the host's memory");
       bytes.fill(0, at, Math.min(next, at + MAX_ZEROED));
       return at;
     };
@@ -160,10 +181,12 @@ export class KernelHost {
     view.setBigUint64(parameters + 8, BigInt(workSize), true);
     view.setBigUint64(parameters + 16, BigInt(work), true);
     view.setInt32(FALLBACK_MARK, 0, true);
-    this.#exports["mul_mat"]!(BigInt(parameters), BigInt(out));
     return {
-      values: new Float32Array(this.#memory.buffer, result, values).slice(),
-      fellBack: view.getInt32(FALLBACK_MARK, true) === 1,
+      run: () => this.#exports["mul_mat"]!(BigInt(parameters), BigInt(out)),
+      read: () => ({
+        values: new Float32Array(this.#memory.buffer, result, values).slice(),
+        fellBack: view.getInt32(FALLBACK_MARK, true) === 1,
+      }),
     };
   }
 }

@@ -50,7 +50,7 @@ INLINE void store_two_planes(bytes32 a, bytes32 b, bytes32 c, bytes32 d, uint8_t
 
 INLINE void pack_unsigned(const uint8_t *x, size_t row_bytes, int64_t blocks, panel p, constants k, block_format format) {
   for (int64_t b = 0; b < blocks; b++, x += format.bytes) {
-    const vec scale = f16_of_rows(x, row_bytes, &k);
+    const vec scale = format.is_mxfp4 ? exponents_of_rows(x, row_bytes) : f16_of_rows(x, row_bytes, &k);
     store(p.scales + 4 * b, scale);
     store(p.corrections + 4 * b, format.has_minimum ? wasm_f32x4_neg(f16_of_rows(x + 2, row_bytes, &k))
                                                     : wasm_f32x4_mul(scale, wasm_f32x4_splat(format.offset)));
@@ -73,34 +73,25 @@ NOINLINE void pack_q5_1(const uint8_t *x, size_t row_bytes, int64_t blocks, pane
 }
 
 INLINE void pack_signed(const uint8_t *x, size_t row_bytes, int64_t blocks, panel p, constants k, block_format format,
-                        int is_q8_0, vec codes) {
+                        int is_q8_0) {
   for (int64_t b = 0; b < blocks; b++, x += format.bytes) {
     const vec scale = f16_of_rows(x, row_bytes, &k);
     store(p.scales + 4 * b, scale);
     store(p.corrections + 4 * b, wasm_f32x4_mul(scale, wasm_f32x4_const_splat(128)));
-#define ROW(r) unpack_signed(x + r * row_bytes, is_q8_0, format.quants_at, codes, &k)
+#define ROW(r) unpack_signed(x + r * row_bytes, is_q8_0, format.quants_at, &k)
     store_two_planes(ROW(0), ROW(1), ROW(2), ROW(3), p.quants + 256 * b, &k);
 #undef ROW
   }
 }
 NOINLINE void pack_q8_0(const uint8_t *x, size_t row_bytes, int64_t blocks, panel p, constants k) {
-  pack_signed(x, row_bytes, blocks, p, k, FORMAT_Q8_0, 1, ZERO_I32);
+  pack_signed(x, row_bytes, blocks, p, k, FORMAT_Q8_0, 1);
 }
 NOINLINE void pack_iq4_nl(const uint8_t *x, size_t row_bytes, int64_t blocks, panel p, constants k) {
-  pack_signed(x, row_bytes, blocks, p, k, FORMAT_IQ4_NL, 0, codes_iq4_nl());
+  pack_signed(x, row_bytes, blocks, p, k, FORMAT_IQ4_NL, 0);
 }
 
-// MXFP4's codes reach from -12 to 12: moved up by 12 they need one plane.
 NOINLINE void pack_mxfp4(const uint8_t *x, size_t row_bytes, int64_t blocks, panel p, constants k) {
-  const vec codes = wasm_i8x16_add(codes_mxfp4(), wasm_i8x16_const_splat(12));
-  for (int64_t b = 0; b < blocks; b++, x += FORMAT_MXFP4.bytes) {
-    const vec scale = exponents_of_rows(x, row_bytes);
-    store(p.scales + 4 * b, scale);
-    store(p.corrections + 4 * b, wasm_f32x4_mul(scale, wasm_f32x4_const_splat(12)));
-#define ROW(r) unpack_signed(x + r * row_bytes, 0, FORMAT_MXFP4.quants_at, codes, &k)
-    store_plane(ROW(0), ROW(1), ROW(2), ROW(3), p.quants + 128 * b);
-#undef ROW
-  }
+  pack_unsigned(x, row_bytes, blocks, p, k, FORMAT_MXFP4);
 }
 
 // --- k-quants with a scale for each 32 --------------------------------------------------------------------------

@@ -1,156 +1,182 @@
-// Matrix × vector for the k-quants: two rows at a time against one column of llama.cpp's q8_K.
+// Matrix × one to four columns for the k-quants: two rows at a time against columns of llama.cpp's q8_K. The rows share
+// each load of the activations, the columns what is unpacked of the rows.
 //
 // Within a super-block everything is integer: byte dot products to i16, times the group's scale to i32 (one vpmaddwd
-// does both the product and the pairwise sum), so that only one conversion and one FMA per super-block remain.
-// Registers: per row one i32 accumulator, one or two of scales; 2 of activations; constants.
+// does both the product and the pairwise sum), so that one conversion and one FMA per super-block, row and column
+// remain. Registers: 4 of weights, 2 of activations, 2 of scales, and an i32 sum for each row and column.
 #pragma once
 #include "gemv-blocks.h"
+#include "tensor.h"
 
 // i16 number `j` of a vector in all lanes; j has to be a constant.
 #define splat_i16(v, j)                                                                                          \
   wasm_i8x16_shuffle(v, v, 2 * (j), 2 * (j) + 1, 2 * (j), 2 * (j) + 1, 2 * (j), 2 * (j) + 1, 2 * (j), 2 * (j) + 1, \
                      2 * (j), 2 * (j) + 1, 2 * (j), 2 * (j) + 1, 2 * (j), 2 * (j) + 1, 2 * (j), 2 * (j) + 1)
 
-INLINE vec widen_u8(uint64_t eight_bytes) {
-  return wasm_u16x8_extend_low_u8x16(wasm_i64x2_make((int64_t)eight_bytes, 0));
-}
-
-INLINE float q8_K_scale(const uint8_t *y) {
-  float scale;
-  __builtin_memcpy(&scale, y, sizeof scale);
-  return scale;
-}
-
 // Sums of each 32 activations as 8 × i16; a sum of 32 bytes fits.
 INLINE vec sums_of_32(const uint8_t *y) {
   return wasm_i16x8_narrow_i32x4(pair_sums_i32(load(y + Q8_K_SUMS)), pair_sums_i32(load(y + Q8_K_SUMS + 16)));
 }
 
-#define FOR_EIGHT_GROUPS(BODY) BODY(0) BODY(1) BODY(2) BODY(3) BODY(4) BODY(5) BODY(6) BODY(7)
-
-// --- one scale for each 32: Q4_K, Q5_K, IQ4_XS ------------------------------------------------------------------
-
-INLINE vec super_block_q45_K(const uint8_t *x, const uint8_t *y, vec acc, int five_bits, const constants *k) {
-  const packed_scales packed = scales_q4_K(x + 4);
-  const vec scales = widen_u8(packed.scales), mins = widen_u8(packed.mins);
-  vec sum = ZERO_I32;
-#define GROUP(g)                                                                                                 \
-  {                                                                                                              \
-    const bytes32 w = five_bits ? group_q5_K(x, g, k) : group_q4_K(x + 16, g, k);                                \
-    const vec dots = wasm_i16x8_add(dot_i8_u7(load(y + Q8_K_QUANTS + 32 * g), w.low),                            \
-                                    dot_i8_u7(load(y + Q8_K_QUANTS + 32 * g + 16), w.high));                     \
-    sum = wasm_i32x4_add(sum, wasm_i32x4_dot_i16x8(dots, splat_i16(scales, g)));                                 \
-  }
-  FOR_EIGHT_GROUPS(GROUP)
-#undef GROUP
-  const float d = q8_K_scale(y);
-  acc = madd(to_f32(sum), wasm_f32x4_splat(d * f16_to_f32(x)), acc);
-  return nmadd(to_f32(wasm_i32x4_dot_i16x8(sums_of_32(y), mins)), wasm_f32x4_splat(d * f16_to_f32(x + 2)), acc);
-}
-
-INLINE vec super_block_iq4_xs(const uint8_t *x, const uint8_t *y, vec acc, const constants *k) {
-  vec sum = ZERO_I32;
-#define GROUP(g)                                                                                                 \
-  {                                                                                                              \
-    const bytes32 w = group_iq4_xs(x, g, k);                                                                     \
-    const uint8_t *yq = y + Q8_K_QUANTS + 32 * g;                                                                \
-    vec dots = wasm_i32x4_dot_i16x8(wasm_i16x8_extend_low_i8x16(w.low), wasm_i16x8_load8x8(yq));                 \
-    dots = wasm_i32x4_add(dots, wasm_i32x4_dot_i16x8(wasm_i16x8_extend_high_i8x16(w.low), wasm_i16x8_load8x8(yq + 8))); \
-    dots = wasm_i32x4_add(dots, wasm_i32x4_dot_i16x8(wasm_i16x8_extend_low_i8x16(w.high), wasm_i16x8_load8x8(yq + 16))); \
-    dots = wasm_i32x4_add(dots, wasm_i32x4_dot_i16x8(wasm_i16x8_extend_high_i8x16(w.high), wasm_i16x8_load8x8(yq + 24))); \
-    sum = wasm_i32x4_add(sum, wasm_i32x4_mul(dots, wasm_i32x4_splat(scale_iq4_xs(x, g))));                       \
-  }
-  FOR_EIGHT_GROUPS(GROUP)
-#undef GROUP
-  return madd(to_f32(sum), wasm_f32x4_splat(q8_K_scale(y) * f16_to_f32(x)), acc);
-}
-
-// --- one scale for each 16: Q2_K, Q3_K, Q6_K --------------------------------------------------------------------
-
+// Scales of the groups of 16 (or in `low` of 32) and, where the format has them, minimums: as i16.
 typedef struct {
-  vec low;  // scales of 16-groups 0..7 as i16
-  vec high; // 8..15
-} scales16;
+  vec low, high;
+  vec min_low, min_high;
+} group_scales;
 
-INLINE scales16 widen_i8(vec bytes) {
-  return (scales16){wasm_i16x8_extend_low_i8x16(bytes), wasm_i16x8_extend_high_i8x16(bytes)};
+INLINE group_scales widen_scales(vec bytes, vec mins) {
+  return (group_scales){wasm_i16x8_extend_low_i8x16(bytes), wasm_i16x8_extend_high_i8x16(bytes),
+                        wasm_i16x8_extend_low_i8x16(mins), wasm_i16x8_extend_high_i8x16(mins)};
 }
 
-// Sum over 16-groups of a factor times the sum of the activations.
-INLINE vec weighted_sums(const uint8_t *y, scales16 factors) {
-  return wasm_i32x4_add(wasm_i32x4_dot_i16x8(load(y + Q8_K_SUMS), factors.low),
-                        wasm_i32x4_dot_i16x8(load(y + Q8_K_SUMS + 16), factors.high));
+// How a format's super-block is put together, all constants.
+typedef struct {
+  int type;
+  int bytes;
+  int d_at;
+  int min_at;   // 0: no minimums
+  int offset_shift; // log2 of what is subtracted from each quant, 0: nothing
+} super_format;
+
+#define SUPER_Q2_K ((super_format){TYPE_Q2_K, BYTES_Q2_K, 80, 82, 0})
+#define SUPER_Q3_K ((super_format){TYPE_Q3_K, BYTES_Q3_K, 108, 0, 2})
+#define SUPER_Q4_K ((super_format){TYPE_Q4_K, BYTES_Q4_K, 0, 2, 0})
+#define SUPER_Q5_K ((super_format){TYPE_Q5_K, BYTES_Q5_K, 0, 2, 0})
+#define SUPER_Q6_K ((super_format){TYPE_Q6_K, BYTES_Q6_K, 208, 0, 5})
+#define SUPER_IQ4_XS ((super_format){TYPE_IQ4_XS, BYTES_IQ4_XS, 0, 0, 0})
+
+INLINE group_scales scales_of(const uint8_t *x, super_format format, const constants *k) {
+  if (format.type == TYPE_Q6_K) return widen_scales(load(x + 192), ZERO_I32);
+  if (format.type == TYPE_Q3_K) return widen_scales(scales_q3_K(x + 96), ZERO_I32);
+  if (format.type == TYPE_Q2_K) return widen_scales(low_nibbles(load(x), k), high_nibbles(load(x), k));
+  if (format.type == TYPE_IQ4_XS) return widen_scales(scales_iq4_xs(x), ZERO_I32);
+  const packed_scales packed = scales_q4_K(x + 4);
+  const vec both = wasm_i64x2_make((int64_t)packed.scales, (int64_t)packed.mins);
+  return (group_scales){wasm_i16x8_extend_low_i8x16(both), ZERO_I32, wasm_i16x8_extend_high_i8x16(both), ZERO_I32};
 }
 
-#define SUM_OF_16S(UNPACK, sum, scales)                                                                          \
-  FOR_EIGHT_GROUPS_16(UNPACK, sum, scales, 0, low)                                                               \
-  FOR_EIGHT_GROUPS_16(UNPACK, sum, scales, 4, high)
-#define FOR_EIGHT_GROUPS_16(UNPACK, sum, scales, first, part)                                                    \
-  GROUP_16(UNPACK, sum, scales.part, first, 0)                                                                   \
-  GROUP_16(UNPACK, sum, scales.part, first, 1)                                                                   \
-  GROUP_16(UNPACK, sum, scales.part, first, 2)                                                                   \
-  GROUP_16(UNPACK, sum, scales.part, first, 3)
-#define GROUP_16(UNPACK, sum, scales, first, i)                                                                  \
+INLINE bytes32 group_of(const uint8_t *x, int g, super_format format, const constants *k) {
+  switch (format.type) {
+  case TYPE_Q2_K: return group_q2_K(x, g);
+  case TYPE_Q3_K: return group_q3_K(x, g);
+  case TYPE_Q4_K: return group_q4_K(x + 16, g, k);
+  case TYPE_Q5_K: return group_q5_K(x, g, k);
+  case TYPE_Q6_K: return group_q6_K(x, g, k);
+  default: return group_iq4_xs(x, g, k);
+  }
+}
+
+// Σ of minimum × sum of the activations it stands for, or with `low` and `high` of scale × that sum.
+INLINE vec weighted_sums(const uint8_t *y, vec low, vec high) {
+  return wasm_i32x4_add(wasm_i32x4_dot_i16x8(load(y + Q8_K_SUMS), low),
+                        wasm_i32x4_dot_i16x8(load(y + Q8_K_SUMS + 16), high));
+}
+
+#define FOR_EIGHT_GROUPS(BODY) BODY(0) BODY(1) BODY(2) BODY(3) BODY(4) BODY(5) BODY(6) BODY(7)
+#define FOR_COLUMNS _Pragma("clang loop unroll(full)") for (int j = 0; j < n; j++)
+
+// One scale for each 32: Q4_K and Q5_K.
+#define GROUP_32(g)                                                                                              \
   {                                                                                                              \
-    const bytes32 w = UNPACK(first + i);                                                                         \
-    const uint8_t *yq = y + Q8_K_QUANTS + 32 * (first + i);                                                      \
-    sum = wasm_i32x4_add(sum, wasm_i32x4_dot_i16x8(dot_i8_u7(load(yq), w.low), splat_i16(scales, 2 * i)));       \
-    sum = wasm_i32x4_add(sum, wasm_i32x4_dot_i16x8(dot_i8_u7(load(yq + 16), w.high), splat_i16(scales, 2 * i + 1))); \
-  }
-
-INLINE vec super_block_q6_K(const uint8_t *x, const uint8_t *y, vec acc, const constants *k) {
-  const scales16 scales = widen_i8(load(x + 192));
-  vec sum = wasm_i32x4_neg(wasm_i32x4_shl(weighted_sums(y, scales), 5));
-#define UNPACK(g) group_q6_K(x, g, k)
-  SUM_OF_16S(UNPACK, sum, scales)
-#undef UNPACK
-  return madd(to_f32(sum), wasm_f32x4_splat(q8_K_scale(y) * f16_to_f32(x + 208)), acc);
-}
-
-INLINE vec super_block_q3_K(const uint8_t *x, const uint8_t *y, vec acc) {
-  const scales16 scales = widen_i8(scales_q3_K(x + 96));
-  vec sum = wasm_i32x4_neg(wasm_i32x4_shl(weighted_sums(y, scales), 2));
-#define UNPACK(g) group_q3_K(x, g)
-  SUM_OF_16S(UNPACK, sum, scales)
-#undef UNPACK
-  return madd(to_f32(sum), wasm_f32x4_splat(q8_K_scale(y) * f16_to_f32(x + 108)), acc);
-}
-
-INLINE vec super_block_q2_K(const uint8_t *x, const uint8_t *y, vec acc, const constants *k) {
-  const vec packed = load(x);
-  const scales16 scales = widen_i8(low_nibbles(packed, k));
-  vec sum = ZERO_I32;
-#define UNPACK(g) group_q2_K(x, g)
-  SUM_OF_16S(UNPACK, sum, scales)
-#undef UNPACK
-  const float d = q8_K_scale(y);
-  acc = madd(to_f32(sum), wasm_f32x4_splat(d * f16_to_f32(x + 80)), acc);
-  return nmadd(to_f32(weighted_sums(y, widen_i8(high_nibbles(packed, k)))), wasm_f32x4_splat(d * f16_to_f32(x + 82)),
-               acc);
-}
-
-// --- two rows ---------------------------------------------------------------------------------------------------
-
-#define DEFINE_GEMV_SUPER_BLOCKS(name, bytes, ...)                                                               \
-  NOINLINE void name(const uint8_t *x0, size_t row_bytes, int64_t super_blocks, const uint8_t *y, float *out,    \
-                     int64_t stride, constants k) {                                                              \
-    (void)k;                                                                                                     \
-    const uint8_t *x1 = x0 + row_bytes;                                                                          \
-    vec acc0 = ZERO_F32, acc1 = ZERO_F32;                                                                        \
-    for (int64_t s = 0; s < super_blocks; s++, x0 += bytes, x1 += bytes, y += Q8_K_BYTES) {                      \
-      const uint8_t *x = x0;                                                                                     \
-      vec acc = acc0;                                                                                            \
-      acc0 = __VA_ARGS__;                                                                                        \
-      x = x1, acc = acc1;                                                                                        \
-      acc1 = __VA_ARGS__;                                                                                        \
+    const bytes32 a = group_of(x, g, format, &k), b = group_of(x + row_bytes, g, format, &k);                    \
+    const vec scale_a = splat_i16(sa.low, g), scale_b = splat_i16(sb.low, g);                                    \
+    FOR_COLUMNS {                                                                                                \
+      const uint8_t *yq = y.quants + (size_t)j * y.bytes + Q8_K_QUANTS + 32 * g;                                 \
+      const vec low = load(yq), high = load(yq + 16);                                                            \
+      const vec dots_a = wasm_i16x8_add(dot_i8_u7(low, a.low), dot_i8_u7(high, a.high));                         \
+      const vec dots_b = wasm_i16x8_add(dot_i8_u7(low, b.low), dot_i8_u7(high, b.high));                         \
+      sum_a[j] = wasm_i32x4_add(sum_a[j], wasm_i32x4_dot_i16x8(dots_a, scale_a));                                \
+      sum_b[j] = wasm_i32x4_add(sum_b[j], wasm_i32x4_dot_i16x8(dots_b, scale_b));                                \
     }                                                                                                            \
-    out[0] = sum_f32(acc0);                                                                                      \
-    out[stride] = sum_f32(acc1);                                                                                 \
   }
 
-DEFINE_GEMV_SUPER_BLOCKS(gemv_q2_K, BYTES_Q2_K, super_block_q2_K(x, y, acc, &k))
-DEFINE_GEMV_SUPER_BLOCKS(gemv_q3_K, BYTES_Q3_K, super_block_q3_K(x, y, acc))
-DEFINE_GEMV_SUPER_BLOCKS(gemv_q4_K, BYTES_Q4_K, super_block_q45_K(x, y, acc, 0, &k))
-DEFINE_GEMV_SUPER_BLOCKS(gemv_q5_K, BYTES_Q5_K, super_block_q45_K(x, y, acc, 1, &k))
-DEFINE_GEMV_SUPER_BLOCKS(gemv_q6_K, BYTES_Q6_K, super_block_q6_K(x, y, acc, &k))
-DEFINE_GEMV_SUPER_BLOCKS(gemv_iq4_xs, BYTES_IQ4_XS, super_block_iq4_xs(x, y, acc, &k))
+// One scale for each 16: Q2_K, Q3_K, Q6_K.
+#define SCALE_16(s, i) ((i) < 8 ? splat_i16(s.low, (i) & 7) : splat_i16(s.high, (i) & 7))
+#define GROUP_16(g)                                                                                              \
+  {                                                                                                              \
+    const bytes32 a = group_of(x, g, format, &k), b = group_of(x + row_bytes, g, format, &k);                    \
+    const vec a0 = SCALE_16(sa, 2 * g), a1 = SCALE_16(sa, 2 * g + 1);                                            \
+    const vec b0 = SCALE_16(sb, 2 * g), b1 = SCALE_16(sb, 2 * g + 1);                                            \
+    FOR_COLUMNS {                                                                                                \
+      const uint8_t *yq = y.quants + (size_t)j * y.bytes + Q8_K_QUANTS + 32 * g;                                 \
+      const vec low = load(yq), high = load(yq + 16);                                                            \
+      sum_a[j] = wasm_i32x4_add(sum_a[j], wasm_i32x4_add(wasm_i32x4_dot_i16x8(dot_i8_u7(low, a.low), a0),        \
+                                                         wasm_i32x4_dot_i16x8(dot_i8_u7(high, a.high), a1)));    \
+      sum_b[j] = wasm_i32x4_add(sum_b[j], wasm_i32x4_add(wasm_i32x4_dot_i16x8(dot_i8_u7(low, b.low), b0),        \
+                                                         wasm_i32x4_dot_i16x8(dot_i8_u7(high, b.high), b1)));    \
+    }                                                                                                            \
+  }
+
+// One scale for each 32, signed quants of eight bits: IQ4_XS. i32 dot products times the scale.
+INLINE vec dots_of_bytes(bytes32 w, const uint8_t *y) {
+  const vec low = load(y), high = load(y + 16);
+#define HALF(half, part) wasm_i32x4_dot_i16x8(wasm_i16x8_extend_##half##_i8x16(w.part), wasm_i16x8_extend_##half##_i8x16(part))
+  return wasm_i32x4_add(wasm_i32x4_add(HALF(low, low), HALF(high, low)), wasm_i32x4_add(HALF(low, high), HALF(high, high)));
+#undef HALF
+}
+#define GROUP_SIGNED(g)                                                                                          \
+  {                                                                                                              \
+    const bytes32 a = group_of(x, g, format, &k), b = group_of(x + row_bytes, g, format, &k);                    \
+    const vec scale_a = wasm_i32x4_extend_low_i16x8(splat_i16(sa.low, g));                                       \
+    const vec scale_b = wasm_i32x4_extend_low_i16x8(splat_i16(sb.low, g));                                       \
+    FOR_COLUMNS {                                                                                                \
+      const uint8_t *yq = y.quants + (size_t)j * y.bytes + Q8_K_QUANTS + 32 * g;                                 \
+      sum_a[j] = wasm_i32x4_add(sum_a[j], wasm_i32x4_mul(dots_of_bytes(a, yq), scale_a));                        \
+      sum_b[j] = wasm_i32x4_add(sum_b[j], wasm_i32x4_mul(dots_of_bytes(b, yq), scale_b));                        \
+    }                                                                                                            \
+  }
+
+INLINE void gemv_super_blocks(const uint8_t *x, size_t row_bytes, int64_t super_blocks, gemv_columns y, int n,
+                              gemv_results out, constants k, super_format format) {
+  const int by_32 = format.type == TYPE_Q4_K || format.type == TYPE_Q5_K;
+  vec acc_a[MOST_GEMV_COLUMNS] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
+  vec acc_b[MOST_GEMV_COLUMNS] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
+  for (int64_t s = 0; s < super_blocks; s++, x += format.bytes, y.quants += Q8_K_BYTES) {
+    const group_scales sa = scales_of(x, format, &k), sb = scales_of(x + row_bytes, format, &k);
+    vec sum_a[MOST_GEMV_COLUMNS], sum_b[MOST_GEMV_COLUMNS];
+    FOR_COLUMNS {
+      sum_a[j] = sum_b[j] = ZERO_I32;
+      if (!format.offset_shift) continue;
+      const uint8_t *yb = y.quants + (size_t)j * y.bytes;
+      sum_a[j] = wasm_i32x4_neg(wasm_i32x4_shl(weighted_sums(yb, sa.low, sa.high), format.offset_shift));
+      sum_b[j] = wasm_i32x4_neg(wasm_i32x4_shl(weighted_sums(yb, sb.low, sb.high), format.offset_shift));
+    }
+    if (by_32) { FOR_EIGHT_GROUPS(GROUP_32) }
+    else if (format.type == TYPE_IQ4_XS) { FOR_EIGHT_GROUPS(GROUP_SIGNED) }
+    else { FOR_EIGHT_GROUPS(GROUP_16) }
+    // d of both rows, then their scale of the minimums.
+    const vec d = f16_of_pairs(x + format.d_at, x + (format.min_at ? format.min_at : format.d_at), row_bytes, &k);
+    FOR_COLUMNS {
+      const uint8_t *yb = y.quants + (size_t)j * y.bytes;
+      const vec scale = wasm_f32x4_mul(d, load_splat_f32((const float *)yb));
+      acc_a[j] = madd(to_f32(sum_a[j]), splat_lane(scale, 0), acc_a[j]);
+      acc_b[j] = madd(to_f32(sum_b[j]), splat_lane(scale, 1), acc_b[j]);
+      if (!format.min_at) continue;
+      vec min_a, min_b;
+      if (by_32) {
+        const vec sums = sums_of_32(yb);
+        min_a = wasm_i32x4_dot_i16x8(sums, sa.min_low), min_b = wasm_i32x4_dot_i16x8(sums, sb.min_low);
+      } else {
+        min_a = weighted_sums(yb, sa.min_low, sa.min_high), min_b = weighted_sums(yb, sb.min_low, sb.min_high);
+      }
+      acc_a[j] = nmadd(to_f32(min_a), splat_lane(scale, 2), acc_a[j]);
+      acc_b[j] = nmadd(to_f32(min_b), splat_lane(scale, 3), acc_b[j]);
+    }
+  }
+  for (int j = 0; j < n; j++) {
+    float *to = result_of(out, j);
+    to[0] = sum_f32(acc_a[j]), to[out.row_stride] = sum_f32(acc_b[j]);
+  }
+}
+
+#define DEFINE_GEMV_SUPER_BLOCKS(name, format, n)                                                                \
+  NOINLINE void name##_##n(const uint8_t *x, size_t row_bytes, int64_t super_blocks, gemv_columns y,             \
+                           gemv_results out, constants k) {                                                      \
+    gemv_super_blocks(x, row_bytes, super_blocks, y, n, out, k, format);                                         \
+  }
+DEFINE_FOR_COLUMNS(DEFINE_GEMV_SUPER_BLOCKS, gemv_q2_K, SUPER_Q2_K)
+DEFINE_FOR_COLUMNS(DEFINE_GEMV_SUPER_BLOCKS, gemv_q3_K, SUPER_Q3_K)
+DEFINE_FOR_COLUMNS(DEFINE_GEMV_SUPER_BLOCKS, gemv_q4_K, SUPER_Q4_K)
+DEFINE_FOR_COLUMNS(DEFINE_GEMV_SUPER_BLOCKS, gemv_q5_K, SUPER_Q5_K)
+DEFINE_FOR_COLUMNS(DEFINE_GEMV_SUPER_BLOCKS, gemv_q6_K, SUPER_Q6_K)
+DEFINE_FOR_COLUMNS(DEFINE_GEMV_SUPER_BLOCKS, gemv_iq4_xs, SUPER_IQ4_XS)

@@ -3,7 +3,7 @@
 #pragma once
 #include "mul-mat-quantised.h"
 
-enum { FLOAT_CHUNK = 64 };
+enum { FLOAT_CHUNK = 64, FLOAT_GEMM_COLUMNS = 4 };
 
 // Four weights as floats. BF16 is the upper half of a float.
 INLINE vec load_weights(int32_t type, const uint8_t *p, const constants *c) {
@@ -71,21 +71,21 @@ INLINE int float_fits(const tensor *out, const tensor *w, const tensor *x) {
 INLINE int mul_mat_float(const compute_params *params, tensor *out, const tensor *w, const tensor *x) {
   const int64_t k = w->ne[0], rows = w->ne[1], columns = x->ne[1], heads_per_matrix = x->ne[2] / w->ne[2];
   const size_t panel_bytes = align_up((size_t)(FLOAT_CHUNK * k) * sizeof(float));
-  if (columns >= GEMM_COLUMNS && CACHE_LINE + panel_bytes * (size_t)params->nth > params->work_size) return 0;
-  const constants c = make_constants();
+  if (columns >= FLOAT_GEMM_COLUMNS && CACHE_LINE + panel_bytes * (size_t)params->nth > params->work_size) return 0;
+  const constants c = make_constants(ZERO_I32);
   float *panels = (float *)(align_up((size_t)params->work) + panel_bytes * (size_t)params->ith);
   const int64_t chunks = (rows + FLOAT_CHUNK - 1) / FLOAT_CHUNK;
   for (int64_t item = params->ith; item < w->ne[2] * chunks; item += params->nth) {
     const int64_t matrix = item / chunks, first = item % chunks * FLOAT_CHUNK;
     const int64_t count = rows - first < FLOAT_CHUNK ? rows - first : FLOAT_CHUNK;
     const uint8_t *weights = w->data + (size_t)matrix * w->nb[2] + (size_t)first * w->nb[1];
-    if (columns >= GEMM_COLUMNS) {
+    if (columns >= FLOAT_GEMM_COLUMNS) {
       for (int64_t r = 0; r < count; r += 4) pack_floats(w->type, weights + (size_t)r * w->nb[1], w->nb[1], k, panels + r * k, c);
     }
     for (int64_t head = matrix * heads_per_matrix; head < (matrix + 1) * heads_per_matrix; head++) {
       const uint8_t *ys = x->data + (size_t)head * x->nb[2];
       uint8_t *outs = out->data + (size_t)head * out->nb[2] + (size_t)first * sizeof(float);
-      if (columns < GEMM_COLUMNS) {
+      if (columns < FLOAT_GEMM_COLUMNS) {
         for (int64_t j = 0; j < columns; j++) {
           const float *y = (const float *)(ys + (size_t)j * x->nb[1]);
           float *to = (float *)(outs + (size_t)j * out->nb[1]);

@@ -50,8 +50,10 @@ INLINE quantised32 quantise_32(const float *x) {
 
 // --- one column for GEMV ----------------------------------------------------------------------------------------
 
-// Blocks of 32: bytes (or i16 when `wide`, for formats with signed quants), scales, and scale × sum of the block.
-NOINLINE void quantise_column_32(const float *x, int64_t columns, int wide, uint8_t *quants, float *scales, float *sums) {
+// Blocks of 32: bytes (or i16 when `wide`, for formats with signed quants), scales, and scale × sum of the block times
+// `sum_factor`, both `stride` apart.
+NOINLINE void quantise_column_32(const float *x, int64_t columns, int wide, uint8_t *quants, float *scales, float *sums,
+                                 int64_t stride, float sum_factor) {
   for (int64_t b = 0; b < columns / 32; b++) {
     const quantised32 q = quantise_32(x + 32 * b);
     if (wide) {
@@ -64,8 +66,8 @@ NOINLINE void quantise_column_32(const float *x, int64_t columns, int wide, uint
       store(quants + 32 * b, q.quants.low);
       store(quants + 32 * b + 16, q.quants.high);
     }
-    scales[b] = q.scale;
-    sums[b] = q.scale * (float)(sum_bytes(q.quants.low) + sum_bytes(q.quants.high));
+    scales[b * stride] = q.scale;
+    sums[b * stride] = sum_factor * q.scale * (float)(sum_bytes(q.quants.low) + sum_bytes(q.quants.high));
   }
 }
 

@@ -11,18 +11,26 @@ typedef struct {
   int wide;    // GEMV wants activations as i16
   int granule; // weights that share a scale: 32 or 16
   int planes;  // bytes of a panel for each weight
+  int offset;  // of formats in blocks: what is subtracted from the unsigned quants; -1 where a minimum is added instead
 } format_traits;
 
 INLINE format_traits traits_of(int32_t type) {
   switch (type) {
-  case TYPE_Q4_0: case TYPE_Q4_1: case TYPE_Q5_0: case TYPE_Q5_1: return (format_traits){1, 0, 0, 32, 1};
-  case TYPE_MXFP4: return (format_traits){1, 0, 1, 32, 1};
-  case TYPE_Q8_0: case TYPE_IQ4_NL: return (format_traits){1, 0, 1, 32, 2};
-  case TYPE_Q4_K: case TYPE_Q5_K: return (format_traits){1, 1, 0, 32, 1};
-  case TYPE_IQ4_XS: return (format_traits){1, 1, 0, 32, 2};
-  case TYPE_Q2_K: case TYPE_Q3_K: case TYPE_Q6_K: return (format_traits){1, 1, 0, 16, 1};
-  default: return (format_traits){0, 0, 0, 0, 0};
+  case TYPE_Q4_0: return (format_traits){1, 0, 0, 32, 1, 8};
+  case TYPE_Q5_0: return (format_traits){1, 0, 0, 32, 1, 16};
+  case TYPE_Q4_1: case TYPE_Q5_1: return (format_traits){1, 0, 0, 32, 1, -1};
+  case TYPE_MXFP4: return (format_traits){1, 0, 0, 32, 1, 12};
+  case TYPE_Q8_0: case TYPE_IQ4_NL: return (format_traits){1, 0, 1, 32, 2, 0};
+  case TYPE_Q4_K: case TYPE_Q5_K: return (format_traits){1, 1, 0, 32, 1, 0};
+  case TYPE_IQ4_XS: return (format_traits){1, 1, 0, 32, 2, 0};
+  case TYPE_Q2_K: case TYPE_Q3_K: case TYPE_Q6_K: return (format_traits){1, 1, 0, 16, 1, 0};
+  default: return (format_traits){0, 0, 0, 0, 0, 0};
   }
+}
+
+INLINE vec codes_of(int32_t type) {
+  if (type == TYPE_MXFP4) return codes_mxfp4();
+  return codes_iq4_nl();
 }
 
 // Bytes of one quantised column for GEMV, without the scales.
@@ -31,29 +39,33 @@ INLINE size_t column_bytes(format_traits traits, int64_t k) {
   return (size_t)(traits.wide ? 2 * k : k);
 }
 
-// out[r] for `rows` rows (a multiple of 4) of the weights at `x` times one column.
-NOINLINE void gemv(int32_t type, const uint8_t *x, size_t row_bytes, int64_t k, int64_t rows, column32 y, float *out,
-                   constants c) {
-  const int64_t quarter = rows / 4, half = rows / 2, blocks = k / 32, supers = k / SUPER_BLOCK;
-#define BY_FOUR(call) for (int64_t i = 0; i < quarter; i++) call(x + i * row_bytes, row_bytes * quarter, blocks, y, out + i, quarter, c)
-#define BY_TWO(call) for (int64_t i = 0; i < half; i++) call(x + i * row_bytes, row_bytes * half, supers, y.quants, out + i, half, c)
-  switch (type) {
-  case TYPE_Q4_0: BY_FOUR(gemv_q4_0); break;
-  case TYPE_Q4_1: BY_FOUR(gemv_q4_1); break;
-  case TYPE_Q5_0: BY_FOUR(gemv_q5_0); break;
-  case TYPE_Q5_1: BY_FOUR(gemv_q5_1); break;
-  case TYPE_Q8_0: BY_FOUR(gemv_q8_0); break;
-  case TYPE_IQ4_NL: BY_FOUR(gemv_iq4_nl); break;
-  case TYPE_MXFP4: BY_FOUR(gemv_mxfp4); break;
-  case TYPE_Q2_K: BY_TWO(gemv_q2_K); break;
-  case TYPE_Q3_K: BY_TWO(gemv_q3_K); break;
-  case TYPE_Q4_K: BY_TWO(gemv_q4_K); break;
-  case TYPE_Q5_K: BY_TWO(gemv_q5_K); break;
-  case TYPE_Q6_K: BY_TWO(gemv_q6_K); break;
-  case TYPE_IQ4_XS: BY_TWO(gemv_iq4_xs); break;
+// `rows` rows (a multiple of 4) of the weights at `x` times `n` columns, one to four.
+NOINLINE void gemv(int32_t type, int per_256, const uint8_t *x, size_t row_bytes, int64_t k, int64_t rows, gemv_columns y,
+                   int n, gemv_results out, constants c) {
+  const int64_t step = per_256 ? rows / 2 : rows / 4, blocks = per_256 ? k / SUPER_BLOCK : k / 32;
+  const size_t stride = row_bytes * (size_t)step;
+  out.row_stride = step;
+#define CALL(name, columns) case columns: name##_##columns(x, stride, blocks, y, out, c); break;
+#define CASE(TYPE, name) case TYPE: switch (n) { CALL(name, 1) CALL(name, 2) CALL(name, 3) CALL(name, 4) } break;
+  for (int64_t i = 0; i < step; i++, x += row_bytes, out.first++) {
+    switch (type) {
+      CASE(TYPE_Q4_0, gemv_q4_0)
+      CASE(TYPE_Q4_1, gemv_q4_1)
+      CASE(TYPE_Q5_0, gemv_q5_0)
+      CASE(TYPE_Q5_1, gemv_q5_1)
+      CASE(TYPE_Q8_0, gemv_q8_0)
+      CASE(TYPE_IQ4_NL, gemv_iq4_nl)
+      CASE(TYPE_MXFP4, gemv_mxfp4)
+      CASE(TYPE_Q2_K, gemv_q2_K)
+      CASE(TYPE_Q3_K, gemv_q3_K)
+      CASE(TYPE_Q4_K, gemv_q4_K)
+      CASE(TYPE_Q5_K, gemv_q5_K)
+      CASE(TYPE_Q6_K, gemv_q6_K)
+      CASE(TYPE_IQ4_XS, gemv_iq4_xs)
+    }
   }
-#undef BY_FOUR
-#undef BY_TWO
+#undef CASE
+#undef CALL
 }
 
 // Repacks four rows.
@@ -76,13 +88,14 @@ NOINLINE void pack_panel(int32_t type, const uint8_t *x, size_t row_bytes, int64
   }
 }
 
-// Four rows × four columns.
-INLINE tile multiply(int32_t type, panel p, int64_t granules, column_group y, constants c) {
+// Four rows × four columns, twice. Panel `b` may be `a` itself.
+INLINE tile_pair multiply(int32_t type, panel a, panel b, int64_t granules, column_group y, constants c) {
   switch (type) {
-  case TYPE_Q8_0: case TYPE_IQ4_NL: case TYPE_IQ4_XS: return multiply_two_planes(p, granules, y, c.sixteen);
-  case TYPE_Q5_0: case TYPE_Q5_1: case TYPE_Q5_K: case TYPE_MXFP4: return multiply_5_bits(p, granules, y);
-  case TYPE_Q6_K: return multiply_6_bits_16(p, granules, y);
-  case TYPE_Q2_K: case TYPE_Q3_K: return multiply_3_bits_16(p, granules, y);
-  default: return multiply_4_bits(p, granules, y);
+  case TYPE_Q8_0: case TYPE_IQ4_NL: case TYPE_IQ4_XS:
+    return (tile_pair){multiply_two_planes(a, granules, y, c.sixteen), multiply_two_planes(b, granules, y, c.sixteen)};
+  case TYPE_Q5_0: case TYPE_Q5_1: case TYPE_Q5_K: case TYPE_MXFP4: return multiply_5_bits(a, b, granules, y);
+  case TYPE_Q6_K: return multiply_6_bits_16(a, b, granules, y);
+  case TYPE_Q2_K: case TYPE_Q3_K: return multiply_3_bits_16(a, b, granules, y);
+  default: return multiply_4_bits(a, b, granules, y);
   }
 }

@@ -29,6 +29,8 @@ INLINE vec nmadd(vec a, vec b, vec sum) { return wasm_f32x4_relaxed_nmadd(a, b, 
 
 // A macro: the lane has to be a constant.
 #define splat_lane(v, lane) wasm_i32x4_shuffle(v, v, lane, lane, lane, lane)
+// Lane `lane` in all lanes, where the number becomes a constant only when a loop is unrolled.
+INLINE vec splat_number(vec v, int lane) { return wasm_f32x4_splat(((__f32x4)v)[lane]); }
 INLINE vec load_splat_f32(const float *p) { return wasm_v128_load32_splat(p); }
 
 INLINE float sum_f32(vec v) {
@@ -62,13 +64,23 @@ typedef struct {
   vec f16_bits;   // sign and shifted magnitude of a half in 32 bits
   vec f16_scale;  // 2^112, which completes the conversion
   vec sixteen;    // 16 in every i16
+  vec bits;       // 1, 2, 4 … 128, twice
+  vec spread;     // 0 eight times, 1 eight times
+  vec codes;      // the code book of the format, if it has one
 } constants;
 
-INLINE constants make_constants(void) {
+INLINE vec opaque(vec v) {
+  volatile vec hidden = v;
+  return hidden;
+}
+
+INLINE constants make_constants(vec codes) {
   volatile int32_t nibble = 0x0f0f0f0f, high_pair = 0x30303030, f16_bits = (int32_t)0x8fffe000;
   volatile int32_t f16_scale = 0x77800000, sixteen = 0x00100010;
   return (constants){wasm_i32x4_splat(nibble), wasm_i32x4_splat(high_pair), wasm_i32x4_splat(f16_bits),
-                     wasm_i32x4_splat(f16_scale), wasm_i32x4_splat(sixteen)};
+                     wasm_i32x4_splat(f16_scale), wasm_i32x4_splat(sixteen),
+                     opaque(wasm_i64x2_const_splat((int64_t)0x8040201008040201)),
+                     opaque(wasm_i64x2_const(0, 0x0101010101010101)), opaque(codes)};
 }
 
 // --- half precision ---------------------------------------------------------------------------------------------

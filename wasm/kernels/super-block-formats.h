@@ -68,8 +68,8 @@ INLINE bytes32 group_q3_K(const uint8_t *x, int g) {
 
 INLINE bytes32 group_iq4_xs(const uint8_t *x, int g, const constants *k) {
   const vec packed = load(x + 8 + 16 * g);
-  return (bytes32){wasm_i8x16_relaxed_swizzle(codes_iq4_nl(), low_nibbles(packed, k)),
-                   wasm_i8x16_relaxed_swizzle(codes_iq4_nl(), high_nibbles(packed, k))};
+  return (bytes32){wasm_i8x16_relaxed_swizzle(k->codes, low_nibbles(packed, k)),
+                   wasm_i8x16_relaxed_swizzle(k->codes, high_nibbles(packed, k))};
 }
 
 // --- the scales -------------------------------------------------------------------------------------------------
@@ -109,4 +109,19 @@ INLINE int32_t scale_iq4_xs(const uint8_t *x, int g) {
   uint16_t high;
   __builtin_memcpy(&high, x + 2, 2);
   return (int32_t)((x[4 + g / 2] >> (4 * (g & 1)) & 0xf) | (high >> (2 * g) & 3) << 4) - 32;
+}
+
+// All eight scales as i8, the upper half of the vector is not used.
+INLINE vec scales_iq4_xs(const uint8_t *x) {
+  uint32_t low, high;
+  __builtin_memcpy(&low, x + 4, 4);
+  high = (uint32_t)x[2] | (uint32_t)x[3] << 8;
+  // Nibble g of `low` to byte g, and two bits of `high` to bits 4 and 5 of it.
+  uint64_t nibbles = (low & 0xffffull) | (uint64_t)(low >> 16) << 32;
+  nibbles = (nibbles | nibbles << 8) & 0x00ff00ff00ff00ffull;
+  nibbles = (nibbles | nibbles << 4) & 0x0f0f0f0f0f0f0f0full;
+  uint64_t pairs = (high & 0xffull) | (uint64_t)(high >> 8) << 32;
+  pairs = (pairs | pairs << 12) & 0x000f000f000f000full;
+  pairs = (pairs | pairs << 6) & 0x0303030303030303ull;
+  return wasm_i8x16_sub(wasm_i64x2_splat((int64_t)(nibbles | pairs << 4)), wasm_i8x16_const_splat(32));
 }

@@ -83,10 +83,10 @@ function worstError(actual: Float32Array, expected: readonly { sum: number; magn
 }
 
 describe.each(BLOCK_TYPES)("%s weights", (type) => {
-  // 1 to 3 columns take the GEMV, more the GEMM; 6 leaves its last group of four columns half empty.
-  it.each([1, 2, 3, 4, 6, 17])("times %i columns equal the plain definition", (columns) => {
+  // Up to 11 columns take the GEMV, four at a time; more the GEMM, and 14 leaves its last group of four half empty.
+  it.each([1, 2, 3, 4, 6, 11, 12, 14, 17])("times %i columns equal the plain definition", (columns) => {
     const random = randoms(columns + 100 * TYPE[type]);
-    const [rows, k] = [20, 768];
+    const [rows, k] = [28, 768];
     const weights = randomWeights(type, rows, k, random);
     const activations = exactActivations(columns, k, random);
     const result = host.multiply({ type: TYPE[type], weights: weights.bytes, rows, activations, k });
@@ -100,7 +100,7 @@ describe.each(BLOCK_TYPES)("%s weights", (type) => {
     const random = randoms(TYPE[type]);
     const [rows, k] = [8, 512];
     const weights = randomWeights(type, rows, k, random);
-    for (const columns of [1, 5]) {
+    for (const columns of [1, 5, 13]) {
       const activations = Float32Array.from(
         { length: columns * k },
         () => (random() - 0.5) * 10 ** (random() * 6 - 3),
@@ -114,7 +114,7 @@ describe.each(BLOCK_TYPES)("%s weights", (type) => {
 
   it("give zero for zero activations", () => {
     const weights = randomWeights(type, 4, 256, randoms(1));
-    for (const columns of [1, 4]) {
+    for (const columns of [1, 4, 12]) {
       const activations = new Float32Array(columns * 256);
       const result = host.multiply({
         type: TYPE[type],

@@ -1,0 +1,124 @@
+#!/usr/bin/env node
+import { parseArgs } from "node:util";
+import { pathToFileURL } from "node:url";
+import { FORMATS, TYPE, type TypeName } from "../../test/support/dequantise.ts";
+import { KernelHost, type PreparedProblem } from "../../test/support/kernel-host.ts";
+
+const HELP = `Speed of the matrix kernels by themselves, in billions of multiplications and additions a second (GMAC/s).
+
+  node scripts/bench/kernels.ts [options] [OBJECT...]
+
+  OBJECT           objects to compare (default: wasm/kernels.o); their runs alternate
+  --types LIST     formats of the weights (default: all)
+  --columns LIST   columns of activations (default: 1,2,3,4,6,8,16,64)
+  --rows N         rows of the weights (default 4096)
+  --k N            length of a row (default 2048)
+  --seconds N      time for each figure and object (default 0.5)
+
+One thread. With one column large weights come from memory, small ones (--rows 512) from a cache. A figure is the
+median of short runs.`;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    types: { type: "string", default: [...Object.keys(FORMATS), "F32", "F16", "BF16"].join(",") },
+    columns: { type: "string", default: "1,2,3,4,6,8,16,64" },
+    rows: { type: "string", default: "4096" },
+    k: { type: "string", default: "2048" },
+    seconds: { type: "string", default: "0.5" },
+    help: { type: "boolean", short: "h", default: false },
+  },
+});
+
+/** 256 MiB: weights, activations, results and the work buffer. */
+const PAGES = 4096;
+/** Runs until V8 has replaced its baseline code. */
+const WARM_UP_MS = 150;
+const HALF_SCALE = 0x2c00;
+
+if (values.help) console.log(HELP);
+else await main();
+
+async function main(): Promise<void> {
+  const objects = positionals.length > 0 ? positionals.map((file) => pathToFileURL(file)) : [undefined];
+  const hosts = await Promise.all(
+    objects.map((object) => KernelHost.start({ pages: PAGES, ...(object && { object }) })),
+  );
+  const columnCounts = values.columns.split(",").map(Number);
+  console.log(["columns", ...columnCounts].map((text) => String(text).padStart(8)).join(""));
+  for (const name of values.types.split(",")) {
+    const type = typeNamed(name);
+    const rates = columnCounts.map((columns) => measure(hosts, type, columns));
+    for (const index of hosts.keys()) {
+      const cells = rates.map((ofHosts) => ofHosts[index]!.toFixed(1).padStart(8));
+      console.log((index === 0 ? name : "").padStart(8) + cells.join(""));
+    }
+  }
+}
+
+function typeNamed(name: string): TypeName {
+  const found = Object.keys(TYPE).find((candidate): candidate is TypeName => candidate === name);
+  if (!found) throw new TypeError(`no type ${name}; there are ${Object.keys(TYPE).join(", ")}`);
+  return found;
+}
+
+function measure(hosts: readonly KernelHost[], type: TypeName, columns: number): number[] {
+  const [rows, k] = [Number(values.rows), Number(values.k)];
+  const weights = someWeights(type, rows, k);
+  const activations = Float32Array.from({ length: columns * k }, (_, index) => Math.sin(index * index));
+  const ready = hosts.map((host) =>
+    host.prepare({ type: TYPE[type], weights, rows, activations, k, workSize: 2 ** 24 }),
+  );
+  for (const problem of ready) {
+    timed(problem, WARM_UP_MS);
+    if (problem.read().fellBack) throw new Error(`the kernels do not cover ${type}, ${rows} rows of ${k}`);
+  }
+  const slices = 7;
+  const times = ready.map((): number[] => []);
+  for (let slice = 0; slice < slices; slice++) {
+    for (const [index, problem] of ready.entries())
+      times[index]!.push(timed(problem, (Number(values.seconds) * 1000) / slices));
+  }
+  return times.map((of) => (rows * k * columns) / of.toSorted((a, b) => a - b)[slices >> 1]! / 1e6);
+}
+
+/** Milliseconds of one run, over as many as fit the time. */
+function timed(problem: PreparedProblem, milliseconds: number): number {
+  const start = cpuMilliseconds();
+  let runs = 0;
+  let passed = 0;
+  while (passed < milliseconds) {
+    problem.run();
+    runs++;
+    passed = cpuMilliseconds() - start;
+  }
+  return passed / runs;
+}
+
+/** Random bits with scales of moderate size. */
+function someWeights(type: TypeName, rows: number, k: number): Uint8Array {
+  if (type === "F32" || type === "F16" || type === "BF16") {
+    return type === "F32"
+      ? new Uint8Array(new Float32Array(rows * k).fill(0.25).buffer)
+      : new Uint8Array(new Uint16Array(rows * k).fill(type === "F16" ? 0x3400 : 0x3e80).buffer);
+  }
+  const format = FORMATS[type];
+  const bytes = new Uint8Array(((rows * k) / format.weights) * format.bytes);
+  let state = 1;
+  for (let index = 0; index < bytes.length; index++) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    bytes[index] = state >>> 24;
+  }
+  const view = new DataView(bytes.buffer);
+  for (let at = 0; at < bytes.length; at += format.bytes) {
+    for (const half of format.halves) view.setUint16(at + half, HALF_SCALE, true);
+    if (type === "MXFP4") view.setUint8(at, 124);
+  }
+  return bytes;
+}
+
+/** Time that this thread had a processor: others on the machine count less than they would by the clock. */
+function cpuMilliseconds(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+}
