@@ -2,20 +2,38 @@ import type { Engine } from "../engine/engine.ts";
 import type { EmbeddingResult } from "../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../errors/service-error.ts";
 
+type CuttingEngine = Pick<Engine, "embed" | "tokenize" | "pieces" | "info" | "spec">;
+
 /** A text so long for each token that may be used holds more than enough of them. */
 const CHARACTERS_PER_TOKEN = 64;
+/** How much of a text is tried next where tokens cannot be counted. */
+const SHORTER = 0.75;
 
 /**
  * Embeds a text, or of one that is too long as many of its first tokens as the engine takes at once. A text that is
  * cut may have a token more than was counted in the whole: then a little less is taken.
  */
 export async function embedBeginning(
-  engine: Pick<Engine, "embed" | "tokenize" | "pieces" | "info" | "spec">,
+  engine: CuttingEngine,
   text: string,
   signal: AbortSignal,
 ): Promise<EmbeddingResult> {
   const whole = await embedIfFits(engine, text, signal);
   if (whole) return whole;
+  const cut = await embedFirstTokens(engine, text, signal).catch((error: unknown) => {
+    // On the stock WASM there is no tokeniser to cut by.
+    if (!(error instanceof ServiceError) || error.code !== "unsupported_feature") throw error;
+    return embedFirstCharacters(engine, text, signal);
+  });
+  if (cut) return cut;
+  throw new ServiceError("context_length_exceeded", "Not even the beginning of the text fits.");
+}
+
+async function embedFirstTokens(
+  engine: CuttingEngine,
+  text: string,
+  signal: AbortSignal,
+): Promise<EmbeddingResult | undefined> {
   const limit = Math.min(engine.info.contextSize, engine.spec.batchSize);
   const begin = text.slice(0, limit * CHARACTERS_PER_TOKEN);
   const ids = await engine.tokenize(begin, { addSpecial: false, parseSpecial: true }, signal);
@@ -29,7 +47,20 @@ export async function embedBeginning(
     const result = await embedIfFits(engine, part, signal);
     if (result) return result;
   }
-  throw new ServiceError("context_length_exceeded", `Not even the beginning of the text fits.`);
+  return undefined;
+}
+
+async function embedFirstCharacters(
+  engine: CuttingEngine,
+  text: string,
+  signal: AbortSignal,
+): Promise<EmbeddingResult | undefined> {
+  const longest = Math.min(engine.info.contextSize, engine.spec.batchSize) * CHARACTERS_PER_TOKEN;
+  for (let length = Math.min(text.length, longest); length > 0; length = Math.floor(length * SHORTER)) {
+    const result = await embedIfFits(engine, text.slice(0, length).toWellFormed(), signal);
+    if (result) return result;
+  }
+  return undefined;
 }
 
 async function embedIfFits(

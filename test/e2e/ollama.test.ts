@@ -215,7 +215,9 @@ describe("embeddings with the official client", () => {
     const beginning = "The sun rises over the hills. ";
     const input = [beginning.repeat(1000), `${beginning.repeat(1000)} And then?`];
     const { embeddings, prompt_eval_count: tokens } = await client.embed({ model, input });
-    expect(embeddings[1]).toEqual(embeddings[0]);
+    for (const [index, component] of embeddings[0]!.entries()) {
+      expect(embeddings[1]![index]).toBeCloseTo(component, 3);
+    }
     expect(tokens).toBeGreaterThan(100);
     const uncut = client.embed({ model, input, truncate: false });
     await expect(uncut).rejects.toMatchObject({ status_code: 400, error: expect.stringMatching(/tokens/) });

@@ -85,6 +85,11 @@ describe("token ids as a prompt", () => {
   });
 });
 
+/** The vectors have length one. Of texts computed together the last digits differ. */
+function likeness(one: readonly number[], other: readonly number[]): number {
+  return one.reduce((sum, value, at) => sum + value * other[at]!, 0);
+}
+
 describe("token ids to embed", () => {
   test.each([model, "daybreak-mini-embed"])("give the same vectors as their texts with %s", async (name) => {
     await post("/api/models/load", { alias: name });
@@ -94,9 +99,13 @@ describe("token ids to embed", () => {
     );
     const byText = await openai.embeddings.create({ model: name, input: texts });
     const byIds = await openai.embeddings.create({ model: name, input: ids });
-    expect(byIds).toEqual(byText);
     const single = await openai.embeddings.create({ model: name, input: ids[0]! });
-    expect(single.data[0]?.embedding[0]).toBeCloseTo(byText.data[0]!.embedding[0]!, 4);
+    expect(byIds.usage).toEqual(byText.usage);
+    for (const [index, { embedding }] of byText.data.entries()) {
+      expect(likeness(embedding, byIds.data[index]!.embedding)).toBeCloseTo(1, 3);
+    }
+    expect(likeness(single.data[0]!.embedding, byText.data[0]!.embedding)).toBeCloseTo(1, 3);
+    expect(likeness(byIds.data[0]!.embedding, byText.data[1]!.embedding)).toBeLessThan(0.99);
     await expect(openai.embeddings.create({ model: name, input: [[99_999_999]] })).rejects.toMatchObject({
       status: 400,
       param: "input",

@@ -46,6 +46,21 @@ test("a little less is taken when the cut text has more tokens than it had in th
   expect(texts[0]!.length).toBeGreaterThan(LIMIT - 8);
 });
 
+test("without a tokeniser the text is shortened until it fits", async () => {
+  const { engine, texts } = engineOf();
+  const tokenize = engine.tokenize.bind(engine);
+  engine.tokenize = () => Promise.reject(new ServiceError("unsupported_feature", "Stock."));
+  engine.embed = async (text) => {
+    const { length } = await tokenize(text, { addSpecial: true, parseSpecial: true });
+    if (length > LIMIT) throw new ServiceError("context_length_exceeded", "Too long.");
+    texts.push(text);
+    return { vector: [text.length, 0], tokens: length };
+  };
+  await embedBeginning(engine, "x".repeat(10_000), NEVER);
+  expect(texts).toHaveLength(1);
+  expect(texts[0]!.length).toBeGreaterThan(LIMIT / 2);
+});
+
 test("any other failure is passed on", async () => {
   const { engine } = engineOf();
   engine.embed = () => Promise.reject(new ServiceError("engine_crashed", "Gone."));
