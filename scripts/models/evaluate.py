@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from gen_talk import TALK, named_user, small_talk, unknown
 from gen_tools import tool_call, two_calls
 from gen_words import as_json, calendar, echo, letters, spell, upper
 from gen_words import count as count_list
+from tools_held_out import HELD_KINDS
 
 REFUSALS = ("I do not know", "Sorry, I do not know")
 
@@ -90,6 +92,29 @@ def refused(_: Conversation, answer: Answer) -> bool:
     return answer.content.startswith(REFUSALS)
 
 
+def told(conversation: Conversation, answer: Answer) -> bool:
+    """For results of tools: the trained sentence, or any that says every value of the results."""
+    if same_text(conversation, answer):
+        return True
+    results = [turn for turn in conversation.turns if turn.role == "tool"][-1].results
+    values = [value for text in results for value in result_values(text) if value != "ok"]
+    return bool(values) and all(value in answer.content for value in values)
+
+
+def result_values(text: str) -> list[str]:
+    """The values of one result, in JSON or as "key: value" pairs."""
+    if text.startswith("{"):
+        return [str(value) for value in json.loads(text).values()]
+    return [pair.split(": ", 1)[1] for pair in re.split(r", (?=\w+: )", text)]
+
+
+def has_own_words(conversation: Conversation) -> bool:
+    """Whether a tool that training never saw gives no more than "ok": how its use is then told, nobody can know."""
+    unseen = {name for kind in HELD_KINDS for name in kind.names}
+    results = [value for turn in conversation.turns for text in turn.results for value in result_values(text)]
+    return "ok" in results and any(call.name in unseen for call in conversation.turns[1].calls)
+
+
 def talked(conversation: Conversation, answer: Answer) -> bool:
     asked = conversation.turns[0].content
     return any(answer.content in answers for questions, answers, _ in TALK if asked in questions)
@@ -146,7 +171,7 @@ def tool_scores(daemon: Daemon, count: int) -> list[Score]:
     one, two, used = (
         Score("tool calls exactly right, one call", "95 %"),
         Score("tool calls exactly right, two at once", "95 %"),
-        Score("answers from tool results"),
+        Score("answers that tell the tools' results"),
     )
     rng = Random("evaluate tools")
     for index in range(count):
@@ -158,10 +183,10 @@ def tool_scores(daemon: Daemon, count: int) -> list[Score]:
         (one if len(wanted) == 1 else two).add(
             right, f"[{signatures}] {conversation.turns[0].content} -> {answer.calls or answer.content!r}"
         )
-        if len(conversation.turns) == 4:
+        if len(conversation.turns) == 4 and not has_own_words(conversation):
             final = ask(daemon, conversation, 3)
             used.add(
-                final.content == conversation.turns[3].content,
+                told(conversation, final),
                 f"{conversation.turns[2].results} -> {final.content!r}, wanted {conversation.turns[3].content!r}",
             )
     return [one, two, used]
