@@ -1,6 +1,7 @@
 import { CommanderError } from "commander";
 import { CliError, Interruption } from "./cli-error.ts";
 import { type CliIo, processIo } from "./cli-io.ts";
+import { commandFirst } from "./command-first.ts";
 import { EXIT, type ExitCode } from "./exit-codes.ts";
 import { createProgram } from "./program.ts";
 import { styleFor } from "./terminal/style.ts";
@@ -8,10 +9,11 @@ import { writeJson, writeLine } from "./terminal/write.ts";
 
 /**
  * Runs one command.
- * @param args what follows the program's name
+ * @param given what follows the program's name
  * @returns the exit code
  */
-export async function main(args: readonly string[], io: CliIo = processIo()): Promise<ExitCode> {
+export async function main(given: readonly string[], io: CliIo = processIo()): Promise<ExitCode> {
+  const args = commandFirst(given);
   const program = await createProgram(io, args);
   let asJson = false;
   program.hook("preAction", (_program, command) => {

@@ -12,6 +12,12 @@ const OWNER_ONLY_SOCKET = 0o600;
 /** With this mask a new socket is the owner's alone from its first moment. */
 const OWNER_ONLY_MASK = 0o177;
 
+const PIPE_ADVICE = {
+  EADDRINUSE:
+    'another daemon listens there. Stop it with "daybreak stop", or choose another pipe with --socket',
+  EACCES: "somebody else's daemon listens there. Choose another pipe with --socket",
+};
+
 /** True for the name of a Windows named pipe, which is no file. */
 export function isNamedPipe(name: string): boolean {
   return name.startsWith("\\\\.\\pipe\\");
@@ -23,7 +29,7 @@ export function isNamedPipe(name: string): boolean {
  */
 export async function listenIpc(server: Server, name: string): Promise<void> {
   if (isNamedPipe(name)) {
-    await listening(server, () => server.listen(name), `the named pipe ${name}`);
+    await listening(server, () => server.listen(name), `the named pipe ${name}`, PIPE_ADVICE);
     return;
   }
   checkLength(name);

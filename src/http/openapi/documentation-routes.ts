@@ -32,5 +32,14 @@ export function documentationRoutes(
           "x-content-type-options": "nosniff",
         }),
     }),
+    defineRoute({
+      method: "GET",
+      path: "/docs/",
+      tag,
+      summary: "Redirects to /docs",
+      answers: [{ status: 302, contentType: "text/plain", description: "To /docs." }],
+      alwaysOn: true,
+      handle: (context) => context.redirect("/docs"),
+    }),
   ];
 }

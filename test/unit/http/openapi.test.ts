@@ -31,7 +31,9 @@ describe("/openapi.json", () => {
     const served = dialects
       .flatMap((dialect) => dialect.routes(fakeServices()))
       .map((route) => `${route.method} ${openApiPath(route.path)}`);
-    expect(described.toSorted()).toEqual([...served, "GET /openapi.json", "GET /docs"].toSorted());
+    expect(described.toSorted()).toEqual(
+      [...served, "GET /openapi.json", "GET /docs", "GET /docs/"].toSorted(),
+    );
   });
 
   test("gives every operation its own id", async () => {
@@ -85,6 +87,11 @@ describe("/openapi.json", () => {
 });
 
 describe("/docs", () => {
+  test("is also found with a slash behind it", async () => {
+    const response = await createApp(fakeServices()).request("/docs/");
+    expect([response.status, response.headers.get("location")]).toEqual([302, "/docs"]);
+  });
+
   test("is a page that lists the routes and allows no script", async () => {
     const response = await createApp(fakeServices()).request("/docs");
     expect(response.headers.get("content-type")).toContain("text/html");
