@@ -8,8 +8,9 @@ export type LogOutput = Writable & { readonly isTTY?: boolean };
 
 /** The daemon's log: JSON lines for programs, text for people at a terminal. */
 export function createLogger(config: Config["log"], output: LogOutput): Logger {
-  const asText = config.format === "text" || (config.format === "auto" && output.isTTY === true);
-  const destination = asText ? { write: (line: string) => output.write(textLine(line)) } : output;
+  const destination = isText(config, output)
+    ? { write: (line: string) => output.write(textLine(line)) }
+    : output;
   return pino(
     {
       level: config.level,
@@ -19,4 +20,18 @@ export function createLogger(config: Config["log"], output: LogOutput): Logger {
     },
     destination,
   );
+}
+
+/**
+ * Writes the lines that say where the daemon listens and when it is ready, whatever the log's level: as they are where
+ * the log would be text, else as JSON lines, so that a reader of both outputs finds one format.
+ */
+export function createAnnouncer(config: Config["log"], output: LogOutput): (line: string) => void {
+  if (isText(config, output)) return (line) => void output.write(`${line}\n`);
+  const logger = createLogger({ ...config, level: "info" }, output);
+  return (line) => logger.info(line);
+}
+
+function isText({ format }: Config["log"], { isTTY }: LogOutput): boolean {
+  return format === "text" || (format === "auto" && isTTY === true);
 }

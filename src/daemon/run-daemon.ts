@@ -1,11 +1,11 @@
 import type { LoadedConfig } from "../config/load-config.ts";
-import { createLogger, type LogOutput } from "./create-logger.ts";
+import { createAnnouncer, createLogger, type LogOutput } from "./create-logger.ts";
 import { startDaemon } from "./start-daemon.ts";
 import { exposureWarning, gpuLine, listeningLine, readyLine } from "./start-lines.ts";
 
 export interface RunOptions {
   /** For the lines that say where it listens and when it is ready. */
-  readonly stdout: NodeJS.WritableStream;
+  readonly stdout: LogOutput;
   /** For the log. */
   readonly stderr: LogOutput;
   /** Aborting it drains the daemon; whoever aborts it also ends the process when asked a second time. */
@@ -21,6 +21,7 @@ export async function runDaemon(
   { stdout, stderr, signal }: RunOptions,
 ): Promise<void> {
   const logger = createLogger(config.log, stderr);
+  const announce = createAnnouncer(config.log, stdout);
   if (file !== undefined) logger.info({ file }, "configuration read");
   for (const warning of warnings) logger.warn(warning);
   const daemon = await startDaemon(config, { logger });
@@ -30,13 +31,14 @@ export async function runDaemon(
   daemon.services.draining.addEventListener("abort", () => {
     logger.info("draining: running requests may end, new ones are refused");
   });
-  stdout.write(`${listeningLine(daemon)}\n`);
+  announce(listeningLine(daemon));
   const exposure = exposureWarning(daemon.services);
   if (exposure !== undefined) logger.warn(exposure);
   await daemon.ready;
   try {
     if (!daemon.services.draining.aborted) {
-      stdout.write(`${gpuLine(daemon.services)}\n${await readyLine(daemon.services)}\n`);
+      announce(gpuLine(daemon.services));
+      announce(await readyLine(daemon.services));
     }
   } catch (error) {
     // An engine may end, or draining begin, in the very moment in which it is described.

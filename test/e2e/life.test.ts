@@ -155,10 +155,12 @@ describe.skipIf(process.platform === "win32")("the end", () => {
   test("SIGTERM lets running answers end, refuses new ones and exits with 0", async () => {
     const daemon = await start();
     expect(daemon.logs()).toMatch(
-      /^Daybreak \d+\.\d+\.\d+ listens on http:\/\/127\.0\.0\.1:\d+ and ipc:\/\//m,
+      /"msg":"Daybreak \d+\.\d+\.\d+ listens on http:\/\/127\.0\.0\.1:\d+ and ipc:\/\//,
     );
-    expect(daemon.logs()).toMatch(/^Ready: daybreak-mini, \d+ tokens of context, \d+ threads?, CPU$/m);
+    expect(daemon.logs()).toMatch(/"msg":"Ready: daybreak-mini, \d+ tokens of context, \d+ threads?, CPU"/);
     expect(daemon.logs()).not.toMatch(/no API key/);
+    // Both outputs, where one format is asked for.
+    for (const line of daemon.logs().trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("msg");
     const held = await holdOpen(daemon);
     const running = await generate(daemon, 30);
     daemon.kill("SIGTERM");

@@ -28,7 +28,7 @@ async function ask(path: string, body?: object): Promise<Record<string, unknown>
 describe.skipIf(!testGpu)(`a daemon ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS }, () => {
   test("uses the adapter that is named, and says so everywhere", async () => {
     daemon = await startDaemon({ env: NAMED });
-    expect(daemon.logs()).toContain(`GPU: ${testGpu?.name} (${testGpu?.backend})\n`);
+    expect(daemon.logs()).toContain(`GPU: ${testGpu?.name} (${testGpu?.backend})"`);
     expect(daemon.logs()).toMatch(/Ready: .*layers on the GPU/);
 
     const status = await ask("/api/system/status");

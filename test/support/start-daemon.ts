@@ -83,8 +83,8 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<TestDaem
   });
   const removeFolder = (): void => rmSync(folder, { recursive: true, force: true });
   try {
-    const [, url = ""] = await output.match(/^Daybreak \S+ listens on (http:\S+)/m, exited);
-    if (options.until !== "listening") await output.match(/^Ready/m, exited);
+    const [, url = ""] = await output.match(/"Daybreak \S+ listens on (http:[^\s"]+)/, exited);
+    if (options.until !== "listening") await output.match(/"Ready/, exited);
     return {
       url,
       socket,

@@ -1,6 +1,6 @@
 import { Writable } from "node:stream";
 import { describe, expect, test } from "vitest";
-import { createLogger } from "../../../src/daemon/create-logger.ts";
+import { createAnnouncer, createLogger } from "../../../src/daemon/create-logger.ts";
 import { textLine } from "../../../src/daemon/text-log.ts";
 
 function capture(isTTY: boolean) {
@@ -22,6 +22,18 @@ describe("the log", () => {
     const file = capture(false);
     createLogger({ level: "info", format: "auto" }, file.output).info({ model: "mini" }, "loaded");
     expect(JSON.parse(file.text())).toMatchObject({ level: 30, model: "mini", msg: "loaded" });
+  });
+
+  test("has the lines of the start in its own format, whatever its level", () => {
+    const terminal = capture(true);
+    createAnnouncer({ level: "error", format: "auto" }, terminal.output)("Ready");
+    expect(terminal.text()).toBe("Ready\n");
+    const file = capture(false);
+    createAnnouncer({ level: "error", format: "auto" }, file.output)("Ready");
+    expect(JSON.parse(file.text())).toMatchObject({ level: 30, msg: "Ready" });
+    const chosen = capture(false);
+    createAnnouncer({ level: "error", format: "text" }, chosen.output)("Ready");
+    expect(chosen.text()).toBe("Ready\n");
   });
 
   test("hides secrets that get into a logged object by mistake", () => {
