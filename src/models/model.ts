@@ -143,6 +143,15 @@ export interface DeletedModel {
   readonly source: ModelSource["kind"];
 }
 
+/** A download under way. */
+export interface Download {
+  /** The name that the model will go by. */
+  readonly alias: string;
+  readonly downloadedBytes: number;
+  /** 0 until the hub has told it. */
+  readonly totalBytes: number;
+}
+
 export interface PullResult {
   readonly alias: string;
   /** owner/repository on the hub; empty for a model that ships. */
@@ -192,6 +201,8 @@ export interface Models {
   delete(name: string): Promise<DeletedModel>;
   /** Downloads by alias or hub spec; callers of the same pull share one download. */
   pull(name: string, onProgress: (progress: PullProgress) => void, signal: AbortSignal): Promise<PullResult>;
+  /** What is being downloaded now, by whomever. */
+  readonly downloads: readonly Download[];
   /** Makes a model from a Modelfile's text. Relative paths in it count from `baseFolder`. */
   create(alias: string, modelfile: string, options: { baseFolder?: string }): Promise<Model>;
   copy(source: string, target: string): Promise<Model>;

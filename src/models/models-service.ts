@@ -17,6 +17,7 @@ import { type EstimateMemory, LoadPlanner, type PlaceLayers } from "./loading/lo
 import { makeModel } from "./make-model.ts";
 import type {
   DeletedModel,
+  Download,
   LoadOptions,
   Model,
   ModelLease,
@@ -130,6 +131,10 @@ class ModelsService implements Models {
 
   get defaultAlias(): string | undefined {
     return this.#default.alias;
+  }
+
+  get downloads(): readonly Download[] {
+    return this.#pulls.downloads;
   }
 
   async refreshDefault(): Promise<void> {

@@ -1,7 +1,7 @@
 import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import type { CachedModel, HubPullRequest, HubStore } from "./hub/hub-store.ts";
-import type { PullProgress, PullResult } from "./model.ts";
+import type { Download, PullProgress, PullResult } from "./model.ts";
 import type { NameResolver } from "./names/resolve-name.ts";
 import type { HubModels } from "./registry/hub-models.ts";
 
@@ -13,9 +13,11 @@ export interface PullsOptions {
 }
 
 /** Several pulls of the same files; the store makes one download of them. */
-interface PullGroup {
+interface PullGroup extends Download {
   callers: number;
   announced: boolean;
+  downloadedBytes: number;
+  totalBytes: number;
 }
 
 /** The pulls under way. */
@@ -34,6 +36,10 @@ export class Pulls {
     return request !== undefined && this.#groups.has(groupKey(request));
   }
 
+  get downloads(): readonly Download[] {
+    return [...this.#groups.values()];
+  }
+
   /** Downloads an alias or a hub spec. Reports one model-downloaded event, however many callers wait for it. */
   async pull(
     name: string,
@@ -49,11 +55,18 @@ export class Pulls {
       );
     }
     const key = groupKey(request);
-    const group = this.#groups.get(key) ?? { callers: 0, announced: false };
+    const group = this.#groups.get(key) ?? this.#newGroup(name);
     this.#groups.set(key, group);
     group.callers++;
     try {
-      const cached = await this.#options.hub.pull(request, onProgress, signal);
+      const report = (progress: PullProgress): void => {
+        if (progress.status === "downloading") {
+          group.downloadedBytes = progress.downloadedBytes;
+          group.totalBytes = progress.totalBytes;
+        }
+        onProgress(progress);
+      };
+      const cached = await this.#options.hub.pull(request, report, signal);
       const alias = this.#options.models.aliasOf(cached);
       if (!group.announced) this.#announce(alias, cached);
       group.announced = true;
@@ -62,6 +75,17 @@ export class Pulls {
       group.callers--;
       if (group.callers === 0) this.#groups.delete(key);
     }
+  }
+
+  /** Under the name that the model will go by, as far as that can be told. */
+  #newGroup(name: string): PullGroup {
+    const { resolver } = this.#options;
+    const resolved = resolver.resolve(name);
+    let alias: string | undefined = name;
+    if (resolved.kind === "alias") alias = resolved.alias;
+    else if (resolved.kind === "spec" && resolved.spec.file !== undefined)
+      alias = resolver.aliasOf(`${resolved.spec.owner}/${resolved.spec.repo}`, resolved.spec.file);
+    return { alias: alias ?? name, callers: 0, announced: false, downloadedBytes: 0, totalBytes: 0 };
   }
 
   #announce(alias: string, cached: CachedModel): void {

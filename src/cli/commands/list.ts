@@ -25,11 +25,11 @@ export function listCommand(io: CliIo): Command {
         return writeLine(io.stderr, "No models. Get one with: daybreak pull <name>");
       const rows = answer.models.map((model) => [
         model.alias + (model.is_default ? " (default)" : ""),
-        formatCount(model.parameters),
-        model.quantization,
+        model.path === "" ? "-" : formatCount(model.parameters),
+        model.quantization || "-",
         formatBytes(model.size_bytes),
-        String(model.context_size),
-        model.state,
+        model.path === "" ? "-" : String(model.context_size),
+        model.state + (model.progress === undefined ? "" : ` ${Math.floor(model.progress * 100)}%`),
       ]);
       const header = ["NAME", "PARAMETERS", "QUANTIZATION", "SIZE", "CONTEXT", "STATE"];
       for (const line of formatTable(header, rows)) await writeLine(io.stdout, line);

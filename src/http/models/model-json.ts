@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { Model } from "../../models/model.ts";
+import type { Download, Model } from "../../models/model.ts";
 import { listParameters } from "../../models/modelfile/parameters.ts";
 import { readModelfile } from "../../models/modelfile/read-modelfile.ts";
 import type { modelDetailSchema, modelListEntrySchema } from "./model-schemas.ts";
@@ -23,6 +23,36 @@ export function modelListEntry(model: Model): z.infer<typeof modelListEntrySchem
     modified_at: new Date(model.modifiedAt).toISOString(),
     ...(model.memoryBytes !== undefined && { memory_bytes: model.memoryBytes }),
     ...(model.expiresAt !== undefined && { expires_at: new Date(model.expiresAt).toISOString() }),
+  };
+}
+
+type ListEntry = z.infer<typeof modelListEntrySchema>;
+
+/** The list with what is being downloaded: what is on disk has its progress, and the rest is to come. */
+export function withDownloads(list: readonly ListEntry[], downloads: readonly Download[]): ListEntry[] {
+  const byAlias = new Map(list.map((entry) => [entry.alias, entry]));
+  for (const { alias, downloadedBytes, totalBytes } of downloads) {
+    const progress = totalBytes > 0 ? Math.min(1, downloadedBytes / totalBytes) : 0;
+    byAlias.set(alias, { ...(byAlias.get(alias) ?? toCome(alias, totalBytes)), progress });
+  }
+  return [...byAlias.values()];
+}
+
+/** A model of which nothing is known yet but its name. */
+function toCome(alias: string, totalBytes: number): ListEntry {
+  return {
+    alias,
+    path: "",
+    parameters: 0,
+    context_size: 0,
+    gpu_layers: 0,
+    is_default: false,
+    active_requests: 0,
+    state: "downloading",
+    source: "hub",
+    size_bytes: totalBytes,
+    quantization: "",
+    modified_at: new Date().toISOString(),
   };
 }
 

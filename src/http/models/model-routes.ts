@@ -1,7 +1,7 @@
 import { defineRoute, type Route } from "../route.ts";
 import { pathName } from "../input/path-name.ts";
 import type { Services } from "../services.ts";
-import { modelDetail, modelListEntry } from "./model-json.ts";
+import { modelDetail, modelListEntry, withDownloads } from "./model-json.ts";
 import * as schemas from "./model-schemas.ts";
 
 const tag = "Models";
@@ -21,7 +21,7 @@ export function modelRoutes(services: Services): readonly Route[] {
       alwaysOn: true,
       async handle(context) {
         const list = await models.list();
-        return context.json({ models: list.map(modelListEntry) });
+        return context.json({ models: withDownloads(list.map(modelListEntry), models.downloads) });
       },
     }),
     defineRoute({

@@ -31,6 +31,12 @@ const modelFields = {
   is_default: z.boolean(),
   active_requests: z.int(),
   state: z.enum(["available", "downloading", "loading", "loaded", "unloading"]),
+  progress: z
+    .number()
+    .min(0)
+    .max(1)
+    .optional()
+    .describe("While it is downloading; what is not known before the end is 0 or empty then."),
   source: sourceSchema,
   from: z.string().optional().describe("The hub spec it was pulled by, or the model it was made from."),
   size_bytes: z.int().describe("Bytes of all its files."),

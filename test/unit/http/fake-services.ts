@@ -5,7 +5,7 @@ import { ServiceEvents } from "../../../src/events/service-events.ts";
 import type { Services } from "../../../src/http/services.ts";
 import type { Inference } from "../../../src/inference/inference.ts";
 import type { Metrics } from "../../../src/metrics/metrics.ts";
-import type { DeletedModel, LoadOptions, Model, Models } from "../../../src/models/model.ts";
+import type { DeletedModel, Download, LoadOptions, Model, Models } from "../../../src/models/model.ts";
 
 export function fakeModel(overrides: Partial<Model> = {}): Model {
   return {
@@ -64,6 +64,7 @@ export class FakeModels implements Models {
   readonly known: Map<string, Model>;
   readonly loads: LoadOptions[] = [];
   defaultAlias: string | undefined;
+  readonly downloads: Download[] = [];
 
   constructor(models: readonly Model[] = [fakeModel()]) {
     this.known = new Map(models.map((model) => [model.alias, model]));

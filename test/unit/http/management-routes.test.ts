@@ -57,6 +57,22 @@ describe("models", () => {
     });
   });
 
+  test("what is being downloaded is in the list with its progress", async () => {
+    const models = new FakeModels([fakeModel({ alias: "here", state: "downloading" })]);
+    models.downloads.push(
+      { alias: "here", downloadedBytes: 1, totalBytes: 4 },
+      { alias: "to-come", downloadedBytes: 0, totalBytes: 0 },
+    );
+    expect(await setup(models).call("GET", "/api/models")).toMatchObject({
+      body: {
+        models: [
+          { alias: "here", state: "downloading", progress: 0.25, parameters: expect.any(Number) },
+          { alias: "to-come", state: "downloading", progress: 0, path: "", source: "hub" },
+        ],
+      },
+    });
+  });
+
   test.each([
     ["qwen3:0.6b", "qwen3:0.6b"],
     ["qwen3%3A0.6b", "qwen3:0.6b"],

@@ -56,6 +56,21 @@ async function startWithHub(): Promise<Fixture> {
 }
 
 describe("a model of the hub", () => {
+  it.each(["tiny:1b", "hf:ada/tiny-GGUF:tiny-Q4_K_M.gguf"])(
+    "is seen while %s is being pulled, under the name it will have",
+    async (name) => {
+      const { models } = await startWithHub();
+      const seen: (typeof models.downloads)[number][] = [];
+      const { sizeBytes } = await models.pull(name, () => void seen.push({ ...models.downloads[0]! }), NEVER);
+      expect(seen.at(-1)).toMatchObject({
+        alias: "tiny:1b",
+        downloadedBytes: sizeBytes,
+        totalBytes: sizeBytes,
+      });
+      expect(models.downloads).toEqual([]);
+    },
+  );
+
   it("is pulled by alias, loaded from the blobs themselves, and deleted", async () => {
     const { models, engines } = await startWithHub();
     const pulled = await models.pull("tiny:1b", () => {}, NEVER);

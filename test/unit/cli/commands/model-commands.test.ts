@@ -54,6 +54,13 @@ describe("list", () => {
     );
   });
 
+  it("shows how far a download is", async () => {
+    const toCome = { parameters: 0, context_size: 0, path: "", quantization: "", size_bytes: 2_000_000 };
+    const coming = { ...big, ...toCome, state: "downloading", progress: 0.429 };
+    const { stdout } = await against({ "GET /api/models": { models: [coming] } }, ["list"]);
+    expect(stdout).toMatch(/^hf:owner\/big +- +- +2\.0 MB +- +downloading 42%$/m);
+  });
+
   it("is also called ls, and prints names alone with --quiet", async () => {
     expect((await against(routes, ["ls", "-q"])).stdout).toBe("tiny\nhf:owner/big\n");
   });
