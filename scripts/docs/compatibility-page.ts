@@ -30,7 +30,7 @@ Any key will do, unless \`api_keys\` is configured.
 - **Null** means the same as leaving a field out. Unknown fields are ignored. Known ones with a wrong type or range, and those that ask for what is impossible here, are 400 with the field's path.
 - **Thinking** is off unless the request asks for it, or the model's definition does: on a CPU it would use up most answers.
 - **Tool calls** that are required, or of a named tool, are enforced for every model by a grammar, with arguments that fit the tool's schema; one call then. With \`auto\` the model decides, in the form of its own template.
-- **Structured output** is enforced by a grammar too, so it always fits, unless it is cut off by its length.
+- **Structured output** is enforced by a grammar too, so it always fits, unless it is cut off by its length. With tools beside it, the answer either fits or is one call of a tool.
 - **Pictures** are PNG, JPEG, GIF or BMP as base64 or data: URLs. The daemon fetches no addresses.
 - **Assistant messages at the end** are continued.
 - **Leaving** ends the generation: a client that closes its connection costs no more tokens.

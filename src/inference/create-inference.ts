@@ -12,6 +12,7 @@ import { embedBeginning } from "./embed-beginning.ts";
 import { EngineQueues } from "./engine-queues.ts";
 import { firstCallOnly } from "./first-call-only.ts";
 import { readForcedCall } from "./forced-call/read-forced-call.ts";
+import { readOfferedCall } from "./forced-call/read-offered-call.ts";
 import { guardEvents } from "./guarded-events.ts";
 import type {
   DetokenizeRequest,
@@ -214,6 +215,7 @@ function interpret(
   if (!calls) return events;
   if (calls.kind === "single") return firstCallOnly(events);
   if (calls.kind === "forced") return readForcedCall(events);
+  if (calls.kind === "offered") return readOfferedCall(events, calls.names);
   return splitToolCalls(events, calls.format, { parallel: calls.parallel });
 }
 

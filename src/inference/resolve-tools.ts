@@ -1,6 +1,6 @@
-import type { GenerationInput, OutputFormat, Sampling } from "../engine/protocol/generation.ts";
+import type { GenerationInput, JsonSchema, OutputFormat, Sampling } from "../engine/protocol/generation.ts";
 import type { Model, ToolFormat } from "../models/model.ts";
-import { forcedCallSchema } from "./forced-call/forced-call-schema.ts";
+import { forcedCallSchema, offeredCallSchema } from "./forced-call/forced-call-schema.ts";
 import { renderTools } from "./tool-format/render-tools.ts";
 
 type ChatInput = Extract<GenerationInput, { kind: "chat" }>;
@@ -8,6 +8,8 @@ type ChatInput = Extract<GenerationInput, { kind: "chat" }>;
 /** How tool calls stand in the text; undefined when the engine reports them itself. */
 export type WrittenCalls =
   | { readonly kind: "forced" }
+  /** In the same form, where the answer may have a form of its own instead. */
+  | { readonly kind: "offered"; readonly names: readonly string[] }
   | { readonly kind: "tagged"; readonly format: ToolFormat; readonly parallel: boolean }
   /** Reported by the engine, of which only the first counts. */
   | { readonly kind: "single" }
@@ -26,8 +28,9 @@ const NEVER = -100;
 
 /**
  * A call that must be made is asked for as JSON by schema, which binds any model, in whatever form it would call by
- * itself; the engine still shows it the tools. That leaves no room for another format of the answer. Where no call may
- * be made the model is shown no tools, and may not write the tokens with which a call begins.
+ * itself; the engine still shows it the tools. That leaves no room for another format of the answer; where a call may
+ * be made and the answer has a format, the schema has room for either. Where no call may be made the model is shown no
+ * tools, and may not write the tokens with which a call begins.
  */
 export function resolveTools(
   input: ChatInput,
@@ -48,7 +51,22 @@ export function resolveTools(
       bias: [],
     };
   }
+  const answer = answerSchema(format);
+  if (toolChoice === "auto" && tools.length > 0 && answer) {
+    return {
+      input: { ...shown, toolChoice: "none" },
+      format: { type: "json_schema", schema: offeredCallSchema(tools, answer) },
+      calls: { kind: "offered", names: tools.map(({ name }) => name) },
+      bias: [],
+    };
+  }
   return { input: shown, format, calls: writtenCalls(input, toolFormat, parallelToolCalls), bias: [] };
+}
+
+/** Undefined when the answer need not be JSON. */
+function answerSchema(format: OutputFormat): JsonSchema | undefined {
+  if (format.type === "json") return { type: "object" };
+  return format.type === "json_schema" ? format.schema : undefined;
 }
 
 function writtenCalls(input: ChatInput, toolFormat: ToolFormat | undefined, parallel: boolean): WrittenCalls {

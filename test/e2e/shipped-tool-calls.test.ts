@@ -3,6 +3,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import { generateText, stepCountIs, tool } from "ai";
 import { Ollama } from "ollama";
 import OpenAI from "openai";
+import { zodResponseFormat } from "openai/helpers/zod";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
@@ -177,4 +178,26 @@ test("no tool is called where none may be", async () => {
     tool_choice: { type: "none" },
   });
   expect(message.content).toMatchObject([{ type: "text", text: expect.not.stringContaining("<tool_call>") }]);
+});
+
+test("a tool may be called on the way to an answer that has to fit a schema", async () => {
+  const report = z.object({ city: z.enum(["Paris", "Rome"]), sky: z.enum(["sunny", "rainy"]) });
+  const request = {
+    model,
+    ...greedy,
+    max_tokens: MAX_TOKENS,
+    tools: [{ type: "function" as const, function: { ...WEATHER, strict: true } }],
+    response_format: zodResponseFormat(report, "report"),
+  };
+  const asked = openai.chat.completions.stream({ ...request, messages: user(ABOUT_PARIS) });
+  const { message } = (await asked.finalChatCompletion()).choices[0]!;
+  const [call] = message.tool_calls ?? [];
+  expect(JSON.parse(call?.function.arguments ?? "")).toEqual({ city: "Paris" });
+  const result = { role: "tool" as const, tool_call_id: call!.id, content: RESULT };
+  const answered = await openai.chat.completions.parse({
+    ...request,
+    tool_choice: "none",
+    messages: [...user(ABOUT_PARIS), message, result],
+  });
+  expect(report.parse(answered.choices[0]?.message.parsed)).toBeTruthy();
 });

@@ -9,20 +9,27 @@ const NO_ARGUMENTS: JsonSchema = { properties: {}, additionalProperties: false }
  */
 export function forcedCallSchema(tools: readonly ToolDefinition[], choice: ToolChoice): JsonSchema {
   const allowed = typeof choice === "object" ? tools.filter(({ name }) => name === choice.name) : tools;
-  return {
-    anyOf: allowed.map(({ name, parameters }, index) => ({
-      type: "object",
-      properties: {
-        name: { const: name },
-        arguments: moved(
-          { type: "object", ...(parameters ?? NO_ARGUMENTS) },
-          `/anyOf/${index}/properties/arguments`,
-        ),
-      },
-      required: ["name", "arguments"],
-      additionalProperties: false,
-    })),
-  };
+  return { anyOf: callSchemas(allowed) };
+}
+
+/** The JSON Schema of one call of one of the tools, or of an answer of another form. */
+export function offeredCallSchema(tools: readonly ToolDefinition[], answer: JsonSchema): JsonSchema {
+  return { anyOf: [...callSchemas(tools), moved(answer, `/anyOf/${tools.length}`)] };
+}
+
+function callSchemas(tools: readonly ToolDefinition[]): JsonSchema[] {
+  return tools.map(({ name, parameters }, index) => ({
+    type: "object",
+    properties: {
+      name: { const: name },
+      arguments: moved(
+        { type: "object", ...(parameters ?? NO_ARGUMENTS) },
+        `/anyOf/${index}/properties/arguments`,
+      ),
+    },
+    required: ["name", "arguments"],
+    additionalProperties: false,
+  }));
 }
 
 /** References count from the root of a document, so they change when the schema becomes a part of another. */

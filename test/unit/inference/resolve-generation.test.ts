@@ -180,10 +180,10 @@ describe("a call that must be made", () => {
   });
 
   test("leaves the engine alone when it may be left out", () => {
-    const resolved = resolve({ input: chat({ tools }), format: { type: "json" } }, able);
+    const resolved = resolve({ input: chat({ tools }), format: { type: "text" } }, able);
     expect(resolved.request).toMatchObject({
       input: { tools, toolChoice: "auto" },
-      format: { type: "json" },
+      format: { type: "text" },
     });
     expect(resolved.calls).toBeUndefined();
   });

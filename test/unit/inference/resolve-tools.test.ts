@@ -51,6 +51,17 @@ test("one call at most is read as one, whoever writes the calls", () => {
   expect(resolveTools(chat({}), TEXT, model).calls).toBeUndefined();
 });
 
+test("a call that may be made beside an answer of a form is one alternative, the answer's form the other", () => {
+  const schema = { type: "object", properties: { sum: { type: "number" } } };
+  const resolved = resolveTools(chat({}), { type: "json_schema", schema }, model);
+  expect(resolved).toMatchObject({
+    calls: { kind: "offered", names: ["add"] },
+    format: { type: "json_schema", schema: { anyOf: [{ properties: { name: { const: "add" } } }, schema] } },
+    input: { tools: [ADD], toolChoice: "none" },
+  });
+  expect(resolveTools(chat({ tools: [] }), { type: "json" }, model).calls).toBeUndefined();
+});
+
 test("a call that must be made fits the schema of its tool, whatever else was to be the format", () => {
   const resolved = resolveTools(chat({ toolChoice: { name: "add" } }), { type: "json" }, model);
   expect(resolved).toMatchObject({ calls: { kind: "forced" }, format: { type: "json_schema" }, bias: [] });

@@ -1,0 +1,67 @@
+import { describe, expect, test } from "vitest";
+import type { GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
+import { offeredCallSchema } from "../../../../src/inference/forced-call/forced-call-schema.ts";
+import { readOfferedCall } from "../../../../src/inference/forced-call/read-offered-call.ts";
+import { DONE } from "../fake-engine.ts";
+import { randomPieces, randomSource } from "../random-pieces.ts";
+
+async function read(pieces: readonly string[], names: readonly string[] = ["now", "find"]) {
+  const events = (async function* (): AsyncGenerator<GenerationEvent> {
+    yield { type: "start" };
+    for (const text of pieces) yield { type: "text-delta", text };
+    yield DONE;
+  })();
+  const all: GenerationEvent[] = [];
+  for await (const event of readOfferedCall(events, names, () => "call_1")) all.push(event);
+  const join = (type: "text-delta" | "tool-call-delta"): string =>
+    read.map((event) => (event.type !== type ? "" : "text" in event ? event.text : event.arguments)).join("");
+  return {
+    first: all[0]?.type,
+    text: join("text-delta"),
+    arguments: join("tool-call-delta"),
+    names: all.flatMap((event) => (event.type === "tool-call-start" ? [event.name] : [])),
+    reason: all.at(-1)?.type === "done" && Object(all.at(-1))["reason"],
+    pieces: all.length,
+  };
+}
+
+describe("an answer that may be a call", () => {
+  const random = randomSource(3);
+
+  test.each([
+    ['{"name": "find", "arguments": {"city": "Rome"}}', "find", '{"city": "Rome"}'],
+    ['{"name":"now","arguments":{}}', "now", "{}"],
+    [' {\n "name" : "now", "arguments" : {"name": "x"} }', "now", '{"name": "x"}'],
+  ])("is one when it has the form: %s", async (written, name, args) => {
+    for (let round = 0; round < 20; round += 1) {
+      const outcome = await read(randomPieces(written, random));
+      expect(outcome).toMatchObject({ names: [name], arguments: args, text: "", reason: "tool_calls" });
+    }
+  });
+
+  test.each([
+    '{"name": "Anna", "age": 31}',
+    '{"name": "now", "age": 31}',
+    '{"name": "finder", "arguments": {}}',
+    '{"sum": 7}',
+    "[]",
+    '{"name": "no',
+    "",
+  ])("is text when it has another: %s", async (written) => {
+    for (let round = 0; round < 20; round += 1) {
+      const outcome = await read(randomPieces(written, random));
+      expect(outcome).toMatchObject({ names: [], text: written, reason: "stop", first: "start" });
+    }
+  });
+
+  test("is passed on as it comes as soon as it is no call", async () => {
+    const pieces = ['{"su', 'm": ', "7", "}"];
+    expect((await read(pieces)).pieces).toBe(pieces.length + 2);
+  });
+});
+
+test("the schema permits either, with the references of both in place", () => {
+  const answer = { $ref: "#/$defs/sum", $defs: { sum: { type: "number" } } };
+  const { anyOf } = offeredCallSchema([{ name: "now" }], answer);
+  expect(anyOf).toMatchObject([{ properties: { name: { const: "now" } } }, { $ref: "#/anyOf/1/$defs/sum" }]);
+});
