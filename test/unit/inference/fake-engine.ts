@@ -56,7 +56,7 @@ export class FakeEngine implements Engine {
       modelFiles: ["/models/fake.gguf"],
       adapters: [],
       purpose: "generate",
-      contextSize: 512,
+      contextSize: 4096,
       gpuLayers: 0,
       slots,
       threads: 1,
@@ -65,8 +65,8 @@ export class FakeEngine implements Engine {
       contextShift: false,
     };
     this.info = {
-      contextSize: 512,
-      trainedContextSize: 512,
+      contextSize: 4096,
+      trainedContextSize: 4096,
       vocabSize: 100,
       embeddingSize: 2,
       layers: 1,
