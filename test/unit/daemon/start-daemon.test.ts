@@ -103,7 +103,7 @@ describe("start", () => {
     const port = Number(new URL(daemon.url).port);
     const second = start({ http: { port }, socket: path.join(folder, "second.sock") });
     await expect(second).rejects.toThrow(
-      `Cannot listen on 127.0.0.1, port ${port}: another program is using it. Stop that program, or choose another port with --http-port.`,
+      `Cannot listen on 127.0.0.1, port ${port}: another program is using it. If it is a daemon, "daybreak stop" ends it; or choose another port with --http-port.`,
     );
     await expect(overIpc(path.join(folder, "second.sock"), "/health")).rejects.toThrow("ENOENT");
   });
