@@ -32,7 +32,8 @@ export function splitList(text: string): string[] {
 export function resolvePaths(given: unknown, folder: string): unknown {
   const resolve = (value: unknown): unknown => {
     if (typeof value !== "string" || value === "" || value.startsWith("\\\\.\\pipe\\")) return value;
-    if (value === "~" || value.startsWith("~/")) return path.join(os.homedir(), value.slice(1));
+    if (value === "~" || value.startsWith("~/") || value.startsWith(`~${path.sep}`))
+      return path.join(os.homedir(), value.slice(1));
     return path.resolve(folder, value);
   };
   return Array.isArray(given) ? given.map(resolve) : resolve(given);

@@ -32,7 +32,7 @@ const duration = z.union([z.string(), z.number()]).transform((value, context) =>
 export function defaultCacheDir(env: NodeJS.ProcessEnv = process.env, platform = process.platform): string {
   const home = os.homedir();
   if (platform === "win32")
-    return path.join(env["LOCALAPPDATA"] ?? path.join(home, "AppData", "Local"), "daybreak");
+    return path.join(env["LOCALAPPDATA"] || path.join(home, "AppData", "Local"), "daybreak");
   if (platform === "darwin") return path.join(home, "Library", "Caches", "daybreak");
   return path.join(env["XDG_CACHE_HOME"] || path.join(home, ".cache"), "daybreak");
 }

@@ -3,6 +3,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
 import type { CachedModel, HubStore } from "../hub/hub-store.ts";
 import type { HubSpec } from "../names/hub-spec.ts";
+import { parseHubSpec } from "../names/parse-hub-spec.ts";
 import type { NameResolver } from "../names/resolve-name.ts";
 import { buildRecord, tryRecord, type RecordParts } from "./build-record.ts";
 import type { ModelRecord } from "./model-record.ts";
@@ -56,8 +57,10 @@ export class HubModels {
 
   /** Removes the files of a model of this catalogue. */
   async remove(record: ModelRecord): Promise<void> {
-    const path = record.files[0].path;
-    const cached = (await this.#options.hub.list()).find((candidate) => candidate.files[0] === path);
+    // Not by the list: it leaves out what another entry has the same content as.
+    const { source } = record;
+    const cached =
+      source.kind === "hub" ? await this.#options.hub.find(parseHubSpec(source.spec)) : undefined;
     if (!cached)
       throw new ServiceError("model_not_found", `The model ${record.alias} is not on disk any more.`);
     await this.#options.hub.remove(cached);

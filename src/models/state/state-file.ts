@@ -1,6 +1,7 @@
 import { mkdir, open, readFile, rename } from "node:fs/promises";
 import path from "node:path";
 import type { Logger } from "pino";
+import { replaceFile } from "../paths/replace-file.ts";
 import { EMPTY_STATE, savedStateSchema, type SavedState } from "./saved-state.ts";
 
 const FILE_NAME = "models.json";
@@ -61,6 +62,6 @@ export class StateFile {
     } finally {
       await file.close();
     }
-    await rename(next, this.#path);
+    await replaceFile(next, this.#path);
   }
 }

@@ -1,4 +1,4 @@
-import { readFile, realpath } from "node:fs/promises";
+import { readdir, readFile, realpath, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { DiskHubStore } from "../../../src/models/hub/disk-hub-store.ts";
@@ -6,6 +6,7 @@ import type { AliasEntry } from "../../../src/models/names/alias-table.ts";
 import { createNameResolver } from "../../../src/models/names/name-resolver.ts";
 import { writeGguf, type GgufFile } from "../../support/gguf-writer.ts";
 import { shardsOf, tinyLlama, tinyProjector } from "../../support/tiny-models.ts";
+import { COMMIT_A, COMMIT_B, otherToolsRepo } from "./hub/cache/other-tools-cache.ts";
 import { fixtureHub } from "./hub/hub-test.ts";
 import { modelfile, startModels, type Fixture } from "./service-fixture.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
@@ -56,6 +57,24 @@ async function startWithHub(): Promise<Fixture> {
 }
 
 describe("a model of the hub", () => {
+  it("that an older revision holds too can be deleted by that revision, and stays in the newer one", async () => {
+    const content = (await bytesOf(tinyLlama({ name: "same" }))).toString("latin1");
+    const fixture = await startWithHub();
+    const root = await otherToolsRepo(fixture.cacheDir, "eve/same-GGUF", {
+      snapshots: { [COMMIT_A]: { "same-Q8_0.gguf": "" }, [COMMIT_B]: { "same-Q8_0.gguf": "" } },
+      refs: { main: COMMIT_A },
+    });
+    const blobs = path.join(root, "blobs");
+    for (const blob of await readdir(blobs)) await writeFile(path.join(blobs, blob), content, "latin1");
+    const old = `hf:eve/same-GGUF:same-Q8_0.gguf@${COMMIT_B}`;
+    expect((await fixture.models.get(old)).alias).toBe(old);
+
+    await fixture.models.delete(old);
+
+    expect((await fixture.models.get("hf:eve/same-GGUF:same-Q8_0.gguf")).state).toBe("available");
+    await expect(fixture.models.get(old)).rejects.toMatchObject({ code: "model_not_found" });
+  });
+
   it.each(["tiny:1b", "hf:ada/tiny-GGUF:tiny-Q4_K_M.gguf"])(
     "is seen while %s is being pulled, under the name it will have",
     async (name) => {

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { link, mkdir, rename, rm, symlink } from "node:fs/promises";
+import { link, mkdir, rm, symlink } from "node:fs/promises";
 import path from "node:path";
+import { replaceFile } from "../../paths/replace-file.ts";
 
 /**
  * Makes a blob visible under its name in a snapshot, in one step. A relative link, so that the cache can be
@@ -23,12 +24,12 @@ export async function placeInSnapshot(
       await makeSecondName(blobPath, temporary);
     }
   } catch {
-    await rename(blobPath, target);
+    await replaceFile(blobPath, target);
     return;
   }
   try {
     // Renaming one name of a file onto another name of it does nothing and leaves both.
-    await rename(temporary, target);
+    await replaceFile(temporary, target);
   } finally {
     await rm(temporary, { force: true });
   }

@@ -1,7 +1,8 @@
 import type { Hash } from "node:crypto";
 import { constants } from "node:fs";
-import { mkdir, open, rename, rm, type FileHandle } from "node:fs/promises";
+import { mkdir, open, rm, type FileHandle } from "node:fs/promises";
 import path from "node:path";
+import { replaceFile } from "../../paths/replace-file.ts";
 import { hashStart, startHash } from "./blob-hash.ts";
 import type { RepoFile } from "../repo-file.ts";
 
@@ -88,7 +89,7 @@ export class PartFile implements AsyncDisposable {
   async moveTo(target: string): Promise<void> {
     await this.#handle.sync();
     await this.#handle.close();
-    await rename(this.#path, target);
+    await replaceFile(this.#path, target);
   }
 
   /** Deletes it: its content is wrong. */

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, rename, stat, writeFile } from "node:fs/promises";
+import { mkdir, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { ServiceError } from "../../../errors/service-error.ts";
+import { replaceFile } from "../../paths/replace-file.ts";
 import { realPathInside, type RepoCache } from "../cache/repo-cache.ts";
 import { requireFreeSpace, type FreeSpace } from "./disk-space.ts";
 import { downloadBlob } from "./download-blob.ts";
@@ -68,7 +69,7 @@ export class SnapshotPull {
     await this.#makeFolder(path.dirname(target));
     const temporary = `${target}.${randomUUID()}`;
     await writeFile(temporary, commit);
-    await rename(temporary, target);
+    await replaceFile(temporary, target);
   }
 
   async #download(file: RepoFile, meter: PullMeter, signal: AbortSignal): Promise<void> {
