@@ -65,7 +65,7 @@ export const chatRequestSchema = z
       .describe("The conversation. None: the model is only loaded, or unloaded with keep_alive 0."),
     tools: z.array(toolSchema).nullish().describe("Functions that the model may call."),
     think: thinkSchema.describe(
-      'Let the model think before it answers: true, false, or "low", "medium", "high" for templates that know levels. Default: as its THINKING says, else false.',
+      'Let the model think before it answers: true, false, or "low", "medium", "high", "max" for templates that know levels. Default: as its THINKING says, else false.',
     ),
     ...generationFields,
   })

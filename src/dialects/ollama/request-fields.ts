@@ -30,7 +30,7 @@ export const generationFields = {
     .describe("Report so many alternatives for each token; needs logprobs."),
 };
 
-export const thinkSchema = z.union([z.boolean(), z.enum(["low", "medium", "high"])]).nullish();
+export const thinkSchema = z.union([z.boolean(), z.enum(["low", "medium", "high", "max"])]).nullish();
 export type Think = z.output<typeof thinkSchema>;
 
 /** False says no; true and a level say yes. */

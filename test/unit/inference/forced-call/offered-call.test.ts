@@ -14,7 +14,7 @@ async function read(pieces: readonly string[], names: readonly string[] = ["now"
   const all: GenerationEvent[] = [];
   for await (const event of readOfferedCall(events, names, () => "call_1")) all.push(event);
   const join = (type: "text-delta" | "tool-call-delta"): string =>
-    read.map((event) => (event.type !== type ? "" : "text" in event ? event.text : event.arguments)).join("");
+    all.map((event) => (event.type !== type ? "" : "text" in event ? event.text : event.arguments)).join("");
   return {
     first: all[0]?.type,
     text: join("text-delta"),
