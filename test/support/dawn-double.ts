@@ -8,6 +8,8 @@ export interface DawnDouble {
   readonly loseAfter?: number;
   /** Features that adapters seem not to have. */
   readonly without?: readonly string[];
+  /** Limits that adapters seem to have in place of their own. */
+  readonly limits?: Readonly<Record<string, number>>;
 }
 
 /**
@@ -15,23 +17,24 @@ export interface DawnDouble {
  * process that may load it can read its folder alone.
  * @returns the entry file
  */
-export function writeDawnDouble(folder: string, { loseAfter = Infinity, without = [] }: DawnDouble): string {
+export function writeDawnDouble(folder: string, double: DawnDouble): string {
   const real = path.dirname(findDawn() ?? "");
   const platform = `${process.platform}-${process.platform === "darwin" ? "universal" : process.arch}`;
   for (const part of ["index.js", "package.json", path.join("dist", platform)]) {
     fs.cpSync(path.join(real, part), path.join(folder, "real", part), { recursive: true });
   }
   const entry = path.join(folder, "index.mjs");
-  fs.writeFileSync(entry, doubleSource(loseAfter, without));
+  fs.writeFileSync(entry, doubleSource(double));
   return entry;
 }
 
-function doubleSource(loseAfter: number, without: readonly string[]): string {
+function doubleSource({ loseAfter = Infinity, without = [], limits = {} }: DawnDouble): string {
   return `
 import { create as createReal, globals } from "./real/index.js";
 export { globals };
 
 const missing = new Set(${JSON.stringify(without)});
+const otherLimits = ${JSON.stringify(limits)};
 let device;
 let submissions = 0;
 
@@ -49,6 +52,9 @@ export function create(flags) {
     if (!adapter) return adapter;
     const features = new Set([...adapter.features].filter((feature) => !missing.has(feature)));
     Object.defineProperty(adapter, "features", { value: features });
+    const limits = {};
+    for (const name in adapter.limits) limits[name] = otherLimits[name] ?? adapter.limits[name];
+    Object.defineProperty(adapter, "limits", { value: limits });
     const requestDevice = adapter.requestDevice.bind(adapter);
     adapter.requestDevice = async (descriptor) => (device = await requestDevice(descriptor));
     return adapter;

@@ -22,8 +22,20 @@ interface Shape {
   readonly vocabulary: number;
 }
 
-/** 1B and 3B are the shapes of Llama 3.2; no common model of half a billion has rows that the K types can divide. */
+/**
+ * 1B and 3B are the shapes of Llama 3.2, 8B is that of Llama 3.1; no common model of half a billion has rows that the
+ * K types can divide. Tiny is for trying a benchmark out.
+ */
 export const SHAPES = {
+  tiny: {
+    embedding: 256,
+    feedForward: 512,
+    blocks: 4,
+    heads: 4,
+    headWidth: 64,
+    kvHeads: 2,
+    vocabulary: 1000,
+  },
   "0.5B": {
     embedding: 1536,
     feedForward: 4608,
@@ -47,6 +59,15 @@ export const SHAPES = {
     feedForward: 8192,
     blocks: 28,
     heads: 24,
+    headWidth: 128,
+    kvHeads: 8,
+    vocabulary: 128_256,
+  },
+  "8B": {
+    embedding: 4096,
+    feedForward: 14_336,
+    blocks: 32,
+    heads: 32,
     headWidth: 128,
     kvHeads: 8,
     vocabulary: 128_256,

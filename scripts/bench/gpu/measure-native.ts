@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { copyFileSync } from "node:fs";
+import { copyFileSync, existsSync } from "node:fs";
 import path from "node:path";
 import { promisify } from "node:util";
 import type { Speed, Workload } from "./rates.ts";
@@ -12,12 +12,17 @@ const TIMEOUT_MS = 1_800_000;
 
 const run = promisify(execFile);
 
-/** Installs native llama.cpp into a folder and returns it. */
-export async function installNative(folder: string): Promise<string> {
+/** Installs native llama.cpp into a folder, unless it is there; returns why it could not. */
+export async function installNative(folder: string): Promise<string | undefined> {
+  if (existsSync(path.join(folder, "node_modules", "node-llama-cpp", "package.json"))) return undefined;
   // Its install script would look for a compiler where no prebuilt binary fits.
   const args = ["install", "--prefix", folder, "--no-audit", "--no-fund", "--ignore-scripts", NATIVE_PACKAGE];
-  await run("npm", args, { timeout: TIMEOUT_MS, shell: process.platform === "win32" });
-  return folder;
+  try {
+    await run("npm", args, { timeout: TIMEOUT_MS, shell: process.platform === "win32" });
+    return undefined;
+  } catch (error) {
+    return `${NATIVE_PACKAGE} cannot be installed into ${folder} (${String(error).split("\n")[0]}); use --skip native.`;
+  }
 }
 
 /** Measures a model in native llama.cpp, in a process of its own: a backend that is not there may end it. */
@@ -38,6 +43,9 @@ export async function measureNative(
     return speed;
   } catch (error) {
     const text = String(error);
+    if (text.includes("NoBinaryFoundError")) {
+      return { problem: `node-llama-cpp has nothing for ${gpu} that runs here; is its driver installed?` };
+    }
     // Node prints the failing line of the source before the error itself.
     return { problem: /^\w*Error: .*$/m.exec(text.replace(/^Error: Command failed.*$/m, ""))?.[0] ?? text };
   }

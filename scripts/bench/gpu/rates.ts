@@ -16,6 +16,8 @@ export interface Rates extends Speed {
   /** File name. */
   readonly model: string;
   readonly engine: string;
+  /** Where the time of a token goes, in words. */
+  readonly profile?: string;
 }
 
 /** The fastest run: others of the same work were only held up. */

@@ -13,7 +13,8 @@ const MOST_FAILURES = 2;
 const FAILURE_WINDOW_MS = 600_000;
 
 /** What drivers, Dawn and llama.cpp say when there is no memory left. */
-const OUT_OF_MEMORY = /out[ _]?of[ _]?(device[ _]|host[ _])?memory|failed to allocate|alloc\w* failed/i;
+const OUT_OF_MEMORY =
+  /out[ _]?of[ _]?(device[ _]|host[ _])?memory|(failed|unable) to allocate|alloc\w* failed/i;
 
 export interface GpuGuardOptions {
   readonly start: StartEngine;

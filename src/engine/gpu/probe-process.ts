@@ -1,6 +1,7 @@
 import { pathToFileURL } from "node:url";
 import { type Dawn, type DawnAdapter, type DawnGpu, deviceFlags } from "./dawn.ts";
 import { GPU_BACKENDS, type GpuAdapter, type GpuDevice, type ProbeMessage } from "./gpu-report.ts";
+import { glibcVersion, loadProblem } from "./load-problem.ts";
 import { unusable } from "./unusable-adapter.ts";
 
 /**
@@ -39,7 +40,9 @@ async function probe(): Promise<void> {
   try {
     dawn = await import(pathToFileURL(dawnPath).href);
   } catch (error) {
-    return await send({ type: "failed", reason: `Dawn cannot be loaded here: ${firstLine(error)}` });
+    const { platform, arch } = process;
+    const reason = loadProblem(messageOf(error), { platform, arch, glibc: glibcVersion() });
+    return await send({ type: "failed", reason });
   }
   const adapters = await listAdapters(dawn);
   await send({ type: "listed", adapters });

@@ -76,6 +76,19 @@ test("where the GPU's memory is full, fewer layers are tried, and the CPU last",
   expect(said.at(-1)).toBe("left m: ggml_webgpu: Out of memory");
 });
 
+test.each([
+  "vkAllocateMemory failed with VK_ERROR_OUT_OF_DEVICE_MEMORY",
+  "ggml_webgpu: Device error! Reason: 3, Message: D3D12 create resource failed with E_OUTOFMEMORY",
+  "alloc_tensor_range: failed to allocate WebGPU buffer of size 1000",
+  "unable to allocate WebGPU buffer",
+  "Buffer allocation failed",
+])("a full memory is known by its words: %s", async (message) => {
+  const { start, said, failing } = await setUp();
+  Object.assign(failing, { code: "engine_crashed", message, fitting: 4 });
+  await start();
+  expect(said).toEqual(["m: 4 layers"]);
+});
+
 test("a model that cannot be loaded onto the GPU is not tried there each time", async () => {
   const { start, said, started, failing, time } = await setUp();
   failing.code = "model_load_failed";

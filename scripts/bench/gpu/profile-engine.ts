@@ -1,0 +1,107 @@
+import path from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { setEnvironmentData } from "node:worker_threads";
+import { EngineCore } from "../../../src/engine/core/engine-core.ts";
+import { warmUp } from "../../../src/engine/core/warm-up.ts";
+import { deviceFlags, findDawn } from "../../../src/engine/gpu/dawn.ts";
+import type { GpuAdapter } from "../../../src/engine/gpu/gpu-report.ts";
+import { openEngineFiles } from "../../../src/engine/host/engine-files.ts";
+import { createNodePlatform } from "../../../src/engine/host/node-platform.ts";
+import type { EngineSpec } from "../../../src/engine/protocol/engine-spec.ts";
+import type { PreparedEngine } from "../../../src/engine/prepare-engine.ts";
+
+/** What profile-dawn.mjs writes down, in its order. */
+const FIGURES = ["calls", "callMs", "submissions", "waits", "waitMs", "shaderMs"] as const;
+const TIME_SHADERS = FIGURES.length;
+
+/** What one generated token costs, on average. */
+export type TokenCosts = Readonly<Record<(typeof FIGURES)[number] | "totalMs", number>>;
+
+/**
+ * Generates in this process with a Dawn that counts, first for the times of calls and waits, then for those of
+ * shaders, whose measurement slows the rest.
+ */
+export async function profileEngine(
+  { wasmPath, heapLimitBytes }: Pick<PreparedEngine, "wasmPath" | "heapLimitBytes">,
+  adapter: GpuAdapter,
+  spec: EngineSpec,
+  tokens: number,
+): Promise<TokenCosts> {
+  const memory = new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT * (FIGURES.length + 1));
+  const figures = new Float64Array(memory);
+  setEnvironmentData("daybreak-profile", { realDawn: findDawn(), memory });
+  const dawnPath = path.join(path.dirname(fileURLToPath(import.meta.url)), "profile-dawn.mjs");
+  const platform = createNodePlatform(pathToFileURL(wasmPath).href, () => {}, {
+    gpu: { dawnPath, flags: deviceFlags(adapter) },
+    heapLimitBytes,
+  });
+  const engine = await EngineCore.load(
+    platform,
+    spec,
+    openEngineFiles(spec, () => {}),
+  );
+  try {
+    await warmUp(engine, spec.batchSize);
+    const { totalMs, ...costs } = await costsOfToken(engine, figures, tokens);
+    figures[TIME_SHADERS] = 1;
+    const { shaderMs } = await costsOfToken(engine, figures, tokens);
+    return { ...costs, totalMs, shaderMs };
+  } finally {
+    engine.close();
+  }
+}
+
+async function costsOfToken(engine: EngineCore, figures: Float64Array, tokens: number): Promise<TokenCosts> {
+  const events = engine.generate(
+    {
+      input: { kind: "prompt", prompt: " a a a a" },
+      maxTokens: tokens,
+      stop: [],
+      sampling: { temperature: 0, ignoreEos: true },
+      format: { type: "text" },
+      cachePrompt: false,
+    },
+    new AbortController().signal,
+  );
+  let before: Float64Array | undefined;
+  let begin = 0;
+  for await (const { type } of events) {
+    // The first token comes with the prompt.
+    if (before || type !== "text-delta") continue;
+    before = Float64Array.from(figures);
+    begin = performance.now();
+  }
+  const steps = tokens - 1;
+  const cost = (index: number): number => ((figures[index] ?? 0) - (before?.[index] ?? 0)) / steps;
+  const [calls, callMs, submissions, waits, waitMs, shaderMs] = FIGURES.map((_, index) => cost(index));
+  return {
+    totalMs: (performance.now() - begin) / steps,
+    calls: calls ?? 0,
+    callMs: callMs ?? 0,
+    submissions: submissions ?? 0,
+    waits: waits ?? 0,
+    waitMs: waitMs ?? 0,
+    shaderMs: shaderMs ?? 0,
+  };
+}
+
+/** One sentence for each share of a token's time. */
+export function describeCosts({
+  totalMs,
+  calls,
+  callMs,
+  submissions,
+  waits,
+  waitMs,
+  shaderMs,
+}: TokenCosts): string {
+  const share = (ms: number): string => `${ms.toFixed(2)} ms (${((100 * ms) / totalMs).toFixed(0)} %)`;
+  const shaders = shaderMs > 0 ? share(shaderMs) : "not known, the GPU has no clock for them";
+  return [
+    `a token takes ${totalMs.toFixed(2)} ms:`,
+    `  ${share(callMs)} in ${calls.toFixed(0)} calls into Dawn, ${submissions.toFixed(1)} of them submissions`,
+    `  ${share(waitMs)} waiting for the GPU and reading back, ${waits.toFixed(1)} times`,
+    `  ${share(Math.max(0, totalMs - callMs - waitMs))} in llama.cpp and JavaScript`,
+    `  shaders, on the GPU meanwhile: ${shaders}`,
+  ].join("\n");
+}
