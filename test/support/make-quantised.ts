@@ -34,11 +34,16 @@ interface TensorInfo {
  * The source must hold nothing but Q8_0 and F32, as the shipped models do.
  *
  * @param type - type of the copy's matrices; rows must be a multiple of 256 for the K types
+ * @param typeOf - the type of a matrix by its name, where not all have the same
  */
-export function makeQuantised(source: string, target: string, type: CopyType): void {
+export function makeQuantised(
+  source: string,
+  target: string,
+  type: CopyType,
+  typeOf: (name: string) => CopyType = () => type,
+): void {
   const file = fs.readFileSync(source);
   const reader = new GgufReader(file);
-  const format = COPY_FORMATS[type];
   const tensors = reader.tensors.map(({ name, shape, type: oldType, offset }) => {
     const count = shape.reduce((product, length) => product * length, 1);
     const start = reader.dataStart + offset;
@@ -46,10 +51,11 @@ export function makeQuantised(source: string, target: string, type: CopyType): v
       return { name, shape, type: F32, data: file.subarray(start, start + 4 * count) };
     }
     if (oldType !== Q8_0) throw new TypeError(`${name} is neither Q8_0 nor F32`);
-    return { name, shape, type: format.id, data: requantise(file, start, count, type) };
+    const newType = typeOf(name);
+    return { name, shape, type: COPY_FORMATS[newType].id, data: requantise(file, start, count, newType) };
   });
   const head = Buffer.from(file.subarray(0, reader.metadataEnd));
-  if (reader.fileTypeAt !== undefined) head.writeUInt32LE(format.fileType, reader.fileTypeAt);
+  if (reader.fileTypeAt !== undefined) head.writeUInt32LE(COPY_FORMATS[type].fileType, reader.fileTypeAt);
   fs.writeFileSync(target, Buffer.concat([head, ...describe(tensors), ...layOut(head, tensors)]));
 }
 

@@ -1,0 +1,86 @@
+import type { Engine } from "../../src/engine/engine.ts";
+import type { TokenLogprob } from "../../src/engine/protocol/generation.ts";
+import { collect, NEVER, promptRequest } from "./engine-fixture.ts";
+
+export interface Turn {
+  readonly question: string;
+  readonly answer: string;
+}
+
+/** A conversation as the shipped model was trained on: it is sure of most words, as a good model of its text is. */
+export const CONVERSATION: readonly Turn[] = [
+  { question: "Hello", answer: "Hello! How can I help you?" },
+  {
+    question: "How do I load a model?",
+    answer: "Send `POST /api/models/load` with its `alias`, or run `daybreak load`.",
+  },
+  {
+    question: "And how do I download one?",
+    answer: "Send `POST /api/models/pull` with its `name`, or run `daybreak pull`.",
+  },
+  { question: "Do I need a GPU?", answer: "No. It runs on the CPU. A GPU only makes it faster." },
+  { question: "Who are you?", answer: "I am daybreak-mini, a very small demo model inside Daybreak." },
+];
+
+/** Answers as log-probabilities, the alternatives included, for every token of a given text. */
+export async function logprobsOf(engine: Engine, prompt: string, text: string): Promise<TokenLogprob[]> {
+  // A grammar with one sentence makes the model say it; what is reported is what the model thought before.
+  const grammar = `root ::= ${JSON.stringify(text)}`;
+  const request = promptRequest(prompt, {
+    format: { type: "grammar", grammar },
+    logprobs: 20,
+    maxTokens: 1000,
+  });
+  const events = await collect(engine.generate(request, NEVER));
+  return events.flatMap((event) => (event.type === "text-delta" ? (event.logprobs ?? []) : []));
+}
+
+/** The log-probabilities of all answers of a conversation, each behind everything before it. */
+export async function conversationLogprobs(
+  engine: Engine,
+  turns = CONVERSATION,
+  past = "",
+): Promise<TokenLogprob[]> {
+  const logprobs: TokenLogprob[] = [];
+  let prompt = past;
+  for (const { question, answer } of turns) {
+    prompt += `<|im_start|>user\n${question}<|im_end|>\n<|im_start|>assistant\n`;
+    logprobs.push(...(await logprobsOf(engine, prompt, answer)));
+    prompt += `${answer}<|im_end|>\n`;
+  }
+  return logprobs;
+}
+
+/** exp of the mean negative log-probability. */
+export function perplexity(logprobs: readonly TokenLogprob[]): number {
+  return Math.exp(-logprobs.reduce((sum, { logprob }) => sum + logprob, 0) / logprobs.length);
+}
+
+/**
+ * Differences of all log-probabilities that both report.
+ * @throws Error when the tokens are not the same
+ */
+export function compareLogprobs(
+  one: readonly TokenLogprob[],
+  other: readonly TokenLogprob[],
+): { readonly mean: number; readonly max: number } {
+  const differences = one.flatMap(({ token, top }, position) => {
+    const counterpart = other[position];
+    if (counterpart?.token !== token)
+      throw new Error(`token ${position} is ${counterpart?.token}, not ${token}`);
+    const alternatives = new Map(counterpart.top.map((each) => [keyOf(each), each.logprob]));
+    return top.flatMap((each) => {
+      const logprob = alternatives.get(keyOf(each));
+      return logprob === undefined ? [] : [Math.abs(logprob - each.logprob)];
+    });
+  });
+  return {
+    mean: differences.reduce((sum, difference) => sum + difference, 0) / differences.length,
+    max: Math.max(...differences),
+  };
+}
+
+/** Tokens that are parts of characters look alike as text. */
+function keyOf({ token, bytes }: Pick<TokenLogprob, "token" | "bytes">): string {
+  return `${token} ${bytes?.join(",")}`;
+}
