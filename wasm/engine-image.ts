@@ -10,9 +10,9 @@ import { parseModule } from "./linker/wasm-module.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 export const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-export const KERNELS_SHA256 = "ce5ed5bc8617dc76d417afd73193c58d8895eae81f6d78f8a0430c0b9fa189de";
+export const KERNELS_SHA256 = "44be8bcedef5cf0e28d7fae339614e26e5c1dbad682ce0dc3778b1e1affb391e";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "54d466508aa44b9f9945224314fb51af23de51d9f85a2bfb0a68125ed0fd7345";
+export const IMAGE_SHA256 = "59f76fdc055e77b59c017378fb66b82787322b2f61f2be9e222117774db09ea8";
 
 const PAGE_BYTES = 64 * 1024;
 

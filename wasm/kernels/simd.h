@@ -66,6 +66,7 @@ typedef struct {
   vec sixteen;    // 16 in every i16
   vec bits;       // 1, 2, 4 … 128, twice
   vec spread;     // 0 eight times, 1 eight times
+  vec half_up;    // 2^100, see mul-mat-float.h
   vec codes;      // the code book of the format, if it has one
 } constants;
 
@@ -80,7 +81,7 @@ INLINE constants make_constants(vec codes) {
   return (constants){wasm_i32x4_splat(nibble), wasm_i32x4_splat(high_pair), wasm_i32x4_splat(f16_bits),
                      wasm_i32x4_splat(f16_scale), wasm_i32x4_splat(sixteen),
                      opaque(wasm_i64x2_const_splat((int64_t)0x8040201008040201)),
-                     opaque(wasm_i64x2_const(0, 0x0101010101010101)), opaque(codes)};
+                     opaque(wasm_i64x2_const(0, 0x0101010101010101)), opaque(wasm_f32x4_const_splat(0x1p100f)), opaque(codes)};
 }
 
 // --- half precision ---------------------------------------------------------------------------------------------
