@@ -1,0 +1,103 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { stripTypeScriptTypes } from "node:module";
+import os from "node:os";
+import path from "node:path";
+import { text } from "node:stream/consumers";
+
+const ROOT = path.join(import.meta.dirname, "../..");
+const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+
+/** Path of an installed Chromium, if there is one; CHROMIUM names another. */
+export function findChromium(): string | undefined {
+  return [process.env["CHROMIUM"], ...PLACES].find((place) => place !== undefined && existsSync(place));
+}
+
+/**
+ * Runs a test file of this repository in a page: TypeScript loses its types on the way, vitest and node:fs are small
+ * stand-ins (test/support/page).
+ * @param file - path from the repository's root
+ * @returns what runTests() of the stand-in gives, or the error that kept it from running
+ */
+export async function runTestFileInPage(chromium: string, file: string): Promise<unknown> {
+  const report = Promise.withResolvers<unknown>();
+  const server = createServer((request, response) => {
+    answer(file, request, response, report.resolve).catch(report.reject);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new TypeError("the server has no port");
+  const profile = mkdtempSync(path.join(os.tmpdir(), "daybreak-chromium-"));
+  const browser = startChromium(chromium, profile, `http://127.0.0.1:${address.port}/`);
+  const exited = once(browser, "exit");
+  void exited.then(([code]: unknown[]) =>
+    report.reject(new Error(`Chromium ended with code ${String(code)}`)),
+  );
+  try {
+    return await report.promise;
+  } finally {
+    browser.kill("SIGKILL");
+    await exited;
+    server.closeAllConnections();
+    server.close();
+    rmSync(profile, { recursive: true, force: true, maxRetries: 10 });
+  }
+}
+
+function startChromium(chromium: string, profile: string, url: string): ChildProcess {
+  // Root, which CI is, may not use the sandbox; the page is ours alone.
+  const flags = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    `--user-data-dir=${profile}`,
+  ];
+  return spawn(chromium, [...flags, url], { stdio: "ignore" });
+}
+
+async function answer(
+  file: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+  report: (result: unknown) => void,
+): Promise<void> {
+  const { pathname } = new URL(request.url ?? "/", "http://localhost");
+  if (request.method === "POST") {
+    report(JSON.parse(await text(request)));
+    response.end();
+  } else if (pathname === "/") {
+    response.setHeader("content-type", "text/html");
+    response.end(page(file));
+  } else {
+    const source = path.join(ROOT, pathname);
+    if (!source.startsWith(ROOT) || !existsSync(source)) {
+      response.writeHead(404).end();
+      return;
+    }
+    const isScript = /\.[jt]s$/.test(pathname);
+    response.setHeader("content-type", isScript ? "text/javascript" : "application/octet-stream");
+    response.end(
+      pathname.endsWith(".ts") ? stripTypeScriptTypes(readFileSync(source, "utf8")) : readFileSync(source),
+    );
+  }
+}
+
+function page(file: string): string {
+  const imports = { vitest: "/test/support/page/vitest.js", "node:fs": "/test/support/page/node-fs.js" };
+  return `<!doctype html><meta charset="utf-8">
+<script type="importmap">${JSON.stringify({ imports })}</script>
+<script type="module">
+  const send = (result) => fetch("/", { method: "POST", body: JSON.stringify(result) });
+  try {
+    await import("/${file}");
+    const { runTests } = await import("vitest");
+    await send(await runTests());
+  } catch (error) {
+    await send({ problem: String(error?.stack ?? error) });
+  }
+</script>`;
+}
