@@ -202,8 +202,8 @@ describe("beyond the rate limit", () => {
   );
 });
 
-describe("time that runs out", () => {
-  test("on the client's side is its own error, and frees the slot", async () => {
+describe("time that runs out on the client's side", () => {
+  test("is an error of its own, and frees the slot", async () => {
     const timeout = { timeout: 150, maxRetries: 0 };
     const late = openai(narrow.url).chat.completions.create(openaiBody(), timeout);
     await expect(late).rejects.toThrow(OpenaiTimeout);
@@ -212,17 +212,18 @@ describe("time that runs out", () => {
     await expect(later).rejects.toThrow(AnthropicTimeout);
     await expect.poll(() => activeRequests(narrow)).toBe(0);
   });
+});
 
-  test("on the daemon's side is 500, or the last event of a stream", async () => {
-    const hasty = await startDaemon({ args: ["--engine-request-timeout", "300ms"] });
-    try {
-      for (const { ask, stream, raised } of clients) {
-        await expect(ask(hasty.url)).rejects.toMatchObject(raised(500, "InternalServerError"));
-        const late = stream(hasty.url).then(({ pieces }) => readAll(pieces));
-        await expect(late).rejects.toThrow(/longer than 0.3 s/);
-      }
-    } finally {
-      await hasty.stop();
-    }
+describe("time that runs out on the daemon's side", () => {
+  let hasty: TestDaemon;
+  beforeAll(async () => {
+    hasty = await startDaemon({ args: ["--engine-request-timeout", "300ms"] });
+  });
+  afterAll(() => hasty.stop());
+
+  test.for(clients)("is 500 for $name, or the last event of a stream", async ({ ask, stream, raised }) => {
+    await expect(ask(hasty.url)).rejects.toMatchObject(raised(500, "InternalServerError"));
+    const late = stream(hasty.url).then(({ pieces }) => readAll(pieces));
+    await expect(late).rejects.toThrow(/longer than 0.3 s/);
   });
 });
