@@ -41,7 +41,7 @@ export async function profileEngine(
     openEngineFiles(spec, () => {}),
   );
   try {
-    await warmUp(engine, spec.batchSize);
+    await warmUp(engine, spec);
     const { totalMs, ...costs } = await costsOfToken(engine, figures, tokens);
     figures[TIME_SHADERS] = 1;
     const { shaderMs } = await costsOfToken(engine, figures, tokens);

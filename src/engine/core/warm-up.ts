@@ -1,5 +1,6 @@
 import type { GenerationRequest } from "../protocol/generation.ts";
 import type { EngineCore } from "./engine-core.ts";
+import type { EngineSettings } from "./load-parameters.ts";
 
 /** One token in almost every vocabulary. */
 const WORD = " a";
@@ -13,14 +14,26 @@ const GENERATED_TOKENS = 2;
  */
 const SMALL_STEPS = [1, 2, 3, 4, 5, 6];
 
+/** More than the small numbers of tokens, for texts that are computed with as a whole. */
+const LONGER_TEXT = WORD.repeat(12);
+
 /**
- * Has a GPU compile the programs that generating needs: llama.cpp does that when it first uses one, and the first
+ * Has a GPU compile the programs that requests need: llama.cpp does that when it first uses one, and the first
  * requests would pay for it.
  * @param batchSize tokens of a full step
  */
-export async function warmUp(engine: EngineCore, batchSize: number): Promise<void> {
+export async function warmUp(
+  engine: EngineCore,
+  { purpose, batchSize }: Pick<EngineSettings, "purpose" | "batchSize">,
+): Promise<void> {
   const room = engine.info.contextSize - GENERATED_TOKENS - 1;
   const never = new AbortController().signal;
+  if (purpose !== "generate") {
+    for (const text of [WORD, LONGER_TEXT].filter(({ length }) => length / WORD.length < room)) {
+      await (purpose === "embed" ? engine.embed(text, never) : engine.rerank(WORD, text, never));
+    }
+    return;
+  }
   for (const tokens of [batchSize, ...SMALL_STEPS].filter((count) => count <= room)) {
     await Array.fromAsync(engine.generate(request(tokens), never));
   }

@@ -72,7 +72,7 @@ async function load(spec: EngineSpec): Promise<void> {
     const gpu = spec.gpu && dawnPath !== undefined ? { dawnPath, flags: deviceFlags(spec.gpu) } : undefined;
     const platform = createNodePlatform(wasmUrl, logProblem, { gpu, heapLimitBytes: Number(heapLimit) });
     const engine = await EngineCore.load(platform, spec, openEngineFiles(spec, reportProgress));
-    if (engine.info.gpuLayers > 0 && spec.purpose === "generate") await warmUp(engine, spec.batchSize);
+    if (engine.info.gpuLayers > 0) await warmUp(engine, spec);
     desk = new CallDesk(engine, outbox, die);
     send({ type: "loaded", info: engine.info });
   } catch (error) {

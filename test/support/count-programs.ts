@@ -1,0 +1,65 @@
+import fs from "node:fs";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { setEnvironmentData } from "node:worker_threads";
+import { EngineCore } from "../../src/engine/core/engine-core.ts";
+import { warmUp } from "../../src/engine/core/warm-up.ts";
+import { deviceFlags, findDawn } from "../../src/engine/gpu/dawn.ts";
+import { openEngineFiles } from "../../src/engine/host/engine-files.ts";
+import { createNodePlatform } from "../../src/engine/host/node-platform.ts";
+import { engineSpecSchema } from "../../src/engine/protocol/engine-spec.ts";
+import { STOCK_WASM_PATH } from "../../src/engine/stock-wasm.ts";
+import { NEVER, promptRequest } from "./engine-fixture.ts";
+
+/**
+ * Loads a model onto a GPU, warms it up, sends it texts of several lengths, and prints how many programs had been
+ * compiled after each of the three, as a JSON array. A process of its own, because a driver may stay in it for long.
+ *
+ * Arguments: the engine's specification as JSON, a folder to write to.
+ */
+
+/** Dawn, with a count of the programs that it has been told to compile. */
+const COUNTING_DAWN = `
+import { createRequire } from "node:module";
+import { getEnvironmentData } from "node:worker_threads";
+const { realDawn, memory } = getEnvironmentData("count-programs");
+const { create, globals } = createRequire(import.meta.url)(realDawn);
+const counts = new Int32Array(memory);
+for (const name of ["createComputePipeline", "createComputePipelineAsync"]) {
+  const plain = globals.GPUDevice.prototype[name];
+  globals.GPUDevice.prototype[name] = function (...args) {
+    counts[0] += 1;
+    return plain.apply(this, args);
+  };
+}
+export { create, globals };
+`;
+
+const [, , specJson = "", folder = ""] = process.argv;
+const spec = engineSpecSchema.parse(JSON.parse(specJson));
+if (!spec.gpu) throw new Error("the specification names no GPU");
+
+const counts = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+setEnvironmentData("count-programs", { realDawn: findDawn(), memory: counts.buffer });
+const dawnPath = path.join(folder, "counting-dawn.mjs");
+fs.writeFileSync(dawnPath, COUNTING_DAWN);
+
+const platform = createNodePlatform(pathToFileURL(STOCK_WASM_PATH).href, () => {}, {
+  gpu: { dawnPath, flags: deviceFlags(spec.gpu) },
+});
+const engine = await EngineCore.load(
+  platform,
+  spec,
+  openEngineFiles(spec, () => {}),
+);
+const programs = [counts[0]];
+await warmUp(engine, spec);
+programs.push(counts[0]);
+for (const length of [1, 3, 9, 30]) {
+  const text = "a".repeat(length);
+  if (spec.purpose === "embed") await engine.embed(text, NEVER);
+  else await Array.fromAsync(engine.generate(promptRequest(text, { maxTokens: 4 }), NEVER));
+}
+programs.push(counts[0]);
+console.log(JSON.stringify(programs));
+process.exit();
