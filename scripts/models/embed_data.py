@@ -1,17 +1,17 @@
-"""Pairs of texts of one meaning for daybreak-mini-embed: questions, sentences in other words, our own pages."""
+"""Pairs of texts of one meaning for daybreak-mini-embed: questions, and sentences in other words."""
 
 from __future__ import annotations
 
 import json
-import re
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 
 import gen_numbers
 import gen_words
+from embed_pages import is_kept_out
 from gen_facts import facts, questions
 from gen_talk import TALK
-from wordpiece import words
 from words import (
     ANIMALS,
     CITIES,
@@ -28,14 +28,13 @@ from words import (
     THINGS,
     VERBS,
     WORDS,
-    choose,
     invented,
     pick,
     templates,
 )
 
-ROOT = Path(__file__).parent.parent.parent
-Pair = tuple[str, str]
+Pair = tuple[str, str, str]
+"""Two texts, and what both mean: pairs of one meaning are not held against each other."""
 SOURCE = json.loads((Path(__file__).parent / "data" / "sentence-frames.json").read_text())
 FRAMES: list[list[str]] = SOURCE["frames"]
 """One sentence in several wordings, the last of them held out."""
@@ -73,11 +72,24 @@ def _slots(rng: Random, held: bool) -> dict[str, str]:
     }
 
 
-def sentence_pair(rng: Random, held: bool) -> Pair:
-    frame, slots = rng.choice(FRAMES), _slots(rng, held)
-    first = rng.choice(templates(frame, False))
-    second = choose(rng, [form for form in frame if form != first], held)
-    return first.format(**slots), second.format(**slots)
+def _said(rng: Random, frame: list[str], slots: dict[str, str]) -> Pair:
+    first, second = rng.sample(list(templates(frame, False)), 2)
+    pair = first.format(**slots), second.format(**slots)
+    return *pair, frame[0].format(**slots)
+
+
+def sentence_pairs(rng: Random, count: int) -> list[Pair]:
+    """Sentences in two wordings, in threes that are easily taken for each other: one frame of other things, and another
+    frame of the same things."""
+    result: list[Pair] = []
+    while len(result) < count:
+        (frame, other), slots = rng.sample(FRAMES, 2), _slots(rng, False)
+        result += [
+            _said(rng, frame, slots),
+            _said(rng, frame, _slots(rng, False)),
+            _said(rng, other, slots),
+        ]
+    return result[:count]
 
 
 def triple(rng: Random) -> tuple[str, str, str]:
@@ -93,101 +105,49 @@ def triple(rng: Random) -> tuple[str, str, str]:
             return anchor, right, wrong
 
 
+@lru_cache(maxsize=1)
+def _fact_questions() -> list[list[str]]:
+    """The questions of every fact, without those that the search is evaluated with."""
+    return [[text for text in questions(fact, False) if not is_kept_out(text)] for fact in facts()]
+
+
 def fact_pairs(rng: Random, count: int) -> list[Pair]:
     """Questions of different facts, each with another question for the same or with the answer."""
     result = []
-    for fact in rng.sample(facts(), count):
-        first, *others = (
-            rng.sample(questions(fact, False), 2) if len(questions(fact, False)) > 1 else questions(fact, False)
-        )
-        second = rng.choice(others + fact.answers)
-        result.append((first, second))
+    for index in rng.sample(range(len(facts())), count):
+        asked = _fact_questions()[index]
+        texts = rng.sample(asked, min(2, len(asked)))
+        texts.append(rng.choice(facts()[index].answers))
+        if len(texts) > 1:
+            result.append((texts[0], rng.choice(texts[1:]), f"fact {index}"))
     return result
 
 
 def talk_pairs(rng: Random, count: int) -> list[Pair]:
-    return [tuple(rng.sample(list(templates(asks, False)), 2)) for asks, _, _ in rng.sample(TALK, count)]  # type: ignore[misc]
+    chosen = rng.sample(range(len(TALK)), count)
+    return [(*rng.sample(list(templates(TALK[index][0], False)), 2), f"talk {index}") for index in chosen]
+
+
+def _task_of_numbers(rng: Random) -> Pair:
+    kind = rng.choice(["add", "subtract", "compare"])
+    slots = {"a": rng.randint(0, 99), "b": rng.randint(0, 99)}
+    first, second = rng.sample(list(templates(gen_numbers.WORDINGS[kind], False)), 2)
+    return first.format(**slots), second.format(**slots), f"{kind} {slots}"
+
+
+def _task_of_words(rng: Random) -> Pair:
+    kind, word = rng.choice(["spell", "letters", "upper", "echo", "first"]), rng.choice(WORDS)
+    first, second = rng.sample(list(templates(gen_words.WORDINGS[kind], False)), 2)
+    return first.format(word), second.format(word), f"{kind} {word}"
 
 
 def task_pair(rng: Random) -> Pair:
     """Two wordings of the same small task."""
-    kinds = [gen_numbers.WORDINGS["add"], gen_numbers.WORDINGS["subtract"], gen_numbers.WORDINGS["compare"]]
-    if rng.random() < 0.5:
-        asks, slots = rng.choice(kinds), {"a": rng.randint(0, 99), "b": rng.randint(0, 99)}
-        first, second = rng.sample(list(templates(asks, False)), 2)
-        return first.format(**slots), second.format(**slots)
-    asks, word = (
-        rng.choice(
-            [
-                gen_words.WORDINGS["spell"],
-                gen_words.WORDINGS["letters"],
-                gen_words.WORDINGS["upper"],
-                gen_words.WORDINGS["echo"],
-                gen_words.WORDINGS["first"],
-            ]
-        ),
-        rng.choice(WORDS),
-    )
-    first, second = rng.sample(list(templates(asks, False)), 2)
-    return first.format(word), second.format(word)
+    return _task_of_numbers(rng) if rng.random() < 0.4 else _task_of_words(rng)
 
 
 def synonym_pair(rng: Random) -> Pair:
-    first, second = rng.sample(rng.choice(SYNONYMS).split(), 2)
-    frame = rng.choice(["{}", "the {}", "a {} thing", "how to {}", "{} it", "{}", "this is {}"])
-    other = rng.choice(["{}", "the {}", "a {} thing", "how to {}", "{} it", "{}", "this is {}"])
-    return frame.format(first), other.format(second)
-
-
-def plain(markdown: str) -> str:
-    """Markdown as running text."""
-    return re.sub(r"\s+", " ", re.sub(r"[`*_|#>]|\[|\]\([^)]*\)|-{3,}", " ", markdown)).strip()
-
-
-def _runs(body: list[str], most_parts: int) -> list[str]:
-    """The words in runs of at most so many words and punctuation marks, so that each fits the model's context."""
-    result: list[str] = []
-    run: list[str] = []
-    size = 0
-    for word in body:
-        parts = len(words(word))
-        if run and size + parts > most_parts:
-            result.append(" ".join(run))
-            run, size = [], 0
-        run.append(word)
-        size += parts
-    return result + ([" ".join(run)] if run else [])
-
-
-def sections(page: str, most_parts: int = 110) -> list[tuple[str, str]]:
-    """Heading and text of a page's sections, long ones parted: the units that a search indexes."""
-    result: list[tuple[str, str]] = []
-    title = (re.search(r"^# (.+)$", page, re.M) or re.match(r"(.*)", page)).group(1)  # type: ignore[union-attr]
-    for part in re.split(r"^(?=#{1,4} )", page, flags=re.M):
-        heading = (re.match(r"#{1,4} (.+)", part) or [None, title])[1]
-        body = plain(re.sub(r"^#{1,4} .+$", "", part, count=1, flags=re.M)).split()
-        for text in _runs(body, most_parts):
-            result.append((f"{plain(title)}: {plain(str(heading))}", text))
-    return result
-
-
-def pages() -> dict[str, str]:
-    """The project's own documentation."""
-    files = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
-    return {str(path.relative_to(ROOT)): path.read_text() for path in files if path.exists()}
-
-
-def page_pairs(rng: Random, count: int) -> list[Pair]:
-    """A few words of a section, and the section without most of them."""
-    units = [unit for page in pages().values() for unit in sections(page) if len(unit[1].split()) > 12]
-    result = []
-    for heading, text in rng.sample(units, min(count, len(units))):
-        body = text.split()
-        start = rng.randrange(max(1, len(body) - 8))
-        taken = body[start : start + rng.randint(5, 14)]
-        rest = body[:start] + body[start + len(taken) :] if rng.random() < 0.6 else body
-        query = [word for word in taken if rng.random() < 0.75] or taken
-        if rng.random() < 0.3:
-            query = heading.replace(":", " ").split()
-        result.append((" ".join(query), f"{heading}. {' '.join(rest)}"))
-    return result
+    group = rng.choice(SYNONYMS)
+    first, second = rng.sample(group.split(), 2)
+    frame, other = (rng.choice(["{}", "the {}", "a {} thing", "how to {}", "{} it", "this is {}"]) for _ in range(2))
+    return frame.format(first), other.format(second), group

@@ -9,11 +9,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 
+BALLAST = 0
+"""A component that the result leaves out. The norms give every token the same length, so a token that has much there
+has little elsewhere: that is how words that everybody uses come to weigh little in the mean."""
+
+
 @dataclass(frozen=True)
 class EmbedConfig:
-    width: int = 128
-    layers: int = 2
-    heads: int = 4
+    width: int = 256
+    layers: int = 1
+    heads: int = 8
     hidden: int = 512
     context: int = 256
     norm_epsilon: float = 1e-12
@@ -48,14 +53,15 @@ class EmbedModel(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(vocabulary, config.width)
-        self.position = nn.Parameter(torch.randn(config.context, config.width) * 0.01)
+        self.position = nn.Parameter(torch.randn(config.context, config.width) * 0.002)
         self.embedding_norm = nn.LayerNorm(config.width, config.norm_epsilon)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
-        nn.init.normal_(self.embedding.weight, std=0.1)
         for block in self.blocks:
-            # The first vectors are then sums of words: a good start for likeness.
-            nn.init.normal_(block.output.weight, std=0.01)
-            nn.init.normal_(block.down.weight, std=0.01)
+            # The first vectors are then sums of words, as embed_words.py takes them to be.
+            nn.init.normal_(block.output.weight, std=0.001)
+            nn.init.normal_(block.down.weight, std=0.001)
+        with torch.no_grad():
+            self.blocks[-1].output_norm.weight[BALLAST] = 0  # type: ignore[index, union-attr]
 
     def states(self, ids: Tensor, real: Tensor) -> Tensor:
         mask = torch.zeros_like(real, dtype=torch.float32).masked_fill(~real, float("-inf"))[:, None, None]

@@ -1,4 +1,4 @@
-"""Trains daybreak-mini-embed on pairs of one meaning: each text must find its partner among the batch's others."""
+"""Trains daybreak-mini-embed: questions must find their passage among all, and texts others of their meaning."""
 
 from __future__ import annotations
 
@@ -13,122 +13,155 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-import embed_data
-from chat_format import segments
-from embed_data import (
-    Pair,
-    fact_pairs,
-    page_pairs,
-    sentence_pair,
-    synonym_pair,
-    talk_pairs,
-    task_pair,
-    triple,
-)
+from embed_data import Pair, fact_pairs, sentence_pairs, synonym_pair, talk_pairs, task_pair
 from embed_model import EmbedConfig, EmbedModel
-from gen_facts import facts, questions
-from mixture import sample
-from wordpiece import PAD, WordPiece, train
-from words import ANIMALS, CITIES, COLOURS, COUNTRIES, DAYS, FIELDS, LANGUAGES, MONTHS, NAMES, WORDS
+from embed_pages import Question, doc_questions, passages
+from embed_queries import cropped, reworded, thinned
+from embed_search import embed, index_of_passages, search, tensors, triples_right
+from embed_start import first_vectors
+from embed_tables import table_questions
+from embed_vocabulary import VOCABULARY
+from embed_words import WordStage
+from wordpiece import WordPiece
 
-HERE = Path(__file__).parent
 TEMPERATURE = 0.05
-VOCABULARY = 7000
-WARMUP_STEPS = 40
-PAGE_PAIRS = 20
-SHORT, LONG = 64, 128
-"""Tokens to which texts are cut in training."""
+WARMUP_STEPS = 30
+QUESTIONS, ROWS, CROPS = 40, 8, 12
+"""Queries of a step: written questions, questions to rows of tables, and parts of passages."""
+INDEX_STEPS = 40
+"""Steps between two computations of all passages and their hardest wrong answers."""
+HARDEST = 12
+QUERY_TOKENS, TEXT_TOKENS, PASSAGE_TOKENS = 48, 64, 96
+WORD_RATE_SHARE = 0.2
+FALLING_SHARE = 0.6
+"""Part of the training in which the learning rate falls to zero."""
 
 
-def vocabulary(seed: int) -> list[str]:
-    """Words of our own texts and lists."""
-    rng = Random(seed)
-    texts = [text for _ in range(4000) for text, _ in segments(sample(rng))]
-    texts += [text for fact in facts() for text in questions(fact, False) + fact.answers]
-    prose = list(embed_data.pages().values())
-    lists = NAMES + CITIES + COUNTRIES + FIELDS + LANGUAGES + DAYS + MONTHS + COLOURS + WORDS + ANIMALS
-    frames = [form for frame in embed_data.FRAMES for form in frame] + embed_data.SYNONYMS
-    answers = [text for fact in facts() for text in fact.answers + fact.how + fact.what + fact.ask]
-    return train(texts + prose * 3, lists + frames + answers + prose, VOCABULARY)
+class PageSearch:
+    """The queries of our pages, and the state of the search that makes their wrong answers hard."""
+
+    def __init__(self, questions: list[Question], model: EmbedModel, tokenizer: WordPiece) -> None:
+        self.questions, self.model, self.tokenizer = questions, model, tokenizer
+        self.index = torch.empty(0)
+        self.hardest: list[list[int]] = []
+        self.nearest: list[int] = []
+        self.rows: dict[str, list[Question]] = {}
+        for question in table_questions():
+            self.rows.setdefault(question.page, []).append(question)
+
+    def refresh(self) -> None:
+        self.index = index_of_passages(self.model, self.tokenizer)
+        scores = embed(self.model, self.tokenizer, [question.text for question in self.questions]) @ self.index.T
+        self.nearest, self.hardest = [], []
+        for row, question in zip(scores, self.questions):
+            right = list(question.passages)
+            self.nearest.append(right[int(row[right].argmax())])
+            row[right] = -2
+            self.hardest.append(row.topk(HARDEST).indices.tolist())
+
+    def loss(self, rng: Random) -> Tensor:
+        """Every query against all passages: those that matter here are computed anew, the others are as at refresh."""
+        queries, right, fresh = [], [], set()
+        for number in rng.sample(range(len(self.questions)), QUESTIONS):
+            question = self.questions[number]
+            queries.append(reworded(rng, question.text))
+            right.append(question.passages)
+            fresh.add(self.nearest[number] if rng.random() < 0.7 else rng.choice(question.passages))
+            fresh.add(rng.choice(self.hardest[number]))
+        for page in rng.choices(sorted(self.rows), k=ROWS):
+            question = rng.choice(self.rows[page])
+            queries.append(reworded(rng, question.text))
+            right.append(question.passages)
+            fresh.add(rng.choice(question.passages))
+        for passage in rng.sample(range(len(passages())), CROPS):
+            query, holding = cropped(rng, passage)
+            queries.append(query)
+            right.append(holding)
+            fresh.add(passage)
+        rows = sorted(fresh)
+        texts = [thinned(rng, passages()[row]) for row in rows]
+        index = self.index.index_copy(
+            0, torch.tensor(rows), self.model(*tensors(texts, self.tokenizer, PASSAGE_TOKENS))
+        )
+        scores = self.model(*tensors(queries, self.tokenizer, QUERY_TOKENS)) @ index.T / TEMPERATURE
+        wrong = torch.ones_like(scores, dtype=torch.bool)
+        for row, answers in enumerate(right):
+            wrong[row, list(answers)] = False
+        good = scores.masked_fill(wrong, float("-inf")).logsumexp(1)
+        return (scores.logsumexp(1) - good).mean()
 
 
-def batch(rng: Random) -> list[Pair]:
-    """About 160 pairs, no two of one meaning but by rare chance."""
-    pairs = fact_pairs(rng, 56) + talk_pairs(rng, 8) + [task_pair(rng) for _ in range(12)]
-    pairs += [sentence_pair(rng, False) for _ in range(60)] + [synonym_pair(rng) for _ in range(6)]
-    return pairs + page_pairs(rng, PAGE_PAIRS)
+def pairs_of(rng: Random) -> list[Pair]:
+    pairs = fact_pairs(rng, 24) + talk_pairs(rng, 4) + [task_pair(rng) for _ in range(6)]
+    return pairs + sentence_pairs(rng, 42) + [synonym_pair(rng) for _ in range(8)]
 
 
-def tensors(texts: list[str], tokenizer: WordPiece, limit: int) -> tuple[Tensor, Tensor]:
-    encoded = [tokenizer.encode(text, limit) for text in texts]
-    ids = torch.full((len(texts), max(map(len, encoded))), PAD)
-    for row, tokens in enumerate(encoded):
-        ids[row, : len(tokens)] = torch.tensor(tokens)
-    real = torch.arange(ids.shape[1])[None] < torch.tensor([[len(tokens)] for tokens in encoded])
-    return ids, real
-
-
-@torch.no_grad()
-def embed(model: EmbedModel, tokenizer: WordPiece, texts: list[str]) -> Tensor:
-    return torch.cat(
-        [model(*tensors(texts[i : i + 64], tokenizer, model.config.context)) for i in range(0, len(texts), 64)]
-    )
-
-
-def held_score(model: EmbedModel, tokenizer: WordPiece, count: int = 400) -> float:
-    """Share of held-out triples that are ordered rightly."""
-    rng = Random("triples")
-    anchors, rights, wrongs = (list(column) for column in zip(*(triple(rng) for _ in range(count))))
-    vectors = [embed(model, tokenizer, texts) for texts in (anchors, rights, wrongs)]
-    return float(((vectors[0] * vectors[1]).sum(1) > (vectors[0] * vectors[2]).sum(1)).float().mean())
+def pair_loss(first: Tensor, second: Tensor, pairs: list[Pair]) -> Tensor:
+    """Each text must find its partner among the others' partners."""
+    same = torch.tensor([[one[2] == other[2] for other in pairs] for one in pairs])
+    same.fill_diagonal_(False)
+    scores = (first @ second.T / TEMPERATURE).masked_fill(same, float("-inf"))
+    target = torch.arange(len(pairs))
+    return (F.cross_entropy(scores, target) + F.cross_entropy(scores.T, target)) / 2
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, required=True)
-    parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--vocabulary", type=Path, default=HERE / "embed-vocabulary.json")
-    parser.add_argument("--new-vocabulary", action="store_true", help="learn the vocabulary anew first")
+    parser.add_argument("--minutes", type=float, required=True, help="of computing, not of waiting for the processor")
+    parser.add_argument("--words", type=float, default=0, help="minutes of the first stage, without the block")
+    parser.add_argument("--checkpoint", type=Path, required=True, help="where the result is written")
+    parser.add_argument("--start", type=Path, help="go on from this checkpoint")
+    parser.add_argument("--all", action="store_true", help="train on the development set too: for the last minutes")
+    parser.add_argument("--vocabulary", type=Path, default=VOCABULARY)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rate", type=float, default=0.002)
+    parser.add_argument("--rate", type=float, default=0.0008)
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(options.seed)
-    if options.new_vocabulary:
-        options.vocabulary.write_text(json.dumps(vocabulary(options.seed), ensure_ascii=False, indent=0) + "\n")
     tokenizer = WordPiece(json.loads(options.vocabulary.read_text()))
     config = EmbedConfig()
     model = EmbedModel(config, len(tokenizer.tokens))
-    optimiser = torch.optim.AdamW(model.parameters(), lr=options.rate, weight_decay=0.01)
+    model.embedding.weight.data = first_vectors(tokenizer.tokens, config.width)
+    if options.start:
+        model.load_state_dict(torch.load(options.start)["model"])
+    training, known, new, lost = doc_questions()
+    for line in lost:
+        print(f"no such place any longer: {line}")
+    pages = PageSearch(training + known + new if options.all else training, model, tokenizer)
+
+    def report(step: int, loss: float) -> None:
+        pages.refresh()
+        parts = [search(embed(model, tokenizer, [q.text for q in some]), pages.index, some) for some in (known, new)]
+        told = ", ".join(f"{part.page:.3f}/{part.section:.3f}" for part in parts)
+        print(f"step {step} loss {loss:.3f} pages {told} triples {triples_right(model, tokenizer):.3f}", flush=True)
+
+    print(f"{len(tokenizer.tokens)} tokens, {len(passages())} passages, {len(pages.questions)} questions")
+    report(0, 0)
     rng = Random(options.seed)
-    print(
-        f"{len(tokenizer.tokens)} tokens; untrained: {held_score(model, tokenizer):.3f} of triples right",
-        flush=True,
-    )
-    begun, step = time.monotonic(), 0
-    while (share := (time.monotonic() - begun) / (options.minutes * 60)) < 1:
+    if options.words:
+        stage = WordStage(model, tokenizer, pages.questions, pages.rows)
+        stage.train(rng, options.words, TEMPERATURE, pairs_of, pair_loss, report)
+    rest = [tensor for name, tensor in model.named_parameters() if name != "embedding.weight"]
+    # Words have been trained by themselves; here they only settle.
+    groups = [{"params": rest, "share": 1.0}, {"params": [model.embedding.weight], "share": WORD_RATE_SHARE}]
+    optimiser = torch.optim.AdamW(groups, weight_decay=0.01)
+    begun, step = time.process_time(), 0
+    while (share := (time.process_time() - begun) / (options.minutes * 60)) < 1:
         for group in optimiser.param_groups:
-            group["lr"] = options.rate * min((step + 1) / WARMUP_STEPS, 1, 2 * (1 - share))
-        pairs = batch(rng)
-        first = model(*tensors([pair[0] for pair in pairs], tokenizer, SHORT))
-        # Sections of pages are ten times longer than the rest: apart, so that the rest is not padded to their length.
-        second = torch.cat(
-            [
-                model(*tensors([pair[1] for pair in pairs[:-PAGE_PAIRS]], tokenizer, SHORT)),
-                model(*tensors([pair[1] for pair in pairs[-PAGE_PAIRS:]], tokenizer, LONG)),
-            ]
-        )
-        likeness = first @ second.T / TEMPERATURE
-        target = torch.arange(len(pairs))
-        loss = (F.cross_entropy(likeness, target) + F.cross_entropy(likeness.T, target)) / 2
+            group["lr"] = options.rate * group["share"] * min((step + 1) / WARMUP_STEPS, 1, (1 - share) / FALLING_SHARE)
+        if step % INDEX_STEPS == 0:
+            pages.refresh()
+        pairs = pairs_of(rng)
+        sides = [model(*tensors([pair[side] for pair in pairs], tokenizer, TEXT_TOKENS)) for side in (0, 1)]
+        loss = pages.loss(rng) + pair_loss(*sides, pairs)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
         step += 1
-        if step % 50 == 0:
-            print(f"step {step} loss {float(loss):.3f} triples {held_score(model, tokenizer):.3f}", flush=True)
+        if step % 100 == 0:
+            report(step, float(loss))
     torch.save({"model": model.state_dict(), "config": asdict(config)}, options.checkpoint)
-    print(f"done after {step} steps: {held_score(model, tokenizer):.3f} of held-out triples right", flush=True)
+    report(step, 0)
 
 
 if __name__ == "__main__":

@@ -14,12 +14,24 @@ PAD, UNK, CLS, SEP = range(4)
 CHARACTERS = [chr(code) for code in range(33, 127) if not chr(code).isupper()]
 PIECE_LENGTHS = range(2, 6)
 """Characters in a learnt continuation."""
+ENDINGS = "ations ation ings ing ments ment ers er ies ied ed es s ly".split()
 
 
 def words(text: str) -> list[str]:
     """Lower-case words and single punctuation marks, accents dropped, as llama.cpp parts them."""
     plain = "".join(c for c in unicodedata.normalize("NFD", text.lower()) if not unicodedata.combining(c))
     return re.findall(r"[^\W_]+|[^\w\s]|_", plain)
+
+
+def stem(word: str) -> str:
+    """A word without its ending, good enough to find its relatives."""
+    for ending in ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word[: -len(ending)]
+            break
+    if len(word) > 3 and word[-1] == word[-2]:
+        word = word[:-1]
+    return word[:-1] if len(word) > 3 and word[-1] in "ey" else word
 
 
 def train(texts: Iterable[str], whole_words: Iterable[str], size: int) -> list[str]:

@@ -1,0 +1,93 @@
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { embeddingsAnswerSchema } from "../../src/dialects/native/embeddings.ts";
+import { modelDetailSchema } from "../../src/http/models/model-schemas.ts";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+
+let daemon: TestDaemon;
+
+beforeAll(async () => {
+  daemon = await startDaemon({ env: { SERVICE_MODELS_AUTO_LOAD: "true" } });
+});
+
+afterAll(async () => {
+  await daemon.stop();
+});
+
+async function post(route: string, body: object): Promise<unknown> {
+  const response = await fetch(`${daemon.url}${route}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const answer: unknown = await response.json();
+  expect(response.status).toBe(200);
+  return answer;
+}
+
+async function embed(texts: readonly string[]): Promise<number[][]> {
+  const answer = await post("/api/embeddings", { model: "daybreak-mini-embed", input: texts });
+  return embeddingsAnswerSchema.parse(answer).embeddings;
+}
+
+/** Their vectors have length one, so this is the cosine. */
+function likeness(one: readonly number[], other: readonly number[]): number {
+  return one.reduce((sum, value, at) => sum + value * other[at]!, 0);
+}
+
+async function showModel(alias: string) {
+  return modelDetailSchema.parse(await (await fetch(`${daemon.url}/api/models/${alias}`)).json());
+}
+
+/** Paragraphs of real pages, each with the page's title in front, as somebody would index them. */
+function passagesOf(pages: readonly string[]): { page: string; text: string }[] {
+  return pages.flatMap((page) => {
+    const markdown = readFileSync(new URL(`../../docs/${page}.md`, import.meta.url), "utf8");
+    const title = /^# (.+)$/m.exec(markdown)?.[1] ?? page;
+    return markdown
+      .split(/\n\s*\n|\n(?=- )/)
+      .map((block) =>
+        block
+          .replaceAll(/[`*|#>]/g, " ")
+          .split(/\s+/)
+          .slice(0, 60)
+          .join(" "),
+      )
+      .filter((block) => block.length > 40)
+      .map((block) => ({ page, text: `${title}. ${block}` }));
+  });
+}
+
+describe("daybreak-mini-embed", () => {
+  test("is an embedding model that ships", async () => {
+    expect(await showModel("daybreak-mini-embed")).toMatchObject({ purpose: "embed", source: "shipped" });
+  });
+
+  test.each([
+    ["Anna bought a lamp.", "A lamp was bought by Anna.", "The train to Oslo is late."],
+    ["How do I load a model?", "bring a model into memory", "What is the weather in Rome?"],
+    ["The home of Paul is in Vienna.", "Vienna is where Paul lives.", "Paul is fond of honey."],
+    ["delete a file", "remove a file", "open a window"],
+    ["The piano is broken.", "Something is wrong with the piano.", "The piano is green."],
+  ])("puts %j nearer to %j than to %j", async (sentence, same, other) => {
+    const [vector, near, far] = await embed([sentence, same, other]);
+    expect(likeness(vector!, near!)).toBeGreaterThan(likeness(vector!, far!) + 0.1);
+  });
+
+  test("finds the page of our documentation that answers a question", async () => {
+    const passages = passagesOf(["cli", "gpu", "hub", "modelfile"]);
+    const index = await embed(passages.map(({ text }) => text));
+    const questions = {
+      "How do I write a comment in a Modelfile?": "modelfile",
+      "my graphics card is not found": "gpu",
+      "Which exit code does a command return?": "cli",
+      "Could a redirect of the hub steal my token?": "hub",
+    };
+    const vectors = await embed(Object.keys(questions));
+    const found = vectors.map((vector) => {
+      const scores = index.map((passage) => likeness(vector, passage));
+      return passages[scores.indexOf(Math.max(...scores))]!.page;
+    });
+    expect(found).toEqual(Object.values(questions));
+  });
+});
