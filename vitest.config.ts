@@ -8,8 +8,9 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     pool: "forks",
     maxWorkers: PARALLEL_FILES,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // Far beyond what any test takes: they only end what hangs, also where the machine is slow or shared.
+    testTimeout: 90_000,
+    hookTimeout: 120_000,
     restoreMocks: true,
     unstubEnvs: true,
   },

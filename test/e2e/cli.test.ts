@@ -85,7 +85,7 @@ describe("exit codes", () => {
     [4, ["show", "no-such-model"], "no-such-model"],
     [4, ["run", "hi", "-m", "no-such-model"], "no-such-model"],
     [5, ["load", MODEL], MODEL],
-    [1, ["run", "hi", "-t", "-1"], "temperature"],
+    [2, ["run", "hi", "-t", "-1"], "temperature"],
   ])("%d for daybreak %j", async (code, args, message) => {
     const result = await cli(args);
     expect(result).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(message) });
