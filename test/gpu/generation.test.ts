@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
+import { GpuFinder } from "../../src/engine/gpu/gpu-finder.ts";
+import { gpuNeeds } from "../../src/engine/gpu/gpu-memory.ts";
+import { placeOnGpu } from "../../src/engine/gpu/place-on-gpu.ts";
 import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
 import type { GenerationEvent } from "../../src/engine/protocol/generation.ts";
+import { createGgufInspector } from "../../src/models/gguf/inspect-gguf.ts";
 import {
   chatRequest,
   collect,
@@ -75,8 +79,21 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
     expect(await generateText(engine, chat)).toBe(await generateText(reference, chat));
   });
 
-  test("takes a part of the layers and says how many, beside another model", async () => {
-    const part = await start({ ...onGpu, gpuLayers: 2 });
+  test("takes the layers that a small memory holds and says how many, beside another model", async () => {
+    const gguf = await createGgufInspector()([SHIPPED_MODEL]);
+    const whole = engineSpec(SHIPPED_MODEL);
+    const { work, output, block } = gpuNeeds(gguf, whole, 16);
+    const finder = new GpuFinder(
+      { mode: "auto", adapter: testGpu?.name, powerPreference: "high-performance", sandbox: false },
+      async () => ({ adapters: testGpu ? [testGpu] : [] }),
+    );
+    const { spec, warning } = await placeOnGpu(finder, whole, gguf, {
+      memory: work + output + block,
+      batchSize: 16,
+      besides: 0,
+    });
+    expect(warning).toContain("Only 2 of its");
+    const part = await start(spec);
     expect(part.info.gpuLayers).toBe(2);
     const request = promptRequest(PROMPT, { maxTokens: 12 });
     const [one, other] = await Promise.all([generateText(engine, request), generateText(part, request)]);
