@@ -1,4 +1,6 @@
+import { contextTokens } from "./context-tokens.ts";
 import { SMALLEST_STEP } from "./core/load-parameters.ts";
+import type { Processors } from "./machine-processors.ts";
 import type { Kernels } from "./prepare-engine.ts";
 import type { EngineSpec } from "./protocol/engine-spec.ts";
 
@@ -39,12 +41,12 @@ const WEIGHT_TOKENS_PER_SECOND = { stock: 1.6e9, daybreak: 23e9 } as const satis
 const LARGEST_STEP = 512;
 
 /**
- * Threads of one engine: half of the machine's processors. llama.cpp's threads wait for each other by spinning,
- * so one that has to share its processor holds all the others up.
- * @param processors logical processors of the machine
+ * Threads of one engine: one for each physical core, but where every processor is a core one less, for the daemon and
+ * for others. llama.cpp's threads wait for each other by spinning, so one that has to share its processor holds all the
+ * others up.
  */
-export function chooseThreads(processors: number): number {
-  return Math.min(MOST_THREADS, Math.max(1, Math.floor(processors / 2)));
+export function chooseThreads({ usable, cores }: Processors): number {
+  return Math.min(MOST_THREADS, Math.max(1, Math.min(cores, usable - 1)));
 }
 
 /**
@@ -81,6 +83,36 @@ export function chooseBatchSize({
   if (purpose !== "generate") return Math.min(contextSize, MOST_BATCH);
   const step = Math.min(LARGEST_STEP, contextSize, stepTokens(parameters, threads, kernels));
   return Math.max(slots, SMALLEST_STEP, step - (step % slots));
+}
+
+/**
+ * A KV cache up to this size may be had for every slot. Small models stay far below it, and their requests need not
+ * wait for each other; for large ones it would be memory that they, or other models, have better uses for.
+ */
+const CHEAP_CACHE_BYTES = 1024 ** 3;
+
+/** Nor may it take more of the machine than this, which is 512 MiB of a laptop's 8 GiB. */
+const CHEAP_CACHE_SHARE = 1 / 16;
+
+/**
+ * Whether each slot may have a context of its own: it is worth something, and memory is no reason against it. An
+ * encoder keeps no context.
+ * @param question.kvBytesPerToken bytes of KV cache for one token
+ * @param question.memory bytes of the machine
+ */
+export function canAffordOwnContexts({
+  purpose,
+  contextSize,
+  slots,
+  kvBytesPerToken,
+  memory,
+}: Pick<SettingsQuestion, "purpose" | "contextSize" | "slots"> & {
+  readonly kvBytesPerToken: number;
+  readonly memory: number;
+}): boolean {
+  if (purpose !== "generate" || slots === 1) return false;
+  const cacheBytes = kvBytesPerToken * contextTokens({ contextSize, slots, sharedContext: false });
+  return cacheBytes <= Math.min(CHEAP_CACHE_BYTES, memory * CHEAP_CACHE_SHARE);
 }
 
 /** How many tokens fit into the time that a step may take. */

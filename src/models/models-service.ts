@@ -2,6 +2,7 @@ import os from "node:os";
 import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
 import type { StartEngine } from "../engine/engine.ts";
+import { machineProcessors, type Processors } from "../engine/machine-processors.ts";
 import type { Kernels } from "../engine/prepare-engine.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
@@ -53,7 +54,8 @@ export interface ModelsOptions {
   readonly events: Pick<ServiceEvents, "emit">;
   readonly logger: Pick<Logger, "debug" | "warn">;
   readonly clock?: Clock;
-  readonly cores?: number;
+  /** The default is the machine's. */
+  readonly processors?: Processors;
   readonly kernels: Kernels;
   /** Bytes of memory of the machine. */
   readonly machineMemory?: number;
@@ -80,7 +82,7 @@ class ModelsService implements Models {
 
   constructor(options: ModelsOptions, state: StateFile) {
     const { config, hub, resolver, events, logger, readModelfile } = options;
-    const { clock = systemClock, cores = os.availableParallelism(), machineMemory = os.totalmem() } = options;
+    const { clock = systemClock, processors = machineProcessors(), machineMemory = os.totalmem() } = options;
     const inspect = createGgufInspector();
     const verifyDigest = createDigestVerifier();
     this.#autoLoad = config.models.auto_load;
@@ -97,11 +99,12 @@ class ModelsService implements Models {
       cacheDir: config.cache_dir,
       allowedDirs: config.models.allowed_dirs,
     });
+    const memoryBudget = config.models.memory_budget || Math.floor(machineMemory * DEFAULT_MEMORY_SHARE);
     this.#pool = new EnginePool({
       startEngine: options.startEngine,
       events,
       clock,
-      memoryBudget: config.models.memory_budget || Math.floor(machineMemory * DEFAULT_MEMORY_SHARE),
+      memoryBudget,
     });
     this.#planner = new LoadPlanner({
       config,
@@ -109,7 +112,9 @@ class ModelsService implements Models {
       verifyDigest,
       estimateMemory: options.estimateMemory,
       placeLayers: options.placeLayers,
-      cores,
+      processors,
+      machineMemory,
+      memoryBudget,
       kernels: options.kernels,
       logger,
     });

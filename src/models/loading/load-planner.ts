@@ -1,6 +1,12 @@
 import type { Logger } from "pino";
 import type { Config } from "../../config/schema.ts";
-import { chooseBatchSize, chooseSlots, chooseThreads } from "../../engine/choose-engine-settings.ts";
+import {
+  canAffordOwnContexts,
+  chooseBatchSize,
+  chooseSlots,
+  chooseThreads,
+} from "../../engine/choose-engine-settings.ts";
+import type { Processors } from "../../engine/machine-processors.ts";
 import type { Kernels } from "../../engine/prepare-engine.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../../errors/service-error.ts";
@@ -25,7 +31,12 @@ export type PlaceLayers = (
   gguf: GgufSummary,
   spec: EngineSpec,
   wished: number | undefined,
-) => Promise<{ readonly spec: EngineSpec; readonly warning?: string | undefined }>;
+) => Promise<Placed>;
+
+interface Placed {
+  readonly spec: EngineSpec;
+  readonly warning?: string | undefined;
+}
 
 export interface LoadPlannerOptions {
   readonly config: Pick<Config, "models" | "engine">;
@@ -34,7 +45,11 @@ export interface LoadPlannerOptions {
   readonly estimateMemory: EstimateMemory;
   readonly placeLayers: PlaceLayers;
   /** Logical processors of the machine. */
-  readonly cores: number;
+  readonly processors: Processors;
+  /** Bytes of memory of the machine. */
+  readonly machineMemory: number;
+  /** Bytes that all engines together may use. */
+  readonly memoryBudget: number;
   /** Which code multiplies matrices: the faster, the more of a prompt is done in one step. */
   readonly kernels: Kernels;
   readonly logger: Pick<Logger, "warn">;
@@ -58,7 +73,7 @@ export class LoadPlanner {
 
   /** Throws when a file of the model is missing, not allowed, not what it should be, or has another digest. */
   async plan(record: ModelRecord, wishes: LoadWishes): Promise<LoadRequest> {
-    const { config, verifyDigest, estimateMemory, placeLayers, cores, logger } = this.#options;
+    const { config, verifyDigest, estimateMemory, placeLayers, processors, logger } = this.#options;
     const { gguf, settings } = record;
     const modelFiles = await Promise.all(record.files.map(realModelPath));
     if (record.digest !== undefined) await verifyDigest(modelFiles, record.digest);
@@ -68,7 +83,7 @@ export class LoadPlanner {
       scale,
     }));
     const contextSize = this.contextSize(record, wishes.contextSize);
-    const threads = config.engine.threads > 0 ? config.engine.threads : chooseThreads(cores);
+    const threads = config.engine.threads > 0 ? config.engine.threads : chooseThreads(processors);
     const slots = this.#slots(gguf, threads);
     const wished: EngineSpec = {
       modelFiles,
@@ -76,6 +91,7 @@ export class LoadPlanner {
       adapters: await Promise.all(adapters),
       purpose: gguf.purpose,
       contextSize,
+      sharedContext: true,
       gpuLayers: 0,
       slots,
       threads,
@@ -84,7 +100,9 @@ export class LoadPlanner {
       ...(settings.template === undefined ? {} : { chatTemplate: settings.template }),
       contextShift: false,
     };
-    const { spec, warning } = await placeLayers(gguf, wished, wishes.gpuLayers ?? settings.gpuLayers);
+    const layers = wishes.gpuLayers ?? settings.gpuLayers;
+    const shared = await placeLayers(gguf, wished, layers);
+    const { spec, warning } = (await this.#ownContexts(gguf, wished, layers, shared)) ?? shared;
     if (warning !== undefined) logger.warn({ model: record.alias }, warning);
     this.#warnAboutContext(record, contextSize);
     const { keepAliveMs, mayEvict } = wishes;
@@ -130,6 +148,26 @@ export class LoadPlanner {
     return config.engine.batch_size > 0
       ? slots
       : chooseSlots({ purpose, parameters, slots, threads, kernels });
+  }
+
+  /** The same with a context for each slot, where that costs nothing but a little memory. */
+  async #ownContexts(
+    gguf: GgufSummary,
+    wished: EngineSpec,
+    layers: number | undefined,
+    shared: Placed,
+  ): Promise<Placed | undefined> {
+    const { machineMemory, memoryBudget, estimateMemory, placeLayers } = this.#options;
+    const { kvBytesPerToken } = gguf;
+    if (!canAffordOwnContexts({ ...wished, kvBytesPerToken, memory: machineMemory })) return undefined;
+    try {
+      const own = await placeLayers(gguf, { ...wished, sharedContext: false }, layers);
+      const keepsLayers = own.spec.gpuLayers === shared.spec.gpuLayers;
+      return keepsLayers && estimateMemory(gguf, own.spec) <= memoryBudget ? own : undefined;
+    } catch (error) {
+      if (ServiceError.from(error).code === "insufficient_memory") return undefined;
+      throw error;
+    }
   }
 
   #warnAboutContext({ alias, gguf }: ModelRecord, contextSize: number): void {

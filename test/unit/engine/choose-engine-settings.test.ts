@@ -8,11 +8,13 @@ import {
 
 describe("threads of an engine", () => {
   it.each([
-    [1, 1],
-    [2, 1],
-    [8, 4],
-    [256, 32],
-  ])("on %i processors are %i", (processors, expected) => {
+    ["one processor", { usable: 1, cores: 1 }, 1],
+    ["two cores", { usable: 2, cores: 2 }, 1],
+    ["eight cores", { usable: 8, cores: 8 }, 7],
+    ["four cores of two processors", { usable: 8, cores: 4 }, 4],
+    ["a container's share of a large machine", { usable: 3, cores: 64 }, 2],
+    ["a huge machine", { usable: 256, cores: 128 }, 32],
+  ])("on %s", (_, processors, expected) => {
     expect(chooseThreads(processors)).toBe(expected);
   });
 });

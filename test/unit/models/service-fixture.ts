@@ -175,7 +175,7 @@ export async function startModels(options: FixtureOptions = {}): Promise<Fixture
       warn: (_fields: unknown, message?: string) => void warnings.push(message ?? ""),
     },
     clock,
-    cores: 4,
+    processors: { usable: 4, cores: 2 },
     kernels: "daybreak",
   });
   onTestFinished(async () => await models.close());
