@@ -21,6 +21,9 @@ import { GPU_TEST_TIMEOUT_MS, onGpu, onTestGpu, testGpu } from "../support/test-
 const LOSE_IN_A_REQUEST = 120;
 const LOSE_IN_LOADING = 3;
 
+/** Less than the model's embedding, which is its output as well. */
+const SMALL_BINDING = 300_032;
+
 const folder = temporaryFolder();
 const closing: Engine[] = [];
 
@@ -100,6 +103,18 @@ describe.skipIf(!testGpu)(`a GPU that fails, ${onTestGpu}`, { timeout: GPU_TEST_
     const engine = await start(spec, { alias: "tale" });
     expect(engine.info.gpuLayers).toBe(0);
     expect(said).toEqual(["tale"]);
+  });
+
+  test("tensors that no program can see as a whole are computed with on the CPU, with the same text", async () => {
+    const dawnPath = writeDawnDouble(fs.mkdtempSync(`${folder}/`), {
+      limits: { maxStorageBufferBindingSize: SMALL_BINDING },
+    });
+    // With one slot the cache is small enough.
+    const engine = await starter(dawnPath)({ ...spec, slots: 1 });
+    expect(engine.info.gpuLayers).toBeGreaterThan(0);
+    const reference = await starter(dawnPath)({ ...spec, slots: 1, gpuLayers: 0 });
+    const request = promptRequest("Once upon a time", { maxTokens: 12 });
+    expect(await generateText(engine, request)).toBe(await generateText(reference, request));
   });
 
   test("an adapter without 16-bit floats is not used, and the probe says why", async () => {
