@@ -43,7 +43,7 @@ export function resolveGeneration(
     request: {
       input: withTools?.input ?? input,
       ...(maxTokens !== undefined && { maxTokens }),
-      stop: [...(request.stop ?? settings.stop)],
+      stop: [...(request.stop ?? settings.stop), ...(withTools?.stop ?? [])],
       sampling: withBias(sampling, withTools?.bias ?? []),
       format: withTools?.format ?? request.format,
       ...(request.logprobs !== undefined && { logprobs: request.logprobs }),

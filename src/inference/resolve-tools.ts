@@ -11,7 +11,7 @@ export type WrittenCalls =
   /** In the same form, where the answer may have a form of its own instead. */
   | { readonly kind: "offered"; readonly names: readonly string[] }
   | { readonly kind: "tagged"; readonly format: ToolFormat; readonly parallel: boolean }
-  /** Reported by the engine, of which only the first counts. */
+  /** Reported by the engine, whose turn ends with the first. */
   | { readonly kind: "single" }
   | undefined;
 
@@ -21,6 +21,8 @@ export interface ResolvedTools {
   readonly calls: WrittenCalls;
   /** Tokens with which the model would begin a call that it must not make. */
   readonly bias: NonNullable<Sampling["logitBias"]>;
+  /** Text at which the turn ends: of calls in tags only the first may be made, so its end tag is the end. */
+  readonly stop: readonly string[];
 }
 
 /** The least bias there is: such a token is never chosen. */
@@ -41,7 +43,7 @@ export function resolveTools(
   const shown = toolFormat && usesTools(input) ? withToolsAsText(input, toolFormat) : input;
   if (toolChoice === "none" && tools.length > 0) {
     const bias = gguf.callTokens.map((token) => ({ token, bias: NEVER }));
-    return { input: { ...shown, tools: [] }, format, calls: undefined, bias };
+    return { input: { ...shown, tools: [] }, format, calls: undefined, bias, stop: [] };
   }
   if (toolChoice !== "auto" && toolChoice !== "none") {
     return {
@@ -49,6 +51,7 @@ export function resolveTools(
       format: { type: "json_schema", schema: forcedCallSchema(tools, toolChoice) },
       calls: { kind: "forced" },
       bias: [],
+      stop: [],
     };
   }
   const answer = answerSchema(format);
@@ -58,9 +61,12 @@ export function resolveTools(
       format: { type: "json_schema", schema: offeredCallSchema(tools, answer) },
       calls: { kind: "offered", names: tools.map(({ name }) => name) },
       bias: [],
+      stop: [],
     };
   }
-  return { input: shown, format, calls: writtenCalls(input, toolFormat, parallelToolCalls), bias: [] };
+  const calls = writtenCalls(input, toolFormat, parallelToolCalls);
+  const isTaggedOnce = calls?.kind === "tagged" && !calls.parallel && calls.format.callEnd !== "";
+  return { input: shown, format, calls, bias: [], stop: isTaggedOnce ? [calls.format.callEnd] : [] };
 }
 
 /** Undefined when the answer need not be JSON. */

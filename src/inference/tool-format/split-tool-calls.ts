@@ -5,7 +5,7 @@ import { randomCallId } from "../random-call-id.ts";
 import { parseToolCalls } from "./parse-tool-call.ts";
 
 export interface SplitToolCallsOptions {
-  /** False: only the first call of the turn counts. */
+  /** False: only the first call of the turn counts; its end tag is a stop sequence of the request. */
   parallel: boolean;
   /** Makes the id of a call. */
   makeId?: () => string;
@@ -25,9 +25,13 @@ export async function* splitToolCalls(
   for await (const event of events) {
     if (event.type === "text-delta") yield* splitter.push(event.text, event.logprobs);
     else if (event.type === "done") {
-      yield* splitter.flush();
+      const { stopSequence, ...done } = event;
+      const isEndOfCall = stopSequence !== undefined && stopSequence === format.callEnd;
+      yield* splitter.flush(isEndOfCall ? format.callEnd : "");
       const called = splitter.calls > 0 && event.reason === "stop";
-      yield called ? { ...event, reason: "tool_calls" } : event;
+      // The end tag is ours, no stop sequence that the client would know.
+      const end = isEndOfCall ? done : event;
+      yield called ? { ...end, reason: "tool_calls" } : end;
     } else yield event;
   }
 }
@@ -55,12 +59,15 @@ class ToolCallSplitter {
     while (yield* this.#step());
   }
 
-  /** The text is complete: an open call without an end tag ends here, and nothing else can become a tag. */
-  *flush(): Generator<GenerationEvent> {
+  /**
+   * The text is complete: an open call without an end tag ends here, and nothing else can become a tag.
+   * @param endTag what the text would have ended with, had the engine not stopped at it
+   */
+  *flush(endTag: string): Generator<GenerationEvent> {
     if (this.#inside) {
       const body = this.#held;
       this.#held = "";
-      yield* this.#emitCall(body, "");
+      yield* this.#emitCall(body, endTag);
     } else if (this.calls === 0 || this.#held.trim() !== "") yield* this.#emitText(this.#held);
     this.#held = "";
   }

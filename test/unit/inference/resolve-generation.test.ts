@@ -209,6 +209,7 @@ describe("a TOOLFORMAT", () => {
       messages: [{ role: "system" }, USER],
     });
     expect(resolved.calls).toEqual({ kind: "tagged", format: toolFormat, parallel: false });
+    expect(resolved.request.stop).toContain("</call>");
     expect(resolved.request.format).toEqual({ type: "text" });
   });
 

@@ -51,6 +51,15 @@ test("one call at most is read as one, whoever writes the calls", () => {
   expect(resolveTools(chat({}), TEXT, model).calls).toBeUndefined();
 });
 
+test("one call at most in tags is the end of the turn, so that no further one is generated", () => {
+  const single = chat({ parallelToolCalls: false });
+  expect(resolveTools(single, TEXT, tagged).stop).toEqual([TAGS.callEnd]);
+  expect(resolveTools(chat({}), TEXT, tagged).stop).toEqual([]);
+  expect(resolveTools(single, TEXT, model).stop).toEqual([]);
+  const endless = fakeModel({ settings: { ...plain.settings, toolFormat: { ...TAGS, callEnd: "" } } });
+  expect(resolveTools(single, TEXT, endless).stop).toEqual([]);
+});
+
 test("a call that may be made beside an answer of a form is one alternative, the answer's form the other", () => {
   const schema = { type: "object", properties: { sum: { type: "number" } } };
   const resolved = resolveTools(chat({}), { type: "json_schema", schema }, model);

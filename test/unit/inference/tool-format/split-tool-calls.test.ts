@@ -97,6 +97,22 @@ describe("splitToolCalls", () => {
     expect((await split([whole], { parallel: false })).calls).toEqual([call("a", {})]);
   });
 
+  test("an answer that stopped at the end tag has its call, or the text that is none, and no stop sequence", async () => {
+    const stopped = { ...DONE, reason: "stop" as const, stopSequence: FORMAT.callEnd };
+    const read = async (text: string): Promise<GenerationEvent[]> => {
+      const events: GenerationEvent[] = [];
+      const source = stream([{ type: "text-delta", text }, stopped]);
+      for await (const event of splitToolCalls(source, FORMAT, { parallel: false })) events.push(event);
+      return events;
+    };
+    const called = await read('<call>{"name":"a"}');
+    expect(called).toMatchObject([{ name: "a" }, { arguments: "{}" }, { reason: "tool_calls" }]);
+    expect(called.at(-1)).not.toHaveProperty("stopSequence");
+    const plain = await read("<call>no json");
+    expect(plain).toMatchObject([{ text: "<call>no json</call>" }, { reason: "stop" }]);
+    expect(plain.at(-1)).not.toHaveProperty("stopSequence");
+  });
+
   test("an answer cut off by its length stays so", async () => {
     const cut: GenerationEvent[] = [
       { type: "text-delta", text: '<call>{"name":"a"}</call>' },
