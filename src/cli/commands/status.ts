@@ -25,6 +25,7 @@ const statusSchema = z.object({
     memory_total_bytes: z.number(),
   }),
   gpu: z.object({ adapter: z.string().optional() }).optional(),
+  kernels: z.enum(["daybreak", "stock"]).optional(),
 });
 
 /** daybreak status */
@@ -46,6 +47,7 @@ export function statusCommand(io: CliIo): Command {
         ["Requests", `${stats.requests_total} in all, ${stats.active_requests} now`],
         ["Tokens generated", String(stats.tokens_generated)],
         ["Memory", `${formatBytes(stats.memory_used_bytes)} of ${formatBytes(stats.memory_total_bytes)}`],
+        ["CPU kernels", status.kernels === "stock" ? "llama.cpp's own, which are slow" : "Daybreak's"],
         ["GPU", printable(status.gpu?.adapter ?? "none (daybreak gpu says why)")],
       ] as const;
       for (const line of formatFields(fields)) await writeLine(io.stdout, line);

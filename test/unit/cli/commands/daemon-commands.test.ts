@@ -17,9 +17,19 @@ const status = {
     memory_used_bytes: 70_000_000,
     memory_total_bytes: 8_000_000_000,
   },
+  kernels: "daybreak",
 };
 
 describe("status", () => {
+  it("says when models run on the slow kernels", async () => {
+    const answer = { ...status, kernels: "stock" };
+    await using daemon = await startFakeDaemon({ "GET /api/system/status": answer });
+    const { stdout } = await runCli(["status", "--url", daemon.url]);
+    expect(stdout).toContain("CPU kernels       llama.cpp's own, which are slow\n");
+    const json = await runCli(["status", "--json", "--url", daemon.url]);
+    expect(JSON.parse(json.stdout)).toMatchObject({ kernels: "stock" });
+  });
+
   it("prints how the daemon is", async () => {
     await using daemon = await startFakeDaemon({ "GET /api/system/status": status });
     const { code, stdout } = await runCli(["status", "--url", daemon.url]);
@@ -29,6 +39,7 @@ describe("status", () => {
     expect(stdout).toContain("Requests          7 in all, 1 now\n");
     expect(stdout).toContain("Memory            70.0 MB of 8.0 GB\n");
     expect(stdout).toContain("GPU               none (daybreak gpu says why)\n");
+    expect(stdout).toContain("CPU kernels       Daybreak's\n");
   });
 
   it("ends with 3 when no daemon answers", async () => {
