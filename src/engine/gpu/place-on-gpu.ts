@@ -1,4 +1,5 @@
 import { ServiceError } from "../../errors/service-error.ts";
+import { contextTokens } from "../context-tokens.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
 import { title } from "./choose-adapter.ts";
 import { gpuBatchSize } from "./gpu-batch-size.ts";
@@ -54,7 +55,7 @@ export async function placeOnGpu(
     };
   }
   const step = gpuBatchSize(adapter, model, spec);
-  const obstacle = step === undefined ? tooSlow(adapter) : tooLargeToBind(adapter, model);
+  const obstacle = step === undefined ? tooSlow(adapter) : tooLargeToBind(adapter, model, spec);
   if (step === undefined || obstacle !== undefined) {
     if (mode === "require") throw new ServiceError("gpu_unavailable", `${obstacle}`);
     return { spec: onCpu, warning: `The model stays on the CPU. ${obstacle}` };
@@ -100,11 +101,26 @@ function tooSlow(adapter: GpuAdapter): string {
   return `The model is too large for ${title(adapter)}, which computes on the CPU: llama.cpp gives up work that takes over 30 s.`;
 }
 
-/** A program sees one tensor at once. llama.cpp leaves one that is too large to the CPU, at each layer again. */
-function tooLargeToBind({ limits, ...adapter }: GpuAdapter, { weightBytes }: GpuModel): string | undefined {
+/**
+ * A program sees one tensor at once. llama.cpp leaves weights that are too large to the CPU, at each layer again, and
+ * aborts when it is the cache.
+ */
+function tooLargeToBind(
+  { limits, ...adapter }: GpuAdapter,
+  { weightBytes, kvBytesPerToken, blockCount }: GpuModel,
+  spec: EngineSpec,
+): string | undefined {
   const most = limits.maxStorageBufferBindingSize;
-  if (most === 0 || weightBytes.largestInBlocks <= most) return undefined;
-  return `A program on ${title(adapter)} sees at most ${mib(most)} MiB at once, and a tensor of each layer has ${mib(weightBytes.largestInBlocks)} MiB; a smaller quantisation may do.`;
+  if (most === 0) return undefined;
+  const sees = `A program on ${title(adapter)} sees at most ${mib(most)} MiB at once`;
+  if (weightBytes.largestInBlocks > most) {
+    return `${sees}, and a tensor of each layer has ${mib(weightBytes.largestInBlocks)} MiB; a smaller quantisation may do.`;
+  }
+  // Keys and values are a tensor each.
+  const cache = ((kvBytesPerToken / Math.max(1, blockCount)) * contextTokens(spec)) / 2;
+  return cache > most
+    ? `${sees}, and the cache of each layer has ${mib(cache)} MiB; a smaller context will do.`
+    : undefined;
 }
 
 /** The same for the output, which is there once. */

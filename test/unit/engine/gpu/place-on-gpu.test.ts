@@ -118,6 +118,21 @@ describe("tensors that no program can see as a whole", () => {
     });
   });
 
+  test("in the cache of each layer: the model stays on the CPU", async () => {
+    const small = { ...model, weightBytes: { ...model.weightBytes, output: MIB, embedding: MIB } };
+    // Keys take 500 bytes for each token of a layer.
+    const within = { ...spec, slots: 1, contextSize: 6200 };
+    const beyond = { ...spec, slots: 1, contextSize: 6400 };
+    expect(await place(finder("auto", [narrow]), {}, { model: small, spec: within })).toMatchObject({
+      spec: { gpuLayers: -1 },
+      warning: undefined,
+    });
+    expect(await place(finder("auto", [narrow]), {}, { model: small, spec: beyond })).toEqual({
+      spec: beyond,
+      warning: expect.stringContaining("a smaller context will do"),
+    });
+  });
+
   test("in the output layer: a warning, whether it has a tensor of its own or the embedding's", async () => {
     for (const own of [5 * MIB, 0]) {
       const other = { ...model, weightBytes: { ...model.weightBytes, output: own } };
