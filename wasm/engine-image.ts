@@ -1,5 +1,6 @@
 import { link } from "./linker/link.ts";
 import { parseModule } from "./linker/wasm-module.ts";
+import { VEC_DOTS } from "./vec-dots.ts";
 
 /**
  * What is changed in llama.cpp's WebAssembly, as @wllama/wllama ships it, to make our engine of it. Indices and
@@ -10,9 +11,9 @@ import { parseModule } from "./linker/wasm-module.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 export const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-export const KERNELS_SHA256 = "44be8bcedef5cf0e28d7fae339614e26e5c1dbad682ce0dc3778b1e1affb391e";
+export const KERNELS_SHA256 = "52d0ac7c56c72ee23e89b35cac34a5016a1c472524872e021caeb0ef685e6979";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "59f76fdc055e77b59c017378fb66b82787322b2f61f2be9e222117774db09ea8";
+export const IMAGE_SHA256 = "cff969b8633260de9eaf3f63ad102eb291ffb1b79aab67256c52cb01c3591a22";
 
 const PAGE_BYTES = 64 * 1024;
 
@@ -85,7 +86,8 @@ export async function buildEngineImage(
   await expectHash(stock, STOCK_SHA256, "llama.cpp's WebAssembly");
   await expectHash(kernels, KERNELS_SHA256, "the kernels");
   const { importedFunctions, bodies } = parseModule(stock);
-  for (const { index, name, sha256 } of Object.values<PinnedFunction>(PINNED_FUNCTIONS)) {
+  const pinned: readonly PinnedFunction[] = [...Object.values(PINNED_FUNCTIONS), ...VEC_DOTS];
+  for (const { index, name, sha256 } of pinned) {
     await expectHash(bodies[index - importedFunctions] ?? new Uint8Array(), sha256, name);
   }
   const { mulMat, graphPlan, barrier, updateSlots } = PINNED_FUNCTIONS;
@@ -95,6 +97,7 @@ export async function buildEngineImage(
       kernel_mul_mat: mulMat.index,
       kernel_graph_plan: graphPlan.index,
       kernel_update_slots: updateSlots.index,
+      ...Object.fromEntries(VEC_DOTS.map(({ kernel, index }) => [kernel, index])),
     },
     originals: {
       original_mul_mat: mulMat.index,

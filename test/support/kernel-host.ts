@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { concatBytes, sized, uleb, vector } from "../../wasm/linker/byte-writer.ts";
 import { link } from "../../wasm/linker/link.ts";
+import { VEC_DOTS } from "../../wasm/vec-dots.ts";
 
 const I32 = 0x7f;
 const I64 = 0x7e;
@@ -12,6 +13,8 @@ const FALLBACK_MARK = 64;
 const MAX_ZEROED = 1024;
 /** The kernels' stack grows down from here. */
 const STACK_TOP = 1024 * 1024;
+
+const FIRST_VEC_DOT = 3;
 
 const text = (value: string): Uint8Array => sized(new TextEncoder().encode(value));
 const section = (id: number, content: Uint8Array): Uint8Array => concatBytes([[id], sized(content)]);
@@ -27,15 +30,27 @@ function hostModule(pages: number): Uint8Array {
   const mark = [0x42, ...signedLeb(FALLBACK_MARK), 0x41, 1, 0x36, 2, 0];
   return concatBytes([
     [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
-    section(1, vector([type(I64, I64), type(I64), type(I64, I64, I32, I64)])),
+    section(
+      1,
+      vector([
+        type(I64, I64),
+        type(I64),
+        type(I64, I64, I32, I64),
+        type(I32, I64, I64, I64, I64, I64, I64, I32),
+      ]),
+    ),
     section(2, vector([memory])),
-    section(3, vector([[0], [1], [2]])),
+    section(3, vector([[0], [1], [2], ...VEC_DOTS.map(() => [3])])),
     section(6, vector([stackTop])),
     section(
       7,
-      vector([concatBytes([text("mul_mat"), [0], uleb(0)]), concatBytes([text("plan"), [0], uleb(2)])]),
+      vector([
+        concatBytes([text("mul_mat"), [0], uleb(0)]),
+        concatBytes([text("plan"), [0], uleb(2)]),
+        ...VEC_DOTS.map(({ kernel }, at) => concatBytes([text(kernel), [0], uleb(FIRST_VEC_DOT + at)])),
+      ]),
     ),
-    section(10, vector([body(...mark), body(), body()])),
+    section(10, vector([body(...mark), body(), body(), ...VEC_DOTS.map(() => body())])),
   ]);
 }
 
@@ -104,7 +119,11 @@ export class KernelHost {
   }: HostOptions = {}): Promise<KernelHost> {
     const bytes = link(hostModule(pages), {
       object: readFileSync(object),
-      replace: { kernel_mul_mat: 0, kernel_graph_plan: 2 },
+      replace: {
+        kernel_mul_mat: 0,
+        kernel_graph_plan: 2,
+        ...Object.fromEntries(VEC_DOTS.map(({ kernel }, at) => [kernel, FIRST_VEC_DOT + at])),
+      },
       originals: { original_mul_mat: 0, original_graph_plan: 2 },
       // No test runs a step: any function of its type will do.
       imports: { ggml_barrier: 1, original_update_slots: 1 },
@@ -125,6 +144,17 @@ export class KernelHost {
     const prepared = this.prepare(problem);
     prepared.run();
     return prepared.read();
+  }
+
+  /** One of {@link VEC_DOTS}: `n` weights times activations, both as blocks. */
+  vecDot(kernel: string, n: number, weights: Uint8Array, activations: Uint8Array): number {
+    const [result, x] = [STACK_TOP, STACK_TOP + 64];
+    const y = x + Math.ceil(weights.length / 64) * 64;
+    const bytes = new Uint8Array(this.#memory.buffer);
+    bytes.set(weights, x);
+    bytes.set(activations, y);
+    this.#exports[kernel]!(n, BigInt(result), 0n, BigInt(x), 0n, BigInt(y), 0n, 1);
+    return new DataView(this.#memory.buffer).getFloat32(result, true);
   }
 
   prepare(problem: MatrixProblem): PreparedProblem {

@@ -1,6 +1,7 @@
 // The kernels as one translation unit, and the functions of llama.cpp whose place they take. The build script beside
 // this file compiles it; wasm/engine-image.ts says which function of the module each one replaces.
 #include "mul-mat-float.h"
+#include "vec-dots.h"
 
 extern void original_mul_mat(const compute_params *params, tensor *out);
 extern void original_graph_plan(uint64_t *plan, const void *graph, int32_t threads, void *threadpool);

@@ -11,6 +11,7 @@ import {
   PINNED_FUNCTIONS,
   sha256Hex,
 } from "../../../wasm/engine-image.ts";
+import { VEC_DOTS } from "../../../wasm/vec-dots.ts";
 import { parseModule } from "../../../wasm/linker/wasm-module.ts";
 
 const wllama = new URL("../../../node_modules/@wllama/wllama/", import.meta.url);
@@ -61,6 +62,7 @@ describe("the engine's image", () => {
 
   it("names each pinned function as the package's own symbol map does", () => {
     const nameOf = symbolNames();
-    for (const { index, name } of Object.values(PINNED_FUNCTIONS)) expect(nameOf(index)).toBe(name);
+    for (const { index, name } of [...Object.values(PINNED_FUNCTIONS), ...VEC_DOTS])
+      expect(nameOf(index)).toBe(name);
   });
 });
