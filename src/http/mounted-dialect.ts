@@ -24,10 +24,10 @@ function loadingOnDemand(inference: Inference): Inference {
     },
     generate: (request, signal) => inference.generate({ residency: {}, ...request }, signal),
     embed: (request, signal) => inference.embed({ residency: {}, ...request }, signal),
-    rerank: (request, signal) => inference.rerank(request, signal),
-    tokenize: (request, signal) => inference.tokenize(request, signal),
-    detokenize: (request, signal) => inference.detokenize(request, signal),
-    pieces: (request, signal) => inference.pieces(request, signal),
-    promptOf: (request, signal) => inference.promptOf(request, signal),
+    rerank: (request, signal) => inference.rerank({ residency: {}, ...request }, signal),
+    tokenize: (request, signal) => inference.tokenize({ residency: {}, ...request }, signal),
+    detokenize: (request, signal) => inference.detokenize({ residency: {}, ...request }, signal),
+    pieces: (request, signal) => inference.pieces({ residency: {}, ...request }, signal),
+    promptOf: (request, signal) => inference.promptOf({ residency: {}, ...request }, signal),
   };
 }

@@ -127,25 +127,27 @@ class InferenceService implements Inference {
     return { model, scores: results.map(({ score }) => score), totalTokens };
   }
 
-  async tokenize({ model, text, options }: TokenizeRequest, signal: AbortSignal): Promise<TokenIds> {
-    using lease = await this.#models.acquire(model || undefined, signal);
+  async tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<TokenIds> {
+    const { model, text, options, residency } = request;
+    using lease = await this.#models.acquire(model || undefined, signal, residency);
     return await lease.engine.tokenize(text, options, signal);
   }
 
-  async pieces({ model, tokens }: DetokenizeRequest, signal: AbortSignal): Promise<Piece[]> {
-    using lease = await this.#models.acquire(model || undefined, signal);
+  async pieces({ model, tokens, residency }: DetokenizeRequest, signal: AbortSignal): Promise<Piece[]> {
+    using lease = await this.#models.acquire(model || undefined, signal, residency);
     const ids = toTokenIds(tokens, "tokens");
     return splitPieces(ids, await lease.engine.pieces(ids, signal));
   }
 
-  async detokenize({ model, tokens }: DetokenizeRequest, signal: AbortSignal): Promise<string> {
-    using lease = await this.#models.acquire(model || undefined, signal);
+  async detokenize({ model, tokens, residency }: DetokenizeRequest, signal: AbortSignal): Promise<string> {
+    using lease = await this.#models.acquire(model || undefined, signal, residency);
     const { bytes } = await lease.engine.pieces(toTokenIds(tokens, "tokens"), signal);
     return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
   }
 
-  async promptOf({ model, tokens, param }: PromptOfRequest, signal: AbortSignal): Promise<string> {
-    using lease = await this.#models.acquire(model || undefined, signal);
+  async promptOf(request: PromptOfRequest, signal: AbortSignal): Promise<string> {
+    const { model, tokens, param, residency } = request;
+    using lease = await this.#models.acquire(model || undefined, signal, residency);
     return await exactPrompt(lease.engine, tokens, param, signal);
   }
 

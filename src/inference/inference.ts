@@ -86,6 +86,8 @@ export interface RerankRequest {
   readonly model?: string | undefined;
   readonly query: string;
   readonly documents: readonly string[];
+  /** As in {@link InferenceRequest}. */
+  readonly residency?: Residency | undefined;
 }
 
 export interface RerankAnswer {
@@ -99,11 +101,15 @@ export interface TokenizeRequest {
   readonly model?: string | undefined;
   readonly text: string;
   readonly options: TokeniseOptions;
+  /** As in {@link InferenceRequest}. */
+  readonly residency?: Residency | undefined;
 }
 
 export interface DetokenizeRequest {
   readonly model?: string | undefined;
   readonly tokens: readonly number[] | TokenIds;
+  /** As in {@link InferenceRequest}. */
+  readonly residency?: Residency | undefined;
 }
 
 export interface PromptOfRequest extends DetokenizeRequest {

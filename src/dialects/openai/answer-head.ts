@@ -8,7 +8,7 @@ export interface AnswerHead {
   readonly model: string;
 }
 
-/** @param prefix "chatcmpl" or "cmpl" */
+/** @param prefix "chatcmpl", "cmpl" or "rerank" */
 export function answerHead(prefix: string, model: string, now: () => number = Date.now): AnswerHead {
   return {
     id: `${prefix}-${randomUUID().replaceAll("-", "")}`,

@@ -22,17 +22,19 @@ import { rerankRequestSchema, rerankSchema, toRerank, toRerankRequest } from "./
 import { responseRoutes } from "./responses/response-routes.ts";
 
 const tag = "Chat-completions API";
+/** The second is Cohere's own newer one, which its clients ask for under the same base address. */
+const RERANK_PATHS = ["/v1/rerank", "/v2/rerank"] as const;
 
 /** The chat-completions API under /v1, as the official clients speak it. */
 export const openaiDialect: Dialect = {
   name: "OpenAI",
-  prefixes: ["/v1"],
+  prefixes: ["/v1", "/v2"],
   routes: (services) => [
     chatRoute(services),
     ...responseRoutes(services),
     completionsRoute(services),
     embeddingsRoute(services),
-    rerankRoute(services),
+    ...RERANK_PATHS.map((path) => rerankRoute(services, path)),
     modelListRoute(services),
     modelRoute(services),
   ],
@@ -125,10 +127,10 @@ function embeddingsRoute({ inference }: Services): Route {
   });
 }
 
-function rerankRoute({ inference }: Services): Route {
+function rerankRoute({ inference }: Services, path: string): Route {
   return defineRoute({
     method: "POST",
-    path: "/v1/rerank",
+    path,
     tag,
     summary: "Order texts by how well they answer a query",
     description: "Needs a model made for reranking.",
@@ -136,7 +138,7 @@ function rerankRoute({ inference }: Services): Route {
     answers: [{ description: "The texts' positions and scores.", schema: rerankSchema }],
     async handle(context, { body }) {
       const answer = await inference.rerank(toRerankRequest(body), context.req.raw.signal);
-      return context.json(toRerank(answer, body));
+      return context.json(toRerank(answerHead("rerank", answer.model).id, answer, body));
     },
   });
 }

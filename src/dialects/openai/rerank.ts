@@ -1,9 +1,10 @@
 import { z } from "zod";
+import { ignored, refused } from "../../http/input/known-fields.ts";
 import type { RerankAnswer, RerankRequest } from "../../inference/inference.ts";
 
 const documentSchema = z.union([z.string(), z.object({ text: z.string() })]);
 
-/** POST /v1/rerank, in the shape that Jina and Cohere share. Unknown fields are ignored. */
+/** POST /v1/rerank, in the shape that Jina, Cohere and llama.cpp's server share. Unknown fields are ignored. */
 export const rerankRequestSchema = z
   .object({
     model: z.string().nullish().describe("Name of the reranker. Default: the daemon's default model."),
@@ -11,12 +12,19 @@ export const rerankRequestSchema = z
     documents: z.array(documentSchema).min(1).describe("Texts, or objects that hold a text."),
     top_n: z.int().min(1).nullish().describe("Return only so many, the best. Default: all."),
     return_documents: z.boolean().nullish().describe("Send the texts back too. Default: false."),
+    rank_fields: refused("send each document as one text, with the fields that count in it"),
+    max_chunks_per_doc: ignored("a document is scored whole"),
+    max_tokens_per_doc: ignored("a document is scored whole"),
+    truncation: ignored("a document that is too long is refused"),
+    priority: ignored(),
   })
   .meta({ id: "RerankRequest" });
 type Rerank = z.output<typeof rerankRequestSchema>;
 
 export const rerankSchema = z
   .object({
+    id: z.string(),
+    object: z.literal("list"),
     model: z.string(),
     results: z
       .array(
@@ -27,7 +35,12 @@ export const rerankSchema = z
         }),
       )
       .describe("The most relevant first."),
-    usage: z.object({ prompt_tokens: z.int(), total_tokens: z.int() }),
+    usage: z
+      .object({ prompt_tokens: z.int(), total_tokens: z.int() })
+      .describe("Where clients of Jina and llama.cpp look."),
+    meta: z
+      .object({ tokens: z.object({ input_tokens: z.int(), output_tokens: z.literal(0) }) })
+      .describe("The same where clients of Cohere look."),
   })
   .meta({ id: "Rerank" });
 
@@ -36,6 +49,7 @@ export function toRerankRequest({ model, query, documents }: Rerank): RerankRequ
 }
 
 export function toRerank(
+  id: string,
   { model, scores, totalTokens }: RerankAnswer,
   { documents, top_n: most, return_documents: withTexts }: Rerank,
 ): z.output<typeof rerankSchema> {
@@ -44,6 +58,8 @@ export function toRerank(
     .toSorted((one, other) => other.relevance_score - one.relevance_score || one.index - other.index)
     .slice(0, most ?? scores.length);
   return {
+    id,
+    object: "list",
     model,
     results: ranked.map(({ index, relevance_score }) => {
       const document = documents[index];
@@ -52,6 +68,7 @@ export function toRerank(
         : { index, relevance_score };
     }),
     usage: { prompt_tokens: totalTokens, total_tokens: totalTokens },
+    meta: { tokens: { input_tokens: totalTokens, output_tokens: 0 } },
   };
 }
 

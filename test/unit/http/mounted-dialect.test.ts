@@ -34,4 +34,15 @@ describe("under the base of Ollama", () => {
     await all.post("/ollama/v1/embeddings", { model: "fake", input: "hi" });
     expect(all.models.residencies).toEqual([undefined, {}, {}]);
   });
+
+  test("token ids as a prompt or to embed, and reranking, load the model too", async () => {
+    const all = testApp();
+    await all.post("/v1/completions", { model: "fake", prompt: [1, 2] });
+    expect(new Set(all.models.residencies.splice(0))).toEqual(new Set([undefined]));
+    await all.post("/ollama/v1/completions", { model: "fake", prompt: [1, 2] });
+    await all.post("/ollama/v1/embeddings", { model: "fake", input: [1, 2] });
+    await all.post("/ollama/v1/rerank", { model: "fake", query: "a", documents: ["b"] });
+    expect(all.models.residencies.length).toBeGreaterThanOrEqual(3);
+    for (const residency of all.models.residencies) expect(residency).toEqual({});
+  });
 });

@@ -84,7 +84,7 @@ const conversions: readonly Conversion[] = [
     base: { query: "hi", documents: ["a", "b"] },
     convert: (body) => {
       const parsed = rerankRequestSchema.parse(body);
-      return [toRerankRequest(parsed), toRerank(scores, parsed)];
+      return [toRerankRequest(parsed), toRerank("rerank-1", scores, parsed)];
     },
     samples: { model: "other", query: "ho", documents: ["c", "d"], top_n: 1, return_documents: true },
     elsewhere: [],

@@ -189,22 +189,35 @@ describe("rerank", () => {
   const { gguf } = fakeModel();
   const model = fakeModel({ gguf: { ...gguf, purpose: "rerank" } });
 
-  test("orders the documents by their scores, from 0 to 1", async () => {
-    const answer = await testApp({ model }).post("/v1/rerank", {
-      model: "fake",
-      query: "cats",
-      documents: ["a", { text: "ccc" }, "bb"],
-      top_n: 2,
-      return_documents: true,
-    });
-    expect(await answer.json()).toEqual({
-      model: "fake",
-      results: [
-        { index: 1, relevance_score: expect.closeTo(0.9526, 3), document: { text: "ccc" } },
-        { index: 2, relevance_score: expect.closeTo(0.8808, 3), document: { text: "bb" } },
-      ],
-      usage: { prompt_tokens: 6, total_tokens: 6 },
-    });
+  test.each(["/v1/rerank", "/v2/rerank"])(
+    "of %s orders the documents by their scores, from 0 to 1",
+    async (path) => {
+      const answer = await testApp({ model }).post(path, {
+        model: "fake",
+        query: "cats",
+        documents: ["a", { text: "ccc" }, "bb"],
+        top_n: 2,
+        return_documents: true,
+      });
+      expect(await answer.json()).toEqual({
+        id: expect.stringMatching(/^rerank-/),
+        object: "list",
+        model: "fake",
+        results: [
+          { index: 1, relevance_score: expect.closeTo(0.9526, 3), document: { text: "ccc" } },
+          { index: 2, relevance_score: expect.closeTo(0.8808, 3), document: { text: "bb" } },
+        ],
+        usage: { prompt_tokens: 6, total_tokens: 6 },
+        meta: { tokens: { input_tokens: 6, output_tokens: 0 } },
+      });
+    },
+  );
+
+  test("refuses to choose among the fields of documents", async () => {
+    const body = { query: "cats", documents: [{ text: "a" }], rank_fields: ["title"] };
+    const answer = await testApp({ model }).post("/v1/rerank", body);
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({ error: { param: "rank_fields" } });
   });
 
   test("needs a model made for it", async () => {
