@@ -12,7 +12,7 @@ export function mountedDialect(dialect: Dialect, base: string): Dialect {
     routes: (services) =>
       dialect
         .routes({ ...services, inference: loadingOnDemand(services.inference) })
-        .map((route) => ({ ...route, path: base + route.path })),
+        .map((route) => Object.assign({}, route, { path: base + route.path })),
   };
 }
 

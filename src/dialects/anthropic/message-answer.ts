@@ -2,6 +2,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { z } from "zod";
 import type { Usage } from "../../engine/protocol/generation.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
+import { parseInput } from "./partial-input.ts";
 import { toToolUseId } from "./tool-use-id.ts";
 
 const contentBlockSchema = z.discriminatedUnion("type", [
@@ -12,7 +13,9 @@ const contentBlockSchema = z.discriminatedUnion("type", [
     type: z.literal("tool_use"),
     id: z.string(),
     name: z.string(),
-    input: z.record(z.string(), z.unknown()).describe("The arguments."),
+    input: z
+      .record(z.string(), z.unknown())
+      .describe("The arguments; of those that were cut off by the length, what was complete."),
   }),
 ]);
 export type ContentBlock = z.output<typeof contentBlockSchema>;
@@ -98,14 +101,4 @@ export function toMessage(
     ...toStop(answer, stopSequences),
     usage: toUsage(answer.usage),
   };
-}
-
-/** Arguments that were cut off by the length have no form as an object: the client sees an empty one. */
-function parseInput(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : {};
-  } catch {
-    return {};
-  }
 }

@@ -54,13 +54,16 @@ export function details(model: Model): z.output<typeof detailsSchema> {
   };
 }
 
+/** Those of the models that are whole: clients offer each one in the list. */
 export function toTagList(models: readonly Model[]): z.output<typeof tagListSchema> {
   return {
-    models: models.map((model) =>
-      Object.assign(entry(model, model.gguf.fileSize), {
-        modified_at: new Date(model.modifiedAt).toISOString(),
-      }),
-    ),
+    models: models
+      .filter(({ state }) => state !== "downloading")
+      .map((model) =>
+        Object.assign(entry(model, model.gguf.fileSize), {
+          modified_at: new Date(model.modifiedAt).toISOString(),
+        }),
+      ),
   };
 }
 

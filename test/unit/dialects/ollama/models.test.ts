@@ -39,8 +39,9 @@ describe("lists", () => {
     settings: { ...fakeModel().settings, system: "Hi." },
   });
 
-  test("/api/tags has every model with a tag and a digest of its own", async () => {
-    const answer = await appWith(new FakeModels([fakeModel(), made]))("GET", "/api/tags");
+  test("/api/tags has every model that is whole with a tag and a digest of its own", async () => {
+    const half = fakeModel({ alias: "half", state: "downloading" });
+    const answer = await appWith(new FakeModels([fakeModel(), half, made]))("GET", "/api/tags");
     const body = tagListSchema.parse(await answer.json());
     expect(body).toEqual({
       models: [
