@@ -23,6 +23,16 @@ The Vercel AI SDK works through any of its three providers; its provider for Ant
 
 Any key will do, unless \`api_keys\` is configured.
 
+Agents and frontends take the same addresses; those that can load models by themselves are best given Ollama's ([ollama.md](ollama.md)):
+
+| client | setting |
+|---|---|
+| Codex | \`CODEX_OSS_BASE_URL=http://127.0.0.1:8080/ollama/v1 codex --oss -m MODEL\` |
+| Claude Code | \`ANTHROPIC_BASE_URL=http://127.0.0.1:8080 ANTHROPIC_AUTH_TOKEN=any ANTHROPIC_MODEL=MODEL claude\`, with \`/ollama\` at the end of the address to load models on demand |
+| Open WebUI | as an Ollama connection \`http://127.0.0.1:8080/ollama\`, as an OpenAI connection \`http://127.0.0.1:8080/v1\`, as an external reranker \`http://127.0.0.1:8080/v1/rerank\` |
+| Continue, Cline, Aider, LiteLLM | provider openai with \`http://127.0.0.1:8080/v1\`, or provider ollama with \`http://127.0.0.1:8080/ollama\` |
+| LangChain | \`ChatOpenAI\`, \`ChatOllama\` and \`ChatAnthropic\` with the addresses above. In Python \`OpenAIEmbeddings\` sends the token ids of another vocabulary unless \`check_embedding_ctx_length=False\`. |
+
 ## What holds for all of them
 
 - **Models.** \`model\` is the name of a model that is loaded (\`GET /v1/models\` lists those on disk). Without it the default model answers. An unknown one is 404 \`model_not_found\`, one that is not loaded 404 \`model_not_loaded\`.

@@ -32,6 +32,7 @@ Served: \`GET\` and \`HEAD /\`, \`/api/version\`, \`/api/tags\`, \`/api/ps\`, \`
 ## Where it differs
 
 - **Version.** \`/api/version\` tells the version of Ollama whose API this is, since clients ask for a least one; \`daybreak\` beside it is the daemon's own.
+- **\`/api/show\`** gives the template in Jinja. A client that looks there for Go's \`.Suffix\`, as Continue does, takes every model for one that cannot fill in the middle; \`capabilities\` has \`insert\` for those that can.
 - **Defaults** of sampling are those of the daemon's other APIs: temperature 0.7, top_p 0.9, top_k 40, no repeat penalty, for models that say nothing else.
 - **Thinking** is off unless the request or the model's definition asks for it.
 - **A prompt that does not fit** into the context is 400, never shortened. A text to embed is, unless \`truncate\` is false.

@@ -8,10 +8,11 @@ import { showAnswerSchema, showRequestSchema, toShowAnswer } from "./show.ts";
 
 const tag = "Ollama API";
 /**
- * The version of Ollama whose API this is: clients ask for a least one before they use what is newer. It has levels of
- * thinking, ids of tool calls, log-probabilities and dimensions, as the routes here do.
+ * The version of Ollama whose API this is: clients ask for a least one before they use what is newer, such as 0.13.4
+ * for the responses API. It has that and the messages API beside its own, levels of thinking, ids of tool calls,
+ * log-probabilities and dimensions, as the routes here do.
  */
-const API_VERSION = "0.13.0";
+const API_VERSION = "0.14.0";
 /** Clients look for these words. */
 const GREETING = "Ollama is running";
 

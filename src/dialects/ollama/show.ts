@@ -2,7 +2,6 @@ import { z } from "zod";
 import { ignored } from "../../http/input/known-fields.ts";
 import type { Model } from "../../models/model.ts";
 import { listParameters } from "../../models/modelfile/parameters.ts";
-import { quote } from "../../models/modelfile/quoted-text.ts";
 import { readModelfile } from "../../models/modelfile/read-modelfile.ts";
 import { details, tagListSchema } from "./model-entry.ts";
 import { modelField, nameField } from "./request-fields.ts";
@@ -45,7 +44,8 @@ export function toShowAnswer(model: Model, modelfile: string): ShowAnswer {
     parameters: listParameters(settings)
       .map(
         ([name, value]) =>
-          name.padEnd(VALUE_COLUMN) + " " + (typeof value === "string" ? quote(value) : value),
+          // In JSON's quotes, with which a text of several lines is one line too.
+          `${name.padEnd(VALUE_COLUMN)} ${typeof value === "string" ? JSON.stringify(value) : value}`,
       )
       .join("\n"),
     template: settings.template ?? gguf.chatTemplate ?? "",

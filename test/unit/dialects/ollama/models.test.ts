@@ -24,8 +24,9 @@ describe("the base", () => {
 
   test("tells the version of the API and the daemon's own", async () => {
     const answer = await appWith(new FakeModels())("GET", "/api/version");
+    // Clients take three plain numbers, and those of the responses and messages APIs want at least 0.14.
     expect(await answer.json()).toEqual({
-      version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
+      version: expect.stringMatching(/^0\.(?:1[4-9]|[2-9]\d)\.\d+$/),
       daybreak: "1.2.3",
     });
   });
@@ -93,7 +94,7 @@ describe("/api/show", () => {
       ...fakeModel().settings,
       system: "Hi.",
       sampling: { temperature: 0.5 },
-      stop: ["END"],
+      stop: ["END", '\n\nUser "x":'],
     };
     const models = new FakeModels([fakeModel({ settings })]);
     models.modelfile = async () => 'FROM /models/mini.gguf\nLICENSE "MIT"\n';
@@ -101,7 +102,7 @@ describe("/api/show", () => {
     expect(await answer.json()).toMatchObject({
       modelfile: 'FROM /models/mini.gguf\nLICENSE "MIT"\n',
       license: "MIT",
-      parameters: expect.stringMatching(/^temperature +0\.5\nstop +"END"$/),
+      parameters: expect.stringMatching(/^temperature +0\.5\nstop +"END"\nstop +"\\n\\nUser \\"x\\":"$/),
       system: "Hi.",
       template: "",
       details: { family: "llama" },
