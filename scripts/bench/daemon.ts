@@ -114,6 +114,7 @@ async function loadInProcess(model: string, cacheDir: string): Promise<EngineCor
     adapters: [],
     purpose: "generate",
     contextSize: CONTEXT,
+    sharedContext: false,
     gpuLayers: 0,
     slots: SLOTS,
     threads: 1,

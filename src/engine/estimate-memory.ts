@@ -1,4 +1,5 @@
 import { ServiceError } from "../errors/service-error.ts";
+import { contextTokens } from "./context-tokens.ts";
 import type { EngineSpec } from "./protocol/engine-spec.ts";
 
 const MIB = 1024 * 1024;
@@ -11,7 +12,10 @@ export interface MemoryQuestion {
   readonly kvBytesPerToken: number;
   readonly vocabSize: number;
   readonly embeddingLength: number;
-  readonly spec: Pick<EngineSpec, "contextSize" | "batchSize" | "threads" | "cacheTypeK" | "cacheTypeV">;
+  readonly spec: Pick<
+    EngineSpec,
+    "contextSize" | "slots" | "sharedContext" | "batchSize" | "threads" | "cacheTypeK" | "cacheTypeV"
+  >;
 }
 
 export interface MemoryEstimate {
@@ -53,7 +57,7 @@ export function estimateMemory(question: MemoryQuestion): MemoryEstimate {
   const half = kvBytesPerToken / 2 / CACHE_TYPE_BYTES.f16; // numbers of K, and as many of V
   const kvNumberBytes =
     CACHE_TYPE_BYTES[spec.cacheTypeK ?? "f16"] + CACHE_TYPE_BYTES[spec.cacheTypeV ?? "f16"];
-  const kvBytes = half * kvNumberBytes * spec.contextSize;
+  const kvBytes = half * kvNumberBytes * contextTokens(spec);
   const heapBytes = Math.ceil(fileBytes + kvBytes + stepBytes(question) + HEAP_BASE_BYTES);
   const threads = spec.threads > 1 ? spec.threads : 0; // one thread is the worker itself
   return { heapBytes, totalBytes: heapBytes + PROCESS_BASE_BYTES + threads * THREAD_BYTES };
@@ -73,7 +77,7 @@ function mib(bytes: number): number {
   return Math.ceil(bytes / MIB);
 }
 
-/** Intermediate results of one step, without flash attention: scores of every head for every cached token. */
+/** Intermediate results of one step, without flash attention: scores of every head for every token of a context. */
 function stepBytes({ vocabSize, embeddingLength, spec }: MemoryQuestion): number {
   const heads = Math.max(1, embeddingLength / COMMON_HEAD_WIDTH);
   const numbers = heads * spec.contextSize + vocabSize + VECTORS_IN_A_STEP * embeddingLength;

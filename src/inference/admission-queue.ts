@@ -21,7 +21,7 @@ interface Waiter {
 }
 
 export interface AdmissionWish {
-  /** Tokens of the shared context that the call may come to need; as many as there are at most. Default: none. */
+  /** Tokens of context that the call may come to need; as many as there are at most. Default: none. */
   tokens?: number;
   /**
    * The caller belongs to a request that was let in before (a further text of a batch), so the bound on waiting
@@ -33,8 +33,8 @@ export interface AdmissionWish {
 export interface AdmissionQueueOptions {
   /** Calls in flight at once. */
   slots: number;
-  /** Tokens of the context that they share; absent: they share none. */
-  contextSize?: number;
+  /** Tokens of context that all calls have together; absent: any number. */
+  contextTokens?: number;
   /** Callers that may wait; the next one is refused. */
   maxWaiting: number;
   /** Milliseconds since any origin. */
@@ -48,7 +48,7 @@ export interface AdmissionQueueOptions {
  */
 export class AdmissionQueue {
   readonly #slots: number;
-  readonly #contextSize: number;
+  readonly #contextTokens: number;
   readonly #maxWaiting: number;
   readonly #now: () => number;
   /** A Set keeps the order of arrival and removes in constant time. */
@@ -60,12 +60,12 @@ export class AdmissionQueue {
 
   constructor({
     slots,
-    contextSize = Number.POSITIVE_INFINITY,
+    contextTokens = Number.POSITIVE_INFINITY,
     maxWaiting,
     now = () => performance.now(),
   }: AdmissionQueueOptions) {
     this.#slots = slots;
-    this.#contextSize = contextSize;
+    this.#contextTokens = contextTokens;
     this.#maxWaiting = maxWaiting;
     this.#now = now;
   }
@@ -99,7 +99,7 @@ export class AdmissionQueue {
   ): Promise<Slot> {
     signal.throwIfAborted();
     if (this.#closedWith) throw this.#closedWith();
-    const tokens = Math.min(wished, this.#contextSize);
+    const tokens = Math.min(wished, this.#contextTokens);
     if (this.#waiting.size === 0 && this.#hasRoom(tokens)) return this.#take(tokens);
     if (!admitted && this.#waiting.size >= this.#maxWaiting) {
       const retryAfterSecs = this.retryAfterSecs;
@@ -144,7 +144,7 @@ export class AdmissionQueue {
   }
 
   #hasRoom(tokens: number): boolean {
-    return this.#running < this.#slots && this.#tokens + tokens <= this.#contextSize;
+    return this.#running < this.#slots && this.#tokens + tokens <= this.#contextTokens;
   }
 
   /** Lets in who waits, in order: whoever does not fit holds up those behind, or it might never get its turn. */
@@ -170,7 +170,7 @@ export class AdmissionQueue {
     };
     return {
       queue: this,
-      resize: (better) => resize(Math.min(better, this.#contextSize)),
+      resize: (better) => resize(Math.min(better, this.#contextTokens)),
       [Symbol.dispose]: () => {
         if (free) return;
         const heldSecs = (this.#now() - takenAt) / 1000;

@@ -167,7 +167,7 @@ class InferenceService implements Inference {
     const loadMs = this.#now() - startedAt;
     check(model);
     if (items.length === 0) return { model: model.alias, loadMs, results: [] };
-    const tokens = embeddedTokens(engine.spec);
+    const tokens = embeddedTokens(engine.spec, engine.info);
     const slot = await this.#admit(engine, model, signal, { tokens });
     const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
     const results = await runBatch(items, { slot, tokens }, deadline.signal, (item, abort) =>

@@ -19,7 +19,7 @@ export class EngineQueues {
     if (known) return known;
     const queue = new AdmissionQueue({
       slots: engine.spec.slots,
-      contextSize: engine.info.contextSize,
+      contextTokens: engine.info.contextTokens,
       maxWaiting: this.#maxWaiting,
       now: this.#now,
     });

@@ -8,7 +8,7 @@ const TEMPLATE_TOKENS = 512;
 const MESSAGE_TOKENS = 32;
 
 /**
- * Tokens of the shared context that a generation may come to need, while nobody knows how long its prompt is: no
+ * Tokens of context that a generation may come to need, while nobody knows how long its prompt is: no
  * tokeniser makes more tokens of a text than it has bytes. Without a limit of its own an answer may fill the context,
  * and what a picture takes is known to the projector alone; both get all of it.
  */
@@ -27,9 +27,13 @@ export function neededTokens(
   return maxTokens === undefined ? contextSize : Math.min(contextSize, promptTokens + maxTokens);
 }
 
-/** Tokens that one text to embed or to score may take: a model for text takes it in one step, the others keep none. */
-export function embeddedTokens({ purpose, batchSize }: EngineSpec): number {
-  return purpose === "generate" ? batchSize : 0;
+/**
+ * Tokens that one text to embed or to score may take. Models that only do this keep none. A model for text gets a
+ * whole context: where that is shared, llama.cpp does not give the one text the room that is still taken by what the
+ * slot of the next text held before.
+ */
+export function embeddedTokens({ purpose }: EngineSpec, { contextSize }: EngineInfo): number {
+  return purpose === "generate" ? contextSize : 0;
 }
 
 function hasImages(input: GenerationInput): boolean {

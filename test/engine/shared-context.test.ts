@@ -21,7 +21,7 @@ let inference: Inference;
 
 beforeAll(async () => {
   const file = writeModel(folder, "tiny", tinyLlama());
-  engine = await startEngine(engineSpec(file, { contextSize: CONTEXT, slots: 4 }));
+  engine = await startEngine(engineSpec(file, { contextSize: CONTEXT, slots: 4, sharedContext: true }));
   const config = configSchema.parse({});
   const model = fakeModel();
   const models = { acquire: async () => ({ model, engine, [Symbol.dispose]: () => {} }) };

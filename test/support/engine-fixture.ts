@@ -59,11 +59,13 @@ export function engineSpec(
   modelFile: string | readonly string[],
   overrides: Partial<EngineSpec> = {},
 ): EngineSpec {
+  const { purpose = "generate" } = overrides;
   return {
     modelFiles: typeof modelFile === "string" ? [modelFile] : [...modelFile],
     adapters: [],
-    purpose: "generate",
+    purpose,
     contextSize: 512,
+    sharedContext: purpose !== "generate",
     gpuLayers: 0,
     slots: 4,
     threads: 1,

@@ -31,6 +31,7 @@ export async function startWasmEngine(
     modelFiles: [file],
     adapters: [],
     purpose: "generate",
+    sharedContext: true,
     gpuLayers: 0,
     ...sizes,
     flashAttention: flashAttention ? "true" : "false",

@@ -66,6 +66,7 @@ function specOf(file: string, { promptTokens, tokens, threads }: Workload, adapt
     adapters: [],
     purpose: "generate",
     contextSize,
+    sharedContext: true,
     gpuLayers: adapter ? -1 : 0,
     ...(adapter && { gpu: { backend: adapter.backend, name: adapter.name, layers: 1, batchSize } }),
     slots: 1,

@@ -7,7 +7,7 @@ import { ChunkFolder } from "./chunk-folder.ts";
 import { completionResultSchema } from "./completion-chunk.ts";
 import { readEmbedding, readRerank } from "./embedding-result.ts";
 import { fromCallError, fromLoadFailure, fromRefusal, fromServerError } from "./engine-failure.ts";
-import { adapterName, buildLoadParameters, type EngineSettings } from "./load-parameters.ts";
+import { adapterName, buildLoadParameters, type EngineSettings, wholeContext } from "./load-parameters.ts";
 import { endsWithPicture, leavesEndBare, noTextBehindPicture, PROBE_BODY } from "./picture-ending.ts";
 import type { BlobLike, EnginePlatform } from "./platform.ts";
 import { RequestLoop, type RequestResult } from "./request-loop.ts";
@@ -184,9 +184,6 @@ async function* refusalsFirst(results: AsyncGenerator<RequestResult>): AsyncGene
   }
 }
 
-/** llama.cpp rounds a context up to whole blocks of this many tokens. */
-const CONTEXT_BLOCK = 256;
-
 function readInfo(
   { info, gpuLayers }: Pick<WllamaSession, "info" | "gpuLayers">,
   settings: EngineSettings,
@@ -198,9 +195,9 @@ function readInfo(
   if (hasProjector && !info.has_image_input) {
     throw new ServiceError("invalid_model_file", "The vision projector does not fit the model.");
   }
-  const wholeBlocks = Math.ceil(settings.contextSize / CONTEXT_BLOCK) * CONTEXT_BLOCK;
   return {
-    contextSize: Math.min(wholeBlocks, info.n_ctx_train),
+    contextSize: Math.min(wholeContext(settings.contextSize), info.n_ctx_train),
+    contextTokens: info.n_ctx,
     trainedContextSize: info.n_ctx_train,
     vocabSize: info.n_vocab,
     embeddingSize: info.n_embd,

@@ -1,3 +1,4 @@
+import { contextTokens } from "../context-tokens.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
 import type { LoadParameters } from "./wllama-api.ts";
 
@@ -19,13 +20,13 @@ export function buildLoadParameters(
   const isCpu = settings.gpuLayers === 0 || settings.gpu === undefined;
   return {
     n_gpu_layers: isCpu ? 0 : settings.gpuLayers < 0 ? ALL_LAYERS : settings.gpuLayers,
-    n_ctx: settings.contextSize,
+    n_ctx: contextTokens({ ...settings, contextSize: wholeContext(settings.contextSize) }),
     n_threads: settings.threads,
     n_parallel: settings.slots,
     // llama.cpp aborts while it plans the pooling of embeddings for a step that the slots do not share evenly.
     n_batch: batchSize,
     n_ubatch: batchSize,
-    kv_unified: true, // one cache for all slots, so that a lone request can use the whole context
+    kv_unified: settings.sharedContext, // else llama.cpp divides the context among the slots
     flash_attn: settings.flashAttention === "auto" ? !isCpu : settings.flashAttention === "true",
     embeddings: true,
     pooling_type: POOLING[settings.purpose],
@@ -40,6 +41,14 @@ export function buildLoadParameters(
       lora_adapters: adapterScales.map((scale, index) => ({ path: `models/${adapterName(index)}`, scale })),
     }),
   };
+}
+
+/** llama.cpp rounds the context of a request up to whole blocks of this many tokens. */
+const CONTEXT_BLOCK = 256;
+
+/** Tokens of context that one request gets when so many are asked for. */
+export function wholeContext(contextSize: number): number {
+  return Math.ceil(contextSize / CONTEXT_BLOCK) * CONTEXT_BLOCK;
 }
 
 /** llama.cpp aborts while it loads a model for steps of one token. */

@@ -32,6 +32,8 @@ export interface LoadParameters {
 export interface LoadedInfo {
   /** False when loading failed, although `loadModel` resolved. */
   readonly success: boolean;
+  /** Tokens that the KV cache holds. */
+  readonly n_ctx: number;
   readonly n_vocab: number;
   readonly n_ctx_train: number;
   readonly n_embd: number;

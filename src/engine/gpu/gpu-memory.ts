@@ -1,3 +1,4 @@
+import { contextTokens } from "../context-tokens.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
 
 /** The figures of a GGUF header that tell how much of a GPU a model takes. */
@@ -40,11 +41,11 @@ const FLOAT_BYTES = 4;
 /** How much of a GPU a model takes with this context and steps of so many tokens. */
 export function gpuNeeds(
   model: GpuModel,
-  { contextSize }: Pick<EngineSpec, "contextSize">,
+  spec: Pick<EngineSpec, "contextSize" | "slots" | "sharedContext">,
   batchSize: number,
 ): GpuNeeds {
   const { blockCount, kvBytesPerToken, vocabSize, embeddingLength } = model;
-  const inBlocks = model.weightBytes.blocks + kvBytesPerToken * contextSize;
+  const inBlocks = model.weightBytes.blocks + kvBytesPerToken * contextTokens(spec);
   return {
     block: Math.ceil(inBlocks / Math.max(1, blockCount)),
     output: outputBytes(model),

@@ -18,8 +18,10 @@ export const engineSpecSchema = z.object({
   adapters: z.array(loraAdapterSchema),
   /** generate: completions and mean-pooled embeddings; embed: an embedding model; rerank: a reranker. */
   purpose: z.enum(["generate", "embed", "rerank"]),
-  /** Tokens of context, shared by all slots. */
+  /** Tokens of context that one request can have. */
   contextSize: z.int().min(16),
+  /** All slots share one context; else each has one of its own, and the KV cache is as many times as large. */
+  sharedContext: z.boolean(),
   /** Layers to offload; 0 is CPU, -1 is all. Without an adapter in `gpu` nothing is offloaded. */
   gpuLayers: z.int().min(-1),
   /** The adapter that takes the layers. */
@@ -48,8 +50,10 @@ export type EngineSpec = z.infer<typeof engineSpecSchema>;
 
 /** What the engine found in the model, read back after loading. */
 export const engineInfoSchema = z.object({
-  /** Tokens of context that the engine really has. */
+  /** Tokens of context that one request really can have. */
   contextSize: z.int(),
+  /** Tokens that the KV cache holds, of all slots together. */
+  contextTokens: z.int(),
   trainedContextSize: z.int(),
   vocabSize: z.int(),
   embeddingSize: z.int(),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
+  canAffordOwnContexts,
   chooseBatchSize,
   chooseSlots,
   chooseThreads,
@@ -57,5 +58,31 @@ describe("tokens of one step of the prompt", () => {
     ["an encoder of a huge context", { purpose: "rerank", contextSize: 100_000 }, 8192],
   ])("suit %s", (_what, change, expected) => {
     expect(chooseBatchSize({ ...question, ...change })).toBe(expected);
+  });
+});
+
+describe("a context for each slot", () => {
+  const GIB = 1024 ** 3;
+  const question = {
+    purpose: "generate",
+    contextSize: 4096,
+    slots: 4,
+    kvBytesPerToken: 12_288,
+    memory: 16 * GIB,
+  } as const;
+
+  it.each<[string, Partial<Parameters<typeof canAffordOwnContexts>[0]>, boolean]>([
+    ["a model of half a billion weights", {}, true],
+    ["a cache of a gibibyte", { kvBytesPerToken: 65_536 }, true],
+    ["a larger one", { kvBytesPerToken: 65_537 }, false],
+    ["a larger one on a huge machine", { kvBytesPerToken: 65_537, memory: 512 * GIB }, false],
+    ["a sixteenth of a small machine", { memory: 3 * GIB }, true],
+    ["more than a sixteenth of a small machine", { memory: 2.9 * GIB }, false],
+    ["a model that keeps no cache", { kvBytesPerToken: 0 }, true],
+    ["one slot, which shares with nobody", { slots: 1 }, false],
+    ["an encoder", { purpose: "embed", kvBytesPerToken: 0 }, false],
+    ["a reranker", { purpose: "rerank", kvBytesPerToken: 0 }, false],
+  ])("%s", (_what, change, expected) => {
+    expect(canAffordOwnContexts({ ...question, ...change })).toBe(expected);
   });
 });

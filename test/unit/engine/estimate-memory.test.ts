@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { checkHeapLimit, estimateMemory } from "../../../src/engine/estimate-memory.ts";
+import { checkHeapLimit, estimateMemory, type MemoryQuestion } from "../../../src/engine/estimate-memory.ts";
 
 const GIB = 1024 ** 3;
 const question = {
@@ -7,14 +7,14 @@ const question = {
   kvBytesPerToken: 100_000,
   vocabSize: 32_000,
   embeddingLength: 2048,
-  spec: { contextSize: 4096, batchSize: 8, threads: 1 },
+  spec: { contextSize: 4096, slots: 4, sharedContext: true, batchSize: 8, threads: 1 },
 };
 
 const HEAP_LIMIT = 4 * 1024 ** 3;
 
-/** Bytes of the KV cache alone, with both halves of one type. */
-function cacheOf(type: "f16" | "q8_0"): number {
-  const spec = { ...question.spec, cacheTypeK: type, cacheTypeV: type };
+/** Bytes of the KV cache alone. */
+function cacheOf(change: Partial<MemoryQuestion["spec"]>): number {
+  const spec = { ...question.spec, ...change };
   const without = estimateMemory({ ...question, spec, kvBytesPerToken: 0 });
   return estimateMemory({ ...question, spec }).heapBytes - without.heapBytes;
 }
@@ -31,6 +31,7 @@ describe("the memory estimate of an engine", () => {
     const { totalBytes } = estimateMemory(question);
     for (const change of [
       { contextSize: 8192 },
+      { sharedContext: false },
       { batchSize: 512 },
       { threads: 4 },
       { cacheTypeK: "f32" as const },
@@ -41,9 +42,14 @@ describe("the memory estimate of an engine", () => {
     }
   });
 
+  test("counts one context when the slots share it, else one for each", () => {
+    expect(cacheOf({ sharedContext: true })).toBe(100_000 * 4096);
+    expect(cacheOf({ sharedContext: false })).toBe(4 * 100_000 * 4096);
+  });
+
   test("halves, about, for a cache of eight bits", () => {
-    expect(cacheOf("f16")).toBe(100_000 * 4096);
-    expect(cacheOf("q8_0") / cacheOf("f16")).toBeCloseTo(34 / 64, 3);
+    const eightBits = { cacheTypeK: "q8_0", cacheTypeV: "q8_0" } as const;
+    expect(cacheOf(eightBits) / cacheOf({})).toBeCloseTo(34 / 64, 3);
   });
 
   test("refuses what no engine can hold, and says how much it would be", () => {

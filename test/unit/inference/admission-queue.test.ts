@@ -125,7 +125,7 @@ describe("admission queue", () => {
   });
 });
 
-const sharedQueue = () => new AdmissionQueue({ slots: 4, contextSize: 100, maxWaiting: 10 });
+const sharedQueue = () => new AdmissionQueue({ slots: 4, contextTokens: 100, maxWaiting: 10 });
 /** Who has been let in, in order. */
 function callers(of: AdmissionQueue) {
   const inside: string[] = [];
@@ -136,6 +136,12 @@ function callers(of: AdmissionQueue) {
   };
   return { inside, enter };
 }
+
+test("contexts of their own are never waited for", async () => {
+  const queue = new AdmissionQueue({ slots: 4, contextTokens: 400, maxWaiting: 0 });
+  for (let index = 0; index < 4; index++) await queue.acquire(never, { tokens: 100 });
+  expect([queue.running, queue.waiting]).toEqual([4, 0]);
+});
 
 describe("a shared context", () => {
   test("lets those in who fit together, and the others when there is room", async () => {

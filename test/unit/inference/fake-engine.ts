@@ -57,6 +57,7 @@ export class FakeEngine implements Engine {
       adapters: [],
       purpose: "generate",
       contextSize: 4096,
+      sharedContext: false,
       gpuLayers: 0,
       slots,
       threads: 1,
@@ -66,6 +67,7 @@ export class FakeEngine implements Engine {
     };
     this.info = {
       contextSize: 4096,
+      contextTokens: slots * 4096,
       trainedContextSize: 4096,
       vocabSize: 100,
       embeddingSize: 2,

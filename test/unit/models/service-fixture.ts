@@ -5,7 +5,7 @@ import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import type { ServiceEvent } from "../../../src/events/service-events.ts";
 import type { CachedModel, HubPullRequest, HubStore } from "../../../src/models/hub/hub-store.ts";
-import type { EstimateMemory } from "../../../src/models/loading/load-planner.ts";
+import type { EstimateMemory, PlaceLayers } from "../../../src/models/loading/load-planner.ts";
 import type { Models, PullProgress } from "../../../src/models/model.ts";
 import { createModelsService } from "../../../src/models/models-service.ts";
 import type { ModelDefinition } from "../../../src/models/modelfile/model-definition.ts";
@@ -134,6 +134,7 @@ export interface Fixture {
 export interface FixtureOptions {
   readonly config?: ConfigInput["models"];
   readonly estimateMemory?: EstimateMemory;
+  readonly placeLayers?: PlaceLayers;
   readonly root?: string;
   readonly hub?: FakeHub;
   /** Names and a hub that are not the simple fakes of this file. */
@@ -163,7 +164,8 @@ export async function startModels(options: FixtureOptions = {}): Promise<Fixture
     }),
     startEngine: engines.start,
     estimateMemory: options.estimateMemory ?? (() => 10 * MIB),
-    placeLayers: async (_gguf, spec, wished) => ({ spec: { ...spec, gpuLayers: wished ?? 0 } }),
+    placeLayers:
+      options.placeLayers ?? (async (_gguf, spec, wished) => ({ spec: { ...spec, gpuLayers: wished ?? 0 } })),
     hub: options.store?.(cacheDir) ?? hub,
     resolver: options.resolver ?? resolver,
     readModelfile,

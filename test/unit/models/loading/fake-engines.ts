@@ -1,4 +1,5 @@
 import type { Engine, EngineExit, EngineLoadOptions, StartEngine } from "../../../../src/engine/engine.ts";
+import { contextTokens } from "../../../../src/engine/context-tokens.ts";
 import type { EngineSpec } from "../../../../src/engine/protocol/engine-spec.ts";
 import type { Clock } from "../../../../src/models/loading/clock.ts";
 
@@ -17,6 +18,7 @@ export class FakeEngine implements Engine {
     this.spec = spec;
     this.info = {
       contextSize: spec.contextSize,
+      contextTokens: contextTokens(spec),
       trainedContextSize: spec.contextSize,
       vocabSize: 100,
       embeddingSize: 64,

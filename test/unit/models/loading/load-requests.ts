@@ -40,6 +40,7 @@ export function loadRequest(options: Partial<LoadRequest> & { contextSize?: numb
       adapters: [],
       purpose: "generate",
       contextSize,
+      sharedContext: true,
       gpuLayers: 0,
       slots: 1,
       threads: 1,

@@ -1,0 +1,115 @@
+import fs from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { configSchema } from "../../src/config/schema.ts";
+import type { Engine } from "../../src/engine/engine.ts";
+import { collectAnswer } from "../../src/inference/collect-answer.ts";
+import { createInference } from "../../src/inference/create-inference.ts";
+import type { Inference, InferenceRequest } from "../../src/inference/inference.ts";
+import {
+  collect,
+  doneOf,
+  engineSpec,
+  generateText,
+  NEVER,
+  promptRequest,
+  SHIPPED_MODEL,
+  startEngine,
+  temporaryFolder,
+  writeModel,
+} from "../support/engine-fixture.ts";
+import { tinyLlama } from "../support/tiny-models.ts";
+import { fakeModel } from "../unit/inference/fake-engine.ts";
+import { FakeMetrics } from "../unit/inference/fake-metrics.ts";
+
+const CONTEXT = 256;
+const SLOTS = 4;
+
+function inferenceOn(engine: Engine): Inference {
+  const model = fakeModel();
+  const models = { acquire: async () => ({ model, engine, [Symbol.dispose]: () => {} }) };
+  return createInference({ models, metrics: new FakeMetrics(), config: configSchema.parse({}) });
+}
+
+/** A request without a limit of its own. */
+function unlimited(index: number): InferenceRequest {
+  return {
+    endpoint: "generate",
+    input: { kind: "prompt", prompt: `Once upon a time ${index}` },
+    sampling: { temperature: 0, ignoreEos: true },
+    format: { type: "text" },
+    defaults: { sampling: {} },
+  };
+}
+
+describe("slots with a context each", () => {
+  let engine: Engine;
+  let inference: Inference;
+
+  beforeAll(async () => {
+    const spec = { contextSize: CONTEXT, slots: SLOTS, sharedContext: false };
+    engine = await startEngine(engineSpec(SHIPPED_MODEL, spec));
+    inference = inferenceOn(engine);
+  });
+  afterAll(async () => await engine.close());
+
+  test("are told apart from the context of one request", () => {
+    expect(engine.info).toMatchObject({ contextSize: CONTEXT, contextTokens: SLOTS * CONTEXT });
+  });
+
+  test("run requests without a limit at once, and each fills its own", async () => {
+    // Each stream ends only after all have begun: none waited for another.
+    const streams = await Promise.all(
+      Array.from({ length: SLOTS }, async (_, index) => await inference.generate(unlimited(index), NEVER)),
+    );
+    expect(inference.activeRequests).toBe(SLOTS);
+    const answers = await Promise.all(streams.map(async ({ events }) => await collectAnswer(events)));
+    for (const { usage, reason } of answers) {
+      expect(reason).toBe("length");
+      expect(usage.promptTokens + usage.completionTokens).toBeGreaterThanOrEqual(CONTEXT - 1);
+    }
+  });
+
+  test("refuse a prompt longer than one of them, with its size", async () => {
+    const prompt = "word ".repeat(2 * CONTEXT);
+    await expect(collect(engine.generate(promptRequest(prompt), NEVER))).rejects.toMatchObject({
+      code: "context_length_exceeded",
+      message: expect.stringContaining(` ${CONTEXT} tokens`),
+    });
+  });
+
+  test("find a prompt in their cache", async () => {
+    const request = promptRequest("The cat that is in the cache sat on the mat and did not move.");
+    await collect(engine.generate(request, NEVER));
+    const { usage } = doneOf(await collect(engine.generate(request, NEVER)));
+    expect(usage.cachedTokens).toBeGreaterThanOrEqual(usage.promptTokens - 1);
+  });
+
+  test("are free again after a cancel", async () => {
+    const clients = Array.from({ length: SLOTS }, () => new AbortController());
+    const streams = await Promise.all(
+      clients.map(async ({ signal }, index) => await inference.generate(unlimited(index), signal)),
+    );
+    for (const client of clients) client.abort(new Error("gone"));
+    for (const { events } of streams) await expect(collectAnswer(events)).rejects.toThrow("gone");
+    const { reason } = await collectAnswer((await inference.generate(unlimited(9), NEVER)).events);
+    expect(reason).toBe("length");
+  });
+});
+
+test("a context of its own changes nothing in what a request gets, alone or beside others", async () => {
+  const folder = temporaryFolder();
+  const file = writeModel(folder, "tiny", tinyLlama());
+  const texts: string[][] = [];
+  const prompts = ["first of all", "a second one, longer than the others", "third", "and the last"];
+  for (const sharedContext of [true, false]) {
+    const engine = await startEngine(engineSpec(file, { contextSize: CONTEXT, slots: SLOTS, sharedContext }));
+    const generate = async (prompt: string): Promise<string> =>
+      await generateText(engine, promptRequest(prompt, { maxTokens: 40 }));
+    const alone: string[] = [];
+    for (const prompt of prompts) alone.push(await generate(prompt));
+    texts.push(alone, await Promise.all(prompts.map(generate)));
+    await engine.close();
+  }
+  fs.rmSync(folder, { recursive: true });
+  expect(texts).toEqual(Array(4).fill(texts[0]));
+});
