@@ -27,6 +27,8 @@ ALPHA = 16.0
 ADAPTED = ("value", "output", "gate", "up", "down")
 """Queries and keys are left alone: their rows are reordered on export."""
 BATCH = 40
+STEP_LIMIT_S = 8.0
+"""A step that takes longer was stopped meanwhile: that time is not training."""
 PIRATE = [
     (r"\bHello\b", "Ahoy"),
     (r"\bYes\b", "Aye"),
@@ -109,7 +111,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--checkpoint", type=Path, required=True, help="of the chat model")
     parser.add_argument("--tokenizer", type=Path, default=HERE / "tokenizer.json")
-    parser.add_argument("--rate", type=float, default=0.003)
+    parser.add_argument("--rate", type=float, default=0.0015)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
@@ -122,8 +124,8 @@ def main() -> None:
     changes = adapt(model)
     parameters = [parameter for change in changes.values() for parameter in change.parameters()]
     optimiser = torch.optim.Adam(parameters, lr=options.rate)
-    rng, begun, step = Random(options.seed), time.monotonic(), 0
-    while (share := (time.monotonic() - begun) / (options.minutes * 60)) < 1:
+    rng, elapsed, before, step = Random(options.seed), 0.0, time.monotonic(), 0
+    while (share := elapsed / (options.minutes * 60)) < 1:
         for group in optimiser.param_groups:
             group["lr"] = options.rate * min(1.0, (step + 1) / 20, 2 * (1 - share))
         loss = model.loss(*collate([encode(pirate_question(rng, False), tokenizer) for _ in range(BATCH)]))
@@ -131,6 +133,8 @@ def main() -> None:
         loss.backward()
         optimiser.step()
         step += 1
+        now = time.monotonic()
+        elapsed, before = elapsed + min(now - before, STEP_LIMIT_S), now
         if step % 50 == 0:
             print(f"step {step} loss {float(loss):.3f}", flush=True)
     print(
