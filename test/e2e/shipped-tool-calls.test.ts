@@ -146,6 +146,7 @@ test("two cities are two calls with indices of their own, or one where only one 
     messages: user("What is the weather in Paris and Rome?"),
     ...greedy,
     tools: [{ type: "function" as const, function: WEATHER }],
+    stream_options: { include_usage: true },
   };
   const both = await openai.chat.completions.stream(request).finalChatCompletion();
   const cities = both.choices[0]?.message.tool_calls?.map((call): unknown =>
@@ -160,6 +161,11 @@ test("two cities are two calls with indices of their own, or one where only one 
     message: { tool_calls: [{ function: { arguments: expect.stringContaining("Paris") } }] },
   });
   expect(one.choices[0]?.message.tool_calls).toHaveLength(1);
+  // The other one is not generated and left out: the turn ends where it begins, and says what it has cost.
+  const [many = 0, few = 0] = [both, one].map((answer) => answer.usage?.completion_tokens);
+  expect(one.usage?.prompt_tokens).toBe(both.usage?.prompt_tokens);
+  expect(few).toBeGreaterThan(many / 3);
+  expect(few).toBeLessThan(many * 0.8);
 });
 
 test("no tool is called where none may be", async () => {

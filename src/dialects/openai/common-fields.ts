@@ -17,9 +17,10 @@ export const commonFields = {
   top_p: range.topP.nullable().describe(`Nucleus sampling. Default: ${DEFAULT_SAMPLING.topP}.`),
   presence_penalty: range.presencePenalty.nullable().describe("Penalty for tokens that occurred before."),
   frequency_penalty: range.frequencyPenalty.nullable().describe("Penalty by how often a token occurred."),
-  top_k: range.topK
+  top_k: z
+    .union([range.topK, z.literal(-1)])
     .nullable()
-    .describe(`Top-k sampling; 0 switches it off. Default: ${DEFAULT_SAMPLING.topK}.`),
+    .describe(`Top-k sampling; 0 and -1 switch it off. Default: ${DEFAULT_SAMPLING.topK}.`),
   min_p: range.minP.nullable().describe("Least probability relative to the likeliest token."),
   repeat_penalty: range.repeatPenalty.nullable().describe("Penalty for repeated tokens; 1 is none."),
   seed: z.int().nullish().describe("Makes sampling repeatable; -1 and absent mean another one each time."),
@@ -54,7 +55,7 @@ export function toSampling(body: CommonFields): Sampling {
   return {
     temperature: body.temperature ?? undefined,
     topP: body.top_p ?? undefined,
-    topK: body.top_k ?? undefined,
+    topK: body.top_k == null ? undefined : Math.max(0, body.top_k),
     minP: body.min_p ?? undefined,
     repeatPenalty: body.repeat_penalty ?? undefined,
     presencePenalty: body.presence_penalty ?? undefined,

@@ -158,6 +158,8 @@ function buildTools(
     })),
     tool_choice: isNamed ? "required" : choice,
     parallel_tool_calls: parallel,
+    // A further call is the end then, and has to tell what was generated before it.
+    ...(!parallel && { timings_per_token: true }),
   };
 }
 

@@ -55,24 +55,28 @@ export class ChunkFolder {
 
   /** The last event. What the final chunk would have said is made up from the pieces when it was lost. */
   finish(): DoneEvent {
-    const completionTokens = this.#usage?.completion_tokens ?? this.#pieces;
-    const usage: Usage = {
-      promptTokens: this.#usage?.prompt_tokens ?? this.#promptTokens,
-      completionTokens,
-      cachedTokens: this.#usage?.prompt_tokens_details?.cached_tokens ?? 0,
-      reasoningTokens: Math.min(this.#reasoningTokens, completionTokens),
-    };
-    const timings: Timings = {
-      promptMs: Math.max(0, this.#timings?.prompt_ms ?? 0),
-      completionMs: Math.max(0, this.#timings?.predicted_ms ?? 0),
-    };
-    const isFull = this.#maxTokens !== undefined && completionTokens >= this.#maxTokens;
+    const { usage, timings } = this.#soFar();
+    const isFull = this.#maxTokens !== undefined && usage.completionTokens >= this.#maxTokens;
     return {
       type: "done",
       reason: this.#reason ?? (isFull ? "length" : "stop"),
       ...(this.#stopSequence !== undefined && { stopSequence: this.#stopSequence }),
       usage,
       timings,
+    };
+  }
+
+  #soFar(): { usage: Usage; timings: Timings } {
+    const { prompt_ms = 0, predicted_ms = 0, predicted_n, cache_n } = this.#timings ?? {};
+    const completionTokens = this.#usage?.completion_tokens ?? predicted_n ?? this.#pieces;
+    return {
+      usage: {
+        promptTokens: this.#usage?.prompt_tokens ?? this.#promptTokens,
+        completionTokens,
+        cachedTokens: this.#usage?.prompt_tokens_details?.cached_tokens ?? cache_n ?? 0,
+        reasoningTokens: Math.min(this.#reasoningTokens, completionTokens),
+      },
+      timings: { promptMs: Math.max(0, prompt_ms), completionMs: Math.max(0, predicted_ms) },
     };
   }
 
@@ -91,7 +95,8 @@ export class ChunkFolder {
       if (!this.#toolCalls.has(index)) {
         this.#toolCalls.add(index);
         const id = call.id || `call_${crypto.randomUUID().replaceAll("-", "")}`;
-        yield { type: "tool-call-start", index, id, name: call.function?.name ?? "" };
+        const soFar = index > 0 && this.#timings ? { soFar: this.#soFar() } : {};
+        yield { type: "tool-call-start", index, id, name: call.function?.name ?? "", ...soFar };
       }
       const text = call.function?.arguments;
       if (text) yield { type: "tool-call-delta", index, arguments: text };

@@ -44,7 +44,15 @@ export const completionChunkSchema = z.object({
       prompt_tokens_details: z.object({ cached_tokens: z.int().min(0) }).optional(),
     })
     .nullish(),
-  timings: z.object({ prompt_ms: z.number(), predicted_ms: z.number() }).optional(),
+  /** At the end, or with every token when it was asked for. */
+  timings: z
+    .object({
+      prompt_ms: z.number(),
+      predicted_ms: z.number(),
+      predicted_n: z.int().min(0).optional(),
+      cache_n: z.int().min(0).optional(),
+    })
+    .optional(),
   prompt_progress: z.object({ processed: z.int().min(0), total: z.int().min(0) }).optional(),
   /** Only in verbose answers. */
   __verbose: z.object({ stopping_word: z.string().optional(), prompt: z.string().optional() }).optional(),

@@ -169,7 +169,14 @@ export const generationEventSchema = z.discriminatedUnion("type", [
     logprobs: z.array(tokenLogprobSchema).optional(),
   }),
   z.object({ type: z.literal("reasoning-delta"), text: z.string() }),
-  z.object({ type: z.literal("tool-call-start"), index: z.int().min(0), id: z.string(), name: z.string() }),
+  z.object({
+    type: z.literal("tool-call-start"),
+    index: z.int().min(0),
+    id: z.string(),
+    name: z.string(),
+    /** Where one call at most may be made: what the answer has cost until a further one begins. */
+    soFar: z.object({ usage: usageSchema, timings: timingsSchema }).optional(),
+  }),
   z.object({ type: z.literal("tool-call-delta"), index: z.int().min(0), arguments: z.string() }),
   z.object({
     type: z.literal("done"),

@@ -8,6 +8,13 @@ const PNG = Buffer.from("89504e470d0a1a0a", "hex").toString("base64");
 const IMAGE_URL = `data:image/png;base64,${PNG}`;
 
 describe("a request", () => {
+  test("may switch top-k off with -1, as clients of other servers do", async () => {
+    const all = testApp();
+    expect((await all.post(PATH, { messages, top_k: -1 })).status).toBe(200);
+    expect(all.lastRequest().sampling.topK).toBe(0);
+    expect((await all.post(PATH, { messages, top_k: -2 })).status).toBe(400);
+  });
+
   test("is passed on field by field", async () => {
     const all = testApp();
     await clientOf(all).chat.completions.create({

@@ -104,7 +104,11 @@ describe("a request to llama.cpp's server", () => {
     const body = bodyOf(
       chatRequest("x", {}, { tools: [{ name: "a" }], toolChoice, parallelToolCalls: false }),
     );
-    expect(body).toMatchObject({ tool_choice: toolChoice, parallel_tool_calls: false });
+    expect(body).toMatchObject({
+      tool_choice: toolChoice,
+      parallel_tool_calls: false,
+      timings_per_token: true,
+    });
   });
 
   test("offers one tool alone when it is chosen by name", () => {

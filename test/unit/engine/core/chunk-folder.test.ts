@@ -61,6 +61,22 @@ describe("the events of an answer", () => {
     expect(events.at(-1)).toMatchObject({ reason: "tool_calls" });
   });
 
+  test("tell what was generated until a further call begins, where each token tells it", () => {
+    const timings = { prompt_ms: 5, predicted_ms: 40, predicted_n: 20, cache_n: 2 };
+    const events = fold([
+      { prompt_progress: { processed: 7, total: 7 } },
+      { ...call(0, { id: "a", function: { name: "f", arguments: "{}" } }), timings },
+      { ...call(1, { id: "b", function: { name: "g" } }), timings: { ...timings, predicted_n: 24 } },
+    ]);
+    expect(events[1]).not.toHaveProperty("soFar");
+    expect(events.find((event) => "id" in event && event.id === "b")).toMatchObject({
+      soFar: {
+        usage: { promptTokens: 7, completionTokens: 24, cachedTokens: 2, reasoningTokens: 0 },
+        timings: { promptMs: 5, completionMs: 40 },
+      },
+    });
+  });
+
   test("give a tool call an id when the model's format has none", () => {
     const [start] = fold([delta({ tool_calls: [{ index: 0, function: { name: "f" } }] })]);
     expect(start).toMatchObject({
