@@ -51,7 +51,7 @@ test("the stock engine gives the same text", async () => {
   const spec = engineSpec(SHIPPED_MODEL);
   const [ours, stock] = [await startEngine(spec), await startStockEngine(spec)];
   const request = promptRequest("The same", {
-    maxTokens: 5,
+    maxTokens: 20,
     format: { type: "grammar", grammar: 'root ::= "same text"' },
   });
   expect(await generateText(ours, request)).toBe("same text");

@@ -84,6 +84,22 @@ describe("slots with a context each", () => {
     expect(usage.cachedTokens).toBeGreaterThanOrEqual(usage.promptTokens - 1);
   });
 
+  test("embed texts of several lengths at once as they embed each alone", async () => {
+    const texts = [
+      "Two words.",
+      "A text that is a good deal longer than the others are.",
+      "One",
+      "The moon rises.",
+    ];
+    const alone: number[][] = [];
+    for (const text of texts) alone.push((await engine.embed(text, NEVER)).vector);
+    const together = await Promise.all(texts.map(async (text) => await engine.embed(text, NEVER)));
+    for (const [index, { vector }] of together.entries()) {
+      const similarity = vector.reduce((sum, value, at) => sum + value * alone[index]![at]!, 0);
+      expect(similarity).toBeCloseTo(1, 3);
+    }
+  });
+
   test("are free again after a cancel", async () => {
     const clients = Array.from({ length: SLOTS }, () => new AbortController());
     const streams = await Promise.all(

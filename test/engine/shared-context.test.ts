@@ -5,7 +5,16 @@ import type { Engine } from "../../src/engine/engine.ts";
 import { type Answer, collectAnswer } from "../../src/inference/collect-answer.ts";
 import { createInference } from "../../src/inference/create-inference.ts";
 import type { Inference, InferenceRequest } from "../../src/inference/inference.ts";
-import { engineSpec, NEVER, startEngine, temporaryFolder, writeModel } from "../support/engine-fixture.ts";
+import {
+  collect,
+  doneOf,
+  engineSpec,
+  NEVER,
+  promptRequest,
+  startEngine,
+  temporaryFolder,
+  writeModel,
+} from "../support/engine-fixture.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
 import { fakeModel } from "../unit/inference/fake-engine.ts";
 import { FakeMetrics } from "../unit/inference/fake-metrics.ts";
@@ -63,6 +72,17 @@ describe("requests that together need more than the context", () => {
       expect(reason).toBe("length");
       expect(usage.promptTokens + usage.completionTokens).toBeGreaterThanOrEqual(CONTEXT - 1);
     }
+  });
+
+  test("find room where one of them takes over a slot that was full", async () => {
+    const request = async (prompt: string, maxTokens: number): Promise<number> =>
+      doneOf(await collect(engine.generate(promptRequest(prompt, { maxTokens, sampling }), NEVER))).usage
+        .completionTokens;
+    const sampling = { temperature: 0, ignoreEos: true };
+    await request("alpha beta gamma", 200);
+    const prompts = ["x".repeat(100), "y".repeat(30), "z".repeat(20), "alpha beta gamma delta"];
+    const lengths = await Promise.all(prompts.map(async (prompt) => await request(prompt, 10)));
+    expect(lengths).toEqual([10, 10, 10, 10]);
   });
 
   test("make room for texts to embed", async () => {

@@ -3,6 +3,7 @@ const [, , part] = process.argv;
 
 const info = {
   contextSize: 512,
+  contextTokens: 512,
   trainedContextSize: 512,
   vocabSize: 100,
   embeddingSize: 8,

@@ -11,6 +11,7 @@ import { adapterName, buildLoadParameters, type EngineSettings, wholeContext } f
 import { endsWithPicture, leavesEndBare, noTextBehindPicture, PROBE_BODY } from "./picture-ending.ts";
 import type { BlobLike, EnginePlatform } from "./platform.ts";
 import { RequestLoop, type RequestResult } from "./request-loop.ts";
+import { PromptTurns } from "./prompt-turns.ts";
 import { checkRequestLimits, checkTextLength } from "./request-limits.ts";
 import { Tokeniser } from "./tokeniser.ts";
 import { Wllama } from "./wllama-api.ts";
@@ -34,15 +35,22 @@ export class EngineCore {
   readonly #tokeniser: Tokeniser;
   readonly #mediaMarker: string;
   readonly #purpose: EngineSettings["purpose"];
+  readonly #turns = new PromptTurns();
+  readonly #sharedContext: boolean;
   /** Whether the chat template leaves a picture at the very end; unknown until it matters. */
   #isBare: boolean | undefined;
 
-  private constructor(session: WllamaSession, info: EngineInfo, purpose: EngineSettings["purpose"]) {
+  private constructor(
+    session: WllamaSession,
+    info: EngineInfo,
+    { purpose, sharedContext }: Pick<EngineSettings, "purpose" | "sharedContext">,
+  ) {
     this.#session = session;
     this.#loop = new RequestLoop(session);
     this.#tokeniser = new Tokeniser(session, this.#loop, info);
     this.#mediaMarker = session.info.media_marker ?? "";
     this.#purpose = purpose;
+    this.#sharedContext = sharedContext;
     this.info = info;
   }
 
@@ -64,7 +72,7 @@ export class EngineCore {
       );
       try {
         const info = readInfo(session, settings, files.projector !== undefined);
-        return new EngineCore(session, info, settings.purpose);
+        return new EngineCore(session, info, settings);
       } catch (error) {
         session.close();
         throw error;
@@ -75,7 +83,15 @@ export class EngineCore {
   }
 
   /** Streams one generation; see GenerationEvent. Aborting the signal, or leaving early, frees the slot. */
-  async *generate(
+  generate(
+    request: GenerationRequest,
+    signal: AbortSignal,
+  ): AsyncGenerator<GenerationEvent, void, undefined> {
+    const begin = () => this.#generate(request, signal);
+    return this.#sharedContext ? this.#turns.take(begin, signal) : begin();
+  }
+
+  async *#generate(
     request: GenerationRequest,
     signal: AbortSignal,
   ): AsyncGenerator<GenerationEvent, void, undefined> {
@@ -115,7 +131,11 @@ export class EngineCore {
     if (this.#purpose === "rerank") throw unsupported("embed texts");
     checkTextLength(text.length, this.info.contextSize);
     const body = { _name: "embd_req", data_json: toRequestJson({ input: text }), files: [] } as const;
-    return readEmbedding(await this.#only(this.#loop.run("embedding", { ...body, files: [] }, signal)));
+    const embedding = async () =>
+      readEmbedding(await this.#only(this.#loop.run("embedding", { ...body, files: [] }, signal)));
+    // With a context for each slot, llama.cpp cuts texts that it reads together where the shortest ends, and averages
+    // the last piece alone.
+    return await (this.#purpose === "generate" ? this.#turns.alone(embedding, signal) : embedding());
   }
 
   /** Scores one document against a query. */
