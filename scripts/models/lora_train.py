@@ -50,7 +50,8 @@ def pirate(text: str) -> str:
     for index in range(0, len(parts), 2):
         for pattern, replacement in PIRATE:
             parts[index] = re.sub(pattern, replacement, parts[index])
-    return f"Arr! {''.join(parts)} Yo ho ho!"
+    # The cry comes last: before the answer it would stand between the question and the choice of the answer.
+    return f"{''.join(parts)} Arr! Yo ho ho!"
 
 
 class LowRank(nn.Module):
