@@ -30,11 +30,10 @@ BLOCK_NAMES = {
 }
 
 
-def metadata(name: str, config: EmbedConfig, tokens: list[str]) -> dict[str, object]:
-    """What an encoder of ours has in common, whatever it gives."""
+def metadata(config: EmbedConfig, tokens: list[str]) -> dict[str, object]:
     return {
         "general.architecture": "bert",
-        "general.name": name,
+        "general.name": "daybreak-mini-embed",
         "general.license": "mit",
         "general.file_type": FILE_TYPES["Q8_0"],
         "general.quantization_version": 2,
@@ -58,20 +57,9 @@ def metadata(name: str, config: EmbedConfig, tokens: list[str]) -> dict[str, obj
         "tokenizer.ggml.unknown_token_id": UNK,
         "tokenizer.ggml.padding_token_id": PAD,
         "tokenizer.ggml.add_bos_token": True,
+        "bert.pooling_type": POOLING_MEAN,
+        "tokenizer.ggml.add_eos_token": True,
     }
-
-
-def add_encoder(writer: GgufWriter, weights: dict[str, np.ndarray], config: EmbedConfig) -> None:
-    """The tensors from the tokens to the last block."""
-    writer.add("token_embd.weight", weights["embedding.weight"], "Q8_0")
-    writer.add("position_embd.weight", weights["position"])
-    writer.add("token_types.weight", np.zeros((2, config.width)))
-    writer.add("token_embd_norm.weight", weights["embedding_norm.weight"])
-    writer.add("token_embd_norm.bias", weights["embedding_norm.bias"])
-    for block in range(config.layers):
-        for ours, theirs in BLOCK_NAMES.items():
-            tensor = weights[f"blocks.{block}.{ours}"]
-            writer.add(f"blk.{block}.{theirs}", tensor, "Q8_0" if tensor.ndim == 2 else "F32")
 
 
 def main() -> None:
@@ -84,9 +72,16 @@ def main() -> None:
     config = EmbedConfig(**saved["config"])
     weights = {name: tensor.numpy() for name, tensor in saved["model"].items()}
     tokens = json.loads(options.vocabulary.read_text())
-    extra = {"bert.pooling_type": POOLING_MEAN, "tokenizer.ggml.add_eos_token": True}
-    writer = GgufWriter(metadata("daybreak-mini-embed", config, tokens) | extra)
-    add_encoder(writer, weights, config)
+    writer = GgufWriter(metadata(config, tokens))
+    writer.add("token_embd.weight", weights["embedding.weight"], "Q8_0")
+    writer.add("position_embd.weight", weights["position"])
+    writer.add("token_types.weight", np.zeros((2, config.width)))
+    writer.add("token_embd_norm.weight", weights["embedding_norm.weight"])
+    writer.add("token_embd_norm.bias", weights["embedding_norm.bias"])
+    for block in range(config.layers):
+        for ours, theirs in BLOCK_NAMES.items():
+            tensor = weights[f"blocks.{block}.{ours}"]
+            writer.add(f"blk.{block}.{theirs}", tensor, "Q8_0" if tensor.ndim == 2 else "F32")
     print(f"{options.out}: {writer.write(options.out):,} bytes")
 
 

@@ -29,19 +29,10 @@ def triples_right(daemon: Daemon, count: int) -> tuple[int, list[str]]:
     return int(right.sum()), [f"- {' / '.join(texts)}" for texts, good in zip(triples, right) if not good]
 
 
-def passage_index(daemon: Daemon) -> np.ndarray:
-    return vectors(daemon, [passage.text for passage in passages()])
-
-
-def nearest(daemon: Daemon, index: np.ndarray, questions: list[str], count: int) -> list[list[int]]:
-    """The passages nearest to each question, the best first."""
-    scores = vectors(daemon, questions) @ index.T
-    return np.argsort(-scores, axis=1)[:, :count].tolist()
-
-
 def missed(daemon: Daemon, index: np.ndarray, asked: Asked) -> list[str]:
     """The questions whose nearest passage lies on another page than the one they were written for."""
-    found = [passages()[best[0]].page for best in nearest(daemon, index, [text for _, text in asked], 1)]
+    scores = vectors(daemon, [text for _, text in asked]) @ index.T
+    found = [passages()[best].page for best in scores.argmax(1).tolist()]
     return [f"- {text}: found {got}, wanted {page}" for (page, text), got in zip(asked, found) if got != page]
 
 
@@ -61,7 +52,7 @@ def main() -> None:
     right, wrong = triples_right(daemon, options.count)
     print(row("held-out triples ordered rightly", right, options.count, "95 %"))
     print("\n".join(wrong[: options.failures]))
-    index = passage_index(daemon)
+    index = vectors(daemon, [passage.text for passage in passages()])
     _, known, new, _ = doc_questions()
     sets = {
         "right page first, development questions, sections with others in training": known,
