@@ -41,7 +41,10 @@ export function createApp(
     apiKeys(keys),
     declaredLength(http.body_limit),
   );
-  const routes = [...allRoutes(services, documented), ...mounted.flatMap(({ routes }) => routes(services))];
+  const routes = [
+    ...allRoutes(services, documented),
+    ...mounted.flatMap((dialect) => dialect.routes(services)),
+  ];
   for (const route of routes) app.on(route.method, route.path, (context) => serve(services, route, context));
   const methods = methodsByPath(routes);
   app.notFound((context) => errorResponse(context, noSuchRoute(context, methods), dialects));
