@@ -157,7 +157,7 @@ describe("models", () => {
     expect(stderr).toMatch(/^Loading corsair/);
 
     await done("rm", "corsair", "pirate");
-    expect(await done("list", "--quiet")).not.toMatch(/corsair|pirate/);
+    expect(await done("list", "--quiet")).not.toMatch(/^(corsair|pirate)$/m);
   });
 
   it("with a mistake in their Modelfile are refused with the line", async () => {

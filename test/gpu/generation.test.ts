@@ -19,10 +19,10 @@ import {
 import { GPU_TEST_TIMEOUT_MS, onGpu, onTestGpu, startGpuEngine, testGpu } from "../support/test-gpu.ts";
 
 /**
- * Largest difference between a log-probability on the GPU and on the CPU: both compute with 16-bit floats in places,
- * in another order.
+ * Largest difference between a log-probability on the GPU and on the CPU: before a product the CPU rounds activations
+ * to 8 bits, as the weights are, while the GPU keeps floats.
  */
-const LOGPROB_TOLERANCE = 0.05;
+const LOGPROB_TOLERANCE = 0.1;
 
 const PROMPT = "Once upon a time there was a small model that told stories to";
 
