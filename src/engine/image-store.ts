@@ -2,6 +2,7 @@ import { rmSync } from "node:fs";
 import { mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
+import { isRunning } from "./is-running.ts";
 
 /** A mark of another machine or container that shares the folder is believed for so long. */
 const FOREIGN_MARK_MS = 30 * 24 * 60 * 60 * 1000;
@@ -46,16 +47,6 @@ async function isHeld(mark: string, host: string, pid: number): Promise<boolean>
   if (host === hostName()) return isRunning(pid);
   const stats = await stat(mark).catch(() => undefined); // its owner may just have removed it
   return stats !== undefined && Date.now() - stats.mtimeMs < FOREIGN_MARK_MS;
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    // A process of another user is there, but may not be asked.
-    return error instanceof Error && "code" in error && error.code === "EPERM";
-  }
 }
 
 /** As it can stand between dots in a file's name. */

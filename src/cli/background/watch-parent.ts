@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { isRunning } from "../../engine/is-running.ts";
 
 /** A daemon that is left alone for so long does no harm. */
 const LOOK_MS = 500;
@@ -75,14 +76,8 @@ const THIS_MACHINE: ProcessLook = {
     return fields?.[1] === undefined ? undefined : Number(fields[1]);
   },
   isCommandShell: (pid) => readProcess(pid, "cmdline")?.split("\0")[1] === "-c",
-  isAlive(pid) {
-    try {
-      return process.kill(pid, 0);
-    } catch (error) {
-      // Somebody else's process is one all the same. On Windows the parent's id never changes: this alone tells.
-      return error instanceof Error && "code" in error && error.code === "EPERM";
-    }
-  },
+  // On Windows the parent's id never changes: this alone tells.
+  isAlive: isRunning,
 };
 
 /** A file of /proc, which Linux has; elsewhere the shell of npm is replaced by its command, or not to be seen. */
