@@ -11,9 +11,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 export const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-export const KERNELS_SHA256 = "52d0ac7c56c72ee23e89b35cac34a5016a1c472524872e021caeb0ef685e6979";
+export const KERNELS_SHA256 = "bb8a4156020841404dbac0f429ee22352294b938ba2712c13d540c432cd34968";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "cff969b8633260de9eaf3f63ad102eb291ffb1b79aab67256c52cb01c3591a22";
+export const IMAGE_SHA256 = "ffa36a670be27dff40317c4e99b8c7898677ea344c115618403e3bf474006b1a";
 
 const PAGE_BYTES = 64 * 1024;
 

@@ -76,12 +76,14 @@ export interface MatrixProblem {
   /** Matrices and vectors of a batch, as attention has them: `heads` sets of columns share `matrices` of weights. */
   readonly matrices?: number;
   readonly heads?: number;
+  /** Such batches, one after the other, as attention has them where each slot has a KV cache of its own. */
+  readonly slots?: number;
   /** Bytes of work buffer; plenty when absent. */
   readonly workSize?: number;
 }
 
 export interface MatrixResult {
-  /** [head][column][row] */
+  /** [slot][head][column][row] */
   readonly values: Float32Array;
   /** True when the kernel left the operator to llama.cpp. */
   readonly fellBack: boolean;
@@ -158,8 +160,8 @@ export class KernelHost {
   }
 
   prepare(problem: MatrixProblem): PreparedProblem {
-    const { k, rows, matrices = 1, heads = 1 } = problem;
-    const columns = problem.activations.length / k / heads;
+    const { k, rows, matrices = 1, heads = 1, slots = 1 } = problem;
+    const columns = problem.activations.length / k / heads / slots;
     const view = new DataView(this.#memory.buffer);
     const bytes = new Uint8Array(this.#memory.buffer);
     bytes.fill(0, 0, STACK_TOP);
@@ -175,7 +177,7 @@ export class KernelHost {
     bytes.set(problem.weights, weights);
     const activations = place(problem.activations.byteLength);
     new Float32Array(this.#memory.buffer, activations, problem.activations.length).set(problem.activations);
-    const values = rows * columns * heads;
+    const values = rows * columns * heads * slots;
     const result = place(4 * values);
     bytes.fill(0xff, result, result + 4 * values);
     const workSize = problem.workSize ?? 16 * 1024 * 1024;
@@ -197,11 +199,11 @@ export class KernelHost {
       view.setBigUint64(at + 248, BigInt(data), true);
       return at;
     };
-    const rowBytes = problem.weights.length / rows / matrices;
+    const rowBytes = problem.weights.length / rows / matrices / slots;
     const elementBytes = problem.type === 0 ? 4 : problem.type === 1 || problem.type === 30 ? 2 : rowBytes;
-    const w = tensor(problem.type, [k, rows, matrices, 1], elementBytes, rowBytes, weights);
-    const x = tensor(0, [k, columns, heads, 1], 4, 4 * k, activations);
-    const out = tensor(0, [rows, columns, heads, 1], 4, 4 * rows, result);
+    const w = tensor(problem.type, [k, rows, matrices, slots], elementBytes, rowBytes, weights);
+    const x = tensor(0, [k, columns, heads, slots], 4, 4 * k, activations);
+    const out = tensor(0, [rows, columns, heads, slots], 4, 4 * rows, result);
     view.setBigUint64(out + 152, BigInt(w), true);
     view.setBigUint64(out + 160, BigInt(x), true);
 

@@ -1,6 +1,7 @@
 // The operator mul_mat with F32, F16 or BF16 weights: models that are not quantised, and attention without flash
 // attention (keys and values are F16 there, one matrix for each head, shared by the heads of a group: all columns of
-// all these heads meet what is unpacked once). Instructions for each product, F16: GEMV of 1 and 2 columns 2.1 and 1.4,
+// all these heads meet what is unpacked once). Where each slot has a KV cache of its own, the fourth dimension counts the
+// slots of a step. Instructions for each product, F16: GEMV of 1 and 2 columns 2.1 and 1.4,
 // GEMM 0.92 + 2.5 / columns.
 #pragma once
 #include "mul-mat-quantised.h"
@@ -137,7 +138,7 @@ INLINE tile gemv_floats_of(int32_t type, const uint8_t *x, size_t row_bytes, int
 INLINE int float_fits(const tensor *out, const tensor *w, const tensor *x) {
   const int is_f32 = w->type == TYPE_F32;
   return (is_f32 || w->type == TYPE_F16 || w->type == TYPE_BF16) && x->type == TYPE_F32 && out->type == TYPE_F32 &&
-         w->ne[0] % 4 == 0 && w->ne[1] % 4 == 0 && w->ne[3] == 1 && x->ne[3] == 1 && x->ne[2] % w->ne[2] == 0 &&
+         w->ne[0] % 4 == 0 && w->ne[1] % 4 == 0 && w->ne[3] == x->ne[3] && x->ne[2] % w->ne[2] == 0 &&
          w->nb[0] == (is_f32 ? 4 : 2) && x->nb[0] == sizeof(float) && out->nb[0] == sizeof(float);
 }
 
@@ -148,15 +149,16 @@ typedef struct {
   float *to[4];
 } float_columns;
 
-INLINE float_columns columns_from(int64_t first, int64_t matrix, const tensor *x, const tensor *out, int64_t heads) {
+INLINE float_columns columns_from(int64_t first, int64_t matrix, int64_t slot, const tensor *x, const tensor *out,
+                                  int64_t heads) {
   const int64_t columns = x->ne[1], all = columns * heads;
   float_columns group = {.n = (int)(all - first < 4 ? all - first : 4)};
   for (int i = 0; i < 4; i++) {
     // What is missing from the last group is filled up with its first column.
     const int64_t at = i < group.n ? first + i : first;
     const size_t head = (size_t)(matrix * heads + at / columns), column = (size_t)(at % columns);
-    group.y[i] = (const float *)(x->data + head * x->nb[2] + column * x->nb[1]);
-    group.to[i] = (float *)(out->data + head * out->nb[2] + column * out->nb[1]);
+    group.y[i] = (const float *)(x->data + (size_t)slot * x->nb[3] + head * x->nb[2] + column * x->nb[1]);
+    group.to[i] = (float *)(out->data + (size_t)slot * out->nb[3] + head * out->nb[2] + column * out->nb[1]);
   }
   return group;
 }
@@ -169,16 +171,17 @@ INLINE int mul_mat_float(const compute_params *params, tensor *out, const tensor
   if (gemm && CACHE_LINE + panel_bytes * (size_t)params->nth > params->work_size) return 0;
   const constants c = make_constants(ZERO_I32);
   float *panels = (float *)(align_up((size_t)params->work) + panel_bytes * (size_t)params->ith);
-  const int64_t chunks = (rows + FLOAT_CHUNK - 1) / FLOAT_CHUNK;
-  for (int64_t item = params->ith; item < w->ne[2] * chunks; item += params->nth) {
-    const int64_t matrix = item / chunks, first = item % chunks * FLOAT_CHUNK;
+  const int64_t chunks = (rows + FLOAT_CHUNK - 1) / FLOAT_CHUNK, matrices = w->ne[2];
+  for (int64_t item = params->ith; item < w->ne[3] * matrices * chunks; item += params->nth) {
+    const int64_t slot = item / (matrices * chunks), matrix = item / chunks % matrices, first = item % chunks * FLOAT_CHUNK;
     const int64_t count = rows - first < FLOAT_CHUNK ? rows - first : FLOAT_CHUNK;
-    const uint8_t *weights = w->data + (size_t)matrix * w->nb[2] + (size_t)first * w->nb[1];
+    const uint8_t *weights =
+        w->data + (size_t)slot * w->nb[3] + (size_t)matrix * w->nb[2] + (size_t)first * w->nb[1];
     if (gemm) {
       for (int64_t r = 0; r < count; r += 4) pack_floats(w->type, weights + (size_t)r * w->nb[1], w->nb[1], k, panels + r * k, c);
     }
     for (int64_t j = 0; j < columns; j += 4) {
-      const float_columns group = columns_from(j, matrix, x, out, heads);
+      const float_columns group = columns_from(j, matrix, slot, x, out, heads);
       for (int64_t r = 0; r < count; r += gemm ? 8 : 4) {
         if (gemm) {
           const int64_t second = r + 4 < count ? r + 4 : r;

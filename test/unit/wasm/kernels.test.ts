@@ -168,12 +168,12 @@ describe.each<TypeName>(["F32", "F16", "BF16"])("%s weights", (type) => {
     );
   });
 
-  it("serve several heads from one matrix, as grouped attention does", () => {
+  it.each([1, 3])("serve several heads from one matrix, as grouped attention of %i slots does", (slots) => {
     const random = randoms(9);
     const [rows, k, matrices, heads] = [8, 64, 2, 6];
-    const weights = make(rows * k * matrices, random);
+    const weights = make(rows * k * matrices * slots, random);
     for (const columns of [1, 2, 5]) {
-      const activations = Float32Array.from({ length: columns * k * heads }, () => random() - 0.5);
+      const activations = Float32Array.from({ length: columns * k * heads * slots }, () => random() - 0.5);
       const result = host.multiply({
         type: TYPE[type],
         weights: weights.bytes,
@@ -182,8 +182,10 @@ describe.each<TypeName>(["F32", "F16", "BF16"])("%s weights", (type) => {
         k,
         matrices,
         heads,
+        slots,
       });
-      const expected = Array.from({ length: heads }, (_, head) => {
+      expect(result.fellBack).toBe(false);
+      const expected = Array.from({ length: heads * slots }, (_, head) => {
         const matrix = Math.floor(head / (heads / matrices));
         return reference(
           weights.values.slice(matrix * rows * k, (matrix + 1) * rows * k),
