@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import path from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 import { driverEnvironment, gpuPermissions } from "./gpu/gpu-process-rights.ts";
+import { packageFolder } from "./package-folder.ts";
 
 /** Starts a process with an IPC channel; the default is Node's own. */
 export type SpawnEngine = (
@@ -84,10 +85,20 @@ function entryPath(): string {
 
 /** What an engine process imports, and the package.json by which Node finds it. */
 function readableCode(): string[] {
-  const wllama = path.dirname(fileURLToPath(import.meta.resolve("@wllama/wllama/esm/index.js")));
-  const zod = path.dirname(fileURLToPath(import.meta.resolve("zod")));
-  const folders = [import.meta.dirname, path.join(import.meta.dirname, "..", "errors"), wllama, zod];
-  return [...folders.map((folder) => path.join(folder, path.sep)), path.join(wllama, "..", "package.json")];
+  const wllama = packageFolder("@wllama/wllama");
+  const zod = packageFolder("zod");
+  const folders = [
+    import.meta.dirname,
+    path.join(import.meta.dirname, "..", "errors"),
+    path.join(wllama.folder, "esm"),
+    zod.folder,
+  ];
+  return [
+    ...wllama.links,
+    ...zod.links,
+    ...folders.map((folder) => path.join(folder, path.sep)),
+    path.join(wllama.folder, "package.json"),
+  ];
 }
 
 /** glibc keeps freed memory for each thread otherwise: 30 MiB more after some minutes. Others ignore it. */

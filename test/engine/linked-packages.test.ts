@@ -1,0 +1,30 @@
+import { execFile } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { packageFolder } from "../../src/engine/package-folder.ts";
+import { engineSpec, promptRequest, temporaryFolder, writeModel } from "../support/engine-fixture.ts";
+import { linkedInstallation } from "../support/linked-installation.ts";
+import { tinyLlama } from "../support/tiny-models.ts";
+
+test("an engine runs where packages are links, as pnpm installs them", async () => {
+  const folder = temporaryFolder();
+  const home = linkedInstallation(folder);
+  const script = `
+    const { createEngineStarter } = await import(${JSON.stringify(pathToFileURL(path.join(home, "src/engine/start-engine.ts")).href)});
+    const start = createEngineStarter({ loadTimeoutMs: 25_000, stallTimeoutMs: 25_000 });
+    const engine = await start(${JSON.stringify(engineSpec(writeModel(folder, "model", tinyLlama())))});
+    const events = engine.generate(${JSON.stringify(promptRequest("Once"))}, new AbortController().signal);
+    for await (const { type } of events) if (type === "done") console.log(type);
+    await engine.close();
+  `;
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script]);
+  expect(stdout).toBe("done\n");
+  fs.rmSync(folder, { recursive: true });
+});
+
+test("a package that is not installed is named", () => {
+  expect(() => packageFolder("no-such-package")).toThrow("The package no-such-package is not installed.");
+});
