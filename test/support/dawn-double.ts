@@ -6,6 +6,8 @@ import { findDawn } from "../../src/engine/gpu/dawn.ts";
 export interface DawnDouble {
   /** The device is destroyed after so many submissions of work. */
   readonly loseAfter?: number;
+  /** Devices cannot be opened, for this reason. */
+  readonly refusal?: string;
   /** Features that adapters seem not to have. */
   readonly without?: readonly string[];
   /** Limits that adapters seem to have in place of their own. */
@@ -28,7 +30,7 @@ export function writeDawnDouble(folder: string, double: DawnDouble): string {
   return entry;
 }
 
-function doubleSource({ loseAfter = Infinity, without = [], limits = {} }: DawnDouble): string {
+function doubleSource({ loseAfter = Infinity, refusal, without = [], limits = {} }: DawnDouble): string {
   return `
 import { create as createReal, globals } from "./real/index.js";
 export { globals };
@@ -56,7 +58,11 @@ export function create(flags) {
     for (const name in adapter.limits) limits[name] = otherLimits[name] ?? adapter.limits[name];
     Object.defineProperty(adapter, "limits", { value: limits });
     const requestDevice = adapter.requestDevice.bind(adapter);
-    adapter.requestDevice = async (descriptor) => (device = await requestDevice(descriptor));
+    adapter.requestDevice = async (descriptor) => {
+      const refusal = ${JSON.stringify(refusal ?? null)};
+      if (refusal !== null) throw new Error(refusal);
+      return (device = await requestDevice(descriptor));
+    };
     return adapter;
   };
   return gpu;

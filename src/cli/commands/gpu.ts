@@ -6,48 +6,50 @@ import type { ReportedAdapter } from "../../engine/gpu/gpu-report.ts";
 import { gpuJson } from "../../http/system/gpu-json.ts";
 import { usageError } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
+import { configFlagOptions, configFlags } from "../options/config-flag-options.ts";
 import { printable } from "../terminal/printable.ts";
 import { formatBytes } from "../terminal/quantity.ts";
 import { formatFields } from "../terminal/table.ts";
 import { writeJson, writeLine } from "../terminal/write.ts";
 
-interface GpuOptions {
-  readonly json?: boolean;
-  readonly config?: string;
-}
+type GpuOptions = Readonly<Record<string, unknown>> & { readonly json?: boolean; readonly config?: string };
+
+/** What the daemon's choice depends on; given here, one sees what they would change. */
+const SETTINGS = ["gpu.mode", "gpu.adapter", "gpu.power_preference", "sandbox"];
 
 /** daybreak gpu: looks by itself, so that it also helps where no daemon can start. */
 export function gpuCommand(io: CliIo): Command {
-  return new Command("gpu")
+  const command = new Command("gpu")
     .description("show the GPUs of this machine, which one models use, and why others cannot be used")
     .option("--json", "print what was found as JSON")
-    .option("--config <file>", "configuration file of the local daemon (also SERVICE_CONFIG)")
-    .action(async (options: GpuOptions) => {
-      const { gpu, sandbox } = readConfig(io, options.config);
-      // Other commands need not know how to look for a GPU.
-      const { GpuFinder } = await import("../../engine/gpu/gpu-finder.ts");
-      const { mode, adapter, power_preference: powerPreference } = gpu;
-      const finder = new GpuFinder({ mode, adapter, powerPreference, sandbox });
-      await finder.ready;
-      if (options.json) return await writeJson(io.stdout, gpuJson(finder));
-      const { problem } = finder;
-      await writeLine(
-        io.stdout,
-        finder.adapter
-          ? `Models use ${printable(finder.adapter.name)}.`
-          : `Models run on the CPU. ${printable(problem ?? "")}`,
-      );
-      for (const each of finder.adapters) {
-        await writeLine(io.stdout, "");
-        for (const line of formatFields(describe(each))) await writeLine(io.stdout, printable(line));
-      }
-      return undefined;
-    });
+    .option("--config <file>", "configuration file of the local daemon (also SERVICE_CONFIG)");
+  for (const option of configFlagOptions(SETTINGS)) command.addOption(option);
+  return command.action(async (options: GpuOptions) => {
+    const { gpu, sandbox } = readConfig(io, options);
+    // Other commands need not know how to look for a GPU.
+    const { GpuFinder } = await import("../../engine/gpu/gpu-finder.ts");
+    const { mode, adapter, power_preference: powerPreference } = gpu;
+    const finder = new GpuFinder({ mode, adapter, powerPreference, sandbox });
+    await finder.ready;
+    if (options.json) return await writeJson(io.stdout, gpuJson(finder));
+    const { problem } = finder;
+    await writeLine(
+      io.stdout,
+      finder.adapter
+        ? `Models use ${printable(finder.adapter.name)}.`
+        : `Models run on the CPU. ${printable(problem ?? "")}`,
+    );
+    for (const each of finder.adapters) {
+      await writeLine(io.stdout, "");
+      for (const line of formatFields(describe(each))) await writeLine(io.stdout, printable(line));
+    }
+    return undefined;
+  });
 }
 
-function readConfig(io: CliIo, file: string | undefined): Pick<Config, "gpu" | "sandbox"> {
+function readConfig(io: CliIo, options: GpuOptions): Pick<Config, "gpu" | "sandbox"> {
   try {
-    return loadConfig({ env: io.env, file }).config;
+    return loadConfig({ env: io.env, file: options.config, flags: configFlags(options) }).config;
   } catch (error) {
     if (error instanceof ConfigError) throw usageError(error.message);
     throw error;

@@ -19,12 +19,15 @@ const VALUE_NAMES: Readonly<Record<ConfigOption["kind"], string>> = {
   duration: "duration",
 };
 
-/** The options of `serve`: one for every option of the configuration that has a flag, and --no-… for the booleans. */
-export function configFlagOptions(): Option[] {
+/**
+ * The options of `serve`: one for every option of the configuration that has a flag, and --no-… for the booleans.
+ * @param names options of the configuration, of which there are to be no others
+ */
+export function configFlagOptions(names?: readonly string[]): Option[] {
   const defaults: unknown = configSchema.parse({});
   return configOptions.flatMap((option) => {
     const { flag, name, description } = option;
-    if (flag === undefined) return [];
+    if (flag === undefined || names?.includes(name) === false) return [];
     const preset = valueAt(defaults, option.path);
     const flags = name in SHORT_FLAGS ? `${SHORT_FLAGS[name]}, ${flag}` : flag;
     if (option.kind === "boolean") {

@@ -35,13 +35,16 @@ export function chooseAdapter(report: GpuReport, wishes: AdapterWishes): Adapter
   const favourite = wishes.powerPreference === "low-power" ? report.thriftiest : report.fastest;
   const adapter = candidates.find((each) => favourite && isSameDevice(each, favourite)) ?? candidates[0];
   if (adapter) return { adapter };
+  const problems = named.filter((each) => !isUsable(each)).map((each) => `${title(each)}: ${each.problem}`);
   const [software] = usable;
-  if (software) {
-    return {
-      problem: `The only adapter, ${software.name}, computes on the CPU; set gpu.adapter to its name to use it all the same.`,
-    };
-  }
-  return { problem: named.map((each) => `${title(each)}: ${each.problem}`).join(" ") };
+  if (!software) return { problem: problems.join(" ") };
+  const slow = `${software.name}, computes on the CPU, more slowly than models run there without it`;
+  return {
+    problem:
+      problems.length > 0
+        ? `${problems.join(" ")} What remains, ${slow}; it is used only when gpu.adapter names it.`
+        : `The only adapter, ${slow}. If this machine has a GPU, install its driver; to use the adapter all the same, name it in gpu.adapter.`,
+  };
 }
 
 function isUsable(adapter: ReportedAdapter): adapter is GpuAdapter {

@@ -35,9 +35,9 @@ export class GpuFinder implements GpuState {
   constructor(settings: GpuSettings, probe: () => Promise<GpuReport> = probeGpu) {
     this.settings = settings;
     const forbidden = settings.sandbox
-      ? "Sandbox mode forbids native code, and with it every GPU."
+      ? "Sandbox mode forbids native code, and with it every GPU; start without --sandbox (sandbox = true) to use one."
       : settings.mode === "off"
-        ? "The configuration switches the GPU off (gpu.mode)."
+        ? "The configuration switches the GPU off; set gpu.mode to auto to use one."
         : undefined;
     if (forbidden === undefined) {
       this.ready = this.#look(probe);

@@ -16,9 +16,9 @@ import { launchProbe } from "./launch-probe.ts";
 
 /**
  * Longest silence of a probe. Opening a driver for the first time since the machine was started takes some seconds
- * where disks are slow.
+ * where disks are slow; beside programs that keep all processors busy it was seen to take 15.
  */
-const PROBE_DEADLINE_MS = 15_000;
+const PROBE_DEADLINE_MS = 30_000;
 
 /** Lines of output kept to explain an end. */
 const KEPT_LINES = 5;
@@ -48,7 +48,8 @@ export async function probeGpu({
   if (dawnPath === undefined) {
     return {
       adapters: [],
-      problem: "The package webgpu is not installed; install it with: npm install webgpu",
+      problem:
+        "The package webgpu is not installed, as npm does with --omit=optional; install Daybreak again with: npm install --include=optional",
     };
   }
   const broken: ReportedAdapter[] = [];

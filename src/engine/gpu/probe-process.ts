@@ -22,6 +22,9 @@ const ALL_FEATURES = "enable-dawn-features=allow_unsafe_apis";
 /** CPUs that pose as GPUs, where the driver does not say so itself. */
 const SOFTWARE_NAMES = /llvmpipe|lavapipe|swiftshader|basic render driver|\bwarp\b/i;
 
+/** What helps where a driver fails and does not say why. */
+const CURE = "Another program may have taken all of its memory; else a newer driver may help.";
+
 /** Whichever Vulkan loader Dawn looks for on Linux. */
 const VULKAN_LOADER = "libvulkan.so.1";
 
@@ -78,7 +81,7 @@ async function open(dawn: Dawn, device: GpuDevice): Promise<ProbeMessage> {
   try {
     const adapter = await dawn.create([...deviceFlags(device), ALL_FEATURES]).requestAdapter();
     if (!adapter)
-      return { type: "unopened", adapter: { ...device, problem: "The driver does not open it." } };
+      return { type: "unopened", adapter: { ...device, problem: `The driver does not open it. ${CURE}` } };
     const found = describe(device, adapter);
     const problem = unusable(found) ?? (await deviceProblem(dawn, device));
     return { type: "opened", adapter: problem === undefined ? found : { ...found, problem } };
@@ -119,9 +122,9 @@ async function deviceProblem(dawn: Dawn, device: GpuDevice): Promise<string | un
     const adapter = await dawn.create(deviceFlags(device)).requestAdapter();
     const opened = await adapter?.requestDevice({ requiredFeatures: ["shader-f16"] });
     opened?.destroy();
-    return opened ? undefined : "The driver does not open it a second time.";
+    return opened ? undefined : `The driver does not open it a second time. ${CURE}`;
   } catch (error) {
-    return `The device cannot be opened: ${firstLine(error)}`;
+    return `The device cannot be opened (${firstLine(error)}). ${CURE}`;
   }
 }
 

@@ -2,21 +2,33 @@ import { describe, expect, it } from "vitest";
 import { runCli } from "../run-cli.ts";
 
 const sandbox = { env: { SERVICE_SANDBOX: "true" } };
+const SANDBOXED =
+  "Sandbox mode forbids native code, and with it every GPU; start without --sandbox (sandbox = true) to use one.";
 
 describe("gpu", () => {
   it("says without a daemon why models run on the CPU", async () => {
     const { code, stdout } = await runCli(["gpu"], sandbox);
     expect(code).toBe(0);
-    expect(stdout).toBe("Models run on the CPU. Sandbox mode forbids native code, and with it every GPU.\n");
+    expect(stdout).toBe(`Models run on the CPU. ${SANDBOXED}\n`);
   });
 
   it("says it as JSON", async () => {
     const { stdout } = await runCli(["gpu", "--json"], sandbox);
     expect(JSON.parse(stdout)).toEqual({
       available: false,
-      problem: "Sandbox mode forbids native code, and with it every GPU.",
+      problem: SANDBOXED,
       adapters: [],
     });
+  });
+
+  it("takes the daemon's flags about GPUs, to see what they would change", async () => {
+    const { stdout } = await runCli(["gpu", "--sandbox"]);
+    expect(stdout).toContain("Sandbox mode");
+    const off = await runCli(["gpu", "--gpu-mode", "off"]);
+    expect(off.stdout).toBe(
+      "Models run on the CPU. The configuration switches the GPU off; set gpu.mode to auto to use one.\n",
+    );
+    expect((await runCli(["gpu", "--http-port", "1"])).code).toBe(2);
   });
 
   it("refuses a setting that is none", async () => {

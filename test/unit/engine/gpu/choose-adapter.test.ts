@@ -24,7 +24,18 @@ test("takes the one that is named, whatever the case and whatever it is", () => 
 
 test("never takes a software adapter by itself, and says how to", () => {
   const choice = chooseAdapter({ adapters: [software], fastest: software }, best);
-  expect(choice).toEqual({ problem: expect.stringMatching(/llvmpipe.*computes on the CPU.*gpu\.adapter/) });
+  expect(choice).toEqual({
+    problem: expect.stringMatching(/llvmpipe.*computes on the CPU.*install its driver.*gpu\.adapter/),
+  });
+});
+
+test("says of a real GPU beside a software adapter why it cannot be used", () => {
+  const choice = chooseAdapter({ adapters: [broken, software] }, best);
+  expect(choice).toEqual({
+    problem: expect.stringMatching(
+      /^Old Card \(vulkan\): It does not open\. What remains, llvmpipe.*gpu\.adapter/,
+    ),
+  });
 });
 
 test.each([

@@ -1,0 +1,93 @@
+import { execFile } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, describe, expect, test } from "vitest";
+import { findDawn } from "../../src/engine/gpu/dawn.ts";
+import { type DawnDouble, writeDawnDouble } from "../support/dawn-double.ts";
+import { temporaryFolder } from "../support/engine-fixture.ts";
+import { linkedInstallation } from "../support/linked-installation.ts";
+import { GPU_TEST_TIMEOUT_MS, onTestGpu, testGpu } from "../support/test-gpu.ts";
+
+const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
+
+const folder = temporaryFolder();
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+interface Situation {
+  readonly flags?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+  /** Where the program is; the default is the repository. */
+  readonly home?: string;
+}
+
+/** What `daybreak gpu` says first, in a process of its own. */
+async function verdict({ flags = [], env = {}, home = REPOSITORY }: Situation): Promise<string> {
+  const args = [path.join(home, "src/launch/daybreak.mjs"), "gpu", ...flags];
+  const inherited = Object.entries(process.env).filter(([name]) => !/^(SERVICE|HUB)_/.test(name));
+  const { stdout } = await promisify(execFile)(process.execPath, args, {
+    env: { ...Object.fromEntries(inherited), HOME: folder, XDG_CONFIG_HOME: folder, ...env },
+  });
+  return stdout.split("\n", 1)[0] ?? "";
+}
+
+/** The program installed with another Dawn. */
+function installationWith(double: DawnDouble): string {
+  const home = linkedInstallation(folder, ["webgpu"]);
+  const webgpu = path.join(home, "node_modules", "webgpu");
+  fs.mkdirSync(webgpu);
+  fs.writeFileSync(path.join(webgpu, "package.json"), '{"name": "webgpu", "exports": "./index.mjs"}');
+  writeDawnDouble(webgpu, double);
+  return home;
+}
+
+describe("daybreak gpu says why there is none, and what to do", { timeout: GPU_TEST_TIMEOUT_MS }, () => {
+  test("where the package webgpu is not installed", async () => {
+    expect(await verdict({ home: linkedInstallation(folder, ["webgpu"]) })).toMatch(
+      /^Models run on the CPU\. The package webgpu is not installed.* npm install --include=optional$/,
+    );
+  });
+
+  test("in sandbox mode", async () => {
+    expect(await verdict({ flags: ["--sandbox"] })).toMatch(
+      /^Models run on the CPU\. Sandbox mode .*--sandbox/,
+    );
+  });
+
+  test.runIf(process.platform === "linux" && findDawn())("without a Vulkan loader", async () => {
+    const libraries = fs.mkdtempSync(`${folder}/`);
+    fs.writeFileSync(path.join(libraries, "libvulkan.so.1"), "no library");
+    expect(await verdict({ env: { LD_LIBRARY_PATH: libraries } })).toMatch(
+      /^Models run on the CPU\. There is no Vulkan loader .*; install it, and the Vulkan driver of the GPU/,
+    );
+  });
+
+  test.runIf(process.platform === "linux" && findDawn())("without a driver", async () => {
+    const none = path.join(folder, "none.json");
+    expect(await verdict({ env: { VK_DRIVER_FILES: none, VK_ICD_FILENAMES: none } })).toMatch(
+      /^Models run on the CPU\. (There is no Vulkan loader|No driver offers an adapter .*A newer driver may help)/,
+    );
+  });
+});
+
+describe.skipIf(!testGpu)(`daybreak gpu ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS }, () => {
+  test("says that a software adapter has to be named, and then takes it", async () => {
+    const { name = "", software } = testGpu ?? {};
+    if (software)
+      expect(await verdict({})).toMatch(/computes on the CPU.* install its driver.* gpu\.adapter/);
+    expect(await verdict({ flags: ["--gpu-adapter", name] })).toBe(`Models use ${name}.`);
+  });
+
+  test.each([
+    ["has no 16-bit floats", { without: ["shader-f16"] }, /shader-f16.*newer driver/],
+    [
+      "has no memory left",
+      { refusal: "out of memory" },
+      /cannot be opened \(out of memory\)\. Another program/,
+    ],
+  ])("says so of an adapter that %s", async (_what, double, words) => {
+    const home = installationWith(double);
+    expect(await verdict({ home, flags: ["--gpu-adapter", testGpu?.name ?? ""] })).toMatch(words);
+  });
+});
