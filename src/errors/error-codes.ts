@@ -119,7 +119,7 @@ export const ERROR_CODES = {
     false,
     "The configuration requires a GPU, and there is none that can be used.",
   ),
-  insufficient_disk: define("model_error", 500, false, "The disk has too little room for the download."),
+  insufficient_disk: define("model_error", 500, false, "The disk has too little room."),
   checksum_mismatch: define(
     "model_error",
     500,

@@ -1,10 +1,17 @@
-import { mkdir, readFile, readdir, rmdir, writeFile } from "node:fs/promises";
+import { readFile, readdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { StateFile } from "../../../../src/models/state/state-file.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
 const quiet = { warn: () => {} };
+
+async function add(state: StateFile, alias: string): Promise<void> {
+  await state.update((current) => ({
+    ...current,
+    definitions: [...current.definitions, { alias, modelfile: "FROM x" }],
+  }));
+}
 
 describe("the saved state", () => {
   it("is empty at first, and makes its folder when it is first written", async () => {
@@ -61,15 +68,51 @@ describe("the saved state", () => {
     },
   );
 
-  it("fails loudly when it cannot be written, and goes on when it can again", async () => {
+  it("changes nothing when it cannot be written, says why, and goes on when it can again", async () => {
+    const folder = path.join(await temporaryFolder(), "cache");
+    const state = await StateFile.open(folder, quiet);
+    // A file in the place of the folder.
+    await writeFile(folder, "");
+    await expect(state.update((current) => ({ ...current, defaultAlias: "a" }))).rejects.toMatchObject({
+      code: "internal_error",
+      message: expect.stringContaining(folder),
+    });
+    expect(state.current.defaultAlias).toBeUndefined();
+    await rm(folder);
+    await state.update((current) => ({ ...current, defaultAlias: "b" }));
+    expect((await StateFile.open(folder, quiet)).current.defaultAlias).toBe("b");
+  });
+
+  it("says which folder cannot be used", async () => {
+    const file = path.join(await temporaryFolder(), "file");
+    await writeFile(file, "");
+    await expect(StateFile.open(file, quiet)).rejects.toMatchObject({
+      code: "internal_error",
+      message: expect.stringContaining(`The cache folder ${file} cannot be used`),
+    });
+  });
+
+  it("is shared by two daemons: each sees and keeps what the other has saved", async () => {
+    const folder = await temporaryFolder();
+    const [one, other] = [await StateFile.open(folder, quiet), await StateFile.open(folder, quiet)];
+    const names = Array.from({ length: 10 }, (_, index) => [`one-${index}`, `other-${index}`]).flat();
+
+    await Promise.all(names.map(async (name) => await add(name.startsWith("one") ? one : other, name)));
+
+    for (const state of [one, other]) {
+      expect(state.current.definitions.map(({ alias }) => alias).toSorted()).toEqual(names.toSorted());
+    }
+  });
+
+  it("does not write over a file that somebody has damaged meanwhile", async () => {
     const folder = await temporaryFolder();
     const state = await StateFile.open(folder, quiet);
-    // A folder in the place of the file that is to be written.
-    const obstacle = path.join(folder, "models.json.next");
-    await mkdir(obstacle);
-    await expect(state.update((current) => ({ ...current, defaultAlias: "a" }))).rejects.toThrow("EISDIR");
-    await rmdir(obstacle);
-    await state.update((current) => current);
-    expect((await StateFile.open(folder, quiet)).current.defaultAlias).toBe("a");
+    await state.update((current) => ({ ...current, defaultAlias: "a" }));
+    await writeFile(path.join(folder, "models.json"), "{");
+
+    await expect(state.update((current) => current)).rejects.toThrow("damaged");
+
+    expect(state.current.defaultAlias).toBe("a");
+    expect(await readFile(path.join(folder, "models.json"), "utf8")).toBe("{");
   });
 });
