@@ -33,7 +33,7 @@ export interface LoadedConfig {
 
 const FILE_VARIABLE = "SERVICE_CONFIG";
 /** Variables with the service's prefix that are no options: they are read by the command line's client. */
-const OTHER_VARIABLES = new Set([FILE_VARIABLE, "SERVICE_HOST", "SERVICE_API_KEY"]);
+const OTHER_VARIABLES = new Set([FILE_VARIABLE, "SERVICE_URL", "SERVICE_API_KEY"]);
 
 interface Found {
   readonly value: unknown;
@@ -85,9 +85,9 @@ function readToml(file: string, required: boolean): Tree | undefined {
   try {
     text = readFileSync(file, "utf8");
   } catch (cause) {
-    const missing = cause instanceof Error && "code" in cause && cause.code === "ENOENT";
+    const missing = isMissing(cause);
     if (missing && !required) return undefined;
-    const reason = missing ? "there is no such file" : String(cause);
+    const reason = missing ? "there is no such file" : cause instanceof Error ? cause.message : String(cause);
     throw new ConfigError(`Cannot read the configuration ${file}: ${reason}.`, { cause });
   }
   try {
@@ -101,6 +101,11 @@ function readToml(file: string, required: boolean): Tree | undefined {
       },
     );
   }
+}
+
+/** Users of services often have /dev/null for a home, which holds no folder. */
+function isMissing(cause: unknown): boolean {
+  return cause instanceof Error && "code" in cause && (cause.code === "ENOENT" || cause.code === "ENOTDIR");
 }
 
 function fromFlags(option: ConfigOption, flags: ConfigFlags): Found | undefined {

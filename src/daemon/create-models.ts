@@ -11,6 +11,7 @@ import { placeOnGpu } from "../engine/gpu/place-on-gpu.ts";
 import type { EngineSpec } from "../engine/protocol/engine-spec.ts";
 import type { PreparedEngine } from "../engine/prepare-engine.ts";
 import { createEngineStarter } from "../engine/start-engine.ts";
+import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import { DiskHubStore } from "../models/hub/disk-hub-store.ts";
 import type { GgufSummary, Models } from "../models/model.ts";
@@ -32,45 +33,59 @@ export async function createModels(
   gpu: GpuFinder,
   { wasmPath, kernels, heapLimitBytes }: PreparedEngine,
 ): Promise<Models> {
-  return await createModelsService({
-    config,
-    startEngine: guardGpu({
-      start: createEngineStarter({
-        loadTimeoutMs: config.engine.load_timeout,
-        stallTimeoutMs: config.engine.stall_timeout,
-        wasmPath,
-        heapLimitBytes,
+  return await startable(
+    createModelsService({
+      config,
+      startEngine: guardGpu({
+        start: createEngineStarter({
+          loadTimeoutMs: config.engine.load_timeout,
+          stallTimeoutMs: config.engine.stall_timeout,
+          wasmPath,
+          heapLimitBytes,
+        }),
+        finder: gpu,
+        onLoss: (model, reason) => events.emit({ type: "gpu-lost", model, reason }),
+        onReduction: (model, layers, reason) =>
+          logger.warn(
+            { model, layers, reason },
+            "The GPU's memory is full; the model is tried with fewer layers there",
+          ),
+        onFallback: (model, reason) => events.emit({ type: "gpu-abandoned", model, reason }),
       }),
-      finder: gpu,
-      onLoss: (model, reason) => events.emit({ type: "gpu-lost", model, reason }),
-      onReduction: (model, layers, reason) =>
-        logger.warn(
-          { model, layers, reason },
-          "The GPU's memory is full; the model is tried with fewer layers there",
-        ),
-      onFallback: (model, reason) => events.emit({ type: "gpu-abandoned", model, reason }),
-    }),
-    placeLayers: async (gguf, spec, layers) =>
-      await placeOnGpu(gpu, spec, gguf, {
-        layers,
-        memory: config.gpu.memory,
-        batchSize: config.engine.batch_size,
-        besides: bytesBesides(spec),
+      placeLayers: async (gguf, spec, layers) =>
+        await placeOnGpu(gpu, spec, gguf, {
+          layers,
+          memory: config.gpu.memory,
+          batchSize: config.engine.batch_size,
+          besides: bytesBesides(spec),
+        }),
+      kernels,
+      estimateMemory: (gguf, spec) => memoryNeeded(gguf, spec, heapLimitBytes),
+      hub: new DiskHubStore({
+        cacheDir: config.cache_dir,
+        hubUrl: config.hub_url,
+        token: config.hub_token,
       }),
-    kernels,
-    estimateMemory: (gguf, spec) => memoryNeeded(gguf, spec, heapLimitBytes),
-    hub: new DiskHubStore({
-      cacheDir: config.cache_dir,
-      hubUrl: config.hub_url,
-      token: config.hub_token,
+      resolver: createNameResolver(aliases(config.models.aliases_file)),
+      readModelfile,
+      printModelfile,
+      shippedDir: SHIPPED_MODELS,
+      events,
+      logger,
     }),
-    resolver: createNameResolver(aliases(config.models.aliases_file)),
-    readModelfile,
-    printModelfile,
-    shippedDir: SHIPPED_MODELS,
-    events,
-    logger,
-  });
+  );
+}
+
+/** What the models layer says of the cache folder is for the user who starts the daemon. */
+async function startable(models: Promise<Models>): Promise<Models> {
+  try {
+    return await models;
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    throw new DaemonStartError(`${error.message} Choose another with SERVICE_CACHE_DIR or --cache-dir.`, {
+      cause: error,
+    });
+  }
 }
 
 function aliases(ownFile: string | undefined): AliasTable {

@@ -33,7 +33,7 @@ export async function listenIpc(server: Server, name: string): Promise<void> {
     return;
   }
   checkLength(name);
-  mkdirSync(path.dirname(name), { recursive: true, mode: OWNER_ONLY_FOLDER });
+  makeFolder(path.dirname(name));
   await removeStale(name);
   // The socket is made within listen(), so the mask need not hold any longer.
   const mask = process.umask(OWNER_ONLY_MASK);
@@ -50,6 +50,18 @@ export async function listenIpc(server: Server, name: string): Promise<void> {
     process.umask(mask);
   }
   chmodSync(name, OWNER_ONLY_SOCKET);
+}
+
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: OWNER_ONLY_FOLDER });
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new DaemonStartError(
+      `The folder of the socket cannot be made: ${reason}. Name another socket with --socket or SERVICE_SOCKET, or none with SERVICE_SOCKET="".`,
+      { cause },
+    );
+  }
 }
 
 function checkLength(name: string): void {

@@ -175,7 +175,12 @@ describe("errors name the source, the option and what was expected", () => {
   });
 });
 
+test("a home that holds no folder, such as /dev/null, has no configuration file", () => {
+  const { file: read } = load({ env: { XDG_CONFIG_HOME: file("") } });
+  expect(read).toBeUndefined();
+});
+
 test("a variable with the prefix that is no option is a warning", () => {
-  const { warnings } = load({ env: { SERVICE_HTTP_PROT: "1", SERVICE_HOST: "x", SERVICE_UI: "true" } });
+  const { warnings } = load({ env: { SERVICE_HTTP_PROT: "1", SERVICE_URL: "x", SERVICE_UI: "true" } });
   expect(warnings).toEqual(["The environment variable SERVICE_HTTP_PROT is no option of this daemon."]);
 });

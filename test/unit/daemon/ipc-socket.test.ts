@@ -45,6 +45,14 @@ describe.skipIf(process.platform === "win32")("the IPC socket", () => {
     expect(process.umask()).toBe(mask);
   });
 
+  test("whose folder cannot be made is an error that says what to do", async () => {
+    const file = path.join(folder, "file");
+    writeFileSync(file, "");
+    const attempt = listen(path.join(file, "run", "daybreak.sock"));
+    await expect(attempt).rejects.toThrow(DaemonStartError);
+    await expect(attempt).rejects.toThrow(/SERVICE_SOCKET/);
+  });
+
   test("replaces what a killed daemon left", async () => {
     const name = path.join(folder, "daybreak.sock");
     leaveStaleSocket(name);
