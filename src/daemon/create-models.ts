@@ -45,10 +45,10 @@ export async function createModels(
         }),
         finder: gpu,
         onLoss: (model, reason) => events.emit({ type: "gpu-lost", model, reason }),
-        onReduction: (model, layers, reason) =>
+        onReduction: (model, { gpuLayers, sharedContext }, reason) =>
           logger.warn(
-            { model, layers, reason },
-            "The GPU's memory is full; the model is tried with fewer layers there",
+            { model, gpuLayers, sharedContext, reason },
+            "The GPU's memory is full; the model is tried with less of it",
           ),
         onFallback: (model, reason) => events.emit({ type: "gpu-abandoned", model, reason }),
       }),

@@ -65,7 +65,7 @@ describe.skipIf(!testGpu)(`a GPU that fails, ${onTestGpu}`, { timeout: GPU_TEST_
     const start = guardGpu({
       start: starter(writeDawnDouble(fs.mkdtempSync(`${folder}/`), { loseAfter: LOSE_IN_A_REQUEST })),
       finder,
-      onReduction: (model, layers) => said.push(`${model}: ${layers} layers`),
+      onReduction: (model, { gpuLayers }) => said.push(`${model}: ${gpuLayers} layers`),
       onLoss: (model, reason) => said.push(`lost ${model}: ${reason}`),
       onFallback: (model, reason) => said.push(`left ${model}: ${reason}`),
     });
@@ -96,7 +96,7 @@ describe.skipIf(!testGpu)(`a GPU that fails, ${onTestGpu}`, { timeout: GPU_TEST_
     const start = guardGpu({
       start: starter(writeDawnDouble(fs.mkdtempSync(`${folder}/`), { loseAfter: LOSE_IN_LOADING })),
       finder,
-      onReduction: (model, layers) => said.push(`${model}: ${layers} layers`),
+      onReduction: (model, { gpuLayers }) => said.push(`${model}: ${gpuLayers} layers`),
       onLoss: () => {},
       onFallback: (model) => said.push(model),
     });

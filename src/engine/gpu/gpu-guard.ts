@@ -16,13 +16,16 @@ const FAILURE_WINDOW_MS = 600_000;
 const OUT_OF_MEMORY =
   /out[ _]?of[ _]?(device[ _]|host[ _])?memory|(failed|unable) to allocate|alloc\w* failed/i;
 
+/** What is asked of a GPU in place of more; -1 layers are all. */
+export type Reduction = Pick<EngineSpec, "gpuLayers" | "sharedContext">;
+
 export interface GpuGuardOptions {
   readonly start: StartEngine;
   readonly finder: Pick<GpuFinder, "settings">;
   /** An engine on the GPU has ended by itself. */
   readonly onLoss: (model: string, reason: string) => void;
-  /** The GPU's memory does not hold the layers that it was to take, and so many are tried next. */
-  readonly onReduction: (model: string, layers: number, reason: string) => void;
+  /** The GPU's memory does not hold what it was to take, and this is tried next. */
+  readonly onReduction: (model: string, next: Reduction, reason: string) => void;
   /** A model that was to run on the GPU is loaded on the CPU. */
   readonly onFallback: (model: string, reason: string) => void;
   /** Milliseconds since any origin. */
@@ -31,7 +34,7 @@ export interface GpuGuardOptions {
 
 /**
  * Starts engines so that a GPU that fails costs speed and not the service: where its memory is full, a model is loaded
- * with fewer layers there; one that cannot be loaded on it, or has been lost on it again and again, is loaded on the
+ * with one context for all slots, then with fewer layers there; one that cannot be loaded on it, or has been lost on it again and again, is loaded on the
  * CPU. Where a GPU is required, the errors stay errors.
  */
 export function guardGpu({
@@ -67,27 +70,37 @@ export function guardGpu({
       onFallback(model, `the GPU failed ${count} times in ${FAILURE_WINDOW_MS / 60_000} minutes`);
       return await start(onCpu(spec), options);
     }
-    let layers = spec.gpuLayers;
+    let asked: Reduction = spec;
     for (;;) {
+      const { gpuLayers, sharedContext } = asked;
       try {
-        const engine = await start({ ...spec, gpuLayers: layers, batchSize: gpu.batchSize }, options);
+        const engine = await start({ ...spec, gpuLayers, sharedContext, batchSize: gpu.batchSize }, options);
         void watch(engine, model);
         return engine;
       } catch (error) {
-        if (isRequired || options.signal?.aborted || !mayBeOfTheGpu(error)) throw error;
+        if (options.signal?.aborted || !mayBeOfTheGpu(error)) throw error;
         const { message } = ServiceError.from(error);
-        const fewer = OUT_OF_MEMORY.test(message) ? Math.floor((layers < 0 ? gpu.layers : layers) / 2) : 0;
-        if (fewer > 0) {
-          onReduction(model, fewer, message);
-          layers = fewer;
+        const next = OUT_OF_MEMORY.test(message) ? reduced(asked, gpu.layers) : undefined;
+        const keepsLayers = next?.gpuLayers === asked.gpuLayers;
+        if (next && (keepsLayers || !isRequired)) {
+          onReduction(model, next, message);
+          asked = next;
           continue;
         }
+        if (isRequired) throw error;
         note(model);
         onFallback(model, message);
         return await start(onCpu(spec), options);
       }
     }
   };
+}
+
+/** Less than what a GPU had no room for; undefined when nothing is left of it. A context of its own is worth less to a slot than layers. */
+function reduced({ gpuLayers, sharedContext }: Reduction, all: number): Reduction | undefined {
+  if (!sharedContext) return { gpuLayers, sharedContext: true };
+  const fewer = Math.floor((gpuLayers < 0 ? all : gpuLayers) / 2);
+  return fewer > 0 ? { gpuLayers: fewer, sharedContext } : undefined;
 }
 
 function onCpu({ gpu: _gpu, ...spec }: EngineSpec): EngineSpec {

@@ -10,6 +10,7 @@ import { FakeEngine } from "../../models/loading/fake-engines.ts";
 import { card } from "./adapters.ts";
 
 const spec = engineSpec("/m.gguf", {
+  sharedContext: true,
   gpuLayers: -1,
   gpu: { backend: card.backend, name: card.name, layers: 9, batchSize: 512 },
   batchSize: 5,
@@ -22,13 +23,15 @@ async function setUp({ mode = "auto" }: { mode?: GpuMode } = {}) {
   const engines: FakeEngine[] = [];
   const time = { now: 0 };
   /** How a load onto the GPU fails, and with how many layers it does not. */
-  const failing: { code?: ErrorCode; message?: string; fitting?: number } = {};
+  const failing: { code?: ErrorCode; message?: string; fitting?: number; unlessShared?: boolean } = {};
   const settings = { mode, powerPreference: "high-performance", sandbox: false } as const;
   const finder = new GpuFinder(settings, async () => ({ adapters: [card] }));
   const guarded = guardGpu({
     start: async (wanted) => {
       started.push(wanted);
-      const fits = wanted.gpuLayers >= 0 && wanted.gpuLayers <= (failing.fitting ?? -1);
+      const fits = failing.unlessShared
+        ? wanted.sharedContext
+        : wanted.gpuLayers >= 0 && wanted.gpuLayers <= (failing.fitting ?? -1);
       if (failing.code && wanted.gpu && !fits) {
         throw new ServiceError(failing.code, failing.message ?? "it broke");
       }
@@ -37,12 +40,14 @@ async function setUp({ mode = "auto" }: { mode?: GpuMode } = {}) {
       return engine;
     },
     finder,
-    onReduction: (model, layers) => said.push(`${model}: ${layers} layers`),
+    onReduction: (model, { gpuLayers, sharedContext }) =>
+      said.push(`${model}: ${gpuLayers} layers, ${sharedContext ? "a shared context" : "own contexts"}`),
     onLoss: (model, reason) => said.push(`lost ${model}: ${reason}`),
     onFallback: (model, reason) => said.push(`left ${model}: ${reason}`),
     now: () => time.now,
   });
-  const start = async (load: EngineLoadOptions = { alias: "m" }) => await guarded(spec, load);
+  const start = async (load: EngineLoadOptions = { alias: "m" }, wanted = spec) =>
+    await guarded(wanted, load);
   const crash = async (): Promise<void> => {
     await start();
     await engines.at(-1)?.crash("boom");
@@ -70,7 +75,7 @@ test("where the GPU's memory is full, fewer layers are tried, and the CPU last",
   Object.assign(failing, { code: "model_load_failed", message: "ggml_webgpu: Out of memory", fitting: 2 });
   expect((await start()).spec.gpuLayers).toBe(2);
   expect(started.map(({ gpuLayers }) => gpuLayers)).toEqual([-1, 4, 2]);
-  expect(said).toEqual(["m: 4 layers", "m: 2 layers"]);
+  expect(said).toEqual(["m: 4 layers, a shared context", "m: 2 layers, a shared context"]);
   failing.fitting = 0;
   expect((await start()).spec).toEqual(onCpu);
   expect(said.at(-1)).toBe("left m: ggml_webgpu: Out of memory");
@@ -86,7 +91,34 @@ test.each([
   const { start, said, failing } = await setUp();
   Object.assign(failing, { code: "engine_crashed", message, fitting: 4 });
   await start();
-  expect(said).toEqual(["m: 4 layers"]);
+  expect(said).toEqual(["m: 4 layers, a shared context"]);
+});
+
+test("slots share a context before layers are given up", async () => {
+  const { start, said, started, failing } = await setUp();
+  Object.assign(failing, { code: "engine_crashed", message: "Out of memory", unlessShared: true });
+  const own = { ...spec, sharedContext: false };
+  expect((await start({ alias: "m" }, own)).spec).toMatchObject({ gpuLayers: -1, sharedContext: true });
+  expect(said).toEqual(["m: -1 layers, a shared context"]);
+  Object.assign(failing, { unlessShared: false, fitting: 4 });
+  started.length = 0;
+  await start({ alias: "m" }, own);
+  expect(started.map(({ gpuLayers, sharedContext }) => [gpuLayers, sharedContext])).toEqual([
+    [-1, false],
+    [-1, true],
+    [4, true],
+  ]);
+});
+
+test("a required GPU keeps its layers, and its slots share a context where it has no room for more", async () => {
+  const { start, started, failing } = await setUp({ mode: "require" });
+  Object.assign(failing, { code: "engine_crashed", message: "Out of memory", fitting: 4 });
+  const own = { ...spec, sharedContext: false };
+  await expect(start({ alias: "m" }, own)).rejects.toThrow("Out of memory");
+  expect(started.map(({ gpuLayers, sharedContext }) => [gpuLayers, sharedContext])).toEqual([
+    [-1, false],
+    [-1, true],
+  ]);
 });
 
 test("a model that cannot be loaded onto the GPU is not tried there each time", async () => {
