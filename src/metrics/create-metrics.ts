@@ -6,6 +6,11 @@ import type { Metrics } from "./metrics.ts";
 const DURATION_BUCKETS = [0.1, 0.5, 1, 5];
 const ENDPOINTS: readonly Endpoint[] = ["chat", "generate", "embeddings"];
 
+/** Bounds as the interface specification writes them, and Prometheus 3 too: 1.0, not 1. */
+function withDecimals(text: string): string {
+  return text.replaceAll(/\{le="(\d+)"\}/g, '{le="$1.0"}');
+}
+
 /** A loaded model at the moment of a scrape. */
 export interface LoadedModelGauges {
   readonly model: string;
@@ -153,7 +158,7 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     },
     async render() {
       await refresh();
-      return await registry.metrics();
+      return withDecimals(await registry.metrics());
     },
   };
 }

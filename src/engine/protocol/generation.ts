@@ -92,7 +92,8 @@ export const samplingSchema = z.object({
   topK: z.int().min(0).max(1_000_000).optional(),
   minP: z.number().min(0).max(1).optional(),
   typicalP: z.number().min(0).max(1).optional(),
-  repeatPenalty: z.number().min(0).max(10).optional(),
+  /** llama.cpp divides by it. */
+  repeatPenalty: z.number().gt(0).max(10).optional(),
   /** How many last tokens the repeat penalty looks at; -1 means the whole context. */
   repeatLastN: z.int().min(-1).max(1_000_000).optional(),
   presencePenalty: z.number().min(-2).max(2).optional(),

@@ -44,6 +44,7 @@ describe("what is wrong with a value is said in words", () => {
     [{ count: "abc" }, 'count: must be a whole number, got "abc"'],
     [{ count: 1.5 }, "count: must be a whole number, got 1.5"],
     [{ count: -1 }, "count: must be at least 0, got -1"],
+    [{ count: Infinity }, "count: must be a whole number, got Infinity"],
     [{ rate: 0 }, "rate: must be more than 0, got 0"],
     [{ rate: 2 }, "rate: must be less than 2, got 2"],
     [{ rate: null }, "rate: must be a number, got null"],

@@ -66,8 +66,8 @@ describe("the Prometheus registry", () => {
     expect(bounds.map(([, bound, count]) => [bound, count])).toEqual([
       ["0.1", "0"],
       ["0.5", "0"],
-      ["1", "1"],
-      ["5", "1"],
+      ["1.0", "1"],
+      ["5.0", "1"],
       ["+Inf", "1"],
     ]);
     expect(text).toContain("service_request_duration_seconds_sum 0.7\n");

@@ -304,6 +304,13 @@ describe("errors", () => {
       "invalid_parameter",
       /^temperature:/,
     ],
+    [
+      "no repeat_penalty at all",
+      "/api/generate",
+      { prompt: "", repeat_penalty: 0 },
+      "invalid_parameter",
+      /^repeat_penalty:/,
+    ],
     ["top_p above 1", "/api/generate", { prompt: "", top_p: 1.1 }, "invalid_parameter", /^top_p:/],
     ["a stop that is no list", "/api/generate", { prompt: "", stop: "x" }, "invalid_parameter", /^stop:/],
     ["an empty stop", "/api/generate", { prompt: "", stop: ["a", ""] }, "invalid_parameter", /^stop\.1:/],

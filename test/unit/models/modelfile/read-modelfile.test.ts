@@ -217,6 +217,7 @@ describe("an error of a Modelfile", () => {
     ["FROM a\nPARAMETER temperature -1", 2, /PARAMETER temperature: it must be at least 0, got -1/],
     ["FROM a\nPARAMETER temperature 1e400", 2, /PARAMETER temperature/],
     ["FROM a\nPARAMETER temperature 0x10", 2, /not a number/],
+    ["FROM a\nPARAMETER repeat_penalty 0", 2, /must be more than 0, got 0/],
     ["FROM a\nPARAMETER top_p 1.5", 2, /must be at most 1, got 1.5/],
     ["FROM a\nPARAMETER top_k 1.5", 2, /must be a whole number, got 1.5/],
     ["FROM a\nPARAMETER num_ctx 8", 2, /must be at least 16/],
