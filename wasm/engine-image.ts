@@ -1,3 +1,4 @@
+import { BARRIER_SPLICES } from "./barriers.ts";
 import { link } from "./linker/link.ts";
 import { parseModule } from "./linker/wasm-module.ts";
 import { VEC_DOTS } from "./vec-dots.ts";
@@ -11,9 +12,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 export const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-export const KERNELS_SHA256 = "bb8a4156020841404dbac0f429ee22352294b938ba2712c13d540c432cd34968";
+export const KERNELS_SHA256 = "0cde5559f62ec86af868fcead3710f27c7d6874a58050bedc17a6666bdbe9657";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "ffa36a670be27dff40317c4e99b8c7898677ea344c115618403e3bf474006b1a";
+export const IMAGE_SHA256 = "791d69975bac0290b45de3ee022563c1cac468f2384c5a30aad0a89490365ea8";
 
 const PAGE_BYTES = 64 * 1024;
 
@@ -44,6 +45,16 @@ export const PINNED_FUNCTIONS = {
     index: 270,
     name: "ggml_barrier",
     sha256: "1b11245c9a5f03b38643c7909098dd33e20a0d51ab238ec545e3a02a001418a0",
+  },
+  graphThread: {
+    index: 3053,
+    name: "ggml_graph_compute_thread",
+    sha256: "e6f62651522fc9a34d05f01d8e7822b559378ea7a30e030ca90591a16eabf821",
+  },
+  secondaryThread: {
+    index: 7124,
+    name: "ggml_graph_compute_secondary_thread",
+    sha256: "c405b03e41b858822667f4b45842bd565e206453cf3f7ee588c68a2b559bd976",
   },
   updateSlots: {
     index: 5762,
@@ -90,21 +101,25 @@ export async function buildEngineImage(
   for (const { index, name, sha256 } of pinned) {
     await expectHash(bodies[index - importedFunctions] ?? new Uint8Array(), sha256, name);
   }
-  const { mulMat, graphPlan, barrier, updateSlots } = PINNED_FUNCTIONS;
+  const { mulMat, graphPlan, barrier, secondaryThread, updateSlots } = PINNED_FUNCTIONS;
   return link(stock, {
     object: kernels,
     replace: {
       kernel_mul_mat: mulMat.index,
       kernel_graph_plan: graphPlan.index,
+      kernel_barrier: barrier.index,
+      kernel_secondary_thread: secondaryThread.index,
       kernel_update_slots: updateSlots.index,
       ...Object.fromEntries(VEC_DOTS.map(({ kernel, index }) => [kernel, index])),
     },
     originals: {
       original_mul_mat: mulMat.index,
       original_graph_plan: graphPlan.index,
+      original_secondary_thread: secondaryThread.index,
       original_update_slots: updateSlots.index,
     },
     imports: { ggml_barrier: barrier.index },
+    splices: BARRIER_SPLICES,
     exports: ADDED_EXPORTS,
     memoryMaximum: IMAGE_HEAP_BYTES / PAGE_BYTES,
   });

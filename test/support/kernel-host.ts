@@ -15,6 +15,8 @@ const MAX_ZEROED = 1024;
 const STACK_TOP = 1024 * 1024;
 
 const FIRST_VEC_DOT = 3;
+const THREAD = FIRST_VEC_DOT + VEC_DOTS.length;
+const BARRIER = 1;
 
 const text = (value: string): Uint8Array => sized(new TextEncoder().encode(value));
 const section = (id: number, content: Uint8Array): Uint8Array => concatBytes([[id], sized(content)]);
@@ -23,8 +25,8 @@ const type = (...parameters: number[]): Uint8Array =>
 const body = (...code: number[]): Uint8Array => sized(new Uint8Array([0, ...code, 0x0b]));
 
 /** A module with the functions that the kernels replace and call, and nothing else. */
-function hostModule(pages: number): Uint8Array {
-  const memory = concatBytes([text("env"), text("memory"), [2, 5], uleb(pages), uleb(pages)]);
+function hostModule(pages: number, isShared: boolean): Uint8Array {
+  const memory = concatBytes([text("env"), text("memory"), [2, isShared ? 7 : 5], uleb(pages), uleb(pages)]);
   const stackTop = [I64, 1, 0x42, ...signedLeb(STACK_TOP), 0x0b];
   // i64.const mark, i32.const 1, i32.store
   const mark = [0x42, ...signedLeb(FALLBACK_MARK), 0x41, 1, 0x36, 2, 0];
@@ -37,20 +39,22 @@ function hostModule(pages: number): Uint8Array {
         type(I64),
         type(I64, I64, I32, I64),
         type(I32, I64, I64, I64, I64, I64, I64, I32),
+        [0x60, 1, I64, 1, I64],
       ]),
     ),
     section(2, vector([memory])),
-    section(3, vector([[0], [1], [2], ...VEC_DOTS.map(() => [3])])),
+    section(3, vector([[0], [1], [2], ...VEC_DOTS.map(() => [3]), [4]])),
     section(6, vector([stackTop])),
     section(
       7,
       vector([
         concatBytes([text("mul_mat"), [0], uleb(0)]),
         concatBytes([text("plan"), [0], uleb(2)]),
+        concatBytes([text("barrier"), [0], uleb(BARRIER)]),
         ...VEC_DOTS.map(({ kernel }, at) => concatBytes([text(kernel), [0], uleb(FIRST_VEC_DOT + at)])),
       ]),
     ),
-    section(10, vector([body(...mark), body(), body(), ...VEC_DOTS.map(() => body())])),
+    section(10, vector([body(...mark), body(), body(), ...VEC_DOTS.map(() => body()), body(0x20, 0)])),
   ]);
 }
 
@@ -63,6 +67,27 @@ function signedLeb(value: number): number[] {
     if (rest === 0 && (low & 0x40) === 0) return [...bytes, low];
     bytes.push(low | 0x80);
   }
+}
+
+const KERNELS = new URL("../../wasm/kernels.o", import.meta.url);
+
+/**
+ * A module that imports `env.memory` (memory64, `pages` long) and exports each kernel under the name of what it
+ * replaces in llama.cpp: `mul_mat`, `plan`, `barrier` and the dot products under their own.
+ */
+export function linkHost(pages: number, isShared: boolean, object = KERNELS): Uint8Array<ArrayBuffer> {
+  return link(hostModule(pages, isShared), {
+    object: readFileSync(object),
+    replace: {
+      kernel_mul_mat: 0,
+      kernel_graph_plan: 2,
+      kernel_barrier: BARRIER,
+      ...Object.fromEntries(VEC_DOTS.map(({ kernel }, at) => [kernel, FIRST_VEC_DOT + at])),
+    },
+    originals: { original_mul_mat: 0, original_graph_plan: 2 },
+    // No test runs a step or starts a thread: any function of the type will do.
+    imports: { ggml_barrier: BARRIER, original_update_slots: BARRIER, original_secondary_thread: THREAD },
+  });
 }
 
 export interface MatrixProblem {
@@ -115,21 +140,8 @@ export class KernelHost {
     this.#exports = exports;
   }
 
-  static async start({
-    object = new URL("../../wasm/kernels.o", import.meta.url),
-    pages = DEFAULT_PAGES,
-  }: HostOptions = {}): Promise<KernelHost> {
-    const bytes = link(hostModule(pages), {
-      object: readFileSync(object),
-      replace: {
-        kernel_mul_mat: 0,
-        kernel_graph_plan: 2,
-        ...Object.fromEntries(VEC_DOTS.map(({ kernel }, at) => [kernel, FIRST_VEC_DOT + at])),
-      },
-      originals: { original_mul_mat: 0, original_graph_plan: 2 },
-      // No test runs a step: any function of its type will do.
-      imports: { ggml_barrier: 1, original_update_slots: 1 },
-    });
+  static async start({ object = KERNELS, pages = DEFAULT_PAGES }: HostOptions = {}): Promise<KernelHost> {
+    const bytes = linkHost(pages, false, object);
     // The DOM's types do not know memory64 yet.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const memory = new WebAssembly.Memory({
@@ -207,7 +219,10 @@ export class KernelHost {
     view.setBigUint64(out + 152, BigInt(w), true);
     view.setBigUint64(out + 160, BigInt(x), true);
 
+    const pool = place(320);
+    view.setInt32(pool + 104, 1, true); // threads
     const parameters = place(64);
+    view.setBigUint64(parameters + 24, BigInt(pool), true);
     view.setInt32(parameters, 0, true);
     view.setInt32(parameters + 4, 1, true);
     view.setBigUint64(parameters + 8, BigInt(workSize), true);

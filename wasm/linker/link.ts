@@ -1,5 +1,6 @@
 import { concatBytes, patchPaddedUleb, sized, uleb, vector } from "./byte-writer.ts";
 import { codeOffset, parseObject, type ObjectFile, type ObjectSymbol } from "./object-file.ts";
+import { splice, type Splice } from "./splice.ts";
 import { KIND, parseModule, SECTION, type WasmModule } from "./wasm-module.ts";
 
 export interface LinkPlan {
@@ -11,6 +12,8 @@ export interface LinkPlan {
   readonly originals?: Readonly<Record<string, number>>;
   /** Name under which kernels call a function of the module → its index. */
   readonly imports?: Readonly<Record<string, number>>;
+  /** Code that the compiler copied into functions of the module, to be replaced by calls of kernels. */
+  readonly splices?: readonly Splice[];
   /** Exports to add: name → function index in the module. */
   readonly exports?: Readonly<Record<string, number>>;
   /** New declared maximum of the imported memory, in pages of 64 KiB. */
@@ -19,8 +22,8 @@ export interface LinkPlan {
 
 /**
  * Extends a finished WebAssembly module: appends the kernels of an object file, puts them in the place of chosen
- * functions (keeping the displaced bodies callable), adds exports and raises the memory's maximum. Indices of
- * the module do not move. Custom sections are dropped: they describe the module as it was.
+ * functions (keeping the displaced bodies callable) or of code within them, adds exports and raises the memory's
+ * maximum. Indices of the module do not move. Custom sections are dropped: they describe the module as it was.
  *
  * @throws TypeError when a name cannot be resolved, types do not agree or the input is malformed
  */
@@ -47,6 +50,8 @@ interface Layout {
   readonly replaced: ReadonlyMap<number, number>;
   readonly typeBase: number;
   functionIndex(symbol: ObjectSymbol): number;
+  /** Index that a kernel gets. */
+  kernelIndex(name: string): number;
 }
 
 function layOut(module: WasmModule, object: ObjectFile | undefined, plan: LinkPlan): Layout {
@@ -67,12 +72,15 @@ function layOut(module: WasmModule, object: ObjectFile | undefined, plan: LinkPl
     if (index === undefined) throw new TypeError(`undefined symbol ${symbol.name}`);
     return index;
   };
+  const kernelIndex = (name: string): number => {
+    const symbol = object?.symbols.find((candidate) => candidate.defined && candidate.name === name);
+    if (!symbol) throw new TypeError(`the object defines no ${name}`);
+    return definedIndex(symbol);
+  };
   const replaced = new Map<number, number>();
   for (const [name, target] of Object.entries(plan.replace ?? {})) {
-    const symbol = object?.symbols.find((candidate) => candidate.defined && candidate.name === name);
-    if (!object || !symbol) throw new TypeError(`the object defines no ${name}`);
-    const kernel = definedIndex(symbol);
-    assertSameType(module, target, object, kernel - firstKernel, name);
+    const kernel = kernelIndex(name);
+    if (object) assertSameType(module, target, object, kernel - firstKernel, name);
     replaced.set(target, kernel);
   }
   return {
@@ -81,6 +89,7 @@ function layOut(module: WasmModule, object: ObjectFile | undefined, plan: LinkPl
     replaced,
     typeBase: module.typeCount,
     functionIndex,
+    kernelIndex,
   };
 }
 
@@ -168,11 +177,12 @@ function rewriteSection(
     return vector([...module.functionTypes, ...kernelTypes, ...keptTypes].map(uleb));
   }
   if (id === SECTION.code) {
-    const bodies = module.bodies.map((body, position) => {
+    const spliced = splice(module, plan.splices ?? [], (name) => layout.kernelIndex(name));
+    const bodies = spliced.map((body, position) => {
       const kernel = layout.replaced.get(position + module.importedFunctions);
       return kernel === undefined ? body : kernels[kernel - layout.firstKernel]!;
     });
-    const kept = layout.keptOriginals.map((index) => module.bodies[original(index)]!);
+    const kept = layout.keptOriginals.map((index) => spliced[original(index)]!);
     return vector([...bodies, ...kernels, ...kept].map(sized));
   }
   return undefined;

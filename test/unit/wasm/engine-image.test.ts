@@ -35,6 +35,15 @@ function symbolNames(): (index: number) => string | undefined {
     index - first < functions ? names[map.readUInt16LE(at + 2 * (index - first))] : undefined;
 }
 
+/** How many functions wait in a loop for a barrier to be passed. */
+function spins(bytes: Uint8Array): number {
+  return parseModule(bytes).bodies.filter((body) => {
+    const code = Buffer.from(body).toString("hex");
+    // loop, local.get, i32.atomic.load offset=192, local.get, i32.eq, br_if 0, end
+    return /0340(20..)+fe1002c001(20..)+460d000b/.test(code);
+  }).length;
+}
+
 describe("the engine's image", () => {
   it("is a valid module with the stock one's exports and imports, and the tokeniser's", async () => {
     const image = await buildEngineImage(stock, kernels);
@@ -47,6 +56,11 @@ describe("the engine's image", () => {
     const [memory] = after.imports.flatMap(({ limits }) => limits ?? []);
     expect((memory?.maximum ?? 0) * 64 * 1024).toBe(IMAGE_HEAP_BYTES);
     expect(image.length - stock.length).toBeLessThan(256 * 1024);
+  });
+
+  it("has no copy left of llama.cpp's barrier, whose threads do not sleep", async () => {
+    expect(spins(stock)).toBe(3);
+    expect(spins(await buildEngineImage(stock, kernels))).toBe(0);
   });
 
   it("is the bytes that are pinned", async () => {

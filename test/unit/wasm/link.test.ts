@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { link, type LinkPlan } from "../../../wasm/linker/link.ts";
 import { parseModule } from "../../../wasm/linker/wasm-module.ts";
-import { ADD, DATA_OBJECT, smallModule, SQUARE, SQUARE_OBJECT } from "./small-module.ts";
+import { ADD, CALL_SQUARE, DATA_OBJECT, smallModule, SQUARE, SQUARE_OBJECT } from "./small-module.ts";
 
 type NumberFunction = (...args: number[]) => number;
 
@@ -28,6 +28,15 @@ const squarePlan: LinkPlan = {
   exports: { fast: SQUARE },
 };
 
+/** In call_square: the kernel's square of x + 5 for the module's square of x. */
+const SQUARE_OF_SUM = {
+  index: CALL_SQUARE,
+  find: [0x10, SQUARE],
+  times: 1,
+  push: [0x41, 5, 0x6a],
+  kernel: "fast_square",
+};
+
 describe("linking kernels into a finished module", () => {
   it("puts the kernel in the place of the function, for callers inside and outside", async () => {
     const exports = await run(link(smallModule(), squarePlan));
@@ -39,6 +48,29 @@ describe("linking kernels into a finished module", () => {
   it("keeps the displaced original callable", async () => {
     const exports = await run(link(smallModule(), squarePlan));
     expect(exports["call_square"]!(-7)).toBe(49);
+  });
+
+  it("calls a kernel in the place of instructions within a function", async () => {
+    const { replace: _, ...plan } = squarePlan;
+    const exports = await run(link(smallModule(), { ...plan, splices: [SQUARE_OF_SUM] }));
+    expect(exports["call_square"]!(9)).toBe(14 * 14);
+    expect(exports["fast"]!(9)).toBe(81);
+  });
+
+  it("does so in a displaced function as well", async () => {
+    const splices = [
+      // x · x becomes the kernel's square of -2x.
+      {
+        index: SQUARE,
+        find: [0x20, 0, 0x6c],
+        times: 1,
+        push: [0x20, 0, 0x6a, 0x41, 0x7f, 0x6c],
+        kernel: "fast_square",
+      },
+    ];
+    const exports = await run(link(smallModule(), { ...squarePlan, splices }));
+    expect(exports["call_square"]!(-7)).toBe(14 * 14);
+    expect(exports["call_square"]!(7)).toBe(49);
   });
 
   it("leaves what it does not touch as it was, and drops custom sections", () => {
@@ -72,6 +104,16 @@ describe("what the linker refuses", () => {
       /no slow_square/,
     ],
     ["a kernel of another type", { ...squarePlan, replace: { fast_square: ADD } }, /has type/],
+    [
+      "code that is not where it should be",
+      { ...squarePlan, splices: [{ ...SQUARE_OF_SUM, index: ADD }] },
+      /function 0 has the code that fast_square replaces 0 times/,
+    ],
+    [
+      "code that is there more often than it should",
+      { ...squarePlan, splices: [{ ...SQUARE_OF_SUM, index: SQUARE, find: [0x20, 0] }] },
+      /replaces 2 times/,
+    ],
     ["an object with data segments", { object: DATA_OBJECT }, /data segments/],
     ["an object that is a finished module", { object: smallModule() }, /no linking section/],
     ["a name that is exported already", { exports: { call_square: ADD } }, /exported already/],

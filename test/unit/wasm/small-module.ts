@@ -11,6 +11,7 @@ const body = (...code: number[]): Uint8Array => sized(new Uint8Array([0, ...code
 /** Function indices of {@link smallModule}. */
 export const ADD = 0;
 export const SQUARE = 1;
+export const CALL_SQUARE = 2;
 
 /**
  * A module of the kind that the linker extends: memory64 imported with a maximum of 4 pages, the stack pointer as

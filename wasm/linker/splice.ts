@@ -1,0 +1,53 @@
+import { concatBytes, uleb } from "./byte-writer.ts";
+import type { WasmModule } from "./wasm-module.ts";
+
+/** Instructions within a function, and the kernel that is called in their place. */
+export interface Splice {
+  /** Index of the function. Its body should be pinned: the same bytes may mean something else in another one. */
+  readonly index: number;
+  /** What is taken out, and how often it occurs. */
+  readonly find: readonly number[];
+  readonly times: number;
+  /** Instructions that push the arguments of the kernel. */
+  readonly push: readonly number[];
+  readonly kernel: string;
+}
+
+const CALL = 0x10;
+
+/**
+ * The bodies of the module's functions with all splices done.
+ * @throws TypeError when code does not occur as often as it should
+ */
+export function splice(
+  module: WasmModule,
+  splices: readonly Splice[],
+  indexOf: (kernel: string) => number,
+): Uint8Array[] {
+  const bodies = [...module.bodies];
+  for (const { index, find, times, push, kernel } of splices) {
+    const body = bodies[index - module.importedFunctions];
+    const places = body ? placesOf(find, body) : [];
+    if (!body || places.length !== times)
+      throw new TypeError(`function ${index} has the code that ${kernel} replaces ${places.length} times`);
+    const call = [...push, CALL, ...uleb(indexOf(kernel))];
+    const rests = [0, ...places.map((place) => place + find.length)];
+    const parts = rests.flatMap((start, at) => {
+      const rest = body.subarray(start, places[at]);
+      return at < places.length ? [rest, call] : [rest];
+    });
+    bodies[index - module.importedFunctions] = concatBytes(parts);
+  }
+  return bodies;
+}
+
+function placesOf(find: readonly number[], body: Uint8Array): number[] {
+  const places: number[] = [];
+  let at = body.indexOf(find[0]!);
+  while (at >= 0) {
+    const isHere = find.every((byte, offset) => body[at + offset] === byte);
+    if (isHere) places.push(at);
+    at = body.indexOf(find[0]!, isHere ? at + find.length : at + 1);
+  }
+  return places;
+}
