@@ -126,7 +126,7 @@ export class EngineHandle implements Engine {
   }
 
   async close(): Promise<void> {
-    this.#process.end("was closed", { expected: true });
+    this.#process.end("closed, because the model was unloaded", { expected: true });
     await this.exited;
   }
 

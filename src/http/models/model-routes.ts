@@ -36,11 +36,11 @@ export function modelRoutes(services: Services): readonly Route[] {
         const model = await models.load(
           {
             alias: body.alias,
-            path: body.path,
-            gpuLayers: body.gpu_layers,
-            contextSize: body.context_size,
-            mmproj: body.mmproj,
-            setDefault: body.set_default,
+            path: body.path ?? undefined,
+            gpuLayers: body.gpu_layers ?? undefined,
+            contextSize: body.context_size ?? undefined,
+            mmproj: body.mmproj ?? undefined,
+            setDefault: body.set_default ?? undefined,
           },
           context.req.raw.signal,
         );

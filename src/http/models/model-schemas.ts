@@ -75,7 +75,7 @@ export const modelListSchema = z.object({ models: z.array(modelListEntrySchema) 
 
 export const pullRequestSchema = z.object({
   name: modelNameSchema.describe("Alias, or hub spec such as hf:owner/repository:Q4_K_M@revision."),
-  stream: z.boolean().default(false).describe("Report progress as lines of JSON."),
+  stream: z.boolean().nullable().default(false).describe("Report progress as lines of JSON."),
 });
 
 export const pullResultSchema = z.object({
@@ -100,19 +100,19 @@ export type PullLine = z.infer<typeof pullLineSchema>;
 
 export const loadRequestSchema = z.object({
   alias: modelNameSchema.describe("Name of the model."),
-  path: z.string().min(1).optional().describe("A GGUF file; absent: the alias is resolved."),
+  path: z.string().min(1).nullish().describe("A GGUF file; absent: the alias is resolved."),
   gpu_layers: z
     .int()
     .min(-1)
-    .optional()
+    .nullish()
     .describe("Layers on the GPU, -1 for all; absent: as the model's definition says, else 0."),
   context_size: z
     .int()
     .min(16)
-    .optional()
+    .nullish()
     .describe("Context in tokens; absent: as the model's definition says, else models.context_size (4096)."),
-  mmproj: z.string().min(1).optional().describe("Path of a vision projector."),
-  set_default: z.boolean().optional().describe("Make it the default model."),
+  mmproj: z.string().min(1).nullish().describe("Path of a vision projector."),
+  set_default: z.boolean().nullish().describe("Make it the default model."),
 });
 
 export const loadResultSchema = z.object({
@@ -136,7 +136,7 @@ export const createRequestSchema = z.object({
   base_folder: z
     .string()
     .min(1)
-    .optional()
+    .nullish()
     .describe("Absolute path from which relative paths in the Modelfile count."),
 });
 export const createResultSchema = z.object({ status: z.literal("created"), alias: z.string() });

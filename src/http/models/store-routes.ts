@@ -51,7 +51,7 @@ export function storeRoutes(services: Services): readonly Route[] {
       body: schemas.createRequestSchema,
       answers: [{ description: "The model is made.", schema: schemas.createResultSchema }],
       async handle(context, { body }) {
-        const options = body.base_folder === undefined ? {} : { baseFolder: body.base_folder };
+        const options = body.base_folder == null ? {} : { baseFolder: body.base_folder };
         const model = await models.create(body.alias, body.modelfile, options);
         return context.json({ status: "created", alias: model.alias });
       },

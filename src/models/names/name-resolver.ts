@@ -2,7 +2,7 @@ import os from "node:os";
 import { aliasKey, type AliasEntry, type AliasTable } from "./alias-table.ts";
 import type { HubSpec } from "./hub-spec.ts";
 import { invalidName } from "./invalid-name.ts";
-import { isPlainPart, isRevision } from "./name-rules.ts";
+import { isDeviceName, isPlainPart, isRevision } from "./name-rules.ts";
 import { looksLikePath, parseFilePath, type PathContext } from "./parse-file-path.ts";
 import { HUB_PREFIX, parseHubSpec, splitRevision } from "./parse-hub-spec.ts";
 import { canonical, isQuantization, quantizationOf, withoutQuantization } from "./quantization.ts";
@@ -90,7 +90,11 @@ function checkPlainName(place: string, name: string): string {
       `a repository of the hub is written hf:owner/repository, a path begins with ./ or /`,
     );
   }
-  throw invalidName(name, "a name has letters, digits and . _ - only, and may have a tag behind a colon");
+  if (parts.some(isDeviceName)) throw invalidName(name, "Windows keeps this name for a device");
+  throw invalidName(
+    name,
+    "a name begins with a letter or digit, has letters, digits and . _ - only, and may have a tag behind a colon",
+  );
 }
 
 function stripLatest(name: string): string {

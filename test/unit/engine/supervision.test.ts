@@ -133,7 +133,7 @@ describe("a loaded engine", () => {
     const inFlight = engine.embed("Hi", NEVER).catch((error: unknown) => error);
     await engine.close();
     expect(await inFlight).toMatchObject({ code: "engine_crashed" });
-    expect(await engine.exited).toEqual({ expected: true, reason: "was closed" });
+    expect(await engine.exited).toEqual({ expected: true, reason: "closed, because the model was unloaded" });
     await expect(engine.embed("Hi", NEVER)).rejects.toMatchObject({ code: "engine_crashed" });
     expect(await engine.memoryUsage()).toBe(0);
   });

@@ -140,6 +140,20 @@ describe("models", () => {
     ]);
   });
 
+  test("null means the same as leaving a field out", async () => {
+    const models = new FakeModels([fakeModel({ state: "available" })]);
+    const { call } = setup(models);
+    const fields = { path: null, gpu_layers: null, context_size: null, mmproj: null, set_default: null };
+    expect(await call("POST", "/api/models/load", { alias: "mini", ...fields })).toMatchObject({
+      status: 200,
+    });
+    expect(models.loads).toEqual([{ alias: "mini" }]);
+    const pulled = await call("POST", "/api/models/pull", { name: "hf:o/r", stream: null });
+    expect(pulled).toMatchObject({ status: 200, body: { status: "success" } });
+    const made = { alias: "made", modelfile: "FROM mini", base_folder: null };
+    expect(await call("POST", "/api/models/create", made)).toMatchObject({ status: 200 });
+  });
+
   test("loading a loaded and unloading an unloaded model is 409 conflict", async () => {
     const { call } = setup();
     const loaded = await call("POST", "/api/models/load", { alias: "mini" });

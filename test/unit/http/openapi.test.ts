@@ -51,7 +51,7 @@ describe("/openapi.json", () => {
           schema: {
             type: "object",
             required: ["name"],
-            properties: { name: { type: "string" }, stream: { type: "boolean", default: false } },
+            properties: { name: { type: "string" }, stream: { type: ["boolean", "null"], default: false } },
           },
         },
       },

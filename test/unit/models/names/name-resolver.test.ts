@@ -212,6 +212,14 @@ describe("a plain name", () => {
     });
   });
 
+  it.each([
+    ["con", /Windows/],
+    ["LPT1:latest", /Windows/],
+    ["_a", /begins with a letter or digit/],
+  ])("%s is refused with the reason", (name, message) => {
+    expect(refused(name)).toMatchObject({ message: expect.stringMatching(message) });
+  });
+
   it("is repeated in the error in a form that cannot break a line, and not in full", () => {
     expect(refused("a\nb")).toMatchObject({ message: expect.stringContaining(String.raw`"a\nb"`) });
     expect(String(refused("x".repeat(4096))).length).toBeLessThan(300);
