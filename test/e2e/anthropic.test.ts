@@ -1,5 +1,13 @@
 import Anthropic, { BadRequestError, NotFoundError } from "@anthropic-ai/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { activeRequests } from "../support/active-requests.ts";
+import {
+  AMPLE_TOKENS,
+  ENDLESS_OBJECT,
+  GREEDY,
+  QUESTION_FOR_WEATHER,
+  QUESTION_TO_THINK_ABOUT,
+} from "../support/certain-requests.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 const model = "daybreak-mini";
@@ -14,8 +22,7 @@ const TOOL = {
   },
 };
 
-/** Keeps any model busy: an answer of so many characters takes a second or more. */
-const LONG_TEXT = { type: "string", minLength: 2000, maxLength: 2000 };
+const ENDLESS = { format: { type: "json_schema" as const, schema: ENDLESS_OBJECT } };
 
 let daemon: TestDaemon;
 let client: Anthropic;
@@ -29,32 +36,30 @@ afterAll(async () => {
   await daemon.stop();
 });
 
-async function activeRequests(): Promise<number> {
-  const status: unknown = await (await fetch(`${daemon.url}/status`)).json();
-  return Number(Object(status)["active_requests"]);
-}
-
 function create(body: object) {
-  return client.messages.create({ model, max_tokens: 4, messages, ...body });
+  return client.messages.create({ model, max_tokens: 4, messages, ...GREEDY, ...body });
 }
 
 describe("messages with the official client", () => {
   test("answer with text, a reason and the counts", async () => {
-    const answers = await Promise.all([1, 2, 3].map(() => create({ max_tokens: 8, system: "Be brief." })));
-    const message = answers.find(({ content }) => content.length > 0)!;
+    const message = await create({ max_tokens: AMPLE_TOKENS, system: "Be brief." });
     expect(message).toMatchObject({
       type: "message",
       role: "assistant",
       model,
       content: [{ type: "text", text: expect.stringMatching(/./s) }],
     });
-    expect(message.usage.output_tokens).toBeLessThanOrEqual(8);
-    expect(message.stop_reason).toBe(message.usage.output_tokens === 8 ? "max_tokens" : "end_turn");
+    expect(message.stop_reason).toBe("end_turn");
+    expect(message.usage.output_tokens).toBeLessThan(AMPLE_TOKENS);
+  });
+
+  test("end at their limit", async () => {
+    const message = await create({ max_tokens: 8, output_config: ENDLESS });
+    expect(message).toMatchObject({ stop_reason: "max_tokens", usage: { output_tokens: 8 } });
   });
 
   test("stream the blocks in order and know the length of the prompt from the start", async () => {
-    const format = { type: "json_schema" as const, schema: LONG_TEXT };
-    const stream = client.messages.stream({ model, max_tokens: 8, messages, output_config: { format } });
+    const stream = client.messages.stream({ model, max_tokens: 64, messages, output_config: ENDLESS });
     const types: string[] = [];
     let inputTokens = 0;
     stream.on("streamEvent", (event) => {
@@ -75,7 +80,8 @@ describe("messages with the official client", () => {
   });
 
   test("use a tool that must be used, and go on with its result", async () => {
-    const body = { model, max_tokens: 200, tools: [TOOL], messages };
+    const question = [{ role: "user" as const, content: QUESTION_FOR_WEATHER }];
+    const body = { model, max_tokens: AMPLE_TOKENS, ...GREEDY, tools: [TOOL], messages: question };
     const message = await client.messages.stream({ ...body, tool_choice: { type: "any" } }).finalMessage();
     expect(message.stop_reason).toBe("tool_use");
     const use = message.content.find((block) => block.type === "tool_use");
@@ -87,7 +93,7 @@ describe("messages with the official client", () => {
       ...body,
       max_tokens: 4,
       messages: [
-        ...messages,
+        ...question,
         { role: "assistant", content: message.content },
         { role: "user", content: [{ type: "tool_result", tool_use_id: use!.id, content: "Sunny." }] },
       ],
@@ -97,18 +103,19 @@ describe("messages with the official client", () => {
 
   test("think when asked, in a signed block that they take back", async () => {
     const thinking = { type: "enabled" as const, budget_tokens: 1024 };
-    // A weak model may end at once, but not every time.
-    const answers = await Promise.all([1, 2, 3, 4].map(() => create({ max_tokens: 6, thinking })));
-    const message = answers.find(({ content }) => content.length > 0)!;
-    expect(message.content).toEqual([
-      { type: "thinking", thinking: expect.stringMatching(/./s), signature: expect.stringMatching(/./) },
-    ]);
+    const question = [{ role: "user" as const, content: QUESTION_TO_THINK_ABOUT }];
+    const message = await create({ max_tokens: 6, thinking, messages: question });
+    expect(message.content[0]).toEqual({
+      type: "thinking",
+      thinking: expect.stringMatching(/./s),
+      signature: expect.stringMatching(/./),
+    });
     const again = await client.messages.create({
       model,
       max_tokens: 4,
       thinking,
       messages: [
-        ...messages,
+        ...question,
         { role: "assistant", content: [...message.content, { type: "text", text: "Hm." }] },
         { role: "user", content: "And?" },
       ],
@@ -120,7 +127,8 @@ describe("messages with the official client", () => {
     const schema = { type: "object", properties: { a: { const: "stop here now" } }, required: ["a"] };
     const message = await client.messages.create({
       model,
-      max_tokens: 100,
+      max_tokens: AMPLE_TOKENS,
+      ...GREEDY,
       messages,
       stop_sequences: ["here"],
       output_config: { format: { type: "json_schema", schema } },
@@ -134,12 +142,12 @@ describe("messages with the official client", () => {
       model,
       max_tokens: 1500,
       messages,
-      output_config: { format: { type: "json_schema", schema: LONG_TEXT } },
+      output_config: ENDLESS,
       stream: true,
     });
     await stream[Symbol.asyncIterator]().next();
     stream.controller.abort();
-    await expect.poll(activeRequests).toBe(0);
+    await expect.poll(() => activeRequests(daemon)).toBe(0);
   });
 
   test("raise the client's error classes", async () => {

@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { chatAnswerSchema, chatLineSchema } from "../../src/dialects/native/chat.ts";
+import {
+  AMPLE_TOKENS,
+  GREEDY,
+  QUESTION_FOR_WEATHER,
+  QUESTION_TO_THINK_ABOUT,
+} from "../support/certain-requests.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 let daemon: TestDaemon;
@@ -16,6 +22,7 @@ const messages = [
   { role: "system", content: "Be brief." },
   { role: "user", content: "Hello" },
 ];
+const weatherMessages = [{ role: "user", content: QUESTION_FOR_WEATHER }];
 const TOOLS = [
   {
     type: "function",
@@ -59,7 +66,7 @@ async function stream(body: object) {
 
 describe("POST /api/chat", () => {
   test("answers with a message and its summary", async () => {
-    const answer = await chat({ messages, max_tokens: 8, seed: 1 });
+    const answer = await chat({ messages, max_tokens: 8, ...GREEDY });
     expect(answer).toMatchObject({
       model: "daybreak-mini",
       message: { role: "assistant", content: expect.stringMatching(/./s) },
@@ -83,17 +90,25 @@ describe("POST /api/chat", () => {
   });
 
   test("thinks when asked, in lines of their own", async () => {
-    // A weak model may end at once; not with every seed.
-    const streams = await Promise.all(
-      [1, 2, 3].map((seed) => stream({ messages, max_tokens: 6, think: true, seed })),
-    );
-    const pieces = streams.flatMap((lines) => lines.slice(0, -1).map(({ message }) => message));
-    expect(pieces.length).toBeGreaterThan(0);
-    expect(pieces.every(({ content, thinking }) => content === "" && thinking)).toBe(true);
+    const question = [{ role: "user", content: QUESTION_TO_THINK_ABOUT }];
+    const lines = await stream({ messages: question, max_tokens: AMPLE_TOKENS, think: true, ...GREEDY });
+    const pieces = lines.slice(0, -1).map(({ message }) => message);
+    expect(pieces[0]?.thinking).toMatch(/./s);
+    expect(pieces.every(({ content, thinking }) => (content === "") === (thinking !== undefined))).toBe(true);
+    // Once the answer has begun, nothing more is thought.
+    const answerAt = pieces.findIndex(({ content }) => content !== "");
+    expect(answerAt).toBeGreaterThan(0);
+    expect(pieces.slice(answerAt).every(({ thinking }) => thinking === undefined)).toBe(true);
   });
 
   test("calls a tool when it must, with arguments that fit", async () => {
-    const answer = await chat({ messages, max_tokens: 200, tools: TOOLS, tool_choice: "required" });
+    const answer = await chat({
+      messages: weatherMessages,
+      max_tokens: AMPLE_TOKENS,
+      ...GREEDY,
+      tools: TOOLS,
+      tool_choice: "required",
+    });
     expect(answer.done_reason).toBe("tool_calls");
     expect(answer.message.content).toBe("");
     const [call] = answer.message.tool_calls ?? [];
@@ -103,7 +118,13 @@ describe("POST /api/chat", () => {
 
   test("calls the tool that is named, streamed too, and goes on with its result", async () => {
     const tool_choice = { type: "function", function: { name: "get_weather" } };
-    const lines = await stream({ messages, max_tokens: 200, tools: TOOLS, tool_choice });
+    const lines = await stream({
+      messages: weatherMessages,
+      max_tokens: AMPLE_TOKENS,
+      ...GREEDY,
+      tools: TOOLS,
+      tool_choice,
+    });
     const [call] = lines.flatMap(({ message }) => message.tool_calls ?? []);
     expect(lines.at(-1)).toMatchObject({ done: true, done_reason: "tool_calls" });
     expect(call).toMatchObject({ id: expect.any(String), function: { name: "get_weather" } });
@@ -111,7 +132,7 @@ describe("POST /api/chat", () => {
 
     const answer = await chat({
       messages: [
-        ...messages,
+        ...weatherMessages,
         { role: "assistant", tool_calls: [call] },
         { role: "tool", content: "Sunny.", tool_call_id: call!.id },
       ],
@@ -119,7 +140,7 @@ describe("POST /api/chat", () => {
       max_tokens: 8,
     });
     expect(answer.prompt_tokens).toBeGreaterThan(
-      (await chat({ messages, tools: TOOLS, max_tokens: 1 })).prompt_tokens,
+      (await chat({ messages: weatherMessages, tools: TOOLS, max_tokens: 1 })).prompt_tokens,
     );
   });
 

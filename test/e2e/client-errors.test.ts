@@ -2,6 +2,8 @@ import Anthropic, { APIConnectionTimeoutError as AnthropicTimeout } from "@anthr
 import { Ollama } from "ollama";
 import OpenAI, { APIConnectionTimeoutError as OpenaiTimeout } from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { activeRequests } from "../support/active-requests.ts";
+import { ENDLESS_LIST } from "../support/certain-requests.ts";
 import { enginePids } from "../support/daemon-children.ts";
 import { startCuttingProxy } from "../support/cutting-proxy.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
@@ -9,12 +11,6 @@ import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 const BODY_LIMIT = 8192;
 const ORIGIN = "https://good.test";
 const model = "daybreak-mini";
-/** Keeps any model busy: an answer of so many numbers takes seconds. */
-const LONG = {
-  type: "array" as const,
-  items: { type: "integer" as const, minimum: 0, maximum: 9 },
-  minItems: 600,
-};
 
 interface Call {
   readonly content?: string;
@@ -78,7 +74,7 @@ function openai(url: string, { headers = {}, maxRetries = 0, key = "secret" }: C
 }
 
 function openaiBody({ content = "hi", model: named = model }: Call = {}) {
-  const format = { type: "json_schema" as const, json_schema: { name: "long", schema: LONG } };
+  const format = { type: "json_schema" as const, json_schema: { name: "long", schema: ENDLESS_LIST } };
   return { model: named, messages: [{ role: "user" as const, content }], response_format: format };
 }
 
@@ -88,7 +84,7 @@ function anthropic(url: string, { headers = {}, maxRetries = 0, key = "secret" }
 
 function anthropicBody({ content = "hi", model: named = model }: Call = {}) {
   const messages = [{ role: "user" as const, content }];
-  const format = { type: "json_schema" as const, schema: LONG };
+  const format = { type: "json_schema" as const, schema: ENDLESS_LIST };
   return { model: named, max_tokens: 2000, messages, output_config: { format } };
 }
 
@@ -102,7 +98,7 @@ function ollama(url: string, { headers = {}, key = "secret" }: Call = {}): Ollam
 }
 
 function ollamaBody({ content = "hi", model: named = model }: Call = {}) {
-  return { model: named, messages: [{ role: "user", content }], format: LONG };
+  return { model: named, messages: [{ role: "user", content }], format: ENDLESS_LIST };
 }
 
 /** Asks for a key, knows one origin, and takes small bodies. */
@@ -175,11 +171,6 @@ describe.for(clients)("the errors of $name", ({ ask, stream, raised }) => {
   });
 });
 
-async function activeRequests(daemon: TestDaemon): Promise<number> {
-  const status: unknown = await (await fetch(`${daemon.url}/status`)).json();
-  return Number(Object(status)["active_requests"]);
-}
-
 describe("beyond the rate limit", () => {
   let limited: TestDaemon;
   beforeAll(async () => {
@@ -190,7 +181,7 @@ describe("beyond the rate limit", () => {
   test.for(clients)(
     "429 for $name; who may try again does so when told to",
     async ({ name, ask, raised }) => {
-      const asked = Array.from({ length: 65 }, () => ask(limited.url, { model: "none" }));
+      const asked = Array.from({ length: 100 }, () => ask(limited.url, { model: "none" }));
       const reasons = (await Promise.allSettled(asked)).map((result) =>
         result.status === "rejected" ? result.reason : undefined,
       );

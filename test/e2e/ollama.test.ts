@@ -2,7 +2,10 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Ollama } from "ollama";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { activeRequests } from "../support/active-requests.ts";
+import { AMPLE_TOKENS, ENDLESS_LIST, GREEDY, QUESTION_TO_THINK_ABOUT } from "../support/certain-requests.ts";
 import { startFixtureHub, type FixtureHub } from "../support/fixture-hub.ts";
+import { likeness } from "../support/likeness.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 const model = "daybreak-mini";
@@ -16,8 +19,6 @@ const TOOL = {
     parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
   },
 };
-/** Keeps any model busy: an answer of so many characters takes a second or more. */
-const LONG_TEXT = { type: "string", minLength: 2000, maxLength: 2000 };
 
 let hub: FixtureHub;
 let daemon: TestDaemon;
@@ -35,11 +36,6 @@ afterAll(async () => {
   await daemon.stop();
   await hub.close();
 });
-
-async function activeRequests(): Promise<number> {
-  const status: unknown = await (await fetch(`${daemon.url}/status`)).json();
-  return Number(Object(status)["active_requests"]);
-}
 
 async function namesOnDisk(): Promise<string[]> {
   return (await client.list()).models.map(({ name }) => name);
@@ -80,7 +76,7 @@ describe("the models, with the official client", () => {
 
 describe("chat with the official client", () => {
   test("answers whole and streamed alike", async () => {
-    const body = { model, messages, options: { num_predict: 12, seed: 4 } };
+    const body = { model, messages, options: { num_predict: 12, ...GREEDY } };
     const whole = await client.chat(body);
     expect(whole).toMatchObject({ model, done: true, message: { role: "assistant" } });
     expect(whole.message.content).toMatch(/./s);
@@ -104,9 +100,10 @@ describe("chat with the official client", () => {
       required: ["colour"],
       additionalProperties: false,
     };
-    const { message } = await client.chat({ model, messages, format, options: { num_predict: 200 } });
+    const options = { num_predict: AMPLE_TOKENS, ...GREEDY };
+    const { message } = await client.chat({ model, messages, format, options });
     expect(["red", "blue"]).toContain(Object(JSON.parse(message.content))["colour"]);
-    const any = await client.chat({ model, messages, format: "json", options: { num_predict: 8 } });
+    const any = await client.chat({ model, messages, format: "json", options });
     expect(any.message.content).toMatch(/^\s*\{/);
   });
 
@@ -132,7 +129,9 @@ describe("chat with the official client", () => {
   });
 
   test("shows its thinking apart when asked to think", async () => {
-    const { message } = await client.chat({ model, messages, think: true, options: { num_predict: 6 } });
+    const question = [{ role: "user", content: QUESTION_TO_THINK_ABOUT }];
+    const options = { num_predict: 6, ...GREEDY };
+    const { message } = await client.chat({ model, messages: question, think: true, options });
     expect(message.thinking).toMatch(/./s);
   });
 
@@ -142,14 +141,14 @@ describe("chat with the official client", () => {
       messages,
       logprobs: true,
       top_logprobs: 2,
-      options: { num_predict: 4 },
+      options: { num_predict: 4, ...GREEDY },
     });
     expect(logprobs.length).toBeGreaterThan(0);
     expect(logprobs.every(({ logprob, top_logprobs: top }) => logprob <= 0 && top?.length === 2)).toBe(true);
   });
 
   test("ends with its client", async () => {
-    const stream = await client.chat({ model, messages, format: LONG_TEXT, stream: true });
+    const stream = await client.chat({ model, messages, format: ENDLESS_LIST, stream: true });
     const seen = (async () => {
       for await (const part of stream) {
         expect(part.done).toBe(false);
@@ -157,14 +156,16 @@ describe("chat with the official client", () => {
       }
     })();
     await expect(seen).rejects.toThrow(/abort/i);
-    await expect.poll(activeRequests).toBe(0);
+    await expect.poll(() => activeRequests(daemon)).toBe(0);
   });
 });
 
 describe("generate with the official client", () => {
   test("answers whole and streamed alike, from a raw prompt too", async () => {
     for (const raw of [false, true]) {
-      const body = { model, prompt: "Once upon", raw, options: { num_predict: 6, seed: 5 } };
+      // A text that has to be long, so that no model ends it at once.
+      const format = { type: "string", minLength: 500 };
+      const body = { model, prompt: "Once upon", raw, format, options: { num_predict: 64, seed: 5 } };
       const whole = await client.generate(body);
       let streamed = "";
       for await (const part of await client.generate({ ...body, stream: true }))
@@ -206,7 +207,7 @@ describe("embeddings with the official client", () => {
     expect(tokens).toBeGreaterThan(2);
     for (const vector of embeddings) expect(Math.hypot(...vector)).toBeCloseTo(1, 3);
     const { embedding } = await client.embeddings({ model, prompt: "The sun." });
-    expect(embedding[0]).toBeCloseTo(embeddings[0]![0]!, 3);
+    expect(likeness(embedding, embeddings[0]!)).toBeCloseTo(1, 3);
     const short = await client.embed({ model, input: "The sun.", dimensions: 8 });
     expect(short.embeddings[0]).toHaveLength(8);
   });
@@ -215,9 +216,7 @@ describe("embeddings with the official client", () => {
     const beginning = "The sun rises over the hills. ";
     const input = [beginning.repeat(1000), `${beginning.repeat(1000)} And then?`];
     const { embeddings, prompt_eval_count: tokens } = await client.embed({ model, input });
-    for (const [index, component] of embeddings[0]!.entries()) {
-      expect(embeddings[1]![index]).toBeCloseTo(component, 3);
-    }
+    expect(likeness(embeddings[0]!, embeddings[1]!)).toBeCloseTo(1, 3);
     expect(tokens).toBeGreaterThan(100);
     const uncut = client.embed({ model, input, truncate: false });
     await expect(uncut).rejects.toMatchObject({ status_code: 400, error: expect.stringMatching(/tokens/) });

@@ -4,6 +4,13 @@ import { toResponseInputItems } from "openai/lib/responses/ResponseInputItems";
 import type { ResponseInput } from "openai/resources/responses/responses";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { activeRequests } from "../support/active-requests.ts";
+import {
+  ENDLESS_OBJECT,
+  GREEDY,
+  QUESTION_FOR_WEATHER,
+  QUESTION_TO_THINK_ABOUT,
+} from "../support/certain-requests.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 const model = "daybreak-mini";
@@ -19,11 +26,13 @@ const WEATHER = {
     additionalProperties: false,
   },
 };
-const NOW = { ...WEATHER, name: "now", parameters: { type: "object", properties: {} } };
+const NOW = {
+  ...WEATHER,
+  name: "now",
+  parameters: { type: "object", properties: {}, additionalProperties: false },
+};
 
-/** Keeps any model busy: an answer of so many characters takes a second or more. */
-const LONG_TEXT = { type: "object", properties: { a: { type: "string", minLength: 2000 } }, required: ["a"] };
-const LONG_FORMAT = { format: { type: "json_schema" as const, name: "long", schema: LONG_TEXT } };
+const ENDLESS = { format: { type: "json_schema" as const, name: "endless", schema: ENDLESS_OBJECT } };
 
 let daemon: TestDaemon;
 let client: OpenAI;
@@ -37,14 +46,9 @@ afterAll(async () => {
   await daemon.stop();
 });
 
-async function activeRequests(): Promise<number> {
-  const status: unknown = await (await fetch(`${daemon.url}/status`)).json();
-  return Number(Object(status)["active_requests"]);
-}
-
 describe("responses with the official client", () => {
   test("answer whole and streamed alike", async () => {
-    const body = { model, input, max_output_tokens: 12, temperature: 0 };
+    const body = { model, input, max_output_tokens: 12, ...GREEDY };
     const whole = await client.responses.create(body);
     const stream = client.responses.stream(body);
     let deltas = "";
@@ -66,7 +70,7 @@ describe("responses with the official client", () => {
   });
 
   test("say that they were cut off", async () => {
-    const response = await client.responses.create({ model, input, max_output_tokens: 4, text: LONG_FORMAT });
+    const response = await client.responses.create({ model, input, max_output_tokens: 4, text: ENDLESS });
     expect(response).toMatchObject({
       status: "incomplete",
       incomplete_details: { reason: "max_output_tokens" },
@@ -79,7 +83,14 @@ describe("responses with the official client", () => {
     let length = 0;
     for (const name of ["get_weather", "now"]) {
       const response = await client.responses
-        .stream({ model, input: conversation, tools, tool_choice: { type: "function", name }, store: false })
+        .stream({
+          model,
+          input: conversation,
+          ...GREEDY,
+          tools,
+          tool_choice: { type: "function", name },
+          store: false,
+        })
         .finalResponse();
       expect(response.status).toBe("completed");
       const call = response.output.find((item) => item.type === "function_call");
@@ -110,7 +121,13 @@ describe("responses with the official client", () => {
 
   test("go on from a kept response with the result of its call", async () => {
     const tools = [WEATHER];
-    const first = await client.responses.create({ model, input, tools, tool_choice: "required" });
+    const first = await client.responses.create({
+      model,
+      input: QUESTION_FOR_WEATHER,
+      ...GREEDY,
+      tools,
+      tool_choice: "required",
+    });
     const call = first.output.find((item) => item.type === "function_call");
     expect(JSON.parse(call?.arguments ?? "")).toEqual({ city: expect.stringMatching(/^(Rome|Oslo)$/) });
     const second = await client.responses.create({
@@ -129,30 +146,31 @@ describe("responses with the official client", () => {
   test("fit a zod schema", async () => {
     const schema = z.object({ colour: z.enum(["red", "blue"]), sure: z.boolean() });
     const text = { format: zodTextFormat(schema, "answer") };
-    const whole = await client.responses.parse({ model, input, text });
+    const body = { model, input, text, ...GREEDY };
+    const whole = await client.responses.parse(body);
     expect(schema.parse(whole.output_parsed)).toBeTruthy();
-    const streamed = await client.responses.stream({ model, input, text }).finalResponse();
+    const streamed = await client.responses.stream(body).finalResponse();
     expect(schema.parse(streamed.output_parsed)).toBeTruthy();
   });
 
   test("show reasoning when an effort is asked for", async () => {
-    // A weak model may end at once, but not every time.
-    const responses = await Promise.all(
-      [1, 2, 3, 4].map(() =>
-        client.responses.create({ model, input, max_output_tokens: 6, reasoning: { effort: "low" } }),
-      ),
-    );
-    const [thoughts] = responses.flatMap(({ output }) => output.filter(({ type }) => type === "reasoning"));
-    expect(thoughts).toMatchObject({
+    const { output } = await client.responses.create({
+      model,
+      input: QUESTION_TO_THINK_ABOUT,
+      ...GREEDY,
+      max_output_tokens: 6,
+      reasoning: { effort: "low" },
+    });
+    expect(output.find(({ type }) => type === "reasoning")).toMatchObject({
       summary: [{ type: "summary_text", text: expect.stringMatching(/./s) }],
     });
   });
 
   test("end with their client", async () => {
-    const stream = client.responses.stream({ model, input, text: LONG_FORMAT });
+    const stream = client.responses.stream({ model, input, text: ENDLESS });
     stream.once("response.output_text.delta", () => stream.abort());
     await expect(stream.finalResponse()).rejects.toThrow(APIUserAbortError);
-    await expect.poll(activeRequests).toBe(0);
+    await expect.poll(() => activeRequests(daemon)).toBe(0);
   });
 
   test("raise the client's error classes", async () => {

@@ -5,6 +5,7 @@ import OpenAI from "openai";
 import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { likeness } from "../support/likeness.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { tinyPng } from "../support/tiny-png.ts";
 
@@ -157,9 +158,7 @@ test("daybreak-mini-embed finds a paraphrase more alike than another matter", as
   const input = ["How do I delete a model?", "How can I remove a model?", "The daemon listens on port 8080."];
   const { data } = await openai.embeddings.create({ model: "daybreak-mini-embed", input });
   const [question, paraphrase, other] = data.map(({ embedding }) => embedding);
-  const likeness = (vector: number[]): number =>
-    vector.reduce((sum, value, at) => sum + value * question![at]!, 0);
-  expect(likeness(paraphrase!)).toBeGreaterThan(likeness(other!));
+  expect(likeness(paraphrase!, question!)).toBeGreaterThan(likeness(other!, question!));
 });
 
 function isInDisc(x: number, y: number): boolean {

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { embeddingsAnswerSchema } from "../../src/dialects/native/embeddings.ts";
 import { modelDetailSchema } from "../../src/http/models/model-schemas.ts";
+import { likeness } from "../support/likeness.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 let daemon: TestDaemon;
@@ -28,11 +29,6 @@ async function post(route: string, body: object): Promise<unknown> {
 async function embed(texts: readonly string[]): Promise<number[][]> {
   const answer = await post("/api/embeddings", { model: "daybreak-mini-embed", input: texts });
   return embeddingsAnswerSchema.parse(answer).embeddings;
-}
-
-/** Their vectors have length one, so this is the cosine. */
-function likeness(one: readonly number[], other: readonly number[]): number {
-  return one.reduce((sum, value, at) => sum + value * other[at]!, 0);
 }
 
 async function showModel(alias: string) {

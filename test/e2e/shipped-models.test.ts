@@ -42,7 +42,7 @@ function chat(model: string, message: object): Promise<Answer> {
     messages: [{ role: "user", ...message }],
     temperature: 0,
     seed: 1,
-    max_tokens: 16,
+    max_tokens: 64,
   });
 }
 

@@ -92,7 +92,7 @@ describe("GET /metrics", () => {
     const prompt = await metric("service_prompt_tokens_total");
     const count = await metric("service_request_duration_seconds_count");
     const answer: { completion_tokens: number; prompt_tokens: number } = await (
-      await post("/api/generate", { prompt: "Hello", max_tokens: 5 })
+      await post("/api/generate", { prompt: "Hello", max_tokens: 5, temperature: 0 })
     ).json();
     expect(await metric('service_requests_total{endpoint="generate"}')).toBe(requests + 1);
     expect(await metric("service_tokens_generated_total")).toBe(tokens + answer.completion_tokens);

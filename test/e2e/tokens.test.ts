@@ -1,6 +1,8 @@
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { QUESTION_TO_THINK_ABOUT } from "../support/certain-requests.ts";
+import { likeness } from "../support/likeness.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 const model = "daybreak-mini";
@@ -62,8 +64,11 @@ describe("/tokenize and /detokenize", () => {
 
 describe("token ids as a prompt", () => {
   test("give the same answer as their text, for each prompt of a list", async () => {
-    const settings = { model, max_tokens: 8, temperature: 0, seed: 1 };
-    const texts = ["The cat sat on", "<|im_start|>user\nHello<|im_end|>\n"];
+    const settings = { model, max_tokens: 4, temperature: 0, seed: 1 };
+    // Of these the model is sure, so that what is computed beside other prompts, and rounded differently, is the same.
+    const texts = ["Hello", QUESTION_TO_THINK_ABOUT].map(
+      (question) => `<|im_start|>user\n${question}<|im_end|>\n<|im_start|>assistant\n`,
+    );
     const ids = await Promise.all(texts.map((content) => tokenize({ content, add_special: true })));
     const byText = await openai.completions.create({ ...settings, prompt: texts });
     const byIds = await openai.completions.create({ ...settings, prompt: ids });
@@ -84,11 +89,6 @@ describe("token ids as a prompt", () => {
     }
   });
 });
-
-/** The vectors have length one. Of texts computed together the last digits differ. */
-function likeness(one: readonly number[], other: readonly number[]): number {
-  return one.reduce((sum, value, at) => sum + value * other[at]!, 0);
-}
 
 describe("token ids to embed", () => {
   test.each([model, "daybreak-mini-embed"])("give the same vectors as their texts with %s", async (name) => {
@@ -115,19 +115,23 @@ describe("token ids to embed", () => {
 
 describe("a bias by token id", () => {
   test("makes a token certain, or impossible", async () => {
-    const settings = { model, max_tokens: 4, temperature: 0, prompt: "3 + 4 =" };
+    const prompt = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n";
+    const settings = { model, max_tokens: 4, temperature: 0, prompt };
     const [token] = (await tokenize({ content: "Daybreak" })).slice(-1);
     const forced = await openai.completions.create({ ...settings, logit_bias: { [token!]: 100 } });
     const { content: written } = await post("/detokenize", { tokens: [token, token, token, token] });
     expect(forced.choices[0]?.text.trim()).toBe(String(written).trim());
     const { choices } = await openai.completions.create({ ...settings, logprobs: 1 });
-    const [likeliest] = choices[0]?.logprobs?.tokens ?? [];
-    const [banned] = (await tokenize({ content: likeliest!, parse_special: false })).slice(-1);
+    const likeliest = choices[0]?.logprobs?.tokens?.[0] ?? "";
+    // Its id is that of the same text in the same place.
+    const before = await tokenize({ content: prompt });
+    const banned = (await tokenize({ content: prompt + likeliest }))[before.length];
     const without = await openai.completions.create({
       ...settings,
       logprobs: 1,
       logit_bias: { [banned!]: -100 },
     });
+    expect(likeliest).not.toBe("");
     expect(without.choices[0]?.logprobs?.tokens?.[0]).not.toBe(likeliest);
   });
 

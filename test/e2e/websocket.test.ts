@@ -1,11 +1,24 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { serverFrameSchema, type ServerFrame } from "../../src/dialects/native/chat-frames.ts";
+import { activeRequests } from "../support/active-requests.ts";
+import {
+  AMPLE_TOKENS,
+  ENDLESS_LIST,
+  GREEDY,
+  QUESTION_FOR_WEATHER,
+  QUESTION_TO_THINK_ABOUT,
+} from "../support/certain-requests.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
-/** Keeps any model busy: an answer of so many characters takes a second or more. */
-const LONG = { max_tokens: 1500, format: { type: "string", minLength: 2000, maxLength: 2000 } };
+const ENDLESS = { max_tokens: 1500, format: ENDLESS_LIST };
 const messages = [{ role: "user", content: "Hello" }];
+const CITY = {
+  type: "object",
+  properties: { city: { enum: ["Rome", "Oslo"] } },
+  required: ["city"],
+  additionalProperties: false,
+};
 
 let daemon: TestDaemon;
 
@@ -43,8 +56,7 @@ function connect(headers: Record<string, string> = {}): Promise<Peer> {
         frames,
         socket,
         say: (frame) => socket.send(JSON.stringify(frame)),
-        seen: (expected) =>
-          expect.poll(() => frames, { timeout: 10_000 }).toContainEqual(expect.objectContaining(expected)),
+        seen: (expected) => expect.poll(() => frames).toContainEqual(expect.objectContaining(expected)),
         leave: () =>
           new Promise((left) => {
             socket.once("close", () => left());
@@ -53,11 +65,6 @@ function connect(headers: Record<string, string> = {}): Promise<Peer> {
       }),
     );
   });
-}
-
-async function activeRequests(): Promise<number> {
-  const status: unknown = await (await fetch(`${daemon.url}/status`)).json();
-  return Number(Object(status)["active_requests"]);
 }
 
 describe("WS /ws/chat", () => {
@@ -73,7 +80,7 @@ describe("WS /ws/chat", () => {
   test("runs several chats at once and keeps them apart", async () => {
     const peer = await connect();
     const ids = ["a", "b", "c", "d", "e", "f"];
-    for (const [seed, id] of ids.entries()) peer.say({ type: "chat", id, messages, max_tokens: 12, seed });
+    for (const id of ids) peer.say({ type: "chat", id, messages, ...ENDLESS, max_tokens: 12 });
     for (const id of ids) await peer.seen({ type: "done", id });
     const firstEnd = peer.frames.findIndex(({ type }) => type === "done");
     const begun = new Set(peer.frames.slice(0, firstEnd).map((frame) => "id" in frame && frame.id));
@@ -83,28 +90,27 @@ describe("WS /ws/chat", () => {
 
   test("cancels one chat and goes on with the other", async () => {
     const peer = await connect();
-    peer.say({ type: "chat", id: "long", messages, ...LONG });
+    peer.say({ type: "chat", id: "long", messages, ...ENDLESS });
     await peer.seen({ type: "delta", id: "long" });
     peer.say({ type: "chat", id: "short", messages, max_tokens: 4 });
     peer.say({ type: "cancel", id: "long" });
     await peer.seen({ type: "done", id: "long", done_reason: "cancelled" });
     await peer.seen({ type: "done", id: "short" });
-    await expect.poll(activeRequests).toBe(0);
+    await expect.poll(() => activeRequests(daemon)).toBe(0);
     await peer.leave();
   });
 
   test("calls tools and thinks", async () => {
     const peer = await connect();
-    const tools = [{ type: "function", function: { name: "get_time" } }];
-    peer.say({ type: "chat", id: "t", messages, tools, tool_choice: "required", max_tokens: 200 });
-    // A weak model may end at once; not with every seed.
-    for (const seed of [1, 2, 3]) {
-      peer.say({ type: "chat", id: `r${seed}`, messages, think: true, max_tokens: 4, seed });
-    }
+    const tools = [{ type: "function", function: { name: "get_weather", parameters: CITY } }];
+    const ask = (content: string): object => ({ messages: [{ role: "user", content }], ...GREEDY });
+    const must = { tools, tool_choice: "required", max_tokens: AMPLE_TOKENS };
+    peer.say({ type: "chat", id: "t", ...ask(QUESTION_FOR_WEATHER), ...must });
+    peer.say({ type: "chat", id: "r", ...ask(QUESTION_TO_THINK_ABOUT), think: true, max_tokens: 4 });
     await peer.seen({ type: "tool_call", id: "t" });
     await peer.seen({ type: "done", id: "t", done_reason: "tool_calls" });
-    for (const seed of [1, 2, 3]) await peer.seen({ type: "done", id: `r${seed}` });
-    await peer.seen({ type: "reasoning" });
+    await peer.seen({ type: "reasoning", id: "r" });
+    await peer.seen({ type: "done", id: "r" });
     expect(peer.frames.some(({ type }) => type === "error")).toBe(false);
     await peer.leave();
   });
@@ -124,10 +130,10 @@ describe("WS /ws/chat", () => {
 
   test("ends the chats of a client that goes away", async () => {
     const peer = await connect();
-    peer.say({ type: "chat", id: "a", messages, ...LONG });
+    peer.say({ type: "chat", id: "a", messages, ...ENDLESS });
     await peer.seen({ type: "delta", id: "a" });
     peer.socket.terminate();
-    await expect.poll(activeRequests).toBe(0);
+    await expect.poll(() => activeRequests(daemon)).toBe(0);
   });
 
   test("serves pages of allowed origins alone", async () => {

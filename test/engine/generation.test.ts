@@ -2,7 +2,7 @@ import fs from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { gguf } from "@huggingface/gguf";
 import type { Engine } from "../../src/engine/engine.ts";
-import type { Sampling } from "../../src/engine/protocol/generation.ts";
+import type { Sampling, TokenLogprob } from "../../src/engine/protocol/generation.ts";
 import {
   chatRequest,
   collect,
@@ -17,6 +17,7 @@ import {
   textOf,
   writeModel,
 } from "../support/engine-fixture.ts";
+import { CONVERSATION, logprobsOf, shareOfRounding } from "../support/forced-text.ts";
 import { tinyLlama, tokenId } from "../support/tiny-models.ts";
 
 const folder = temporaryFolder();
@@ -26,6 +27,9 @@ async function chatTemplateOf(file: string): Promise<string> {
   const { metadata } = await gguf(file, { allowLocalFile: true });
   return String(Object.entries(metadata).find(([key]) => key === "tokenizer.chat_template")?.[1]);
 }
+
+/** What no trained version of the shipped model ends at once. */
+const GREETING = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n";
 
 const YES_OR_NO = { type: "object", properties: { answer: { enum: ["yes", "no"] } }, required: ["answer"] };
 
@@ -110,8 +114,8 @@ describe("an engine with the shipped model", () => {
   });
 
   test.each([
-    ["a prompt", promptRequest("Q", { maxTokens: 60, format: { type: "json_schema", schema: YES_OR_NO } })],
-    ["a chat", chatRequest("Q", { maxTokens: 60, format: { type: "json_schema", schema: YES_OR_NO } })],
+    ["a prompt", promptRequest("Q", { maxTokens: 400, format: { type: "json_schema", schema: YES_OR_NO } })],
+    ["a chat", chatRequest("Q", { maxTokens: 400, format: { type: "json_schema", schema: YES_OR_NO } })],
   ])("keeps %s to a JSON schema", async (_, request) => {
     expect(JSON.parse(await generateText(engine, request))).toEqual({
       answer: expect.stringMatching(/^(yes|no)$/),
@@ -119,18 +123,15 @@ describe("an engine with the shipped model", () => {
   });
 
   test.each([
-    ["a prompt", promptRequest("Q", { format: { type: "json" }, maxTokens: 4 })],
-    ["a chat", chatRequest("Q", { format: { type: "json" }, maxTokens: 40 })],
+    ["a prompt", promptRequest("Q", { format: { type: "json" }, maxTokens: 100 })],
+    ["a chat", chatRequest("Q", { format: { type: "json" }, maxTokens: 200 })],
   ])("begins %s that must be JSON with an object", async (_, request) => {
     expect(await generateText(engine, request)).toMatch(/^\s*\{/);
   });
 
   test.each([
-    ["a prompt", promptRequest("Hello", { logprobs: 3, maxTokens: 3 })],
-    [
-      "a chat",
-      chatRequest("Hello", { logprobs: 3, maxTokens: 3, sampling: { temperature: 0, ignoreEos: true } }),
-    ],
+    ["a prompt", promptRequest(GREETING, { logprobs: 3, maxTokens: 3 })],
+    ["a chat", chatRequest("Hello", { logprobs: 3, maxTokens: 3 })],
   ])("reports log-probabilities of %s", async (_, request) => {
     const events = await collect(engine.generate(request, NEVER));
     const logprobs = events.flatMap((event) => (event.type === "text-delta" ? (event.logprobs ?? []) : []));
@@ -143,11 +144,7 @@ describe("an engine with the shipped model", () => {
   });
 
   test("reports the chosen token alone when no alternatives are asked for", async () => {
-    const request = chatRequest("Hi", {
-      logprobs: 0,
-      maxTokens: 2,
-      sampling: { temperature: 0, ignoreEos: true },
-    });
+    const request = chatRequest("Hello", { logprobs: 0, maxTokens: 2 });
     const events = await collect(engine.generate(request, NEVER));
     const logprobs = events.flatMap((event) => (event.type === "text-delta" ? (event.logprobs ?? []) : []));
     expect(logprobs.map(({ top }) => top)).toEqual(logprobs.map(() => []));
@@ -253,19 +250,24 @@ describe("an engine with the shipped model", () => {
   });
 
   test("generates four texts at once, each its own", async () => {
-    const prompts = ["one", "two", "three", "four"];
-    const alone: string[] = [];
-    for (const prompt of prompts) alone.push(await generateText(engine, promptRequest(prompt)));
-    const together = await Promise.all(prompts.map((prompt) => generateText(engine, promptRequest(prompt))));
-    expect(together).toEqual(alone);
+    const texts = CONVERSATION.slice(0, 4).map(({ answer }) => answer);
+    const alone: TokenLogprob[][] = [];
+    for (const text of texts) alone.push(await logprobsOf(engine, GREETING, text));
+    const together = await Promise.all(texts.map((text) => logprobsOf(engine, GREETING, text)));
+    for (const [index, logprobs] of together.entries()) {
+      expect(logprobs.length).toBeGreaterThan(5);
+      expect(shareOfRounding(logprobs, alone[index]!)).toBeLessThan(1);
+    }
   });
 
   test("refuses a call beyond its slots instead of never answering it", async () => {
-    const endless = promptRequest("On", { sampling: { ignoreEos: true }, maxTokens: 60 });
-    const running = Array.from({ length: 4 }, () => collect(engine.generate(endless, NEVER)));
+    const endless = promptRequest("On", { sampling: { ignoreEos: true }, maxTokens: 400 });
+    const over = new AbortController();
+    const running = Array.from({ length: 4 }, () => collect(engine.generate(endless, over.signal)));
     await expect(collect(engine.generate(endless, NEVER))).rejects.toMatchObject({ code: "internal_error" });
     await expect(engine.embed("hello", NEVER)).rejects.toMatchObject({ code: "internal_error" });
-    await Promise.all(running);
+    over.abort(new Error("over"));
+    for (const each of running) await expect(each).rejects.toThrow("over");
   });
 });
 

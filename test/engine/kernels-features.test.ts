@@ -4,18 +4,16 @@ import type { Engine, StartEngine } from "../../src/engine/engine.ts";
 import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
 import type { TokenLogprob } from "../../src/engine/protocol/generation.ts";
 import {
-  chatRequest,
   collect,
   doneOf,
   engineSpec,
-  generateText,
   NEVER,
   promptRequest,
   SHIPPED_MODEL,
   startEngine,
   startStockEngine,
 } from "../support/engine-fixture.ts";
-import { compareLogprobs, CONVERSATION, conversationLogprobs } from "../support/forced-text.ts";
+import { CONVERSATION, conversationLogprobs, logprobsOf, shareOfRounding } from "../support/forced-text.ts";
 
 /** The shipped models in our engine and in the stock one, asked the same. */
 
@@ -23,15 +21,6 @@ const shipped = (name: string): string =>
   fileURLToPath(new URL(`../../models/${name}.gguf`, import.meta.url));
 
 const TIMEOUT = { timeout: 120_000 };
-
-/** Rounding: about twice what the stock engine shows between its own settings with these weights. */
-const MEAN_DIFFERENCE = 0.08;
-const LARGEST_DIFFERENCE = 0.6;
-
-function shareOfRounding(one: readonly TokenLogprob[], other: readonly TokenLogprob[]): number {
-  const { mean, max } = compareLogprobs(one, other);
-  return Math.max(mean / MEAN_DIFFERENCE, max / LARGEST_DIFFERENCE);
-}
 
 async function using<Result>(
   start: StartEngine,
@@ -46,17 +35,14 @@ async function using<Result>(
   }
 }
 
-function greedyAnswer(engine: Engine, question: string, maxTokens: number): Promise<string> {
-  return generateText(engine, chatRequest(question, { maxTokens }));
+/** Four answers at the same time. */
+function sayFour(engine: Engine): Promise<TokenLogprob[][]> {
+  return Promise.all(CONVERSATION.slice(0, 4).map((turn) => conversationLogprobs(engine, [turn])));
 }
 
-function askFour(engine: Engine): Promise<string[]> {
-  return Promise.all(CONVERSATION.slice(0, 4).map(({ question }) => greedyAnswer(engine, question, 24)));
-}
-
-/** Few tokens: threads that share a processor wait for each other at every operator. */
-function greet(engine: Engine): Promise<string> {
-  return greedyAnswer(engine, "Hello", 3);
+/** Little: threads that share a processor wait for each other at every operator. */
+function sayOne(engine: Engine): Promise<TokenLogprob[]> {
+  return logprobsOf(engine, "Hello", "!");
 }
 
 function embedFour(engine: Engine): Promise<number[][]> {
@@ -65,27 +51,18 @@ function embedFour(engine: Engine): Promise<number[][]> {
   );
 }
 
-describe("greedy answers are the stock engine's", () => {
-  test("from four slots at once", TIMEOUT, async () => {
-    const [stock, ours] = await Promise.all([
-      using(startStockEngine, engineSpec(SHIPPED_MODEL), askFour),
-      using(startEngine, engineSpec(SHIPPED_MODEL), askFour),
-    ]);
-    expect(ours).toEqual(stock);
-    expect(new Set(ours).size).toBe(4);
-  });
-
-  test("with one, two and four threads", TIMEOUT, async () => {
-    const stock = await using(startStockEngine, engineSpec(SHIPPED_MODEL), greet);
-    expect(stock).not.toBe("");
-    for (const threads of [1, 2, 4])
-      expect(await using(startEngine, engineSpec(SHIPPED_MODEL, { threads }), greet)).toBe(stock);
-  });
-});
-
 describe("log-probabilities are the stock engine's", () => {
   const [first, ...others] = CONVERSATION;
-  const ANSWERS = CONVERSATION.map(({ answer }) => answer).join(" ");
+  /** Answers until they are so many tokens. */
+  async function textOfTokens(count: number): Promise<string> {
+    const answers = CONVERSATION.map(({ answer }) => answer).join(" ");
+    return await using(startEngine, engineSpec(SHIPPED_MODEL), async (engine) => {
+      const options = { addSpecial: true, parseSpecial: true };
+      const tokens = await engine.tokenize(answers.repeat(count / 20), options, NEVER);
+      const { bytes } = await engine.pieces(tokens.slice(0, count), NEVER);
+      return new TextDecoder().decode(bytes);
+    });
+  }
 
   /** The difference as a share of what rounding may cause: 1 at most. */
   async function difference(
@@ -101,10 +78,27 @@ describe("log-probabilities are the stock engine's", () => {
     return shareOfRounding(stock, ours);
   }
 
+  test("from four slots at once", TIMEOUT, async () => {
+    const [stock, ours] = await Promise.all([
+      using(startStockEngine, engineSpec(SHIPPED_MODEL), sayFour),
+      using(startEngine, engineSpec(SHIPPED_MODEL), sayFour),
+    ]);
+    for (const [index, logprobs] of ours.entries())
+      expect(shareOfRounding(logprobs, stock[index]!)).toBeLessThan(1);
+  });
+
+  test("with one, two and four threads", TIMEOUT, async () => {
+    const spec = engineSpec(SHIPPED_MODEL, { slots: 1 });
+    const stock = await using(startStockEngine, spec, sayOne);
+    for (const threads of [1, 2, 4]) {
+      const ours = await using(startEngine, { ...spec, threads }, sayOne);
+      expect(shareOfRounding(ours, stock)).toBeLessThan(1);
+    }
+  });
+
   test("when the context is full and shifted", TIMEOUT, async () => {
     const contextSize = 256;
-    const [greeting, loading, , needing] = CONVERSATION.map(({ answer }) => answer);
-    const past = [ANSWERS, ANSWERS, greeting, needing, loading, needing].join(" ");
+    const past = await textOfTokens(230);
     const shifted = await difference({ contextSize, contextShift: true }, async (engine) => {
       const logprobs = await conversationLogprobs(engine, [others[0]!], past);
       const request = promptRequest(past + others[0]!.question, { maxTokens: 1 });
@@ -116,8 +110,8 @@ describe("log-probabilities are the stock engine's", () => {
   });
 
   test("far into a long context, also when the cache holds the prompt", TIMEOUT, async () => {
+    const past = await textOfTokens(1500);
     const far = await difference({ contextSize: 2048, batchSize: 256 }, async (engine) => {
-      const past = ANSWERS.repeat(15);
       const computed = await conversationLogprobs(engine, [first!], past);
       const cached = await conversationLogprobs(engine, [first!], past);
       expect(shareOfRounding(computed, cached)).toBeLessThan(1);

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { spawnEngine } from "../../src/engine/launch.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import {
@@ -116,7 +116,7 @@ describe("an engine process", () => {
     const pid = Number(String(line));
     expect(isRunning(pid)).toBe(true);
     daemon.kill("SIGKILL");
-    await vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout: 5000 });
+    await expect.poll(() => isRunning(pid)).toBe(false);
   });
 });
 

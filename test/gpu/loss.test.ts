@@ -15,6 +15,7 @@ import {
   SHIPPED_MODEL,
   temporaryFolder,
 } from "../support/engine-fixture.ts";
+import { logprobsOf, shareOfRounding } from "../support/forced-text.ts";
 import { GPU_TEST_TIMEOUT_MS, onGpu, onTestGpu, testGpu } from "../support/test-gpu.ts";
 
 /** Submissions of work behind the load and its warm-up: the device is lost while a request runs. */
@@ -105,7 +106,7 @@ describe.skipIf(!testGpu)(`a GPU that fails, ${onTestGpu}`, { timeout: GPU_TEST_
     expect(said).toEqual(["tale"]);
   });
 
-  test("tensors that no program can see as a whole are computed with on the CPU, with the same text", async () => {
+  test("tensors that no program can see as a whole are computed with on the CPU, with the same probabilities", async () => {
     const dawnPath = writeDawnDouble(fs.mkdtempSync(`${folder}/`), {
       limits: { maxStorageBufferBindingSize: SMALL_BINDING },
     });
@@ -113,8 +114,10 @@ describe.skipIf(!testGpu)(`a GPU that fails, ${onTestGpu}`, { timeout: GPU_TEST_
     const engine = await starter(dawnPath)({ ...spec, slots: 1 });
     expect(engine.info.gpuLayers).toBeGreaterThan(0);
     const reference = await starter(dawnPath)({ ...spec, slots: 1, gpuLayers: 0 });
-    const request = promptRequest("Once upon a time", { maxTokens: 12 });
-    expect(await generateText(engine, request)).toBe(await generateText(reference, request));
+    const [found, expected] = await Promise.all(
+      [engine, reference].map((each) => logprobsOf(each, "Once upon a time", "there was a cat.")),
+    );
+    expect(shareOfRounding(found!, expected!)).toBeLessThan(1);
   });
 
   test("an adapter without 16-bit floats is not used, and the probe says why", async () => {

@@ -80,6 +80,16 @@ export function compareLogprobs(
   };
 }
 
+/** Rounding: about twice what the stock engine shows between its own settings with the shipped model's weights. */
+const MEAN_DIFFERENCE = 0.08;
+const LARGEST_DIFFERENCE = 0.6;
+
+/** Differences of log-probabilities of the shipped model as a share of what rounding may cause: 1 at most. */
+export function shareOfRounding(one: readonly TokenLogprob[], other: readonly TokenLogprob[]): number {
+  const { mean, max } = compareLogprobs(one, other);
+  return Math.max(mean / MEAN_DIFFERENCE, max / LARGEST_DIFFERENCE);
+}
+
 /** Tokens that are parts of characters look alike as text. */
 function keyOf({ token, bytes }: Pick<TokenLogprob, "token" | "bytes">): string {
   return `${token} ${bytes?.join(",")}`;
