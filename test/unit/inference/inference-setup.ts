@@ -1,0 +1,57 @@
+import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
+import { createInference } from "../../../src/inference/create-inference.ts";
+import type { Inference, InferenceRequest } from "../../../src/inference/inference.ts";
+import type { Model } from "../../../src/models/model.ts";
+import { aborted, FakeEngine, fakeModel, FakeModels } from "./fake-engine.ts";
+import { FakeMetrics } from "./fake-metrics.ts";
+
+/** A signal that is never aborted. */
+export const never = new AbortController().signal;
+
+export const REQUEST: InferenceRequest = {
+  maxTokens: 16,
+  endpoint: "generate",
+  input: { kind: "prompt", prompt: "Once" },
+  sampling: {},
+  format: { type: "text" },
+  defaults: { sampling: {} },
+};
+
+/** An inference on fakes that tell what happened to them. */
+export interface Setup {
+  engine: FakeEngine;
+  models: FakeModels;
+  metrics: FakeMetrics;
+  inference: Inference;
+}
+
+export function setup(
+  options: { slots?: number; model?: Model; config?: ConfigInput; now?: () => number } = {},
+): Setup {
+  const engine = new FakeEngine({ slots: options.slots ?? 2 });
+  const models = new FakeModels(engine, options.model ?? fakeModel());
+  const metrics = new FakeMetrics();
+  const config = configSchema.parse(options.config ?? {});
+  const inference = createInference({ models, metrics, config, ...(options.now && { now: options.now }) });
+  return { engine, models, metrics, inference };
+}
+
+/** What of all requests is left. */
+export function leftOver({ engine, models, metrics, inference }: Setup) {
+  return {
+    inFlight: engine.inFlight,
+    leases: models.leases,
+    active: inference.activeRequests,
+    counted: metrics.totals.activeRequests,
+    waiting: metrics.waiting,
+  };
+}
+
+/** What {@link leftOver} is to give in the end. */
+export const NOTHING = { inFlight: 0, leases: 0, active: 0, counted: 0, waiting: 0 };
+
+/** Begins, then waits for its signal: a generation that takes for ever. */
+export async function* endless(_request: unknown, signal: AbortSignal): AsyncGenerator<{ type: "start" }> {
+  yield { type: "start" };
+  await aborted(signal);
+}

@@ -1,0 +1,104 @@
+import { describe, expect, it } from "vitest";
+import { ServiceError } from "../../../../src/errors/service-error.ts";
+import { settle } from "./fake-engines.ts";
+import { loadRequest as request } from "./load-requests.ts";
+import { giveBack, lendAndReturn, makePool, NEVER } from "./make-pool.ts";
+
+describe("a crash", () => {
+  it("ends the engine's slot and is reported, and the next request restarts it as it was", async () => {
+    const { pool, engines, events } = makePool();
+    await pool.load("a", request({ contextSize: 777 }));
+    const loan = pool.tryLend("a");
+
+    await engines.last.crash();
+
+    expect(pool.slot("a")).toBeUndefined();
+    expect(pool.tryLend("a")).toBeUndefined();
+    giveBack(loan!);
+    const crashed = pool.crashedRequest("a");
+    expect(crashed?.spec.contextSize).toBe(777);
+
+    giveBack(await pool.lend("a", crashed!, NEVER));
+
+    expect(events).toEqual([
+      { type: "model-loaded", model: "a" },
+      {
+        type: "model-failed",
+        model: "a",
+        code: "engine_crashed",
+        message: 'The engine of "a" ended: killed by SIGKILL.',
+      },
+      { type: "engine-restarted", model: "a", reason: "killed by SIGKILL" },
+      { type: "model-loaded", model: "a" },
+    ]);
+    expect(pool.crashedRequest("a")).toBeUndefined();
+  });
+
+  it("that has begun but is not over yet is waited for", async () => {
+    const { pool, engines } = makePool();
+    await pool.load("a", request());
+    const dying = engines.last;
+    dying.alive = false;
+    expect(pool.tryLend("a")).toBeUndefined();
+
+    const lending = pool.lend("a", request(), NEVER);
+    await settle();
+    expect(engines.starts).toHaveLength(1);
+    await dying.crash();
+
+    expect((await lending).engine).not.toBe(dying);
+    expect(engines.starts).toHaveLength(2);
+  });
+
+  it("that repeats is answered by growing pauses, up to a minute", async () => {
+    const { pool, engines, clock } = makePool();
+    const pauses: number[] = [];
+    const codes = new Set<string>();
+    await pool.lend("a", request(), NEVER);
+    await engines.last.crash();
+    for (let count = 0; count < 9; count++) {
+      const refusal = await pool.lend("a", request(), NEVER).catch((error: ServiceError) => error);
+      if (refusal instanceof ServiceError) {
+        codes.add(refusal.code);
+        pauses.push(refusal.retryAfterSecs ?? 0);
+        await clock.advance((refusal.retryAfterSecs ?? 0) * 1000);
+        await pool.lend("a", request(), NEVER);
+      }
+      await engines.last.crash();
+    }
+    expect([...codes]).toEqual(["engine_crashed"]);
+    expect(pauses).toEqual([1, 2, 4, 8, 16, 32, 60, 60]);
+  });
+
+  it("is forgiven once a request has been served", async () => {
+    const { pool, engines } = makePool();
+    await pool.lend("a", request(), NEVER);
+    await engines.last.crash();
+    await lendAndReturn(pool, "a");
+    await engines.last.crash();
+
+    await lendAndReturn(pool, "a");
+
+    expect(pool.slot("a")?.state).toBe("loaded");
+  });
+
+  it("does not hold back a load by hand", async () => {
+    const { pool, engines } = makePool();
+    await pool.load("a", request());
+    await engines.last.crash();
+    await pool.load("a", request());
+    await engines.last.crash();
+
+    await pool.load("a", request());
+
+    expect(pool.slot("a")?.state).toBe("loaded");
+  });
+
+  it("while nobody waits is no reason to load again after an unload", async () => {
+    const { pool, engines } = makePool();
+    await pool.load("a", request());
+    await engines.last.crash();
+    await expect(pool.unload("a", "request")).rejects.toMatchObject({ code: "model_already_unloaded" });
+    expect(pool.crashedRequest("a")).toBeUndefined();
+  });
+});
