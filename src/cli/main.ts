@@ -1,11 +1,14 @@
 import { CommanderError } from "commander";
-import { CliError, Interruption } from "./cli-error.ts";
+import { CliError, Interruption, usageError } from "./cli-error.ts";
 import { type CliIo, processIo } from "./cli-io.ts";
 import { commandFirst } from "./command-first.ts";
 import { EXIT, type ExitCode } from "./exit-codes.ts";
 import { createProgram } from "./program.ts";
 import { styleFor } from "./terminal/style.ts";
 import { writeJson, writeLine } from "./terminal/write.ts";
+
+/** Commander's code for having shown the help because no command was named. */
+const SHOWN_HELP = "commander.help";
 
 /**
  * Runs one command.
@@ -14,11 +17,8 @@ import { writeJson, writeLine } from "./terminal/write.ts";
  */
 export async function main(given: readonly string[], io: CliIo = processIo()): Promise<ExitCode> {
   const args = commandFirst(given);
-  const program = await createProgram(io, args);
-  let asJson = false;
-  program.hook("preAction", (_program, command) => {
-    asJson = command.opts<{ json?: boolean }>().json ?? false;
-  });
+  const asJson = asksForJson(args);
+  const program = await createProgram(io, args, { tellsErrors: !asJson });
   try {
     await program.parseAsync(args, { from: "user" });
     return EXIT.ok;
@@ -27,11 +27,20 @@ export async function main(given: readonly string[], io: CliIo = processIo()): P
   }
 }
 
+/** Also known when the command line is wrong otherwise; what follows "--" is text. */
+function asksForJson(args: readonly string[]): boolean {
+  const end = args.indexOf("--");
+  return (end === -1 ? args : args.slice(0, end)).includes("--json");
+}
+
 async function report(io: CliIo, error: unknown, asJson: boolean): Promise<ExitCode> {
-  // Commander has said itself what is wrong; its codes are 0 (help, version) and 1.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   if (error instanceof Interruption) return error.exitCode;
-  const failure = error instanceof CliError ? error : unexpected(error);
+  if (error instanceof CommanderError) {
+    // Its codes are 0 (help, version) and 1. It has said itself what is wrong, or shown the help.
+    if (error.exitCode === 0) return EXIT.ok;
+    if (!asJson || error.code === SHOWN_HELP) return EXIT.usage;
+  }
+  const failure = toCliError(error);
   if (asJson) {
     await writeJson(io.stderr, { error: { message: failure.message, code: failure.code } });
   } else {
@@ -40,7 +49,9 @@ async function report(io: CliIo, error: unknown, asJson: boolean): Promise<ExitC
   return failure.exitCode;
 }
 
-function unexpected(error: unknown): CliError {
+function toCliError(error: unknown): CliError {
+  if (error instanceof CliError) return error;
+  if (error instanceof CommanderError) return usageError(error.message.replace(/^error: /, ""));
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return new CliError(EXIT.error, "internal_error", message, error);
 }

@@ -2,6 +2,11 @@ import { Command } from "commander";
 import { packageVersion } from "../daemon/package-version.ts";
 import type { CliIo } from "./cli-io.ts";
 
+export interface ProgramOptions {
+  /** False: a wrong command line is thrown alone, not also written to standard error. */
+  readonly tellsErrors: boolean;
+}
+
 type MakeCommand = (io: CliIo) => Promise<Command>;
 
 /** All commands, in the order in which --help lists them. */
@@ -39,7 +44,11 @@ const NEED_ALL_COMMANDS = new Set(["completion"]);
  * (Loading every command takes several times as long as running one.) Instead of ending the process it throws a
  * CommanderError.
  */
-export async function createProgram(io: CliIo, args: readonly string[]): Promise<Command> {
+export async function createProgram(
+  io: CliIo,
+  args: readonly string[],
+  { tellsErrors }: ProgramOptions,
+): Promise<Command> {
   const program = new Command("daybreak")
     .description("Runs language models on this machine: a daemon, and commands that talk to it.")
     .version(packageVersion(), "-V, --version", "print the version");
@@ -51,6 +60,9 @@ export async function createProgram(io: CliIo, args: readonly string[]): Promise
     command.exitOverride().configureOutput({
       writeOut: (text) => io.stdout.write(text),
       writeErr: (text) => io.stderr.write(text),
+      outputError: (text, write) => {
+        if (tellsErrors) write(text);
+      },
       getOutHelpWidth: () => io.stdout.columns ?? PIPED_HELP_COLUMNS,
       getErrHelpWidth: () => io.stderr.columns ?? PIPED_HELP_COLUMNS,
     });

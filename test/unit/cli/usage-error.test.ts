@@ -1,0 +1,23 @@
+import { expect, it } from "vitest";
+import { runCli } from "./run-cli.ts";
+
+it.each([
+  [["list", "--json", "--bogus"], /bogus/],
+  [["--json", "run", "--max-tokens", "-1", "hi"], /max-tokens/],
+  [["pull", "--json"], /model/],
+])("%j: a wrong command line is an error in JSON too", async (args, message) => {
+  const { code, stdout, stderr } = await runCli(args);
+  expect(code).toBe(2);
+  expect(stdout).toBe("");
+  expect(JSON.parse(stderr)).toEqual({ error: { message: expect.stringMatching(message), code: "usage" } });
+});
+
+it("is words for people without --json, also when that is part of a prompt", async () => {
+  expect(await runCli(["list", "--bogus"])).toEqual({
+    code: 2,
+    stdout: "",
+    stderr: "error: unknown option '--bogus'\n",
+  });
+  const { stderr } = await runCli(["run", "--url", "ipc:///nonexistent/d.sock", "--", "--json"]);
+  expect(stderr).toMatch(/^daybreak: /);
+});
