@@ -1,4 +1,4 @@
-import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import {
   buildEngineImage,
@@ -7,6 +7,7 @@ import {
   IMAGE_SHA256,
   sha256Hex,
 } from "../../wasm/engine-image.ts";
+import { replaceFile } from "../files/replace-file.ts";
 import { markUsed, removeUnused } from "./image-store.ts";
 import { STOCK_HEAP_BYTES } from "./core/heap-patches.ts";
 import { STOCK_WASM_PATH } from "./stock-wasm.ts";
@@ -80,7 +81,7 @@ async function writeWhole(file: string, bytes: Uint8Array): Promise<void> {
   const temporary = `${file}.${crypto.randomUUID()}.tmp`;
   try {
     await writeFile(temporary, bytes);
-    await rename(temporary, file);
+    await replaceFile(temporary, file);
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;

@@ -3,7 +3,7 @@ import { mkdir, open, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import type { Logger } from "pino";
 import { ServiceError } from "../../errors/service-error.ts";
-import { replaceFile } from "../paths/replace-file.ts";
+import { replaceFile } from "../../files/replace-file.ts";
 import { EMPTY_STATE, savedStateSchema, type SavedState } from "./saved-state.ts";
 
 const FILE_NAME = "models.json";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { link, mkdir, rm, symlink } from "node:fs/promises";
 import path from "node:path";
-import { replaceFile } from "../../paths/replace-file.ts";
+import { replaceFile } from "../../../files/replace-file.ts";
 
 /**
  * Makes a blob visible under its name in a snapshot, in one step. A relative link, so that the cache can be

@@ -2,7 +2,7 @@ import type { Hash } from "node:crypto";
 import { constants } from "node:fs";
 import { mkdir, open, rm, type FileHandle } from "node:fs/promises";
 import path from "node:path";
-import { replaceFile } from "../../paths/replace-file.ts";
+import { replaceFile } from "../../../files/replace-file.ts";
 import { hashStart, startHash } from "./blob-hash.ts";
 import type { RepoFile } from "../repo-file.ts";
 

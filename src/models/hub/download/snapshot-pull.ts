@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { ServiceError } from "../../../errors/service-error.ts";
-import { replaceFile } from "../../paths/replace-file.ts";
+import { replaceFile } from "../../../files/replace-file.ts";
 import { realPathInside, type RepoCache } from "../cache/repo-cache.ts";
 import { requireFreeSpace, type FreeSpace } from "./disk-space.ts";
 import { downloadBlob } from "./download-blob.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { replaceFile } from "../../../../src/models/paths/replace-file.ts";
+import { replaceFile } from "../../../src/files/replace-file.ts";
 
 /** A rename that fails with these codes before it works. */
 function failing(...codes: string[]) {
