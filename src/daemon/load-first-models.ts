@@ -1,5 +1,5 @@
 import { ServiceError } from "../errors/service-error.ts";
-import { FailureWatch } from "../events/failure-watch.ts";
+import { reportFailure } from "../events/report-failure.ts";
 import type { Services } from "../http/services.ts";
 
 /**
@@ -11,24 +11,22 @@ export async function loadFirstModels(services: Services): Promise<void> {
   const named = config.models.load ?? (models.defaultAlias === undefined ? [] : [models.defaultAlias]);
   for (const name of named) {
     if (draining.aborted) return;
-    using watch = new FailureWatch(services.events);
     try {
       // Not get(): a path that nobody has loaded before is registered by loading it.
       await models.load({ alias: name }, draining);
     } catch (thrown) {
       if (draining.aborted) return;
       const error = ServiceError.from(thrown);
-      if (error.code !== "model_already_loaded") report(services, name, error, watch);
+      if (error.code !== "model_already_loaded") report(services, name, error);
     }
   }
 }
 
-function report({ logger, events }: Services, name: string, error: ServiceError, watch: FailureWatch): void {
+function report({ logger, events }: Services, name: string, error: ServiceError): void {
   const advice = error.code === "model_not_found" ? ` Download it with: daybreak pull ${name}` : "";
   logger.error(
     { model: name, code: error.code, err: error },
     `Cannot load ${name}: ${error.message}${advice}`,
   );
-  if (watch.hasSeen(error)) return;
-  events.emit({ type: "model-failed", model: name, code: error.code, message: error.message });
+  reportFailure(events, name, error);
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { FailureWatch } from "../../events/failure-watch.ts";
+import { reportFailure } from "../../events/report-failure.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { defaultModelSchema, readDefaultModels, type DefaultModel } from "../../config/default-models.ts";
 import { pathName } from "../input/path-name.ts";
@@ -59,7 +59,6 @@ export function defaultModelRoutes(
 /** Never rejects: a failure is logged and reported as an event. */
 async function useInBackground(services: Services, entry: DefaultModel): Promise<void> {
   const { models, events, logger, draining } = services;
-  using watch = new FailureWatch(events);
   try {
     const alias = (await onDisk(models, entry.from)) ?? (await download(services, entry.from));
     await loadAsDefault(services, alias);
@@ -67,8 +66,7 @@ async function useInBackground(services: Services, entry: DefaultModel): Promise
     if (draining.aborted) return;
     const error = ServiceError.from(cause);
     logger.error({ err: error, model: entry.name }, "default model could not be used");
-    if (watch.hasSeen(error)) return;
-    events.emit({ type: "model-failed", model: entry.name, code: error.code, message: error.message });
+    reportFailure(events, entry.name, error);
   }
 }
 

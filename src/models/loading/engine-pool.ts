@@ -1,5 +1,6 @@
 import type { Engine, EngineExit, StartEngine } from "../../engine/engine.ts";
 import { ServiceError } from "../../errors/service-error.ts";
+import { reportFailure } from "../../events/report-failure.ts";
 import type { ServiceEvent, ServiceEvents } from "../../events/service-events.ts";
 import type { Clock } from "./clock.ts";
 import { EngineSlot } from "./engine-slot.ts";
@@ -205,7 +206,8 @@ export class EnginePool {
       if (!signal.aborted) {
         const failure = ServiceError.from(error);
         this.#backoff.failed(alias, failure);
-        events.emit({ type: "model-failed", model: alias, code: failure.code, message: failure.message });
+        reportFailure(events, alias, failure);
+        throw failure;
       }
       throw error;
     }
@@ -217,12 +219,7 @@ export class EnginePool {
     const error = new ServiceError("engine_crashed", `The engine of "${slot.alias}" ended: ${exit.reason}.`);
     this.#crashed.set(slot.alias, { request: slot.request, reason: exit.reason });
     this.#backoff.failed(slot.alias, error);
-    this.#options.events.emit({
-      type: "model-failed",
-      model: slot.alias,
-      code: error.code,
-      message: error.message,
-    });
+    reportFailure(this.#options.events, slot.alias, error);
   }
 
   async #close(slot: EngineSlot | undefined, reason: UnloadReason): Promise<void> {

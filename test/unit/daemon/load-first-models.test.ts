@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import { loadFirstModels } from "../../../src/daemon/load-first-models.ts";
 import { ServiceError } from "../../../src/errors/service-error.ts";
+import { reportFailure } from "../../../src/events/report-failure.ts";
 import type { ServiceEvents, TimedServiceEvent } from "../../../src/events/service-events.ts";
 import type { LoadOptions } from "../../../src/models/model.ts";
 import { FakeModels, fakeModel, fakeServices } from "../http/fake-services.ts";
@@ -54,15 +55,22 @@ describe("loading models at the start", () => {
     const models = new FakeModels([fakeModel({ alias: "damaged", state: "available" })]);
     const { events } = await loadAtStart(models, { models: { load: ["damaged"] } }, (service) => {
       models.load = async () => {
-        service.emit({
-          type: "model-failed",
-          model: "damaged",
-          code: failure.code,
-          message: failure.message,
-        });
+        reportFailure(service, "damaged", failure);
         return await Promise.reject(failure);
       };
     });
     expect(events).toMatchObject([{ type: "model-failed", model: "damaged", code: "invalid_model_file" }]);
+  });
+
+  test("reports equal failures of two models, each of them", async () => {
+    const models = new FakeModels([]);
+    const { events } = await loadAtStart(models, { models: { load: ["a", "b"] } }, () => {
+      models.load = async () =>
+        await Promise.reject(new ServiceError("invalid_model_file", "It is damaged."));
+    });
+    expect(events).toMatchObject([
+      { type: "model-failed", model: "a" },
+      { type: "model-failed", model: "b" },
+    ]);
   });
 });
