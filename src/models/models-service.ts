@@ -12,10 +12,8 @@ import { createGgufInspector } from "./gguf/inspect-gguf.ts";
 import type { HubStore } from "./hub/hub-store.ts";
 import { createDigestVerifier } from "./integrity/verify-digest.ts";
 import { type Clock, systemClock } from "./loading/clock.ts";
-import { EnginePool, type EngineLoan } from "./loading/engine-pool.ts";
-import type { EngineSlot } from "./loading/engine-slot.ts";
+import { EnginePool } from "./loading/engine-pool.ts";
 import { type EstimateMemory, LoadPlanner, type PlaceLayers } from "./loading/load-planner.ts";
-import { makeModel } from "./make-model.ts";
 import type {
   DeletedModel,
   Download,
@@ -27,18 +25,18 @@ import type {
   PullResult,
   Residency,
 } from "./model.ts";
+import { ModelFinder } from "./model-finder.ts";
+import { ModelLender } from "./model-lender.ts";
+import { ModelViews } from "./model-views.ts";
 import type { PrintModelfile, ReadModelfile } from "./modelfile/model-definition.ts";
 import type { NameResolver } from "./names/resolve-name.ts";
 import { Pulls } from "./pulls.ts";
 import { recordToLoad } from "./record-to-load.ts";
-import type { ModelRecord } from "./registry/model-record.ts";
 import { ModelRegistry } from "./registry/model-registry.ts";
 import { StateFile } from "./state/state-file.ts";
 
 /** Part of the machine's memory that engines may use when no budget is configured. */
 const DEFAULT_MEMORY_SHARE = 0.8;
-/** Loading takes seconds; then a request can succeed. */
-const LOADING_RETRY_SECS = 2;
 
 export interface ModelsOptions {
   readonly config: Pick<Config, "models" | "engine" | "cache_dir">;
@@ -71,13 +69,15 @@ export async function createModelsService(options: ModelsOptions): Promise<Model
 
 class ModelsService implements Models {
   readonly #autoLoad: boolean;
-  readonly #keepAliveMs: number;
   readonly #registry: ModelRegistry;
   readonly #pool: EnginePool;
   readonly #planner: LoadPlanner;
   readonly #pulls: Pulls;
   readonly #default: DefaultModel;
   readonly #definitions: DefinitionEditor;
+  readonly #finder: ModelFinder;
+  readonly #views: ModelViews;
+  readonly #lender: ModelLender;
   readonly #events: Pick<ServiceEvents, "emit">;
 
   constructor(options: ModelsOptions, state: StateFile) {
@@ -86,7 +86,6 @@ class ModelsService implements Models {
     const inspect = createGgufInspector();
     const verifyDigest = createDigestVerifier();
     this.#autoLoad = config.models.auto_load;
-    this.#keepAliveMs = config.models.keep_alive;
     this.#events = events;
     this.#registry = new ModelRegistry({
       state,
@@ -125,6 +124,22 @@ class ModelsService implements Models {
       configured: config.models.default,
       logger,
     });
+    const shared = {
+      registry: this.#registry,
+      pool: this.#pool,
+      planner: this.#planner,
+      pulls: this.#pulls,
+      defaultModel: this.#default,
+    };
+    this.#finder = new ModelFinder(shared);
+    this.#views = new ModelViews(shared);
+    this.#lender = new ModelLender({
+      ...shared,
+      finder: this.#finder,
+      views: this.#views,
+      autoLoad: config.models.auto_load,
+      keepAliveMs: config.models.keep_alive,
+    });
     this.#definitions = new DefinitionEditor({
       registry: this.#registry,
       planner: this.#planner,
@@ -147,37 +162,21 @@ class ModelsService implements Models {
   }
 
   async list(): Promise<readonly Model[]> {
-    const onDisk = await this.#registry.list();
-    const names = new Set(onDisk.map(({ alias }) => alias));
-    // What runs is listed even when its file has gone.
-    const running = this.#pool.slots().map((slot) => slot.request.record);
-    const records = [...onDisk, ...running.filter(({ alias }) => !names.has(alias))];
-    return await Promise.all(records.map(async (record) => await this.#model(record)));
+    const records = await this.#finder.list();
+    return await Promise.all(records.map(async (record) => await this.#views.show(record)));
   }
 
   async get(name: string): Promise<Model> {
-    return await this.#model(await this.#require(name));
+    return await this.#views.show(await this.#finder.require(name));
   }
 
   async setDefault(alias: string): Promise<void> {
-    const record = await this.#require(alias);
+    const record = await this.#finder.require(alias);
     await this.#default.choose(record.alias);
   }
 
   async acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<ModelLease> {
-    const wanted = name ?? this.#default.alias;
-    if (wanted === undefined)
-      throw new ServiceError(
-        "model_not_found",
-        "There is no model that generates text on this machine; download one with POST /api/models/pull or daybreak pull.",
-      );
-    // The usual case, a loaded model by its own name, asks nothing of the disk.
-    const loan = this.#pool.tryLend(wanted);
-    if (loan) return this.#lease(loan, residency);
-    const record = await this.#require(wanted);
-    await this.#pool.settled(record.alias, signal);
-    const settled = this.#pool.tryLend(record.alias);
-    return this.#lease(settled ?? (await this.#loadAndLend(record, signal, residency)), residency);
+    return await this.#lender.acquire(name, signal, residency);
   }
 
   async load(options: LoadOptions, signal?: AbortSignal): Promise<Model> {
@@ -197,16 +196,16 @@ class ModelsService implements Models {
     }
     if (options.setDefault) await this.#default.choose(alias);
     else await this.#default.refresh();
-    return await this.#model(record);
+    return await this.#views.show(record);
   }
 
   async unload(name: string, options: { onlyIdle?: boolean } = {}): Promise<void> {
-    const { alias } = await this.#require(name);
+    const { alias } = await this.#finder.require(name);
     await this.#pool.unload(alias, "request", options);
   }
 
   async delete(name: string): Promise<DeletedModel> {
-    const alias = this.#registry.ownName(name) ?? (await this.#require(name)).alias;
+    const alias = this.#registry.ownName(name) ?? (await this.#finder.require(name)).alias;
     if (this.#pulls.isPulling(alias)) {
       throw new ServiceError("model_busy", `The model "${alias}" is being downloaded.`);
     }
@@ -232,91 +231,18 @@ class ModelsService implements Models {
   }
 
   async create(alias: string, modelfile: string, options: { baseFolder?: string }): Promise<Model> {
-    return await this.#model(await this.#definitions.create(alias, modelfile, options.baseFolder));
+    return await this.#views.show(await this.#definitions.create(alias, modelfile, options.baseFolder));
   }
 
   async copy(source: string, target: string): Promise<Model> {
-    return await this.#model(await this.#definitions.copy(await this.#require(source), target));
+    return await this.#views.show(await this.#definitions.copy(await this.#finder.require(source), target));
   }
 
   async modelfile(name: string): Promise<string> {
-    return this.#definitions.print(await this.#require(name));
+    return this.#definitions.print(await this.#finder.require(name));
   }
 
   async close(): Promise<void> {
     await this.#pool.close();
-  }
-
-  async #require(name: string): Promise<ModelRecord> {
-    const record = this.#pool.slot(name)?.request.record ?? (await this.#registry.find(name));
-    if (record) return record;
-    if (this.#pulls.isPulling(name)) {
-      throw new ServiceError("model_loading", `The model "${name}" is being downloaded.`, {
-        retryAfterSecs: LOADING_RETRY_SECS,
-      });
-    }
-    return await this.#registry.require(name);
-  }
-
-  /** Loads a model for a request that asks for it, because the configuration says so, or because its engine has crashed. */
-  async #loadAndLend(
-    record: ModelRecord,
-    signal: AbortSignal,
-    residency: Residency | undefined,
-  ): Promise<EngineLoan> {
-    const { alias } = record;
-    const crashed = this.#pool.crashedRequest(alias);
-    if (!this.#autoLoad && !residency && !crashed) throw this.#notLoaded(alias, this.#pool.slot(alias));
-    const request =
-      crashed ??
-      (await this.#planner.plan(record, {
-        contextSize: residency?.contextSize,
-        gpuLayers: residency?.gpuLayers,
-        keepAliveMs: residency?.keepAliveMs ?? this.#keepAliveMs,
-        mayEvict: true,
-      }));
-    return await this.#pool.lend(alias, request, signal);
-  }
-
-  #notLoaded(alias: string, slot: EngineSlot | undefined): ServiceError {
-    if (slot?.state === "loading") {
-      return new ServiceError("model_loading", `The model "${alias}" is being loaded.`, {
-        retryAfterSecs: LOADING_RETRY_SECS,
-      });
-    }
-    return new ServiceError(
-      "model_not_loaded",
-      `The model "${alias}" is not loaded; load it with POST /api/models/load {"alias": ${JSON.stringify(alias)}} or "daybreak load ${alias}", or start the daemon with --auto-load.`,
-      { param: "model" },
-    );
-  }
-
-  #lease({ engine, slot, ...loan }: EngineLoan, residency: Residency | undefined): ModelLease {
-    if (residency?.keepAliveMs !== undefined) slot.keepFor(residency.keepAliveMs);
-    return {
-      model: makeModel(slot.request.record, this.#circumstances(slot.alias, slot, undefined)),
-      engine,
-      [Symbol.dispose]: () => loan[Symbol.dispose](),
-    };
-  }
-
-  async #model(record: ModelRecord): Promise<Model> {
-    const slot = this.#pool.slot(record.alias);
-    const memoryBytes = await slot?.engine?.memoryUsage();
-    return makeModel(record, this.#circumstances(record.alias, slot, memoryBytes));
-  }
-
-  #circumstances(
-    alias: string,
-    slot: EngineSlot | undefined,
-    memoryBytes: number | undefined,
-  ): Parameters<typeof makeModel>[1] {
-    return {
-      slot,
-      memoryBytes,
-      isDefault: alias === this.#default.alias,
-      isPulling: this.#pulls.isPulling(alias),
-      planner: this.#planner,
-    };
   }
 }
