@@ -47,6 +47,7 @@ export async function measureNative(
       return { problem: `node-llama-cpp has nothing for ${gpu} that runs here; is its driver installed?` };
     }
     // Node prints the failing line of the source before the error itself.
-    return { problem: /^\w*Error: .*$/m.exec(text.replace(/^Error: Command failed.*$/m, ""))?.[0] ?? text };
+    const [, why = text] = /^\w*Error: (.*)$/m.exec(text.replace(/^Error: Command failed.*$/m, "")) ?? [];
+    return { problem: why };
   }
 }

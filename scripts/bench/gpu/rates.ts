@@ -28,15 +28,15 @@ export function fastest(runs: readonly { readonly prefill: number; readonly deco
   };
 }
 
-/** A table for each model, with each figure as a multiple of the one through Dawn. */
+/** A row for each engine, with the speed through Dawn as a multiple of the engine's own. */
 export function formatRates(all: readonly Rates[]): string {
   const lines = [
-    "| model | engine | prefill tokens/s | of Dawn's | decode tokens/s | of Dawn's |",
+    "| model | engine | prefill tokens/s | Dawn / it | decode tokens/s | Dawn / it |",
     "|---|---|---:|---:|---:|---:|",
   ];
   for (const { model, engine, prefill, decode, problem } of all) {
     if (prefill === undefined || decode === undefined) {
-      lines.push(`| ${model} | ${engine} | ${problem ?? ""} | | | |`);
+      lines.push(`| ${model} | ${engine} | ${oneLine(problem ?? "")} | | | |`);
       continue;
     }
     const dawn = all.find((each) => each.model === model && each.engine.startsWith("Dawn"));
@@ -47,6 +47,11 @@ export function formatRates(all: readonly Rates[]): string {
   return lines.join("\n");
 }
 
-function ratio(rate: number, reference: number | undefined): string {
-  return reference === undefined ? "" : `${(rate / reference).toFixed(2)} x`;
+function ratio(rate: number, dawn: number | undefined): string {
+  return dawn === undefined ? "" : `${(dawn / rate).toFixed(2)} x`;
+}
+
+/** A cell of a table has no room for more. */
+function oneLine(text: string): string {
+  return text.trim().replaceAll(/\s+/g, " ");
 }
