@@ -1,6 +1,7 @@
 import { BARRIER_SPLICES } from "./barriers.ts";
 import { link } from "./linker/link.ts";
 import { parseModule } from "./linker/wasm-module.ts";
+import { OPERATOR_SPLICE } from "./operators.ts";
 import { VEC_DOTS } from "./vec-dots.ts";
 
 /**
@@ -12,9 +13,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 export const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-export const KERNELS_SHA256 = "0cde5559f62ec86af868fcead3710f27c7d6874a58050bedc17a6666bdbe9657";
+export const KERNELS_SHA256 = "b2bdf86d9771608ba4a3e2e151d3caefa8139bf6fe7301bb940250248ebdab28";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "791d69975bac0290b45de3ee022563c1cac468f2384c5a30aad0a89490365ea8";
+export const IMAGE_SHA256 = "3b730007475260bfb11834e3959bbaaf2e0f374b99e40e2f13edcb4bf75c00fb";
 
 const PAGE_BYTES = 64 * 1024;
 
@@ -119,7 +120,7 @@ export async function buildEngineImage(
       original_update_slots: updateSlots.index,
     },
     imports: { ggml_barrier: barrier.index },
-    splices: BARRIER_SPLICES,
+    splices: [...BARRIER_SPLICES, OPERATOR_SPLICE],
     exports: ADDED_EXPORTS,
     memoryMaximum: IMAGE_HEAP_BYTES / PAGE_BYTES,
   });

@@ -16,6 +16,7 @@ const STACK_TOP = 1024 * 1024;
 
 const FIRST_VEC_DOT = 3;
 const THREAD = FIRST_VEC_DOT + VEC_DOTS.length;
+const OPERATOR = THREAD + 1;
 const BARRIER = 1;
 
 const text = (value: string): Uint8Array => sized(new TextEncoder().encode(value));
@@ -40,10 +41,11 @@ function hostModule(pages: number, isShared: boolean): Uint8Array {
         type(I64, I64, I32, I64),
         type(I32, I64, I64, I64, I64, I64, I64, I32),
         [0x60, 1, I64, 1, I64],
+        [0x60, 2, I64, I64, 1, I32],
       ]),
     ),
     section(2, vector([memory])),
-    section(3, vector([[0], [1], [2], ...VEC_DOTS.map(() => [3]), [4]])),
+    section(3, vector([[0], [1], [2], ...VEC_DOTS.map(() => [3]), [4], [5]])),
     section(6, vector([stackTop])),
     section(
       7,
@@ -51,10 +53,14 @@ function hostModule(pages: number, isShared: boolean): Uint8Array {
         concatBytes([text("mul_mat"), [0], uleb(0)]),
         concatBytes([text("plan"), [0], uleb(2)]),
         concatBytes([text("barrier"), [0], uleb(BARRIER)]),
+        concatBytes([text("operator"), [0], uleb(OPERATOR)]),
         ...VEC_DOTS.map(({ kernel }, at) => concatBytes([text(kernel), [0], uleb(FIRST_VEC_DOT + at)])),
       ]),
     ),
-    section(10, vector([body(...mark), body(), body(), ...VEC_DOTS.map(() => body()), body(0x20, 0)])),
+    section(
+      10,
+      vector([body(...mark), body(), body(), ...VEC_DOTS.map(() => body()), body(0x20, 0), body(0x41, 0)]),
+    ),
   ]);
 }
 
@@ -73,7 +79,8 @@ const KERNELS = new URL("../../wasm/kernels.o", import.meta.url);
 
 /**
  * A module that imports `env.memory` (memory64, `pages` long) and exports each kernel under the name of what it
- * replaces in llama.cpp: `mul_mat`, `plan`, `barrier` and the dot products under their own.
+ * replaces in llama.cpp: `mul_mat`, `plan`, `barrier`, `operator` (which llama.cpp's
+ * dispatch asks) and the dot products under their own.
  */
 export function linkHost(pages: number, isShared: boolean, object = KERNELS): Uint8Array<ArrayBuffer> {
   return link(hostModule(pages, isShared), {
@@ -82,6 +89,7 @@ export function linkHost(pages: number, isShared: boolean, object = KERNELS): Ui
       kernel_mul_mat: 0,
       kernel_graph_plan: 2,
       kernel_barrier: BARRIER,
+      kernel_operator: OPERATOR,
       ...Object.fromEntries(VEC_DOTS.map(({ kernel }, at) => [kernel, FIRST_VEC_DOT + at])),
     },
     originals: { original_mul_mat: 0, original_graph_plan: 2 },

@@ -2,6 +2,7 @@
 // this file compiles it; wasm/engine-image.ts says which function of the module each one replaces.
 #include "barrier.h"
 #include "mul-mat-float.h"
+#include "softmax.h"
 #include "vec-dots.h"
 
 extern void original_mul_mat(const compute_params *params, tensor *out);
@@ -23,6 +24,17 @@ void kernel_mul_mat(const compute_params *params, tensor *out) {
     if (quantised_fits(out, w, x) && mul_mat_quantised(params, out, w, x)) return;
   }
   original_mul_mat(params, out);
+}
+
+// Asked before ggml_graph_compute_thread branches to an operator: the number of the operator that llama.cpp is to do.
+int32_t kernel_operator(const compute_params *params, tensor *out) {
+  enum { NONE = 0, SOFT_MAX = 46 };
+  if (params->use_reference) return out->op;
+  if (out->op == SOFT_MAX && softmax_fits(out)) {
+    soft_max(params, out);
+    return NONE;
+  }
+  return out->op;
 }
 
 // server_context_impl::update_slots(), one step of all slots. The worker's script asks for a result only together

@@ -11,6 +11,8 @@ export interface Splice {
   /** Instructions that push the arguments of the kernel. */
   readonly push: readonly number[];
   readonly kernel: string;
+  /** Instructions behind the call; absent: none. */
+  readonly behind?: readonly number[];
 }
 
 const CALL = 0x10;
@@ -25,12 +27,12 @@ export function splice(
   indexOf: (kernel: string) => number,
 ): Uint8Array[] {
   const bodies = [...module.bodies];
-  for (const { index, find, times, push, kernel } of splices) {
+  for (const { index, find, times, push, kernel, behind = [] } of splices) {
     const body = bodies[index - module.importedFunctions];
     const places = body ? placesOf(find, body) : [];
     if (!body || places.length !== times)
       throw new TypeError(`function ${index} has the code that ${kernel} replaces ${places.length} times`);
-    const call = [...push, CALL, ...uleb(indexOf(kernel))];
+    const call = [...push, CALL, ...uleb(indexOf(kernel)), ...behind];
     const rests = [0, ...places.map((place) => place + find.length)];
     const parts = rests.flatMap((start, at) => {
       const rest = body.subarray(start, places[at]);

@@ -28,13 +28,14 @@ const squarePlan: LinkPlan = {
   exports: { fast: SQUARE },
 };
 
-/** In call_square: the kernel's square of x + 5 for the module's square of x. */
+/** In call_square: the kernel's square of x + 5 for the module's square of x, and 1 more. */
 const SQUARE_OF_SUM = {
   index: CALL_SQUARE,
   find: [0x10, SQUARE],
   times: 1,
   push: [0x41, 5, 0x6a],
   kernel: "fast_square",
+  behind: [0x41, 1, 0x6a],
 };
 
 describe("linking kernels into a finished module", () => {
@@ -53,7 +54,7 @@ describe("linking kernels into a finished module", () => {
   it("calls a kernel in the place of instructions within a function", async () => {
     const { replace: _, ...plan } = squarePlan;
     const exports = await run(link(smallModule(), { ...plan, splices: [SQUARE_OF_SUM] }));
-    expect(exports["call_square"]!(9)).toBe(14 * 14);
+    expect(exports["call_square"]!(9)).toBe(14 * 14 + 1);
     expect(exports["fast"]!(9)).toBe(81);
   });
 

@@ -1,0 +1,20 @@
+/** Numbers between -most and most; the same for the same seed. */
+export function numbersFrom(seed: number, count: number, most: number): Float32Array {
+  let state = seed + 1;
+  return Float32Array.from({ length: count }, () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return (state / 2 ** 31 - 1) * most;
+  });
+}
+
+/** Numbers that are not what they should be, by more than a part of the expected one; all when there are none. */
+export function differing(
+  found: Float32Array | undefined,
+  expected: readonly number[],
+  tolerance: number,
+): { at: number; got: number; value: number }[] {
+  return expected.flatMap((value, at) => {
+    const got = found?.[at] ?? Number.NaN;
+    return Math.abs(got - value) <= tolerance * Math.abs(value) + 1e-38 ? [] : [{ at, got, value }];
+  });
+}
