@@ -41,7 +41,7 @@ With \`"stream": true\` a pull answers one line after the other: \`downloading\`
 
 ## Default models
 
-\`POST /api/defaults/<name>/use\` answers \`loading\` at once. The model is then downloaded when it is not on disk, loaded, and made the daemon's default. \`GET /api/events\` reports the end, also when it fails; \`GET /api/models\` shows the state meanwhile.
+\`POST /api/defaults/<name>/use\` answers \`loading\` at once. The names are aliases, so \`model\` in the answer is the model's name from then on. It is then downloaded when it is not on disk, loaded, and made the daemon's default. \`GET /api/events\` reports the end, also when it fails; \`GET /api/models\` shows the state meanwhile.
 
 ## Events
 

@@ -4,7 +4,7 @@ import { configSchema, type Config } from "../../src/config/schema.ts";
 /** Defaults that depend on the machine, in words. */
 const DEFAULT_IN_WORDS: Readonly<Record<string, string>> = {
   socket:
-    "`$XDG_RUNTIME_DIR/daybreak.sock`, else `run/daybreak.sock` in the cache folder; `\\\\.\\pipe\\daybreak-<user>` on Windows",
+    "`$XDG_RUNTIME_DIR/daybreak.sock`, else `run/daybreak.sock` in the folder that `cache_dir` is by default; `\\\\.\\pipe\\daybreak-<user>` on Windows",
   cache_dir:
     "`~/.cache/daybreak` (Linux), `~/Library/Caches/daybreak` (macOS), `%LOCALAPPDATA%\\daybreak` (Windows)",
 };
