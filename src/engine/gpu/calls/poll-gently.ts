@@ -3,11 +3,21 @@ import type { WebGpuClasses } from "./webgpu-classes.ts";
 /** Most waits of a fast GPU end within this time, and every microsecond counts. In milliseconds. */
 const EAGER_MS = 1;
 
-/** The rest of a longer wait, in milliseconds: what it costs at most is a hundredth of the wait or less. */
-const NAP_MS = 0.05;
+/** A nap adds at most this part to a wait, or the shortest that there is. */
+const NAP_SHARE = 0.01;
+const SHORTEST_NAP_MS = 0.05;
+
+/** Longer ones would save next to nothing. */
+const LONGEST_NAP_MS = 1;
 
 /** Windows rounds a nap up to whole ticks of its clock, of up to 16 ms. */
 const CAN_NAP = process.platform !== "win32";
+
+/** Milliseconds to sleep in a wait that has lasted so long; 0: not yet. */
+export function napOf(waitedMs: number): number {
+  if (waitedMs <= EAGER_MS) return 0;
+  return Math.min(LONGEST_NAP_MS, Math.max(SHORTEST_NAP_MS, waitedMs * NAP_SHARE));
+}
 
 /**
  * Dawn asks the driver whether work is done in every turn of the event loop, which keeps a processor busy for as
@@ -39,7 +49,8 @@ export function pollGently(
   // Dawn takes it from the global scope for each of its turns; Node's own parts do not.
   const { setImmediate } = scope;
   scope.setImmediate = (...args) => {
-    if (performance.now() - waitsSince > EAGER_MS) Atomics.wait(bed, 0, 0, NAP_MS);
+    const nap = napOf(performance.now() - waitsSince);
+    if (nap > 0) Atomics.wait(bed, 0, 0, nap);
     return setImmediate(...args);
   };
 }

@@ -1,6 +1,10 @@
 import { expect, test } from "vitest";
-import { pollGently } from "../../../../../src/engine/gpu/calls/poll-gently.ts";
+import { napOf, pollGently } from "../../../../../src/engine/gpu/calls/poll-gently.ts";
 import { recordWebGpu } from "./recorded-webgpu.ts";
+
+test("short waits are not slept through, and no nap adds more than a hundredth to a longer one", () => {
+  expect([0, 0.9, 2, 20, 50, 1e6].map(napOf)).toEqual([0, 0, 0.05, 0.2, 0.5, 1]);
+});
 
 test("polling goes on in a wait of any length, and for each wait anew", async () => {
   const webGpu = recordWebGpu();
