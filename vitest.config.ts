@@ -5,7 +5,6 @@ const PARALLEL_FILES = 2;
 
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
     pool: "forks",
     maxWorkers: PARALLEL_FILES,
     // Far beyond what any test takes: they only end what hangs, also where the machine is slow or shared.
@@ -14,5 +13,24 @@ export default defineConfig({
     expect: { poll: { timeout: 30_000 } },
     restoreMocks: true,
     unstubEnvs: true,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "unit",
+          include: ["test/unit/**/*.test.ts", "test/support/**/*.test.ts"],
+          // They leave nothing behind, and loading the sources anew for each of them takes longer than they do.
+          isolate: false,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "real",
+          include: ["test/{engine,e2e,gpu}/**/*.test.ts"],
+          setupFiles: ["test/support/show-logs-of-failure.ts"],
+        },
+      },
+    ],
   },
 });

@@ -40,6 +40,10 @@ interface Peer {
   leave(): Promise<void>;
 }
 
+function ask(content: string): object {
+  return { messages: [{ role: "user", content }], ...GREEDY };
+}
+
 function connect(headers: Record<string, string> = {}): Promise<Peer> {
   return new Promise((resolve, reject) => {
     const socket = new WebSocket(`${daemon.url.replace("http", "ws")}/ws/chat`, { headers });
@@ -103,7 +107,6 @@ describe("WS /ws/chat", () => {
   test("calls tools and thinks", async () => {
     const peer = await connect();
     const tools = [{ type: "function", function: { name: "get_weather", parameters: CITY } }];
-    const ask = (content: string): object => ({ messages: [{ role: "user", content }], ...GREEDY });
     const must = { tools, tool_choice: "required", max_tokens: AMPLE_TOKENS };
     peer.say({ type: "chat", id: "t", ...ask(QUESTION_FOR_WEATHER), ...must });
     peer.say({ type: "chat", id: "r", ...ask(QUESTION_TO_THINK_ABOUT), think: true, max_tokens: 4 });

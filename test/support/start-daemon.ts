@@ -41,6 +41,9 @@ export interface TestDaemon {
   stop(): Promise<void>;
 }
 
+/** Those of this test file that have been started and not stopped. */
+export const runningDaemons = new Set<TestDaemon>();
+
 /** The process ended before it listened. */
 export class DaemonDidNotStart extends Error {
   readonly code: number | null;
@@ -85,7 +88,7 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<TestDaem
   try {
     const [, url = ""] = await output.match(/"Daybreak \S+ listens on (http:[^\s"]+)/, exited);
     if (options.until !== "listening") await output.match(/"Ready/, exited);
-    return {
+    const daemon: TestDaemon = {
       url,
       socket,
       cacheDir,
@@ -94,10 +97,13 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<TestDaem
       kill: (signal) => void child.kill(signal),
       exited,
       async stop() {
+        runningDaemons.delete(daemon);
         await end(child, exited);
         removeFolder();
       },
     };
+    runningDaemons.add(daemon);
+    return daemon;
   } catch (error) {
     await end(child, exited);
     removeFolder();
