@@ -13,9 +13,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 export const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-export const KERNELS_SHA256 = "b2bdf86d9771608ba4a3e2e151d3caefa8139bf6fe7301bb940250248ebdab28";
+export const KERNELS_SHA256 = "1c6fff4dea291353698ac9708edb94eaddf15c08bbe8f8fa1ea9cc1fbcdcef07";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "3b730007475260bfb11834e3959bbaaf2e0f374b99e40e2f13edcb4bf75c00fb";
+export const IMAGE_SHA256 = "d2daafe3859bc37f37f4c2a4697d8610ecb05a5eccbcf6004abb6b9ee8f5aad9";
 
 const PAGE_BYTES = 64 * 1024;
 

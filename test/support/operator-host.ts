@@ -27,6 +27,8 @@ export interface Operation {
   /** Shape of the result, in F32. */
   readonly ne: readonly number[];
   readonly threads?: number;
+  /** Bytes of work buffer for all threads; absent: none. */
+  readonly workBytes?: number;
 }
 
 /** Runs operators of one node as ggml_graph_compute_thread would ask the kernels for them. */
@@ -56,7 +58,7 @@ export class OperatorHost {
   }
 
   /** The result, or undefined when the kernels leave the operator to llama.cpp. */
-  run({ op, parameters, sources, ne, threads = 1 }: Operation): Float32Array | undefined {
+  run({ op, parameters, sources, ne, threads = 1, workBytes = 0 }: Operation): Float32Array | undefined {
     this.#next = FIRST_TENSOR;
     const count = ne.reduce((product, each) => product * each, 1);
     const result = new Float32Array(count).fill(Number.NaN);
@@ -67,10 +69,13 @@ export class OperatorHost {
     for (const [at, source] of sources.entries()) {
       if (source) view.setBigUint64(node + 152 + 8 * at, BigInt(this.#tensor(source)), true);
     }
+    const work = this.#place(workBytes);
     const left = Array.from({ length: threads }, (_, thread) => {
       const at = this.#place(64);
       view.setInt32(at, thread, true);
       view.setInt32(at + 4, threads, true);
+      view.setBigUint64(at + 8, BigInt(workBytes), true);
+      view.setBigUint64(at + 16, BigInt(work), true);
       return this.#operator(BigInt(at), BigInt(node));
     });
     if (left.some((number) => number !== 0)) return undefined;

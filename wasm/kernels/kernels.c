@@ -1,8 +1,7 @@
 // The kernels as one translation unit, and the functions of llama.cpp whose place they take. The build script beside
 // this file compiles it; wasm/engine-image.ts says which function of the module each one replaces.
 #include "barrier.h"
-#include "mul-mat-float.h"
-#include "softmax.h"
+#include "flash-attention.h"
 #include "vec-dots.h"
 
 extern void original_mul_mat(const compute_params *params, tensor *out);
@@ -28,10 +27,14 @@ void kernel_mul_mat(const compute_params *params, tensor *out) {
 
 // Asked before ggml_graph_compute_thread branches to an operator: the number of the operator that llama.cpp is to do.
 int32_t kernel_operator(const compute_params *params, tensor *out) {
-  enum { NONE = 0, SOFT_MAX = 46 };
+  enum { NONE = 0, SOFT_MAX = 46, FLASH_ATTENTION = 74 };
   if (params->use_reference) return out->op;
   if (out->op == SOFT_MAX && softmax_fits(out)) {
     soft_max(params, out);
+    return NONE;
+  }
+  if (out->op == FLASH_ATTENTION && attention_fits(params, out)) {
+    flash_attention(params, out);
     return NONE;
   }
   return out->op;
