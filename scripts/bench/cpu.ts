@@ -30,6 +30,7 @@ const HELP = `Compares the speed on the CPU of stock llama.cpp WASM, of our kern
   --runs N              alternating runs of each engine (default 5); stock makes one
   --prompt N            tokens of the prompt (default 256)
   --tokens N            tokens generated behind it (default 32)
+  --depth N             tokens of context before the prompt of the rates (default 0); all three together at most 8192
   --batch N             tokens of prompt in one step, the same for all (default 128)
   --flash-attention     use flash attention, in all engines
   --clock CLOCK         wall (default), or processor: on Linux, time that the engine was running, for a machine that
@@ -62,6 +63,7 @@ const { values } = parseArgs({
     runs: { type: "string", default: "5" },
     prompt: { type: "string", default: "256" },
     tokens: { type: "string", default: "32" },
+    depth: { type: "string", default: "0" },
     batch: { type: "string", default: "128" },
     clock: { type: "string", default: "wall" },
     "flash-attention": { type: "boolean", default: false },
@@ -133,7 +135,11 @@ interface Bench {
 }
 
 async function measureRates(bench: Bench): Promise<void> {
-  const workload = { promptTokens: Number(values.prompt), tokens: Number(values.tokens) };
+  const workload = {
+    depth: Number(values.depth),
+    promptTokens: Number(values.prompt),
+    tokens: Number(values.tokens),
+  };
   const engines = await startAll(bench, 1, workload);
   // The first run is for compilers and caches, and does not count.
   for (let run = 0; run <= Number(values.runs); run++) {
@@ -194,14 +200,14 @@ function start(
   { file, threads }: Bench,
   name: EngineName,
   slots: number,
-  { promptTokens, tokens }: Workload,
+  { depth = 0, promptTokens, tokens }: Workload,
 ): Promise<BenchEngine> {
   const settings: BenchSettings = {
     file,
     threads,
     slots,
     batchSize: Number(values.batch),
-    contextSize: slots * Math.ceil((promptTokens + tokens + 1) / 256) * 256,
+    contextSize: slots * Math.ceil((depth + promptTokens + tokens + 1) / 256) * 256,
     flashAttention: values["flash-attention"],
     clock: chosen("clock", CLOCKS)[0] ?? "wall",
   };
@@ -224,7 +230,8 @@ function record(
       ? STOCK_WORKLOAD
       : { promptTokens: Number(values.prompt), tokens: Number(values.tokens) };
   const attention = values["flash-attention"] ? "with" : "without";
-  const workload = `${promptTokens} tokens of prompt in steps of ${values.batch}, ${tokens} generated, ${attention} flash attention, ${values.clock} time`;
+  const behind = values.depth === "0" ? "" : ` behind ${values.depth} of context`;
+  const workload = `${promptTokens} tokens of prompt${behind} in steps of ${values.batch}, ${tokens} generated, ${attention} flash attention, ${values.clock} time`;
   const key: MeasurementKey = { shape, quantisation, threads, engine, version, workload };
   results.add(key, figures);
   const text = Object.entries(figures).map(([figure, value]) => `${figure} ${value.toFixed(1)}`);

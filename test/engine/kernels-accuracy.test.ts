@@ -20,10 +20,10 @@ const POSITIONS = 40;
 const PERPLEXITY_TOLERANCE = 0.001;
 /**
  * Stock differs from itself when its flash attention is switched on, because it adds in another order; ours may differ
- * from stock as much. Both are rounding, so neither bounds the other to the last digit: the mean of 1,500 differences
- * holds within a fifth, their maximum within a half.
+ * from stock as much, with flash attention and without. Both are rounding of the same size, so neither bounds the other
+ * to the last digit: means of 1,500 differences were 0.72 to 1.06 of stock's own, maxima 0.79 to 1.31.
  */
-const MEAN_FACTOR = 1.2;
+const MEAN_FACTOR = 1.15;
 const MAX_FACTOR = 1.5;
 
 /** Matrices that llama.cpp's mixtures of K types keep in more bits. */
@@ -49,19 +49,22 @@ describe.each([
   ["Q5_K_M", "Q5_K", "Q6_K"],
   ["F16", "F16", "F16"],
 ] as const)("with %s weights", (name, type, sensitive) => {
-  test("log-probabilities and perplexity are the stock engine's", { timeout: 120_000 }, async () => {
+  test("log-probabilities and perplexity are the stock engine's", { timeout: 180_000 }, async () => {
     const file = path.join(folder, `${name}.gguf`);
     makeQuantised(SHIPPED_MODEL, file, type, (matrix) => (SENSITIVE.test(matrix) ? sensitive : type));
-    const [stock, stockFlash, ours] = await Promise.all([
+    const [stock, stockFlash, ...ours] = await Promise.all([
       measure(startStockEngine, file, "false"),
       measure(startStockEngine, file, "true"),
       measure(startEngine, file, "false"),
+      measure(startEngine, file, "true"),
     ]);
     expect(stock.length).toBeGreaterThanOrEqual(POSITIONS);
     const own = compareLogprobs(stock, stockFlash);
-    const difference = compareLogprobs(stock, ours);
-    expect(difference.mean).toBeLessThan(own.mean * MEAN_FACTOR);
-    expect(difference.max).toBeLessThan(own.max * MAX_FACTOR);
-    expect(Math.abs(perplexity(ours) / perplexity(stock) - 1)).toBeLessThan(PERPLEXITY_TOLERANCE);
+    for (const each of ours) {
+      const difference = compareLogprobs(stock, each);
+      expect(difference.mean).toBeLessThan(own.mean * MEAN_FACTOR);
+      expect(difference.max).toBeLessThan(own.max * MAX_FACTOR);
+      expect(Math.abs(perplexity(each) / perplexity(stock) - 1)).toBeLessThan(PERPLEXITY_TOLERANCE);
+    }
   });
 });

@@ -9,7 +9,9 @@ export interface Rates {
 }
 
 export interface Workload {
-  /** Tokens of the prompt, the begin of the sequence included. */
+  /** Tokens of context before the prompt, which are computed once and not measured; absent: none. */
+  readonly depth?: number;
+  /** Tokens of the prompt, the begin of the sequence included where nothing comes before. */
   readonly promptTokens: number;
   /** Tokens to generate. */
   readonly tokens: number;
@@ -28,7 +30,7 @@ export interface BenchSettings {
   readonly clock: Clock;
 }
 
-/** A loaded model in a process of its own. Prompts are those of benchPrompt() and are never found in a cache. */
+/** A loaded model in a process of its own. Prompts are those of benchPrompt() and never found in a cache, but for their depth. */
 export interface BenchEngine {
   /** What runs, for the table's caption. */
   readonly version: string;

@@ -103,11 +103,18 @@ export function ensureBenchModel(folder: string, shape: ShapeName, quantisation:
   return file;
 }
 
-/** The same prompt as text and as tokens, whose first is the begin of the sequence; others for another salt. */
-export function benchPrompt(tokens: number, salt = 0): { readonly text: string; readonly ids: number[] } {
+/**
+ * The same prompt as text and as tokens, whose first is the begin of the sequence.
+ * @param salt another number makes other tokens behind the first `depth`
+ */
+export function benchPrompt(
+  tokens: number,
+  salt = 0,
+  depth = 0,
+): { readonly text: string; readonly ids: number[] } {
   const letters = Array.from(
     { length: tokens - 1 },
-    (_, at) => (at * (at + 7) + salt * 11 + at) % LETTERS.length,
+    (_, at) => (at * (at + 7) + (at + 1 < depth ? 0 : salt) * 11 + at) % LETTERS.length,
   );
   return {
     text: letters.map((letter) => LETTERS[letter]).join(""),

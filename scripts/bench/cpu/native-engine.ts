@@ -55,9 +55,14 @@ export async function startNativeEngine(folder: string, settings: BenchSettings)
   const child = fork(path.join(folder, RUNNER), [JSON.stringify(settings)], { cwd: folder, stdio: "ignore" });
   const { version, features } = await answerOf(child);
   let calls = 0;
-  const call = async (kind: "measure" | "streams", prompts: readonly number[][], tokens: number) => {
+  const call = async (
+    kind: "measure" | "streams",
+    prompts: readonly number[][],
+    tokens: number,
+    depth = 0,
+  ) => {
     const id = ++calls;
-    child.send({ id, kind, prompts, tokens });
+    child.send({ id, kind, prompts, tokens, depth });
     const answer = await answerOf(child);
     if (answer.problem !== undefined) throw new Error(`native llama.cpp: ${answer.problem}`);
     if (answer.id !== id) throw new Error("native llama.cpp answered another call");
@@ -65,11 +70,12 @@ export async function startNativeEngine(folder: string, settings: BenchSettings)
   };
   return {
     version: `llama.cpp ${version} of ${PACKAGE} ${PACKAGE_VERSION}, ${features}`,
-    async measure({ promptTokens, tokens }, salt) {
+    async measure({ depth = 0, promptTokens, tokens }, salt) {
       const { prefill = NaN, decode = NaN } = await call(
         "measure",
-        [benchPrompt(promptTokens, salt).ids],
+        [benchPrompt(depth + promptTokens, salt, depth).ids],
         tokens,
+        depth,
       );
       return { prefill, decode };
     },

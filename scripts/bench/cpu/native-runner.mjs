@@ -1,5 +1,5 @@
 // Runs beside an installed node-llama-cpp: loads one model on the CPU and measures what it is asked for.
-// Argument: the settings as JSON. Messages: { id, kind: "measure" | "streams", prompts, tokens } → { id, … }.
+// Argument: the settings as JSON. Messages: { id, kind: "measure" | "streams", prompts, tokens, depth } → { id, … }.
 import { getLlama } from "node-llama-cpp";
 
 const { file, threads, slots, batchSize, contextSize, flashAttention, clock } = JSON.parse(process.argv[2]);
@@ -28,16 +28,22 @@ function seconds(from, to) {
   return (to - from) / 1000;
 }
 
-async function measure([prompt], tokens) {
-  const sequence = context.getSequence();
+/** Kept between measurements, so that what comes before the prompt is computed once. */
+let kept;
+
+async function measure([whole], tokens, depth) {
+  kept ??= context.getSequence();
+  await kept.adaptStateToTokens(whole.slice(0, depth), false);
+  const missing = whole.slice(kept.nextTokenIndex, depth);
+  if (missing.length > 0) await kept.evaluateWithoutGeneratingNewTokens(missing);
+  const prompt = whole.slice(depth);
   const times = [now()];
-  const generated = sequence.evaluate(prompt, GREEDY);
+  const generated = kept.evaluate(prompt, GREEDY);
   while (times.length <= tokens) {
     if ((await generated.next()).done) break;
     times.push(now());
   }
   await generated.return();
-  sequence.dispose();
   return {
     prefill: prompt.length / seconds(times[0], times[1]),
     decode: (times.length - 2) / seconds(times[1], times.at(-1)),
@@ -45,6 +51,8 @@ async function measure([prompt], tokens) {
 }
 
 async function measureStreams(prompts, tokens) {
+  kept?.dispose();
+  kept = undefined;
   const sequences = prompts.map(() => context.getSequence());
   await Promise.all(
     sequences.map((sequence, at) => sequence.evaluateWithoutGeneratingNewTokens(prompts[at].slice(0, -1))),
@@ -68,10 +76,10 @@ async function measureStreams(prompts, tokens) {
   return { streams: (generated / (end - start)) * 1000 };
 }
 
-async function answer({ id, kind, prompts, tokens }) {
+async function answer({ id, kind, prompts, tokens, depth }) {
   try {
     const result =
-      kind === "measure" ? await measure(prompts, tokens) : await measureStreams(prompts, tokens);
+      kind === "measure" ? await measure(prompts, tokens, depth) : await measureStreams(prompts, tokens);
     process.send({ id, ...result });
   } catch (error) {
     process.send({ id, problem: String(error) });

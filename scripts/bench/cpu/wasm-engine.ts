@@ -43,13 +43,16 @@ export async function startWasmEngine(
   return {
     version,
     async measure(workload, salt) {
+      const { depth = 0, promptTokens } = workload;
+      if (depth > 0) await generate(engine, now, { promptTokens: depth, tokens: 1 }, 0, true);
       const startMs = now();
-      const { usage, firstMs, endMs } = await generate(engine, now, workload, salt, false);
-      if (usage.promptTokens !== workload.promptTokens) {
-        throw new Error(`the prompt has ${usage.promptTokens} tokens, not ${workload.promptTokens}`);
+      const { usage, firstMs, endMs } = await generate(engine, now, workload, salt, depth > 0);
+      const computed = usage.promptTokens - usage.cachedTokens;
+      if (computed !== promptTokens) {
+        throw new Error(`${computed} tokens of the prompt were computed, not ${promptTokens}`);
       }
       return {
-        prefill: (usage.promptTokens / (firstMs - startMs)) * 1000,
+        prefill: (computed / (firstMs - startMs)) * 1000,
         decode: ((usage.completionTokens - 1) / (endMs - firstMs)) * 1000,
       };
     },
@@ -73,13 +76,13 @@ export async function startWasmEngine(
 async function generate(
   engine: Engine,
   now: () => number,
-  { promptTokens, tokens }: Workload,
+  { depth = 0, promptTokens, tokens }: Workload,
   salt: number,
   cachePrompt: boolean,
 ): Promise<{ readonly firstMs: number; readonly endMs: number; readonly usage: Usage }> {
   const events = engine.generate(
     {
-      input: { kind: "prompt", prompt: benchPrompt(promptTokens, salt).text },
+      input: { kind: "prompt", prompt: benchPrompt(depth + promptTokens, salt, depth).text },
       maxTokens: tokens,
       stop: [],
       sampling: { temperature: 0, ignoreEos: true },
