@@ -170,8 +170,13 @@ describe("flash_attn_ext", () => {
   });
 
   it("with a mask that hides whole chunks, at the front, between and behind", () => {
-    const sees = (token: number, seen: number): boolean => (seen >= 70 && seen < 90 + token) || seen === 300;
-    expect(wrong({ cache: 448, tokens: 4, heads: 2, sees })).toEqual([]);
+    const problem: Problem = {
+      cache: 448,
+      tokens: 4,
+      heads: 2,
+      sees: (token, seen) => (seen >= 70 && seen < 90 + token) || seen === 300,
+    };
+    expect(wrong(problem)).toEqual([]);
   });
 
   it("gives nothing to a query that may see nothing", () => {
