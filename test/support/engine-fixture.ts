@@ -17,7 +17,7 @@ import { type GgufFile, writeGguf } from "./gguf-writer.ts";
 export const SHIPPED_MODEL = fileURLToPath(new URL("../../models/daybreak-mini.gguf", import.meta.url));
 
 /** Long enough for a busy machine, short enough for a test that goes wrong. */
-const TIMEOUT_MS = 25_000;
+const TIMEOUT_MS = 60_000;
 
 /** Shared by all test files, as a user's daemons share it. */
 const ENGINE_CACHE = path.join(os.tmpdir(), "daybreak-test-cache");
