@@ -84,9 +84,15 @@ export function compareLogprobs(
 const MEAN_DIFFERENCE = 0.08;
 const LARGEST_DIFFERENCE = 0.6;
 
-/** Differences of log-probabilities of the shipped model as a share of what rounding may cause: 1 at most. */
+/**
+ * Differences of log-probabilities of the shipped model as a share of what rounding may cause: 1 at most. A text can be
+ * made of other tokens, "c" and "at" for "cat"; where rounding tips that choice, the comparison ends with it.
+ */
 export function shareOfRounding(one: readonly TokenLogprob[], other: readonly TokenLogprob[]): number {
-  const { mean, max } = compareLogprobs(one, other);
+  const tipped = one.findIndex(({ token }, at) => other[at] !== undefined && other[at].token !== token);
+  const compared =
+    tipped === -1 ? one : [...one.slice(0, tipped), { ...one[tipped]!, token: other[tipped]!.token }];
+  const { mean, max } = compareLogprobs(compared, other);
   return Math.max(mean / MEAN_DIFFERENCE, max / LARGEST_DIFFERENCE);
 }
 
