@@ -91,7 +91,9 @@ export function ggufHeader({ metadata, tensors }: GgufFile): Buffer {
     parts.push(text(key));
     if (value.type === "array") {
       parts.push(number("u32", ARRAY_TYPE), number("u32", SCALAR_TYPES[value.of]));
-      parts.push(number("u64", value.value.length), ...value.value.map((item) => scalar(value.of, item)));
+      parts.push(number("u64", value.value.length));
+      // One by one: a vocabulary has more tokens than a call may have arguments.
+      for (const item of value.value) parts.push(scalar(value.of, item));
     } else {
       parts.push(number("u32", SCALAR_TYPES[value.type]), scalar(value.type, value.value));
     }

@@ -58,6 +58,12 @@ describe("inspecting a GGUF file", () => {
     expect(tokens).toHaveLength(summary.vocabSize);
   });
 
+  it("reads a vocabulary as large as those of real models", async () => {
+    const words = Array.from({ length: 200_000 }, (_, at) => `word${at}`);
+    const summary = await createGgufInspector()([await write(tinyLlama({ words }))]);
+    expect(summary.vocabSize).toBe(FIRST_WORD + words.length);
+  });
+
   it("adds up the shards of a model", async () => {
     const folder = await temporaryFolder();
     const model = tinyLlama();
