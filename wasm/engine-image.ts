@@ -13,9 +13,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 export const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-export const KERNELS_SHA256 = "1c6fff4dea291353698ac9708edb94eaddf15c08bbe8f8fa1ea9cc1fbcdcef07";
+export const KERNELS_SHA256 = "de8733680c8d521c7875163c2ff45d72dbcb2aa30dddb90760184a3cc3a320d4";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "d2daafe3859bc37f37f4c2a4697d8610ecb05a5eccbcf6004abb6b9ee8f5aad9";
+export const IMAGE_SHA256 = "d28eeb3868d771435e446e3d2314a395c6e9ab4b8aaed32ee6e249a77f49565b";
 
 const PAGE_BYTES = 64 * 1024;
 
@@ -56,6 +56,11 @@ export const PINNED_FUNCTIONS = {
     index: 7124,
     name: "ggml_graph_compute_secondary_thread",
     sha256: "c405b03e41b858822667f4b45842bd565e206453cf3f7ee588c68a2b559bd976",
+  },
+  swiglu: {
+    index: 3035,
+    name: "ggml_vec_swiglu_f32",
+    sha256: "beac4ddc659b24423127d1ffc882e15f4982d84bcf62e589df11073018d62fe6",
   },
   updateSlots: {
     index: 5762,
@@ -102,7 +107,7 @@ export async function buildEngineImage(
   for (const { index, name, sha256 } of pinned) {
     await expectHash(bodies[index - importedFunctions] ?? new Uint8Array(), sha256, name);
   }
-  const { mulMat, graphPlan, barrier, secondaryThread, updateSlots } = PINNED_FUNCTIONS;
+  const { mulMat, graphPlan, barrier, secondaryThread, swiglu, updateSlots } = PINNED_FUNCTIONS;
   return link(stock, {
     object: kernels,
     replace: {
@@ -110,6 +115,7 @@ export async function buildEngineImage(
       kernel_graph_plan: graphPlan.index,
       kernel_barrier: barrier.index,
       kernel_secondary_thread: secondaryThread.index,
+      kernel_swiglu: swiglu.index,
       kernel_update_slots: updateSlots.index,
       ...Object.fromEntries(VEC_DOTS.map(({ kernel, index }) => [kernel, index])),
     },

@@ -17,6 +17,7 @@ const STACK_TOP = 1024 * 1024;
 const FIRST_VEC_DOT = 3;
 const THREAD = FIRST_VEC_DOT + VEC_DOTS.length;
 const OPERATOR = THREAD + 1;
+const SWIGLU = OPERATOR + 1;
 const BARRIER = 1;
 
 const text = (value: string): Uint8Array => sized(new TextEncoder().encode(value));
@@ -42,10 +43,11 @@ function hostModule(pages: number, isShared: boolean): Uint8Array {
         type(I32, I64, I64, I64, I64, I64, I64, I32),
         [0x60, 1, I64, 1, I64],
         [0x60, 2, I64, I64, 1, I32],
+        type(I32, I64, I64, I64),
       ]),
     ),
     section(2, vector([memory])),
-    section(3, vector([[0], [1], [2], ...VEC_DOTS.map(() => [3]), [4], [5]])),
+    section(3, vector([[0], [1], [2], ...VEC_DOTS.map(() => [3]), [4], [5], [6]])),
     section(6, vector([stackTop])),
     section(
       7,
@@ -54,12 +56,21 @@ function hostModule(pages: number, isShared: boolean): Uint8Array {
         concatBytes([text("plan"), [0], uleb(2)]),
         concatBytes([text("barrier"), [0], uleb(BARRIER)]),
         concatBytes([text("operator"), [0], uleb(OPERATOR)]),
+        concatBytes([text("swiglu"), [0], uleb(SWIGLU)]),
         ...VEC_DOTS.map(({ kernel }, at) => concatBytes([text(kernel), [0], uleb(FIRST_VEC_DOT + at)])),
       ]),
     ),
     section(
       10,
-      vector([body(...mark), body(), body(), ...VEC_DOTS.map(() => body()), body(0x20, 0), body(0x41, 0)]),
+      vector([
+        body(...mark),
+        body(),
+        body(),
+        ...VEC_DOTS.map(() => body()),
+        body(0x20, 0),
+        body(0x41, 0),
+        body(),
+      ]),
     ),
   ]);
 }
@@ -79,7 +90,7 @@ const KERNELS = new URL("../../wasm/kernels.o", import.meta.url);
 
 /**
  * A module that imports `env.memory` (memory64, `pages` long) and exports each kernel under the name of what it
- * replaces in llama.cpp: `mul_mat`, `plan`, `barrier`, `operator` (which llama.cpp's
+ * replaces in llama.cpp: `mul_mat`, `plan`, `barrier`, `swiglu`, `operator` (which llama.cpp's
  * dispatch asks) and the dot products under their own.
  */
 export function linkHost(pages: number, isShared: boolean, object = KERNELS): Uint8Array<ArrayBuffer> {
@@ -90,6 +101,7 @@ export function linkHost(pages: number, isShared: boolean, object = KERNELS): Ui
       kernel_graph_plan: 2,
       kernel_barrier: BARRIER,
       kernel_operator: OPERATOR,
+      kernel_swiglu: SWIGLU,
       ...Object.fromEntries(VEC_DOTS.map(({ kernel }, at) => [kernel, FIRST_VEC_DOT + at])),
     },
     originals: { original_mul_mat: 0, original_graph_plan: 2 },
@@ -177,6 +189,16 @@ export class KernelHost {
     bytes.set(activations, y);
     this.#exports[kernel]!(n, BigInt(result), 0n, BigInt(x), 0n, BigInt(y), 0n, 1);
     return new DataView(this.#memory.buffer).getFloat32(result, true);
+  }
+
+  /** SwiGLU of numbers and their gates. */
+  swiglu(numbers: Float32Array, gates: Float32Array): Float32Array {
+    const [x, gate] = [STACK_TOP, STACK_TOP + numbers.byteLength];
+    new Float32Array(this.#memory.buffer, x, numbers.length).set(numbers);
+    new Float32Array(this.#memory.buffer, gate, gates.length).set(gates);
+    // In place, as in a graph that reuses its buffers.
+    this.#exports["swiglu"]!(numbers.length, BigInt(x), BigInt(x), BigInt(gate));
+    return new Float32Array(this.#memory.buffer, x, numbers.length).slice();
   }
 
   prepare(problem: MatrixProblem): PreparedProblem {

@@ -2,6 +2,7 @@
 // this file compiles it; wasm/engine-image.ts says which function of the module each one replaces.
 #include "barrier.h"
 #include "flash-attention.h"
+#include "swiglu.h"
 #include "vec-dots.h"
 
 extern void original_mul_mat(const compute_params *params, tensor *out);

@@ -160,11 +160,11 @@ describe("flash_attn_ext", () => {
   });
 
   it.each([
-    [64, 64],
-    [80, 96],
-    [128, 128],
-    [192, 128],
-  ])("with keys of %i numbers and values of %i", (key, value) => {
+    { key: 64, value: 64 },
+    { key: 80, value: 96 },
+    { key: 128, value: 128 },
+    { key: 192, value: 128 },
+  ])("with keys of $key numbers and values of $value", ({ key, value }) => {
     expect(wrong({ key, value, cache: 68, heads: 4, cacheHeads: 2 })).toEqual([]);
     expect(wrong({ key, value, cache: 68, heads: 4, cacheHeads: 2, tokens: 5 })).toEqual([]);
   });
