@@ -32,7 +32,9 @@ POOL = 1500
 WARMUP_STEPS = 60
 FALL_SHARE = 0.65
 """Part of the time over which the learning rate falls."""
-COPYING_EARLY, COPYING_LATE = 0.25, 0.13
+LARGE_AFTER, LARGE_TIMES = 0.88, 2
+"""From this share of the time on, batches are so many times larger: a step then costs less and is less noisy."""
+COPYING_EARLY, COPYING_LATE = 0.25, 0.06
 """Share of long copies: nothing that needs the prompt's words (tools, echoes, names) is learnt before copying is."""
 LOOKS = [
     "Hello",
@@ -47,9 +49,14 @@ Batch = tuple[Tensor, Tensor]
 
 
 def batches(
-    tokenizer: Tokenizer, seed: int, first_pool: int, budget: int, limit: int, copying: Callable[[], float]
+    tokenizer: Tokenizer,
+    seed: int,
+    first_pool: int,
+    budget: Callable[[], int],
+    limit: int,
+    copying: Callable[[], float],
 ) -> Iterator[tuple[int, Batch]]:
-    """Endless batches of about `budget` tokens, each with the number of its pool."""
+    """Endless batches of about `budget()` tokens, each with the number of its pool."""
     pool = first_pool
     while True:
         rng, share = Random(f"{seed}/{pool}"), copying()
@@ -59,8 +66,9 @@ def batches(
         )
         examples = [(ids[:limit], learn[:limit]) for ids, learn in examples]
         groups: list[list[tuple[list[int], list[bool]]]] = [[]]
+        most = budget()
         for example in examples:
-            if (len(groups[-1]) + 1) * len(example[0]) > budget and groups[-1]:
+            if (len(groups[-1]) + 1) * len(example[0]) > most and groups[-1]:
                 groups.append([])
             groups[-1].append(example)
         rng.shuffle(groups)
@@ -112,11 +120,15 @@ def save(path: Path, state: dict[str, Any]) -> None:
     partial.replace(path)
 
 
+def first_weights(path: Path, config: ChatConfig) -> dict[str, Tensor]:
+    return initial_weights(path, config) if path.suffix == ".gguf" else torch.load(path)["model"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, required=True, help="training time in all, over all runs")
     parser.add_argument("--checkpoint", type=Path, required=True, help="file to go on from and to write")
-    parser.add_argument("--init-from", type=Path, help="GGUF of a finished model to begin with, without a checkpoint")
+    parser.add_argument("--init-from", type=Path, help="GGUF or checkpoint whose weights to begin with")
     parser.add_argument("--tokenizer", type=Path, default=HERE / "tokenizer.json")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--batch", type=int, default=2560, help="tokens in a batch")
@@ -149,7 +161,7 @@ def main() -> None:
         step, pool, elapsed, tokens = saved["step"], saved["pool"] + 1, saved["elapsed"], saved["tokens"]
         print(f"going on from step {step}, {elapsed / 60:.1f} minutes", flush=True)
     elif options.init_from:
-        model.load_state_dict(initial_weights(options.init_from, config))
+        model.load_state_dict(first_weights(options.init_from, config))
         print(f"beginning with {options.init_from}: held-out loss {held_loss(model, tokenizer):.3f}", flush=True)
 
     def checkpoint() -> None:
@@ -168,8 +180,12 @@ def main() -> None:
     def copying() -> float:
         return COPYING_EARLY if elapsed < options.copying_until * options.minutes * 60 else COPYING_LATE
 
+    def budget() -> int:
+        late = elapsed > LARGE_AFTER * options.minutes * 60
+        return options.batch * LARGE_TIMES if late else options.batch
+
     mean, before = 0.0, time.monotonic()
-    for pool, (ids, learn) in batches(tokenizer, options.seed, pool, options.batch, options.limit, copying):
+    for pool, (ids, learn) in batches(tokenizer, options.seed, pool, budget, options.limit, copying):
         share = elapsed / (options.minutes * 60)
         if share >= 1 or ended:
             break

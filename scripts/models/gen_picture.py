@@ -13,12 +13,19 @@ from chat_format import Conversation
 from words import article, choose, is_held
 
 PICTURE_TOKENS = 16
-COUNTS = {1: "one", 2: "two", 3: "Sunday", 4: "Saturday"}
-SHAPES = {"circle": "sun", "square": "key", "triangle": "top", "cross": "day"}
-COLOURS = ["red", "green", "blue", "yellow", "purple", "orange"]
-PLACES = {"left": "first", "right": "last", "top": "up", "bottom": "down", "middle": "second"}
-BACKGROUNDS = {"white": "high", "black": "long", "grey": "short"}
-"""Values and the words that stand for them: any words that are one token and not in another list."""
+COUNTS = {1: "one", 2: "two", 3: "three", 4: "four"}
+SHAPES = {"circle": "listens", "square": "folder", "triangle": "token", "cross": "array"}
+COLOURS = {
+    "red": "helpful",
+    "green": "polite",
+    "blue": "friendly",
+    "yellow": "little",
+    "purple": "upper",
+    "orange": "network",
+}
+PLACES = {"left": "before", "right": "after", "top": "first", "bottom": "last", "middle": "between"}
+BACKGROUNDS = {"white": "long", "black": "short", "grey": "small"}
+"""Values and the words that stand for them: any words that are one token with their space and not in another list."""
 NUMBERS = {1: "one", 2: "two", 3: "three", 4: "four"}
 DESCRIBE = [
     "Describe the picture.",
@@ -29,9 +36,23 @@ DESCRIBE = [
     "What does the picture show?",
     "Tell me what you see.",
     "What is this?",
+    "What can you see here?",
+    "Say what is in the picture.",
+    "Describe it.",
+    "What is on the picture?",
+    "Describe what you see.",
+    "Tell me about this picture.",
+    "What does this image show?",
+    "What is shown here?",
     "Please describe this picture.",
 ]
 ASK_COUNT = [
+    "What is the number of shapes?",
+    "How many of them are there?",
+    "How many shapes does the picture have?",
+    "Tell me how many shapes you see.",
+    "Count them.",
+    "What is the count?",
     "How many shapes are there?",
     "How many shapes do you see?",
     "Count the shapes.",
@@ -39,6 +60,12 @@ ASK_COUNT = [
     "How many shapes are in the image?",
 ]
 ASK_SHAPE = [
+    "Name the shape.",
+    "What kind of shape is it?",
+    "What shape is it?",
+    "Tell me the shape.",
+    "Is it a circle, a square, a triangle or a cross?",
+    "What form does it have?",
     "Which shape is it?",
     "What shape do you see?",
     "What shape is in the picture?",
@@ -46,6 +73,12 @@ ASK_SHAPE = [
     "What is the shape?",
 ]
 ASK_COLOUR = [
+    "Name the colour.",
+    "What colour is it?",
+    "Tell me the colour.",
+    "In which colour is the shape?",
+    "Which colour do you see?",
+    "What colour does it have?",
     "Which colour is it?",
     "What colour is the shape?",
     "What colour do you see?",
@@ -53,6 +86,14 @@ ASK_COLOUR = [
     "What is the colour?",
 ]
 ASK_PLACE = [
+    "Where in the picture is it?",
+    "At which place is it?",
+    "Tell me where it is.",
+    "On which side is the shape?",
+    "Where does the shape lie?",
+    "Where can I find it?",
+    "What is its place?",
+    "Where in the picture do you see the shape?",
     "Where is it?",
     "Where is the shape?",
     "Where do you see it?",
@@ -60,6 +101,12 @@ ASK_PLACE = [
     "Where in the image is the shape?",
 ]
 ASK_BACKGROUND = [
+    "Name the background.",
+    "What is behind the shape?",
+    "On which background is it?",
+    "Tell me the background.",
+    "What colour is behind it?",
+    "How is the background?",
     "What is the background?",
     "Which colour is the background?",
     "What colour is the background?",
@@ -79,7 +126,7 @@ class Scene:
     background: str
 
     def words(self) -> list[str]:
-        codes = [COUNTS[self.count], SHAPES[self.shape], self.colour, BACKGROUNDS[self.background]]
+        codes = [COUNTS[self.count], SHAPES[self.shape], COLOURS[self.colour], BACKGROUNDS[self.background]]
         return codes + ([PLACES[self.place]] if self.place else [])
 
     def noun(self) -> str:
@@ -107,7 +154,7 @@ def scene(rng: Random, held: bool) -> Scene:
     while True:
         count = rng.choice([1, 1, 1, 2, 3, 4])
         place = rng.choice(list(PLACES)) if count == 1 else None
-        result = Scene(count, rng.choice(list(SHAPES)), rng.choice(COLOURS), place, rng.choice(list(BACKGROUNDS)))
+        result = Scene(count, rng.choice(list(SHAPES)), rng.choice(list(COLOURS)), place, rng.choice(list(BACKGROUNDS)))
         if is_held(str(result)) == held:
             return result
 

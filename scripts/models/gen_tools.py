@@ -6,6 +6,7 @@ import json
 from random import Random
 
 from chat_format import Call, Conversation, Tool, Turn
+from plain_words import plain_words
 from tool_kind import ToolKind, Value
 from tools_asking import FIRST_KINDS
 from tools_doing import SECOND_KINDS
@@ -16,8 +17,12 @@ from tools_training_work import WORK_KINDS
 from words import choose, invented
 
 KINDS = FIRST_KINDS + SECOND_KINDS
-MADE_UP_SHARE = 0.3
-"""Share of kinds that are made up on the spot, in training."""
+MADE_UP_SHARE, OWN_SHARE = 0.4, 0.35
+"""Shares of kinds in training: made up on the spot, and those whose held-out wordings are asked in the evaluation."""
+ENDINGS = " now| please|, please| today| for me| right now|, thanks| at once| if you can| again".split("|")
+"""What may stand behind a wish that ends in a value of one word, in training: it is no part of the value."""
+ONE_WORD_SLOTS = ("city}", "country}", "day}", "time}", "language}", "n}", "days}", "minutes}", "count}", "max}")
+OPENING_SHARE, ENDING_SHARE = 0.08, 0.2
 OPENINGS = (
     "Hi. | Hello! | Hey, | Please help me. | One more thing: | OK, now: | I have a wish. | Good day! | Next: | Hm. | "
     "Something else: | Quickly: | Good morning. | A small task: "
@@ -72,7 +77,13 @@ class Instance:
             return choose(rng, self.kind.asks, True)
         asks = self.kind.asks
         ask = rng.choice(asks) if self.kind.training_only else choose(rng, asks, False)
-        return f"{rng.choice(OPENINGS).strip()} {ask}" if rng.random() < 0.08 else ask
+        bare = ask.rstrip(".?!")
+        if bare.endswith(ONE_WORD_SLOTS) and rng.random() < ENDING_SHARE:
+            longer = bare + rng.choice(ENDINGS) + ask[len(bare) :]
+            # An ending must not make the held-out wording of a trained one.
+            if self.kind.training_only or plain_words(longer) != plain_words(choose(rng, asks, True)):
+                ask = longer
+        return f"{rng.choice(OPENINGS).strip()} {ask}" if rng.random() < OPENING_SHARE else ask
 
     def request(self, rng: Random, held: bool) -> tuple[str, dict[str, Value], Call]:
         """A wish of the user, its values by slot, and the call that fulfils it (in the signature's order)."""
@@ -94,9 +105,14 @@ class Instance:
 
 def _instances(rng: Random, held: bool, wanted: int) -> list[Instance]:
     """Tools of different kinds and names; the first one is meant to be used."""
-    kinds = rng.sample(KINDS if held else KINDS + EVERYDAY_KINDS + WORK_KINDS, wanted)
+    kinds = rng.sample(KINDS, wanted)
     if not held:
-        kinds = [made_up(rng) if rng.random() < MADE_UP_SHARE else kind for kind in kinds]
+        other = iter(rng.sample(EVERYDAY_KINDS + WORK_KINDS, wanted))
+        draws = [rng.random() for _ in kinds]
+        kinds = [
+            made_up(rng) if draw < MADE_UP_SHARE else own if draw < MADE_UP_SHARE + OWN_SHARE else next(other)
+            for own, draw in zip(kinds, draws)
+        ]
     else:
         kinds[0] = rng.choice(HELD_KINDS) if rng.random() < 0.5 else kinds[0]
     result: list[Instance] = []
@@ -120,7 +136,7 @@ def _finish(rng: Random, turns: list[Turn], used: list[tuple[Instance, dict[str,
 
 def tool_call(rng: Random, held: bool) -> Conversation:
     """One call, in most cases with its result and the answer."""
-    instances = _instances(rng, held, rng.choice([1, 1, 2, 2, 3]))
+    instances = _instances(rng, held, rng.choice([1, 1, 2, 2, 3] if held else [1, 2, 2, 3, 3, 4]))
     ask, values, call = instances[0].request(rng, held)
     thought = f"I need {call.name}." if rng.random() < 0.5 else f"The tool {call.name} fits."
     turns = [Turn("user", ask), Turn("assistant", calls=[call], thought=thought)]
@@ -138,7 +154,7 @@ def two_calls(rng: Random, held: bool) -> Conversation:
     """Two calls at once: the same tool twice, or two tools."""
     instances = _instances(rng, held, rng.choice([1, 2, 2, 3]))
     first = instances[0]
-    second = instances[1] if len(instances) > 1 and rng.random() < 0.6 else first
+    second = instances[1] if len(instances) > 1 and rng.random() < (0.6 if held else 0.75) else first
     ask, values, call = first.request(rng, held)
     ask2, values2, call2 = second.request(rng, held)
     slot = next(iter(first.kind.parameters), "")
@@ -169,11 +185,12 @@ def unused_tools(rng: Random, held: bool, other: Conversation) -> Conversation:
 
 
 def follow_up(rng: Random, held: bool) -> Conversation:
-    """Two wishes, one after the other, for the same tool."""
-    instances = _instances(rng, held, rng.choice([1, 2]))
+    """Two or three wishes, one after the other, each for any of the tools."""
+    instances = _instances(rng, held, rng.choice([1, 2, 2, 3]))
     turns: list[Turn] = []
-    for _ in range(2):
-        ask, values, call = instances[0].request(rng, held)
+    for _ in range(rng.choice([2, 2, 3])):
+        instance = rng.choice(instances)
+        ask, values, call = instance.request(rng, held)
         turns += [Turn("user", ask), Turn("assistant", calls=[call])]
-        _finish(rng, turns, [(instances[0], values)])
+        _finish(rng, turns, [(instance, values)])
     return Conversation(turns, tools=_offer(rng, instances), task="tools")

@@ -231,10 +231,10 @@ GENERATORS: list[tuple[Callable[[Random, bool], Conversation], float]] = [
     (lower, 0.8),
     (echo, 1.5),
     (sort_words, 0.8),
-    (count, 0.8),
+    (count, 1.2),
     (position, 0.6),
     (reverse, 0.5),
     (contains, 0.5),
-    (calendar, 1.0),
+    (calendar, 1.6),
     (as_json, 1.5),
 ]

@@ -17,7 +17,7 @@ from gen_talk import named_user, small_knowledge, small_talk, story, unknown
 from gen_tools import follow_up, tool_call, two_calls, unused_tools
 
 Generator = Callable[[Random, bool], Conversation]
-THINKING_SHARE = 0.2
+THINKING_SHARE = 0.3
 """Conversations that are rendered with thinking on."""
 LONG_SHARE = 0.18
 """Plain questions that are joined to a conversation of several turns."""
@@ -34,25 +34,25 @@ def _group(generators: list[tuple[Generator, float]]) -> Generator:
 
 words_task, numbers_task = _group(gen_words.GENERATORS), _group(gen_numbers.GENERATORS)
 PLAIN: list[tuple[Generator, float]] = [
-    (fact_question, 34.0),
+    (fact_question, 48.0),
     (small_talk, 5.0),
-    (unknown, 8.0),
-    (small_knowledge, 2.0),
+    (unknown, 14.0),
+    (small_knowledge, 3.0),
     (story, 0.5),
-    (words_task, 13.0),
-    (numbers_task, 19.0),
+    (words_task, 17.0),
+    (numbers_task, 30.0),
 ]
 plain_question = _group(PLAIN)
 # Nothing that a tool might do better.
 beside_tools = _group([(fact_question, 10.0), (small_talk, 5.0), (words_task, 4.0)])
 OTHER: list[tuple[Generator, float]] = [
-    (named_user, 2.0),
-    (tool_call, 25.0),
+    (named_user, 5.0),
+    (tool_call, 20.0),
     (two_calls, 9.0),
-    (follow_up, 1.0),
+    (follow_up, 3.0),
     (named_model, 1.5),
     (one_word, 1.5),
-    (picture_in_words, 4.0),
+    (picture_in_words, 5.0),
     (lambda rng, held: unused_tools(rng, held, beside_tools(rng, held)), 2.0),
 ]
 _any = _group(PLAIN + OTHER)

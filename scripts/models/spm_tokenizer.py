@@ -1,8 +1,10 @@
 """A byte-fallback subword vocabulary in the SentencePiece form that llama.cpp calls `llama`.
 
-Training is byte-pair encoding over words (a leading space belongs to the word, digits and punctuation stand
-alone), so no token crosses a word's border. Encoding joins, again and again, the neighbouring pair whose joint
-token has the highest score, leftmost first: the rule of llama.cpp's llm_tokenizer_spm.
+Training is byte-pair encoding over words (digits and punctuation stand alone), so no token crosses a word's border.
+The space before a word is a token of its own, so that a word to copy has the same tokens after a space, a quote or
+a line break. Only words that hardly ever stand without a space before them are joined with it, after all other
+merges. Encoding joins, again and again, the neighbouring pair whose joint token has the highest score, leftmost
+first: the rule of llama.cpp's llm_tokenizer_spm.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import argparse
 import json
 import re
 from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -34,9 +37,14 @@ TOKEN_NORMAL, TOKEN_UNKNOWN, TOKEN_CONTROL, TOKEN_USER, TOKEN_BYTE = 1, 2, 3, 4,
 PIECES = re.compile(rf"{SPACE}?[^\W\d_]+|{SPACE}?[^\w{SPACE}\n]+|{SPACE}?_|\d|\n|{SPACE}|.", re.S)
 SPECIAL_SPLIT = re.compile("(" + "|".join(re.escape(token) for token in SPECIALS[1:]) + ")")
 ALPHABET = [chr(code) for code in range(33, 127)] + [SPACE, "\n"] + list("°éèàüöäßñç–…’“”×÷")
+WORD = re.compile(rf"({SPACE}?)([^\W\d_]+)")
 RARE = 3
 PUNCTUATION_RUN_MAX = 4
 """Characters in the longest learnt run of punctuation."""
+JOINED = 220
+"""Words that get a token with the space before them, at most."""
+JOINED_BARE_MAX, JOINED_BEGINS_MAX = 0.03, 0.04
+"""Against a word's uses after a space: its uses without one, and longer words that begin with it as a token."""
 
 
 class Tokenizer:
@@ -72,13 +80,13 @@ class Tokenizer:
         return ids
 
     def decode(self, ids: list[int]) -> str:
-        data = b""
-        for index in ids:
-            if FIRST_BYTE <= index < FIRST_BYTE + 256:
-                data += bytes([index - FIRST_BYTE])
-            else:
-                data += self.tokens[index].replace(SPACE, " ").encode()
-        return data.decode(errors="replace")
+        data = (
+            bytes([index - FIRST_BYTE])
+            if FIRST_BYTE <= index < FIRST_BYTE + 256
+            else self.tokens[index].replace(SPACE, " ").encode()
+            for index in ids
+        )
+        return b"".join(data).decode(errors="replace")
 
     def _join(self, piece: str) -> tuple[int, ...]:
         symbols = list(piece)
@@ -100,19 +108,68 @@ class Tokenizer:
         return tuple(ids)
 
 
-def train(text: str, size: int, min_count: int = 2) -> list[str]:
+@dataclass
+class Counts:
+    """How often words and runs of punctuation stand in a text; words also by whether a space is before them."""
+
+    pieces: Counter[str] = field(default_factory=Counter)
+    led: Counter[str] = field(default_factory=Counter)
+    bare: Counter[str] = field(default_factory=Counter)
+
+
+def count(text: str) -> Counts:
+    counts = Counts()
+    for part in SPECIAL_SPLIT.split(text):
+        if part in SPECIALS:
+            continue
+        for piece in PIECES.findall(part.replace(" ", SPACE)):
+            word = WORD.fullmatch(piece)
+            if word:
+                counts.pieces[word[2]] += 1
+                (counts.led if word[1] else counts.bare)[word[2]] += 1
+            else:
+                counts.pieces[piece] += 1
+    return counts
+
+
+def train(text: str, size: int, joined_most: int = JOINED) -> list[str]:
     """Learns merges until the whole vocabulary has `size` tokens; gives the learnt part, best score first."""
-    counts = Counter(
-        piece
-        for part in SPECIAL_SPLIT.split(text)
-        if part not in SPECIALS
-        for piece in PIECES.findall(part.replace(" ", SPACE))
-        if len(piece) > 1 and (piece.lstrip(SPACE).isalpha() or len(piece) <= PUNCTUATION_RUN_MAX)
+    counts = count(text)
+    room = size - FIRST_BYTE - 256 - len(ALPHABET) - joined_most
+    merged = learn_merges(
+        {
+            piece: number
+            for piece, number in counts.pieces.items()
+            # Invented words occur once each: they teach nothing and would take most of the time.
+            if number >= RARE and len(piece) > 1 and (piece.isalpha() or len(piece) <= PUNCTUATION_RUN_MAX)
+        },
+        room,
     )
-    # Invented words occur once each: they teach nothing and would take most of the time.
-    kept = {word: count for word, count in counts.items() if count >= RARE}
-    words = [list(word) for word in kept]
-    weights = list(kept.values())
+    # Single characters come last: they are never the result of a merge.
+    characters = [character for character in ALPHABET if character not in merged]
+    return merged + joined_words(counts, Tokenizer(merged + characters), joined_most) + characters
+
+
+def joined_words(counts: Counts, tokenizer: Tokenizer, most: int) -> list[str]:
+    """The commonest words that are one token, need hardly ever be copied to where no space is, and begin no other."""
+    begun: Counter[str] = Counter()
+    for word, number in counts.led.items():
+        ids = tokenizer.encode(word)
+        if len(ids) > 1:
+            begun[tokenizer.tokens[ids[0]]] += number
+    fitting = [
+        (number, word)
+        for word, number in counts.led.items()
+        if word in tokenizer.ids
+        and counts.bare[word] <= JOINED_BARE_MAX * number
+        and begun[word] <= JOINED_BEGINS_MAX * number
+    ]
+    return [SPACE + word for _, word in sorted(fitting, reverse=True)[:most]]
+
+
+def learn_merges(counts: dict[str, int], most: int) -> list[str]:
+    """Byte-pair encoding of counted words: the tokens that it makes, the commonest pair first."""
+    words, weights = [list(word) for word in counts], list(counts.values())
     pairs: Counter[tuple[str, str]] = Counter()
     where: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for index, word in enumerate(words):
@@ -120,19 +177,15 @@ def train(text: str, size: int, min_count: int = 2) -> list[str]:
             pairs[pair] += weights[index]
             where[pair].add(index)
     merged: list[str] = []
-    wanted = size - FIRST_BYTE - 256 - len(ALPHABET)
-    while len(merged) < wanted and pairs:
+    while len(merged) < most and pairs:
         pair = max(pairs, key=lambda candidate: (pairs[candidate], candidate))
-        if pairs[pair] < min_count:
-            break
         token = "".join(pair)
         if token not in merged:
             merged.append(token)
         for index in where.pop(pair):
             _merge_in_word(words[index], pair, weights[index], index, pairs, where)
         pairs.pop(pair, None)
-    # Single characters come last: they are never the result of a merge.
-    return merged + [character for character in ALPHABET if character not in merged]
+    return merged
 
 
 def _merge_in_word(

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from tool_kind import Parameter, ToolKind, Value, email_address, plain_ok, some_text, whole_number
+from tool_kind import Parameter, ToolKind, Value, email_address, number_result, plain_ok, some_text, whole_number
+from word_pieces import pieces
 from words import ANIMALS, COLOURS, DAYS, FOODS, MONTHS, THINGS, WORDS, city, invented, name, pick
 
 VERBS = (
@@ -16,7 +17,13 @@ VERBS = (
 ).split()
 OBJECTS = (
     "task ticket report invoice record user team project page label item device camera sensor job backup group list "
-    "bike house garden phone book box room lamp engine game song video table cake message plan store shop course"
+    "bike house garden phone book box room lamp engine game song video table cake message plan store shop course "
+    "ticket contract letter parcel receipt meeting lesson exam patient doctor hotel trip tour taxi bus ship crane pump "
+    "valve filter robot printer scanner router server disk folder archive image photo map poll vote survey quiz puzzle "
+    "recipe menu meal drink snack shirt shoe jacket blanket sofa desk shelf mirror carpet curtain oven fridge heater "
+    "fan tree flower lawn hedge pond fence gate bridge road tunnel tower station platform harbour beach farm field "
+    "river lake hill forest island height width weight depth age speed price cost rate score rank level volume area "
+    "budget salary tax fee loan account wallet card coin prize medal badge club member guest visitor driver pilot nurse"
 ).split()
 
 
@@ -70,7 +77,33 @@ CHOICES = [
 BEGINNINGS = (
     "{V} {o} {s}. | {V} the {o} {s}. | Please {v} a {o} {s}. | I want to {v} a {o} {s}. | Can you {v} the {o} {s}? | "
     "{V} {o} {s} | I need you to {v} the {o} {s}. | {v} a {o} {s} | Let us {v} a {o} {s}. | The {o} {s}: {v} it. | "
-    "Could you {v} the {o} {s}? | My {o} {s}: please {v} it. | You should {v} a {o} {s}."
+    "Could you {v} the {o} {s}? | My {o} {s}: please {v} it. | You should {v} a {o} {s}. | {O} {s} | "
+    "{O} {s}, please. | "
+    "I need a {o} {s}. | It is about the {o}. {V} it {s}. | There is a {o}. Please {v} it {s}. | I want the {o} {s}. | "
+    "Would you {v} a {o} {s}? | A {o} {s}, please. | Get the {o} done {s}. | We have a {o} here. {V} it {s}. | "
+    "The {o} is waiting. {V} it {s}. | Do it for the {o}: {s} | {s}, please {v} the {o}. | {S}: {v} a {o}."
+).split(" | ")
+LOOK_UPS = (
+    "{O} of {s} | What is the {o} of {s}? | Tell me the {o} of {s}. | How is the {o} of {s}? | What {o} has {s}? | "
+    "Give me the {o} for {s}. | I want to know the {o} of {s}. | Look up the {o} of {s}. | {o} for {s} | "
+    "How many {o}s has {s}? | How much {o} is there in {s}? | Which {o} does {s} have? | {s}: what is its {o}? | "
+    "Can you tell me the {o} of {s}? | Show {s} and its {o}."
+).split(" | ")
+BEFORE_OBJECT = (
+    "{V} {b} {o}s. | Please {v} {b} {o}s. | I need {b} {o}s. | {b} {o}s, please. | Can you {v} {b} {o}s? | "
+    "{V} {b} {o}s for me. | We must {v} {b} {o}s. | Let us {v} {b} {o}s. | I would like {b} {o}s. | "
+    "There shall be {b} {o}s."
+).split(" | ")
+LOOK_UP_SHARE, BEFORE_OBJECT_SHARE = 0.2, 0.12
+GET_NAMES = ("get_{}", "{}", "{}_of", "find_{}", "lookup_{}", "read_{}", "fetch{}", "{}_info", "query_{}")
+GET_DESCRIPTIONS = (
+    "Get the {} | Tells the {} | Looks up a {} | Finds the {} of something | {} by name | How to know the {}"
+).split(" | ")
+SYNONYMS = (
+    "create make build add | delete remove erase drop | find search | get fetch | start begin launch | stop end halt | "
+    "check test inspect | change alter modify | fix repair mend | choose pick select | show display | "
+    "buy order purchase | "
+    "rent hire | send post mail | close shut | keep store save | collect gather | mix stir blend | wash clean rinse"
 ).split(" | ")
 
 
@@ -88,10 +121,62 @@ def _tool_name(rng: Random, verb: str, thing: str) -> str:
     )
 
 
+def _said(rng: Random, verb: str) -> str:
+    """The verb as a user may say it: as the tool does, or in another word of its meaning."""
+    group = next((group.split() for group in SYNONYMS if verb in group.split()), [verb])
+    return rng.choice(group) if rng.random() < 0.4 else verb
+
+
+def _thing(rng: Random) -> str:
+    roll = rng.random()
+    return invented(rng) if roll < 0.3 else pieces(rng, 2).lower() if roll < 0.45 else rng.choice(OBJECTS)
+
+
 def made_up(rng: Random) -> ToolKind:
     """A new kind of tool with one to four parameters."""
+    roll = rng.random()
+    if roll < LOOK_UP_SHARE:
+        return _look_up(rng)
+    return _counted(rng) if roll < LOOK_UP_SHARE + BEFORE_OBJECT_SHARE else _deed(rng)
+
+
+def _look_up(rng: Random) -> ToolKind:
+    """Something to know of one thing."""
+    thing, role = _thing(rng), rng.choice(ROLES[:3] + ROLES[5:13])
+    parameter = rng.choice([word for word in role.names.split() if word != thing])
+    asks = tuple(ask.format(O=thing.capitalize(), o=thing, s=f"{{{parameter}}}") for ask in rng.sample(LOOK_UPS, 3))
+    return ToolKind(
+        (rng.choice(GET_NAMES).format(thing),),
+        (rng.choice(GET_DESCRIPTIONS).format(thing),),
+        {parameter: Parameter((parameter,), role.kind, role.value)},
+        asks,
+        number_result(thing, 1, 9999),
+        f"The {thing} of {{{parameter}}} is {{{thing}}}.",
+        True,
+    )
+
+
+def _counted(rng: Random) -> ToolKind:
+    """Something done with so many things, or with those of a colour: the values stand before the thing."""
+    verb, thing = rng.choice(VERBS), _thing(rng)
+    parameters: dict[str, Parameter] = {}
+    first = rng.choice(["count", "n", "amount", "quantity", "number", f"{thing}s"])
+    if rng.random() < 0.75:
+        parameters[first] = Parameter((first,), "integer", whole_number(2, 99))
+    if rng.random() < 0.6 or not parameters:
+        second, words = rng.choice([("colour", COLOURS), ("color", COLOURS), ("shade", COLOURS), ("kind", THINGS)])
+        parameters[second] = Parameter((second,), "string", _either(words))
+    before = " ".join(f"{{{parameter}}}" for parameter in parameters)
+    said = _said(rng, verb)
+    asks = tuple(ask.format(V=said.capitalize(), v=said, o=thing, b=before) for ask in rng.sample(BEFORE_OBJECT, 3))
+    descriptions = (f"{verb.capitalize()} some {thing}s", f"{verb.capitalize()} a {thing}", f"Used to {verb} a {thing}")
+    answer = f"I have {before} {thing}s now."
+    return ToolKind((_tool_name(rng, verb, thing),), descriptions, parameters, asks, plain_ok, answer, True)
+
+
+def _deed(rng: Random) -> ToolKind:
     verb = invented(rng) if rng.random() < 0.15 else rng.choice(VERBS)
-    thing = invented(rng) if rng.random() < 0.3 else rng.choice(OBJECTS)
+    thing = _thing(rng)
     parameters: dict[str, Parameter] = {}
     said: list[str] = []
     for role in rng.sample(ROLES, rng.choice([1, 1, 2, 2, 3, 4])):
@@ -111,9 +196,11 @@ def made_up(rng: Random) -> ToolKind:
             parameters[parameter] = Parameter((parameter,), options, lambda rng, _: rng.choice(options))
             said.append(rng.choice([f"with {parameter} {{{parameter}}}", f"{parameter} {{{parameter}}}"]))
     rng.shuffle(said)
+    spoken, order = _said(rng, verb), rng.choice([" ", " ", ", "]).join(said)
     asks = tuple(
-        begin.format(V=verb.capitalize(), v=verb, o=thing, s=rng.choice([" ", " ", ", "]).join(said))
+        begin.format(V=spoken.capitalize(), v=spoken, O=thing.capitalize(), o=thing, s=order, S=order)
         for begin in rng.sample(BEGINNINGS, 3)
     )
     descriptions = (f"{verb.capitalize()} a {thing}", f"Used to {verb} the {thing}", f"{thing.capitalize()}: {verb}")
-    return ToolKind((_tool_name(rng, verb, thing),), descriptions, parameters, asks, plain_ok, f"The {thing} is done.", True)
+    answer = f"The {thing} is done."
+    return ToolKind((_tool_name(rng, verb, thing),), descriptions, parameters, asks, plain_ok, answer, True)

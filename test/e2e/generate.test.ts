@@ -61,7 +61,7 @@ async function count(metric: string): Promise<number> {
 
 describe("POST /api/generate", () => {
   test("generates no more tokens than were asked for", async () => {
-    const answer = await generate({ prompt: "Once upon a time", max_tokens: 8, format: LONG_TEXT });
+    const answer = await generate({ prompt: "How do I load a model?", max_tokens: 8, temperature: 0 });
     expect(answer).toMatchObject({
       model: "daybreak-mini",
       done: true,
