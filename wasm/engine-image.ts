@@ -13,9 +13,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 export const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-export const KERNELS_SHA256 = "de8733680c8d521c7875163c2ff45d72dbcb2aa30dddb90760184a3cc3a320d4";
+export const KERNELS_SHA256 = "f60d9b1e7050cefdbd940ec467a3fa454ac5cc74a032566771200e4866b1e211";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "d28eeb3868d771435e446e3d2314a395c6e9ab4b8aaed32ee6e249a77f49565b";
+export const IMAGE_SHA256 = "406d709b64caabc4bd4e3096bb054751272f00c7f840757cae38507c7a397dfc";
 
 const PAGE_BYTES = 64 * 1024;
 
@@ -41,6 +41,26 @@ export const PINNED_FUNCTIONS = {
     index: 3340,
     name: "__wrap_ggml_graph_plan",
     sha256: "0d6992b17837bc0472b2f32be2fb42b4597d785a89cc95d84d5d9ee9b127b6f1",
+  },
+  schedReserve: {
+    index: 3096,
+    name: "ggml_backend_sched_reserve",
+    sha256: "77bdcc1f99ec3f1703d918fbfc49e1e111e2afeb7a9df6af84da29fb26f484ed",
+  },
+  dequantizeQ4_0: {
+    index: 7297,
+    name: "dequantize_row_q4_0",
+    sha256: "b9d73f4b569331007ffde63924277d3710bbe4d82e5d3856aaddc7ed09b5de28",
+  },
+  dequantizeQ4_K: {
+    index: 7295,
+    name: "dequantize_row_q4_K",
+    sha256: "36ec93c4e89ad5a31aec58c93db3f50c3b458c60803a0500dba0ee5857f0c994",
+  },
+  dequantizeQ6_K: {
+    index: 7291,
+    name: "dequantize_row_q6_K",
+    sha256: "3584fa7705daf8aa963d2e9b466af259b5ce64dfcfcebae3351f55bd5628a4b5",
   },
   barrier: {
     index: 270,
@@ -107,12 +127,13 @@ export async function buildEngineImage(
   for (const { index, name, sha256 } of pinned) {
     await expectHash(bodies[index - importedFunctions] ?? new Uint8Array(), sha256, name);
   }
-  const { mulMat, graphPlan, barrier, secondaryThread, swiglu, updateSlots } = PINNED_FUNCTIONS;
+  const { mulMat, graphPlan, schedReserve, barrier, secondaryThread, swiglu, updateSlots } = PINNED_FUNCTIONS;
   return link(stock, {
     object: kernels,
     replace: {
       kernel_mul_mat: mulMat.index,
       kernel_graph_plan: graphPlan.index,
+      kernel_sched_reserve: schedReserve.index,
       kernel_barrier: barrier.index,
       kernel_secondary_thread: secondaryThread.index,
       kernel_swiglu: swiglu.index,
@@ -122,10 +143,16 @@ export async function buildEngineImage(
     originals: {
       original_mul_mat: mulMat.index,
       original_graph_plan: graphPlan.index,
+      original_sched_reserve: schedReserve.index,
       original_secondary_thread: secondaryThread.index,
       original_update_slots: updateSlots.index,
     },
-    imports: { ggml_barrier: barrier.index },
+    imports: {
+      ggml_barrier: barrier.index,
+      dequantize_row_q4_0: PINNED_FUNCTIONS.dequantizeQ4_0.index,
+      dequantize_row_q4_K: PINNED_FUNCTIONS.dequantizeQ4_K.index,
+      dequantize_row_q6_K: PINNED_FUNCTIONS.dequantizeQ6_K.index,
+    },
     splices: [...BARRIER_SPLICES, OPERATOR_SPLICE],
     exports: ADDED_EXPORTS,
     memoryMaximum: IMAGE_HEAP_BYTES / PAGE_BYTES,

@@ -14,6 +14,7 @@ const HELP = `Speed of the matrix kernels by themselves, in billions of multipli
   --rows N         rows of the weights (default 4096)
   --k N            length of a row (default 2048)
   --seconds N      time for each figure and object (default 0.5)
+  --as-in-file     leave the weights as they lie in a file, also where the engine repacks them
 
 One thread. With one column large weights come from memory, small ones (--rows 512) from a cache. A figure is the
 median of short runs.`;
@@ -26,6 +27,7 @@ const { values, positionals } = parseArgs({
     rows: { type: "string", default: "4096" },
     k: { type: "string", default: "2048" },
     seconds: { type: "string", default: "0.5" },
+    "as-in-file": { type: "boolean", default: false },
     help: { type: "boolean", short: "h", default: false },
   },
 });
@@ -67,7 +69,15 @@ function measure(hosts: readonly KernelHost[], type: TypeName, columns: number):
   const weights = someWeights(type, rows, k);
   const activations = Float32Array.from({ length: columns * k }, (_, index) => Math.sin(index * index));
   const ready = hosts.map((host) =>
-    host.prepare({ type: TYPE[type], weights, rows, activations, k, workSize: 2 ** 24 }),
+    host.prepare({
+      type: TYPE[type],
+      weights,
+      rows,
+      activations,
+      k,
+      workSize: 2 ** 24,
+      ...(!values["as-in-file"] && { backends: 1 }),
+    }),
   );
   for (const problem of ready) {
     timed(problem, WARM_UP_MS);

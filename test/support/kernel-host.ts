@@ -1,114 +1,14 @@
-import { readFileSync } from "node:fs";
-import { concatBytes, sized, uleb, vector } from "../../wasm/linker/byte-writer.ts";
-import { link } from "../../wasm/linker/link.ts";
-import { VEC_DOTS } from "../../wasm/vec-dots.ts";
+import { FALLBACK_MARK, KERNELS, linkHost, STACK_TOP } from "./kernel-host-module.ts";
 
-const I32 = 0x7f;
-const I64 = 0x7e;
 /** 64 MiB, plenty for a test. */
 const DEFAULT_PAGES = 1024;
-/** Where the stand-in for llama.cpp's own operator leaves a mark. */
-const FALLBACK_MARK = 64;
 /** Structures are smaller than this and start as zeros; the work buffer need not. */
 const MAX_ZEROED = 1024;
-/** The kernels' stack grows down from here. */
-const STACK_TOP = 1024 * 1024;
-
-const FIRST_VEC_DOT = 3;
-const THREAD = FIRST_VEC_DOT + VEC_DOTS.length;
-const OPERATOR = THREAD + 1;
-const SWIGLU = OPERATOR + 1;
-const BARRIER = 1;
-
-const text = (value: string): Uint8Array => sized(new TextEncoder().encode(value));
-const section = (id: number, content: Uint8Array): Uint8Array => concatBytes([[id], sized(content)]);
-const type = (...parameters: number[]): Uint8Array =>
-  concatBytes([[0x60], vector(parameters.map((parameter) => [parameter])), vector([])]);
-const body = (...code: number[]): Uint8Array => sized(new Uint8Array([0, ...code, 0x0b]));
-
-/** A module with the functions that the kernels replace and call, and nothing else. */
-function hostModule(pages: number, isShared: boolean): Uint8Array {
-  const memory = concatBytes([text("env"), text("memory"), [2, isShared ? 7 : 5], uleb(pages), uleb(pages)]);
-  const stackTop = [I64, 1, 0x42, ...signedLeb(STACK_TOP), 0x0b];
-  // i64.const mark, i32.const 1, i32.store
-  const mark = [0x42, ...signedLeb(FALLBACK_MARK), 0x41, 1, 0x36, 2, 0];
-  return concatBytes([
-    [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
-    section(
-      1,
-      vector([
-        type(I64, I64),
-        type(I64),
-        type(I64, I64, I32, I64),
-        type(I32, I64, I64, I64, I64, I64, I64, I32),
-        [0x60, 1, I64, 1, I64],
-        [0x60, 2, I64, I64, 1, I32],
-        type(I32, I64, I64, I64),
-      ]),
-    ),
-    section(2, vector([memory])),
-    section(3, vector([[0], [1], [2], ...VEC_DOTS.map(() => [3]), [4], [5], [6]])),
-    section(6, vector([stackTop])),
-    section(
-      7,
-      vector([
-        concatBytes([text("mul_mat"), [0], uleb(0)]),
-        concatBytes([text("plan"), [0], uleb(2)]),
-        concatBytes([text("barrier"), [0], uleb(BARRIER)]),
-        concatBytes([text("operator"), [0], uleb(OPERATOR)]),
-        concatBytes([text("swiglu"), [0], uleb(SWIGLU)]),
-        ...VEC_DOTS.map(({ kernel }, at) => concatBytes([text(kernel), [0], uleb(FIRST_VEC_DOT + at)])),
-      ]),
-    ),
-    section(
-      10,
-      vector([
-        body(...mark),
-        body(),
-        body(),
-        ...VEC_DOTS.map(() => body()),
-        body(0x20, 0),
-        body(0x41, 0),
-        body(),
-      ]),
-    ),
-  ]);
-}
-
-function signedLeb(value: number): number[] {
-  const bytes: number[] = [];
-  let rest = value;
-  for (;;) {
-    const low = rest & 0x7f;
-    rest >>= 7;
-    if (rest === 0 && (low & 0x40) === 0) return [...bytes, low];
-    bytes.push(low | 0x80);
-  }
-}
-
-const KERNELS = new URL("../../wasm/kernels.o", import.meta.url);
-
-/**
- * A module that imports `env.memory` (memory64, `pages` long) and exports each kernel under the name of what it
- * replaces in llama.cpp: `mul_mat`, `plan`, `barrier`, `swiglu`, `operator` (which llama.cpp's
- * dispatch asks) and the dot products under their own.
- */
-export function linkHost(pages: number, isShared: boolean, object = KERNELS): Uint8Array<ArrayBuffer> {
-  return link(hostModule(pages, isShared), {
-    object: readFileSync(object),
-    replace: {
-      kernel_mul_mat: 0,
-      kernel_graph_plan: 2,
-      kernel_barrier: BARRIER,
-      kernel_operator: OPERATOR,
-      kernel_swiglu: SWIGLU,
-      ...Object.fromEntries(VEC_DOTS.map(({ kernel }, at) => [kernel, FIRST_VEC_DOT + at])),
-    },
-    originals: { original_mul_mat: 0, original_graph_plan: 2 },
-    // No test runs a step or starts a thread: any function of the type will do.
-    imports: { ggml_barrier: BARRIER, original_update_slots: BARRIER, original_secondary_thread: THREAD },
-  });
-}
+/** ggml's numbers of types and operators, and of what a buffer is for. */
+const TYPE_F32 = 0;
+const TYPE_I32 = 26;
+const OP = { product: 29, view: 37, lookUp: 40 } as const;
+const FOR_WEIGHTS = 1;
 
 export interface MatrixProblem {
   readonly type: number;
@@ -125,6 +25,8 @@ export interface MatrixProblem {
   readonly slots?: number;
   /** Bytes of work buffer; plenty when absent. */
   readonly workSize?: number;
+  /** The weights belong to a model that has been loaded for so many backends: the kernels may repack them. */
+  readonly backends?: number | undefined;
 }
 
 export interface MatrixResult {
@@ -145,6 +47,17 @@ export interface HostOptions {
 export interface PreparedProblem {
   run(): void;
   read(): MatrixResult;
+  /** The weights as they lie now. */
+  weights(): Uint8Array;
+  /** Announces the product once more, as each context of a model does. */
+  reserve(): void;
+  /** Announces a graph that uses the weights otherwise than as a product. */
+  planView(): void;
+  /**
+   * Plans and runs a look-up of rows, which fills the results with the bytes that the dequantiser was given, and at
+   * most as many of each as a row has weights.
+   */
+  lookUp(rows: readonly number[]): Uint8Array[];
 }
 
 /** The kernels in a module of their own: runs operators on memory laid out as ggml lays it out. */
@@ -244,10 +157,12 @@ export class KernelHost {
     const rowBytes = problem.weights.length / rows / matrices / slots;
     const elementBytes = problem.type === 0 ? 4 : problem.type === 1 || problem.type === 30 ? 2 : rowBytes;
     const w = tensor(problem.type, [k, rows, matrices, slots], elementBytes, rowBytes, weights);
-    const x = tensor(0, [k, columns, heads, slots], 4, 4 * k, activations);
-    const out = tensor(0, [rows, columns, heads, slots], 4, 4 * rows, result);
+    const x = tensor(TYPE_F32, [k, columns, heads, slots], 4, 4 * k, activations);
+    const out = tensor(TYPE_F32, [rows, columns, heads, slots], 4, 4 * rows, result);
     view.setBigUint64(out + 152, BigInt(w), true);
     view.setBigUint64(out + 160, BigInt(x), true);
+
+    view.setInt32(out + 80, OP.product, true);
 
     const pool = place(320);
     view.setInt32(pool + 104, 1, true); // threads
@@ -258,12 +173,53 @@ export class KernelHost {
     view.setBigUint64(parameters + 8, BigInt(workSize), true);
     view.setBigUint64(parameters + 16, BigInt(work), true);
     view.setInt32(FALLBACK_MARK, 0, true);
+    const [graph, node, plan] = [place(64), place(8), place(64)];
+    view.setInt32(graph + 4, 1, true);
+    view.setBigUint64(graph + 16, BigInt(node), true);
+    view.setBigUint64(node, BigInt(out), true);
+    const [buffer, scheduler] = [place(128), place(16)];
+    view.setInt32(buffer + 112, problem.backends === undefined ? 0 : FOR_WEIGHTS, true);
+    view.setBigUint64(w + 8, BigInt(buffer), true);
+    view.setInt32(scheduler + 4, problem.backends ?? 1, true);
+    const reserve = (): void => {
+      view.setBigUint64(node, BigInt(out), true);
+      this.#exports["reserve"]!(BigInt(scheduler), BigInt(graph));
+    };
+    reserve();
+    const planned = (tensorAt: number): void => {
+      view.setBigUint64(node, BigInt(tensorAt), true);
+      this.#exports["plan"]!(BigInt(plan), BigInt(graph), 1, 0n);
+    };
     return {
       run: () => this.#exports["mul_mat"]!(BigInt(parameters), BigInt(out)),
       read: () => ({
         values: new Float32Array(this.#memory.buffer, result, values).slice(),
         fellBack: view.getInt32(FALLBACK_MARK, true) === 1,
       }),
+      weights: () => bytes.slice(weights, weights + problem.weights.length),
+      reserve,
+      planView: () => {
+        const part = tensor(problem.type, [k, rows, 1, 1], elementBytes, rowBytes, weights);
+        view.setInt32(part + 80, OP.view, true);
+        view.setBigUint64(part + 152, BigInt(w), true);
+        view.setBigUint64(part + 232, BigInt(w), true);
+        planned(part);
+      },
+      lookUp: (numbers) => {
+        const indices = place(4 * numbers.length);
+        new Int32Array(this.#memory.buffer, indices, numbers.length).set(numbers);
+        const found = place(4 * k * numbers.length);
+        const ids = tensor(TYPE_I32, [numbers.length, 1, 1, 1], 4, 4 * numbers.length, indices);
+        const rowsOut = tensor(TYPE_F32, [k, numbers.length, 1, 1], 4, 4 * k, found);
+        view.setInt32(rowsOut + 80, OP.lookUp, true);
+        view.setBigUint64(rowsOut + 152, BigInt(w), true);
+        view.setBigUint64(rowsOut + 160, BigInt(ids), true);
+        planned(rowsOut);
+        this.#exports["operator"]!(BigInt(parameters), BigInt(rowsOut));
+        return numbers.map((_, at) =>
+          bytes.slice(found + 4 * k * at, found + 4 * k * at + Math.min(k, rowBytes)),
+        );
+      },
     };
   }
 }

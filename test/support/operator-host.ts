@@ -1,4 +1,4 @@
-import { linkHost } from "./kernel-host.ts";
+import { linkHost } from "./kernel-host-module.ts";
 
 /** 64 MiB. */
 const PAGES = 1024;

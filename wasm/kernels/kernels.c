@@ -2,23 +2,39 @@
 // this file compiles it; wasm/engine-image.ts says which function of the module each one replaces.
 #include "barrier.h"
 #include "flash-attention.h"
+#include "repack-graph.h"
 #include "swiglu.h"
 #include "vec-dots.h"
 
 extern void original_mul_mat(const compute_params *params, tensor *out);
-extern void original_graph_plan(uint64_t *plan, const void *graph, int32_t threads, void *threadpool);
+extern void original_graph_plan(uint64_t *plan, const graph *g, int32_t threads, void *threadpool);
+extern int32_t original_sched_reserve(void *scheduler, const graph *g);
+
+// ggml_backend_sched_reserve: a context has been made, and this is a graph of its largest size.
+int32_t kernel_sched_reserve(void *scheduler, const graph *g) {
+  const int32_t backends = ((const int32_t *)scheduler)[1];
+  if (backends == 1) repack_weights(g);
+  return original_sched_reserve(scheduler, g);
+}
 
 // ggml_graph_plan returns a ggml_cplan, whose first field is the size of the work buffer. Panels and activations of
 // our kernels need more than llama.cpp's own: half as much again, a fixed part and a part for each thread.
-void kernel_graph_plan(uint64_t *plan, const void *graph, int32_t threads, void *threadpool) {
+void kernel_graph_plan(uint64_t *plan, const graph *g, int32_t threads, void *threadpool) {
   enum { FIXED = 4 << 20, PER_THREAD = 1 << 20 };
-  original_graph_plan(plan, graph, threads, threadpool);
+  leave_what_others_read(g);
+  original_graph_plan(plan, g, threads, threadpool);
   plan[0] += plan[0] / 2 + FIXED + (uint64_t)threads * PER_THREAD;
+  const uint64_t repacked = work_size_of_repacked(g);
+  if (plan[0] < repacked) plan[0] = repacked;
 }
 
 // ggml_compute_forward_mul_mat. op_params[1] is a hint that asks for another algorithm (a Hadamard transform).
 void kernel_mul_mat(const compute_params *params, tensor *out) {
   const tensor *w = out->src[0], *x = out->src[1];
+  if (w->flags & FLAG_REPACKED) {
+    mul_mat_repacked(params, out, w, x);
+    return;
+  }
   if (!params->use_reference && out->op_params[1] == 0) {
     if (float_fits(out, w, x) && mul_mat_float(params, out, w, x)) return;
     if (quantised_fits(out, w, x) && mul_mat_quantised(params, out, w, x)) return;
@@ -29,6 +45,10 @@ void kernel_mul_mat(const compute_params *params, tensor *out) {
 // Asked before ggml_graph_compute_thread branches to an operator: the number of the operator that llama.cpp is to do.
 int32_t kernel_operator(const compute_params *params, tensor *out) {
   enum { NONE = 0, SOFT_MAX = 46, FLASH_ATTENTION = 74 };
+  if (out->op == OP_GET_ROWS && out->src[0]->flags & FLAG_REPACKED) {
+    look_rows_up(params, out, out->src[0], out->src[1]);
+    return NONE;
+  }
   if (params->use_reference) return out->op;
   if (out->op == SOFT_MAX && softmax_fits(out)) {
     soft_max(params, out);

@@ -2,6 +2,7 @@
 // more. Threads take chunks of rows from a shared counter, so that a slow core delays nobody for long.
 #pragma once
 #include "quantised-matrix.h"
+#include "repacked-panel.h"
 
 extern void ggml_barrier(void *threadpool);
 
@@ -85,7 +86,9 @@ INLINE void gemm_chunk(const tensor *w, tensor *out, int64_t first, int64_t rows
   float *corrections = scales + GEMM_CHUNK * area.granules;
 #define PANEL(i) ((panel){area.panels + quants_bytes * (size_t)(i), scales + 4 * area.granules * (i), corrections + 4 * area.granules * (i)})
   for (int64_t i = 0; i < panels; i++) {
-    pack_panel(w->type, w->data + (size_t)(first + 4 * i) * w->nb[1], w->nb[1], k, PANEL(i), c);
+    const uint8_t *rows_at = w->data + (size_t)first * w->nb[1];
+    if (w->flags & FLAG_REPACKED) panel_of_repacked(w->type, rows_at + (size_t)(i / 2) * REPACKED_ROWS * w->nb[1], i % 2, k, PANEL(i), c);
+    else pack_panel(w->type, rows_at + (size_t)(4 * i) * w->nb[1], w->nb[1], k, PANEL(i), c);
   }
   for (int64_t group = 0; group < area.groups; group++) {
     const column_group y = {area.quants + group * k * 4, area.scales + group * area.granules * 4,

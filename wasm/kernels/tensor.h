@@ -18,24 +18,38 @@ enum tensor_type {
   TYPE_Q6_K = 14,
   TYPE_IQ4_NL = 20,
   TYPE_IQ4_XS = 23,
+  TYPE_I32 = 26,
   TYPE_BF16 = 30,
   TYPE_MXFP4 = 39,
 };
 
+enum { MOST_SOURCES = 10 };
+
+typedef struct {
+  uint8_t unused[112];
+  int32_t usage; // 1: holds weights
+} backend_buffer;
+
+// Flags of our own, in bits that ggml has no use for: weights are repacked, or never to be.
+enum { FLAG_REPACKED = 1 << 28, FLAG_LEFT = 1 << 29 };
+
 typedef struct tensor {
   int32_t type;
-  uint8_t unused_a[12];
+  const backend_buffer *buffer;
   int64_t ne[4];  // elements in each dimension, innermost first
   uint64_t nb[4]; // bytes from one element to the next in each dimension
   int32_t op;
   int32_t op_params[16];
   int32_t flags;
-  struct tensor *src[10];
+  struct tensor *src[MOST_SOURCES];
   struct tensor *view_src;
   uint64_t view_offs;
   uint8_t *data;
 } tensor;
 
+_Static_assert(offsetof(tensor, buffer) == 8, "ggml_tensor.buffer");
+_Static_assert(offsetof(tensor, op) == 80, "ggml_tensor.op");
+_Static_assert(offsetof(tensor, flags) == 148, "ggml_tensor.flags");
 _Static_assert(offsetof(tensor, ne) == 16, "ggml_tensor.ne");
 _Static_assert(offsetof(tensor, nb) == 48, "ggml_tensor.nb");
 _Static_assert(offsetof(tensor, src) == 152, "ggml_tensor.src");

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { linkHost } from "../../support/kernel-host.ts";
+import { linkHost } from "../../support/kernel-host-module.ts";
 
 const PAGES = 32;
 const POOL = 1024 * 1024;

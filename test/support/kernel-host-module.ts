@@ -1,0 +1,124 @@
+import { readFileSync } from "node:fs";
+import { concatBytes, sized, uleb, vector } from "../../wasm/linker/byte-writer.ts";
+import { link } from "../../wasm/linker/link.ts";
+import { VEC_DOTS } from "../../wasm/vec-dots.ts";
+
+const I32 = 0x7f;
+const I64 = 0x7e;
+/** Where the stand-in for llama.cpp's own operator leaves a mark. */
+export const FALLBACK_MARK = 64;
+/** The kernels' stack grows down from here. */
+export const STACK_TOP = 1024 * 1024;
+
+const FIRST_VEC_DOT = 3;
+const THREAD = FIRST_VEC_DOT + VEC_DOTS.length;
+const OPERATOR = THREAD + 1;
+const RESERVE = THREAD + 2;
+const DEQUANTISE = THREAD + 3;
+const SWIGLU = THREAD + 4;
+const BARRIER = 1;
+
+const text = (value: string): Uint8Array => sized(new TextEncoder().encode(value));
+const section = (id: number, content: Uint8Array): Uint8Array => concatBytes([[id], sized(content)]);
+const type = (...parameters: number[]): Uint8Array =>
+  concatBytes([[0x60], vector(parameters.map((parameter) => [parameter])), vector([])]);
+const body = (...code: number[]): Uint8Array => sized(new Uint8Array([0, ...code, 0x0b]));
+
+/** A module with the functions that the kernels replace and call, and nothing else. */
+function hostModule(pages: number, isShared: boolean): Uint8Array {
+  const memory = concatBytes([text("env"), text("memory"), [2, isShared ? 7 : 5], uleb(pages), uleb(pages)]);
+  const stackTop = [I64, 1, 0x42, ...signedLeb(STACK_TOP), 0x0b];
+  // memory.copy of as many bytes as there are weights: what was to be dequantised stands where floats would.
+  const copy = [0x20, 1, 0x20, 0, 0x20, 2, 0xfc, 10, 0, 0];
+  // i64.const mark, i32.const 1, i32.store
+  const mark = [0x42, ...signedLeb(FALLBACK_MARK), 0x41, 1, 0x36, 2, 0];
+  return concatBytes([
+    [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
+    section(
+      1,
+      vector([
+        type(I64, I64),
+        type(I64),
+        type(I64, I64, I32, I64),
+        type(I32, I64, I64, I64, I64, I64, I64, I32),
+        [0x60, 1, I64, 1, I64],
+        [0x60, 2, I64, I64, 1, I32],
+        type(I64, I64, I64),
+        type(I32, I64, I64, I64),
+      ]),
+    ),
+    section(2, vector([memory])),
+    section(3, vector([[0], [1], [2], ...VEC_DOTS.map(() => [3]), [4], [5], [5], [6], [7]])),
+    section(6, vector([stackTop])),
+    section(
+      7,
+      vector([
+        concatBytes([text("mul_mat"), [0], uleb(0)]),
+        concatBytes([text("plan"), [0], uleb(2)]),
+        concatBytes([text("barrier"), [0], uleb(BARRIER)]),
+        concatBytes([text("operator"), [0], uleb(OPERATOR)]),
+        concatBytes([text("reserve"), [0], uleb(RESERVE)]),
+        concatBytes([text("swiglu"), [0], uleb(SWIGLU)]),
+        ...VEC_DOTS.map(({ kernel }, at) => concatBytes([text(kernel), [0], uleb(FIRST_VEC_DOT + at)])),
+      ]),
+    ),
+    section(
+      10,
+      vector([
+        body(...mark),
+        body(),
+        body(),
+        ...VEC_DOTS.map(() => body()),
+        body(0x20, 0),
+        body(0x41, 0),
+        body(0x41, 0),
+        body(...copy),
+        body(),
+      ]),
+    ),
+  ]);
+}
+
+function signedLeb(value: number): number[] {
+  const bytes: number[] = [];
+  let rest = value;
+  for (;;) {
+    const low = rest & 0x7f;
+    rest >>= 7;
+    if (rest === 0 && (low & 0x40) === 0) return [...bytes, low];
+    bytes.push(low | 0x80);
+  }
+}
+
+/** The kernels' object file. */
+export const KERNELS = new URL("../../wasm/kernels.o", import.meta.url);
+
+/**
+ * A module that imports `env.memory` (memory64, `pages` long) and exports each kernel under the name of what it
+ * replaces in llama.cpp: `mul_mat`, `plan`, `reserve`, `barrier`, `swiglu`, `operator` (which
+ * llama.cpp's dispatch asks) and the dot products under their own.
+ */
+export function linkHost(pages: number, isShared: boolean, object = KERNELS): Uint8Array<ArrayBuffer> {
+  return link(hostModule(pages, isShared), {
+    object: readFileSync(object),
+    replace: {
+      kernel_mul_mat: 0,
+      kernel_graph_plan: 2,
+      kernel_barrier: BARRIER,
+      kernel_operator: OPERATOR,
+      kernel_sched_reserve: RESERVE,
+      kernel_swiglu: SWIGLU,
+      ...Object.fromEntries(VEC_DOTS.map(({ kernel }, at) => [kernel, FIRST_VEC_DOT + at])),
+    },
+    originals: { original_mul_mat: 0, original_graph_plan: 2, original_sched_reserve: RESERVE },
+    imports: {
+      ggml_barrier: BARRIER,
+      // No test runs a step or starts a thread: any function of the type will do.
+      original_update_slots: BARRIER,
+      original_secondary_thread: THREAD,
+      dequantize_row_q4_0: DEQUANTISE,
+      dequantize_row_q4_K: DEQUANTISE,
+      dequantize_row_q6_K: DEQUANTISE,
+    },
+  });
+}

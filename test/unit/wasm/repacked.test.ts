@@ -1,0 +1,142 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { TYPE } from "../../support/dequantise.ts";
+import { KernelHost, type MatrixProblem } from "../../support/kernel-host.ts";
+import {
+  EIGHT_BIT_TOLERANCE,
+  exactActivations,
+  F32_TOLERANCE,
+  randoms,
+  randomWeights,
+  reference,
+  worstError,
+} from "../../support/matrix-problems.ts";
+
+let host: KernelHost;
+beforeAll(async () => {
+  host = await KernelHost.start();
+});
+
+const REPACKED = ["Q4_0", "Q4_K", "Q6_K"] as const;
+const ROWS = 40;
+const K = 768;
+
+/** Weights of a model on the CPU alone, as they are after loading. */
+function problemOf(type: (typeof REPACKED)[number], columns: number, rows = ROWS, k = K) {
+  const random = randoms(columns + 100 * TYPE[type]);
+  const weights = randomWeights(type, rows, k, random);
+  const activations = exactActivations(columns, k, random);
+  const problem = { type: TYPE[type], weights: weights.bytes, rows, activations, k, backends: 1 };
+  return { problem, expected: reference(weights.values, activations, rows, k), values: weights.values };
+}
+
+describe.each(REPACKED)("repacked %s weights", (type) => {
+  // One column, groups of up to four, and from twelve on the GEMM. 40 rows leave the last pair of groups half empty.
+  it.each([1, 2, 3, 4, 5, 8, 11, 12, 14, 17])("times %i columns equal the plain definition", (columns) => {
+    const { problem, expected } = problemOf(type, columns);
+    const prepared = host.prepare(problem);
+    expect(prepared.weights()).not.toEqual(problem.weights);
+    prepared.run();
+    const { values, fellBack } = prepared.read();
+    expect(fellBack).toBe(false);
+    expect(worstError(values, expected)).toBeLessThan(F32_TOLERANCE);
+  });
+
+  it("take rows of one block, and eight rows alone", () => {
+    const { problem, expected } = problemOf(type, 1, 8, 256);
+    expect(worstError(host.multiply(problem).values, expected)).toBeLessThan(F32_TOLERANCE);
+  });
+
+  it("do without panels where the work buffer has no room for them", () => {
+    const { problem, expected } = problemOf(type, 14);
+    const { values, fellBack } = host.multiply({ ...problem, workSize: 24 * 1024 });
+    expect(fellBack).toBe(false);
+    expect(worstError(values, expected)).toBeLessThan(F32_TOLERANCE);
+  });
+
+  it("with ordinary activations stay within the error of eight-bit activations", () => {
+    const random = randoms(TYPE[type]);
+    for (const columns of [1, 3, 13]) {
+      const { problem, values } = problemOf(type, columns);
+      const activations = Float32Array.from(
+        { length: columns * K },
+        () => (random() - 0.5) * 10 ** (random() * 6 - 3),
+      );
+      const result = host.multiply({ ...problem, activations });
+      expect(worstError(result.values, reference(values, activations, ROWS, K))).toBeLessThan(
+        EIGHT_BIT_TOLERANCE,
+      );
+    }
+  });
+
+  it("give zero for zero activations", () => {
+    for (const columns of [1, 3]) {
+      const { problem } = problemOf(type, columns);
+      const result = host.multiply({ ...problem, activations: new Float32Array(columns * K) });
+      expect(result.values.every((value) => value === 0)).toBe(true);
+    }
+  });
+
+  it("are extreme where all weights and activations are", () => {
+    for (const [byte, sign] of [
+      [0x00, -1],
+      [0xff, 1],
+    ] as const) {
+      for (const columns of [1, 4]) {
+        const { problem } = problemOf(type, columns);
+        const weights = randomWeights(type, ROWS, K, () => byte / 256);
+        const activations = new Float32Array(columns * K).fill(127 * sign);
+        const result = host.multiply({ ...problem, weights: weights.bytes, activations });
+        const expected = reference(weights.values, activations, ROWS, K);
+        expect(worstError(result.values, expected)).toBeLessThan(F32_TOLERANCE);
+      }
+    }
+  });
+
+  it("are put back as they were, for good, when a graph reads them in another way", () => {
+    const { problem, expected } = problemOf(type, 2);
+    const prepared = host.prepare(problem);
+    prepared.planView();
+    expect(prepared.weights()).toEqual(problem.weights);
+    prepared.reserve();
+    expect(prepared.weights()).toEqual(problem.weights);
+    prepared.run();
+    expect(worstError(prepared.read().values, expected)).toBeLessThan(F32_TOLERANCE);
+  });
+
+  it("give single rows to look-ups as the file has them", () => {
+    const { problem } = problemOf(type, 1);
+    const prepared = host.prepare(problem);
+    const rowBytes = problem.weights.length / ROWS;
+    const rows = [0, 7, 13, 39];
+    const expected = rows.map((row) =>
+      problem.weights.slice(row * rowBytes, row * rowBytes + Math.min(K, rowBytes)),
+    );
+    expect(prepared.lookUp(rows)).toEqual(expected);
+    expect(prepared.weights()).not.toEqual(problem.weights);
+  });
+});
+
+describe("weights are left as they are in the file", () => {
+  const left = (change: Partial<MatrixProblem>): boolean => {
+    const { problem } = problemOf("Q4_0", 1);
+    const prepared = host.prepare({ ...problem, ...change });
+    return Buffer.compare(prepared.weights(), change.weights ?? problem.weights) === 0;
+  };
+  const some = (type: "Q8_0" | "Q4_0", rows: number) => randomWeights(type, rows, K, randoms(1)).bytes;
+
+  it("on several backends, of which another would copy them", () => {
+    expect(left({ backends: 2 })).toBe(true);
+  });
+  it("when they belong to no model, as a quantised KV cache", () => {
+    expect(left({ backends: undefined })).toBe(true);
+  });
+  it("when eight do not divide their rows", () => {
+    expect(left({ rows: 44, weights: some("Q4_0", 44) })).toBe(true);
+  });
+  it("in formats that do not gain by it", () => {
+    expect(left({ type: TYPE.Q8_0, weights: some("Q8_0", ROWS) })).toBe(true);
+  });
+  it("and several matrices at once, as those of a mixture of experts", () => {
+    expect(left({ rows: 20, matrices: 2, heads: 2, activations: new Float32Array(2 * K) })).toBe(true);
+  });
+});

@@ -1,0 +1,116 @@
+// When weights are repacked, and how nobody else ever sees them so. llama.cpp shows each context's largest graphs to
+// ggml_backend_sched_reserve once the weights are in memory: what they multiply with is repacked there. Before each graph
+// is computed, ggml_graph_plan shows it here: weights that it uses in any other way are put back first, for good.
+// Repacked weights carry a flag of their own, in the tensor, which lives and dies with the model.
+//
+// Only where the CPU is the only backend: any other would copy weights as they lie.
+#pragma once
+#include "mul-mat-repacked.h"
+
+enum { OP_NONE = 0, OP_MUL_MAT = 29, OP_GET_ROWS = 40 };
+enum { BUFFER_OF_WEIGHTS = 1 };
+// Eight rows are copied to the stack, of which llama.cpp's thread has 5 MB.
+enum { MOST_BYTES_OF_EIGHT_ROWS = 1 << 20 };
+
+typedef struct {
+  int32_t size;
+  int32_t n_nodes;
+  int32_t n_leafs;
+  tensor **nodes;
+} graph;
+
+_Static_assert(offsetof(graph, nodes) == 16, "ggml_cgraph.nodes");
+
+extern void dequantize_row_q4_0(const uint8_t *x, float *y, int64_t k);
+extern void dequantize_row_q4_K(const uint8_t *x, float *y, int64_t k);
+extern void dequantize_row_q6_K(const uint8_t *x, float *y, int64_t k);
+
+INLINE int is_weight_to_repack(const tensor *w) {
+  return can_repack(w->type) && w->op == OP_NONE && !w->view_src && w->data && w->buffer &&
+         w->buffer->usage == BUFFER_OF_WEIGHTS && w->ne[0] % weights_of_block(w->type) == 0 && w->ne[1] % REPACKED_ROWS == 0 &&
+         w->ne[2] == 1 && w->ne[3] == 1 && w->nb[1] == (size_t)(w->ne[0] / weights_of_block(w->type)) * bytes_of_block(w->type) &&
+         w->nb[1] * REPACKED_ROWS <= MOST_BYTES_OF_EIGHT_ROWS;
+}
+
+INLINE int is_product(const tensor *node) {
+  return node->op == OP_MUL_MAT && node->op_params[1] == 0 && quantised_fits(node, node->src[0], node->src[1]);
+}
+
+INLINE int is_look_up(const tensor *node) {
+  const tensor *rows = node->src[1];
+  return node->op == OP_GET_ROWS && rows->type == TYPE_I32 && rows->ne[1] == 1 && rows->ne[2] == 1 && rows->ne[3] == 1 &&
+         rows->nb[0] == sizeof(int32_t) && node->type == TYPE_F32 && node->nb[0] == sizeof(float);
+}
+
+NOINLINE void repack_tensor(tensor *w) {
+  const size_t bytes = w->nb[1] * REPACKED_ROWS;
+  uint8_t *copy = __builtin_alloca(bytes);
+  const constants c = make_constants(ZERO_I32);
+  for (uint8_t *x = w->data; x < w->data + w->nb[1] * (size_t)w->ne[1]; x += bytes) {
+    __builtin_memcpy(copy, x, bytes);
+    repack_rows(w->type, copy, w->nb[1], w->ne[0], x, c);
+  }
+  w->flags |= FLAG_REPACKED;
+}
+
+NOINLINE void put_back(tensor *w) {
+  const size_t bytes = w->nb[1] * REPACKED_ROWS;
+  uint8_t *copy = __builtin_alloca(bytes);
+  for (uint8_t *x = w->data; x < w->data + w->nb[1] * (size_t)w->ne[1]; x += bytes) {
+    __builtin_memcpy(copy, x, bytes);
+    for (int r = 0; r < REPACKED_ROWS; r++) row_of_repacked(w->type, copy, r, w->ne[0], x + (size_t)r * w->nb[1]);
+  }
+  w->flags &= ~FLAG_REPACKED;
+}
+
+// Weights that the graph uses otherwise than repacked ones can be stay as they are in the file, from now on.
+NOINLINE void leave_what_others_read(const graph *g) {
+  for (int32_t i = 0; i < g->n_nodes; i++) {
+    const tensor *node = g->nodes[i];
+    for (int s = 0; s < MOST_SOURCES; s++) {
+      tensor *source = node->src[s];
+      if (!source) continue;
+      tensor *w = source->view_src ? source->view_src : source;
+      if (!is_weight_to_repack(w) || (s == 0 && source == w && (is_product(node) || is_look_up(node)))) continue;
+      if (w->flags & FLAG_REPACKED) put_back(w);
+      w->flags |= FLAG_LEFT;
+    }
+  }
+}
+
+NOINLINE void repack_weights(const graph *g) {
+  leave_what_others_read(g);
+  for (int32_t i = 0; i < g->n_nodes; i++) {
+    tensor *node = g->nodes[i];
+    if (node->op != OP_MUL_MAT || !is_product(node)) continue;
+    tensor *w = node->src[0];
+    if (is_weight_to_repack(w) && !(w->flags & (FLAG_REPACKED | FLAG_LEFT))) repack_tensor(w);
+  }
+}
+
+// Rows of repacked weights, as an embedding that is the output matrix as well is read.
+INLINE void look_rows_up(const compute_params *params, tensor *out, const tensor *w, const tensor *rows) {
+  const int64_t k = w->ne[0];
+  uint8_t *row = (uint8_t *)align_up((size_t)params->work) + align_up(w->nb[1]) * (size_t)params->ith;
+  for (int64_t i = params->ith; i < rows->ne[0]; i += params->nth) {
+    const int32_t at = ((const int32_t *)rows->data)[i];
+    if (at < 0 || at >= w->ne[1]) __builtin_trap();
+    float *to = (float *)(out->data + (size_t)i * out->nb[1]);
+    row_of_repacked(w->type, w->data + w->nb[1] * (size_t)(at / REPACKED_ROWS * REPACKED_ROWS), at % REPACKED_ROWS, k, row);
+    if (w->type == TYPE_Q4_0) dequantize_row_q4_0(row, to, k);
+    else if (w->type == TYPE_Q4_K) dequantize_row_q4_K(row, to, k);
+    else dequantize_row_q6_K(row, to, k);
+  }
+}
+
+// Bytes of work buffer that the graph's products with repacked weights need.
+NOINLINE uint64_t work_size_of_repacked(const graph *g) {
+  uint64_t most = 0;
+  for (int32_t i = 0; i < g->n_nodes; i++) {
+    const tensor *node = g->nodes[i];
+    if (node->op != OP_MUL_MAT || !(node->src[0]->flags & FLAG_REPACKED)) continue;
+    const size_t size = repacked_work_size(node->src[0], node->src[1]);
+    most = size > most ? size : most;
+  }
+  return most;
+}

@@ -1,0 +1,78 @@
+// Activations for repacked weights: one column by itself, or groups of four whose numbers stand beside each other.
+//
+//   Q4_0    for each 32: bytes [step][column][4], f32 scale [column], i16 offset [column][2]
+//   Q4_K    for each 256: bytes [step][column][4], f32 scale [column], i16 sum [column][of 8 groups]
+//   Q6_K    for each 256: bytes [step][column][4], f32 scale [column], i16 offset [of 16 groups][column][2]
+//
+// An offset is what the weights' 8 or 32 adds up to, negated, for the first and the second two weights of each step:
+// sums in i16 begin with it, and then fit (16·8·127 and 8·32·127 < 2^15). The sums for Q4_K stand in the order of
+// SUM_ORDER, which takes the minimums out of their bytes in the least instructions.
+#pragma once
+#include "quantise-activations.h"
+#include "tensor.h"
+
+// Bytes for each column.
+enum { RECORD_Q4_0 = 40, RECORD_K = 324 };
+
+typedef struct {
+  uint8_t *record; // of the column's group
+  int columns;     // in a group: 1 or 4
+  int lane;        // of this column
+} activation_place;
+
+INLINE size_t record_bytes(int32_t type, int64_t k) {
+  return (size_t)(type == TYPE_Q4_0 ? k / 32 * RECORD_Q4_0 : k / SUPER_BLOCK * RECORD_K);
+}
+
+INLINE void store_16_quants(activation_place at, int i, vec bytes) {
+  uint8_t *to = at.record + (size_t)at.columns * 16 * i;
+  if (at.columns == 1) store(to, bytes);
+  else store_interleaved(to + 4 * at.lane, bytes);
+}
+
+// In every 32 bits: the sum of the bytes 0, 1, 4, 5, 8, … and that of the bytes 2, 3, 6, 7, …
+INLINE vec sums_of_halves(vec bytes) {
+  const vec pairs = wasm_i16x8_extadd_pairwise_i8x16(bytes);
+  const vec two = wasm_i16x8_add(pairs, wasm_i32x4_shuffle(pairs, pairs, 2, 3, 0, 1));
+  return wasm_i16x8_add(two, wasm_i32x4_shuffle(two, two, 1, 0, 3, 2));
+}
+
+INLINE void store_offset(uint8_t *to, vec halves, int shift) {
+  wasm_v128_store32_lane(to, wasm_i16x8_neg(wasm_i16x8_shl(halves, shift)), 0);
+}
+
+NOINLINE void quantise_blocks_of_32(const float *x, int64_t k, activation_place at) {
+  for (int64_t b = 0; b < k / 32; b++, x += 32, at.record += RECORD_Q4_0 * at.columns) {
+    const quantised32 q = quantise_32(x);
+    store_16_quants(at, 0, q.quants.low);
+    store_16_quants(at, 1, q.quants.high);
+    uint8_t *scale = at.record + 32 * at.columns + 4 * at.lane;
+    __builtin_memcpy(scale, &q.scale, sizeof q.scale);
+    store_offset(scale + 4 * at.columns, wasm_i16x8_add(sums_of_halves(q.quants.low), sums_of_halves(q.quants.high)), 3);
+  }
+}
+
+#define SUM_ORDER(g) (((g) & 4) | ((g) & 1) << 1 | ((g) >> 1 & 1))
+
+NOINLINE void quantise_super_blocks(const float *x, int64_t k, int per_16, activation_place at) {
+  for (int64_t s = 0; s < k / SUPER_BLOCK; s++, at.record += RECORD_K * at.columns) {
+    const float inverse = inverse_scale_256(x);
+    const vec inverses = wasm_f32x4_splat(inverse);
+    const float scale = inverse != 0 ? 1.f / inverse : 0.f;
+    uint8_t *behind = at.record + SUPER_BLOCK * at.columns;
+    __builtin_memcpy(behind + 4 * at.lane, &scale, sizeof scale);
+    behind += 4 * at.columns;
+    for (int g = 0; g < GROUPS; g++, x += 32) {
+      const vec low = round_to_bytes(x, inverses), high = round_to_bytes(x + 16, inverses);
+      store_16_quants(at, 2 * g, low);
+      store_16_quants(at, 2 * g + 1, high);
+      if (per_16) {
+        store_offset(behind + 4 * (2 * g * at.columns + at.lane), sums_of_halves(low), 5);
+        store_offset(behind + 4 * ((2 * g + 1) * at.columns + at.lane), sums_of_halves(high), 5);
+      } else {
+        const int16_t sum = (int16_t)(sum_bytes(low) + sum_bytes(high));
+        __builtin_memcpy(behind + 16 * at.lane + 2 * SUM_ORDER(g), &sum, sizeof sum);
+      }
+    }
+  }
+}
