@@ -116,27 +116,30 @@ describe.each(REPACKED)("repacked %s weights", (type) => {
   });
 });
 
-describe("weights are left as they are in the file", () => {
-  const left = (change: Partial<MatrixProblem>): boolean => {
-    const { problem } = problemOf("Q4_0", 1);
-    const prepared = host.prepare({ ...problem, ...change });
-    return Buffer.compare(prepared.weights(), change.weights ?? problem.weights) === 0;
-  };
-  const some = (type: "Q8_0" | "Q4_0", rows: number) => randomWeights(type, rows, K, randoms(1)).bytes;
+function isLeft(change: Partial<MatrixProblem>): boolean {
+  const { problem } = problemOf("Q4_0", 1);
+  const prepared = host.prepare({ ...problem, ...change });
+  return Buffer.compare(prepared.weights(), change.weights ?? problem.weights) === 0;
+}
 
+function someRows(type: "Q8_0" | "Q4_0", rows: number): Uint8Array {
+  return randomWeights(type, rows, K, randoms(1)).bytes;
+}
+
+describe("weights are left as they are in the file", () => {
   it("on several backends, of which another would copy them", () => {
-    expect(left({ backends: 2 })).toBe(true);
+    expect(isLeft({ backends: 2 })).toBe(true);
   });
   it("when they belong to no model, as a quantised KV cache", () => {
-    expect(left({ backends: undefined })).toBe(true);
+    expect(isLeft({ backends: undefined })).toBe(true);
   });
   it("when eight do not divide their rows", () => {
-    expect(left({ rows: 44, weights: some("Q4_0", 44) })).toBe(true);
+    expect(isLeft({ rows: 44, weights: someRows("Q4_0", 44) })).toBe(true);
   });
   it("in formats that do not gain by it", () => {
-    expect(left({ type: TYPE.Q8_0, weights: some("Q8_0", ROWS) })).toBe(true);
+    expect(isLeft({ type: TYPE.Q8_0, weights: someRows("Q8_0", ROWS) })).toBe(true);
   });
   it("and several matrices at once, as those of a mixture of experts", () => {
-    expect(left({ rows: 20, matrices: 2, heads: 2, activations: new Float32Array(2 * K) })).toBe(true);
+    expect(isLeft({ rows: 20, matrices: 2, heads: 2, activations: new Float32Array(2 * K) })).toBe(true);
   });
 });
