@@ -5,7 +5,7 @@ const chromium = findChromium();
 if (chromium === undefined)
   console.warn("The kernels are not tested in a page: there is no Chromium here (CHROMIUM names one).");
 
-const FILES = ["kernels", "softmax", "flash-attention", "swiglu"];
+const FILES = ["kernels", "softmax", "flash-attention", "swiglu", "repacked"];
 
 test.skipIf(chromium === undefined).each(FILES)(
   "what the kernels compute in Chromium is what they compute in Node: %s",
