@@ -16,7 +16,7 @@ import { makeQuantised } from "../support/make-quantised.ts";
 const folder = temporaryFolder();
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
-const POSITIONS = 40;
+const POSITIONS = 64;
 const PERPLEXITY_TOLERANCE = 0.001;
 /**
  * Stock differs from itself when its flash attention is switched on, because it adds in another order; ours may differ
