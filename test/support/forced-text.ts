@@ -20,6 +20,27 @@ export const CONVERSATION: readonly Turn[] = [
   },
   { question: "Do I need a GPU?", answer: "No. It runs on the CPU. A GPU only makes it faster." },
   { question: "Who are you?", answer: "I am daybreak-mini, a very small demo model inside Daybreak." },
+  {
+    question: "How do I install Daybreak?",
+    answer: "Run `npm ci` in its folder. There is nothing to compile and nothing else to install.",
+  },
+  {
+    question: "How do I stop the server?",
+    answer: "Run `daybreak stop`, or press Ctrl-C in its terminal. It finishes the running requests first.",
+  },
+  {
+    question: "Which port does Daybreak use?",
+    answer: "The server listens on port 8080 unless you set another one.",
+  },
+  {
+    question: "How do I change the port?",
+    answer: "Start it with `--http-port`, or set `SERVICE_HTTP_PORT`. Port 0 lets the system choose.",
+  },
+  {
+    question: "Is the server open to the network?",
+    answer:
+      "By default it listens on `0.0.0.0`, so other machines can reach it. Set `127.0.0.1` to keep it private.",
+  },
 ];
 
 /** Answers as log-probabilities, the alternatives included, for every token of a given text. */
