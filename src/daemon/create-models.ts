@@ -6,7 +6,7 @@ import type { Config } from "../config/schema.ts";
 import { checkHeapLimit, estimateMemory } from "../engine/estimate-memory.ts";
 import type { GpuFinder } from "../engine/gpu/gpu-finder.ts";
 import { guardGpu } from "../engine/gpu/gpu-guard.ts";
-import { partOnCpu } from "../engine/gpu/gpu-memory.ts";
+import { bytesOnGpu, partOnCpu, usableMemory } from "../engine/gpu/gpu-memory.ts";
 import { placeOnGpu } from "../engine/gpu/place-on-gpu.ts";
 import type { EngineSpec } from "../engine/protocol/engine-spec.ts";
 import type { PreparedEngine } from "../engine/prepare-engine.ts";
@@ -52,15 +52,20 @@ export async function createModels(
           ),
         onFallback: (model, reason) => events.emit({ type: "gpu-abandoned", model, reason }),
       }),
-      placeLayers: async (gguf, spec, layers) =>
+      placeLayers: async (gguf, spec, layers, taken) =>
         await placeOnGpu(gpu, spec, gguf, {
           layers,
           memory: config.gpu.memory,
+          taken,
           batchSize: config.engine.batch_size,
           besides: bytesBesides(spec),
         }),
       kernels,
       estimateMemory: (gguf, spec) => memoryNeeded(gguf, spec, heapLimitBytes),
+      gpuMemory: {
+        budget: () => usableMemory(gpu.adapter ?? {}, config.gpu.memory),
+        estimate: (gguf, spec) => bytesOnGpu(gguf, spec, bytesBesides(spec)),
+      },
       hub: new DiskHubStore({
         cacheDir: config.cache_dir,
         hubUrl: config.hub_url,

@@ -3,6 +3,7 @@ import { createAdaptorServer, type WebSocketServerLike } from "@hono/node-server
 import { WebSocketServer } from "ws";
 import type { App } from "../http/app.ts";
 import { JoinedResponse } from "./joined-response.ts";
+import { answerUnreadableRequest } from "./unreadable-request.ts";
 
 /** Longer than the idle time of common proxies and clients, so that they close first and no request gets lost. */
 const KEEP_ALIVE_MS = 75_000;
@@ -43,6 +44,12 @@ export class HttpListener {
     });
     if (!(server instanceof Server)) throw new Error("the adapter made no HTTP/1.1 server");
     this.server = server;
+    server.on("clientError", (error, socket) => {
+      // A second head in the middle of an answer would be taken for its text.
+      const hasBegun = [...this.#answers].some((answer) => answer.socket === socket && answer.headersSent);
+      if (hasBegun) socket.destroy();
+      else answerUnreadableRequest(error, socket);
+    });
     server.on("request", (_request, response: ServerResponse) => {
       this.#answers.add(response);
       response.once("close", () => this.#ended(response));

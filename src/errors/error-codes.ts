@@ -26,6 +26,7 @@ const define = (type: ErrorType, status: number, retryable: boolean, meaning: st
 
 /** Every error code that can leave the service; the documentation's table is printed from this one. */
 export const ERROR_CODES = {
+  malformed_request: define("invalid_request", 400, false, "What arrived is not an HTTP request."),
   invalid_json: define("invalid_request", 400, false, "The request body is not valid JSON."),
   invalid_parameter: define(
     "invalid_request",
@@ -99,8 +100,10 @@ export const ERROR_CODES = {
   model_already_unloaded: define("conflict", 409, false, "The model is not loaded."),
   model_busy: define("conflict", 409, true, "Another operation on this model is under way."),
   model_exists: define("conflict", 409, false, "A model of this name exists already."),
+  request_timeout: define("invalid_request", 408, true, "The request did not arrive in time."),
   payload_too_large: define("invalid_request", 413, false, "The request body exceeds the configured limit."),
   unsupported_media_type: define("invalid_request", 415, false, "The body must be application/json."),
+  headers_too_large: define("invalid_request", 431, false, "The headers of the request are too large."),
   rate_limited: define("overloaded", 429, true, "The configured rate limit is exceeded."),
   inference_failed: define("model_error", 500, true, "The model failed on this request."),
   engine_crashed: define("model_error", 500, true, "The engine process ended while the request ran."),

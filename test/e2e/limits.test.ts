@@ -96,6 +96,41 @@ describe("bodies", () => {
   });
 });
 
+async function answerTo(sent: string): Promise<{ status: number; body: unknown }> {
+  const socket = await connect();
+  socket.write(sent);
+  let answer = "";
+  for await (const chunk of socket.setEncoding("utf8")) answer += String(chunk);
+  const [head = "", body = ""] = answer.split("\r\n\r\n");
+  expect(head).toContain("content-type: application/json");
+  return { status: Number(head.split(" ")[1]), body: JSON.parse(body) };
+}
+
+describe("what is no request", () => {
+  test.each([
+    ["no HTTP", "hello\r\n\r\n", 400, "malformed_request"],
+    ["a header line without a colon", "GET /health HTTP/1.1\r\nhello\r\n\r\n", 400, "malformed_request"],
+    [
+      "two lengths",
+      "POST /api/generate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+      400,
+      "malformed_request",
+    ],
+    [
+      "headers without end",
+      `GET /health HTTP/1.1\r\nHost: localhost\r\nX-Long: ${"x".repeat(20_000)}\r\n\r\n`,
+      431,
+      "headers_too_large",
+    ],
+  ])("is answered with an error body and the connection closed: %s", async (_what, sent, status, code) => {
+    expect(await answerTo(sent)).toEqual({
+      status,
+      body: { error: { type: "invalid_request", code, message: expect.stringMatching(/\.$/) } },
+    });
+    expect((await fetch(`${daemon.url}/health`)).status).toBe(200);
+  });
+});
+
 describe("hostile values are 400 with the path of the field", () => {
   test.each([
     ["temperature", "-1"],

@@ -20,6 +20,9 @@ const NO_CONNECTION = new Set<unknown>([
   "UND_ERR_CONNECT_TIMEOUT",
 ]);
 
+/** What fetch() says of a port that browsers block as well, such as 6000 (Fetch standard, "port blocking"). */
+const BLOCKED_PORT = "bad port";
+
 const REDIRECT_STATUS = new Set([301, 302, 303, 307, 308]);
 
 /** Headers that speak for the sender and therefore never follow a redirect to another origin. */
@@ -101,7 +104,9 @@ export class HubFetch {
     } catch (error) {
       init.signal?.throwIfAborted();
       const reason = innermost(error);
-      const neverConnected = reason instanceof Error && "code" in reason && NO_CONNECTION.has(reason.code);
+      const neverConnected =
+        reason instanceof Error &&
+        (("code" in reason && NO_CONNECTION.has(reason.code)) || reason.message === BLOCKED_PORT);
       throw new HubNetworkFailure(describeNetworkError(error), { cause: error, neverConnected });
     }
   }

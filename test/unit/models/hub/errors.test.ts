@@ -3,7 +3,8 @@ import path from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import type { PullProgress } from "../../../../src/models/model.ts";
 import { startFixtureHub } from "../../../support/fixture-hub.ts";
-import { content, failureOf, fixtureHub, pull, REPO, SPEC, storeAt, temporaryFolder } from "./hub-test.ts";
+import { content, failureOf, fixtureHub, pull, REPO, SPEC, storeAt } from "./hub-test.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 
 const FILES = { "tiny-Q4_K_M.gguf": content(5000) };
 
@@ -116,6 +117,7 @@ describe("errors of a pull", () => {
   it.each([
     ["nobody listens at its address", undefined, "ECONNREFUSED"],
     ["its name is unknown", "http://hub.invalid", "hub.invalid"],
+    ["its port is one that fetch() blocks", "http://127.0.0.1:6000", "bad port"],
   ])("say soon, and say what to do, when %s", async (_what, hubUrl, reason) => {
     const gone = await startFixtureHub();
     await gone.close();

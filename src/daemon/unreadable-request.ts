@@ -1,0 +1,47 @@
+import { randomUUID } from "node:crypto";
+import { STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
+import type { ErrorCode } from "../errors/error-codes.ts";
+import { ServiceError } from "../errors/service-error.ts";
+import { nativeErrorBody } from "../http/errors/native-error.ts";
+
+/** What Node's parser reports, where it is more than a request that is no HTTP. */
+const CODES: ReadonlyMap<unknown, ErrorCode> = new Map<unknown, ErrorCode>([
+  ["HPE_HEADER_OVERFLOW", "headers_too_large"],
+  ["HPE_CHUNK_EXTENSIONS_OVERFLOW", "payload_too_large"],
+  ["ERR_HTTP_REQUEST_TIMEOUT", "request_timeout"],
+]);
+
+const MESSAGES: Partial<Record<ErrorCode, string>> = {
+  headers_too_large: "The headers of the request are larger than the 16 KiB that the daemon reads.",
+  payload_too_large: "The extensions of the body's chunks are too large.",
+  request_timeout: "The request did not arrive in time.",
+};
+
+/**
+ * Answers what never became a request, and so never reaches the app, with an error body of the interface
+ * specification, and closes the connection. For the event `clientError` of an HTTP server. A connection that the
+ * client broke is closed without a word.
+ */
+export function answerUnreadableRequest(error: Error, socket: Duplex): void {
+  const reason: unknown = "code" in error ? error.code : undefined;
+  if (reason === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const code = CODES.get(reason) ?? "malformed_request";
+  const message = MESSAGES[code] ?? `What arrived is no HTTP request: ${error.message}.`;
+  const failure = new ServiceError(code, message, { cause: error });
+  const body = JSON.stringify(nativeErrorBody(failure));
+  const lines = [
+    `HTTP/1.1 ${failure.status} ${STATUS_CODES[failure.status] ?? ""}`,
+    "content-type: application/json",
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: ${randomUUID()}`,
+    "connection: close",
+    "",
+    body,
+  ];
+  // The client may go on sending what nobody reads.
+  socket.end(lines.join("\r\n"), () => socket.destroy());
+}
