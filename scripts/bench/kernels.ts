@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { pathToFileURL } from "node:url";
 import { FORMATS, TYPE, type TypeName } from "../../test/support/dequantise.ts";
 import { KernelHost, type PreparedProblem } from "../../test/support/kernel-host.ts";
+import { randoms } from "../../test/support/randoms.ts";
 
 const HELP = `Speed of the matrix kernels by themselves, in billions of multiplications and additions a second (GMAC/s).
 
@@ -114,11 +115,8 @@ function someWeights(type: TypeName, rows: number, k: number): Uint8Array {
   }
   const format = FORMATS[type];
   const bytes = new Uint8Array(((rows * k) / format.weights) * format.bytes);
-  let state = 1;
-  for (let index = 0; index < bytes.length; index++) {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    bytes[index] = state >>> 24;
-  }
+  const random = randoms(1);
+  for (let index = 0; index < bytes.length; index++) bytes[index] = Math.floor(256 * random());
   const view = new DataView(bytes.buffer);
   for (let at = 0; at < bytes.length; at += format.bytes) {
     for (const half of format.halves) view.setUint16(at + half, HALF_SCALE, true);

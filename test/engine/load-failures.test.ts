@@ -4,7 +4,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { ServiceError } from "../../src/errors/service-error.ts";
 import { spawnEngine } from "../../src/engine/launch.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
-import { engineSpec, isRunning, temporaryFolder, writeModel } from "../support/engine-fixture.ts";
+import { isRunning } from "../../src/engine/is-running.ts";
+import { engineSpec, temporaryFolder, writeModel } from "../support/engine-fixture.ts";
 import { ggufHeader, string, u32, writeTruncated, writeWithFlippedBits } from "../support/gguf-writer.ts";
 import { tinyLlama, tinyLora, tinyProjector } from "../support/tiny-models.ts";
 

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { isRunning } from "../../src/engine/is-running.ts";
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -8,7 +9,6 @@ import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import {
   collect,
   engineSpec,
-  isRunning,
   NEVER,
   promptRequest,
   startEngine,

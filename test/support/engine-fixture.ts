@@ -133,13 +133,3 @@ export function doneOf(events: readonly GenerationEvent[]): Extract<GenerationEv
 export async function generateText(engine: Engine, request: GenerationRequest): Promise<string> {
   return textOf(await collect(engine.generate(request, NEVER)));
 }
-
-/** True while a process exists. */
-export function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}

@@ -93,6 +93,14 @@ function signedLeb(value: number): number[] {
 /** The kernels' object file. */
 export const KERNELS = new URL("../../wasm/kernels.o", import.meta.url);
 
+/** A memory64 of so many pages of 64 KiB, or up to a larger maximum. */
+export function hostMemory(pages: number, { maximum = pages, shared = false } = {}): WebAssembly.Memory {
+  const descriptor = { address: "i64", initial: BigInt(pages), maximum: BigInt(maximum), shared };
+  // The DOM's types do not know memory64 yet.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return new WebAssembly.Memory(descriptor as unknown as WebAssembly.MemoryDescriptor);
+}
+
 /**
  * A module that imports `env.memory` (memory64, `pages` long) and exports each kernel under the name of what it
  * replaces in llama.cpp: `mul_mat`, `plan`, `reserve`, `barrier`, `swiglu`, `operator` (which

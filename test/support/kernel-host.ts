@@ -1,4 +1,4 @@
-import { FALLBACK_MARK, KERNELS, linkHost, STACK_TOP } from "./kernel-host-module.ts";
+import { FALLBACK_MARK, hostMemory, KERNELS, linkHost, STACK_TOP } from "./kernel-host-module.ts";
 
 /** 64 MiB, plenty for a test. */
 const DEFAULT_PAGES = 1024;
@@ -75,13 +75,7 @@ export class KernelHost {
 
   static async start({ object = KERNELS, pages = DEFAULT_PAGES }: HostOptions = {}): Promise<KernelHost> {
     const bytes = linkHost(pages, false, object);
-    // The DOM's types do not know memory64 yet.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    const memory = new WebAssembly.Memory({
-      address: "i64",
-      initial: BigInt(pages),
-      maximum: BigInt(pages),
-    } as unknown as WebAssembly.MemoryDescriptor);
+    const memory = hostMemory(pages);
     const { instance } = await WebAssembly.instantiate(bytes, { env: { memory } });
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     return new KernelHost(memory, instance.exports as Record<string, (...args: (bigint | number)[]) => void>);

@@ -1,14 +1,5 @@
 import { FORMATS } from "./dequantise.ts";
 
-/** A small generator of our own, so that a failure repeats. */
-export function randoms(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
-
 export type Blocks = keyof typeof FORMATS;
 export const BLOCK_TYPES = Object.keys(FORMATS).filter((name): name is Blocks => name in FORMATS);
 /** A normal half of moderate size, a subnormal one, zero, a negative one. */

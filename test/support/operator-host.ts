@@ -1,4 +1,4 @@
-import { linkHost } from "./kernel-host-module.ts";
+import { hostMemory, linkHost } from "./kernel-host-module.ts";
 
 /** 64 MiB. */
 const PAGES = 1024;
@@ -43,14 +43,7 @@ export class OperatorHost {
   }
 
   static async start(): Promise<OperatorHost> {
-    // The DOM's types do not know memory64 yet.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    const descriptor = {
-      address: "i64",
-      initial: BigInt(PAGES),
-      maximum: BigInt(PAGES),
-    } as unknown as WebAssembly.MemoryDescriptor;
-    const memory = new WebAssembly.Memory(descriptor);
+    const memory = hostMemory(PAGES);
     const { instance } = await WebAssembly.instantiate(linkHost(PAGES, false), { env: { memory } });
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const operator = instance.exports["operator"] as (parameters: bigint, node: bigint) => number;

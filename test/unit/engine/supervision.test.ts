@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { isRunning } from "../../../src/engine/is-running.ts";
 import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,7 +9,6 @@ import { createEngineStarter } from "../../../src/engine/start-engine.ts";
 import {
   collect,
   engineSpec,
-  isRunning,
   NEVER,
   promptRequest,
   temporaryFolder,

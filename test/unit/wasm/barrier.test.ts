@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { linkHost } from "../../support/kernel-host-module.ts";
+import { hostMemory, linkHost } from "../../support/kernel-host-module.ts";
 
 const PAGES = 32;
 const POOL = 1024 * 1024;
@@ -34,15 +34,7 @@ afterEach(async () => {
 
 async function makePool(threads: number) {
   const module = await WebAssembly.compile(linkHost(PAGES, true));
-  // The DOM's types do not know memory64 yet.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  const descriptor = {
-    address: "i64",
-    initial: BigInt(PAGES),
-    maximum: BigInt(PAGES),
-    shared: true,
-  } as unknown as WebAssembly.MemoryDescriptor;
-  const memory = new WebAssembly.Memory(descriptor);
+  const memory = hostMemory(PAGES, { shared: true });
   const numbers = new Int32Array(memory.buffer);
   numbers[THREADS_AT / 4] = threads;
   const start = (index: number, steps: number): Promise<unknown> => {

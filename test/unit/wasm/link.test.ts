@@ -1,21 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { link, type LinkPlan } from "../../../wasm/linker/link.ts";
 import { parseModule } from "../../../wasm/linker/wasm-module.ts";
+import { hostMemory } from "../../support/kernel-host-module.ts";
 import { ADD, CALL_SQUARE, DATA_OBJECT, smallModule, SQUARE, SQUARE_OBJECT } from "./small-module.ts";
 
 type NumberFunction = (...args: number[]) => number;
 
 async function run(bytes: BufferSource, maximumPages = 4): Promise<Record<string, NumberFunction>> {
-  // The DOM's types do not know memory64 yet.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  const descriptor = {
-    address: "i64",
-    initial: 1n,
-    maximum: BigInt(maximumPages),
-  } as unknown as WebAssembly.MemoryDescriptor;
-  const { instance } = await WebAssembly.instantiate(bytes, {
-    env: { memory: new WebAssembly.Memory(descriptor) },
-  });
+  const memory = hostMemory(1, { maximum: maximumPages });
+  const { instance } = await WebAssembly.instantiate(bytes, { env: { memory } });
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return instance.exports as Record<string, NumberFunction>;
 }

@@ -1,10 +1,9 @@
+import { randoms } from "../../support/randoms.ts";
+
 /** Numbers between -most and most; the same for the same seed. */
 export function numbersFrom(seed: number, count: number, most: number): Float32Array {
-  let state = seed + 1;
-  return Float32Array.from({ length: count }, () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return (state / 2 ** 31 - 1) * most;
-  });
+  const random = randoms(seed + 1);
+  return Float32Array.from({ length: count }, () => (2 * random() - 1) * most);
 }
 
 /** Numbers that are not what they should be, by more than a part of the expected one; all when there are none. */

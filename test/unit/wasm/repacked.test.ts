@@ -5,11 +5,11 @@ import {
   EIGHT_BIT_TOLERANCE,
   exactActivations,
   F32_TOLERANCE,
-  randoms,
   randomWeights,
   reference,
   worstError,
 } from "../../support/matrix-problems.ts";
+import { randoms } from "../../support/randoms.ts";
 
 let host: KernelHost;
 beforeAll(async () => {

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { FORMATS, type TypeName } from "../../support/dequantise.ts";
 import { KernelHost } from "../../support/kernel-host.ts";
+import { randoms } from "../../support/randoms.ts";
 import { VEC_DOTS } from "../../../wasm/vec-dots.ts";
 
 let host: KernelHost;
@@ -13,13 +14,10 @@ const COUNT = 768;
 const TOLERANCE = 3e-6;
 const HALF = { two: 0x4000, quarter: 0x3400, subnormal: 0x0003 };
 
-/** Small numbers from a generator of our own, so that a failure repeats. */
+/** Integers from 0 up to, and without, a limit; the same for the same seed. */
 function randomInteger(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
+  const random = randoms(seed);
+  return (below) => Math.floor(random() * below);
 }
 
 /** Activations as the kernel's name says that it takes them, with a scale of 2. */

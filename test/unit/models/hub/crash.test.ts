@@ -4,7 +4,8 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import path from "node:path";
 import { expect, it } from "vitest";
 import { sha256 } from "../../../support/fixture-hub-content.ts";
-import { content, fixtureHub, pull, REPO, storeAt, temporaryFolder } from "./hub-test.ts";
+import { content, fixtureHub, pull, REPO, storeAt } from "./hub-test.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 
 const SIZE = 300_000;
 const STORE = new URL("../../../../src/models/hub/disk-hub-store.ts", import.meta.url);

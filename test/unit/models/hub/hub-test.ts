@@ -1,7 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, realpath, rm } from "node:fs/promises";
-import os from "node:os";
-import path from "node:path";
 import { onTestFinished } from "vitest";
 import { DiskHubStore, type DiskHubStoreOptions } from "../../../../src/models/hub/disk-hub-store.ts";
 import type { PullProgress } from "../../../../src/models/model.ts";
@@ -12,13 +9,6 @@ import { startFixtureHub, type FixtureHub, type FixtureHubOptions } from "../../
 /** Bytes that no compression and no coincidence makes equal. */
 export function content(size: number): Buffer {
   return randomBytes(size);
-}
-
-/** A folder that is gone after the test. */
-export async function temporaryFolder(): Promise<string> {
-  const folder = await realpath(await mkdtemp(path.join(os.tmpdir(), "daybreak-hub-")));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  return folder;
 }
 
 /** A fixture hub that ends with the test. */

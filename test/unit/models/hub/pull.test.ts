@@ -3,7 +3,8 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import type { PullProgress } from "../../../../src/models/model.ts";
 import { sha256 } from "../../../support/fixture-hub-content.ts";
-import { content, fixtureHub, pull, REPO, SPEC, storeAt, temporaryFolder } from "./hub-test.ts";
+import { content, fixtureHub, pull, REPO, SPEC, storeAt } from "./hub-test.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 
 const SIZE = 50_000;
 

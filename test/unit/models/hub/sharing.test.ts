@@ -3,17 +3,8 @@ import os from "node:os";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { sha256 } from "../../../support/fixture-hub-content.ts";
-import {
-  content,
-  failureOf,
-  fixtureHub,
-  pull,
-  REPO,
-  SPEC,
-  storeAt,
-  temporaryFolder,
-  untilBytes,
-} from "./hub-test.ts";
+import { content, failureOf, fixtureHub, pull, REPO, SPEC, storeAt, untilBytes } from "./hub-test.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 
 const SIZE = 200_000;
 const STORED = /^storage GET \/stored\//;

@@ -3,7 +3,8 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { DiskHubStore } from "../../../../../src/models/hub/disk-hub-store.ts";
 import type { HubSpec } from "../../../../../src/models/names/hub-spec.ts";
-import { REPO, SPEC, temporaryFolder } from "../hub-test.ts";
+import { REPO, SPEC } from "../hub-test.ts";
+import { temporaryFolder } from "../../temporary-folder.ts";
 import { COMMIT_A, COMMIT_B, otherToolsRepo, type OtherToolsRepo } from "./other-tools-cache.ts";
 
 const fetch = () => Promise.reject(new Error("the hub was asked"));

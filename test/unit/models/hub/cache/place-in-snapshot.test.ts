@@ -2,7 +2,7 @@ import { lstat, mkdir, readdir, readFile, readlink, stat, writeFile } from "node
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { placeInSnapshot } from "../../../../../src/models/hub/cache/place-in-snapshot.ts";
-import { temporaryFolder } from "../hub-test.ts";
+import { temporaryFolder } from "../../temporary-folder.ts";
 
 async function scene() {
   const root = await temporaryFolder();

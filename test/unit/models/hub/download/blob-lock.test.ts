@@ -5,7 +5,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { BlobLock } from "../../../../../src/models/hub/download/blob-lock.ts";
-import { temporaryFolder } from "../hub-test.ts";
+import { temporaryFolder } from "../../temporary-folder.ts";
 
 const never = new AbortController().signal;
 

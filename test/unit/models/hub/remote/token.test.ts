@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { HubFetch } from "../../../../../src/models/hub/remote/hub-fetch.ts";
-import { content, failureOf, fixtureHub, pull, REPO, storeAt, temporaryFolder } from "../hub-test.ts";
+import { content, failureOf, fixtureHub, pull, REPO, storeAt } from "../hub-test.ts";
+import { temporaryFolder } from "../../temporary-folder.ts";
 
 const TOKEN = "a-token-of-a-private-hub";
 const FILES = { "tiny-Q4_K_M.gguf": content(5000) };

@@ -2,7 +2,8 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { sha256 } from "../../../../support/fixture-hub-content.ts";
-import { content, failureOf, fixtureHub, pull, REPO, storeAt, temporaryFolder } from "../hub-test.ts";
+import { content, failureOf, fixtureHub, pull, REPO, storeAt } from "../hub-test.ts";
+import { temporaryFolder } from "../../temporary-folder.ts";
 
 const SIZE = 20_000;
 
