@@ -64,14 +64,6 @@ describe.each([
       const difference = compareLogprobs(stock, each);
       expect(difference.mean).toBeLessThan(own.mean * MEAN_FACTOR);
       expect(difference.max).toBeLessThan(own.max * MAX_FACTOR);
-      console.log(
-        name,
-        stock.length,
-        difference.mean / own.mean,
-        difference.max / own.max,
-        perplexity(each) / perplexity(stock) - 1,
-        perplexity(stockFlash) / perplexity(stock) - 1,
-      );
       expect(Math.abs(perplexity(each) / perplexity(stock) - 1)).toBeLessThan(PERPLEXITY_TOLERANCE);
     }
   });

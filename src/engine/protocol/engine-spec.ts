@@ -2,7 +2,6 @@ import { z } from "zod";
 import { gpuDeviceSchema } from "../gpu/gpu-report.ts";
 
 export const loraAdapterSchema = z.object({ path: z.string(), scale: z.number() });
-export type LoraAdapter = z.infer<typeof loraAdapterSchema>;
 
 export const kvCacheTypeSchema = z.enum(["f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]);
 
