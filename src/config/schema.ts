@@ -192,7 +192,7 @@ export const configSchema = z.strictObject({
         .min(0)
         .default(0)
         .describe(
-          "Bytes of the GPU that one model may use; larger models leave some layers to the CPU. 0: nine tenths of what the GPU has, where the operating system tells.",
+          "Bytes of the GPU that all models together may use; what does not fit leaves layers to the CPU. 0: nine tenths of what the GPU has, where the operating system tells.",
         ),
     })
     .prefault({}),

@@ -51,6 +51,11 @@ export interface EngineLoadOptions {
   alias?: string;
   /** Aborting ends the process; the start rejects with the signal's reason. */
   signal?: AbortSignal;
+  /**
+   * Called before the engine is started otherwise than was asked, which may take more memory. A rejection ends the
+   * start, with the same error.
+   */
+  makeRoom?: (spec: EngineSpec) => Promise<void>;
 }
 
 /**

@@ -7,7 +7,7 @@ import type { ModelRegistry } from "./registry/model-registry.ts";
 
 export interface DefinitionEditorOptions {
   readonly registry: ModelRegistry;
-  readonly planner: Pick<LoadPlanner, "plan">;
+  readonly planner: Pick<LoadPlanner, "check">;
   readonly readModelfile: ReadModelfile;
   readonly printModelfile: PrintModelfile;
   readonly events: Pick<ServiceEvents, "emit">;
@@ -56,12 +56,7 @@ export class DefinitionEditor {
     const { registry, planner, events } = this.#options;
     this.#checkNoCircle(alias, definition.from);
     const record = await registry.defined.record(alias, definition);
-    await planner.plan(record, {
-      contextSize: undefined,
-      gpuLayers: undefined,
-      keepAliveMs: 0,
-      mayEvict: false,
-    });
+    await planner.check(record);
     await registry.defined.save(alias, modelfile, baseFolder);
     events.emit({ type: "model-created", model: alias });
     return record;

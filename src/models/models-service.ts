@@ -43,6 +43,12 @@ export interface ModelsOptions {
   readonly startEngine: StartEngine;
   readonly estimateMemory: EstimateMemory;
   readonly placeLayers: PlaceLayers;
+  /** The GPU's memory; absent: there is none, or nobody knows how much it has. */
+  readonly gpuMemory?: {
+    /** Bytes that all models together may use. */
+    readonly budget: () => number;
+    readonly estimate: EstimateMemory;
+  };
   readonly hub: HubStore;
   readonly resolver: NameResolver;
   readonly readModelfile: ReadModelfile;
@@ -83,6 +89,7 @@ class ModelsService implements Models {
   constructor(options: ModelsOptions, state: StateFile) {
     const { config, hub, resolver, events, logger, readModelfile } = options;
     const { clock = systemClock, processors = machineProcessors(), machineMemory = os.totalmem() } = options;
+    const gpuMemory = options.gpuMemory ?? { budget: () => Number.POSITIVE_INFINITY, estimate: () => 0 };
     const inspect = createGgufInspector();
     const verifyDigest = createDigestVerifier();
     this.#autoLoad = config.models.auto_load;
@@ -104,13 +111,16 @@ class ModelsService implements Models {
       events,
       clock,
       memoryBudget,
+      gpuBudget: gpuMemory.budget,
     });
     this.#planner = new LoadPlanner({
       config,
       inspect,
       verifyDigest,
       estimateMemory: options.estimateMemory,
+      estimateGpuMemory: gpuMemory.estimate,
       placeLayers: options.placeLayers,
+      takenOnGpu: (alias, mayEvict) => this.#pool.memory.takenOnGpu(alias, mayEvict),
       processors,
       machineMemory,
       memoryBudget,

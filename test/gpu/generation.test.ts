@@ -62,6 +62,7 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
     );
     const { spec, warning } = await placeOnGpu(finder, whole, gguf, {
       memory: work + output + block,
+      taken: 0,
       batchSize: 16,
       besides: 0,
     });

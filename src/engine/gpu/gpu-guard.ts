@@ -34,8 +34,8 @@ export interface GpuGuardOptions {
 
 /**
  * Starts engines so that a GPU that fails costs speed and not the service: where its memory is full, a model is loaded
- * with one context for all slots, then with fewer layers there; one that cannot be loaded on it, or has been lost on it again and again, is loaded on the
- * CPU. Where a GPU is required, the errors stay errors.
+ * with one context for all slots, then with fewer layers there; one that cannot be loaded on it, or has been lost on
+ * it again and again, is loaded on the CPU. Where a GPU is required, the errors stay errors.
  */
 export function guardGpu({
   start,
@@ -65,10 +65,15 @@ export function guardGpu({
     const { gpu } = spec;
     if (!gpu || spec.gpuLayers === 0) return await start(spec, options);
     const model = options.alias ?? spec.modelFiles.join(", ");
+    const startOnCpu = async (reason: string): Promise<Engine> => {
+      onFallback(model, reason);
+      const { gpu: _gpu, ...onCpu } = { ...spec, gpuLayers: 0 };
+      await options.makeRoom?.(onCpu);
+      return await start(onCpu, options);
+    };
     const count = recent(model).length;
     if (count >= MOST_FAILURES && !isRequired) {
-      onFallback(model, `the GPU failed ${count} times in ${FAILURE_WINDOW_MS / 60_000} minutes`);
-      return await start(onCpu(spec), options);
+      return await startOnCpu(`the GPU failed ${count} times in ${FAILURE_WINDOW_MS / 60_000} minutes`);
     }
     let asked: Reduction = spec;
     for (;;) {
@@ -84,27 +89,26 @@ export function guardGpu({
         const keepsLayers = next?.gpuLayers === asked.gpuLayers;
         if (next && (keepsLayers || !isRequired)) {
           onReduction(model, next, message);
+          await options.makeRoom?.({ ...spec, ...next });
           asked = next;
           continue;
         }
         if (isRequired) throw error;
         note(model);
-        onFallback(model, message);
-        return await start(onCpu(spec), options);
+        return await startOnCpu(message);
       }
     }
   };
 }
 
-/** Less than what a GPU had no room for; undefined when nothing is left of it. A context of its own is worth less to a slot than layers. */
+/**
+ * Less than what a GPU had no room for; undefined when nothing is left of it. A context of its own is worth less to a
+ * slot than layers.
+ */
 function reduced({ gpuLayers, sharedContext }: Reduction, all: number): Reduction | undefined {
   if (!sharedContext) return { gpuLayers, sharedContext: true };
   const fewer = Math.floor((gpuLayers < 0 ? all : gpuLayers) / 2);
   return fewer > 0 ? { gpuLayers: fewer, sharedContext } : undefined;
-}
-
-function onCpu({ gpu: _gpu, ...spec }: EngineSpec): EngineSpec {
-  return { ...spec, gpuLayers: 0 };
 }
 
 /** Errors of the file are the same on every device. */

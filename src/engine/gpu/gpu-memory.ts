@@ -1,5 +1,6 @@
 import { contextTokens } from "../context-tokens.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
+import type { GpuAdapter } from "./gpu-report.ts";
 
 /** The figures of a GGUF header that tell how much of a GPU a model takes. */
 export interface GpuModel {
@@ -38,6 +39,18 @@ const DEVICE_BASE_BYTES = 64 * 1024 ** 2;
 
 const FLOAT_BYTES = 4;
 
+/** The rest is for the desktop and other programs; a GPU that is full swaps, or fails. */
+const USABLE_SHARE = 0.9;
+
+/**
+ * Bytes of a GPU that all models together may use; Infinity where nobody knows how much it has.
+ * @param configured bytes as the configuration has them; 0: by the adapter
+ */
+export function usableMemory(adapter: Pick<GpuAdapter, "memory">, configured: number): number {
+  if (configured > 0) return configured;
+  return adapter.memory === undefined ? Number.POSITIVE_INFINITY : Math.floor(adapter.memory * USABLE_SHARE);
+}
+
 /** How much of a GPU a model takes with this context and steps of so many tokens. */
 export function gpuNeeds(
   model: GpuModel,
@@ -65,6 +78,17 @@ export function outputBytes({ weightBytes }: Pick<GpuModel, "weightBytes">): num
   return weightBytes.output > 0 ? weightBytes.output : weightBytes.embedding;
 }
 
+/** Bytes that the layers of a model take on the GPU where they have been placed. */
+export function bytesOnGpu(
+  model: GpuModel,
+  spec: Pick<EngineSpec, "gpuLayers" | "gpu" | "contextSize" | "slots" | "sharedContext">,
+  besides: number,
+): number {
+  if (!spec.gpu || spec.gpuLayers === 0) return 0;
+  const { block, output, work } = gpuNeeds(model, spec, spec.gpu.batchSize);
+  return work + besides + output + block * blocksOnGpu(model, spec.gpuLayers);
+}
+
 /** What stays in the engine's own memory: bytes of the model's files, and the part of its KV cache, 0 to 1. */
 export function partOnCpu(
   model: GpuModel,
@@ -72,10 +96,14 @@ export function partOnCpu(
 ): { readonly fileBytes: number; readonly kvShare: number } {
   const { fileSize, blockCount, weightBytes } = model;
   if (!gpu || gpuLayers === 0) return { fileBytes: fileSize, kvShare: 1 };
-  const blocks = gpuLayers < 0 ? blockCount : Math.min(gpuLayers - 1, blockCount);
-  const share = blockCount === 0 ? 0 : blocks / blockCount;
+  const share = blockCount === 0 ? 0 : blocksOnGpu(model, gpuLayers) / blockCount;
   return {
     fileBytes: Math.max(0, fileSize - weightBytes.blocks * share - weightBytes.output),
     kvShare: 1 - share,
   };
+}
+
+/** The output layer counts as one, and goes first. */
+function blocksOnGpu({ blockCount }: GpuModel, gpuLayers: number): number {
+  return gpuLayers < 0 ? blockCount : Math.min(gpuLayers - 1, blockCount);
 }

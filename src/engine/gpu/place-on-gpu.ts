@@ -4,14 +4,16 @@ import type { EngineSpec } from "../protocol/engine-spec.ts";
 import { title } from "./choose-adapter.ts";
 import { gpuBatchSize } from "./gpu-batch-size.ts";
 import type { GpuFinder } from "./gpu-finder.ts";
-import { type GpuModel, gpuNeeds, layersThatFit, outputBytes } from "./gpu-memory.ts";
+import { type GpuModel, gpuNeeds, layersThatFit, outputBytes, usableMemory } from "./gpu-memory.ts";
 import type { GpuAdapter } from "./gpu-report.ts";
 
 export interface GpuWishes {
   /** Layers as a user gave them, for this load or for this model: 0 is CPU, -1 is all; absent: by the configuration. */
   readonly layers?: number | undefined;
-  /** Bytes of the GPU that one model may use; 0: what the GPU has. */
+  /** Bytes of the GPU that all models together may use; 0: by what the GPU has. */
   readonly memory: number;
+  /** Bytes of it that other models have. */
+  readonly taken: number;
   /** Prompt tokens for one step; 0: by the device. */
   readonly batchSize: number;
   /** Bytes of the projector and of adapters, which go where the layers are. */
@@ -23,9 +25,6 @@ export interface GpuPlacement {
   /** What the user should know: the model is placed otherwise than was asked. */
   readonly warning?: string | undefined;
 }
-
-/** The rest is for the desktop and other programs; a GPU that is full swaps, or fails. */
-const USABLE_SHARE = 0.9;
 
 const MIB = 1024 * 1024;
 
@@ -83,17 +82,19 @@ function fit(
   adapter: GpuAdapter,
   model: GpuModel,
   spec: EngineSpec,
-  { memory: configured, besides }: GpuWishes,
+  { memory: configured, taken, besides }: GpuWishes,
 ): { readonly fitting: number; readonly why: string } {
   const all = model.blockCount + 1;
-  const known = configured > 0 ? configured : Math.floor((adapter.memory ?? 0) * USABLE_SHARE);
-  if (known === 0) return { fitting: all, why: "" };
   const { work, ...needs } = gpuNeeds(model, spec, spec.batchSize);
-  const fitting = layersThatFit({ ...needs, work: work + besides }, model.blockCount, known);
+  const memory = usableMemory(adapter, configured);
+  const fitting = layersThatFit({ ...needs, work: work + besides }, model.blockCount, memory - taken);
   const whose = configured > 0 ? " (gpu.memory)" : "";
+  const room = `the ${mib(memory)} MiB of ${title(adapter)} that models may use${whose}`;
   const why =
-    `Only ${fitting} of its ${all} layers fit into the ${mib(known)} MiB of ${title(adapter)} that a model may use${whose}; ` +
-    "a smaller context or a smaller quantisation needs less.";
+    taken > 0
+      ? `Only ${fitting} of its ${all} layers fit into ${room} beside the other models, which have ${mib(taken)} MiB; ` +
+        "unload one, or take a smaller context or a smaller quantisation."
+      : `Only ${fitting} of its ${all} layers fit into ${room}; a smaller context or a smaller quantisation needs less.`;
   return { fitting, why };
 }
 

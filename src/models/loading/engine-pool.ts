@@ -1,19 +1,18 @@
 import type { Engine, EngineExit, StartEngine } from "../../engine/engine.ts";
+import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { reportFailure } from "../../events/report-failure.ts";
 import type { ServiceEvent, ServiceEvents } from "../../events/service-events.ts";
 import type { Clock } from "./clock.ts";
 import { EngineSlot } from "./engine-slot.ts";
 import { asksForSame, type LoadRequest } from "./load-request.ts";
-import { makeRoom, type Resident } from "./make-room.ts";
+import { MemoryBook, type MemoryBookOptions } from "./memory-book.ts";
 import { RestartBackoff } from "./restart-backoff.ts";
 
-export interface EnginePoolOptions {
+export interface EnginePoolOptions extends Pick<MemoryBookOptions, "memoryBudget" | "gpuBudget"> {
   readonly startEngine: StartEngine;
   readonly events: Pick<ServiceEvents, "emit">;
   readonly clock: Clock;
-  /** Bytes that all engines together may use. */
-  readonly memoryBudget: number;
 }
 
 /** An engine lent to one request. */
@@ -29,6 +28,7 @@ export type UnloadReason = Extract<ServiceEvent, { type: "model-unloaded" }>["re
  * and acting it never awaits, so that two callers cannot both decide for the same memory or the same alias.
  */
 export class EnginePool {
+  readonly memory: MemoryBook;
   readonly #options: EnginePoolOptions;
   readonly #backoff: RestartBackoff;
   readonly #slots = new Map<string, EngineSlot>();
@@ -39,6 +39,11 @@ export class EnginePool {
   constructor(options: EnginePoolOptions) {
     this.#options = options;
     this.#backoff = new RestartBackoff(options.clock);
+    this.memory = new MemoryBook({
+      ...options,
+      slots: () => this.slots(),
+      evict: async (alias) => await this.#close(this.#slots.get(alias), "memory"),
+    });
   }
 
   /** What runs under this alias; undefined: nothing. */
@@ -167,10 +172,9 @@ export class EnginePool {
   /** Decides on memory and takes the slot, without awaiting; the load goes on in the slot. */
   #start(alias: string, request: LoadRequest): EngineSlot {
     if (this.#isClosed) throw shuttingDown();
-    const victims = makeRoom({ alias, ...request }, this.#residents(), this.#options.memoryBudget);
-    const evictions = victims.map(async (victim) => await this.#close(this.#slots.get(victim), "memory"));
-    // Memory that is being freed for others counts as free already, so it has to be waited for.
-    const unloading = this.slots().map((slot) => slot.closed);
+    const freed = this.memory.makeRoom(alias, request, request.mayEvict);
+    // Loads that are planned at the same time reckon with the same free memory of the GPU.
+    const isCrowded = this.memory.isCrowded(alias, request, request.mayEvict);
     const crash = this.#crashed.get(alias);
     const slot: EngineSlot = new EngineSlot({
       alias,
@@ -179,20 +183,28 @@ export class EnginePool {
       // Closed or not, the pool has dropped it; nobody waits to be told.
       onIdle: () => void this.#close(slot, "idle").catch(() => undefined),
       run: async (signal) => {
-        await Promise.all([...evictions, ...unloading]);
-        return await this.#run(slot, signal, crash?.reason);
+        await freed;
+        return await this.#run(slot, isCrowded, signal, crash?.reason);
       },
     });
     this.#slots.set(alias, slot);
     return slot;
   }
 
-  async #run(slot: EngineSlot, signal: AbortSignal, crashReason: string | undefined): Promise<Engine> {
+  async #run(
+    slot: EngineSlot,
+    isCrowded: boolean,
+    signal: AbortSignal,
+    crashReason: string | undefined,
+  ): Promise<Engine> {
     const { startEngine, events } = this.#options;
     const { alias, request } = slot;
+    const makeRoom = async (spec: EngineSpec): Promise<void> => await this.memory.rebook(slot, spec);
     try {
       signal.throwIfAborted();
-      const engine = await startEngine(request.spec, { signal, alias });
+      const spec = isCrowded ? (await request.replan()).spec : request.spec;
+      if (isCrowded) await makeRoom(spec);
+      const engine = await startEngine(spec, { signal, alias, makeRoom });
       slot.loaded(engine);
       this.#crashed.delete(alias);
       void engine.exited.then((exit) => this.#ended(slot, exit));
@@ -236,12 +248,6 @@ export class EnginePool {
   #drop(slot: EngineSlot): void {
     slot.gone();
     if (this.#slots.get(slot.alias) === slot) this.#slots.delete(slot.alias);
-  }
-
-  #residents(): readonly Resident[] {
-    return this.slots()
-      .filter((slot) => slot.state !== "unloading")
-      .map(({ alias, request, idle, lastUsed }) => ({ alias, bytes: request.bytes, idle, lastUsed }));
   }
 }
 

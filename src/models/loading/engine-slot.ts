@@ -1,6 +1,6 @@
 import type { Engine } from "../../engine/engine.ts";
 import type { Clock } from "./clock.ts";
-import type { LoadRequest } from "./load-request.ts";
+import type { LoadRequest, MemoryNeeds } from "./load-request.ts";
 import { SharedTask } from "./shared-task.ts";
 
 export type SlotState = "loading" | "loaded" | "unloading" | "gone";
@@ -14,6 +14,8 @@ export class EngineSlot {
   readonly request: LoadRequest;
   /** The load; resolves to the engine when the slot is `loaded`. */
   readonly load: SharedTask<Engine>;
+  /** What is booked for it: what its request needs, or the engine that was started in place of that. */
+  needs: MemoryNeeds;
   readonly #clock: Clock;
   readonly #onIdle: () => void;
   #state: SlotState = "loading";
@@ -38,6 +40,7 @@ export class EngineSlot {
   }) {
     this.alias = options.alias;
     this.request = options.request;
+    this.needs = options.request;
     this.#keepAliveMs = options.request.keepAliveMs;
     this.#clock = options.clock;
     this.#onIdle = options.onIdle;

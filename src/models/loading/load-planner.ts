@@ -15,22 +15,24 @@ import type { VerifyDigest } from "../integrity/verify-digest.ts";
 import type { GgufSummary } from "../model.ts";
 import { realModelPath, type ModelFile } from "../paths/model-file-path.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
-import type { LoadRequest } from "./load-request.ts";
+import type { LoadRequest, MemoryNeeds } from "./load-request.ts";
 
 /** The engine takes no less; its schema says the same. */
 const SMALLEST_CONTEXT = 16;
 
-/** Bytes that an engine with this specification needs at most. */
+/** Bytes that an engine with this specification needs at most, of the machine's memory or of the GPU's. */
 export type EstimateMemory = (gguf: GgufSummary, spec: EngineSpec) => number;
 
 /**
  * Decides where the layers of a model go.
  * @param wished layers for the GPU as somebody gave them for this load or this model; undefined: nobody did
+ * @param taken bytes of the GPU that other models have
  */
 export type PlaceLayers = (
   gguf: GgufSummary,
   spec: EngineSpec,
   wished: number | undefined,
+  taken: number,
 ) => Promise<Placed>;
 
 interface Placed {
@@ -38,12 +40,18 @@ interface Placed {
   readonly warning?: string | undefined;
 }
 
+type Place = (spec: EngineSpec) => Promise<Placed>;
+
 export interface LoadPlannerOptions {
   readonly config: Pick<Config, "models" | "engine">;
   readonly inspect: InspectGguf;
   readonly verifyDigest: VerifyDigest;
   readonly estimateMemory: EstimateMemory;
+  /** The same for the GPU's memory. */
+  readonly estimateGpuMemory: EstimateMemory;
   readonly placeLayers: PlaceLayers;
+  /** Bytes of the GPU that other models have, less those of idle ones where they may be unloaded. */
+  readonly takenOnGpu: (alias: string, mayEvict: boolean) => number;
   /** Logical processors of the machine. */
   readonly processors: Processors;
   /** Bytes of memory of the machine. */
@@ -73,7 +81,17 @@ export class LoadPlanner {
 
   /** Throws when a file of the model is missing, not allowed, not what it should be, or has another digest. */
   async plan(record: ModelRecord, wishes: LoadWishes): Promise<LoadRequest> {
-    const { config, verifyDigest, estimateMemory, placeLayers, processors, logger } = this.#options;
+    return await this.#plan(record, wishes, () => this.#options.takenOnGpu(record.alias, wishes.mayEvict));
+  }
+
+  /** Throws what loading the model by itself would throw, whatever else is loaded. */
+  async check(record: ModelRecord): Promise<void> {
+    const wishes = { contextSize: undefined, gpuLayers: undefined, keepAliveMs: 0, mayEvict: false };
+    await this.#plan(record, wishes, () => 0);
+  }
+
+  async #plan(record: ModelRecord, wishes: LoadWishes, takenOnGpu: () => number): Promise<LoadRequest> {
+    const { config, verifyDigest, estimateMemory, estimateGpuMemory, processors, logger } = this.#options;
     const { gguf, settings } = record;
     const modelFiles = await Promise.all(record.files.map(realModelPath));
     if (record.digest !== undefined) await verifyDigest(modelFiles, record.digest);
@@ -100,13 +118,21 @@ export class LoadPlanner {
       ...(settings.template === undefined ? {} : { chatTemplate: settings.template }),
       contextShift: false,
     };
-    const layers = wishes.gpuLayers ?? settings.gpuLayers;
-    const shared = await placeLayers(gguf, wished, layers);
-    const { spec, warning } = (await this.#ownContexts(gguf, wished, layers, shared)) ?? shared;
+    const { spec, warning } = await this.#place(
+      gguf,
+      wished,
+      wishes.gpuLayers ?? settings.gpuLayers,
+      takenOnGpu(),
+    );
     if (warning !== undefined) logger.warn({ model: record.alias }, warning);
     this.#warnAboutContext(record, contextSize);
     const { keepAliveMs, mayEvict } = wishes;
-    return { record, spec, bytes: estimateMemory(gguf, spec), keepAliveMs, mayEvict };
+    const needsOf = (other: EngineSpec): MemoryNeeds => ({
+      bytes: estimateMemory(gguf, other),
+      gpuBytes: estimateGpuMemory(gguf, other),
+    });
+    const replan = async (): Promise<LoadRequest> => await this.plan(record, wishes);
+    return { record, spec, ...needsOf(spec), needsOf, replan, keepAliveMs, mayEvict };
   }
 
   /**
@@ -150,18 +176,31 @@ export class LoadPlanner {
       : chooseSlots({ purpose, parameters, slots, threads, kernels });
   }
 
+  /** Where the layers go, and whether the slots share a context. */
+  async #place(
+    gguf: GgufSummary,
+    wished: EngineSpec,
+    layers: number | undefined,
+    taken: number,
+  ): Promise<Placed> {
+    const { placeLayers } = this.#options;
+    const place: Place = async (spec) => await placeLayers(gguf, spec, layers, taken);
+    const shared = await place(wished);
+    return (await this.#ownContexts(gguf, wished, place, shared)) ?? shared;
+  }
+
   /** The same with a context for each slot, where that costs nothing but a little memory. */
   async #ownContexts(
     gguf: GgufSummary,
     wished: EngineSpec,
-    layers: number | undefined,
+    place: Place,
     shared: Placed,
   ): Promise<Placed | undefined> {
-    const { machineMemory, memoryBudget, estimateMemory, placeLayers } = this.#options;
+    const { machineMemory, memoryBudget, estimateMemory } = this.#options;
     const { kvBytesPerToken } = gguf;
     if (!canAffordOwnContexts({ ...wished, kvBytesPerToken, memory: machineMemory })) return undefined;
     try {
-      const own = await placeLayers(gguf, { ...wished, sharedContext: false }, layers);
+      const own = await place({ ...wished, sharedContext: false });
       const keepsLayers = own.spec.gpuLayers === shared.spec.gpuLayers;
       return keepsLayers && estimateMemory(gguf, own.spec) <= memoryBudget ? own : undefined;
     } catch (error) {

@@ -121,6 +121,37 @@ test("a required GPU keeps its layers, and its slots share a context where it ha
   ]);
 });
 
+test("room is made for what is started in place of what was asked for, before it is started", async () => {
+  const { start, started, failing } = await setUp();
+  Object.assign(failing, { code: "engine_crashed", message: "Out of memory", fitting: 0 });
+  const booked: [number, number][] = [];
+  const makeRoom = async ({ gpuLayers }: EngineSpec): Promise<void> => {
+    booked.push([started.length, gpuLayers]);
+  };
+  await start({ alias: "m", makeRoom });
+  expect(booked).toEqual([
+    [1, 4],
+    [2, 2],
+    [3, 1],
+    [4, 0],
+  ]);
+  booked.length = 0;
+  failing.message = "it broke";
+  await start({ alias: "m", makeRoom });
+  started.length = 0;
+  booked.length = 0;
+  await start({ alias: "m", makeRoom });
+  expect(booked).toEqual([[0, 0]]);
+});
+
+test("where there is no room for it, it is not started", async () => {
+  const { start, started, failing } = await setUp();
+  failing.code = "engine_crashed";
+  const full = new ServiceError("insufficient_memory", "full");
+  await expect(start({ alias: "m", makeRoom: async () => await Promise.reject(full) })).rejects.toBe(full);
+  expect(started).toHaveLength(1);
+});
+
 test("a model that cannot be loaded onto the GPU is not tried there each time", async () => {
   const { start, said, started, failing, time } = await setUp();
   failing.code = "model_load_failed";

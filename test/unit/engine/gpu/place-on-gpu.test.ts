@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { GpuFinder, type GpuMode } from "../../../../src/engine/gpu/gpu-finder.ts";
-import { gpuNeeds, partOnCpu } from "../../../../src/engine/gpu/gpu-memory.ts";
+import { bytesOnGpu, gpuNeeds, partOnCpu } from "../../../../src/engine/gpu/gpu-memory.ts";
 import type { GpuAdapter } from "../../../../src/engine/gpu/gpu-report.ts";
 import { type GpuPlacement, type GpuWishes, placeOnGpu } from "../../../../src/engine/gpu/place-on-gpu.ts";
 import type { EngineSpec } from "../../../../src/engine/protocol/engine-spec.ts";
@@ -35,7 +35,7 @@ async function place(
   wishes: Partial<GpuWishes> = {},
   { model: other = model, spec: wanted = spec }: { model?: typeof model; spec?: EngineSpec } = {},
 ): Promise<GpuPlacement> {
-  return await placeOnGpu(from, wanted, other, { memory: 0, batchSize: 0, besides: 0, ...wishes });
+  return await placeOnGpu(from, wanted, other, { memory: 0, taken: 0, batchSize: 0, besides: 0, ...wishes });
 }
 
 describe("where a model goes", () => {
@@ -95,6 +95,34 @@ describe("the memory of the GPU", () => {
     expect(placed.gpuLayers).toBe(2);
     expect(warning).not.toContain("gpu.memory");
     expect((await place(finder("auto", [known]), { memory: 2 * room })).spec.gpuLayers).toBe(-1);
+  });
+
+  test("holds the other models, too, and the warning says so", async () => {
+    const taken = 100 * MIB;
+    const { spec: placed, warning } = await place(finder("auto"), { memory: room + taken, taken });
+    expect(placed).toMatchObject({ gpuLayers: 2, gpu });
+    expect(warning).toMatch(
+      /^Only 2 of its 4 layers fit into .* beside the other models, which have 100 MiB; unload one/,
+    );
+    const known = { ...card, memory: Math.floor((room + taken) / 0.9) };
+    expect((await place(finder("auto", [known]), { taken })).spec.gpuLayers).toBe(2);
+    expect((await place(finder("auto"), { memory: taken, taken })).spec).toEqual(spec);
+    await expect(place(finder("require", [known]), { taken })).rejects.toMatchObject({
+      code: "insufficient_memory",
+      message: expect.stringContaining("beside the other models, which have 100 MiB"),
+    });
+    // Nobody knows how much there is, so nothing can be taken from it.
+    expect((await place(finder("auto"), { taken })).spec.gpuLayers).toBe(-1);
+  });
+
+  test("is booked as it was fitted", async () => {
+    for (const memory of [room, room + block, 100 * room]) {
+      const { spec: placed } = await place(finder("auto"), { memory, besides: MIB });
+      expect(bytesOnGpu(model, placed, MIB)).toBeLessThanOrEqual(memory);
+    }
+    expect(bytesOnGpu(model, { ...spec, gpuLayers: -1, gpu }, MIB)).toBe(work + MIB + output + 3 * block);
+    expect(bytesOnGpu(model, { ...spec, gpuLayers: 0, gpu }, MIB)).toBe(0);
+    expect(bytesOnGpu(model, spec, MIB)).toBe(0);
   });
 
   test("also holds the projector, the adapters and a longer context", async () => {

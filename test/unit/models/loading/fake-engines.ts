@@ -76,6 +76,8 @@ export class FakeEngine implements Engine {
 export interface FakeStart {
   readonly spec: EngineSpec;
   readonly signal: AbortSignal | undefined;
+  /** Says that another engine is started in place of the one that was asked for. */
+  readonly makeRoom: EngineLoadOptions["makeRoom"];
   succeed(): FakeEngine;
   fail(error: unknown): void;
 }
@@ -97,6 +99,7 @@ export class FakeEngines {
     const start: FakeStart = {
       spec,
       signal: options.signal,
+      makeRoom: options.makeRoom,
       succeed: () => {
         const engine = new FakeEngine(spec);
         this.engines.push(engine);

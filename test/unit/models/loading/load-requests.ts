@@ -1,12 +1,13 @@
-import type { LoadRequest } from "../../../../src/models/loading/load-request.ts";
+import type { LoadRequest, MemoryNeeds } from "../../../../src/models/loading/load-request.ts";
 import { NO_SETTINGS } from "../../../../src/models/registry/model-record.ts";
 
 const MB = 1024 * 1024;
 
-/** A request to load some model of 10 MB. */
+/** A request to load some model of 10 MB; started otherwise, it would take as much. */
 export function loadRequest(options: Partial<LoadRequest> & { contextSize?: number } = {}): LoadRequest {
   const { contextSize = 512, ...rest } = options;
-  return {
+  const needs: MemoryNeeds = { bytes: rest.bytes ?? 10 * MB, gpuBytes: rest.gpuBytes ?? 0 };
+  const request: LoadRequest = {
     record: {
       alias: "any",
       source: { kind: "file" },
@@ -48,9 +49,12 @@ export function loadRequest(options: Partial<LoadRequest> & { contextSize?: numb
       flashAttention: "auto",
       contextShift: false,
     },
-    bytes: 10 * MB,
+    ...needs,
+    needsOf: () => needs,
+    replan: async () => request,
     keepAliveMs: Number.POSITIVE_INFINITY,
     mayEvict: true,
     ...rest,
   };
+  return request;
 }

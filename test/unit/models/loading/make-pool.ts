@@ -9,7 +9,7 @@ const BUDGET = 100 * MB;
 /** A signal that is never aborted. */
 export const NEVER = new AbortController().signal;
 
-/** A pool with a budget of 100 MiB on fake engines and a clock that is turned by hand. */
+/** A pool with a budget of 100 MiB, of memory and of the GPU's, on fake engines and a clock that is turned by hand. */
 export function makePool(onEvent: () => void = () => {}): {
   pool: EnginePool;
   engines: FakeEngines;
@@ -23,6 +23,7 @@ export function makePool(onEvent: () => void = () => {}): {
     startEngine: engines.start,
     clock,
     memoryBudget: BUDGET,
+    gpuBudget: () => BUDGET,
     events: {
       emit: (event) => {
         events.push(event);

@@ -72,6 +72,7 @@ it.each([1, 2, 3, 4, 5])("keeps its promises in any order of events: storm %i", 
   const pool: EnginePool = new EnginePool({
     clock,
     memoryBudget: BUDGET,
+    gpuBudget: () => Number.POSITIVE_INFINITY,
     events: { emit: () => {} },
     startEngine: async (spec, options): Promise<Engine> => {
       for (let wait = Math.floor(random() * 3); wait > 0; wait--) await settle();

@@ -1,0 +1,133 @@
+import { describe, expect, it } from "vitest";
+import { settle } from "./fake-engines.ts";
+import { loadRequest as request } from "./load-requests.ts";
+import { giveBack, lendAndReturn, makePool, MB, NEVER } from "./make-pool.ts";
+
+/** Planned for the GPU, where it takes 50 MiB; on the CPU it would take 60. */
+const PLANNED = {
+  bytes: 10 * MB,
+  gpuBytes: 50 * MB,
+  needsOf: () => ({ bytes: 60 * MB, gpuBytes: 0 }),
+};
+const { spec: ON_CPU } = request();
+
+describe("an engine that is started otherwise than was planned", () => {
+  it("is booked as what it is", async () => {
+    const { pool, engines } = makePool();
+    engines.manual = true;
+    const loading = pool.load("a", request(PLANNED));
+    await settle();
+    await engines.starts[0]?.makeRoom?.(ON_CPU);
+    engines.starts[0]?.succeed();
+    await loading;
+
+    expect(pool.memory.takenOnGpu("b", false)).toBe(0);
+    await expect(pool.load("b", request({ bytes: 60 * MB, mayEvict: false }))).rejects.toMatchObject({
+      code: "insufficient_memory",
+      message: expect.stringMatching(/40 MiB of 100 MiB/),
+    });
+  });
+
+  it("has others unloaded that are idle, and waits until they are gone", async () => {
+    const { pool, engines, events } = makePool();
+    await lendAndReturn(pool, "idle", { bytes: 50 * MB });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    engines.last.untilEnded = promise;
+    engines.manual = true;
+    const loading = pool.load("a", request(PLANNED));
+    await settle();
+    let hasRoom = false;
+    const room = engines.starts[1]?.makeRoom?.(ON_CPU).then(() => (hasRoom = true));
+    await settle();
+    expect(pool.slot("idle")?.state).toBe("unloading");
+    expect(hasRoom).toBe(false);
+
+    resolve();
+    await room;
+    engines.starts[1]?.succeed();
+    await loading;
+    expect(events).toContainEqual({ type: "model-unloaded", model: "idle", reason: "memory" });
+  });
+
+  it("is not started where there is no room for it", async () => {
+    const { pool, engines } = makePool();
+    const busy = await pool.lend("busy", request({ bytes: 50 * MB }), NEVER);
+    engines.manual = true;
+    const loading = pool.load("a", request(PLANNED));
+    await settle();
+    const start = engines.starts[1];
+    await start?.makeRoom?.(ON_CPU).catch((error: unknown) => start.fail(error));
+
+    await expect(loading).rejects.toMatchObject({
+      code: "overloaded",
+      message: expect.stringMatching(/60 MiB.*50 MiB of 100 MiB/),
+    });
+    expect(pool.slot("a")).toBeUndefined();
+    giveBack(busy);
+  });
+
+  it("is planned for the GPU again after a crash", async () => {
+    const { pool, engines } = makePool();
+    engines.manual = true;
+    const loading = pool.load("a", request(PLANNED));
+    await settle();
+    await engines.starts[0]?.makeRoom?.(ON_CPU);
+    const engine = engines.starts[0]?.succeed();
+    await loading;
+    await engine?.crash();
+    engines.manual = false;
+    giveBack(await pool.lend("a", pool.crashedRequest("a")!, NEVER));
+    expect(pool.memory.takenOnGpu("b", false)).toBe(50 * MB);
+  });
+});
+
+describe("the memory of the GPU", () => {
+  it("has to be left to models that have it, but for idle ones that may be unloaded", async () => {
+    const { pool, engines } = makePool();
+    await lendAndReturn(pool, "idle", { gpuBytes: 10 * MB });
+    const busy = await pool.lend("busy", request({ gpuBytes: 20 * MB }), NEVER);
+    engines.manual = true;
+    const loading = pool.load("loading", request({ gpuBytes: 30 * MB }));
+    await settle();
+    expect(pool.memory.takenOnGpu("new", false)).toBe(60 * MB);
+    expect(pool.memory.takenOnGpu("new", true)).toBe(50 * MB);
+    // A model that is loaded anew has its own back.
+    expect(pool.memory.takenOnGpu("busy", false)).toBe(40 * MB);
+    engines.starts[2]?.succeed();
+    await loading;
+    giveBack(busy);
+    await pool.unload("busy", "request");
+    expect(pool.memory.takenOnGpu("new", false)).toBe(40 * MB);
+  });
+
+  it("is made by unloading the idle model that was used longest ago, of those that have some", async () => {
+    const { pool, clock } = makePool();
+    for (const [alias, gpuBytes] of [
+      ["elsewhere", 0],
+      ["old", 40 * MB],
+      ["young", 40 * MB],
+    ] as const) {
+      await lendAndReturn(pool, alias, { gpuBytes });
+      await clock.advance(10);
+    }
+    await lendAndReturn(pool, "new", { gpuBytes: 40 * MB });
+    expect(pool.slots().map(({ alias }) => alias)).toEqual(["elsewhere", "young", "new"]);
+  });
+
+  it("is not given to two that were planned at the same time", async () => {
+    const { pool, engines } = makePool();
+    const fewer = { ...ON_CPU, gpuLayers: 2 };
+    const needs = { bytes: 30 * MB, gpuBytes: 40 * MB };
+    const second = request({
+      gpuBytes: 60 * MB,
+      needsOf: () => needs,
+      replan: async () => request({ spec: fewer, ...needs }),
+    });
+    await Promise.all([pool.load("a", request({ gpuBytes: 60 * MB })), pool.load("b", second)]);
+    expect(engines.starts.map(({ spec }) => spec.gpuLayers)).toEqual([0, 2]);
+    expect(pool.memory.takenOnGpu("c", false)).toBe(100 * MB);
+    await expect(pool.load("c", request({ bytes: 70 * MB, mayEvict: false }))).rejects.toMatchObject({
+      message: expect.stringMatching(/60 MiB of 100 MiB/),
+    });
+  });
+});
