@@ -6,6 +6,12 @@ const MAX_LINE_LENGTH = 1000;
 /** A stack trace and Node's farewell follow the line that says what happened. */
 const NAMES_ERROR = /\b\w*(error|abort|assert|fatal)\w*\b/i;
 
+/**
+ * Frames of the stacks that Node prints when it aborts, and their headings. They follow the line that says why, name
+ * errors in plenty, and are so many that it would be forgotten.
+ */
+const STACK_FRAME = /^(\d+: (0x[\da-f]+ |.*:\d+:\d+\)?( \[.*\])?$)|-+ .*stack trace -+$)/i;
+
 /** Keeps the last lines of a process's output, to explain its end. */
 export class LastLines {
   readonly #most: number;
@@ -39,7 +45,7 @@ export class LastLines {
 
   #add(line: string): void {
     const text = line.trim().slice(0, MAX_LINE_LENGTH);
-    if (text === "") return;
+    if (text === "" || STACK_FRAME.test(text)) return;
     this.#lines.push(text);
     if (this.#lines.length > this.#most) this.#lines.shift();
   }
