@@ -44,6 +44,7 @@ class Layer(nn.Module):
         self.down = nn.Linear(hidden, width, bias=False)
 
     def attend(self, x: Tensor, cosine: Tensor, sine: Tensor, mask: Tensor) -> Tensor:
+        """What each position gathers from those before it, before the output matrix."""
         batch, length, width = x.shape
         head, groups = self.config.head_width, self.config.heads // self.config.kv_heads
         query = self.query(x).view(batch, length, self.config.heads, head).transpose(1, 2)
@@ -57,10 +58,16 @@ class Layer(nn.Module):
         weights = torch.softmax(scores.view(-1, groups, length, length) + mask, dim=-1)
         mixed = torch.bmm(weights.view(-1, groups * length, length), value.reshape(-1, length, head))
         mixed = mixed.view(batch, self.config.heads, length, head).transpose(1, 2)
-        return self.output(mixed.reshape(batch, length, width))
+        return mixed.reshape(batch, length, width)
 
-    def forward(self, x: Tensor, cosine: Tensor, sine: Tensor, mask: Tensor) -> Tensor:
-        x = x + self.attend(self.attention_norm(x), cosine, sine, mask)
+    def forward(
+        self, x: Tensor, cosine: Tensor, sine: Tensor, mask: Tensor, chosen: Tensor | None = None
+    ) -> Tensor:
+        """The layer's output, for the `chosen` positions alone if there are any, one row each."""
+        mixed = self.attend(self.attention_norm(x), cosine, sine, mask)
+        if chosen is not None:
+            x, mixed = x[chosen], mixed[chosen]
+        x = x + self.output(mixed)
         inner = self.mlp_norm(x)
         return x + self.down(F.silu(self.gate(inner)) * self.up(inner))
 
@@ -84,20 +91,22 @@ class ChatModel(nn.Module):
             if name.endswith(("output.weight", "down.weight")):
                 nn.init.zeros_(parameter)
 
-    def hidden(self, embedded: Tensor) -> Tensor:
-        """The last layer's normalised states for [batch, length, width] inputs."""
+    def hidden(self, embedded: Tensor, chosen: Tensor | None = None) -> Tensor:
+        """The last layer's normalised states for [batch, length, width] inputs, or those of the chosen positions."""
         length = embedded.shape[1]
         mask = torch.full((length, length), float("-inf")).triu(1)
         x = embedded
-        for layer in self.layers:
-            x = layer(x, self.cosine[:length], self.sine[:length], mask)
+        for index, layer in enumerate(self.layers):
+            last = index == len(self.layers) - 1
+            x = layer(x, self.cosine[:length], self.sine[:length], mask, chosen if last else None)
         return self.norm(x)
 
     def loss(self, ids: Tensor, learn: Tensor) -> Tensor:
         """Mean cross-entropy over the tokens marked in `learn`, each predicted from those before it."""
-        states = self.hidden(self.embedding(ids[:, :-1]))
         chosen = learn[:, 1:]
-        return F.cross_entropy(states[chosen] @ self.embedding.weight.T, ids[:, 1:][chosen])
+        # The last layer's states are of use only where there is something to learn.
+        states = self.hidden(self.embedding(ids[:, :-1]), chosen)
+        return F.cross_entropy(states @ self.embedding.weight.T, ids[:, 1:][chosen])
 
     @torch.no_grad()
     def generate(self, ids: list[int], limit: int, stop: int) -> list[int]:

@@ -197,13 +197,13 @@ def running_total(rng: Random, held: bool) -> Conversation:
 
 
 GENERATORS: list[tuple[Callable[[Random, bool], Conversation], float]] = [
-    (addition, 7.0),
-    (subtraction, 6.5),
+    (addition, 4.0),
+    (subtraction, 5.0),
     (multiplication, 3.0),
-    (comparison, 1.0),
-    (conversion, 2.2),
-    (sort_numbers, 1.8),
-    (extreme, 1.0),
+    (comparison, 1.8),
+    (conversion, 2.4),
+    (sort_numbers, 4.0),
+    (extreme, 1.8),
     (neighbour, 0.6),
     (in_words, 0.6),
     (even, 0.4),

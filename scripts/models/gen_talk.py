@@ -101,50 +101,110 @@ def story(rng: Random, held: bool) -> Conversation:
     )
 
 
+TELL_NAME = [
+    "My name is {}.",
+    "I am {}.",
+    "Hello, I am {}.",
+    "Hi! My name is {}.",
+    "You can call me {}.",
+    "Hi, {} here.",
+    "Please call me {}.",
+    "They call me {}.",
+    "Hey, I'm {}.",
+    "My friends call me {}.",
+    "This is {}.",
+    "Hello, my name is {}. Nice to meet you.",
+    "Let me introduce myself: {}.",
+    "For you I am {}.",
+    "The name is {}.",
+    "Remember my name: {}.",
+    "I am called {}.",
+]
+ASK_NAME = [
+    "What is my name?",
+    "Who am I?",
+    "Do you know my name?",
+    "Tell me my name.",
+    "Do you still know my name?",
+    "Can you tell me my name?",
+    "What am I called?",
+    "How am I called?",
+    "Say my name.",
+    "Which name have I told you?",
+    "Please say who I am.",
+    "Do you remember who I am?",
+    "Have you kept my name?",
+    "What did I say my name was?",
+    "And my name?",
+    "what's my name",
+    "who am i?",
+    "Did you forget my name?",
+    "Do you remember what I am called?",
+    "Which name do I have?",
+    "Could you repeat my name?",
+    "Can you remember my name?",
+]
+TELL_LIKING = [
+    "My favourite {} is {}.",
+    "I like one {} most: {}.",
+    "Of every {}, my favourite is {}.",
+    "My best {} is {}.",
+    "Remember my favourite {}: {}.",
+    "If I choose a {}, it is {}.",
+    "As for the {}, I love {}.",
+    "I have a favourite {}. It is {}.",
+    "The {} that I like best is {}.",
+]
+ASK_LIKING = [
+    "What is my favourite {}?",
+    "Which {} do I like best?",
+    "Which {} is my favourite?",
+    "Tell me my favourite {}.",
+    "Do you know my favourite {}?",
+    "And my favourite {}?",
+    "What {} do I like most?",
+    "Say my favourite {}.",
+    "Can you tell me which {} I like?",
+    "Which {} did I name?",
+    "Can you remember which {} I like best?",
+    "Do you remember my favourite {}?",
+]
+BOTH_SHARE = 0.3
+"""Share of conversations, in training, where the user tells a name and a liking and asks for one of them."""
+
+
+def _own_name(rng: Random, held: bool) -> tuple[str, str, str, str]:
+    """What the user says of a name, what is said to that, how it is asked for, and the answer."""
+    who = name(rng, held)
+    return (
+        choose(rng, TELL_NAME, held).format(who),
+        f"Hello, {who}! How can I help you?",
+        choose(rng, ASK_NAME, held),
+        f"Your name is {who}.",
+    )
+
+
+def _liking(rng: Random, held: bool) -> tuple[str, str, str, str]:
+    kind, words = rng.choice([("colour", COLOURS), ("animal", ANIMALS), ("food", FOODS), ("city", CITIES)])
+    value = pick(rng, words, held)
+    return (
+        choose(rng, TELL_LIKING, held).format(kind, value),
+        f"Good! I will remember that: {value}.",
+        choose(rng, ASK_LIKING, held).format(kind),
+        f"Your favourite {kind} is {value}.",
+    )
+
+
 def named_user(rng: Random, held: bool) -> Conversation:
     """The user tells a name or a liking, and asks for it."""
-    who = name(rng, held)
+    told = [_own_name(rng, held) if rng.random() < 0.5 else _liking(rng, held)]
+    if not held and rng.random() < BOTH_SHARE:
+        told = [_own_name(rng, held), _liking(rng, held)]
+        rng.shuffle(told)
+    turns = [turn for tell, heard, _, _ in told for turn in Conversation.single(tell, heard, "memory").turns]
     if rng.random() < 0.5:
-        tell = choose(
-            rng,
-            [
-                "My name is {}.",
-                "I am {}.",
-                "Hello, I am {}.",
-                "Hi! My name is {}.",
-                "You can call me {}.",
-                "I am called {}.",
-            ],
-            held,
-        ).format(who)
-        ask = choose(
-            rng,
-            [
-                "What is my name?",
-                "Who am I?",
-                "Do you know my name?",
-                "Tell me my name.",
-                "Can you remember my name?",
-            ],
-            held,
-        )
-        first, second = f"Hello, {who}! How can I help you?", f"Your name is {who}."
-    else:
-        kind, words = rng.choice([("colour", COLOURS), ("animal", ANIMALS), ("food", FOODS), ("city", CITIES)])
-        value = pick(rng, words, held)
-        tell = choose(
-            rng, ["My favourite {} is {}.", "I like one {} most: {}.", "The {} that I like best is {}."], held
-        ).format(kind, value)
-        ask = choose(
-            rng,
-            ["What is my favourite {}?", "Which {} do I like best?", "Do you remember my favourite {}?"],
-            held,
-        ).format(kind)
-        first, second = f"Good! I will remember that: {value}.", f"Your favourite {kind} is {value}."
-    conversation = Conversation.single(tell, first, "memory")
-    follow = Conversation.single(ask, second, "memory", "The user told me that before.")
-    between = [] if rng.random() < 0.5 else small_talk(rng, held).turns
-    for turn in between:
-        turn.thought = None
-    conversation.turns += between + follow.turns
-    return conversation
+        turns += small_talk(rng, held).turns
+        turns[-1].thought = None
+    _, _, ask, answer = rng.choice(told)
+    follow = Conversation.single(ask, answer, "memory", "The user told me that before.")
+    return Conversation(turns + follow.turns, task="memory")

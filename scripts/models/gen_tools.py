@@ -8,15 +8,19 @@ from random import Random
 from chat_format import Call, Conversation, Tool, Turn
 from plain_words import plain_words
 from tool_kind import ToolKind, Value
-from tools_asking import FIRST_KINDS
-from tools_doing import SECOND_KINDS
 from tools_held_out import HELD_KINDS
-from tools_made_up import made_up
+from tools_look_up import LOOK_UP_KINDS
+from tools_made_up import made_up, made_up_alike
+from tools_messages import MESSAGE_KINDS
+from tools_money_home import MONEY_HOME_KINDS
+from tools_places import PLACE_KINDS
 from tools_training import EVERYDAY_KINDS
 from tools_training_work import WORK_KINDS
 from words import choose, invented
 
-KINDS = FIRST_KINDS + SECOND_KINDS
+KINDS = LOOK_UP_KINDS + MESSAGE_KINDS + MONEY_HOME_KINDS + PLACE_KINDS
+ALIKE_SHARE = 0.12
+"""Share of offers, in training, of made-up tools that differ in a word."""
 MADE_UP_SHARE, OWN_SHARE = 0.4, 0.35
 """Shares of kinds in training: made up on the spot, and those whose held-out wordings are asked in the evaluation."""
 ENDINGS = " now| please|, please| today| for me| right now|, thanks| at once| if you can| again".split("|")
@@ -29,6 +33,8 @@ OPENINGS = (
 ).split("| ")
 """What may stand before a wish, in training."""
 RESULT_ANSWER_PLAIN = 0.25
+TOLD_SHARE = 0.4
+"""Share of calls in a row of wishes, in training, whose results are told; the others are drills."""
 """Share of results that come as bare text instead of JSON."""
 
 
@@ -106,7 +112,9 @@ class Instance:
 def _instances(rng: Random, held: bool, wanted: int) -> list[Instance]:
     """Tools of different kinds and names; the first one is meant to be used."""
     kinds = rng.sample(KINDS, wanted)
-    if not held:
+    if not held and wanted > 1 and rng.random() < ALIKE_SHARE:
+        kinds = made_up_alike(rng, wanted)
+    elif not held:
         other = iter(rng.sample(EVERYDAY_KINDS + WORK_KINDS, wanted))
         draws = [rng.random() for _ in kinds]
         kinds = [
@@ -185,12 +193,13 @@ def unused_tools(rng: Random, held: bool, other: Conversation) -> Conversation:
 
 
 def follow_up(rng: Random, held: bool) -> Conversation:
-    """Two or three wishes, one after the other, each for any of the tools."""
-    instances = _instances(rng, held, rng.choice([1, 2, 2, 3]))
+    """Wishes one after the other, each for any of the tools: the signatures are read once, and teach several calls."""
+    instances = _instances(rng, held, rng.choice([1, 2, 2, 3] if held else [2, 3, 3, 4, 4]))
     turns: list[Turn] = []
-    for _ in range(rng.choice([2, 2, 3])):
+    for _ in range(rng.choice([2, 2, 3] if held else [2, 3, 4, 4, 5])):
         instance = rng.choice(instances)
         ask, values, call = instance.request(rng, held)
         turns += [Turn("user", ask), Turn("assistant", calls=[call])]
-        _finish(rng, turns, [(instance, values)])
+        if held or rng.random() < TOLD_SHARE:
+            _finish(rng, turns, [(instance, values)])
     return Conversation(turns, tools=_offer(rng, instances), task="tools")

@@ -73,6 +73,13 @@ def spell(rng: Random, held: bool) -> Conversation:
     )
 
 
+def spell_list(rng: Random, held: bool) -> Conversation:
+    """Several words to spell: for training, more letters for one question."""
+    words = [_word(rng, held) for _ in range(rng.randint(2, 6))]
+    question = choose(rng, WORDINGS["spell_list"], held).format(", ".join(words))
+    return Conversation.single(question, ", ".join("-".join(word) for word in words), "spelling", "One by one.")
+
+
 def letters(rng: Random, held: bool) -> Conversation:
     word = pieces(rng, 2).lower() if not held and rng.random() < 0.4 else pick(rng, WORDS, held)
     return Conversation.single(
@@ -224,17 +231,18 @@ def as_json(rng: Random, held: bool) -> Conversation:
 
 
 GENERATORS: list[tuple[Callable[[Random, bool], Conversation], float]] = [
-    (spell, 4.5),
-    (letters, 1.5),
-    (end_letter, 0.6),
-    (upper, 3.0),
-    (lower, 0.8),
-    (echo, 1.5),
+    (spell, 11.0),
+    (spell_list, 5.0),
+    (letters, 6.0),
+    (end_letter, 0.8),
+    (upper, 9.0),
+    (lower, 1.0),
+    (echo, 2.0),
     (sort_words, 0.8),
-    (count, 1.2),
+    (count, 2.0),
     (position, 0.6),
     (reverse, 0.5),
     (contains, 0.5),
-    (calendar, 1.6),
+    (calendar, 3.5),
     (as_json, 1.5),
 ]

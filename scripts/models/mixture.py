@@ -34,24 +34,24 @@ def _group(generators: list[tuple[Generator, float]]) -> Generator:
 
 words_task, numbers_task = _group(gen_words.GENERATORS), _group(gen_numbers.GENERATORS)
 PLAIN: list[tuple[Generator, float]] = [
-    (fact_question, 48.0),
-    (small_talk, 5.0),
-    (unknown, 14.0),
+    (fact_question, 60.0),
+    (small_talk, 7.0),
+    (unknown, 18.0),
     (small_knowledge, 3.0),
     (story, 0.5),
-    (words_task, 17.0),
-    (numbers_task, 30.0),
+    (words_task, 56.0),
+    (numbers_task, 34.0),
 ]
 plain_question = _group(PLAIN)
 # Nothing that a tool might do better.
 beside_tools = _group([(fact_question, 10.0), (small_talk, 5.0), (words_task, 4.0)])
 OTHER: list[tuple[Generator, float]] = [
-    (named_user, 5.0),
-    (tool_call, 20.0),
-    (two_calls, 9.0),
-    (follow_up, 3.0),
+    (named_user, 7.0),
+    (tool_call, 24.0),
+    (two_calls, 17.0),
+    (follow_up, 17.0),
     (named_model, 1.5),
-    (one_word, 1.5),
+    (one_word, 5.0),
     (picture_in_words, 5.0),
     (lambda rng, held: unused_tools(rng, held, beside_tools(rng, held)), 2.0),
 ]

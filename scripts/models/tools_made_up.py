@@ -75,19 +75,30 @@ CHOICES = [
     ("side", "left right"),
 ]
 BEGINNINGS = (
-    "{V} {o} {s}. | {V} the {o} {s}. | Please {v} a {o} {s}. | I want to {v} a {o} {s}. | Can you {v} the {o} {s}? | "
-    "{V} {o} {s} | I need you to {v} the {o} {s}. | {v} a {o} {s} | Let us {v} a {o} {s}. | The {o} {s}: {v} it. | "
-    "Could you {v} the {o} {s}? | My {o} {s}: please {v} it. | You should {v} a {o} {s}. | {O} {s} | "
-    "{O} {s}, please. | "
-    "I need a {o} {s}. | It is about the {o}. {V} it {s}. | There is a {o}. Please {v} it {s}. | I want the {o} {s}. | "
+    "{V} {o} {s}. | {V} the {o} {s}. | Please {v} a {o} {s}. | I want to {v} a {o} {s}. | "
+    "Can you {v} the {o} {s}? | {V} {o} {s} | I need you to {v} the {o} {s}. | {v} a {o} {s} | "
+    "Let us {v} a {o} {s}. | The {o} {s}: {v} it. | Could you {v} the {o} {s}? | My {o} {s}: please {v} it. | "
+    "You should {v} a {o} {s}. | {O} {s} | {O} {s}, please. | I need a {o} {s}. | "
+    "It is about the {o}. {V} it {s}. | There is a {o}. Please {v} it {s}. | I want the {o} {s}. | "
     "Would you {v} a {o} {s}? | A {o} {s}, please. | Get the {o} done {s}. | We have a {o} here. {V} it {s}. | "
-    "The {o} is waiting. {V} it {s}. | Do it for the {o}: {s} | {s}, please {v} the {o}. | {S}: {v} a {o}."
+    "The {o} is waiting. {V} it {s}. | Do it for the {o}: {s} | {s}, please {v} the {o}. | {S}: {v} a {o}. | "
+    "I would like the {o} {s} soon. | Is there a way to {v} the {o} {s} today? | Why not {v} a {o} {s} now? | "
+    "The {o} {s} is what I want. | Make sure that you {v} the {o} {s} for us. | "
+    "Somebody must {v} a {o} {s} again. | Start to {v} the {o} {s}, will you? | {V} me a {o} {s}. | "
+    "My wish is a {o} {s}. | It is time to {v} the {o} {s}. | Think of the {o} {s}: it is one to {v}. | "
+    "Go and {v} a {o} {s}. | Take care of the {o} {s} and {v} it. | Will you {v} our {o} {s} once more? | "
+    "I am going to need the {o} {s}. | Just {v} the {o} {s}, please."
 ).split(" | ")
 LOOK_UPS = (
-    "{O} of {s} | What is the {o} of {s}? | Tell me the {o} of {s}. | How is the {o} of {s}? | What {o} has {s}? | "
-    "Give me the {o} for {s}. | I want to know the {o} of {s}. | Look up the {o} of {s}. | {o} for {s} | "
-    "How many {o}s has {s}? | How much {o} is there in {s}? | Which {o} does {s} have? | {s}: what is its {o}? | "
-    "Can you tell me the {o} of {s}? | Show {s} and its {o}."
+    "{O} of {s} | What is the {o} of {s}? | Tell me the {o} of {s}. | How is the {o} of {s}? | "
+    "What {o} has {s}? | Give me the {o} for {s}. | I want to know the {o} of {s}. | Look up the {o} of {s}. | "
+    "{o} for {s} | How many {o}s has {s}? | How much {o} is there in {s}? | Which {o} does {s} have? | "
+    "{s}: what is its {o}? | Can you tell me the {o} of {s}? | Show {s} and its {o}. | "
+    "What {o} does {s} have? | Find out what {o} {s} has now. | How much {o} does {s} have today? | "
+    "I wonder which {o} {s} may have. | Does {s} have a {o}? | Say what {s} has as {o}. | "
+    "For {s}, what is the {o}? | Let me know about the {o} that {s} has. | Is the {o} of {s} high? | "
+    "My question is the {o} of {s}, please. | {s} and its {o}, please. | Check {s} for its {o}. | "
+    "What do you know of the {o} in {s} at present? | The {o} {s} has is what I need."
 ).split(" | ")
 BEFORE_OBJECT = (
     "{V} {b} {o}s. | Please {v} {b} {o}s. | I need {b} {o}s. | {b} {o}s, please. | Can you {v} {b} {o}s? | "
@@ -132,17 +143,32 @@ def _thing(rng: Random) -> str:
     return invented(rng) if roll < 0.3 else pieces(rng, 2).lower() if roll < 0.45 else rng.choice(OBJECTS)
 
 
+def _verb(rng: Random) -> str:
+    return invented(rng) if rng.random() < 0.15 else rng.choice(VERBS)
+
+
 def made_up(rng: Random) -> ToolKind:
     """A new kind of tool with one to four parameters."""
     roll = rng.random()
     if roll < LOOK_UP_SHARE:
-        return _look_up(rng)
-    return _counted(rng) if roll < LOOK_UP_SHARE + BEFORE_OBJECT_SHARE else _deed(rng)
+        return _look_up(rng, _thing(rng))
+    return _counted(rng) if roll < LOOK_UP_SHARE + BEFORE_OBJECT_SHARE else _deed(rng, _verb(rng), _thing(rng))
 
 
-def _look_up(rng: Random) -> ToolKind:
+def made_up_alike(rng: Random, count: int) -> list[ToolKind]:
+    """New kinds with one verb or one object: which is meant, the other word alone tells."""
+    verb, thing = _verb(rng), _thing(rng)
+    roll = rng.random()
+    if roll < LOOK_UP_SHARE:
+        return [_look_up(rng, _thing(rng)) for _ in range(count)]
+    if roll < 0.6:
+        return [_deed(rng, other, thing) for other in rng.sample(VERBS, count)]
+    return [_deed(rng, verb, _thing(rng)) for _ in range(count)]
+
+
+def _look_up(rng: Random, thing: str) -> ToolKind:
     """Something to know of one thing."""
-    thing, role = _thing(rng), rng.choice(ROLES[:3] + ROLES[5:13])
+    role = rng.choice(ROLES[:3] + ROLES[5:13])
     parameter = rng.choice([word for word in role.names.split() if word != thing])
     asks = tuple(ask.format(O=thing.capitalize(), o=thing, s=f"{{{parameter}}}") for ask in rng.sample(LOOK_UPS, 3))
     return ToolKind(
@@ -174,9 +200,7 @@ def _counted(rng: Random) -> ToolKind:
     return ToolKind((_tool_name(rng, verb, thing),), descriptions, parameters, asks, plain_ok, answer, True)
 
 
-def _deed(rng: Random) -> ToolKind:
-    verb = invented(rng) if rng.random() < 0.15 else rng.choice(VERBS)
-    thing = _thing(rng)
+def _deed(rng: Random, verb: str, thing: str) -> ToolKind:
     parameters: dict[str, Parameter] = {}
     said: list[str] = []
     for role in rng.sample(ROLES, rng.choice([1, 1, 2, 2, 3, 4])):

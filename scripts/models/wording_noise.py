@@ -55,6 +55,10 @@ SYNONYMS = [
 ]
 
 
+MOST_TELLING = 5
+"""Shorter questions may hang on each of their words."""
+
+
 def typing_error(rng: Random, text: str) -> str:
     """One letter too many, too few, or two in the wrong order, within a plain word."""
     places = [match for match in re.finditer(r"\b[a-z]{5,}\b", text)]
@@ -81,10 +85,21 @@ def synonym(rng: Random, text: str) -> str:
     return changed[0].upper() + changed[1:] if text[0].isupper() else changed
 
 
+def word_lost(rng: Random, text: str) -> str:
+    """The question without one of its words: it is then to be understood by the others."""
+    words = text.split()
+    if len(words) < MOST_TELLING or "`" in text:
+        return text
+    del words[rng.randrange(len(words))]
+    return " ".join(words)
+
+
 def noise(rng: Random, text: str) -> str:
     """The question with some small changes, or as it was."""
     if rng.random() < 0.2:
         text = synonym(rng, text)
+    if rng.random() < 0.12:
+        text = word_lost(rng, text)
     if rng.random() < 0.06:
         text = re.sub(r"\b(?:the|an|a) ", "", text)
     if rng.random() < 0.06:
