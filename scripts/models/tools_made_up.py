@@ -6,6 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
+from made_up_wordings import (
+    BEFORE_OBJECT,
+    BEGINNINGS,
+    GET_DESCRIPTIONS,
+    GET_NAMES,
+    LOOK_UPS,
+    OTHER_VERBS,
+    SYNONYMS,
+    TO_ONE,
+    TO_ONE_WITH,
+)
 from tool_kind import Parameter, ToolKind, Value, email_address, number_result, plain_ok, some_text, whole_number
 from word_pieces import pieces
 from words import ANIMALS, COLOURS, DAYS, FOODS, MONTHS, THINGS, WORDS, city, invented, name, pick
@@ -74,48 +85,7 @@ CHOICES = [
     ("priority", "low high normal"),
     ("side", "left right"),
 ]
-BEGINNINGS = (
-    "{V} {o} {s}. | {V} the {o} {s}. | Please {v} a {o} {s}. | I want to {v} a {o} {s}. | "
-    "Can you {v} the {o} {s}? | {V} {o} {s} | I need you to {v} the {o} {s}. | {v} a {o} {s} | "
-    "Let us {v} a {o} {s}. | The {o} {s}: {v} it. | Could you {v} the {o} {s}? | My {o} {s}: please {v} it. | "
-    "You should {v} a {o} {s}. | {O} {s} | {O} {s}, please. | I need a {o} {s}. | "
-    "It is about the {o}. {V} it {s}. | There is a {o}. Please {v} it {s}. | I want the {o} {s}. | "
-    "Would you {v} a {o} {s}? | A {o} {s}, please. | Get the {o} done {s}. | We have a {o} here. {V} it {s}. | "
-    "The {o} is waiting. {V} it {s}. | Do it for the {o}: {s} | {s}, please {v} the {o}. | {S}: {v} a {o}. | "
-    "I would like the {o} {s} soon. | Is there a way to {v} the {o} {s} today? | Why not {v} a {o} {s} now? | "
-    "The {o} {s} is what I want. | Make sure that you {v} the {o} {s} for us. | "
-    "Somebody must {v} a {o} {s} again. | Start to {v} the {o} {s}, will you? | {V} me a {o} {s}. | "
-    "My wish is a {o} {s}. | It is time to {v} the {o} {s}. | Think of the {o} {s}: it is one to {v}. | "
-    "Go and {v} a {o} {s}. | Take care of the {o} {s} and {v} it. | Will you {v} our {o} {s} once more? | "
-    "I am going to need the {o} {s}. | Just {v} the {o} {s}, please."
-).split(" | ")
-LOOK_UPS = (
-    "{O} of {s} | What is the {o} of {s}? | Tell me the {o} of {s}. | How is the {o} of {s}? | "
-    "What {o} has {s}? | Give me the {o} for {s}. | I want to know the {o} of {s}. | Look up the {o} of {s}. | "
-    "{o} for {s} | How many {o}s has {s}? | How much {o} is there in {s}? | Which {o} does {s} have? | "
-    "{s}: what is its {o}? | Can you tell me the {o} of {s}? | Show {s} and its {o}. | "
-    "What {o} does {s} have? | Find out what {o} {s} has now. | How much {o} does {s} have today? | "
-    "I wonder which {o} {s} may have. | Does {s} have a {o}? | Say what {s} has as {o}. | "
-    "For {s}, what is the {o}? | Let me know about the {o} that {s} has. | Is the {o} of {s} high? | "
-    "My question is the {o} of {s}, please. | {s} and its {o}, please. | Check {s} for its {o}. | "
-    "What do you know of the {o} in {s} at present? | The {o} {s} has is what I need."
-).split(" | ")
-BEFORE_OBJECT = (
-    "{V} {b} {o}s. | Please {v} {b} {o}s. | I need {b} {o}s. | {b} {o}s, please. | Can you {v} {b} {o}s? | "
-    "{V} {b} {o}s for me. | We must {v} {b} {o}s. | Let us {v} {b} {o}s. | I would like {b} {o}s. | "
-    "There shall be {b} {o}s."
-).split(" | ")
-LOOK_UP_SHARE, BEFORE_OBJECT_SHARE = 0.2, 0.12
-GET_NAMES = ("get_{}", "{}", "{}_of", "find_{}", "lookup_{}", "read_{}", "fetch{}", "{}_info", "query_{}")
-GET_DESCRIPTIONS = (
-    "Get the {} | Tells the {} | Looks up a {} | Finds the {} of something | {} by name | How to know the {}"
-).split(" | ")
-SYNONYMS = (
-    "create make build add | delete remove erase drop | find search | get fetch | start begin launch | stop end halt | "
-    "check test inspect | change alter modify | fix repair mend | choose pick select | show display | "
-    "buy order purchase | "
-    "rent hire | send post mail | close shut | keep store save | collect gather | mix stir blend | wash clean rinse"
-).split(" | ")
+LOOK_UP_SHARE, BEFORE_OBJECT_SHARE, TO_ONE_SHARE = 0.18, 0.12, 0.22
 
 
 def _tool_name(rng: Random, verb: str, thing: str) -> str:
@@ -152,7 +122,11 @@ def made_up(rng: Random) -> ToolKind:
     roll = rng.random()
     if roll < LOOK_UP_SHARE:
         return _look_up(rng, _thing(rng))
-    return _counted(rng) if roll < LOOK_UP_SHARE + BEFORE_OBJECT_SHARE else _deed(rng, _verb(rng), _thing(rng))
+    if roll < LOOK_UP_SHARE + BEFORE_OBJECT_SHARE:
+        return _counted(rng)
+    if roll < LOOK_UP_SHARE + BEFORE_OBJECT_SHARE + TO_ONE_SHARE:
+        return _to_one(rng)
+    return _deed(rng, _verb(rng), _thing(rng))
 
 
 def made_up_alike(rng: Random, count: int) -> list[ToolKind]:
@@ -198,6 +172,29 @@ def _counted(rng: Random) -> ToolKind:
     descriptions = (f"{verb.capitalize()} some {thing}s", f"{verb.capitalize()} a {thing}", f"Used to {verb} a {thing}")
     answer = f"I have {before} {thing}s now."
     return ToolKind((_tool_name(rng, verb, thing),), descriptions, parameters, asks, plain_ok, answer, True)
+
+
+def _to_one(rng: Random) -> ToolKind:
+    """Something done to what the user names: the object is itself an argument, and there may be one more."""
+    verb = invented(rng) if rng.random() < 0.1 else rng.choice(VERBS + OTHER_VERBS)
+    # Numbers and times are done nothing to.
+    first = rng.choice(ROLES[:2] + ROLES[5:12])
+    second = rng.choice([role for role in ROLES if role is not first])
+    one = rng.choice(first.names.split())
+    other = rng.choice([word for word in second.names.split() if word != one])
+    parameters = {one: Parameter((one,), first.kind, first.value)}
+    said = _said(rng, verb)
+    words = {"V": said.capitalize(), "v": said, "x": f"{{{one}}}"}
+    if rng.random() < 0.35:
+        asks = tuple(ask.format(**words) for ask in rng.sample(TO_ONE, 3))
+    else:
+        parameters[other] = Parameter((other,), second.kind, second.value)
+        order = rng.choice(second.says.split(" | ")).replace("{}", f"{{{other}}}")
+        words |= {"y": f"{{{other}}}", "s": order, "S": order}
+        asks = tuple(ask.format(**words) for ask in rng.sample(TO_ONE_WITH, 3))
+    told = rng.choice(list(parameters))
+    descriptions = (f"{verb.capitalize()} a {one}", f"{verb.capitalize()} some {told}", f"Used to {verb} the {one}")
+    return ToolKind((_tool_name(rng, verb, told),), descriptions, parameters, asks, plain_ok, "It is done.", True)
 
 
 def _deed(rng: Random, verb: str, thing: str) -> ToolKind:
