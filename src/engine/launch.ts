@@ -25,9 +25,16 @@ export interface LaunchOptions {
   readonly heapLimitBytes: number;
   /** Files that the engine may read beside its own code: the model's. */
   readonly files: readonly string[];
-  /** Entry file of Dawn, for an engine that uses a GPU: it may then load addons. */
-  readonly dawnPath?: string | undefined;
+  /** For an engine that uses a GPU. */
+  readonly gpu?: EngineGpu | undefined;
   readonly spawn: SpawnEngine;
+}
+
+export interface EngineGpu {
+  /** Entry file of Dawn: the engine may load addons. */
+  readonly dawnPath: string;
+  /** Longest wait for the GPU's work, in milliseconds. */
+  readonly longestWaitMs: number;
 }
 
 /** Variables that an operating system needs to start a process at all; everything else stays with the daemon. */
@@ -51,22 +58,22 @@ export const spawnEngine: SpawnEngine = (command, args, options) =>
  * its drivers see the variables that are meant for them.
  */
 export function launchEngine(options: LaunchOptions): ChildProcess {
-  const { runtime, wasmPath, heapLimitBytes, files, dawnPath, spawn: start } = options;
+  const { runtime, wasmPath, heapLimitBytes, files, gpu, spawn: start } = options;
   const entry = entryPath();
   const args = [
     "--permission",
     "--allow-worker",
-    ...(dawnPath === undefined ? [] : gpuPermissions(dawnPath)),
+    ...(gpu ? gpuPermissions(gpu.dawnPath) : []),
     ...[...readableCode(), wasmPath, ...files].map((readable) => `--allow-fs-read=${readable}`),
     "--disable-warning=ExperimentalWarning",
     "--disable-warning=SecurityWarning",
     entry,
     pathToFileURL(wasmPath).href,
     String(heapLimitBytes),
-    ...(dawnPath === undefined ? [] : [dawnPath]),
+    ...(gpu ? [gpu.dawnPath, String(gpu.longestWaitMs)] : []),
   ];
   const env = {
-    ...(dawnPath === undefined ? {} : driverEnvironment(process.env)),
+    ...(gpu ? driverEnvironment(process.env) : {}),
     ...minimalEnvironment(process.env),
   };
   return start(runtime, args, { env, cwd: WORKING_FOLDER });

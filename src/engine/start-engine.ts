@@ -48,7 +48,7 @@ export function createEngineStarter({
         heapLimitBytes,
         files,
         spawn,
-        dawnPath: usesGpu ? dawnPath : undefined,
+        gpu: usesGpu && dawnPath !== undefined ? { dawnPath, longestWaitMs: stallTimeoutMs } : undefined,
       }),
     );
     try {

@@ -51,6 +51,28 @@ function starter(dawnPath: string): StartEngine {
   };
 }
 
+interface Fallen {
+  readonly engine: Engine;
+  readonly said: readonly string[];
+}
+
+/** Loaded on the CPU, because the device was lost while it loaded. */
+let fallen: Promise<Fallen> | undefined;
+async function startLosing(): Promise<Fallen> {
+  const said: string[] = [];
+  const finder = new GpuFinder({ mode: "auto", powerPreference: "high-performance", sandbox: false }, () =>
+    Promise.resolve({ adapters: [] }),
+  );
+  const start = guardGpu({
+    start: starter(writeDawnDouble(fs.mkdtempSync(`${folder}/`), { loseAfter: LOSE_IN_LOADING })),
+    finder,
+    onReduction: (model, { gpuLayers }) => said.push(`${model}: ${gpuLayers} layers`),
+    onLoss: () => {},
+    onFallback: (model) => said.push(model),
+  });
+  return { engine: await start(spec, { alias: "tale" }), said };
+}
+
 const endless = promptRequest("Once upon a time", {
   maxTokens: 400,
   sampling: { temperature: 0, seed: 1, ignoreEos: true },
@@ -90,18 +112,7 @@ describe.skipIf(!testGpu)(`a GPU that fails, ${onTestGpu}`, { timeout: GPU_TEST_
   });
 
   test("a device lost while the model loads makes it load on the CPU", async () => {
-    const said: string[] = [];
-    const finder = new GpuFinder({ mode: "auto", powerPreference: "high-performance", sandbox: false }, () =>
-      Promise.resolve({ adapters: [] }),
-    );
-    const start = guardGpu({
-      start: starter(writeDawnDouble(fs.mkdtempSync(`${folder}/`), { loseAfter: LOSE_IN_LOADING })),
-      finder,
-      onReduction: (model, { gpuLayers }) => said.push(`${model}: ${gpuLayers} layers`),
-      onLoss: () => {},
-      onFallback: (model) => said.push(model),
-    });
-    const engine = await start(spec, { alias: "tale" });
+    const { engine, said } = await (fallen ??= startLosing());
     expect(engine.info.gpuLayers).toBe(0);
     expect(said).toEqual(["tale"]);
   });
@@ -113,7 +124,7 @@ describe.skipIf(!testGpu)(`a GPU that fails, ${onTestGpu}`, { timeout: GPU_TEST_
     // With one slot the cache is small enough.
     const engine = await starter(dawnPath)({ ...spec, slots: 1 });
     expect(engine.info.gpuLayers).toBeGreaterThan(0);
-    const reference = await starter(dawnPath)({ ...spec, slots: 1, gpuLayers: 0 });
+    const { engine: reference } = await (fallen ??= startLosing());
     const [found, expected] = await Promise.all(
       [engine, reference].map((each) => logprobsOf(each, "Once upon a time", "there was a cat.")),
     );

@@ -45,7 +45,7 @@ const dawnPath = path.join(folder, "counting-dawn.mjs");
 fs.writeFileSync(dawnPath, COUNTING_DAWN);
 
 const platform = createNodePlatform(pathToFileURL(STOCK_WASM_PATH).href, () => {}, {
-  gpu: { dawnPath, flags: deviceFlags(spec.gpu) },
+  gpu: { dawnPath, flags: deviceFlags(spec.gpu), longestWaitMs: 600_000 },
 });
 const engine = await EngineCore.load(
   platform,

@@ -14,6 +14,9 @@ import type { PreparedEngine } from "../../../src/engine/prepare-engine.ts";
 const FIGURES = ["calls", "callMs", "submissions", "waits", "waitMs", "shaderMs"] as const;
 const TIME_SHADERS = FIGURES.length;
 
+/** A software adapter compiles shaders for long. */
+const LONGEST_WAIT_MS = 600_000;
+
 /** What one generated token costs, on average. */
 export type TokenCosts = Readonly<Record<(typeof FIGURES)[number] | "totalMs", number>>;
 
@@ -32,7 +35,7 @@ export async function profileEngine(
   setEnvironmentData("daybreak-profile", { realDawn: findDawn(), memory });
   const dawnPath = path.join(path.dirname(fileURLToPath(import.meta.url)), "profile-dawn.mjs");
   const platform = createNodePlatform(pathToFileURL(wasmPath).href, () => {}, {
-    gpu: { dawnPath, flags: deviceFlags(adapter) },
+    gpu: { dawnPath, flags: deviceFlags(adapter), longestWaitMs: LONGEST_WAIT_MS },
     heapLimitBytes,
   });
   const engine = await EngineCore.load(

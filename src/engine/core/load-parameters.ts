@@ -16,14 +16,13 @@ export function buildLoadParameters(
   settings: EngineSettings,
   adapterScales: readonly number[],
 ): LoadParameters {
-  const batchSize = Math.max(SMALLEST_STEP, Math.ceil(settings.batchSize / settings.slots) * settings.slots);
+  const batchSize = fullStep(settings);
   const isCpu = settings.gpuLayers === 0 || settings.gpu === undefined;
   return {
     n_gpu_layers: isCpu ? 0 : settings.gpuLayers < 0 ? ALL_LAYERS : settings.gpuLayers,
     n_ctx: contextTokens({ ...settings, contextSize: wholeContext(settings.contextSize) }),
     n_threads: settings.threads,
     n_parallel: settings.slots,
-    // llama.cpp aborts while it plans the pooling of embeddings for a step that the slots do not share evenly.
     n_batch: batchSize,
     n_ubatch: batchSize,
     kv_unified: settings.sharedContext, // else llama.cpp divides the context among the slots
@@ -53,6 +52,14 @@ export function wholeContext(contextSize: number): number {
 
 /** llama.cpp aborts while it loads a model for steps of one token. */
 export const SMALLEST_STEP = 2;
+
+/**
+ * Most tokens in a step. llama.cpp aborts while it plans the pooling of embeddings for a step that the slots do not
+ * share evenly.
+ */
+export function fullStep({ batchSize, slots }: Pick<EngineSettings, "batchSize" | "slots">): number {
+  return Math.max(SMALLEST_STEP, Math.ceil(batchSize / slots) * slots);
+}
 
 /** More layers than any model has; llama.cpp takes it as all. */
 const ALL_LAYERS = 99_999;

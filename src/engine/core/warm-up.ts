@@ -1,6 +1,6 @@
 import type { GenerationRequest } from "../protocol/generation.ts";
 import type { EngineCore } from "./engine-core.ts";
-import type { EngineSettings } from "./load-parameters.ts";
+import { type EngineSettings, fullStep } from "./load-parameters.ts";
 
 /** One token in almost every vocabulary. */
 const WORD = " a";
@@ -20,21 +20,23 @@ const LONGER_TEXT = WORD.repeat(12);
 /**
  * Has a GPU compile the programs that requests need: llama.cpp does that when it first uses one, and the first
  * requests would pay for it.
- * @param batchSize tokens of a full step
  */
 export async function warmUp(
   engine: EngineCore,
-  { purpose, batchSize }: Pick<EngineSettings, "purpose" | "batchSize">,
+  settings: Pick<EngineSettings, "purpose" | "batchSize" | "slots">,
 ): Promise<void> {
   const room = engine.info.contextSize - GENERATED_TOKENS - 1;
   const never = new AbortController().signal;
+  const { purpose } = settings;
   if (purpose !== "generate") {
     for (const text of [WORD, LONGER_TEXT].filter(({ length }) => length / WORD.length < room)) {
       await (purpose === "embed" ? engine.embed(text, never) : engine.rerank(WORD, text, never));
     }
     return;
   }
-  for (const tokens of [batchSize, ...SMALL_STEPS].filter((count) => count <= room)) {
+  const full = fullStep(settings);
+  const steps = [full, ...SMALL_STEPS.filter((count) => count < full)];
+  for (const tokens of steps.filter((count) => count <= room)) {
     await Array.fromAsync(engine.generate(request(tokens), never));
   }
 }

@@ -87,7 +87,9 @@ export class WllamaSession {
       // A model that was refused resolves as well.
       if (!session.info.success) throw new ModelLoadError(log.reason ?? "llama.cpp does not say why");
     } catch (error) {
-      session.close();
+      // A worker that has failed may be in the middle of its GPU's work, and Dawn then aborts the whole process when
+      // the worker is ended, before anybody is told why. Such a process is ended by whoever started it.
+      if (!session.#lost) session.close();
       throw error instanceof EngineCallError ? new ModelLoadError(error.message, { cause: error }) : error;
     } finally {
       scope.Worker = originalWorker;

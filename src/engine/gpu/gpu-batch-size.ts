@@ -14,12 +14,12 @@ const SOFTWARE_STEP = 16;
  */
 const SOFTWARE_WEIGHT_TOKENS = 0.8e9;
 
-/** llama.cpp gives a device up that works on a step for 30 s; others may use the machine as well. */
+/** A cancel waits for one step, and so do the tokens of the other slots; others may use the machine as well. */
 const LONGEST_STEP_SECONDS = 10;
 
 /**
- * Prompt tokens for one step on a GPU; undefined when an adapter is so slow that it would be given up with the
- * smallest step that there can be.
+ * Prompt tokens for one step on a GPU; undefined when an adapter is so slow that the smallest step that there can be
+ * takes too long.
  */
 export function gpuBatchSize(
   { software }: Pick<GpuAdapter, "software">,

@@ -99,7 +99,7 @@ function fit(
 }
 
 function tooSlow(adapter: GpuAdapter): string {
-  return `The model is too large for ${title(adapter)}, which computes on the CPU: llama.cpp gives up work that takes over 30 s.`;
+  return `The model is too large for ${title(adapter)}, which computes on the CPU: each step would take over 10 s.`;
 }
 
 /**

@@ -16,13 +16,13 @@ import { toReportedError } from "./reported-error.ts";
  * messages; llama.cpp runs in a worker, so that the end of the daemon is noticed while a model computes.
  *
  * Arguments: the file URL of llama.cpp's WASM, the largest heap that it declares in bytes, and for an engine that
- * uses a GPU the path of Dawn's entry file.
+ * uses a GPU the path of Dawn's entry file and the longest wait for the GPU in milliseconds.
  */
 
 /** A step of progress worth a message. */
 const PROGRESS_STEP = 0.01;
 
-const [, , wasmUrl = "", heapLimit, dawnPath] = process.argv;
+const [, , wasmUrl = "", heapLimit, dawnPath, longestWait] = process.argv;
 
 /** An engine must not outlive its daemon. A signal ends it even where a busy worker would hold back an exit. */
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
@@ -69,7 +69,10 @@ async function load(spec: EngineSpec): Promise<void> {
     send({ type: "load-progress", progress });
   };
   try {
-    const gpu = spec.gpu && dawnPath !== undefined ? { dawnPath, flags: deviceFlags(spec.gpu) } : undefined;
+    const gpu =
+      spec.gpu && dawnPath !== undefined
+        ? { dawnPath, flags: deviceFlags(spec.gpu), longestWaitMs: Number(longestWait) }
+        : undefined;
     const platform = createNodePlatform(wasmUrl, logProblem, { gpu, heapLimitBytes: Number(heapLimit) });
     const engine = await EngineCore.load(platform, spec, openEngineFiles(spec, reportProgress));
     if (engine.info.gpuLayers > 0) await warmUp(engine, spec);

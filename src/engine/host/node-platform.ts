@@ -4,6 +4,7 @@ import { Worker } from "node:worker_threads";
 import { toError } from "../../errors/to-error.ts";
 import type { EnginePlatform, EngineWorker, LogLevel } from "../core/platform.ts";
 import { moduleHeapPatches, STOCK_HEAP_BYTES, workerHeapPatches } from "../core/heap-patches.ts";
+import { queueWaitPatches } from "../gpu/queue-wait-patches.ts";
 import { applyPatches, type TextPatch } from "../core/worker-patches.ts";
 
 /** What wllama's scripts need on Node beyond what they need everywhere. */
@@ -30,6 +31,8 @@ export interface WorkerGpu {
   readonly dawnPath: string;
   /** Dawn's flags, which name the adapter. */
   readonly flags: readonly string[];
+  /** Longest wait for its work, in milliseconds. */
+  readonly longestWaitMs: number;
 }
 
 export interface NodePlatformOptions {
@@ -82,7 +85,11 @@ function startWorker(
     onMessage: () => {},
     onError: () => {},
   };
-  const modulePatches = [...MODULE_PATCHES, ...moduleHeapPatches(heapLimitBytes)];
+  const modulePatches = [
+    ...MODULE_PATCHES,
+    ...moduleHeapPatches(heapLimitBytes),
+    ...(gpu ? queueWaitPatches(gpu.longestWaitMs) : []),
+  ];
   /** What wllama sends before the worker runs: reading the script is asynchronous. */
   const queue: { message: unknown; transfer: ArrayBuffer[] }[] = [];
 
