@@ -202,7 +202,7 @@ GENERATORS: list[tuple[Callable[[Random, bool], Conversation], float]] = [
     (multiplication, 3.0),
     (comparison, 1.8),
     (conversion, 2.4),
-    (sort_numbers, 4.0),
+    (sort_numbers, 6.0),
     (extreme, 1.8),
     (neighbour, 0.6),
     (in_words, 0.6),

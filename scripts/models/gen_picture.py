@@ -44,6 +44,13 @@ DESCRIBE = [
     "Tell me about this picture.",
     "What does this image show?",
     "What is shown here?",
+    "What have you got there?",
+    "Tell me what is on it.",
+    "Give a description of the image.",
+    "Describe the image for me.",
+    "What do I see here?",
+    "Which things are in the picture?",
+    "Look at this. What is it?",
     "Please describe this picture.",
 ]
 ASK_COUNT = [
@@ -57,6 +64,12 @@ ASK_COUNT = [
     "How many shapes do you see?",
     "Count the shapes.",
     "How many are in the picture?",
+    "What number of shapes is there?",
+    "How many things do you see?",
+    "Is there one shape or more?",
+    "Say how many there are.",
+    "How many shapes can you find?",
+    "The number of shapes, please.",
     "How many shapes are in the image?",
 ]
 ASK_SHAPE = [
@@ -70,6 +83,12 @@ ASK_SHAPE = [
     "What shape do you see?",
     "What shape is in the picture?",
     "Which shape is in the image?",
+    "Say which shape it is.",
+    "Which form has it?",
+    "What kind of form is this?",
+    "Is it round?",
+    "What is drawn here, which shape?",
+    "Which shapes are these?",
     "What is the shape?",
 ]
 ASK_COLOUR = [
@@ -83,6 +102,12 @@ ASK_COLOUR = [
     "What colour is the shape?",
     "What colour do you see?",
     "Which colour has the shape?",
+    "Say which colour it is.",
+    "Of what colour is it?",
+    "Which colour was used?",
+    "How is it coloured?",
+    "The colour, please.",
+    "Is it red or blue?",
     "What is the colour?",
 ]
 ASK_PLACE = [
@@ -98,6 +123,14 @@ ASK_PLACE = [
     "Where is the shape?",
     "Where do you see it?",
     "In which part of the picture is it?",
+    "Say where it is.",
+    "In which place do you see the shape?",
+    "Is it left or right?",
+    "Where was it drawn?",
+    "At what position is the shape?",
+    "Where on the picture does it stand?",
+    "Which part of the image has the shape?",
+    "The place of the shape, please.",
     "Where in the image is the shape?",
 ]
 ASK_BACKGROUND = [
@@ -111,6 +144,12 @@ ASK_BACKGROUND = [
     "Which colour is the background?",
     "What colour is the background?",
     "Which background has the picture?",
+    "Say which background it has.",
+    "On what is the shape drawn?",
+    "Is the background white or black?",
+    "Which colour lies behind?",
+    "The background, please.",
+    "How is the ground coloured?",
     "What background do you see?",
 ]
 

@@ -231,12 +231,12 @@ def as_json(rng: Random, held: bool) -> Conversation:
 
 
 GENERATORS: list[tuple[Callable[[Random, bool], Conversation], float]] = [
-    (spell, 11.0),
+    (spell, 10.0),
     (spell_list, 5.0),
     (letters, 6.0),
     (end_letter, 0.8),
-    (upper, 9.0),
-    (lower, 1.0),
+    (upper, 15.0),
+    (lower, 1.5),
     (echo, 2.0),
     (sort_words, 0.8),
     (count, 2.0),

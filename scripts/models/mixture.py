@@ -34,13 +34,13 @@ def _group(generators: list[tuple[Generator, float]]) -> Generator:
 
 words_task, numbers_task = _group(gen_words.GENERATORS), _group(gen_numbers.GENERATORS)
 PLAIN: list[tuple[Generator, float]] = [
-    (fact_question, 60.0),
+    (fact_question, 70.0),
     (small_talk, 7.0),
     (unknown, 18.0),
     (small_knowledge, 3.0),
     (story, 0.5),
-    (words_task, 56.0),
-    (numbers_task, 34.0),
+    (words_task, 62.0),
+    (numbers_task, 38.0),
 ]
 plain_question = _group(PLAIN)
 # Nothing that a tool might do better.
@@ -52,7 +52,7 @@ OTHER: list[tuple[Generator, float]] = [
     (follow_up, 17.0),
     (named_model, 1.5),
     (one_word, 5.0),
-    (picture_in_words, 5.0),
+    (picture_in_words, 12.0),
     (lambda rng, held: unused_tools(rng, held, beside_tools(rng, held)), 2.0),
 ]
 _any = _group(PLAIN + OTHER)
