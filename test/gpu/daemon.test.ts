@@ -1,5 +1,8 @@
 import fs from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
+import { configSchema } from "../../src/config/schema.ts";
+import { gpuNeeds } from "../../src/engine/gpu/gpu-memory.ts";
+import { createGgufInspector } from "../../src/models/gguf/inspect-gguf.ts";
 import { SHIPPED_MODEL } from "../support/engine-fixture.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { GPU_TEST_TIMEOUT_MS, onTestGpu, testGpu } from "../support/test-gpu.ts";
@@ -25,9 +28,20 @@ async function ask(path: string, body?: object): Promise<Record<string, unknown>
   return answer;
 }
 
+/** Bytes of the GPU for the shipped model as the daemon loads it, and for two layers of it once more. */
+async function memoryForMore(): Promise<number> {
+  const gguf = await createGgufInspector()([SHIPPED_MODEL]);
+  const { models } = configSchema.parse({});
+  const spec = { contextSize: Math.min(gguf.contextLength, models.context_size), slots: models.slots };
+  const step = 16;
+  const own = gpuNeeds(gguf, { ...spec, sharedContext: false }, step);
+  const shared = gpuNeeds(gguf, { ...spec, sharedContext: true }, step);
+  return own.work + own.output + own.block * gguf.blockCount + shared.work + shared.output + shared.block;
+}
+
 describe.skipIf(!testGpu)(`a daemon ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS }, () => {
   test("uses the adapter that is named, and says so everywhere", async () => {
-    daemon = await startDaemon({ env: NAMED });
+    daemon = await startDaemon({ env: { ...NAMED, SERVICE_GPU_MEMORY: String(await memoryForMore()) } });
     expect(daemon.logs()).toContain(`GPU: ${testGpu?.name} (${testGpu?.backend})"`);
     expect(daemon.logs()).toMatch(/Ready: .*layers on the GPU/);
 
@@ -46,15 +60,12 @@ describe.skipIf(!testGpu)(`a daemon ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_M
     expect(metrics).toMatch(/service_model_gpu_layers\{model="daybreak-mini"\} [1-9]/);
 
     expect(await ask("/api/generate", { prompt: "Hello", max_tokens: 4 })).toMatchObject({ done: true });
+    const part = { alias: "part", path: SHIPPED_MODEL, gpu_layers: 3 };
+    expect(await ask("/api/models/load", part)).toMatchObject({ status: "loaded", gpu_layers: 2 });
+    expect(daemon.logs()).toMatch(/Only 2 of its .* beside the other models/);
     await ask("/api/models/daybreak-mini/unload", {});
     expect(await ask("/api/models/load", { alias: "daybreak-mini", gpu_layers: 0 })).toMatchObject({
       gpu_layers: 0,
-    });
-    expect(
-      await ask("/api/models/load", { alias: "part", path: SHIPPED_MODEL, gpu_layers: 1 }),
-    ).toMatchObject({
-      status: "loaded",
-      gpu_layers: 1,
     });
   });
 
