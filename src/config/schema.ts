@@ -1,6 +1,7 @@
 import os from "node:os";
 import path from "node:path";
 import { z } from "zod";
+import { defaultCacheDir } from "../launch/default-cache-dir.mjs";
 
 const MIB = 1024 * 1024;
 
@@ -27,15 +28,6 @@ const duration = z.union([z.string(), z.number()]).transform((value, context) =>
   });
   return z.NEVER;
 });
-
-/** The cache folder when none is configured: where the platform keeps caches. */
-export function defaultCacheDir(env: NodeJS.ProcessEnv = process.env, platform = process.platform): string {
-  const home = os.homedir();
-  if (platform === "win32")
-    return path.join(env["LOCALAPPDATA"] || path.join(home, "AppData", "Local"), "daybreak");
-  if (platform === "darwin") return path.join(home, "Library", "Caches", "daybreak");
-  return path.join(env["XDG_CACHE_HOME"] || path.join(home, ".cache"), "daybreak");
-}
 
 /** Where the IPC endpoint listens when none is configured: beside the user's other sockets, never in /tmp itself. */
 export function defaultSocket(env: NodeJS.ProcessEnv = process.env, platform = process.platform): string {

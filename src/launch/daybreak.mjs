@@ -4,11 +4,13 @@
 import { fileURLToPath } from "node:url";
 import { findEntryPoint } from "./entry-point.mjs";
 import { handOver } from "./hand-over.mjs";
+import { keepCompiledCode } from "./keep-compiled-code.mjs";
 import { findRuntime, runtimeSuits } from "./runtime.mjs";
 
 if (runtimeSuits(process.versions.node)) {
   const entryPoint = findEntryPoint(import.meta.url);
   if (entryPoint) {
+    keepCompiledCode();
     const { main } = await import(entryPoint.href);
     process.exitCode = await main(process.argv.slice(2));
   } else {

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { cleanEnv, LAUNCHER, runCli } from "./cli-process.ts";
+import { cleanEnv, type CliResult, LAUNCHER, runCli } from "./cli-process.ts";
 import { SYSTEM_NODE, SYSTEM_PATH } from "./system-node.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -73,6 +73,22 @@ async function exitCode(child: ChildProcess): Promise<unknown> {
   const [code] = await once(child, "exit");
   return code;
 }
+
+function version(cacheDir: string): Promise<CliResult> {
+  return runCli(["--version"], { env: { SERVICE_CACHE_DIR: cacheDir, NODE_COMPILE_CACHE: "" } });
+}
+
+describe("what is compiled of the program", () => {
+  it("is kept in the cache folder", async () => {
+    expect((await version(folder)).code).toBe(0);
+    expect(readdirSync(path.join(folder, "code"))).toHaveLength(1);
+  });
+
+  it("is not missed where nothing can be written", async () => {
+    writeFileSync(path.join(folder, "file"), "");
+    expect(await version(path.join(folder, "file"))).toMatchObject({ code: 0, stderr: "" });
+  });
+});
 
 describe("under the Node of the system", () => {
   it("runs, whatever its version", async () => {

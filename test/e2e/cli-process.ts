@@ -1,8 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
-import os from "node:os";
-import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { COMPILE_CACHE } from "../support/compile-cache.ts";
 
 export const LAUNCHER = fileURLToPath(new URL("../../src/launch/daybreak.mjs", import.meta.url));
 
@@ -29,15 +28,12 @@ export interface CliProcessOptions {
   readonly launcher?: string;
 }
 
-/** Halves the start of the program, which these tests start a hundred times. */
-const COMPILE_CACHE = path.join(os.tmpdir(), "daybreak-test-compile-cache");
-
 /** The environment without what would configure the program or make it think that npm runs it. */
 export function cleanEnv(env: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv {
   const kept = Object.entries(env).filter(
     ([name]) => !/^(SERVICE_|HUB_|npm_|VITEST|NODE_OPTIONS)/.test(name),
   );
-  return { ...Object.fromEntries(kept), XDG_CONFIG_HOME: "/nonexistent", NODE_COMPILE_CACHE: COMPILE_CACHE };
+  return { ...Object.fromEntries(kept), XDG_CONFIG_HOME: "/nonexistent", ...COMPILE_CACHE };
 }
 
 /** Starts the program as a user's shell would. */

@@ -1,7 +1,8 @@
 import os from "node:os";
 import path from "node:path";
 import { expect, it } from "vitest";
-import { defaultCacheDir, defaultSocket } from "../../../src/config/schema.ts";
+import { defaultSocket } from "../../../src/config/schema.ts";
+import { defaultCacheDir } from "../../../src/launch/default-cache-dir.mjs";
 
 const home = os.homedir();
 
