@@ -28,6 +28,9 @@ export default defineConfig({
         test: {
           name: "real",
           include: ["test/{engine,e2e,gpu}/**/*.test.ts"],
+          // Each starts its own processes, or says that it shares them: test/support/shared-daemon.ts.
+          isolate: false,
+          globalSetup: ["test/support/stripped-program.ts"],
           setupFiles: ["test/support/show-logs-of-failure.ts"],
         },
       },

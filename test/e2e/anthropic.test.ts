@@ -1,5 +1,5 @@
 import Anthropic, { BadRequestError, NotFoundError } from "@anthropic-ai/sdk";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { activeRequests } from "../support/active-requests.ts";
 import {
   AMPLE_TOKENS,
@@ -8,7 +8,8 @@ import {
   QUESTION_FOR_WEATHER,
   QUESTION_TO_THINK_ABOUT,
 } from "../support/certain-requests.ts";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { sharedDaemon } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 
 const model = "daybreak-mini";
 const messages = [{ role: "user" as const, content: "Hello" }];
@@ -28,12 +29,8 @@ let daemon: TestDaemon;
 let client: Anthropic;
 
 beforeAll(async () => {
-  daemon = await startDaemon();
+  daemon = await sharedDaemon();
   client = new Anthropic({ baseURL: daemon.url, apiKey: "any", maxRetries: 0 });
-});
-
-afterAll(async () => {
-  await daemon.stop();
 });
 
 function create(body: object) {

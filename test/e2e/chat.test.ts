@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { chatAnswerSchema, chatLineSchema } from "../../src/dialects/native/chat.ts";
 import {
   AMPLE_TOKENS,
@@ -6,16 +6,13 @@ import {
   QUESTION_FOR_WEATHER,
   QUESTION_TO_THINK_ABOUT,
 } from "../support/certain-requests.ts";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { sharedDaemon } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await startDaemon();
-});
-
-afterAll(async () => {
-  await daemon.stop();
+  daemon = await sharedDaemon();
 });
 
 const messages = [

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { beforeAll, describe, expect, it } from "vitest";
+import { sharedDaemon } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 import { cleanEnv, LAUNCHER } from "./cli-process.ts";
 
 const CTRL_C = "\u0003";
@@ -15,9 +16,8 @@ const LONG_FORMAT = {
 
 let daemon: TestDaemon;
 beforeAll(async () => {
-  daemon = await startDaemon();
+  daemon = await sharedDaemon();
 });
-afterAll(() => daemon.stop());
 
 /** `daybreak chat` in a pseudo-terminal, which script(1) of util-linux makes. */
 function openChat(...options: string[]) {

@@ -1,17 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { embeddingsAnswerSchema } from "../../src/dialects/native/embeddings.ts";
 import { ENDLESS_LIST } from "../support/certain-requests.ts";
 import { likeness } from "../support/likeness.ts";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { sharedDaemon } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await startDaemon();
-});
-
-afterAll(async () => {
-  await daemon.stop();
+  daemon = await sharedDaemon();
 });
 
 function post(body: object): Promise<Response> {

@@ -1,8 +1,9 @@
 import { readFile } from "node:fs/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { generateAnswerSchema, generateLineSchema } from "../../src/dialects/native/generate.ts";
 import { activeRequests } from "../support/active-requests.ts";
 import { AMPLE_TOKENS, ENDLESS_LIST, GREEDY, QUESTION_TO_THINK_ABOUT } from "../support/certain-requests.ts";
+import { sharedDaemon } from "../support/shared-daemon.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 const ENDLESS = { max_tokens: 1500, format: ENDLESS_LIST };
@@ -12,11 +13,7 @@ const LONG_TEXT = { type: "string", minLength: 500 };
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await startDaemon();
-});
-
-afterAll(async () => {
-  await daemon.stop();
+  daemon = await sharedDaemon();
 });
 
 function post(body: object, signal?: AbortSignal): Promise<Response> {

@@ -1,14 +1,14 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { pullLineSchema, type PullLine } from "../../src/http/models/model-schemas.ts";
 import { startFixtureHub, type FixtureHub } from "../support/fixture-hub.ts";
+import { PROGRAM } from "../support/program.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 const MODEL = "daybreak-mini";
-const MODEL_FILE = fileURLToPath(new URL("../../models/daybreak-mini.gguf", import.meta.url));
+const MODEL_FILE = path.join(PROGRAM, "models/daybreak-mini.gguf");
 let daemon: TestDaemon;
 let hub: FixtureHub;
 let folder: string;

@@ -2,7 +2,7 @@ import OpenAI, { APIUserAbortError, BadRequestError, NotFoundError } from "opena
 import { zodTextFormat } from "openai/helpers/zod";
 import { toResponseInputItems } from "openai/lib/responses/ResponseInputItems";
 import type { ResponseInput } from "openai/resources/responses/responses";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { activeRequests } from "../support/active-requests.ts";
 import {
@@ -11,7 +11,8 @@ import {
   QUESTION_FOR_WEATHER,
   QUESTION_TO_THINK_ABOUT,
 } from "../support/certain-requests.ts";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { sharedDaemon } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 
 const model = "daybreak-mini";
 const input = "Hello";
@@ -38,12 +39,8 @@ let daemon: TestDaemon;
 let client: OpenAI;
 
 beforeAll(async () => {
-  daemon = await startDaemon();
+  daemon = await sharedDaemon();
   client = new OpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any", maxRetries: 0 });
-});
-
-afterAll(async () => {
-  await daemon.stop();
 });
 
 describe("responses with the official client", () => {

@@ -1,6 +1,6 @@
 import OpenAI, { BadRequestError, NotFoundError } from "openai";
 import { zodResponseFormat } from "openai/helpers/zod";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { activeRequests } from "../support/active-requests.ts";
 import {
@@ -11,7 +11,8 @@ import {
   QUESTION_TO_THINK_ABOUT,
 } from "../support/certain-requests.ts";
 import { likeness } from "../support/likeness.ts";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { sharedDaemon } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 
 const model = "daybreak-mini";
 const messages = [{ role: "user" as const, content: "Hello" }];
@@ -32,12 +33,8 @@ let daemon: TestDaemon;
 let client: OpenAI;
 
 beforeAll(async () => {
-  daemon = await startDaemon();
+  daemon = await sharedDaemon();
   client = new OpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any", maxRetries: 0 });
-});
-
-afterAll(async () => {
-  await daemon.stop();
 });
 
 describe("chat completions with the official client", () => {

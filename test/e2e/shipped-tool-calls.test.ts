@@ -4,9 +4,10 @@ import { generateText, stepCountIs, tool } from "ai";
 import { Ollama } from "ollama";
 import OpenAI from "openai";
 import { zodResponseFormat } from "openai/helpers/zod";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { sharedDaemon } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 
 /** Tools that the model that ships calls by itself, in several turns to the end, through the official clients. */
 
@@ -21,14 +22,10 @@ let anthropic: Anthropic;
 let ollama: Ollama;
 
 beforeAll(async () => {
-  daemon = await startDaemon();
+  daemon = await sharedDaemon();
   openai = new OpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any", maxRetries: 0 });
   anthropic = new Anthropic({ baseURL: daemon.url, apiKey: "any", maxRetries: 0 });
   ollama = new Ollama({ host: `${daemon.url}/ollama` });
-});
-
-afterAll(async () => {
-  await daemon.stop();
 });
 
 const user = (content: string) => [{ role: "user" as const, content }];

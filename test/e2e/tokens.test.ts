@@ -1,9 +1,10 @@
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { QUESTION_TO_THINK_ABOUT } from "../support/certain-requests.ts";
 import { likeness } from "../support/likeness.ts";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { sharedDaemon } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 
 const model = "daybreak-mini";
 const TEXT = "Hello world, grüße 👩‍👩‍👧 𓂀";
@@ -13,13 +14,9 @@ let openai: OpenAI;
 let anthropic: Anthropic;
 
 beforeAll(async () => {
-  daemon = await startDaemon();
+  daemon = await sharedDaemon();
   openai = new OpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any", maxRetries: 0 });
   anthropic = new Anthropic({ baseURL: daemon.url, apiKey: "any", maxRetries: 0 });
-});
-
-afterAll(async () => {
-  await daemon.stop();
 });
 
 async function post(path: string, body: object): Promise<Record<string, unknown>> {

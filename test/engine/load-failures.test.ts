@@ -2,11 +2,11 @@ import fs from "node:fs";
 import path from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { ServiceError } from "../../src/errors/service-error.ts";
-import { spawnEngine } from "../../src/engine/launch.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import { isRunning } from "../../src/engine/is-running.ts";
 import { engineSpec, temporaryFolder, writeModel } from "../support/engine-fixture.ts";
 import { ggufHeader, string, u32, writeTruncated, writeWithFlippedBits } from "../support/gguf-writer.ts";
+import { spawnTestEngine } from "../support/program.ts";
 import { tinyLlama, tinyLora, tinyProjector } from "../support/tiny-models.ts";
 
 const folder = temporaryFolder();
@@ -18,7 +18,7 @@ const start = createEngineStarter({
   loadTimeoutMs: 25_000,
   stallTimeoutMs: 25_000,
   spawn: (command, args, options) => {
-    const child = spawnEngine(command, args, options);
+    const child = spawnTestEngine(command, args, options);
     pids.push(child.pid ?? 0);
     return child;
   },

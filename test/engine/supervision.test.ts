@@ -4,7 +4,6 @@ import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { spawnEngine } from "../../src/engine/launch.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import {
   collect,
@@ -15,6 +14,7 @@ import {
   temporaryFolder,
   writeModel,
 } from "../support/engine-fixture.ts";
+import { spawnTestEngine } from "../support/program.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
 
 const ORPHAN_DAEMON = fileURLToPath(new URL("../support/orphan-daemon.ts", import.meta.url));
@@ -60,7 +60,7 @@ describe("an engine process", () => {
   );
 
   test.skipIf(process.platform === "win32")("that hangs is ended at the deadline", async () => {
-    const start = createEngineStarter({ loadTimeoutMs: 20_000, stallTimeoutMs: 500 });
+    const start = createEngineStarter({ loadTimeoutMs: 20_000, stallTimeoutMs: 500, spawn: spawnTestEngine });
     const engine = await start(engineSpec(modelFile, { contextShift: true }));
     process.kill(engine.pid, "SIGSTOP");
     await expect(collect(engine.generate(endless, NEVER))).rejects.toMatchObject({
@@ -75,7 +75,7 @@ describe("an engine process", () => {
       loadTimeoutMs: 20_000,
       stallTimeoutMs: 20_000,
       spawn: (command, args, options) =>
-        spawnEngine(
+        spawnTestEngine(
           command,
           args.filter((arg) => arg !== "--allow-worker"),
           options,
@@ -93,7 +93,7 @@ describe("an engine process", () => {
       loadTimeoutMs: 20_000,
       stallTimeoutMs: 20_000,
       spawn: (command, args, options) => {
-        const child = spawnEngine(command, args, options);
+        const child = spawnTestEngine(command, args, options);
         pids.push(child.pid ?? 0);
         return child;
       },

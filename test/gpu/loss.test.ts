@@ -16,6 +16,7 @@ import {
   temporaryFolder,
 } from "../support/engine-fixture.ts";
 import { logprobsOf, shareOfRounding } from "../support/forced-text.ts";
+import { spawnTestEngine } from "../support/program.ts";
 import { GPU_TEST_TIMEOUT_MS, onGpu, onTestGpu, testGpu } from "../support/test-gpu.ts";
 
 /** Submissions of work behind the load and its warm-up: the device is lost while a request runs. */
@@ -43,6 +44,7 @@ function starter(dawnPath: string): StartEngine {
     loadTimeoutMs: GPU_TEST_TIMEOUT_MS,
     stallTimeoutMs: GPU_TEST_TIMEOUT_MS,
     dawnPath,
+    spawn: spawnTestEngine,
   });
   return async (...args) => {
     const engine = await start(...args);
@@ -67,6 +69,8 @@ async function startLosing(): Promise<Fallen> {
     start: starter(writeDawnDouble(fs.mkdtempSync(`${folder}/`), { loseAfter: LOSE_IN_LOADING })),
     finder,
     onReduction: (model, { gpuLayers }) => said.push(`${model}: ${gpuLayers} layers`),
+    onShorterStep: () => {},
+    isStepFixed: true,
     onLoss: () => {},
     onFallback: (model) => said.push(model),
   });
@@ -89,6 +93,8 @@ describe.skipIf(!testGpu)(`a GPU that fails, ${onTestGpu}`, { timeout: GPU_TEST_
       start: starter(writeDawnDouble(fs.mkdtempSync(`${folder}/`), { loseAfter: LOSE_IN_A_REQUEST })),
       finder,
       onReduction: (model, { gpuLayers }) => said.push(`${model}: ${gpuLayers} layers`),
+      onShorterStep: () => {},
+      isStepFixed: true,
       onLoss: (model, reason) => said.push(`lost ${model}: ${reason}`),
       onFallback: (model, reason) => said.push(`left ${model}: ${reason}`),
     });

@@ -3,7 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Engine, StartEngine } from "../../src/engine/engine.ts";
-import { prepareEngine } from "../../src/engine/prepare-engine.ts";
+import { prepareEngine, type PreparedEngine } from "../../src/engine/prepare-engine.ts";
 import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
 import type {
   ContentPart,
@@ -12,6 +12,7 @@ import type {
 } from "../../src/engine/protocol/generation.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import { type GgufFile, writeGguf } from "./gguf-writer.ts";
+import { spawnTestEngine } from "./program.ts";
 
 /** The model that ships: its chat template and tokens are real, its text may mean nothing. */
 export const SHIPPED_MODEL = fileURLToPath(new URL("../../models/daybreak-mini.gguf", import.meta.url));
@@ -22,14 +23,19 @@ const TIMEOUT_MS = 60_000;
 /** Shared by all test files, as a user's daemons share it. */
 const ENGINE_CACHE = path.join(os.tmpdir(), "daybreak-test-cache");
 
+/** Made or checked once by a process, as by a daemon. */
+let prepared: Promise<PreparedEngine> | undefined;
+
 /** Starts the engine that users run, with our kernels. */
 export const startEngine: StartEngine = async (spec, options) => {
-  const { wasmPath, heapLimitBytes } = await prepareEngine({ cacheDir: ENGINE_CACHE, kernels: "auto" });
+  prepared ??= prepareEngine({ cacheDir: ENGINE_CACHE, kernels: "auto" });
+  const { wasmPath, heapLimitBytes } = await prepared;
   const start = createEngineStarter({
     loadTimeoutMs: TIMEOUT_MS,
     stallTimeoutMs: TIMEOUT_MS,
     wasmPath,
     heapLimitBytes,
+    spawn: spawnTestEngine,
   });
   return start(spec, options);
 };
@@ -38,6 +44,7 @@ export const startEngine: StartEngine = async (spec, options) => {
 export const startStockEngine = createEngineStarter({
   loadTimeoutMs: TIMEOUT_MS,
   stallTimeoutMs: TIMEOUT_MS,
+  spawn: spawnTestEngine,
 });
 
 /** A signal that is never aborted. */

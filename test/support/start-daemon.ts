@@ -2,9 +2,10 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
+import { COMPILE_CACHE } from "./compile-cache.ts";
+import { PROGRAM } from "./program.ts";
 
-const LAUNCHER = fileURLToPath(new URL("../../src/launch/daybreak.mjs", import.meta.url));
+const LAUNCHER = path.join(PROGRAM, "src/launch/daybreak.mjs");
 /** A start takes about two seconds; this only ends what hangs, before the hook that waits for it is ended. */
 const START_DEADLINE_MS = 100_000;
 /** Longer than any drain that a test asks for. */
@@ -66,6 +67,7 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<TestDaem
     stdio: ["ignore", "pipe", "pipe"],
     env: {
       ...withoutOwnVariables(process.env),
+      ...COMPILE_CACHE,
       XDG_CONFIG_HOME: folder,
       SERVICE_CACHE_DIR: cacheDir,
       SERVICE_SOCKET: socket,

@@ -3,6 +3,7 @@ import type { GpuAdapter } from "../../src/engine/gpu/gpu-report.ts";
 import { probeGpu } from "../../src/engine/gpu/probe-gpu.ts";
 import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
+import { spawnTestEngine } from "./program.ts";
 
 const report = await probeGpu();
 const software = report.adapters.find((each) => "software" in each && each.software);
@@ -32,4 +33,5 @@ export const GPU_TEST_TIMEOUT_MS = 180_000;
 export const startGpuEngine = createEngineStarter({
   loadTimeoutMs: GPU_TEST_TIMEOUT_MS,
   stallTimeoutMs: GPU_TEST_TIMEOUT_MS,
+  spawn: spawnTestEngine,
 });

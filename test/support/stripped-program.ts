@@ -1,0 +1,69 @@
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+/**
+ * The program with its types stripped once, as Node would strip them anew in each process: an engine may not write, so
+ * Node keeps nothing of what it does for it, and that is a sixth of its start. Tests of what a process may read, of the
+ * command line and of the package run the sources, or what is published.
+ */
+
+const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
+
+/** What the program is made of. */
+const PARTS = ["package.json", "configs", "models", "src", "wasm"];
+
+/** Programs of other sources are kept for so long, for tests that still run them. */
+const KEPT_MS = 60 * 60 * 1000;
+
+/** A relative import of a TypeScript file. */
+const IMPORT = /(["'])(\.\.?\/[^"'\n]+)\.ts\1/g;
+
+/** Makes the program before the first test that runs it, and tells where it is: see {@link ./program.ts}. */
+export default function setup(): void {
+  const files = PARTS.flatMap(filesOf);
+  const hash = createHash("sha256").update(process.version);
+  for (const file of files) hash.update(`${file}\0`).update(fs.readFileSync(path.join(REPOSITORY, file)));
+  const programs = path.join(REPOSITORY, "node_modules", ".cache", "daybreak-test-program");
+  const program = path.join(programs, hash.digest("hex").slice(0, 16));
+  if (!fs.existsSync(program)) make(program, files);
+  fs.utimesSync(program, new Date(), new Date());
+  for (const each of fs.readdirSync(programs).map((name) => path.join(programs, name))) {
+    if (Date.now() - fs.statSync(each).mtimeMs > KEPT_MS) fs.rmSync(each, { recursive: true });
+  }
+  process.env["DAYBREAK_TEST_PROGRAM"] = program;
+}
+
+/** Nobody sees a part of it, also when two runs of tests make it at once. */
+function make(program: string, files: readonly string[]): void {
+  const temporary = `${program}.${process.pid}.tmp`;
+  for (const file of files) {
+    const to = path.join(temporary, file.replace(/\.ts$/, ".js"));
+    fs.mkdirSync(path.dirname(to), { recursive: true });
+    const from = path.join(REPOSITORY, file);
+    if (file.endsWith(".ts")) fs.writeFileSync(to, strip(fs.readFileSync(from, "utf8")));
+    else fs.copyFileSync(from, to);
+  }
+  try {
+    fs.renameSync(temporary, program);
+  } catch (error) {
+    fs.rmSync(temporary, { recursive: true });
+    if (!fs.existsSync(program)) throw error;
+  }
+}
+
+function strip(source: string): string {
+  return stripTypeScriptTypes(source).replaceAll(IMPORT, "$1$2.js$1");
+}
+
+/** All files of a part, in the same order everywhere. */
+function filesOf(part: string): string[] {
+  if (!fs.statSync(path.join(REPOSITORY, part)).isDirectory()) return [part];
+  return fs
+    .readdirSync(path.join(REPOSITORY, part), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.relative(REPOSITORY, path.join(entry.parentPath, entry.name)))
+    .toSorted();
+}
