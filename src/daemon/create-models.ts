@@ -50,6 +50,12 @@ export async function createModels(
             { model, gpuLayers, sharedContext, reason },
             "The GPU's memory is full; the model is tried with less of it",
           ),
+        onShorterStep: (model, batchSize, stepMs) =>
+          logger.info(
+            { model, batchSize, stepMs: Math.round(stepMs) },
+            "The GPU takes long for a step; the model is loaded again with shorter ones",
+          ),
+        isStepFixed: config.engine.batch_size > 0,
         onFallback: (model, reason) => events.emit({ type: "gpu-abandoned", model, reason }),
       }),
       placeLayers: async (gguf, spec, layers, taken) =>

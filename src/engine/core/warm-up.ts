@@ -17,14 +17,18 @@ const SMALL_STEPS = [1, 2, 3, 4, 5, 6];
 /** More than the small numbers of tokens, for texts that are computed with as a whole. */
 const LONGER_TEXT = WORD.repeat(12);
 
+/** A first step that is over within this time, compiling included, is short enough however long the next are. */
+const SHORT_STEP_MS = 1000;
+
 /**
  * Has a GPU compile the programs that requests need: llama.cpp does that when it first uses one, and the first
  * requests would pay for it.
+ * @returns the milliseconds that a full step of a prompt takes, at most; undefined for a model that is given whole texts
  */
 export async function warmUp(
   engine: EngineCore,
   settings: Pick<EngineSettings, "purpose" | "batchSize" | "slots">,
-): Promise<void> {
+): Promise<number | undefined> {
   const room = engine.info.contextSize - GENERATED_TOKENS - 1;
   const never = new AbortController().signal;
   const { purpose } = settings;
@@ -32,13 +36,21 @@ export async function warmUp(
     for (const text of [WORD, LONGER_TEXT].filter(({ length }) => length / WORD.length < room)) {
       await (purpose === "embed" ? engine.embed(text, never) : engine.rerank(WORD, text, never));
     }
-    return;
+    return undefined;
   }
-  const full = fullStep(settings);
-  const steps = [full, ...SMALL_STEPS.filter((count) => count < full)];
-  for (const tokens of steps.filter((count) => count <= room)) {
-    await Array.fromAsync(engine.generate(request(tokens), never));
+  const full = Math.min(fullStep(settings), room);
+  const first = await promptMs(engine, full);
+  for (const tokens of SMALL_STEPS.filter((count) => count < full)) await promptMs(engine, tokens);
+  return first < SHORT_STEP_MS ? first : await promptMs(engine, full);
+}
+
+/** Generates behind so many tokens; resolves to the milliseconds that these took. */
+async function promptMs(engine: EngineCore, tokens: number): Promise<number> {
+  let milliseconds = 0;
+  for await (const event of engine.generate(request(tokens), new AbortController().signal)) {
+    if (event.type === "done") milliseconds = event.timings.promptMs;
   }
+  return milliseconds;
 }
 
 function request(tokens: number): GenerationRequest {

@@ -12,6 +12,10 @@ const MOST_FAILURES = 2;
  */
 const FAILURE_WINDOW_MS = 600_000;
 
+/** A cancel waits for one step, and so do the tokens of the other slots. Longer steps are cut to the second time. */
+const LONGEST_STEP_MS = 2000;
+const BEARABLE_STEP_MS = 1000;
+
 /** What drivers, Dawn and llama.cpp say when there is no memory left. */
 const OUT_OF_MEMORY =
   /out[ _]?of[ _]?(device[ _]|host[ _])?memory|(failed|unable) to allocate|alloc\w* failed/i;
@@ -26,6 +30,10 @@ export interface GpuGuardOptions {
   readonly onLoss: (model: string, reason: string) => void;
   /** The GPU's memory does not hold what it was to take, and this is tried next. */
   readonly onReduction: (model: string, next: Reduction, reason: string) => void;
+  /** Steps take so long that the model is loaded again with fewer tokens in each. */
+  readonly onShorterStep: (model: string, batchSize: number, stepMs: number) => void;
+  /** Steps are as long as the user wants them. */
+  readonly isStepFixed: boolean;
   /** A model that was to run on the GPU is loaded on the CPU. */
   readonly onFallback: (model: string, reason: string) => void;
   /** Milliseconds since any origin. */
@@ -35,17 +43,22 @@ export interface GpuGuardOptions {
 /**
  * Starts engines so that a GPU that fails costs speed and not the service: where its memory is full, a model is loaded
  * with one context for all slots, then with fewer layers there; one that cannot be loaded on it, or has been lost on
- * it again and again, is loaded on the CPU. Where a GPU is required, the errors stay errors.
+ * it again and again, is loaded on the CPU. Where a GPU is required, the errors stay errors. One that is slow gets
+ * short steps.
  */
 export function guardGpu({
   start,
   finder,
   onLoss,
   onReduction,
+  onShorterStep,
+  isStepFixed,
   onFallback,
   now = () => performance.now(),
 }: GpuGuardOptions): StartEngine {
   const failures = new Map<string, number[]>();
+  /** Tokens in a step of models whose steps were too long. */
+  const shorterSteps = new Map<string, number>();
   const isRequired = finder.settings.mode === "require";
 
   const recent = (model: string): number[] =>
@@ -78,8 +91,17 @@ export function guardGpu({
     let asked: Reduction = spec;
     for (;;) {
       const { gpuLayers, sharedContext } = asked;
+      const batchSize = Math.min(gpu.batchSize, shorterSteps.get(model) ?? gpu.batchSize);
       try {
-        const engine = await start({ ...spec, gpuLayers, sharedContext, batchSize: gpu.batchSize }, options);
+        const engine = await start({ ...spec, gpuLayers, sharedContext, batchSize }, options);
+        const { stepMs = 0 } = engine.info;
+        const shorter = Math.max(spec.slots + 1, Math.floor((batchSize * BEARABLE_STEP_MS) / stepMs));
+        if (stepMs > LONGEST_STEP_MS && shorter < batchSize && !isStepFixed) {
+          onShorterStep(model, shorter, stepMs);
+          shorterSteps.set(model, shorter);
+          await engine.close();
+          continue;
+        }
         void watch(engine, model);
         return engine;
       } catch (error) {

@@ -59,6 +59,8 @@ export const engineInfoSchema = z.object({
   layers: z.int(),
   /** Layers really offloaded to a GPU. */
   gpuLayers: z.int(),
+  /** Milliseconds that a full step of a prompt takes on the GPU, at most; absent where it was not measured. */
+  stepMs: z.number().optional(),
   threads: z.int(),
   hasChatTemplate: z.boolean(),
   hasImageInput: z.boolean(),

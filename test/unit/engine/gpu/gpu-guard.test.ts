@@ -17,11 +17,13 @@ const spec = engineSpec("/m.gguf", {
 });
 const { gpu: _gpu, ...onCpu } = { ...spec, gpuLayers: 0 };
 
-async function setUp({ mode = "auto" }: { mode?: GpuMode } = {}) {
+async function setUp({ mode = "auto", isStepFixed = false }: { mode?: GpuMode; isStepFixed?: boolean } = {}) {
   const said: string[] = [];
   const started: EngineSpec[] = [];
   const engines: FakeEngine[] = [];
   const time = { now: 0 };
+  /** How long the GPU takes for a token of a prompt. */
+  const pace: { tokenMs?: number } = {};
   /** How a load onto the GPU fails, and with how many layers it does not. */
   const failing: { code?: ErrorCode; message?: string; fitting?: number; unlessShared?: boolean } = {};
   const settings = { mode, powerPreference: "high-performance", sandbox: false } as const;
@@ -35,7 +37,11 @@ async function setUp({ mode = "auto" }: { mode?: GpuMode } = {}) {
       if (failing.code && wanted.gpu && !fits) {
         throw new ServiceError(failing.code, failing.message ?? "it broke");
       }
-      const engine = new FakeEngine(wanted);
+      const { tokenMs } = pace;
+      const engine = new FakeEngine(
+        wanted,
+        tokenMs === undefined ? {} : { stepMs: tokenMs * wanted.batchSize },
+      );
       engines.push(engine);
       return engine;
     },
@@ -43,6 +49,8 @@ async function setUp({ mode = "auto" }: { mode?: GpuMode } = {}) {
     onReduction: (model, { gpuLayers, sharedContext }) =>
       said.push(`${model}: ${gpuLayers} layers, ${sharedContext ? "a shared context" : "own contexts"}`),
     onLoss: (model, reason) => said.push(`lost ${model}: ${reason}`),
+    onShorterStep: (model, tokens, stepMs) => said.push(`${model}: ${tokens} tokens, not ${stepMs} ms`),
+    isStepFixed,
     onFallback: (model, reason) => said.push(`left ${model}: ${reason}`),
     now: () => time.now,
   });
@@ -52,7 +60,7 @@ async function setUp({ mode = "auto" }: { mode?: GpuMode } = {}) {
     await start();
     await engines.at(-1)?.crash("boom");
   };
-  return { start, guarded, crash, said, started, engines, time, failing };
+  return { start, guarded, crash, said, started, engines, time, failing, pace };
 }
 
 test("an engine on the CPU is none of its business", async () => {
@@ -68,6 +76,37 @@ test("steps are as long as the device bears, and on the CPU as long as that does
   failing.code = "engine_crashed";
   await start();
   expect(started.at(-1)?.batchSize).toBe(5);
+});
+
+test("a model whose steps take long is loaded again with shorter ones, and then at once", async () => {
+  const { start, said, started, engines, pace } = await setUp();
+  pace.tokenMs = 10;
+  expect((await start()).spec.batchSize).toBe(100);
+  expect(started.map(({ batchSize }) => batchSize)).toEqual([512, 100]);
+  expect(engines.map(({ alive }) => alive)).toEqual([false, true]);
+  expect(said).toEqual(["m: 100 tokens, not 5120 ms"]);
+  started.length = 0;
+  await start();
+  expect(started.map(({ batchSize }) => batchSize)).toEqual([100]);
+  // Closing it was no loss of the GPU's.
+  expect(said).toHaveLength(1);
+});
+
+test("a step keeps a token for each slot and one of a prompt, however long it takes", async () => {
+  const { start, started, pace } = await setUp();
+  pace.tokenMs = 100_000;
+  expect((await start()).spec.batchSize).toBe(spec.slots + 1);
+  expect(started).toHaveLength(2);
+});
+
+test.each([
+  ["short enough", 3.9, false],
+  ["as long as the user wants them", 1000, true],
+])("steps that are %s stay", async (_what, tokenMs, isStepFixed) => {
+  const { start, started, pace } = await setUp({ isStepFixed });
+  pace.tokenMs = tokenMs;
+  await start();
+  expect(started.map(({ batchSize }) => batchSize)).toEqual([512]);
 });
 
 test("where the GPU's memory is full, fewer layers are tried, and the CPU last", async () => {

@@ -14,7 +14,7 @@ export class FakeEngine implements Engine {
   untilEnded: Promise<void> = Promise.resolve();
   readonly #exit: (exit: EngineExit) => void;
 
-  constructor(spec: EngineSpec) {
+  constructor(spec: EngineSpec, info: Partial<Engine["info"]> = {}) {
     this.spec = spec;
     this.info = {
       contextSize: spec.contextSize,
@@ -28,6 +28,7 @@ export class FakeEngine implements Engine {
       hasChatTemplate: true,
       hasImageInput: spec.projectorFile !== undefined,
       backendVersion: "fake",
+      ...info,
     };
     const { promise, resolve } = Promise.withResolvers<EngineExit>();
     this.exited = promise;
