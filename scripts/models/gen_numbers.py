@@ -198,11 +198,11 @@ def running_total(rng: Random, held: bool) -> Conversation:
 
 GENERATORS: list[tuple[Callable[[Random, bool], Conversation], float]] = [
     (addition, 4.0),
-    (subtraction, 5.0),
-    (multiplication, 3.0),
+    (subtraction, 6.5),
+    (multiplication, 5.5),
     (comparison, 1.8),
-    (conversion, 2.4),
-    (sort_numbers, 6.0),
+    (conversion, 4.0),
+    (sort_numbers, 5.5),
     (extreme, 1.8),
     (neighbour, 0.6),
     (in_words, 0.6),
