@@ -19,7 +19,7 @@ from made_up_wordings import (
 )
 from tool_kind import Parameter, ToolKind, Value, email_address, number_result, plain_ok, some_text, whole_number
 from word_pieces import pieces
-from words import ANIMALS, COLOURS, DAYS, FOODS, MONTHS, THINGS, WORDS, city, invented, name, pick
+from words import ANIMALS, COLOURS, COUNTRIES, DAYS, FOODS, MONTHS, THINGS, WORDS, city, invented, name, pick
 
 VERBS = (
     "create add update set send get find check start stop open close register assign publish submit export store "
@@ -57,16 +57,22 @@ def _code(rng: Random, _: bool) -> str:
 
 
 ROLES = [
-    Role("city place location town area", "string", city, "in {} | near {} | for the city {}"),
+    Role("city place location town area destination", "string", city, "in {} | near {} | to {} | for the city {}"),
+    Role("country state nation land", "string", _either(COUNTRIES), "in {} | of {} | from {}"),
     Role("person user owner name who contact", "string", name, "for {} | with {} | of {}"),
     Role("day date when", "string", _either(DAYS), "on {} | for {} | this {}"),
     Role("month period", "string", _either(MONTHS), "in {} | for {}"),
     Role("time at hour", "string", lambda rng, _: f"{rng.randint(0, 23)}:{rng.randint(10, 59)}", "at {} | by {}"),
     Role("colour color", "string", _either(COLOURS), "in {} | in the colour {} | painted {}"),
-    Role("animal pet", "string", _either(ANIMALS), "for the {} | with a {} | like a {}"),
-    Role("food product", "string", _either(FOODS), "with {} | made of {} | and some {}"),
+    Role("animal pet creature", "string", _either(ANIMALS), "for the {} | with a {} | like a {} | to the {}"),
+    Role("food product meal dish", "string", _either(FOODS), "with {} | made of {} | and some {}"),
     Role("item thing part", "string", _either(THINGS), "with the {} | for the {} | next to the {}"),
-    Role("title text topic note label subject", "string", some_text, "called {} | about {} | with the title {}"),
+    Role(
+        "title text topic note label subject content message",
+        "string",
+        some_text,
+        "called {} | about {} | with the title {}",
+    ),
     Role("word key tag", "string", _either(WORDS), "named {} | tagged {} | with the word {}"),
     Role("id code number ref", "string", _code, "{} | with the code {} | number {}"),
     Role("email address mail", "string", email_address, "to {} | for {} | at {}"),
@@ -142,7 +148,7 @@ def made_up_alike(rng: Random, count: int) -> list[ToolKind]:
 
 def _look_up(rng: Random, thing: str) -> ToolKind:
     """Something to know of one thing."""
-    role = rng.choice(ROLES[:3] + ROLES[5:13])
+    role = rng.choice(ROLES[:4] + ROLES[6:14])
     parameter = rng.choice([word for word in role.names.split() if word != thing])
     asks = tuple(ask.format(O=thing.capitalize(), o=thing, s=f"{{{parameter}}}") for ask in rng.sample(LOOK_UPS, 3))
     return ToolKind(
@@ -178,7 +184,7 @@ def _to_one(rng: Random) -> ToolKind:
     """Something done to what the user names: the object is itself an argument, and there may be one more."""
     verb = invented(rng) if rng.random() < 0.1 else rng.choice(VERBS + OTHER_VERBS)
     # Numbers and times are done nothing to.
-    first = rng.choice(ROLES[:2] + ROLES[5:12])
+    first = rng.choice(ROLES[:3] + ROLES[6:13])
     second = rng.choice([role for role in ROLES if role is not first])
     one = rng.choice(first.names.split())
     other = rng.choice([word for word in second.names.split() if word != one])
