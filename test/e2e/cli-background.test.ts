@@ -51,13 +51,16 @@ describe("run without a daemon", () => {
   });
 });
 
-/** A process that runs the daemon in the foreground; resolves when it listens. */
+/** A process that runs the daemon in the foreground, without a model; resolves when it listens. */
 async function foreground(
   command: string,
   args: string[],
   options: { cwd?: string; detached?: boolean } = {},
 ) {
-  const child = spawn(command, args, { env: { ...cleanEnv(), PATH: SYSTEM_PATH, ...env }, ...options });
+  const child = spawn(command, args, {
+    env: { ...cleanEnv(), PATH: SYSTEM_PATH, SERVICE_MODELS_LOAD: "", ...env },
+    ...options,
+  });
   let output = "";
   const ready = Promise.withResolvers<void>();
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {

@@ -53,6 +53,7 @@ function installed(args: string[], node: string): Promise<CliResult> {
   const env = {
     PATH: SYSTEM_PATH,
     SERVICE_CACHE_DIR: path.join(folder, "cache"),
+    NODE_COMPILE_CACHE: "", // what Node compiles is kept where users have it
     SERVICE_SOCKET: path.join(folder, "d.sock"),
     SERVICE_HTTP_PORT: "0",
   };

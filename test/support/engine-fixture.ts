@@ -12,16 +12,13 @@ import type {
 } from "../../src/engine/protocol/generation.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import { type GgufFile, writeGguf } from "./gguf-writer.ts";
-import { spawnTestEngine } from "./program.ts";
+import { ENGINE_CACHE, spawnTestEngine } from "./program.ts";
 
 /** The model that ships: its chat template and tokens are real, its text may mean nothing. */
 export const SHIPPED_MODEL = fileURLToPath(new URL("../../models/daybreak-mini.gguf", import.meta.url));
 
 /** Long enough for a busy machine, short enough for a test that goes wrong. */
 const TIMEOUT_MS = 60_000;
-
-/** Shared by all test files, as a user's daemons share it. */
-const ENGINE_CACHE = path.join(os.tmpdir(), "daybreak-test-cache");
 
 /** Made or checked once by a process, as by a daemon. */
 let prepared: Promise<PreparedEngine> | undefined;

@@ -1,11 +1,27 @@
+import { copyFileSync, existsSync, mkdirSync } from "node:fs";
+import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { type SpawnEngine, spawnEngine } from "../../src/engine/launch.ts";
+import { IMAGE_SHA256 } from "../../wasm/engine-image.ts";
 
 const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
 
 /** The folder of the program that tests run: see stripped-program.ts; for scripts without that the sources. */
 export const PROGRAM = process.env["DAYBREAK_TEST_PROGRAM"] ?? REPOSITORY;
+
+/** A cache folder that holds the engine. */
+export const ENGINE_CACHE =
+  PROGRAM === REPOSITORY ? path.join(os.tmpdir(), "daybreak-test-cache") : path.join(PROGRAM, "cache");
+
+/** Puts the engine into a cache folder, where a daemon would make it when it first starts. */
+export function copyEngine(cacheDir: string): void {
+  const image = path.join("engine", `${IMAGE_SHA256}.wasm`);
+  const to = path.join(cacheDir, image);
+  if (existsSync(to) || !existsSync(path.join(ENGINE_CACHE, image))) return;
+  mkdirSync(path.dirname(to), { recursive: true });
+  copyFileSync(path.join(ENGINE_CACHE, image), to);
+}
 
 /** Starts an engine process of {@link PROGRAM}, with the very same rights. */
 export const spawnTestEngine: SpawnEngine = (command, args, { env, cwd }) => {

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { COMPILE_CACHE } from "./compile-cache.ts";
-import { PROGRAM } from "./program.ts";
+import { copyEngine, PROGRAM } from "./program.ts";
 
 const LAUNCHER = path.join(PROGRAM, "src/launch/daybreak.mjs");
 /** A start takes about two seconds; this only ends what hangs, before the hook that waits for it is ended. */
@@ -61,6 +61,7 @@ export class DaemonDidNotStart extends Error {
 export async function startDaemon(options: DaemonOptions = {}): Promise<TestDaemon> {
   const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-e2e-"));
   const cacheDir = options.cacheDir ?? path.join(folder, "cache");
+  copyEngine(cacheDir);
   const socket = options.env?.["SERVICE_SOCKET"] ?? path.join(folder, "daybreak.sock");
   const args = ["serve", "--http-addr", "127.0.0.1", "--http-port", "0", ...(options.args ?? [])];
   const child = spawn(process.execPath, [LAUNCHER, ...args], {

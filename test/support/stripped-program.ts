@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import type { prepareEngine } from "../../src/engine/prepare-engine.ts";
 
 /**
  * The program with its types stripped once, as Node would strip them anew in each process: an engine may not write, so
@@ -21,14 +22,14 @@ const KEPT_MS = 60 * 60 * 1000;
 /** A relative import of a TypeScript file. */
 const IMPORT = /(["'])(\.\.?\/[^"'\n]+)\.ts\1/g;
 
-/** Makes the program before the first test that runs it, and tells where it is: see {@link ./program.ts}. */
-export default function setup(): void {
+/** Makes the program and its engine before the first test that runs them; program.ts tells where they are. */
+export default async function setup(): Promise<void> {
   const files = PARTS.flatMap(filesOf);
   const hash = createHash("sha256").update(process.version);
   for (const file of files) hash.update(`${file}\0`).update(fs.readFileSync(path.join(REPOSITORY, file)));
   const programs = path.join(REPOSITORY, "node_modules", ".cache", "daybreak-test-program");
   const program = path.join(programs, hash.digest("hex").slice(0, 16));
-  if (!fs.existsSync(program)) make(program, files);
+  if (!fs.existsSync(program)) await make(program, files);
   fs.utimesSync(program, new Date(), new Date());
   for (const each of fs.readdirSync(programs).map((name) => path.join(programs, name))) {
     if (Date.now() - fs.statSync(each).mtimeMs > KEPT_MS) fs.rmSync(each, { recursive: true });
@@ -37,7 +38,7 @@ export default function setup(): void {
 }
 
 /** Nobody sees a part of it, also when two runs of tests make it at once. */
-function make(program: string, files: readonly string[]): void {
+async function make(program: string, files: readonly string[]): Promise<void> {
   const temporary = `${program}.${process.pid}.tmp`;
   for (const file of files) {
     const to = path.join(temporary, file.replace(/\.ts$/, ".js"));
@@ -46,6 +47,9 @@ function make(program: string, files: readonly string[]): void {
     if (file.endsWith(".ts")) fs.writeFileSync(to, strip(fs.readFileSync(from, "utf8")));
     else fs.copyFileSync(from, to);
   }
+  const { href } = pathToFileURL(path.join(temporary, "src/engine/prepare-engine.js"));
+  const made: { prepareEngine: typeof prepareEngine } = await import(href);
+  await made.prepareEngine({ cacheDir: path.join(temporary, "cache"), kernels: "auto" });
   try {
     fs.renameSync(temporary, program);
   } catch (error) {

@@ -8,8 +8,11 @@ const FEED_FORWARD = 256;
 /** Large enough that a position's two best experts are far from the others, whatever rounding does. */
 const ROUTER_DEVIATION = 1;
 
-/** A llama model with random weights whose feed-forward parts are mixtures of four experts, two of them used. */
-export function tinyMixture(weights: TensorType): GgufFile {
+/**
+ * A llama model with random weights whose feed-forward parts are mixtures of four experts, two of them used.
+ * @param weights type of the matrices of all but the second block, and of that
+ */
+export function tinyMixture([weights, second]: readonly [TensorType, TensorType]): GgufFile {
   const { metadata, tensors } = tinyLlama({ embedding: EMBEDDING, feedForward: FEED_FORWARD, weights });
   return {
     metadata: {
@@ -17,8 +20,14 @@ export function tinyMixture(weights: TensorType): GgufFile {
       "llama.expert_count": u32(EXPERTS),
       "llama.expert_used_count": u32(EXPERTS_USED),
     },
-    tensors: tensors.flatMap(toExperts),
+    tensors: tensors.map((tensor) => ofSecondType(tensor, second)).flatMap(toExperts),
   };
+}
+
+/** A matrix of the second block gets that block's type. */
+function ofSecondType(tensor: GgufTensor, type: TensorType): GgufTensor {
+  const isMatrix = tensor.shape.length > 1;
+  return isMatrix && tensor.name.startsWith("blk.1.") ? { ...tensor, type } : tensor;
 }
 
 function toExperts(tensor: GgufTensor): GgufTensor[] {
