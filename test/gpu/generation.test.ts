@@ -20,21 +20,32 @@ const TEXT = "a cat, who liked them, and to a dog, who slept.";
 
 const engines: Engine[] = [];
 
-async function start(overrides: Partial<EngineSpec>): Promise<Engine> {
-  const started = await startGpuEngine(engineSpec(SHIPPED_MODEL, { batchSize: 16, ...overrides }));
+async function start(
+  overrides: Partial<EngineSpec>,
+  onProgress: (progress: number) => void = () => {},
+): Promise<Engine> {
+  const spec = engineSpec(SHIPPED_MODEL, { batchSize: 16, ...overrides });
+  const started = await startGpuEngine(spec, { onProgress });
   engines.push(started);
   return started;
 }
 
 describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS }, () => {
   let engine: Engine;
+  const progress: number[] = [];
 
   beforeAll(async () => {
-    engine = await start(onGpu);
+    engine = await start(onGpu, (part) => progress.push(part));
   }, GPU_TEST_TIMEOUT_MS);
 
   afterAll(async () => {
     await Promise.all(engines.map((each) => each.close()));
+  });
+
+  test("shows that it lives while programs are compiled, which takes as long as it takes", () => {
+    // Reading the file is over by then, so the part that is read stays the same.
+    expect(progress.filter((part) => part === progress.at(-1)).length).toBeGreaterThan(2);
+    expect(engine.info.stepMs).toBeGreaterThan(0);
   });
 
   test("says what it says on the CPU, with the same probabilities", async () => {

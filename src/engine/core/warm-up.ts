@@ -23,11 +23,13 @@ const SHORT_STEP_MS = 1000;
 /**
  * Has a GPU compile the programs that requests need: llama.cpp does that when it first uses one, and the first
  * requests would pay for it.
+ * @param onProgress called after each request
  * @returns the milliseconds that a full step of a prompt takes, at most; undefined for a model that is given whole texts
  */
 export async function warmUp(
   engine: EngineCore,
   settings: Pick<EngineSettings, "purpose" | "batchSize" | "slots">,
+  onProgress: () => void = () => {},
 ): Promise<number | undefined> {
   const room = engine.info.contextSize - GENERATED_TOKENS - 1;
   const never = new AbortController().signal;
@@ -35,12 +37,17 @@ export async function warmUp(
   if (purpose !== "generate") {
     for (const text of [WORD, LONGER_TEXT].filter(({ length }) => length / WORD.length < room)) {
       await (purpose === "embed" ? engine.embed(text, never) : engine.rerank(WORD, text, never));
+      onProgress();
     }
     return undefined;
   }
   const full = Math.min(fullStep(settings), room);
   const first = await promptMs(engine, full);
-  for (const tokens of SMALL_STEPS.filter((count) => count < full)) await promptMs(engine, tokens);
+  for (const tokens of SMALL_STEPS.filter((count) => count < full)) {
+    onProgress();
+    await promptMs(engine, tokens);
+  }
+  onProgress();
   return first < SHORT_STEP_MS ? first : await promptMs(engine, full);
 }
 

@@ -83,7 +83,9 @@ async function load(spec: EngineSpec): Promise<void> {
         : undefined;
     const platform = createNodePlatform(wasmUrl, logProblem, { gpu, heapLimitBytes: Number(heapLimit) });
     const engine = await EngineCore.load(platform, spec, openEngineFiles(spec, reportProgress));
-    const stepMs = engine.info.gpuLayers > 0 ? await warmUp(engine, spec) : undefined;
+    // Nothing is read any more, but the daemon would take silence for standstill.
+    const reportLife = (): void => send({ type: "load-progress", progress: reported });
+    const stepMs = engine.info.gpuLayers > 0 ? await warmUp(engine, spec, reportLife) : undefined;
     desk = new CallDesk(engine, outbox, die);
     send({ type: "loaded", info: { ...engine.info, ...(stepMs !== undefined && { stepMs }) } });
   } catch (error) {
