@@ -1,5 +1,5 @@
-import { expect, test } from "vitest";
-import { findChromium, runTestFileInPage } from "../support/chromium.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import { findChromium, runTestFilesInPage } from "../support/chromium.ts";
 
 const chromium = findChromium();
 if (chromium === undefined)
@@ -7,12 +7,20 @@ if (chromium === undefined)
 
 const FILES = ["kernels", "softmax", "flash-attention", "swiglu", "repacked"];
 
-test.skipIf(chromium === undefined).each(FILES)(
-  "what the kernels compute in Chromium is what they compute in Node: %s",
-  { timeout: 120_000 },
-  async (name) => {
-    const result = await runTestFileInPage(chromium!, `test/unit/wasm/${name}.test.ts`);
-    expect(result).toEqual({ count: expect.any(Number), failures: [] });
-    expect(result).not.toMatchObject({ count: 0 });
+const fileOf = (name: string): string => `test/unit/wasm/${name}.test.ts`;
+
+describe.skipIf(chromium === undefined)(
+  "what the kernels compute in Chromium is what they compute in Node",
+  () => {
+    let results: Readonly<Record<string, unknown>>;
+    beforeAll(async () => {
+      results = await runTestFilesInPage(chromium!, FILES.map(fileOf));
+    }, 300_000);
+
+    test.each(FILES)("%s", (name) => {
+      const result = results[fileOf(name)];
+      expect(result).toEqual({ count: expect.any(Number), failures: [] });
+      expect(result).not.toMatchObject({ count: 0 });
+    });
   },
 );

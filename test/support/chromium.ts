@@ -16,15 +16,18 @@ export function findChromium(): string | undefined {
 }
 
 /**
- * Runs a test file of this repository in a page: TypeScript loses its types on the way, vitest and node:fs are small
- * stand-ins (test/support/page).
- * @param file - path from the repository's root
- * @returns what runTests() of the stand-in gives, or the error that kept it from running
+ * Runs test files of this repository in a page, one after the other: TypeScript loses its types on the way, vitest and
+ * node:fs are small stand-ins (test/support/page).
+ * @param files - paths from the repository's root
+ * @returns for each path what runTests() of the stand-in gives, or the error that kept it from running
  */
-export async function runTestFileInPage(chromium: string, file: string): Promise<unknown> {
-  const report = Promise.withResolvers<unknown>();
+export async function runTestFilesInPage(
+  chromium: string,
+  files: readonly string[],
+): Promise<Readonly<Record<string, unknown>>> {
+  const report = Promise.withResolvers<Record<string, unknown>>();
   const server = createServer((request, response) => {
-    answer(file, request, response, report.resolve).catch(report.reject);
+    answer(files, request, response, report.resolve).catch(report.reject);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -60,10 +63,10 @@ function startChromium(chromium: string, profile: string, url: string): ChildPro
 }
 
 async function answer(
-  file: string,
+  files: readonly string[],
   request: IncomingMessage,
   response: ServerResponse,
-  report: (result: unknown) => void,
+  report: (results: Record<string, unknown>) => void,
 ): Promise<void> {
   const { pathname } = new URL(request.url ?? "/", "http://localhost");
   if (request.method === "POST") {
@@ -71,7 +74,7 @@ async function answer(
     response.end();
   } else if (pathname === "/") {
     response.setHeader("content-type", "text/html");
-    response.end(page(file));
+    response.end(page(files));
   } else {
     const source = path.join(ROOT, pathname);
     if (!source.startsWith(ROOT) || !existsSync(source)) {
@@ -86,18 +89,21 @@ async function answer(
   }
 }
 
-function page(file: string): string {
+function page(files: readonly string[]): string {
   const imports = { vitest: "/test/support/page/vitest.js", "node:fs": "/test/support/page/node-fs.js" };
   return `<!doctype html><meta charset="utf-8">
 <script type="importmap">${JSON.stringify({ imports })}</script>
 <script type="module">
-  const send = (result) => fetch("/", { method: "POST", body: JSON.stringify(result) });
-  try {
-    await import("/${file}");
-    const { runTests } = await import("vitest");
-    await send(await runTests());
-  } catch (error) {
-    await send({ problem: String(error?.stack ?? error) });
+  import { runTests } from "vitest";
+  const results = {};
+  for (const file of ${JSON.stringify(files)}) {
+    try {
+      await import("/" + file);
+      results[file] = await runTests();
+    } catch (error) {
+      results[file] = { problem: String(error?.stack ?? error) };
+    }
   }
+  await fetch("/", { method: "POST", body: JSON.stringify(results) });
 </script>`;
 }

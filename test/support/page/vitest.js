@@ -41,16 +41,17 @@ export function expect(actual) {
   };
 }
 
-/** Runs what has been defined; gives the failures by name. */
+/** Runs what has been defined since it last ran; gives the failures by name. */
 export async function runTests() {
-  for (const prepare of preparations) await prepare();
+  const defined = tests.splice(0);
+  for (const prepare of preparations.splice(0)) await prepare();
   const failures = [];
-  for (const { name, run } of tests) {
+  for (const { name, run } of defined) {
     try {
       await run();
     } catch (error) {
       failures.push(`${name}: ${error.stack ?? error}`);
     }
   }
-  return { count: tests.length, failures };
+  return { count: defined.length, failures };
 }
