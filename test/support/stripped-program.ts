@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import type { TestProject } from "vitest/node";
 import type { prepareEngine } from "../../src/engine/prepare-engine.ts";
 
 /**
@@ -23,7 +24,12 @@ const KEPT_MS = 60 * 60 * 1000;
 const IMPORT = /(["'])(\.\.?\/[^"'\n]+)\.ts\1/g;
 
 /** Makes the program and its engine before the first test that runs them; program.ts tells where they are. */
-export default async function setup(): Promise<void> {
+export default async function setup(project: TestProject): Promise<void> {
+  await provideProgram();
+  project.onTestsRerun(provideProgram);
+}
+
+async function provideProgram(): Promise<void> {
   const files = PARTS.flatMap(filesOf);
   const hash = createHash("sha256").update(process.version);
   for (const file of files) hash.update(`${file}\0`).update(fs.readFileSync(path.join(REPOSITORY, file)));
@@ -32,7 +38,9 @@ export default async function setup(): Promise<void> {
   if (!fs.existsSync(program)) await make(program, files);
   fs.utimesSync(program, new Date(), new Date());
   for (const each of fs.readdirSync(programs).map((name) => path.join(programs, name))) {
-    if (Date.now() - fs.statSync(each).mtimeMs > KEPT_MS) fs.rmSync(each, { recursive: true });
+    // Another run of tests may just have removed or renamed it.
+    const stats = fs.statSync(each, { throwIfNoEntry: false });
+    if (stats && Date.now() - stats.mtimeMs > KEPT_MS) fs.rmSync(each, { recursive: true, force: true });
   }
   process.env["DAYBREAK_TEST_PROGRAM"] = program;
 }
