@@ -13,9 +13,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 export const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-export const KERNELS_SHA256 = "f60d9b1e7050cefdbd940ec467a3fa454ac5cc74a032566771200e4866b1e211";
+export const KERNELS_SHA256 = "ae85846a9106cd6cdc1f741f20ec1e3d73844ed74c7da6f7a2853a1e9a072528";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "406d709b64caabc4bd4e3096bb054751272f00c7f840757cae38507c7a397dfc";
+export const IMAGE_SHA256 = "f717c404c0a8304d18a26ce7dd74accb7204b9a01679a623f63511f356849661";
 
 const PAGE_BYTES = 64 * 1024;
 
@@ -51,6 +51,11 @@ export const PINNED_FUNCTIONS = {
     index: 7297,
     name: "dequantize_row_q4_0",
     sha256: "b9d73f4b569331007ffde63924277d3710bbe4d82e5d3856aaddc7ed09b5de28",
+  },
+  dequantizeQ8_0: {
+    index: 7290,
+    name: "dequantize_row_q8_0",
+    sha256: "e9fff903ae0b7fe1e28b75940c803453268383deb21c66d3bb00c3017c876060",
   },
   dequantizeQ4_K: {
     index: 7295,
@@ -150,6 +155,7 @@ export async function buildEngineImage(
     imports: {
       ggml_barrier: barrier.index,
       dequantize_row_q4_0: PINNED_FUNCTIONS.dequantizeQ4_0.index,
+      dequantize_row_q8_0: PINNED_FUNCTIONS.dequantizeQ8_0.index,
       dequantize_row_q4_K: PINNED_FUNCTIONS.dequantizeQ4_K.index,
       dequantize_row_q6_K: PINNED_FUNCTIONS.dequantizeQ6_K.index,
     },

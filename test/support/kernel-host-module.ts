@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { IMAGE_HEAP_BYTES } from "../../wasm/engine-image.ts";
 import { concatBytes, sized, uleb, vector } from "../../wasm/linker/byte-writer.ts";
 import { link } from "../../wasm/linker/link.ts";
 import { VEC_DOTS } from "../../wasm/vec-dots.ts";
@@ -9,6 +10,9 @@ const I64 = 0x7e;
 export const FALLBACK_MARK = 64;
 /** The kernels' stack grows down from here. */
 export const STACK_TOP = 1024 * 1024;
+
+/** As in the engine's module: V8 compares addresses with the largest one that a memory may have. */
+const MOST_PAGES = IMAGE_HEAP_BYTES / 65_536;
 
 const FIRST_VEC_DOT = 3;
 const THREAD = FIRST_VEC_DOT + VEC_DOTS.length;
@@ -26,7 +30,13 @@ const body = (...code: number[]): Uint8Array => sized(new Uint8Array([0, ...code
 
 /** A module with the functions that the kernels replace and call, and nothing else. */
 function hostModule(pages: number, isShared: boolean): Uint8Array {
-  const memory = concatBytes([text("env"), text("memory"), [2, isShared ? 7 : 5], uleb(pages), uleb(pages)]);
+  const memory = concatBytes([
+    text("env"),
+    text("memory"),
+    [2, isShared ? 7 : 5],
+    uleb(pages),
+    uleb(MOST_PAGES),
+  ]);
   const stackTop = [I64, 1, 0x42, ...signedLeb(STACK_TOP), 0x0b];
   // memory.copy of as many bytes as there are weights: what was to be dequantised stands where floats would.
   const copy = [0x20, 1, 0x20, 0, 0x20, 2, 0xfc, 10, 0, 0];
@@ -125,6 +135,7 @@ export function linkHost(pages: number, isShared: boolean, object = KERNELS): Ui
       original_update_slots: BARRIER,
       original_secondary_thread: THREAD,
       dequantize_row_q4_0: DEQUANTISE,
+      dequantize_row_q8_0: DEQUANTISE,
       dequantize_row_q4_K: DEQUANTISE,
       dequantize_row_q6_K: DEQUANTISE,
     },

@@ -41,6 +41,8 @@ export interface HostOptions {
   readonly object?: URL;
   /** Size of the memory, in pages of 64 KiB. */
   readonly pages?: number;
+  /** Address from which on operators lie; what lies below is not touched. */
+  readonly from?: number;
 }
 
 /** An operator that lies ready in the host's memory. The next one that is prepared takes its place. */
@@ -65,20 +67,32 @@ export class KernelHost {
   readonly #memory: WebAssembly.Memory;
   readonly #exports: Record<string, (...args: (bigint | number)[]) => void>;
 
+  readonly #from: number;
+
   private constructor(
     memory: WebAssembly.Memory,
     exports: Record<string, (...args: (bigint | number)[]) => void>,
+    from: number,
   ) {
+    this.#from = from;
     this.#memory = memory;
     this.#exports = exports;
   }
 
-  static async start({ object = KERNELS, pages = DEFAULT_PAGES }: HostOptions = {}): Promise<KernelHost> {
+  static async start({
+    object = KERNELS,
+    pages = DEFAULT_PAGES,
+    from = STACK_TOP,
+  }: HostOptions = {}): Promise<KernelHost> {
     const bytes = linkHost(pages, false, object);
     const memory = hostMemory(pages);
     const { instance } = await WebAssembly.instantiate(bytes, { env: { memory } });
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    return new KernelHost(memory, instance.exports as Record<string, (...args: (bigint | number)[]) => void>);
+    return new KernelHost(
+      memory,
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+      instance.exports as Record<string, (...args: (bigint | number)[]) => void>,
+      from,
+    );
   }
 
   multiply(problem: MatrixProblem): MatrixResult {
@@ -114,7 +128,7 @@ export class KernelHost {
     const view = new DataView(this.#memory.buffer);
     const bytes = new Uint8Array(this.#memory.buffer);
     bytes.fill(0, 0, STACK_TOP);
-    let next = STACK_TOP;
+    let next = this.#from;
     const place = (length: number): number => {
       const at = next;
       next += Math.ceil(length / 64) * 64 + 64;

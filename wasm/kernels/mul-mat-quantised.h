@@ -2,12 +2,11 @@
 // more. Threads take chunks of rows from a shared counter, so that a slow core delays nobody for long.
 #pragma once
 #include "quantised-matrix.h"
-#include "repacked-panel.h"
 
 extern void ggml_barrier(void *threadpool);
 
-// From so many columns on, repacking the weights pays. Instructions for each product of Q4_0: GEMV of 1, 2, 4 columns
-// 0.83, 0.62, 0.48, GEMM 0.38 + 1.1 / columns; of Q8_0: 1.26, 0.95, 0.75, and 0.74 + 1.4 / columns.
+// From so many columns on, panels pay. Instructions for each product of Q4_0 as it lies in the file: GEMV of 1, 2, 4 columns
+// 0.83, 0.62, 0.48, GEMM 0.38 + 1.1 / columns.
 enum { GEMM_COLUMNS = 12 };
 // Rows of one piece of work: a GEMM panel of 16 rows stays in the L1 and L2 caches while all columns pass over it.
 enum { GEMM_CHUNK = 16, GEMV_CHUNK = 64 };
@@ -87,8 +86,7 @@ INLINE void gemm_chunk(const tensor *w, tensor *out, int64_t first, int64_t rows
 #define PANEL(i) ((panel){area.panels + quants_bytes * (size_t)(i), scales + 4 * area.granules * (i), corrections + 4 * area.granules * (i)})
   for (int64_t i = 0; i < panels; i++) {
     const uint8_t *rows_at = w->data + (size_t)first * w->nb[1];
-    if (w->flags & FLAG_REPACKED) panel_of_repacked(w->type, rows_at + (size_t)(i / 2) * REPACKED_ROWS * w->nb[1], i % 2, k, PANEL(i), c);
-    else pack_panel(w->type, rows_at + (size_t)(4 * i) * w->nb[1], w->nb[1], k, PANEL(i), c);
+    pack_panel(w->type, rows_at + (size_t)(4 * i) * w->nb[1], w->nb[1], k, PANEL(i), c);
   }
   for (int64_t group = 0; group < area.groups; group++) {
     const column_group y = {area.quants + group * k * 4, area.scales + group * area.granules * 4,

@@ -1,7 +1,11 @@
-// The operator mul_mat with repacked weights and less columns than the GEMM takes: one, or groups of four.
+// The operator mul_mat with repacked weights and one column, or any number of them in groups of four. So the weights of a
+// tile are unpacked anew for each group, which takes a twelfth of the instructions; panels (gemm-panel.h) would save that
+// and cost more, because their bytes have to be loaded.
 #pragma once
 #include "mul-mat-quantised.h"
 #include "repacked-multiply.h"
+
+_Static_assert(GEMV_CHUNK % TILE_ROWS == 0, "chunks of repacked rows are whole tiles");
 
 // Bytes of work buffer.
 INLINE size_t repacked_work_size(const tensor *w, const tensor *x) {
@@ -16,21 +20,21 @@ INLINE void quantise_records(const compute_params *params, const tensor *w, cons
     const float *column = (const float *)(x->data + (size_t)j * x->nb[1]);
     const activation_place at = {records + (size_t)(j / lanes * lanes) * record_bytes(w->type, k), lanes, (int)(j % lanes)};
     if (w->type == TYPE_Q4_0) quantise_blocks_of_32(column, k, at);
+    else if (w->type == TYPE_Q8_0) quantise_blocks_as_words(column, k, at);
     else quantise_super_blocks(column, k, w->type == TYPE_Q6_K, at);
   }
 }
 
 INLINE void mul_mat_repacked(const compute_params *params, tensor *out, const tensor *w, const tensor *x) {
   const int64_t rows = w->ne[1], columns = x->ne[1], k = w->ne[0];
-  // Should the work buffer be too small for panels, groups of four do as well.
-  if (columns >= GEMM_COLUMNS && mul_mat_quantised(params, out, w, x)) return;
   int32_t *next_chunk = (int32_t *)align_up((size_t)params->work);
   uint8_t *records = (uint8_t *)next_chunk + CACHE_LINE;
   if (params->ith == 0) __atomic_store_n(next_chunk, 0, __ATOMIC_RELAXED);
   quantise_records(params, w, x, records);
   ggml_barrier(params->threadpool);
   const constants c = make_constants(ZERO_I32);
-  const int64_t chunk = params->nth == 1 ? rows : GEMV_CHUNK;
+  // Rows of a chunk stay in the caches while further groups of columns pass over them.
+  const int64_t chunk = params->nth == 1 && columns <= 4 ? rows : GEMV_CHUNK;
   for (;;) {
     const int64_t first = (int64_t)__atomic_fetch_add(next_chunk, 1, __ATOMIC_RELAXED) * chunk;
     if (first >= rows) return;
@@ -43,7 +47,7 @@ INLINE void mul_mat_repacked(const compute_params *params, tensor *out, const te
     }
     for (int64_t j = 0; j < columns; j += 4) {
       const repacked_results of_four = {(float *)((uint8_t *)to + (size_t)j * out->nb[1]), out->nb[1], (int)(columns - j < 4 ? columns - j : 4)};
-      multiply_repacked(w->type, x_rows, count, k, records + (size_t)j * record_bytes(w->type, k), of_four, c);
+      multiply_repacked(w->type, x_rows, w->nb[1], count, k, records + (size_t)j * record_bytes(w->type, k), of_four, c);
     }
   }
 }

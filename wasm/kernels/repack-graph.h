@@ -9,8 +9,8 @@
 
 enum { OP_NONE = 0, OP_MUL_MAT = 29, OP_GET_ROWS = 40 };
 enum { BUFFER_OF_WEIGHTS = 1 };
-// Eight rows are copied to the stack, of which llama.cpp's thread has 5 MB.
-enum { MOST_BYTES_OF_EIGHT_ROWS = 1 << 20 };
+// The rows of a tile are copied to the stack, of which llama.cpp's thread has 5 MB.
+enum { MOST_BYTES_OF_TILE = 1 << 20 };
 
 typedef struct {
   int32_t size;
@@ -22,14 +22,15 @@ typedef struct {
 _Static_assert(offsetof(graph, nodes) == 16, "ggml_cgraph.nodes");
 
 extern void dequantize_row_q4_0(const uint8_t *x, float *y, int64_t k);
+extern void dequantize_row_q8_0(const uint8_t *x, float *y, int64_t k);
 extern void dequantize_row_q4_K(const uint8_t *x, float *y, int64_t k);
 extern void dequantize_row_q6_K(const uint8_t *x, float *y, int64_t k);
 
 INLINE int is_weight_to_repack(const tensor *w) {
   return can_repack(w->type) && w->op == OP_NONE && !w->view_src && w->data && w->buffer &&
-         w->buffer->usage == BUFFER_OF_WEIGHTS && w->ne[0] % weights_of_block(w->type) == 0 && w->ne[1] % REPACKED_ROWS == 0 &&
+         w->buffer->usage == BUFFER_OF_WEIGHTS && w->ne[0] % weights_of_block(w->type) == 0 && w->ne[1] % TILE_ROWS == 0 &&
          w->ne[2] == 1 && w->ne[3] == 1 && w->nb[1] == (size_t)(w->ne[0] / weights_of_block(w->type)) * bytes_of_block(w->type) &&
-         w->nb[1] * REPACKED_ROWS <= MOST_BYTES_OF_EIGHT_ROWS;
+         w->nb[1] * TILE_ROWS <= MOST_BYTES_OF_TILE;
 }
 
 INLINE int is_product(const tensor *node) {
@@ -43,7 +44,7 @@ INLINE int is_look_up(const tensor *node) {
 }
 
 NOINLINE void repack_tensor(tensor *w) {
-  const size_t bytes = w->nb[1] * REPACKED_ROWS;
+  const size_t bytes = w->nb[1] * TILE_ROWS;
   uint8_t *copy = __builtin_alloca(bytes);
   const constants c = make_constants(ZERO_I32);
   for (uint8_t *x = w->data; x < w->data + w->nb[1] * (size_t)w->ne[1]; x += bytes) {
@@ -54,11 +55,11 @@ NOINLINE void repack_tensor(tensor *w) {
 }
 
 NOINLINE void put_back(tensor *w) {
-  const size_t bytes = w->nb[1] * REPACKED_ROWS;
+  const size_t bytes = w->nb[1] * TILE_ROWS;
   uint8_t *copy = __builtin_alloca(bytes);
   for (uint8_t *x = w->data; x < w->data + w->nb[1] * (size_t)w->ne[1]; x += bytes) {
     __builtin_memcpy(copy, x, bytes);
-    for (int r = 0; r < REPACKED_ROWS; r++) row_of_repacked(w->type, copy, r, w->ne[0], x + (size_t)r * w->nb[1]);
+    for (int r = 0; r < TILE_ROWS; r++) row_of_repacked(w->type, copy, r, w->ne[0], x + (size_t)r * w->nb[1]);
   }
   w->flags &= ~FLAG_REPACKED;
 }
@@ -96,8 +97,9 @@ INLINE void look_rows_up(const compute_params *params, tensor *out, const tensor
     const int32_t at = ((const int32_t *)rows->data)[i];
     if (at < 0 || at >= w->ne[1]) __builtin_trap();
     float *to = (float *)(out->data + (size_t)i * out->nb[1]);
-    row_of_repacked(w->type, w->data + w->nb[1] * (size_t)(at / REPACKED_ROWS * REPACKED_ROWS), at % REPACKED_ROWS, k, row);
+    row_of_repacked(w->type, w->data + w->nb[1] * (size_t)(at / TILE_ROWS * TILE_ROWS), at % TILE_ROWS, k, row);
     if (w->type == TYPE_Q4_0) dequantize_row_q4_0(row, to, k);
+    else if (w->type == TYPE_Q8_0) dequantize_row_q8_0(row, to, k);
     else if (w->type == TYPE_Q4_K) dequantize_row_q4_K(row, to, k);
     else dequantize_row_q6_K(row, to, k);
   }

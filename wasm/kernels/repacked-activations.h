@@ -1,18 +1,20 @@
 // Activations for repacked weights: one column by itself, or groups of four whose numbers stand beside each other.
 //
 //   Q4_0    for each 32: bytes [step][column][4], f32 scale [column], i16 offset [column][2]
+//   Q8_0    for each 32: i16 [half][even or odd][step 0..3][column][2], f32 scale [column], i32 offset [column]
 //   Q4_K    for each 256: bytes [step][column][4], f32 scale [column], i16 sum [column][of 8 groups]
 //   Q6_K    for each 256: bytes [step][column][4], f32 scale [column], i16 offset [of 16 groups][column][2]
 //
-// An offset is what the weights' 8 or 32 adds up to, negated, for the first and the second two weights of each step:
-// sums in i16 begin with it, and then fit (16·8·127 and 8·32·127 < 2^15). The sums for Q4_K stand in the order of
+// Q8_0 meets the two even ones of four weights by themselves, and the two odd ones. An offset is what the weights' 8, 32 or
+// 128 adds up to, negated: sums begin with it. Those in i16 do so for the first and the second two weights of each step, and
+// then fit (16·8·127 and 8·32·127 < 2^15). The sums for Q4_K stand in the order of
 // SUM_ORDER, which takes the minimums out of their bytes in the least instructions.
 #pragma once
 #include "quantise-activations.h"
 #include "tensor.h"
 
 // Bytes for each column.
-enum { RECORD_Q4_0 = 40, RECORD_K = 324 };
+enum { RECORD_Q4_0 = 40, RECORD_Q8_0 = 72, RECORD_K = 324 };
 
 typedef struct {
   uint8_t *record; // of the column's group
@@ -21,7 +23,8 @@ typedef struct {
 } activation_place;
 
 INLINE size_t record_bytes(int32_t type, int64_t k) {
-  return (size_t)(type == TYPE_Q4_0 ? k / 32 * RECORD_Q4_0 : k / SUPER_BLOCK * RECORD_K);
+  if (type == TYPE_Q4_0) return (size_t)(k / 32 * RECORD_Q4_0);
+  return (size_t)(type == TYPE_Q8_0 ? k / 32 * RECORD_Q8_0 : k / SUPER_BLOCK * RECORD_K);
 }
 
 INLINE void store_16_quants(activation_place at, int i, vec bytes) {
@@ -39,6 +42,23 @@ INLINE vec sums_of_halves(vec bytes) {
 
 INLINE void store_offset(uint8_t *to, vec halves, int shift) {
   wasm_v128_store32_lane(to, wasm_i16x8_neg(wasm_i16x8_shl(halves, shift)), 0);
+}
+
+INLINE vec even_bytes(vec bytes) { return wasm_i16x8_shr(wasm_i16x8_shl(bytes, 8), 8); }
+INLINE vec odd_bytes(vec bytes) { return wasm_i16x8_shr(bytes, 8); }
+
+NOINLINE void quantise_blocks_as_words(const float *x, int64_t k, activation_place at) {
+  for (int64_t b = 0; b < k / 32; b++, x += 32, at.record += RECORD_Q8_0 * at.columns) {
+    const quantised32 q = quantise_32(x);
+    store_16_quants(at, 0, even_bytes(q.quants.low));
+    store_16_quants(at, 1, odd_bytes(q.quants.low));
+    store_16_quants(at, 2, even_bytes(q.quants.high));
+    store_16_quants(at, 3, odd_bytes(q.quants.high));
+    uint8_t *scale = at.record + 64 * at.columns + 4 * at.lane;
+    const int32_t offset = -128 * (sum_bytes(q.quants.low) + sum_bytes(q.quants.high));
+    __builtin_memcpy(scale, &q.scale, sizeof q.scale);
+    __builtin_memcpy(scale + 4 * at.columns, &offset, sizeof offset);
+  }
 }
 
 NOINLINE void quantise_blocks_of_32(const float *x, int64_t k, activation_place at) {

@@ -64,10 +64,19 @@ typedef struct {
   vec f16_bits;   // sign and shifted magnitude of a half in 32 bits
   vec f16_scale;  // 2^112, which completes the conversion
   vec sixteen;    // 16 in every i16
+  vec low_bytes;  // 0x00ff in every i16
+  vec ones;       // 1 in every i16
+  vec six_bits;   // 0x3f in every byte
+  vec magnitude;  // of a float
+  vec least_half; // 2^-14, the least normal one
+  vec most_subnormal; // bits of a half that is subnormal, moved to a float's place, at most
+  vec byte_twice[4];      // takes byte i of each 32 bits as two i16
+  vec byte_twice_high[4]; // the same as their upper halves
   vec bits;       // 1, 2, 4 … 128, twice
   vec spread;     // 0 eight times, 1 eight times
   vec half_up;    // 2^100, see mul-mat-float.h
   vec codes;      // the code book of the format, if it has one
+  int never;      // 0, which the compiler does not know
 } constants;
 
 INLINE vec opaque(vec v) {
@@ -75,13 +84,28 @@ INLINE vec opaque(vec v) {
   return hidden;
 }
 
+INLINE vec byte_twice(int i) {
+  const int8_t b = (int8_t)i;
+  return opaque(wasm_i8x16_make(b, -1, b, -1, b + 4, -1, b + 4, -1, b + 8, -1, b + 8, -1, b + 12, -1, b + 12, -1));
+}
+INLINE vec byte_twice_high(int i) {
+  const int8_t b = (int8_t)i;
+  return opaque(wasm_i8x16_make(-1, b, -1, b, -1, b + 4, -1, b + 4, -1, b + 8, -1, b + 8, -1, b + 12, -1, b + 12));
+}
+
 INLINE constants make_constants(vec codes) {
   volatile int32_t nibble = 0x0f0f0f0f, high_pair = 0x30303030, f16_bits = (int32_t)0x8fffe000;
+  volatile int never = 0;
   volatile int32_t f16_scale = 0x77800000, sixteen = 0x00100010;
   return (constants){wasm_i32x4_splat(nibble), wasm_i32x4_splat(high_pair), wasm_i32x4_splat(f16_bits),
                      wasm_i32x4_splat(f16_scale), wasm_i32x4_splat(sixteen),
+                     opaque(wasm_i16x8_const_splat(0xff)), opaque(wasm_i16x8_const_splat(1)), opaque(wasm_i8x16_const_splat(0x3f)),
+                     opaque(wasm_i32x4_const_splat(0x7fffffff)), opaque(wasm_f32x4_const_splat(0x1p-14f)),
+                     opaque(wasm_i32x4_const_splat(0x7fffff)),
+                     {byte_twice(0), byte_twice(1), byte_twice(2), byte_twice(3)},
+                     {byte_twice_high(0), byte_twice_high(1), byte_twice_high(2), byte_twice_high(3)},
                      opaque(wasm_i64x2_const_splat((int64_t)0x8040201008040201)),
-                     opaque(wasm_i64x2_const(0, 0x0101010101010101)), opaque(wasm_f32x4_const_splat(0x1p100f)), opaque(codes)};
+                     opaque(wasm_i64x2_const(0, 0x0101010101010101)), opaque(wasm_f32x4_const_splat(0x1p100f)), opaque(codes), never};
 }
 
 // --- half precision ---------------------------------------------------------------------------------------------
