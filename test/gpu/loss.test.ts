@@ -22,6 +22,7 @@ import { GPU_TEST_TIMEOUT_MS, onGpu, onTestGpu, testGpu } from "../support/test-
 /** Submissions of work behind the load and its warm-up: the device is lost while a request runs. */
 const LOSE_IN_A_REQUEST = 120;
 const LOSE_IN_LOADING = 3;
+const LOSE_IN_WARM_UP = 12;
 
 /** Less than the model's embedding, which is its output as well. */
 const SMALL_BINDING = 300_032;
@@ -60,13 +61,13 @@ interface Fallen {
 
 /** Loaded on the CPU, because the device was lost while it loaded. */
 let fallen: Promise<Fallen> | undefined;
-async function startLosing(): Promise<Fallen> {
+async function startLosing(loseAfter = LOSE_IN_LOADING): Promise<Fallen> {
   const said: string[] = [];
   const finder = new GpuFinder({ mode: "auto", powerPreference: "high-performance", sandbox: false }, () =>
     Promise.resolve({ adapters: [] }),
   );
   const start = guardGpu({
-    start: starter(writeDawnDouble(fs.mkdtempSync(`${folder}/`), { loseAfter: LOSE_IN_LOADING })),
+    start: starter(writeDawnDouble(fs.mkdtempSync(`${folder}/`), { loseAfter })),
     finder,
     onReduction: (model, { gpuLayers }) => said.push(`${model}: ${gpuLayers} layers`),
     onShorterStep: () => {},
@@ -119,6 +120,12 @@ describe.skipIf(!testGpu)(`a GPU that fails, ${onTestGpu}`, { timeout: GPU_TEST_
 
   test("a device lost while the model loads makes it load on the CPU", async () => {
     const { engine, said } = await (fallen ??= startLosing());
+    expect(engine.info.gpuLayers).toBe(0);
+    expect(said).toEqual(["tale"]);
+  });
+
+  test("so does one lost while its programs are compiled", async () => {
+    const { engine, said } = await startLosing(LOSE_IN_WARM_UP);
     expect(engine.info.gpuLayers).toBe(0);
     expect(said).toEqual(["tale"]);
   });

@@ -84,6 +84,9 @@ const DAMAGED_FILE =
 const OUT_OF_MEMORY =
   /out of memory|OOM|enlarge memory|bad_alloc|failed to allocate|unable to allocate|Cannot allocate/i;
 
+/** What Dawn has against a call it calls invalid, too; that says nothing about the file. */
+const GPU_FAILURE = /ggml_webgpu/i;
+
 /** wllama puts projectors aside, and llama.cpp then misses a model. */
 const NO_MODEL_AMONG_FILES = /exactly one out metadata, path_model/;
 
@@ -110,7 +113,7 @@ export function fromLoadFailure(error: unknown): ServiceError {
       cause: error,
     });
   }
-  if (isOurs && DAMAGED_FILE.test(text)) {
+  if (isOurs && DAMAGED_FILE.test(text) && !GPU_FAILURE.test(reason)) {
     return new ServiceError("invalid_model_file", `The model file cannot be used: ${reason}`, {
       cause: error,
     });

@@ -1,4 +1,5 @@
 import type { Engine, StartEngine } from "../engine.ts";
+import type { ErrorCode } from "../../errors/error-codes.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
 import type { GpuFinder } from "./gpu-finder.ts";
@@ -19,6 +20,15 @@ const BEARABLE_STEP_MS = 1000;
 /** What drivers, Dawn and llama.cpp say when there is no memory left. */
 const OUT_OF_MEMORY =
   /out[ _]?of[ _]?(device[ _]|host[ _])?memory|(failed|unable) to allocate|alloc\w* failed/i;
+
+/** The last is that of a request by which programs are compiled. */
+const MAY_BE_OF_THE_GPU: ReadonlySet<string> = new Set<ErrorCode>([
+  "model_load_failed",
+  "insufficient_memory",
+  "engine_crashed",
+  "deadline_exceeded",
+  "inference_failed",
+]);
 
 /** What is asked of a GPU in place of more; -1 layers are all. */
 export type Reduction = Pick<EngineSpec, "gpuLayers" | "sharedContext">;
@@ -136,5 +146,5 @@ function reduced({ gpuLayers, sharedContext }: Reduction, all: number): Reductio
 /** Errors of the file are the same on every device. */
 function mayBeOfTheGpu(error: unknown): boolean {
   const { code } = ServiceError.from(error);
-  return ["model_load_failed", "insufficient_memory", "engine_crashed", "deadline_exceeded"].includes(code);
+  return MAY_BE_OF_THE_GPU.has(code);
 }

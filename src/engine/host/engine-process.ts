@@ -1,6 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { z } from "zod";
 import { EngineCore } from "../core/engine-core.ts";
+import { fromLoadFailure } from "../core/engine-failure.ts";
 import { warmUp } from "../core/warm-up.ts";
 import { type DaemonMessage, daemonMessageSchema, type EngineMessage } from "../protocol/messages.ts";
 import { deviceFlags } from "../gpu/dawn.ts";
@@ -89,7 +90,9 @@ async function load(spec: EngineSpec): Promise<void> {
     desk = new CallDesk(engine, outbox, die);
     send({ type: "loaded", info: { ...engine.info, ...(stepMs !== undefined && { stepMs }) } });
   } catch (error) {
-    send({ type: "load-failed", error: toReportedError(error) }, () => process.kill(process.pid, "SIGKILL"));
+    // A GPU that fails while its programs are compiled has failed to load the model as well.
+    const failure = toReportedError(fromLoadFailure(error));
+    send({ type: "load-failed", error: failure }, () => process.kill(process.pid, "SIGKILL"));
   }
 }
 

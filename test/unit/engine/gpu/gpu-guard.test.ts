@@ -224,16 +224,19 @@ test("closing an engine is no loss", async () => {
   expect(said).toEqual([]);
 });
 
-test.each<ErrorCode>(["model_load_failed", "insufficient_memory", "engine_crashed", "deadline_exceeded"])(
-  "a load that fails on the GPU with %s is tried on the CPU",
-  async (code) => {
-    const { start, said, started, failing } = await setUp();
-    failing.code = code;
-    expect((await start()).spec).toEqual(onCpu);
-    expect(started).toHaveLength(2);
-    expect(said).toEqual(["left m: it broke"]);
-  },
-);
+test.each<ErrorCode>([
+  "model_load_failed",
+  "insufficient_memory",
+  "engine_crashed",
+  "deadline_exceeded",
+  "inference_failed",
+])("a load that fails on the GPU with %s is tried on the CPU", async (code) => {
+  const { start, said, started, failing } = await setUp();
+  failing.code = code;
+  expect((await start()).spec).toEqual(onCpu);
+  expect(started).toHaveLength(2);
+  expect(said).toEqual(["left m: it broke"]);
+});
 
 test.each<[string, ErrorCode, GpuMode, AbortSignal | undefined]>([
   ["the file is at fault", "invalid_model_file", "auto", undefined],
