@@ -89,9 +89,15 @@ export function compareLogprobs(
     const counterpart = other[position];
     if (counterpart?.token !== token)
       throw new Error(`token ${position} is ${counterpart?.token}, not ${token}`);
-    const alternatives = new Map(counterpart.top.map((each) => [keyOf(each), each.logprob]));
+    // A letter can be a token of its own and a byte as well: alternatives that look alike are told by their order.
+    const alternatives = new Map<string, number[]>();
+    for (const each of counterpart.top) {
+      const alike = alternatives.get(keyOf(each));
+      if (alike) alike.push(each.logprob);
+      else alternatives.set(keyOf(each), [each.logprob]);
+    }
     return top.flatMap((each) => {
-      const logprob = alternatives.get(keyOf(each));
+      const logprob = alternatives.get(keyOf(each))?.shift();
       return logprob === undefined ? [] : [Math.abs(logprob - each.logprob)];
     });
   });
