@@ -35,7 +35,10 @@ const HELP = `Compares the speed of models on the CPU, on this machine's GPU thr
 
 Models without a name of a file have random weights in real shapes, and are made when they are first needed (0.3 to
 8.5 GB each). Native llama.cpp is that of the npm package node-llama-cpp, with CUDA, Metal or Vulkan as it was built by
-its authors; it is installed into the cache and is no dependency of the project. Figures are tokens per second.`;
+its authors; it is installed into the cache and is no dependency of the project. Figures are tokens per second.
+
+Native llama.cpp passes over software adapters, unless GGML_VK_VISIBLE_DEVICES says which to take. To compare both on the
+same one: GGML_VK_VISIBLE_DEVICES=0 node scripts/bench/gpu.ts --adapter llvmpipe --shapes tiny --skip cpu`;
 
 /** What node-llama-cpp is built for on each platform. */
 const NATIVE_BACKENDS: Partial<Record<NodeJS.Platform, readonly string[]>> = {

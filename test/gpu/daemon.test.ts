@@ -14,7 +14,14 @@ afterEach(async () => {
   daemon = undefined;
 });
 
-const NAMED = { SERVICE_GPU_MODE: "auto", SERVICE_GPU_ADAPTER: testGpu?.name ?? "" };
+/** Tokens in a step; with a number of its own no model is loaded twice, however slow the machine is. */
+const STEP = 16;
+
+const NAMED = {
+  SERVICE_GPU_MODE: "auto",
+  SERVICE_GPU_ADAPTER: testGpu?.name ?? "",
+  SERVICE_ENGINE_BATCH_SIZE: String(STEP),
+};
 
 async function ask(path: string, body?: object): Promise<Record<string, unknown>> {
   const response = await fetch(`${daemon?.url}${path}`, {
@@ -33,9 +40,8 @@ async function memoryForMore(): Promise<number> {
   const gguf = await createGgufInspector()([SHIPPED_MODEL]);
   const { models } = configSchema.parse({});
   const spec = { contextSize: Math.min(gguf.contextLength, models.context_size), slots: models.slots };
-  const step = 16;
-  const own = gpuNeeds(gguf, { ...spec, sharedContext: false }, step);
-  const shared = gpuNeeds(gguf, { ...spec, sharedContext: true }, step);
+  const own = gpuNeeds(gguf, { ...spec, sharedContext: false }, STEP);
+  const shared = gpuNeeds(gguf, { ...spec, sharedContext: true }, STEP);
   return own.work + own.output + own.block * gguf.blockCount + shared.work + shared.output + shared.block;
 }
 

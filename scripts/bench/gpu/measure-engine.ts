@@ -10,8 +10,8 @@ import { fastest, type Speed, type Workload } from "./rates.ts";
 const CPU_BATCH_SIZE = 128;
 /** What the daemon takes on a GPU. */
 const GPU_BATCH_SIZE = 512;
-/** Beside other work on two cores, lavapipe was seen to take over 30 s for 16 tokens of half a billion weights. */
-const SOFTWARE_BATCH_SIZE = 4;
+/** The same on a software adapter. */
+const SOFTWARE_BATCH_SIZE = 16;
 
 const TIMEOUT_MS = 600_000;
 
