@@ -22,8 +22,8 @@ import { toReportedError } from "./reported-error.ts";
  */
 
 /**
- * Machine code in bytes that a function of the WASM runs before V8 optimises it. By default that is so little that half
- * of the work of a start is to optimise what only loading a model uses; what computes reaches this within milliseconds.
+ * Machine code in bytes that a function of the WASM runs before V8 optimises it. By default that is so little that V8
+ * optimises what only loading a model uses, a tenth of the instructions of a start; what computes reaches this soon.
  */
 const TIERING_BUDGET = 50_000_000;
 setFlagsFromString(`--wasm-tiering-budget=${TIERING_BUDGET}`);
