@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { STATUS_CODES } from "node:http";
+import { maxHeaderSize, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { ErrorCode } from "../errors/error-codes.ts";
 import { ServiceError } from "../errors/service-error.ts";
@@ -13,7 +13,7 @@ const CODES: ReadonlyMap<unknown, ErrorCode> = new Map<unknown, ErrorCode>([
 ]);
 
 const MESSAGES: Partial<Record<ErrorCode, string>> = {
-  headers_too_large: "The headers of the request are larger than the 16 KiB that the daemon reads.",
+  headers_too_large: `The headers of the request are larger than the ${maxHeaderSize / 1024} KiB that the daemon reads.`,
   payload_too_large: "The extensions of the body's chunks are too large.",
   request_timeout: "The request did not arrive in time.",
 };

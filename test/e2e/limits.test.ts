@@ -129,6 +129,25 @@ describe("what is no request", () => {
     });
     expect((await fetch(`${daemon.url}/health`)).status).toBe(200);
   });
+
+  test("closes a connection on which an answer has begun, without a second head in the middle of it", async () => {
+    const body = JSON.stringify({ prompt: "Hello", stream: true, max_tokens: 1500, format: ENDLESS_LIST });
+    const socket = await connect();
+    socket
+      .setEncoding("utf8")
+      .write(
+        `POST /api/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+      );
+    let answer = "";
+    for await (const chunk of socket) {
+      if (answer === "") socket.write("hello\r\n\r\n");
+      answer += String(chunk);
+    }
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    expect(answer).not.toContain("malformed_request");
+    expect(answer).not.toContain('"done":true');
+    await expect.poll(() => activeRequests(daemon)).toBe(0);
+  });
 });
 
 describe("hostile values are 400 with the path of the field", () => {

@@ -1,9 +1,9 @@
 import { once } from "node:events";
-import { isRunning } from "../../src/engine/is-running.ts";
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { isRunning } from "../../src/engine/is-running.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import {
   collect,

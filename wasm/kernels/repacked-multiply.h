@@ -59,6 +59,16 @@ INLINE eight_rows zero_rows(void) {
   return (eight_rows){{{z, z, z, z}, {z, z, z, z}}};
 }
 
+typedef struct {
+  vec d[2];
+} two_quartets;
+
+// Of blocks of 32 weights: eight halves as floats, subnormal ones as well.
+INLINE two_quartets block_scales(vec halves, const constants *k) {
+  return (two_quartets){{wasm_f32x4_mul(unscaled_halves(halves, 0, k), k->f16_scale),
+                         wasm_f32x4_mul(unscaled_halves(halves, 1, k), k->f16_scale)}};
+}
+
 // Rows 8 × part to 8 × part + 7 of the tile at `x`, here and below.
 INLINE void multiply_repacked_q4_0(const uint8_t *x, int part, int64_t blocks, const uint8_t *y, int n, repacked_results out,
                                    constants k) {
@@ -67,12 +77,11 @@ INLINE void multiply_repacked_q4_0(const uint8_t *x, int part, int64_t blocks, c
     eight_rows sums;
     begin_sums(&sums, n, load(y + 144));
     add_32(&sums, n, y, x + TILE_HALVES + 32 * part, &k);
-    const vec halves = load(x + 16 * part), scales = load(y + 128);
-    const vec d[2] = {wasm_f32x4_mul(unscaled_halves(halves, 0, &k), k.f16_scale),
-                      wasm_f32x4_mul(unscaled_halves(halves, 1, &k), k.f16_scale)};
+    const vec scales = load(y + 128);
+    const two_quartets of_rows = block_scales(load(x + 16 * part), &k);
     EACH_COLUMN {
       const vec scale = splat_number(scales, j);
-      EACH_HALF acc.half[h][j] = madd(to_f32(wasm_i32x4_dot_i16x8(sums.half[h][j], k.ones)), wasm_f32x4_mul(d[h], scale), acc.half[h][j]);
+      EACH_HALF acc.half[h][j] = madd(to_f32(wasm_i32x4_dot_i16x8(sums.half[h][j], k.ones)), wasm_f32x4_mul(of_rows.d[h], scale), acc.half[h][j]);
     }
   }
   store_rows(&acc, n, out);
@@ -102,12 +111,11 @@ INLINE void multiply_repacked_q8_0(const uint8_t *x, int part, int64_t blocks, c
         IN_ORDER(&k);
       }
     }
-    const vec halves = load(x + 16 * part), scales = load(y + 256);
-    const vec d[2] = {wasm_f32x4_mul(unscaled_halves(halves, 0, &k), k.f16_scale),
-                      wasm_f32x4_mul(unscaled_halves(halves, 1, &k), k.f16_scale)};
+    const vec scales = load(y + 256);
+    const two_quartets of_rows = block_scales(load(x + 16 * part), &k);
     EACH_COLUMN {
       const vec scale = splat_number(scales, j);
-      EACH_HALF acc.half[h][j] = madd(to_f32(sums.half[h][j]), wasm_f32x4_mul(d[h], scale), acc.half[h][j]);
+      EACH_HALF acc.half[h][j] = madd(to_f32(sums.half[h][j]), wasm_f32x4_mul(of_rows.d[h], scale), acc.half[h][j]);
     }
   }
   store_rows(&acc, n, out);

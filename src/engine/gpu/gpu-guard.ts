@@ -13,7 +13,7 @@ const MOST_FAILURES = 2;
  */
 const FAILURE_WINDOW_MS = 600_000;
 
-/** A cancel waits for one step, and so do the tokens of the other slots. Longer steps are cut to the second time. */
+/** A cancel waits for one step, and so do the tokens of the other slots: one over the first time is cut to the second. */
 const LONGEST_STEP_MS = 2000;
 const BEARABLE_STEP_MS = 1000;
 

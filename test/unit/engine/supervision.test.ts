@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
-import { isRunning } from "../../../src/engine/is-running.ts";
 import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import type { Engine } from "../../../src/engine/engine.ts";
+import { isRunning } from "../../../src/engine/is-running.ts";
 import { createEngineStarter } from "../../../src/engine/start-engine.ts";
 import {
   collect,
