@@ -6,8 +6,12 @@
 // accumulators are spilled, once for each granule.
 //
 // For each product, packing and quantising included, 64 columns and 512 rows of 2048 on Zen 3: Q4_1 0.41 instructions of x64
-// and 0.093 cycles, Q5_0 0.51 and 0.111, Q3_K 0.59 and 0.126, IQ4_NL 0.74 and 0.161: at 3.5 GHz 37, 31, 28 and 22 GMAC/s. A
-// third of the instructions check the bounds of loads: the package's memory is 64-bit.
+// and 0.093 cycles, Q5_0 0.51 and 0.111, Q3_K 0.59 and 0.126, IQ4_NL 0.74 and 0.161. A third of the instructions check the
+// bounds of loads: the package's memory is 64-bit.
+//
+// Measured by scripts/bench/kernels.ts --as-in-file, 64 columns, in GMAC/s: Q4_0 17.6, Q4_1 16.6, Q5_0 15.9, Q5_1 13.1, Q8_0
+// 9.1, IQ4_NL 8.9, MXFP4 14.0, Q2_K 12.2, Q3_K 13.1, Q4_K 17.2, Q5_K 12.5, Q6_K 10.6, IQ4_XS 10.1. This and all rates of
+// these files are of one run on a shared machine of changing speed, in a slow hour: compare them with each other.
 #pragma once
 #include "gemm-panel.h"
 
