@@ -1,12 +1,7 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
-import {
-  buildEngineImage,
-  EngineImageError,
-  IMAGE_HEAP_BYTES,
-  IMAGE_SHA256,
-  sha256Hex,
-} from "../../wasm/engine-image.ts";
+import { IMAGE_HEAP_BYTES } from "../../wasm/changes.ts";
+import { buildEngineImage, EngineImageError, IMAGE_SHA256, sha256Hex } from "../../wasm/engine-image.ts";
 import { replaceFile } from "../files/replace-file.ts";
 import { markUsed, removeUnused } from "./image-store.ts";
 import { STOCK_HEAP_BYTES } from "./core/heap-patches.ts";

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { IMAGE_HEAP_BYTES } from "../../wasm/engine-image.ts";
+import { IMAGE_HEAP_BYTES } from "../../wasm/changes.ts";
 import { concatBytes, sized, uleb, vector } from "../../wasm/linker/byte-writer.ts";
 import { link } from "../../wasm/linker/link.ts";
 import { VEC_DOTS } from "../../wasm/vec-dots.ts";

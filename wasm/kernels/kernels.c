@@ -1,5 +1,5 @@
 // The kernels as one translation unit, and the functions of llama.cpp whose place they take. The build script beside
-// this file compiles it; wasm/engine-image.ts says which function of the module each one replaces.
+// this file compiles it; wasm/changes.ts says which function of the module each one replaces.
 #include "barrier.h"
 #include "flash-attention.h"
 #include "repack-graph.h"

@@ -50,8 +50,8 @@ const HOLD_STEP_ADDRESS = 16;
 export const HELD = "#held";
 
 /**
- * What wllama's worker script needs on every platform. Prepared WASM (faster kernels, a larger heap) and what
- * they change in the script will be added to this list.
+ * What wllama's worker script needs with every WASM. What ours needs besides, for its larger heap and its tokeniser,
+ * has lists of its own.
  */
 export const WORKER_PATCHES: readonly TextPatch[] = [
   {

@@ -1,16 +1,10 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import {
-  ADDED_EXPORTS,
-  buildEngineImage,
-  IMAGE_HEAP_BYTES,
-  IMAGE_SHA256,
-  EngineImageError,
-  PINNED_FUNCTIONS,
-  sha256Hex,
-} from "../../../wasm/engine-image.ts";
+import { ADDED_EXPORTS, CHANGES, IMAGE_HEAP_BYTES } from "../../../wasm/changes.ts";
+import { buildEngineImage, IMAGE_SHA256, EngineImageError, sha256Hex } from "../../../wasm/engine-image.ts";
+import { PINNED_FUNCTIONS } from "../../../wasm/pinned-functions.ts";
 import { VEC_DOTS } from "../../../wasm/vec-dots.ts";
 import { parseModule } from "../../../wasm/linker/wasm-module.ts";
 
@@ -72,6 +66,26 @@ describe("the engine's image", () => {
     other[stock.length - 1]! ^= 1;
     await expect(buildEngineImage(other, kernels)).rejects.toThrow(EngineImageError);
     await expect(buildEngineImage(stock, kernels.subarray(1))).rejects.toThrow(EngineImageError);
+  });
+
+  it("has a test for each change", () => {
+    const checks = CHANGES.map(({ check }) => check);
+    expect(checks.filter((check) => !existsSync(new URL(`../../../${check}`, import.meta.url)))).toEqual([]);
+    expect(new Set(checks).size).toBe(CHANGES.length);
+  });
+
+  it("changes no function that is not pinned", () => {
+    const pinned: readonly number[] = [...Object.values(PINNED_FUNCTIONS), ...VEC_DOTS].map(
+      ({ index }) => index,
+    );
+    const changed = CHANGES.flatMap(
+      ({ replace = {}, originals = {}, imports = {}, exports = {}, splices = [] }) =>
+        [replace, originals, imports, exports, splices.map(({ index }) => index)].flatMap((functions) =>
+          Object.values(functions),
+        ),
+    );
+    expect(changed.filter((index) => !pinned.includes(index))).toEqual([]);
+    expect(pinned.filter((index) => !changed.includes(index))).toEqual([]);
   });
 
   it("names each pinned function as the package's own symbol map does", () => {

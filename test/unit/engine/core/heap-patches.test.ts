@@ -7,7 +7,7 @@ import {
   workerHeapPatches,
 } from "../../../../src/engine/core/heap-patches.ts";
 import { applyPatches } from "../../../../src/engine/core/worker-patches.ts";
-import { IMAGE_HEAP_BYTES } from "../../../../wasm/engine-image.ts";
+import { IMAGE_HEAP_BYTES } from "../../../../wasm/changes.ts";
 import { parseModule } from "../../../../wasm/linker/wasm-module.ts";
 
 const esm = (file: string): string =>

@@ -1,0 +1,103 @@
+import { BARRIER_SPLICES } from "./barriers.ts";
+import type { Splice } from "./linker/splice.ts";
+import { OPERATOR_SPLICE } from "./operators.ts";
+import { PINNED_FUNCTIONS as STOCK } from "./pinned-functions.ts";
+import { VEC_DOTS } from "./vec-dots.ts";
+
+/** Largest heap of our engine: V8 takes no more. */
+export const IMAGE_HEAP_BYTES = 16 * 1024 ** 3;
+
+const PAGE_BYTES = 64 * 1024;
+
+/** Name by which the engine's script calls a function of llama.cpp's that the stock module keeps to itself → index. */
+export const ADDED_EXPORTS = {
+  daybreak_tokenize: STOCK.tokenize.index,
+  daybreak_token_to_piece: STOCK.tokenToPiece.index,
+} as const;
+
+/** One thing that our engine's WebAssembly does otherwise than llama.cpp's; the fields below `check` are the linker's. */
+export interface Change {
+  readonly what: string;
+  readonly why: string;
+  /** The test that fails when the change does not do what it should. */
+  readonly check: string;
+  readonly replace?: Readonly<Record<string, number>>;
+  readonly originals?: Readonly<Record<string, number>>;
+  readonly imports?: Readonly<Record<string, number>>;
+  readonly splices?: readonly Splice[];
+  readonly exports?: Readonly<Record<string, number>>;
+  readonly memoryMaximum?: number;
+}
+
+/** All that is changed in llama.cpp's WebAssembly. What its script needs besides is in src/engine/core/*-patches.ts. */
+export const CHANGES: readonly Change[] = [
+  {
+    what: "Matrix products run in our kernels, in a larger work buffer.",
+    why: "They are nearly all of the work, and the package's are scalar code or what the compiler made of it.",
+    check: "test/unit/wasm/kernels.test.ts",
+    replace: { kernel_mul_mat: STOCK.mulMat.index, kernel_graph_plan: STOCK.graphPlan.index },
+    originals: { original_mul_mat: STOCK.mulMat.index, original_graph_plan: STOCK.graphPlan.index },
+  },
+  {
+    what: "Weights are repacked when a model has been loaded.",
+    why: "Lanes of a vector are rows then, and a matrix is read as one stream.",
+    check: "test/unit/wasm/repacked.test.ts",
+    replace: { kernel_sched_reserve: STOCK.schedReserve.index },
+    originals: { original_sched_reserve: STOCK.schedReserve.index },
+    imports: {
+      dequantize_row_q4_0: STOCK.dequantizeQ4_0.index,
+      dequantize_row_q8_0: STOCK.dequantizeQ8_0.index,
+      dequantize_row_q4_K: STOCK.dequantizeQ4_K.index,
+      dequantize_row_q6_K: STOCK.dequantizeQ6_K.index,
+    },
+  },
+  {
+    what: "Threads that wait for each other fall asleep after a while.",
+    why: "Those that spin take the processor from the one that they wait for, when there are fewer than threads.",
+    check: "test/unit/wasm/barrier.test.ts",
+    replace: {
+      kernel_barrier: STOCK.barrier.index,
+      kernel_secondary_thread: STOCK.secondaryThread.index,
+    },
+    originals: { original_secondary_thread: STOCK.secondaryThread.index },
+    imports: { ggml_barrier: STOCK.barrier.index },
+    splices: BARRIER_SPLICES,
+  },
+  {
+    what: "Softmax, flash attention and look-ups in repacked weights run in our kernels.",
+    why: "Attention is most of what is left, and grows with the context; nobody else can read repacked weights.",
+    check: "test/unit/wasm/flash-attention.test.ts",
+    splices: [OPERATOR_SPLICE],
+  },
+  {
+    what: "SwiGLU runs in a kernel of ours.",
+    why: "The package calls the C library's exponential for each number.",
+    check: "test/unit/wasm/swiglu.test.ts",
+    replace: { kernel_swiglu: STOCK.swiglu.index },
+  },
+  {
+    what: "Dot products of one row and one column run in kernels of ours.",
+    why: "llama.cpp's operators are left what ours do not cover, such as mixtures of experts, and call these.",
+    check: "test/unit/wasm/vec-dots.test.ts",
+    replace: Object.fromEntries(VEC_DOTS.map(({ kernel, index }) => [kernel, index])),
+  },
+  {
+    what: "The server can be asked for results without computing a step.",
+    why: "Each result of several requests would cost a step else, and come late.",
+    check: "test/engine/latency.test.ts",
+    replace: { kernel_update_slots: STOCK.updateSlots.index },
+    originals: { original_update_slots: STOCK.updateSlots.index },
+  },
+  {
+    what: "The tokeniser can be called.",
+    why: "Routes count tokens and show them, and the package keeps its tokeniser to itself.",
+    check: "test/engine/tokeniser.test.ts",
+    exports: ADDED_EXPORTS,
+  },
+  {
+    what: "The heap may grow to 16 GB.",
+    why: "The package's ends at 4 GB, and with it the models.",
+    check: "test/unit/wasm/large-heap.test.ts",
+    memoryMaximum: IMAGE_HEAP_BYTES / PAGE_BYTES,
+  },
+];
