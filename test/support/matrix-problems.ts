@@ -54,6 +54,20 @@ export function reference(
   });
 }
 
+/** The same with scales as far apart as halves can be: those of columns take turns. */
+export function extremeActivations(columns: number, k: number, random: () => number): Float32Array {
+  return exactActivations(columns, k, random).map(
+    (value, index) => value * (Math.floor(index / k) % 2 === 0 ? LARGEST_HALF : SMALLEST_HALF),
+  );
+}
+const LARGEST_HALF = 65_504;
+const SMALLEST_HALF = 2 ** -24;
+
+/** True when all results of the columns named are NaN, and no others. */
+export function areNanIn(columns: readonly number[], results: Float32Array, rows: number): boolean {
+  return results.every((value, index) => Number.isNaN(value) === columns.includes(Math.floor(index / rows)));
+}
+
 /** Rounding of f32 sums, relative to the sum of the magnitudes. */
 export const F32_TOLERANCE = 3e-6;
 /** Rounding of activations to bytes, relative to the sum of the magnitudes. */

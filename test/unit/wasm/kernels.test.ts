@@ -1,10 +1,12 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { halfToNumber, TYPE, type TypeName } from "../../support/dequantise.ts";
+import { FORMATS, halfToNumber, TYPE, type TypeName } from "../../support/dequantise.ts";
 import { KernelHost } from "../../support/kernel-host.ts";
 import {
+  areNanIn,
   BLOCK_TYPES,
   EIGHT_BIT_TOLERANCE,
   exactActivations,
+  extremeActivations,
   F32_TOLERANCE,
   randomWeights,
   reference,
@@ -59,6 +61,41 @@ describe.each(BLOCK_TYPES)("%s weights", (type) => {
         k: 256,
       });
       expect(result.values.every((value) => value === 0)).toBe(true);
+    }
+  });
+
+  it.each([1, 3, 7])("take rows of %i blocks, and an odd number of panels", (blocks) => {
+    const [rows, k] = [20, blocks * FORMATS[type].weights];
+    for (const columns of [1, 4, 13]) {
+      const random = randoms(blocks + columns);
+      const weights = randomWeights(type, rows, k, random);
+      const activations = exactActivations(columns, k, random);
+      const result = host.multiply({ type: TYPE[type], weights: weights.bytes, rows, activations, k });
+      expect(result.fellBack).toBe(false);
+      const expected = reference(weights.values, activations, rows, k);
+      expect(worstError(result.values, expected)).toBeLessThan(F32_TOLERANCE);
+    }
+  });
+
+  it("take activations whose scales are the largest and the smallest halves", () => {
+    const [rows, k] = [8, 512];
+    const weights = randomWeights(type, rows, k, randoms(5));
+    for (const columns of [2, 4, 13]) {
+      const activations = extremeActivations(columns, k, randoms(columns));
+      const result = host.multiply({ type: TYPE[type], weights: weights.bytes, rows, activations, k });
+      const expected = reference(weights.values, activations, rows, k);
+      expect(worstError(result.values, expected)).toBeLessThan(F32_TOLERANCE);
+    }
+  });
+
+  it("keep a NaN, in its column alone", () => {
+    const [rows, k] = [8, 512];
+    const weights = randomWeights(type, rows, k, randoms(6));
+    for (const columns of [1, 3, 13]) {
+      const activations = exactActivations(columns, k, randoms(7));
+      activations[k * (columns - 1) + 300] = Number.NaN;
+      const result = host.multiply({ type: TYPE[type], weights: weights.bytes, rows, activations, k });
+      expect(areNanIn([columns - 1], result.values, rows)).toBe(true);
     }
   });
 

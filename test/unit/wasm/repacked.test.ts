@@ -1,9 +1,11 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { TYPE } from "../../support/dequantise.ts";
+import { FORMATS, TYPE } from "../../support/dequantise.ts";
 import { KernelHost, type MatrixProblem } from "../../support/kernel-host.ts";
 import {
+  areNanIn,
   EIGHT_BIT_TOLERANCE,
   exactActivations,
+  extremeActivations,
   F32_TOLERANCE,
   randomWeights,
   reference,
@@ -45,10 +47,29 @@ describe.each(REPACKED)("repacked %s weights", (type) => {
     expect(worstError(values, expected)).toBeLessThan(F32_TOLERANCE);
   });
 
-  it("take rows of one block, and one tile of rows", () => {
+  it("take rows of one and three blocks, and one tile of rows", () => {
     for (const columns of [1, 4]) {
-      const { problem, expected } = problemOf(type, columns, 16, 256);
-      expect(worstError(host.multiply(problem).values, expected)).toBeLessThan(F32_TOLERANCE);
+      for (const blocks of [1, 3]) {
+        const { problem, expected } = problemOf(type, columns, 16, blocks * FORMATS[type].weights);
+        expect(worstError(host.multiply(problem).values, expected)).toBeLessThan(F32_TOLERANCE);
+      }
+    }
+  });
+
+  it("take activations whose scales are the largest and the smallest halves", () => {
+    for (const columns of [2, 4, 13]) {
+      const { problem, values } = problemOf(type, columns);
+      const activations = extremeActivations(columns, K, randoms(columns));
+      const result = host.multiply({ ...problem, activations });
+      expect(worstError(result.values, reference(values, activations, ROWS, K))).toBeLessThan(F32_TOLERANCE);
+    }
+  });
+
+  it("keep a NaN, in its column alone", () => {
+    for (const columns of [1, 3, 4, 13]) {
+      const { problem } = problemOf(type, columns);
+      problem.activations[K * (columns - 1) + 300] = Number.NaN;
+      expect(areNanIn([columns - 1], host.multiply(problem).values, ROWS)).toBe(true);
     }
   });
 
