@@ -12,9 +12,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 export const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-export const KERNELS_SHA256 = "ae85846a9106cd6cdc1f741f20ec1e3d73844ed74c7da6f7a2853a1e9a072528";
+export const KERNELS_SHA256 = "d1a247919e5dc0f331b225fdca1e27c581844f8b0879abd9c0e1b5aba7587285";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "f717c404c0a8304d18a26ce7dd74accb7204b9a01679a623f63511f356849661";
+export const IMAGE_SHA256 = "716e9e3156285d8412b80259f707c3105320a9375dd8e9dcacd0a17bc2161cfb";
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {

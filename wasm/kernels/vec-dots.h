@@ -14,6 +14,13 @@ enum { BYTES_Q8_0 = 34, BYTES_Q8_1 = 36 };
   void name(int32_t n, float *result, size_t result_stride, const uint8_t *x, size_t x_stride, const uint8_t *y, size_t y_stride, int32_t rows)
 #define UNUSED (void)result_stride, (void)x_stride, (void)y_stride, (void)rows
 
+// The scale of a block of a column: unlike those of weights it may be infinite or NaN, which have to stay.
+INLINE float column_scale(const uint8_t *y) {
+  const uint16_t half = *(const uint16_t *)y;
+  if ((half & 0x7c00) != 0x7c00) return f16_to_f32(y);
+  return half & 0x3ff ? __builtin_nanf("") : half & 0x8000 ? -__builtin_inff() : __builtin_inff();
+}
+
 INLINE float dot_unsigned(int32_t n, const uint8_t *x, const uint8_t *y, block_format format, vec codes) {
   const constants k = make_constants(codes);
   const vec offset = wasm_i8x16_splat((int8_t)format.offset);
@@ -28,7 +35,7 @@ INLINE float dot_unsigned(int32_t n, const uint8_t *x, const uint8_t *y, block_f
       dots = wasm_i16x8_sub(dots, wasm_i16x8_add(dot_i8_u7(low, offset), dot_i8_u7(high, offset)));
     }
     const float d = format.is_mxfp4 ? half_power_of_two(x[0]) : f16_to_f32(x);
-    acc = madd(to_f32(pair_sums_i32(dots)), wasm_f32x4_splat(d * f16_to_f32(y)), acc);
+    acc = madd(to_f32(pair_sums_i32(dots)), wasm_f32x4_splat(d * column_scale(y)), acc);
     if (format.has_minimum) minimums += f16_to_f32(x + 2) * f16_to_f32(y + 2);
   }
   return sum_f32(acc) + minimums;
@@ -41,7 +48,7 @@ INLINE float dot_signed(int32_t n, const uint8_t *x, const uint8_t *y, block_for
     const words32 w = widen_block(x, format, is_q8_0, &k), v = widen_block(y, FORMAT_Q8_0, 1, &k);
     vec dots = wasm_i32x4_dot_i16x8(w.part[0], v.part[0]);
     for (int i = 1; i < 4; i++) dots = wasm_i32x4_add(dots, wasm_i32x4_dot_i16x8(w.part[i], v.part[i]));
-    acc = madd(to_f32(dots), wasm_f32x4_splat(f16_to_f32(x) * f16_to_f32(y)), acc);
+    acc = madd(to_f32(dots), wasm_f32x4_splat(f16_to_f32(x) * column_scale(y)), acc);
   }
   return sum_f32(acc);
 }

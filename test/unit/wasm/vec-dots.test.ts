@@ -12,7 +12,10 @@ beforeAll(async () => {
 const COUNT = 768;
 /** Rounding of f32 sums, relative to the sum of the magnitudes. */
 const TOLERANCE = 3e-6;
-const HALF = { two: 0x4000, quarter: 0x3400, subnormal: 0x0003 };
+/** As bits. */
+const HALF = { two: 0x4000, nan: 0x7e00 };
+/** Of blocks: moderate, subnormal, none, negative, the largest. */
+const WEIGHT_SCALES = [0x3400, 0x3400, 0x0003, 0x0000, 0xb400, 0x7bff];
 
 /** Integers from 0 up to, and without, a limit; the same for the same seed. */
 function randomInteger(seed: number): (below: number) => number {
@@ -58,7 +61,7 @@ describe.each(VEC_DOTS)("$name", ({ kernel, name }) => {
     for (let start = 0; start < weights.byteLength; start += format.bytes) {
       for (let at = 0; at < format.bytes; at++) weights.setUint8(start + at, random(256));
       for (const at of format.halves) {
-        weights.setUint16(start + at, random(4) === 0 ? HALF.subnormal : HALF.quarter, true);
+        weights.setUint16(start + at, WEIGHT_SCALES[random(WEIGHT_SCALES.length)]!, true);
       }
       if (type === "mxfp4") weights.setUint8(start, 120 + random(12));
       values.push(...format.dequantise(new DataView(weights.buffer, start, format.bytes)));
@@ -79,5 +82,17 @@ describe.each(VEC_DOTS)("$name", ({ kernel, name }) => {
       packActivations(activations, activationFormat!),
     );
     expect(Math.abs(actual - expected)).toBeLessThanOrEqual(TOLERANCE * magnitude);
+  });
+
+  it("keeps a NaN, which activations have as the scale of a block", () => {
+    const random = randomInteger(1);
+    const weights = new Uint8Array((COUNT / format.weights) * format.bytes).map(() => 1 + random(100));
+    const activations = packActivations(Array<number>(COUNT).fill(1), activationFormat!);
+    const last =
+      activations.length - (activationFormat === "q8_K" ? 292 : activationFormat === "q8_1" ? 36 : 34);
+    const view = new DataView(activations.buffer);
+    if (activationFormat === "q8_K") view.setFloat32(last, Number.NaN, true);
+    else view.setUint16(last, HALF.nan, true);
+    expect(host.vecDot(kernel, COUNT, weights, activations)).toBe(Number.NaN);
   });
 });
