@@ -1,4 +1,4 @@
-// As much of vitest as test/unit/wasm/kernels.test.ts uses, for a page; what it lacks throws where it is used.
+// As much of vitest as the tests of kernels in test/unit/wasm use, for a page; what it lacks throws where it is used.
 
 const tests = [];
 const preparations = [];
@@ -19,7 +19,10 @@ export function describe(name, define) {
 }
 
 it.each = (cases) => (name, run) => {
-  for (const value of cases) it(`${name} [${value}]`, () => run(value));
+  for (const value of cases) {
+    // An array holds the arguments, as in vitest.
+    it(`${name} [${value}]`, () => (Array.isArray(value) ? run(...value) : run(value)));
+  }
 };
 
 describe.each = (cases) => (name, define) => {
@@ -33,6 +36,7 @@ export function expect(actual) {
   return {
     toBe: (expected) => check(Object.is(actual, expected), expected),
     toBeLessThan: (expected) => check(actual < expected, `below ${expected}`),
+    toBeLessThanOrEqual: (expected) => check(actual <= expected, `at most ${expected}`),
     toEqual: (expected) =>
       check(
         actual.length === expected.length && expected.every((value, at) => Object.is(actual[at], value)),
