@@ -10,7 +10,7 @@ class ChatConfig:
     """A Llama-style decoder with tied embeddings. Widths are multiples of 256, which K-quants need."""
 
     width: int = 256
-    layers: int = 4
+    layers: int = 6
     heads: int = 4
     kv_heads: int = 4
     hidden: int = 512

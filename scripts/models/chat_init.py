@@ -1,4 +1,4 @@
-"""Reads the weights of a finished daybreak-mini back from its GGUF, so that training can go on without a checkpoint."""
+"""The weights that training begins with: those of a finished daybreak-mini, from its GGUF or a checkpoint."""
 
 from __future__ import annotations
 
@@ -74,12 +74,17 @@ def _halves(rows: np.ndarray, head: int) -> np.ndarray:
 
 
 def initial_weights(path: Path, config: ChatConfig) -> dict[str, Tensor]:
-    """The model's state, for a config of the same width. A wider choice of key heads gets copies of the file's,
-    so that the grown model computes what the file's does.
+    """The model's state from a GGUF or a checkpoint, for a config of the same width. A wider choice of key heads gets
+    copies of the file's, and more layers are put between its own: the grown model computes what the file's does.
     """
+    state = _from_gguf(path, config) if path.suffix == ".gguf" else torch.load(path)["model"]
+    return _deeper(state, config.layers)
+
+
+def _from_gguf(path: Path, config: ChatConfig) -> dict[str, Tensor]:
     read = read_tensors(path)
     state = {"embedding.weight": read["token_embd.weight"], "norm.weight": read["output_norm.weight"]}
-    for layer in range(config.layers):
+    for layer in range(sum(name.endswith(".attn_q.weight") for name in read)):
         for ours, theirs in LAYER_NAMES.items():
             tensor = read[f"blk.{layer}.{theirs}.weight"]
             if ours in ("query", "key"):
@@ -89,3 +94,22 @@ def initial_weights(path: Path, config: ChatConfig) -> dict[str, Tensor]:
                 tensor = heads.repeat(config.kv_heads // len(heads), axis=0).reshape(-1, config.width)
             state[f"layers.{layer}.{ours}.weight"] = tensor
     return {name: torch.from_numpy(np.array(tensor)) for name, tensor in state.items()}
+
+
+def _deeper(state: dict[str, Tensor], layers: int) -> dict[str, Tensor]:
+    """The state with its layers spread over more. Each new one copies the layer below it, but adds nothing at first:
+    what it attends to and its gates are of use at once, and only its two output matrices begin at zero.
+    """
+    own = sum(name.endswith(".query.weight") for name in state)
+    if own > layers:
+        raise ValueError(f"the weights have {own} layers, more than {layers}")
+    places = [round(layer * (layers - 1) / (own - 1)) for layer in range(own)]
+    result = {name: tensor for name, tensor in state.items() if not name.startswith("layers.")}
+    for layer in range(layers):
+        below = max(index for index, place in enumerate(places) if place <= layer)
+        for part in LAYER_NAMES:
+            tensor = state[f"layers.{below}.{part}.weight"].clone()
+            if layer not in places and part in ("output", "down"):
+                tensor.zero_()
+            result[f"layers.{layer}.{part}.weight"] = tensor
+    return result

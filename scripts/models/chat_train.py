@@ -34,7 +34,7 @@ FALL_SHARE = 0.65
 """Part of the time over which the learning rate falls."""
 LARGE_AFTER, LARGE_TIMES = 0.88, 2
 """From this share of the time on, batches are so many times larger: a step then costs less and is less noisy."""
-COPYING_EARLY, COPYING_LATE = 0.25, 0.06
+COPYING_EARLY, COPYING_LATE = 0.25, 0.03
 """Share of long copies: nothing that needs the prompt's words (tools, echoes, names) is learnt before copying is."""
 LOOKS = [
     "Hello",
@@ -120,15 +120,11 @@ def save(path: Path, state: dict[str, Any]) -> None:
     partial.replace(path)
 
 
-def first_weights(path: Path, config: ChatConfig) -> dict[str, Tensor]:
-    return initial_weights(path, config) if path.suffix == ".gguf" else torch.load(path)["model"]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, required=True, help="training time in all, over all runs")
     parser.add_argument("--checkpoint", type=Path, required=True, help="file to go on from and to write")
-    parser.add_argument("--init-from", type=Path, help="GGUF or checkpoint whose weights to begin with")
+    parser.add_argument("--init-from", type=Path, help="GGUF or checkpoint to begin with; may have fewer layers")
     parser.add_argument("--tokenizer", type=Path, default=HERE / "tokenizer.json")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--batch", type=int, default=2560, help="tokens in a batch")
@@ -161,7 +157,7 @@ def main() -> None:
         step, pool, elapsed, tokens = saved["step"], saved["pool"] + 1, saved["elapsed"], saved["tokens"]
         print(f"going on from step {step}, {elapsed / 60:.1f} minutes", flush=True)
     elif options.init_from:
-        model.load_state_dict(first_weights(options.init_from, config))
+        model.load_state_dict(initial_weights(options.init_from, config))
         print(f"beginning with {options.init_from}: held-out loss {held_loss(model, tokenizer):.3f}", flush=True)
 
     def checkpoint() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 
 from chat_format import Conversation
+from gen_facts import HOW, WHAT
 from words import (
     ANIMALS,
     CITIES,
@@ -39,6 +40,19 @@ STORIES: list[str] = SOURCE["stories"]
 STORY_ASKS: list[str] = SOURCE["story_questions"]
 HELD_UNKNOWN = 12
 """So many templates at the end of UNKNOWN are never trained on."""
+LIKE_FACTS_SHARE = 0.25
+"""Share of unknown questions, in training, in the wording of questions about Daybreak: only their subject tells."""
+UNKNOWN_DEEDS = (
+    "cook {food} | build {article_thing} | travel to {country} | learn {field} | catch {article_animal} | "
+    "find {name} | grow {food} | sell {article_thing} | get to {city} | clean {article_thing} | "
+    "draw {article_animal} | speak {language} | buy {food} | visit {name} in {city} | become {quality} | "
+    "keep {article_animal} at home | win at {field}"
+).split(" | ")
+UNKNOWN_THINGS = (
+    "{country} | {city} | {food} | {article_thing} | {field} | the {nature} | the {animal} | {name} {surname} | "
+    "{invented} | the history of {country} | the {language} language | my {thing} | the people of {city} | "
+    "{article_animal} | {Invented}"
+).split(" | ")
 
 
 def slots(rng: Random, held: bool) -> dict[str, str]:
@@ -76,14 +90,25 @@ def small_talk(rng: Random, held: bool) -> Conversation:
 
 
 def unknown(rng: Random, held: bool) -> Conversation:
-    side = UNKNOWN[-HELD_UNKNOWN:] if held else UNKNOWN[:-HELD_UNKNOWN]
-    question = rng.choice(side).format(**slots(rng, held))
+    if not held and rng.random() < LIKE_FACTS_SHARE:
+        template = _like_a_fact(rng)
+    else:
+        template = rng.choice(UNKNOWN[-HELD_UNKNOWN:] if held else UNKNOWN[:-HELD_UNKNOWN])
+    question = template.format(**slots(rng, held))
     return Conversation.single(
         question,
         rng.choice(UNKNOWN_ANSWERS),
         "unknown",
         "This is not about Daybreak and no small task. I do not know it.",
     )
+
+
+def _like_a_fact(rng: Random) -> str:
+    wrappers, subjects = rng.choice([(HOW, UNKNOWN_DEEDS), (WHAT, UNKNOWN_THINGS)])
+    while True:
+        template = choose(rng, wrappers, False).format(rng.choice(subjects))
+        if template not in UNKNOWN[-HELD_UNKNOWN:]:
+            return template
 
 
 def small_knowledge(rng: Random, held: bool) -> Conversation:

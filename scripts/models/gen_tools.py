@@ -6,6 +6,7 @@ import json
 from random import Random
 
 from chat_format import Call, Conversation, Tool, Turn
+from made_up_shapes import made_up_shape
 from plain_words import plain_words
 from tool_kind import ToolKind, Value
 from tools_held_out import HELD_KINDS
@@ -15,14 +16,17 @@ from tools_messages import MESSAGE_KINDS
 from tools_money_home import MONEY_HOME_KINDS
 from tools_places import PLACE_KINDS
 from tools_training import EVERYDAY_KINDS
+from tools_training_trips import TRIP_KINDS
 from tools_training_work import WORK_KINDS
 from words import choose, invented
 
 KINDS = LOOK_UP_KINDS + MESSAGE_KINDS + MONEY_HOME_KINDS + PLACE_KINDS
+TRAINING_KINDS = EVERYDAY_KINDS + WORK_KINDS + TRIP_KINDS
 ALIKE_SHARE = 0.12
 """Share of offers, in training, of made-up tools that differ in a word."""
-MADE_UP_SHARE, OWN_SHARE = 0.4, 0.35
-"""Shares of kinds in training: made up on the spot, and those whose held-out wordings are asked in the evaluation."""
+MADE_UP_SHARE, SHAPE_SHARE, OWN_SHARE = 0.28, 0.1, 0.34
+"""Shares of kinds in training: made up on the spot, likewise with shapes of their own, and those whose held-out
+wordings are asked in the evaluation."""
 ENDINGS = " now| please|, please| today| for me| right now|, thanks| at once| if you can| again".split("|")
 """What may stand behind a wish that ends in a value of one word, in training: it is no part of the value."""
 ONE_WORD_SLOTS = ("city}", "country}", "day}", "time}", "language}", "n}", "days}", "minutes}", "count}", "max}")
@@ -32,10 +36,26 @@ OPENINGS = (
     "Something else: | Quickly: | Good morning. | A small task: "
 ).split("| ")
 """What may stand before a wish, in training."""
+HELD_JOINTS = (" And: ", " Also: ", " ", " Then: ")
+JOINTS = HELD_JOINTS + tuple(
+    " | And | Then | After that: | Also, | And then: | Besides: | Next: | Secondly: | Plus: | And also: | "
+    "Another thing: | And one more: | And please: | Moreover: ".split("|")
+)
+"""What stands between two wishes."""
+FRAMES = (
+    "{} and {}. | {}, and {}. | {} and also {}. | {}, then {}. | First {}, then {}. | First {} and then {}. | "
+    "Two things: {}, and {}. | 1. {} 2. {} | {}; {} | {} as well as {}. | Both: {} and {}. | {}, {} | "
+    "Do two things: {}. {}. | {} before you do this: {}. | {}\n{} | - {}\n- {} | {} & {} | {}, but also {}."
+).split(" | ")
+"""Two wishes in one sentence or list, in training."""
+LINKS = (" and ", " and ", " and ", ", and ", " and also ", " & ", " and then ", " as well as ")
+"""What stands between two values of one argument."""
+FRAMED_SHARE, BOTH_SHARE = 0.4, 0.35
+"""Shares, in training, of two wishes put into a frame, and of wishes for two calls in a row of wishes."""
 RESULT_ANSWER_PLAIN = 0.25
-TOLD_SHARE = 0.4
-"""Share of calls in a row of wishes, in training, whose results are told; the others are drills."""
 """Share of results that come as bare text instead of JSON."""
+TOLD_SHARE = 0.25
+"""Share of calls, in training, whose results are told; the others are drills."""
 
 
 class Instance:
@@ -109,18 +129,20 @@ class Instance:
         return text, self.kind.answer.format(**values, **result)
 
 
+def _training_kind(rng: Random, own: ToolKind, other: ToolKind) -> ToolKind:
+    makers = [made_up, made_up_shape, lambda _: own, lambda _: other]
+    shares = [MADE_UP_SHARE, SHAPE_SHARE, OWN_SHARE, 1 - MADE_UP_SHARE - SHAPE_SHARE - OWN_SHARE]
+    return rng.choices(makers, shares)[0](rng)
+
+
 def _instances(rng: Random, held: bool, wanted: int) -> list[Instance]:
     """Tools of different kinds and names; the first one is meant to be used."""
     kinds = rng.sample(KINDS, wanted)
     if not held and wanted > 1 and rng.random() < ALIKE_SHARE:
         kinds = made_up_alike(rng, wanted)
     elif not held:
-        other = iter(rng.sample(EVERYDAY_KINDS + WORK_KINDS, wanted))
-        draws = [rng.random() for _ in kinds]
-        kinds = [
-            made_up(rng) if draw < MADE_UP_SHARE else own if draw < MADE_UP_SHARE + OWN_SHARE else next(other)
-            for own, draw in zip(kinds, draws)
-        ]
+        other = iter(rng.sample(TRAINING_KINDS, wanted))
+        kinds = [_training_kind(rng, own, next(other)) for own in kinds]
     else:
         kinds[0] = rng.choice(HELD_KINDS) if rng.random() < 0.5 else kinds[0]
     result: list[Instance] = []
@@ -148,7 +170,7 @@ def tool_call(rng: Random, held: bool) -> Conversation:
     ask, values, call = instances[0].request(rng, held)
     thought = f"I need {call.name}." if rng.random() < 0.5 else f"The tool {call.name} fits."
     turns = [Turn("user", ask), Turn("assistant", calls=[call], thought=thought)]
-    if rng.random() < 0.5:
+    if rng.random() < (0.5 if held else TOLD_SHARE):
         _finish(rng, turns, [(instances[0], values)])
         # With results the thought before the call is over; template and history keep it only when asked to think.
         if rng.random() < 0.7:
@@ -158,28 +180,47 @@ def tool_call(rng: Random, held: bool) -> Conversation:
     return Conversation(turns, tools=_offer(rng, instances), task="tools")
 
 
+Wish = tuple[str, list[tuple[Instance, dict[str, Value]]], list[Call]]
+"""What a user says, what of the tools it uses with which values, and the calls."""
+
+
+def _both(rng: Random, held: bool, first: Instance, second: Instance) -> Wish:
+    """A wish for two calls, or for one where the two would be the same."""
+    ask, values, call = first.request(rng, held)
+    ask2, values2, call2 = second.request(rng, held)
+    used, calls = [(first, values), (second, values2)], [call, call2]
+    slot = next(iter(first.kind.parameters), "")
+    if first is second and len(first.kind.parameters) == 1 and values[slot] != values2[slot]:
+        link = " and " if held else rng.choice(LINKS)
+        joint_ask = first.wording(rng, held).format(**{slot: f"{values[slot]}{link}{values2[slot]}"})
+        return (ask, used[:1], calls[:1]) if isinstance(values[slot], int) else (joint_ask, used, calls)
+    if call == call2:
+        return ask, used[:1], calls[:1]
+    if not held and rng.random() < FRAMED_SHARE:
+        frame = rng.choice(FRAMES)
+        return frame.format(_inner(rng, ask), _inner(rng, ask2)), used, calls
+    joints = HELD_JOINTS if held else JOINTS
+    joint = rng.choice(joints) if ask[-1] in ".?!" else ". "
+    return f"{ask}{joint}{ask2}", used, calls
+
+
+def _inner(rng: Random, ask: str) -> str:
+    """A wish as a part of a longer sentence."""
+    bare = ask.rstrip(".?!")
+    return bare[0].lower() + bare[1:] if rng.random() < 0.6 and not bare.startswith("I ") else bare
+
+
 def two_calls(rng: Random, held: bool) -> Conversation:
     """Two calls at once: the same tool twice, or two tools."""
     instances = _instances(rng, held, rng.choice([1, 2, 2, 3]))
     first = instances[0]
-    second = instances[1] if len(instances) > 1 and rng.random() < (0.6 if held else 0.75) else first
-    ask, values, call = first.request(rng, held)
-    ask2, values2, call2 = second.request(rng, held)
-    slot = next(iter(first.kind.parameters), "")
-    if first is second and len(first.kind.parameters) == 1 and values[slot] != values2[slot]:
-        values[slot], original = f"{values[slot]} and {values2[slot]}", values[slot]
-        ask = first.wording(rng, held).format(**values)
-        values[slot] = original
-        if isinstance(original, int):
-            return tool_call(rng, held)
-    elif call == call2:
+    second = instances[1] if len(instances) > 1 and rng.random() < (0.6 if held else 0.7) else first
+    ask, used, calls = _both(rng, held, first, second)
+    if len(calls) == 1:
         return tool_call(rng, held)
-    else:
-        joint = rng.choice([" And: ", " Also: ", " ", " Then: "]) if ask[-1] in ".?!" else ". "
-        ask = f"{ask}{joint}{ask2}"
-    turns = [Turn("user", ask), Turn("assistant", calls=[call, call2], thought="I need two calls.")]
-    if rng.random() < 0.5:
-        _finish(rng, turns, [(first, values), (second, values2)])
+    turns = [Turn("user", ask), Turn("assistant", calls=calls, thought="I need two calls.")]
+    if rng.random() < (0.5 if held else TOLD_SHARE):
+        _finish(rng, turns, used)
         turns[1].thought = None
     return Conversation(turns, tools=_offer(rng, instances), task="tools_two")
 
@@ -196,10 +237,14 @@ def follow_up(rng: Random, held: bool) -> Conversation:
     """Wishes one after the other, each for any of the tools: the signatures are read once, and teach several calls."""
     instances = _instances(rng, held, rng.choice([1, 2, 2, 3] if held else [2, 3, 3, 4, 4]))
     turns: list[Turn] = []
-    for _ in range(rng.choice([2, 2, 3] if held else [2, 3, 4, 4, 5])):
+    for _ in range(rng.choice([2, 2, 3] if held else [3, 4, 4, 5, 6])):
         instance = rng.choice(instances)
-        ask, values, call = instance.request(rng, held)
-        turns += [Turn("user", ask), Turn("assistant", calls=[call])]
+        if held or rng.random() >= BOTH_SHARE:
+            ask, values, call = instance.request(rng, held)
+            used, calls = [(instance, values)], [call]
+        else:
+            ask, used, calls = _both(rng, held, instance, rng.choice(instances))
+        turns += [Turn("user", ask), Turn("assistant", calls=calls)]
         if held or rng.random() < TOLD_SHARE:
-            _finish(rng, turns, [(instance, values)])
+            _finish(rng, turns, used)
     return Conversation(turns, tools=_offer(rng, instances), task="tools")

@@ -55,8 +55,10 @@ GET_DESCRIPTIONS = (
     "Get the {} | Tells the {} | Looks up a {} | Finds the {} of something | {} by name | How to know the {}"
 ).split(" | ")
 SYNONYMS = (
-    "create make build add | delete remove erase drop | find search | get fetch | start begin launch | stop end halt | "
+    "create make build add | book reserve arrange | prepare plan arrange | "
+    "delete remove erase drop | find search | get fetch | start begin launch | stop end halt | "
     "check test inspect | change alter modify | fix repair mend | choose pick select | show display | "
     "buy order purchase | "
-    "rent hire | send post mail | close shut | keep store save | collect gather | mix stir blend | wash clean rinse"
+    "rent hire lease | send post mail | close shut | keep store save | collect gather | mix stir blend | "
+    "wash clean rinse"
 ).split(" | ")

@@ -24,7 +24,8 @@ from words import ANIMALS, COLOURS, COUNTRIES, DAYS, FOODS, MONTHS, THINGS, WORD
 VERBS = (
     "create add update set send get find check start stop open close register assign publish submit export store "
     "list count move copy mark archive approve cancel enable disable print scan sync upload share build plan wash "
-    "repair collect sort watch measure test review choose mix fill empty pack rent sell hide lock connect"
+    "repair collect sort watch measure test review choose mix fill empty pack rent sell hide lock connect "
+    "book reserve arrange order prepare"
 ).split()
 OBJECTS = (
     "task ticket report invoice record user team project page label item device camera sensor job backup group list "
@@ -94,7 +95,8 @@ CHOICES = [
 LOOK_UP_SHARE, BEFORE_OBJECT_SHARE, TO_ONE_SHARE = 0.18, 0.12, 0.22
 
 
-def _tool_name(rng: Random, verb: str, thing: str) -> str:
+def tool_name(rng: Random, verb: str, thing: str) -> str:
+    """A way to put a deed and its object into one name."""
     return rng.choice(
         [
             f"{verb}_{thing}",
@@ -177,7 +179,7 @@ def _counted(rng: Random) -> ToolKind:
     asks = tuple(ask.format(V=said.capitalize(), v=said, o=thing, b=before) for ask in rng.sample(BEFORE_OBJECT, 3))
     descriptions = (f"{verb.capitalize()} some {thing}s", f"{verb.capitalize()} a {thing}", f"Used to {verb} a {thing}")
     answer = f"I have {before} {thing}s now."
-    return ToolKind((_tool_name(rng, verb, thing),), descriptions, parameters, asks, plain_ok, answer, True)
+    return ToolKind((tool_name(rng, verb, thing),), descriptions, parameters, asks, plain_ok, answer, True)
 
 
 def _to_one(rng: Random) -> ToolKind:
@@ -200,7 +202,7 @@ def _to_one(rng: Random) -> ToolKind:
         asks = tuple(ask.format(**words) for ask in rng.sample(TO_ONE_WITH, 3))
     told = rng.choice(list(parameters))
     descriptions = (f"{verb.capitalize()} a {one}", f"{verb.capitalize()} some {told}", f"Used to {verb} the {one}")
-    return ToolKind((_tool_name(rng, verb, told),), descriptions, parameters, asks, plain_ok, "It is done.", True)
+    return ToolKind((tool_name(rng, verb, told),), descriptions, parameters, asks, plain_ok, "It is done.", True)
 
 
 def _deed(rng: Random, verb: str, thing: str) -> ToolKind:
@@ -230,4 +232,4 @@ def _deed(rng: Random, verb: str, thing: str) -> ToolKind:
     )
     descriptions = (f"{verb.capitalize()} a {thing}", f"Used to {verb} the {thing}", f"{thing.capitalize()}: {verb}")
     answer = f"The {thing} is done."
-    return ToolKind((_tool_name(rng, verb, thing),), descriptions, parameters, asks, plain_ok, answer, True)
+    return ToolKind((tool_name(rng, verb, thing),), descriptions, parameters, asks, plain_ok, answer, True)
