@@ -1,16 +1,8 @@
-/** Types that a copy can be made in. */
-export type CopyType = "F16" | "Q8_0" | "Q4_0" | "Q4_K" | "Q5_K" | "Q6_K";
+import { type RarerType, RARER_FORMATS } from "./make-quantised-rarer.ts";
+import { addBits, type BlockFormat, extreme, largest, setHalf, toLevel } from "./quantised-bits.ts";
 
-interface BlockFormat {
-  /** ggml's number of the type. */
-  readonly id: number;
-  /** llama.cpp's general.file_type of a file mostly in this type. */
-  readonly fileType: number;
-  readonly weights: number;
-  readonly bytes: number;
-  /** Writes one block of weights at an offset of zeroed memory. */
-  quantise(weights: Float32Array, out: DataView, at: number): void;
-}
+/** Types that a copy can be made in. */
+export type CopyType = "F16" | "Q8_0" | "Q4_0" | "Q4_K" | "Q5_K" | "Q6_K" | RarerType;
 
 const SUPER_BLOCK = 256;
 const GROUP = 32;
@@ -81,6 +73,7 @@ export const COPY_FORMATS: Readonly<Record<CopyType, BlockFormat>> = {
     },
   },
   Q6_K: { id: 14, fileType: 18, weights: SUPER_BLOCK, bytes: 210, quantise: quantiseQ6K },
+  ...RARER_FORMATS,
 };
 
 function quantiseQ6K(weights: Float32Array, out: DataView, at: number): void {
@@ -131,27 +124,4 @@ function packScaleAndMinimum(out: DataView, at: number, group: number, scale: nu
   addBits(out, at + group + 4, (scale & 15) | ((minimum & 15) << 4), 0);
   addBits(out, at + group - 4, scale >> 4, 6);
   addBits(out, at + group, minimum >> 4, 6);
-}
-
-function addBits(out: DataView, at: number, value: number, shift: number): void {
-  out.setUint8(at, out.getUint8(at) | (value << shift));
-}
-
-/** Writes a half and gives the value that a reader will see. */
-function setHalf(out: DataView, at: number, value: number): number {
-  out.setFloat16(at, value, true);
-  return out.getFloat16(at, true);
-}
-
-function toLevel(value: number, step: number, low: number, high: number): number {
-  return step === 0 ? Math.max(0, low) : Math.min(high, Math.max(low, Math.round(value / step)));
-}
-
-function largest(values: Float32Array): number {
-  return Math.abs(extreme(values));
-}
-
-/** The value that is farthest from zero, with its sign. */
-function extreme(values: Float32Array): number {
-  return values.reduce((found, value) => (Math.abs(value) > Math.abs(found) ? value : found), 0);
 }

@@ -23,6 +23,14 @@ describe("copies of models in other types", () => {
     ["Q5_K", 0.06],
     ["Q4_K", 0.12],
     ["Q4_0", 0.12],
+    ["Q4_1", 0.1],
+    ["Q5_0", 0.06],
+    ["Q5_1", 0.06],
+    ["IQ4_NL", 0.15],
+    ["MXFP4", 0.2],
+    ["Q2_K", 0.35],
+    ["Q3_K", 0.2],
+    ["IQ4_XS", 0.15],
   ] as const)("writes %s blocks that a reader of the format turns back to within %d", (type, most) => {
     const format = COPY_FORMATS[type];
     const weights = someWeights(format.weights);
