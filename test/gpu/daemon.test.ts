@@ -1,11 +1,18 @@
 import fs from "node:fs";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { configSchema } from "../../src/config/schema.ts";
 import { gpuNeeds } from "../../src/engine/gpu/gpu-memory.ts";
 import { createGgufInspector } from "../../src/models/gguf/inspect-gguf.ts";
-import { SHIPPED_MODEL } from "../support/engine-fixture.ts";
+import { ENDLESS_LIST } from "../support/certain-requests.ts";
+import { enginePids } from "../support/daemon-children.ts";
+import { SHIPPED_MODEL, temporaryFolder, writeModel } from "../support/engine-fixture.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { GPU_TEST_TIMEOUT_MS, onTestGpu, testGpu } from "../support/test-gpu.ts";
+import { tinyLlama } from "../support/tiny-models.ts";
+
+const folder = temporaryFolder();
+const TINY = writeModel(folder, "tiny", tinyLlama());
+afterAll(() => fs.rmSync(folder, { recursive: true }));
 
 let daemon: TestDaemon | undefined;
 
@@ -23,16 +30,53 @@ const NAMED = {
   SERVICE_ENGINE_BATCH_SIZE: String(STEP),
 };
 
-async function ask(path: string, body?: object): Promise<Record<string, unknown>> {
-  const response = await fetch(`${daemon?.url}${path}`, {
+/** No model but those that a test loads. */
+const BARE = ["--models-load", ""];
+
+async function send(path: string, body?: object): Promise<Response> {
+  return await fetch(`${daemon?.url}${path}`, {
     ...(body && {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify(body),
     }),
   });
-  const answer: Record<string, unknown> = await response.json();
+}
+
+async function ask(path: string, body?: object): Promise<Record<string, unknown>> {
+  const answer: Record<string, unknown> = await (await send(path, body)).json();
   return answer;
+}
+
+async function metrics(): Promise<string> {
+  return await (await send("/metrics")).text();
+}
+
+/** Everything that the daemon reports from now on. */
+async function watchEvents(): Promise<() => string> {
+  const { body } = await send("/api/events");
+  let text = "";
+  void body?.pipeThrough(new TextDecoderStream()).pipeTo(
+    new WritableStream({
+      write: (part) => {
+        text += part;
+      },
+    }),
+  );
+  return () => text;
+}
+
+/** Ends the model's engine in mid-answer, as a driver does that crashes; resolves to the last line of the answer. */
+async function crashInAnswer(model: string): Promise<unknown> {
+  const { body } = await send("/api/generate", { model, prompt: "a", format: ENDLESS_LIST, stream: true });
+  let text = "";
+  let isKilled = false;
+  for await (const part of body!.pipeThrough(new TextDecoderStream())) {
+    text += part;
+    if (!isKilled) for (const pid of enginePids(daemon?.pid ?? 0)) process.kill(pid, "SIGSEGV");
+    isKilled = true;
+  }
+  return JSON.parse(text.trimEnd().split("\n").at(-1) ?? "");
 }
 
 /** Bytes of the GPU for the shipped model as the daemon loads it, and for two layers of it once more. */
@@ -60,33 +104,58 @@ describe.skipIf(!testGpu)(`a daemon ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_M
         adapters: expect.arrayContaining([expect.objectContaining({ name: testGpu?.name, usable: true })]),
       },
     });
-    const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
-    expect(metrics).toContain("service_gpu_available 1\n");
-    expect(metrics).toMatch(/service_gpu_info\{name=".*"\} 1\n/);
-    expect(metrics).toMatch(/service_model_gpu_layers\{model="daybreak-mini"\} [1-9]/);
+    const scraped = await metrics();
+    expect(scraped).toContain("service_gpu_available 1\n");
+    expect(scraped).toMatch(/service_gpu_info\{name=".*"\} 1\n/);
+    expect(scraped).toMatch(/service_model_gpu_layers\{model="daybreak-mini"\} [1-9]/);
 
     expect(await ask("/api/generate", { prompt: "Hello", max_tokens: 4 })).toMatchObject({ done: true });
     const part = { alias: "part", path: SHIPPED_MODEL, gpu_layers: 3 };
     expect(await ask("/api/models/load", part)).toMatchObject({ status: "loaded", gpu_layers: 2 });
     expect(daemon.logs()).toMatch(/Only 2 of its .* beside the other models/);
-    await ask("/api/models/daybreak-mini/unload", {});
-    expect(await ask("/api/models/load", { alias: "daybreak-mini", gpu_layers: 0 })).toMatchObject({
-      gpu_layers: 0,
-    });
   });
 
+  test.skipIf(process.platform === "win32")(
+    "has a model back on the GPU when its driver has crashed, and on the CPU after the second time",
+    async () => {
+      daemon = await startDaemon({ args: BARE, env: NAMED });
+      const events = await watchEvents();
+      // A number of layers wins over the mode, which decides where there is none.
+      const other = { alias: "other", path: TINY, gpu_layers: 0 };
+      expect(await ask("/api/models/load", other)).toMatchObject({ status: "loaded", gpu_layers: 0 });
+      await ask("/api/models/other/unload", {});
+      const tale = { alias: "tale", path: TINY };
+      expect(await ask("/api/models/load", tale)).toMatchObject({ status: "loaded", gpu_layers: 3 });
+      for (const layers of [3, 0]) {
+        expect(await crashInAnswer("tale")).toMatchObject({
+          error: { type: "model_error", code: "engine_crashed" },
+        });
+        const answer = await ask("/api/generate", { model: "tale", prompt: "a", max_tokens: 2 });
+        expect(answer).toMatchObject({ done: true });
+        expect(await metrics()).toContain(`service_model_gpu_layers{model="tale"} ${layers}\n`);
+      }
+      expect(await metrics()).toContain("service_gpu_losses_total 2\n");
+      expect(await metrics()).toContain("service_gpu_abandonments_total 1\n");
+      const told = [...events().matchAll(/^event: (gpu-.*)\ndata: .*"reason":"(.*?)"/gm)].map(
+        ([, name, reason]) => `${name}: ${reason}`,
+      );
+      expect(told).toEqual([
+        expect.stringMatching(/^gpu-lost: killed by SIGSEGV/),
+        expect.stringMatching(/^gpu-lost: killed by SIGSEGV/),
+        "gpu-abandoned: the GPU failed 2 times in 10 minutes",
+      ]);
+    },
+  );
+
   test("lets no process load native code in sandbox mode, whatever else is asked for", async () => {
-    daemon = await startDaemon({ env: { ...NAMED, SERVICE_SANDBOX: "true" } });
+    daemon = await startDaemon({ args: BARE, env: { ...NAMED, SERVICE_SANDBOX: "true" } });
     expect(daemon.logs()).toContain("No GPU: models run on the CPU. Sandbox mode forbids native code");
-    expect(
-      await ask("/api/models/load", { alias: "other", path: SHIPPED_MODEL, gpu_layers: -1 }),
-    ).toMatchObject({
-      gpu_layers: 0,
-    });
+    const loaded = await ask("/api/models/load", { alias: "tale", path: TINY, gpu_layers: -1 });
+    expect(loaded).toMatchObject({ status: "loaded", gpu_layers: 0 });
     expect(await ask("/api/system/status")).toMatchObject({ stats: { gpu_available: false } });
     if (process.platform !== "linux") return;
     const engines = childrenOf(daemon.pid);
-    expect(engines).toHaveLength(2);
+    expect(engines).toHaveLength(1);
     for (const engine of engines) {
       expect(engine).toContain("--permission");
       expect(engine).not.toContain("--allow-addons");
@@ -99,14 +168,18 @@ test(
   { timeout: GPU_TEST_TIMEOUT_MS },
   async () => {
     daemon = await startDaemon({
+      args: BARE,
       env: { SERVICE_GPU_MODE: "require", SERVICE_GPU_ADAPTER: "no such adapter" },
     });
-    expect(await ask("/api/models/load", { alias: "daybreak-mini" })).toMatchObject({
-      error: { type: "model_error", code: "gpu_unavailable" },
+    expect(await ask("/api/models/load", { alias: "tale", path: TINY })).toMatchObject({
+      error: {
+        type: "model_error",
+        code: "gpu_unavailable",
+        message: expect.stringMatching(/^The configuration requires a GPU\. ./),
+      },
     });
-    expect(await ask("/api/models/load", { alias: "daybreak-mini", gpu_layers: 0 })).toMatchObject({
-      status: "loaded",
-    });
+    const onCpu = { alias: "tale", path: TINY, gpu_layers: 0 };
+    expect(await ask("/api/models/load", onCpu)).toMatchObject({ status: "loaded", gpu_layers: 0 });
   },
 );
 

@@ -1,45 +1,67 @@
+import fs from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Engine } from "../../src/engine/engine.ts";
+import type { Engine, StartEngine } from "../../src/engine/engine.ts";
 import { GpuFinder } from "../../src/engine/gpu/gpu-finder.ts";
 import { gpuNeeds } from "../../src/engine/gpu/gpu-memory.ts";
 import { placeOnGpu } from "../../src/engine/gpu/place-on-gpu.ts";
 import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
 import { createGgufInspector } from "../../src/models/gguf/inspect-gguf.ts";
+import { writeDawnDouble } from "../support/dawn-double.ts";
 import {
   chatRequest,
   engineSpec,
   generateText,
   promptRequest,
   SHIPPED_MODEL,
+  temporaryFolder,
 } from "../support/engine-fixture.ts";
 import { logprobsOf, shareOfRounding } from "../support/forced-text.ts";
-import { GPU_TEST_TIMEOUT_MS, onGpu, onTestGpu, startGpuEngine, testGpu } from "../support/test-gpu.ts";
+import {
+  GPU_TEST_TIMEOUT_MS,
+  gpuEngineStarter,
+  onGpu,
+  onTestGpu,
+  startGpuEngine,
+  testGpu,
+} from "../support/test-gpu.ts";
 
 const PROMPT = "Once upon a time there was a small model that told stories to";
 const TEXT = "a cat, who liked them, and to a dog, who slept.";
 
+/** Less than the model's embedding, which is its output as well. */
+const SMALL_BINDING = 300_032;
+
+const folder = temporaryFolder();
 const engines: Engine[] = [];
+
+interface Starting {
+  readonly onProgress?: (progress: number) => void;
+  readonly starter?: StartEngine;
+}
 
 async function start(
   overrides: Partial<EngineSpec>,
-  onProgress: (progress: number) => void = () => {},
+  { onProgress = () => {}, starter = startGpuEngine }: Starting = {},
 ): Promise<Engine> {
-  const spec = engineSpec(SHIPPED_MODEL, { batchSize: 16, ...overrides });
-  const started = await startGpuEngine(spec, { onProgress });
+  const started = await starter(engineSpec(SHIPPED_MODEL, { batchSize: 16, ...overrides }), { onProgress });
   engines.push(started);
   return started;
 }
 
 describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS }, () => {
   let engine: Engine;
+  /** The same on the CPU. */
+  let reference: Engine;
   const progress: number[] = [];
 
   beforeAll(async () => {
-    engine = await start(onGpu, (part) => progress.push(part));
+    engine = await start(onGpu, { onProgress: (part) => progress.push(part) });
+    reference = await start({});
   }, GPU_TEST_TIMEOUT_MS);
 
   afterAll(async () => {
     await Promise.all(engines.map((each) => each.close()));
+    fs.rmSync(folder, { recursive: true });
   });
 
   test("shows that it lives while programs are compiled, which takes as long as it takes", () => {
@@ -49,7 +71,6 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
   });
 
   test("says what it says on the CPU, with the same probabilities", async () => {
-    const reference = await start({});
     expect(reference.info.gpuLayers).toBe(0);
     // The output layer counts as one more.
     expect(engine.info.gpuLayers).toBe(engine.info.layers + 1);
@@ -58,9 +79,13 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
     expect(expected.length).toBeGreaterThan(5);
     expect(shareOfRounding(await logprobsOf(engine, PROMPT, TEXT), expected)).toBeLessThan(1);
 
-    // Of this answer any version of the model is sure.
-    const chat = chatRequest("Hello", { maxTokens: 4 });
-    expect(await generateText(engine, chat)).toBe(await generateText(reference, chat));
+    // Of these answers any version of the model is sure.
+    for (const question of ["Hello", "Who are you?"]) {
+      const chat = chatRequest(question, { maxTokens: 40 });
+      const answer = await generateText(reference, chat);
+      expect(answer).not.toBe("");
+      expect(await generateText(engine, chat)).toBe(answer);
+    }
   });
 
   test("takes the layers that a small memory holds and says how many, beside another model", async () => {
@@ -85,6 +110,17 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
       logprobsOf(part, PROMPT, TEXT),
     ]);
     expect(shareOfRounding(other, one)).toBeLessThan(1);
+  });
+
+  test("computes on the CPU with tensors that no program can see as a whole, with the same probabilities", async () => {
+    const dawnPath = writeDawnDouble(folder, { limits: { maxStorageBufferBindingSize: SMALL_BINDING } });
+    // With one slot the cache is small enough.
+    const bound = await start({ ...onGpu, slots: 1 }, { starter: gpuEngineStarter({ dawnPath }) });
+    expect(bound.info.gpuLayers).toBeGreaterThan(0);
+    const [found, expected] = await Promise.all(
+      [bound, reference].map((each) => logprobsOf(each, PROMPT, TEXT)),
+    );
+    expect(shareOfRounding(found!, expected!)).toBeLessThan(1);
   });
 
   test("serves several requests at once, and obeys a cancel", async () => {

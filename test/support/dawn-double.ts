@@ -6,6 +6,8 @@ import { findDawn } from "../../src/engine/gpu/dawn.ts";
 export interface DawnDouble {
   /** The device is destroyed after so many submissions of work. */
   readonly loseAfter?: number;
+  /** No work ends any more after so many submissions. */
+  readonly hangAfter?: number;
   /** Devices cannot be opened, for this reason. */
   readonly refusal?: string;
   /** Features that adapters seem not to have. */
@@ -30,7 +32,13 @@ export function writeDawnDouble(folder: string, double: DawnDouble): string {
   return entry;
 }
 
-function doubleSource({ loseAfter = Infinity, refusal, without = [], limits = {} }: DawnDouble): string {
+function doubleSource({
+  loseAfter = Infinity,
+  hangAfter = Infinity,
+  refusal,
+  without = [],
+  limits = {},
+}: DawnDouble): string {
   return `
 import { create as createReal, globals } from "./real/index.js";
 export { globals };
@@ -45,6 +53,13 @@ globals.GPUQueue.prototype.submit = function (...args) {
   if (++submissions === ${loseAfter}) device?.destroy();
   return submit.apply(this, args);
 };
+
+for (const [owner, name] of [[globals.GPUQueue, "onSubmittedWorkDone"], [globals.GPUBuffer, "mapAsync"]]) {
+  const plain = owner.prototype[name];
+  owner.prototype[name] = function (...args) {
+    return submissions < ${hangAfter} ? plain.apply(this, args) : new Promise(() => {});
+  };
+}
 
 export function create(flags) {
   const gpu = createReal(flags);

@@ -23,10 +23,14 @@ const TIMEOUT_MS = 60_000;
 /** Made or checked once by a process, as by a daemon. */
 let prepared: Promise<PreparedEngine> | undefined;
 
-/** Starts the engine that users run, with our kernels. */
+/** The engine that users run, with our kernels. */
+export function preparedEngine(): Promise<PreparedEngine> {
+  return (prepared ??= prepareEngine({ cacheDir: ENGINE_CACHE, kernels: "auto" }));
+}
+
+/** Starts it. */
 export const startEngine: StartEngine = async (spec, options) => {
-  prepared ??= prepareEngine({ cacheDir: ENGINE_CACHE, kernels: "auto" });
-  const { wasmPath, heapLimitBytes } = await prepared;
+  const { wasmPath, heapLimitBytes } = await preparedEngine();
   const start = createEngineStarter({
     loadTimeoutMs: TIMEOUT_MS,
     stallTimeoutMs: TIMEOUT_MS,

@@ -2,7 +2,9 @@ import { chooseAdapter } from "../../src/engine/gpu/choose-adapter.ts";
 import type { GpuAdapter } from "../../src/engine/gpu/gpu-report.ts";
 import { probeGpu } from "../../src/engine/gpu/probe-gpu.ts";
 import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
-import { createEngineStarter } from "../../src/engine/start-engine.ts";
+import { createEngineStarter, type EngineStarterOptions } from "../../src/engine/start-engine.ts";
+import type { StartEngine } from "../../src/engine/engine.ts";
+import { preparedEngine } from "./engine-fixture.ts";
 import { spawnTestEngine } from "./program.ts";
 
 const report = await probeGpu();
@@ -30,8 +32,23 @@ export const onGpu: Partial<EngineSpec> = {
 /** A software adapter compiles shaders for seconds, beside other tests on two cores. */
 export const GPU_TEST_TIMEOUT_MS = 180_000;
 
-export const startGpuEngine = createEngineStarter({
-  loadTimeoutMs: GPU_TEST_TIMEOUT_MS,
-  stallTimeoutMs: GPU_TEST_TIMEOUT_MS,
-  spawn: spawnTestEngine,
-});
+/** How engines on a GPU behave otherwise than those of a test. */
+type GpuEngineOptions = Partial<Pick<EngineStarterOptions, "dawnPath" | "stallTimeoutMs" | "spawn">>;
+
+/** Makes the function that starts the engine that users run, on the GPU where a specification says so. */
+export function gpuEngineStarter(options: GpuEngineOptions = {}): StartEngine {
+  return async (...args) => {
+    const { wasmPath, heapLimitBytes } = await preparedEngine();
+    const start = createEngineStarter({
+      loadTimeoutMs: GPU_TEST_TIMEOUT_MS,
+      stallTimeoutMs: GPU_TEST_TIMEOUT_MS,
+      spawn: spawnTestEngine,
+      wasmPath,
+      heapLimitBytes,
+      ...options,
+    });
+    return await start(...args);
+  };
+}
+
+export const startGpuEngine = gpuEngineStarter();

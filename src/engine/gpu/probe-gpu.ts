@@ -20,6 +20,10 @@ import { launchProbe } from "./launch-probe.ts";
  */
 const PROBE_DEADLINE_MS = 30_000;
 
+/** What helps where a driver takes the process with it. */
+const CURE =
+  "A newer driver may help; where a driver of no use is installed, remove it, or leave it out (VK_DRIVER_FILES names the manifests of the Vulkan drivers that are opened).";
+
 /** Lines of output kept to explain an end. */
 const KEPT_LINES = 5;
 
@@ -134,7 +138,7 @@ function fold(messages: readonly ProbeMessage[], skipped: readonly GpuDevice[], 
   const [culprit] = pending;
   // All are known, and only the system's own choice among them is not.
   if (adapters.length > 0 && culprit === undefined) return { report: { adapters } };
-  const problem = `The process that opened the driver ${end}.`;
+  const problem = `The process that opened the driver ${end}. ${CURE}`;
   if (culprit === undefined) return { report: { adapters, problem } };
   return { report: { adapters }, culprit: { ...culprit, problem } };
 }
