@@ -1,5 +1,4 @@
-import os from "node:os";
-import path from "node:path";
+import { resolvePath } from "../launch/resolve-path.mjs";
 import type { ConfigOption } from "./config-options.ts";
 
 /** Text that is not of the option's kind stays text, which the schema then refuses. */
@@ -32,9 +31,7 @@ export function splitList(text: string): string[] {
 export function resolvePaths(given: unknown, folder: string): unknown {
   const resolve = (value: unknown): unknown => {
     if (typeof value !== "string" || value === "" || value.startsWith("\\\\.\\pipe\\")) return value;
-    if (value === "~" || value.startsWith("~/") || value.startsWith(`~${path.sep}`))
-      return path.join(os.homedir(), value.slice(1));
-    return path.resolve(folder, value);
+    return resolvePath(value, folder);
   };
   return Array.isArray(given) ? given.map(resolve) : resolve(given);
 }

@@ -1,0 +1,22 @@
+import os from "node:os";
+import path from "node:path";
+import { expect, it } from "vitest";
+import { defaultCacheDir } from "../../../src/launch/default-cache-dir.mjs";
+import { compiledCodeFolder } from "../../../src/launch/keep-compiled-code.mjs";
+
+it.each([
+  ["the platform's cache folder", [], {}, defaultCacheDir({})],
+  ["that of the environment", [], { SERVICE_CACHE_DIR: "/env" }, "/env"],
+  ["that of the flag before it", ["serve", "--cache-dir", "/flag"], { SERVICE_CACHE_DIR: "/env" }, "/flag"],
+  ["that of the last flag", ["serve", "--cache-dir=/first", "--cache-dir=/last"], {}, "/last"],
+  ["one in the home folder", [], { SERVICE_CACHE_DIR: "~/models" }, path.join(os.homedir(), "models")],
+  ["a relative one", ["serve", "--cache-dir", "here"], {}, path.resolve("here")],
+  [
+    "the platform's where nothing is named",
+    ["serve", "--cache-dir"],
+    { SERVICE_CACHE_DIR: "" },
+    defaultCacheDir({}),
+  ],
+])("what Node compiles is kept in %s", (_, args, env, folder) => {
+  expect(compiledCodeFolder(args, env)).toBe(path.join(folder, "code"));
+});
