@@ -102,7 +102,12 @@ export const ERROR_CODES = {
   model_exists: define("conflict", 409, false, "A model of this name exists already."),
   request_timeout: define("invalid_request", 408, true, "The request did not arrive in time."),
   payload_too_large: define("invalid_request", 413, false, "The request body exceeds the configured limit."),
-  unsupported_media_type: define("invalid_request", 415, false, "The body must be application/json."),
+  unsupported_media_type: define(
+    "invalid_request",
+    415,
+    false,
+    "The body must be application/json, and not compressed.",
+  ),
   headers_too_large: define("invalid_request", 431, false, "The headers of the request are too large."),
   rate_limited: define("overloaded", 429, true, "The configured rate limit is exceeded."),
   inference_failed: define("model_error", 500, true, "The model failed on this request."),

@@ -4,6 +4,16 @@ const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json$/;
 /** What `curl -d` sends when no header is given. */
 const CURL_DEFAULT_TYPE = "application/x-www-form-urlencoded";
 
+/** Throws `unsupported_media_type` for a body that says it is compressed: it would be read as it is. */
+export function assertNotCompressed(headers: Headers): void {
+  const encoding = headers.get("content-encoding")?.trim().toLowerCase() ?? "";
+  if (encoding === "" || encoding === "identity") return;
+  throw new ServiceError(
+    "unsupported_media_type",
+    `The body must not be compressed, but "Content-Encoding: ${encoding.slice(0, 100)}" says that it is.`,
+  );
+}
+
 /**
  * Throws `unsupported_media_type` for a body that does not say it is JSON.
  *

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { AppContext } from "../app-env.ts";
-import { assertJsonContentType } from "./content-type.ts";
+import { assertJsonContentType, assertNotCompressed } from "./content-type.ts";
 import { parseInput } from "./parse-input.ts";
 
 /**
@@ -12,6 +12,7 @@ export async function readJson<Schema extends z.ZodType>(
   context: AppContext,
   schema: Schema,
 ): Promise<z.output<Schema>> {
+  assertNotCompressed(context.req.raw.headers);
   assertJsonContentType(context.req.raw.headers);
   const bytes = await readBody(bodyOf(context), context.get("bodyLimit"));
   return parseInput(schema, parseJson(bytes));

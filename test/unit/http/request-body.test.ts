@@ -87,6 +87,20 @@ describe("the body limit", () => {
   });
 });
 
+describe("the content encoding", () => {
+  const body = '{"alias": "none"}';
+
+  test.each(["identity", "Identity", ""])("%j is none", async (encoding) => {
+    expect((await post(body, { "content-encoding": encoding })).status).toBe(404);
+  });
+
+  test.each(["gzip", "br", "gzip, identity"])("%s is 415, and the message says so", async (encoding) => {
+    const response = await error(await post(body, { "content-encoding": encoding }));
+    expect(response).toMatchObject({ status: 415, code: "unsupported_media_type" });
+    expect(response.message).toContain(`Content-Encoding: ${encoding}`);
+  });
+});
+
 describe("the content type", () => {
   const body = '{"alias": "none"}';
   const page = { origin: "https://page.test" };
