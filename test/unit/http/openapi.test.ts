@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { createApp } from "../../../src/http/app.ts";
 import { dialects } from "../../../src/http/dialects.ts";
@@ -34,6 +35,18 @@ describe("/openapi.json", () => {
     expect(described.toSorted()).toEqual(
       [...served, "GET /openapi.json", "GET /docs", "GET /docs/"].toSorted(),
     );
+  });
+
+  test("has no route that the README's table leaves out", async () => {
+    const readme = readFileSync(new URL("../../../README.md", import.meta.url), "utf8");
+    const table = readme.slice(readme.indexOf("## Routes"), readme.indexOf("## Configuration"));
+    // The table shortens paths that begin alike, so their words are looked for.
+    const named = new Set(table.match(/[\w.]+/g));
+    const words = (path: string): string[] => path.replaceAll(/\{\w+\}/g, "").match(/[\w.]+/g) ?? [];
+    const missing = Object.keys((await document()).paths).filter(
+      (path) => !/^\/(ollama|ui)\//.test(path) && !words(path).every((word) => named.has(word)),
+    );
+    expect(missing).toEqual([]);
   });
 
   test("gives every operation its own id", async () => {
