@@ -21,6 +21,11 @@ async function document(): Promise<OpenApi> {
   return json;
 }
 
+/** Parameters aside. */
+function wordsOf(path: string): string[] {
+  return path.replaceAll(/\{\w+\}/g, "").match(/[\w.]+/g) ?? [];
+}
+
 describe("/openapi.json", () => {
   test("describes every route that is served", async () => {
     const { paths, openapi, info } = await document();
@@ -42,9 +47,8 @@ describe("/openapi.json", () => {
     const table = readme.slice(readme.indexOf("## Routes"), readme.indexOf("## Configuration"));
     // The table shortens paths that begin alike, so their words are looked for.
     const named = new Set(table.match(/[\w.]+/g));
-    const words = (path: string): string[] => path.replaceAll(/\{\w+\}/g, "").match(/[\w.]+/g) ?? [];
     const missing = Object.keys((await document()).paths).filter(
-      (path) => !/^\/(ollama|ui)\//.test(path) && !words(path).every((word) => named.has(word)),
+      (path) => !/^\/(ollama|ui)\//.test(path) && !wordsOf(path).every((word) => named.has(word)),
     );
     expect(missing).toEqual([]);
   });
