@@ -1,19 +1,14 @@
 import os from "node:os";
-import type { Logger } from "pino";
-import type { Config } from "../config/schema.ts";
-import type { StartEngine } from "../engine/engine.ts";
-import { machineProcessors, type Processors } from "../engine/machine-processors.ts";
-import type { Kernels } from "../engine/prepare-engine.ts";
+import { machineProcessors } from "../engine/machine-processors.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import { DefaultModel } from "./default-model.ts";
 import { DefinitionEditor } from "./definition-editor.ts";
 import { createGgufInspector } from "./gguf/inspect-gguf.ts";
-import type { HubStore } from "./hub/hub-store.ts";
 import { createDigestVerifier } from "./integrity/verify-digest.ts";
-import { type Clock, systemClock } from "./loading/clock.ts";
+import { systemClock } from "./loading/clock.ts";
 import { EnginePool } from "./loading/engine-pool.ts";
-import { type EstimateMemory, LoadPlanner, type PlaceLayers } from "./loading/load-planner.ts";
+import { LoadPlanner } from "./loading/load-planner.ts";
 import type {
   DeletedModel,
   Download,
@@ -28,8 +23,7 @@ import type {
 import { ModelFinder } from "./model-finder.ts";
 import { ModelLender } from "./model-lender.ts";
 import { ModelViews } from "./model-views.ts";
-import type { PrintModelfile, ReadModelfile } from "./modelfile/model-definition.ts";
-import type { NameResolver } from "./names/resolve-name.ts";
+import type { ModelsOptions } from "./models-options.ts";
 import { Pulls } from "./pulls.ts";
 import { recordToLoad } from "./record-to-load.ts";
 import { ModelRegistry } from "./registry/model-registry.ts";
@@ -37,33 +31,6 @@ import { StateFile } from "./state/state-file.ts";
 
 /** Part of the machine's memory that engines may use when no budget is configured. */
 const DEFAULT_MEMORY_SHARE = 0.8;
-
-export interface ModelsOptions {
-  readonly config: Pick<Config, "models" | "engine" | "cache_dir">;
-  readonly startEngine: StartEngine;
-  readonly estimateMemory: EstimateMemory;
-  readonly placeLayers: PlaceLayers;
-  /** The GPU's memory; absent: there is none, or nobody knows how much it has. */
-  readonly gpuMemory?: {
-    /** Bytes that all models together may use. */
-    readonly budget: () => number;
-    readonly estimate: EstimateMemory;
-  };
-  readonly hub: HubStore;
-  readonly resolver: NameResolver;
-  readonly readModelfile: ReadModelfile;
-  readonly printModelfile: PrintModelfile;
-  /** Folder of the models that ship with the project. */
-  readonly shippedDir: string;
-  readonly events: Pick<ServiceEvents, "emit">;
-  readonly logger: Pick<Logger, "debug" | "warn">;
-  readonly clock?: Clock;
-  /** The default is the machine's. */
-  readonly processors?: Processors;
-  readonly kernels: Kernels;
-  /** Bytes of memory of the machine. */
-  readonly machineMemory?: number;
-}
 
 /** Makes the {@link Models} of a daemon: reads the saved state and looks at what is on disk, loads nothing. */
 export async function createModelsService(options: ModelsOptions): Promise<Models> {
