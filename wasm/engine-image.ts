@@ -10,9 +10,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
  */
 
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
-export const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
+const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-export const KERNELS_SHA256 = "d1a247919e5dc0f331b225fdca1e27c581844f8b0879abd9c0e1b5aba7587285";
+const KERNELS_SHA256 = "d1a247919e5dc0f331b225fdca1e27c581844f8b0879abd9c0e1b5aba7587285";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
 export const IMAGE_SHA256 = "716e9e3156285d8412b80259f707c3105320a9375dd8e9dcacd0a17bc2161cfb";
 

@@ -9,7 +9,7 @@ const MIB = 1024 * 1024;
 const DURATION = /^(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+)s)?(?:(\d+)ms)?$/;
 
 /** Parses a duration into milliseconds; Infinity for a negative number, which means never. */
-export function parseDuration(value: string | number): number | undefined {
+function parseDuration(value: string | number): number | undefined {
   if (typeof value === "number") return value < 0 ? Number.POSITIVE_INFINITY : value * 1000;
   const text = value.trim();
   if (/^-?\d+(\.\d+)?$/.test(text)) return parseDuration(Number(text));

@@ -83,7 +83,7 @@ export function launchEngine(options: LaunchOptions): ChildProcess {
  * Where processes with restricted rights run. Node lets a worker that is started from text read all of the working
  * folder, whatever the permissions say (seen with Node 26.10), so it must be one that the process may read anyway.
  */
-export const WORKING_FOLDER = import.meta.dirname;
+const WORKING_FOLDER = import.meta.dirname;
 
 /** The entry beside this file: TypeScript in the repository, JavaScript in the built package. */
 function entryPath(): string {

@@ -29,7 +29,7 @@ const TYPE_BY_STATUS: Readonly<Record<number, string>> = {
   503: "overloaded_error",
 };
 
-export function anthropicErrorBody(
+function anthropicErrorBody(
   error: ServiceError,
   requestId: string,
 ): z.output<typeof anthropicErrorSchema> {

@@ -8,7 +8,7 @@ import { modelField } from "./request-fields.ts";
 
 const tag = "Tokens";
 
-export const tokenizeRequestSchema = z
+const tokenizeRequestSchema = z
   .object({
     model: modelField,
     content: z.string().describe("Text to turn into tokens."),
@@ -33,15 +33,15 @@ const pieceSchema = z.object({
     .describe("The token's text, or its bytes where they are no text by themselves."),
 });
 
-export const tokensSchema = z
+const tokensSchema = z
   .object({ tokens: z.union([z.array(z.int()), z.array(pieceSchema)]) })
   .meta({ id: "Tokens" });
 
-export const detokenizeRequestSchema = z
+const detokenizeRequestSchema = z
   .object({ model: modelField, tokens: z.array(z.int()).describe("Token ids.") })
   .meta({ id: "DetokenizeRequest" });
 
-export const contentSchema = z
+const contentSchema = z
   .object({ content: z.string().describe("Their text; special tokens are spelt out.") })
   .meta({ id: "DetokenizedContent" });
 

@@ -31,7 +31,7 @@ export const chatAnswerSchema = z
   .object({ ...common, done: z.literal(true), ...summaryFields })
   .meta({ id: "OllamaChatAnswer" });
 /** The answer when there are no messages. */
-export const chatLoadSchema = z.object({
+const chatLoadSchema = z.object({
   ...labelFields,
   message: messageSchema,
   done: z.literal(true),

@@ -25,7 +25,7 @@ export const generateAnswerSchema = z
   .object({ ...common, done: z.literal(true), ...summaryFields })
   .meta({ id: "OllamaGenerateAnswer" });
 /** The answer when there is no prompt. */
-export const generateLoadSchema = z.object({
+const generateLoadSchema = z.object({
   ...labelFields,
   response: z.literal(""),
   done: z.literal(true),

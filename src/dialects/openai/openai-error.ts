@@ -19,7 +19,7 @@ export const openaiErrorSchema = z
   })
   .meta({ id: "OpenAIError" });
 
-export function openaiErrorBody(error: ServiceError): z.output<typeof openaiErrorSchema> {
+function openaiErrorBody(error: ServiceError): z.output<typeof openaiErrorSchema> {
   return {
     error: { message: error.message, type: error.type, param: error.param ?? null, code: error.code },
   };

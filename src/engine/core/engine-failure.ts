@@ -47,7 +47,7 @@ export function fromServerError(data: unknown): ServiceError {
   }
 }
 
-export function contextLengthExceeded(promptTokens: number, contextSize: number): ServiceError {
+function contextLengthExceeded(promptTokens: number, contextSize: number): ServiceError {
   return new ServiceError(
     "context_length_exceeded",
     `The prompt has ${promptTokens} tokens, which do not fit into the context of ${contextSize} tokens.`,

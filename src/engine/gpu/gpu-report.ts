@@ -13,7 +13,7 @@ export const gpuDeviceSchema = z.object({ backend: z.enum(GPU_BACKENDS), name: z
 export type GpuDevice = z.infer<typeof gpuDeviceSchema>;
 
 /** An adapter as the probe found it. */
-export const gpuAdapterSchema = gpuDeviceSchema.extend({
+const gpuAdapterSchema = gpuDeviceSchema.extend({
   vendor: text,
   architecture: text,
   description: text,
@@ -44,7 +44,7 @@ export const gpuAdapterSchema = gpuDeviceSchema.extend({
 export type GpuAdapter = z.infer<typeof gpuAdapterSchema>;
 
 /** What is known of an adapter whose driver gave no answer. */
-export const silentAdapterSchema = gpuDeviceSchema.extend({ problem: text });
+const silentAdapterSchema = gpuDeviceSchema.extend({ problem: text });
 
 /** Everything that the probe process says to the daemon. */
 export const probeMessageSchema = z.discriminatedUnion("type", [

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { gpuDeviceSchema } from "../gpu/gpu-report.ts";
 
-export const loraAdapterSchema = z.object({ path: z.string(), scale: z.number() });
+const loraAdapterSchema = z.object({ path: z.string(), scale: z.number() });
 
-export const kvCacheTypeSchema = z.enum(["f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]);
+const kvCacheTypeSchema = z.enum(["f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]);
 
 /**
  * What one engine process is to load. The daemon has resolved and checked every path (no symlink leaves the

@@ -5,15 +5,15 @@ import { z } from "zod";
  * process boundary parse these schemas, and the page uses the same ones.
  */
 
-export const textPartSchema = z.object({ type: z.literal("text"), text: z.string() });
+const textPartSchema = z.object({ type: z.literal("text"), text: z.string() });
 
-export const imagePartSchema = z.object({
+const imagePartSchema = z.object({
   type: z.literal("image"),
   /** The encoded picture as it came: PNG, JPEG, BMP or GIF. */
   data: z.instanceof(Uint8Array),
 });
 
-export const contentPartSchema = z.discriminatedUnion("type", [textPartSchema, imagePartSchema]);
+const contentPartSchema = z.discriminatedUnion("type", [textPartSchema, imagePartSchema]);
 export type ContentPart = z.infer<typeof contentPartSchema>;
 
 export const toolCallSchema = z.object({
@@ -24,7 +24,7 @@ export const toolCallSchema = z.object({
 });
 export type ToolCall = z.infer<typeof toolCallSchema>;
 
-export const chatMessageSchema = z.object({
+const chatMessageSchema = z.object({
   role: z.enum(["system", "user", "assistant", "tool"]),
   content: z.array(contentPartSchema),
   /** Reasoning of an earlier assistant turn, given back to templates that keep it. */
@@ -40,7 +40,7 @@ export const jsonSchemaSchema = z.record(z.string(), z.unknown());
 /** A JSON Schema document. */
 export type JsonSchema = z.infer<typeof jsonSchemaSchema>;
 
-export const toolDefinitionSchema = z.object({
+const toolDefinitionSchema = z.object({
   name: z.string(),
   description: z.string().optional(),
   parameters: jsonSchemaSchema.optional(),
@@ -53,7 +53,7 @@ export const toolChoiceSchema = z.union([
 ]);
 export type ToolChoice = z.infer<typeof toolChoiceSchema>;
 
-export const outputFormatSchema = z.discriminatedUnion("type", [
+const outputFormatSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("text") }),
   /** Any JSON object. */
   z.object({ type: z.literal("json") }),
@@ -63,7 +63,7 @@ export const outputFormatSchema = z.discriminatedUnion("type", [
 ]);
 export type OutputFormat = z.infer<typeof outputFormatSchema>;
 
-export const generationInputSchema = z.discriminatedUnion("kind", [
+const generationInputSchema = z.discriminatedUnion("kind", [
   /** Text that goes to the model as it is, without the chat template. */
   z.object({ kind: z.literal("prompt"), prompt: z.string() }),
   z.object({
@@ -126,7 +126,7 @@ export const generationRequestSchema = z.object({
 });
 export type GenerationRequest = z.infer<typeof generationRequestSchema>;
 
-export const tokenLogprobSchema = z.object({
+const tokenLogprobSchema = z.object({
   token: z.string(),
   /** Natural logarithm of the probability. */
   logprob: z.number(),
@@ -145,7 +145,7 @@ export const usageSchema = z.object({
 });
 export type Usage = z.infer<typeof usageSchema>;
 
-export const timingsSchema = z.object({
+const timingsSchema = z.object({
   /** Milliseconds spent on the prompt (prefill). */
   promptMs: z.number().min(0),
   /** Milliseconds spent on generating (decode). */

@@ -7,7 +7,7 @@ const DEFAULT_RETRY_AFTER_SECS = 1;
 const RETRY_LATER = new Set([429, 503, 529]);
 
 /** The dialect whose error shape a path has: that of the longest prefix. */
-export function dialectOf(path: string, dialects: readonly Dialect[]): Dialect {
+function dialectOf(path: string, dialects: readonly Dialect[]): Dialect {
   let best: { dialect: Dialect; length: number } | undefined;
   for (const dialect of dialects) {
     for (const prefix of dialect.prefixes) {

@@ -11,7 +11,7 @@ export const modelNameSchema = z
   .max(MAX_NAME_LENGTH)
   .refine((name) => !CONTROL_CHARACTERS.test(name), "must not hold control characters");
 
-export const capabilitiesSchema = z.object({
+const capabilitiesSchema = z.object({
   vision: z.boolean(),
   tools: z.boolean(),
   thinking: z.boolean(),

@@ -39,7 +39,7 @@ export type MutableParameters = {
   maxTokens: number | undefined;
 };
 
-export const PARAMETER_NAMES: readonly string[] = [...SAMPLING.keys(), "num_ctx", "num_predict", "stop"];
+const PARAMETER_NAMES: readonly string[] = [...SAMPLING.keys(), "num_ctx", "num_predict", "stop"];
 
 /** The parameter that may be given more than once. */
 export const REPEATABLE_PARAMETER = "stop";

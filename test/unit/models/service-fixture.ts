@@ -21,7 +21,7 @@ const MIB = 1024 * 1024;
 
 /** The only alias that the fake resolver knows, and what it stands for. */
 export const ALIAS = "tiny:1b";
-export const ALIAS_SPEC: HubSpec = { owner: "ada", repo: "tiny-GGUF", file: "tiny.gguf" };
+const ALIAS_SPEC: HubSpec = { owner: "ada", repo: "tiny-GGUF", file: "tiny.gguf" };
 
 /** Names in their simplest form: `hf:owner/repo:file`, one alias, paths with a separator, and all the rest. */
 const resolver: NameResolver = {

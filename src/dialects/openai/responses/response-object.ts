@@ -16,7 +16,7 @@ export type ItemStatus = z.output<typeof itemStatusSchema>;
 
 const item = { id: z.string(), status: itemStatusSchema };
 
-export const outputItemSchema = z.discriminatedUnion("type", [
+const outputItemSchema = z.discriminatedUnion("type", [
   z.object({
     ...item,
     type: z.literal("reasoning"),

@@ -5,7 +5,7 @@ import type { OutputItem, ResponseObject } from "./response-object.ts";
  * Most characters of JSON that are kept, pictures included: thousands of long conversations, and at most 128 MiB
  * of memory, as a character takes up to two bytes.
  */
-export const MAX_STORED_CHARACTERS = 64 * 2 ** 20;
+const MAX_STORED_CHARACTERS = 64 * 2 ** 20;
 
 export interface StoredResponse {
   readonly response: ResponseObject;

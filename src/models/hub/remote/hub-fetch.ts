@@ -190,7 +190,7 @@ export async function discard(response: Response): Promise<void> {
 }
 
 /** What went wrong with the network, in one line. */
-export function describeNetworkError(error: unknown): string {
+function describeNetworkError(error: unknown): string {
   const reason = innermost(error);
   return reason instanceof Error ? reason.message : String(reason);
 }
