@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { generateAnswerSchema, generateLineSchema } from "../../src/dialects/native/generate.ts";
 import { activeRequests } from "../support/active-requests.ts";
 import { AMPLE_TOKENS, ENDLESS_LIST, GREEDY, QUESTION_TO_THINK_ABOUT } from "../support/certain-requests.ts";
@@ -217,23 +217,29 @@ describe("errors of POST /api/generate", () => {
   });
 });
 
-test.skipIf(process.platform !== "linux")(
-  "an engine that is killed ends its streams with an error line, and the model answers again",
-  async () => {
-    const own = await startDaemon();
-    const body = JSON.stringify({ prompt: "hi", ...ENDLESS, stream: true });
-    const ask = () =>
-      fetch(`${own.url}/api/generate`, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body,
-      });
-    try {
-      const response = await ask();
+describe("a daemon that works on one request and lets one wait", () => {
+  let narrow: TestDaemon;
+  beforeAll(async () => {
+    narrow = await startDaemon({ args: ["--models-slots", "1", "--models-queue-size", "1"] });
+  });
+  afterAll(() => narrow.stop());
+
+  function ask(body: object): Promise<Response> {
+    return fetch(`${narrow.url}/api/generate`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ prompt: "hi", ...body }),
+    });
+  }
+
+  test.skipIf(process.platform !== "linux")(
+    "ends the streams of an engine that is killed with an error line, and the model answers again",
+    async () => {
+      const response = await ask({ ...ENDLESS, stream: true });
       const reader = response.body!.getReader();
       const decoder = new TextDecoder();
       let text = decoder.decode((await reader.read()).value, { stream: true });
-      for (const pid of await processesAtTheEnd(own.pid)) process.kill(pid, "SIGKILL");
+      for (const pid of await processesAtTheEnd(narrow.pid)) process.kill(pid, "SIGKILL");
       for (;;) {
         const { done, value } = await reader.read();
         if (done) break;
@@ -242,36 +248,22 @@ test.skipIf(process.platform !== "linux")(
       expect(JSON.parse(text.trimEnd().split("\n").at(-1)!)).toEqual({
         error: { message: expect.any(String), type: "model_error", code: "engine_crashed" },
       });
-      const again = await ask();
+      const again = await ask({ max_tokens: 2 });
       expect(again.status).toBe(200);
-      await again.body?.cancel();
-    } finally {
-      await own.stop();
-    }
-  },
-);
+    },
+  );
 
-test("a full queue answers 503 with Retry-After, and the others are served", async () => {
-  const small = await startDaemon({ args: ["--models-slots", "1", "--models-queue-size", "1"] });
-  const ask = (body: object): Promise<Response> =>
-    fetch(`${small.url}/api/generate`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ prompt: "hi", ...body }),
-    });
-  try {
+  test("answers 503 with Retry-After when its queue is full, and serves the others", async () => {
     const running = await ask({ ...ENDLESS, stream: true });
     const reader = running.body!.getReader();
     await reader.read();
     const waiting = ask({ max_tokens: 2 });
-    await expect.poll(() => activeRequests(small)).toBe(2);
+    await expect.poll(() => activeRequests(narrow)).toBe(2);
     const refused = await ask({ max_tokens: 2 });
     expect(refused.status).toBe(503);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
     expect(await refused.json()).toMatchObject({ error: { type: "overloaded", code: "overloaded" } });
     await reader.cancel();
     expect((await waiting).status).toBe(200);
-  } finally {
-    await small.stop();
-  }
+  });
 });

@@ -3,7 +3,8 @@ import { Ollama } from "ollama";
 import OpenAI, { BadRequestError } from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { temporaryFolder, writeModel } from "../support/engine-fixture.ts";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { addModel, removeModel, sharedDaemon } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 import { tinyLlama, tokenId } from "../support/tiny-models.ts";
 
 const MODEL = tinyLlama({ words: ["<fim_prefix>", "<fim_suffix>", "<fim_middle>"] });
@@ -17,15 +18,13 @@ let daemon: TestDaemon;
 let client: OpenAI;
 
 beforeAll(async () => {
-  daemon = await startDaemon();
-  const modelfile = `FROM ${writeModel(folder, "coder", MODEL)}\n`;
-  await post("/api/models/create", { alias: model, modelfile });
-  await post("/api/models/load", { alias: model });
+  daemon = await sharedDaemon();
+  await addModel(daemon, model, `FROM ${writeModel(folder, "coder", MODEL)}\n`);
   client = new OpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any", maxRetries: 0 });
 });
 
 afterAll(async () => {
-  await daemon.stop();
+  await removeModel(daemon, model);
   fs.rmSync(folder, { recursive: true });
 });
 

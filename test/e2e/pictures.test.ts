@@ -5,7 +5,8 @@ import { generateText } from "ai";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { temporaryFolder, writeModel } from "../support/engine-fixture.ts";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { addModel, removeModel, sharedDaemon } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 import { CHATML_TEMPLATE, CHATML_WORDS, tinyLlama, tinyProjector } from "../support/tiny-models.ts";
 import { tinyPng } from "../support/tiny-png.ts";
 
@@ -26,28 +27,16 @@ beforeAll(async () => {
   const words = { words: CHATML_WORDS, chatTemplate: CHATML_TEMPLATE };
   const base = writeModel(folder, "model", tinyLlama(words));
   const projector = writeModel(folder, "projector", tinyProjector());
-  daemon = await startDaemon();
-  const modelfile = `FROM ${base}\nVISION_PROJECTOR ${projector}\n`;
-  await post("/api/models/create", { alias: model, modelfile });
-  await post("/api/models/load", { alias: model });
+  daemon = await sharedDaemon();
+  await addModel(daemon, model, `FROM ${base}\nVISION_PROJECTOR ${projector}\n`);
   openai = new OpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any", maxRetries: 0 });
   anthropic = new Anthropic({ baseURL: daemon.url, apiKey: "any", maxRetries: 0 });
 });
 
 afterAll(async () => {
-  await daemon.stop();
+  await removeModel(daemon, model);
   fs.rmSync(folder, { recursive: true });
 });
-
-async function post(path: string, body: object): Promise<void> {
-  const answer = await fetch(`${daemon.url}${path}`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
-  const { status } = answer;
-  expect({ status, text: await answer.text() }).toMatchObject({ status: 200 });
-}
 
 describe("a model with a projector is shown pictures", () => {
   /** Tokens of a prompt with a picture, or without one. */

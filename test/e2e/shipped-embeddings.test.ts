@@ -8,7 +8,7 @@ import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await startDaemon({ env: { SERVICE_MODELS_AUTO_LOAD: "true" } });
+  daemon = await startDaemon({ args: ["--models-load", "daybreak-mini-embed"] });
 });
 
 afterAll(async () => {

@@ -5,6 +5,7 @@ import { startFixtureHub } from "../support/fixture-hub.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { runCli } from "./cli-process.ts";
 
+const WITHOUT_MODEL = ["--models-load", ""];
 const JSON_BODY = { "content-type": "application/json" };
 
 const waiting = (note: string) => ({
@@ -22,7 +23,7 @@ beforeAll(async () => {
   const hub = await startFixtureHub();
   await hub.close();
   gone = hub.url;
-  daemon = await startDaemon({ env: { HUB_URL: gone } });
+  daemon = await startDaemon({ args: WITHOUT_MODEL, env: { HUB_URL: gone } });
 });
 
 afterAll(() => daemon?.stop());
@@ -72,7 +73,7 @@ describe("a proxy in the environment", () => {
     const address = proxy.address();
     if (address === null || typeof address === "string") throw new Error("no port");
     const env = { HTTP_PROXY: `http://127.0.0.1:${address.port}`, HUB_URL: "http://hub.invalid" };
-    const behind = await startDaemon({ env });
+    const behind = await startDaemon({ args: WITHOUT_MODEL, env });
     try {
       const body = JSON.stringify({ name: "hf:owner/tiny" });
       await fetch(`${behind.url}/api/models/pull`, { method: "POST", headers: JSON_BODY, body });

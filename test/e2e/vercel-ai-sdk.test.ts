@@ -19,7 +19,8 @@ import { z } from "zod";
 import { activeRequests } from "../support/active-requests.ts";
 import { AMPLE_TOKENS, QUESTION_FOR_WEATHER, QUESTION_TO_THINK_ABOUT } from "../support/certain-requests.ts";
 import { likeness } from "../support/likeness.ts";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { addModel, removeModel, sharedDaemon } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 
 /** Greedy by itself, because the SDK asks no reasoning model for a temperature. */
 const name = "greedy";
@@ -34,20 +35,13 @@ const ENDLESS = z.object({ list: z.array(z.number().int().min(0).max(9)).min(100
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await startDaemon({ args: ["--models-load", ""] });
-  await post("/api/models/create", { alias: name, modelfile: MODELFILE });
-  await post("/api/models/load", { alias: name });
+  daemon = await sharedDaemon();
+  await addModel(daemon, name, MODELFILE);
 });
 
 afterAll(async () => {
-  await daemon.stop();
+  await removeModel(daemon, name);
 });
-
-async function post(path: string, body: object): Promise<void> {
-  const headers = { "content-type": "application/json" };
-  const answer = await fetch(`${daemon.url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
-  expect(answer.status).toBe(200);
-}
 
 const openai = () => createOpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any" });
 const compatible = () =>

@@ -14,6 +14,24 @@ export function sharedDaemon(): Promise<TestDaemon> {
   return shared;
 }
 
+/** Makes a model of a Modelfile and loads it; {@link removeModel} takes it away again. */
+export async function addModel(daemon: TestDaemon, alias: string, modelfile: string): Promise<void> {
+  await call(daemon, "POST", "/api/models/create", { alias, modelfile });
+  await call(daemon, "POST", "/api/models/load", { alias });
+}
+
+/** Takes a model out of memory and forgets it. */
+export async function removeModel(daemon: TestDaemon, alias: string): Promise<void> {
+  await call(daemon, "POST", `/api/models/${alias}/unload`);
+  await call(daemon, "DELETE", `/api/models/${alias}`);
+}
+
+async function call({ url }: TestDaemon, method: string, route: string, body?: object): Promise<void> {
+  const json = body && { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  const answer = await fetch(url + route, { method, ...json });
+  if (!answer.ok) throw new Error(`${method} ${route}: ${answer.status} ${await answer.text()}`);
+}
+
 async function startShared(): Promise<TestDaemon> {
   // Below npm a daemon ends with its parent: also when this worker is killed.
   const daemon = await startDaemon({ env: { npm_lifecycle_event: "test" } });
