@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -18,10 +19,11 @@ beforeEach(() => {
     SERVICE_SOCKET: path.join(folder, "d.sock"),
     SERVICE_CACHE_DIR: path.join(folder, "cache"),
     SERVICE_HTTP_PORT: "0",
+    SERVICE_GPU_MODE: "off", // looking for one is no part of what these tests describe
   };
 });
 afterEach(async () => {
-  await runCli(["stop"], { env });
+  if (existsSync(env["SERVICE_SOCKET"]!)) await runCli(["stop"], { env });
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -72,6 +74,18 @@ async function foreground(
   return child;
 }
 
+/** Whether a daemon listens on the socket of this test. */
+function answers(): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(env["SERVICE_SOCKET"]!);
+    socket.once("error", () => resolve(false));
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve(true);
+    });
+  });
+}
+
 async function exitCode(child: ChildProcess): Promise<unknown> {
   const [code] = await once(child, "exit");
   return code;
@@ -105,7 +119,7 @@ describe("under the Node of the system", () => {
     const ended = exitCode(child);
     child.kill("SIGTERM");
     expect(await ended).toBe(0);
-    expect((await runCli(["status", "--url", `ipc://${env["SERVICE_SOCKET"]}`])).code).toBe(3);
+    expect(await answers()).toBe(false);
   });
 });
 
@@ -119,11 +133,6 @@ describe.skipIf(process.platform === "win32")("a daemon in the foreground", () =
     const ended = once(child, "exit");
     child.kill(signal);
     await ended;
-    await vi.waitFor(
-      async () => {
-        expect((await runCli(["status", "--url", `ipc://${env["SERVICE_SOCKET"]}`])).code).toBe(3);
-      },
-      { timeout: 15_000, interval: 200 },
-    );
+    await vi.waitFor(async () => expect(await answers()).toBe(false), { timeout: 15_000, interval: 200 });
   });
 });

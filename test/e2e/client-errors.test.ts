@@ -10,6 +10,7 @@ import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 const BODY_LIMIT = 8192;
 const ORIGIN = "https://good.test";
+const KEY = "secret";
 const model = "daybreak-mini";
 
 interface Call {
@@ -69,7 +70,7 @@ const clients: readonly Client[] = [
   },
 ];
 
-function openai(url: string, { headers = {}, maxRetries = 0, key = "secret" }: Call = {}): OpenAI {
+function openai(url: string, { headers = {}, maxRetries = 0, key = KEY }: Call = {}): OpenAI {
   return new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries, defaultHeaders: headers });
 }
 
@@ -78,7 +79,7 @@ function openaiBody({ content = "hi", model: named = model }: Call = {}) {
   return { model: named, messages: [{ role: "user" as const, content }], response_format: format };
 }
 
-function anthropic(url: string, { headers = {}, maxRetries = 0, key = "secret" }: Call = {}): Anthropic {
+function anthropic(url: string, { headers = {}, maxRetries = 0, key = KEY }: Call = {}): Anthropic {
   return new Anthropic({ baseURL: url, apiKey: key, maxRetries, defaultHeaders: headers });
 }
 
@@ -93,7 +94,7 @@ function anthropicClass(status: number, className: string): string {
   return { 413: "ContentTooLargeError", 503: "OverloadedError" }[status] ?? className;
 }
 
-function ollama(url: string, { headers = {}, key = "secret" }: Call = {}): Ollama {
+function ollama(url: string, { headers = {}, key = KEY }: Call = {}): Ollama {
   return new Ollama({ host: `${url}/ollama`, headers: { authorization: `Bearer ${key}`, ...headers } });
 }
 
@@ -101,24 +102,29 @@ function ollamaBody({ content = "hi", model: named = model }: Call = {}) {
   return { model: named, messages: [{ role: "user", content }], format: ENDLESS_LIST };
 }
 
-/** Asks for a key, knows one origin, and takes small bodies. */
+/** One for each client. */
+const SLOTS = 3;
+
+/** Asks for a key, knows one origin, takes small bodies, works on few requests, and lets none wait. */
 let strict: TestDaemon;
-/** Works on one request, which may not take long, and lets none wait. */
-let narrow: TestDaemon;
 
 beforeAll(async () => {
-  [strict, narrow] = await Promise.all([
-    startDaemon({
-      args: ["--http-body-limit", String(BODY_LIMIT), "--http-cors-origins", ORIGIN],
-      env: { SERVICE_API_KEYS: "secret" },
-    }),
-    startDaemon({ args: ["--models-slots", "1", "--models-queue-size", "0"] }),
-  ]);
+  strict = await startDaemon({
+    args: Object.entries({
+      "--http-body-limit": BODY_LIMIT,
+      "--http-cors-origins": ORIGIN,
+      "--models-slots": SLOTS,
+      "--models-queue-size": 0,
+    }).flatMap(([flag, value]) => [flag, String(value)]),
+    env: { SERVICE_API_KEYS: KEY },
+  });
 });
 
-afterAll(async () => {
-  await Promise.all([strict.stop(), narrow.stop()]);
-});
+afterAll(() => strict.stop());
+
+async function untilIdle(): Promise<void> {
+  await expect.poll(() => activeRequests(strict, KEY)).toBe(0);
+}
 
 async function readAll(pieces: AsyncIterator<unknown>): Promise<void> {
   while (!(await pieces.next()).done);
@@ -141,34 +147,36 @@ describe.for(clients)("the errors of $name", ({ ask, stream, raised }) => {
   });
 
   test("503 while the model is busy, until it is free again", async () => {
-    const { pieces, leave } = await stream(narrow.url);
-    await pieces.next();
-    await expect(ask(narrow.url)).rejects.toMatchObject(raised(503, "InternalServerError"));
-    leave();
-    await expect.poll(() => activeRequests(narrow)).toBe(0);
+    const running = await Promise.all(Array.from({ length: SLOTS }, () => stream(strict.url)));
+    for (const { pieces } of running) await pieces.next();
+    await expect(ask(strict.url)).rejects.toMatchObject(raised(503, "InternalServerError"));
+    for (const { leave } of running) leave();
+    await untilIdle();
   });
 
   test("an error, not an end, when the connection drops in mid-stream, and the slot is free", async () => {
-    const proxy = await startCuttingProxy(narrow.url);
+    const proxy = await startCuttingProxy(strict.url);
     const { pieces } = await stream(proxy.url);
     await pieces.next();
     proxy.cut();
     await expect(readAll(pieces)).rejects.toThrow(/./);
-    await expect.poll(() => activeRequests(narrow)).toBe(0);
+    await untilIdle();
     await proxy.close();
     await expect(ask(proxy.url)).rejects.toThrow(/connect|fetch failed/i);
   });
+});
 
-  test("an error in mid-stream when the engine dies, and the next request is served", async () => {
-    const dying = await stream(narrow.url);
-    await dying.pieces.next();
-    for (const pid of enginePids(narrow.pid)) process.kill(pid, "SIGKILL");
-    await expect(readAll(dying.pieces)).rejects.toThrow(/engine/);
-    const { pieces, leave } = await stream(narrow.url);
+test("each client gets an error in mid-stream when the engine dies, and the next request is served", async () => {
+  const dying = await Promise.all(clients.map(({ stream }) => stream(strict.url)));
+  for (const { pieces } of dying) await pieces.next();
+  for (const pid of enginePids(strict.pid)) process.kill(pid, "SIGKILL");
+  for (const { pieces } of dying) await expect(readAll(pieces)).rejects.toThrow(/engine/);
+  const next = await Promise.all(clients.map(({ stream }) => stream(strict.url)));
+  for (const { pieces, leave } of next) {
     expect((await pieces.next()).done).toBe(false);
     leave();
-    await expect.poll(() => activeRequests(narrow)).toBe(0);
-  });
+  }
+  await untilIdle();
 });
 
 describe("beyond the rate limit", () => {
@@ -196,12 +204,12 @@ describe("beyond the rate limit", () => {
 describe("time that runs out on the client's side", () => {
   test("is an error of its own, and frees the slot", async () => {
     const timeout = { timeout: 150, maxRetries: 0 };
-    const late = openai(narrow.url).chat.completions.create(openaiBody(), timeout);
+    const late = openai(strict.url).chat.completions.create(openaiBody(), timeout);
     await expect(late).rejects.toThrow(OpenaiTimeout);
-    await expect.poll(() => activeRequests(narrow)).toBe(0);
-    const later = anthropic(narrow.url).messages.create(anthropicBody(), timeout);
+    await untilIdle();
+    const later = anthropic(strict.url).messages.create(anthropicBody(), timeout);
     await expect(later).rejects.toThrow(AnthropicTimeout);
-    await expect.poll(() => activeRequests(narrow)).toBe(0);
+    await untilIdle();
   });
 });
 

@@ -5,12 +5,10 @@ import {
   collect,
   doneOf,
   engineSpec,
-  generateText,
   NEVER,
   promptRequest,
   SHIPPED_MODEL,
   startEngine,
-  startStockEngine,
 } from "../support/engine-fixture.ts";
 
 const forTokens = (prompt: string, maxTokens: number): GenerationRequest =>
@@ -66,16 +64,4 @@ describe("an engine with the shipped model", () => {
     over.abort(new Error("over"));
     await expect(beside).rejects.toThrow("over");
   });
-});
-
-test("the stock engine gives the same text", async () => {
-  const spec = engineSpec(SHIPPED_MODEL);
-  const [ours, stock] = [await startEngine(spec), await startStockEngine(spec)];
-  const request = promptRequest("The same", {
-    maxTokens: 20,
-    format: { type: "grammar", grammar: 'root ::= "same text"' },
-  });
-  expect(await generateText(ours, request)).toBe("same text");
-  expect(await generateText(stock, request)).toBe("same text");
-  await Promise.all([ours.close(), stock.close()]);
 });
