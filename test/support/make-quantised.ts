@@ -66,9 +66,11 @@ function requantise(file: Buffer, start: number, count: number, type: CopyType):
   const view = new DataView(out.buffer, out.byteOffset, out.length);
   const values = new Float32Array(count);
   const { bytes: blockBytes, weights: blockWeights } = COPY_FORMATS.Q8_0;
-  for (let index = 0; index < count; index++) {
-    const block = Math.floor(index / blockWeights) * blockBytes;
-    values[index] = source.getFloat16(block, true) * source.getInt8(block + 2 + (index % blockWeights));
+  for (let first = 0; first < count; first += blockWeights) {
+    const block = (first / blockWeights) * blockBytes;
+    const scale = source.getFloat16(block, true);
+    for (let index = 0; index < blockWeights; index++)
+      values[first + index] = scale * source.getInt8(block + 2 + index);
   }
   for (let block = 0; block < count / format.weights; block++) {
     const weights = values.subarray(block * format.weights, (block + 1) * format.weights);
