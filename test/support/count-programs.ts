@@ -9,11 +9,12 @@ import { openEngineFiles } from "../../src/engine/host/engine-files.ts";
 import { createNodePlatform } from "../../src/engine/host/node-platform.ts";
 import { engineSpecSchema } from "../../src/engine/protocol/engine-spec.ts";
 import { STOCK_WASM_PATH } from "../../src/engine/stock-wasm.ts";
-import { NEVER, promptRequest } from "./engine-fixture.ts";
+import { chatRequest, NEVER, promptRequest } from "./engine-fixture.ts";
+import { tinyPng } from "./tiny-png.ts";
 
 /**
- * Loads a model onto a GPU, warms it up, sends it texts of several lengths, and prints how many programs had been
- * compiled after each of the three, as a JSON array. A process of its own, because a driver may stay in it for long.
+ * Loads a model onto a GPU, warms it up, sends it texts of several lengths, and a picture where it sees, and prints as
+ * JSON how many programs had been compiled after each of the three, and what llama.cpp says of where things are. A process of its own, because a driver may stay in it for long.
  *
  * Arguments: the engine's specification as JSON, a folder to write to.
  */
@@ -44,7 +45,9 @@ setEnvironmentData("count-programs", { realDawn: findDawn(), memory: counts.buff
 const dawnPath = path.join(folder, "counting-dawn.mjs");
 fs.writeFileSync(dawnPath, COUNTING_DAWN);
 
-const platform = createNodePlatform(pathToFileURL(STOCK_WASM_PATH).href, () => {}, {
+const log: string[] = [];
+const keep = (_level: string, line: string): void => void log.push(line);
+const platform = createNodePlatform(pathToFileURL(STOCK_WASM_PATH).href, keep, {
   gpu: { dawnPath, flags: deviceFlags(spec.gpu), longestWaitMs: 600_000 },
 });
 const engine = await EngineCore.load(
@@ -60,6 +63,14 @@ for (const length of [1, 3, 9, 30]) {
   if (spec.purpose === "embed") await engine.embed(text, NEVER);
   else await Array.fromAsync(engine.generate(promptRequest(text, { maxTokens: 4 }), NEVER));
 }
+if (engine.info.hasImageInput) {
+  const picture = chatRequest([
+    { type: "image", data: tinyPng(64, 64) },
+    { type: "text", text: "a" },
+  ]);
+  await Array.fromAsync(engine.generate(picture, NEVER));
+}
 programs.push(counts[0]);
-console.log(JSON.stringify(programs));
+const placed = log.filter((line) => / buffer size =|^clip_ctx:/.test(line));
+console.log(JSON.stringify({ programs, placed }));
 process.exit();

@@ -1,3 +1,4 @@
+import { ServiceError } from "../../errors/service-error.ts";
 import type { GenerationRequest } from "../protocol/generation.ts";
 import type { EngineCore } from "./engine-core.ts";
 import { type EngineSettings, fullStep } from "./load-parameters.ts";
@@ -19,6 +20,10 @@ const LONGER_TEXT = WORD.repeat(12);
 
 /** A first step that is over within this time, compiling included, is short enough however long the next are. */
 const SHORT_STEP_MS = 1000;
+
+/** A grey PNG of 16 by 16 pixels; a projector scales pictures to its own size. */
+const PICTURE =
+  "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAAAAAA6mKC9AAAAD0lEQVR42mNoQAMMI1sAAAUMgAHjM1mKAAAAAElFTkSuQmCC";
 
 /**
  * Has a GPU compile the programs that requests need: llama.cpp does that when it first uses one, and the first
@@ -47,15 +52,51 @@ export async function warmUp(
     onProgress();
     await promptMs(engine, tokens);
   }
+  if (engine.info.hasImageInput) {
+    onProgress();
+    await see(engine);
+  }
   onProgress();
   return first < SHORT_STEP_MS ? first : await promptMs(engine, full);
+}
+
+/** Looks at a picture: the projector has programs of its own. */
+async function see(engine: EngineCore): Promise<void> {
+  const data = Uint8Array.from(atob(PICTURE), (character) => character.charCodeAt(0));
+  const input: GenerationRequest["input"] = {
+    kind: "chat",
+    messages: [
+      {
+        role: "user",
+        content: [
+          { type: "image", data },
+          { type: "text", text: WORD },
+        ],
+      },
+    ],
+    tools: [],
+    toolChoice: "none",
+    parallelToolCalls: false,
+  };
+  try {
+    await Array.fromAsync(engine.generate({ ...request(0), input }, new AbortController().signal));
+  } catch (error) {
+    // A template that does not take this chat, or a context too small for a picture: requests will be told so.
+    if (ServiceError.from(error).type !== "invalid_request") throw error;
+  }
 }
 
 /** Generates behind so many tokens; resolves to the milliseconds that these took. */
 async function promptMs(engine: EngineCore, tokens: number): Promise<number> {
   let milliseconds = 0;
-  for await (const event of engine.generate(request(tokens), new AbortController().signal)) {
-    if (event.type === "done") milliseconds = event.timings.promptMs;
+  try {
+    for await (const event of engine.generate(request(tokens), new AbortController().signal)) {
+      if (event.type === "done") milliseconds = event.timings.promptMs;
+    }
+  } catch (error) {
+    // A vocabulary in which the word is several tokens: with fewer words, a full step still fits into the context.
+    if (tokens === 1 || ServiceError.from(error).code !== "context_length_exceeded") throw error;
+    return await promptMs(engine, Math.floor(tokens / 2));
   }
   return milliseconds;
 }
