@@ -12,9 +12,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "d1a247919e5dc0f331b225fdca1e27c581844f8b0879abd9c0e1b5aba7587285";
+const KERNELS_SHA256 = "c3254cf6de36afd9551bffe3d685df4a3f11449d2259e73d0112a2901715e17e";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "716e9e3156285d8412b80259f707c3105320a9375dd8e9dcacd0a17bc2161cfb";
+export const IMAGE_SHA256 = "378a9fad96277f37e70909eb3299372d4ab7f22494daa6a0c842b6352556f381";
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {

@@ -7,7 +7,7 @@
 //
 // Registers: 4 sums, 4 splat activations (8 of Q8_0, of which some are spilled), weights, a product, a mask: 12 of 16. The
 // accumulators are spilled. For each product, 512 rows of 2048 from a cache, on Zen 3: Q4_0 0.50 instructions of x64 and 0.117
-// cycles, Q8_0 0.90 and 0.20, Q4_K 0.58 and 0.121, Q6_K 0.82 and 0.158. Measured (see gemm-micro-kernel.h): 14.3, 8.8, 12.0
+// cycles, Q8_0 0.90 and 0.20, Q4_K 0.53 and 0.114, Q6_K 0.77 and 0.158. Measured (see gemm-micro-kernel.h): 14.3, 8.8, 12.0
 // and 8.3 GMAC/s.
 #pragma once
 #include "repacked-activations.h"
@@ -82,19 +82,26 @@ NOINLINE void gemv_repacked_q8_0(const uint8_t *x, int64_t blocks, const uint8_t
 NOINLINE void gemv_repacked_q4_K(const uint8_t *x, int64_t super_blocks, const uint8_t *y, float *out, constants k) {
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
   for (int64_t s = 0; s < super_blocks; s++, x += BYTES_Q4_K * TILE_ROWS, y += RECORD_K) {
-    vec scale[GROUPS][4], totals[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32};
+    vec scales[2][4], totals[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32};
     const vec y_scale = wasm_v128_load32_splat(y + SUPER_BLOCK), of_groups = load(y + SUPER_BLOCK + 4);
     EACH_QUARTET {
       const scales_of_rows of = read_scales_q4_K(x, q, &k);
-      UNROLLED for (int g = 0; g < GROUPS; g++) scale[g][q] = wasm_i8x16_relaxed_swizzle(of.scales[g / 4], k.byte_twice[g % 4]);
+      scales[0][q] = of.scales[0], scales[1][q] = of.scales[1];
       const vec minimums = minimums_q4_K(&of, of_groups, &k);
       acc[q] = nmadd(to_f32(minimums), wasm_f32x4_mul(quartet_of_halves(x + TILE_HALVES, q, &k), y_scale), acc[q]);
     }
     const uint8_t *yq = y, *xq = x + QUANTS_Q4_K;
-    ROLLED for (int g = 0; g < GROUPS; g++, yq += 32, xq += TILE_Q4) {
-      vec sums[4] = {ZERO_I16, ZERO_I16, ZERO_I16, ZERO_I16};
-      gemv_32(sums, yq, xq, &k);
-      EACH_QUARTET totals[q] = wasm_i32x4_add(totals[q], wasm_i32x4_dot_i16x8(sums[q], scale[g][q]));
+    UNROLLED for (int half = 0; half < 2; half++) {
+      vec *of = scales[half];
+      ROLLED for (int g = 0; g < GROUPS / 2; g++, yq += 32, xq += TILE_Q4) {
+        vec sums[4] = {ZERO_I16, ZERO_I16, ZERO_I16, ZERO_I16};
+        gemv_32(sums, yq, xq, &k);
+        EACH_QUARTET {
+          const vec scale = wasm_i8x16_relaxed_swizzle(of[q], k.byte_twice);
+          totals[q] = wasm_i32x4_add(totals[q], wasm_i32x4_dot_i16x8(sums[q], scale));
+          of[q] = wasm_u32x4_shr(of[q], 8);
+        }
+      }
     }
     EACH_QUARTET acc[q] = madd(to_f32(totals[q]), wasm_f32x4_mul(quartet_of_halves(x, q, &k), y_scale), acc[q]);
   }
@@ -104,25 +111,24 @@ NOINLINE void gemv_repacked_q4_K(const uint8_t *x, int64_t super_blocks, const u
 NOINLINE void gemv_repacked_q6_K(const uint8_t *x, int64_t super_blocks, const uint8_t *y, float *out, constants k) {
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
   for (int64_t s = 0; s < super_blocks; s++, x += BYTES_Q6_K * TILE_ROWS, y += RECORD_K) {
-    vec scale[16][4], totals[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32};
-    UNROLLED for (int i = 0; i < 16; i++) {
-      EACH_QUARTET {
-        const vec words = load(x + SCALES_Q6_K + TILE_STEP * (i / 4) + 16 * q);
-        scale[i][q] = wasm_i16x8_shr(wasm_i8x16_relaxed_swizzle(words, k.byte_twice_high[i % 4]), 8);
-      }
-    }
-    const uint8_t *yq = y, *offsets = y + SUPER_BLOCK + 4, *xq = x + QUANTS_Q6_K;
-    ROLLED for (int i = 0; i < 16; i++, yq += 16, offsets += 4, xq += TILE_Q6_16) {
-      const vec quants = load(yq), offset = wasm_v128_load32_splat(offsets);
-      EACH_QUARTET {
-        vec sums = offset, fourth = ZERO_I32;
-        UNROLLED for (int step = 0; step < 3; step++) {
-          const vec packed = load(xq + TILE_STEP * step + 16 * q), w = wasm_v128_and(packed, k.six_bits);
-          fourth = add_to_fourth(step, fourth, wasm_v128_xor(packed, w));
-          sums = wasm_i16x8_add(sums, dot_i8_u7(splat_number(quants, step), w));
+    vec totals[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32};
+    const uint8_t *yq = y, *offsets = y + SUPER_BLOCK + 4, *xq = x + QUANTS_Q6_K, *words = x + SCALES_Q6_K;
+    ROLLED for (int word = 0; word < 4; word++, words += TILE_STEP) {
+      vec scales[4];
+      EACH_QUARTET scales[q] = load(words + 16 * q);
+      ROLLED for (int i = 0; i < 4; i++, yq += 16, offsets += 4, xq += TILE_Q6_16) {
+        const vec quants = load(yq), offset = wasm_v128_load32_splat(offsets);
+        EACH_QUARTET {
+          vec sums = offset, fourth = ZERO_I32;
+          UNROLLED for (int step = 0; step < 3; step++) {
+            const vec packed = load(xq + TILE_STEP * step + 16 * q), w = wasm_v128_and(packed, k.six_bits);
+            fourth = add_to_fourth(step, fourth, wasm_v128_xor(packed, w));
+            sums = wasm_i16x8_add(sums, dot_i8_u7(splat_number(quants, step), w));
+          }
+          sums = wasm_i16x8_add(sums, dot_i8_u7(splat_number(quants, 3), wasm_u16x8_shr(fourth, 2)));
+          totals[q] = wasm_i32x4_add(totals[q], wasm_i32x4_dot_i16x8(sums, signed_byte_twice(scales[q], &k)));
+          scales[q] = wasm_u32x4_shr(scales[q], 8);
         }
-        sums = wasm_i16x8_add(sums, dot_i8_u7(splat_number(quants, 3), wasm_u16x8_shr(fourth, 2)));
-        totals[q] = wasm_i32x4_add(totals[q], wasm_i32x4_dot_i16x8(sums, scale[i][q]));
       }
     }
     const vec y_scale = wasm_v128_load32_splat(y + SUPER_BLOCK);

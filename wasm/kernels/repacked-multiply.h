@@ -3,7 +3,7 @@
 //
 // Registers: 8 sums, 2 of packed weights, 2 of unpacked ones, activations, splat, product: 15 of 16, and the mask is spilled
 // like the accumulators. For each product, 512 rows of 2048, on Zen 3: Q4_0 0.35 instructions of x64 and 0.082 cycles, Q8_0
-// 0.59 and 0.14, Q4_K 0.37 and 0.088, Q6_K 0.48 and 0.108. Measured (see gemm-micro-kernel.h), 4 and 64 columns, in GMAC/s:
+// 0.59 and 0.14, Q4_K 0.36 and 0.088, Q6_K 0.47 and 0.108. Measured (see gemm-micro-kernel.h), 4 and 64 columns, in GMAC/s:
 // Q4_0 20.2 and 19.9, Q8_0 12.3 and 11.7, Q4_K 19.9 and 16.8, Q6_K 15.7 and 13.1.
 #pragma once
 #include "repacked-gemv.h"
@@ -149,15 +149,17 @@ INLINE void multiply_repacked_q4_K(const uint8_t *x, int part, int64_t super_blo
     }
     add_floats(&acc, n, &minimums, x + TILE_HALVES, part, wasm_f32x4_neg(of_columns), &k);
     eight_rows totals = zero_rows();
-    vec scale[GROUPS][2];
-    UNROLLED for (int g = 0; g < GROUPS; g++) {
-      EACH_HALF scale[g][h] = wasm_i8x16_relaxed_swizzle(of[h].scales[g / 4], k.byte_twice[g % 4]);
-    }
     const uint8_t *yq = y, *xq = x + QUANTS_Q4_K + 32 * part;
-    ROLLED for (int g = 0; g < GROUPS; g++, xq += TILE_Q4, yq += 128) {
-      eight_rows sums = zero_rows();
-      add_32(&sums, n, yq, xq, &k);
-      add_scaled(&totals, n, &sums, scale[g]);
+    ROLLED for (int g = 0; g < GROUPS; g += 4) {
+      vec scales[2];
+      EACH_HALF scales[h] = of[h].scales[g / 4];
+      ROLLED for (int i = 0; i < 4; i++, xq += TILE_Q4, yq += 128) {
+        eight_rows sums = zero_rows();
+        add_32(&sums, n, yq, xq, &k);
+        const vec scale[2] = {wasm_i8x16_relaxed_swizzle(scales[0], k.byte_twice), wasm_i8x16_relaxed_swizzle(scales[1], k.byte_twice)};
+        add_scaled(&totals, n, &sums, scale);
+        EACH_HALF scales[h] = wasm_u32x4_shr(scales[h], 8);
+      }
     }
     add_floats(&acc, n, &totals, x, part, of_columns, &k);
   }
@@ -187,15 +189,16 @@ INLINE void multiply_repacked_q6_K(const uint8_t *x, int part, int64_t super_blo
     const uint8_t *xq = x + QUANTS_Q6_K + 32 * part, *yq = y, *behind = y + SUPER_BLOCK * 4, *offsets = behind + 16;
     const uint8_t *words = x + SCALES_Q6_K + 32 * part;
     eight_rows totals = zero_rows();
-    vec scale[16][2];
-    UNROLLED for (int i = 0; i < 16; i++) {
-      EACH_HALF scale[i][h] = wasm_i16x8_shr(wasm_i8x16_relaxed_swizzle(load(words + TILE_STEP * (i / 4) + 16 * h), k.byte_twice_high[i % 4]), 8);
-    }
-    ROLLED for (int i = 0; i < 16; i++, xq += TILE_Q6_16, yq += 64, offsets += 16) {
-      eight_rows sums;
-      begin_sums(&sums, n, load(offsets));
-      add_16(&sums, n, yq, xq, &k);
-      add_scaled(&totals, n, &sums, scale[i]);
+    ROLLED for (int word = 0; word < 4; word++, words += TILE_STEP) {
+      vec scales[2] = {load(words), load(words + 16)};
+      ROLLED for (int i = 0; i < 4; i++, xq += TILE_Q6_16, yq += 64, offsets += 16) {
+        eight_rows sums;
+        begin_sums(&sums, n, load(offsets));
+        add_16(&sums, n, yq, xq, &k);
+        const vec scale[2] = {signed_byte_twice(scales[0], &k), signed_byte_twice(scales[1], &k)};
+        add_scaled(&totals, n, &sums, scale);
+        EACH_HALF scales[h] = wasm_u32x4_shr(scales[h], 8);
+      }
     }
     add_floats(&acc, n, &totals, x, part, load(behind), &k);
   }

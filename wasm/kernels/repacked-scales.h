@@ -38,6 +38,12 @@ INLINE vec minimums_q4_K(const scales_of_rows *of, vec sums, const constants *k)
                                        wasm_i32x4_dot_i16x8(wasm_u16x8_shr(high, 8), splat_lane(sums, 3))));
 }
 
+// The lowest byte of each 32 bits as two i16. Loops over scales take it and shift the next one down: an array of scales
+// would be checked for bounds at each store and load.
+INLINE vec signed_byte_twice(vec words, const constants *k) {
+  return wasm_i16x8_shr(wasm_i8x16_relaxed_swizzle(words, k->byte_twice_high), 8);
+}
+
 // Collects the fourth of four steps, left by two bits, from the two high bits of the bytes that hold the other three.
 INLINE vec add_to_fourth(int step, vec fourth, vec high_bits) {
   return step == 0 ? high_bits : wasm_v128_or(fourth, wasm_u16x8_shr(high_bits, 2 * step));

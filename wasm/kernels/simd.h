@@ -70,8 +70,8 @@ typedef struct {
   vec magnitude;  // of a float
   vec least_half; // 2^-14, the least normal one
   vec most_subnormal; // bits of a half that is subnormal, moved to a float's place, at most
-  vec byte_twice[4];      // takes byte i of each 32 bits as two i16
-  vec byte_twice_high[4]; // the same as their upper halves
+  vec byte_twice;      // takes the lowest byte of each 32 bits as two i16
+  vec byte_twice_high; // the same as their upper halves
   vec bits;       // 1, 2, 4 … 128, twice
   vec spread;     // 0 eight times, 1 eight times
   vec half_up;    // 2^100, see mul-mat-float.h
@@ -84,14 +84,8 @@ INLINE vec opaque(vec v) {
   return hidden;
 }
 
-INLINE vec byte_twice(int i) {
-  const int8_t b = (int8_t)i;
-  return opaque(wasm_i8x16_make(b, -1, b, -1, b + 4, -1, b + 4, -1, b + 8, -1, b + 8, -1, b + 12, -1, b + 12, -1));
-}
-INLINE vec byte_twice_high(int i) {
-  const int8_t b = (int8_t)i;
-  return opaque(wasm_i8x16_make(-1, b, -1, b, -1, b + 4, -1, b + 4, -1, b + 8, -1, b + 8, -1, b + 12, -1, b + 12));
-}
+#define BYTE_TWICE wasm_i8x16_const(0, -1, 0, -1, 4, -1, 4, -1, 8, -1, 8, -1, 12, -1, 12, -1)
+#define BYTE_TWICE_HIGH wasm_i8x16_const(-1, 0, -1, 0, -1, 4, -1, 4, -1, 8, -1, 8, -1, 12, -1, 12)
 
 INLINE constants make_constants(vec codes) {
   volatile int32_t nibble = 0x0f0f0f0f, high_pair = 0x30303030, f16_bits = (int32_t)0x8fffe000;
@@ -102,8 +96,7 @@ INLINE constants make_constants(vec codes) {
                      opaque(wasm_i16x8_const_splat(0xff)), opaque(wasm_i16x8_const_splat(1)), opaque(wasm_i8x16_const_splat(0x3f)),
                      opaque(wasm_i32x4_const_splat(0x7fffffff)), opaque(wasm_f32x4_const_splat(0x1p-14f)),
                      opaque(wasm_i32x4_const_splat(0x7fffff)),
-                     {byte_twice(0), byte_twice(1), byte_twice(2), byte_twice(3)},
-                     {byte_twice_high(0), byte_twice_high(1), byte_twice_high(2), byte_twice_high(3)},
+                     opaque(BYTE_TWICE), opaque(BYTE_TWICE_HIGH),
                      opaque(wasm_i64x2_const_splat((int64_t)0x8040201008040201)),
                      opaque(wasm_i64x2_const(0, 0x0101010101010101)), opaque(wasm_f32x4_const_splat(0x1p100f)), opaque(codes), never};
 }

@@ -140,6 +140,20 @@ describe.each<TypeName>(["F32", "F16", "BF16"])("%s weights", (type) => {
     );
   });
 
+  // A chunk of 64 such rows has 24 KiB in F16, which are read ahead, and 96 KiB with the longer ones, which are not.
+  it.each([192, 768])("may lie apart, as keys of one head do: %i of each row", (k) => {
+    const random = randoms(k);
+    const [rows, rowLength] = [68, 1024];
+    const weights = make(rows * rowLength, random);
+    const values = Array.from({ length: rows }, (_, row) =>
+      weights.values.slice(row * rowLength, row * rowLength + k),
+    ).flat();
+    const activations = Float32Array.from({ length: 3 * k }, () => random() - 0.5);
+    const result = host.multiply({ type: TYPE[type], weights: weights.bytes, rows, activations, k });
+    expect(result.fellBack).toBe(false);
+    expect(worstError(result.values, reference(values, activations, rows, k))).toBeLessThan(F32_TOLERANCE);
+  });
+
   it.each([1, 3])("serve several heads from one matrix, as grouped attention of %i slots does", (slots) => {
     const random = randoms(9);
     const [rows, k, matrices, heads] = [8, 64, 2, 6];
