@@ -9,6 +9,7 @@ import type { ServiceEvent } from "../../src/events/service-events.ts";
 import type { Models } from "../../src/models/model.ts";
 import { createModelsService } from "../../src/models/models-service.ts";
 import { writeGguf } from "../support/gguf-writer.ts";
+import { spawnTestEngine } from "../support/program.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
 
 const SHIPPED = fileURLToPath(new URL("../../models/", import.meta.url));
@@ -25,6 +26,7 @@ async function startModels(): Promise<{ models: Models; events: ServiceEvent[]; 
     startEngine: createEngineStarter({
       loadTimeoutMs: config.engine.load_timeout,
       stallTimeoutMs: config.engine.stall_timeout,
+      spawn: spawnTestEngine,
     }),
     estimateMemory: (gguf) => gguf.fileSize,
     placeLayers: async (_gguf, spec, wished) => ({ spec: { ...spec, gpuLayers: wished ?? 0 } }),
