@@ -1,10 +1,9 @@
 #!/usr/bin/env node
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
-import { chooseAdapter, title } from "../../src/engine/gpu/choose-adapter.ts";
-import type { GpuAdapter } from "../../src/engine/gpu/gpu-report.ts";
+import { type AdapterChoice, chooseAdapter, title } from "../../src/engine/gpu/choose-adapter.ts";
 import { probeGpu } from "../../src/engine/gpu/probe-gpu.ts";
 import {
   ensureBenchModel,
@@ -14,8 +13,9 @@ import {
   SHAPES,
 } from "./cpu/bench-models.ts";
 import { createEngineBench } from "./gpu/measure-engine.ts";
-import { installNative, measureNative } from "./gpu/measure-native.ts";
+import { installNative, isNativeInstalled, measureNative } from "./gpu/measure-native.ts";
 import { formatRates, type Rates, type Workload } from "./gpu/rates.ts";
+import { type BenchModelName, gigabytes, roomForModels } from "./gpu/room-for-models.ts";
 
 const HELP = `Compares the speed of models on the CPU, on this machine's GPU through Dawn, and in native llama.cpp.
 
@@ -27,18 +27,27 @@ const HELP = `Compares the speed of models on the CPU, on this machine's GPU thr
   --tokens N            tokens that are generated (default 64)
   --runs N              runs of each; the fastest counts (default 3)
   --adapter NAME        part of the name of the GPU; a software adapter has to be named
+  --layers N            layers on the GPU, the output layer included (default -1: all)
   --threads N           threads on the CPU (default: half of the processors)
   --skip LIST           what not to measure, of: cpu, dawn, native
-  --profile             also say where the time of a token goes on the GPU: shaders, calls into Dawn, waits
+  --profile             also say where the time of a token goes on the GPU: shaders, submissions, other calls into Dawn,
+                        waits, read-back, llama.cpp and JavaScript
+  --warm-up             also time the first two requests after loading onto the GPU, with the warm-up and without
   --cache DIR           where models and native llama.cpp are kept (default ${defaultCache()})
   --json                print the figures as JSON
 
 Models without a name of a file have random weights in real shapes, and are made when they are first needed (0.3 to
-8.5 GB each). Native llama.cpp is that of the npm package node-llama-cpp, with CUDA, Metal or Vulkan as it was built by
-its authors; it is installed into the cache and is no dependency of the project. Figures are tokens per second.
+8 GB each; the default six have 19 GB, and the largest takes 9.3 GB of memory). What is needed of disk and memory is
+said before anything is made. Native llama.cpp is that of the npm package node-llama-cpp, with CUDA, Metal or Vulkan as
+it was built by its authors; it is installed into the cache, which takes npm, the network and 1 GB, and is no dependency
+of the project. Figures are tokens per second.
 
 Native llama.cpp passes over software adapters, unless GGML_VK_VISIBLE_DEVICES says which to take. To compare both on the
-same one: GGML_VK_VISIBLE_DEVICES=0 node scripts/bench/gpu.ts --adapter llvmpipe --shapes tiny --skip cpu`;
+same one: GGML_VK_VISIBLE_DEVICES=0 node scripts/bench/gpu.ts --adapter llvmpipe --shapes tiny
+
+A file of over 5 GB, on the CPU and with some of its layers on a software adapter:
+node scripts/bench/gpu.ts --adapter llvmpipe --shapes 9B --quantisations Q4_K_M --layers 3 --prompt 4 --tokens 2 \\
+  --runs 1 --skip native`;
 
 /** What node-llama-cpp is built for on each platform. */
 const NATIVE_BACKENDS: Partial<Record<NodeJS.Platform, readonly string[]>> = {
@@ -59,9 +68,11 @@ const { values, positionals } = parseArgs({
     tokens: { type: "string", default: "64" },
     runs: { type: "string", default: "3" },
     adapter: { type: "string" },
+    layers: { type: "string", default: "-1" },
     threads: { type: "string", default: String(Math.max(1, Math.floor(os.availableParallelism() / 2))) },
     skip: { type: "string", default: "" },
     profile: { type: "boolean", default: false },
+    "warm-up": { type: "boolean", default: false },
     cache: { type: "string", default: defaultCache() },
     json: { type: "boolean", default: false },
     help: { type: "boolean", short: "h", default: false },
@@ -73,6 +84,7 @@ else await main();
 
 async function main(): Promise<void> {
   const workload: Workload = {
+    layers: values.layers === "-1" ? -1 : wholeNumber("layers", values.layers),
     promptTokens: wholeNumber("prompt", values.prompt),
     tokens: wholeNumber("tokens", values.tokens),
     runs: wholeNumber("runs", values.runs),
@@ -80,58 +92,74 @@ async function main(): Promise<void> {
   };
   const skipped = new Set(listOf("skip", values.skip, PARTS));
   const models = chooseModels();
+  mkdirSync(values.cache, { recursive: true });
+  checkRoom(models, skipped.has("native"));
   const report = skipped.has("dawn") ? undefined : await probeGpu();
   const choice =
     report && chooseAdapter(report, { adapter: values.adapter, powerPreference: "high-performance" });
-  if (choice && "problem" in choice) say(`Nothing is measured through Dawn. ${choice.problem}`);
-  const adapter = choice && "adapter" in choice ? choice.adapter : undefined;
-  mkdirSync(values.cache, { recursive: true });
   if (!skipped.has("native")) {
     const problem = await installNative(values.cache);
-    if (problem !== undefined) {
-      say(`Nothing is measured natively. ${problem}`);
-      skipped.add("native");
-    }
+    if (problem !== undefined) fail(problem);
   }
   const all: Rates[] = [];
   for (const model of models) {
-    const file = model();
-    for await (const rates of measure(file, workload, skipped, adapter)) {
+    for await (const rates of measure(fileOf(model), workload, skipped, choice)) {
       all.push(rates);
       say(`${rates.model}, ${rates.engine}: ${rates.problem ?? "measured"}`);
-      if (rates.profile !== undefined) say(rates.profile);
+      for (const more of [rates.profile, rates.warmUp]) if (more !== undefined) say(more);
     }
   }
   console.log(values.json ? JSON.stringify(all, undefined, 2) : formatRates(all));
 }
 
-/** The files that were given, or those to make, each when its turn comes. */
-function chooseModels(): (() => string)[] {
-  if (positionals.length > 0) return positionals.map((file) => () => path.resolve(file));
+/** A file that was given, or a model to make when its turn comes. */
+type Model = string | BenchModelName;
+
+function chooseModels(): readonly Model[] {
+  if (positionals.length > 0) {
+    for (const file of positionals) if (!existsSync(file)) fail(`there is no file ${file}`);
+    return positionals.map((file) => path.resolve(file));
+  }
   const shapes = listOf("shapes", values.shapes, SHAPE_NAMES);
   const quantisations = listOf<Quantisation>("quantisations", values.quantisations, QUANTISATIONS);
-  return shapes.flatMap((shape) =>
-    quantisations.map((quantisation) => () => {
-      say(`${shape}, ${quantisation}: made, unless it is there`);
-      return ensureBenchModel(values.cache, shape, quantisation);
-    }),
-  );
+  return shapes.flatMap((shape) => quantisations.map((quantisation) => ({ shape, quantisation })));
+}
+
+/** Says what the models take of the machine; ends where it has not that much. */
+function checkRoom(models: readonly Model[], withoutNative: boolean): void {
+  const made = models.filter((model) => typeof model !== "string");
+  const installs = !withoutNative && !isNativeInstalled(values.cache);
+  const { diskBytes, memoryBytes, problem } = roomForModels(values.cache, made, installs);
+  if (made.length === 0 && !installs) return;
+  const needs = `This takes ${gigabytes(diskBytes)} more of ${values.cache}, and ${gigabytes(memoryBytes)} of memory`;
+  if (problem !== undefined) fail(`${needs}; ${problem}`);
+  say(`${needs}.`);
+}
+
+function fileOf(model: Model): string {
+  if (typeof model === "string") return model;
+  const { shape, quantisation } = model;
+  say(`${shape}, ${quantisation}: made, unless it is there`);
+  return ensureBenchModel(values.cache, shape, quantisation);
 }
 
 async function* measure(
   file: string,
   workload: Workload,
   skipped: ReadonlySet<(typeof PARTS)[number]>,
-  adapter: GpuAdapter | undefined,
+  choice: AdapterChoice | undefined,
 ): AsyncGenerator<Rates> {
   const model = path.basename(file);
   const bench = await createEngineBench(values.cache);
   if (!skipped.has("cpu")) yield { model, engine: "CPU", ...(await bench.measure(file, workload)) };
-  if (adapter) {
+  if (choice && "problem" in choice) yield { model, engine: "Dawn", problem: choice.problem };
+  if (choice && "adapter" in choice) {
+    const { adapter } = choice;
     const speed = await bench.measure(file, workload, adapter);
-    const profile =
-      values.profile && !speed.problem ? await bench.profile(file, workload, adapter) : undefined;
-    yield { model, engine: `Dawn, ${title(adapter)}`, ...speed, ...(profile !== undefined && { profile }) };
+    const more: { profile?: string; warmUp?: string } = {};
+    if (values.profile && !speed.problem) more.profile = await bench.profile(file, workload, adapter);
+    if (values["warm-up"] && !speed.problem) more.warmUp = await bench.warmUp(file, workload, adapter);
+    yield { model, engine: `Dawn, ${title(adapter)}`, ...speed, ...more };
   }
   if (skipped.has("native")) return;
   for (const gpu of NATIVE_BACKENDS[process.platform] ?? []) {

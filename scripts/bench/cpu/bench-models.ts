@@ -8,6 +8,7 @@ import {
   type GgufTensor,
   string,
   type TensorType,
+  tensorBytes,
   u32,
   writeGguf,
 } from "../../../test/support/gguf-writer.ts";
@@ -23,7 +24,7 @@ interface Shape {
 }
 
 /**
- * 1B and 3B are the shapes of Llama 3.2, 8B is that of Llama 3.1; no common model of half a billion has rows that the
+ * 1B and 3B are the shapes of Llama 3.2, 8B is that of Llama 3.1, 9B, whose files have over 5 GB, that of Yi 1.5; no common model of half a billion has rows that the
  * K types can divide. Tiny is for trying a benchmark out.
  */
 export const SHAPES = {
@@ -72,6 +73,15 @@ export const SHAPES = {
     kvHeads: 8,
     vocabulary: 128_256,
   },
+  "9B": {
+    embedding: 4096,
+    feedForward: 11_008,
+    blocks: 48,
+    heads: 32,
+    headWidth: 128,
+    kvHeads: 4,
+    vocabulary: 64_000,
+  },
 } as const satisfies Record<string, Shape>;
 export type ShapeName = keyof typeof SHAPES;
 
@@ -92,15 +102,25 @@ const ASCII = Array.from({ length: 127 }, (_, at) => String.fromCharCode(at + 1)
 const BEGIN_OF_SEQUENCE = SPECIAL.indexOf("<s>");
 const TOKEN_TYPES = { normal: 1, unknown: 2, control: 3 };
 
+export function benchModelFile(folder: string, shape: ShapeName, quantisation: Quantisation): string {
+  return path.join(folder, `random-${shape}-${quantisation}.gguf`);
+}
+
 /** Writes the model into the folder unless it is there, and returns its path. */
 export function ensureBenchModel(folder: string, shape: ShapeName, quantisation: Quantisation): string {
-  const file = path.join(folder, `random-${shape}-${quantisation}.gguf`);
+  const file = benchModelFile(folder, shape, quantisation);
   if (existsSync(file)) return file;
   mkdirSync(folder, { recursive: true });
   const unfinished = `${file}.${process.pid}.tmp`;
   writeGguf(unfinished, benchModel(SHAPES[shape], quantisation));
   renameSync(unfinished, file);
   return file;
+}
+
+/** Bytes of the model's weights, which are almost all of its file. */
+export function benchModelBytes(shape: ShapeName, quantisation: Quantisation): number {
+  const { tensors } = benchModel(SHAPES[shape], quantisation);
+  return tensors.reduce((sum, tensor) => sum + tensorBytes(tensor), 0);
 }
 
 /**

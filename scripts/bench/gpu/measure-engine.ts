@@ -3,6 +3,7 @@ import type { GpuAdapter } from "../../../src/engine/gpu/gpu-report.ts";
 import { prepareEngine } from "../../../src/engine/prepare-engine.ts";
 import type { EngineSpec } from "../../../src/engine/protocol/engine-spec.ts";
 import { createEngineStarter } from "../../../src/engine/start-engine.ts";
+import { compareWarmUp } from "./first-requests.ts";
 import { describeCosts, profileEngine } from "./profile-engine.ts";
 import { fastest, type Speed, type Workload } from "./rates.ts";
 
@@ -13,6 +14,8 @@ const GPU_BATCH_SIZE = 512;
 /** The same on a software adapter. */
 const SOFTWARE_BATCH_SIZE = 16;
 
+const WORD = " a";
+
 const TIMEOUT_MS = 600_000;
 
 interface EngineBench {
@@ -20,6 +23,8 @@ interface EngineBench {
   readonly measure: (file: string, workload: Workload, adapter?: GpuAdapter) => Promise<Speed>;
   /** Where the time of a token goes on an adapter, in words. */
   readonly profile: (file: string, workload: Workload, adapter: GpuAdapter) => Promise<string>;
+  /** How long the first requests take with the warm-up and without, in words. */
+  readonly warmUp: (file: string, workload: Workload, adapter: GpuAdapter) => Promise<string>;
 }
 
 export async function createEngineBench(cacheDir: string): Promise<EngineBench> {
@@ -35,10 +40,13 @@ export async function createEngineBench(cacheDir: string): Promise<EngineBench> 
       const engine = await start(specOf(file, workload, adapter));
       try {
         if (adapter && engine.info.gpuLayers === 0) return { problem: "no layer was offloaded" };
+        const prompt = await promptOf(engine, workload.promptTokens);
         const measured = [];
         // The first run is for compilers, and does not count.
-        await measureOnce(engine, workload);
-        for (let run = 0; run < workload.runs; run++) measured.push(await measureOnce(engine, workload));
+        await measureOnce(engine, prompt, workload.tokens);
+        for (let run = 0; run < workload.runs; run++) {
+          measured.push(await measureOnce(engine, prompt, workload.tokens));
+        }
         return fastest(measured);
       } finally {
         await engine.close();
@@ -55,10 +63,21 @@ export async function createEngineBench(cacheDir: string): Promise<EngineBench> 
       return `no profile: ${String(error)}`;
     }
   };
-  return { measure, profile };
+  const warmUp: EngineBench["warmUp"] = async (file, workload, adapter) => {
+    try {
+      return await compareWarmUp({ engine: prepared, adapter, spec: specOf(file, workload, adapter) });
+    } catch (error) {
+      return `no times of the first requests: ${String(error)}`;
+    }
+  };
+  return { measure, profile, warmUp };
 }
 
-function specOf(file: string, { promptTokens, tokens, threads }: Workload, adapter?: GpuAdapter): EngineSpec {
+function specOf(
+  file: string,
+  { promptTokens, tokens, threads, layers }: Workload,
+  adapter?: GpuAdapter,
+): EngineSpec {
   const contextSize = promptTokens + tokens + 16;
   const gpuBatchSize = adapter?.software ? SOFTWARE_BATCH_SIZE : GPU_BATCH_SIZE;
   const batchSize = Math.min(contextSize, adapter ? gpuBatchSize : CPU_BATCH_SIZE);
@@ -68,23 +87,35 @@ function specOf(file: string, { promptTokens, tokens, threads }: Workload, adapt
     purpose: "generate",
     contextSize,
     sharedContext: true,
-    gpuLayers: adapter ? -1 : 0,
+    gpuLayers: adapter ? layers : 0,
     ...(adapter && { gpu: { backend: adapter.backend, name: adapter.name, layers: 1, batchSize } }),
     slots: 1,
-    threads: adapter ? 1 : threads,
+    // What is not on the GPU is computed on the CPU.
+    threads: adapter && layers < 0 ? 1 : threads,
     batchSize,
     flashAttention: "auto",
     contextShift: false,
   };
 }
 
+/** A text of about so many tokens, and not more: a word is one token in some vocabularies, two in others. */
+async function promptOf(engine: Engine, tokens: number): Promise<string> {
+  const signal = new AbortController().signal;
+  const count = async (words: number): Promise<number> =>
+    (await engine.tokenize(WORD.repeat(words), { addSpecial: true, parseSpecial: false }, signal)).length;
+  const one = await count(1);
+  const perWord = Math.max(1, (await count(2)) - one);
+  return WORD.repeat(1 + Math.max(0, Math.floor((tokens - one) / perWord)));
+}
+
 async function measureOnce(
   engine: Engine,
-  { promptTokens, tokens }: Workload,
+  prompt: string,
+  tokens: number,
 ): Promise<{ prefill: number; decode: number }> {
   const events = engine.generate(
     {
-      input: { kind: "prompt", prompt: " a".repeat(promptTokens - 1) },
+      input: { kind: "prompt", prompt },
       maxTokens: tokens,
       stop: [],
       sampling: { temperature: 0, ignoreEos: true },

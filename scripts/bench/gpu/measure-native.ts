@@ -12,17 +12,30 @@ const TIMEOUT_MS = 1_800_000;
 
 const run = promisify(execFile);
 
+export function isNativeInstalled(folder: string): boolean {
+  return existsSync(path.join(folder, "node_modules", "node-llama-cpp", "package.json"));
+}
+
 /** Installs native llama.cpp into a folder, unless it is there; returns why it could not. */
 export async function installNative(folder: string): Promise<string | undefined> {
-  if (existsSync(path.join(folder, "node_modules", "node-llama-cpp", "package.json"))) return undefined;
+  if (isNativeInstalled(folder)) return undefined;
   // Its install script would look for a compiler where no prebuilt binary fits.
   const args = ["install", "--prefix", folder, "--no-audit", "--no-fund", "--ignore-scripts", NATIVE_PACKAGE];
   try {
     await run("npm", args, { timeout: TIMEOUT_MS, shell: process.platform === "win32" });
     return undefined;
   } catch (error) {
-    return `${NATIVE_PACKAGE} cannot be installed into ${folder} (${String(error).split("\n")[0]}); use --skip native.`;
+    return `${NATIVE_PACKAGE} cannot be installed into ${folder} (${whyNot(error)}): it needs npm and the network, once; --skip native does without`;
   }
+}
+
+/** What npm says of it; that its command failed is known. */
+function whyNot(error: unknown): string {
+  const lines = String(error).split("\n");
+  const said = lines.flatMap(
+    (line) => /^npm (?:error|ERR!) (?!A complete log|code |syscall |errno |type )(.+)/.exec(line)?.[1] ?? [],
+  );
+  return said[0] ?? lines[0] ?? "";
 }
 
 /** Measures a model in native llama.cpp, in a process of its own: a backend that is not there may end it. */

@@ -3,17 +3,20 @@
 import { getLlama } from "node-llama-cpp";
 
 const [, , modelPath, gpu, workloadJson] = process.argv;
-const { promptTokens, tokens, runs, threads } = JSON.parse(workloadJson);
+const { promptTokens, tokens, runs, threads, layers } = JSON.parse(workloadJson);
 
 const llama = await getLlama({ gpu: gpu === "cpu" ? false : gpu, build: "never", progressLogs: false });
 // llama.cpp passes over adapters that compute on the CPU, and then computes there itself.
 const devices = gpu === "cpu" ? [gpu] : await llama.getGpuDeviceNames();
 if (devices.length === 0) throw new Error(`llama.cpp finds no device for ${gpu}`);
-const model = await llama.loadModel({ modelPath, gpuLayers: gpu === "cpu" ? 0 : "max" });
+const model = await llama.loadModel({
+  modelPath,
+  gpuLayers: gpu === "cpu" ? 0 : layers < 0 ? "max" : layers,
+});
 const context = await model.createContext({
   contextSize: promptTokens + tokens + 16,
   batchSize: 512,
-  threads: gpu === "cpu" ? threads : 1,
+  threads: gpu === "cpu" || layers >= 0 ? threads : 1,
   flashAttention: gpu !== "cpu",
 });
 const prompt = model.tokenize(" a".repeat(promptTokens)).slice(0, promptTokens);

@@ -8,8 +8,9 @@ const { realDawn, memory } = getEnvironmentData("daybreak-profile");
 const dawn = createRequire(import.meta.url)(realDawn);
 export const { globals } = dawn;
 
-/** Calls, their milliseconds, submissions, waits, their milliseconds, milliseconds of shaders, whether to time them. */
-const [CALLS, CALL_MS, SUBMISSIONS, WAITS, WAIT_MS, SHADER_MS, TIME_SHADERS] = [0, 1, 2, 3, 4, 5, 6];
+/** In the order of profile-engine.ts: numbers and milliseconds, and last whether to time shaders. */
+const [CALLS, CALL_MS, SUBMISSIONS, SUBMIT_MS, WAITS, WAIT_MS, READS, READ_MS, SHADER_MS, TIME_SHADERS] =
+  Array.from({ length: 10 }, (_, at) => at);
 const figures = new Float64Array(memory);
 
 const { GPUBuffer, GPUCommandEncoder, GPUComputePassEncoder, GPUComputePipeline, GPUDevice, GPUQueue } =
@@ -25,25 +26,29 @@ function around({ prototype }, name, wrap) {
   };
 }
 
-function countCall(call) {
-  const begin = performance.now();
-  try {
-    return call();
-  } finally {
-    figures[CALLS] += 1;
-    figures[CALL_MS] += performance.now() - begin;
-  }
+function counted(number, ms) {
+  return (call) => {
+    const begin = performance.now();
+    try {
+      return call();
+    } finally {
+      figures[number] += 1;
+      figures[ms] += performance.now() - begin;
+    }
+  };
 }
 
-function countWait(call) {
-  const begin = performance.now();
-  figures[WAITS] += 1;
-  const end = () => {
-    figures[WAIT_MS] += performance.now() - begin;
+function awaited(number, ms) {
+  return (call) => {
+    const begin = performance.now();
+    figures[number] += 1;
+    const end = () => {
+      figures[ms] += performance.now() - begin;
+    };
+    const waiting = call();
+    waiting.then(end, end);
+    return waiting;
   };
-  const waiting = call();
-  waiting.then(end, end);
-  return waiting;
 }
 
 for (const [owner, names] of [
@@ -51,12 +56,13 @@ for (const [owner, names] of [
   [GPUComputePipeline, ["getBindGroupLayout"]],
   [GPUCommandEncoder, ["beginComputePass", "copyBufferToBuffer", "finish"]],
   [GPUComputePassEncoder, ["setPipeline", "setBindGroup", "dispatchWorkgroups", "end"]],
-  [GPUQueue, ["writeBuffer", "submit"]],
+  [GPUQueue, ["writeBuffer"]],
 ]) {
-  for (const name of names) around(owner, name, countCall);
+  for (const name of names) around(owner, name, counted(CALLS, CALL_MS));
 }
-around(GPUQueue, "onSubmittedWorkDone", countWait);
-around(GPUBuffer, "mapAsync", countWait);
+around(GPUQueue, "submit", counted(SUBMISSIONS, SUBMIT_MS));
+around(GPUQueue, "onSubmittedWorkDone", awaited(WAITS, WAIT_MS));
+around(GPUBuffer, "mapAsync", awaited(READS, READ_MS));
 
 // Times of shaders, as the GPU's own clock has them: each pass gets two queries, read when its work is done.
 const devices = new WeakMap();
@@ -94,7 +100,6 @@ around(GPUCommandEncoder, "finish", function (call) {
 });
 const { mapAsync } = GPUBuffer.prototype;
 around(GPUQueue, "submit", function (call, [commands]) {
-  figures[SUBMISSIONS] += 1;
   call();
   for (const readable of commands.flatMap((each) => timesOf.get(each) ?? [])) {
     const add = () => {

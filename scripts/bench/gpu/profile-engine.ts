@@ -11,7 +11,17 @@ import type { EngineSpec } from "../../../src/engine/protocol/engine-spec.ts";
 import type { PreparedEngine } from "../../../src/engine/prepare-engine.ts";
 
 /** What profile-dawn.mjs writes down, in its order. */
-const FIGURES = ["calls", "callMs", "submissions", "waits", "waitMs", "shaderMs"] as const;
+const FIGURES = [
+  "calls",
+  "callMs",
+  "submissions",
+  "submitMs",
+  "waits",
+  "waitMs",
+  "reads",
+  "readMs",
+  "shaderMs",
+] as const;
 const TIME_SHADERS = FIGURES.length;
 
 /** A software adapter compiles shaders for long. */
@@ -76,35 +86,26 @@ async function costsOfToken(engine: EngineCore, figures: Float64Array, tokens: n
   }
   const steps = tokens - 1;
   const cost = (index: number): number => ((figures[index] ?? 0) - (before?.[index] ?? 0)) / steps;
-  const [calls, callMs, submissions, waits, waitMs, shaderMs] = FIGURES.map((_, index) => cost(index));
-  return {
-    totalMs: (performance.now() - begin) / steps,
-    calls: calls ?? 0,
-    callMs: callMs ?? 0,
-    submissions: submissions ?? 0,
-    waits: waits ?? 0,
-    waitMs: waitMs ?? 0,
-    shaderMs: shaderMs ?? 0,
-  };
+  const totalMs = (performance.now() - begin) / steps;
+  const costs = FIGURES.map((_, index) => cost(index));
+  const [calls = 0, callMs = 0, submissions = 0, submitMs = 0, waits = 0, waitMs = 0] = costs;
+  const [reads = 0, readMs = 0, shaderMs = 0] = costs.slice(FIGURES.indexOf("reads"));
+  return { totalMs, calls, callMs, submissions, submitMs, waits, waitMs, reads, readMs, shaderMs };
 }
 
 /** One sentence for each share of a token's time. */
-export function describeCosts({
-  totalMs,
-  calls,
-  callMs,
-  submissions,
-  waits,
-  waitMs,
-  shaderMs,
-}: TokenCosts): string {
+export function describeCosts(costs: TokenCosts): string {
+  const { totalMs, calls, callMs, submissions, submitMs, waits, waitMs, reads, readMs, shaderMs } = costs;
   const share = (ms: number): string => `${ms.toFixed(2)} ms (${((100 * ms) / totalMs).toFixed(0)} %)`;
   const shaders = shaderMs > 0 ? share(shaderMs) : "not known, the GPU has no clock for them";
+  const rest = Math.max(0, totalMs - callMs - submitMs - waitMs - readMs);
   return [
     `a token takes ${totalMs.toFixed(2)} ms:`,
-    `  ${share(callMs)} in ${calls.toFixed(0)} calls into Dawn, ${submissions.toFixed(1)} of them submissions`,
-    `  ${share(waitMs)} waiting for the GPU and reading back, ${waits.toFixed(1)} times`,
-    `  ${share(Math.max(0, totalMs - callMs - waitMs))} in llama.cpp and JavaScript`,
+    `  ${share(submitMs)} in ${submissions.toFixed(1)} submissions`,
+    `  ${share(callMs)} in ${calls.toFixed(0)} other calls into Dawn`,
+    `  ${share(waitMs)} waiting for the GPU, ${waits.toFixed(1)} times`,
+    `  ${share(readMs)} reading back, ${reads.toFixed(1)} times`,
+    `  ${share(rest)} in llama.cpp and JavaScript`,
     `  shaders, on the GPU meanwhile: ${shaders}`,
   ].join("\n");
 }

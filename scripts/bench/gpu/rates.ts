@@ -1,4 +1,6 @@
 export interface Workload {
+  /** Layers on the GPU, the output layer included; -1: all. */
+  readonly layers: number;
   readonly promptTokens: number;
   readonly tokens: number;
   readonly runs: number;
@@ -18,6 +20,8 @@ export interface Rates extends Speed {
   readonly engine: string;
   /** Where the time of a token goes, in words. */
   readonly profile?: string;
+  /** The first requests after loading, with the warm-up and without, in words. */
+  readonly warmUp?: string;
 }
 
 /** The fastest run: others of the same work were only held up. */

@@ -1,0 +1,56 @@
+import { pathToFileURL } from "node:url";
+import { EngineCore } from "../../../src/engine/core/engine-core.ts";
+import { warmUp } from "../../../src/engine/core/warm-up.ts";
+import { deviceFlags, findDawn } from "../../../src/engine/gpu/dawn.ts";
+import { openEngineFiles } from "../../../src/engine/host/engine-files.ts";
+import { createNodePlatform } from "../../../src/engine/host/node-platform.ts";
+import {
+  FIRST_PROMPT_TOKENS,
+  FIRST_TOKENS,
+  type FirstRequests,
+  type FirstRequestsTask,
+  type RequestTimes,
+} from "./first-requests.ts";
+
+// Loads a model onto a GPU as an engine process does, with the warm-up or without, and prints the times as JSON.
+// A process of its own, because a driver and V8 keep what they have compiled. Argument: a FirstRequestsTask as JSON.
+
+const LONGEST_WAIT_MS = 600_000;
+
+const task: FirstRequestsTask = JSON.parse(process.argv[2] ?? "");
+const { engine: prepared, adapter, spec, isWarm } = task;
+
+const begin = performance.now();
+const platform = createNodePlatform(pathToFileURL(prepared.wasmPath).href, () => {}, {
+  gpu: { dawnPath: findDawn() ?? "", flags: deviceFlags(adapter), longestWaitMs: LONGEST_WAIT_MS },
+  heapLimitBytes: prepared.heapLimitBytes,
+});
+const engine = await EngineCore.load(
+  platform,
+  spec,
+  openEngineFiles(spec, () => {}),
+);
+if (isWarm) await warmUp(engine, spec);
+const loadMs = performance.now() - begin;
+const times: FirstRequests = { loadMs, first: await timeRequest(), second: await timeRequest() };
+console.log(JSON.stringify(times));
+process.exit();
+
+async function timeRequest(): Promise<RequestTimes> {
+  const asked = performance.now();
+  let firstTokenMs: number | undefined;
+  const events = engine.generate(
+    {
+      input: { kind: "prompt", prompt: " a".repeat(FIRST_PROMPT_TOKENS) },
+      maxTokens: FIRST_TOKENS,
+      stop: [],
+      sampling: { temperature: 0, ignoreEos: true },
+      format: { type: "text" },
+      cachePrompt: false,
+    },
+    new AbortController().signal,
+  );
+  for await (const { type } of events) if (type === "text-delta") firstTokenMs ??= performance.now() - asked;
+  const decodeMs = performance.now() - asked - (firstTokenMs ?? 0);
+  return { firstTokenMs: firstTokenMs ?? 0, decode: ((FIRST_TOKENS - 1) / decodeMs) * 1000 };
+}

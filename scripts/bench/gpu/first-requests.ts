@@ -1,0 +1,66 @@
+import { execFile } from "node:child_process";
+import path from "node:path";
+import { promisify } from "node:util";
+import type { GpuAdapter } from "../../../src/engine/gpu/gpu-report.ts";
+import type { PreparedEngine } from "../../../src/engine/prepare-engine.ts";
+import type { EngineSpec } from "../../../src/engine/protocol/engine-spec.ts";
+
+/** What a request is given and asked for: a short question, and enough of an answer to tell its rate. */
+export const FIRST_PROMPT_TOKENS = 12;
+export const FIRST_TOKENS = 16;
+
+export interface RequestTimes {
+  /** Milliseconds to the first token. */
+  readonly firstTokenMs: number;
+  /** Tokens per second behind it. */
+  readonly decode: number;
+}
+
+export interface FirstRequests {
+  /** Milliseconds of loading, the warm-up included. */
+  readonly loadMs: number;
+  readonly first: RequestTimes;
+  readonly second: RequestTimes;
+}
+
+/** What the process that loads the model is told. */
+export interface FirstRequestsTask {
+  readonly engine: Pick<PreparedEngine, "wasmPath" | "heapLimitBytes">;
+  readonly adapter: GpuAdapter;
+  readonly spec: EngineSpec;
+  readonly isWarm: boolean;
+}
+
+const PROCESS = path.join(import.meta.dirname, "first-requests-process.ts");
+const TIMEOUT_MS = 1_800_000;
+
+/** Mesa's and NVIDIA's drivers keep what they have compiled; a user's first start finds nothing there. */
+const WITHOUT_DRIVER_CACHE = { MESA_SHADER_CACHE_DISABLE: "true", __GL_SHADER_DISK_CACHE: "0" };
+
+const run = promisify(execFile);
+
+/** Loads a model in a process of its own and times the first two requests. */
+export async function timeFirstRequests(task: FirstRequestsTask): Promise<FirstRequests> {
+  const { stdout } = await run(process.execPath, [PROCESS, JSON.stringify(task)], {
+    timeout: TIMEOUT_MS,
+    env: { ...process.env, ...WITHOUT_DRIVER_CACHE },
+  });
+  const times: FirstRequests = JSON.parse(stdout.trim().split("\n").at(-1) ?? "");
+  return times;
+}
+
+/** The first two requests with the warm-up and without, in words. */
+export async function compareWarmUp(task: Omit<FirstRequestsTask, "isWarm">): Promise<string> {
+  const cold = await timeFirstRequests({ ...task, isWarm: false });
+  const warm = await timeFirstRequests({ ...task, isWarm: true });
+  return [
+    `${FIRST_PROMPT_TOKENS} tokens of prompt and ${FIRST_TOKENS} of answer after loading, where the driver has compiled nothing before:`,
+    describe("without the warm-up", cold),
+    describe("with it", warm),
+  ].join("\n");
+}
+
+function describe(what: string, { loadMs, first, second }: FirstRequests): string {
+  const ratio = (first.firstTokenMs / second.firstTokenMs).toFixed(2);
+  return `  ${what}: loaded in ${(loadMs / 1000).toFixed(1)} s; first token after ${Math.round(first.firstTokenMs)} ms, then ${Math.round(second.firstTokenMs)} ms (${ratio} x); ${first.decode.toFixed(1)} tokens/s, then ${second.decode.toFixed(1)}`;
+}

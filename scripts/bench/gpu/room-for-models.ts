@@ -1,0 +1,45 @@
+import { existsSync, statfsSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { benchModelBytes, benchModelFile, type Quantisation, type ShapeName } from "../cpu/bench-models.ts";
+
+/** node-llama-cpp with all of its prebuilt binaries. */
+export const NATIVE_BYTES = 1e9;
+
+export interface BenchModelName {
+  readonly shape: ShapeName;
+  readonly quantisation: Quantisation;
+}
+
+export interface Room {
+  /** Bytes that will be written to disk. */
+  readonly diskBytes: number;
+  /** Bytes of memory that the largest model takes, on the CPU. */
+  readonly memoryBytes: number;
+  /** What is too little, and what to do; undefined when all is well. */
+  readonly problem?: string;
+}
+
+/** What measuring these models takes of the machine, before anything is made. */
+export function roomForModels(folder: string, models: readonly BenchModelName[], installs: boolean): Room {
+  const sizes = models.map(({ shape, quantisation }) => ({
+    bytes: benchModelBytes(shape, quantisation),
+    isThere: existsSync(benchModelFile(folder, shape, quantisation)),
+  }));
+  const missing = sizes.filter(({ isThere }) => !isThere).reduce((sum, { bytes }) => sum + bytes, 0);
+  const diskBytes = missing + (installs ? NATIVE_BYTES : 0);
+  const largest = Math.max(0, ...sizes.map(({ bytes }) => bytes));
+  const memoryBytes = largest * 1.1 + 0.5e9;
+  const { bavail, bsize } = statfsSync(folder);
+  const problem =
+    diskBytes > bavail * bsize
+      ? `${path.resolve(folder)} has ${gigabytes(bavail * bsize)} free; choose another folder with --cache, or fewer models with --shapes and --quantisations`
+      : memoryBytes > os.totalmem()
+        ? `this machine has ${gigabytes(os.totalmem())} of memory; choose smaller models with --shapes and --quantisations`
+        : undefined;
+  return { diskBytes, memoryBytes, ...(problem !== undefined && { problem }) };
+}
+
+export function gigabytes(bytes: number): string {
+  return `${(bytes / 1e9).toFixed(1)} GB`;
+}
