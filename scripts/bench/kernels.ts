@@ -2,8 +2,10 @@
 import { parseArgs } from "node:util";
 import { pathToFileURL } from "node:url";
 import { FORMATS, TYPE, type TypeName } from "../../test/support/dequantise.ts";
-import { KernelHost, type PreparedProblem } from "../../test/support/kernel-host.ts";
+import { KernelHost } from "../../test/support/kernel-host.ts";
 import { randoms } from "../../test/support/randoms.ts";
+import { measureAttention } from "./kernels/measure-attention.ts";
+import { timed } from "./kernels/timed.ts";
 
 const HELP = `Speed of the matrix kernels by themselves, in billions of multiplications and additions a second (GMAC/s).
 
@@ -16,6 +18,8 @@ const HELP = `Speed of the matrix kernels by themselves, in billions of multipli
   --k N            length of a row (default 2048)
   --seconds N      time for each figure and object (default 0.5)
   --as-in-file     leave the weights as they lie in a file, also where the engine repacks them
+  --attention      measure flash attention instead: for each type of the cache, --columns are queries that share a head
+                   of --k tokens, 64 numbers to a key and to a value
 
 One thread. With one column large weights come from memory, small ones (--rows 512) from a cache. A figure is the
 median of short runs.`;
@@ -29,6 +33,7 @@ const { values, positionals } = parseArgs({
     k: { type: "string", default: "2048" },
     seconds: { type: "string", default: "0.5" },
     "as-in-file": { type: "boolean", default: false },
+    attention: { type: "boolean", default: false },
     help: { type: "boolean", short: "h", default: false },
   },
 });
@@ -40,7 +45,16 @@ const WARM_UP_MS = 150;
 const HALF_SCALE = 0x2c00;
 
 if (values.help) console.log(HELP);
+else if (values.attention) await showAttention();
 else await main();
+
+async function showAttention(): Promise<void> {
+  const queries = values.columns.split(",").map(Number);
+  console.log([" queries", ...queries.map((count) => String(count).padStart(8))].join(""));
+  const rates = await measureAttention(queries, Number(values.k), Number(values.seconds) * 1000);
+  for (const [type, ofType] of rates)
+    console.log([type, ...ofType.map((rate) => rate.toFixed(1))].map((text) => text.padStart(8)).join(""));
+}
 
 async function main(): Promise<void> {
   const objects = positionals.length > 0 ? positionals.map((file) => pathToFileURL(file)) : [undefined];
@@ -81,29 +95,16 @@ function measure(hosts: readonly KernelHost[], type: TypeName, columns: number):
     }),
   );
   for (const problem of ready) {
-    timed(problem, WARM_UP_MS);
+    timed(() => problem.run(), WARM_UP_MS);
     if (problem.read().fellBack) throw new Error(`the kernels do not cover ${type}, ${rows} rows of ${k}`);
   }
   const slices = 7;
   const times = ready.map((): number[] => []);
   for (let slice = 0; slice < slices; slice++) {
     for (const [index, problem] of ready.entries())
-      times[index]!.push(timed(problem, (Number(values.seconds) * 1000) / slices));
+      times[index]!.push(timed(() => problem.run(), (Number(values.seconds) * 1000) / slices));
   }
   return times.map((of) => (rows * k * columns) / of.toSorted((a, b) => a - b)[slices >> 1]! / 1e6);
-}
-
-/** Milliseconds of one run, over as many as fit the time. */
-function timed(problem: PreparedProblem, milliseconds: number): number {
-  const start = cpuMilliseconds();
-  let runs = 0;
-  let passed = 0;
-  while (passed < milliseconds) {
-    problem.run();
-    runs++;
-    passed = cpuMilliseconds() - start;
-  }
-  return passed / runs;
 }
 
 /** Random bits with scales of moderate size. */
@@ -123,10 +124,4 @@ function someWeights(type: TypeName, rows: number, k: number): Uint8Array {
     if (type === "MXFP4") view.setUint8(at, 124);
   }
   return bytes;
-}
-
-/** Time that this thread had a processor: others on the machine count less than they would by the clock. */
-function cpuMilliseconds(): number {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1000;
 }

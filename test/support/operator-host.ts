@@ -31,6 +31,12 @@ export interface Operation {
   readonly workBytes?: number;
 }
 
+export interface PreparedOperation {
+  /** False when the kernels leave the operator to llama.cpp. */
+  run(): boolean;
+  read(): Float32Array;
+}
+
 /** Runs operators of one node as ggml_graph_compute_thread would ask the kernels for them. */
 export class OperatorHost {
   readonly #memory: WebAssembly.Memory;
@@ -51,7 +57,13 @@ export class OperatorHost {
   }
 
   /** The result, or undefined when the kernels leave the operator to llama.cpp. */
-  run({ op, parameters, sources, ne, threads = 1, workBytes = 0 }: Operation): Float32Array | undefined {
+  run(operation: Operation): Float32Array | undefined {
+    const prepared = this.prepare(operation);
+    return prepared.run() ? prepared.read() : undefined;
+  }
+
+  /** Lays an operator out in the host's memory, for one or more runs. The next one that is prepared takes its place. */
+  prepare({ op, parameters, sources, ne, threads = 1, workBytes = 0 }: Operation): PreparedOperation {
     this.#next = FIRST_TENSOR;
     const count = ne.reduce((product, each) => product * each, 1);
     const result = new Float32Array(count).fill(Number.NaN);
@@ -63,16 +75,19 @@ export class OperatorHost {
       if (source) view.setBigUint64(node + 152 + 8 * at, BigInt(this.#tensor(source)), true);
     }
     const work = this.#place(workBytes);
-    const left = Array.from({ length: threads }, (_, thread) => {
+    const threadsAt = Array.from({ length: threads }, (_, thread) => {
       const at = this.#place(64);
       view.setInt32(at, thread, true);
       view.setInt32(at + 4, threads, true);
       view.setBigUint64(at + 8, BigInt(workBytes), true);
       view.setBigUint64(at + 16, BigInt(work), true);
-      return this.#operator(BigInt(at), BigInt(node));
+      return BigInt(at);
     });
-    if (left.some((number) => number !== 0)) return undefined;
-    return new Float32Array(this.#memory.buffer, Number(view.getBigUint64(node + 248, true)), count).slice();
+    const resultAt = Number(view.getBigUint64(node + 248, true));
+    return {
+      run: () => threadsAt.map((at) => this.#operator(at, BigInt(node))).every((left) => left === 0),
+      read: () => new Float32Array(this.#memory.buffer, resultAt, count).slice(),
+    };
   }
 
   #place(length: number): number {

@@ -10,8 +10,9 @@
 // bounds of loads: the package's memory is 64-bit.
 //
 // Measured by scripts/bench/kernels.ts --as-in-file, 64 columns, in GMAC/s: Q4_0 17.6, Q4_1 16.6, Q5_0 15.9, Q5_1 13.1, Q8_0
-// 9.1, IQ4_NL 8.9, MXFP4 14.0, Q2_K 12.2, Q3_K 13.1, Q4_K 17.2, Q5_K 12.5, Q6_K 10.6, IQ4_XS 10.1. This and all rates of
-// these files are of one run on a shared machine of changing speed, in a slow hour: compare them with each other.
+// 9.1, IQ4_NL 8.9, MXFP4 14.0, Q2_K 12.2, Q3_K 13.1, Q4_K 17.2, Q5_K 12.5, Q6_K 10.6, IQ4_XS 10.1. These, and all rates
+// in these files, are of runs of half a second on a busy shared machine whose speed changes by half between one second and the
+// next: they tell the order of magnitude, instructions and cycles what is faster.
 #pragma once
 #include "gemm-panel.h"
 

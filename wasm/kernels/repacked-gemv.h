@@ -7,8 +7,8 @@
 //
 // Registers: 4 sums, 4 splat activations (8 of Q8_0, of which some are spilled), weights, a product, a mask: 12 of 16. The
 // accumulators are spilled. For each product, 512 rows of 2048 from a cache, on Zen 3: Q4_0 0.50 instructions of x64 and 0.117
-// cycles, Q8_0 0.90 and 0.20, Q4_K 0.53 and 0.114, Q6_K 0.77 and 0.158. Measured (see gemm-micro-kernel.h): 14.3, 8.8, 12.0
-// and 8.3 GMAC/s.
+// cycles, Q8_0 0.90 and 0.20, Q4_K 0.53 and 0.114, Q6_K 0.77 and 0.158. Measured (see gemm-micro-kernel.h): 16.3, 10.0, 21.0
+// and 12.4 GMAC/s.
 #pragma once
 #include "repacked-activations.h"
 #include "repacked-scales.h"

@@ -4,7 +4,7 @@
 // Registers: 8 sums, 2 of packed weights, 2 of unpacked ones, activations, splat, product: 15 of 16, and the mask is spilled
 // like the accumulators. For each product, 512 rows of 2048, on Zen 3: Q4_0 0.35 instructions of x64 and 0.082 cycles, Q8_0
 // 0.59 and 0.14, Q4_K 0.36 and 0.088, Q6_K 0.47 and 0.108. Measured (see gemm-micro-kernel.h), 4 and 64 columns, in GMAC/s:
-// Q4_0 20.2 and 19.9, Q8_0 12.3 and 11.7, Q4_K 19.9 and 16.8, Q6_K 15.7 and 13.1.
+// Q4_0 23.9 and 25.8, Q8_0 19.0 and 17.7, Q4_K 18.7 and 25.8, Q6_K 18.9 and 14.1.
 #pragma once
 #include "repacked-gemv.h"
 
