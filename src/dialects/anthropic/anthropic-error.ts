@@ -29,10 +29,7 @@ const TYPE_BY_STATUS: Readonly<Record<number, string>> = {
   503: "overloaded_error",
 };
 
-function anthropicErrorBody(
-  error: ServiceError,
-  requestId: string,
-): z.output<typeof anthropicErrorSchema> {
+function anthropicErrorBody(error: ServiceError, requestId: string): z.output<typeof anthropicErrorSchema> {
   const type = TYPE_BY_STATUS[error.status] ?? (error.status < 500 ? "invalid_request_error" : "api_error");
   return { type: "error", error: { type, message: error.message, code: error.code }, request_id: requestId };
 }
