@@ -24,7 +24,7 @@ KINDS = LOOK_UP_KINDS + MESSAGE_KINDS + MONEY_HOME_KINDS + PLACE_KINDS
 TRAINING_KINDS = EVERYDAY_KINDS + WORK_KINDS + TRIP_KINDS
 ALIKE_SHARE = 0.12
 """Share of offers, in training, of made-up tools that differ in a word."""
-MADE_UP_SHARE, SHAPE_SHARE, OWN_SHARE = 0.28, 0.1, 0.34
+MADE_UP_SHARE, SHAPE_SHARE, OWN_SHARE = 0.2, 0.12, 0.36
 """Shares of kinds in training: made up on the spot, likewise with shapes of their own, and those whose held-out
 wordings are asked in the evaluation."""
 ENDINGS = " now| please|, please| today| for me| right now|, thanks| at once| if you can| again".split("|")

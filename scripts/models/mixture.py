@@ -34,25 +34,25 @@ def _group(generators: list[tuple[Generator, float]]) -> Generator:
 
 words_task, numbers_task = _group(gen_words.GENERATORS), _group(gen_numbers.GENERATORS)
 PLAIN: list[tuple[Generator, float]] = [
-    (fact_question, 95.0),
+    (fact_question, 108.0),
     (small_talk, 7.0),
     (unknown, 17.0),
     (small_knowledge, 3.0),
     (story, 0.5),
-    (words_task, 30.0),
-    (numbers_task, 32.0),
+    (words_task, 46.0),
+    (numbers_task, 44.0),
 ]
 plain_question = _group(PLAIN)
 # Nothing that a tool might do better.
 beside_tools = _group([(fact_question, 10.0), (small_talk, 5.0), (words_task, 4.0)])
 OTHER: list[tuple[Generator, float]] = [
     (named_user, 3.5),
-    (tool_call, 36.0),
-    (two_calls, 34.0),
-    (follow_up, 20.0),
+    (tool_call, 34.0),
+    (two_calls, 38.0),
+    (follow_up, 17.0),
     (named_model, 1.5),
     (one_word, 5.0),
-    (picture_in_words, 8.0),
+    (picture_in_words, 15.0),
     (lambda rng, held: unused_tools(rng, held, beside_tools(rng, held)), 2.0),
 ]
 _any = _group(PLAIN + OTHER)

@@ -64,7 +64,7 @@ def clock_time(rng: Random, _: bool) -> str:
 def one_of(words: list[str]) -> Callable[[Random, bool], str]:
     def value(rng: Random, held: bool) -> str:
         if not held and rng.random() < 0.3:
-            return pieces(rng, 2)
+            return pieces(rng, 2).capitalize() if rng.random() < 0.4 else pieces(rng, 2)
         return invented(rng) if rng.random() < 0.4 else pick(rng, words, held)
 
     return value

@@ -172,7 +172,9 @@ def _counted(rng: Random) -> ToolKind:
     if rng.random() < 0.75:
         parameters[first] = Parameter((first,), "integer", whole_number(2, 99))
     if rng.random() < 0.6 or not parameters:
-        second, words = rng.choice([("colour", COLOURS), ("color", COLOURS), ("shade", COLOURS), ("kind", THINGS)])
+        # Often only its place before the thing tells what the value is, not the parameter's name.
+        second = invented(rng) if rng.random() < 0.3 else rng.choice("colour color shade kind look finish dye".split())
+        words = THINGS if second == "kind" else COLOURS
         parameters[second] = Parameter((second,), "string", _either(words))
     before = " ".join(f"{{{parameter}}}" for parameter in parameters)
     said = _said(rng, verb)
