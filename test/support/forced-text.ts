@@ -1,10 +1,13 @@
 import type { Engine } from "../../src/engine/engine.ts";
 import type { TokenLogprob } from "../../src/engine/protocol/generation.ts";
+import type { TokenIds } from "../../src/engine/protocol/tokens.ts";
 import { collect, NEVER, promptRequest } from "./engine-fixture.ts";
 
 export interface Turn {
   readonly question: string;
   readonly answer: string;
+  /** The tokens of the answer; absent: whichever the model prefers of those that make it. */
+  readonly tokens?: TokenIds;
 }
 
 /** A conversation as the shipped model was trained on: it is sure of most words, as a good model of its text is. */
@@ -43,10 +46,27 @@ export const CONVERSATION: readonly Turn[] = [
   },
 ];
 
+/**
+ * Turns with the tokens of their answers: the same text can be made of others, "c" and "at" for "cat", and rounding may
+ * tip which.
+ */
+export async function withTokens(engine: Engine, turns = CONVERSATION): Promise<readonly Turn[]> {
+  const options = { addSpecial: false, parseSpecial: false };
+  return await Promise.all(
+    turns.map(async (turn) => ({ ...turn, tokens: await engine.tokenize(turn.answer, options, NEVER) })),
+  );
+}
+
 /** Answers as log-probabilities, the alternatives included, for every token of a given text. */
-export async function logprobsOf(engine: Engine, prompt: string, text: string): Promise<TokenLogprob[]> {
+export async function logprobsOf(
+  engine: Engine,
+  prompt: string,
+  text: string,
+  tokens?: TokenIds,
+): Promise<TokenLogprob[]> {
   // A grammar with one sentence makes the model say it; what is reported is what the model thought before.
-  const grammar = `root ::= ${JSON.stringify(text)}`;
+  const sentence = tokens ? Array.from(tokens, (id) => `<[${id}]>`).join(" ") : JSON.stringify(text);
+  const grammar = `root ::= ${sentence}`;
   const request = promptRequest(prompt, {
     format: { type: "grammar", grammar },
     logprobs: 20,
@@ -64,9 +84,9 @@ export async function conversationLogprobs(
 ): Promise<TokenLogprob[]> {
   const logprobs: TokenLogprob[] = [];
   let prompt = past;
-  for (const { question, answer } of turns) {
+  for (const { question, answer, tokens } of turns) {
     prompt += `<|im_start|>user\n${question}<|im_end|>\n<|im_start|>assistant\n`;
-    logprobs.push(...(await logprobsOf(engine, prompt, answer)));
+    logprobs.push(...(await logprobsOf(engine, prompt, answer, tokens)));
     prompt += `${answer}<|im_end|>\n`;
   }
   return logprobs;
