@@ -7,7 +7,7 @@ import { setFlagsFromString } from "node:v8";
  */
 export const GRAPH_FUNCTION = 3053;
 
-/** Reading a model of this size takes about as long as that; with a smaller one little is ever computed. */
+/** With a smaller model little is ever computed, and two processors start about a second later for it. */
 export const WORTH_BYTES = 64 * 1024 * 1024;
 
 /**
