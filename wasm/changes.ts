@@ -1,5 +1,5 @@
 import { BARRIER_SPLICES } from "./barriers.ts";
-import type { Splice } from "./linker/splice.ts";
+import type { LinkPlan } from "./linker/link.ts";
 import { OPERATOR_SPLICE } from "./operators.ts";
 import { PINNED_FUNCTIONS as STOCK } from "./pinned-functions.ts";
 import { VEC_DOTS } from "./vec-dots.ts";
@@ -15,18 +15,12 @@ export const ADDED_EXPORTS = {
   daybreak_token_to_piece: STOCK.tokenToPiece.index,
 } as const;
 
-/** One thing that our engine's WebAssembly does otherwise than llama.cpp's; the fields below `check` are the linker's. */
-export interface Change {
+/** One thing that our engine's WebAssembly does otherwise than llama.cpp's, and what the linker does for it. */
+export interface Change extends Omit<LinkPlan, "object"> {
   readonly what: string;
   readonly why: string;
   /** The test that fails when the change does not do what it should. */
   readonly check: string;
-  readonly replace?: Readonly<Record<string, number>>;
-  readonly originals?: Readonly<Record<string, number>>;
-  readonly imports?: Readonly<Record<string, number>>;
-  readonly splices?: readonly Splice[];
-  readonly exports?: Readonly<Record<string, number>>;
-  readonly memoryMaximum?: number;
 }
 
 /** All that is changed in llama.cpp's WebAssembly. What its script needs besides is in src/engine/core/*-patches.ts. */

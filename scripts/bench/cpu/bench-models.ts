@@ -24,8 +24,8 @@ interface Shape {
 }
 
 /**
- * 1B and 3B are the shapes of Llama 3.2, 8B is that of Llama 3.1, 9B, whose files have over 5 GB, that of Yi 1.5; no common model of half a billion has rows that the
- * K types can divide. Tiny is for trying a benchmark out.
+ * 1B and 3B are the shapes of Llama 3.2, 8B is that of Llama 3.1, 9B, whose files have over 5 GB, that of Yi 1.5; no
+ * common model of half a billion has rows that the K types can divide. Tiny is for trying a benchmark out.
  */
 export const SHAPES = {
   tiny: {

@@ -11,6 +11,7 @@ import {
   type FirstRequestsTask,
   type RequestTimes,
 } from "./first-requests.ts";
+import { greedyRequest } from "./greedy-request.ts";
 
 // Loads a model onto a GPU as an engine process does, with the warm-up or without, and prints the times as JSON.
 // A process of its own, because a driver and V8 keep what they have compiled. Argument: a FirstRequestsTask as JSON.
@@ -40,14 +41,7 @@ async function timeRequest(): Promise<RequestTimes> {
   const asked = performance.now();
   let firstTokenMs: number | undefined;
   const events = engine.generate(
-    {
-      input: { kind: "prompt", prompt: " a".repeat(FIRST_PROMPT_TOKENS) },
-      maxTokens: FIRST_TOKENS,
-      stop: [],
-      sampling: { temperature: 0, ignoreEos: true },
-      format: { type: "text" },
-      cachePrompt: false,
-    },
+    greedyRequest(" a".repeat(FIRST_PROMPT_TOKENS), FIRST_TOKENS),
     new AbortController().signal,
   );
   for await (const { type } of events) if (type === "text-delta") firstTokenMs ??= performance.now() - asked;

@@ -6,6 +6,7 @@ import { createEngineStarter } from "../../../src/engine/start-engine.ts";
 import { compareWarmUp } from "./first-requests.ts";
 import { describeCosts, profileEngine } from "./profile-engine.ts";
 import { fastest, type Speed, type Workload } from "./rates.ts";
+import { greedyRequest } from "./greedy-request.ts";
 
 /** A step on the CPU; larger ones gain nothing. */
 const CPU_BATCH_SIZE = 128;
@@ -113,17 +114,7 @@ async function measureOnce(
   prompt: string,
   tokens: number,
 ): Promise<{ prefill: number; decode: number }> {
-  const events = engine.generate(
-    {
-      input: { kind: "prompt", prompt },
-      maxTokens: tokens,
-      stop: [],
-      sampling: { temperature: 0, ignoreEos: true },
-      format: { type: "text" },
-      cachePrompt: false,
-    },
-    new AbortController().signal,
-  );
+  const events = engine.generate(greedyRequest(prompt, tokens), new AbortController().signal);
   for await (const event of events) {
     if (event.type !== "done") continue;
     const { usage, timings } = event;

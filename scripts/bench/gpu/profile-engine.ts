@@ -9,6 +9,7 @@ import { openEngineFiles } from "../../../src/engine/host/engine-files.ts";
 import { createNodePlatform } from "../../../src/engine/host/node-platform.ts";
 import type { EngineSpec } from "../../../src/engine/protocol/engine-spec.ts";
 import type { PreparedEngine } from "../../../src/engine/prepare-engine.ts";
+import { greedyRequest } from "./greedy-request.ts";
 
 /** What profile-dawn.mjs writes down, in its order. */
 const FIGURES = [
@@ -65,17 +66,7 @@ export async function profileEngine(
 }
 
 async function costsOfToken(engine: EngineCore, figures: Float64Array, tokens: number): Promise<TokenCosts> {
-  const events = engine.generate(
-    {
-      input: { kind: "prompt", prompt: " a a a a" },
-      maxTokens: tokens,
-      stop: [],
-      sampling: { temperature: 0, ignoreEos: true },
-      format: { type: "text" },
-      cachePrompt: false,
-    },
-    new AbortController().signal,
-  );
+  const events = engine.generate(greedyRequest(" a a a a", tokens), new AbortController().signal);
   let before: Float64Array | undefined;
   let begin = 0;
   for await (const { type } of events) {
