@@ -1,7 +1,11 @@
-import http from "node:http";
-import https from "node:https";
 import type { IncomingMessage } from "node:http";
 import type { Endpoint } from "./endpoint.ts";
+
+/**
+ * An import of node:http would read all that it exports, some of which makes Node load its own fetch: that would be a
+ * third of what a command takes.
+ */
+const http = process.getBuiltinModule("node:http");
 
 /** A daemon that is there accepts within milliseconds, one across the internet within seconds. */
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -32,7 +36,7 @@ export function sendRequest(endpoint: Endpoint, outgoing: OutgoingRequest): Prom
     const request =
       endpoint.kind === "ipc"
         ? http.request({ ...options, socketPath: endpoint.socketPath, path })
-        : (endpoint.url.protocol === "https:" ? https : http).request(
+        : protocolOf(endpoint.url).request(
             new URL(endpoint.url.pathname.replace(/\/$/, "") + path, endpoint.url),
             options,
           );
@@ -55,6 +59,11 @@ export function sendRequest(endpoint: Endpoint, outgoing: OutgoingRequest): Prom
     });
     request.end(body);
   });
+}
+
+/** TLS is loaded where it is needed. */
+function protocolOf({ protocol }: URL): Pick<typeof http, "request"> {
+  return protocol === "https:" ? process.getBuiltinModule("node:https") : http;
 }
 
 function lengthOf(body: string | undefined): Record<string, string | number> {

@@ -1,4 +1,3 @@
-import { listFiles, modelInfo } from "@huggingface/hub";
 import { z } from "zod";
 import { ServiceError } from "../../../errors/service-error.ts";
 import type { HubRetry } from "../../model.ts";
@@ -46,6 +45,8 @@ export function listRepo(options: ListRepoOptions): Promise<RepoListing> {
 }
 
 async function listOnce({ hub, hubUrl, repo, revision, signal }: ListRepoOptions): Promise<RepoListing> {
+  // Loaded with the first question to the hub: many daemons never ask one.
+  const { listFiles, modelInfo } = await import("@huggingface/hub");
   const fetch = hub.asFetch(AbortSignal.any([signal, AbortSignal.timeout(LISTING_TIMEOUT_MS)]));
   try {
     const { sha } = await modelInfo({ name: repo, revision, additionalFields: ["sha"], hubUrl, fetch });

@@ -1,4 +1,3 @@
-import { downloadFile, fileDownloadInfo } from "@huggingface/hub";
 import { discard, httpFailure, unquoteEtag, type HubFetch } from "./hub-fetch.ts";
 import { HubHttpFailure, HubNetworkFailure, isTransient, StaleRemoteFailure } from "./hub-failure.ts";
 import { isSha256, type RepoFile } from "../repo-file.ts";
@@ -52,6 +51,7 @@ export class RemoteBody {
   }
 
   async *#readXet(offset: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    const { downloadFile, fileDownloadInfo } = await import("@huggingface/hub");
     const { hub, hubUrl, repo, commit, file } = this.#remote;
     const target = { repo, path: encodeRepoPath(file.path), revision: commit, hubUrl };
     const asked = new AbortController();
