@@ -1,36 +1,39 @@
-import { fileURLToPath } from "node:url";
+import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Engine, StartEngine } from "../../src/engine/engine.ts";
 import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
 import type { TokenLogprob } from "../../src/engine/protocol/generation.ts";
+import { type AskedLine, say, sayAll, specOf } from "../support/ask-comparison.ts";
 import {
-  chatRequest,
   collect,
   doneOf,
   engineSpec,
-  generateText,
   NEVER,
   promptRequest,
   SHIPPED_MODEL,
   startEngine,
   startStockEngine,
 } from "../support/engine-fixture.ts";
-import { CONVERSATION, conversationLogprobs, shareOfRounding } from "../support/forced-text.ts";
+import { CONVERSATION, shareOfRounding } from "../support/forced-text.ts";
 import { likeness } from "../support/likeness.ts";
+import {
+  type Comparison,
+  FAR,
+  FOUR_BEGINNINGS,
+  LIKELIEST,
+  SETTINGS,
+  SHIFTED,
+} from "../support/stock-comparisons.ts";
+import { stockAnswers } from "../support/stock-record.ts";
 
 /** The shipped models in our engine and in the stock one, asked the same. */
 
 /** With four slots, for what needs nothing else. */
 let ours: Engine;
-let stock: Engine;
 beforeAll(async () => {
-  const spec = engineSpec(SHIPPED_MODEL);
-  [ours, stock] = await Promise.all([startEngine(spec), startStockEngine(spec)]);
+  ours = await startEngine(engineSpec(SHIPPED_MODEL));
 });
-afterAll(() => Promise.all([ours.close(), stock.close()]));
-
-const shipped = (name: string): string =>
-  fileURLToPath(new URL(`../../models/${name}.gguf`, import.meta.url));
+afterAll(() => ours.close());
 
 const TIMEOUT = { timeout: 120_000 };
 
@@ -47,10 +50,12 @@ async function using<Result>(
   }
 }
 
-/** Four answers at the same time. */
-function sayFour(engine: Engine): Promise<TokenLogprob[][]> {
-  return Promise.all(CONVERSATION.slice(0, 4).map((turn) => conversationLogprobs(engine, [turn])));
+/** What stock answers to a comparison about the shipped model. */
+function stockOf(comparison: Comparison): ReturnType<typeof stockAnswers> {
+  return stockAnswers(comparison, specOf(comparison, ""));
 }
+
+const EMBEDDING_MODEL = path.join(path.dirname(SHIPPED_MODEL), "daybreak-mini-embed.gguf");
 
 function embedFour(engine: Engine): Promise<number[][]> {
   return Promise.all(
@@ -58,82 +63,52 @@ function embedFour(engine: Engine): Promise<number[][]> {
   );
 }
 
-/** Answers that the model is sure of: what rounds otherwise does not turn them. */
-async function answerGreedily(engine: Engine): Promise<string[]> {
-  const texts: string[] = [];
-  for (const { question } of CONVERSATION.slice(0, 2))
-    texts.push(await generateText(engine, chatRequest(question, { maxTokens: 24 })));
-  return texts;
-}
-
-/** Answers until they are so many tokens. */
-async function textOfTokens(count: number): Promise<string> {
-  const answers = CONVERSATION.map(({ answer }) => answer).join(" ");
-  const options = { addSpecial: true, parseSpecial: true };
-  const tokens = await ours.tokenize(answers.repeat(count / 20), options, NEVER);
-  const { bytes } = await ours.pieces(tokens.slice(0, count), NEVER);
-  return new TextDecoder().decode(bytes);
-}
-
 describe("log-probabilities are the stock engine's", () => {
-  const [first, ...others] = CONVERSATION;
+  type Use = (engine: Engine, lines: readonly AskedLine[]) => Promise<TokenLogprob[][]>;
 
   /** The difference as a share of what rounding may cause: 1 at most. */
-  async function difference(
-    overrides: Partial<EngineSpec>,
-    use: (engine: Engine) => Promise<TokenLogprob[]> = (engine) =>
-      conversationLogprobs(engine, others.slice(0, 2)),
-  ): Promise<number> {
-    const spec = engineSpec(SHIPPED_MODEL, { slots: 1, ...overrides });
-    const [theirs, own] = await Promise.all([
-      using(startStockEngine, spec, use),
-      using(startEngine, spec, use),
-    ]);
-    return shareOfRounding(theirs, own);
+  async function difference(comparison: Comparison, use: Use = sayAll): Promise<number> {
+    const { lines, said } = stockOf(comparison);
+    const own = await using(startEngine, specOf(comparison, ""), (engine) => use(engine, lines));
+    return shareOfRounding(said.flat(), own.flat());
   }
 
   test("from four slots at once", TIMEOUT, async () => {
-    const [theirs, own] = await Promise.all([stock, ours].map(sayFour));
-    for (const [index, logprobs] of own!.entries())
-      expect(shareOfRounding(logprobs, theirs![index]!)).toBeLessThan(1);
+    const { lines, said } = stockOf(FOUR_BEGINNINGS);
+    const own = await Promise.all(lines.map((line) => say(ours, line)));
+    expect(own).toHaveLength(4);
+    for (const [index, logprobs] of own.entries())
+      expect(shareOfRounding(said[index]!, logprobs)).toBeLessThan(1);
   });
 
   test("when the context is full and shifted", TIMEOUT, async () => {
-    const contextSize = 256;
-    const past = await textOfTokens(230);
-    const shifted = await difference({ contextSize, contextShift: true }, async (engine) => {
-      const logprobs = await conversationLogprobs(engine, [others[0]!], past);
-      const request = promptRequest(past + others[0]!.question, { maxTokens: 1 });
+    const shifted = await difference(SHIFTED, async (engine, lines) => {
+      const said = await sayAll(engine, lines);
+      const request = promptRequest(lines[0]!.prompt, { maxTokens: 1 });
       const { usage } = doneOf(await collect(engine.generate(request, NEVER)));
-      expect(usage.promptTokens + logprobs.length).toBeGreaterThan(contextSize);
-      return logprobs;
+      expect(usage.promptTokens + said[0]!.length).toBeGreaterThan(SHIFTED.settings.contextSize!);
+      return said;
     });
     expect(shifted).toBeLessThan(1);
   });
 
   test("far into a long context, also when the cache holds the prompt", TIMEOUT, async () => {
-    const past = await textOfTokens(1000);
-    const far = await difference({ contextSize: 1280, batchSize: 256 }, async (engine) => {
-      const computed = await conversationLogprobs(engine, [first!], past);
-      const cached = await conversationLogprobs(engine, [first!], past);
-      expect(shareOfRounding(computed, cached)).toBeLessThan(1);
+    const far = await difference(FAR, async (engine, lines) => {
+      const computed = await sayAll(engine, lines);
+      const cached = await sayAll(engine, lines);
+      expect(shareOfRounding(computed[0]!, cached[0]!)).toBeLessThan(1);
       return computed;
     });
     expect(far).toBeLessThan(1);
   });
 
-  test.each<[string, Partial<EngineSpec>]>([
-    ["with flash attention", { flashAttention: "true" }],
-    ["with keys kept as q8_0", { cacheTypeK: "q8_0", flashAttention: "false" }],
-    ["with keys and values kept as q8_0", { cacheTypeK: "q8_0", cacheTypeV: "q8_0", flashAttention: "true" }],
-    ["with an adapter", { adapters: [{ path: shipped("daybreak-mini-pirate"), scale: 1 }] }],
-  ])("%s", TIMEOUT, async (_, overrides) => {
-    expect(await difference(overrides)).toBeLessThan(1);
+  test.each(SETTINGS)("$name", TIMEOUT, async (comparison) => {
+    expect(await difference(comparison)).toBeLessThan(1);
   });
 });
 
 test("embeddings are the stock engine's", TIMEOUT, async () => {
-  const spec = engineSpec(shipped("daybreak-mini-embed"), { purpose: "embed", batchSize: 512 });
+  const spec = engineSpec(EMBEDDING_MODEL, { purpose: "embed", batchSize: 512 });
   const [theirs, own] = await Promise.all([
     using(startStockEngine, spec, embedFour),
     using(startEngine, spec, embedFour),
@@ -142,12 +117,16 @@ test("embeddings are the stock engine's", TIMEOUT, async () => {
     expect(likeness(vector, theirs[index]!)).toBeGreaterThan(0.9999);
 });
 
-test("greedy text is the stock engine's with one, two and four threads", TIMEOUT, async () => {
-  const expected = await answerGreedily(stock);
+test("the likeliest text is the stock engine's with one, two and four threads", TIMEOUT, async () => {
+  const { lines, said } = stockOf(LIKELIEST);
+  const expected = said.map(textOf);
   expect(expected[0]).toMatch(/^Hello/);
-  expect(await answerGreedily(ours)).toEqual(expected);
+  const answers = async (engine: Engine): Promise<string[]> => (await sayAll(engine, lines)).map(textOf);
+  expect(await answers(ours)).toEqual(expected);
   for (const threads of [2, 4])
-    expect(await using(startEngine, engineSpec(SHIPPED_MODEL, { threads }), answerGreedily)).toEqual(
-      expected,
-    );
+    expect(await using(startEngine, engineSpec(SHIPPED_MODEL, { threads }), answers)).toEqual(expected);
 });
+
+function textOf(said: readonly TokenLogprob[]): string {
+  return said.map(({ token }) => token).join("");
+}

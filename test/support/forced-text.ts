@@ -1,13 +1,16 @@
 import type { Engine } from "../../src/engine/engine.ts";
-import type { TokenLogprob } from "../../src/engine/protocol/generation.ts";
-import type { TokenIds } from "../../src/engine/protocol/tokens.ts";
+import type { GenerationEvent, TokenLogprob } from "../../src/engine/protocol/generation.ts";
 import { collect, NEVER, promptRequest } from "./engine-fixture.ts";
 
 export interface Turn {
   readonly question: string;
   readonly answer: string;
-  /** The tokens of the answer; absent: whichever the model prefers of those that make it. */
-  readonly tokens?: TokenIds;
+}
+
+/** A text that a model is made to say. */
+export interface Line {
+  readonly prompt: string;
+  readonly text: string;
 }
 
 /** A conversation as the shipped model was trained on: it is sure of most words, as a good model of its text is. */
@@ -46,23 +49,26 @@ export const CONVERSATION: readonly Turn[] = [
   },
 ];
 
-/**
- * Turns with the tokens of their answers: the same text can be made of others, "c" and "at" for "cat", and rounding may
- * tip which.
- */
-export async function withTokens(engine: Engine, turns = CONVERSATION): Promise<readonly Turn[]> {
-  const options = { addSpecial: false, parseSpecial: false };
-  return await Promise.all(
-    turns.map(async (turn) => ({ ...turn, tokens: await engine.tokenize(turn.answer, options, NEVER) })),
-  );
+/** The answers of a conversation, each behind everything before it. */
+export function linesOf(turns: readonly Turn[]): Line[] {
+  let past = "";
+  return turns.map(({ question, answer: text }) => {
+    const prompt = `${past}<|im_start|>user\n${question}<|im_end|>\n<|im_start|>assistant\n`;
+    past = `${prompt}${text}<|im_end|>\n`;
+    return { prompt, text };
+  });
 }
 
-/** Answers as log-probabilities, the alternatives included, for every token of a given text. */
+/**
+ * Answers as log-probabilities, the alternatives included, for every token of a given text.
+ * @param tokens - those that make the text; absent: whichever the model prefers of those that do. "cat" can be made of
+ *   "c" and "at" as well, and rounding may tip which
+ */
 export async function logprobsOf(
   engine: Engine,
   prompt: string,
   text: string,
-  tokens?: TokenIds,
+  tokens?: Iterable<number>,
 ): Promise<TokenLogprob[]> {
   // A grammar with one sentence makes the model say it; what is reported is what the model thought before.
   const sentence = tokens ? Array.from(tokens, (id) => `<[${id}]>`).join(" ") : JSON.stringify(text);
@@ -72,24 +78,12 @@ export async function logprobsOf(
     logprobs: 20,
     maxTokens: 1000,
   });
-  const events = await collect(engine.generate(request, NEVER));
-  return events.flatMap((event) => (event.type === "text-delta" ? (event.logprobs ?? []) : []));
+  return logprobsIn(await collect(engine.generate(request, NEVER)));
 }
 
-/** The log-probabilities of all answers of a conversation, each behind everything before it. */
-export async function conversationLogprobs(
-  engine: Engine,
-  turns = CONVERSATION,
-  past = "",
-): Promise<TokenLogprob[]> {
-  const logprobs: TokenLogprob[] = [];
-  let prompt = past;
-  for (const { question, answer, tokens } of turns) {
-    prompt += `<|im_start|>user\n${question}<|im_end|>\n<|im_start|>assistant\n`;
-    logprobs.push(...(await logprobsOf(engine, prompt, answer, tokens)));
-    prompt += `${answer}<|im_end|>\n`;
-  }
-  return logprobs;
+/** All log-probabilities that a generation reports. */
+export function logprobsIn(events: readonly GenerationEvent[]): TokenLogprob[] {
+  return events.flatMap((event) => (event.type === "text-delta" ? (event.logprobs ?? []) : []));
 }
 
 /** exp of the mean negative log-probability. */
@@ -97,14 +91,16 @@ export function perplexity(logprobs: readonly TokenLogprob[]): number {
   return Math.exp(-logprobs.reduce((sum, { logprob }) => sum + logprob, 0) / logprobs.length);
 }
 
+export interface Difference {
+  readonly mean: number;
+  readonly max: number;
+}
+
 /**
  * Differences of all log-probabilities that both report.
  * @throws Error when the tokens are not the same
  */
-export function compareLogprobs(
-  one: readonly TokenLogprob[],
-  other: readonly TokenLogprob[],
-): { readonly mean: number; readonly max: number } {
+export function compareLogprobs(one: readonly TokenLogprob[], other: readonly TokenLogprob[]): Difference {
   const differences = one.flatMap(({ token, top }, position) => {
     const counterpart = other[position];
     if (counterpart?.token !== token)
