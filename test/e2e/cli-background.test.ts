@@ -60,7 +60,8 @@ async function foreground(
   options: { cwd?: string; detached?: boolean } = {},
 ) {
   const child = spawn(command, args, {
-    env: { ...cleanEnv(), PATH: SYSTEM_PATH, SERVICE_MODELS_LOAD: "", ...env },
+    // A list of nothing; an empty variable would be none.
+    env: { ...cleanEnv(), PATH: SYSTEM_PATH, SERVICE_MODELS_LOAD: ",", ...env },
     ...options,
   });
   let output = "";

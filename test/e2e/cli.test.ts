@@ -1,11 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { activeRequests } from "../support/active-requests.ts";
-import { type FixtureHub, startFixtureHub } from "../support/fixture-hub.ts";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import type { FixtureHub } from "../support/fixture-hub.ts";
+import { sharedDaemon, sharedHub, shippedModel } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
+import { runCli as runHere } from "../unit/cli/run-cli.ts";
 import { type CliProcessOptions, runCli, startCli } from "./cli-process.ts";
 
 const MODEL = "daybreak-mini";
@@ -21,27 +23,33 @@ const LONG = ["--max-tokens", "1500", "--no-think", "--format", JSON.stringify(L
 let hub: FixtureHub;
 let daemon: TestDaemon;
 let folder: string;
+/** The model that is pulled, by its name. */
+let pulled = "";
 beforeAll(async () => {
-  const model = readFileSync(new URL("../../models/daybreak-mini.gguf", import.meta.url));
-  hub = await startFixtureHub({ repos: { "owner/tiny": { files: { "tiny-Q8_0.gguf": model } } } });
-  daemon = await startDaemon({ env: { HUB_URL: hub.url } });
+  hub = await sharedHub();
+  hub.setRepo("owner/tiny", { files: { "tiny-Q8_0.gguf": shippedModel() } });
+  daemon = await sharedDaemon();
   folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-cli-"));
 });
 afterAll(async () => {
-  await daemon.stop();
-  await hub.close();
+  await fetch(`${daemon.url}/api/models/${encodeURIComponent(pulled)}`, { method: "DELETE" });
   rmSync(folder, { recursive: true, force: true });
 });
 
 const promptTokens = ({ stdout }: { stdout: string }): unknown => JSON.parse(stdout).prompt_tokens;
 
-/** Runs the program against the daemon of this file. */
+/** Runs the program against the daemon of this file, in a process of its own. */
 function cli(args: readonly string[], options: CliProcessOptions = {}) {
   return runCli(args, { ...options, env: { SERVICE_SOCKET: daemon.socket, ...options.env } });
 }
 
-async function cliJson(...args: string[]): Promise<unknown> {
-  const { code, stdout, stderr } = await cli([...args, "--json"]);
+/** Runs a command in this process, for what is not about processes: to start one takes far longer. */
+function command(args: readonly string[], env: Record<string, string> = { SERVICE_SOCKET: daemon.socket }) {
+  return runHere([...args], { env });
+}
+
+async function commandJson(...args: string[]): Promise<unknown> {
+  const { code, stdout, stderr } = await command([...args, "--json"]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   return JSON.parse(stdout);
 }
@@ -53,26 +61,29 @@ async function untilIdle(): Promise<void> {
 
 describe("looking at the daemon", () => {
   it("status, list, ps and show agree on the model that ships", async () => {
-    expect(await cliJson("status")).toMatchObject({
+    expect(await commandJson("status")).toMatchObject({
       default_model: MODEL,
       http_endpoint: daemon.url,
       ipc_endpoint: `ipc://${daemon.socket}`,
     });
     const model = expect.objectContaining({ alias: MODEL, is_default: true });
-    expect(await cliJson("list")).toMatchObject({ models: expect.arrayContaining([model]) });
-    expect(await cliJson("ps")).toMatchObject({ models: expect.arrayContaining([model]) });
-    expect(await cliJson("show", MODEL)).toMatchObject({ alias: MODEL, architecture: expect.any(String) });
+    expect(await commandJson("list")).toMatchObject({ models: expect.arrayContaining([model]) });
+    expect(await commandJson("ps")).toMatchObject({ models: expect.arrayContaining([model]) });
+    expect(await commandJson("show", MODEL)).toMatchObject({
+      alias: MODEL,
+      architecture: expect.any(String),
+    });
   });
 
   it("is possible over TCP too", async () => {
-    const { code, stdout } = await runCli(["list", "--quiet", "--url", daemon.url]);
+    const { code, stdout } = await command(["list", "--quiet", "--url", daemon.url], {});
     expect(code).toBe(0);
     expect(stdout.split("\n")).toContain(MODEL);
   });
 
   it("is possible by the address that the configuration gives when there is no socket", async () => {
     const env = { SERVICE_SOCKET: "/nonexistent/d.sock", SERVICE_HTTP_PORT: new URL(daemon.url).port };
-    expect((await runCli(["status"], { env })).code).toBe(0);
+    expect((await command(["status"], env)).code).toBe(0);
   });
 });
 
@@ -85,10 +96,17 @@ describe("exit codes", () => {
     [4, ["run", "hi", "-m", "no-such-model"], "no-such-model"],
     [5, ["load", MODEL], MODEL],
     [2, ["run", "hi", "-t", "-1"], "temperature"],
+    [2, ["show", "no/name/at/all"], "no/name/at/all"],
+    [2, ["run", "hi", "--top-p", "many"], "top-p"],
+    [2, ["create", "x", "-f", "/nonexistent"], "/nonexistent"],
   ])("%d for daybreak %j", async (code, args, message) => {
-    const result = await cli(args);
+    const result = await command(args);
     expect(result).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(message) });
   });
+});
+
+it("a process ends with the exit code of its command", async () => {
+  expect(await cli(["show", "no-such-model"])).toMatchObject({ code: 4, stdout: "" });
 });
 
 describe("run", () => {
@@ -104,7 +122,7 @@ describe("run", () => {
     const [given, piped, other] = await Promise.all([
       cli(["run", "Hello there", ...options]),
       cli(["run", ...options], { stdin: "Hello there\n" }),
-      cli(["run", "Hello there, how are you today?", ...options]),
+      command(["run", "Hello there, how are you today?", ...options]),
     ]);
     expect(promptTokens(piped)).toBe(promptTokens(given));
     expect(promptTokens(other)).not.toBe(promptTokens(given));
@@ -167,15 +185,6 @@ describe("models", () => {
     expect(stderr).toMatch(/line 2/i);
   });
 
-  it.each([
-    ["a name that is none", ["show", "no/name/at/all"], 2],
-    ["a value that the daemon does not take", ["run", "hi", "--top-p", "5"], 2],
-    ["a value that is no number", ["run", "hi", "--top-p", "many"], 2],
-    ["a Modelfile that cannot be read", ["create", "x", "-f", "/nonexistent"], 2],
-  ])("end with the exit code of %s", async (_what, args, expected) => {
-    expect((await cli(args)).code).toBe(expected);
-  });
-
   it("embed texts", async () => {
     const { stdout } = await cli(["embed", "one", "two"]);
     const vectors = stdout
@@ -185,7 +194,7 @@ describe("models", () => {
     expect(vectors).toHaveLength(2);
     // Alone, a text is computed in another step than beside others, which rounds differently.
     const close = vectors[0]!.map((value) => expect.closeTo(value, 5));
-    expect(await cliJson("embed", "one")).toMatchObject({
+    expect(await commandJson("embed", "one")).toMatchObject({
       embeddings: [close],
       dimensions: close.length,
     });
@@ -213,13 +222,14 @@ describe("pull", () => {
     expect(lines[0]).toMatchObject({ status: "downloading", total_bytes: expect.any(Number) });
     expect(lines.at(-2)).toEqual({ status: "verifying" });
     expect(lines.at(-1)).toEqual({ status: "success", model: expect.stringContaining("tiny") });
+    pulled = String(Object(lines.at(-1))["model"]);
     expect(hub.downloads.at(-1)?.headers.range).toMatch(/^bytes=[1-9]/);
 
-    expect(await cli(["pull", spec])).toMatchObject({
+    expect(await command(["pull", spec])).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/^Pulled .*tiny/),
       stderr: "",
     });
-    expect(await cli(["pull", "hf:owner/none"])).toMatchObject({ code: 4, stdout: "" });
+    expect(await command(["pull", "hf:owner/none"])).toMatchObject({ code: 4, stdout: "" });
   });
 });

@@ -1,3 +1,5 @@
+import { createInterface } from "node:readline";
+import { Readable } from "node:stream";
 import Anthropic, { APIConnectionTimeoutError as AnthropicTimeout } from "@anthropic-ai/sdk";
 import { Ollama } from "ollama";
 import OpenAI, { APIConnectionTimeoutError as OpenaiTimeout } from "openai";
@@ -6,11 +8,10 @@ import { activeRequests } from "../support/active-requests.ts";
 import { ENDLESS_LIST } from "../support/certain-requests.ts";
 import { enginePids } from "../support/daemon-children.ts";
 import { startCuttingProxy } from "../support/cutting-proxy.ts";
+import { BODY_LIMIT, GUARDED, guardedDaemon } from "../support/shared-daemon.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
-const BODY_LIMIT = 8192;
-const ORIGIN = "https://good.test";
-const KEY = "secret";
+const KEY = GUARDED.key;
 const model = "daybreak-mini";
 
 interface Call {
@@ -102,25 +103,11 @@ function ollamaBody({ content = "hi", model: named = model }: Call = {}) {
   return { model: named, messages: [{ role: "user", content }], format: ENDLESS_LIST };
 }
 
-/** One for each client. */
-const SLOTS = 3;
-
-/** Asks for a key, knows one origin, takes small bodies, works on few requests, and lets none wait. */
 let strict: TestDaemon;
 
 beforeAll(async () => {
-  strict = await startDaemon({
-    args: Object.entries({
-      "--http-body-limit": BODY_LIMIT,
-      "--http-cors-origins": ORIGIN,
-      "--models-slots": SLOTS,
-      "--models-queue-size": 0,
-    }).flatMap(([flag, value]) => [flag, String(value)]),
-    env: { SERVICE_API_KEYS: KEY },
-  });
+  strict = await guardedDaemon();
 });
-
-afterAll(() => strict.stop());
 
 async function untilIdle(): Promise<void> {
   await expect.poll(() => activeRequests(strict, KEY)).toBe(0);
@@ -132,12 +119,7 @@ async function readAll(pieces: AsyncIterator<unknown>): Promise<void> {
 
 describe.for(clients)("the errors of $name", ({ ask, stream, raised }) => {
   test.for<[number, string, string, Call]>([
-    [
-      400,
-      "BadRequestError",
-      "a conversation that does not fit",
-      { content: "word ".repeat(1200).slice(0, 7000) + "𓂀".repeat(250) },
-    ],
+    [400, "BadRequestError", "a conversation that does not fit", { content: "word ".repeat(4000) }],
     [401, "AuthenticationError", "a wrong key", { key: "wrong" }],
     [403, "PermissionDeniedError", "a page of another origin", { headers: { origin: "https://evil.test" } }],
     [404, "NotFoundError", "an unknown model", { model: "no-such-model" }],
@@ -147,7 +129,7 @@ describe.for(clients)("the errors of $name", ({ ask, stream, raised }) => {
   });
 
   test("503 while the model is busy, until it is free again", async () => {
-    const running = await Promise.all(Array.from({ length: SLOTS }, () => stream(strict.url)));
+    const running = await Promise.all(Array.from({ length: GUARDED.slots }, () => stream(strict.url)));
     for (const { pieces } of running) await pieces.next();
     await expect(ask(strict.url)).rejects.toMatchObject(raised(503, "InternalServerError"));
     for (const { leave } of running) leave();
@@ -166,11 +148,35 @@ describe.for(clients)("the errors of $name", ({ ask, stream, raised }) => {
   });
 });
 
-test("each client gets an error in mid-stream when the engine dies, and the next request is served", async () => {
+/** The native stream of the same. */
+async function openLines(): Promise<{ first: unknown; last: () => Promise<unknown> }> {
+  const answer = await fetch(`${strict.url}/api/generate`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${KEY}` },
+    body: JSON.stringify({ prompt: "hi", max_tokens: 2000, format: ENDLESS_LIST, stream: true }),
+  });
+  const lines = createInterface(Readable.from(answer.body!))[Symbol.asyncIterator]();
+  const first: unknown = JSON.parse(String((await lines.next()).value));
+  return {
+    first,
+    async last() {
+      let line = "";
+      for (let next = await lines.next(); !next.done; next = await lines.next()) line = next.value;
+      return JSON.parse(line);
+    },
+  };
+}
+
+test("every stream ends with an error when the engine dies, and the next request is served", async () => {
   const dying = await Promise.all(clients.map(({ stream }) => stream(strict.url)));
   for (const { pieces } of dying) await pieces.next();
+  const native = await openLines();
+  expect(native.first).toMatchObject({ done: false });
   for (const pid of enginePids(strict.pid)) process.kill(pid, "SIGKILL");
   for (const { pieces } of dying) await expect(readAll(pieces)).rejects.toThrow(/engine/);
+  expect(await native.last()).toEqual({
+    error: { message: expect.any(String), type: "model_error", code: "engine_crashed" },
+  });
   const next = await Promise.all(clients.map(({ stream }) => stream(strict.url)));
   for (const { pieces, leave } of next) {
     expect((await pieces.next()).done).toBe(false);
@@ -185,6 +191,15 @@ describe("beyond the rate limit", () => {
     limited = await startDaemon({ args: ["--http-rate-limit", "60", "--models-load", ""] });
   });
   afterAll(() => limited.stop());
+
+  test("429 with Retry-After in the shape of the route, but not at /health", async () => {
+    const asked = Array.from({ length: 100 }, () => fetch(`${limited.url}/v1/models`));
+    const answers = await Promise.all(asked);
+    const refused = answers.find(({ status }) => status === 429);
+    expect(Number(refused?.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(await refused?.json()).toMatchObject({ error: { code: "rate_limited", param: null } });
+    expect((await fetch(`${limited.url}/health`)).status).toBe(200);
+  });
 
   test.for(clients)(
     "429 for $name; who may try again does so when told to",

@@ -1,10 +1,9 @@
-import { readFile } from "node:fs/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { generateAnswerSchema, generateLineSchema } from "../../src/dialects/native/generate.ts";
 import { activeRequests } from "../support/active-requests.ts";
 import { AMPLE_TOKENS, ENDLESS_LIST, GREEDY, QUESTION_TO_THINK_ABOUT } from "../support/certain-requests.ts";
-import { sharedDaemon } from "../support/shared-daemon.ts";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { GUARDED, guardedDaemon, sharedDaemon } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 
 const ENDLESS = { max_tokens: 1500, format: ENDLESS_LIST };
 /** So long that no model ends it within the few tokens of a test. */
@@ -40,14 +39,6 @@ async function stream(body: object) {
     .trimEnd()
     .split("\n")
     .map((line) => generateLineSchema.parse(JSON.parse(line)));
-}
-
-/** Below a daemon, which may run below its launcher, these are the engines. */
-async function processesAtTheEnd(pid: number): Promise<number[]> {
-  const children = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8");
-  const pids = children.split(" ").filter((child) => child.trim() !== "");
-  if (pids.length === 0) return [pid];
-  return (await Promise.all(pids.map((child) => processesAtTheEnd(Number(child))))).flat();
 }
 
 async function count(metric: string): Promise<number> {
@@ -217,53 +208,32 @@ describe("errors of POST /api/generate", () => {
   });
 });
 
-describe("a daemon that works on one request and lets one wait", () => {
+describe("a daemon that works on few requests and lets none wait", () => {
   let narrow: TestDaemon;
   beforeAll(async () => {
-    narrow = await startDaemon({ args: ["--models-slots", "1", "--models-queue-size", "1"] });
+    narrow = await guardedDaemon();
   });
-  afterAll(() => narrow.stop());
 
   function ask(body: object): Promise<Response> {
     return fetch(`${narrow.url}/api/generate`, {
       method: "POST",
-      headers: { "content-type": "application/json" },
+      headers: { "content-type": "application/json", authorization: `Bearer ${GUARDED.key}` },
       body: JSON.stringify({ prompt: "hi", ...body }),
     });
   }
 
-  test.skipIf(process.platform !== "linux")(
-    "ends the streams of an engine that is killed with an error line, and the model answers again",
-    async () => {
-      const response = await ask({ ...ENDLESS, stream: true });
-      const reader = response.body!.getReader();
-      const decoder = new TextDecoder();
-      let text = decoder.decode((await reader.read()).value, { stream: true });
-      for (const pid of await processesAtTheEnd(narrow.pid)) process.kill(pid, "SIGKILL");
-      for (;;) {
-        const { done, value } = await reader.read();
-        if (done) break;
-        text += decoder.decode(value, { stream: true });
-      }
-      expect(JSON.parse(text.trimEnd().split("\n").at(-1)!)).toEqual({
-        error: { message: expect.any(String), type: "model_error", code: "engine_crashed" },
-      });
-      const again = await ask({ max_tokens: 2 });
-      expect(again.status).toBe(200);
-    },
-  );
-
-  test("answers 503 with Retry-After when its queue is full, and serves the others", async () => {
-    const running = await ask({ ...ENDLESS, stream: true });
-    const reader = running.body!.getReader();
-    await reader.read();
-    const waiting = ask({ max_tokens: 2 });
-    await expect.poll(() => activeRequests(narrow)).toBe(2);
+  test("answers 503 with Retry-After when it is busy, and serves the others", async () => {
+    const asked = Array.from({ length: GUARDED.slots }, () => ask({ ...ENDLESS, stream: true }));
+    const running = (await Promise.all(asked)).map(({ body }) => body!.getReader());
+    for (const reader of running) expect((await reader.read()).done).toBe(false);
     const refused = await ask({ max_tokens: 2 });
     expect(refused.status).toBe(503);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
     expect(await refused.json()).toMatchObject({ error: { type: "overloaded", code: "overloaded" } });
-    await reader.cancel();
-    expect((await waiting).status).toBe(200);
+    for (const reader of running) expect((await reader.read()).done).toBe(false);
+    await running[0]!.cancel();
+    await expect.poll(async () => (await ask({ max_tokens: 2 })).status).toBe(200);
+    for (const reader of running) await reader.cancel();
+    await expect.poll(() => activeRequests(narrow, GUARDED.key)).toBe(0);
   });
 });

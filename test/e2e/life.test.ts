@@ -172,13 +172,6 @@ describe.skipIf(process.platform === "win32")("the end", () => {
     expect(existsSync(daemon.socket)).toBe(false);
   });
 
-  test("a deadline cuts what does not end", async () => {
-    const daemon = await start({ args: ["--drain-timeout", "100ms", ...WITHOUT_MODEL] });
-    await holdOpen(daemon);
-    daemon.kill("SIGTERM");
-    expect(await daemon.exited).toEqual({ code: 0, signal: null });
-  });
-
   test("a daemon is 503 until its model is loaded; a second signal ends it now, with its engines", async () => {
     const daemon = await start({ until: "listening" });
     const health = async (): Promise<number> => (await fetch(`${daemon.url}/health`)).status;

@@ -1,22 +1,18 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import net from "node:net";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { activeRequests } from "../support/active-requests.ts";
 import { ENDLESS_LIST } from "../support/certain-requests.ts";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { BODY_LIMIT, sharedDaemon } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 
-const BODY_LIMIT = 4096;
 /** Far more than any client opens, and fewer than the usual limit of open files. */
 const OPEN_STREAMS = 400;
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await startDaemon({ args: ["--http-body-limit", String(BODY_LIMIT)] });
-});
-
-afterAll(async () => {
-  await daemon.stop();
+  daemon = await sharedDaemon();
 });
 
 function post(path: string, body: BodyInit, init: RequestInit = {}): Promise<Response> {
@@ -48,7 +44,8 @@ describe("bodies", () => {
     socket.write(
       "POST /api/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
     );
-    socket.write(`1000\r\n${" ".repeat(4096)}\r\n`.repeat(2));
+    const half = BODY_LIMIT / 2 + 1;
+    socket.write(`${half.toString(16)}\r\n${" ".repeat(half)}\r\n`.repeat(2));
     const [head]: unknown[] = await once(socket, "data");
     expect(String(head)).toMatch(/^HTTP\/1\.1 413 /);
     expect(String(head)).toContain("payload_too_large");
@@ -215,23 +212,5 @@ describe("clients that go away", () => {
     expect((await post("/api/generate", '{"prompt": "hi", "max_tokens": 1}')).status).toBe(200);
     abort.abort();
     expect((await fetch(`${daemon.url}/health`)).status).toBe(200);
-  });
-});
-
-describe("the rate limit", () => {
-  test("is 429 with Retry-After in the shape of the route", async () => {
-    const limited = await startDaemon({ args: ["--http-rate-limit", "3", "--models-load", ""] });
-    try {
-      const statuses: number[] = [];
-      for (let i = 0; i < 3; i += 1) statuses.push((await fetch(`${limited.url}/v1/models`)).status);
-      expect(statuses).toEqual([200, 200, 200]);
-      const refused = await fetch(`${limited.url}/v1/models`);
-      expect(refused.status).toBe(429);
-      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-      expect(await refused.json()).toMatchObject({ error: { code: "rate_limited", param: null } });
-      expect((await fetch(`${limited.url}/health`)).status).toBe(200);
-    } finally {
-      await limited.stop();
-    }
   });
 });

@@ -1,15 +1,12 @@
-import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { Ollama } from "ollama";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { activeRequests } from "../support/active-requests.ts";
 import { AMPLE_TOKENS, ENDLESS_LIST, GREEDY, QUESTION_TO_THINK_ABOUT } from "../support/certain-requests.ts";
-import { startFixtureHub, type FixtureHub } from "../support/fixture-hub.ts";
 import { likeness } from "../support/likeness.ts";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { sharedDaemon, sharedHub, shippedModel } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 
 const model = "daybreak-mini";
-const MODEL_FILE = fileURLToPath(new URL("../../models/daybreak-mini.gguf", import.meta.url));
 const messages = [{ role: "user", content: "Hello" }];
 const TOOL = {
   type: "function",
@@ -20,21 +17,14 @@ const TOOL = {
   },
 };
 
-let hub: FixtureHub;
 let daemon: TestDaemon;
 let client: Ollama;
 
 beforeAll(async () => {
-  hub = await startFixtureHub({
-    repos: { "owner/repo": { files: { "repo-Q8_0.gguf": readFileSync(MODEL_FILE) } } },
-  });
-  daemon = await startDaemon({ env: { HUB_URL: hub.url } });
+  const hub = await sharedHub();
+  hub.setRepo("owner/repo", { files: { "repo-Q8_0.gguf": shippedModel() } });
+  daemon = await sharedDaemon();
   client = new Ollama({ host: `${daemon.url}/ollama` });
-});
-
-afterAll(async () => {
-  await daemon.stop();
-  await hub.close();
 });
 
 async function namesOnDisk(): Promise<string[]> {
@@ -43,6 +33,10 @@ async function namesOnDisk(): Promise<string[]> {
 
 async function runningNames(): Promise<string[]> {
   return (await client.ps()).models.map(({ name }) => name);
+}
+
+async function running(named: string) {
+  return (await client.ps()).models.find(({ name }) => name === `${named}:latest`);
 }
 
 describe("the models, with the official client", () => {
@@ -54,9 +48,9 @@ describe("the models, with the official client", () => {
         details: expect.objectContaining({ format: "gguf" }),
       }),
     );
-    const running = await client.ps();
-    expect(running.models).toMatchObject([{ name: `${model}:latest`, size_vram: 0 }]);
-    expect(new Date(running.models[0]!.expires_at).getTime()).toBeGreaterThan(Date.now());
+    const loaded = await running(model);
+    expect(loaded).toMatchObject({ size_vram: 0 });
+    expect(new Date(loaded!.expires_at).getTime()).toBeGreaterThan(Date.now());
   });
 
   test("are shown", async () => {
@@ -176,24 +170,27 @@ describe("generate with the official client", () => {
   });
 
   test("takes a model out of memory and brings it back on demand, as the request says", async () => {
-    const unloaded = await client.generate({ model, prompt: "", keep_alive: 0 });
-    expect(unloaded).toMatchObject({ done: true, done_reason: "unload" });
-    expect(await runningNames()).toEqual([]);
-
+    const guest = "guest";
+    await client.create({ model: guest, from: model });
     const small = { num_ctx: 512, num_predict: 2 };
-    await client.generate({ model, prompt: "hi", options: small, keep_alive: "10m" });
-    const [running] = (await client.ps()).models;
-    expect(running).toMatchObject({ context_length: 512 });
-    const minutes = (new Date(running!.expires_at).getTime() - Date.now()) / 60_000;
+    await client.generate({ model: guest, prompt: "hi", options: small, keep_alive: "10m" });
+    const first = await running(guest);
+    expect(first).toMatchObject({ context_length: 512 });
+    const minutes = (new Date(first!.expires_at).getTime() - Date.now()) / 60_000;
     expect(minutes).toBeGreaterThan(9);
     expect(minutes).toBeLessThanOrEqual(10);
 
-    const loaded = await client.chat({ model, messages: [], options: { num_ctx: 1024 } });
-    expect(loaded).toMatchObject({ done: true, done_reason: "load" });
-    expect((await client.ps()).models).toMatchObject([{ context_length: 1024 }]);
+    const unloaded = await client.generate({ model: guest, prompt: "", keep_alive: 0 });
+    expect(unloaded).toMatchObject({ done: true, done_reason: "unload" });
+    expect(await running(guest)).toBeUndefined();
 
-    await client.generate({ model, prompt: "hi", options: small, keep_alive: 0 });
-    await expect.poll(runningNames).toEqual([]);
+    const loaded = await client.chat({ model: guest, messages: [], options: { num_ctx: 1024 } });
+    expect(loaded).toMatchObject({ done: true, done_reason: "load" });
+    expect(await running(guest)).toMatchObject({ context_length: 1024 });
+
+    await client.generate({ model: guest, prompt: "hi", options: small, keep_alive: 0 });
+    await expect.poll(() => running(guest)).toBeUndefined();
+    await client.delete({ model: guest });
   });
 });
 

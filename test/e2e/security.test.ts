@@ -1,23 +1,15 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import http from "node:http";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { ALLOWED_ORIGIN, GUARDED, guardedDaemon } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 
-const KEY = "key-that-must-not-leak";
-const TOKEN = "token-that-must-not-leak";
-const ORIGIN = "https://page.test";
+const KEY = GUARDED.key;
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await startDaemon({
-    args: ["--http-cors-origins", ORIGIN, "--log-level", "trace"],
-    env: { SERVICE_API_KEYS: KEY, HUB_TOKEN: TOKEN },
-  });
-});
-
-afterAll(async () => {
-  await daemon.stop();
+  daemon = await guardedDaemon();
 });
 
 const keyed = { authorization: `Bearer ${KEY}` };
@@ -91,14 +83,14 @@ describe("a daemon on loopback with a key and one allowed origin", () => {
     expect(await handshake({ ...keyed, origin: "https://evil.test" })).toBe(403);
     expect(await handshake({ ...keyed, origin: "null" })).toBe(403);
     expect(await handshake({ ...keyed, host: "evil.test" })).toBe(403);
-    expect(await handshake({ ...keyed, origin: ORIGIN })).toBe(101);
+    expect(await handshake({ ...keyed, origin: ALLOWED_ORIGIN })).toBe(101);
     expect(await handshake(keyed)).toBe(101);
   });
 
   test("refuses what a foreign page can send without asking", async () => {
     const page = { ...keyed, origin: "https://evil.test" };
     expect((await raw("/api/models/daybreak-mini/unload", page, "POST")).status).toBe(403);
-    const allowedPage = { ...keyed, origin: ORIGIN, "content-type": "text/plain" };
+    const allowedPage = { ...keyed, origin: ALLOWED_ORIGIN, "content-type": "text/plain" };
     expect((await raw("/api/models/load", allowedPage, "POST")).status).toBe(415);
     const status: { models_loaded: number } = JSON.parse((await raw("/status", keyed)).body);
     expect(status.models_loaded).toBe(1);

@@ -6,12 +6,14 @@ import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { likeness } from "../support/likeness.ts";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { loadModel, sharedDaemon, unloadModel } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 import { tinyPng } from "../support/tiny-png.ts";
 
 /** What the models that ship say, through the official clients; greedy, and of what any version of them knows. */
 
 const model = "daybreak-mini";
+const OTHERS = ["daybreak-mini-embed", "daybreak-mini-vision"];
 const MAX_TOKENS = 120;
 /** The same answer every time. One of the clients has no field of this name, and sends it all the same. */
 const greedy = { temperature: 0 };
@@ -22,14 +24,15 @@ let anthropic: Anthropic;
 let ollama: Ollama;
 
 beforeAll(async () => {
-  daemon = await startDaemon({ env: { SERVICE_MODELS_AUTO_LOAD: "true" } });
+  daemon = await sharedDaemon();
+  for (const each of OTHERS) await loadModel(daemon, each);
   openai = new OpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any", maxRetries: 0 });
   anthropic = new Anthropic({ baseURL: daemon.url, apiKey: "any", maxRetries: 0 });
   ollama = new Ollama({ host: `${daemon.url}/ollama` });
 });
 
 afterAll(async () => {
-  await daemon.stop();
+  for (const each of OTHERS) await unloadModel(daemon, each);
 });
 
 const user = (content: string) => [{ role: "user" as const, content }];

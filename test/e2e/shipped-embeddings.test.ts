@@ -3,22 +3,25 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { embeddingsAnswerSchema } from "../../src/dialects/native/embeddings.ts";
 import { modelDetailSchema } from "../../src/http/models/model-schemas.ts";
 import { likeness } from "../support/likeness.ts";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { GUARDED, guardedDaemon, unloadModel } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 
+const EMBED = "daybreak-mini-embed";
+const headers = { "content-type": "application/json", authorization: `Bearer ${GUARDED.key}` };
+
+/** It loads the model with the first request. */
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await startDaemon({ args: ["--models-load", "daybreak-mini-embed"] });
+  daemon = await guardedDaemon();
 });
 
-afterAll(async () => {
-  await daemon.stop();
-});
+afterAll(() => unloadModel(daemon, EMBED));
 
 async function post(route: string, body: object): Promise<unknown> {
   const response = await fetch(`${daemon.url}${route}`, {
     method: "POST",
-    headers: { "content-type": "application/json" },
+    headers,
     body: JSON.stringify(body),
   });
   const answer: unknown = await response.json();
@@ -27,12 +30,14 @@ async function post(route: string, body: object): Promise<unknown> {
 }
 
 async function embed(texts: readonly string[]): Promise<number[][]> {
-  const answer = await post("/api/embeddings", { model: "daybreak-mini-embed", input: texts });
+  const answer = await post("/api/embeddings", { model: EMBED, input: texts });
   return embeddingsAnswerSchema.parse(answer).embeddings;
 }
 
 async function showModel(alias: string) {
-  return modelDetailSchema.parse(await (await fetch(`${daemon.url}/api/models/${alias}`)).json());
+  return modelDetailSchema.parse(
+    await (await fetch(`${daemon.url}/api/models/${alias}`, { headers })).json(),
+  );
 }
 
 /** Paragraphs of real pages, each with the page's title in front, as somebody would index them. */
@@ -56,7 +61,7 @@ function passagesOf(pages: readonly string[]): { page: string; text: string }[] 
 
 describe("daybreak-mini-embed", () => {
   test("is an embedding model that ships", async () => {
-    expect(await showModel("daybreak-mini-embed")).toMatchObject({ purpose: "embed", source: "shipped" });
+    expect(await showModel(EMBED)).toMatchObject({ purpose: "embed", source: "shipped" });
   });
 
   test.each([

@@ -1,17 +1,14 @@
 import http from "node:http";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { addModel, removeModel, sharedDaemon } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 
 const MODEL = "daybreak-mini";
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await startDaemon();
-});
-
-afterAll(async () => {
-  await daemon.stop();
+  daemon = await sharedDaemon();
 });
 
 async function get(path: string): Promise<unknown> {
@@ -115,7 +112,7 @@ describe("GET /metrics", () => {
 });
 
 describe("GET /api/events", () => {
-  test("reports that a model is unloaded and loaded", async () => {
+  test("reports that a model is loaded and unloaded", async () => {
     const abort = new AbortController();
     const stream = await fetch(`${daemon.url}/api/events`, { signal: abort.signal });
     const reader = stream.body!.pipeThrough(new TextDecoderStream()).getReader();
@@ -124,10 +121,10 @@ describe("GET /api/events", () => {
       while (!pattern.test(seen)) seen += (await reader.read()).value ?? "";
     };
     await until(/: connected/);
-    expect((await fetch(`${daemon.url}/api/models/${MODEL}/unload`, { method: "POST" })).status).toBe(200);
-    await until(/event: model-unloaded\ndata: .*"model":"daybreak-mini".*\n\n/);
-    expect((await post("/api/models/load", { alias: MODEL })).status).toBe(200);
-    await until(/event: model-loaded\ndata: .*"model":"daybreak-mini".*\n\n/);
+    await addModel(daemon, "watched", `FROM ${MODEL}\n`);
+    await until(/event: model-loaded\ndata: .*"model":"watched".*\n\n/);
+    await removeModel(daemon, "watched");
+    await until(/event: model-unloaded\ndata: .*"model":"watched".*\n\n/);
     abort.abort();
     expect(seen).toMatch(/"reason":"request"/);
   });

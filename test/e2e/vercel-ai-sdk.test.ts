@@ -14,17 +14,20 @@ import {
   tool,
   type LanguageModel,
 } from "ai";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { activeRequests } from "../support/active-requests.ts";
-import { AMPLE_TOKENS, QUESTION_FOR_WEATHER, QUESTION_TO_THINK_ABOUT } from "../support/certain-requests.ts";
+import {
+  AMPLE_TOKENS,
+  GREEDY,
+  QUESTION_FOR_WEATHER,
+  QUESTION_TO_THINK_ABOUT,
+} from "../support/certain-requests.ts";
 import { likeness } from "../support/likeness.ts";
-import { addModel, removeModel, sharedDaemon } from "../support/shared-daemon.ts";
+import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 
-/** Greedy by itself, because the SDK asks no reasoning model for a temperature. */
-const name = "greedy";
-const MODELFILE = "FROM daybreak-mini\nPARAMETER temperature 0\n";
+const name = "daybreak-mini";
 const prompt = "Hello";
 const once = { prompt, maxRetries: 0 };
 
@@ -36,22 +39,24 @@ let daemon: TestDaemon;
 
 beforeAll(async () => {
   daemon = await sharedDaemon();
-  await addModel(daemon, name, MODELFILE);
 });
 
-afterAll(async () => {
-  await removeModel(daemon, name);
-});
+/** The SDK asks no reasoning model for a temperature: greedy is what it sends only with this. */
+const greedily: typeof fetch = (url, init) => {
+  if (typeof init?.body !== "string") return fetch(url, init);
+  return fetch(url, { ...init, body: JSON.stringify({ ...JSON.parse(init.body), ...GREEDY }) });
+};
 
-const openai = () => createOpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any" });
+const openai = () => createOpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any", fetch: greedily });
 const compatible = () =>
   createOpenAICompatible({
     name: "daybreak",
+    fetch: greedily,
     baseURL: `${daemon.url}/v1`,
     includeUsage: true,
     supportsStructuredOutputs: true,
   });
-const anthropic = () => createAnthropic({ baseURL: `${daemon.url}/v1`, apiKey: "any" });
+const anthropic = () => createAnthropic({ baseURL: `${daemon.url}/v1`, apiKey: "any", fetch: greedily });
 
 const PROVIDERS: { api: string; languageModel: (id: string) => LanguageModel }[] = [
   { api: "openai-compatible", languageModel: (id) => compatible()(id) },

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { serverFrameSchema, type ServerFrame } from "../../src/dialects/native/chat-frames.ts";
 import { activeRequests } from "../support/active-requests.ts";
@@ -9,7 +9,8 @@ import {
   QUESTION_FOR_WEATHER,
   QUESTION_TO_THINK_ABOUT,
 } from "../support/certain-requests.ts";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { ALLOWED_ORIGIN, sharedDaemon } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
 
 const ENDLESS = { max_tokens: 1500, format: ENDLESS_LIST };
 const messages = [{ role: "user", content: "Hello" }];
@@ -23,11 +24,7 @@ const CITY = {
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await startDaemon({ args: ["--http-cors-origins", "https://allowed.example"] });
-});
-
-afterAll(async () => {
-  await daemon.stop();
+  daemon = await sharedDaemon();
 });
 
 interface Peer {
@@ -140,7 +137,7 @@ describe("WS /ws/chat", () => {
   });
 
   test("serves pages of allowed origins alone", async () => {
-    await (await connect({ origin: "https://allowed.example" })).leave();
+    await (await connect({ origin: ALLOWED_ORIGIN })).leave();
     await expect(connect({ origin: "https://evil.example" })).rejects.toThrow("status 403");
   });
 
