@@ -1,5 +1,15 @@
 import { type RarerType, RARER_FORMATS } from "./make-quantised-rarer.ts";
-import { addBits, type BlockFormat, extreme, largest, setHalf, toLevel } from "./quantised-bits.ts";
+import {
+  addBits,
+  type BlockFormat,
+  boundsOf,
+  extreme,
+  groupsOf,
+  largest,
+  setHalf,
+  toLevel,
+  toLevels,
+} from "./quantised-bits.ts";
 
 /** Types that a copy can be made in. */
 export type CopyType = "F16" | "Q8_0" | "Q4_0" | "Q4_K" | "Q5_K" | "Q6_K" | RarerType;
@@ -9,15 +19,18 @@ const GROUP = 32;
 /** Scales and minima of the K types have six bits. */
 const MAX_SCALE = 63;
 
-/** The formats are those of ggml's quants; rounding is plain, without ggml's search for better scales. */
+/**
+ * The formats are those of ggml's quants; rounding is plain, without ggml's search for better scales. Loops over single
+ * weights are plain too: a model has millions.
+ */
 export const COPY_FORMATS: Readonly<Record<CopyType, BlockFormat>> = {
   F16: {
     id: 1,
     fileType: 1,
-    weights: 1,
-    bytes: 2,
+    weights: GROUP,
+    bytes: 2 * GROUP,
     quantise: (weights, out, at) => {
-      out.setFloat16(at, weights[0]!, true);
+      for (let index = 0; index < GROUP; index++) out.setFloat16(at + 2 * index, weights[index]!, true);
     },
   },
   Q8_0: {
@@ -27,7 +40,8 @@ export const COPY_FORMATS: Readonly<Record<CopyType, BlockFormat>> = {
     bytes: 34,
     quantise: (weights, out, at) => {
       const scale = setHalf(out, at, largest(weights) / 127);
-      weights.forEach((weight, index) => out.setInt8(at + 2 + index, toLevel(weight, scale, -127, 127)));
+      const levels = toLevels(weights, 0, scale, [-127, 127]);
+      for (let index = 0; index < GROUP; index++) out.setInt8(at + 2 + index, levels[index]!);
     },
   },
   Q4_0: {
@@ -37,9 +51,9 @@ export const COPY_FORMATS: Readonly<Record<CopyType, BlockFormat>> = {
     bytes: 18,
     quantise: (weights, out, at) => {
       const scale = setHalf(out, at, extreme(weights) / -8);
-      weights.forEach((weight, index) => {
-        addBits(out, at + 2 + (index % 16), toLevel(weight, scale, -8, 7) + 8, index < 16 ? 0 : 4);
-      });
+      const levels = toLevels(weights, 0, scale, [-8, 7]);
+      for (let index = 0; index < GROUP; index++)
+        addBits(out, at + 2 + (index % 16), levels[index]! + 8, index < 16 ? 0 : 4);
     },
   },
   Q4_K: {
@@ -48,10 +62,8 @@ export const COPY_FORMATS: Readonly<Record<CopyType, BlockFormat>> = {
     weights: SUPER_BLOCK,
     bytes: 144,
     quantise: (weights, out, at) => {
-      quantiseGroups(weights, out, at, 15).forEach((level, index) => {
-        const group = Math.floor(index / GROUP);
-        addBits(out, at + 16 + GROUP * Math.floor(group / 2) + (index % GROUP), level, group % 2 ? 4 : 0);
-      });
+      const levels = quantiseGroups(weights, out, at, 15);
+      for (let index = 0; index < SUPER_BLOCK; index++) addNibble(out, at + 16, index, levels[index]!);
     },
   },
   Q5_K: {
@@ -60,58 +72,60 @@ export const COPY_FORMATS: Readonly<Record<CopyType, BlockFormat>> = {
     weights: SUPER_BLOCK,
     bytes: 176,
     quantise: (weights, out, at) => {
-      quantiseGroups(weights, out, at, 31).forEach((level, index) => {
-        const group = Math.floor(index / GROUP);
-        addBits(
-          out,
-          at + 48 + GROUP * Math.floor(group / 2) + (index % GROUP),
-          level & 15,
-          group % 2 ? 4 : 0,
-        );
-        addBits(out, at + 16 + (index % GROUP), level >> 4, group);
-      });
+      const levels = quantiseGroups(weights, out, at, 31);
+      for (let index = 0; index < SUPER_BLOCK; index++) {
+        addNibble(out, at + 48, index, levels[index]! & 15);
+        addBits(out, at + 16 + (index % GROUP), levels[index]! >> 4, Math.floor(index / GROUP));
+      }
     },
   },
   Q6_K: { id: 14, fileType: 18, weights: SUPER_BLOCK, bytes: 210, quantise: quantiseQ6K },
   ...RARER_FORMATS,
 };
 
+/** Pairs of groups share their bytes. */
+function addNibble(out: DataView, at: number, index: number, level: number): void {
+  const group = Math.floor(index / GROUP);
+  addBits(out, at + GROUP * Math.floor(group / 2) + (index % GROUP), level, group % 2 ? 4 : 0);
+}
+
 function quantiseQ6K(weights: Float32Array, out: DataView, at: number): void {
-  const groups = Array.from({ length: 16 }, (_, group) => weights.subarray(16 * group, 16 * group + 16));
+  const groups = groupsOf(weights, 16);
   const steps = groups.map((group) => extreme(group) / -32);
   const scale = setHalf(out, at + 208, largest(Float32Array.from(steps)) / 127);
   groups.forEach((group, number) => {
     const groupScale = toLevel(steps[number]!, scale, -127, 127);
     out.setInt8(at + 192 + number, groupScale);
-    group.forEach((weight, inside) => {
+    const levels = toLevels(group, 0, scale * groupScale, [-32, 31]);
+    for (let inside = 0; inside < 16; inside++) {
       const index = 16 * number + inside;
-      const level = toLevel(weight, scale * groupScale, -32, 31) + 32;
+      const level = levels[inside]! + 32;
       const part = Math.floor(index / 128);
       const quarter = Math.floor(index / GROUP) % 4;
       const low = at + 64 * part + GROUP * (quarter % 2) + (index % GROUP);
       addBits(out, low, level & 15, quarter < 2 ? 0 : 4);
       addBits(out, at + 128 + GROUP * part + (index % GROUP), level >> 4, 2 * quarter);
-    });
+    }
   });
 }
 
 /** Writes the two halves and the packed scales and minima of a Q4_K or Q5_K block; gives every weight's level. */
-function quantiseGroups(weights: Float32Array, out: DataView, at: number, maxLevel: number): number[] {
-  const groups = Array.from({ length: 8 }, (_, group) =>
-    weights.subarray(GROUP * group, GROUP * (group + 1)),
-  );
-  const minima = groups.map((group) => Math.max(0, -Math.min(...group)));
-  const steps = groups.map((group, number) => (Math.max(...group) + minima[number]!) / maxLevel);
+function quantiseGroups(weights: Float32Array, out: DataView, at: number, maxLevel: number): Int16Array {
+  const groups = groupsOf(weights, GROUP);
+  const bounds = groups.map(boundsOf);
+  const minima = bounds.map(([least]) => Math.max(0, -least));
+  const steps = bounds.map(([, most], number) => (most + minima[number]!) / maxLevel);
   const scale = setHalf(out, at, Math.max(0, ...steps) / MAX_SCALE);
   const minimum = setHalf(out, at + 2, Math.max(...minima) / MAX_SCALE);
-  return groups.flatMap((group, number) => {
+  const levels = new Int16Array(SUPER_BLOCK);
+  groups.forEach((group, number) => {
     const groupScale = toLevel(Math.max(0, steps[number]!), scale, 0, MAX_SCALE);
     const groupMinimum = toLevel(minima[number]!, minimum, 0, MAX_SCALE);
     packScaleAndMinimum(out, at + 4, number, groupScale, groupMinimum);
-    return Array.from(group, (weight) =>
-      toLevel(weight + minimum * groupMinimum, scale * groupScale, 0, maxLevel),
-    );
+    const ofGroup = toLevels(group, -(minimum * groupMinimum), scale * groupScale, [0, maxLevel]);
+    levels.set(ofGroup, GROUP * number);
   });
+  return levels;
 }
 
 /** Six bits each: the first four groups plainly, the others over four low bits and two spare high ones. */

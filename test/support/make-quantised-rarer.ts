@@ -1,4 +1,14 @@
-import { addBits, type BlockFormat, extreme, largest, setHalf, toLevel } from "./quantised-bits.ts";
+import {
+  addBits,
+  type BlockFormat,
+  boundsOf,
+  extreme,
+  groupsOf,
+  largest,
+  setHalf,
+  toLevel,
+  toLevels,
+} from "./quantised-bits.ts";
 
 /** Types that few files are in. */
 export type RarerType =
@@ -21,19 +31,20 @@ export const RARER_FORMATS: Readonly<Record<RarerType, BlockFormat>> = {
   F32: {
     id: 0,
     fileType: 0,
-    weights: 1,
-    bytes: 4,
+    weights: 32,
+    bytes: 128,
     quantise: (weights, out, at) => {
-      out.setFloat32(at, weights[0]!, true);
+      for (let index = 0; index < 32; index++) out.setFloat32(at + 4 * index, weights[index]!, true);
     },
   },
   BF16: {
     id: 30,
     fileType: 32,
-    weights: 1,
-    bytes: 2,
+    weights: 32,
+    bytes: 64,
     quantise: (weights, out, at) => {
-      out.setUint16(at, new Uint32Array(weights.slice(0, 1).buffer)[0]! >>> 16, true);
+      const bits = new Uint32Array(weights.slice().buffer);
+      for (let index = 0; index < 32; index++) out.setUint16(at + 2 * index, bits[index]! >>> 16, true);
     },
   },
   Q4_1: {
@@ -53,7 +64,7 @@ export const RARER_FORMATS: Readonly<Record<RarerType, BlockFormat>> = {
       setFiveBits(
         out,
         at + 2,
-        Array.from(weights, (weight) => toLevel(weight, scale, -16, 15) + 16),
+        toLevels(weights, 0, scale, [-16, 15]).map((level) => level + 16),
       );
     },
   },
@@ -93,18 +104,18 @@ export const RARER_FORMATS: Readonly<Record<RarerType, BlockFormat>> = {
 
 function quantiseQ2K(weights: Float32Array, out: DataView, at: number): void {
   const groups = groupsOf(weights, 16);
-  const minima = groups.map((group) => Math.max(0, -Math.min(...group)));
-  const steps = groups.map((group, number) => Math.max(0, (Math.max(...group) + minima[number]!) / 3));
+  const bounds = groups.map(boundsOf);
+  const minima = bounds.map(([least]) => Math.max(0, -least));
+  const steps = bounds.map(([, most], number) => Math.max(0, (most + minima[number]!) / 3));
   const scale = setHalf(out, at + 80, Math.max(...steps) / 15);
   const minimum = setHalf(out, at + 82, Math.max(...minima) / 15);
   groups.forEach((group, number) => {
     const groupScale = toLevel(steps[number]!, scale, 0, 15);
     const groupMinimum = toLevel(minima[number]!, minimum, 0, 15);
     out.setUint8(at + number, groupScale | (groupMinimum << 4));
-    group.forEach((weight, inside) => {
-      const level = toLevel(weight + minimum * groupMinimum, scale * groupScale, 0, 3);
-      setTwoBits(out, at + 16, 16 * number + inside, level);
-    });
+    const levels = toLevels(group, -(minimum * groupMinimum), scale * groupScale, [0, 3]);
+    for (let inside = 0; inside < 16; inside++)
+      setTwoBits(out, at + 16, 16 * number + inside, levels[inside]!);
   });
 }
 
@@ -117,12 +128,13 @@ function quantiseQ3K(weights: Float32Array, out: DataView, at: number): void {
     const packed = groupScale + 32;
     addBits(out, at + 96 + (number % 8), packed & 15, number < 8 ? 0 : 4);
     addBits(out, at + 104 + (number % 4), packed >> 4, 2 * Math.floor(number / 4));
-    group.forEach((weight, inside) => {
+    const levels = toLevels(group, 0, scale * groupScale, [-4, 3]);
+    for (let inside = 0; inside < 16; inside++) {
       const index = 16 * number + inside;
-      const level = toLevel(weight, scale * groupScale, -4, 3) + 4;
+      const level = levels[inside]! + 4;
       setTwoBits(out, at + 32, index, level & 3);
       addBits(out, at + (index % 32), level >> 2, Math.floor(index / 32));
-    });
+    }
   });
 }
 
@@ -139,34 +151,37 @@ function quantiseIQ4XS(weights: Float32Array, out: DataView, at: number): void {
   });
 }
 
-function groupsOf(weights: Float32Array, length: number): Float32Array[] {
-  return Array.from({ length: weights.length / length }, (_, group) =>
-    weights.subarray(length * group, length * (group + 1)),
-  );
-}
-
 /** Writes the halves of scale and minimum. */
-function levelsAboveMinimum(weights: Float32Array, out: DataView, at: number, most: number): number[] {
-  const minimum = setHalf(out, at + 2, Math.min(...weights));
-  const scale = setHalf(out, at, (Math.max(...weights) - minimum) / most);
-  return Array.from(weights, (weight) => toLevel(weight - minimum, scale, 0, most));
+function levelsAboveMinimum(weights: Float32Array, out: DataView, at: number, highest: number): Int16Array {
+  const [least, most] = boundsOf(weights);
+  const minimum = setHalf(out, at + 2, least);
+  const scale = setHalf(out, at, (most - minimum) / highest);
+  return toLevels(weights, minimum, scale, [0, highest]);
 }
 
-function nearestCodes(weights: Float32Array, scale: number, codes: readonly number[]): number[] {
-  return Array.from(weights, (weight) => {
-    const distances = codes.map((code) => Math.abs(code * scale - weight));
-    return distances.indexOf(Math.min(...distances));
-  });
+function nearestCodes(weights: Float32Array, scale: number, codes: readonly number[]): Int16Array {
+  const nearest = new Int16Array(weights.length);
+  for (let index = 0; index < weights.length; index++) {
+    let least = Infinity;
+    for (let code = 0; code < codes.length; code++) {
+      const distance = Math.abs(codes[code]! * scale - weights[index]!);
+      if (distance >= least) continue;
+      least = distance;
+      nearest[index] = code;
+    }
+  }
+  return nearest;
 }
 
-function setNibbles(out: DataView, at: number, levels: readonly number[]): void {
-  for (const [index, level] of levels.entries())
-    addBits(out, at + (index % 16), level & 15, index < 16 ? 0 : 4);
+function setNibbles(out: DataView, at: number, levels: Int16Array): void {
+  for (let index = 0; index < levels.length; index++)
+    addBits(out, at + (index % 16), levels[index]! & 15, index < 16 ? 0 : 4);
 }
 
 /** The fifth bits stand before the nibbles. */
-function setFiveBits(out: DataView, at: number, levels: readonly number[]): void {
-  for (const [index, level] of levels.entries()) addBits(out, at + (index >> 3), level >> 4, index % 8);
+function setFiveBits(out: DataView, at: number, levels: Int16Array): void {
+  for (let index = 0; index < levels.length; index++)
+    addBits(out, at + (index >> 3), levels[index]! >> 4, index % 8);
   setNibbles(out, at + 4, levels);
 }
 

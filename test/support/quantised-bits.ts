@@ -32,5 +32,39 @@ export function largest(values: Float32Array): number {
 
 /** The value that is farthest from zero, with its sign. */
 export function extreme(values: Float32Array): number {
-  return values.reduce((found, value) => (Math.abs(value) > Math.abs(found) ? value : found), 0);
+  let found = 0;
+  for (let index = 0; index < values.length; index++)
+    if (Math.abs(values[index]!) > Math.abs(found)) found = values[index]!;
+  return found;
+}
+
+/** The smallest and the largest. */
+export function boundsOf(values: Float32Array): readonly [least: number, most: number] {
+  let least = Infinity;
+  let most = -Infinity;
+  for (let index = 0; index < values.length; index++) {
+    least = Math.min(least, values[index]!);
+    most = Math.max(most, values[index]!);
+  }
+  return [least, most];
+}
+
+/** Each value in steps above an offset: see {@link toLevel}. */
+export function toLevels(
+  values: Float32Array,
+  offset: number,
+  step: number,
+  [low, high]: readonly [low: number, high: number],
+): Int16Array {
+  const levels = new Int16Array(values.length);
+  for (let index = 0; index < values.length; index++)
+    levels[index] = toLevel(values[index]! - offset, step, low, high);
+  return levels;
+}
+
+/** Parts of so many values each. */
+export function groupsOf(values: Float32Array, length: number): Float32Array[] {
+  return Array.from({ length: values.length / length }, (_, group) =>
+    values.subarray(length * group, length * (group + 1)),
+  );
 }
