@@ -105,6 +105,7 @@ function readableCode(): string[] {
     ...zod.links,
     ...folders.map((folder) => path.join(folder, path.sep)),
     path.join(wllama.folder, "package.json"),
+    path.join(import.meta.dirname, "..", "launch", "skip-languages.mjs"),
   ];
 }
 

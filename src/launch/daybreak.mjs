@@ -6,11 +6,13 @@ import { findEntryPoint } from "./entry-point.mjs";
 import { handOver } from "./hand-over.mjs";
 import { keepCompiledCode } from "./keep-compiled-code.mjs";
 import { findRuntime, runtimeSuits } from "./runtime.mjs";
+import { skipLanguages } from "./skip-languages.mjs";
 
 if (runtimeSuits(process.versions.node)) {
   const entryPoint = findEntryPoint(import.meta.url);
   if (entryPoint) {
     keepCompiledCode();
+    skipLanguages();
     const { main } = await import(entryPoint.href);
     process.exitCode = await main(process.argv.slice(2));
   } else {

@@ -1,7 +1,5 @@
 import { z } from "zod";
-
-/** Graphics interfaces that Dawn's WebGPU is complete on; others it has are for tests or lack compute. */
-export const GPU_BACKENDS = ["d3d12", "metal", "vulkan"] as const;
+import { GPU_BACKENDS } from "./gpu-backends.ts";
 
 /** Longest name or description taken from a driver. */
 const MAX_TEXT = 512;

@@ -1,7 +1,6 @@
 import type { ChildProcess } from "node:child_process";
 import path from "node:path";
 import { minimalEnvironment, type SpawnEngine } from "../launch.ts";
-import { packageFolder } from "../package-folder.ts";
 import { driverEnvironment, gpuPermissions } from "./gpu-process-rights.ts";
 import type { GpuDevice } from "./gpu-report.ts";
 
@@ -16,12 +15,10 @@ export interface LaunchProbeOptions {
 /** Starts a probe process: it may load Dawn, read its own code, and nothing else that Node can forbid. */
 export function launchProbe({ runtime, spawn, dawnPath, skipped }: LaunchProbeOptions): ChildProcess {
   const entry = path.join(import.meta.dirname, `probe-process${path.extname(import.meta.filename)}`);
-  const zod = packageFolder("zod");
   const args = [
     "--permission",
     ...gpuPermissions(dawnPath),
-    ...zod.links.map((link) => `--allow-fs-read=${link}`),
-    ...[import.meta.dirname, zod.folder].map((folder) => `--allow-fs-read=${path.join(folder, path.sep)}`),
+    `--allow-fs-read=${path.join(import.meta.dirname, path.sep)}`,
     "--disable-warning=ExperimentalWarning",
     "--disable-warning=SecurityWarning",
     entry,

@@ -1,6 +1,7 @@
 import { pathToFileURL } from "node:url";
 import { type Dawn, type DawnAdapter, type DawnGpu, deviceFlags } from "./dawn.ts";
-import { GPU_BACKENDS, type GpuAdapter, type GpuDevice, type ProbeMessage } from "./gpu-report.ts";
+import { GPU_BACKENDS } from "./gpu-backends.ts";
+import type { GpuAdapter, GpuDevice, ProbeMessage } from "./gpu-report.ts";
 import { glibcVersion, loadProblem } from "./load-problem.ts";
 import { unusable } from "./unusable-adapter.ts";
 

@@ -1,18 +1,5 @@
 import { setFlagsFromString } from "node:v8";
-import { z } from "zod";
-import { EngineCore } from "../core/engine-core.ts";
-import { fromLoadFailure } from "../core/engine-failure.ts";
-import { warmUp } from "../core/warm-up.ts";
-import { type DaemonMessage, daemonMessageSchema, type EngineMessage } from "../protocol/messages.ts";
-import { deviceFlags } from "../gpu/dawn.ts";
-import type { LogLevel } from "../core/platform.ts";
-import type { EngineSpec } from "../protocol/engine-spec.ts";
-import { CallDesk } from "./call-desk.ts";
-import { compileEarly } from "./compile-early.ts";
-import { openEngineFiles } from "./engine-files.ts";
-import { createNodePlatform } from "./node-platform.ts";
-import { Outbox } from "./outbox.ts";
-import { toReportedError } from "./reported-error.ts";
+import { skipLanguages } from "../../launch/skip-languages.mjs";
 
 /**
  * The entry of an engine process: one model, no rights but to read its files. The main thread only passes
@@ -34,83 +21,9 @@ setFlagsFromString(`--wasm-tiering-budget=${TIERING_BUDGET}`);
 // Each function is checked before it first runs, not all 7,700 before any: most are never run.
 setFlagsFromString("--wasm-lazy-validation");
 
-/** A step of progress worth a message. */
-const PROGRESS_STEP = 0.01;
-
-const [, , wasmUrl = "", heapLimit, dawnPath, longestWait] = process.argv;
-
 /** An engine must not outlive its daemon. A signal ends it even where a busy worker would hold back an exit. */
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
 
-const outbox = new Outbox((message, written) => send(message, written));
-let desk: CallDesk | undefined;
-
-process.on("message", (message) => {
-  const parsed = daemonMessageSchema.safeParse(message);
-  if (parsed.success) receive(parsed.data);
-  else die(`the daemon sent a message that is not valid: ${z.prettifyError(parsed.error)}`);
-});
-process.on("uncaughtException", (error) => die(error.message));
-
-function send(message: EngineMessage, written: () => void = () => {}): void {
-  process.send?.(message, undefined, undefined, (error) => {
-    if (!error) written(); // else the daemon is gone, and "disconnect" follows
-  });
-}
-
-function receive(message: DaemonMessage): void {
-  switch (message.type) {
-    case "load":
-      void load(message.spec);
-      return;
-    case "cancel":
-      desk?.cancel(message.call);
-      return;
-    case "memory":
-      send({ type: "memory", call: message.call, bytes: process.memoryUsage.rss() });
-      return;
-    default:
-      if (desk) void desk.run(message);
-      else die("the daemon sent a call before the model was loaded");
-  }
-}
-
-async function load(spec: EngineSpec): Promise<void> {
-  let reported = 0;
-  const reportProgress = (progress: number): void => {
-    if (progress < reported + PROGRESS_STEP && progress < 1) return;
-    if (progress === reported) return;
-    reported = progress;
-    send({ type: "load-progress", progress });
-  };
-  try {
-    const gpu =
-      spec.gpu && dawnPath !== undefined
-        ? { dawnPath, flags: deviceFlags(spec.gpu), longestWaitMs: Number(longestWait) }
-        : undefined;
-    const platform = createNodePlatform(wasmUrl, logProblem, { gpu, heapLimitBytes: Number(heapLimit) });
-    const files = openEngineFiles(spec, reportProgress);
-    // With a GPU the processor has next to nothing to compute.
-    if (!gpu) compileEarly(files.model.reduce((bytes, { size }) => bytes + size, 0));
-    const engine = await EngineCore.load(platform, spec, files);
-    // Nothing is read any more, but the daemon would take silence for standstill.
-    const reportLife = (): void => send({ type: "load-progress", progress: reported });
-    const stepMs = engine.info.gpuLayers > 0 ? await warmUp(engine, spec, reportLife) : undefined;
-    desk = new CallDesk(engine, outbox, die);
-    send({ type: "loaded", info: { ...engine.info, ...(stepMs !== undefined && { stepMs }) } });
-  } catch (error) {
-    // A GPU that fails while its programs are compiled has failed to load the model as well.
-    const failure = toReportedError(fromLoadFailure(error));
-    send({ type: "load-failed", error: failure }, () => process.kill(process.pid, "SIGKILL"));
-  }
-}
-
-/** The daemon keeps the last lines, to explain an end. */
-function logProblem(level: LogLevel, line: string): void {
-  if (level === "warn" || level === "error") process.stderr.write(`${line}\n`);
-}
-
-/** Says why, then ends the process; the daemon starts another one. */
-function die(reason: string): void {
-  send({ type: "fatal", reason }, () => process.kill(process.pid, "SIGKILL"));
-}
+// Both count for what is loaded after them.
+skipLanguages();
+await import("./serve-daemon.ts");

@@ -122,7 +122,6 @@ describe("the probe", () => {
       "--allow-addons",
       "--allow-fs-read",
       "--allow-fs-read",
-      "--allow-fs-read",
     ]);
     expect(JSON.stringify(seen?.env)).not.toContain("secret");
   });
