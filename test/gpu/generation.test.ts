@@ -5,6 +5,7 @@ import { GpuFinder } from "../../src/engine/gpu/gpu-finder.ts";
 import { gpuNeeds } from "../../src/engine/gpu/gpu-memory.ts";
 import { placeOnGpu } from "../../src/engine/gpu/place-on-gpu.ts";
 import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
+import type { TokenLogprob } from "../../src/engine/protocol/generation.ts";
 import { createGgufInspector } from "../../src/models/gguf/inspect-gguf.ts";
 import { writeDawnDouble } from "../support/dawn-double.ts";
 import {
@@ -25,14 +26,24 @@ import {
   testGpu,
 } from "../support/test-gpu.ts";
 
+/** More than a step of tokens. */
 const PROMPT = "Once upon a time there was a small model that told stories to";
-const TEXT = "a cat, who liked them, and to a dog, who slept.";
+const TEXT = "a cat, who slept.";
 
 /** Less than the model's embedding, which is its output as well. */
 const SMALL_BINDING = 300_032;
 
 const folder = temporaryFolder();
 const engines: Engine[] = [];
+
+/** What an engine thinks of the text; it is asked once. */
+const asked = new Map<Engine, Promise<TokenLogprob[]>>();
+
+async function thoughtsOf(engine: Engine): Promise<TokenLogprob[]> {
+  const thoughts = asked.get(engine) ?? logprobsOf(engine, PROMPT, TEXT);
+  asked.set(engine, thoughts);
+  return await thoughts;
+}
 
 interface Starting {
   readonly onProgress?: (progress: number) => void;
@@ -75,17 +86,15 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
     // The output layer counts as one more.
     expect(engine.info.gpuLayers).toBe(engine.info.layers + 1);
 
-    const expected = await logprobsOf(reference, PROMPT, TEXT);
+    const expected = await thoughtsOf(reference);
     expect(expected.length).toBeGreaterThan(5);
-    expect(shareOfRounding(await logprobsOf(engine, PROMPT, TEXT), expected)).toBeLessThan(1);
+    expect(shareOfRounding(await thoughtsOf(engine), expected)).toBeLessThan(1);
 
-    // Of these answers any version of the model is sure.
-    for (const question of ["Hello", "Who are you?"]) {
-      const chat = chatRequest(question, { maxTokens: 40 });
-      const answer = await generateText(reference, chat);
-      expect(answer).not.toBe("");
-      expect(await generateText(engine, chat)).toBe(answer);
-    }
+    // Of its answer any version of the model is sure.
+    const chat = chatRequest("Who are you?", { maxTokens: 40 });
+    const answer = await generateText(reference, chat);
+    expect(answer).not.toBe("");
+    expect(await generateText(engine, chat)).toBe(answer);
   });
 
   test("takes the layers that a small memory holds and says how many, beside another model", async () => {
@@ -107,22 +116,18 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
     expect(warning).toContain("Only 2 of its");
     const part = await start(spec);
     expect(part.info.gpuLayers).toBe(2);
-    const [one, other] = await Promise.all([
-      logprobsOf(engine, PROMPT, TEXT),
-      logprobsOf(part, PROMPT, TEXT),
-    ]);
-    expect(shareOfRounding(other, one)).toBeLessThan(1);
+    expect(shareOfRounding(await thoughtsOf(part), await thoughtsOf(engine))).toBeLessThan(1);
   });
 
   test("computes on the CPU with tensors that no program can see as a whole, with the same probabilities", async () => {
     const dawnPath = writeDawnDouble(folder, { limits: { maxStorageBufferBindingSize: SMALL_BINDING } });
-    // With one slot the cache is small enough.
-    const bound = await start({ ...onGpu, slots: 1 }, { starter: gpuEngineStarter({ dawnPath }) });
-    expect(bound.info.gpuLayers).toBeGreaterThan(0);
-    const [found, expected] = await Promise.all(
-      [bound, reference].map((each) => logprobsOf(each, PROMPT, TEXT)),
+    // With one slot the cache is small enough; the embedding, which is the output too, is not.
+    const bound = await start(
+      { ...onGpu, gpuLayers: 2, slots: 1 },
+      { starter: gpuEngineStarter({ dawnPath }) },
     );
-    expect(shareOfRounding(found!, expected!)).toBeLessThan(1);
+    expect(bound.info.gpuLayers).toBe(2);
+    expect(shareOfRounding(await thoughtsOf(bound), await thoughtsOf(reference))).toBeLessThan(1);
   });
 
   test("serves several requests at once, and obeys a cancel", async () => {
