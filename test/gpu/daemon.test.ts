@@ -5,7 +5,7 @@ import { gpuNeeds } from "../../src/engine/gpu/gpu-memory.ts";
 import { createGgufInspector } from "../../src/models/gguf/inspect-gguf.ts";
 import { ENDLESS_LIST } from "../support/certain-requests.ts";
 import { enginePids } from "../support/daemon-children.ts";
-import { SHIPPED_MODEL, temporaryFolder, writeModel } from "../support/engine-fixture.ts";
+import { temporaryFolder, writeModel } from "../support/engine-fixture.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { GPU_TEST_TIMEOUT_MS, onTestGpu, testGpu } from "../support/test-gpu.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
@@ -79,9 +79,9 @@ async function crashInAnswer(model: string): Promise<unknown> {
   return JSON.parse(text.trimEnd().split("\n").at(-1) ?? "");
 }
 
-/** Bytes of the GPU for the shipped model as the daemon loads it, and for two layers of it once more. */
+/** Bytes of the GPU for the tiny model as the daemon loads it, and for two layers of it once more. */
 async function memoryForMore(): Promise<number> {
-  const gguf = await createGgufInspector()([SHIPPED_MODEL]);
+  const gguf = await createGgufInspector()([TINY]);
   const { models } = configSchema.parse({});
   const spec = { contextSize: Math.min(gguf.contextLength, models.context_size), slots: models.slots };
   const own = gpuNeeds(gguf, { ...spec, sharedContext: false }, STEP);
@@ -91,9 +91,12 @@ async function memoryForMore(): Promise<number> {
 
 describe.skipIf(!testGpu)(`a daemon ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS }, () => {
   test("uses the adapter that is named, and says so everywhere", async () => {
-    daemon = await startDaemon({ env: { ...NAMED, SERVICE_GPU_MEMORY: String(await memoryForMore()) } });
+    const memory = String(await memoryForMore());
+    daemon = await startDaemon({
+      env: { ...NAMED, SERVICE_GPU_MEMORY: memory, SERVICE_MODELS_DEFAULT: TINY },
+    });
     expect(daemon.logs()).toContain(`GPU: ${testGpu?.name} (${testGpu?.backend})"`);
-    expect(daemon.logs()).toMatch(/Ready: .*layers on the GPU/);
+    expect(daemon.logs()).toMatch(/Ready: .*, 3 layers on the GPU/);
 
     const status = await ask("/api/system/status");
     expect(status).toMatchObject({
@@ -107,10 +110,10 @@ describe.skipIf(!testGpu)(`a daemon ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_M
     const scraped = await metrics();
     expect(scraped).toContain("service_gpu_available 1\n");
     expect(scraped).toMatch(/service_gpu_info\{name=".*"\} 1\n/);
-    expect(scraped).toMatch(/service_model_gpu_layers\{model="daybreak-mini"\} [1-9]/);
+    expect(scraped).toMatch(/service_model_gpu_layers\{model=".+"\} 3\n/);
 
     expect(await ask("/api/generate", { prompt: "Hello", max_tokens: 4 })).toMatchObject({ done: true });
-    const part = { alias: "part", path: SHIPPED_MODEL, gpu_layers: 3 };
+    const part = { alias: "part", path: TINY, gpu_layers: 3 };
     expect(await ask("/api/models/load", part)).toMatchObject({ status: "loaded", gpu_layers: 2 });
     expect(daemon.logs()).toMatch(/Only 2 of its .* beside the other models/);
   });
