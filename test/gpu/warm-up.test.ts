@@ -37,6 +37,8 @@ interface Counted {
 async function count(file: string, settings: Partial<EngineSpec>): Promise<Counted> {
   const spec = engineSpec(file, { ...onGpu, contextSize: 64, slots: 1, ...settings });
   const { stdout } = await promisify(execFile)(process.execPath, [
+    // What is counted are the GPU's programs: the processor's code need not be good.
+    "--liftoff-only",
     COUNT_PROGRAMS,
     JSON.stringify(spec),
     fs.mkdtempSync(`${folder}/`),
