@@ -12,17 +12,22 @@ import {
   generateText,
   NEVER,
   promptRequest,
-  SHIPPED_MODEL,
   startEngine,
   temporaryFolder,
   writeModel,
 } from "../support/engine-fixture.ts";
-import { tinyLlama } from "../support/tiny-models.ts";
+import { tinyLlama, tokenId } from "../support/tiny-models.ts";
 import { fakeModel } from "../unit/inference/fake-engine.ts";
 import { FakeMetrics } from "../unit/inference/fake-metrics.ts";
 
 const CONTEXT = 256;
 const SLOTS = 4;
+
+const folder = temporaryFolder();
+const MODEL = writeModel(folder, "tiny", tinyLlama());
+/** Of the bytes that it says on its own few are text: it says "A". */
+const LETTER = tokenId(tinyLlama(), "<0x41>");
+afterAll(() => fs.rmSync(folder, { recursive: true }));
 
 function inferenceOn(engine: Engine): Inference {
   const model = fakeModel();
@@ -35,7 +40,7 @@ function unlimited(index: number): InferenceRequest {
   return {
     endpoint: "generate",
     input: { kind: "prompt", prompt: `Once upon a time ${index}` },
-    sampling: { temperature: 0, ignoreEos: true },
+    sampling: { temperature: 0, ignoreEos: true, logitBias: [{ token: LETTER, bias: 100 }] },
     format: { type: "text" },
     defaults: { sampling: {} },
   };
@@ -47,7 +52,7 @@ describe("slots with a context each", () => {
 
   beforeAll(async () => {
     const spec = { contextSize: CONTEXT, slots: SLOTS, sharedContext: false };
-    engine = await startEngine(engineSpec(SHIPPED_MODEL, spec));
+    engine = await startEngine(engineSpec(MODEL, spec));
     inference = inferenceOn(engine);
   });
   afterAll(async () => await engine.close());
@@ -113,12 +118,12 @@ describe("slots with a context each", () => {
 });
 
 test("a context of its own changes nothing in what a request gets, alone or beside others", async () => {
-  const folder = temporaryFolder();
-  const file = writeModel(folder, "tiny", tinyLlama());
   const texts: string[][] = [];
   const prompts = ["first of all", "a second one, longer than the others", "third", "and the last"];
   for (const sharedContext of [true, false]) {
-    const engine = await startEngine(engineSpec(file, { contextSize: CONTEXT, slots: SLOTS, sharedContext }));
+    const engine = await startEngine(
+      engineSpec(MODEL, { contextSize: CONTEXT, slots: SLOTS, sharedContext }),
+    );
     const generate = async (prompt: string): Promise<string> =>
       await generateText(engine, promptRequest(prompt, { maxTokens: 40 }));
     const alone: string[] = [];
@@ -126,6 +131,5 @@ test("a context of its own changes nothing in what a request gets, alone or besi
     texts.push(alone, await Promise.all(prompts.map(generate)));
     await engine.close();
   }
-  fs.rmSync(folder, { recursive: true });
   expect(texts).toEqual(Array(4).fill(texts[0]));
 });
