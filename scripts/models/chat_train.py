@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,6 +23,7 @@ from chat_config import ChatConfig
 from chat_format import Conversation, encode
 from chat_init import initial_weights
 from chat_model import ChatModel
+from chat_workers import LOSS, MARKED, TOKENS, Batch, Workers, add_gradient
 from mixture import sample
 from muon import Muon
 from spm_tokenizer import END_OF_TEXT, IM_END, Tokenizer
@@ -36,6 +38,8 @@ LARGE_AFTER, LARGE_TIMES = 0.88, 2
 """From this share of the time on, batches are so many times larger: a step then costs less and is less noisy."""
 COPYING_EARLY, COPYING_LATE = 0.25, 0.03
 """Share of long copies: nothing that needs the prompt's words (tools, echoes, names) is learnt before copying is."""
+STEP_SHARE = 0.8
+"""A step is made once this share of its tokens is there: batches of whole conversations seldom fill it."""
 LOOKS = [
     "Hello",
     "How do I load a model?",
@@ -45,12 +49,10 @@ LOOKS = [
     "Who was Napoleon?",
 ]
 
-Batch = tuple[Tensor, Tensor]
-
 
 def batches(
     tokenizer: Tokenizer,
-    seed: int,
+    seed: int | str,
     first_pool: int,
     budget: Callable[[], int],
     limit: int,
@@ -85,6 +87,14 @@ def collate(group: list[tuple[list[int], list[bool]]]) -> Batch:
         ids[row, : len(example)] = torch.tensor(example)
         learn[row, : len(own)] = torch.tensor(own)
     return ids, learn
+
+
+def worker_batches(
+    tokenizer: Path, seed: int, first_pool: int, tokens: int, limit: int, number: int
+) -> Iterator[tuple[int, Batch]]:
+    """The batches of one of the processes that train along."""
+    own_seed = f"{seed}.{number}"
+    return batches(Tokenizer.load(tokenizer), own_seed, first_pool, lambda: tokens, limit, lambda: COPYING_LATE)
 
 
 def rate(step: int, share: float) -> float:
@@ -127,7 +137,9 @@ def main() -> None:
     parser.add_argument("--init-from", type=Path, help="GGUF or checkpoint to begin with; may have fewer layers")
     parser.add_argument("--tokenizer", type=Path, default=HERE / "tokenizer.json")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--batch", type=int, default=2560, help="tokens in a batch")
+    parser.add_argument("--batch", type=int, default=2560, help="tokens in a step")
+    parser.add_argument("--part", type=int, help="tokens whose gradients are computed at once (default: the batch)")
+    parser.add_argument("--workers", type=int, default=0, help="processes that compute gradients beside this one")
     parser.add_argument("--limit", type=int, default=1024, help="tokens of the longest conversation")
     parser.add_argument("--copying-until", type=float, default=0.3, help="share of the time with many long copies")
     parser.add_argument("--matrix-rate", type=float, default=0.01)
@@ -180,22 +192,32 @@ def main() -> None:
         late = elapsed > LARGE_AFTER * options.minutes * 60
         return options.batch * LARGE_TIMES if late else options.batch
 
+    part = options.part or options.batch
+    make = partial(worker_batches, options.tokenizer, options.seed, pool, part, options.limit)
+    workers = Workers(options.workers, model, make)
+    totals = torch.zeros(3, dtype=torch.float64)
     mean, before = 0.0, time.monotonic()
-    for pool, (ids, learn) in batches(tokenizer, options.seed, pool, budget, options.limit, copying):
+    for pool, (ids, learn) in batches(tokenizer, options.seed, pool, lambda: part, options.limit, copying):
         share = elapsed / (options.minutes * 60)
         if share >= 1 or ended:
             break
+        totals += add_gradient(model, ids, learn)
+        if totals[TOKENS] + workers.tokens() < STEP_SHARE * budget():
+            continue
+        totals += workers.take()
+        for parameter in model.parameters():
+            parameter.grad /= totals[MARKED]
         for optimiser, base in zip(optimisers, bases):
             for group in optimiser.param_groups:
                 group["lr"] = base * rate(step, share)
-        loss = model.loss(ids, learn)
-        loss.backward()
-        for optimiser in optimisers:
             optimiser.step()
             optimiser.zero_grad()
+        workers.publish()
         step += 1
-        tokens += ids.numel()
-        mean = float(loss) if step == 1 else mean + 0.05 * (float(loss) - mean)
+        tokens += int(totals[TOKENS])
+        loss = float(totals[LOSS] / totals[MARKED])
+        totals.zero_()
+        mean = mean + 0.05 * (loss - mean) if mean else loss
         now = time.monotonic()
         elapsed, before = elapsed + now - before, now
         if step % 20 == 0:
@@ -208,6 +230,7 @@ def main() -> None:
             checkpoint()
         if step % (3 * options.save_every) == 0:
             print(f"held-out loss {held_loss(model, tokenizer):.3f}\n{look(model, tokenizer)}", flush=True)
+    workers.stop()
     checkpoint()
     print(f"done: held-out loss {held_loss(model, tokenizer):.3f}\n{look(model, tokenizer)}", flush=True)
 

@@ -16,15 +16,21 @@ from tools_messages import MESSAGE_KINDS
 from tools_money_home import MONEY_HOME_KINDS
 from tools_places import PLACE_KINDS
 from tools_training import EVERYDAY_KINDS
+from tools_training_health import HEALTH_KINDS
+from tools_training_home import HOME_KINDS
+from tools_training_office import OFFICE_KINDS
+from tools_training_shop import SHOP_KINDS
+from tools_training_tech import TECH_KINDS
 from tools_training_trips import TRIP_KINDS
 from tools_training_work import WORK_KINDS
 from words import choose, invented
 
 KINDS = LOOK_UP_KINDS + MESSAGE_KINDS + MONEY_HOME_KINDS + PLACE_KINDS
-TRAINING_KINDS = EVERYDAY_KINDS + WORK_KINDS + TRIP_KINDS
-ALIKE_SHARE = 0.12
+TRAINING_KINDS = EVERYDAY_KINDS + WORK_KINDS + TRIP_KINDS + HOME_KINDS + SHOP_KINDS + OFFICE_KINDS
+TRAINING_KINDS += TECH_KINDS + HEALTH_KINDS
+ALIKE_SHARE = 0.08
 """Share of offers, in training, of made-up tools that differ in a word."""
-MADE_UP_SHARE, SHAPE_SHARE, OWN_SHARE = 0.2, 0.12, 0.36
+MADE_UP_SHARE, SHAPE_SHARE, OWN_SHARE = 0.1, 0.12, 0.36
 """Shares of kinds in training: made up on the spot, likewise with shapes of their own, and those whose held-out
 wordings are asked in the evaluation."""
 ENDINGS = " now| please|, please| today| for me| right now|, thanks| at once| if you can| again".split("|")
@@ -135,7 +141,7 @@ def _training_kind(rng: Random, own: ToolKind, other: ToolKind) -> ToolKind:
     return rng.choices(makers, shares)[0](rng)
 
 
-def _instances(rng: Random, held: bool, wanted: int) -> list[Instance]:
+def draw_instances(rng: Random, held: bool, wanted: int) -> list[Instance]:
     """Tools of different kinds and names; the first one is meant to be used."""
     kinds = rng.sample(KINDS, wanted)
     if not held and wanted > 1 and rng.random() < ALIKE_SHARE:
@@ -153,7 +159,7 @@ def _instances(rng: Random, held: bool, wanted: int) -> list[Instance]:
     return result
 
 
-def _offer(rng: Random, instances: list[Instance]) -> list[Tool]:
+def offer(rng: Random, instances: list[Instance]) -> list[Tool]:
     tools = [instance.tool for instance in instances]
     rng.shuffle(tools)
     return tools
@@ -166,7 +172,7 @@ def _finish(rng: Random, turns: list[Turn], used: list[tuple[Instance, dict[str,
 
 def tool_call(rng: Random, held: bool) -> Conversation:
     """One call, in most cases with its result and the answer."""
-    instances = _instances(rng, held, rng.choice([1, 1, 2, 2, 3] if held else [1, 2, 2, 3, 3, 4]))
+    instances = draw_instances(rng, held, rng.choice([1, 1, 2, 2, 3] if held else [1, 2, 2, 3, 3, 4]))
     ask, values, call = instances[0].request(rng, held)
     thought = f"I need {call.name}." if rng.random() < 0.5 else f"The tool {call.name} fits."
     turns = [Turn("user", ask), Turn("assistant", calls=[call], thought=thought)]
@@ -177,7 +183,7 @@ def tool_call(rng: Random, held: bool) -> Conversation:
             turns[1].thought = None
         else:
             turns[-1].thought = "I have the result."
-    return Conversation(turns, tools=_offer(rng, instances), task="tools")
+    return Conversation(turns, tools=offer(rng, instances), task="tools")
 
 
 Wish = tuple[str, list[tuple[Instance, dict[str, Value]]], list[Call]]
@@ -212,7 +218,7 @@ def _inner(rng: Random, ask: str) -> str:
 
 def two_calls(rng: Random, held: bool) -> Conversation:
     """Two calls at once: the same tool twice, or two tools."""
-    instances = _instances(rng, held, rng.choice([1, 2, 2, 3]))
+    instances = draw_instances(rng, held, rng.choice([1, 2, 2, 3]))
     first = instances[0]
     second = instances[1] if len(instances) > 1 and rng.random() < (0.6 if held else 0.7) else first
     ask, used, calls = _both(rng, held, first, second)
@@ -222,20 +228,20 @@ def two_calls(rng: Random, held: bool) -> Conversation:
     if rng.random() < (0.5 if held else TOLD_SHARE):
         _finish(rng, turns, used)
         turns[1].thought = None
-    return Conversation(turns, tools=_offer(rng, instances), task="tools_two")
+    return Conversation(turns, tools=offer(rng, instances), task="tools_two")
 
 
 def unused_tools(rng: Random, held: bool, other: Conversation) -> Conversation:
     """A plain question while tools are on offer that do not help."""
-    instances = _instances(rng, held, rng.randint(1, 2))
-    other.tools = _offer(rng, instances)
+    instances = draw_instances(rng, held, rng.randint(1, 2))
+    other.tools = offer(rng, instances)
     other.task += "_with_tools"
     return other
 
 
 def follow_up(rng: Random, held: bool) -> Conversation:
     """Wishes one after the other, each for any of the tools: the signatures are read once, and teach several calls."""
-    instances = _instances(rng, held, rng.choice([1, 2, 2, 3] if held else [2, 3, 3, 4, 4]))
+    instances = draw_instances(rng, held, rng.choice([1, 2, 2, 3] if held else [2, 3, 3, 4, 4]))
     turns: list[Turn] = []
     for _ in range(rng.choice([2, 2, 3] if held else [3, 4, 4, 5, 6])):
         instance = rng.choice(instances)
@@ -247,4 +253,4 @@ def follow_up(rng: Random, held: bool) -> Conversation:
         turns += [Turn("user", ask), Turn("assistant", calls=calls)]
         if held or rng.random() < TOLD_SHARE:
             _finish(rng, turns, used)
-    return Conversation(turns, tools=_offer(rng, instances), task="tools")
+    return Conversation(turns, tools=offer(rng, instances), task="tools")

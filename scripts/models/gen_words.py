@@ -105,6 +105,9 @@ def end_letter(rng: Random, held: bool) -> Conversation:
 
 def upper(rng: Random, held: bool) -> Conversation:
     text = _word(rng, held) if rng.random() < 0.4 else sentence(rng, held)
+    if not held and rng.random() < 0.35:
+        # Many tokens at once, each of which shows its letters.
+        text = " ".join(_word(rng, held) for _ in range(rng.randint(3, 8)))
     return Conversation.single(
         choose(rng, WORDINGS["upper"], held).format(text), text.upper(), "cases", "Every letter becomes a capital."
     )

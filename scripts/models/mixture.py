@@ -14,6 +14,7 @@ from gen_facts import fact_question
 from gen_picture import picture_in_words
 from gen_system import named_model, one_word, system_prompt
 from gen_talk import named_user, small_knowledge, small_talk, story, unknown
+from gen_tool_lists import many_calls
 from gen_tools import follow_up, tool_call, two_calls, unused_tools
 
 Generator = Callable[[Random, bool], Conversation]
@@ -39,7 +40,7 @@ PLAIN: list[tuple[Generator, float]] = [
     (unknown, 17.0),
     (small_knowledge, 3.0),
     (story, 0.5),
-    (words_task, 46.0),
+    (words_task, 52.0),
     (numbers_task, 44.0),
 ]
 plain_question = _group(PLAIN)
@@ -47,9 +48,10 @@ plain_question = _group(PLAIN)
 beside_tools = _group([(fact_question, 10.0), (small_talk, 5.0), (words_task, 4.0)])
 OTHER: list[tuple[Generator, float]] = [
     (named_user, 3.5),
-    (tool_call, 34.0),
-    (two_calls, 38.0),
-    (follow_up, 17.0),
+    (tool_call, 27.0),
+    (two_calls, 26.0),
+    (follow_up, 12.0),
+    (many_calls, 22.0),
     (named_model, 1.5),
     (one_word, 5.0),
     (picture_in_words, 15.0),

@@ -1,0 +1,38 @@
+"""Several wishes in one message, each for any of the tools on offer: the choice of a tool is then learnt from few tokens."""
+
+from __future__ import annotations
+
+from random import Random
+
+from chat_format import Conversation, Turn
+from gen_tools import JOINTS, draw_instances, offer, two_calls
+from words import NUMBER_WORDS
+
+LISTS = ("{number}. {ask}\n", "- {ask}\n", "{ask}\n", "* {ask}\n", "{number}) {ask} ")
+"""How one wish of a list is written."""
+LIST_SHARE = 0.4
+
+
+def _said(rng: Random, asks: list[str]) -> str:
+    if rng.random() < LIST_SHARE:
+        form = rng.choice(LISTS)
+        return "".join(form.format(number=at + 1, ask=ask) for at, ask in enumerate(asks)).strip()
+    text = asks[0]
+    for ask in asks[1:]:
+        text += (rng.choice(JOINTS) if text[-1] in ".?!" else ". ") + ask
+    return text
+
+
+def many_calls(rng: Random, held: bool) -> Conversation:
+    """Three to six wishes and their calls; on the held-out side, which asks for two at most, two."""
+    if held:
+        return two_calls(rng, held)
+    instances = draw_instances(rng, held, rng.choice([2, 3, 3, 4, 4, 5]))
+    requests = [rng.choice(instances).request(rng, held) for _ in range(rng.choice([3, 3, 4, 4, 5, 6]))]
+    calls = [call for _, _, call in requests]
+    thought = f"I need {NUMBER_WORDS[len(calls)]} calls."
+    turns = [
+        Turn("user", _said(rng, [ask for ask, _, _ in requests])),
+        Turn("assistant", calls=calls, thought=thought),
+    ]
+    return Conversation(turns, tools=offer(rng, instances), task="tools_many")
