@@ -242,7 +242,7 @@ GENERATORS: list[tuple[Callable[[Random, bool], Conversation], float]] = [
     (lower, 1.5),
     (echo, 2.0),
     (sort_words, 0.8),
-    (count, 3.5),
+    (count, 6.0),
     (position, 0.6),
     (reverse, 0.5),
     (contains, 0.5),

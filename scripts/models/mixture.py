@@ -36,7 +36,7 @@ def _group(generators: list[tuple[Generator, float]]) -> Generator:
 words_task, numbers_task = _group(gen_words.GENERATORS), _group(gen_numbers.GENERATORS)
 PLAIN: list[tuple[Generator, float]] = [
     (fact_question, 108.0),
-    (small_talk, 7.0),
+    (small_talk, 11.0),
     (unknown, 17.0),
     (small_knowledge, 3.0),
     (story, 0.5),
