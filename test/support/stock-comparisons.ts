@@ -122,7 +122,7 @@ export const SETTINGS: readonly Comparison[] = [
 export const LIKELIEST: Comparison = {
   name: "the likeliest answers",
   settings: { slots: 1 },
-  lines: CONVERSATION.slice(0, 2).flatMap((turn) => linesOf([turn]).map(({ prompt }) => ({ prompt }))),
+  lines: CONVERSATION.slice(1, 3).flatMap((turn) => linesOf([turn]).map(({ prompt }) => ({ prompt }))),
 };
 
 export const COMPARISONS: readonly Comparison[] = [
