@@ -1,5 +1,6 @@
 import { readFileSync, rmSync } from "node:fs";
 import path from "node:path";
+import { expect } from "vitest";
 import { type FixtureHub, startFixtureHub } from "./fixture-hub.ts";
 import { PROGRAM } from "./program.ts";
 import { type DaemonOptions, startDaemon, type TestDaemon } from "./start-daemon.ts";
@@ -21,15 +22,30 @@ export const GUARDED = {
 let hub: Promise<FixtureHub> | undefined;
 let plain: Promise<TestDaemon> | undefined;
 let guarded: Promise<TestDaemon> | undefined;
+let plainUser: string | undefined;
 
 /**
  * A daemon with the model that it has by default, which pulls from {@link sharedHub}. It is shared by the test files
  * that one worker runs one after the other, for a start costs more than most of them, and ends with the worker: so for
  * tests alone that only ask it things, end what they begin, and hold whatever has been asked or loaded before.
  */
-export function sharedDaemon(): Promise<TestDaemon> {
+export async function sharedDaemon(): Promise<TestDaemon> {
   plain ??= sharedHub().then(({ url }) => startShared({ env: { HUB_URL: url } }));
-  return plain;
+  const daemon = await plain;
+  const { testPath } = expect.getState();
+  if (testPath !== plainUser) await unloadOthers(daemon);
+  plainUser = testPath;
+  return daemon;
+}
+
+/** Leaves in memory what a daemon begins with alone, whatever the file before has loaded. */
+async function unloadOthers(daemon: TestDaemon): Promise<void> {
+  const answer = await fetch(`${daemon.url}/api/models`);
+  const { models }: { models: { alias: string; state: string; is_default: boolean }[] } = JSON.parse(
+    await answer.text(),
+  );
+  for (const { alias, state, is_default: isDefault } of models)
+    if (state === "loaded" && !isDefault) await unloadModel(daemon, alias);
 }
 
 /** The hub of {@link sharedDaemon}: it holds what test files put there. */
