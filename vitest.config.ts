@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 
 /** Engine and daemon tests start real processes and wait for them: on two cores two files leave a third of the time idle. */
-const PARALLEL_FILES = 3;
+const PARALLEL_FILES = 4;
 
 export default defineConfig({
   test: {
