@@ -31,13 +31,14 @@ def add_gradient(model: ChatModel, ids: Tensor, learn: Tensor) -> Tensor:
 def _work(
     make: Callable[[int], Iterator[tuple[int, Batch]]],
     number: int,
+    config: ChatConfig,
     weights: list[Tensor],
     sums: list[Tensor],
     totals: Tensor,
     lock: Any,
 ) -> None:
     torch.set_num_threads(1)
-    model = ChatModel(ChatConfig(), weights[0].shape[0])
+    model = ChatModel(config, weights[0].shape[0])
     own = list(model.parameters())
     for _, (ids, learn) in make(number):
         with torch.no_grad():
@@ -64,7 +65,7 @@ class Workers:
         self.processes = [
             context.Process(
                 target=_work,
-                args=(make, number, self.weights, self.sums, self.totals, self.lock),
+                args=(make, number, model.config, self.weights, self.sums, self.totals, self.lock),
                 daemon=True,
             )
             for number in range(1, count + 1)

@@ -9,7 +9,7 @@ from random import Random
 
 from chat_format import Conversation, segments
 from daemon_client import Daemon
-from evaluate import messages_until
+from scores import messages_until
 from mixture import sample
 from spm_tokenizer import Tokenizer
 

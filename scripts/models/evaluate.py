@@ -6,11 +6,8 @@ Start the daemon first (npm start); only Python's standard library and NumPy are
 from __future__ import annotations
 
 import argparse
-import json
-import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from random import Random
 
 from chat_format import Conversation
@@ -19,68 +16,13 @@ from gen_facts import facts, held_questions, questions
 from gen_numbers import addition, comparison, conversion, extreme, multiplication, sort_numbers, subtraction
 from gen_system import named_model, one_word
 from gen_talk import TALK, named_user, small_talk, unknown
-from gen_tools import tool_call, two_calls
+from gen_tools import tool_call
 from gen_words import as_json, calendar, echo, letters, spell, upper
 from gen_words import count as count_list
-from tools_held_out import HELD_KINDS
+from scores import Score, ask, same_text
+from tool_scores import add_call, tool_scores, unseen_score
 
 REFUSALS = ("I do not know", "Sorry, I do not know")
-
-
-@dataclass
-class Score:
-    """One line of the table."""
-
-    name: str
-    aim: str = ""
-    right: int = 0
-    total: int = 0
-    failures: list[str] = field(default_factory=list)
-
-    def add(self, right: bool, failure: str) -> None:
-        self.total += 1
-        self.right += right
-        if not right:
-            self.failures.append(failure)
-
-    def row(self) -> str:
-        share = 100 * self.right / max(1, self.total)
-        return f"| {self.name} | {self.right} of {self.total} | {share:.1f} % | {self.aim} |"
-
-
-def messages_until(conversation: Conversation, turn: int) -> list[dict[str, object]]:
-    """The messages before a turn, as the API carries them."""
-    result: list[dict[str, object]] = []
-    if conversation.system:
-        result.append({"role": "system", "content": conversation.system})
-    for index, said in enumerate(conversation.turns[:turn]):
-        if said.role == "tool":
-            result += [
-                {"role": "tool", "content": text, "tool_call_id": f"call_{index}_{at}"}
-                for at, text in enumerate(said.results)
-            ]
-        else:
-            message: dict[str, object] = {"role": said.role, "content": said.content}
-            if said.calls:
-                message["tool_calls"] = [
-                    {
-                        "id": f"call_{index + 1}_{at}",
-                        "type": "function",
-                        "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
-                    }
-                    for at, call in enumerate(said.calls)
-                ]
-            result.append(message)
-    return result
-
-
-def ask(daemon: Daemon, conversation: Conversation, turn: int, think: bool = False) -> Answer:
-    tools = [tool.schema() for tool in conversation.tools]
-    return daemon.chat(messages_until(conversation, turn), tools=tools, think=think)
-
-
-def same_text(conversation: Conversation, answer: Answer) -> bool:
-    return answer.content.strip() == conversation.turns[-1].content.strip()
 
 
 def same_result(conversation: Conversation, answer: Answer) -> bool:
@@ -90,29 +32,6 @@ def same_result(conversation: Conversation, answer: Answer) -> bool:
 
 def refused(_: Conversation, answer: Answer) -> bool:
     return answer.content.startswith(REFUSALS)
-
-
-def told(conversation: Conversation, answer: Answer) -> bool:
-    """For results of tools: the trained sentence, or any that says every value of the results."""
-    if same_text(conversation, answer):
-        return True
-    results = [turn for turn in conversation.turns if turn.role == "tool"][-1].results
-    values = [value for text in results for value in result_values(text) if value != "ok"]
-    return bool(values) and all(value in answer.content for value in values)
-
-
-def result_values(text: str) -> list[str]:
-    """The values of one result, in JSON or as "key: value" pairs."""
-    if text.startswith("{"):
-        return [str(value) for value in json.loads(text).values()]
-    return [pair.split(": ", 1)[1] for pair in re.split(r", (?=\w+: )", text)]
-
-
-def has_own_words(conversation: Conversation) -> bool:
-    """Whether a tool that training never saw gives no more than "ok": how its use is then told, nobody can know."""
-    unseen = {name for kind in HELD_KINDS for name in kind.names}
-    results = [value for turn in conversation.turns for text in turn.results for value in result_values(text)]
-    return "ok" in results and any(call.name in unseen for call in conversation.turns[1].calls)
 
 
 def talked(conversation: Conversation, answer: Answer) -> bool:
@@ -162,34 +81,8 @@ def trained_scores(daemon: Daemon, count: int) -> list[Score]:
         known.add(answer.content.strip() in fact.answers, f"{question} -> {answer.content!r}")
         conversation = tool_call(rng, False)
         answer = ask(daemon, conversation, 1)
-        right = [(call.name, call.arguments) for call in conversation.turns[1].calls] == answer.calls
-        called.add(right, f"{conversation.turns[0].content} -> {answer.calls or answer.content!r}")
+        add_call(called, conversation, answer)
     return [known, called]
-
-
-def tool_scores(daemon: Daemon, count: int) -> list[Score]:
-    one, two, used = (
-        Score("tool calls exactly right, one call", "95 %"),
-        Score("tool calls exactly right, two at once", "95 %"),
-        Score("answers that tell the tools' results"),
-    )
-    rng = Random("evaluate tools")
-    for index in range(count):
-        conversation = (two_calls if index % 4 == 3 else tool_call)(rng, True)
-        wanted = conversation.turns[1].calls
-        answer = ask(daemon, conversation, 1)
-        right = [(call.name, call.arguments) for call in wanted] == answer.calls
-        signatures = "; ".join(tool.signature() for tool in conversation.tools)
-        (one if len(wanted) == 1 else two).add(
-            right, f"[{signatures}] {conversation.turns[0].content} -> {answer.calls or answer.content!r}"
-        )
-        if len(conversation.turns) == 4 and not has_own_words(conversation):
-            final = ask(daemon, conversation, 3)
-            used.add(
-                told(conversation, final),
-                f"{conversation.turns[2].results} -> {final.content!r}, wanted {conversation.turns[3].content!r}",
-            )
-    return [one, two, used]
 
 
 def thinking_score(daemon: Daemon, count: int) -> Score:
@@ -207,7 +100,7 @@ def thinking_score(daemon: Daemon, count: int) -> Score:
 
 
 def chat_scores(daemon: Daemon, count: int) -> list[Score]:
-    scores = [fact_score(daemon, 3 * count), *tool_scores(daemon, 2 * count)]
+    scores = [fact_score(daemon, 3 * count), *tool_scores(daemon, 2 * count), unseen_score(daemon)]
     plan: list[tuple[str, Callable[[Random, bool], Conversation], Callable[[Conversation, Answer], bool], str]] = [
         ("unknown questions refused", unknown, refused, "90 %"),
         ("small talk", small_talk, talked, ""),

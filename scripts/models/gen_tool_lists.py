@@ -1,11 +1,12 @@
-"""Several wishes in one message, each for any of the tools on offer: the choice of a tool is then learnt from few tokens."""
+"""Several wishes in one message, each for any of the tools on offer: choosing one is then learnt from few tokens."""
 
 from __future__ import annotations
 
 from random import Random
 
 from chat_format import Conversation, Turn
-from gen_tools import JOINTS, draw_instances, offer, two_calls
+from gen_tools import JOINTS, two_calls
+from tool_instances import draw_instances, offer
 from words import NUMBER_WORDS
 
 LISTS = ("{number}. {ask}\n", "- {ask}\n", "{ask}\n", "* {ask}\n", "{number}) {ask} ")
@@ -13,7 +14,7 @@ LISTS = ("{number}. {ask}\n", "- {ask}\n", "{ask}\n", "* {ask}\n", "{number}) {a
 LIST_SHARE = 0.4
 
 
-def _said(rng: Random, asks: list[str]) -> str:
+def in_one_message(rng: Random, asks: list[str]) -> str:
     if rng.random() < LIST_SHARE:
         form = rng.choice(LISTS)
         return "".join(form.format(number=at + 1, ask=ask) for at, ask in enumerate(asks)).strip()
@@ -32,7 +33,7 @@ def many_calls(rng: Random, held: bool) -> Conversation:
     calls = [call for _, _, call in requests]
     thought = f"I need {NUMBER_WORDS[len(calls)]} calls."
     turns = [
-        Turn("user", _said(rng, [ask for ask, _, _ in requests])),
+        Turn("user", in_one_message(rng, [ask for ask, _, _ in requests])),
         Turn("assistant", calls=calls, thought=thought),
     ]
     return Conversation(turns, tools=offer(rng, instances), task="tools_many")

@@ -116,7 +116,7 @@ def _said(rng: Random, verb: str) -> str:
     return rng.choice(group) if rng.random() < 0.4 else verb
 
 
-def _thing(rng: Random) -> str:
+def made_up_thing(rng: Random) -> str:
     roll = rng.random()
     return invented(rng) if roll < 0.3 else pieces(rng, 2).lower() if roll < 0.45 else rng.choice(OBJECTS)
 
@@ -129,26 +129,26 @@ def made_up(rng: Random) -> ToolKind:
     """A new kind of tool with one to four parameters."""
     roll = rng.random()
     if roll < LOOK_UP_SHARE:
-        return _look_up(rng, _thing(rng))
+        return look_up(rng, made_up_thing(rng))
     if roll < LOOK_UP_SHARE + BEFORE_OBJECT_SHARE:
         return _counted(rng)
     if roll < LOOK_UP_SHARE + BEFORE_OBJECT_SHARE + TO_ONE_SHARE:
         return _to_one(rng)
-    return _deed(rng, _verb(rng), _thing(rng))
+    return _deed(rng, _verb(rng), made_up_thing(rng))
 
 
 def made_up_alike(rng: Random, count: int) -> list[ToolKind]:
     """New kinds with one verb or one object: which is meant, the other word alone tells."""
-    verb, thing = _verb(rng), _thing(rng)
+    verb, thing = _verb(rng), made_up_thing(rng)
     roll = rng.random()
     if roll < LOOK_UP_SHARE:
-        return [_look_up(rng, _thing(rng)) for _ in range(count)]
+        return [look_up(rng, made_up_thing(rng)) for _ in range(count)]
     if roll < 0.6:
         return [_deed(rng, other, thing) for other in rng.sample(VERBS, count)]
-    return [_deed(rng, verb, _thing(rng)) for _ in range(count)]
+    return [_deed(rng, verb, made_up_thing(rng)) for _ in range(count)]
 
 
-def _look_up(rng: Random, thing: str) -> ToolKind:
+def look_up(rng: Random, thing: str) -> ToolKind:
     """Something to know of one thing."""
     role = rng.choice(ROLES[:4] + ROLES[6:14])
     parameter = rng.choice([word for word in role.names.split() if word != thing])
@@ -166,7 +166,7 @@ def _look_up(rng: Random, thing: str) -> ToolKind:
 
 def _counted(rng: Random) -> ToolKind:
     """Something done with so many things, or with those of a colour: the values stand before the thing."""
-    verb, thing = rng.choice(VERBS), _thing(rng)
+    verb, thing = rng.choice(VERBS), made_up_thing(rng)
     parameters: dict[str, Parameter] = {}
     first = rng.choice(["count", "n", "amount", "quantity", "number", f"{thing}s"])
     if rng.random() < 0.75:

@@ -1,0 +1,83 @@
+"""How many calls of tools are right: for held-out wordings and kinds, and for tools of the evaluation alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from random import Random
+
+from chat_format import Conversation, Turn
+from daemon_client import Answer, Daemon
+from gen_tools import tool_call, two_calls
+from scores import Score, ask, same_text
+from tool_instances import Instance, offer
+from tools_held_out import HELD_KINDS
+from tools_unseen import UNSEEN_KINDS
+
+OTHERS = 2
+"""Further tools on offer beside one that was written for the evaluation alone."""
+
+
+def told(conversation: Conversation, answer: Answer) -> bool:
+    """For results of tools: the trained sentence, or any that says every value of the results."""
+    if same_text(conversation, answer):
+        return True
+    results = [turn for turn in conversation.turns if turn.role == "tool"][-1].results
+    values = [value for text in results for value in result_values(text) if value != "ok"]
+    return bool(values) and all(value in answer.content for value in values)
+
+
+def result_values(text: str) -> list[str]:
+    """The values of one result, in JSON or as "key: value" pairs."""
+    if text.startswith("{"):
+        return [str(value) for value in json.loads(text).values()]
+    return [pair.split(": ", 1)[1] for pair in re.split(r", (?=\w+: )", text)]
+
+
+def has_own_words(conversation: Conversation) -> bool:
+    """Whether a tool that training never saw gives no more than "ok": how its use is then told, nobody can know."""
+    unseen = {name for kind in HELD_KINDS for name in kind.names}
+    results = [value for turn in conversation.turns for text in turn.results for value in result_values(text)]
+    return "ok" in results and any(call.name in unseen for call in conversation.turns[1].calls)
+
+
+def tool_scores(daemon: Daemon, count: int) -> list[Score]:
+    one, two, used = (
+        Score("tool calls exactly right, one call", "95 %"),
+        Score("tool calls exactly right, two at once", "95 %"),
+        Score("answers that tell the tools' results"),
+    )
+    rng = Random("evaluate tools")
+    for index in range(count):
+        conversation = (two_calls if index % 4 == 3 else tool_call)(rng, True)
+        wanted = conversation.turns[1].calls
+        answer = ask(daemon, conversation, 1)
+        add_call(one if len(wanted) == 1 else two, conversation, answer)
+        if len(conversation.turns) == 4 and not has_own_words(conversation):
+            final = ask(daemon, conversation, 3)
+            used.add(
+                told(conversation, final),
+                f"{conversation.turns[2].results} -> {final.content!r}, wanted {conversation.turns[3].content!r}",
+            )
+    return [one, two, used]
+
+
+def add_call(score: Score, conversation: Conversation, answer: Answer) -> None:
+    """Adds whether the answer's calls are those of the conversation, in their order."""
+    right = [(call.name, call.arguments) for call in conversation.turns[1].calls] == answer.calls
+    signatures = "; ".join(tool.signature() for tool in conversation.tools)
+    score.add(right, f"[{signatures}] {conversation.turns[0].content} -> {answer.calls or answer.content!r}")
+
+
+def unseen_score(daemon: Daemon) -> Score:
+    """Every wish for every tool of those that were written for the evaluation alone."""
+    score, rng = Score("one call, all tools and wordings written for the evaluation alone"), Random("evaluate unseen")
+    for kind in UNSEEN_KINDS:
+        others = rng.sample([other for other in UNSEEN_KINDS if other is not kind], OTHERS)
+        for wish in kind.asks:
+            instances = [Instance(rng, each, True) for each in (kind, *others)]
+            values, wanted = instances[0].call(rng, True)
+            conversation = Conversation([Turn("user", wish.format(**values)), Turn("assistant", calls=[wanted])])
+            conversation.tools = offer(rng, instances)
+            add_call(score, conversation, ask(daemon, conversation, 1))
+    return score
