@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-/** Engine and daemon tests start real processes and wait for them: on two cores two files leave a third of the time idle. */
+/** Engine and daemon tests start real processes and wait for them: two or three files at once leave processors idle. */
 const PARALLEL_FILES = 4;
 
 export default defineConfig({
