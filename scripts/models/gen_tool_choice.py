@@ -5,15 +5,14 @@ from __future__ import annotations
 
 from random import Random
 
-from chat_format import Conversation, Turn
-from gen_tool_lists import in_one_message
+from chat_format import Conversation
+from gen_tool_lists import wishes
 from gen_tools import tool_call
 from made_up_shapes import giving
 from made_up_wordings import BEGINNINGS
-from tool_instances import Instance, offer
+from tool_instances import instances_of
 from tool_kind import Parameter, ToolKind, plain_ok
-from tools_made_up import ROLES, VERBS, look_up, made_up_thing, tool_name
-from words import NUMBER_WORDS
+from tools_made_up import ROLES, VERBS, deed_descriptions, look_up, made_up_thing, tool_name
 
 GIVING_SHARE, LOOK_UP_SHARE, BARE_SHARE = 0.3, 0.25, 0.45
 """Shares of lists of tools that give something to somebody, of those that look something up, and of deeds without an
@@ -49,8 +48,8 @@ def _short_deed(rng: Random, verb: str, thing: str, object_tells: bool) -> ToolK
     if not said:
         begins = [begin for begin in begins if not begin.startswith(("{s}", "{S}", "Do it"))]
     asks = tuple(_tidy(begin.format(**slots)) for begin in rng.sample(begins, 6))
-    descriptions = (f"{verb.capitalize()} a {thing}", f"Used to {verb} the {thing}", f"{thing.capitalize()}: {verb}")
-    return ToolKind((tool_name(rng, verb, thing),), descriptions, parameters, asks, plain_ok, "It is done.", True)
+    names, descriptions = (tool_name(rng, verb, thing),), deed_descriptions(verb, thing)
+    return ToolKind(names, descriptions, parameters, asks, plain_ok, "It is done.", True)
 
 
 def _tidy(ask: str) -> str:
@@ -69,15 +68,8 @@ def _kinds(rng: Random) -> list[ToolKind]:
 
 
 def choice_drill(rng: Random, held: bool) -> Conversation:
-    """Three to eight wishes and their calls; on the held-out side, where drills have no place, one wish."""
+    """One to eight wishes and their calls; on the held-out side, where drills have no place, one wish."""
     if held:
         return tool_call(rng, held)
-    instances = {instance.tool.name: instance for instance in (Instance(rng, kind, False) for kind in _kinds(rng))}
-    choices = list(instances.values())
-    requests = [rng.choice(choices).request(rng, False) for _ in range(rng.choice([1, 3, 4, 5, 6, 7, 8]))]
-    thought = f"I need {NUMBER_WORDS[len(requests)]} calls." if len(requests) > 1 else f"I need {requests[0][2].name}."
-    turns = [
-        Turn("user", in_one_message(rng, [ask for ask, _, _ in requests])),
-        Turn("assistant", calls=[call for _, _, call in requests], thought=thought),
-    ]
-    return Conversation(turns, tools=offer(rng, choices), task="tools_choice")
+    instances = instances_of(rng, _kinds(rng), held)
+    return wishes(rng, instances, rng.choice([1, 3, 4, 5, 6, 7, 8]), "tools_choice")

@@ -145,12 +145,16 @@ def draw_instances(rng: Random, held: bool, wanted: int) -> list[Instance]:
         kinds = [_training_kind(rng, own, next(other)) for own in kinds]
     else:
         kinds[0] = rng.choice(HELD_KINDS) if rng.random() < 0.5 else kinds[0]
-    result: list[Instance] = []
+    return instances_of(rng, kinds, held)
+
+
+def instances_of(rng: Random, kinds: list[ToolKind], held: bool) -> list[Instance]:
+    """The kinds as tools of different names: of two that draw the same name, the first."""
+    result: dict[str, Instance] = {}
     for kind in kinds:
         instance = Instance(rng, kind, held)
-        if all(instance.tool.name != other.tool.name for other in result):
-            result.append(instance)
-    return result
+        result.setdefault(instance.tool.name, instance)
+    return list(result.values())
 
 
 def offer(rng: Random, instances: list[Instance]) -> list[Tool]:

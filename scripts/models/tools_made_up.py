@@ -110,6 +110,11 @@ def tool_name(rng: Random, verb: str, thing: str) -> str:
     )
 
 
+def deed_descriptions(verb: str, thing: str) -> tuple[str, ...]:
+    """Ways to describe a tool that does something to a thing."""
+    return (f"{verb.capitalize()} a {thing}", f"Used to {verb} the {thing}", f"{thing.capitalize()}: {verb}")
+
+
 def _said(rng: Random, verb: str) -> str:
     """The verb as a user may say it: as the tool does, or in another word of its meaning."""
     group = next((group.split() for group in SYNONYMS if verb in group.split()), [verb])
@@ -232,6 +237,6 @@ def _deed(rng: Random, verb: str, thing: str) -> ToolKind:
         begin.format(V=spoken.capitalize(), v=spoken, O=thing.capitalize(), o=thing, s=order, S=order)
         for begin in rng.sample(BEGINNINGS, 3)
     )
-    descriptions = (f"{verb.capitalize()} a {thing}", f"Used to {verb} the {thing}", f"{thing.capitalize()}: {verb}")
     answer = f"The {thing} is done."
-    return ToolKind((tool_name(rng, verb, thing),), descriptions, parameters, asks, plain_ok, answer, True)
+    names, descriptions = (tool_name(rng, verb, thing),), deed_descriptions(verb, thing)
+    return ToolKind(names, descriptions, parameters, asks, plain_ok, answer, True)
