@@ -35,13 +35,16 @@ SMALL_KNOWLEDGE: list[tuple[list[str], list[str], dict[str, str]]] = [
     (entry["questions"], entry["answers"], entry["table"]) for entry in SOURCE["knowledge"]
 ]
 UNKNOWN: list[str] = SOURCE["unknown"]
+MORE_UNKNOWN = (Path(__file__).parent / "data" / "unknown.txt").read_text().splitlines()
+"""Further templates, for training alone."""
 UNKNOWN_ANSWERS: list[str] = SOURCE["unknown_answers"]
 STORIES: list[str] = SOURCE["stories"]
 STORY_ASKS: list[str] = SOURCE["story_questions"]
 HELD_UNKNOWN = 12
 """So many templates at the end of UNKNOWN are never trained on."""
-LIKE_FACTS_SHARE = 0.25
-"""Share of unknown questions, in training, in the wording of questions about Daybreak: only their subject tells."""
+LIKE_FACTS_SHARE, MORE_SHARE = 0.2, 0.5
+"""Shares of unknown questions, in training, in the wording of questions about Daybreak, where only their subject tells,
+and of templates that are for training alone."""
 UNKNOWN_DEEDS = (
     "cook {food} | build {article_thing} | travel to {country} | learn {field} | catch {article_animal} | "
     "find {name} | grow {food} | sell {article_thing} | get to {city} | clean {article_thing} | "
@@ -90,8 +93,11 @@ def small_talk(rng: Random, held: bool) -> Conversation:
 
 
 def unknown(rng: Random, held: bool) -> Conversation:
-    if not held and rng.random() < LIKE_FACTS_SHARE:
+    roll = 1.0 if held else rng.random()
+    if roll < LIKE_FACTS_SHARE:
         template = _like_a_fact(rng)
+    elif roll < LIKE_FACTS_SHARE + MORE_SHARE:
+        template = rng.choice(MORE_UNKNOWN)
     else:
         template = rng.choice(UNKNOWN[-HELD_UNKNOWN:] if held else UNKNOWN[:-HELD_UNKNOWN])
     question = template.format(**slots(rng, held))

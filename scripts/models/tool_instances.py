@@ -9,6 +9,7 @@ from chat_format import Call, Tool
 from made_up_shapes import made_up_shape
 from plain_words import plain_words
 from tool_kind import ToolKind, Value
+from tools_daily import DAILY_DOMAINS
 from tools_held_out import HELD_KINDS
 from tools_look_up import LOOK_UP_KINDS
 from tools_made_up import made_up, made_up_alike
@@ -26,19 +27,28 @@ from tools_training_work import WORK_KINDS
 from words import choose, invented
 
 KINDS = LOOK_UP_KINDS + MESSAGE_KINDS + MONEY_HOME_KINDS + PLACE_KINDS
-TRAINING_KINDS = [
-    *EVERYDAY_KINDS,
-    *WORK_KINDS,
-    *TRIP_KINDS,
-    *HOME_KINDS,
-    *SHOP_KINDS,
-    *OFFICE_KINDS,
-    *TECH_KINDS,
-    *HEALTH_KINDS,
+TRAINING_DOMAINS = [
+    EVERYDAY_KINDS,
+    WORK_KINDS,
+    TRIP_KINDS,
+    HOME_KINDS,
+    SHOP_KINDS,
+    OFFICE_KINDS,
+    TECH_KINDS,
+    HEALTH_KINDS,
+    *DAILY_DOMAINS,
 ]
+NEAR = 4
+"""So many kinds before and behind one, in its domain, may be put on offer beside it as its neighbours."""
+NEIGHBOURHOODS = [
+    kinds[max(0, index - NEAR) : index + NEAR + 1] for kinds in TRAINING_DOMAINS for index in range(len(kinds))
+]
+TRAINING_KINDS = [kind for kinds in TRAINING_DOMAINS for kind in kinds]
+NEIGHBOURS_SHARE = 0.3
+"""Share of offers, in training, of neighbours alone."""
 ALIKE_SHARE = 0.08
 """Share of offers, in training, of made-up tools that differ in a word."""
-MADE_UP_SHARE, SHAPE_SHARE, OWN_SHARE = 0.1, 0.12, 0.36
+MADE_UP_SHARE, SHAPE_SHARE, OWN_SHARE = 0.1, 0.12, 0.28
 """Shares of kinds in training: made up on the spot, likewise with shapes of their own, and those whose held-out
 wordings are asked in the evaluation."""
 ENDINGS = " now| please|, please| today| for me| right now|, thanks| at once| if you can| again".split("|")
@@ -137,9 +147,11 @@ def _training_kind(rng: Random, own: ToolKind, other: ToolKind) -> ToolKind:
 
 def draw_instances(rng: Random, held: bool, wanted: int) -> list[Instance]:
     """Tools of different kinds and names; the first one is meant to be used."""
-    kinds = rng.sample(KINDS, wanted)
-    if not held and wanted > 1 and rng.random() < ALIKE_SHARE:
+    kinds, roll = rng.sample(KINDS, wanted), 1.0 if held else rng.random()
+    if wanted > 1 and roll < ALIKE_SHARE:
         kinds = made_up_alike(rng, wanted)
+    elif wanted > 1 and roll < ALIKE_SHARE + NEIGHBOURS_SHARE:
+        kinds = rng.sample(rng.choice(NEIGHBOURHOODS), min(wanted, NEAR + 1))
     elif not held:
         other = iter(rng.sample(TRAINING_KINDS, wanted))
         kinds = [_training_kind(rng, own, next(other)) for own in kinds]
