@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 from chat_format import Conversation
@@ -19,9 +20,12 @@ from gen_talk import TALK, named_user, small_talk, unknown
 from gen_tools import tool_call
 from gen_words import as_json, calendar, echo, letters, spell, upper
 from gen_words import count as count_list
+from perplexity import perplexity
 from scores import Score, ask, same_text
+from spm_tokenizer import Tokenizer
 from tool_scores import add_call, tool_scores, unseen_score
 
+HERE = Path(__file__).parent
 REFUSALS = ("I do not know", "Sorry, I do not know")
 
 
@@ -138,8 +142,10 @@ def main() -> None:
     print("| what | right | share | aim |\n|---|---|---|---|")
     for score in scores:
         print(score.row())
+    value, tokens = perplexity(daemon, Tokenizer.load(HERE / "tokenizer.json"), options.count)
+    print(f"\nPerplexity of held-out answers: {value:.3f} a token, over {tokens} tokens")
     print(
-        f"\n{daemon.tokens} tokens in {time.monotonic() - begun:.0f} s of evaluation, "
+        f"{daemon.tokens} tokens in {time.monotonic() - begun:.0f} s of evaluation, "
         f"{daemon.rate():.0f} tokens/s while generating\n"
     )
     for score in scores:

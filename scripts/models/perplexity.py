@@ -1,0 +1,42 @@
+"""How sure the model is of held-out answers, asked through the daemon: every token is scored with the right ones before it."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+from chat_format import encode
+from daemon_client import Daemon
+from mixture import sample
+from spm_tokenizer import IM_END, Tokenizer
+
+MOST_ALTERNATIVES = 20
+"""The daemon tells the probabilities of so many tokens."""
+AT_ONCE = 32
+"""Prompts in one request."""
+
+
+def perplexity(daemon: Daemon, tokenizer: Tokenizer, count: int) -> tuple[float, int]:
+    """Perplexity a token over the answers of so many held-out conversations, and the number of tokens.
+
+    Ends of answers are left out, for the daemon does not report them. A token that is not among those reported counts
+    as if it were as probable as the last of them, and one in whose place the answer would end as one in 20,000.
+    """
+    rng = Random("evaluate perplexity")
+    loss, tokens = 0.0, 0
+    for _ in range(count):
+        ids, learn = encode(sample(rng, held=True), tokenizer)
+        places = [at for at, own in enumerate(learn) if own and ids[at] != IM_END]
+        for start in range(0, len(places), AT_ONCE):
+            part = places[start : start + AT_ONCE]
+            for at, alternatives in zip(part, _following(daemon, [ids[:at] for at in part])):
+                loss -= alternatives.get(tokenizer.decode([ids[at]]), min(alternatives.values(), default=-math.log(20_000)))
+                tokens += 1
+    return math.exp(loss / tokens), tokens
+
+
+def _following(daemon: Daemon, prompts: list[list[int]]) -> list[dict[str, float]]:
+    """What may follow each prompt: texts of tokens and the logarithms of their probabilities."""
+    body = {"model": daemon.model, "prompt": prompts, "max_tokens": 1, "temperature": 0, "logprobs": MOST_ALTERNATIVES}
+    choices = daemon.post("/v1/completions", body)["choices"]
+    return [choice["logprobs"]["top_logprobs"][0] if choice["logprobs"] else {} for choice in choices]
