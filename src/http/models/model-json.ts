@@ -21,6 +21,7 @@ export function modelListEntry(model: Model): z.infer<typeof modelListEntrySchem
     size_bytes: model.gguf.fileSize,
     quantization: model.gguf.quantisation,
     modified_at: new Date(model.modifiedAt).toISOString(),
+    capabilities: { ...model.capabilities },
     ...(model.memoryBytes !== undefined && { memory_bytes: model.memoryBytes }),
     ...(model.expiresAt !== undefined && { expires_at: new Date(model.expiresAt).toISOString() }),
   };
@@ -66,9 +67,9 @@ export function modelDetail(model: Model, modelfile: string): z.infer<typeof mod
   const license = readModelfile(modelfile, undefined).license ?? gguf.license;
   return {
     ...modelListEntry(model),
+    capabilities: { ...model.capabilities },
     architecture: gguf.architecture,
     vocab_size: gguf.vocabSize,
-    capabilities: { ...model.capabilities },
     trained_context_size: gguf.contextLength,
     embedding_size: gguf.embeddingLength,
     block_count: gguf.blockCount,

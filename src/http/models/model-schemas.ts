@@ -42,6 +42,7 @@ const modelFields = {
   size_bytes: z.int().describe("Bytes of all its files."),
   quantization: z.string().describe('Such as "Q4_K_M".'),
   modified_at: z.string().describe("When its files last changed, ISO 8601."),
+  capabilities: capabilitiesSchema.optional().describe("What it can do; absent while it is not on disk."),
   memory_bytes: z.int().optional().describe("Resident memory of its engine, when loaded."),
   expires_at: z.string().optional().describe("When it will be unloaded for idleness, ISO 8601."),
 };

@@ -40,6 +40,7 @@ describe("models", () => {
           size_bytes: 1_100_000,
           quantization: "Q8_0",
           modified_at: "2026-01-02T00:00:00.000Z",
+          capabilities: { vision: false, tools: true, thinking: false, json: true },
           memory_bytes: 50_000_000,
         },
       ],
