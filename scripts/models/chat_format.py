@@ -11,8 +11,6 @@ from typing import Any
 
 from spm_tokenizer import Tokenizer
 
-CALL_HINT = '\n\nCall: <tool_call>\n{"name": <name>, "arguments": <object>}\n</tool_call>'
-
 
 @dataclass
 class Tool:
@@ -28,7 +26,8 @@ class Tool:
         for name, kind in self.parameters.items():
             mark = "?" if name in self.optional else ""
             parts.append(f"{name}{mark}: {kind if isinstance(kind, str) else '|'.join(kind)}")
-        return f"{self.name}({', '.join(parts)}) {self.description}"
+        call = f"{self.name}({', '.join(parts)})"
+        return f"{self.description}: {call}" if self.description else call
 
     def schema(self) -> dict[str, Any]:
         """The tool as requests of the chat-completions API carry it."""
@@ -77,29 +76,32 @@ class Conversation:
         return Conversation([Turn("user", question), Turn("assistant", answer, thought=thought)], task=task)
 
 
-def head(conversation: Conversation) -> str:
+def offered(conversation: Conversation) -> str:
     """The system message with the tools, or nothing."""
-    if conversation.system is None and not conversation.tools:
+    if not conversation.tools:
         return ""
-    text = "<|im_start|>system\n"
-    if conversation.system is not None:
-        text += conversation.system + ("\n\n" if conversation.tools else "")
-    if conversation.tools:
-        text += "# Tools" + "".join("\n" + tool.signature() for tool in conversation.tools) + CALL_HINT
-    return text + "<|im_end|>\n"
+    lines = "".join("\n" + tool.signature() for tool in conversation.tools)
+    return f"<|im_start|>system\n# Tools{lines}<|im_end|>\n"
 
 
 def segments(conversation: Conversation) -> list[tuple[str, bool]]:
     """Pieces of the rendered text; True marks what the model writes itself.
 
+    The tools stand behind the user's last message, each with its description first: so the tokens of a name have
+    read the wish and what the tool does, and whether they match is found where the name is. Earlier turns then show
+    no tools, so nothing is learnt from them where there are some.
+
     A turn with a thought is rendered as with enable_thinking, earlier thoughts are left out: so a conversation
     holds at most one thought, in its last assistant turn, or in those after the last user's.
     """
-    result = [(head(conversation), False)]
+    result: list[tuple[str, bool]] = []
+    if conversation.system is not None:
+        result.append((f"<|im_start|>system\n{conversation.system}<|im_end|>\n", False))
     last_user = max(index for index, turn in enumerate(conversation.turns) if turn.role == "user")
     for index, turn in enumerate(conversation.turns):
         if turn.role == "user":
-            result.append((f"<|im_start|>user\n{turn.content}<|im_end|>\n", False))
+            tools = offered(conversation) if index == last_user else ""
+            result.append((f"<|im_start|>user\n{turn.content}<|im_end|>\n{tools}", False))
         elif turn.role == "tool":
             body = "".join(f"\n<tool_response>\n{text}\n</tool_response>" for text in turn.results)
             result.append((f"<|im_start|>user{body}<|im_end|>\n", False))
@@ -111,7 +113,7 @@ def segments(conversation: Conversation) -> list[tuple[str, bool]]:
             if turn.thought is not None and index > last_user:
                 result.append(("<think>\n", False))
                 said = f"{turn.thought}\n</think>\n\n{said}"
-            result.append((said + "<|im_end|>", True))
+            result.append((said + "<|im_end|>", index > last_user or not conversation.tools))
             result.append(("\n", False))
     return result
 

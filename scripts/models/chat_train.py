@@ -32,7 +32,7 @@ HERE = Path(__file__).parent
 POOL = 1500
 """Conversations that are made at once and sorted by length, so that a batch wastes little on padding."""
 WARMUP_STEPS = 60
-FALL_SHARE = 0.65
+FALL_SHARE = 0.75
 """Part of the time over which the learning rate falls."""
 LARGE_AFTER, LARGE_TIMES = 0.88, 2
 """From this share of the time on, batches are so many times larger: a step then costs less and is less noisy."""

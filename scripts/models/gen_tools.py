@@ -35,7 +35,7 @@ def _finish(rng: Random, turns: list[Turn], used: list[tuple[Instance, dict[str,
 
 def tool_call(rng: Random, held: bool) -> Conversation:
     """One call, in most cases with its result and the answer."""
-    instances = draw_instances(rng, held, rng.choice([1, 1, 2, 2, 3] if held else [1, 2, 2, 3, 3, 4]))
+    instances = draw_instances(rng, held, rng.choice([1, 1, 2, 2, 3] if held else [1, 2, 3, 3, 4, 5]))
     ask, values, call = instances[0].request(rng, held)
     thought = f"I need {call.name}." if rng.random() < 0.5 else f"The tool {call.name} fits."
     turns = [Turn("user", ask), Turn("assistant", calls=[call], thought=thought)]
@@ -103,10 +103,10 @@ def unused_tools(rng: Random, held: bool, other: Conversation) -> Conversation:
 
 
 def follow_up(rng: Random, held: bool) -> Conversation:
-    """Wishes one after the other, each for any of the tools: the signatures are read once, and teach several calls."""
+    """Wishes one after the other, each for any of the tools; in training, where only the last one teaches, one or two."""
     instances = draw_instances(rng, held, rng.choice([1, 2, 2, 3] if held else [2, 3, 3, 4, 4]))
     turns: list[Turn] = []
-    for _ in range(rng.choice([2, 2, 3] if held else [3, 4, 4, 5, 6])):
+    for _ in range(rng.choice([2, 2, 3] if held else [1, 2])):
         instance = rng.choice(instances)
         if held or rng.random() >= BOTH_SHARE:
             ask, values, call = instance.request(rng, held)

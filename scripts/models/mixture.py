@@ -36,9 +36,9 @@ def _group(generators: list[tuple[Generator, float]]) -> Generator:
 
 words_task, numbers_task = _group(gen_words.GENERATORS), _group(gen_numbers.GENERATORS)
 PLAIN: list[tuple[Generator, float]] = [
-    (fact_question, 122.0),
+    (fact_question, 115.0),
     (small_talk, 11.0),
-    (unknown, 17.0),
+    (unknown, 24.0),
     (small_knowledge, 3.0),
     (story, 0.5),
     (words_task, 52.0),
@@ -49,11 +49,11 @@ plain_question = _group(PLAIN)
 beside_tools = _group([(fact_question, 10.0), (small_talk, 5.0), (words_task, 4.0)])
 OTHER: list[tuple[Generator, float]] = [
     (named_user, 3.5),
-    (tool_call, 22.0),
-    (two_calls, 20.0),
-    (follow_up, 6.0),
+    (tool_call, 44.0),
+    (two_calls, 24.0),
+    (follow_up, 4.0),
     (many_calls, 16.0),
-    (choice_drill, 34.0),
+    (choice_drill, 24.0),
     (named_model, 1.5),
     (one_word, 5.0),
     (picture_in_words, 15.0),

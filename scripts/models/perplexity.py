@@ -1,4 +1,4 @@
-"""How sure the model is of held-out answers, asked through the daemon: every token is scored with the right ones before it."""
+"""How sure the model is of held-out answers, through the daemon: each token is scored with the right ones before it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def perplexity(daemon: Daemon, tokenizer: Tokenizer, count: int) -> tuple[float,
         for start in range(0, len(places), AT_ONCE):
             part = places[start : start + AT_ONCE]
             for at, alternatives in zip(part, _following(daemon, [ids[:at] for at in part])):
-                loss -= alternatives.get(tokenizer.decode([ids[at]]), min(alternatives.values(), default=-math.log(20_000)))
+                least = min(alternatives.values(), default=-math.log(20_000))
+                loss -= alternatives.get(tokenizer.decode([ids[at]]), least)
                 tokens += 1
     return math.exp(loss / tokens), tokens
 

@@ -44,11 +44,11 @@ NEIGHBOURHOODS = [
     kinds[max(0, index - NEAR) : index + NEAR + 1] for kinds in TRAINING_DOMAINS for index in range(len(kinds))
 ]
 TRAINING_KINDS = [kind for kinds in TRAINING_DOMAINS for kind in kinds]
-NEIGHBOURS_SHARE = 0.3
+NEIGHBOURS_SHARE = 0.12
 """Share of offers, in training, of neighbours alone."""
 ALIKE_SHARE = 0.08
 """Share of offers, in training, of made-up tools that differ in a word."""
-MADE_UP_SHARE, SHAPE_SHARE, OWN_SHARE = 0.1, 0.12, 0.28
+MADE_UP_SHARE, SHAPE_SHARE, OWN_SHARE = 0.1, 0.14, 0.42
 """Shares of kinds in training: made up on the spot, likewise with shapes of their own, and those whose held-out
 wordings are asked in the evaluation."""
 ENDINGS = " now| please|, please| today| for me| right now|, thanks| at once| if you can| again".split("|")
