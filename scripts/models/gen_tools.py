@@ -103,7 +103,7 @@ def unused_tools(rng: Random, held: bool, other: Conversation) -> Conversation:
 
 
 def follow_up(rng: Random, held: bool) -> Conversation:
-    """Wishes one after the other, each for any of the tools; in training, where only the last one teaches, one or two."""
+    """Wishes one after the other, each for any of the tools; only the last teaches, so training has one or two."""
     instances = draw_instances(rng, held, rng.choice([1, 2, 2, 3] if held else [2, 3, 3, 4, 4]))
     turns: list[Turn] = []
     for _ in range(rng.choice([2, 2, 3] if held else [1, 2])):

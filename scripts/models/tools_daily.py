@@ -84,10 +84,11 @@ def _parameter(line: str) -> tuple[str, Parameter]:
     return slot, Parameter(names, "string", VALUES[kind])
 
 
-def read_kind(block: str) -> ToolKind:
+def _kind(block: str) -> ToolKind:
     """One block: `tools:`, `does:`, a line for each parameter, wishes after dashes, and `answer:`.
 
-    Raises ValueError for a line that is none of these, KeyError for an unknown type.
+    Raises ValueError for a line that is none of these and for a wish that does not hold each slot once, KeyError for
+    an unknown type.
     """
     names: tuple[str, ...] = ()
     descriptions: tuple[str, ...] = ()
@@ -106,12 +107,15 @@ def read_kind(block: str) -> ToolKind:
         else:
             slot, parameter = _parameter(line)
             parameters[slot] = parameter
+    for wish in wishes:
+        if sorted(re.findall(r"\{(\w*)\}", wish)) != sorted(parameters):
+            raise ValueError(f"each slot must stand once in the wish: {wish}")
     return ToolKind(names, descriptions, parameters, tuple(wishes), plain_ok, answer, True)
 
 
 def _file(path: Path) -> list[ToolKind]:
     blocks = re.split(r"\n\s*\n", path.read_text().strip())
-    return [read_kind(block) for block in blocks]
+    return [_kind(block) for block in blocks]
 
 
 DAILY_DOMAINS: list[list[ToolKind]] = [

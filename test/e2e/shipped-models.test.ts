@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { sharedDaemon, unloadModel } from "../support/shared-daemon.ts";
@@ -22,6 +23,7 @@ const bodySchema = z.looseObject({
   message: z.object({ content: z.string() }).default({ content: "" }),
   prompt_tokens: z.number().default(0),
   modelfile: z.string().default(""),
+  template: z.string().default(""),
 });
 
 interface Answer {
@@ -57,6 +59,25 @@ describe("the models that ship", () => {
       [PIRATE, MINI, "available"],
       [VISION, MINI, "available"],
     ]);
+  });
+
+  it("show in the list what they can do", async () => {
+    const { body } = await call("GET", "/api/models");
+    const able = new Map(body.models.map(({ alias, capabilities }) => [alias, capabilities]));
+    expect(able.get(MINI)).toEqual({ vision: false, tools: true, thinking: true, json: true });
+    expect(able.get(VISION)).toEqual({ vision: true, tools: true, thinking: true, json: true });
+    expect(able.get("daybreak-mini-embed")).toEqual({
+      vision: false,
+      tools: false,
+      thinking: false,
+      json: false,
+    });
+  });
+
+  it("hold the chat template that training renders, so weights and template belong together", async () => {
+    const { body } = await call("GET", `/api/models/${MINI}`);
+    const template = new URL("../../scripts/models/chat_template.jinja", import.meta.url);
+    expect(body.template.trim()).toBe((await readFile(template, "utf8")).trim());
   });
 
   it("see pictures with the projector, and only with it", async () => {

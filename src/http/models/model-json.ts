@@ -4,8 +4,12 @@ import { listParameters } from "../../models/modelfile/parameters.ts";
 import { readModelfile } from "../../models/modelfile/read-modelfile.ts";
 import type { modelDetailSchema, modelListEntrySchema } from "./model-schemas.ts";
 
+type ListEntry = z.infer<typeof modelListEntrySchema>;
+/** What is on disk can be told all of. */
+type EntryOnDisk = ListEntry & { capabilities: NonNullable<ListEntry["capabilities"]> };
+
 /** A model as GET /api/models lists it. */
-export function modelListEntry(model: Model): z.infer<typeof modelListEntrySchema> {
+export function modelListEntry(model: Model): EntryOnDisk {
   const from = origin(model);
   return {
     alias: model.alias,
@@ -26,8 +30,6 @@ export function modelListEntry(model: Model): z.infer<typeof modelListEntrySchem
     ...(model.expiresAt !== undefined && { expires_at: new Date(model.expiresAt).toISOString() }),
   };
 }
-
-type ListEntry = z.infer<typeof modelListEntrySchema>;
 
 /** The list with what is being downloaded: what is on disk has its progress, and the rest is to come. */
 export function withDownloads(list: readonly ListEntry[], downloads: readonly Download[]): ListEntry[] {
@@ -67,7 +69,6 @@ export function modelDetail(model: Model, modelfile: string): z.infer<typeof mod
   const license = readModelfile(modelfile, undefined).license ?? gguf.license;
   return {
     ...modelListEntry(model),
-    capabilities: { ...model.capabilities },
     architecture: gguf.architecture,
     vocab_size: gguf.vocabSize,
     trained_context_size: gguf.contextLength,
