@@ -14,7 +14,8 @@ LISTS = ("{number}. {ask}\n", "- {ask}\n", "{ask}\n", "* {ask}\n", "{number}) {a
 LIST_SHARE = 0.4
 
 
-def _in_one_message(rng: Random, asks: list[str]) -> str:
+def in_one_message(rng: Random, asks: list[str]) -> str:
+    """Wishes as a list or one after the other."""
     if rng.random() < LIST_SHARE:
         form = rng.choice(LISTS)
         return "".join(form.format(number=at + 1, ask=ask) for at, ask in enumerate(asks)).strip()
@@ -38,7 +39,7 @@ def wishes(rng: Random, instances: list[Instance], count: int, task: str) -> Con
     calls = [call for _, _, call in requests]
     thought = f"I need {NUMBER_WORDS[count]} calls." if count > 1 else f"I need {calls[0].name}."
     turns = [
-        Turn("user", _in_one_message(rng, [ask for ask, _, _ in requests])),
+        Turn("user", in_one_message(rng, [ask for ask, _, _ in requests])),
         Turn("assistant", calls=calls, thought=thought),
     ]
     return Conversation(turns, tools=offer(rng, instances), task=task)

@@ -236,7 +236,7 @@ def as_json(rng: Random, held: bool) -> Conversation:
 GENERATORS: list[tuple[Callable[[Random, bool], Conversation], float]] = [
     (spell, 10.0),
     (spell_list, 5.0),
-    (letters, 6.0),
+    (letters, 16.0),
     (end_letter, 0.8),
     (upper, 15.0),
     (lower, 1.5),

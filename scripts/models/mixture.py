@@ -14,6 +14,7 @@ from gen_facts import fact_question
 from gen_picture import picture_in_words
 from gen_system import named_model, one_word, system_prompt
 from gen_talk import named_user, small_knowledge, small_talk, story, unknown
+from gen_tool_binding import binding_drill
 from gen_tool_choice import choice_drill
 from gen_tool_lists import many_calls
 from gen_tools import follow_up, tool_call, two_calls, unused_tools
@@ -36,12 +37,12 @@ def _group(generators: list[tuple[Generator, float]]) -> Generator:
 
 words_task, numbers_task = _group(gen_words.GENERATORS), _group(gen_numbers.GENERATORS)
 PLAIN: list[tuple[Generator, float]] = [
-    (fact_question, 115.0),
+    (fact_question, 125.0),
     (small_talk, 11.0),
-    (unknown, 24.0),
+    (unknown, 60.0),
     (small_knowledge, 3.0),
     (story, 0.5),
-    (words_task, 52.0),
+    (words_task, 58.0),
     (numbers_task, 44.0),
 ]
 plain_question = _group(PLAIN)
@@ -49,11 +50,12 @@ plain_question = _group(PLAIN)
 beside_tools = _group([(fact_question, 10.0), (small_talk, 5.0), (words_task, 4.0)])
 OTHER: list[tuple[Generator, float]] = [
     (named_user, 3.5),
-    (tool_call, 44.0),
-    (two_calls, 24.0),
+    (tool_call, 48.0),
+    (two_calls, 34.0),
     (follow_up, 4.0),
-    (many_calls, 16.0),
-    (choice_drill, 24.0),
+    (many_calls, 13.0),
+    (choice_drill, 14.0),
+    (binding_drill, 22.0),
     (named_model, 1.5),
     (one_word, 5.0),
     (picture_in_words, 15.0),

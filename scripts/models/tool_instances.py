@@ -9,6 +9,7 @@ from chat_format import Call, Tool
 from made_up_shapes import made_up_shape
 from plain_words import plain_words
 from tool_kind import ToolKind, Value
+from tool_wordings import more_wordings
 from tools_daily import DAILY_DOMAINS
 from tools_held_out import HELD_KINDS
 from tools_look_up import LOOK_UP_KINDS
@@ -24,9 +25,10 @@ from tools_training_shop import SHOP_KINDS
 from tools_training_tech import TECH_KINDS
 from tools_training_trips import TRIP_KINDS
 from tools_training_work import WORK_KINDS
-from words import choose, invented
+from words import choose, invented, templates
 
 KINDS = LOOK_UP_KINDS + MESSAGE_KINDS + MONEY_HOME_KINDS + PLACE_KINDS
+MORE_WORDINGS = more_wordings(KINDS)
 TRAINING_DOMAINS = [
     EVERYDAY_KINDS,
     WORK_KINDS,
@@ -54,6 +56,8 @@ wordings are asked in the evaluation."""
 ENDINGS = " now| please|, please| today| for me| right now|, thanks| at once| if you can| again".split("|")
 """What may stand behind a wish that ends in a value of one word, in training: it is no part of the value."""
 ONE_WORD_SLOTS = ("city}", "country}", "day}", "time}", "language}", "n}", "days}", "minutes}", "count}", "max}")
+TELLING_NOTHING_SHARE = 0.35
+"""Share of tools, in training, whose name is made up in part or whole, so that the description must be read."""
 OPENING_SHARE, ENDING_SHARE = 0.08, 0.2
 OPENINGS = (
     "Hi. | Hello! | Hey, | Please help me. | One more thing: | OK, now: | I have a wish. | Good day! | Next: | Hm. | "
@@ -76,7 +80,7 @@ class Instance:
                 candidate = rng.choice(parameter.names + (slot,))
             self.names[slot] = candidate
         tool_name = rng.choice(kind.names)
-        if not held and rng.random() < 0.2:
+        if not held and rng.random() < TELLING_NOTHING_SHARE:
             tool_name = f"{tool_name}_{invented(rng)}" if rng.random() < 0.5 else invented(rng)
         slots = list(kind.parameters)
         rng.shuffle(slots)
@@ -108,12 +112,14 @@ class Instance:
         if held:
             return choose(rng, self.kind.asks, True)
         asks = self.kind.asks
-        ask = rng.choice(asks) if self.kind.training_only else choose(rng, asks, False)
+        if not self.kind.training_only:
+            asks = (*templates(asks, False), *MORE_WORDINGS.get(self.kind.names[0], ()))
+        ask = rng.choice(asks)
         bare = ask.rstrip(".?!")
         if bare.endswith(ONE_WORD_SLOTS) and rng.random() < ENDING_SHARE:
             longer = bare + rng.choice(ENDINGS) + ask[len(bare) :]
             # An ending must not make the held-out wording of a trained one.
-            if self.kind.training_only or plain_words(longer) != plain_words(choose(rng, asks, True)):
+            if self.kind.training_only or plain_words(longer) != plain_words(choose(rng, self.kind.asks, True)):
                 ask = longer
         return f"{rng.choice(OPENINGS).strip()} {ask}" if rng.random() < OPENING_SHARE else ask
 

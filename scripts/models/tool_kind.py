@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -44,6 +45,12 @@ class ToolKind:
     answer: str
     training_only: bool = False
     """Whether no wording of it is held out."""
+
+
+def check_slots(wish: str, slots: Iterable[str]) -> None:
+    """Raises ValueError for a wish that does not hold each slot once."""
+    if sorted(re.findall(r"\{(\w*)\}", wish)) != sorted(slots):
+        raise ValueError(f"each slot must stand once in the wish: {wish}")
 
 
 def some_text(rng: Random, held: bool) -> str:

@@ -16,6 +16,7 @@ from tool_kind import (
     Parameter,
     ToolKind,
     Value,
+    check_slots,
     email_address,
     one_of,
     plain_ok,
@@ -108,8 +109,7 @@ def _kind(block: str) -> ToolKind:
             slot, parameter = _parameter(line)
             parameters[slot] = parameter
     for wish in wishes:
-        if sorted(re.findall(r"\{(\w*)\}", wish)) != sorted(parameters):
-            raise ValueError(f"each slot must stand once in the wish: {wish}")
+        check_slots(wish, parameters)
     return ToolKind(names, descriptions, parameters, tuple(wishes), plain_ok, answer, True)
 
 
