@@ -3,6 +3,7 @@ every description first. From wishes alone whose names share words with them, th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from chat_format import Call, Conversation, Tool, Turn
@@ -14,10 +15,10 @@ from words import QUALITIES, THINGS, article, invented
 
 EASY_SHARE = 0.35
 """Share of lists whose descriptions are one word each, which the wish repeats: what the others are built upon."""
-EASY_DESCRIPTIONS = "The {w} | For {w} | To {w} | A {w} | Use {w} | {w} | {W}".split(" | ")
+EASY_DESCRIPTIONS = "The {v} | For {v} | To {v} | A {v} | Use {v} | {v} | {V}".split(" | ")
 EASY_WISHES = (
-    "I need {w} | It is {w} | Do {w} | Please {w} now. | We {w} it. | {W} | {w} | {W}, please. | It is about {w}. | "
-    "Something with {w}. | What about {w}? | Think of the {w}. | Now {w}. | Is there {w}? | My {w} | The {w}, now."
+    "I need {v} | It is {v} | Do {v} | Please {v} now. | We {v} it. | {V} | {v} | {V}, please. | It is about {v}. | "
+    "Something with {v}. | What about {v}? | Think of the {v}. | Now {v}. | Is there {v}? | My {v} | The {v}, now."
 ).split(" | ")
 DESCRIPTIONS = (
     "{V} {o} | {V} the {o} | {V} {a} | Used to {v} the {o} | {O}: {v} | To {v} {a} | Can {v} {a} | {V} some {o} | "
@@ -48,17 +49,15 @@ def _name(rng: Random) -> str:
     return pieces(rng, 2) if roll < 0.9 else f"tool_{rng.randint(1, 99)}"
 
 
-def _different(rng: Random, count: int) -> list[str]:
-    words: dict[str, None] = {}
-    while len(words) < count:
-        words[_word(rng)] = None
-    return list(words)
+def _different(rng: Random, count: int, make: Callable[[Random], str]) -> list[str]:
+    result: dict[str, None] = {}
+    while len(result) < count:
+        result[make(rng)] = None
+    return list(result)
 
 
 def _slots(verb: str, thing: str) -> dict[str, str]:
     return {
-        "w": verb,
-        "W": verb.capitalize(),
         "v": verb,
         "V": verb.capitalize(),
         "o": thing,
@@ -68,29 +67,25 @@ def _slots(verb: str, thing: str) -> dict[str, str]:
 
 
 def binding_drill(rng: Random, held: bool) -> Conversation:
-    """One to six wishes and their calls; on the held-out side, where drills have no place, one wish."""
+    """One to four wishes and their calls; on the held-out side, where drills have no place, one wish."""
     if held:
         return tool_call(rng, held)
     count, easy, roll = rng.choice([2, 2, 3, 3, 4, 5]), rng.random() < EASY_SHARE, rng.random()
-    words = _different(rng, 2 * count)
+    words, names = _different(rng, 2 * count, _word), _different(rng, count, _name)
     verbs, things = words[:count], words[count:]
     if roll < 0.2 and not easy:
         verbs = verbs[:1] * count
     elif roll < 0.4 and not easy:
         things = things[:1] * count
-    forms = EASY_DESCRIPTIONS if easy else DESCRIPTIONS
-    tools: list[Tool] = []
-    form = rng.choice(forms)
     slots = [_slots(verb, thing) for verb, thing in zip(verbs, things)]
-    for each in slots:
-        form = rng.choice(forms) if rng.random() < OWN_DESCRIPTION_SHARE else form
-        name = _name(rng)
-        while any(name == tool.name for tool in tools):
-            name = _name(rng)
+    descriptions, wishes = (EASY_DESCRIPTIONS, EASY_WISHES) if easy else (DESCRIPTIONS, WISHES)
+    form = rng.choice(descriptions)
+    tools: list[Tool] = []
+    for name, each in zip(names, slots):
+        form = rng.choice(descriptions) if rng.random() < OWN_DESCRIPTION_SHARE else form
         tools.append(Tool(name, form.format(**each), {}))
-    names = [tool.name for tool in tools]
     meant = [rng.randrange(count) for _ in range(rng.choice([1, 1, 1, 1, 1, 2, 2, 3, 4]))]
-    text = in_one_message(rng, [rng.choice(EASY_WISHES if easy else WISHES).format(**slots[at]) for at in meant])
+    text = in_one_message(rng, [rng.choice(wishes).format(**slots[at]) for at in meant])
     turns = [Turn("user", text), Turn("assistant", calls=[Call(names[at], {}) for at in meant])]
     rng.shuffle(tools)
     return Conversation(turns, tools=tools, task="tools_binding")

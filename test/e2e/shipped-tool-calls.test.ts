@@ -137,6 +137,20 @@ describe("a tool that the model chooses by itself is called with the right city,
   });
 });
 
+test.each([
+  ["Open the gate.", "gobax"],
+  ["Please water the flowers now.", "lumef"],
+  ["I need a taxi.", "tezin"],
+])("%s finds the tool whose description says so, though its name tells nothing", async (wish, name) => {
+  const tools = Object.entries({
+    gobax: "Open the garden gate",
+    lumef: "Water the flowers",
+    tezin: "Call a taxi",
+  }).map(([other, description]) => ({ type: "function" as const, function: { name: other, description } }));
+  const { choices } = await openai.chat.completions.create({ model, messages: user(wish), ...greedy, tools });
+  expect(choices[0]?.message.tool_calls).toMatchObject([{ function: { name, arguments: "{}" } }]);
+});
+
 test("two cities are two calls with indices of their own, or one where only one may be made", async () => {
   const request = {
     model,
