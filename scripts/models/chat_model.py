@@ -10,75 +10,62 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from chat_config import ChatConfig
+from chat_ops import Ops
 
 
 class Norm(nn.Module):
-    def __init__(self, width: int, epsilon: float) -> None:
+    def __init__(self, width: int, epsilon: float, ops: Ops) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
-        self.epsilon = epsilon
+        self.epsilon, self.ops = epsilon, ops
 
     def forward(self, x: Tensor) -> Tensor:
-        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.epsilon) * self.weight
-
-
-def rotate(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Rotary positions on halves of a head (the export reorders rows to llama.cpp's pairs)."""
-    first, second = x.chunk(2, dim=-1)
-    return torch.cat((first * cosine - second * sine, second * cosine + first * sine), dim=-1)
+        return self.ops.norm(x, self.weight, self.epsilon)
 
 
 class Layer(nn.Module):
-    def __init__(self, config: ChatConfig) -> None:
+    def __init__(self, config: ChatConfig, ops: Ops) -> None:
         super().__init__()
-        self.config = config
+        self.config, self.ops = config, ops
         width, hidden = config.width, config.hidden
-        self.attention_norm = Norm(width, config.norm_epsilon)
+        self.attention_norm = Norm(width, config.norm_epsilon, ops)
         self.query = nn.Linear(width, width, bias=False)
         self.key = nn.Linear(width, config.kv_width, bias=False)
         self.value = nn.Linear(width, config.kv_width, bias=False)
         self.output = nn.Linear(width, width, bias=False)
-        self.mlp_norm = Norm(width, config.norm_epsilon)
+        self.mlp_norm = Norm(width, config.norm_epsilon, ops)
         self.gate = nn.Linear(width, hidden, bias=False)
         self.up = nn.Linear(width, hidden, bias=False)
         self.down = nn.Linear(hidden, width, bias=False)
 
-    def attend(self, x: Tensor, cosine: Tensor, sine: Tensor, mask: Tensor) -> Tensor:
+    def attend(self, x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
         """What each position gathers from those before it, before the output matrix."""
-        batch, length, width = x.shape
-        head, groups = self.config.head_width, self.config.heads // self.config.kv_heads
-        query = self.query(x).view(batch, length, self.config.heads, head).transpose(1, 2)
-        key = self.key(x).view(batch, length, self.config.kv_heads, head).transpose(1, 2)
-        value = self.value(x).view(batch, length, self.config.kv_heads, head).transpose(1, 2)
-        query = rotate(query * (1 / math.sqrt(head)), cosine, sine)
-        key = rotate(key, cosine, sine)
+        length, head, config = x.shape[1], self.config.head_width, self.config
+        query = self.ops.split(self.query(x), config.heads, turn, 1 / math.sqrt(head))
+        key = self.ops.split(self.key(x), config.kv_heads, turn)
+        value = self.ops.split(self.value(x), config.kv_heads)
         # Query heads of one group stand below each other, so that keys need no copies.
-        query = query.reshape(batch * self.config.kv_heads, groups * length, head)
-        scores = torch.bmm(query, key.reshape(-1, length, head).transpose(1, 2))
-        weights = torch.softmax(scores.view(-1, groups, length, length) + mask, dim=-1)
-        mixed = torch.bmm(weights.view(-1, groups * length, length), value.reshape(-1, length, head))
-        mixed = mixed.view(batch, self.config.heads, length, head).transpose(1, 2)
-        return mixed.reshape(batch, length, width)
+        rows = config.heads // config.kv_heads * length
+        weights = self.ops.attention_weights(torch.bmm(query.view(-1, rows, head), key.transpose(1, 2)))
+        return self.ops.join(torch.bmm(weights, value).view(-1, length, head), config.heads)
 
-    def forward(
-        self, x: Tensor, cosine: Tensor, sine: Tensor, mask: Tensor, chosen: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, x: Tensor, turn: tuple[Tensor, Tensor], chosen: Tensor | None = None) -> Tensor:
         """The layer's output, for the `chosen` positions alone if there are any, one row each."""
-        mixed = self.attend(self.attention_norm(x), cosine, sine, mask)
+        mixed = self.attend(self.attention_norm(x), turn)
         if chosen is not None:
             x, mixed = x[chosen], mixed[chosen]
         x = x + self.output(mixed)
         inner = self.mlp_norm(x)
-        return x + self.down(F.silu(self.gate(inner)) * self.up(inner))
+        return x + self.down(self.ops.gated(self.gate(inner), self.up(inner)))
 
 
 class ChatModel(nn.Module):
-    def __init__(self, config: ChatConfig, vocabulary: int) -> None:
+    def __init__(self, config: ChatConfig, vocabulary: int, ops: Ops | None = None) -> None:
         super().__init__()
-        self.config = config
+        self.config, ops = config, ops or Ops()
         self.embedding = nn.Embedding(vocabulary, config.width)
-        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
-        self.norm = Norm(config.width, config.norm_epsilon)
+        self.layers = nn.ModuleList(Layer(config, ops) for _ in range(config.layers))
+        self.norm = Norm(config.width, config.norm_epsilon, ops)
         half = config.head_width // 2
         frequency = config.rope_base ** (-torch.arange(half) / half)
         angle = torch.arange(config.context)[:, None] * frequency[None]
@@ -94,11 +81,10 @@ class ChatModel(nn.Module):
     def hidden(self, embedded: Tensor, chosen: Tensor | None = None) -> Tensor:
         """The last layer's normalised states for [batch, length, width] inputs, or those of the chosen positions."""
         length = embedded.shape[1]
-        mask = torch.full((length, length), float("-inf")).triu(1)
-        x = embedded
+        x, turn = embedded, (self.cosine[:length], self.sine[:length])
         for index, layer in enumerate(self.layers):
             last = index == len(self.layers) - 1
-            x = layer(x, self.cosine[:length], self.sine[:length], mask, chosen if last else None)
+            x = layer(x, turn, chosen if last else None)
         return self.norm(x)
 
     def loss(self, ids: Tensor, learn: Tensor) -> Tensor:

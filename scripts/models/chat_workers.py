@@ -15,6 +15,7 @@ from torch import Tensor, multiprocessing
 
 from chat_config import ChatConfig
 from chat_model import ChatModel
+from chat_ops import Ops
 
 Batch = tuple[Tensor, Tensor]
 MARKED, TOKENS, LOSS = 0, 1, 2
@@ -32,13 +33,14 @@ def _work(
     make: Callable[[int], Iterator[tuple[int, Batch]]],
     number: int,
     config: ChatConfig,
+    ops: Ops,
     weights: list[Tensor],
     sums: list[Tensor],
     totals: Tensor,
     lock: Any,
 ) -> None:
     torch.set_num_threads(1)
-    model = ChatModel(config, weights[0].shape[0])
+    model = ChatModel(config, weights[0].shape[0], ops)
     own = list(model.parameters())
     for _, (ids, learn) in make(number):
         with torch.no_grad():
@@ -65,7 +67,7 @@ class Workers:
         self.processes = [
             context.Process(
                 target=_work,
-                args=(make, number, model.config, self.weights, self.sums, self.totals, self.lock),
+                args=(make, number, model.config, model.norm.ops, self.weights, self.sums, self.totals, self.lock),
                 daemon=True,
             )
             for number in range(1, count + 1)

@@ -7,8 +7,20 @@ from random import Random
 
 from chat_format import encode
 from daemon_client import Daemon
-from mixture import sample
+from gen_facts import fact_question
+from gen_numbers import addition, comparison, conversion, sort_numbers, subtraction
+from gen_system import named_model
+from gen_talk import named_user, small_talk, unknown
+from gen_tools import tool_call, two_calls
+from gen_words import as_json, echo, letters, spell, upper
 from spm_tokenizer import IM_END, Tokenizer
+
+KINDS = (
+    *(fact_question, unknown, tool_call, fact_question, two_calls, small_talk, spell, addition, fact_question, tool_call),
+    *(as_json, sort_numbers, unknown, upper, two_calls, named_user, letters, subtraction, fact_question, echo),
+    *(comparison, conversion, named_model),
+)
+"""What is asked, in turn: not drawn as training draws, so that the figure can be compared when its weights change."""
 
 MOST_ALTERNATIVES = 20
 """The daemon tells the probabilities of so many tokens."""
@@ -24,8 +36,11 @@ def perplexity(daemon: Daemon, tokenizer: Tokenizer, count: int) -> tuple[float,
     """
     rng = Random("evaluate perplexity")
     loss, tokens = 0.0, 0
-    for _ in range(count):
-        ids, learn = encode(sample(rng, held=True), tokenizer)
+    for index in range(count):
+        conversation = KINDS[index % len(KINDS)](rng, True)
+        for turn in conversation.turns:
+            turn.thought = None
+        ids, learn = encode(conversation, tokenizer)
         places = [at for at, own in enumerate(learn) if own and ids[at] != IM_END]
         for start in range(0, len(places), AT_ONCE):
             part = places[start : start + AT_ONCE]
