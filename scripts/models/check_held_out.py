@@ -1,4 +1,5 @@
-"""Checks that nothing held out stands in training data: no held question, no held sum, no held picture's scene.
+"""Checks that nothing held out stands in training data: no held question, no held sum, no held picture's scene; and
+that no held-out word is a token.
 
 Two questions count as the same when they differ in case, punctuation and articles alone.
 """
@@ -6,11 +7,16 @@ Two questions count as the same when they differ in case, punctuation and articl
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from random import Random
 
 from gen_facts import facts, held_questions
 from mixture import sample
 from plain_words import plain_words
+from spm_tokenizer import SPACE, Tokenizer
+from words import HELD_WORDS
+
+TOKENIZER = Path(__file__).parent / "tokenizer.json"
 
 
 def overlap(train_count: int, held_count: int, seed: int) -> dict[str, tuple[int, int]]:
@@ -45,6 +51,8 @@ def main() -> None:
     options = parser.parse_args()
     for task, (drawn, found) in sorted(overlap(options.train, options.held, options.seed).items()):
         print(f"{task:36} {drawn:5} held-out questions, {found:4} also in training")
+    tokens = {token.removeprefix(SPACE).lower() for token in Tokenizer.load(TOKENIZER).tokens}
+    print(f"{'vocabulary':36} {len(HELD_WORDS):5} held-out words, {len(HELD_WORDS & tokens):8} also tokens")
 
 
 if __name__ == "__main__":

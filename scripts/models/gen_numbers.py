@@ -13,6 +13,8 @@ from words import NUMBER_WORDS, choose, is_held, listed, templates
 WORDINGS: dict[str, list[str]] = json.loads((Path(__file__).parent / "data" / "number-wordings.json").read_text())
 """Wordings of each task; the last of three or more is held out."""
 
+SHORT_SHARE = 0.4
+"""Share of numbers to compare or sort, in training, of which some have one digit and the others mostly two."""
 UNITS: list[tuple[str, str, int, int]] = [
     ("km", "m", 1000, 20),
     ("m", "cm", 100, 30),
@@ -86,6 +88,8 @@ def multiplication(rng: Random, held: bool) -> Conversation:
 
 def comparison(rng: Random, held: bool) -> Conversation:
     a, b = rng.sample(range(100), 2)
+    if not held and rng.random() < SHORT_SHARE:
+        a, b = rng.sample([rng.randrange(10), rng.randint(10, 99)], 2)
     larger = rng.random() < 0.6
     question = choose(rng, WORDINGS["compare"] if larger else WORDINGS["compare_small"], held).format(a=a, b=b)
     best = max(a, b) if larger else min(a, b)
@@ -106,12 +110,17 @@ def conversion(rng: Random, held: bool) -> Conversation:
     )
 
 
-def _numbers(rng: Random, limit: int = 100) -> list[int]:
-    return rng.sample(range(limit), rng.randint(3, 5))
+def _numbers(rng: Random, held: bool, limit: int = 100) -> list[int]:
+    numbers = rng.sample(range(limit), rng.randint(3, 5))
+    if not held and limit > 10 and rng.random() < SHORT_SHARE:
+        short = rng.sample(range(10), rng.choice([1, 1, 2]))
+        numbers = short + rng.sample(range(10, limit), rng.randint(2, 3))
+        rng.shuffle(numbers)
+    return numbers
 
 
 def sort_numbers(rng: Random, held: bool) -> Conversation:
-    numbers = _numbers(rng, rng.choice([10, 30, 100]))
+    numbers = _numbers(rng, held, rng.choice([10, 30, 100]))
     text = ", ".join(map(str, numbers))
     return Conversation.single(
         choose(rng, WORDINGS["sort"], held).format(list=text),
@@ -122,7 +131,7 @@ def sort_numbers(rng: Random, held: bool) -> Conversation:
 
 
 def extreme(rng: Random, held: bool) -> Conversation:
-    numbers = _numbers(rng)
+    numbers = _numbers(rng, held)
     largest = rng.random() < 0.5
     text = ", ".join(map(str, numbers)) if rng.random() < 0.5 else listed([str(number) for number in numbers])
     best = max(numbers) if largest else min(numbers)
@@ -200,10 +209,10 @@ GENERATORS: list[tuple[Callable[[Random, bool], Conversation], float]] = [
     (addition, 4.0),
     (subtraction, 6.5),
     (multiplication, 5.5),
-    (comparison, 1.8),
+    (comparison, 3.0),
     (conversion, 4.0),
-    (sort_numbers, 5.5),
-    (extreme, 1.8),
+    (sort_numbers, 6.5),
+    (extreme, 3.0),
     (neighbour, 0.6),
     (in_words, 0.6),
     (even, 0.4),

@@ -21,10 +21,10 @@ COLOURS = {
     "blue": "friendly",
     "yellow": "little",
     "purple": "upper",
-    "orange": "network",
+    "orange": "queue",
 }
 PLACES = {"left": "before", "right": "after", "top": "first", "bottom": "last", "middle": "between"}
-BACKGROUNDS = {"white": "long", "black": "short", "grey": "small"}
+BACKGROUNDS = {"white": "larger", "black": "short", "grey": "small"}
 """Values and the words that stand for them: any words that are one token with their space and not in another list."""
 NUMBERS = {1: "one", 2: "two", 3: "three", 4: "four"}
 DESCRIBE = [

@@ -14,7 +14,7 @@ from tool_instances import instances_of
 from tool_kind import Parameter, ToolKind, plain_ok
 from tools_made_up import ROLES, VERBS, deed_descriptions, look_up, made_up_thing, tool_name
 
-GIVING_SHARE, LOOK_UP_SHARE, BARE_SHARE = 0.3, 0.25, 0.45
+GIVING_SHARE, LOOK_UP_SHARE, BARE_SHARE = 0.45, 0.2, 0.45
 """Shares of lists of tools that give something to somebody, of those that look something up, and of deeds without an
 argument."""
 Deed = tuple[str, str]

@@ -24,6 +24,8 @@ LINKS = (" and ", " and ", " and ", ", and ", " and also ", " & ", " and then ",
 """What stands between two values of one argument."""
 FRAMED_SHARE, BOTH_SHARE = 0.4, 0.35
 """Shares, in training, of two wishes put into a frame, and of wishes for two calls in a row of wishes."""
+SAME_FORM_SHARE = 0.5
+"""Share, in training, of two wishes for one tool that differ in nothing but their values."""
 TOLD_SHARE = 0.25
 """Share of calls, in training, whose results are told; the others are drills."""
 
@@ -55,8 +57,12 @@ Wish = tuple[str, list[tuple[Instance, dict[str, Value]]], list[Call]]
 
 def _both(rng: Random, held: bool, first: Instance, second: Instance) -> Wish:
     """A wish for two calls, or for one where the two would be the same."""
-    ask, values, call = first.request(rng, held)
-    ask2, values2, call2 = second.request(rng, held)
+    values, call = first.call(rng, held)
+    form = first.wording(rng, held)
+    values2, call2 = second.call(rng, held)
+    same_form = first is second and not held and rng.random() < SAME_FORM_SHARE
+    form2 = form if same_form else second.wording(rng, held)
+    ask, ask2 = form.format(**values), form2.format(**values2)
     used, calls = [(first, values), (second, values2)], [call, call2]
     slot = next(iter(first.kind.parameters), "")
     if first is second and len(first.kind.parameters) == 1 and values[slot] != values2[slot]:

@@ -234,11 +234,11 @@ def as_json(rng: Random, held: bool) -> Conversation:
 
 
 GENERATORS: list[tuple[Callable[[Random, bool], Conversation], float]] = [
-    (spell, 10.0),
+    (spell, 13.0),
     (spell_list, 5.0),
-    (letters, 16.0),
+    (letters, 20.0),
     (end_letter, 0.8),
-    (upper, 15.0),
+    (upper, 18.0),
     (lower, 1.5),
     (echo, 2.0),
     (sort_words, 0.8),

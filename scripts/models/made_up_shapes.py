@@ -31,7 +31,7 @@ MEASURED = (
 PERSON, ANIMAL, FOOD, THING = ROLES[2], *ROLES[7:10]
 NATURAL, ODD = [(PERSON, FOOD), (PERSON, THING), (ANIMAL, THING)], [(FOOD, PERSON), (THING, PERSON), (THING, ANIMAL)]
 """Who gets what. Food for animals is left out: a held-out tool is about it."""
-NATURAL_SHARE = 0.85
+NATURAL_SHARE = 0.95
 """The odd gifts can be told apart by the description alone."""
 GETTING = "book reserve plan find make arrange order get prepare show rent write".split()
 
@@ -56,6 +56,8 @@ def giving(rng: Random) -> ToolKind:
             f"{verb.capitalize()} some {other} to a {one}",
             f"{verb.capitalize()} a {one} some {other}",
             f"What {other} {article(one)} gets",
+            f"Supplies {article(one)} with {article(other)}",
+            f"Lets {article(one)} have some {other}",
         ),
         {one: Parameter((one,), receiver.kind, receiver.value), other: Parameter((other,), gift.kind, gift.value)},
         tuple(ask.format(**slots) for ask in rng.sample(NEEDS, 6)),

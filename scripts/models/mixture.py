@@ -17,6 +17,7 @@ from gen_talk import named_user, small_knowledge, small_talk, story, unknown
 from gen_tool_binding import binding_drill
 from gen_tool_choice import choice_drill
 from gen_tool_lists import many_calls
+from gen_tool_slots import slots_drill
 from gen_tools import follow_up, tool_call, two_calls, unused_tools
 
 Generator = Callable[[Random, bool], Conversation]
@@ -37,27 +38,28 @@ def _group(generators: list[tuple[Generator, float]]) -> Generator:
 
 words_task, numbers_task = _group(gen_words.GENERATORS), _group(gen_numbers.GENERATORS)
 PLAIN: list[tuple[Generator, float]] = [
-    (fact_question, 125.0),
+    (fact_question, 165.0),
     (small_talk, 11.0),
-    (unknown, 60.0),
+    (unknown, 42.0),
     (small_knowledge, 3.0),
     (story, 0.5),
-    (words_task, 58.0),
-    (numbers_task, 44.0),
+    (words_task, 66.0),
+    (numbers_task, 48.0),
 ]
 plain_question = _group(PLAIN)
 # Nothing that a tool might do better.
 beside_tools = _group([(fact_question, 10.0), (small_talk, 5.0), (words_task, 4.0)])
 OTHER: list[tuple[Generator, float]] = [
     (named_user, 3.5),
-    (tool_call, 48.0),
-    (two_calls, 34.0),
+    (tool_call, 62.0),
+    (two_calls, 60.0),
     (follow_up, 4.0),
-    (many_calls, 13.0),
-    (choice_drill, 14.0),
-    (binding_drill, 22.0),
+    (many_calls, 15.0),
+    (choice_drill, 16.0),
+    (binding_drill, 18.0),
+    (slots_drill, 34.0),
     (named_model, 1.5),
-    (one_word, 5.0),
+    (one_word, 8.0),
     (picture_in_words, 15.0),
     (lambda rng, held: unused_tools(rng, held, beside_tools(rng, held)), 2.0),
 ]

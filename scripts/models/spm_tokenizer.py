@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from words import HELD_WORDS
+
 SPACE = "\u2581"
 SPECIALS = [
     "<unk>",
@@ -117,6 +119,17 @@ class Counts:
     bare: Counter[str] = field(default_factory=Counter)
 
 
+def without(learnt: list[str], words: frozenset[str]) -> list[str]:
+    """The vocabulary without these words (in small letters) and without the tokens that are reached through them."""
+    kept = [token for token in learnt if token.lower() not in words]
+    while True:
+        tokenizer = Tokenizer(kept)
+        reached = [token for token in kept if tokenizer.encode(token.replace(SPACE, " ")) == [tokenizer.ids[token]]]
+        if len(reached) == len(kept):
+            return kept
+        kept = reached
+
+
 def count(text: str) -> Counts:
     counts = Counts()
     for part in SPECIAL_SPLIT.split(text):
@@ -132,8 +145,10 @@ def count(text: str) -> Counts:
     return counts
 
 
-def train(text: str, size: int, joined_most: int = JOINED) -> list[str]:
-    """Learns merges until the whole vocabulary has `size` tokens; gives the learnt part, best score first."""
+def train(text: str, size: int, joined_most: int = JOINED, never: frozenset[str] = frozenset()) -> list[str]:
+    """Learns merges until the whole vocabulary has `size` tokens, and leaves out the words in `never` then; gives the
+    learnt part, best score first.
+    """
     counts = count(text)
     room = size - FIRST_BYTE - 256 - len(ALPHABET) - joined_most
     merged = learn_merges(
@@ -147,6 +162,7 @@ def train(text: str, size: int, joined_most: int = JOINED) -> list[str]:
     )
     # Single characters come last: they are never the result of a merge.
     characters = [character for character in ALPHABET if character not in merged]
+    merged = [token for token in without(merged + characters, never) if token not in characters]
     return merged + joined_words(counts, Tokenizer(merged + characters), joined_most) + characters
 
 
@@ -213,11 +229,12 @@ def _merge_in_word(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpus", type=Path, nargs="+", help="text files to learn from")
-    parser.add_argument("--size", type=int, default=2048, help="tokens in the whole vocabulary")
+    parser.add_argument("--size", type=int, default=2048, help="tokens before the held-out words are left out")
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
     options = parser.parse_args()
     text = "\n".join(path.read_text() for path in options.corpus)
-    learnt = train(text, options.size)
+    # A held-out word as a token would be one whose letters and uses nothing teaches; in pieces it is as any new word.
+    learnt = train(text, options.size, never=HELD_WORDS)
     options.out.write_text(json.dumps({"learnt": learnt}, ensure_ascii=False, indent=0) + "\n")
     tokenizer = Tokenizer(learnt)
     ids = tokenizer.encode(text)

@@ -54,10 +54,10 @@ def check_slots(wish: str, slots: Iterable[str]) -> None:
 
 
 def some_text(rng: Random, held: bool) -> str:
-    words = [pick(rng, WORDS, held) for _ in range(rng.randint(1, 3))]
+    words = [pick(rng, WORDS, held) for _ in range(rng.randint(1, 3 if held else 4))]
     if not held and rng.random() < 0.35:
         words = [pieces(rng, 2) for _ in words]
-    return " ".join(words) if rng.random() < 0.4 else f"{invented(rng)} {words[0]}"
+    return " ".join(words) if rng.random() < (0.4 if held else 0.65) else f"{invented(rng)} {words[0]}"
 
 
 def whole_number(low: int, high: int) -> Callable[[Random, bool], int]:

@@ -7,14 +7,13 @@ import json
 from pathlib import Path
 from random import Random
 
-from words import CITIES, NAMES, WORDS, is_held
+from words import HELD_WORDS
 
 PIECES = [
     letters
     for token in json.loads((Path(__file__).parent / "tokenizer.json").read_text())["learnt"]
     if (letters := token.removeprefix("\u2581")).isalpha() and letters.isascii()
 ]
-HELD_WORDS = {word.lower() for word in (*WORDS, *NAMES, *CITIES) if is_held(word)}
 LONGEST = 16
 
 

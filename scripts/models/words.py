@@ -78,6 +78,7 @@ VERBS = (
     "listen speak laugh smile cry climb ride drive travel visit meet follow begin finish"
 ).split()
 WORDS = sorted(set(ANIMALS + FOODS + THINGS + NATURE + QUALITIES + VERBS + COLOURS))
+HELD_WORDS = frozenset(word.lower() for word in (*WORDS, *NAMES, *CITIES) if is_held(word))
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 MONTHS = "January February March April May June July August September October November December".split()
 COUNTRIES = (

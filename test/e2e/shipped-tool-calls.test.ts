@@ -198,6 +198,7 @@ test("no tool is called where none may be", async () => {
 });
 
 test("a tool may be called on the way to an answer that has to fit a schema", async () => {
+  const messages = user("How is the weather in Paris?");
   const report = z.object({ city: z.enum(["Paris", "Rome"]), sky: z.enum(["sunny", "rainy"]) });
   const request = {
     model,
@@ -206,7 +207,7 @@ test("a tool may be called on the way to an answer that has to fit a schema", as
     tools: [{ type: "function" as const, function: { ...WEATHER, strict: true } }],
     response_format: zodResponseFormat(report, "report"),
   };
-  const asked = openai.chat.completions.stream({ ...request, messages: user(ABOUT_PARIS) });
+  const asked = openai.chat.completions.stream({ ...request, messages });
   const { message } = (await asked.finalChatCompletion()).choices[0]!;
   const [call] = message.tool_calls ?? [];
   expect(JSON.parse(call?.function.arguments ?? "")).toEqual({ city: "Paris" });
@@ -214,7 +215,7 @@ test("a tool may be called on the way to an answer that has to fit a schema", as
   const answered = await openai.chat.completions.parse({
     ...request,
     tool_choice: "none",
-    messages: [...user(ABOUT_PARIS), message, result],
+    messages: [...messages, message, result],
   });
   expect(report.parse(answered.choices[0]?.message.parsed)).toBeTruthy();
 });
