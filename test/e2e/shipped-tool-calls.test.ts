@@ -151,6 +151,44 @@ test.each([
   expect(choices[0]?.message.tool_calls).toMatchObject([{ function: { name, arguments: "{}" } }]);
 });
 
+const FEED = {
+  name: "feed",
+  description: "Give food to an animal",
+  parameters: {
+    type: "object",
+    properties: { pet: { type: "string" }, meal: { type: "string" } },
+    required: ["pet", "meal"],
+  },
+};
+const NOTE = {
+  name: "save_note",
+  description: "Saves a note with a text",
+  parameters: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
+};
+
+test.each([
+  [
+    "The donkey is hungry. Give it butter.",
+    FEED,
+    [{ name: "feed", arguments: { pet: "donkey", meal: "butter" } }],
+  ],
+  [
+    "Note this: rivavo sour and zesar black",
+    NOTE,
+    [
+      { name: "save_note", arguments: { text: "rivavo sour" } },
+      { name: "save_note", arguments: { text: "zesar black" } },
+    ],
+  ],
+])("%s is called with words that training never held, each in its place", async (wish, offered, expected) => {
+  const tools = [{ type: "function" as const, function: offered }];
+  const { choices } = await openai.chat.completions.create({ model, messages: user(wish), ...greedy, tools });
+  const calls = (choices[0]?.message.tool_calls ?? []).filter((call) => call.type === "function");
+  expect(calls.map(({ function: f }) => ({ name: f.name, arguments: JSON.parse(f.arguments) }))).toEqual(
+    expected,
+  );
+});
+
 test("two cities are two calls with indices of their own, or one where only one may be made", async () => {
   const request = {
     model,
