@@ -8,7 +8,7 @@ export interface Fault {
   readonly headers?: Readonly<Record<string, string>>;
   /** Answers with a redirect to this address. */
   readonly redirect?: string;
-  /** Cuts the connection after so many bytes of the body. */
+  /** Cuts the connection after so many bytes of the body, and after the pause. */
   readonly cutAfter?: number;
   /** Ends the body in good order after so many bytes, with a content-length to match. */
   readonly endAfter?: number;
@@ -46,14 +46,15 @@ export async function sendBytes(
     response.end();
     return;
   }
-  if (fault.cutAfter !== undefined) {
-    response.write(body.subarray(0, fault.cutAfter), () => response.destroy());
-    return;
-  }
+  if (fault.cutAfter !== undefined) body = body.subarray(0, fault.cutAfter);
   if (fault.pause !== undefined) {
     response.write(body.subarray(0, fault.pause.after));
     await fault.pause.until;
     body = body.subarray(fault.pause.after);
+  }
+  if (fault.cutAfter !== undefined) {
+    response.write(body, () => response.destroy());
+    return;
   }
   response.write(body);
   response.end(fault.append);

@@ -3,7 +3,7 @@ import path from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import type { PullProgress } from "../../../../src/models/model.ts";
 import { startFixtureHub } from "../../../support/fixture-hub.ts";
-import { content, failureOf, fixtureHub, pull, REPO, SPEC, storeAt } from "./hub-test.ts";
+import { content, failureOf, fixtureHub, pull, REPO, SPEC, storeAt, untilBytes } from "./hub-test.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
 const FILES = { "tiny-Q4_K_M.gguf": content(5000) };
@@ -155,12 +155,23 @@ describe("errors of a pull", () => {
 
   it("are preceded by what goes wrong in the middle of a file, told to all who wait for it", async () => {
     const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
-    hub.failNext(/^storage GET /, { status: 503 });
+    const bothWait = Promise.withResolvers<void>();
+    hub.failNext(/^storage GET /, { pause: { after: 2500, until: bothWait.promise }, cutAfter: 2500 });
     const { store } = storeAt(await temporaryFolder(), hub);
     const seen: PullProgress[] = [];
-    const onProgress = (progress: PullProgress): void => void seen.push(progress);
+    const waiters = [untilBytes(1), untilBytes(1)];
+    const pulls = waiters.map((waiter) =>
+      pull(store, {
+        onProgress: (progress) => {
+          seen.push(progress);
+          waiter.onProgress(progress);
+        },
+      }),
+    );
+    await Promise.all(waiters.map(({ reached }) => reached));
+    bothWait.resolve();
 
-    await Promise.all([pull(store, { onProgress }), pull(store, { onProgress })]);
+    await Promise.all(pulls);
 
     const retries = seen.filter(({ status }) => status === "retrying");
     expect(retries).toEqual([
