@@ -23,7 +23,7 @@ from gen_words import count as count_list
 from perplexity import perplexity
 from scores import Score, ask, same_text
 from spm_tokenizer import Tokenizer
-from tool_scores import add_call, tool_scores, unseen_score
+from tool_scores import add_call, tool_scores, unseen_scores
 
 HERE = Path(__file__).parent
 REFUSALS = ("I do not know", "Sorry, I do not know")
@@ -104,7 +104,7 @@ def thinking_score(daemon: Daemon, count: int) -> Score:
 
 
 def chat_scores(daemon: Daemon, count: int) -> list[Score]:
-    scores = [fact_score(daemon, 3 * count), *tool_scores(daemon, 2 * count), unseen_score(daemon)]
+    scores = [fact_score(daemon, 3 * count), *tool_scores(daemon, 2 * count), *unseen_scores(daemon)]
     plan: list[tuple[str, Callable[[Random, bool], Conversation], Callable[[Conversation, Answer], bool], str]] = [
         ("unknown questions refused", unknown, refused, "90 %"),
         ("small talk", small_talk, talked, ""),

@@ -18,11 +18,13 @@ class Score:
     right: int = 0
     total: int = 0
     failures: list[str] = field(default_factory=list)
+    secret: bool = False
+    """Whether failures are not kept, so that nobody can shape weights after them."""
 
     def add(self, right: bool, failure: str) -> None:
         self.total += 1
         self.right += right
-        if not right:
+        if not right and not self.secret:
             self.failures.append(failure)
 
     def row(self) -> str:

@@ -11,8 +11,10 @@ from daemon_client import Answer, Daemon
 from gen_tools import tool_call, two_calls
 from scores import Score, ask, same_text
 from tool_instances import Instance, offer
+from tool_kind import ToolKind
 from tools_held_out import HELD_KINDS
 from tools_unseen import UNSEEN_KINDS
+from tools_unseen_daily import UNSEEN_DAILY_KINDS
 
 OTHERS = 2
 """Further tools on offer beside one that was written for the evaluation alone."""
@@ -69,11 +71,27 @@ def add_call(score: Score, conversation: Conversation, answer: Answer) -> None:
     score.add(right, f"[{signatures}] {conversation.turns[0].content} -> {answer.calls or answer.content!r}")
 
 
-def unseen_score(daemon: Daemon) -> Score:
-    """Every wish for every tool of those that were written for the evaluation alone."""
-    score, rng = Score("one call, all tools and wordings written for the evaluation alone"), Random("evaluate unseen")
-    for kind in UNSEEN_KINDS:
-        others = rng.sample([other for other in UNSEEN_KINDS if other is not kind], OTHERS)
+def unseen_scores(daemon: Daemon) -> list[Score]:
+    """Every wish for every tool of those whose wishes were written for the evaluation alone."""
+    return [
+        _all_wishes(
+            daemon,
+            Score("one call, all tools and wordings written for the evaluation alone"),
+            UNSEEN_KINDS,
+            Random("evaluate unseen"),
+        ),
+        _all_wishes(
+            daemon,
+            Score("one call, tools of daily life in somebody else's words", secret=True),
+            UNSEEN_DAILY_KINDS,
+            Random("evaluate unseen daily"),
+        ),
+    ]
+
+
+def _all_wishes(daemon: Daemon, score: Score, kinds: list[ToolKind], rng: Random) -> Score:
+    for kind in kinds:
+        others = rng.sample([other for other in kinds if other is not kind], OTHERS)
         for wish in kind.asks:
             instances = [Instance(rng, each, True) for each in (kind, *others)]
             values, wanted = instances[0].call(rng, True)
