@@ -8,6 +8,7 @@ import torch
 
 from chat_config import ChatConfig
 from chat_format import encode
+from chat_init import initial_weights
 from chat_model import ChatModel
 from chat_ops import Ops
 from chat_train import HERE, collate
@@ -16,6 +17,7 @@ from compiled_ops import CompiledOps
 from mixture import sample
 from spm_tokenizer import Tokenizer
 
+MODEL = HERE.parent.parent / "models" / "daybreak-mini.gguf"
 CONVERSATIONS = 12
 MOST = 1e-4
 """Largest difference that rounding explains, as a share of the largest gradient of a parameter."""
@@ -24,10 +26,11 @@ MOST = 1e-4
 def main() -> None:
     tokenizer, rng = Tokenizer.load(HERE / "tokenizer.json"), Random("check")
     ids, learn = collate([encode(sample(rng), tokenizer) for _ in range(CONVERSATIONS)])
-    torch.manual_seed(1)
     config, ops = ChatConfig(), [Ops(), CompiledOps()]
     plain, compiled = (ChatModel(config, len(tokenizer), each) for each in ops)
-    compiled.load_state_dict(plain.state_dict())
+    # With fresh weights many gradients would be nought.
+    for model in (plain, compiled):
+        model.load_state_dict(initial_weights(MODEL, config))
     losses = [float(add_gradient(model, ids, learn)[-1]) for model in (plain, compiled)]
     worst = max(
         (float((p.grad - q.grad).abs().max() / p.grad.abs().max()), name)
