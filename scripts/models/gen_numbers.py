@@ -206,7 +206,7 @@ def running_total(rng: Random, held: bool) -> Conversation:
 
 
 GENERATORS: list[tuple[Callable[[Random, bool], Conversation], float]] = [
-    (addition, 4.0),
+    (addition, 7.0),
     (subtraction, 6.5),
     (multiplication, 5.5),
     (comparison, 3.0),

@@ -70,6 +70,13 @@ ASK_COUNT = [
     "Say how many there are.",
     "How many shapes can you find?",
     "The number of shapes, please.",
+    "How many shapes are shown?",
+    "How many shapes are drawn here?",
+    "How many things are in this image?",
+    "How many shapes are on the picture?",
+    "How many shapes has the image?",
+    "How many are there in the image?",
+    "What is the number of things in the image?",
     "How many shapes are in the image?",
 ]
 ASK_SHAPE = [

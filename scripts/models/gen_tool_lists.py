@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from chat_format import Conversation, Turn
-from gen_tools import JOINTS, two_calls
+from gen_tools import joined, two_calls
 from tool_instances import Instance, draw_instances, offer
 from words import NUMBER_WORDS
 
@@ -21,7 +21,7 @@ def in_one_message(rng: Random, asks: list[str]) -> str:
         return "".join(form.format(number=at + 1, ask=ask) for at, ask in enumerate(asks)).strip()
     text = asks[0]
     for ask in asks[1:]:
-        text += (rng.choice(JOINTS) if text[-1] in ".?!" else ". ") + ask
+        text = joined(rng, False, text, ask)
     return text
 
 

@@ -14,6 +14,8 @@ JOINTS = HELD_JOINTS + tuple(
     "Another thing: | And one more: | And please: | Moreover: ".split("|")
 )
 """What stands between two wishes."""
+NO_JOINT_SHARE = 0.3
+"""Share of wishes, in training, that follow the one before as the next sentence, with no word between them."""
 FRAMES = (
     "{} and {}. | {}, and {}. | {} and also {}. | {}, then {}. | First {}, then {}. | First {} and then {}. | "
     "Two things: {}, and {}. | 1. {} 2. {} | {}; {} | {} as well as {}. | Both: {} and {}. | {}, {} | "
@@ -74,9 +76,16 @@ def _both(rng: Random, held: bool, first: Instance, second: Instance) -> Wish:
     if not held and rng.random() < FRAMED_SHARE:
         frame = rng.choice(FRAMES)
         return frame.format(_inner(rng, ask), _inner(rng, ask2)), used, calls
-    joints = HELD_JOINTS if held else JOINTS
-    joint = rng.choice(joints) if ask[-1] in ".?!" else ". "
-    return f"{ask}{joint}{ask2}", used, calls
+    return joined(rng, held, ask, ask2), used, calls
+
+
+def joined(rng: Random, held: bool, ask: str, ask2: str) -> str:
+    """Two wishes, one after the other."""
+    if ask[-1] not in ".?!":
+        return f"{ask}. {ask2}"
+    if not held and rng.random() < NO_JOINT_SHARE:
+        return f"{ask} {ask2}"
+    return f"{ask}{rng.choice(HELD_JOINTS if held else JOINTS)}{ask2}"
 
 
 def _inner(rng: Random, ask: str) -> str:

@@ -145,7 +145,7 @@ def sort_words(rng: Random, held: bool) -> Conversation:
 
 
 def count(rng: Random, held: bool) -> Conversation:
-    words = _words(rng, held, 2, 7)
+    words = _words(rng, held, 2, 7 if held else 9)
     numbered = ", ".join(f"{index} {word}" for index, word in enumerate(words, 1))
     return Conversation.single(
         choose(rng, WORDINGS["count"], held).format(", ".join(words)),
@@ -240,9 +240,9 @@ GENERATORS: list[tuple[Callable[[Random, bool], Conversation], float]] = [
     (end_letter, 0.8),
     (upper, 18.0),
     (lower, 1.5),
-    (echo, 2.0),
+    (echo, 4.0),
     (sort_words, 0.8),
-    (count, 6.0),
+    (count, 8.0),
     (position, 0.6),
     (reverse, 0.5),
     (contains, 0.5),

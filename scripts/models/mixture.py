@@ -43,19 +43,19 @@ PLAIN: list[tuple[Generator, float]] = [
     (unknown, 42.0),
     (small_knowledge, 3.0),
     (story, 0.5),
-    (words_task, 66.0),
-    (numbers_task, 48.0),
+    (words_task, 70.0),
+    (numbers_task, 53.0),
 ]
 plain_question = _group(PLAIN)
 # Nothing that a tool might do better.
-beside_tools = _group([(fact_question, 10.0), (small_talk, 5.0), (words_task, 4.0)])
+beside_tools = _group([(fact_question, 10.0), (small_talk, 5.0), (words_task, 4.0), (gen_words.as_json, 1.0)])
 OTHER: list[tuple[Generator, float]] = [
     (named_user, 3.5),
     (tool_call, 62.0),
-    (two_calls, 60.0),
+    (two_calls, 68.0),
     (follow_up, 4.0),
     (many_calls, 15.0),
-    (choice_drill, 16.0),
+    (choice_drill, 24.0),
     (binding_drill, 18.0),
     (slots_drill, 34.0),
     (named_model, 1.5),

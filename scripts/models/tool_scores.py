@@ -44,7 +44,8 @@ def has_own_words(conversation: Conversation) -> bool:
 
 
 def tool_scores(daemon: Daemon, count: int) -> list[Score]:
-    one, two, used = (
+    every, one, two, used = (
+        Score("tool calls exactly right", "95 %"),
         Score("tool calls exactly right, one call", "95 %"),
         Score("tool calls exactly right, two at once", "95 %"),
         Score("answers that tell the tools' results"),
@@ -61,7 +62,8 @@ def tool_scores(daemon: Daemon, count: int) -> list[Score]:
                 told(conversation, final),
                 f"{conversation.turns[2].results} -> {final.content!r}, wanted {conversation.turns[3].content!r}",
             )
-    return [one, two, used]
+    every.total, every.right = one.total + two.total, one.right + two.right
+    return [every, one, two, used]
 
 
 def add_call(score: Score, conversation: Conversation, answer: Answer) -> None:

@@ -1,7 +1,7 @@
 """Tools of daily life with wishes for the evaluation alone, by somebody who saw neither the training data nor what failed.
 
-Thirty of these 44 kinds occur in training as well, in other words. What fails of them is never printed, so that no
-weights can be shaped after it.
+Thirty of these 44 kinds occur in training as well, in other words but for four short wishes ("Lock the screen."). What
+fails of them is never printed, so that no weights can be shaped after it.
 """
 
 from __future__ import annotations

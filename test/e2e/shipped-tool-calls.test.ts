@@ -165,6 +165,15 @@ const NOTE = {
   description: "Saves a note with a text",
   parameters: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
 };
+const PAINT = {
+  name: "paint_wall",
+  description: "Paint a wall in a colour",
+  parameters: {
+    type: "object",
+    properties: { count: { type: "integer" }, colour: { type: "string" } },
+    required: ["count", "colour"],
+  },
+};
 
 test.each([
   [
@@ -178,6 +187,14 @@ test.each([
     [
       { name: "save_note", arguments: { text: "rivavo sour" } },
       { name: "save_note", arguments: { text: "zesar black" } },
+    ],
+  ],
+  [
+    "I want 2 orange walls. I want 5 black walls.",
+    PAINT,
+    [
+      { name: "paint_wall", arguments: { count: 2, colour: "orange" } },
+      { name: "paint_wall", arguments: { count: 5, colour: "black" } },
     ],
   ],
 ])("%s is called with words that training never held, each in its place", async (wish, offered, expected) => {
