@@ -1,7 +1,11 @@
-"""How many calls of tools are right: for held-out wordings and kinds, and for tools of the evaluation alone."""
+"""How many calls of tools are right: for held-out wordings and kinds, and for tools of the evaluation alone.
+
+Run by itself, it draws held-out wishes that evaluate.py does not: by those, former weights were judged and improved.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 from random import Random
@@ -43,14 +47,14 @@ def has_own_words(conversation: Conversation) -> bool:
     return "ok" in results and any(call.name in unseen for call in conversation.turns[1].calls)
 
 
-def tool_scores(daemon: Daemon, count: int) -> list[Score]:
+def tool_scores(daemon: Daemon, count: int, seed: str = "evaluate tools") -> list[Score]:
     every, one, two, used = (
         Score("tool calls exactly right", "95 %"),
         Score("tool calls exactly right, one call", "95 %"),
         Score("tool calls exactly right, two at once", "95 %"),
         Score("answers that tell the tools' results"),
     )
-    rng = Random("evaluate tools")
+    rng = Random(seed)
     for index in range(count):
         conversation = (two_calls if index % 4 == 3 else tool_call)(rng, True)
         wanted = conversation.turns[1].calls
@@ -101,3 +105,18 @@ def _all_wishes(daemon: Daemon, score: Score, kinds: list[ToolKind], rng: Random
             conversation.tools = offer(rng, instances)
             add_call(score, conversation, ask(daemon, conversation, 1))
     return score
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--url", default="http://127.0.0.1:8080", help="address of the daemon")
+    parser.add_argument("--model", default="daybreak-mini")
+    parser.add_argument("--count", type=int, default=800, help="wishes")
+    parser.add_argument("--seed", default="wide evaluate tools")
+    options = parser.parse_args()
+    for score in tool_scores(Daemon(options.url, options.model), options.count, options.seed):
+        print(score.row())
+
+
+if __name__ == "__main__":
+    main()
