@@ -18,6 +18,8 @@ const LONG_FORMAT = {
   minItems: 400,
   maxItems: 400,
 };
+/** Nothing listens there: the port of a service that no system has any more. */
+const PORT_OF_NOBODY = "1";
 const LONG = ["--max-tokens", "1500", "--no-think", "--format", JSON.stringify(LONG_FORMAT)];
 
 let hub: FixtureHub;
@@ -44,8 +46,13 @@ function cli(args: readonly string[], options: CliProcessOptions = {}) {
 }
 
 /** Runs a command in this process, for what is not about processes: to start one takes far longer. */
-function command(args: readonly string[], env: Record<string, string> = { SERVICE_SOCKET: daemon.socket }) {
+function command(args: readonly string[], env: Record<string, string> = atSocket()) {
   return runHere([...args], { env });
+}
+
+/** The daemon of this file alone: where its socket is not asked, a daemon at the default port must not answer instead. */
+function atSocket(): Record<string, string> {
+  return { SERVICE_SOCKET: daemon.socket, SERVICE_HTTP_PORT: PORT_OF_NOBODY };
 }
 
 async function commandJson(...args: string[]): Promise<unknown> {
