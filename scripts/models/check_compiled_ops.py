@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from random import Random
 
 import torch
@@ -24,6 +25,7 @@ MOST = 1e-4
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     tokenizer, rng = Tokenizer.load(HERE / "tokenizer.json"), Random("check")
     ids, learn = collate([encode(sample(rng), tokenizer) for _ in range(CONVERSATIONS)])
     config, ops = ChatConfig(), [Ops(), CompiledOps()]

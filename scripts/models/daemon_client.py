@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,8 +30,13 @@ class Daemon:
         request = urllib.request.Request(
             self.url + path, json.dumps(body).encode(), {"content-type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
-            return json.load(response)
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
+                return json.load(response)
+        except urllib.error.HTTPError as error:
+            raise SystemExit(f"{path} answered {error.code}: {error.read().decode(errors='replace')}") from None
+        except urllib.error.URLError as error:
+            raise SystemExit(f"No daemon answers at {self.url} ({error.reason}): start one with `npm start`.") from None
 
     def chat(
         self,

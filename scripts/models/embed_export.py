@@ -72,6 +72,8 @@ def main() -> None:
     config = EmbedConfig(**saved["config"])
     weights = {name: tensor.numpy() for name, tensor in saved["model"].items()}
     tokens = json.loads(options.vocabulary.read_text())
+    if len(tokens) != (rows := len(weights["embedding.weight"])):
+        raise SystemExit(f"{options.vocabulary} has {len(tokens)} tokens, but the weights were trained with {rows}.")
     writer = GgufWriter(metadata(config, tokens))
     writer.add("token_embd.weight", weights["embedding.weight"], "Q8_0")
     writer.add("position_embd.weight", weights["position"])

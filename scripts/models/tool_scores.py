@@ -82,7 +82,7 @@ def unseen_scores(daemon: Daemon) -> list[Score]:
     return [
         _all_wishes(
             daemon,
-            Score("one call, all tools and wordings written for the evaluation alone"),
+            Score("one call, all tools and wordings written for the evaluation alone", secret=True),
             UNSEEN_KINDS,
             Random("evaluate unseen"),
         ),

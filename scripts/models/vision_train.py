@@ -193,7 +193,8 @@ def main() -> None:
         sorted({word for _ in range(2000) for word in said(scene(Random(_), False))}),
     )
     ids = [tokenizer.encode(f" {word}") for word in words]
-    assert all(len(tokens) == 1 for tokens in ids), "every code word must be one token"
+    if split := [word for word, tokens in zip(words, ids) if len(tokens) > 1]:
+        raise SystemExit(f"The vocabulary splits the code words {', '.join(split)}: every one must be one token.")
     codes = torch.load(options.checkpoint)["model"]["embedding.weight"][[tokens[0] for tokens in ids]]
     spread = codes.var().item()
     model = Projector(VisionConfig(), codes.shape[1])
