@@ -18,7 +18,7 @@ const LONG_FORMAT = {
   minItems: 400,
   maxItems: 400,
 };
-/** Nothing listens there: the port of a service that no system has any more. */
+/** Nothing listens at this port. */
 const PORT_OF_NOBODY = "1";
 const LONG = ["--max-tokens", "1500", "--no-think", "--format", JSON.stringify(LONG_FORMAT)];
 
