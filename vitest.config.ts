@@ -29,6 +29,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: "real",
+          // A shared machine can starve a process for seconds. The report names each test that needed a second try.
+          retry: process.env.CI ? 1 : 0,
           include: ["test/{engine,e2e,gpu}/**/*.test.ts"],
           // Each starts its own processes, or says that it shares them: test/support/shared-daemon.ts.
           isolate: false,

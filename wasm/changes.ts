@@ -83,6 +83,38 @@ export const CHANGES: readonly Change[] = [
     originals: { original_update_slots: STOCK.updateSlots.index },
   },
   {
+    what: "Under a grammar only text comes that an answer shows; a request ends with an error when no token fits.",
+    why: "The package takes names of special tokens for text, and other bytes for characters; where none fits it may abort.",
+    check: "test/unit/wasm/grammar.test.ts",
+    replace: { kernel_decode_utf8: STOCK.decodeUtf8.index, kernel_grammar_apply: STOCK.grammarApply.index },
+    originals: {
+      original_decode_utf8: STOCK.decodeUtf8.index,
+      original_grammar_apply: STOCK.grammarApply.index,
+    },
+    imports: {
+      vocabulary_is_end: STOCK.isEnd.index,
+      vocabulary_piece: STOCK.tokenToPiece.index,
+      free_memory: STOCK.free.index,
+    },
+  },
+  {
+    what: "Grammars and answers that are nested too deep are refused, and a grammar's rules are checked once each.",
+    why: "The package's functions call themselves until the stack ends, and look at the same rules for hours.",
+    check: "test/engine/nesting.test.ts",
+    replace: {
+      kernel_peg_parse: STOCK.pegParse.index,
+      kernel_peg_rule: STOCK.pegRule.index,
+      kernel_left_recursion: STOCK.leftRecursion.index,
+      kernel_parse_alternates: STOCK.parseAlternates.index,
+    },
+    originals: {
+      original_peg_parse: STOCK.pegParse.index,
+      original_peg_rule: STOCK.pegRule.index,
+      original_left_recursion: STOCK.leftRecursion.index,
+      original_parse_alternates: STOCK.parseAlternates.index,
+    },
+  },
+  {
     what: "The tokeniser can be called.",
     why: "Routes count tokens and show them, and the package keeps its tokeniser to itself.",
     check: "test/engine/tokeniser.test.ts",

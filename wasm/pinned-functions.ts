@@ -78,4 +78,44 @@ export const PINNED_FUNCTIONS = {
     name: "llama_vocab::token_to_piece",
     sha256: "cf9da726ad03e54e0ba112be8273242b1caaf031fc1c0b63fff309debbae7a52",
   },
+  decodeUtf8: {
+    index: 3144,
+    name: "decode_utf8",
+    sha256: "c268a99949457801c53aa3f60c928cfc6a45a9860848c2209cdfdb03cf56d50c",
+  },
+  grammarApply: {
+    index: 6800,
+    name: "llama_grammar_apply_impl",
+    sha256: "9f1238ffc25f70cc953f5b7b72b69b5f2c2f0317252d54f1e7e9678436e0a0fd",
+  },
+  isEnd: {
+    index: 724,
+    name: "llama_vocab::is_eog",
+    sha256: "30bb8a3c616db4f75fe261778431c57b962a4a2f70244bec6e0228d15f8e8b94",
+  },
+  pegParse: {
+    index: 2077,
+    name: "common_peg_arena::parse",
+    sha256: "d1ce81c6555d71972fd8f31f826bb0602eac8ab9602c6ed48dac971c20642f63",
+  },
+  pegRule: {
+    index: 5805,
+    name: "parser_executor::operator()",
+    sha256: "c0b5128b674a3c9297439eeca8b161055aef613fbdc24ffd0b65a1d61925e6a0",
+  },
+  leftRecursion: {
+    index: 2902,
+    name: "llama_grammar_detect_left_recursion",
+    sha256: "b126075f2406649bc595df2c39a55a1fdeb4f65b25935c07291723efe6817862",
+  },
+  parseAlternates: {
+    index: 2897,
+    name: "llama_grammar_parser::parse_alternates",
+    sha256: "20316b62f000bcb7b94e0093c560a827b2934e672a780ea8a78730124b15d3c6",
+  },
+  free: {
+    index: 67,
+    name: "emscripten_builtin_free",
+    sha256: "dbc723404fe2b6f0667f3cb2de5d4d083fd4e5b31ee0a7055c54f0896a089dc3",
+  },
 } as const satisfies Record<string, PinnedFunction>;

@@ -1,6 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 import { EXIT } from "./exit-codes.ts";
-import { Interruption } from "./cli-error.ts";
+import { CliError, Interruption } from "./cli-error.ts";
 
 /** A standard output stream; the terminal's properties are absent when it is a file or a pipe. */
 export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number };
@@ -48,8 +48,7 @@ export function processIo(now: () => number = () => performance.now()): CliIo {
   // Listening alone would keep this process alive.
   process.channel?.unref();
   const onOutputError = (error: NodeJS.ErrnoException): void => {
-    if (error.code !== "EPIPE") throw error;
-    unread.abort(new Interruption(EXIT.brokenPipe));
+    unread.abort(error.code === "EPIPE" ? new Interruption(EXIT.brokenPipe) : unwritable(error));
   };
   process.stdout.on("error", onOutputError);
   process.stderr.on("error", onOutputError);
@@ -69,4 +68,14 @@ export function processIo(now: () => number = () => performance.now()): CliIo {
       };
     },
   };
+}
+
+/** A full disk, most often: the file that the output goes to has no room. A daemon goes on without its log. */
+function unwritable(error: NodeJS.ErrnoException): CliError {
+  return new CliError(
+    EXIT.error,
+    "output_failed",
+    `The output cannot be written (${error.code ?? error.message}). Is its disk full?`,
+    error,
+  );
 }

@@ -114,7 +114,9 @@ export const configSchema = z.strictObject({
         .int()
         .min(0)
         .default(0)
-        .describe("Bytes that all engines together may use; 0 means 80 percent of the machine's memory."),
+        .describe(
+          "Bytes that all engines together may use; 0 means 80 percent of the machine's memory, or of its container's. Never more than what is left beside the daemon and other programs.",
+        ),
       context_size: z
         .int()
         .min(16)
@@ -189,9 +191,11 @@ export const configSchema = z.strictObject({
     })
     .prefault({}),
   sandbox: z
-    .boolean()
-    .default(false)
-    .describe("Forbid native code in every process that the daemon starts, and with it the GPU."),
+    .enum(["auto", "require", "off"])
+    .default("auto")
+    .describe(
+      "The operating system's wall around engines, beside Node's permission model: auto puts up the best one that works here; require loads no model without one, and forbids native code, and with it the GPU; off puts up none.",
+    ),
   log: z
     .strictObject({
       level: z

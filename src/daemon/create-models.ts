@@ -3,17 +3,23 @@ import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import { ConfigError } from "../config/config-error.ts";
 import type { Config } from "../config/schema.ts";
-import { checkHeapLimit, estimateMemory } from "../engine/estimate-memory.ts";
+import { checkUserLimits } from "../engine/check-user-limits.ts";
+import { checkHeapLimit, estimateMemory, type MemoryEstimate } from "../engine/estimate-memory.ts";
 import type { GpuFinder } from "../engine/gpu/gpu-finder.ts";
+import type { StartEngine } from "../engine/engine.ts";
 import { guardGpu } from "../engine/gpu/gpu-guard.ts";
 import { bytesOnGpu, partOnCpu, usableMemory } from "../engine/gpu/gpu-memory.ts";
 import { placeOnGpu } from "../engine/gpu/place-on-gpu.ts";
 import type { EngineSpec } from "../engine/protocol/engine-spec.ts";
-import type { PreparedEngine } from "../engine/prepare-engine.ts";
+import type { EngineImage } from "../engine/engine-image.ts";
+import type { SecondWall } from "../engine/walls/second-wall.ts";
 import { createEngineStarter } from "../engine/start-engine.ts";
+import { createTemplateTrial } from "../engine/try-template.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
+import { type UserLimits, userLimits } from "../machine/user-limits.ts";
 import { DiskHubStore } from "../models/hub/disk-hub-store.ts";
+import { readMachineMemory } from "../models/loading/engine-room.ts";
 import type { GgufSummary, Models } from "../models/model.ts";
 import { printModelfile } from "../models/modelfile/print-modelfile.ts";
 import { readModelfile } from "../models/modelfile/read-modelfile.ts";
@@ -25,24 +31,36 @@ import { DaemonStartError } from "./daemon-start-error.ts";
 /** Models that ship with the project: two folders up from src/daemon and from dist/src/daemon alike. */
 const SHIPPED_MODELS = fileURLToPath(new URL("../../models/", import.meta.url));
 
+/** A small one that generates text. */
+const TRIAL_MODEL = `${SHIPPED_MODELS}daybreak-mini.gguf`;
+
 /** Puts the models layer together with its store, its names and the engines below it. */
 export async function createModels(
   config: Config,
   events: ServiceEvents,
   logger: Logger,
   gpu: GpuFinder,
-  { wasmPath, kernels, heapLimitBytes }: PreparedEngine,
+  image: EngineImage,
+  wall: SecondWall,
 ): Promise<Models> {
+  const { kernels, heapLimitBytes } = image.prepared;
+  const limits = userLimits();
+  const hub = new DiskHubStore({
+    cacheDir: config.cache_dir,
+    hubUrl: config.hub_url,
+    token: config.hub_token,
+  });
+  // Nobody waits for it: what it removes is in nobody's way.
+  hub.removeLeftovers().catch((error: unknown) => {
+    logger.warn({ err: error }, "What killed processes have left in the cache cannot be removed");
+  });
+  const start = startWithImage(config.engine, image, wall);
   return await startable(
     createModelsService({
       config,
+      tryTemplate: createTemplateTrial(start, TRIAL_MODEL),
       startEngine: guardGpu({
-        start: createEngineStarter({
-          loadTimeoutMs: config.engine.load_timeout,
-          stallTimeoutMs: config.engine.stall_timeout,
-          wasmPath,
-          heapLimitBytes,
-        }),
+        start,
         finder: gpu,
         onLoss: (model, reason) => events.emit({ type: "gpu-lost", model, reason }),
         onReduction: (model, { gpuLayers, sharedContext }, reason) =>
@@ -67,24 +85,42 @@ export async function createModels(
           besides: bytesBesides(spec),
         }),
       kernels,
-      estimateMemory: (gguf, spec) => memoryNeeded(gguf, spec, heapLimitBytes),
+      estimateMemory: (gguf, spec) => memoryNeeded(gguf, spec, heapLimitBytes, limits),
+      // Layers that the GPU does not take after all stay in the heap.
+      heapLimit: (gguf, spec) => estimateFor(gguf, { ...spec, gpuLayers: 0 }).heapLimitBytes,
       gpuMemory: {
         budget: () => usableMemory(gpu.adapter ?? {}, config.gpu.memory),
         estimate: (gguf, spec) => bytesOnGpu(gguf, spec, bytesBesides(spec)),
       },
-      hub: new DiskHubStore({
-        cacheDir: config.cache_dir,
-        hubUrl: config.hub_url,
-        token: config.hub_token,
-      }),
+      hub,
       resolver: createNameResolver(aliases(config.models.aliases_file)),
       readModelfile,
       printModelfile,
       shippedDir: SHIPPED_MODELS,
       events,
       logger,
+      machineMemory: readMachineMemory,
     }),
   );
+}
+
+/** Each engine gets the image as it is when it starts: made again, where somebody has removed it. */
+function startWithImage(
+  { load_timeout: loadTimeoutMs, stall_timeout: stallTimeoutMs }: Config["engine"],
+  image: EngineImage,
+  wall: SecondWall,
+): StartEngine {
+  return async (spec, options) => {
+    const { wasmPath, heapLimitBytes } = await image.ensure();
+    const start = createEngineStarter({
+      loadTimeoutMs,
+      stallTimeoutMs,
+      wasmPath,
+      heapLimitBytes,
+      findWall: () => wall.find(),
+    });
+    return await start(spec, options);
+  };
 }
 
 /** What the models layer says of the cache folder is for the user who starts the daemon. */
@@ -109,17 +145,27 @@ function aliases(ownFile: string | undefined): AliasTable {
 }
 
 /** Bytes at the peak of loading and running; throws insufficient_memory for what no engine can hold. */
-function memoryNeeded(gguf: GgufSummary, spec: EngineSpec, heapLimitBytes: number): number {
+function memoryNeeded(
+  gguf: GgufSummary,
+  spec: EngineSpec,
+  heapLimitBytes: number,
+  limits: UserLimits,
+): number {
+  const estimate = estimateFor(gguf, spec);
+  checkHeapLimit(estimate, heapLimitBytes);
+  checkUserLimits(estimate, limits);
+  return estimate.totalBytes;
+}
+
+function estimateFor(gguf: GgufSummary, spec: EngineSpec): MemoryEstimate {
   const onCpu = partOnCpu(gguf, spec);
-  const estimate = estimateMemory({
+  return estimateMemory({
     fileBytes: onCpu.fileBytes + bytesBesides(spec),
     kvBytesPerToken: gguf.kvBytesPerToken * onCpu.kvShare,
     vocabSize: gguf.vocabSize,
     embeddingLength: gguf.embeddingLength,
     spec,
   });
-  checkHeapLimit(estimate, heapLimitBytes);
-  return estimate.totalBytes;
 }
 
 /** Bytes of the files beside the model's own: the projector and the adapters. */

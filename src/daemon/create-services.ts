@@ -1,7 +1,8 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
 import { GpuFinder, type GpuState } from "../engine/gpu/gpu-finder.ts";
-import { prepareEngine } from "../engine/prepare-engine.ts";
+import { SecondWall } from "../engine/walls/second-wall.ts";
+import { EngineImage, fallbackFolders } from "../engine/engine-image.ts";
 import { ServiceEvents } from "../events/service-events.ts";
 import type { Services } from "../http/services.ts";
 import { machineMemory } from "../http/system/machine-memory.ts";
@@ -33,9 +34,14 @@ export async function createServices(
     powerPreference: config.gpu.power_preference,
     sandbox: config.sandbox,
   });
-  const engine = await prepareEngine({ cacheDir: config.cache_dir, kernels: config.engine.kernels });
-  if (engine.problem) logger.warn(`Models run slowly, on llama.cpp's own kernels: ${engine.problem}`);
-  const models = await createModels(config, events, logger, gpu, engine);
+  const wall = new SecondWall({ mode: config.sandbox });
+  // Models are loaded a moment later; whoever needs the wall is told then.
+  void wall.find().catch(() => {});
+  const engine = await EngineImage.prepare(
+    { cacheDir: config.cache_dir, kernels: config.engine.kernels, fallbacks: fallbackFolders() },
+    (problem) => logger.warn(problem),
+  );
+  const models = await createModels(config, events, logger, gpu, engine, wall);
   const metrics = createMetrics({
     version,
     uptimeSecs: () => (performance.now() - startedAt) / 1000,
@@ -62,7 +68,8 @@ export async function createServices(
     draining,
     shutdown,
     gpu,
-    kernels: engine.kernels,
+    kernels: engine.prepared.kernels,
+    wall,
     endpoints: { http: "", ipc: "" },
   };
 }

@@ -77,7 +77,7 @@ async function removeStale(name: string): Promise<void> {
   const stats: Stats | undefined = lstatSync(name, { throwIfNoEntry: false });
   if (!stats) return;
   if (!stats.isSocket()) {
-    const kind = stats.isSymbolicLink() ? "a symbolic link" : "something that is no socket";
+    const kind = stats.isSymbolicLink() ? "a symbolic link" : "something that is not a socket";
     throw new DaemonStartError(
       `At the socket path ${name} is ${kind}. Remove it, or choose another with --socket.`,
     );

@@ -1,5 +1,9 @@
 import type { LoadedConfig } from "../config/load-config.ts";
+import { isSystemError } from "../errors/exhausted-resource.ts";
+import { ServiceError } from "../errors/service-error.ts";
 import { createAnnouncer, createLogger, type LogOutput } from "./create-logger.ts";
+import { DaemonStartError } from "./daemon-start-error.ts";
+import { catchStrays } from "./last-net.ts";
 import { startDaemon } from "./start-daemon.ts";
 import { exposureWarning, gpuLine, listeningLine, readyLine } from "./start-lines.ts";
 
@@ -22,9 +26,13 @@ export async function runDaemon(
 ): Promise<void> {
   const logger = createLogger(config.log, stderr);
   const announce = createAnnouncer(config.log, stdout);
+  using held = new DisposableStack();
+  held.use(catchStrays(logger));
   if (file !== undefined) logger.info({ file }, "configuration read");
   for (const warning of warnings) logger.warn(warning);
-  const daemon = await startDaemon(config, { logger });
+  const daemon = await startDaemon(config, { logger }).catch((error: unknown) => {
+    throw startFailure(error);
+  });
   const onSignal = (): void => daemon.services.shutdown();
   if (signal.aborted) onSignal();
   else signal.addEventListener("abort", onSignal, { once: true });
@@ -46,4 +54,15 @@ export async function runDaemon(
   }
   await daemon.stopped;
   logger.info("stopped");
+}
+
+/** What the system refuses is for whoever starts the daemon; anything else is a fault of ours, with its stack. */
+function startFailure(error: unknown): unknown {
+  if (error instanceof DaemonStartError) return error;
+  const { code, message } = ServiceError.from(error);
+  const sentence =
+    code !== "internal_error" ? message : isSystemError(error) ? `${error.message}.` : undefined;
+  return sentence === undefined
+    ? error
+    : new DaemonStartError(`The daemon cannot start. ${sentence}`, { cause: error });
 }

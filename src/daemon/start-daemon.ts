@@ -3,6 +3,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "../config/schema.ts";
 import { createApp } from "../http/app.ts";
 import type { Services } from "../http/services.ts";
+import { userLimits } from "../machine/user-limits.ts";
+import { connectionLimits } from "./connection-limits.ts";
 import { createServices, type DaemonContext } from "./create-services.ts";
 import { HttpListener } from "./http-listener.ts";
 import { isNamedPipe, listenIpc } from "./ipc-socket.ts";
@@ -46,8 +48,13 @@ export async function startDaemon(
   const services = await compose(config, { logger, draining: life.signal, shutdown });
   const app = createApp(services);
   const maxMessageBytes = config.http.body_limit;
-  const tcp = new HttpListener(app, { ipc: false, maxMessageBytes });
-  const ipc = config.socket === "" ? undefined : new HttpListener(app, { ipc: true, maxMessageBytes });
+  const connections = connectionLimits(userLimits().descriptors);
+  const shared = { maxMessageBytes, logger };
+  const tcp = new HttpListener(app, { ...shared, ipc: false, connections: connections.tcp });
+  const ipc =
+    config.socket === ""
+      ? undefined
+      : new HttpListener(app, { ...shared, ipc: true, connections: connections.ipc });
   const listeners = ipc ? [tcp, ipc] : [tcp];
   try {
     if (ipc) await listenIpc(ipc.server, config.socket);

@@ -30,7 +30,7 @@ export function answerUnreadableRequest(error: Error, socket: Duplex): void {
     return;
   }
   const code = CODES.get(reason) ?? "malformed_request";
-  const message = MESSAGES[code] ?? `What arrived is no HTTP request: ${error.message}.`;
+  const message = MESSAGES[code] ?? `Malformed HTTP request: ${error.message}.`;
   const failure = new ServiceError(code, message, { cause: error });
   const body = JSON.stringify(nativeErrorBody(failure));
   const lines = [

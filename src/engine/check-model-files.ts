@@ -1,4 +1,5 @@
 import fs from "node:fs/promises";
+import { throwExhaustion } from "../errors/exhausted-resource.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { toError } from "../errors/to-error.ts";
 import type { EngineSpec } from "./protocol/engine-spec.ts";
@@ -44,6 +45,7 @@ export async function checkModelFile(path: string): Promise<void> {
 }
 
 function fail(path: string, error: unknown): never {
+  throwExhaustion(error);
   if (error instanceof Error && "code" in error && error.code === "ENOENT") {
     throw new ServiceError("model_file_not_found", `There is no file ${path}.`, { cause: error });
   }

@@ -8,11 +8,12 @@ import {
 import { type CallMessage, EngineCalls } from "./engine-calls.ts";
 import type { EngineProcess } from "./engine-process.ts";
 import type { Engine, EngineExit } from "./engine.ts";
-import { EventQueue } from "./event-queue.ts";
+import type { EventQueue } from "./event-queue.ts";
 import type { EmbeddingResult, EngineInfo, EngineSpec, RerankResult } from "./protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "./protocol/generation.ts";
 import type { TokenIds, TokeniseOptions, TokenPieces } from "./protocol/tokens.ts";
 import type { DaemonMessage, ReportedError } from "./protocol/messages.ts";
+import { readTooSlowly, waitingEvents } from "./waiting-events.ts";
 
 /** An engine process with its model loaded, as the daemon sees it. */
 export class EngineHandle implements Engine {
@@ -33,6 +34,10 @@ export class EngineHandle implements Engine {
         process.end(`did not answer for ${Math.round(stallTimeoutMs / 1000)} s`, {
           code: "deadline_exceeded",
         }),
+      onDeafness: (allowedMs) =>
+        process.end(
+          `did not let go of a cancelled request within ${seconds(allowedMs)} s; the next request starts it again`,
+        ),
     });
     process.onEnd = (error) => this.#calls.end(error);
     process.onMessage = (message) => {
@@ -60,13 +65,14 @@ export class EngineHandle implements Engine {
   ): AsyncGenerator<GenerationEvent, void, undefined> {
     signal.throwIfAborted();
     checkRequestLimits(request, this.info.contextSize);
-    const events = new EventQueue<GenerationEvent>();
-    const id = this.#calls.start(
+    const events = waitingEvents();
+    const id = await this.#calls.start(
       {
-        accept: (message) => acceptEvents(message, events),
+        accept: (message) => acceptEvents(message, events, () => void this.#calls.cancel(message.call)),
         fail: (error) => events.end(error),
       },
       true,
+      signal,
       (call) => ({ type: "generate", call, request }),
     );
     try {
@@ -126,7 +132,10 @@ export class EngineHandle implements Engine {
   }
 
   async close(): Promise<void> {
-    this.#process.end("closed, because the model was unloaded", { expected: true });
+    this.#process.end("closed, because the model was unloaded", {
+      expected: true,
+      code: "model_not_loaded",
+    });
     await this.exited;
   }
 
@@ -138,7 +147,7 @@ export class EngineHandle implements Engine {
     takesSlot = true,
   ): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
-    const id = this.#calls.start(
+    const id = await this.#calls.start(
       {
         accept: (answer) => {
           const result = read(answer);
@@ -151,16 +160,23 @@ export class EngineHandle implements Engine {
         fail: reject,
       },
       takesSlot,
+      signal,
       message,
     );
-    const onAbort = (): void => void this.#calls.cancel(id);
-    signal.addEventListener("abort", onAbort, { once: true });
+    // The slot is free when this rejects; an engine that says nothing must not hold the caller.
+    const onAbort = (): void => void this.#calls.cancel(id).then(() => reject(signal.reason));
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
     try {
       return await promise;
     } finally {
       signal.removeEventListener("abort", onAbort);
     }
   }
+}
+
+function seconds(milliseconds: number): string {
+  return (milliseconds / 1000).toFixed(1);
 }
 
 function bytesOf(message: CallMessage): number | undefined {
@@ -170,10 +186,15 @@ function bytesOf(message: CallMessage): number | undefined {
 function acceptEvents(
   message: CallMessage,
   events: EventQueue<GenerationEvent>,
+  cancel: () => void,
 ): "more" | "done" | "unexpected" {
   switch (message.type) {
     case "events":
-      for (const event of message.events) events.push(event);
+      for (const event of message.events) {
+        if (events.push(event)) continue;
+        events.abandon(readTooSlowly());
+        cancel();
+      }
       if (message.events.at(-1)?.type !== "done") return "more";
       events.end();
       return "done";

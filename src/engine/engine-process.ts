@@ -1,16 +1,34 @@
 import type { ChildProcess } from "node:child_process";
-import { z } from "zod";
+import { constants } from "node:os";
 import { ServiceError } from "../errors/service-error.ts";
+import { ChildChannel } from "./channel/child-channel.ts";
+import { DAEMON_MESSAGE_KINDS } from "./channel/daemon-message-kinds.ts";
+import { ENGINE_MESSAGE_KINDS } from "./channel/engine-message-kinds.ts";
+import { firstProblem } from "./channel/first-problem.ts";
+import { plainEnd } from "./core/plain-reason.ts";
 import { type DaemonMessage, type EngineMessage, engineMessageSchema } from "./protocol/messages.ts";
 import type { EngineExit } from "./engine.ts";
 import { LastLines } from "./last-lines.ts";
+import { spawnFailure } from "./spawn-failure.ts";
+
+/** Exit codes from here on stand for signals. */
+const SIGNAL_CODES_FROM = 128;
 
 /** Lines of output kept to explain an end. */
 const KEPT_LINES = 20;
 
+/** How an end that we decide on is told. */
+interface EndOptions {
+  /** Nothing has failed. */
+  readonly expected?: boolean;
+  /** engine_crashed when absent. */
+  readonly code?: "deadline_exceeded" | "model_not_loaded";
+}
+
 /** One engine process: its channel, its end, and the reason for it. */
 export class EngineProcess {
   readonly #child: ChildProcess;
+  readonly #channel: ChildChannel<EngineMessage, DaemonMessage>;
   readonly #output = new LastLines(KEPT_LINES);
   readonly #exited = Promise.withResolvers<EngineExit>();
   /** Set when we end the process, or it says that it ends. */
@@ -25,10 +43,21 @@ export class EngineProcess {
     this.#child = child;
     if (child.stdout) this.#output.watch(child.stdout);
     if (child.stderr) this.#output.watch(child.stderr);
-    child.on("message", (message) => this.#receive(message));
+    this.#channel = new ChildChannel<EngineMessage, DaemonMessage>({
+      child,
+      incoming: ENGINE_MESSAGE_KINDS,
+      outgoing: DAEMON_MESSAGE_KINDS,
+      onMessage: (message) => this.#receive(message),
+      onProblem: (reason) => this.end(reason),
+    });
     child.on("error", (error) => {
-      this.end(`could not be started: ${error.message}`);
-      if (child.pid === undefined) this.#finish(null, null);
+      if (child.pid === undefined) {
+        const failure = spawnFailure("The model's engine", error);
+        this.#ending ??= { exit: { expected: false, reason: failure.message }, error: failure };
+        this.#finish(null, null);
+      } else {
+        this.end(`could not be reached: ${error.message}`);
+      }
     });
     child.on("close", (code, signal) => this.#finish(code, signal));
   }
@@ -48,26 +77,17 @@ export class EngineProcess {
 
   /** @throws ServiceError internal_error when the message cannot be sent as it is */
   post(message: DaemonMessage): void {
-    try {
-      // A channel that is closed means that the process has ended, which is reported by its end.
-      this.#child.send(message, () => {});
-    } catch (error) {
-      throw new ServiceError("internal_error", "A message for the engine could not be sent.", {
-        cause: error,
-      });
-    }
+    if (this.alive) this.#channel.post(message);
   }
 
   /** Ends the process. The first reason counts. */
-  end(reason: string, options: { expected?: boolean; code?: "deadline_exceeded" } = {}): void {
+  end(reason: string, options: EndOptions = {}): void {
     this.#announceEnd(reason, options);
+    this.#channel.stop();
     this.#child.kill("SIGKILL");
   }
 
-  #announceEnd(
-    reason: string,
-    { expected = false, code }: { expected?: boolean; code?: "deadline_exceeded" },
-  ): void {
+  #announceEnd(reason: string, { expected = false, code }: EndOptions): void {
     this.#ending ??= { exit: { expected, reason }, error: endError(reason, code) };
   }
 
@@ -75,9 +95,9 @@ export class EngineProcess {
     if (this.#ending) return;
     const parsed = engineMessageSchema.safeParse(message);
     if (!parsed.success) {
-      this.end(`sent a message that is not valid: ${z.prettifyError(parsed.error)}`);
+      this.end(`sent a message that is not valid: ${firstProblem(parsed.error)}`);
     } else if (parsed.data.type === "fatal") {
-      this.#announceEnd(parsed.data.reason, {});
+      this.end(parsed.data.reason);
     } else {
       this.onMessage(parsed.data);
     }
@@ -85,10 +105,12 @@ export class EngineProcess {
 
   #finish(code: number | null, signal: NodeJS.Signals | null): void {
     if (this.#hasEnded) return;
+    this.#channel.finish();
     this.#hasEnded = true;
     // A process that ended by itself has said why; one that was killed may not have known.
-    const line = this.#output.lastError ?? (signal ? undefined : this.#output.last);
-    const how = signal ? `killed by ${signal}` : `exited with code ${code}`;
+    const line = this.#output.lastError ?? ((signal ?? killerOf(code)) ? undefined : this.#output.last);
+    const killer = signal ?? killerOf(code);
+    const how = killer ? `killed by ${killer}` : `exited with code ${code}`;
     this.#announceEnd(line === undefined ? how : `${how} (${line})`, {});
     const { exit, error } = this.#ending!;
     this.onEnd(error);
@@ -96,8 +118,22 @@ export class EngineProcess {
   }
 }
 
-function endError(reason: string, code: "deadline_exceeded" | undefined): ServiceError {
-  return code
-    ? new ServiceError(code, `The model stopped answering: it ${reason}.`)
-    : new ServiceError("engine_crashed", `The model's engine ended while the request ran: ${reason}`);
+/** Behind a wall a signal arrives as a code, as in a shell. */
+function killerOf(code: number | null): string | undefined {
+  const number = (code ?? 0) - SIGNAL_CODES_FROM;
+  return Object.entries(constants.signals).find(([, signal]) => signal === number)?.[0];
+}
+
+function endError(reason: string, code: EndOptions["code"]): ServiceError {
+  switch (code) {
+    case "deadline_exceeded":
+      return new ServiceError(code, `The model stopped answering: it ${reason}.`);
+    case "model_not_loaded":
+      return new ServiceError(code, "The model was unloaded while the request ran.");
+    default:
+      return new ServiceError(
+        "engine_crashed",
+        `The model's engine ended while the request ran: ${plainEnd(reason)}`,
+      );
+  }
 }

@@ -56,6 +56,11 @@ export interface EngineLoadOptions {
    * start, with the same error.
    */
   makeRoom?: (spec: EngineSpec) => Promise<void>;
+  /**
+   * Bytes that the heap of the engine may grow to, which is started with this specification; what needs more fails
+   * inside the engine. Absent: as far as its WebAssembly can.
+   */
+  heapLimit?: (spec: EngineSpec) => number;
 }
 
 /**

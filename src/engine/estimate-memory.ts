@@ -14,13 +14,25 @@ export interface MemoryQuestion {
   readonly embeddingLength: number;
   readonly spec: Pick<
     EngineSpec,
-    "contextSize" | "slots" | "sharedContext" | "batchSize" | "threads" | "cacheTypeK" | "cacheTypeV"
+    | "contextSize"
+    | "slots"
+    | "sharedContext"
+    | "batchSize"
+    | "threads"
+    | "cacheTypeK"
+    | "cacheTypeV"
+    | "projectorFile"
   >;
 }
 
 export interface MemoryEstimate {
   /** Inside the WASM heap: must stay below the engine's limit. */
   readonly heapBytes: number;
+  /**
+   * What the heap may grow to: the estimate, and room for what a header does not tell. An engine that wants more has
+   * been made to want it, by a chat template say.
+   */
+  readonly heapLimitBytes: number;
   /** Of the whole process. */
   readonly totalBytes: number;
 }
@@ -45,6 +57,23 @@ const VECTORS_IN_A_STEP = 12;
 /** llama.cpp's tables, vocabulary, chat templates and file cache inside the heap; measured, and rounded up. */
 const HEAP_BASE_BYTES = 32 * MIB;
 
+/**
+ * Room beyond the estimate: requests and what is made of them (prompts, grammars), which is gone when they are answered,
+ * and llama.cpp's plan of a step, some 22 KiB for each of eight nodes a tensor, of which next to nothing is ever touched.
+ * Not booked, as hardly any engine ever needs it: the part of the machine that models do not get has room for a few that
+ * do.
+ */
+const REQUESTS_BYTES = 320 * MIB;
+
+/**
+ * The same for a projector: its own plan, images while they are decoded, and the scores of all pairs of an image's
+ * patches, which take more than a GiB in common models and stand in no header.
+ */
+const IMAGES_BYTES = 2048 * MIB;
+
+/** What the estimate may be wrong by: architectures differ in what they keep beside weights and KV cache. */
+const ESTIMATE_ERROR = 1 / 8;
+
 /** Node, the worker, compiled WASM: 245 MiB at most when measured with one thread. */
 const PROCESS_BASE_BYTES = 232 * MIB;
 
@@ -60,7 +89,9 @@ export function estimateMemory(question: MemoryQuestion): MemoryEstimate {
   const kvBytes = half * kvNumberBytes * contextTokens(spec);
   const heapBytes = Math.ceil(fileBytes + kvBytes + stepBytes(question) + HEAP_BASE_BYTES);
   const threads = spec.threads > 1 ? spec.threads : 0; // one thread is the worker itself
-  return { heapBytes, totalBytes: heapBytes + PROCESS_BASE_BYTES + threads * THREAD_BYTES };
+  const roomBytes = REQUESTS_BYTES + (spec.projectorFile === undefined ? 0 : IMAGES_BYTES);
+  const heapLimitBytes = Math.ceil(heapBytes * (1 + ESTIMATE_ERROR) + roomBytes);
+  return { heapBytes, heapLimitBytes, totalBytes: heapBytes + PROCESS_BASE_BYTES + threads * THREAD_BYTES };
 }
 
 /** @throws ServiceError insufficient_memory when a model cannot fit into an engine, on whatever machine */

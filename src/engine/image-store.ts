@@ -1,4 +1,4 @@
-import { rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
@@ -10,6 +10,16 @@ const FOREIGN_MARK_MS = 30 * 24 * 60 * 60 * 1000;
 const IMAGE = /^([0-9a-f]{64})\.wasm$/;
 /** Who uses which image: its hash, the machine's name and the process. */
 const MARK = /^([0-9a-f]{64})\.([^.]*)\.(\d+)\.user$/;
+
+/** An image that was being written. */
+const UNFINISHED = /^[0-9a-f]{64}\.wasm\.[0-9a-f-]+\.tmp$/;
+/** Writing one takes a second at most. */
+const UNFINISHED_KEPT_MS = 60_000;
+
+/** A folder for one process alone, in one that all may write to. */
+const PRIVATE = /^daybreak-engine-(\d+)-\w+$/;
+/** Those of this process, by what they are in; removed when it ends. */
+const privateFolders = new Map<string, string>();
 
 /** Marks of this process; removed when it ends, or by the next daemon when it could not. */
 const ownMarks = new Set<string>();
@@ -37,6 +47,10 @@ export async function removeUnused(folder: string, keptHash: string): Promise<vo
     if (await isHeld(mark, host ?? "", Number(pid))) used.add(hash);
     else await rm(mark, { force: true });
   }
+  for (const file of files.filter((name) => UNFINISHED.test(name))) {
+    const unfinished = path.join(folder, file);
+    if (await isOlderThan(unfinished, UNFINISHED_KEPT_MS)) await rm(unfinished, { force: true });
+  }
   for (const file of files) {
     const hash = IMAGE.exec(file)?.[1];
     if (hash !== undefined && !used.has(hash)) await rm(path.join(folder, file), { force: true });
@@ -45,8 +59,52 @@ export async function removeUnused(folder: string, keptHash: string): Promise<vo
 
 async function isHeld(mark: string, host: string, pid: number): Promise<boolean> {
   if (host === hostName()) return isRunning(pid);
-  const stats = await stat(mark).catch(() => undefined); // its owner may just have removed it
-  return stats !== undefined && Date.now() - stats.mtimeMs < FOREIGN_MARK_MS;
+  return !(await isOlderThan(mark, FOREIGN_MARK_MS));
+}
+
+/** True as well for a file that its owner has just removed. */
+async function isOlderThan(file: string, millis: number): Promise<boolean> {
+  const stats = await stat(file).catch(() => undefined);
+  return stats === undefined || Date.now() - stats.mtimeMs >= millis;
+}
+
+/**
+ * A folder of this process's own that nobody else may look into, in one that others write to as well. What killed
+ * processes have left of the kind is removed.
+ */
+export function privateFolder(parent: string): string {
+  const known = privateFolders.get(parent);
+  if (known !== undefined && readable(known)) return known;
+  for (const name of readdirSync(parent)) {
+    const pid = PRIVATE.exec(name)?.[1];
+    if (pid !== undefined && !isRunning(Number(pid))) removeQuietly(path.join(parent, name));
+  }
+  const folder = mkdtempSync(path.join(parent, `daybreak-engine-${process.pid}-`));
+  if (privateFolders.size === 0) process.once("exit", removePrivateFolders);
+  privateFolders.set(parent, folder);
+  return folder;
+}
+
+function readable(folder: string): boolean {
+  try {
+    readdirSync(folder);
+    return true;
+  } catch {
+    return false; // somebody has tidied up
+  }
+}
+
+function removePrivateFolders(): void {
+  for (const folder of privateFolders.values()) removeQuietly(folder);
+}
+
+/** Another user's folder stays. */
+function removeQuietly(folder: string): void {
+  try {
+    rmSync(folder, { recursive: true, force: true });
+  } catch {
+    // Whoever may remove it will.
+  }
 }
 
 /** As it can stand between dots in a file's name. */
@@ -55,5 +113,5 @@ function hostName(): string {
 }
 
 function removeOwnMarks(): void {
-  for (const mark of ownMarks) rmSync(mark, { force: true });
+  for (const mark of ownMarks) removeQuietly(mark);
 }

@@ -32,6 +32,8 @@ export class LastLines {
       for (const line of lines) this.#add(line);
     });
     stream.on("end", () => this.#add(rest));
+    // The process tells its end itself; what it could not say any more is lost.
+    stream.on("error", () => this.#add(rest));
   }
 
   /** The last line that names an error. */

@@ -1,32 +1,35 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import path from "node:path";
+import { Writable } from "node:stream";
 import { pathToFileURL } from "node:url";
+import { FIRST_INPUT_ON } from "./channel/descriptors.ts";
 import { driverEnvironment, gpuPermissions } from "./gpu/gpu-process-rights.ts";
 import { packageFolder } from "./package-folder.ts";
+import { spawnFailure } from "./spawn-failure.ts";
+import type { ProcessStart, Wall } from "./walls/wall.ts";
 
-/** Starts a process with an IPC channel; the default is Node's own. */
+/** Starts a process with the pipes of a {@link ChildChannel}. */
 export type SpawnEngine = (
   command: string,
   args: readonly string[],
   options: SpawnEngineOptions,
 ) => ChildProcess;
 
-export interface SpawnEngineOptions {
-  readonly env: Readonly<Record<string, string>>;
-  readonly cwd: string;
-}
+export type SpawnEngineOptions = Pick<ProcessStart, "env" | "cwd" | "inputs">;
 
 export interface LaunchOptions {
   /** The Node binary; it must be version 24 or later. */
   readonly runtime: string;
   /** llama.cpp's WebAssembly, as prepareEngine() chose it. */
   readonly wasmPath: string;
-  /** Largest heap that it declares, in bytes. */
+  /** Largest heap of this engine, in bytes. */
   readonly heapLimitBytes: number;
   /** Files that the engine may read beside its own code: the model's. */
   readonly files: readonly string[];
   /** For an engine that uses a GPU. */
   readonly gpu?: EngineGpu | undefined;
+  /** What the operating system puts around it; drivers of GPUs need more than it lets through. */
+  readonly wall?: Wall | undefined;
   readonly spawn: SpawnEngine;
 }
 
@@ -40,34 +43,56 @@ export interface EngineGpu {
 /** Variables that an operating system needs to start a process at all; everything else stays with the daemon. */
 const KEPT_VARIABLES = ["SystemRoot", "windir"];
 
-export const spawnEngine: SpawnEngine = (command, args, options) =>
-  spawn(command, args, {
-    env: { ...options.env },
-    cwd: options.cwd,
-    stdio: ["ignore", "pipe", "pipe", "ipc"],
+export const spawnEngine: SpawnEngine = (command, args, { env, cwd, inputs = [] }) => {
+  const child = spawn(command, args, {
+    env: { ...env },
+    cwd,
+    stdio: ["pipe", "pipe", "pipe", "pipe", ...inputs.map(() => "pipe" as const)],
     // A group of its own: Ctrl-C and a hang-up of the daemon's terminal must reach the daemon alone, which drains.
     // On Windows this would open a console window.
     detached: process.platform !== "win32",
-    serialization: "advanced",
     windowsHide: true,
   });
+  inputs.forEach((bytes, index) => {
+    // One that could not be started has no pipes; one that has ended reads nothing.
+    const pipe: unknown = child.stdio?.[FIRST_INPUT_ON + index];
+    if (!(pipe instanceof Writable)) return;
+    pipe.on("error", () => {});
+    pipe.end(bytes);
+  });
+  return child;
+};
+
+/** What every process that handles files and text from strangers has to do without, as far as Node can tell it. */
+export function engineRights(readable: readonly string[]): string[] {
+  return [
+    "--permission",
+    "--allow-worker",
+    // SQLite does not heed the permissions.
+    "--no-experimental-sqlite",
+    // Else a signal opens the inspector.
+    "--disable-sigusr1",
+    "--disable-proto=delete",
+    ...readable.map((file) => `--allow-fs-read=${file}`),
+    "--disable-warning=ExperimentalWarning",
+    "--disable-warning=SecurityWarning",
+  ];
+}
 
 /**
  * Starts an engine process that may read its own code and the given files, and nothing else: no write, no
  * network, no child process, no addon, no variable of the environment. One that uses a GPU may also load Dawn, and
  * its drivers see the variables that are meant for them.
+ * @throws ServiceError resources_exhausted or model_load_failed when the system starts no process
  */
 export function launchEngine(options: LaunchOptions): ChildProcess {
-  const { runtime, wasmPath, heapLimitBytes, files, gpu, spawn: start } = options;
-  const entry = entryPath();
+  const { runtime, wasmPath, heapLimitBytes, files, gpu, wall, spawn: start } = options;
+  const readable = [...readableCode(), wasmPath, ...files];
   const args = [
-    "--permission",
-    "--allow-worker",
+    ...engineRights(readable),
     ...(gpu ? gpuPermissions(gpu.dawnPath) : []),
-    ...[...readableCode(), wasmPath, ...files].map((readable) => `--allow-fs-read=${readable}`),
-    "--disable-warning=ExperimentalWarning",
-    "--disable-warning=SecurityWarning",
-    entry,
+    `--max-old-space-size=${SCRIPT_HEAP_MIB}`,
+    entryPath(),
     pathToFileURL(wasmPath).href,
     String(heapLimitBytes),
     ...(gpu ? [gpu.dawnPath, String(gpu.longestWaitMs)] : []),
@@ -76,8 +101,21 @@ export function launchEngine(options: LaunchOptions): ChildProcess {
     ...(gpu ? driverEnvironment(process.env) : {}),
     ...minimalEnvironment(process.env),
   };
-  return start(runtime, args, { env, cwd: WORKING_FOLDER });
+  const plain: ProcessStart = { command: runtime, args, env, cwd: WORKING_FOLDER };
+  const { command, args: all, ...rest } = wall && !gpu ? wall.enclose(plain, { readable }) : plain;
+  try {
+    return start(command, all, rest);
+  } catch (error) {
+    // Some failures are thrown, others reported by the child's event.
+    throw spawnFailure("The model's engine", error);
+  }
 }
+
+/**
+ * JavaScript's own heap of an engine's main thread, which only passes messages on; the largest request takes some
+ * times its own size. The model is in WebAssembly's memory, which has a limit of its own.
+ */
+const SCRIPT_HEAP_MIB = 512;
 
 /**
  * Where processes with restricted rights run. Node lets a worker that is started from text read all of the working
@@ -97,6 +135,7 @@ function readableCode(): string[] {
   const folders = [
     import.meta.dirname,
     path.join(import.meta.dirname, "..", "errors"),
+    path.join(import.meta.dirname, "..", "json"),
     path.join(wllama.folder, "esm"),
     zod.folder,
   ];

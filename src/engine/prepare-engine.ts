@@ -1,9 +1,11 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { isSystemError } from "../errors/exhausted-resource.ts";
 import { IMAGE_HEAP_BYTES } from "../../wasm/changes.ts";
 import { buildEngineImage, EngineImageError, IMAGE_SHA256, sha256Hex } from "../../wasm/engine-image.ts";
 import { replaceFile } from "../files/replace-file.ts";
-import { markUsed, removeUnused } from "./image-store.ts";
+import { writeRefusal } from "../files/write-refusal.ts";
+import { markUsed, privateFolder, removeUnused } from "./image-store.ts";
 import { STOCK_HEAP_BYTES } from "./core/heap-patches.ts";
 import { STOCK_WASM_PATH } from "./stock-wasm.ts";
 
@@ -16,7 +18,7 @@ export interface PreparedEngine {
   readonly kernels: Kernels;
   /** Most memory that one engine can have for its model. */
   readonly heapLimitBytes: number;
-  /** Why the stock engine runs although ours was wanted. */
+  /** What is not as it should be: the image lies elsewhere, or the stock engine runs. A sentence, to be logged. */
   readonly problem?: string;
 }
 
@@ -26,6 +28,8 @@ export interface PrepareEngineOptions {
   /** auto: ours, and the stock engine when ours cannot be made; stock: never ours. */
   readonly kernels: "auto" | "stock";
   readonly stockPath?: string;
+  /** Folders to keep it in, in one of this process's own, where the cache folder cannot be written to. */
+  readonly fallbacks?: readonly string[];
 }
 
 /** Built by wasm/kernels/build.sh; two folders up from src/engine and from dist/src/engine alike. */
@@ -40,26 +44,51 @@ export async function prepareEngine({
   cacheDir,
   kernels,
   stockPath = STOCK_WASM_PATH,
+  fallbacks = [],
 }: PrepareEngineOptions): Promise<PreparedEngine> {
-  const stock: PreparedEngine = {
-    wasmPath: stockPath,
-    kernels: "stock",
-    heapLimitBytes: STOCK_HEAP_BYTES,
-  };
+  const stock: PreparedEngine = { wasmPath: stockPath, kernels: "stock", heapLimitBytes: STOCK_HEAP_BYTES };
   if (kernels === "stock") return stock;
+  const ours = { kernels: "daybreak", heapLimitBytes: IMAGE_HEAP_BYTES } as const;
   const folder = path.join(cacheDir, "engine");
+  try {
+    return { ...ours, wasmPath: await imageIn(folder, stockPath) };
+  } catch (error) {
+    const reason = reasonOf(error);
+    for (const fallback of error instanceof EngineImageError ? [] : fallbacks) {
+      try {
+        const wasmPath = await imageIn(privateFolder(fallback), stockPath);
+        const problem = `The engine is kept in ${path.dirname(wasmPath)} until the daemon ends, because it cannot be kept in ${folder}: ${reason}.`;
+        return { ...ours, wasmPath, problem };
+      } catch (other) {
+        reasonOf(other); // what is no failure of the folder is thrown
+      }
+    }
+    return { ...stock, problem: `Models run slowly, on llama.cpp's own kernels: ${reason} (${folder}).` };
+  }
+}
+
+/** @throws what is neither the system's refusal nor a wrong package */
+function reasonOf(error: unknown): string {
+  const refusal = error instanceof EngineImageError ? error.message : writeRefusal(error);
+  if (refusal === undefined) throw error;
+  return refusal;
+}
+
+/** @returns the image's file, which is whole */
+async function imageIn(folder: string, stockPath: string): Promise<string> {
   const wasmPath = path.join(folder, `${IMAGE_SHA256}.wasm`);
+  const found = await isIntact(wasmPath);
   try {
     await markUsed(folder, IMAGE_SHA256);
-    if (!(await isIntact(wasmPath))) {
+    if (!found) {
       await writeWhole(wasmPath, await buildEngineImage(await readFile(stockPath), await readFile(KERNELS)));
     }
     await removeUnused(folder, IMAGE_SHA256);
-    return { wasmPath, kernels: "daybreak", heapLimitBytes: IMAGE_HEAP_BYTES };
   } catch (error) {
-    if (!(error instanceof EngineImageError || isSystemError(error))) throw error;
-    return { ...stock, problem: error.message };
+    // Where nothing can be written an image that is there serves as well.
+    if (!found || !isSystemError(error)) throw error;
   }
+  return wasmPath;
 }
 
 async function isIntact(file: string): Promise<boolean> {
@@ -81,8 +110,4 @@ async function writeWhole(file: string, bytes: Uint8Array): Promise<void> {
     await rm(temporary, { force: true });
     throw error;
   }
-}
-
-function isSystemError(error: unknown): error is NodeJS.ErrnoException {
-  return error instanceof Error && "code" in error;
 }

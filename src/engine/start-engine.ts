@@ -1,12 +1,13 @@
 import path from "node:path";
 import { checkModelFile, filesOf } from "./check-model-files.ts";
-import { STOCK_HEAP_BYTES } from "./core/heap-patches.ts";
+import { engineHeapLimit, STOCK_HEAP_BYTES } from "./core/heap-patches.ts";
 import { EngineHandle, toServiceError } from "./engine-handle.ts";
 import { EngineProcess } from "./engine-process.ts";
 import type { EngineLoadOptions, StartEngine } from "./engine.ts";
 import { findDawn } from "./gpu/dawn.ts";
 import { launchEngine, type SpawnEngine, spawnEngine } from "./launch.ts";
 import { STOCK_WASM_PATH } from "./stock-wasm.ts";
+import type { Wall } from "./walls/wall.ts";
 import { type EngineInfo, type EngineSpec, engineSpecSchema } from "./protocol/engine-spec.ts";
 
 export interface EngineStarterOptions {
@@ -19,10 +20,12 @@ export interface EngineStarterOptions {
   readonly spawn?: SpawnEngine;
   /** llama.cpp's WebAssembly; the default is the one that @wllama/wllama ships. */
   readonly wasmPath?: string;
-  /** Largest heap that it declares, in bytes. */
+  /** Largest heap that it declares, in bytes; an engine gets as much of it as its model is to have. */
   readonly heapLimitBytes?: number;
   /** Entry file of Dawn, for engines that use a GPU; the default is the npm package's. */
   readonly dawnPath?: string | undefined;
+  /** Finds what the operating system puts around engines; the default is nothing. */
+  readonly findWall?: () => Promise<Wall | undefined>;
 }
 
 /** Makes the function that starts engines with these settings. */
@@ -34,20 +37,23 @@ export function createEngineStarter({
   wasmPath = STOCK_WASM_PATH,
   heapLimitBytes = STOCK_HEAP_BYTES,
   dawnPath = findDawn(),
+  findWall = async () => undefined,
 }: EngineStarterOptions): StartEngine {
   return async (requested, options = {}) => {
     options.signal?.throwIfAborted();
     const spec = withAbsolutePaths(engineSpecSchema.parse(requested));
     const files = filesOf(spec);
     for (const file of files) await checkModelFile(file);
+    const wall = await findWall();
     const usesGpu = spec.gpu !== undefined && spec.gpuLayers !== 0;
     const engine = new EngineProcess(
       launchEngine({
         runtime,
         wasmPath,
-        heapLimitBytes,
+        heapLimitBytes: engineHeapLimit(options.heapLimit?.(spec) ?? heapLimitBytes, heapLimitBytes),
         files,
         spawn,
+        wall,
         gpu: usesGpu && dawnPath !== undefined ? { dawnPath, longestWaitMs: stallTimeoutMs } : undefined,
       }),
     );
@@ -80,6 +86,8 @@ async function load(
   timeoutMs: number,
 ): Promise<EngineInfo> {
   const { promise, resolve, reject } = Promise.withResolvers<EngineInfo>();
+  // The engine may end while nobody waits yet.
+  promise.catch(() => undefined);
   const timer = setTimeout(() => {
     engine.end(`made no progress in loading for ${Math.round(timeoutMs / 1000)} s`, {
       code: "deadline_exceeded",

@@ -27,7 +27,12 @@ const define = (type: ErrorType, status: number, retryable: boolean, meaning: st
 /** Every error code that can leave the service; the documentation's table is printed from this one. */
 export const ERROR_CODES = {
   malformed_request: define("invalid_request", 400, false, "What arrived is not an HTTP request."),
-  invalid_json: define("invalid_request", 400, false, "The request body is not valid JSON."),
+  invalid_json: define(
+    "invalid_request",
+    400,
+    false,
+    "The request body is not valid JSON, is nested too deep or holds too many values.",
+  ),
   invalid_parameter: define(
     "invalid_request",
     400,
@@ -120,6 +125,18 @@ export const ERROR_CODES = {
     false,
     "The file is damaged, truncated or of an unsupported kind.",
   ),
+  invalid_template: define(
+    "model_error",
+    400,
+    false,
+    "The model's chat template is wrong, or cannot be run in the time and the memory that it is given.",
+  ),
+  sandbox_unavailable: define(
+    "model_error",
+    500,
+    false,
+    "A sandbox is required, and the operating system provides none; the message says what to install or allow.",
+  ),
   insufficient_memory: define("model_error", 500, false, "The model needs more memory than there is."),
   gpu_unavailable: define(
     "model_error",
@@ -128,6 +145,12 @@ export const ERROR_CODES = {
     "The configuration requires a GPU, and there is none that can be used.",
   ),
   insufficient_disk: define("model_error", 500, false, "The disk has too little room."),
+  cache_not_writable: define(
+    "model_error",
+    500,
+    false,
+    "The cache folder is read-only, or closed to this user: what is there can be used, and nothing can be saved.",
+  ),
   checksum_mismatch: define(
     "model_error",
     500,
@@ -135,7 +158,24 @@ export const ERROR_CODES = {
     "A downloaded or pinned file does not have the expected hash.",
   ),
   hub_unreachable: define("model_error", 503, true, "The model hub does not answer."),
-  overloaded: define("overloaded", 503, true, "All slots are busy and the wait queue is full."),
+  hub_answer_invalid: define(
+    "model_error",
+    502,
+    false,
+    "The model hub, or what answers in its place, sends what cannot be used.",
+  ),
+  overloaded: define(
+    "overloaded",
+    503,
+    true,
+    "All slots are busy and the wait queue is full, all connections are in use, or the bodies of all requests together are too large.",
+  ),
+  resources_exhausted: define(
+    "overloaded",
+    503,
+    true,
+    "The system has no file descriptor, process or memory left that the request needs; the message names what.",
+  ),
   model_loading: define("overloaded", 503, true, "The model is being loaded or downloaded."),
   starting: define("overloaded", 503, true, "The daemon is starting."),
   shutting_down: define("overloaded", 503, true, "The daemon is shutting down."),

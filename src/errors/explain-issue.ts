@@ -5,6 +5,9 @@ type Issue = z.core.$ZodIssue;
 /** Longer values are cut: the reader knows the beginning of what was sent. */
 const MAX_SHOWN = 60;
 
+/** Names of fields that nobody knows may be many. */
+const MAX_SHOWN_KEYS = 10;
+
 const WHOLE_NUMBER = "a whole number";
 /** Stands for zod's own words, which are replaced; whatever else a message says, the schema says. */
 const UNWORDED = "not valid";
@@ -125,7 +128,10 @@ function explainPlain(issue: Exclude<Issue, { code: "invalid_union" }>): Omit<Fi
     case "not_multiple_of":
       return { wishes: [`a multiple of ${issue.divisor}`] };
     case "unrecognized_keys":
-      return { wishes: [], message: `has unknown fields: ${issue.keys.join(", ")}` };
+      return {
+        wishes: [],
+        message: `has unknown fields: ${issue.keys.slice(0, MAX_SHOWN_KEYS).map(cut).join(", ")}`,
+      };
     case "invalid_key":
     case "invalid_element":
       return { wishes: [], message: issue.issues.map((inner) => inner.message).join("; ") };
@@ -159,6 +165,13 @@ function shown(value: unknown): string {
   if (Array.isArray(value)) return value.length === 0 ? "an empty array" : "an array";
   if (typeof value === "object" && value !== null) return "an object";
   // JSON.parse makes Infinity of 1e400, and JSON.stringify would call it null.
-  const text = typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));
+  if (typeof value === "number") return String(value);
+  const isLong = typeof value === "string" && value.length > MAX_SHOWN;
+  // Cut before it is written, which takes as long as it is.
+  const text = JSON.stringify(isLong ? value.slice(0, MAX_SHOWN) : value) ?? String(value);
+  return isLong ? `${text.slice(0, MAX_SHOWN)}…` : cut(text);
+}
+
+function cut(text: string): string {
   return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
 }

@@ -1,6 +1,7 @@
 import type { HttpBindings } from "@hono/node-server";
 import type { Context } from "hono";
 import type { Logger } from "pino";
+import type { HeldBodies } from "./input/held-bodies.ts";
 
 /** What every handler finds in its Hono context. */
 export interface AppEnv {
@@ -8,6 +9,8 @@ export interface AppEnv {
   Bindings: Partial<HttpBindings> & {
     /** True for what came over the IPC socket, which only the owner of the daemon can open. */
     ipc?: boolean;
+    /** True for a connection beyond the daemon's limit, which is there to be told so. */
+    surplus?: boolean;
   };
   Variables: {
     /** Sent back as x-request-id. */
@@ -16,6 +19,15 @@ export interface AppEnv {
     logger: Logger;
     /** Largest body in bytes; enforced by whoever reads the body. */
     bodyLimit: number;
+    /** Counts the bytes of all bodies under way; whoever reads a body adds to it. */
+    heldBodies: HeldBodies;
+    /**
+     * Counts one more message of this client against the rate limit; throws `rate_limited` beyond it. For what comes
+     * after the request itself, such as the messages of a WebSocket.
+     */
+    countMessage: () => void;
+    /** True for a request of a web page that is neither the daemon's own nor named in the configuration. */
+    isForeignPage: boolean;
   };
 }
 

@@ -14,6 +14,7 @@ import { hostCheck } from "./middleware/host-check.ts";
 import { rateLimit } from "./middleware/rate-limit.ts";
 import { requestId } from "./middleware/request-id.ts";
 import { requestLog } from "./middleware/request-log.ts";
+import { surplusConnection } from "./middleware/surplus-connection.ts";
 import { documentationRoutes } from "./openapi/documentation-routes.ts";
 import type { DescribedDialect } from "./openapi/openapi-document.ts";
 import type { Route } from "./route.ts";
@@ -34,6 +35,7 @@ export function createApp(
   app.use(
     requestId(services.logger, http.body_limit),
     requestLog(),
+    surplusConnection(),
     hostCheck(http.addr, http.allowed_hosts),
     corsHeaders(http.cors_origins),
     originCheck(http.cors_origins),

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { assertAskedFirst } from "./input/content-type.ts";
 import { parseInput } from "./input/parse-input.ts";
 import { readJson } from "./input/read-json.ts";
 import type { AppContext } from "./app-env.ts";
@@ -66,6 +67,8 @@ export function defineRoute<
   return {
     ...definition,
     async handle(context) {
+      if (!bodySchema && definition.method !== "GET")
+        assertAskedFirst(context.req.raw.headers, context.get("isForeignPage"));
       const query = querySchema ? parseInput(querySchema, context.req.query()) : undefined;
       const body = bodySchema ? await readJson(context, bodySchema) : undefined;
       // An absent schema is inferred as ZodUndefined, so undefined is then the right output.

@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
 import type { GpuState } from "../engine/gpu/gpu-finder.ts";
 import type { Kernels } from "../engine/prepare-engine.ts";
+import type { WallState } from "../engine/walls/second-wall.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import type { Inference } from "../inference/inference.ts";
 import type { Metrics } from "../metrics/metrics.ts";
@@ -29,6 +30,8 @@ export interface Services {
   readonly gpu: GpuState;
   /** Which code multiplies matrices on the CPU. */
   readonly kernels: Kernels;
+  /** What the operating system puts around engines. */
+  readonly wall: { readonly state: WallState };
   /** Where it listens, as /api/system/status reports it; empty until it does. */
   readonly endpoints: { http: string; ipc: string };
   /**

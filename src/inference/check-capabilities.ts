@@ -57,7 +57,7 @@ export function checkEmbedding({ alias, gguf }: Model): void {
 /** Refuses reranking by a model that is none for it. */
 export function checkReranking({ alias, gguf }: Model): void {
   if (gguf.purpose !== "rerank") {
-    refuse(`"${alias}" is no reranker; choose a model made for reranking.`, "model");
+    refuse(`"${alias}" is not a reranker; choose a model made for reranking.`, "model");
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Config } from "../config/schema.ts";
+import { checkCallDepths } from "../engine/core/request-limits.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { GenerationEvent } from "../engine/protocol/generation.ts";
 import type { TokenIds } from "../engine/protocol/tokens.ts";
@@ -71,6 +72,7 @@ class InferenceService implements Inference {
 
   async generate(request: InferenceRequest, signal: AbortSignal): Promise<InferenceStream> {
     const startedAt = this.#now();
+    checkCallDepths(request.input);
     // Disposed in reverse order: the slot is free before the lease ends and the request is counted as over.
     const held = new DisposableStack();
     try {

@@ -1,3 +1,4 @@
+import { plainEnd } from "../engine/core/plain-reason.ts";
 import type { Engine } from "../engine/engine.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { AdmissionQueue } from "./admission-queue.ts";
@@ -34,6 +35,6 @@ function exitError(alias: string, expected: boolean, reason: string): ServiceErr
     ? new ServiceError("model_not_loaded", `The model "${alias}" was unloaded while the request waited.`)
     : new ServiceError(
         "engine_crashed",
-        `The engine of "${alias}" ended while the request waited (${reason}); the next request starts it again.`,
+        `The engine of "${alias}" ended while the request waited (${plainEnd(reason)}); the next request starts it again.`,
       );
 }

@@ -1,7 +1,6 @@
 import { ServiceError } from "../errors/service-error.ts";
 
 const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*;base64,/i;
-const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 /** First bytes of the kinds of pictures that llama.cpp decodes. */
 const SIGNATURES: readonly (readonly number[])[] = [
   [0x89, 0x50, 0x4e, 0x47], // PNG
@@ -20,14 +19,27 @@ export function decodeImage(text: string, param: string): Uint8Array<ArrayBuffer
   if (/^https?:/i.test(text)) {
     throw invalid(param, "the daemon fetches no addresses; send the picture itself as base64 or a data: URL");
   }
-  const encoded = text.slice(DATA_URL.exec(text.slice(0, 200))?.[0].length ?? 0).replaceAll(/\s/g, "");
-  if (encoded === "" || !BASE64.test(encoded))
-    throw invalid(param, "must be a picture as base64 or a data: URL");
-  // A copy: small Buffers share their memory with others.
-  const bytes = new Uint8Array(Buffer.from(encoded, "base64"));
+  const encoded = text.slice(DATA_URL.exec(text.slice(0, 200))?.[0].length ?? 0);
+  // Lines and blanks are rare, and to look for them takes as long as to decode.
+  const bytes = decodeBase64(encoded) ?? decodeBase64(encoded.replaceAll(/\s+/g, ""));
+  if (!bytes) throw invalid(param, "must be a picture as base64 or a data: URL");
   const known = SIGNATURES.some((signature) => signature.every((byte, index) => bytes[index] === byte));
   if (!known) throw invalid(param, "must be a PNG, JPEG, GIF or BMP");
   return bytes;
+}
+
+/** Undefined for what is empty or not base64 throughout: of that, Buffer would leave out what it cannot read. */
+function decodeBase64(encoded: string): Uint8Array<ArrayBuffer> | undefined {
+  const padding = encoded.endsWith("==") ? 2 : encoded.endsWith("=") ? 1 : 0;
+  const isUrlSafe = encoded.includes("-") || encoded.includes("_");
+  const decoded = Buffer.from(encoded, "base64");
+  const digits = encoded.length - padding;
+  if (digits === 0 || isUrlSafe || decoded.byteLength !== Math.floor((digits * 3) / 4)) return undefined;
+  // Small Buffers share their memory with others: those are copied.
+  const { buffer, byteLength } = decoded;
+  return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength
+    ? new Uint8Array(buffer)
+    : new Uint8Array(decoded);
 }
 
 function invalid(param: string, what: string): ServiceError {

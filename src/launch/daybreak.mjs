@@ -4,6 +4,7 @@
 import { fileURLToPath } from "node:url";
 import { findEntryPoint } from "./entry-point.mjs";
 import { handOver } from "./hand-over.mjs";
+import { ignoreDebuggerSignal } from "./ignore-debugger-signal.mjs";
 import { keepCompiledCode } from "./keep-compiled-code.mjs";
 import { findRuntime, runtimeSuits } from "./runtime.mjs";
 import { skipLanguages } from "./skip-languages.mjs";
@@ -11,6 +12,7 @@ import { skipLanguages } from "./skip-languages.mjs";
 if (runtimeSuits(process.versions.node)) {
   const entryPoint = findEntryPoint(import.meta.url);
   if (entryPoint) {
+    ignoreDebuggerSignal();
     keepCompiledCode();
     skipLanguages();
     const { main } = await import(entryPoint.href);

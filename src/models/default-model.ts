@@ -22,18 +22,23 @@ export class DefaultModel {
   readonly #options: DefaultModelOptions;
   #chosen: string | undefined;
   #current: string | undefined;
+  /** The saved choice that was looked at last. */
+  #saved: string | undefined;
 
   constructor(options: DefaultModelOptions) {
     this.#options = options;
+    this.#saved = options.state.current.defaultAlias;
   }
 
   get alias(): string | undefined {
+    if (this.#seeChoice()) this.#current = this.#chosen;
     return this.#current;
   }
 
   /** Looks at what is on disk now. */
   async refresh(): Promise<void> {
     const { registry, state } = this.#options;
+    this.#seeChoice();
     const records = await registry.list();
     const onDisk = (alias: string | undefined): string | undefined =>
       records.some((record) => record.alias === alias) ? alias : undefined;
@@ -46,9 +51,18 @@ export class DefaultModel {
   }
 
   async choose(alias: string): Promise<void> {
-    this.#chosen = alias;
     await this.#options.state.update((state) => ({ ...state, defaultAlias: alias }));
+    this.#chosen = alias;
     await this.refresh();
+  }
+
+  /** True when another daemon that shares the state has chosen since: its choice counts as one made here. */
+  #seeChoice(): boolean {
+    const { defaultAlias } = this.#options.state.current;
+    if (defaultAlias === this.#saved) return false;
+    this.#saved = defaultAlias;
+    this.#chosen = defaultAlias;
+    return defaultAlias !== undefined;
   }
 
   /**

@@ -1,17 +1,22 @@
+import type { TryTemplate } from "../engine/try-template.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import type { LoadPlanner } from "./loading/load-planner.ts";
 import type { ModelDefinition, PrintModelfile, ReadModelfile } from "./modelfile/model-definition.ts";
 import { NO_SETTINGS, type ModelRecord } from "./registry/model-record.ts";
 import type { ModelRegistry } from "./registry/model-registry.ts";
+import type { SavedState } from "./state/saved-state.ts";
 
 export interface DefinitionEditorOptions {
   readonly registry: ModelRegistry;
   readonly planner: Pick<LoadPlanner, "check">;
   readonly readModelfile: ReadModelfile;
   readonly printModelfile: PrintModelfile;
+  readonly tryTemplate?: TryTemplate | undefined;
   readonly events: Pick<ServiceEvents, "emit">;
 }
+
+type SavedDefinition = SavedState["definitions"][number];
 
 /** Makes, copies and prints Modelfile definitions. */
 export class DefinitionEditor {
@@ -23,14 +28,14 @@ export class DefinitionEditor {
 
   /**
    * Makes a model, or makes one anew that was made before. Nothing is saved unless the model could be loaded: its
-   * base is on disk, its files are what they should be, its digest is right.
+   * base is on disk, its files are what they should be, its digest is right, its template comes to an end.
    */
   async create(name: string, modelfile: string, baseFolder: string | undefined): Promise<ModelRecord> {
     const { registry, readModelfile } = this.#options;
     const alias = registry.newName(name);
     if (!registry.defined.has(alias)) await this.#checkFree(alias);
     const definition = readModelfile(modelfile, baseFolder);
-    return await this.#save(alias, definition, modelfile, baseFolder);
+    return await this.#save({ alias, modelfile, baseFolder }, definition, { mayReplace: true });
   }
 
   async copy(source: ModelRecord, target: string): Promise<ModelRecord> {
@@ -38,7 +43,7 @@ export class DefinitionEditor {
     const alias = registry.newName(target);
     await this.#checkFree(alias);
     const modelfile = this.print(source);
-    return await this.#save(alias, readModelfile(modelfile, undefined), modelfile, undefined);
+    return await this.#save({ alias, modelfile }, readModelfile(modelfile, undefined), { mayReplace: false });
   }
 
   /** A Modelfile that makes this model again. */
@@ -48,16 +53,18 @@ export class DefinitionEditor {
   }
 
   async #save(
-    alias: string,
+    saved: SavedDefinition,
     definition: ModelDefinition,
-    modelfile: string,
-    baseFolder: string | undefined,
+    options: { mayReplace: boolean },
   ): Promise<ModelRecord> {
-    const { registry, planner, events } = this.#options;
+    const { registry, planner, tryTemplate, events } = this.#options;
+    const { alias } = saved;
     this.#checkNoCircle(alias, definition.from);
     const record = await registry.defined.record(alias, definition);
     await planner.check(record);
-    await registry.defined.save(alias, modelfile, baseFolder);
+    const { template } = definition.settings;
+    if (template !== undefined) await tryTemplate?.(template);
+    await registry.defined.save(saved, options);
     events.emit({ type: "model-created", model: alias });
     return record;
   }

@@ -13,7 +13,7 @@ export interface ModelLenderOptions {
   readonly planner: LoadPlanner;
   readonly finder: ModelFinder;
   readonly views: ModelViews;
-  readonly defaultModel: Pick<DefaultModel, "alias">;
+  readonly defaultModel: Pick<DefaultModel, "alias" | "refresh">;
   /** Load a model for a request that asks for it. */
   readonly autoLoad: boolean;
   /** How long such a model stays loaded behind its last request, unless the request says so. */
@@ -31,7 +31,12 @@ export class ModelLender {
   /** See {@link Models.acquire}. */
   async acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<ModelLease> {
     const { pool, finder, defaultModel } = this.#options;
-    const wanted = name ?? defaultModel.alias;
+    let wanted = name ?? defaultModel.alias;
+    if (name === undefined && !(wanted !== undefined && (await this.#isThere(wanted)))) {
+      // Another daemon that shares the cache has deleted it, or the first model has come since.
+      await defaultModel.refresh();
+      wanted = defaultModel.alias;
+    }
     if (wanted === undefined)
       throw new ServiceError(
         "model_not_found",
@@ -44,6 +49,16 @@ export class ModelLender {
     await pool.settled(record.alias, signal);
     const settled = pool.tryLend(record.alias);
     return this.#lease(settled ?? (await this.#loadAndLend(record, signal, residency)), residency);
+  }
+
+  async #isThere(alias: string): Promise<boolean> {
+    const { pool, finder } = this.#options;
+    if (pool.slot(alias)) return true;
+    // What is wrong with it is told when it is wanted.
+    return await finder.require(alias).then(
+      () => true,
+      () => false,
+    );
   }
 
   /** Loads a model for a request that asks for it, because the configuration says so, or because its engine has crashed. */

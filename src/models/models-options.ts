@@ -3,9 +3,11 @@ import type { Config } from "../config/schema.ts";
 import type { StartEngine } from "../engine/engine.ts";
 import type { Processors } from "../engine/machine-processors.ts";
 import type { Kernels } from "../engine/prepare-engine.ts";
+import type { TryTemplate } from "../engine/try-template.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import type { HubStore } from "./hub/hub-store.ts";
 import type { Clock } from "./loading/clock.ts";
+import type { ReadMachineMemory } from "./loading/engine-room.ts";
 import type { EstimateMemory, PlaceLayers } from "./loading/load-planner.ts";
 import type { PrintModelfile, ReadModelfile } from "./modelfile/model-definition.ts";
 import type { NameResolver } from "./names/resolve-name.ts";
@@ -15,6 +17,10 @@ export interface ModelsOptions {
   readonly config: Pick<Config, "models" | "engine" | "cache_dir">;
   readonly startEngine: StartEngine;
   readonly estimateMemory: EstimateMemory;
+  /** Bytes that the heap of such an engine may grow to; absent: as far as it can. */
+  readonly heapLimit?: EstimateMemory;
+  /** Tries the chat templates of Modelfiles; absent: only loading shows what they are worth. */
+  readonly tryTemplate?: TryTemplate;
   readonly placeLayers: PlaceLayers;
   /** The GPU's memory; absent: there is none, or nobody knows how much it has. */
   readonly gpuMemory?: {
@@ -34,6 +40,6 @@ export interface ModelsOptions {
   /** The default is the machine's. */
   readonly processors?: Processors;
   readonly kernels: Kernels;
-  /** Bytes of memory of the machine. */
-  readonly machineMemory?: number;
+  /** What the machine has at the moment; absent: nothing but the budget counts. */
+  readonly machineMemory?: ReadMachineMemory;
 }

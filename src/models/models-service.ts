@@ -1,5 +1,5 @@
-import os from "node:os";
 import { machineProcessors } from "../engine/machine-processors.ts";
+import { memoryTotal } from "../machine/memory-limits.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import { DefaultModel } from "./default-model.ts";
@@ -7,6 +7,7 @@ import { DefinitionEditor } from "./definition-editor.ts";
 import { createGgufInspector } from "./gguf/inspect-gguf.ts";
 import { createDigestVerifier } from "./integrity/verify-digest.ts";
 import { systemClock } from "./loading/clock.ts";
+import { engineBudget } from "./loading/engine-budget.ts";
 import { EnginePool } from "./loading/engine-pool.ts";
 import { LoadPlanner } from "./loading/load-planner.ts";
 import type {
@@ -28,9 +29,6 @@ import { Pulls } from "./pulls.ts";
 import { recordToLoad } from "./record-to-load.ts";
 import { ModelRegistry } from "./registry/model-registry.ts";
 import { StateFile } from "./state/state-file.ts";
-
-/** Part of the machine's memory that engines may use when no budget is configured. */
-const DEFAULT_MEMORY_SHARE = 0.8;
 
 /** Makes the {@link Models} of a daemon: reads the saved state and looks at what is on disk, loads nothing. */
 export async function createModelsService(options: ModelsOptions): Promise<Models> {
@@ -55,7 +53,8 @@ class ModelsService implements Models {
 
   constructor(options: ModelsOptions, state: StateFile) {
     const { config, hub, resolver, events, logger, readModelfile } = options;
-    const { clock = systemClock, processors = machineProcessors(), machineMemory = os.totalmem() } = options;
+    const { clock = systemClock, processors = machineProcessors() } = options;
+    const machineMemory = memoryTotal(options.machineMemory?.().limits);
     const gpuMemory = options.gpuMemory ?? { budget: () => Number.POSITIVE_INFINITY, estimate: () => 0 };
     const inspect = createGgufInspector();
     const verifyDigest = createDigestVerifier();
@@ -72,12 +71,13 @@ class ModelsService implements Models {
       cacheDir: config.cache_dir,
       allowedDirs: config.models.allowed_dirs,
     });
-    const memoryBudget = config.models.memory_budget || Math.floor(machineMemory * DEFAULT_MEMORY_SHARE);
+    const budget = engineBudget(config.models.memory_budget, machineMemory);
     this.#pool = new EnginePool({
       startEngine: options.startEngine,
       events,
       clock,
-      memoryBudget,
+      budget,
+      machineMemory: options.machineMemory,
       gpuBudget: gpuMemory.budget,
     });
     this.#planner = new LoadPlanner({
@@ -86,11 +86,12 @@ class ModelsService implements Models {
       verifyDigest,
       estimateMemory: options.estimateMemory,
       estimateGpuMemory: gpuMemory.estimate,
+      heapLimit: options.heapLimit,
       placeLayers: options.placeLayers,
       takenOnGpu: (alias, mayEvict) => this.#pool.memory.takenOnGpu(alias, mayEvict),
       processors,
       machineMemory,
-      memoryBudget,
+      memoryBudget: budget.bytes,
       kernels: options.kernels,
       logger,
     });
@@ -122,6 +123,7 @@ class ModelsService implements Models {
       planner: this.#planner,
       readModelfile,
       printModelfile: options.printModelfile,
+      tryTemplate: options.tryTemplate,
       events,
     });
   }
@@ -140,6 +142,8 @@ class ModelsService implements Models {
 
   async list(): Promise<readonly Model[]> {
     const records = await this.#finder.list();
+    // Another daemon that shares the cache may have deleted it.
+    if (!records.some(({ alias }) => alias === this.#default.alias)) await this.#default.refresh();
     return await Promise.all(records.map(async (record) => await this.#views.show(record)));
   }
 

@@ -65,11 +65,28 @@ const clients: readonly Client[] = [
     ask: (url, call) => ollama(url, call).chat(ollamaBody(call)),
     stream: async (url) => {
       const stream = await ollama(url).chat({ ...ollamaBody(), stream: true });
-      return { pieces: stream[Symbol.asyncIterator](), leave: () => stream.abort() };
+      return { pieces: readFromNow(stream), leave: () => stream.abort() };
     },
     raised: (status) => ({ name: "ResponseError", status_code: status, error: expect.stringMatching(/./) }),
   },
 ];
+
+/**
+ * Asks for the first piece at once: fetch() cancels a body that nobody has begun to read when its Response is collected,
+ * and this client keeps none.
+ */
+function readFromNow<Piece>(stream: AsyncIterable<Piece>): AsyncIterator<Piece> {
+  const pieces = stream[Symbol.asyncIterator]();
+  let first: Promise<IteratorResult<Piece>> | undefined = pieces.next();
+  first.catch(() => {}); // whoever reads gets it
+  return {
+    next: async () => {
+      const piece = first ?? pieces.next();
+      first = undefined;
+      return await piece;
+    },
+  };
+}
 
 function openai(url: string, { headers = {}, maxRetries = 0, key = KEY }: Call = {}): OpenAI {
   return new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries, defaultHeaders: headers });

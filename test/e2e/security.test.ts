@@ -137,6 +137,17 @@ describe("a daemon on loopback with a key and one allowed origin", () => {
     }
   });
 
+  test.skipIf(process.platform === "win32")(
+    "opens no debugger when it is sent the signal for one",
+    async () => {
+      const before = daemon.logs().length;
+      process.kill(daemon.pid, "SIGUSR1");
+      // Whatever the signal does is done before the second answer.
+      for (let time = 0; time < 2; time += 1) expect((await raw("/health", {})).status).toBe(200);
+      expect(daemon.logs().slice(before)).not.toMatch(/debugger/i);
+    },
+  );
+
   test.skipIf(process.platform === "win32")("its socket is the owner's alone and needs no key", async () => {
     expect(statSync(daemon.socket).mode & 0o777).toBe(0o600);
     const status = await new Promise<number>((resolve, reject) => {

@@ -60,6 +60,7 @@ describe("health and status", () => {
       http_endpoint: daemon.url,
       ipc_endpoint: `ipc://${daemon.socket}`,
       default_model: MODEL,
+      sandbox: { mode: "auto", wall: expect.any(String), parts: expect.any(Array) },
       stats: {
         requests_total: expect.any(Number),
         tokens_generated: expect.any(Number),

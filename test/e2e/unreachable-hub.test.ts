@@ -41,7 +41,6 @@ describe("a pull from a hub that cannot be reached", () => {
       .map((line) => JSON.parse(line));
     expect(lines).toEqual([
       waiting("again in 0.5 s"),
-      waiting("again in 1 s"),
       {
         error: {
           type: "model_error",

@@ -40,6 +40,16 @@ describe("an engine with the shipped model", () => {
   });
 
   test("obeys a cancel in the middle of a prompt", async () => {
+    // A test that waits for the processor sees more steps than the engine needed; one that ignores the cancel never
+    // sees few. So the best of some tries counts.
+    let best = Infinity;
+    for (let attempt = 0; attempt < 5 && best >= 1 / 2; attempt += 1)
+      best = Math.min(best, await shareReadAfterCancel());
+    expect(best).toBeLessThan(1 / 2);
+  });
+
+  /** How much of the rest of a prompt that was cancelled in its middle was read before another client was answered. */
+  async function shareReadAfterCancel(): Promise<number> {
     // A stream beside it gets one token in each step: it tells how many steps a thing took.
     let steps = 0;
     const over = new AbortController();
@@ -58,8 +68,9 @@ describe("an engine with the shipped model", () => {
     await expect(generation.next()).rejects.toThrow("enough");
     // Also what the other slots wait for is no more than the step that was under way.
     await collect(engine.generate(forTokens("b", 1), NEVER));
-    expect(steps - begun).toBeLessThan(stepsLeft / 2);
+    const share = (steps - begun) / stepsLeft;
     over.abort(new Error("over"));
     await expect(beside).rejects.toThrow("over");
-  });
+    return share;
+  }
 });

@@ -151,3 +151,39 @@ describe("a cancelled generation", () => {
     await engine.close();
   });
 });
+
+describe.skipIf(process.platform === "win32")("a client that leaves an engine that does not react", () => {
+  test("has its slot back within a second, and the engine is ended for those who come after", async () => {
+    const engine = await startEngine(engineSpec(modelFile, { slots: 1, contextShift: true }));
+    await collect(engine.generate(promptRequest("How long steps take here"), NEVER));
+    const controller = new AbortController();
+    const generation = engine.generate(endless, controller.signal);
+    await generation.next();
+    process.kill(engine.pid, "SIGSTOP");
+    const left = performance.now();
+    controller.abort(new Error("the client went away"));
+    await expect(collect(generation)).rejects.toThrow("the client went away");
+    expect(performance.now() - left).toBeLessThan(1000);
+    // The engine still has the call, so the next one waits for it, and not for long.
+    await expect(collect(engine.generate(promptRequest("Next"), NEVER))).rejects.toMatchObject({
+      code: "engine_crashed",
+      retryable: true,
+      message: expect.stringMatching(/did not let go of a cancelled request/),
+    });
+    expect((await engine.exited).expected).toBe(false);
+  });
+
+  test("does not end an engine that is only slow: the next call waits for the step to end", async () => {
+    const engine = await startEngine(engineSpec(modelFile, { slots: 1, contextShift: true }));
+    const controller = new AbortController();
+    const generation = engine.generate(endless, controller.signal);
+    const first = generation.next();
+    process.kill(engine.pid, "SIGSTOP");
+    controller.abort(new Error("the client went away"));
+    await expect(first).rejects.toThrow("the client went away");
+    const next = collect(engine.generate(promptRequest("Next"), NEVER));
+    process.kill(engine.pid, "SIGCONT");
+    expect((await next).at(-1)).toMatchObject({ type: "done" });
+    await engine.close();
+  });
+});

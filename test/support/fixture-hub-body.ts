@@ -1,9 +1,14 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { setTimeout as delay } from "node:timers/promises";
 
 /** What a server of the fixture hub does instead of answering well. Several may be combined. */
 export interface Fault {
-  /** Answers with this status and an empty body. */
+  /** Answers with this status (200 when there is only a body) and this body (none). */
   readonly status?: number;
+  /** Pieces are sent as quickly as they are read. */
+  readonly body?: string | Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
   /** Further headers, or others than usual. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Answers with a redirect to this address. */
@@ -18,8 +23,20 @@ export interface Fault {
   readonly corrupt?: boolean;
   /** Sends bytes that nobody asked for at the end, without a content-length. */
   readonly append?: Uint8Array;
+  /** Sends so many bytes at a time, with so many milliseconds between them. */
+  readonly drops?: { readonly bytes: number; readonly everyMs: number };
   /** Sends so many bytes, then waits for `until`. */
   readonly pause?: { readonly after: number; readonly until: Promise<void> };
+}
+
+/** Answers as the fault says and not at all as it should. Ends without a word when the client has left. */
+export async function sendFault(
+  response: ServerResponse,
+  { status = 200, headers, body = "" }: Fault,
+): Promise<void> {
+  response.writeHead(status, { ...headers });
+  const pieces = typeof body === "string" ? [Buffer.from(body)] : body;
+  await pipeline(Readable.from(pieces), response).catch(() => undefined);
 }
 
 /** Sends bytes as a storage server does: ranges, an ETag, and what the fault adds. */
@@ -52,12 +69,28 @@ export async function sendBytes(
     await fault.pause.until;
     body = body.subarray(fault.pause.after);
   }
+  if (fault.drops !== undefined) {
+    await drop(response, body, fault.drops);
+    return;
+  }
   if (fault.cutAfter !== undefined) {
     response.write(body, () => response.destroy());
     return;
   }
   response.write(body);
   response.end(fault.append);
+}
+
+async function drop(
+  response: ServerResponse,
+  body: Buffer,
+  { bytes, everyMs }: NonNullable<Fault["drops"]>,
+): Promise<void> {
+  for (let at = 0; at < body.length && !response.destroyed; at += bytes) {
+    response.write(body.subarray(at, at + bytes));
+    await delay(everyMs);
+  }
+  response.end();
 }
 
 function parseRange(

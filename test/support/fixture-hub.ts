@@ -1,6 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from "node:http";
 import type { ServerResponse } from "node:http";
-import { sendBytes, type Fault } from "./fixture-hub-body.ts";
+import { sendBytes, sendFault, type Fault } from "./fixture-hub-body.ts";
 import { storeRepo, type FixtureRepo, type StoredFile, type StoredRepo } from "./fixture-hub-content.ts";
 import { reconstructionOf, xorbOf } from "./fixture-hub-xet.ts";
 
@@ -40,6 +40,8 @@ export interface FixtureHubOptions {
   readonly repos?: Readonly<Record<string, FixtureRepo>>;
   /** Files on one page of a listing. */
   readonly pageSize?: number;
+  /** Says for each request what goes wrong with it, if anything; asked before what {@link FixtureHub.failNext} plans. */
+  readonly plan?: (request: SeenRequest) => Fault | undefined;
 }
 
 interface Planned {
@@ -60,14 +62,15 @@ export async function startFixtureHub(options: FixtureHubOptions = {}): Promise<
 
   const serve = (server: SeenRequest["server"]) => (request: IncomingMessage, response: ServerResponse) => {
     const { method = "GET", url: path = "/", headers } = request;
-    requests.push({ server, method, path, headers });
+    const seen: SeenRequest = { server, method, path, headers };
+    requests.push(seen);
     const plan = planned.find((entry) => entry.times > 0 && entry.match.test(`${server} ${method} ${path}`));
     if (plan) plan.times--;
-    const fault = plan?.fault ?? {};
+    const fault = options.plan?.(seen) ?? plan?.fault ?? {};
     if (fault.redirect !== undefined) {
       response.writeHead(302, { location: fault.redirect, ...fault.headers }).end();
-    } else if (fault.status !== undefined) {
-      response.writeHead(fault.status, { ...fault.headers }).end();
+    } else if (fault.status !== undefined || fault.body !== undefined) {
+      void sendFault(response, fault);
     } else {
       const route = new Route(request, response, new URL(path, urls[server]), fault);
       void (server === "hub" ? answerHub(route, repos, urls, options) : answerStorage(route, repos, urls));

@@ -20,6 +20,12 @@ const OPERATOR = THREAD + 1;
 const RESERVE = THREAD + 2;
 const DEQUANTISE = THREAD + 3;
 const SWIGLU = THREAD + 4;
+const DECODE = THREAD + 5;
+const IS_END = THREAD + 6;
+const PIECE = THREAD + 7;
+const PARSE = THREAD + 8;
+const LEFT_RECURSION = THREAD + 9;
+const ALTERNATES = THREAD + 10;
 const BARRIER = 1;
 
 const text = (value: string): Uint8Array => sized(new TextEncoder().encode(value));
@@ -55,10 +61,35 @@ function hostModule(pages: number, isShared: boolean): Uint8Array {
         [0x60, 2, I64, I64, 1, I32],
         type(I64, I64, I64),
         type(I32, I64, I64, I64),
+        type(I64, I64, I32, I32),
+        [0x60, 2, I64, I32, 1, I32],
+        [0x60, 5, I64, I32, I64, I32, I32, 1, I32],
+        type(I64, I64, I64, I64),
+        [0x60, 5, I64, I64, I64, I64, I64, 1, I32],
+        [0x60, 5, I64, I64, I64, I32, I32, 1, I64],
       ]),
     ),
     section(2, vector([memory])),
-    section(3, vector([[0], [1], [2], ...VEC_DOTS.map(() => [3]), [4], [5], [5], [6], [7]])),
+    section(
+      3,
+      vector([
+        [0],
+        [1],
+        [2],
+        ...VEC_DOTS.map(() => [3]),
+        [4],
+        [5],
+        [5],
+        [6],
+        [7],
+        [8],
+        [9],
+        [10],
+        [11],
+        [12],
+        [13],
+      ]),
+    ),
     section(6, vector([stackTop])),
     section(
       7,
@@ -69,6 +100,7 @@ function hostModule(pages: number, isShared: boolean): Uint8Array {
         concatBytes([text("operator"), [0], uleb(OPERATOR)]),
         concatBytes([text("reserve"), [0], uleb(RESERVE)]),
         concatBytes([text("swiglu"), [0], uleb(SWIGLU)]),
+        concatBytes([text("decode_utf8"), [0], uleb(DECODE)]),
         ...VEC_DOTS.map(({ kernel }, at) => concatBytes([text(kernel), [0], uleb(FIRST_VEC_DOT + at)])),
       ]),
     ),
@@ -84,6 +116,8 @@ function hostModule(pages: number, isShared: boolean): Uint8Array {
         body(0x41, 0),
         body(...copy),
         body(),
+        body(),
+        ...[0x41, 0x41, -1, 0x41, 0x42].map((constant) => (constant < 0 ? body() : body(constant, 0))),
       ]),
     ),
   ]);
@@ -113,8 +147,8 @@ export function hostMemory(pages: number, { maximum = pages, shared = false } = 
 
 /**
  * A module that imports `env.memory` (memory64, `pages` long) and exports each kernel under the name of what it
- * replaces in llama.cpp: `mul_mat`, `plan`, `reserve`, `barrier`, `swiglu`, `operator` (which
- * llama.cpp's dispatch asks) and the dot products under their own.
+ * replaces in llama.cpp: `mul_mat`, `plan`, `reserve`, `barrier`, `swiglu`, `decode_utf8`,
+ * `operator` (which llama.cpp's dispatch asks) and the dot products under their own.
  */
 export function linkHost(pages: number, isShared: boolean, object = KERNELS): Uint8Array<ArrayBuffer> {
   return link(hostModule(pages, isShared), {
@@ -126,12 +160,26 @@ export function linkHost(pages: number, isShared: boolean, object = KERNELS): Ui
       kernel_operator: OPERATOR,
       kernel_sched_reserve: RESERVE,
       kernel_swiglu: SWIGLU,
+      kernel_decode_utf8: DECODE,
       ...Object.fromEntries(VEC_DOTS.map(({ kernel }, at) => [kernel, FIRST_VEC_DOT + at])),
     },
-    originals: { original_mul_mat: 0, original_graph_plan: 2, original_sched_reserve: RESERVE },
+    originals: {
+      original_mul_mat: 0,
+      original_graph_plan: 2,
+      original_sched_reserve: RESERVE,
+      original_decode_utf8: DECODE,
+    },
     imports: {
       ggml_barrier: BARRIER,
-      // No test runs a step or starts a thread: any function of the type will do.
+      // No test runs a step, starts a thread or reads a grammar: any function of the type will do.
+      original_grammar_apply: 0,
+      vocabulary_is_end: IS_END,
+      vocabulary_piece: PIECE,
+      free_memory: BARRIER,
+      original_peg_parse: PARSE,
+      original_peg_rule: DEQUANTISE,
+      original_left_recursion: LEFT_RECURSION,
+      original_parse_alternates: ALTERNATES,
       original_update_slots: BARRIER,
       original_secondary_thread: THREAD,
       dequantize_row_q4_0: DEQUANTISE,

@@ -1,11 +1,17 @@
+import { createEngineStarter } from "../../src/engine/start-engine.ts";
+import { candidatesHere } from "../../src/engine/walls/second-wall.ts";
 import { collect, engineSpec, NEVER, promptRequest, startEngine } from "./engine-fixture.ts";
 
 /**
  * A daemon to be killed: starts an engine, keeps it busy and prints its process id.
- * Arguments: the model's file, the number of threads.
+ * Arguments: the model's file, the number of threads, and the name of the wall around it, if any.
  */
-const [, , modelFile = "", threads = "1"] = process.argv;
-const engine = await startEngine(engineSpec(modelFile, { threads: Number(threads), contextShift: true }));
+const [, , modelFile = "", threads = "1", wallName] = process.argv;
+const wall = candidatesHere().walls.find(({ name }) => name === wallName);
+const start = wall
+  ? createEngineStarter({ loadTimeoutMs: 60_000, stallTimeoutMs: 60_000, findWall: async () => wall })
+  : startEngine;
+const engine = await start(engineSpec(modelFile, { threads: Number(threads), contextShift: true }));
 const { maxTokens: _, ...endless } = promptRequest("On and on", { sampling: { ignoreEos: true } });
 const generation = engine.generate(endless, NEVER);
 await generation.next();

@@ -24,11 +24,11 @@ export function copyEngine(cacheDir: string): void {
 }
 
 /** Starts an engine process of {@link PROGRAM}, with the very same rights. */
-export const spawnTestEngine: SpawnEngine = (command, args, { env, cwd }) => {
-  if (PROGRAM === REPOSITORY) return spawnEngine(command, args, { env, cwd });
+export const spawnTestEngine: SpawnEngine = (command, args, options) => {
+  if (PROGRAM === REPOSITORY) return spawnEngine(command, args, options);
   const inProgram = (arg: string): string =>
     arg
       .replace(path.join(REPOSITORY, "src"), path.join(PROGRAM, "src"))
       .replace(/(engine-process)\.ts$/, "$1.js");
-  return spawnEngine(command, args.map(inProgram), { env, cwd: inProgram(cwd) });
+  return spawnEngine(command, args.map(inProgram), { ...options, cwd: inProgram(options.cwd) });
 };

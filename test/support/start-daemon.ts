@@ -18,6 +18,8 @@ export interface DaemonOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Use this cache folder, and do not remove it. */
   readonly cacheDir?: string;
+  /** A program, with its arguments, that starts the daemon in its own place: "prlimit --nofile=64", say. */
+  readonly through?: readonly string[];
   /** "ready" (the default): when its models are loaded; "listening": as soon as it answers. */
   readonly until?: "listening" | "ready";
 }
@@ -64,7 +66,8 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<TestDaem
   copyEngine(cacheDir);
   const socket = options.env?.["SERVICE_SOCKET"] ?? path.join(folder, "daybreak.sock");
   const args = ["serve", "--http-addr", "127.0.0.1", "--http-port", "0", ...(options.args ?? [])];
-  const child = spawn(process.execPath, [LAUNCHER, ...args], {
+  const command = [...(options.through ?? []), process.execPath, LAUNCHER, ...args];
+  const child = spawn(command[0] ?? "", command.slice(1), {
     stdio: ["ignore", "pipe", "pipe"],
     env: {
       ...withoutOwnVariables(process.env),

@@ -2,6 +2,8 @@
 // this file compiles it; wasm/changes.ts says which function of the module each one replaces.
 #include "barrier.h"
 #include "flash-attention.h"
+#include "grammar.h"
+#include "recursion.h"
 #include "repack-graph.h"
 #include "swiglu.h"
 #include "vec-dots.h"

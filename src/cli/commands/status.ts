@@ -26,6 +26,14 @@ const statusSchema = z.object({
   }),
   gpu: z.object({ adapter: z.string().optional() }).optional(),
   kernels: z.enum(["daybreak", "stock"]).optional(),
+  sandbox: z
+    .object({
+      mode: z.string(),
+      wall: z.string(),
+      parts: z.array(z.string()),
+      problem: z.string().optional(),
+    })
+    .optional(),
 });
 
 /** daybreak status */
@@ -48,9 +56,19 @@ export function statusCommand(io: CliIo): Command {
         ["Tokens generated", String(stats.tokens_generated)],
         ["Memory", `${formatBytes(stats.memory_used_bytes)} of ${formatBytes(stats.memory_total_bytes)}`],
         ["CPU kernels", status.kernels === "stock" ? "llama.cpp's own, which are slow" : "Daybreak's"],
+        ["Sandbox", printable(describeSandbox(status.sandbox))],
         ["GPU", printable(status.gpu?.adapter ?? "none (daybreak gpu says why)")],
       ] as const;
       for (const line of formatFields(fields)) await writeLine(io.stdout, line);
       return undefined;
     });
+}
+
+/** Which walls stand around engines. */
+function describeSandbox(sandbox: z.infer<typeof statusSchema>["sandbox"]): string {
+  const first = "Node's permission model";
+  if (!sandbox || sandbox.wall === "unknown") return `${first}; what the system adds is not known yet`;
+  const { wall, parts, problem } = sandbox;
+  const better = problem === undefined ? "" : ` (${problem})`;
+  return wall === "none" ? `${first} alone${better}` : `${first} and ${wall}: ${parts.join(", ")}${better}`;
 }

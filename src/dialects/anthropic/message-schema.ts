@@ -1,6 +1,7 @@
 import { z } from "zod";
+import { list, MAX_STOPS } from "../../http/input/list.ts";
 import { jsonSchemaSchema, samplingSchema } from "../../engine/protocol/generation.ts";
-import { ignored, refused } from "../../http/input/known-fields.ts";
+import { ignored, modelName, refused } from "../../http/input/known-fields.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 
 const range = samplingSchema.shape;
@@ -20,7 +21,7 @@ const documentBlock = z.object({
   title: z.string().nullish(),
   source: z.discriminatedUnion("type", [
     z.object({ type: z.literal("text"), data: z.string() }),
-    z.object({ type: z.literal("content"), content: z.union([z.string(), z.array(textBlock)]) }),
+    z.object({ type: z.literal("content"), content: z.union([z.string(), list(textBlock)]) }),
     z.object({ type: z.literal("base64") }).describe("Refused: PDF cannot be read."),
     z.object({ type: z.literal("url") }).describe("Refused: addresses are not fetched."),
   ]),
@@ -30,7 +31,7 @@ const searchResultBlock = z.object({
   type: z.literal("search_result"),
   title: z.string(),
   source: z.string(),
-  content: z.array(textBlock),
+  content: list(textBlock),
 });
 
 const plainUserBlock = z.discriminatedUnion("type", [
@@ -43,7 +44,7 @@ const plainUserBlock = z.discriminatedUnion("type", [
 const toolResultBlock = z.object({
   type: z.literal("tool_result"),
   tool_use_id: z.string().describe("The call that this answers."),
-  content: z.union([z.string(), z.array(plainUserBlock)]).nullish(),
+  content: z.union([z.string(), list(plainUserBlock)]).nullish(),
   is_error: z.boolean().nullish(),
 });
 
@@ -71,19 +72,19 @@ const assistantBlock = z.discriminatedUnion("type", [
   }),
 ]);
 
-const textContent = z.union([z.string(), z.array(textBlock)]);
+const textContent = z.union([z.string(), list(textBlock)]);
 
 const messageSchema = z.discriminatedUnion("role", [
   z.object({
     role: z.literal("user"),
     content: z
-      .union([z.string(), z.array(userBlock)])
+      .union([z.string(), list(userBlock)])
       .describe("Text, or blocks of text, pictures and tool results."),
   }),
   z.object({
     role: z.literal("assistant"),
     content: z
-      .union([z.string(), z.array(assistantBlock)])
+      .union([z.string(), list(assistantBlock)])
       .describe("Text, or blocks of text, thinking and tool calls. As the last message it is continued."),
   }),
   z.object({ role: z.literal("system"), content: textContent }),
@@ -110,9 +111,9 @@ const jsonFormat = z.object({ type: z.literal("json_schema"), schema: jsonSchema
 /** POST /v1/messages. Unknown fields are ignored; null means the same as leaving a field out. */
 export const messageRequestSchema = z
   .object({
-    model: z.string().nullish().describe("Name of the model. Default: the daemon's default model."),
+    model: modelName.nullish().describe("Name of the model. Default: the daemon's default model."),
     max_tokens: z.int().min(1).describe("Most tokens to generate, thinking included."),
-    messages: z.array(messageSchema).min(1).describe("The conversation."),
+    messages: list(messageSchema, { least: 1 }).describe("The conversation."),
     system: textContent.nullish().describe("Instructions: text, or blocks of text."),
     stream: z.boolean().nullish().describe("Answer by server-sent events. Default: false."),
     temperature: range.temperature
@@ -124,8 +125,10 @@ export const messageRequestSchema = z
     top_k: range.topK
       .nullable()
       .describe(`Top-k sampling; 0 switches it off. Default: ${DEFAULT_SAMPLING.topK}.`),
-    stop_sequences: z.array(z.string().min(1)).nullish().describe("Texts at which to stop."),
-    tools: z.array(toolSchema).nullish().describe("Functions that the model may call."),
+    stop_sequences: list(z.string().min(1), { most: MAX_STOPS })
+      .nullish()
+      .describe("Texts at which to stop."),
+    tools: list(toolSchema).nullish().describe("Functions that the model may call."),
     tool_choice: toolChoiceSchema.nullish().describe("Which calls it may or must make. Default: auto."),
     thinking: z
       .discriminatedUnion("type", [

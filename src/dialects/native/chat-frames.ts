@@ -6,7 +6,7 @@ import { chatFields } from "./chat.ts";
 import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./summary.ts";
 
 /** Longest id of a chat: a UUID has 36 characters. */
-const MAX_ID_LENGTH = 128;
+export const MAX_ID_LENGTH = 128;
 
 const id = z
   .string()

@@ -5,7 +5,7 @@ import { assertServing } from "../../http/errors/serving.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { Services } from "../../http/services.ts";
 import { clientFrameSchema, serverFrameSchema, type ServerFrame } from "./chat-frames.ts";
-import { ChatSocket } from "./chat-socket.ts";
+import { ChatSocket, type ChatSocketOptions } from "./chat-socket.ts";
 
 /** Unsent bytes beyond which a chat waits for its reader: some hundred pieces of text. */
 const MAX_BUFFERED_BYTES = 64 * 1024;
@@ -42,11 +42,13 @@ export function chatSocketRoute(services: Services): Route {
           "/ws/chat speaks WebSocket: connect with ws:// or wss://.",
         );
       }
+      const countMessage = context.get("countMessage");
+      const heldBodies = context.get("heldBodies");
       let opened: OpenedSocket | undefined;
       return await upgradeWebSocket(context, {
         onOpen(_event, { raw }) {
           if (!(raw instanceof WebSocket)) throw new TypeError("the server adapter gave no WebSocket");
-          opened = openChatSocket(services, raw);
+          opened = openChatSocket(services, raw, { countMessage, heldBodies });
         },
         onMessage({ data }) {
           if (typeof data === "string") opened?.socket.receive(data);
@@ -65,10 +67,17 @@ interface OpenedSocket {
   end(): void;
 }
 
-function openChatSocket(services: Services, raw: WebSocket): OpenedSocket {
+function openChatSocket(
+  services: Services,
+  raw: WebSocket,
+  limits: Pick<ChatSocketOptions, "countMessage" | "heldBodies">,
+): OpenedSocket {
   const socket = new ChatSocket({
+    ...limits,
     inference: services.inference,
     send: (frame) => sendFrame(raw, frame),
+    pause: () => raw.pause(),
+    resume: () => raw.resume(),
     assertServing: () => assertServing(services),
     onError: (error) => services.logger.error({ err: error }, "chat over WebSocket failed"),
   });

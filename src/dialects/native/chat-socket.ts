@@ -1,12 +1,22 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import { nativeErrorBody } from "../../http/errors/native-error.ts";
 import { parseInput } from "../../http/input/parse-input.ts";
+import type { HeldBodies } from "../../http/input/held-bodies.ts";
 import type { Inference } from "../../inference/inference.ts";
-import { clientFrameSchema, toFrames, type ClientFrame, type ServerFrame } from "./chat-frames.ts";
+import { PARSED_AT_ONCE, parseJsonText, parseShortJson } from "../../json/parse-json.ts";
+import {
+  clientFrameSchema,
+  MAX_ID_LENGTH,
+  toFrames,
+  type ClientFrame,
+  type ServerFrame,
+} from "./chat-frames.ts";
 import { toChatRequest } from "./chat.ts";
 
 /** Chats of one socket at once; more would only wait in the queue in front of other clients. */
 export const MAX_CHATS_PER_SOCKET = 32;
+/** What frames are called in errors. */
+const FRAME = "The frame";
 
 type ChatFrame = Extract<ClientFrame, { type: "chat" }>;
 
@@ -16,6 +26,13 @@ export interface ChatSocketOptions {
   send(frame: ServerFrame): Promise<void>;
   /** Throws when no new work is taken. */
   assertServing(): void;
+  /** Counts a frame against the client's rate limit; throws when it is one too many. */
+  countMessage(): void;
+  /** Where the bytes of frames are counted while their chats are under way. */
+  readonly heldBodies: HeldBodies;
+  /** No further frame is to be read until {@link resume}; those that are read already may still come. */
+  pause(): void;
+  resume(): void;
   /** Called with what has no code of its own: an error in the daemon. */
   onError(error: ServiceError): void;
 }
@@ -24,6 +41,8 @@ export interface ChatSocketOptions {
 export class ChatSocket {
   readonly #options: ChatSocketOptions;
   readonly #chats = new Map<string, AbortController>();
+  /** Text frames that wait for their turn, the one that is being parsed first. */
+  readonly #frames: string[] = [];
   #closed = false;
   #onIdle: (() => void) | undefined;
 
@@ -36,18 +55,40 @@ export class ChatSocket {
     return this.#chats.size;
   }
 
-  /** Handles one text frame of the client. */
+  /** Takes one text frame of the client. Frames take effect in their order; a long one is parsed in steps. */
   receive(text: string): void {
+    if (this.#frames.length === 0 && text.length <= PARSED_AT_ONCE) {
+      this.#handle(text, () => parseShortJson(text, FRAME));
+      return;
+    }
+    this.#frames.push(text);
+    if (this.#frames.length === 1) void this.#handleWaiting();
+  }
+
+  /** Never rejects. */
+  async #handleWaiting(): Promise<void> {
+    this.#options.pause();
+    for (let text = this.#frames[0]; text !== undefined && !this.#closed; text = this.#frames[0]) {
+      const parsed = await outcome(parseJsonText(text, FRAME));
+      this.#handle(text, parsed);
+      this.#frames.shift();
+    }
+    this.#frames.length = 0;
+    this.#options.resume();
+  }
+
+  #handle(text: string, parse: () => unknown): void {
     let frameId: string | undefined;
     try {
-      const value = parseJson(text);
+      const value = parse();
       frameId = idOf(value);
+      this.#options.countMessage();
       const frame = parseInput(clientFrameSchema, value);
       if (frame.type === "ping") {
         this.#reply({ type: "pong", ...(frame.id !== undefined && { id: frame.id }) });
       } else if (frame.type === "cancel") {
         this.#chats.get(frame.id)?.abort();
-      } else this.#start(frame);
+      } else this.#start(frame, text.length);
     } catch (error) {
       this.#fail(error, frameId);
     }
@@ -70,7 +111,7 @@ export class ChatSocket {
     for (const chat of this.#chats.values()) chat.abort();
   }
 
-  #start(frame: ChatFrame): void {
+  #start(frame: ChatFrame, size: number): void {
     this.#options.assertServing();
     if (this.#chats.has(frame.id)) {
       throw new ServiceError("invalid_parameter", `id: a chat "${frame.id}" is under way already.`, {
@@ -80,9 +121,19 @@ export class ChatSocket {
     if (this.#chats.size >= MAX_CHATS_PER_SOCKET) {
       throw new ServiceError("overloaded", `One socket may have ${MAX_CHATS_PER_SOCKET} chats at once.`);
     }
+    const held = this.#options.heldBodies.begin();
+    try {
+      held.add(size);
+    } catch (error) {
+      held.release();
+      throw error;
+    }
     const chat = new AbortController();
     this.#chats.set(frame.id, chat);
-    void this.#run(frame, chat.signal).finally(() => this.#checkIdle());
+    void this.#run(frame, chat.signal).finally(() => {
+      held.release();
+      this.#checkIdle();
+    });
   }
 
   /** Never rejects. The id is free again before the last frame leaves, so that the client may use it at once. */
@@ -121,16 +172,19 @@ export class ChatSocket {
   }
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch (cause) {
-    throw new ServiceError("invalid_json", "The frame is not valid JSON.", { cause });
-  }
+/** A function that returns what the promise resolves to, or throws what it rejects with. */
+function outcome<Value>(promise: Promise<Value>): Promise<() => Value> {
+  return promise.then(
+    (value) => () => value,
+    (error: unknown) => () => {
+      throw error;
+    },
+  );
 }
 
 /** The id of a frame that may be faulty otherwise, so that the error can name its chat. */
 function idOf(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null || !("id" in value)) return undefined;
-  return typeof value.id === "string" ? value.id : undefined;
+  const { id } = value;
+  return typeof id === "string" && id !== "" && id.length <= MAX_ID_LENGTH ? id : undefined;
 }

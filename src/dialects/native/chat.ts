@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { dictionary, list } from "../../http/input/list.ts";
 import type { ChatMessage, ContentPart } from "../../engine/protocol/generation.ts";
 import { ndjsonLine } from "../../http/errors/native-error.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
@@ -26,24 +27,23 @@ const messageSchema = z.discriminatedUnion("role", [
   z.object({
     role: z.literal("user"),
     content: z.string().describe("Message text."),
-    images: z.array(z.string()).nullish().describe("Pictures as base64 (PNG, JPEG, GIF, BMP)."),
+    images: list(z.string()).nullish().describe("Pictures as base64 (PNG, JPEG, GIF, BMP)."),
   }),
   z.object({
     role: z.literal("assistant"),
     content: z.string().nullish().describe("Message text; may be left out beside tool calls."),
     thinking: z.string().nullish().describe("What the model thought, for templates that want it back."),
-    tool_calls: z
-      .array(
-        z.object({
-          id: z.string().nullish(),
-          function: z.object({
-            name: z.string(),
-            arguments: z
-              .union([z.string(), z.record(z.string(), z.unknown())])
-              .describe("JSON text, or the object itself."),
-          }),
+    tool_calls: list(
+      z.object({
+        id: z.string().nullish(),
+        function: z.object({
+          name: z.string(),
+          arguments: z
+            .union([z.string(), dictionary(z.unknown())])
+            .describe("JSON text, or the object itself."),
         }),
-      )
+      }),
+    )
       .nullish()
       .describe("Calls that the model made in this turn."),
   }),
@@ -58,7 +58,7 @@ type WireMessage = z.output<typeof messageSchema>;
 
 export const chatFields = {
   model: modelField,
-  messages: z.array(messageSchema).min(1).describe("The conversation."),
+  messages: list(messageSchema, { least: 1 }).describe("The conversation."),
   ...generationFields,
 };
 

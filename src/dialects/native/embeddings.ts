@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { list } from "../../http/input/list.ts";
 import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
 import { modelField } from "./request-fields.ts";
 
@@ -7,7 +8,7 @@ const text = z.string().min(1, { error: "must not be empty" });
 export const embeddingsRequestSchema = z
   .object({
     model: modelField,
-    input: z.union([text, z.array(text).min(1)]).describe("Text or batch of texts."),
+    input: z.union([text, list(text, { least: 1 })]).describe("Text or batch of texts."),
   })
   .meta({ id: "EmbeddingsRequest" });
 

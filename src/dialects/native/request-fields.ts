@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { modelName } from "../../http/input/known-fields.ts";
+import { list, MAX_STOPS } from "../../http/input/list.ts";
 import {
   jsonSchemaSchema,
   samplingSchema,
@@ -15,8 +17,7 @@ export const DEFAULT_MAX_TOKENS = 512;
 const range = samplingSchema.shape;
 
 /** A field that may be left out; null means the same. */
-export const modelField = z
-  .string()
+export const modelField = modelName
   .nullish()
   .describe("Name of the model. Default: the daemon's default model.");
 export const streamField = z
@@ -63,11 +64,10 @@ export const generationFields = {
     .min(-1)
     .nullish()
     .describe("Makes sampling repeatable. Default: another one for each request; so does -1."),
-  stop: z
-    .array(z.string().min(1))
+  stop: list(z.string().min(1), { most: MAX_STOPS })
     .nullish()
     .describe("Texts at which to stop; they are not part of the answer."),
-  tools: z.array(toolSchema).nullish().describe("Functions that the model may call."),
+  tools: list(toolSchema).nullish().describe("Functions that the model may call."),
   tool_choice: toolChoiceSchema
     .nullish()
     .describe('"auto", "none", "required", or one function by name. Default: auto.'),
@@ -75,7 +75,7 @@ export const generationFields = {
     .union([z.literal("json"), z.literal(""), jsonSchemaSchema])
     .nullish()
     .describe('"json" for any JSON object, or a JSON Schema that the answer must fit.'),
-  images: z.array(z.string()).nullish().describe("Pictures as base64 (PNG, JPEG, GIF, BMP)."),
+  images: list(z.string()).nullish().describe("Pictures as base64 (PNG, JPEG, GIF, BMP)."),
   think: z
     .boolean()
     .nullish()

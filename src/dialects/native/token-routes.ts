@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { tokenList } from "../../http/input/list.ts";
+import { turns } from "../../async/turns.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { Services } from "../../http/services.ts";
 import type { Piece } from "../../inference/tokens.ts";
@@ -7,6 +9,9 @@ import { modelField } from "./request-fields.ts";
 /** Bodies and answers as llama.cpp's server has them, under the same paths; `model` is ours. */
 
 const tag = "Tokens";
+/** They take some milliseconds. */
+const PIECES_IN_A_TURN = 4096;
+const DECODER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 const tokenizeRequestSchema = z
   .object({
@@ -38,7 +43,7 @@ const tokensSchema = z
   .meta({ id: "Tokens" });
 
 const detokenizeRequestSchema = z
-  .object({ model: modelField, tokens: z.array(z.int()).describe("Token ids.") })
+  .object({ model: modelField, tokens: tokenList().describe("Token ids.") })
   .meta({ id: "DetokenizeRequest" });
 
 const contentSchema = z
@@ -61,7 +66,7 @@ export function tokenizeRoute({ inference }: Services): Route {
       const tokens = await inference.tokenize({ model, text: body.content, options }, signal);
       if (!body.with_pieces) return context.json({ tokens: [...tokens] });
       const pieces = await inference.pieces({ model, tokens }, signal);
-      return context.json({ tokens: pieces.map(toWirePiece) });
+      return context.json({ tokens: await toWirePieces(pieces) });
     },
   });
 }
@@ -85,9 +90,19 @@ export function detokenizeRoute({ inference }: Services): Route {
   });
 }
 
+/** A long text has a million pieces, of which each is looked at. */
+async function toWirePieces(pieces: readonly Piece[]): Promise<z.output<typeof pieceSchema>[]> {
+  const wire: z.output<typeof pieceSchema>[] = [];
+  for (const [at, piece] of pieces.entries()) {
+    if (at > 0 && at % PIECES_IN_A_TURN === 0) await turns.next();
+    wire.push(toWirePiece(piece));
+  }
+  return wire;
+}
+
 function toWirePiece({ id, bytes }: Piece): z.output<typeof pieceSchema> {
   try {
-    return { id, piece: new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes) };
+    return { id, piece: DECODER.decode(bytes) };
   } catch {
     return { id, piece: [...bytes] };
   }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { dictionary, list } from "../../http/input/list.ts";
 import {
   jsonSchemaSchema,
   type ChatMessage,
@@ -25,20 +26,19 @@ const messageSchema = z.object({
   role: z.enum(["system", "developer", "user", "assistant", "tool"]),
   content: z.string().nullish().describe("Message text."),
   thinking: z.string().nullish().describe("What the model thought, for templates that want it back."),
-  images: z.array(z.string()).nullish().describe("Pictures as base64 (PNG, JPEG, GIF, BMP)."),
-  tool_calls: z
-    .array(
-      z.object({
-        id: z.string().nullish(),
-        function: z.object({
-          name: z.string(),
-          arguments: z
-            .union([z.record(z.string(), z.unknown()), z.string()])
-            .nullish()
-            .describe("An object; JSON text is taken too."),
-        }),
+  images: list(z.string()).nullish().describe("Pictures as base64 (PNG, JPEG, GIF, BMP)."),
+  tool_calls: list(
+    z.object({
+      id: z.string().nullish(),
+      function: z.object({
+        name: z.string(),
+        arguments: z
+          .union([dictionary(z.unknown()), z.string()])
+          .nullish()
+          .describe("An object; JSON text is taken too."),
       }),
-    )
+    }),
+  )
     .nullish()
     .describe("Calls that the model made in this turn."),
   tool_name: z.string().nullish().describe("In a tool's result: which tool."),
@@ -59,11 +59,10 @@ const toolSchema = z.object({
 export const chatRequestSchema = z
   .object({
     model: modelField,
-    messages: z
-      .array(messageSchema)
+    messages: list(messageSchema)
       .nullish()
       .describe("The conversation. None: the model is only loaded, or unloaded with keep_alive 0."),
-    tools: z.array(toolSchema).nullish().describe("Functions that the model may call."),
+    tools: list(toolSchema).nullish().describe("Functions that the model may call."),
     think: thinkSchema.describe(
       'Let the model think before it answers: true, false, or "low", "medium", "high", "max" for templates that know levels. Default: as its THINKING says, else false.',
     ),

@@ -1,7 +1,9 @@
 import { z } from "zod";
+import { dictionary, list } from "../../http/input/list.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { ignored, refused } from "../../http/input/known-fields.ts";
 import { modelNameSchema } from "../../http/models/model-schemas.ts";
+import { MAX_MODELFILE_LENGTH } from "../../models/modelfile/parse-instructions.ts";
 import { quote } from "../../models/modelfile/quoted-text.ts";
 import { toModelName } from "./model-name.ts";
 import { optionsSchema } from "./options.ts";
@@ -9,20 +11,24 @@ import { modelField, nameField, streamField } from "./request-fields.ts";
 
 const BLOBS = "files are not uploaded; pull the model, or name a file of the daemon's machine in a Modelfile";
 
+/** A text of the Modelfile that the fields make up, which bounds it. */
+const modelfileText = z.string().max(MAX_MODELFILE_LENGTH, { abort: true });
+/** A model has the licenses of the one or two that it was made from. */
+const MAX_LICENSES = 64;
+
 /** POST /api/create of the Ollama API. Unknown fields are ignored. */
 export const createRequestSchema = z
   .object({
     model: modelField.nullish(),
     name: nameField,
     from: modelNameSchema.nullish().describe("The model to start from. It has to be on disk."),
-    system: z.string().nullish().describe("SYSTEM of the new model."),
-    template: z.string().nullish().describe("TEMPLATE, in Go's language or Jinja."),
+    system: modelfileText.nullish().describe("SYSTEM of the new model."),
+    template: modelfileText.nullish().describe("TEMPLATE, in Go's language or Jinja."),
     license: z
-      .union([z.string(), z.array(z.string())])
+      .union([modelfileText, list(modelfileText, { most: MAX_LICENSES })])
       .nullish()
       .describe("LICENSE, one or several."),
-    parameters: z
-      .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.array(z.string()), z.null()]))
+    parameters: dictionary(z.union([z.string(), z.number(), z.boolean(), list(z.string()), z.null()]))
       .nullish()
       .describe("PARAMETERs by name. Those that are ignored as options are ignored here too."),
     modelfile: z

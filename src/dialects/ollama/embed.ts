@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { list } from "../../http/input/list.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
@@ -12,7 +13,7 @@ export const embedRequestSchema = z
   .object({
     model: modelField,
     input: z
-      .union([z.string(), z.array(z.string())])
+      .union([z.string(), list(z.string())])
       .nullish()
       .describe("Text or texts. None: the model is only loaded."),
     dimensions: z

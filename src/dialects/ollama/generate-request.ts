@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { list } from "../../http/input/list.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { ignored } from "../../http/input/known-fields.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
@@ -24,7 +25,7 @@ export const generateRequestSchema = z
       .nullish()
       .describe("The text. None, and no images: the model is only loaded, or unloaded with keep_alive 0."),
     system: z.string().nullish().describe("System text; replaces the model's own SYSTEM."),
-    images: z.array(z.string()).nullish().describe("Pictures as base64 (PNG, JPEG, GIF, BMP)."),
+    images: list(z.string()).nullish().describe("Pictures as base64 (PNG, JPEG, GIF, BMP)."),
     raw: z
       .boolean()
       .nullish()

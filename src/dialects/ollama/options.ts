@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { list, MAX_STOPS } from "../../http/input/list.ts";
 import { samplingSchema, type Sampling } from "../../engine/protocol/generation.ts";
 import { ignored } from "../../http/input/known-fields.ts";
 import { DEFAULT_SAMPLING, toSeed } from "../../inference/default-sampling.ts";
@@ -41,7 +42,7 @@ export const optionsSchema = z
     typical_p: range.typicalP.nullable().describe("Locally typical sampling; 1 switches it off."),
     seed: z.int().nullish().describe("Makes sampling repeatable; -1: another one for each request."),
     stop: z
-      .union([z.string(), z.array(z.string())])
+      .union([z.string(), list(z.string(), { most: MAX_STOPS })])
       .nullish()
       .describe("Texts at which to stop; they are not part of the answer."),
     repeat_penalty: range.repeatPenalty.nullable().describe("Penalty for repeated tokens; 1 is none."),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { MAX_NAME_LENGTH, modelName } from "../../http/input/known-fields.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS, type OutputFormat } from "../../engine/protocol/generation.ts";
 import { keepAliveField } from "./keep-alive.ts";
 import { optionsField } from "./options.ts";
@@ -6,10 +7,10 @@ import { optionsField } from "./options.ts";
 export const modelField = z
   .string({ error: "is required" })
   .min(1, { error: "is required" })
-  .max(512)
+  .max(MAX_NAME_LENGTH)
   .describe("Name of the model. A name without a tag means `:latest`; hf.co/owner/repo:Q4_K_M is one too.");
 /** Older clients say `name` where newer ones say `model`. */
-export const nameField = z.string().nullish().describe("Older word for model.");
+export const nameField = modelName.nullish().describe("Older word for model.");
 export const streamField = z.boolean().nullish().describe("Answer line by line. Default: true.");
 
 /** What chat and generate have in common. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { modelName } from "../../http/input/known-fields.ts";
 import { PullLines } from "../../http/models/pull-lines.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { Services } from "../../http/services.ts";
@@ -26,8 +27,8 @@ export const deleteRequestSchema = z
 
 export const copyRequestSchema = z
   .object({
-    source: z.string().min(1).describe("The model."),
-    destination: z.string().min(1).describe("Its second name, which must be free."),
+    source: modelName.min(1).describe("The model."),
+    destination: modelName.min(1).describe("Its second name, which must be free."),
   })
   .meta({ id: "OllamaCopyRequest" });
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { dictionary, list } from "../../http/input/list.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { ignored, refused } from "../../http/input/known-fields.ts";
 import { commonFields, tokenLimit } from "./common-fields.ts";
@@ -25,10 +26,10 @@ const assistantPart = z.discriminatedUnion("type", [
 ]);
 
 const textContent = z
-  .union([z.string(), z.array(textPart)])
+  .union([z.string(), list(textPart)])
   .nullish()
   .describe("Text, or parts of text.");
-const content = z.union([z.string(), z.array(userPart)]).nullish();
+const content = z.union([z.string(), list(userPart)]).nullish();
 const name = z.string().nullish().describe("Name of the participant, for templates that show it.");
 
 const messageSchema = z.discriminatedUnion("role", [
@@ -45,7 +46,7 @@ const messageSchema = z.discriminatedUnion("role", [
   z.object({
     role: z.literal("assistant"),
     content: z
-      .union([z.string(), z.array(assistantPart)])
+      .union([z.string(), list(assistantPart)])
       .nullish()
       .describe("Text; may be left out beside tool calls. As the last message it is continued."),
     refusal: z.string().nullish(),
@@ -54,15 +55,13 @@ const messageSchema = z.discriminatedUnion("role", [
       .string()
       .nullish()
       .describe("What the model thought, for templates that want it back."),
-    tool_calls: z
-      .array(
-        z.object({
-          id: z.string(),
-          type: z.literal("function").default("function"),
-          function: z.object({ name: z.string(), arguments: z.string().describe("JSON text.") }),
-        }),
-      )
-      .nullish(),
+    tool_calls: list(
+      z.object({
+        id: z.string(),
+        type: z.literal("function").default("function"),
+        function: z.object({ name: z.string(), arguments: z.string().describe("JSON text.") }),
+      }),
+    ).nullish(),
   }),
   z.object({
     role: z.literal("tool"),
@@ -88,7 +87,7 @@ const toolChoiceSchema = z.union([
   namedTool,
   z.object({
     type: z.literal("allowed_tools"),
-    allowed_tools: z.object({ mode: z.enum(["auto", "required"]), tools: z.array(namedTool) }),
+    allowed_tools: z.object({ mode: z.enum(["auto", "required"]), tools: list(namedTool) }),
   }),
 ]);
 
@@ -110,12 +109,12 @@ const responseFormatSchema = z.discriminatedUnion("type", [
 export const chatCompletionRequestSchema = z
   .object({
     ...commonFields,
-    messages: z.array(messageSchema).min(1).describe("The conversation."),
+    messages: list(messageSchema, { least: 1 }).describe("The conversation."),
     max_completion_tokens: tokenLimit.describe(
       "Most tokens to generate, reasoning included. Default, and -1: until the context is full.",
     ),
     max_tokens: tokenLimit.describe("The older name of max_completion_tokens."),
-    tools: z.array(toolSchema).nullish().describe("Functions that the model may call."),
+    tools: list(toolSchema).nullish().describe("Functions that the model may call."),
     tool_choice: toolChoiceSchema.nullish().describe("Which calls it may or must make. Default: auto."),
     parallel_tool_calls: z.boolean().nullish().describe("False: at most one call a turn. Default: true."),
     response_format: responseFormatSchema.nullish().describe("The form that the answer must have."),
@@ -129,11 +128,10 @@ export const chatCompletionRequestSchema = z
     reasoning_effort: reasoningEffortSchema
       .nullish()
       .describe("Lets a model that can think do so, and is passed to its template. Default: none."),
-    chat_template_kwargs: z
-      .record(z.string(), z.unknown())
+    chat_template_kwargs: dictionary(z.unknown())
       .nullish()
       .describe("Further variables for the model's template, such as enable_thinking."),
-    modalities: z.array(z.string()).nullish().describe('Only ["text"] is possible.'),
+    modalities: list(z.string()).nullish().describe('Only ["text"] is possible.'),
     audio: ignored("without audio in modalities it says nothing"),
     functions: refused("functions is obsolete; use tools"),
     function_call: refused("function_call is obsolete; use tool_choice"),

@@ -1,14 +1,15 @@
 import { z } from "zod";
+import { dictionary, list, MAX_STOPS } from "../../http/input/list.ts";
 import { samplingSchema, type Sampling } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { ignored } from "../../http/input/known-fields.ts";
+import { ignored, modelName } from "../../http/input/known-fields.ts";
 import { DEFAULT_SAMPLING, toSeed } from "../../inference/default-sampling.ts";
 
 const range = samplingSchema.shape;
 
 /** What chat and text completions have in common. For all of them null means the same as leaving them out. */
 export const commonFields = {
-  model: z.string().nullish().describe("Name of the model. Default: the daemon's default model."),
+  model: modelName.nullish().describe("Name of the model. Default: the daemon's default model."),
   temperature: range.temperature
     .nullable()
     .describe(
@@ -25,11 +26,10 @@ export const commonFields = {
   repeat_penalty: range.repeatPenalty.nullable().describe("Penalty for repeated tokens; 1 is none."),
   seed: z.int().nullish().describe("Makes sampling repeatable; -1 and absent mean another one each time."),
   stop: z
-    .union([z.string(), z.array(z.string())])
+    .union([z.string(), list(z.string(), { most: MAX_STOPS })])
     .nullish()
     .describe("Text, or texts, at which to stop; they are not part of the answer. Empty ones count as none."),
-  logit_bias: z
-    .record(z.string().regex(/^\d+$/, "must be a token id"), z.number().min(-100).max(100))
+  logit_bias: dictionary(z.number().min(-100).max(100), z.string().regex(/^\d{1,10}$/, "must be a token id"))
     .nullish()
     .describe("Bias by token id, -100 to 100."),
   n: z.int().min(1).nullish().describe("How many answers, up to the number of slots of a model. Default: 1."),

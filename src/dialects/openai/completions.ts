@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { list, tokenList } from "../../http/input/list.ts";
 import {
   finishReasonSchema,
   MAX_TOP_LOGPROBS,
@@ -33,9 +34,9 @@ export const completionRequestSchema = z
     prompt: z
       .union([
         z.string(),
-        z.array(z.string()).min(1),
-        z.array(z.int()).min(1),
-        z.array(z.array(z.int()).min(1)).min(1),
+        list(z.string(), { least: 1 }),
+        tokenList({ least: 1 }),
+        list(tokenList({ least: 1 }), { least: 1 }),
       ])
       .describe(
         "Text, or texts that are each continued. Token ids reach the model as they are; those that no text gives are refused.",

@@ -1,18 +1,19 @@
 import { z } from "zod";
+import { list, tokenList } from "../../http/input/list.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { EmbedAnswer, EmbedRequest, PromptOfRequest } from "../../inference/inference.ts";
-import { ignored } from "../../http/input/known-fields.ts";
+import { ignored, modelName } from "../../http/input/known-fields.ts";
 
 const text = z.string().min(1, { error: "must not be empty" });
 
-const tokens = z.array(z.int()).min(1);
+const tokens = tokenList({ least: 1 });
 
 /** POST /v1/embeddings. Unknown fields are ignored. */
 export const embeddingsRequestSchema = z
   .object({
-    model: z.string().nullish().describe("Name of the model. Default: the daemon's default model."),
+    model: modelName.nullish().describe("Name of the model. Default: the daemon's default model."),
     input: z
-      .union([text, z.array(text).min(1), tokens, z.array(tokens).min(1)])
+      .union([text, list(text, { least: 1 }), tokens, list(tokens, { least: 1 })])
       .describe("Text or texts, or token ids of the model's own vocabulary."),
     encoding_format: z
       .enum(["float", "base64"])

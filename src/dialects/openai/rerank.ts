@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { ignored, refused } from "../../http/input/known-fields.ts";
+import { list } from "../../http/input/list.ts";
+import { ignored, modelName, refused } from "../../http/input/known-fields.ts";
 import type { RerankAnswer, RerankRequest } from "../../inference/inference.ts";
 
 const documentSchema = z.union([z.string(), z.object({ text: z.string() })]);
@@ -7,9 +8,9 @@ const documentSchema = z.union([z.string(), z.object({ text: z.string() })]);
 /** POST /v1/rerank, in the shape that Jina, Cohere and llama.cpp's server share. Unknown fields are ignored. */
 export const rerankRequestSchema = z
   .object({
-    model: z.string().nullish().describe("Name of the reranker. Default: the daemon's default model."),
+    model: modelName.nullish().describe("Name of the reranker. Default: the daemon's default model."),
     query: z.string().min(1).describe("What is looked for."),
-    documents: z.array(documentSchema).min(1).describe("Texts, or objects that hold a text."),
+    documents: list(documentSchema, { least: 1 }).describe("Texts, or objects that hold a text."),
     top_n: z.int().min(1).nullish().describe("Return only so many, the best. Default: all."),
     return_documents: z.boolean().nullish().describe("Send the texts back too. Default: false."),
     rank_fields: refused("send each document as one text, with the fields that count in it"),

@@ -7,6 +7,7 @@ import type {
   ToolChoice,
   ToolDefinition,
 } from "../protocol/generation.ts";
+import { toGrammarSchema } from "./grammar-schema.ts";
 
 /** What goes to llama.cpp's completion action. */
 export interface CompletionCall {
@@ -154,7 +155,11 @@ function buildTools(
   return {
     tools: offered.map(({ name, description, parameters }) => ({
       type: "function",
-      function: withoutUndefined({ name, description, parameters: parameters ?? ANY_OBJECT }),
+      function: withoutUndefined({
+        name,
+        description,
+        parameters: toGrammarSchema(parameters ?? ANY_OBJECT),
+      }),
     })),
     tool_choice: isNamed ? "required" : choice,
     parallel_tool_calls: parallel,
@@ -165,7 +170,7 @@ function buildTools(
 
 function buildRawFormat(format: OutputFormat): Record<string, unknown> {
   if (format.type === "json") return { json_schema: ANY_OBJECT };
-  if (format.type === "json_schema") return { json_schema: format.schema };
+  if (format.type === "json_schema") return { json_schema: toGrammarSchema(format.schema) };
   if (format.type === "grammar") return { grammar: format.grammar };
   return {};
 }
@@ -173,7 +178,7 @@ function buildRawFormat(format: OutputFormat): Record<string, unknown> {
 function buildChatFormat(format: OutputFormat): Record<string, unknown> {
   if (format.type === "json") return { response_format: { type: "json_object" } };
   if (format.type === "json_schema") {
-    const answer = { name: "answer", schema: format.schema };
+    const answer = { name: "answer", schema: toGrammarSchema(format.schema) };
     return { response_format: { type: "json_schema", json_schema: answer } };
   }
   if (format.type === "grammar") return { grammar: format.grammar };

@@ -2,17 +2,25 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { EmbeddingResult, EngineInfo, RerankResult } from "../protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "../protocol/generation.ts";
 import type { TokenIds, TokeniseOptions, TokenPieces } from "../protocol/tokens.ts";
+import { AnswerDepth } from "./answer-depth.ts";
 import { buildCompletionCall, toRequestJson } from "./build-request.ts";
 import { ChunkFolder } from "./chunk-folder.ts";
 import { completionResultSchema } from "./completion-chunk.ts";
 import { readEmbedding, readRerank } from "./embedding-result.ts";
-import { fromCallError, fromLoadFailure, fromRefusal, fromServerError } from "./engine-failure.ts";
+import {
+  fromCallError,
+  fromLoadFailure,
+  fromRefusal,
+  fromServerError,
+  unreadableAnswer,
+} from "./engine-failure.ts";
 import { adapterName, buildLoadParameters, type EngineSettings, wholeContext } from "./load-parameters.ts";
 import { endsWithPicture, leavesEndBare, noTextBehindPicture, PROBE_BODY } from "./picture-ending.ts";
 import type { BlobLike, EnginePlatform } from "./platform.ts";
 import { RequestLoop, type RequestResult } from "./request-loop.ts";
 import { PromptTurns } from "./prompt-turns.ts";
 import { checkRequestLimits, checkTextLength } from "./request-limits.ts";
+import { checkMarks, checkMarksOf } from "./special-marks.ts";
 import { Tokeniser } from "./tokeniser.ts";
 import { Wllama } from "./wllama-api.ts";
 import { EngineCallError, WllamaSession } from "./wllama-session.ts";
@@ -97,6 +105,7 @@ export class EngineCore {
   ): AsyncGenerator<GenerationEvent, void, undefined> {
     if (this.#purpose !== "generate") throw unsupported("generate text");
     checkRequestLimits(request, this.info.contextSize);
+    checkMarksOf(request);
     const call = buildCompletionCall(request, {
       mediaMarker: this.#mediaMarker,
       contextSize: this.info.contextSize,
@@ -106,23 +115,33 @@ export class EngineCore {
     }
     if (endsWithPicture(request) && (await this.#leavesPicturesBare(signal))) throw noTextBehindPicture();
     const folder = new ChunkFolder({ maxTokens: request.maxTokens, topLogprobs: request.logprobs ?? 0 });
+    const depth = new AnswerDepth(request.format);
     const results = this.#loop.run(
       "completion",
       { _name: "cmpl_req", is_chat: call.isChat, data_json: toRequestJson(call.body), files: call.files },
       signal,
     );
     let isStarted = false;
+    let isLastLost = false;
     for await (const result of refusalsFirst(results)) {
       if (result.kind === "error") throw fromServerError(result.data);
       if (!isStarted) {
         isStarted = true;
         yield { type: "start" };
       }
-      if (result.kind === "unreadable") yield folder.unreadable();
+      isLastLost = result.kind === "unreadable";
+      if (isLastLost) yield folder.unreadable();
       if (result.kind === "data") {
-        for (const chunk of completionResultSchema.parse(result.data)) yield* folder.push(chunk);
+        for (const chunk of completionResultSchema.parse(result.data)) {
+          for (const event of folder.push(chunk)) {
+            depth.check(event);
+            yield event;
+          }
+        }
       }
     }
+    // It may have said that the answer failed. Without a grammar nothing that fails is worded by the model.
+    if (isLastLost && request.format.type !== "text") throw unreadableAnswer();
     yield folder.finish();
   }
 
@@ -130,6 +149,7 @@ export class EngineCore {
   async embed(text: string, signal: AbortSignal): Promise<EmbeddingResult> {
     if (this.#purpose === "rerank") throw unsupported("embed texts");
     checkTextLength(text.length, this.info.contextSize);
+    checkMarks(text);
     const body = { _name: "embd_req", data_json: toRequestJson({ input: text }), files: [] } as const;
     const embedding = async () =>
       readEmbedding(await this.#only(this.#loop.run("embedding", { ...body, files: [] }, signal)));
@@ -142,6 +162,7 @@ export class EngineCore {
   async rerank(query: string, document: string, signal: AbortSignal): Promise<RerankResult> {
     if (this.#purpose !== "rerank") throw unsupported("rerank documents");
     checkTextLength(query.length + document.length, this.info.contextSize);
+    checkMarks(document);
     const data = toRequestJson({ query, document });
     return readRerank(
       await this.#only(this.#loop.run("rerank", { _name: "rrnk_req", data_json: data }, signal)),

@@ -1,5 +1,7 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
+import { isInternal, NO_PLAIN_REASON, OUT_OF_MEMORY, plainReason } from "./plain-reason.ts";
+import { templateFailure, templateTooDeep } from "./template-failure.ts";
 import { EngineCallError, EngineFatalError, ModelLoadError } from "./wllama-session.ts";
 
 /** An error as llama.cpp's server words it. */
@@ -18,6 +20,15 @@ const TOO_LONG_FOR_A_STEP = /input \((\d+) tokens\) is too large.*batch size: (\
 /** What llama.cpp says to all requests when no room is left in the KV cache for the next token of each. */
 const CONTEXT_IS_FULL = "Context size has been exceeded.";
 
+/** How llama.cpp passes on what was thrown while it chose a token. */
+const EXCEPTION = "got exception: ";
+
+/** What it throws when the grammar takes no token of the vocabulary; what follows is the one that it tried. */
+const NO_TOKEN_FITS = `${EXCEPTION}Unexpected empty grammar stack`;
+
+/** Of a grammar that it cannot read, llama.cpp's server says no more. */
+const BAD_GRAMMAR = "Failed to initialize samplers";
+
 /** The error of one request that llama.cpp answered instead of a result. */
 export function fromServerError(data: unknown): ServiceError {
   const { type, message, n_prompt_tokens, n_ctx } = serverErrorSchema.parse(data);
@@ -35,6 +46,23 @@ export function fromServerError(data: unknown): ServiceError {
       "The model's context, which all requests share, is full: try again, or load it with a larger one.",
     );
   }
+  if (message.startsWith(NO_TOKEN_FITS)) {
+    return new ServiceError(
+      "inference_failed",
+      "The answer cannot go on: no token of the model fits the grammar or schema at this point. " +
+        "Try again, or allow what the model can write.",
+      { cause: new Error(message) },
+    );
+  }
+  if (message.startsWith(EXCEPTION)) return unreadableAnswer(new Error(message));
+  if (message.startsWith(BAD_GRAMMAR)) {
+    return new ServiceError(
+      "invalid_parameter",
+      "The grammar or schema cannot be used: it has a mistake, a rule that begins with itself, more than 2,000 " +
+        "repetitions, or is nested too deep.",
+      { cause: new Error(message) },
+    );
+  }
   switch (type) {
     case "exceed_context_size_error":
       return contextLengthExceeded(n_prompt_tokens, n_ctx);
@@ -43,7 +71,7 @@ export function fromServerError(data: unknown): ServiceError {
     case "not_supported_error":
       return new ServiceError("unsupported_feature", message);
     default:
-      return new ServiceError("inference_failed", `The model failed on this request: ${message}`);
+      return failed(message);
   }
 }
 
@@ -60,29 +88,47 @@ function contextLengthExceeded(promptTokens: number, contextSize: number): Servi
  */
 export function fromRefusal(error: unknown): unknown {
   if (!(error instanceof EngineCallError)) return error;
-  return new ServiceError("invalid_parameter", `The model refuses the request: ${firstLine(error.message)}`, {
-    cause: error,
-  });
+  const { message } = error;
+  const ofTemplate = templateFailure(message, "request");
+  if (ofTemplate) return ofTemplate;
+  if (OUT_OF_MEMORY.test(message)) return outOfMemory(error);
+  const reason = firstLine(message);
+  const why = isInternal(reason) ? "llama.cpp cannot read it." : reason;
+  return new ServiceError("invalid_parameter", `The model refuses the request: ${why}`, { cause: error });
 }
 
-/** What is thrown later, while results are read. */
+/** What is thrown later, while results are read: it may quote the answer, so that no client gets to see it. */
 export function fromCallError(error: unknown): unknown {
   if (!(error instanceof EngineCallError)) return error;
+  return OUT_OF_MEMORY.test(error.message) ? outOfMemory(error) : unreadableAnswer(error);
+}
+
+/** The model wrote what is no answer: no text, or not in the form that was asked for. */
+export function unreadableAnswer(cause?: Error): ServiceError {
   return new ServiceError(
     "inference_failed",
-    `The model failed on this request: ${firstLine(error.message)}`,
-    {
-      cause: error,
-    },
+    "The model's answer cannot be read: try again, or with a lower temperature.",
+    { cause },
+  );
+}
+
+/** @param reason in llama.cpp's words */
+function failed(reason: string): ServiceError {
+  const why = isInternal(reason) ? "llama.cpp cannot go on with it." : reason;
+  return new ServiceError("inference_failed", `The model failed on this request: ${why}`);
+}
+
+function outOfMemory(cause: unknown): ServiceError {
+  return new ServiceError(
+    "insufficient_memory",
+    "The request needs more memory than the model was given: make it shorter, or load the model with a larger context.",
+    { cause },
   );
 }
 
 /** Lines by which llama.cpp says that the file is at fault, not the machine. */
 const DAMAGED_FILE =
-  /magic|gguf|corrupted|incomplete|file bounds|unknown model architecture|missing tensor|wrong number of tensors|key not found|invalid|unsupported|tensor '|failed to read|unexpectedly reached end of file|clip|mmproj|n_embd|vocab|split/i;
-
-const OUT_OF_MEMORY =
-  /out of memory|OOM|enlarge memory|bad_alloc|failed to allocate|unable to allocate|Cannot allocate/i;
+  /magic|gguf|corrupted|incomplete|file bounds|unknown model architecture|missing tensor|wrong number of tensors|key not found|invalid|unsupported|tensor '|failed to read|unexpectedly reached end of file|clip|mmproj|n_embd|vocab|split|GGML_ASSERT|std::|length_error|bad_array/i;
 
 /** What Dawn has against a call it calls invalid, too; that says nothing about the file. */
 const GPU_FAILURE = /ggml_webgpu/i;
@@ -99,26 +145,28 @@ export function fromLoadFailure(error: unknown): ServiceError {
     .filter((line) => line !== "");
   const reason = lines[0] ?? "unknown";
   const text = lines.join("\n");
-  if (isOurs && OUT_OF_MEMORY.test(text)) {
+  const cause = error;
+  if (!isOurs)
+    return new ServiceError("model_load_failed", `The model could not be loaded: ${reason}`, { cause });
+  const ofTemplate = templateFailure(text, "load") ?? templateTooDeep(text);
+  if (ofTemplate) return ofTemplate;
+  if (OUT_OF_MEMORY.test(text)) {
     return new ServiceError(
       "insufficient_memory",
-      `The model does not fit into the engine's memory: ${reason}`,
-      {
-        cause: error,
-      },
+      `The model does not fit into the engine's memory${GPU_FAILURE.test(reason) ? `: ${reason}` : ""}.`,
+      { cause },
     );
   }
-  if (isOurs && NO_MODEL_AMONG_FILES.test(text)) {
-    return new ServiceError("invalid_model_file", "The file is a vision projector, not a model.", {
-      cause: error,
-    });
+  if (NO_MODEL_AMONG_FILES.test(text)) {
+    return new ServiceError("invalid_model_file", "The file is a vision projector, not a model.", { cause });
   }
-  if (isOurs && DAMAGED_FILE.test(text) && !GPU_FAILURE.test(reason)) {
-    return new ServiceError("invalid_model_file", `The model file cannot be used: ${reason}`, {
-      cause: error,
-    });
+  if (GPU_FAILURE.test(reason) || !DAMAGED_FILE.test(text)) {
+    const why = isInternal(reason) && !GPU_FAILURE.test(reason) ? NO_PLAIN_REASON : reason;
+    return new ServiceError("model_load_failed", `The model could not be loaded: ${why}`, { cause });
   }
-  return new ServiceError("model_load_failed", `The model could not be loaded: ${reason}`, { cause: error });
+  return new ServiceError("invalid_model_file", `The model file cannot be used: ${plainReason(text)}.`, {
+    cause,
+  });
 }
 
 function firstLine(text: string): string {

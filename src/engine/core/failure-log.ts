@@ -10,6 +10,9 @@ const KEPT_LINES = 8;
 const LAST_WORDS =
   /GGML_ASSERT|Aborted\([^)]|terminating due to|fatal error|ggml_webgpu: (?!failed to get an adapter).*(failed|lost|timed out|exhausted|error)/i;
 
+/** The last line of the report of a chat template that failed; it is not marked as an error either. */
+const TEMPLATE_REASON = /^Error: /;
+
 /** wllama's annotated stack: it says where, not why. */
 const STACK_TRACE = /^Stack trace/;
 
@@ -21,7 +24,8 @@ export class FailureLog {
   add(level: LogLevel, line: string): void {
     if (STACK_TRACE.test(line)) return;
     if (LAST_WORDS.test(line)) this.#lastWords = line;
-    else if (level === "error" && this.#errors.length < KEPT_LINES) this.#errors.push(line);
+    else if ((level === "error" || TEMPLATE_REASON.test(line)) && this.#errors.length < KEPT_LINES)
+      this.#errors.push(line);
   }
 
   /** Why it failed, the most telling line first; undefined when nothing was said. */

@@ -1,15 +1,16 @@
 import { ServiceError } from "../../errors/service-error.ts";
-import type { GenerationRequest } from "../protocol/generation.ts";
+import { checkTextDepth, MAX_JSON_DEPTH } from "../../json/json-depth.ts";
+import type { ChatMessage, GenerationRequest } from "../protocol/generation.ts";
 import type { TokenIds } from "../protocol/tokens.ts";
 
 /**
- * Deepest nesting of a JSON schema, tool parameters or template variables. llama.cpp's time to make a grammar
- * grows with the square of the depth: 2,000 levels block it for 4 s, 100 for some milliseconds.
+ * Most values in a JSON schema, tool parameters or template variables, nested ones counted; a large real tool
+ * catalogue has a few thousand.
  */
-const MAX_JSON_DEPTH = 100;
-
-/** Most values in one such document, nested ones counted; a large real tool catalogue has a few thousand. */
 const MAX_JSON_VALUES = 20_000;
+
+/** Most characters of their texts and names: as many as a grammar may have. */
+const MAX_JSON_CHARACTERS = 256 * 1024;
 
 /** Longest grammar, in characters; those made of large schemas have some tens of thousands. */
 const MAX_GRAMMAR_LENGTH = 256 * 1024;
@@ -49,7 +50,25 @@ export function checkRequestLimits(request: GenerationRequest, contextSize: numb
     checkJson(input.tools, "tools");
     checkJson(input.templateVariables, "template variables");
   }
+  checkCallDepths(input);
   checkTextLength(promptLength(request), contextSize);
+}
+
+/**
+ * Refuses earlier tool calls whose arguments, which are JSON in a text, are nested so deep that whoever reads them
+ * would run out of stack: one such request would end the engine with everyone on it.
+ * @throws ServiceError invalid_json
+ */
+export function checkCallDepths(input: {
+  readonly kind: string;
+  readonly messages?: readonly ChatMessage[];
+}): void {
+  for (const [at, message] of (input.messages ?? []).entries()) {
+    for (const [index, call] of (message.toolCalls ?? []).entries()) {
+      const what = `The arguments of the tool call "${call.name}"`;
+      checkTextDepth(call.arguments, what, `messages.${at}.tool_calls.${index}`);
+    }
+  }
 }
 
 /** @throws ServiceError context_length_exceeded when a text of this many characters cannot fit */
@@ -67,9 +86,11 @@ function promptLength({ input }: GenerationRequest): number {
   if (input.kind === "prompt") return input.prompt.length;
   let length = 0;
   for (const message of input.messages) {
-    length += message.reasoning?.length ?? 0;
+    length +=
+      (message.reasoning?.length ?? 0) + (message.name?.length ?? 0) + (message.toolCallId?.length ?? 0);
     for (const part of message.content) length += part.type === "text" ? part.text.length : 0;
-    for (const call of message.toolCalls ?? []) length += call.arguments.length;
+    for (const call of message.toolCalls ?? [])
+      length += call.id.length + call.name.length + call.arguments.length;
   }
   return length;
 }
@@ -106,17 +127,24 @@ export function checkDetokenised(tokens: TokenIds, vocabSize: number): void {
 function checkJson(document: unknown, what: string): void {
   const open: { value: unknown; depth: number }[] = [{ value: document, depth: 0 }];
   let values = 0;
+  let characters = 0;
   for (let next = open.pop(); next; next = open.pop()) {
     values += 1;
-    if (next.depth > MAX_JSON_DEPTH || values > MAX_JSON_VALUES) {
+    const { value, depth } = next;
+    if (typeof value === "string") characters += value.length;
+    if (typeof value === "object" && value !== null) {
+      for (const [name, inner] of Object.entries(value)) {
+        characters += Array.isArray(value) ? 0 : name.length;
+        open.push({ value: inner, depth: depth + 1 });
+      }
+    }
+    if (depth > MAX_JSON_DEPTH || values > MAX_JSON_VALUES || characters > MAX_JSON_CHARACTERS) {
       throw new ServiceError(
         "invalid_parameter",
-        `The ${what} may be nested ${MAX_JSON_DEPTH} levels deep and hold ${MAX_JSON_VALUES} values at most.`,
+        `The ${what} may be nested ${MAX_JSON_DEPTH} levels deep and hold ${MAX_JSON_VALUES} values and ` +
+          `${MAX_JSON_CHARACTERS} characters at most.`,
         { param: what },
       );
-    }
-    if (typeof next.value === "object" && next.value !== null) {
-      for (const value of Object.values(next.value)) open.push({ value, depth: next.depth + 1 });
     }
   }
 }

@@ -3,10 +3,17 @@ import type { ActionResult, WorkerActions } from "./wllama-api.ts";
 import { EngineCallError, type WllamaSession } from "./wllama-session.ts";
 
 /**
- * How many results in a row may be unreadable before a request is given up. Text that is not UTF-8 makes
- * llama.cpp throw while it writes a result: that piece is lost, and what follows is usually fine.
+ * What llama.cpp throws while it writes a result that is not UTF-8: that piece is lost, and what follows is usually fine.
+ * The result has been counted by then. One that cannot be read for another reason has not, and llama.cpp would promise a
+ * further one for ever: so no other exception may be polled past.
  */
-const MAX_UNREADABLE_RESULTS = 100;
+const LOST_PIECE =
+  /^\[json\.exception\.type_error\.316\] (invalid UTF-8 byte at index \d+|incomplete UTF-8 string; last byte): 0x[\dA-F]{2}$/;
+
+/** The exception is the last that a call logs; what a model has written never is a line of its own there. */
+function isLostPiece({ message }: EngineCallError): boolean {
+  return LOST_PIECE.test(message.trimEnd().split("\n").at(-1) ?? "");
+}
 
 /** A result as llama.cpp's server would send it. */
 export type RequestResult =
@@ -24,7 +31,6 @@ class Reader {
   readonly results: RequestResult[] = [];
   finished = false;
   failure: Error | undefined;
-  unreadable = 0;
   #wake: () => void = () => {};
 
   constructor(id: number) {
@@ -77,7 +83,7 @@ export class RequestLoop {
   /**
    * Starts a request and yields its results until the last one. Leaving early, or aborting, cancels it; the slot
    * is free when the iterator has returned or thrown.
-   * @throws EngineCallError when llama.cpp refuses the request, EngineFatalError when the engine is lost, the
+   * @throws EngineCallError when llama.cpp refuses the request or cannot read its own answer, EngineFatalError when the engine is lost, the
    *   signal's reason when aborted
    */
   async *run<Action extends StartAction>(
@@ -178,11 +184,9 @@ export class RequestLoop {
     let hasMore = false;
     try {
       const result = await this.#session.act("get_result", { _name: "gres_req", req_id: reader.id }, isHeld);
-      reader.unreadable = 0;
       hasMore = this.#deliver(reader, result);
     } catch (error) {
-      reader.unreadable += 1;
-      if (error instanceof EngineCallError && reader.unreadable <= MAX_UNREADABLE_RESULTS) {
+      if (error instanceof EngineCallError && isLostPiece(error)) {
         reader.results.push({ kind: "unreadable" });
       } else {
         reader.failure = toError(error);

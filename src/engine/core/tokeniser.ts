@@ -6,11 +6,11 @@ import {
   type TokeniseOptions,
   type TokenPieces,
 } from "../protocol/tokens.ts";
-import { fromCallError } from "./engine-failure.ts";
+import { checkMarks } from "./special-marks.ts";
 import type { RequestLoop } from "./request-loop.ts";
 import { checkDetokenised, checkTokenised } from "./request-limits.ts";
 import { PIECES_VERB, TOKENISE_VERB } from "./tokeniser-patches.ts";
-import { NoTokeniserError, type WllamaSession } from "./wllama-session.ts";
+import { EngineCallError, NoTokeniserError, type WllamaSession } from "./wllama-session.ts";
 
 /** llama.cpp's own tokeniser with the loaded model's vocabulary. It takes no slot. */
 export class Tokeniser {
@@ -31,6 +31,7 @@ export class Tokeniser {
   /** @throws ServiceError unsupported_feature on the stock WASM, invalid_parameter for a text that is too long */
   async tokenise(text: string, options: TokeniseOptions, signal: AbortSignal): Promise<TokenIds> {
     checkTokenised(text.length);
+    checkMarks(text);
     const bytes = new TextEncoder().encode(text);
     const { addSpecial, parseSpecial } = options;
     return tokenIdsSchema.parse(
@@ -51,9 +52,14 @@ export class Tokeniser {
         return call();
       });
     } catch (error) {
-      throw error instanceof NoTokeniserError ? unsupported(error) : fromCallError(error);
+      if (error instanceof NoTokeniserError) throw unsupported(error);
+      throw error instanceof EngineCallError ? failed(error) : error;
     }
   }
+}
+
+function failed(cause: Error): ServiceError {
+  return new ServiceError("inference_failed", "The model's tokeniser cannot take this text.", { cause });
 }
 
 function unsupported(cause: Error): ServiceError {

@@ -1,4 +1,6 @@
 import { z } from "zod";
+import type { ServiceError } from "../../errors/service-error.ts";
+import { LoadEnding, startLimitMs, tookTooLong } from "./action-limits.ts";
 import { FailureLog } from "./failure-log.ts";
 import { OffloadLog } from "./offload-log.ts";
 import type { BlobLike, EnginePlatform, LogLevel } from "./platform.ts";
@@ -12,6 +14,7 @@ import {
 } from "./wllama-api.ts";
 import { NO_TOKENISER } from "./tokeniser-patches.ts";
 import { HELD } from "./worker-patches.ts";
+import { templateTooDeep } from "./template-failure.ts";
 import { createWorkerClass } from "./wllama-worker.ts";
 
 /** What wllama rejects with: an Error, a text, or what our patches of its worker send. */
@@ -23,6 +26,13 @@ const failureSchema = z.union([
 /** The engine is beyond use: its WASM aborted, trapped, or its worker died. Only a new engine helps. */
 export class EngineFatalError extends Error {
   override readonly name = "EngineFatalError";
+  /** What the call is told that the engine died of; others are told that it died. */
+  readonly blame: ServiceError | undefined;
+
+  constructor(message: string, options: ErrorOptions & { readonly blame?: ServiceError | undefined } = {}) {
+    super(message, options);
+    this.blame = options.blame;
+  }
 }
 
 /** One call failed inside llama.cpp (a C++ exception); the engine goes on. */
@@ -74,11 +84,15 @@ export class WllamaSession {
   ): Promise<WllamaSession> {
     const log = new FailureLog();
     const offload = new OffloadLog();
+    const ending = new LoadEnding(files.blobs, parameters.n_gpu_layers > 0, (blame) =>
+      session.#lose(new EngineFatalError("the load did not come to an end", { blame })),
+    );
     const wllama = createWllama(platform, (level, line) => {
       log.add(level, line);
       offload.add(line);
+      ending.add(line);
     });
-    const session = new WllamaSession(wllama, log, offload);
+    const session: WllamaSession = new WllamaSession(wllama, log, offload);
     const scope = globalThis as { Worker?: unknown };
     const originalWorker = scope.Worker;
     scope.Worker = createWorkerClass(platform, files.extra, (error) => session.#lose(error));
@@ -90,8 +104,10 @@ export class WllamaSession {
       // A worker that has failed may be in the middle of its GPU's work, and Dawn then aborts the whole process when
       // the worker is ended, before anybody is told why. Such a process is ended by whoever started it.
       if (!session.#lost) session.close();
+      if (error instanceof EngineFatalError && error.blame) throw error.blame;
       throw error instanceof EngineCallError ? new ModelLoadError(error.message, { cause: error }) : error;
     } finally {
+      ending.over();
       scope.Worker = originalWorker;
     }
     return session;
@@ -117,7 +133,31 @@ export class WllamaSession {
     isHeld = false,
   ): Promise<ActionResult> {
     this.#log.clear();
-    return this.#answered(() => this.#wllama.proxy.wllamaAction(isHeld ? `${name}${HELD}` : name, body));
+    const ask = (): Promise<ActionResult> =>
+      this.#answered(() => this.#wllama.proxy.wllamaAction(isHeld ? `${name}${HELD}` : name, body));
+    return "data_json" in body ? this.#taken(ask, "is_chat" in body && body.is_chat, body.data_json) : ask();
+  }
+
+  /**
+   * Waits until llama.cpp has taken a request on: it runs the chat template and makes tokens of what comes out, and
+   * both may be without an end.
+   */
+  async #taken(ask: () => Promise<ActionResult>, isChat: boolean, json: string): Promise<ActionResult> {
+    const limitMs = startLimitMs(json);
+    const timer = setTimeout(() => {
+      const blame = tookTooLong(isChat, limitMs);
+      this.#lose(new EngineFatalError("a request was not taken on in time", { blame }));
+    }, limitMs);
+    try {
+      return await ask();
+    } catch (error) {
+      const blame = error instanceof EngineFatalError && isChat ? templateTooDeep(error.message) : undefined;
+      throw blame
+        ? new EngineFatalError("a chat template was nested too deeply", { cause: error, blame })
+        : error;
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   /** Calls a verb that our patches have added to the worker; errors as with {@link act}. */
@@ -157,7 +197,8 @@ export class WllamaSession {
 
   /** The worker is gone: nobody will answer. */
   #lose(error: Error): void {
-    this.#lost ??= new EngineFatalError(error.message, { cause: error });
+    this.#lost ??=
+      error instanceof EngineFatalError ? error : new EngineFatalError(error.message, { cause: error });
     for (const fail of this.#pending) fail(this.#lost);
   }
 }

@@ -1,5 +1,7 @@
+import { ServiceError } from "../../errors/service-error.ts";
 import { type AdapterWishes, chooseAdapter } from "./choose-adapter.ts";
 import type { GpuAdapter, GpuReport, ReportedAdapter } from "./gpu-report.ts";
+import type { SandboxMode } from "../walls/second-wall.ts";
 import { probeGpu } from "./probe-gpu.ts";
 
 /** auto: what is there is used; off: nothing is; require: without a GPU no model is loaded. */
@@ -7,8 +9,8 @@ export type GpuMode = "auto" | "off" | "require";
 
 export interface GpuSettings extends AdapterWishes {
   readonly mode: GpuMode;
-  /** No native code at all. */
-  readonly sandbox: boolean;
+  /** require: no native code, which no wall of ours stands around. */
+  readonly sandbox: SandboxMode;
 }
 
 /** What the daemon knows of GPUs, and says of them. */
@@ -34,11 +36,12 @@ export class GpuFinder implements GpuState {
 
   constructor(settings: GpuSettings, probe: () => Promise<GpuReport> = probeGpu) {
     this.settings = settings;
-    const forbidden = settings.sandbox
-      ? "Sandbox mode forbids native code, and with it every GPU; start without --sandbox (sandbox = true) to use one."
-      : settings.mode === "off"
-        ? "The configuration switches the GPU off; set gpu.mode to auto to use one."
-        : undefined;
+    const forbidden =
+      settings.sandbox === "require"
+        ? "A required sandbox forbids native code, and with it every GPU; start with --sandbox auto (sandbox = auto) to use one."
+        : settings.mode === "off"
+          ? "The configuration switches the GPU off; set gpu.mode to auto to use one."
+          : undefined;
     if (forbidden === undefined) {
       this.ready = this.#look(probe);
     } else {
@@ -64,7 +67,10 @@ export class GpuFinder implements GpuState {
   }
 
   async #look(probe: () => Promise<GpuReport>): Promise<void> {
-    const report = await probe();
+    const report = await probe().catch((error: unknown): GpuReport => ({
+      adapters: [],
+      problem: ServiceError.from(error).message,
+    }));
     const choice = chooseAdapter(report, this.settings);
     this.#adapters = report.adapters;
     this.#adapter = "adapter" in choice ? choice.adapter : undefined;

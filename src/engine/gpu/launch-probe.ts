@@ -1,6 +1,8 @@
 import type { ChildProcess } from "node:child_process";
 import path from "node:path";
 import { minimalEnvironment, type SpawnEngine } from "../launch.ts";
+import { spawnFailure } from "../spawn-failure.ts";
+import type { ServiceError } from "../../errors/service-error.ts";
 import { driverEnvironment, gpuPermissions } from "./gpu-process-rights.ts";
 import type { GpuDevice } from "./gpu-report.ts";
 
@@ -12,21 +14,36 @@ export interface LaunchProbeOptions {
   readonly skipped: readonly GpuDevice[];
 }
 
-/** Starts a probe process: it may load Dawn, read its own code, and nothing else that Node can forbid. */
+/** The process that looks at the GPUs could not be started. */
+export function probeFailure(cause: unknown): ServiceError {
+  return spawnFailure("The process that looks for GPUs", cause);
+}
+
+/**
+ * Starts a probe process: it may load Dawn, read its own code, and nothing else that Node can forbid.
+ * @throws ServiceError resources_exhausted or model_load_failed when the system starts no process
+ */
 export function launchProbe({ runtime, spawn, dawnPath, skipped }: LaunchProbeOptions): ChildProcess {
   const entry = path.join(import.meta.dirname, `probe-process${path.extname(import.meta.filename)}`);
   const args = [
     "--permission",
     ...gpuPermissions(dawnPath),
     `--allow-fs-read=${path.join(import.meta.dirname, path.sep)}`,
+    `--allow-fs-read=${path.join(import.meta.dirname, "..", "channel", path.sep)}`,
+    `--allow-fs-read=${path.join(import.meta.dirname, "..", "..", "json", path.sep)}`,
     "--disable-warning=ExperimentalWarning",
     "--disable-warning=SecurityWarning",
     entry,
     dawnPath,
     JSON.stringify(skipped),
   ];
-  return spawn(runtime, args, {
-    env: { ...driverEnvironment(process.env), ...minimalEnvironment(process.env) },
-    cwd: path.parse(entry).root,
-  });
+  try {
+    return spawn(runtime, args, {
+      env: { ...driverEnvironment(process.env), ...minimalEnvironment(process.env) },
+      cwd: path.parse(entry).root,
+    });
+  } catch (error) {
+    // Some failures are thrown, others reported by the child's event.
+    throw probeFailure(error);
+  }
 }

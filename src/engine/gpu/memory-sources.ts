@@ -38,6 +38,10 @@ export const systemSources: MemorySources = {
   run: async (program, args) =>
     await new Promise((resolve) => {
       const options = { timeout: PROGRAM_DEADLINE_MS, windowsHide: true } as const;
-      execFile(program, args, options, (error, stdout) => resolve(error ? undefined : stdout));
+      try {
+        execFile(program, args, options, (error, stdout) => resolve(error ? undefined : stdout));
+      } catch {
+        resolve(undefined); // the system starts no process just now
+      }
     }),
 };

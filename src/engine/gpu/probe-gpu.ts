@@ -1,6 +1,8 @@
 import type { ChildProcess } from "node:child_process";
+import { ChildChannel } from "../channel/child-channel.ts";
 import { LastLines } from "../last-lines.ts";
 import { type SpawnEngine, spawnEngine } from "../launch.ts";
+import { ServiceError } from "../../errors/service-error.ts";
 import { findDawn } from "./dawn.ts";
 import { findGpuMemory } from "./find-gpu-memory.ts";
 import {
@@ -12,7 +14,8 @@ import {
   probeMessageSchema,
   type ReportedAdapter,
 } from "./gpu-report.ts";
-import { launchProbe } from "./launch-probe.ts";
+import { launchProbe, probeFailure } from "./launch-probe.ts";
+import { PROBE_MESSAGE_KINDS } from "./probe-message-kinds.ts";
 
 /**
  * Longest silence of a probe. Opening a driver for the first time since the machine was started takes some seconds
@@ -23,6 +26,9 @@ const PROBE_DEADLINE_MS = 30_000;
 /** What helps where a driver takes the process with it. */
 const CURE =
   "A newer driver may help; where a driver of no use is installed, remove it, or leave it out (VK_DRIVER_FILES names the manifests of the Vulkan drivers that are opened).";
+
+/** Most messages of one probe: a list, two for each of its adapters, and an end are far fewer. */
+const MOST_MESSAGES = 256;
 
 /** Lines of output kept to explain an end. */
 const KEPT_LINES = 5;
@@ -59,7 +65,7 @@ export async function probeGpu({
   const broken: ReportedAdapter[] = [];
   for (;;) {
     const skipped = broken.map(({ backend, name }) => ({ backend, name }));
-    const round = await watch(launchProbe({ runtime, spawn, dawnPath, skipped }), skipped, deadlineMs);
+    const round = await look(() => launchProbe({ runtime, spawn, dawnPath, skipped }), skipped, deadlineMs);
     if (round.culprit === undefined) {
       const found = await Promise.all(round.report.adapters.map((each) => withMemory(each, memoryOf)));
       return { ...round.report, adapters: [...found, ...broken] };
@@ -82,7 +88,21 @@ interface ProbeRound {
   readonly culprit?: ReportedAdapter;
 }
 
-/** Follows one probe process to its end. */
+/** Follows one probe process to its end; one that cannot be started has found nothing. */
+async function look(
+  launch: () => ChildProcess,
+  skipped: readonly GpuDevice[],
+  deadlineMs: number,
+): Promise<ProbeRound> {
+  try {
+    return await watch(launch(), skipped, deadlineMs);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    return { report: { adapters: [], problem: error.message } };
+  }
+}
+
+/** @throws ServiceError when the process could not be started */
 async function watch(
   child: ChildProcess,
   skipped: readonly GpuDevice[],
@@ -97,19 +117,31 @@ async function watch(
     isLate = true;
     child.kill("SIGKILL");
   }, deadlineMs);
-  child.on("message", (message) => {
-    const parsed = probeMessageSchema.safeParse(message);
-    if (parsed.success) messages.push(parsed.data);
-    else child.kill("SIGKILL");
-    timer.refresh();
+  const give = (): void => void child.kill("SIGKILL");
+  const channel = new ChildChannel<ProbeMessage, never>({
+    child,
+    incoming: PROBE_MESSAGE_KINDS,
+    outgoing: {},
+    onMessage: (message) => {
+      const parsed = probeMessageSchema.safeParse(message);
+      if (!parsed.success || messages.length === MOST_MESSAGES) return give();
+      messages.push(parsed.data);
+      timer.refresh();
+    },
+    onProblem: give,
   });
-  const how = await new Promise<string>((resolve) => {
-    child.on("error", (error) => resolve(`could not be started: ${error.message}`));
+  const how = await new Promise<string>((resolve, reject) => {
+    child.on("error", (error) => {
+      if (child.pid === undefined) reject(probeFailure(error));
+      else resolve(`could not be reached: ${error.message}`);
+    });
     child.on("close", (code, signal) =>
       resolve(signal === null ? `exited with code ${code}` : `was killed by ${signal}`),
     );
+  }).finally(() => {
+    channel.finish();
+    clearTimeout(timer);
   });
-  clearTimeout(timer);
   const why = output.lastError ?? output.last;
   const line = why === undefined ? "" : ` (${why})`;
   const end = isLate ? `did not answer for ${Math.round(deadlineMs / 1000)} s` : `${how}${line}`;

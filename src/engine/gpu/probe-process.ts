@@ -1,8 +1,10 @@
 import { pathToFileURL } from "node:url";
+import { ParentChannel, onParentGone } from "../channel/parent-channel.ts";
 import { type Dawn, type DawnAdapter, type DawnGpu, deviceFlags } from "./dawn.ts";
 import { GPU_BACKENDS } from "./gpu-backends.ts";
 import type { GpuAdapter, GpuDevice, ProbeMessage } from "./gpu-report.ts";
 import { glibcVersion, loadProblem } from "./load-problem.ts";
+import { PROBE_MESSAGE_KINDS } from "./probe-message-kinds.ts";
 import { unusable } from "./unusable-adapter.ts";
 
 /**
@@ -32,11 +34,16 @@ const VULKAN_LOADER = "libvulkan.so.1";
 const [, , dawnPath = "", skipped = "[]"] = process.argv;
 
 // Nobody waits for an answer any more.
-process.on("disconnect", () => process.exit());
+onParentGone(() => process.exit());
 
+const channel = new ParentChannel<never, ProbeMessage>({
+  incoming: {},
+  outgoing: PROBE_MESSAGE_KINDS,
+  onMessage: () => {},
+  onProblem: () => process.exit(1),
+});
 await probe();
 // Drivers leave threads behind, which would keep the process alive.
-process.disconnect?.();
 process.exit();
 
 async function probe(): Promise<void> {
@@ -165,7 +172,7 @@ function canLoad(library: string): boolean {
 }
 
 function send(message: ProbeMessage): Promise<void> {
-  return new Promise((resolve) => process.send?.(message, undefined, undefined, () => resolve()));
+  return new Promise((resolve) => channel.post(message, resolve));
 }
 
 function messageOf(error: unknown): string {

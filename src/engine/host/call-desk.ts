@@ -26,8 +26,11 @@ export class CallDesk {
     try {
       await this.#answer(message, controller.signal);
     } catch (error) {
-      if (error instanceof EngineFatalError) this.#onFatal(error.message.split("\n", 1)[0] ?? "unknown");
-      else if (controller.signal.aborted) this.#outbox.push({ type: "cancelled", call });
+      if (error instanceof EngineFatalError) {
+        if (error.blame)
+          this.#outbox.push({ type: "call-failed", call, error: toReportedError(error.blame) });
+        this.#onFatal(error.message.split("\n", 1)[0] ?? "unknown");
+      } else if (controller.signal.aborted) this.#outbox.push({ type: "cancelled", call });
       else this.#outbox.push({ type: "call-failed", call, error: toReportedError(error) });
     } finally {
       this.#calls.delete(call);

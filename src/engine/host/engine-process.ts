@@ -1,4 +1,5 @@
 import { setFlagsFromString } from "node:v8";
+import { onParentGone } from "../channel/parent-channel.ts";
 import { skipLanguages } from "../../launch/skip-languages.mjs";
 
 /**
@@ -22,7 +23,11 @@ setFlagsFromString(`--wasm-tiering-budget=${TIERING_BUDGET}`);
 setFlagsFromString("--wasm-lazy-validation");
 
 /** An engine must not outlive its daemon. A signal ends it even where a busy worker would hold back an exit. */
-process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
+onParentGone(() => {
+  process.kill(process.pid, "SIGKILL");
+  // The first process of a namespace is not killed by itself.
+  process.abort();
+});
 
 // Both count for what is loaded after them.
 skipLanguages();

@@ -35,6 +35,9 @@ export interface WorkerGpu {
   readonly longestWaitMs: number;
 }
 
+/** JavaScript's own heap of the worker: wllama's script and one request or result at a time. */
+const WORKER_HEAP_MIB = 512;
+
 export interface NodePlatformOptions {
   /** Absent: the engine stays on the CPU. */
   readonly gpu?: WorkerGpu | undefined;
@@ -100,6 +103,7 @@ function startWorker(
     const patched = applyPatches(patch(script), [...modulePatches, ...workerHeapPatches(heapLimitBytes)]);
     const worker = new Worker(WORKER_SCOPE + patched, {
       eval: true,
+      resourceLimits: { maxOldGenerationSizeMb: WORKER_HEAP_MIB },
       workerData: gpu && { ...gpu, openerPath: GPU_OPENER },
     });
     worker.on("message", (data: unknown) => shim.onMessage(data));

@@ -1,6 +1,10 @@
-import { z } from "zod";
+import { DAEMON_MESSAGE_KINDS } from "../channel/daemon-message-kinds.ts";
+import { ENGINE_MESSAGE_KINDS } from "../channel/engine-message-kinds.ts";
+import { firstProblem } from "../channel/first-problem.ts";
+import { ParentChannel } from "../channel/parent-channel.ts";
 import { EngineCore } from "../core/engine-core.ts";
 import { fromLoadFailure } from "../core/engine-failure.ts";
+import { toError } from "../../errors/to-error.ts";
 import { warmUp } from "../core/warm-up.ts";
 import { type DaemonMessage, daemonMessageSchema, type EngineMessage } from "../protocol/messages.ts";
 import { deviceFlags } from "../gpu/dawn.ts";
@@ -11,6 +15,7 @@ import { compileEarly } from "./compile-early.ts";
 import { openEngineFiles } from "./engine-files.ts";
 import { createNodePlatform } from "./node-platform.ts";
 import { Outbox } from "./outbox.ts";
+import { sendInParts } from "./send-in-parts.ts";
 import { toReportedError } from "./reported-error.ts";
 
 /** What an engine process does for its daemon, after its entry, engine-process.ts, has prepared it. */
@@ -20,20 +25,23 @@ const PROGRESS_STEP = 0.01;
 
 const [, , wasmUrl = "", heapLimit, dawnPath, longestWait] = process.argv;
 
+process.on("uncaughtException", (error) => die(error.message));
+
+const channel = new ParentChannel<DaemonMessage, EngineMessage>({
+  incoming: DAEMON_MESSAGE_KINDS,
+  outgoing: ENGINE_MESSAGE_KINDS,
+  onMessage: (message) => {
+    const parsed = daemonMessageSchema.safeParse(message);
+    if (parsed.success) receive(parsed.data);
+    else die(`the daemon sent a message that is not valid: ${firstProblem(parsed.error)}`);
+  },
+  onProblem: (error) => die(`the daemon's messages cannot be read: ${toError(error).message}`),
+});
 const outbox = new Outbox((message, written) => send(message, written));
 let desk: CallDesk | undefined;
 
-process.on("message", (message) => {
-  const parsed = daemonMessageSchema.safeParse(message);
-  if (parsed.success) receive(parsed.data);
-  else die(`the daemon sent a message that is not valid: ${z.prettifyError(parsed.error)}`);
-});
-process.on("uncaughtException", (error) => die(error.message));
-
-function send(message: EngineMessage, written: () => void = () => {}): void {
-  process.send?.(message, undefined, undefined, (error) => {
-    if (!error) written(); // else the daemon is gone, and "disconnect" follows
-  });
+function send(message: EngineMessage, written?: () => void): void {
+  sendInParts(message, (part, done) => channel.post(part, done), written);
 }
 
 function receive(message: DaemonMessage): void {

@@ -54,7 +54,7 @@ export const engineMessageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("loaded"), info: engineInfoSchema }),
   z.object({ type: z.literal("load-failed"), error: reportedErrorSchema }),
   /** Several events at once when they come faster than messages go out. */
-  z.object({ type: z.literal("events"), call, events: z.array(generationEventSchema) }),
+  z.object({ type: z.literal("events"), call, events: z.array(generationEventSchema).min(1) }),
   z.object({ type: z.literal("embedded"), call, result: embeddingResultSchema }),
   z.object({ type: z.literal("reranked"), call, result: rerankResultSchema }),
   z.object({ type: z.literal("tokenized"), call, tokens: tokenIdsSchema }),

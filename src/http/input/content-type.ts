@@ -22,7 +22,7 @@ export function assertNotCompressed(headers: Headers): void {
  * browser there is no such risk, and `curl -d '{…}'` works without a header.
  */
 export function assertJsonContentType(headers: Headers): void {
-  const type = (headers.get("content-type") ?? "").split(";", 1)[0]!.trim().toLowerCase();
+  const type = mediaType(headers);
   if (JSON_TYPE.test(type)) return;
   const fromPage = headers.has("origin") || headers.has("sec-fetch-site");
   if (!fromPage && (type === "" || type === CURL_DEFAULT_TYPE)) return;
@@ -30,4 +30,21 @@ export function assertJsonContentType(headers: Headers): void {
     "unsupported_media_type",
     `The body must be JSON with "Content-Type: application/json"${type === "" ? "" : `, not "${type.slice(0, 100)}"`}.`,
   );
+}
+
+/**
+ * Throws `unsupported_media_type` for a request without a body by which a foreign page would change something. Any
+ * page may send a POST without asking first; declared as JSON it has asked, and CORS has decided.
+ */
+export function assertAskedFirst(headers: Headers, isForeignPage: boolean): void {
+  if (!isForeignPage || JSON_TYPE.test(mediaType(headers))) return;
+  throw new ServiceError(
+    "unsupported_media_type",
+    'A page of another origin must send this with "Content-Type: application/json", or its origin must be named in ' +
+      "http.cors_origins.",
+  );
+}
+
+function mediaType(headers: Headers): string {
+  return (headers.get("content-type") ?? "").split(";", 1)[0]!.trim().toLowerCase();
 }

@@ -1,5 +1,11 @@
 import { z } from "zod";
 
+/** Longest name that is looked up: hub specs with a file name and a revision stay well below. */
+export const MAX_NAME_LENGTH = 512;
+
+/** Name of a model, whatever kinds of names the route knows. */
+export const modelName = z.string().max(MAX_NAME_LENGTH);
+
 /** A field of a compatible API that changes nothing here: any value is taken. */
 export function ignored(why?: string): z.ZodType {
   return z

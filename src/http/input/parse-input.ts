@@ -2,6 +2,9 @@ import type { z } from "zod";
 import { explainIssue, IN_WORDS, issueText } from "../../errors/explain-issue.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 
+/** A part of a path may be a name that the client chose. */
+const MAX_PATH_PART = 100;
+
 /**
  * Parses untrusted input. Throws `invalid_parameter` whose message and param name the field at fault.
  */
@@ -13,6 +16,6 @@ export function parseInput<Schema extends z.ZodType>(schema: Schema, value: unkn
   const explained = explainIssue(first, value);
   const text = issueText(explained);
   if (explained.path.length === 0) throw new ServiceError("invalid_parameter", `The request ${text}.`);
-  const param = explained.path.map(String).join(".");
+  const param = explained.path.map((part) => String(part).slice(0, MAX_PATH_PART)).join(".");
   throw new ServiceError("invalid_parameter", `${param}: ${text}`, { param });
 }

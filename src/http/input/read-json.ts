@@ -1,12 +1,18 @@
+import type { IncomingMessage } from "node:http";
 import type { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
+import { parseJsonBytes } from "../../json/parse-json.ts";
 import type { AppContext } from "../app-env.ts";
 import { assertJsonContentType, assertNotCompressed } from "./content-type.ts";
+import type { HeldBody } from "./held-bodies.ts";
 import { parseInput } from "./parse-input.ts";
 
+/** A client that sends for longer than this may miss the answer that refuses its body. */
+const LONGEST_DISCARD_MS = 1000;
+
 /**
- * Reads, decodes and parses the body of a request. The limit holds for chunked bodies too: reading stops at
- * the first byte beyond it. Every route that has a body reads it through this function.
+ * Reads, decodes and parses the body of a request. The limits hold for chunked bodies too: reading stops at
+ * the first byte beyond them. Every route that has a body reads it through this function.
  */
 export async function readJson<Schema extends z.ZodType>(
   context: AppContext,
@@ -14,8 +20,32 @@ export async function readJson<Schema extends z.ZodType>(
 ): Promise<z.output<Schema>> {
   assertNotCompressed(context.req.raw.headers);
   assertJsonContentType(context.req.raw.headers);
-  const bytes = await readBody(bodyOf(context), context.get("bodyLimit"));
-  return parseInput(schema, parseJson(bytes));
+  const held = context.get("heldBodies").begin();
+  const outgoing = context.env?.outgoing;
+  // What a body becomes is held for as long as its request is worked on.
+  outgoing?.once("close", () => held.release());
+  try {
+    const pieces = boundedPieces(bodyOf(context), context.get("bodyLimit"), held);
+    return parseInput(schema, await parseJsonBytes(pieces, "The request body"));
+  } catch (error) {
+    if (outgoing?.shouldKeepAlive === false) await discardRest(context.env.incoming);
+    throw error;
+  } finally {
+    if (!outgoing || outgoing.closed) held.release();
+  }
+}
+
+/**
+ * A connection that ends with its answer is closed by the system at once when something arrives that nobody has read,
+ * and the answer is lost: so the rest of a body that was refused is read first, for a while.
+ */
+async function discardRest(incoming: IncomingMessage | undefined): Promise<void> {
+  if (!incoming || incoming.complete || incoming.destroyed) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, LONGEST_DISCARD_MS);
+  incoming.once("end", resolve).once("close", resolve).resume();
+  await promise;
+  clearTimeout(timer);
 }
 
 /**
@@ -26,18 +56,18 @@ function bodyOf({ env, req }: AppContext): AsyncIterable<Uint8Array> | Iterable<
   return env?.incoming?.iterator({ destroyOnReturn: false }) ?? req.raw.body ?? [];
 }
 
-async function readBody(
+async function* boundedPieces(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   limit: number,
-): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
+  held: HeldBody,
+): AsyncGenerator<Uint8Array, void, undefined> {
   let size = 0;
-  for await (const chunk of body) {
-    size += chunk.byteLength;
+  for await (const piece of body) {
+    size += piece.byteLength;
     if (size > limit) throw payloadTooLarge(limit);
-    chunks.push(chunk);
+    held.add(piece.byteLength);
+    yield piece;
   }
-  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size);
 }
 
 export function payloadTooLarge(limit: number): ServiceError {
@@ -45,14 +75,4 @@ export function payloadTooLarge(limit: number): ServiceError {
     "payload_too_large",
     `The request body is larger than the limit of ${limit} bytes.`,
   );
-}
-
-function parseJson(bytes: Uint8Array): unknown {
-  if (bytes.byteLength === 0) throw new ServiceError("invalid_json", "The request body is empty.");
-  try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as unknown;
-  } catch (cause) {
-    // The engine's own message quotes the body, which may hold a prompt.
-    throw new ServiceError("invalid_json", "The request body is not valid JSON in UTF-8.", { cause });
-  }
 }

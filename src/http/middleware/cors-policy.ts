@@ -9,6 +9,9 @@ const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 /** Browsers ask again after this; Chromium caps it at two hours. */
 const PREFLIGHT_MAX_AGE_SECS = 600;
 
+/** What browsers say of a page of another origin, in Sec-Fetch-Site; another port is same-site at best. */
+const FOREIGN_SITES = new Set(["cross-site", "same-site"]);
+
 /** CORS as specified: any origin, method and header, unless the configuration names the origins. */
 export function corsHeaders(origins: readonly string[]): MiddlewareHandler<AppEnv> {
   return cors({
@@ -21,21 +24,29 @@ export function corsHeaders(origins: readonly string[]): MiddlewareHandler<AppEn
 
 /**
  * When origins are named, refuses requests of pages of any other origin. CORS alone only hides the answer from
- * such a page: a POST without a body, or a WebSocket, would still take effect.
+ * such a page: a POST without a body, or a WebSocket, would still take effect. When any origin may call, it is noted
+ * whether the request comes from a foreign page, for the routes that change something.
  */
 export function originCheck(origins: readonly string[]): MiddlewareHandler<AppEnv> {
   const open = origins.includes("*");
   const allowed = new Set(origins.map(normalizeOrigin));
   return async (context, next) => {
     const origin = context.req.header("origin");
-    if (!open && origin !== undefined && !allowed.has(normalizeOrigin(origin))) {
-      if (!isSameOrigin(origin, context.req.header("host"))) {
-        throw new ServiceError(
-          "forbidden_host",
-          "Pages of this origin may not call. Add it to http.cors_origins if it is yours.",
-        );
-      }
+    const site = context.req.header("sec-fetch-site") ?? "";
+    const fits =
+      origin === undefined ||
+      allowed.has(normalizeOrigin(origin)) ||
+      isSameOrigin(origin, context.req.header("host"));
+    if (!open && !fits) {
+      throw new ServiceError(
+        "forbidden_host",
+        "Pages of this origin may not call. Add it to http.cors_origins if it is yours.",
+      );
     }
+    const isForeign = FOREIGN_SITES.has(site)
+      ? origin === undefined || !fits
+      : !fits && site !== "same-origin";
+    context.set("isForeignPage", isForeign);
     await next();
   };
 }

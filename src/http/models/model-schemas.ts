@@ -1,14 +1,15 @@
 import { z } from "zod";
+import { MAX_NAME_LENGTH } from "../input/known-fields.ts";
 
-/** Longest name that is looked up: hub specs with a file name and a revision stay well below. */
-const MAX_NAME_LENGTH = 512;
+/** Longest path of a file: what operating systems take. */
+const MAX_PATH_LENGTH = 4096;
 // oxlint-disable-next-line no-control-regex -- finding control characters is the point
 const CONTROL_CHARACTERS = /[\u0000-\u001f\u007f-\u009f]/;
 
 export const modelNameSchema = z
   .string()
   .min(1)
-  .max(MAX_NAME_LENGTH)
+  .max(MAX_NAME_LENGTH, { abort: true })
   .refine((name) => !CONTROL_CHARACTERS.test(name), "must not hold control characters");
 
 const capabilitiesSchema = z.object({
@@ -101,7 +102,12 @@ export type PullLine = z.infer<typeof pullLineSchema>;
 
 export const loadRequestSchema = z.object({
   alias: modelNameSchema.describe("Name of the model."),
-  path: z.string().min(1).nullish().describe("A GGUF file; absent: the alias is resolved."),
+  path: z
+    .string()
+    .min(1)
+    .max(MAX_PATH_LENGTH)
+    .nullish()
+    .describe("A GGUF file; absent: the alias is resolved."),
   gpu_layers: z
     .int()
     .min(-1)
@@ -112,7 +118,7 @@ export const loadRequestSchema = z.object({
     .min(16)
     .nullish()
     .describe("Context in tokens; absent: as the model's definition says, else models.context_size (4096)."),
-  mmproj: z.string().min(1).nullish().describe("Path of a vision projector."),
+  mmproj: z.string().min(1).max(MAX_PATH_LENGTH).nullish().describe("Path of a vision projector."),
   set_default: z.boolean().nullish().describe("Make it the default model."),
 });
 
@@ -137,6 +143,7 @@ export const createRequestSchema = z.object({
   base_folder: z
     .string()
     .min(1)
+    .max(MAX_PATH_LENGTH)
     .nullish()
     .describe("Absolute path from which relative paths in the Modelfile count."),
 });

@@ -1,4 +1,4 @@
-import os from "node:os";
+import { memoryTotal } from "../../machine/memory-limits.ts";
 import type { Model } from "../../models/model.ts";
 
 export interface MachineMemory {
@@ -11,11 +11,5 @@ export interface MachineMemory {
 /** What the daemon and the engines of these models hold now, and how much there is. */
 export function machineMemory(models: readonly Model[]): MachineMemory {
   const engines = models.reduce((sum, model) => sum + (model.memoryBytes ?? 0), 0);
-  const limit = process.constrainedMemory();
-  const physical = os.totalmem();
-  return {
-    usedBytes: process.memoryUsage.rss() + engines,
-    // Without a limit the kernel reports 0 or a number beyond all memory.
-    totalBytes: limit > 0 && limit < physical ? limit : physical,
-  };
+  return { usedBytes: process.memoryUsage.rss() + engines, totalBytes: memoryTotal() };
 }

@@ -39,6 +39,16 @@ const systemStatusSchema = z
       .describe(
         "Which code multiplies matrices on the CPU: Daybreak's own, or llama.cpp's as it was compiled.",
       ),
+    sandbox: z.object({
+      mode: z.enum(["auto", "require", "off"]).describe("As configured."),
+      wall: z
+        .enum(["bubblewrap", "namespaces", "sandbox-exec", "none", "unknown"])
+        .describe(
+          "What stands around engines on the CPU beside Node's permission model; unknown until it has been tried.",
+        ),
+      parts: z.array(z.string()).describe("What the wall is made of."),
+      problem: z.string().optional().describe("Why there is none, or no better one, and what to do."),
+    }),
   })
   .meta({ id: "SystemStatus" });
 
@@ -109,6 +119,7 @@ export function statusRoutes(services: Services): readonly Route[] {
           },
           gpu: gpuJson(services.gpu),
           kernels: services.kernels,
+          sandbox: services.wall.state,
         });
       },
     }),

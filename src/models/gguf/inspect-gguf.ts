@@ -1,4 +1,5 @@
 import { stat } from "node:fs/promises";
+import { throwExhaustion } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { GgufSummary } from "../model.ts";
 import { InvalidGguf } from "./invalid-gguf.ts";
@@ -21,6 +22,10 @@ export function createGgufInspector(readHeader = readGgufHeader): InspectGguf {
     if (before?.state === state) return await before.summary;
     const summary = inspect(files, readHeader);
     known.set(key, { state, summary });
+    // A file that could not be read just now says nothing of itself.
+    summary.catch((error: unknown) => {
+      if (!(error instanceof ServiceError)) known.delete(key);
+    });
     return await summary;
   };
 }
@@ -34,6 +39,7 @@ async function statModelFile(file: string): Promise<{ size: number; mtimeMs: num
   try {
     return await stat(file);
   } catch (error) {
+    throwExhaustion(error);
     throw new ServiceError("model_file_not_found", `There is no model file ${file}.`, { cause: error });
   }
 }

@@ -1,5 +1,6 @@
 import { constants } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
+import { throwExhaustion } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { ByteReader, EndOfDataError } from "./byte-reader.ts";
 import { InvalidGguf } from "./invalid-gguf.ts";
@@ -31,6 +32,7 @@ export async function readGgufHeader(path: string): Promise<GgufHeader> {
     const fileSize = (await file.stat()).size;
     return await parse(new ByteReader(file, Math.min(fileSize, MAX_HEADER_SIZE)), fileSize);
   } catch (error) {
+    throwExhaustion(error);
     const why = error instanceof EndOfDataError ? "it is truncated or damaged" : invalidity(error);
     throw new ServiceError("invalid_model_file", `The model file ${path} cannot be used: ${why}.`, {
       cause: error,
@@ -50,6 +52,7 @@ async function openRegularFile(path: string): Promise<FileHandle> {
   try {
     file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   } catch (error) {
+    throwExhaustion(error);
     const missing = error instanceof Error && "code" in error && error.code === "ENOENT";
     throw new ServiceError(
       missing ? "model_file_not_found" : "invalid_model_file",

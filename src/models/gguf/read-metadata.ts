@@ -1,9 +1,13 @@
 import type { ByteReader } from "./byte-reader.ts";
-import { InvalidGguf } from "./invalid-gguf.ts";
+import { claimed, InvalidGguf, quoted } from "./invalid-gguf.ts";
 
 /** An array: its length, and its numbers when it is short enough to be one value for each layer. */
 export interface MetadataArray {
   readonly length: number;
+  /** Type of its elements as the format numbers them; absent: this is a string too long to be kept. */
+  readonly type?: number;
+  /** Its elements are strings. */
+  readonly isText?: boolean;
   readonly numbers: readonly number[] | undefined;
   /** Of a vocabulary: the tokens that look like marks, such as "<|im_start|>" or "[SUFFIX]", by their id. */
   readonly markers?: ReadonlyMap<number, string>;
@@ -51,12 +55,12 @@ const VALUE_SIZES: ReadonlyMap<number, number> = new Map([
 /** Reads the key-value part of a header. Vocabularies and the like are counted, not kept. */
 export async function readMetadata(reader: ByteReader, count: number): Promise<Metadata> {
   if (count > MAX_KEYS || count * MIN_KEY_BYTES > reader.remaining) {
-    throw new InvalidGguf(`it claims to have ${count} keys`);
+    throw new InvalidGguf(`it is damaged: it claims to have ${claimed(count)} keys`);
   }
   const metadata = new Map<string, MetadataValue>();
   for (let index = 0; index < count; index++) {
     const key = await readName(reader, MAX_KEY_LENGTH);
-    if (metadata.has(key)) throw new InvalidGguf(`it has the key ${JSON.stringify(key)} twice`);
+    if (metadata.has(key)) throw new InvalidGguf(`it has the key ${quoted(key)} twice`);
     await reader.need(4);
     metadata.set(key, await readValue(reader, reader.u32(), key));
   }
@@ -67,7 +71,7 @@ export async function readMetadata(reader: ByteReader, count: number): Promise<M
 export async function readName(reader: ByteReader, max: number): Promise<string> {
   await reader.need(8);
   const length = reader.u64();
-  if (length > max) throw new InvalidGguf(`it has a name of ${length} bytes`);
+  if (length > max) throw new InvalidGguf(`it is damaged: it has a name of ${claimed(length)} bytes`);
   await reader.need(length);
   return reader.bytes(length).toString("utf8");
 }
@@ -76,8 +80,7 @@ async function readValue(reader: ByteReader, type: number, key: string): Promise
   if (type === STRING) return await readString(reader);
   if (type === ARRAY) return await readArray(reader, key);
   const size = VALUE_SIZES.get(type);
-  if (size === undefined)
-    throw new InvalidGguf(`the key ${JSON.stringify(key)} has the unknown type ${type}`);
+  if (size === undefined) throw new InvalidGguf(`the key ${quoted(key)} has the unknown type ${type}`);
   await reader.need(size);
   const value = decodeNumber(reader.bytes(size), type);
   return type === BOOL ? value !== 0 : value;
@@ -96,23 +99,24 @@ async function readArray(reader: ByteReader, key: string): Promise<MetadataArray
   const type = reader.u32();
   const length = reader.u64();
   if (type === STRING) {
-    if (key === VOCABULARY) return { length, numbers: undefined, markers: await readMarkers(reader, length) };
+    const text = { length, numbers: undefined, type, isText: true };
+    if (key === VOCABULARY) return { ...text, markers: await readMarkers(reader, length) };
     await skipStrings(reader, length);
-    return { length, numbers: undefined };
+    return text;
   }
   const size = VALUE_SIZES.get(type);
   if (size === undefined) {
-    throw new InvalidGguf(`the array ${JSON.stringify(key)} has elements of the unsupported type ${type}`);
+    throw new InvalidGguf(`the array ${quoted(key)} has elements of the unsupported type ${type}`);
   }
   if (length > MAX_KEPT_NUMBERS) {
     reader.skip(length * size);
-    return { length, numbers: undefined };
+    return { length, numbers: undefined, type };
   }
   const bytes = await reader.read(length * size);
   const numbers = Array.from({ length }, (_, index) =>
     decodeNumber(bytes.subarray(index * size, (index + 1) * size), type),
   );
-  return { length, numbers };
+  return { length, numbers, type };
 }
 
 async function skipStrings(reader: ByteReader, count: number): Promise<void> {

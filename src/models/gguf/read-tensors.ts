@@ -1,6 +1,6 @@
 import type { ByteReader } from "./byte-reader.ts";
 import { GGML_TYPES } from "./ggml-types.ts";
-import { InvalidGguf } from "./invalid-gguf.ts";
+import { claimed, InvalidGguf, quoted } from "./invalid-gguf.ts";
 import { readName, type Metadata } from "./read-metadata.ts";
 
 /** What the list of tensors adds up to; the list itself is not kept. */
@@ -49,7 +49,7 @@ export async function readTensors(
   fileSize: number,
 ): Promise<TensorSums> {
   if (count > MAX_TENSORS || count * MIN_TENSOR_BYTES > reader.remaining) {
-    throw new InvalidGguf(`it claims to have ${count} tensors`);
+    throw new InvalidGguf(`it is damaged: it claims to have ${claimed(count)} tensors`);
   }
   const alignment = readAlignment(metadata);
   const weightsByType = new Map<number, number>();
@@ -64,10 +64,13 @@ export async function readTensors(
     await reader.need(12);
     const type = reader.u32();
     const offset = reader.u64();
-    if (offset % alignment !== 0) throw new InvalidGguf(`the tensor ${JSON.stringify(name)} is not aligned`);
+    if (offset % alignment !== 0) throw new InvalidGguf(`the tensor ${quoted(name)} is not aligned`);
     parameters += weights;
     weightsByType.set(type, (weightsByType.get(type) ?? 0) + weights);
     const length = tensorBytes(type, weights);
+    if (!Number.isSafeInteger(offset + length)) {
+      throw new InvalidGguf(`it is damaged: its tensor ${quoted(name)} claims impossibly many weights`);
+    }
     dataLength = Math.max(dataLength, offset + length);
     if (IN_A_BLOCK.test(name)) {
       bytes.blocks += length;
@@ -95,7 +98,7 @@ async function readWeightCount(reader: ByteReader, name: string): Promise<number
   await reader.need(4);
   const dimensions = reader.u32();
   if (dimensions > MAX_DIMENSIONS) {
-    throw new InvalidGguf(`the tensor ${JSON.stringify(name)} has ${dimensions} dimensions`);
+    throw new InvalidGguf(`the tensor ${quoted(name)} has ${dimensions} dimensions`);
   }
   await reader.need(dimensions * 8);
   let weights = 1;

@@ -1,5 +1,6 @@
 import type { GgufSummary } from "../model.ts";
 import { callTokens } from "./call-tokens.ts";
+import { checkFigures } from "./check-figures.ts";
 import { FILE_TYPE_NAMES } from "./ggml-types.ts";
 import { infillTokens } from "./infill-tokens.ts";
 import { InvalidGguf } from "./invalid-gguf.ts";
@@ -26,6 +27,15 @@ export function summariseHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]
   checkSplitCount(headers);
   const parameters = headers.reduce((sum, header) => sum + header.tensors.parameters, 0);
   if (parameters === 0) throw new InvalidGguf("it holds no weights");
+  const auxiliary = auxiliaryKind(first, architecture);
+  if (!auxiliary) {
+    const tensors = headers.reduce((sum, header) => sum + header.tensors.count, 0);
+    checkFigures(first.metadata, architecture, tensors);
+    const template = first.metadata.get("tokenizer.chat_template");
+    if (typeof template === "object") {
+      throw new InvalidGguf(`its chat template has ${template.length} bytes`);
+    }
+  }
   const tokens = first.metadata.get("tokenizer.ggml.tokens");
   return {
     architecture,
@@ -44,7 +54,7 @@ export function summariseHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]
     kvBytesPerToken: isEncoder(architecture) ? 0 : kvBytesPerToken(first.metadata, architecture),
     weightBytes: weightBytes(headers),
     purpose: modelPurposeOf(headers, architecture),
-    auxiliary: auxiliaryKind(first, architecture),
+    auxiliary,
   };
 }
 

@@ -1,5 +1,6 @@
 import { mkdir, readdir, realpath } from "node:fs/promises";
 import { ServiceError } from "../../errors/service-error.ts";
+import { FolderLock } from "../../files/folder-lock.ts";
 import type { PullProgress } from "../model.ts";
 import type { HubSpec } from "../names/hub-spec.ts";
 import { entriesOf, nameEntries, toCachedModel, type CacheEntry } from "./cache/cached-models.ts";
@@ -15,11 +16,11 @@ import { PullMeter } from "./download/pull-meter.ts";
 import { SnapshotPull, type PullTools } from "./download/snapshot-pull.ts";
 import { isGguf, readSnapshots } from "./cache/read-snapshots.ts";
 import { removeCached } from "./cache/remove-cached.ts";
+import { hasLeftovers, removeLeftovers } from "./cache/remove-leftovers.ts";
 import { isCommit } from "./repo-file.ts";
 import { sleep as realSleep, type Sleep } from "./remote/retry.ts";
 import { isSafeRepoPath } from "./cache/safe-repo-path.ts";
 import { SharedTasks } from "./download/shared-tasks.ts";
-import { Turns } from "./download/turns.ts";
 
 export interface DiskHubStoreOptions {
   /** Holds `models--owner--repo` folders; made when something is pulled. */
@@ -53,7 +54,7 @@ export class DiskHubStore implements HubStore {
       measureSpace: options.freeSpace ?? freeSpace,
       stallTimeoutMs: options.stallTimeoutMs,
       downloads: new SharedTasks(),
-      turns: new Turns(),
+      lock: new FolderLock(options.cacheDir),
     };
   }
 
@@ -111,7 +112,19 @@ export class DiskHubStore implements HubStore {
     const realCacheDir = await this.#realCacheDir();
     if (realCacheDir === undefined) return;
     const cache = new RepoCache(realCacheDir, model.repo);
-    await this.#tools.turns.run(cache.root, () => removeCached(realCacheDir, cache, model));
+    await this.#tools.lock.run(() => removeCached(realCacheDir, cache, model));
+  }
+
+  /** Removes what killed processes have left in the cache, and unfinished downloads that nobody came back for. */
+  async removeLeftovers(): Promise<void> {
+    const realCacheDir = await this.#realCacheDir();
+    if (realCacheDir === undefined) return;
+    for (const folder of await readdir(realCacheDir)) {
+      const repo = repoOfFolder(folder);
+      if (repo === undefined) continue;
+      const cache = new RepoCache(realCacheDir, repo);
+      if (await hasLeftovers(cache)) await this.#tools.lock.run(() => removeLeftovers(cache));
+    }
   }
 
   async #pull(

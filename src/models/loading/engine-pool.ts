@@ -1,4 +1,5 @@
 import type { Engine, EngineExit, StartEngine } from "../../engine/engine.ts";
+import { plainEnd } from "../../engine/core/plain-reason.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { reportFailure } from "../../events/report-failure.ts";
@@ -9,7 +10,7 @@ import { asksForSame, type LoadRequest } from "./load-request.ts";
 import { MemoryBook, type MemoryBookOptions } from "./memory-book.ts";
 import { RestartBackoff } from "./restart-backoff.ts";
 
-export interface EnginePoolOptions extends Pick<MemoryBookOptions, "memoryBudget" | "gpuBudget"> {
+export interface EnginePoolOptions extends Pick<MemoryBookOptions, "budget" | "machineMemory" | "gpuBudget"> {
   readonly startEngine: StartEngine;
   readonly events: Pick<ServiceEvents, "emit">;
   readonly clock: Clock;
@@ -204,7 +205,12 @@ export class EnginePool {
       signal.throwIfAborted();
       const spec = isCrowded ? (await request.replan()).spec : request.spec;
       if (isCrowded) await makeRoom(spec);
-      const engine = await startEngine(spec, { signal, alias, makeRoom });
+      const engine = await startEngine(spec, {
+        signal,
+        alias,
+        makeRoom,
+        ...(request.heapLimitOf && { heapLimit: request.heapLimitOf }),
+      });
       slot.loaded(engine);
       this.#crashed.delete(alias);
       void engine.exited.then((exit) => this.#ended(slot, exit));
@@ -228,7 +234,13 @@ export class EnginePool {
   #ended(slot: EngineSlot, exit: EngineExit): void {
     if (slot.state !== "loaded") return;
     this.#drop(slot);
-    const error = new ServiceError("engine_crashed", `The engine of "${slot.alias}" ended: ${exit.reason}.`);
+    const error = new ServiceError(
+      "engine_crashed",
+      `The engine of "${slot.alias}" ended: ${plainEnd(exit.reason)}.`,
+      {
+        cause: new Error(exit.reason),
+      },
+    );
     this.#crashed.set(slot.alias, { request: slot.request, reason: exit.reason });
     this.#backoff.failed(slot.alias, error);
     reportFailure(this.#options.events, slot.alias, error);

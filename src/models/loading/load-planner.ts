@@ -9,6 +9,7 @@ import {
 import type { Processors } from "../../engine/machine-processors.ts";
 import type { Kernels } from "../../engine/prepare-engine.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
+import { checkTemplateLength } from "../../engine/try-template.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
 import type { VerifyDigest } from "../integrity/verify-digest.ts";
@@ -49,6 +50,8 @@ export interface LoadPlannerOptions {
   readonly estimateMemory: EstimateMemory;
   /** The same for the GPU's memory. */
   readonly estimateGpuMemory: EstimateMemory;
+  /** Bytes that the heap of such an engine may grow to; absent: as far as it can. */
+  readonly heapLimit?: EstimateMemory | undefined;
   readonly placeLayers: PlaceLayers;
   /** Bytes of the GPU that other models have, less those of idle ones where they may be unloaded. */
   readonly takenOnGpu: (alias: string, mayEvict: boolean) => number;
@@ -91,8 +94,10 @@ export class LoadPlanner {
   }
 
   async #plan(record: ModelRecord, wishes: LoadWishes, takenOnGpu: () => number): Promise<LoadRequest> {
-    const { config, verifyDigest, estimateMemory, estimateGpuMemory, processors, logger } = this.#options;
+    const { config, verifyDigest, estimateMemory, estimateGpuMemory, heapLimit, processors, logger } =
+      this.#options;
     const { gguf, settings } = record;
+    checkTemplateLength(settings.template ?? gguf.chatTemplate);
     const modelFiles = await Promise.all(record.files.map(realModelPath));
     if (record.digest !== undefined) await verifyDigest(modelFiles, record.digest);
     const projectorFile = record.projector && (await this.#auxiliary(record.projector, "projector"));
@@ -131,8 +136,9 @@ export class LoadPlanner {
       bytes: estimateMemory(gguf, other),
       gpuBytes: estimateGpuMemory(gguf, other),
     });
+    const heapLimitOf = heapLimit && ((other: EngineSpec): number => heapLimit(gguf, other));
     const replan = async (): Promise<LoadRequest> => await this.plan(record, wishes);
-    return { record, spec, ...needsOf(spec), needsOf, replan, keepAliveMs, mayEvict };
+    return { record, spec, ...needsOf(spec), needsOf, heapLimitOf, replan, keepAliveMs, mayEvict };
   }
 
   /**

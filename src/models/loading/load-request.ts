@@ -19,6 +19,8 @@ export interface LoadRequest extends MemoryNeeds {
    * @throws ServiceError insufficient_memory for what no engine can hold
    */
   readonly needsOf: (spec: EngineSpec) => MemoryNeeds;
+  /** Bytes that the heap of an engine with this specification may grow to; absent: as far as it can. */
+  readonly heapLimitOf?: ((spec: EngineSpec) => number) | undefined;
   /** The same load, planned again beside what has been loaded meanwhile. */
   readonly replan: () => Promise<LoadRequest>;
   /** Milliseconds of idleness after which it is unloaded; Infinity: never. */

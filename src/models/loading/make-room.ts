@@ -1,4 +1,6 @@
 import { ServiceError } from "../../errors/service-error.ts";
+import type { EngineRoom } from "./engine-room.ts";
+import { inMiB } from "./in-mib.ts";
 import type { MemoryNeeds } from "./load-request.ts";
 
 /** An engine as the memory budget sees it: what it is expected to need at most. */
@@ -8,6 +10,12 @@ export interface Resident extends MemoryNeeds {
   readonly idle: boolean;
   /** Unix milliseconds. */
   readonly lastUsed: number;
+}
+
+/** What all engines together may have. */
+export interface Room extends EngineRoom {
+  /** Bytes of the GPU's memory. */
+  readonly gpuBytes: number;
 }
 
 export interface Newcomer extends MemoryNeeds {
@@ -21,19 +29,15 @@ export interface Newcomer extends MemoryNeeds {
  * that order allows. Throws `insufficient_memory` when it cannot fit, `overloaded` when it only cannot fit now. A GPU
  * that is too full all the same is no error here: its engines can do with fewer layers.
  */
-export function makeRoom(
-  newcomer: Newcomer,
-  residents: readonly Resident[],
-  budget: MemoryNeeds,
-): readonly string[] {
-  if (newcomer.bytes > budget.bytes) {
+export function makeRoom(newcomer: Newcomer, residents: readonly Resident[], room: Room): readonly string[] {
+  if (newcomer.bytes > room.bytes) {
     throw new ServiceError(
       "insufficient_memory",
-      `The model ${newcomer.alias} needs about ${inMiB(newcomer.bytes)}, and all models together may use ${inMiB(budget.bytes)} (models.memory_budget).`,
+      `The model ${newcomer.alias} needs about ${inMiB(newcomer.bytes)}: ${room.reason}. A smaller context or a smaller quantization may fit.`,
     );
   }
-  let free = budget.bytes - residents.reduce((sum, { bytes }) => sum + bytes, 0);
-  let gpuFree = budget.gpuBytes - residents.reduce((sum, { gpuBytes }) => sum + gpuBytes, 0);
+  let free = room.bytes - residents.reduce((sum, { bytes }) => sum + bytes, 0);
+  let gpuFree = room.gpuBytes - residents.reduce((sum, { gpuBytes }) => sum + gpuBytes, 0);
   const candidates = newcomer.mayEvict
     ? residents.filter((resident) => resident.idle).toSorted((a, b) => a.lastUsed - b.lastUsed)
     : [];
@@ -46,9 +50,9 @@ export function makeRoom(
     evicted.push(alias);
   }
   if (newcomer.bytes <= free) return evicted;
-  const message = `The model ${newcomer.alias} needs about ${inMiB(newcomer.bytes)}, and only ${inMiB(Math.max(0, free))} of ${inMiB(budget.bytes)} are free`;
+  const message = `The model ${newcomer.alias} needs about ${inMiB(newcomer.bytes)}, and only ${inMiB(Math.max(0, free))} of ${inMiB(room.bytes)} are free: ${room.reason}`;
   if (newcomer.mayEvict) {
-    throw new ServiceError("overloaded", `${message}: the other models are in use.`, {
+    throw new ServiceError("overloaded", `${message}, and the other models are in use.`, {
       retryAfterSecs: RETRY_AFTER_SECS,
     });
   }
@@ -57,8 +61,3 @@ export function makeRoom(
 
 /** Requests usually take some seconds; then a model is idle. */
 const RETRY_AFTER_SECS = 5;
-const MIB = 1024 * 1024;
-
-function inMiB(bytes: number): string {
-  return `${Math.ceil(bytes / MIB)} MiB`;
-}

@@ -1,11 +1,14 @@
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
+import { engineRoom, type EngineRoom, type ReadMachineMemory } from "./engine-room.ts";
 import type { EngineSlot } from "./engine-slot.ts";
 import type { MemoryNeeds } from "./load-request.ts";
 import { makeRoom } from "./make-room.ts";
 
 export interface MemoryBookOptions {
-  /** Bytes that all engines together may use. */
-  readonly memoryBudget: number;
+  /** What the configuration gives all engines together. */
+  readonly budget: EngineRoom;
+  /** What the machine has at the moment; absent: nothing but the budget counts. */
+  readonly machineMemory?: ReadMachineMemory | undefined;
   /** The same of the GPU's memory; Infinity while nobody knows how much it has. */
   readonly gpuBudget: () => number;
   /** All engines that run, are being loaded, or are ending. */
@@ -28,7 +31,7 @@ export class MemoryBook {
    * @throws ServiceError insufficient_memory or overloaded, at once
    */
   makeRoom(alias: string, { bytes, gpuBytes }: MemoryNeeds, mayEvict: boolean): Promise<unknown> {
-    const { memoryBudget, gpuBudget, slots, evict } = this.#options;
+    const { budget, machineMemory, gpuBudget, slots, evict } = this.#options;
     const residents = this.#others(alias).map(({ alias: other, needs, idle, lastUsed }) => ({
       alias: other,
       bytes: needs.bytes,
@@ -36,8 +39,10 @@ export class MemoryBook {
       idle,
       lastUsed,
     }));
-    const budget = { bytes: memoryBudget, gpuBytes: gpuBudget() };
-    const victims = makeRoom({ alias, bytes, gpuBytes, mayEvict }, residents, budget);
+    const booked = slots().reduce((sum, { needs }) => sum + needs.bytes, 0);
+    const room = engineRoom(budget, machineMemory?.(), booked);
+    const newcomer = { alias, bytes, gpuBytes, mayEvict };
+    const victims = makeRoom(newcomer, residents, { ...room, gpuBytes: gpuBudget() });
     const evictions = victims.map(evict);
     // Memory that is being freed for others counts as free already, so it has to be waited for.
     const unloading = slots().map((slot) => slot.closed);

@@ -1,5 +1,6 @@
 import { realpath, stat } from "node:fs/promises";
 import path from "node:path";
+import { throwExhaustion } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 
 /** A file of a model as it was named, and the folders in one of which it must really lie; none: anywhere. */
@@ -15,7 +16,7 @@ export interface ModelFile {
 export async function realModelPath(file: ModelFile): Promise<string> {
   const folders = await Promise.all(file.within.map(realFolder));
   const asNamed = path.resolve(file.path);
-  const real = await realpath(asNamed).catch(() => undefined);
+  const real = await realpath(asNamed).catch(throwExhaustion);
   const confined = folders.length > 0;
   if (real === undefined) {
     const parent = await realFolder(path.dirname(asNamed));
@@ -37,7 +38,10 @@ function notAllowed(named: string): ServiceError {
 }
 
 async function realFolder(folder: string): Promise<string> {
-  return await realpath(folder).catch(() => path.resolve(folder));
+  return await realpath(folder).catch((error: unknown) => {
+    throwExhaustion(error);
+    return path.resolve(folder);
+  });
 }
 
 /** True for the folder itself as well: its files' parent is the folder. */

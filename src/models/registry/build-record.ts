@@ -1,4 +1,5 @@
 import { stat } from "node:fs/promises";
+import { throwExhaustion } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
 import { shardFiles } from "../gguf/shard-files.ts";
@@ -57,6 +58,7 @@ export async function tryRecord(
   try {
     return [await buildRecord(parts, inspect)];
   } catch (error) {
+    throwExhaustion(error);
     onSkip(error);
     return [];
   }

@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { ModelDefinition, ReadModelfile } from "../modelfile/model-definition.ts";
+import type { SavedState } from "../state/saved-state.ts";
 import type { StateFile } from "../state/state-file.ts";
 import { definitionRecord } from "./definition-record.ts";
 import type { ModelCatalogue } from "./model-catalogue.ts";
@@ -15,6 +16,8 @@ export interface DefinedModelsOptions {
   readonly findBase: (from: string, depth: number) => Promise<ModelRecord | undefined>;
   readonly logger: Pick<Logger, "warn">;
 }
+
+type SavedDefinition = SavedState["definitions"][number];
 
 /** Longest chain of models made from each other: beyond it, they go in a circle. */
 const MAX_CHAIN = 16;
@@ -74,12 +77,23 @@ export class DefinedModels implements ModelCatalogue {
     });
   }
 
-  async save(alias: string, modelfile: string, baseFolder: string | undefined): Promise<void> {
+  /**
+   * Saves a definition, in place of one of the same name where that may be.
+   * @throws ServiceError model_exists when the name was given away since it was asked for, by another daemon maybe
+   */
+  async save(
+    { alias, modelfile, baseFolder }: SavedDefinition,
+    { mayReplace }: { mayReplace: boolean },
+  ): Promise<void> {
     const saved = { alias, modelfile, ...(baseFolder === undefined ? {} : { baseFolder }) };
-    await this.#options.state.update((state) => ({
-      ...state,
-      definitions: [...state.definitions.filter((other) => other.alias !== alias), saved],
-    }));
+    await this.#options.state.update((state) => {
+      const others = state.definitions.filter((other) => other.alias !== alias);
+      const isReplaced = others.length < state.definitions.length;
+      if ((isReplaced && !mayReplace) || state.files.some((file) => file.alias === alias)) {
+        throw new ServiceError("model_exists", `There is a model "${alias}" already.`);
+      }
+      return { ...state, definitions: [...others, saved] };
+    });
   }
 
   async forget(alias: string): Promise<void> {
@@ -89,7 +103,7 @@ export class DefinedModels implements ModelCatalogue {
     }));
   }
 
-  #saved(alias: string): { modelfile: string; baseFolder?: string | undefined } | undefined {
+  #saved(alias: string): SavedDefinition | undefined {
     return this.#options.state.current.definitions.find((definition) => definition.alias === alias);
   }
 }

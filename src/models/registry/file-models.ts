@@ -1,6 +1,8 @@
 import path from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
+import type { ErrorCode } from "../../errors/error-codes.ts";
+import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
 import type { ModelFile } from "../paths/model-file-path.ts";
 import type { SavedState } from "../state/saved-state.ts";
@@ -16,11 +18,16 @@ export interface FileModelsOptions {
   readonly logger: Pick<Logger, "warn">;
 }
 
+/** What state.update() throws when it cannot write. */
+const UNSAVEABLE: ReadonlySet<ErrorCode> = new Set(["insufficient_disk", "cache_not_writable"]);
+
 type SavedFile = SavedState["files"][number];
 
 /** The user's own files, known since they were loaded by path. */
 export class FileModels implements ModelCatalogue {
   readonly #options: FileModelsOptions;
+  /** Those that could not be saved, because the disk is full or read-only: known until the daemon ends. */
+  readonly #unsaved = new Map<string, SavedFile>();
 
   constructor(options: FileModelsOptions) {
     this.#options = options;
@@ -32,10 +39,11 @@ export class FileModels implements ModelCatalogue {
 
   async list(): Promise<readonly ModelRecord[]> {
     const { state, inspect, logger } = this.#options;
-    const records = state.current.files.map(
-      async (saved) =>
-        await tryRecord(this.#parts(saved.alias, saved.path, saved.projector), inspect, (error) =>
-          logger.warn({ err: error, model: saved.alias }, "A model's file cannot be used any more"),
+    const saved = state.current.files.filter(({ alias }) => !this.#unsaved.has(alias));
+    const records = [...saved, ...this.#unsaved.values()].map(
+      async ({ alias, path: file, projector }) =>
+        await tryRecord(this.#parts(alias, file, projector), inspect, (error) =>
+          logger.warn({ err: error, model: alias }, "A model's file cannot be used any more"),
         ),
     );
     return (await Promise.all(records)).flat();
@@ -53,20 +61,56 @@ export class FileModels implements ModelCatalogue {
 
   /**
    * Registers a record of this catalogue, in place of another file of the same name. Returns the function that puts
-   * things back as they were.
+   * things back as they were, unless somebody has changed them since.
+   * @throws ServiceError model_exists when the name was given away meanwhile, by another daemon maybe
    */
   async add(record: ModelRecord): Promise<() => Promise<void>> {
     const { alias } = record;
-    const before = this.#saved(alias);
-    const saved: SavedFile = { alias, path: record.files[0].path };
-    if (record.projector) saved.projector = record.projector.path;
-    if (isDeepStrictEqual(before, saved)) return async () => {};
-    await this.#replace(alias, saved);
-    return async () => await this.#replace(alias, before);
+    const before = this.#inState(alias);
+    const saved = toSaved(record);
+    if (isDeepStrictEqual(this.#saved(alias), saved)) return async () => {};
+    try {
+      await this.#claimName(alias, before, saved);
+      this.#unsaved.delete(alias);
+    } catch (error) {
+      return this.#keepUnsaved(saved, error);
+    }
+    return async () => void (await this.#exchange(alias, saved, before));
+  }
+
+  async #claimName(alias: string, before: SavedFile | undefined, saved: SavedFile): Promise<void> {
+    if (!(await this.#exchange(alias, before, saved))) {
+      throw new ServiceError("model_exists", `There is a model "${alias}" already; choose another alias.`);
+    }
+  }
+
+  /** A model can be used although nothing can be saved: its file is there. */
+  #keepUnsaved(saved: SavedFile, error: unknown): () => Promise<void> {
+    if (!(error instanceof ServiceError && UNSAVEABLE.has(error.code))) throw error;
+    const { alias } = saved;
+    const before = this.#unsaved.get(alias);
+    this.#unsaved.set(alias, saved);
+    this.#options.logger.warn(
+      { model: alias },
+      `The model is known until the daemon ends, and then forgotten. ${error.message}`,
+    );
+    return async () => void (before ? this.#unsaved.set(alias, before) : this.#unsaved.delete(alias));
+  }
+
+  /** Registers a record under its name; false when the name was given away meanwhile, by another daemon maybe. */
+  async claim(record: ModelRecord): Promise<boolean> {
+    const saved = toSaved(record);
+    try {
+      return await this.#exchange(record.alias, undefined, saved);
+    } catch (error) {
+      this.#keepUnsaved(saved, error);
+      return true;
+    }
   }
 
   async forget(alias: string): Promise<void> {
-    await this.#replace(alias, undefined);
+    if (this.#unsaved.delete(alias) && !this.#inState(alias)) return;
+    await this.#options.state.update((state) => replaced(state, alias, undefined));
   }
 
   /** A file that a user has named, with the folders it must lie in. */
@@ -74,14 +118,27 @@ export class FileModels implements ModelCatalogue {
     return { path: path.resolve(file), within: this.#options.allowedDirs };
   }
 
-  async #replace(alias: string, file: SavedFile | undefined): Promise<void> {
-    await this.#options.state.update((state) => ({
-      ...state,
-      files: [...state.files.filter((other) => other.alias !== alias), ...(file ? [file] : [])],
-    }));
+  /** Puts one entry in place of another, if that still stands and no made model has the name; else does nothing. */
+  async #exchange(
+    alias: string,
+    before: SavedFile | undefined,
+    after: SavedFile | undefined,
+  ): Promise<boolean> {
+    let done = false;
+    await this.#options.state.update((state) => {
+      const now = state.files.find((file) => file.alias === alias);
+      const isMade = after !== undefined && state.definitions.some((other) => other.alias === alias);
+      done = isDeepStrictEqual(now, before) && !isMade;
+      return done ? replaced(state, alias, after) : state;
+    });
+    return done;
   }
 
   #saved(alias: string): SavedFile | undefined {
+    return this.#unsaved.get(alias) ?? this.#inState(alias);
+  }
+
+  #inState(alias: string): SavedFile | undefined {
     return this.#options.state.current.files.find((file) => file.alias === alias);
   }
 
@@ -94,4 +151,15 @@ export class FileModels implements ModelCatalogue {
       within: this.#options.allowedDirs,
     };
   }
+}
+
+function toSaved({ alias, files, projector }: ModelRecord): SavedFile {
+  const saved: SavedFile = { alias, path: files[0].path };
+  if (projector) saved.projector = projector.path;
+  return saved;
+}
+
+function replaced(state: SavedState, alias: string, file: SavedFile | undefined): SavedState {
+  const others = state.files.filter((other) => other.alias !== alias);
+  return { ...state, files: file ? [...others, file] : others };
 }

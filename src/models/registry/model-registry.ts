@@ -158,9 +158,10 @@ export class ModelRegistry {
   async registerFile(path: string): Promise<ModelRecord> {
     const known = await this.#findByPath(path);
     if (known) return known;
-    const record = await this.files.inspect(await this.#freeName(path), path, undefined);
-    await this.files.add(record);
-    return record;
+    for (;;) {
+      const record = await this.files.inspect(await this.#freeName(path), path, undefined);
+      if (await this.files.claim(record)) return record;
+    }
   }
 
   async #freeName(file: string): Promise<string> {

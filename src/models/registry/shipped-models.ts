@@ -1,6 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import type { Logger } from "pino";
+import { throwExhaustion } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { fileStem, shardFiles } from "../gguf/shard-files.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
@@ -36,6 +37,7 @@ export class ShippedModels implements ModelCatalogue {
       try {
         return [await this.#record(alias, file)];
       } catch (error) {
+        throwExhaustion(error);
         // A projector or an adapter is a file among the models and none itself.
         this.#options.logger.debug({ err: error, path: file }, "Not a model that ships");
         return [];
@@ -86,7 +88,10 @@ export class ShippedModels implements ModelCatalogue {
 
   /** Files by the name that they give; a Modelfile comes before the projector or adapter that has its name. */
   async #entries(): Promise<ReadonlyMap<string, string>> {
-    const names = await readdir(this.#options.folder).catch(() => []);
+    const names = await readdir(this.#options.folder).catch((error: unknown) => {
+      throwExhaustion(error);
+      return [];
+    });
     const models = names.filter(
       (name) => name.endsWith(GGUF) && path.basename(shardFiles(name)[0] ?? name) === name,
     );

@@ -1,29 +1,37 @@
-import { readFileSync, renameSync, statSync, type PathLike } from "node:fs";
-import { mkdir, open, rename, rm } from "node:fs/promises";
+import { readFileSync, statSync } from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import type { Logger } from "pino";
+import { exhaustedResource, isSystemError } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
+import { FolderLock } from "../../files/folder-lock.ts";
+import { listNames } from "../../files/list-names.ts";
 import { replaceFile } from "../../files/replace-file.ts";
+import { writeRefusal } from "../../files/write-refusal.ts";
+import { syncFolder } from "../../files/sync-folder.ts";
 import { EMPTY_STATE, savedStateSchema, type SavedState } from "./saved-state.ts";
 
 const FILE_NAME = "models.json";
 const NO_FILE = "";
-/** Another daemon would have to write as often within as many of our writes: then something else is wrong. */
-const MAX_ATTEMPTS = 100;
+/** A state that never got its name; earlier versions made several. */
+const LEFTOVER = /^models\.json\.(?:[0-9a-f-]+\.)?next$/;
 
 /**
  * The saved state in its file, which several daemons may share: what one has written the others see. A change is
- * made to what the file says at that moment, never to what it said at the start.
+ * made under the folder's lock, to what the file says at that moment, never to what it said at the start.
  */
 export class StateFile {
   readonly #path: string;
+  readonly #lock: FolderLock;
+  readonly #logger: Pick<Logger, "warn">;
   #current: SavedState = EMPTY_STATE;
   /** Of the file that holds the current state. */
   #version = NO_FILE;
-  #lastWrite: Promise<void> = Promise.resolve();
 
-  private constructor(file: string) {
-    this.#path = file;
+  private constructor(folder: string, logger: Pick<Logger, "warn">) {
+    this.#path = path.join(folder, FILE_NAME);
+    this.#lock = new FolderLock(folder);
+    this.#logger = logger;
   }
 
   /**
@@ -31,7 +39,7 @@ export class StateFile {
    * `internal_error` when the folder cannot be used.
    */
   static async open(folder: string, logger: Pick<Logger, "warn">): Promise<StateFile> {
-    const state = new StateFile(path.join(folder, FILE_NAME));
+    const state = new StateFile(folder, logger);
     try {
       state.#refresh();
     } catch (error) {
@@ -39,16 +47,27 @@ export class StateFile {
         throw new ServiceError(
           "internal_error",
           `The cache folder ${folder} cannot be used: ${error.message}.`,
-          {
-            cause: error,
-          },
+          { cause: error },
         );
       }
-      const aside = `${state.#path}.damaged`;
-      await rename(state.#path, aside);
-      logger.warn({ err: error, file: aside }, "The list of own models is damaged and has been put aside");
+      await state.#lock.run(async () => await state.#refreshOrPutAside());
     }
+    await state.#removeLeftovers();
     return state;
+  }
+
+  /** Removes what writers have left that were killed. */
+  async #removeLeftovers(): Promise<void> {
+    const folder = path.dirname(this.#path);
+    const leftovers = (await listNames(folder)).filter((name) => LEFTOVER.test(name));
+    if (leftovers.length === 0) return;
+    try {
+      await this.#lock.run(async () => {
+        for (const name of leftovers) await rm(path.join(folder, name), { force: true });
+      });
+    } catch (error) {
+      this.#logger.warn({ err: error, folder }, "What a killed process has left cannot be removed");
+    }
   }
 
   /** What the file says now; what it said last while it cannot be read. */
@@ -56,58 +75,52 @@ export class StateFile {
     try {
       this.#refresh();
     } catch {
-      // Nobody writes it in part: somebody has edited it by hand, and the next start puts it aside.
+      // Nobody writes it in part: somebody has edited it by hand, and the next change or start puts it aside.
     }
     return this.#current;
   }
 
   /**
-   * Changes the state; resolves when it is on disk. Changes are made in order. Throws `insufficient_disk`, or
-   * `internal_error` when the folder cannot be written to; then nothing has changed.
+   * Changes the state; resolves when it is on disk and outlives a power cut. A change that returns what it was given
+   * writes nothing. Throws what the change throws, `model_busy`, `insufficient_disk`, or `cache_not_writable` when
+   * the folder is closed to it; then nothing has changed.
    */
   async update(change: (state: SavedState) => SavedState): Promise<void> {
-    const write = this.#lastWrite.then(async () => await this.#change(change));
-    this.#lastWrite = write.catch(() => undefined);
-    await write;
-  }
-
-  async #change(change: (state: SavedState) => SavedState): Promise<void> {
     try {
-      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-        this.#refresh();
-        if (await this.#replace(change(this.#current))) return;
-      }
+      await this.#lock.run(async () => {
+        await this.#refreshOrPutAside();
+        const next = change(this.#current);
+        if (next !== this.#current) await this.#replace(next);
+      });
     } catch (error) {
-      throw unwritable(this.#path, error);
+      throw error instanceof ServiceError ? error : unwritable(this.#path, error);
     }
-    throw new ServiceError("internal_error", `${this.#path} is being changed by others all the time.`);
   }
 
-  /**
-   * Whole or not at all: the new text is on disk under another name before it takes the place of the old one.
-   * @returns false when another daemon has written since
-   */
-  async #replace(state: SavedState): Promise<boolean> {
-    const before = this.#version;
-    await mkdir(path.dirname(this.#path), { recursive: true });
-    const next = `${this.#path}.${crypto.randomUUID()}.next`;
+  /** Whole or not at all: the new text is on disk under another name before it takes the place of the old one. */
+  async #replace(state: SavedState): Promise<void> {
+    // One name is enough under the lock; what a killed writer has left goes with the next change.
+    const next = `${this.#path}.next`;
     try {
+      await rm(next, { force: true });
       const file = await open(next, "wx", 0o600);
       try {
         await file.writeFile(`${JSON.stringify(state, undefined, 2)}\n`);
+        const time = laterThan(this.#path);
+        await file.utimes(time, time);
         await file.sync();
       } finally {
         await file.close();
       }
       const version = versionOf(next);
-      if (versionOf(this.#path) !== before) return false;
-      await replaceFile(next, this.#path, { rename: renameNow });
+      await replaceFile(next, this.#path);
       this.#current = state;
       this.#version = version;
-      return true;
-    } finally {
+    } catch (error) {
       await rm(next, { force: true });
+      throw error;
     }
+    await syncFolder(path.dirname(this.#path));
   }
 
   /** Reads the file if it is another one than that which was read or written last. */
@@ -120,14 +133,26 @@ export class StateFile {
         : savedStateSchema.parse(JSON.parse(readFileSync(this.#path, "utf8")));
     this.#version = version;
   }
+
+  /** Puts a damaged file aside; what was read last holds on, and is what the next change is made to. */
+  async #refreshOrPutAside(): Promise<void> {
+    try {
+      this.#refresh();
+    } catch (error) {
+      if (isSystemError(error)) throw error;
+      const aside = freeName(`${this.#path}.damaged`);
+      await rename(this.#path, aside);
+      this.#version = NO_FILE;
+      this.#logger.warn(
+        { err: error, file: aside },
+        "The list of own models is damaged and has been put aside",
+      );
+      if (this.#current !== EMPTY_STATE) await this.#replace(this.#current);
+    }
+  }
 }
 
-/** Leaves others no time between the last look at the file and its replacement. */
-async function renameNow(from: PathLike, to: PathLike): Promise<void> {
-  renameSync(from, to);
-}
-
-/** Differs for each file that has had this name: each write makes a new one. */
+/** Differs for each file that has had this name: each write makes a new one, with a later time. */
 function versionOf(file: string): string {
   try {
     const { ino, mtimeNs, size } = statSync(file, { bigint: true });
@@ -138,23 +163,28 @@ function versionOf(file: string): string {
   }
 }
 
-function unwritable(file: string, cause: unknown): ServiceError {
-  const folder = path.dirname(file);
-  if (!isSystemError(cause)) {
-    return new ServiceError("internal_error", `${file} is damaged; the next start puts it aside.`, { cause });
-  }
-  if (cause.code === "ENOSPC" || cause.code === "EDQUOT") {
-    return new ServiceError("insufficient_disk", `The disk is full: nothing can be saved in ${folder}.`, {
-      cause,
-    });
-  }
-  return new ServiceError(
-    "internal_error",
-    `Nothing can be saved in the cache folder ${folder}: ${cause.message}.`,
-    { cause },
-  );
+/** Now, or just after the file's time: clocks are coarse and may be set back, and numbers of files come again. */
+function laterThan(file: string): Date {
+  const { mtimeMs = 0 } = statSync(file, { throwIfNoEntry: false }) ?? {};
+  return new Date(Math.max(Date.now(), Math.floor(mtimeMs) + 1));
 }
 
-function isSystemError(error: unknown): error is NodeJS.ErrnoException {
-  return error instanceof Error && "code" in error && typeof error.code === "string";
+function freeName(file: string): string {
+  for (let number = 1; ; number++) {
+    const name = number === 1 ? file : `${file}-${number}`;
+    if (statSync(name, { throwIfNoEntry: false }) === undefined) return name;
+  }
+}
+
+function unwritable(file: string, cause: unknown): ServiceError {
+  const folder = path.dirname(file);
+  const why = writeRefusal(cause);
+  if (why === undefined) return ServiceError.from(cause);
+  const isFull = isSystemError(cause) && (cause.code === "ENOSPC" || cause.code === "EDQUOT");
+  const code = isFull
+    ? "insufficient_disk"
+    : exhaustedResource(cause) === undefined
+      ? "cache_not_writable"
+      : "resources_exhausted";
+  return new ServiceError(code, `Nothing can be saved in the cache folder ${folder}: ${why}.`, { cause });
 }

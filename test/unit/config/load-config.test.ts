@@ -182,5 +182,5 @@ test("a home that holds no folder, such as /dev/null, has no configuration file"
 
 test("a variable with the prefix that is no option is a warning", () => {
   const { warnings } = load({ env: { SERVICE_HTTP_PROT: "1", SERVICE_URL: "x", SERVICE_UI: "true" } });
-  expect(warnings).toEqual(["The environment variable SERVICE_HTTP_PROT is no option of this daemon."]);
+  expect(warnings).toEqual(["The environment variable SERVICE_HTTP_PROT is not an option of this daemon."]);
 });

@@ -36,12 +36,12 @@ test("our own kernels run without a word", async () => {
   expect(warnings).toEqual([]);
 });
 
-test("a daemon that cannot make its engine says so, and why, and runs the stock one", async () => {
+test("a daemon that cannot keep its engine in the cache keeps it elsewhere, says so, and runs our own kernels", async () => {
   writeFileSync(path.join(folder, "engine"), "a file where the folder should be");
   const { services, warnings } = await compose();
-  expect(services.kernels).toBe("stock");
+  expect(services.kernels).toBe("daybreak");
   expect(warnings).toEqual([
-    expect.stringMatching(/^Models run slowly, on llama.cpp's own kernels: .*engine/),
+    expect.stringMatching(/^The engine is kept in \S+ until the daemon ends, because .*engine/),
   ]);
 });
 

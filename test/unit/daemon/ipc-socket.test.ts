@@ -69,7 +69,7 @@ describe.skipIf(process.platform === "win32")("the IPC socket", () => {
 
   test.each([
     ["a symbolic link", (name: string) => symlinkSync(path.join(folder, "target"), name), /symbolic link/],
-    ["a file", (name: string) => writeFileSync(name, "precious"), /no socket/],
+    ["a file", (name: string) => writeFileSync(name, "precious"), /not a socket/],
   ])("refuses %s at its path and leaves it alone", async (_kind, make, message) => {
     const name = path.join(folder, "daybreak.sock");
     make(name);

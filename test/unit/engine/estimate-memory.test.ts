@@ -52,6 +52,14 @@ describe("the memory estimate of an engine", () => {
     expect(cacheOf(eightBits) / cacheOf({})).toBeCloseTo(34 / 64, 3);
   });
 
+  test("lets the heap grow beyond it, and further for one that reads images", () => {
+    const { heapBytes, heapLimitBytes } = estimateMemory(question);
+    expect(heapLimitBytes).toBeGreaterThan(heapBytes + 256 * 1024 ** 2);
+    const seeing = { ...question, spec: { ...question.spec, projectorFile: "projector.gguf" } };
+    expect(estimateMemory(seeing).heapBytes).toBe(heapBytes);
+    expect(estimateMemory(seeing).heapLimitBytes).toBeGreaterThan(heapLimitBytes + 256 * 1024 ** 2);
+  });
+
   test("refuses what no engine can hold, and says how much it would be", () => {
     expect(() => checkHeapLimit(estimateMemory(question), HEAP_LIMIT)).not.toThrow();
     const tooLarge = estimateMemory({ ...question, fileBytes: HEAP_LIMIT });

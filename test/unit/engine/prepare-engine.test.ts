@@ -1,8 +1,10 @@
 import { spawnSync } from "node:child_process";
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { EngineImage } from "../../../src/engine/engine-image.ts";
+import { privateFolder } from "../../../src/engine/image-store.ts";
 import { prepareEngine } from "../../../src/engine/prepare-engine.ts";
 import { IMAGE_SHA256, sha256Hex } from "../../../wasm/engine-image.ts";
 
@@ -58,7 +60,58 @@ describe("preparing the engine", () => {
     await writeFile(path.join(cacheDir, "engine"), "a file where the folder should be");
     const prepared = await prepareEngine({ cacheDir, kernels: "auto" });
     expect(prepared.kernels).toBe("stock");
-    expect(prepared.problem).toMatch(/ENOTDIR|EEXIST/);
+    expect(prepared.problem).toMatch(/own kernels: a part of its path is not a folder/);
+  });
+
+  it("keeps the image elsewhere, in a folder of its own, when the cache folder cannot be written", async () => {
+    await writeFile(path.join(cacheDir, "engine"), "a file where the folder should be");
+    const fallbacks = [path.join(cacheDir, "no-such-folder"), cacheDir];
+    const prepared = await prepareEngine({ cacheDir, kernels: "auto", fallbacks });
+    expect(prepared.kernels).toBe("daybreak");
+    expect(await sha256Hex(await readFile(prepared.wasmPath))).toBe(IMAGE_SHA256);
+    const folder = path.dirname(prepared.wasmPath);
+    expect(path.dirname(folder)).toBe(cacheDir);
+    expect((await stat(folder)).mode & 0o777).toBe(0o700);
+    expect(prepared.problem).toContain(folder);
+    // The next time it is found there.
+    expect((await prepareEngine({ cacheDir, kernels: "auto", fallbacks })).wasmPath).toBe(prepared.wasmPath);
+  });
+
+  it("removes what killed processes have left: unfinished images, and folders of their own", async () => {
+    const gone = spawnSync(process.execPath, ["--version"]).pid;
+    const folder = path.join(cacheDir, "engine");
+    const unfinished = path.join(folder, `${IMAGE_SHA256}.wasm.${crypto.randomUUID()}.tmp`);
+    const fresh = path.join(folder, `${IMAGE_SHA256}.wasm.${crypto.randomUUID()}.tmp`);
+    await mkdir(folder);
+    await Promise.all([unfinished, fresh].map(async (file) => await writeFile(file, "half")));
+    await utimes(unfinished, 1, 1);
+    await prepareEngine({ cacheDir, kernels: "auto" });
+    const left = (await readdir(folder)).filter((file) => file.endsWith(".tmp"));
+    expect(left).toEqual([path.basename(fresh)]);
+
+    const shared = path.join(cacheDir, "shared");
+    await mkdir(path.join(shared, `daybreak-engine-${gone}-aBcDeF`), { recursive: true });
+    await mkdir(path.join(shared, `daybreak-engine-${process.ppid}-aBcDeF`));
+    expect(path.dirname(privateFolder(shared))).toBe(shared);
+    const folders = (await readdir(shared)).map((name) => name.split("-")[2]);
+    expect(new Set(folders)).toEqual(new Set([String(process.pid), String(process.ppid)]));
+  });
+
+  it("is made again when it was removed or changed while the daemon ran", async () => {
+    const problems: string[] = [];
+    const image = await EngineImage.prepare({ cacheDir, kernels: "auto" }, (problem) =>
+      problems.push(problem),
+    );
+    const { wasmPath } = image.prepared;
+    expect(await image.ensure()).toBe(image.prepared);
+    await rm(cacheDir, { recursive: true });
+    const [one, other] = await Promise.all([image.ensure(), image.ensure()]);
+    expect(one).toBe(other);
+    expect(await sha256Hex(await readFile(wasmPath))).toBe(IMAGE_SHA256);
+    await writeFile(wasmPath, "something else");
+    await image.ensure();
+    expect(await sha256Hex(await readFile(wasmPath))).toBe(IMAGE_SHA256);
+    expect(problems).toEqual([]);
   });
 
   describe("removes images of other versions", () => {

@@ -1,14 +1,17 @@
-import { spawn } from "node:child_process";
 import fs from "node:fs";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import path from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import type { Engine } from "../../../src/engine/engine.ts";
+import { spawnEngine } from "../../../src/engine/launch.ts";
 import { isRunning } from "../../../src/engine/is-running.ts";
 import { createEngineStarter } from "../../../src/engine/start-engine.ts";
 import {
   collect,
   engineSpec,
+  generateText,
   NEVER,
   promptRequest,
   temporaryFolder,
@@ -37,10 +40,7 @@ function play(
     stallTimeoutMs: 20_000,
     ...timeouts,
     spawn: () => {
-      const child = spawn(process.execPath, [FAKE_ENGINE, part], {
-        stdio: ["ignore", "pipe", "pipe", "ipc"],
-        serialization: "advanced",
-      });
+      const child = spawnEngine(process.execPath, [FAKE_ENGINE, part], { env: {}, cwd: folder });
       pid = child.pid ?? 0;
       return child;
     },
@@ -69,8 +69,22 @@ describe("an engine that fails to load", () => {
       runtime: path.join(folder, "no-such-node"),
     });
     await expect(start(engineSpec(modelFile))).rejects.toMatchObject({
-      code: "engine_crashed",
-      message: expect.stringMatching(/ENOENT/),
+      code: "model_load_failed",
+      message: expect.stringMatching(/not there any more \(.*no-such-node\)\. Start the daemon again/),
+    });
+  });
+
+  test("says what the system has no more of when it starts no process", async () => {
+    const start = createEngineStarter({
+      loadTimeoutMs: 20_000,
+      stallTimeoutMs: 20_000,
+      spawn: () => {
+        throw Object.assign(new Error("spawn ENOMEM"), { code: "ENOMEM", errno: -12, syscall: "spawn" });
+      },
+    });
+    await expect(start(engineSpec(modelFile))).rejects.toMatchObject({
+      code: "resources_exhausted",
+      message: expect.stringMatching(/^The model's engine cannot be started: the system has no memory left/),
     });
   });
 });
@@ -80,7 +94,16 @@ describe("a loaded engine", () => {
     ["forged", "engine_crashed", /not valid/],
     ["answers another call", "engine_crashed", /not expected: events/],
     ["answers with the wrong kind", "engine_crashed", /not expected: embedded/],
-    ["fatal", "engine_crashed", /GGML_ASSERT/],
+    ["writes garbage", "engine_crashed", /does not begin like any message/],
+    ["announces an endless message", "engine_crashed", /announces 4294967295 bytes of JSON/],
+    ["announces endless bytes beside it", "engine_crashed", /announces 4294967295 bytes beside/],
+    ["announces more attachments than there are", "engine_crashed", /announces 3 attachments/],
+    ["writes what is no JSON", "engine_crashed", /is not JSON/],
+    ["writes one kind in the frame of another", "engine_crashed", /not what its frame says/],
+    ["nests an object 3,000 deep", "engine_crashed", /nested more than \d+ levels/],
+    ["writes a hundred thousand values", "engine_crashed", /more than \d+ values/],
+    ["writes what Node's own channel obeys", "engine_crashed", /does not begin like any message/],
+    ["leaves half a message", "engine_crashed", /exited with code 3/],
   ])("that is not to be trusted (%s) is ended, with its calls", async (part, code, message) => {
     const engine = await play(part).started;
     await expect(collect(engine.generate(promptRequest("Hi"), NEVER))).rejects.toMatchObject({
@@ -93,6 +116,15 @@ describe("a loaded engine", () => {
     });
     expect(engine.alive).toBe(false);
     expect(isRunning(engine.pid)).toBe(false);
+  });
+
+  test("that dies of llama.cpp says so in plain words; its own are for the log", async () => {
+    const engine = await play("fatal").started;
+    await expect(collect(engine.generate(promptRequest("Hi"), NEVER))).rejects.toMatchObject({
+      code: "engine_crashed",
+      message: expect.stringMatching(/request ran: llama.cpp stopped at a check of its own/),
+    });
+    expect(await engine.exited).toMatchObject({ reason: expect.stringMatching(/GGML_ASSERT/) });
   });
 
   test("that stops answering is ended at the deadline", async () => {
@@ -113,9 +145,43 @@ describe("a loaded engine", () => {
     expect(await engine.exited).toMatchObject({ expected: false });
   });
 
+  test("that floods its daemon neither fills its memory nor holds it up, and loses its call", async () => {
+    const engine = await play("floods").started;
+    const before = process.memoryUsage().rss;
+    const generation = engine.generate(promptRequest("Hi"), NEVER);
+    expect(await generation.next()).toMatchObject({ value: { type: "text-delta" } });
+    const delays = monitorEventLoopDelay({ resolution: 5 });
+    delays.enable();
+    // Somebody reads far too slowly, while the flood does not end.
+    const slowly = async (): Promise<void> => {
+      for await (const _ of generation) await setTimeout(200);
+    };
+    await expect(slowly()).rejects.toMatchObject({ code: "overloaded" });
+    delays.disable();
+    expect(process.memoryUsage.rss() - before).toBeLessThan(128 * 1024 * 1024);
+    // One turn takes a few milliseconds; more than half of them much longer would be a machine that does not get to it.
+    expect(delays.percentile(50) / 1e6).toBeLessThan(50);
+  });
+
+  test("that does not read is ended, not waited for with ever more memory", async () => {
+    const engine = await play("does not read").started;
+    const text = "x".repeat(1024 * 1024);
+    const options = { addSpecial: false, parseSpecial: false };
+    const calls = Array.from({ length: 100 }, () => engine.tokenize(text, options, NEVER));
+    expect(await Promise.allSettled(calls)).toEqual(
+      calls.map(() => expect.objectContaining({ status: "rejected" })),
+    );
+    expect(await engine.exited).toEqual({ expected: false, reason: "did not read what it was sent" });
+  });
+
+  test("is understood when its messages come in single bytes", async () => {
+    const engine = await play("dribbles").started;
+    expect(await generateText(engine, promptRequest("Hi"))).toBe("slow");
+  });
+
   test("that is idle has no deadline", async () => {
     const engine = await play("silent", { stallTimeoutMs: 1 }).started;
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await setTimeout(20);
     expect(engine.alive).toBe(true);
   });
 
@@ -132,9 +198,9 @@ describe("a loaded engine", () => {
     const engine = await play("silent").started;
     const inFlight = engine.embed("Hi", NEVER).catch((error: unknown) => error);
     await engine.close();
-    expect(await inFlight).toMatchObject({ code: "engine_crashed" });
+    expect(await inFlight).toMatchObject({ code: "model_not_loaded" });
     expect(await engine.exited).toEqual({ expected: true, reason: "closed, because the model was unloaded" });
-    await expect(engine.embed("Hi", NEVER)).rejects.toMatchObject({ code: "engine_crashed" });
+    await expect(engine.embed("Hi", NEVER)).rejects.toMatchObject({ code: "model_not_loaded" });
     expect(await engine.memoryUsage()).toBe(0);
   });
 

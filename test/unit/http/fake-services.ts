@@ -179,6 +179,7 @@ export function fakeServices(options: FakeOptions = {}): Services {
     draining: options.draining ?? new AbortController().signal,
     gpu: { available: false, adapter: undefined, problem: "none in this test", adapters: [] },
     kernels: "daybreak",
+    wall: { state: { mode: "auto", wall: "none", parts: [], problem: "none in this test" } },
     endpoints: { http: "http://0.0.0.0:8080", ipc: "ipc:///run/daybreak.sock" },
     shutdown: () => undefined,
     ...options.overrides,

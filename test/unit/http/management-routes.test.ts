@@ -263,6 +263,7 @@ describe("status", () => {
         },
         gpu: { available: false, problem: "none in this test", adapters: [] },
         kernels: "daybreak",
+        sandbox: { mode: "auto", wall: "none", parts: [], problem: "none in this test" },
       },
     });
   });

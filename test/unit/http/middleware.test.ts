@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createApp } from "../../../src/http/app.ts";
+import { clientOf } from "../../../src/http/middleware/rate-limit.ts";
 import { fakeServices, type FakeOptions } from "./fake-services.ts";
 
 function app(options: FakeOptions = {}) {
@@ -9,6 +10,16 @@ function app(options: FakeOptions = {}) {
 const http = (settings: NonNullable<NonNullable<FakeOptions["config"]>["http"]>): FakeOptions => ({
   config: { http: settings },
 });
+
+async function statusOf(
+  method: string,
+  path: string,
+  headers: Record<string, string>,
+  options: FakeOptions = {},
+): Promise<number> {
+  const request = { method, headers: { host: "daemon.test:8080", ...headers } };
+  return (await app(options).request(path, request)).status;
+}
 
 async function errorCode(response: Response): Promise<string> {
   const body: { error: { code: string } } = await response.json();
@@ -75,6 +86,37 @@ describe("CORS", () => {
     expect(response.status).toBe(403);
     expect(response.headers.get("access-control-allow-origin")).toBeNull();
     expect(await errorCode(response)).toBe("forbidden_host");
+  });
+
+  describe("of a request that changes something and has no body", () => {
+    const cases = [
+      ["POST", "/api/models/mini/unload"],
+      ["POST", "/api/defaults/mini/use"],
+      ["POST", "/api/system/shutdown"],
+      ["POST", "/v1/responses/resp_1/cancel"],
+      ["DELETE", "/api/models/mini"],
+      ["DELETE", "/v1/responses/resp_1"],
+    ] as const;
+    test.each(cases)("refuses %s %s from a foreign page that has not asked first", async (method, path) => {
+      for (const headers of [
+        { origin },
+        { origin: "null" },
+        { origin: "http://daemon.test:8081", "sec-fetch-site": "same-site" },
+        { "sec-fetch-site": "cross-site" },
+        { origin, "content-type": "text/plain" },
+        { origin, "content-type": "application/x-www-form-urlencoded" },
+      ]) {
+        expect({ headers, status: await statusOf(method, path, headers) }).toEqual({ headers, status: 415 });
+      }
+    });
+
+    test.each(cases)("takes %s %s from all others", async (method, path) => {
+      expect(await statusOf(method, path, {})).not.toBe(415);
+      expect(await statusOf(method, path, { origin, "content-type": "application/json" })).not.toBe(415);
+      expect(await statusOf(method, path, { origin: "http://daemon.test:8080" })).not.toBe(415);
+      expect(await statusOf(method, path, { "sec-fetch-site": "same-origin" })).not.toBe(415);
+      expect(await statusOf(method, path, { origin }, http({ cors_origins: [origin] }))).not.toBe(415);
+    });
   });
 
   test("always lets the daemon's own page call", async () => {
@@ -207,6 +249,18 @@ describe("the rate limit", () => {
     expect(await errorCode(third)).toBe("rate_limited");
     expect((await limited.request("/health")).status).toBe(200);
     expect((await limited.request("/status", {}, { ipc: true })).status).toBe(200);
+  });
+
+  test.each([
+    ["10.0.0.7", "10.0.0.7"],
+    ["::ffff:10.0.0.7", "10.0.0.7"],
+    ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2"],
+    ["2001:db8:1:2::9", "2001:db8:1:2"],
+    ["2001:db8::9", "2001:db8:0:0"],
+    ["::1", "0:0:0:0"],
+    ["fe80::1%eth0", "fe80:0:0:0"],
+  ])("counts %s as a client of %s", (address, client) => {
+    expect(clientOf(address)).toBe(client);
   });
 
   test("is off by default", async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createApp } from "../../../src/http/app.ts";
+import { HeldBodies } from "../../../src/http/input/held-bodies.ts";
 import { fakeServices } from "./fake-services.ts";
 
 const LIMIT = 1024;
@@ -131,5 +132,40 @@ describe("the content type", () => {
   ])("%j from %j is 415: a page could send it without asking", async (type, headers) => {
     const response = await post(body, { "content-type": type, ...headers });
     expect(await error(response)).toMatchObject({ status: 415, code: "unsupported_media_type" });
+  });
+});
+
+function nested(levels: number): string {
+  return `{"alias":"none","x":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
+}
+
+describe("the JSON of a body", () => {
+  test("may be nested 100 levels deep, and not one more", async () => {
+    expect((await post(nested(100))).status).toBe(404);
+    expect(await error(await post(nested(101)))).toMatchObject({
+      status: 400,
+      code: "invalid_json",
+      message: "The request body may be nested 100 levels deep at most.",
+    });
+  });
+
+  test("may hold brackets in texts, however many", async () => {
+    expect((await post(JSON.stringify({ alias: "none", x: `\\"${"[".repeat(300)}` }))).status).toBe(404);
+  });
+});
+
+describe("the bodies of all requests under way", () => {
+  test("are bounded together, and one that is over makes room", () => {
+    const bodies = new HeldBodies(1_000_000);
+    const held = Array.from({ length: 4 }, () => bodies.begin());
+    for (const body of held) body.add(1_000_000);
+    const ordinary = bodies.begin();
+    ordinary.add(64 * 1024);
+    const large = bodies.begin();
+    expect(() => large.add(1_000_000)).toThrow(expect.objectContaining({ code: "overloaded" }));
+    large.release();
+    large.release();
+    held[0]!.release();
+    expect(() => bodies.begin().add(1_000_000)).not.toThrow();
   });
 });

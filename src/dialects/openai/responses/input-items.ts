@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { list } from "../../../http/input/list.ts";
 
 const textPart = z.object({
   type: z
@@ -27,14 +28,14 @@ const outputPart = z.discriminatedUnion("type", [
 ]);
 export type OutputPart = z.output<typeof outputPart>;
 
-const inputContent = z.union([z.string(), z.array(inputPart)]);
+const inputContent = z.union([z.string(), list(inputPart)]);
 const type = z.literal("message").nullish();
 
 const messageItem = z.discriminatedUnion("role", [
   z.object({
     type,
     role: z.enum(["system", "developer"]).describe("Instructions; developer means the same as system."),
-    content: z.union([z.string(), z.array(textPart)]),
+    content: z.union([z.string(), list(textPart)]),
   }),
   z.object({
     type,
@@ -44,11 +45,11 @@ const messageItem = z.discriminatedUnion("role", [
   z.object({
     type,
     role: z.literal("assistant"),
-    content: z.union([z.string(), z.array(outputPart)]).describe("As the last item it is continued."),
+    content: z.union([z.string(), list(outputPart)]).describe("As the last item it is continued."),
   }),
 ]);
 
-const thoughts = z.array(z.object({ text: z.string() })).nullish();
+const thoughts = list(z.object({ text: z.string() })).nullish();
 
 /** One item of a conversation, as a client sends it or as it is kept for a later response. */
 export const inputItemSchema = z.discriminatedUnion(

@@ -1,9 +1,16 @@
 import { z } from "zod";
+import { dictionary, list } from "../../../http/input/list.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../../engine/protocol/generation.ts";
 import { ignored, refused } from "../../../http/input/known-fields.ts";
+import { sizeOf } from "../../../json/size-of.ts";
 import { commonFields } from "../common-fields.ts";
 import { reasoningEffortSchema } from "../thinking.ts";
 import { inputItemSchema } from "./input-items.ts";
+
+/** Longest id of a response; the daemon's own have 37 characters. */
+const MAX_ID_LENGTH = 512;
+/** Metadata goes back with every event that shows the response. The API itself takes 9 KB. */
+const MAX_METADATA_SIZE = 64 * 1024;
 
 export const functionToolSchema = z.object({
   type: z.literal("function"),
@@ -28,7 +35,7 @@ export const toolChoiceSchema = z.union([
   z.object({
     type: z.literal("allowed_tools"),
     mode: z.enum(["auto", "required"]),
-    tools: z.array(z.object({ type: z.literal("function"), name: z.string() })),
+    tools: list(z.object({ type: z.literal("function"), name: z.string() })),
   }),
 ]);
 
@@ -49,12 +56,13 @@ export const responseRequestSchema = z
   .object({
     model: commonFields.model,
     input: z
-      .union([z.string(), z.array(inputItemSchema)])
+      .union([z.string(), list(inputItemSchema)])
       .nullish()
       .describe("Text, or the items of the conversation."),
     instructions: z.string().nullish().describe("A system message; a later response does not inherit it."),
     previous_response_id: z
       .string()
+      .max(MAX_ID_LENGTH)
       .nullish()
       .describe("A stored response whose conversation goes on with the input."),
     store: z
@@ -68,8 +76,7 @@ export const responseRequestSchema = z
       .describe("Most tokens to generate, reasoning included. Default: until the context is full."),
     temperature: commonFields.temperature,
     top_p: commonFields.top_p,
-    tools: z
-      .array(z.union([functionToolSchema, otherToolSchema]))
+    tools: list(z.union([functionToolSchema, otherToolSchema]))
       .nullish()
       .describe("Functions that the model may call; tools of other types are left out."),
     tool_choice: toolChoiceSchema.nullish().describe("Which calls it may or must make. Default: auto."),
@@ -85,8 +92,7 @@ export const responseRequestSchema = z
       .object({ effort: reasoningEffortSchema.nullish() })
       .nullish()
       .describe("effort: lets a model that can think do so, and is passed to its template. Default: none."),
-    include: z
-      .array(z.string())
+    include: list(z.string())
       .nullish()
       .describe("message.output_text.logprobs: report log-probabilities. Others are ignored."),
     top_logprobs: z
@@ -95,7 +101,12 @@ export const responseRequestSchema = z
       .max(MAX_TOP_LOGPROBS)
       .nullish()
       .describe("Report the log-probability of each token of the text, and so many alternatives."),
-    metadata: z.record(z.string(), z.unknown()).nullish().describe("Given back in the response."),
+    metadata: dictionary(z.unknown())
+      .refine((metadata) => sizeOf(metadata) <= MAX_METADATA_SIZE, {
+        error: `must not be larger than ${MAX_METADATA_SIZE} characters`,
+      })
+      .nullish()
+      .describe("Given back in the response."),
     truncation: z
       .enum(["auto", "disabled"])
       .nullish()

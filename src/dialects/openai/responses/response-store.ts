@@ -1,3 +1,4 @@
+import { sizeOf } from "../../../json/size-of.ts";
 import type { InputItem } from "./input-items.ts";
 import type { OutputItem, ResponseObject } from "./response-object.ts";
 
@@ -27,7 +28,7 @@ export class ResponseStore {
 
   /** Keeps a response, unless it alone is beyond the limit. */
   add(response: ResponseObject, items: readonly InputItem[]): void {
-    const size = JSON.stringify(response).length + JSON.stringify(items).length;
+    const size = sizeOf(response) + sizeOf(items);
     if (size > this.#limit) return;
     this.#responses.set(response.id, { response, items, size });
     for (const item of response.output) this.#items.set(item.id, item);

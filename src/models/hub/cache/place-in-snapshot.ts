@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { link, mkdir, rm, symlink } from "node:fs/promises";
 import path from "node:path";
 import { replaceFile } from "../../../files/replace-file.ts";
@@ -7,16 +6,18 @@ import { replaceFile } from "../../../files/replace-file.ts";
  * Makes a blob visible under its name in a snapshot, in one step. A relative link, so that the cache can be
  * moved; where the platform grants none (Windows without developer mode) a second name of the same file; where
  * there are none either (exFAT) the blob itself moves.
+ * @param temporary - a name on the same disk that nobody else uses now
  */
 export async function placeInSnapshot(
   blobPath: string,
   target: string,
+  temporary: string,
   makeLink: typeof symlink = symlink,
   makeSecondName: typeof link = link,
 ): Promise<void> {
   const folder = path.dirname(target);
   await mkdir(folder, { recursive: true });
-  const temporary = path.join(folder, `.${randomUUID()}`);
+  await rm(temporary, { force: true });
   try {
     try {
       await makeLink(path.relative(folder, blobPath), temporary);

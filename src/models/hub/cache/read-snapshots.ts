@@ -42,17 +42,18 @@ export async function readSnapshots(
   if ((await realPathInside(realCacheDir, cache.root)) === undefined) return [];
   const refs = await readRefs(cache);
   const commits = (await listFolder(cache.snapshots)).filter((entry) => isCommit(entry.name));
-  return Promise.all(
+  const snapshots = await Promise.all(
     commits.map(async ({ name: commit }) => {
       const folder = path.join(cache.snapshots, commit);
-      return {
-        commit,
-        refs: refs.filter((ref) => ref.commit === commit).map((ref) => ref.name),
-        files: await readFiles(realCacheDir, folder, wanted),
-        modifiedAt: (await stat(folder)).mtimeMs,
-      };
+      const files = await readFiles(realCacheDir, folder, wanted);
+      const info = await statBig(folder);
+      // Another process may have removed it since it was listed.
+      if (info === undefined) return [];
+      const ownRefs = refs.filter((ref) => ref.commit === commit).map((ref) => ref.name);
+      return [{ commit, refs: ownRefs, files, modifiedAt: Number(info.mtimeMs) }];
     }),
   );
+  return snapshots.flat();
 }
 
 async function readFiles(realCacheDir: string, folder: string, wanted: FileFilter): Promise<SnapshotFile[]> {

@@ -1,7 +1,10 @@
-import { lstat, readdir, realpath, rm, rmdir } from "node:fs/promises";
+import { lstat, realpath, rm, rmdir } from "node:fs/promises";
 import path from "node:path";
+import { isOwned } from "../../../files/folder-lock.ts";
+import { listNames } from "../../../files/list-names.ts";
 import { contentKey, modelsOf } from "./cached-models.ts";
-import { realPathInside, type RepoCache } from "./repo-cache.ts";
+import { realPathInside, RepoCache } from "./repo-cache.ts";
+import { removeLeftovers } from "./remove-leftovers.ts";
 import type { CachedModel } from "../hub-store.ts";
 import { isGguf, readSnapshots, type Snapshot, type SnapshotFile } from "./read-snapshots.ts";
 
@@ -67,17 +70,17 @@ async function removeEmpty(cache: RepoCache, snapshots: readonly Snapshot[]): Pr
     for (const ref of snapshot.refs) await rm(path.join(cache.refs, ...ref.split("/")), { force: true });
   }
   if ((await listNames(cache.snapshots)).length > 0) return;
-  await removeOrphanParts(cache);
+  await removeParts(cache);
+  await removeLeftovers(cache);
   for (const folder of [cache.snapshots, cache.refs, cache.blobs, cache.root, cache.locks])
     await removeEmptyTree(folder);
 }
 
 /** Unfinished downloads of a repository that is being removed, unless someone is at them. */
-async function removeOrphanParts(cache: RepoCache): Promise<void> {
-  const locks = new Set(await listNames(cache.locks));
+async function removeParts(cache: RepoCache): Promise<void> {
   for (const name of await listNames(cache.blobs)) {
-    const hex = /^([0-9a-f]+)\.incomplete$/.exec(name)?.[1];
-    if (hex !== undefined && !locks.has(path.basename(cache.lock(hex))))
+    const hex = RepoCache.unfinishedBlob(name);
+    if (hex !== undefined && !(await isOwned(cache.lock(hex))))
       await rm(path.join(cache.blobs, name), { force: true });
   }
 }
@@ -93,13 +96,5 @@ async function removeEmptyTree(folder: string): Promise<boolean> {
     return true;
   } catch {
     return false;
-  }
-}
-
-async function listNames(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch {
-    return [];
   }
 }

@@ -40,8 +40,24 @@ export class RepoCache {
     return path.join(this.blobs, `${hex}.incomplete`);
   }
 
+  /** Held by the process that downloads the blob. */
   lock(hex: string): string {
-    return path.join(this.locks, `${hex}.owner`);
+    return path.join(this.locks, `${hex}.pull`);
+  }
+
+  /** What is made under another name before it takes its place; one at a time, under the folder's lock. */
+  get next(): string {
+    return path.join(this.root, ".next");
+  }
+
+  /** The blob whose lock a file of {@link locks} is; undefined for files of others. */
+  static lockedBlob(name: string): string | undefined {
+    return /^([0-9a-f]+)\.pull$/.exec(name)?.[1];
+  }
+
+  /** The blob of which a file among {@link blobs} is the unfinished download; undefined for other files. */
+  static unfinishedBlob(name: string): string | undefined {
+    return /^([0-9a-f]+)\.incomplete$/.exec(name)?.[1];
   }
 
   /** @param file - a checked path inside the repository */

@@ -1,18 +1,22 @@
 import { ServiceError } from "../../../errors/service-error.ts";
 import type { HubRetry } from "../../model.ts";
-import { BlobLock } from "./blob-lock.ts";
-import { HubNetworkFailure, StaleRemoteFailure } from "../remote/hub-failure.ts";
+import type { FolderLock } from "../../../files/folder-lock.ts";
+import { acquireBlobLock } from "./blob-lock.ts";
+import { HubAnswerFailure, HubNetworkFailure, StaleRemoteFailure } from "../remote/hub-failure.ts";
 import { PartFile } from "./part-file.ts";
 import { RemoteBody, type RemoteFile } from "../remote/remote-body.ts";
 import { BackOff, type Sleep } from "../remote/retry.ts";
 
-/** A connection that brings nothing for so long is given up and opened anew. */
+/** A connection that brings less than this much in so long is given up and opened anew. */
 const STALL_TIMEOUT_MS = 60_000;
+const SLOWEST_BYTES_PER_SECOND = 1024;
 
 export interface BlobDownload {
   readonly remote: RemoteFile;
   readonly blobPath: string;
   readonly partPath: string;
+  /** Of the cache folder. */
+  readonly folder: FolderLock;
   readonly lockPath: string;
   readonly sleep: Sleep;
   readonly stallTimeoutMs?: number | undefined;
@@ -32,7 +36,8 @@ export interface BlobDownload {
  * @throws ServiceError checksum_mismatch; HubFailure; the signal's reason; what the disk says.
  */
 export async function downloadBlob(download: BlobDownload, signal: AbortSignal): Promise<void> {
-  await using lock = await BlobLock.acquire(download.lockPath, {
+  await using lock = await acquireBlobLock(download.lockPath, {
+    folder: download.folder,
     sleep: download.sleep,
     signal,
     onWait: async () => {
@@ -42,16 +47,8 @@ export async function downloadBlob(download: BlobDownload, signal: AbortSignal):
     },
   });
   if (lock === undefined || (await download.isPresent())) return;
-  const working = AbortSignal.any([signal, lock.lost]);
-  try {
-    // A part from an earlier run may be what is wrong, so it gets one more try without it.
-    if (await attempt(download, working)) return;
-    throw mismatch(download.remote);
-  } catch (error) {
-    if (lock.lost.aborted && !signal.aborted)
-      throw new HubNetworkFailure("another process took over the download", { cause: error });
-    throw error;
-  }
+  // A part from an earlier run may be what is wrong, so it gets one more try without it.
+  if (!(await attempt(download, signal))) throw mismatch(download.remote);
 }
 
 async function attempt(download: BlobDownload, signal: AbortSignal): Promise<boolean> {
@@ -89,8 +86,10 @@ async function fill(part: PartFile, download: BlobDownload, signal: AbortSignal)
       await readRest(part, body, download, signal);
     } catch (error) {
       if (error instanceof StaleRemoteFailure) await part.restart();
-      // Going over the same ground again is no progress, or a server that always breaks off there would never be left.
-      if (part.received > furthest) backOff.progress();
+      // Going over the same ground again is no progress, or a server that always breaks off there would never be left;
+      // nor are the drops of one that was given up.
+      const isStall = error instanceof HubNetworkFailure && error.isStall;
+      if (part.received > furthest && !isStall) backOff.progress();
       furthest = Math.max(furthest, part.received);
       await backOff.wait(error, signal);
     }
@@ -105,25 +104,32 @@ async function readRest(
   signal: AbortSignal,
 ): Promise<void> {
   const stall = new AbortController();
-  const timer = setTimeout(
-    () => stall.abort(new HubNetworkFailure(`nothing arrived for ${Math.round(stallTimeoutMs / 1000)} s`)),
-    stallTimeoutMs,
-  );
+  const enough = Math.ceil((SLOWEST_BYTES_PER_SECOND * stallTimeoutMs) / 1000);
+  let receivedBefore = part.received;
+  const timer = setInterval(() => {
+    const arrived = part.received - receivedBefore;
+    receivedBefore = part.received;
+    if (arrived < enough) stall.abort(stalled(arrived, stallTimeoutMs));
+  }, stallTimeoutMs);
   try {
     for await (const chunk of body.read(part.received, AbortSignal.any([signal, stall.signal]))) {
       if (part.received + chunk.length > remote.file.size)
-        throw new StaleRemoteFailure("more bytes arrived than the file has");
+        throw new StaleRemoteFailure("more bytes arrive than the file has");
       await part.append(chunk);
       onBytes(part.received);
-      timer.refresh();
     }
   } catch (error) {
     signal.throwIfAborted();
     throw stall.signal.aborted ? stall.signal.reason : error;
   } finally {
-    clearTimeout(timer);
+    clearInterval(timer);
   }
-  if (!part.complete) throw new HubNetworkFailure("the body ended too early");
+  if (!part.complete) throw new HubAnswerFailure("the file ends too early", { mayDiffer: true });
+}
+
+function stalled(bytes: number, inMs: number): HubNetworkFailure {
+  const amount = bytes === 0 ? "nothing" : `only ${bytes} bytes`;
+  return new HubNetworkFailure(`${amount} arrived in ${Math.round(inMs / 1000)} s`, { isStall: true });
 }
 
 function mismatch({ repo, file }: RemoteFile): ServiceError {

@@ -1,7 +1,7 @@
-import { randomUUID } from "node:crypto";
-import { mkdir, stat, writeFile } from "node:fs/promises";
+import { mkdir, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { ServiceError } from "../../../errors/service-error.ts";
+import type { FolderLock } from "../../../files/folder-lock.ts";
 import { replaceFile } from "../../../files/replace-file.ts";
 import { realPathInside, type RepoCache } from "../cache/repo-cache.ts";
 import { requireFreeSpace, type FreeSpace } from "./disk-space.ts";
@@ -12,7 +12,6 @@ import type { PullMeter } from "./pull-meter.ts";
 import type { RepoFile, RepoListing } from "../repo-file.ts";
 import type { Sleep } from "../remote/retry.ts";
 import type { SharedTasks } from "./shared-tasks.ts";
-import type { Turns } from "./turns.ts";
 
 /** What downloads of one store have in common. */
 export interface PullTools {
@@ -22,8 +21,8 @@ export interface PullTools {
   readonly measureSpace: FreeSpace;
   readonly stallTimeoutMs: number | undefined;
   readonly downloads: SharedTasks;
-  /** Held while blobs become or cease to be used. */
-  readonly turns: Turns;
+  /** Of the cache folder; held while blobs become or cease to be used. */
+  readonly lock: FolderLock;
 }
 
 /** Brings chosen files of one commit into a repository's cache. */
@@ -55,7 +54,7 @@ export class SnapshotPull {
   async fetch(files: readonly RepoFile[], meter: PullMeter, signal: AbortSignal): Promise<void> {
     for (const file of files) {
       signal.throwIfAborted();
-      while (!(await this.#tools.turns.run(this.#cache.root, () => this.#place(file))))
+      while (!(await this.#tools.lock.run(() => this.#place(file))))
         await this.#download(file, meter, signal);
       meter.update(file.path, file.size);
     }
@@ -66,14 +65,17 @@ export class SnapshotPull {
     const { commit } = this.#listing;
     if (revision === commit) return;
     const target = path.join(this.#cache.refs, ...revision.split("/"));
-    await this.#makeFolder(path.dirname(target));
-    const temporary = `${target}.${randomUUID()}`;
-    await writeFile(temporary, commit);
-    await replaceFile(temporary, target);
+    const { next } = this.#cache;
+    await this.#tools.lock.run(async () => {
+      await this.#makeFolder(path.dirname(target));
+      await rm(next, { force: true });
+      await writeFile(next, commit, { flag: "wx" });
+      await replaceFile(next, target);
+    });
   }
 
   async #download(file: RepoFile, meter: PullMeter, signal: AbortSignal): Promise<void> {
-    const { hub, hubUrl, sleep, stallTimeoutMs, downloads } = this.#tools;
+    const { hub, hubUrl, sleep, stallTimeoutMs, downloads, lock } = this.#tools;
     const { hex } = file.digest;
     const { repo, commit } = this.#listing;
     await this.#makeFolder(this.#cache.blobs);
@@ -86,6 +88,7 @@ export class SnapshotPull {
             remote: { hub, hubUrl, repo, commit, file },
             blobPath: this.#cache.blob(hex),
             partPath: this.#cache.part(hex),
+            folder: lock,
             lockPath: this.#cache.lock(hex),
             sleep,
             stallTimeoutMs,
@@ -110,7 +113,7 @@ export class SnapshotPull {
     if (!(await this.#hasBlob(file))) return false;
     const target = this.#target(file);
     await this.#makeFolder(path.dirname(target));
-    await placeInSnapshot(this.#cache.blob(file.digest.hex), target);
+    await placeInSnapshot(this.#cache.blob(file.digest.hex), target, this.#cache.next);
     return true;
   }
 

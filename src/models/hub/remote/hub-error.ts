@@ -1,5 +1,11 @@
 import { ServiceError } from "../../../errors/service-error.ts";
-import { HubHttpFailure, HubNetworkFailure, StaleRemoteFailure } from "./hub-failure.ts";
+import {
+  HubAnswerFailure,
+  HubHttpFailure,
+  HubNetworkFailure,
+  isTransient,
+  StaleRemoteFailure,
+} from "./hub-failure.ts";
 
 export interface HubErrorContext {
   readonly hubUrl: string;
@@ -16,7 +22,9 @@ const WHAT_TO_DO =
 /** Says what a failure means to who asked for the repository; other errors are handed through. */
 export function toHubError(error: unknown, context: HubErrorContext): unknown {
   if (error instanceof HubHttpFailure) return fromStatus(error, context);
-  if (error instanceof HubNetworkFailure || error instanceof StaleRemoteFailure)
+  if (error instanceof HubAnswerFailure || error instanceof StaleRemoteFailure)
+    return unusable(error, context);
+  if (error instanceof HubNetworkFailure)
     return unreachable(
       `The hub at ${context.hubUrl} cannot be reached: ${error.message}. ${WHAT_TO_DO}`,
       error,
@@ -53,7 +61,18 @@ function fromStatus(failure: HubHttpFailure, context: HubErrorContext): ServiceE
       `There is no repository ${repo} on the hub, or it is private${hasToken ? " and HUB_TOKEN has no access to it" : " and needs HUB_TOKEN"}.`,
       failure,
     );
+  if (status === 400 || status === 410 || status === 422 || status === 451)
+    return notFound(`The hub does not give ${repo} at revision "${revision}" (${failure.message}).`, failure);
+  if (!isTransient(failure)) return unusable(failure, context);
   return unreachable(`The hub at ${context.hubUrl} answered ${repo} with ${failure.message}.`, failure);
+}
+
+function unusable(cause: Error, { hubUrl, repo }: HubErrorContext): ServiceError {
+  return new ServiceError(
+    "hub_answer_invalid",
+    `What the hub at ${hubUrl} answers for ${repo} cannot be used: ${cause.message}. See that HUB_URL is the address of a model hub and that no proxy answers in its place; what has arrived is kept.`,
+    { cause },
+  );
 }
 
 function denied({ hubUrl, repo, hasToken }: HubErrorContext, cause: HubHttpFailure): ServiceError {

@@ -2,7 +2,7 @@
  * What can go wrong between us and the hub, before it is known what it means to a caller. Kept apart from
  * ServiceError because most of these are retried and never seen.
  */
-export type HubFailure = HubHttpFailure | HubNetworkFailure | StaleRemoteFailure;
+export type HubFailure = HubHttpFailure | HubNetworkFailure | HubAnswerFailure | StaleRemoteFailure;
 
 /** An answer with an error status. */
 export class HubHttpFailure extends Error {
@@ -29,15 +29,36 @@ export class HubHttpFailure extends Error {
   }
 }
 
-/** No answer, a broken one, or one that breaks off. */
+/** No answer, or one that breaks off. */
 export class HubNetworkFailure extends Error {
   override readonly name = "HubNetworkFailure";
   /** True when there was not even a connection: no network, no such host, nobody listening. */
   readonly neverConnected: boolean;
+  /** True when it can only end like this again: a certificate that is not trusted, a port that is never asked. */
+  readonly isFinal: boolean;
+  /** True when so little came that the connection was given up. */
+  readonly isStall: boolean;
 
-  constructor(message: string, options: ErrorOptions & { neverConnected?: boolean } = {}) {
+  constructor(
+    message: string,
+    options: ErrorOptions & { neverConnected?: boolean; isFinal?: boolean; isStall?: boolean } = {},
+  ) {
     super(message, options);
     this.neverConnected = options.neverConnected ?? false;
+    this.isFinal = options.isFinal ?? false;
+    this.isStall = options.isStall ?? false;
+  }
+}
+
+/** An answer that has come and cannot be used. */
+export class HubAnswerFailure extends Error {
+  override readonly name = "HubAnswerFailure";
+  /** True when another answer to the same question is thinkable: one is asked for once more. */
+  readonly mayDiffer: boolean;
+
+  constructor(message: string, options: ErrorOptions & { mayDiffer?: boolean } = {}) {
+    super(message, options);
+    this.mayDiffer = options.mayDiffer ?? false;
   }
 }
 
@@ -50,8 +71,13 @@ const RETRYABLE_STATUS = new Set([408, 425, 429, 500, 502, 503, 504, 520, 521, 5
 
 /** True when the same request may succeed a little later. */
 export function isTransient(error: unknown): boolean {
-  if (error instanceof HubNetworkFailure || error instanceof StaleRemoteFailure) return true;
+  if (error instanceof HubNetworkFailure) return !error.isFinal;
   if (!(error instanceof HubHttpFailure)) return false;
   // A storage server says 403 when a signed address has run out; the next attempt asks the hub for a new one.
   return RETRYABLE_STATUS.has(error.status) || (!error.fromHub && error.status === 403);
+}
+
+/** True for an answer at odds with itself or with an earlier one: if the next is again, so will be all others. */
+export function isContradiction(error: unknown): boolean {
+  return error instanceof StaleRemoteFailure || (error instanceof HubAnswerFailure && error.mayDiffer);
 }

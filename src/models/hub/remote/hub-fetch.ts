@@ -1,14 +1,21 @@
 import { ServiceError } from "../../../errors/service-error.ts";
-import { HubHttpFailure, HubNetworkFailure } from "./hub-failure.ts";
+import { HubAnswerFailure, HubHttpFailure, HubNetworkFailure } from "./hub-failure.ts";
 
 /** The hub itself redirects once or twice; browsers stop at 20. */
 const MAX_REDIRECTS = 10;
 
-/** Enough of an error body for its message; the rest is not read. */
+/** Enough of an error body for its message; the rest is not read, nor waited for. */
 const MAX_ERROR_TEXT = 2000;
+const ERROR_TEXT_TIMEOUT_MS = 1000;
+
+/** What a client is told of the hub's own words. */
+const MAX_QUOTED = 300;
+
+/** Codes of a connection whose other end cannot show who it is, or speaks no TLS. */
+const NO_TRUST = /^(?:CERT_|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_|ERR_TLS_|ERR_SSL_|HOSTNAME_|INVALID_|EPROTO)/;
 
 /** Codes of errors after which no byte has reached the other side. */
-const NO_CONNECTION = new Set<unknown>([
+const NO_CONNECTION = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
   "EAI_AGAIN",
@@ -60,13 +67,14 @@ export class HubFetch {
 
   /**
    * Follows redirects and returns the last answer.
-   * @throws HubNetworkFailure without an answer; ServiceError hub_access_denied for a token that cannot be sent; the
+   * @throws HubNetworkFailure without an answer; HubAnswerFailure for redirects that lead nowhere; ServiceError hub_access_denied for a token that cannot be sent; the
    * signal's reason when it aborts.
    */
   async request(address: string | URL, init: RequestInit = {}): Promise<HubAnswer> {
     let url = new URL(address);
     const headers = new Headers(init.headers);
     let linkedEtag: string | undefined;
+    const seen = new Set<string>();
     for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
       const response = await this.#send(url, headers, init);
       const fromHub = url.origin === this.#hub.origin;
@@ -76,10 +84,12 @@ export class HubFetch {
         return { response, fromHub, linkedEtag };
       await discard(response);
       const next = parseUrl(location, url);
+      seen.add(url.href);
+      if (seen.has(next.href)) throw new HubAnswerFailure("it redirects in a circle");
       if (next.origin !== url.origin) for (const name of CREDENTIAL_HEADERS) headers.delete(name);
       url = next;
     }
-    throw new HubNetworkFailure(`more than ${MAX_REDIRECTS} redirects`);
+    throw new HubAnswerFailure(`it redirects more than ${MAX_REDIRECTS} times`);
   }
 
   /** A function to hand to the hub's client library: answers of the hub with an error status throw. */
@@ -95,7 +105,7 @@ export class HubFetch {
 
   async #send(url: URL, headers: Headers, init: RequestInit): Promise<Response> {
     if (url.protocol !== "https:" && url.protocol !== this.#hub.protocol)
-      throw new HubNetworkFailure(`refused to go on from ${this.#hub.protocol} to ${url.protocol}`);
+      throw new HubAnswerFailure(`it redirects from ${this.#hub.protocol} to ${url.protocol}`);
     const sent = new Headers(headers);
     if (url.origin === this.#hub.origin && this.#token !== undefined)
       sent.set("authorization", `Bearer ${sendable(this.#token)}`);
@@ -103,11 +113,7 @@ export class HubFetch {
       return await this.#fetch(url, { ...init, headers: sent, redirect: "manual" });
     } catch (error) {
       init.signal?.throwIfAborted();
-      const reason = innermost(error);
-      const neverConnected =
-        reason instanceof Error &&
-        (("code" in reason && NO_CONNECTION.has(reason.code)) || reason.message === BLOCKED_PORT);
-      throw new HubNetworkFailure(describeNetworkError(error), { cause: error, neverConnected });
+      throw networkFailure(error);
     }
   }
 }
@@ -121,7 +127,7 @@ function sendable(token: string): string {
 /** Turns an answer with an error status into the failure to throw; reads a little of its body. */
 export async function httpFailure(response: Response, fromHub: boolean): Promise<HubHttpFailure> {
   const hubCode = response.headers.get("x-error-code") ?? undefined;
-  const said = response.headers.get("x-error-message") ?? (await errorText(response));
+  const said = quotable(response.headers.get("x-error-message") ?? (await errorText(response)));
   return new HubHttpFailure({
     status: response.status,
     hubCode,
@@ -136,6 +142,7 @@ async function errorText(response: Response): Promise<string> {
   if (reader === undefined) return "";
   const decoder = new TextDecoder();
   let text = "";
+  const late = setTimeout(() => void reader.cancel().catch(() => {}), ERROR_TEXT_TIMEOUT_MS);
   try {
     while (text.length < MAX_ERROR_TEXT) {
       const { done, value } = await reader.read();
@@ -145,8 +152,18 @@ async function errorText(response: Response): Promise<string> {
     await reader.cancel();
   } catch {
     return "";
+  } finally {
+    clearTimeout(late);
   }
   return messageOf(text);
+}
+
+/** One line of bounded length, without what a terminal would obey. */
+function quotable(text: string): string {
+  return text
+    .slice(0, MAX_QUOTED)
+    .replaceAll(/\p{Cc}+/gu, " ")
+    .trim();
 }
 
 /** The hub answers {"error": "…"}; pages of proxies are of no use in a message. */
@@ -176,7 +193,7 @@ export function unquoteEtag(value: string | null): string | undefined {
 
 function parseUrl(location: string, base: URL): URL {
   const url = URL.parse(location, base);
-  if (url === null) throw new HubNetworkFailure("redirected to something that is no address");
+  if (url === null) throw new HubAnswerFailure("it redirects to something that is not an address");
   return url;
 }
 
@@ -189,10 +206,18 @@ export async function discard(response: Response): Promise<void> {
   }
 }
 
-/** What went wrong with the network, in one line. */
-function describeNetworkError(error: unknown): string {
+function networkFailure(error: unknown): HubNetworkFailure {
   const reason = innermost(error);
-  return reason instanceof Error ? reason.message : String(reason);
+  const message = reason instanceof Error ? reason.message : String(reason);
+  const code = reason instanceof Error && "code" in reason ? String(reason.code) : "";
+  if (NO_TRUST.test(code))
+    return new HubNetworkFailure(
+      `its certificate is not accepted (${quotable(message)}); where a proxy or a hub of your own has another authority, start the daemon with NODE_EXTRA_CA_CERTS set to its certificates, and see that the clock is right`,
+      { cause: error, neverConnected: true, isFinal: true },
+    );
+  const isBlocked = message === BLOCKED_PORT;
+  const neverConnected = NO_CONNECTION.has(code) || isBlocked;
+  return new HubNetworkFailure(message, { cause: error, neverConnected, isFinal: isBlocked });
 }
 
 /** undici hides the reason ("ECONNREFUSED …") in the cause of "fetch failed". */

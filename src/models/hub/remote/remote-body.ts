@@ -1,5 +1,12 @@
 import { discard, httpFailure, unquoteEtag, type HubFetch } from "./hub-fetch.ts";
-import { HubHttpFailure, HubNetworkFailure, isTransient, StaleRemoteFailure } from "./hub-failure.ts";
+import {
+  HubAnswerFailure,
+  HubHttpFailure,
+  HubNetworkFailure,
+  isContradiction,
+  isTransient,
+  StaleRemoteFailure,
+} from "./hub-failure.ts";
 import { isSha256, type RepoFile } from "../repo-file.ts";
 
 /** Where a file's bytes come from. */
@@ -45,7 +52,7 @@ export class RemoteBody {
       signal.throwIfAborted();
       this.#useXet = false;
       // What the hub itself says, it would say again.
-      if (error instanceof HubHttpFailure || isTransient(error)) throw error;
+      if (error instanceof HubHttpFailure || isTransient(error) || isContradiction(error)) throw error;
       throw new HubNetworkFailure("chunk storage failed", { cause: error });
     }
   }
@@ -67,7 +74,8 @@ export class RemoteBody {
       yield* this.#readPlain(offset, signal);
       return;
     }
-    if (downloadInfo.size !== file.size) throw new StaleRemoteFailure("the hub reports another size now");
+    if (downloadInfo.size !== file.size)
+      throw new StaleRemoteFailure("it names another size than its listing");
     checkLinkedEtag(unquoteEtag(downloadInfo.etag), file);
     const blob = await downloadFile({ ...target, downloadInfo, fetch: hub.asFetch(signal) });
     if (blob === null) throw new HubNetworkFailure("the hub has no such file");
@@ -84,11 +92,11 @@ export class RemoteBody {
     try {
       if (!response.ok) {
         if (response.status === 416)
-          throw new StaleRemoteFailure("the file is shorter than the part on disk");
+          throw new StaleRemoteFailure("the file is shorter than what has arrived of it");
         throw await httpFailure(response, fromHub);
       }
       checkLinkedEtag(linkedEtag, file);
-      this.#checkEtag(response.headers.get("etag"));
+      this.#checkEtag(response.headers.get("etag"), offset);
       checkRange(response, offset, file.size);
       if (response.body === null) throw new HubNetworkFailure("an answer without a body");
     } catch (error) {
@@ -98,19 +106,19 @@ export class RemoteBody {
     yield* readStream(response.body);
   }
 
-  #checkEtag(header: string | null): void {
+  #checkEtag(header: string | null, offset: number): void {
     // A weak ETag does not promise the same bytes.
     if (header === null || header.startsWith("W/")) return;
     const before = this.#etag;
     this.#etag = header;
-    if (before !== undefined && before !== header)
-      throw new StaleRemoteFailure("the ETag changed between two parts of the download");
+    if (offset > 0 && before !== undefined && before !== header)
+      throw new StaleRemoteFailure("the ETag changes between two parts of the download");
   }
 }
 
 function checkLinkedEtag(etag: string | undefined, file: RepoFile): void {
   if (etag !== undefined && isSha256(etag) && file.digest.algorithm === "sha256" && etag !== file.digest.hex)
-    throw new StaleRemoteFailure("the hub reports another hash now");
+    throw new StaleRemoteFailure("it names another hash than its listing");
 }
 
 function checkRange(response: Response, offset: number, size: number): void {
@@ -119,13 +127,17 @@ function checkRange(response: Response, offset: number, size: number): void {
     const match = /^bytes (\d+)-(\d+)\/(\d+|\*)$/.exec(range);
     const total = match?.[3] === "*" ? size : Number(match?.[3]);
     if (Number(match?.[1]) !== offset || Number(match?.[2]) !== size - 1 || total !== size)
-      throw new HubNetworkFailure(`asked for bytes ${offset}-${size - 1}/${size} and got ${range}`);
+      throw contradiction(`asked for bytes ${offset}-${size - 1}/${size}, it sent ${range}`);
   } else if (offset > 0) {
-    throw new StaleRemoteFailure("the server sent the whole file instead of the rest");
+    throw new StaleRemoteFailure("it sends the whole file instead of the rest");
   }
   const length = response.headers.get("content-length");
   if (length !== null && Number(length) !== size - offset)
-    throw new HubNetworkFailure(`expected ${size - offset} bytes and was promised ${length}`);
+    throw contradiction(`where ${size - offset} bytes are left of the file, it promises ${length}`);
+}
+
+function contradiction(message: string): HubAnswerFailure {
+  return new HubAnswerFailure(message, { mayDiffer: true });
 }
 
 /** Reads a stream so that leaving the loop closes it, and a cut reads as a network failure. */

@@ -1,12 +1,15 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { HubRetry } from "../../model.ts";
-import { HubHttpFailure, HubNetworkFailure, isTransient } from "./hub-failure.ts";
+import { HubHttpFailure, HubNetworkFailure, isContradiction, isTransient } from "./hub-failure.ts";
 
 /** Waits between attempts without progress, in milliseconds: a wobble is bridged, an outage reported in 20 s. */
 const BACK_OFF_MS = [500, 1000, 2500, 5000, 10_000];
 
 /** The same before anything has come: who has no network, or a wrong address, is to be told at once. */
-const NEVER_CONNECTED_BACK_OFF_MS = [500, 1000];
+const NEVER_CONNECTED_BACK_OFF_MS = [500];
+
+/** Before an answer that makes no sense is asked for once more. */
+const CONTRADICTION_BACK_OFF_MS = [500];
 
 /** A hub that asks for a longer wait than this is reported instead of waited for. */
 const LONGEST_RETRY_AFTER_SECS = 60;
@@ -35,6 +38,7 @@ export interface BackOffOptions {
 export class BackOff {
   readonly #options: BackOffOptions;
   #failures = 0;
+  #contradictions = 0;
 
   constructor(options: BackOffOptions) {
     this.#options = options;
@@ -43,20 +47,28 @@ export class BackOff {
   /** To be called when bytes have arrived: the patience starts anew. */
   progress(): void {
     this.#failures = 0;
+    this.#contradictions = 0;
   }
 
   /** Waits as long as the failure asks for. Rethrows it when it is final or patience is at its end. */
   async wait(error: unknown, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    const { sleep: wait, onRetry, firstContact = false } = this.#options;
-    const isNobody = error instanceof HubNetworkFailure && error.neverConnected;
-    const backOff = (firstContact && isNobody ? NEVER_CONNECTED_BACK_OFF_MS : BACK_OFF_MS)[this.#failures++];
-    if (!isTransient(error) || backOff === undefined) throw error;
+    const { sleep: wait, onRetry } = this.#options;
+    const backOff = this.#nextBackOff(error);
+    if (backOff === undefined) throw error;
     const asked = error instanceof HubHttpFailure ? (error.retryAfterSecs ?? 0) : 0;
     if (asked > LONGEST_RETRY_AFTER_SECS) throw error;
     const waitMs = Math.max(backOff, asked * 1000);
     onRetry({ reason: error instanceof Error ? error.message : String(error), waitMs });
     await wait(waitMs, signal);
+  }
+
+  #nextBackOff(error: unknown): number | undefined {
+    if (isContradiction(error)) return CONTRADICTION_BACK_OFF_MS[this.#contradictions++];
+    if (!isTransient(error)) return undefined;
+    const isNobody = error instanceof HubNetworkFailure && error.neverConnected;
+    const isFirstContact = this.#options.firstContact === true;
+    return (isFirstContact && isNobody ? NEVER_CONNECTED_BACK_OFF_MS : BACK_OFF_MS)[this.#failures++];
   }
 }
 

@@ -18,6 +18,7 @@ const status = {
     memory_total_bytes: 8_000_000_000,
   },
   kernels: "daybreak",
+  sandbox: { mode: "auto", wall: "bubblewrap", parts: ["no network", "no other process"] },
 };
 
 describe("status", () => {
@@ -40,6 +41,9 @@ describe("status", () => {
     expect(stdout).toContain("Memory            70.0 MB of 8.0 GB\n");
     expect(stdout).toContain("GPU               none (daybreak gpu says why)\n");
     expect(stdout).toContain("CPU kernels       Daybreak's\n");
+    expect(stdout).toContain(
+      "Sandbox           Node's permission model and bubblewrap: no network, no other process\n",
+    );
   });
 
   it("ends with 3 when no daemon answers", async () => {

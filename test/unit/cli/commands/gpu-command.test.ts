@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { runCli } from "../run-cli.ts";
 
-const sandbox = { env: { SERVICE_SANDBOX: "true" } };
+const sandbox = { env: { SERVICE_SANDBOX: "require" } };
 const SANDBOXED =
-  "Sandbox mode forbids native code, and with it every GPU; start without --sandbox (sandbox = true) to use one.";
+  "A required sandbox forbids native code, and with it every GPU; start with --sandbox auto (sandbox = auto) to use one.";
 
 describe("gpu", () => {
   it("says without a daemon why models run on the CPU", async () => {
@@ -22,8 +22,8 @@ describe("gpu", () => {
   });
 
   it("takes the daemon's flags about GPUs, to see what they would change", async () => {
-    const { stdout } = await runCli(["gpu", "--sandbox"]);
-    expect(stdout).toContain("Sandbox mode");
+    const { stdout } = await runCli(["gpu", "--sandbox", "require"]);
+    expect(stdout).toContain("A required sandbox");
     const off = await runCli(["gpu", "--gpu-mode", "off"]);
     expect(off.stdout).toBe(
       "Models run on the CPU. The configuration switches the GPU off; set gpu.mode to auto to use one.\n",

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { configSchema } from "../../../../src/config/schema.ts";
+import { HeldBodies } from "../../../../src/http/input/held-bodies.ts";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { createInference } from "../../../../src/inference/create-inference.ts";
 import { type ServerFrame, serverFrameSchema } from "../../../../src/dialects/native/chat-frames.ts";
@@ -9,6 +10,7 @@ import { FakeMetrics } from "../../inference/fake-metrics.ts";
 import { failing, PLAIN_TEXT, THINKING_AND_TOOLS } from "../recorded-events.ts";
 import { ABLE } from "../test-app.ts";
 
+const BODY_LIMIT = 1024 * 1024;
 const messages = [{ role: "user", content: "hi" }];
 
 interface Peer {
@@ -18,6 +20,10 @@ interface Peer {
   readonly metrics: FakeMetrics;
   /** Called before each frame is taken by the peer. */
   onFrame: (frame: ServerFrame) => Promise<void>;
+  /** Called for each frame that the peer sends. */
+  countMessage: () => void;
+  /** When the peer was asked to stop sending, and to go on. */
+  readonly flow: ("pause" | "resume")[];
   say(frame: unknown): void;
   /** Waits until this frame has come. */
   seen(expected: object): Promise<void>;
@@ -42,6 +48,10 @@ function connect(assertServing: () => void = () => undefined): Peer {
     },
     assertServing,
     onError: () => undefined,
+    countMessage: () => peer.countMessage(),
+    heldBodies: new HeldBodies(BODY_LIMIT),
+    pause: () => peer.flow.push("pause"),
+    resume: () => peer.flow.push("resume"),
   });
   const peer: Peer = {
     socket,
@@ -49,6 +59,8 @@ function connect(assertServing: () => void = () => undefined): Peer {
     frames,
     metrics,
     onFrame: () => Promise.resolve(),
+    countMessage: () => undefined,
+    flow: [],
     say: (frame) => socket.receive(JSON.stringify(frame)),
     seen: (expected) => expect.poll(() => frames).toContainEqual(expect.objectContaining(expected)),
   };
@@ -266,4 +278,56 @@ test("ping is answered by pong, with its id when it has one", () => {
   peer.say({ type: "ping" });
   peer.say({ type: "ping", id: "p" });
   expect(peer.frames).toEqual([{ type: "pong" }, { type: "pong", id: "p" }]);
+});
+
+describe("a long frame", () => {
+  const long = [{ role: "user", content: "x".repeat(600_000) }];
+
+  test("is read in steps, while no more is taken from the peer, and the frames behind it keep their order", async () => {
+    const peer = connect();
+    peer.engine.script = endless;
+    peer.say({ type: "chat", id: "long", messages: long });
+    peer.say({ type: "cancel", id: "long" });
+    expect(peer.flow).toEqual(["pause"]);
+    await peer.seen({ type: "done", id: "long", done_reason: "cancelled" });
+    await expect.poll(() => peer.flow).toEqual(["pause", "resume"]);
+  });
+
+  test("that is no JSON, too deep or too many values is an error, and the next frame is answered", async () => {
+    const peer = connect();
+    peer.socket.receive(`{"type":"chat","id":"${"x".repeat(400_000)}`);
+    peer.socket.receive("[".repeat(400_000));
+    peer.socket.receive(`[${"{},".repeat(200_000)}1]`);
+    peer.say({ type: "ping", id: "after" });
+    await peer.seen({ type: "pong", id: "after" });
+    expect(peer.frames.map((frame) => (frame.type === "error" ? frame.error.message : frame.type))).toEqual([
+      "The frame is not valid JSON in UTF-8.",
+      "The frame may be nested 100 levels deep at most.",
+      "The frame may hold 131072 values other than numbers, names of fields included at most.",
+      "pong",
+    ]);
+  });
+
+  test("is refused while the frames of other chats are too large together", async () => {
+    const peer = connect();
+    peer.engine.script = endless;
+    for (const id of ["a", "b", "c", "d", "e", "f", "g", "h"]) peer.say({ type: "chat", id, messages: long });
+    await peer.seen({ type: "error", id: "h", error: expect.objectContaining({ code: "overloaded" }) });
+    peer.socket.close();
+  });
+});
+
+test("frames are counted against the rate limit, and one too many is refused by its id", async () => {
+  const peer = connect();
+  let left = 2;
+  peer.countMessage = () => {
+    left -= 1;
+    if (left < 0) throw new ServiceError("rate_limited", "Too many.");
+  };
+  for (const id of ["a", "b", "c"]) peer.say({ type: "ping", id });
+  expect(peer.frames).toMatchObject([
+    { type: "pong", id: "a" },
+    { type: "pong", id: "b" },
+    { type: "error", id: "c", error: { code: "rate_limited" } },
+  ]);
 });

@@ -1,12 +1,87 @@
-import { expect, test } from "vitest";
-import { fromLoadFailure } from "../../../../src/engine/core/engine-failure.ts";
-import { EngineFatalError } from "../../../../src/engine/core/wllama-session.ts";
+import { describe, expect, test } from "vitest";
+import { fromLoadFailure, fromRefusal } from "../../../../src/engine/core/engine-failure.ts";
+import { plainEnd } from "../../../../src/engine/core/plain-reason.ts";
+import { EngineCallError, EngineFatalError } from "../../../../src/engine/core/wllama-session.ts";
+
+/** What a template's failure looks like in llama.cpp's log. */
+const report = (reason: string): string =>
+  [
+    "Unable to generate parser for this template. Automatic parser generation failed: ",
+    "------------",
+    "While executing CallExpression at line 4, column 69 in source:",
+    "...",
+    `Error: ${reason}`,
+  ].join("\n");
+
+describe("a load", () => {
+  test.each([
+    ["ggml_webgpu: Device error! Reason: 2, Message: [Invalid Buffer] is invalid", "model_load_failed"],
+    ["ggml_webgpu: Device lost! Reason: 1, Message: invalid handle", "model_load_failed"],
+    ["ggml_webgpu: Device error! Reason: 3, Message: Out of memory", "insufficient_memory"],
+    ["llama_model_load: error loading model: invalid magic characters", "invalid_model_file"],
+    [
+      "/source/llama.cpp/ggml/src/ggml.c:1644: GGML_ASSERT(ctx->mem_buffer != NULL) failed",
+      "insufficient_memory",
+    ],
+    ["/source/llama.cpp/src/llama-vocab.cpp:2361: GGML_ASSERT(a == b) failed", "invalid_model_file"],
+    ["common_chat_templates_init: error: Unexpected token: %} of type 9", "invalid_template"],
+    [`srv init: init: chat template parsing error: ${report("std::bad_alloc")}`, "invalid_template"],
+    ["Maximum call stack size exceeded", "invalid_template"],
+  ])("that ends with %j is %s", (message, code) => {
+    expect(fromLoadFailure(new EngineFatalError(message)).code).toBe(code);
+  });
+
+  test.each([
+    [
+      "llama_model_load: error loading model: missing tensor 'blk.2.attn_norm.weight'",
+      "it lacks the tensor blk.2.attn_norm.weight",
+    ],
+    [
+      "llama_model_load: error loading model: error loading model architecture: unknown model architecture: 'x'",
+      'its architecture "x" is not one that llama.cpp knows',
+    ],
+    [
+      "llama_model_load: error loading model hyperparameters: key not found in model: llama.context_length",
+      "it lacks the key llama.context_length",
+    ],
+    ["/source/llama.cpp/src/llama-vocab.cpp:2361: GGML_ASSERT(a == b) failed", "its vocabulary is damaged"],
+    ["llama_model_load: error loading model: std::length_error", "llama.cpp cannot work with it"],
+  ])("that ends with %j says: %s", (message, sentence) => {
+    expect(fromLoadFailure(new EngineFatalError(message)).message).toBe(
+      `The model file cannot be used: ${sentence}.`,
+    );
+  });
+});
+
+describe("a request that llama.cpp does not take on", () => {
+  test.each([
+    [
+      report("Jinja Exception: Roles must alternate"),
+      "invalid_parameter",
+      /refuses the request: Roles must alternate$/,
+    ],
+    [
+      report("Callee is not a function"),
+      "invalid_parameter",
+      /cannot show this request: Callee is not a function/,
+    ],
+    [report("std::bad_alloc"), "invalid_template", /more memory than the model was given/],
+    ["std::bad_alloc", "insufficient_memory", /more memory than the model was given/],
+    ["std::length_error", "invalid_parameter", /llama.cpp cannot read it/],
+  ])("because of %j is refused in plain words", (message, code, words) => {
+    const error = fromRefusal(new EngineCallError(message));
+    expect(error).toMatchObject({ code, message: expect.stringMatching(words) });
+  });
+});
 
 test.each([
-  ["ggml_webgpu: Device error! Reason: 2, Message: [Invalid Buffer] is invalid", "model_load_failed"],
-  ["ggml_webgpu: Device lost! Reason: 1, Message: invalid handle", "model_load_failed"],
-  ["ggml_webgpu: Device error! Reason: 3, Message: Out of memory", "insufficient_memory"],
-  ["llama_model_load: error loading model: invalid magic characters", "invalid_model_file"],
-])("a load that ends with %j is %s", (message, code) => {
-  expect(fromLoadFailure(new EngineFatalError(message)).code).toBe(code);
+  ["exited with code 7 (Error: the disk is on fire)", "exited with code 7 (Error: the disk is on fire)"],
+  [
+    "/source/llama.cpp/src/x.cpp:1: GGML_ASSERT(batch.size() > 0) failed",
+    "llama.cpp stopped at a check of its own; the log has its words",
+  ],
+  ["Aborted(OOM)", "the model ran out of the memory that it was given"],
+  ["Maximum call stack size exceeded", "what it worked on was nested too deeply"],
+])("an engine that ended with %j did so because: %s", (reason, plain) => {
+  expect(plainEnd(reason)).toBe(plain);
 });

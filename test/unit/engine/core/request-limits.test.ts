@@ -1,5 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { checkRequestLimits, checkTextLength } from "../../../../src/engine/core/request-limits.ts";
+import {
+  checkCallDepths,
+  checkRequestLimits,
+  checkTextLength,
+} from "../../../../src/engine/core/request-limits.ts";
+import type { ChatMessage } from "../../../../src/engine/protocol/generation.ts";
 import { chatRequest, promptRequest } from "../../../support/engine-fixture.ts";
 
 const CONTEXT = 4096;
@@ -35,6 +40,10 @@ describe("a request that would block the engine is refused", () => {
       chatRequest("x", {}, { templateVariables: { deep: nested(2000) } }),
     ],
     [
+      "a schema of a megabyte of text",
+      promptRequest("x", { format: { type: "json_schema", schema: { description: "x".repeat(1 << 20) } } }),
+    ],
+    [
       "a grammar of a megabyte",
       promptRequest("x", { format: { type: "grammar", grammar: "x".repeat(1 << 20) } }),
     ],
@@ -61,4 +70,15 @@ test("ordinary requests pass, also long ones for a small context, which the engi
   const format = { type: "json_schema", schema: nested(20) } as const;
   expect(() => checkRequestLimits(chatRequest("x".repeat(50_000), { format }), 16)).not.toThrow();
   expect(() => checkTextLength(64 * CONTEXT, CONTEXT)).not.toThrow();
+});
+
+test("an earlier tool call whose arguments are nested 4,000 deep is refused by its place", () => {
+  const deep = '{"a":'.repeat(4000) + "1" + "}".repeat(4000);
+  const messages: ChatMessage[] = [
+    { role: "user", content: [] },
+    { role: "assistant", content: [], toolCalls: [{ id: "1", name: "f", arguments: deep }] },
+  ];
+  expect(() => checkCallDepths({ kind: "chat", messages })).toThrow(
+    expect.objectContaining({ code: "invalid_json", param: "messages.1.tool_calls.0" }),
+  );
 });

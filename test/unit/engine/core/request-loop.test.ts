@@ -132,20 +132,44 @@ describe("the loop that drives llama.cpp", () => {
     expect(session.steps).toHaveLength(2);
   });
 
-  test("keeps polling after a result that cannot be read", async () => {
-    const session = new FakeSession(() => [piece("a"), new EngineCallError("not UTF-8"), last("b")]);
+  test.each([
+    "[json.exception.type_error.316] invalid UTF-8 byte at index 0: 0xF5",
+    "[json.exception.type_error.316] incomplete UTF-8 string; last byte: 0xE3",
+    "an error of another request, logged in the same step\n" +
+      "[json.exception.type_error.316] invalid UTF-8 byte at index 12: 0x80",
+  ])("keeps polling after a piece that is no text: %s", async (message) => {
+    const session = new FakeSession(() => [piece("a"), new EngineCallError(message), last("b")]);
     expect(
       (await drain(new RequestLoop(session).run("completion", call, NEVER))).map(({ kind }) => kind),
     ).toEqual(["data", "unreadable", "data"]);
   });
 
-  test("gives a request up, and cancels it, when nothing of it can be read", async () => {
-    const session = new FakeSession(() => Array.from({ length: 1000 }, () => new EngineCallError("again")));
-    const results = drain(new RequestLoop(session).run("completion", call, NEVER));
-    await expect(results).rejects.toThrow("again");
-    expect(session.log.at(-1)).toBe("cancel 1");
-    expect(session.log.length).toBeLessThan(200);
-  });
+  test.each([
+    "The model produced output that does not match the expected peg-native format",
+    "Invalid diff: '[json.exception.type_error.316] invalid UTF-8 byte at index 0: 0xF5' not found at start of ''",
+  ])(
+    "ends a request at once, and frees its slot, when llama.cpp cannot read the answer: %s",
+    async (message) => {
+      // After such an exception llama.cpp promises a further result for ever.
+      const forever = Array.from({ length: 50 }, () => nothing);
+      const session = new FakeSession((id) =>
+        id === 1
+          ? [piece("a"), new EngineCallError(message), ...forever]
+          : [piece("x"), piece("y"), last("z")],
+      );
+      const loop = new RequestLoop(session);
+      const [lost, other] = await Promise.allSettled(
+        [1, 2].map(() => drain(loop.run("completion", call, NEVER))),
+      );
+      expect(lost).toMatchObject({ status: "rejected", reason: { message } });
+      expect(other).toMatchObject({
+        status: "fulfilled",
+        value: [{ data: "x" }, { data: "y" }, { data: "z" }],
+      });
+      expect(session.log.filter((line) => line.startsWith("cancel"))).toEqual(["cancel 1"]);
+      expect(session.log.filter((line) => line === "poll 1")).toHaveLength(2);
+    },
+  );
 
   test("passes the end of the engine on, without polling or cancelling any more", async () => {
     const session = new FakeSession(() => [piece("a"), new EngineFatalError("gone")]);

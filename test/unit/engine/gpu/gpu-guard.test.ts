@@ -26,7 +26,7 @@ async function setUp({ mode = "auto", isStepFixed = false }: { mode?: GpuMode; i
   const pace: { tokenMs?: number } = {};
   /** How a load onto the GPU fails, and with how many layers it does not. */
   const failing: { code?: ErrorCode; message?: string; fitting?: number; unlessShared?: boolean } = {};
-  const settings = { mode, powerPreference: "high-performance", sandbox: false } as const;
+  const settings = { mode, powerPreference: "high-performance", sandbox: "auto" } as const;
   const finder = new GpuFinder(settings, async () => ({ adapters: [card] }));
   const guarded = guardGpu({
     start: async (wanted) => {

@@ -1,3 +1,4 @@
+import type { SandboxMode } from "../../../../src/engine/walls/second-wall.ts";
 import { describe, expect, test } from "vitest";
 import { GpuFinder, type GpuMode } from "../../../../src/engine/gpu/gpu-finder.ts";
 import { bytesOnGpu, gpuNeeds, partOnCpu } from "../../../../src/engine/gpu/gpu-memory.ts";
@@ -22,7 +23,7 @@ const spec = engineSpec("/m.gguf", { contextSize: 1000 });
 const { work, output, block } = gpuNeeds(model, spec, 512);
 const gpu = { backend: card.backend, name: card.name, layers: 4, batchSize: 512 };
 
-function finder(mode: GpuMode, adapters: GpuAdapter[] = [card], sandbox = false): GpuFinder {
+function finder(mode: GpuMode, adapters: GpuAdapter[] = [card], sandbox: SandboxMode = "auto"): GpuFinder {
   const adapter = adapters[0]?.software ? adapters[0].name : undefined;
   return new GpuFinder({ mode, adapter, powerPreference: "high-performance", sandbox }, async () => ({
     adapters,
@@ -60,7 +61,9 @@ describe("where a model goes", () => {
     const inVain = (why: string): GpuPlacement => ({ spec, warning: expect.stringContaining(why) });
     expect(await place(finder("auto", []), { layers: 3 })).toEqual(inVain("No loader."));
     expect(await place(finder("off"), { layers: 3 })).toEqual(inVain("gpu.mode"));
-    expect(await place(finder("auto", [card], true), { layers: -1 })).toEqual(inVain("Sandbox"));
+    expect(await place(finder("auto", [card], "require"), { layers: -1 })).toEqual(
+      inVain("A required sandbox"),
+    );
   });
 
   test("a GPU that is required and not there is an error", async () => {

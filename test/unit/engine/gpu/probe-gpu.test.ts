@@ -1,6 +1,6 @@
-import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { afterAll, describe, expect, test } from "vitest";
+import { spawnEngine } from "../../../../src/engine/launch.ts";
 import { probeGpu } from "../../../../src/engine/gpu/probe-gpu.ts";
 import { temporaryFolder } from "../../../support/engine-fixture.ts";
 
@@ -112,7 +112,7 @@ describe("the probe", () => {
       dawnPath: fakeDawn("works"),
       spawn: (command, args, options) => {
         seen = { args, env: options.env };
-        return spawn(command, args, { ...options, stdio: ["ignore", "pipe", "pipe", "ipc"] });
+        return spawnEngine(command, args, options);
       },
     });
     delete process.env["HUB_TOKEN"];
@@ -120,6 +120,8 @@ describe("the probe", () => {
     expect(rights?.map((right) => right.split("=", 1)[0])).toEqual([
       "--permission",
       "--allow-addons",
+      "--allow-fs-read",
+      "--allow-fs-read",
       "--allow-fs-read",
       "--allow-fs-read",
     ]);

@@ -115,10 +115,10 @@ describe("errors of a pull", () => {
   });
 
   it.each([
-    ["nobody listens at its address", undefined, "ECONNREFUSED"],
-    ["its name is unknown", "http://hub.invalid", "hub.invalid"],
-    ["its port is one that fetch() blocks", "http://127.0.0.1:6000", "bad port"],
-  ])("say soon, and say what to do, when %s", async (_what, hubUrl, reason) => {
+    ["nobody listens at its address", undefined, "ECONNREFUSED", [500]],
+    ["its name is unknown", "http://hub.invalid", "hub.invalid", [500]],
+    ["its port is one that fetch() blocks", "http://127.0.0.1:6000", "bad port", []],
+  ])("say within a second, and say what to do, when %s", async (_what, hubUrl, reason, expectedWaits) => {
     const gone = await startFixtureHub();
     await gone.close();
     const { store, waits } = storeAt(await temporaryFolder(), gone, hubUrl === undefined ? {} : { hubUrl });
@@ -129,9 +129,9 @@ describe("errors of a pull", () => {
     expect(error).toMatchObject({ code: "hub_unreachable", status: 503, retryable: true });
     for (const said of [reason, hubUrl ?? gone.url, "HUB_URL", "HTTPS_PROXY", "work without the hub"])
       expect(String(error)).toContain(said);
-    expect(waits).toEqual([500, 1000]);
+    expect(waits).toEqual(expectedWaits);
     expect(seen).toEqual(
-      [500, 1000].map((waitMs) => ({
+      expectedWaits.map((waitMs) => ({
         status: "retrying",
         reason: expect.stringContaining(reason),
         waitMs,
@@ -178,14 +178,6 @@ describe("errors of a pull", () => {
       expect.objectContaining({ waitMs: 500 }),
       expect.objectContaining({ waitMs: 500 }),
     ]);
-  });
-
-  it("say that what answers is no hub", async () => {
-    const hub = await fixtureHub({ repos: { [REPO]: { files: FILES } } });
-    hub.failNext(/^hub GET /, { status: 200 }, 100);
-    const { store } = storeAt(await temporaryFolder(), hub);
-
-    expect(await failureOf(pull(store))).toMatchObject({ code: "hub_unreachable" });
   });
 
   it("say before anything is fetched that the disk has too little room", async () => {

@@ -94,7 +94,7 @@ describe("a hostile repository", () => {
     const outer = await temporaryFolder();
     const { store } = storeAt(path.join(outer, "cache"), hub);
 
-    expect(await failureOf(pull(store))).toMatchObject({ code: "hub_unreachable" });
+    expect(await failureOf(pull(store))).toMatchObject({ code: "hub_answer_invalid" });
     expect(await readdir(outer)).toEqual([]);
   });
 
@@ -103,7 +103,7 @@ describe("a hostile repository", () => {
     const hub = await fixtureHub({ repos: { [REPO]: { files } } });
     const { store } = storeAt(await temporaryFolder(), hub);
 
-    expect(await failureOf(pull(store))).toMatchObject({ code: "hub_unreachable" });
+    expect(await failureOf(pull(store))).toMatchObject({ code: "hub_answer_invalid" });
     expect(await store.list()).toEqual([]);
   });
 });

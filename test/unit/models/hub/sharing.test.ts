@@ -1,7 +1,8 @@
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
-import os from "node:os";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, utimes, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
+import { FolderLock } from "../../../../src/files/folder-lock.ts";
 import { sha256 } from "../../../support/fixture-hub-content.ts";
 import { content, failureOf, fixtureHub, pull, REPO, SPEC, storeAt, untilBytes } from "./hub-test.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
@@ -16,7 +17,7 @@ async function scene() {
   const hub = await fixtureHub({ repos: { [REPO]: { files, refs: { "v1.0": "c".repeat(40) } } } });
   const cacheDir = await temporaryFolder();
   const root = path.join(cacheDir, "models--ada--tiny-GGUF");
-  const lock = path.join(cacheDir, ".locks", "models--ada--tiny-GGUF", `${sha256(bytes)}.owner`);
+  const lock = path.join(cacheDir, ".locks", "models--ada--tiny-GGUF", `${sha256(bytes)}.pull`);
   return { bytes, hub, cacheDir, root, lock };
 }
 
@@ -155,35 +156,87 @@ describe("two processes at one file", () => {
     expect(seen.at(-1)).toBe(SIZE);
   });
 
-  it.each([
-    ["whose process is gone", { id: "x", pid: 2 ** 22 + 1, host: os.hostname(), beat: 3 }, 0],
-    ["that gives no sign of life from another machine", { id: "x", pid: 1, host: "elsewhere", beat: 3 }, 15],
-    ["that nobody can read", "half a li", 15],
-  ])("do not wait for ever for an owner %s", async (_what, owner, looks) => {
+  it("do not wait for an owner that has ended, however its lock looks", async () => {
     const { hub, cacheDir, lock } = await scene();
     await mkdir(path.dirname(lock), { recursive: true });
-    await writeFile(lock, typeof owner === "string" ? owner : JSON.stringify(owner));
+    await writeFile(lock, "");
     const { store, waits } = storeAt(cacheDir, hub);
 
     expect(await pull(store)).toMatchObject({ repo: REPO });
-    expect(waits).toHaveLength(looks);
+    expect(waits).toEqual([]);
     expect(await readdir(path.dirname(lock))).toEqual([]);
   });
 
-  it("wait as long as the owner's heart beats", async () => {
+  it("wait as long as the owner works", async () => {
     const { hub, cacheDir, lock, root, bytes } = await scene();
-    await mkdir(path.dirname(lock), { recursive: true });
-    let beat = 0;
-    const write = () => writeFile(lock, JSON.stringify({ id: "x", pid: 1, host: "elsewhere", beat: beat++ }));
-    await write();
+    const owner = await new FolderLock(cacheDir).own(lock);
+    let looks = 0;
     const { store } = storeAt(cacheDir, hub, {
       sleep: async () => {
-        if (beat < 40) return write();
+        if (++looks < 10) return;
+        await mkdir(path.join(root, "blobs"), { recursive: true });
         await writeFile(path.join(root, "blobs", sha256(bytes)), bytes);
+        await owner?.[Symbol.asyncDispose]();
       },
     });
 
     expect(await pull(store)).toMatchObject({ repo: REPO });
+    expect(looks).toBe(10);
     expect(storageRequests(hub)).toBe(0);
+  });
+
+  it("may pull and delete the same model again and again: what one has pulled last is there", async () => {
+    const { hub, cacheDir, bytes } = await scene();
+    const one = storeAt(cacheDir, hub).store;
+    const other = storeAt(cacheDir, hub).store;
+    const tag = { ...SPEC, revision: "v1.0" };
+    for (let round = 0; round < 5; round++) {
+      const main = await pull(one);
+      // The same blob, in another snapshot, while the first is deleted.
+      const [model] = await Promise.all([pull(other, { spec: tag }), one.remove(main)]);
+
+      expect(sha256(await readFile(model.files[0]!))).toBe(sha256(bytes));
+    }
+  });
+});
+
+describe("what killed processes have left", () => {
+  it("is removed, but not what somebody works on or may come back for", async () => {
+    const { hub, cacheDir, root, lock, bytes } = await scene();
+    const { store } = storeAt(cacheDir, hub);
+    await pull(store);
+    const locks = path.dirname(lock);
+    const owned = path.join(locks, "00.pull");
+    const lately = path.join(root, "blobs", "aa.incomplete");
+    const long = new Date(Date.now() - 40 * 24 * 60 * 60 * 1000);
+    await using owner = await new FolderLock(cacheDir).own(owned);
+    expect(owner).toBeDefined();
+    for (const file of [
+      path.join(root, ".next"),
+      path.join(locks, "11.pull"),
+      path.join(locks, "22.owner"),
+      path.join(locks, "of-another-tool.lock"),
+      path.join(root, "blobs", "00.incomplete"),
+      path.join(root, "blobs", "11.incomplete"),
+      lately,
+    ]) {
+      await writeFile(file, "");
+      if (file !== lately) await utimes(file, long, long);
+    }
+
+    await store.removeLeftovers();
+
+    expect((await readdir(locks)).toSorted()).toEqual(["00.pull", "of-another-tool.lock"]);
+    expect((await readdir(root)).toSorted()).toEqual(["blobs", "refs", "snapshots"]);
+    expect((await readdir(path.join(root, "blobs"))).toSorted()).toEqual(
+      ["00.incomplete", "aa.incomplete", sha256(bytes)].toSorted(),
+    );
+  });
+
+  it("does not matter where there is no cache yet", async () => {
+    const { hub } = await scene();
+    const cacheDir = path.join(await temporaryFolder(), "none");
+    await storeAt(cacheDir, hub).store.removeLeftovers();
+    expect(existsSync(cacheDir)).toBe(false);
   });
 });

@@ -22,7 +22,7 @@ export function makePool(onEvent: () => void = () => {}): {
   const pool = new EnginePool({
     startEngine: engines.start,
     clock,
-    memoryBudget: BUDGET,
+    budget: { bytes: BUDGET, reason: "all models together may use 100 MiB" },
     gpuBudget: () => BUDGET,
     events: {
       emit: (event) => {

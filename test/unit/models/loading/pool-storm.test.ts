@@ -71,7 +71,7 @@ it.each([1, 2, 3, 4, 5])("keeps its promises in any order of events: storm %i", 
   const broken: string[] = [];
   const pool: EnginePool = new EnginePool({
     clock,
-    memoryBudget: BUDGET,
+    budget: { bytes: BUDGET, reason: "all models together may use 100 MiB" },
     gpuBudget: () => Number.POSITIVE_INFINITY,
     events: { emit: () => {} },
     startEngine: async (spec, options): Promise<Engine> => {

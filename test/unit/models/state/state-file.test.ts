@@ -1,6 +1,7 @@
 import { readFile, readdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
+import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { StateFile } from "../../../../src/models/state/state-file.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
@@ -22,7 +23,7 @@ describe("the saved state", () => {
     expect((await StateFile.open(folder, quiet)).current.defaultAlias).toBe("a");
   });
 
-  it("holds every one of many changes at once, and leaves no other file", async () => {
+  it("holds every one of many changes at once, and leaves no other file than its lock", async () => {
     const folder = await temporaryFolder();
     const state = await StateFile.open(folder, quiet);
     const aliases = Array.from({ length: 20 }, (_, index) => `model-${index}`);
@@ -37,7 +38,7 @@ describe("the saved state", () => {
     );
     const { current } = await StateFile.open(folder, quiet);
     expect(current.files.map(({ alias }) => alias)).toEqual(aliases);
-    expect(await readdir(folder)).toEqual(["models.json"]);
+    expect((await readdir(folder)).toSorted()).toEqual(["daybreak.lock", "models.json"]);
   });
 
   it("is the last whole one when a write was cut off", async () => {
@@ -46,8 +47,11 @@ describe("the saved state", () => {
     await state.update((current) => ({ ...current, defaultAlias: "a" }));
     await writeFile(path.join(folder, "models.json.next"), '{"version": 1, "def');
 
+    await writeFile(path.join(folder, "models.json.0f3e-12.next"), "");
+
     const again = await StateFile.open(folder, quiet);
 
+    expect((await readdir(folder)).toSorted()).toEqual(["daybreak.lock", "models.json"]);
     expect(again.current.defaultAlias).toBe("a");
     await again.update((current) => ({ ...current, defaultAlias: "b" }));
     expect((await StateFile.open(folder, quiet)).current.defaultAlias).toBe("b");
@@ -74,7 +78,7 @@ describe("the saved state", () => {
     // A file in the place of the folder.
     await writeFile(folder, "");
     await expect(state.update((current) => ({ ...current, defaultAlias: "a" }))).rejects.toMatchObject({
-      code: "internal_error",
+      code: "cache_not_writable",
       message: expect.stringContaining(folder),
     });
     expect(state.current.defaultAlias).toBeUndefined();
@@ -104,15 +108,63 @@ describe("the saved state", () => {
     }
   });
 
-  it("does not write over a file that somebody has damaged meanwhile", async () => {
+  it("puts aside what somebody has damaged meanwhile, and goes on from what it knew", async () => {
+    const folder = await temporaryFolder();
+    const warnings: unknown[] = [];
+    const state = await StateFile.open(folder, { warn: (...all: unknown[]) => void warnings.push(all) });
+    await add(state, "a");
+    for (const [text, name] of [
+      ["{", "models.json.damaged"],
+      ["[]", "models.json.damaged-2"],
+    ] as const) {
+      await writeFile(path.join(folder, "models.json"), text);
+      expect(state.current.definitions.map(({ alias }) => alias)).toContain("a");
+
+      await add(state, name);
+
+      expect(await readFile(path.join(folder, name), "utf8")).toBe(text);
+    }
+    const { current } = await StateFile.open(folder, quiet);
+    expect(current.definitions.map(({ alias }) => alias)).toEqual([
+      "a",
+      "models.json.damaged",
+      "models.json.damaged-2",
+    ]);
+    expect(warnings).toHaveLength(2);
+  });
+
+  it("takes over what somebody has edited rightly", async () => {
     const folder = await temporaryFolder();
     const state = await StateFile.open(folder, quiet);
-    await state.update((current) => ({ ...current, defaultAlias: "a" }));
-    await writeFile(path.join(folder, "models.json"), "{");
+    await add(state, "a");
+    const edited = { version: 1, files: [], definitions: [{ alias: "b", modelfile: "FROM y" }] };
+    await writeFile(path.join(folder, "models.json"), JSON.stringify(edited));
 
-    await expect(state.update((current) => current)).rejects.toThrow("damaged");
+    expect(state.current.definitions.map(({ alias }) => alias)).toEqual(["b"]);
+    await add(state, "c");
+    expect(state.current.definitions.map(({ alias }) => alias)).toEqual(["b", "c"]);
+  });
 
-    expect(state.current.defaultAlias).toBe("a");
-    expect(await readFile(path.join(folder, "models.json"), "utf8")).toBe("{");
+  it("is read anew after each of another's changes, however quickly they follow", async () => {
+    const folder = await temporaryFolder();
+    const [one, other] = [await StateFile.open(folder, quiet), await StateFile.open(folder, quiet)];
+    // Files of one size, whose numbers the file system gives out again at once.
+    for (const alias of ["a", "b", "c", "d", "e", "f", "g", "h"]) {
+      await one.update((current) => ({ ...current, defaultAlias: alias }));
+      expect(other.current.defaultAlias).toBe(alias);
+    }
+  });
+
+  it("is not touched by a change that is refused, or that changes nothing", async () => {
+    const folder = await temporaryFolder();
+    const state = await StateFile.open(folder, quiet);
+    const refusal = new ServiceError("model_exists", "There is one.");
+    await expect(
+      state.update(() => {
+        throw refusal;
+      }),
+    ).rejects.toBe(refusal);
+    await state.update((current) => current);
+    expect(await readdir(folder)).toEqual(["daybreak.lock"]);
   });
 });

@@ -10,35 +10,45 @@ async function scene() {
   const target = path.join(root, "snapshots", "commit", "deep", "x.gguf");
   await mkdir(path.dirname(blob));
   await writeFile(blob, "content");
-  return { blob, target };
+  return { blob, target, next: path.join(root, ".next") };
 }
 
 const refused = () => Promise.reject(Object.assign(new Error("operation not permitted"), { code: "EPERM" }));
 
 describe("placing a blob in a snapshot", () => {
   it("links to it by a relative path, so that the cache can be moved", async () => {
-    const { blob, target } = await scene();
+    const { blob, target, next } = await scene();
 
-    await placeInSnapshot(blob, target);
+    await placeInSnapshot(blob, target, next);
 
     expect(await readlink(target)).toBe(path.join("..", "..", "..", "blobs", "digest"));
   });
 
   it("replaces what was there, and leaves nothing else", async () => {
-    const { blob, target } = await scene();
+    const { blob, target, next } = await scene();
     await mkdir(path.dirname(target), { recursive: true });
     await writeFile(target, "half a fi");
 
-    await placeInSnapshot(blob, target);
+    await placeInSnapshot(blob, target, next);
 
     expect(await readFile(target, "utf8")).toBe("content");
     expect(await readdir(path.dirname(target))).toEqual(["x.gguf"]);
   });
 
-  it("gives it a second name where links are not allowed", async () => {
-    const { blob, target } = await scene();
+  it("does not mind what a killed process has left of its own attempt", async () => {
+    const { blob, target, next } = await scene();
+    await writeFile(next, "");
 
-    await placeInSnapshot(blob, target, refused);
+    await placeInSnapshot(blob, target, next);
+
+    expect(await readFile(target, "utf8")).toBe("content");
+    expect(await readdir(path.dirname(next))).toEqual(["blobs", "snapshots"]);
+  });
+
+  it("gives it a second name where links are not allowed", async () => {
+    const { blob, target, next } = await scene();
+
+    await placeInSnapshot(blob, target, next, refused);
 
     expect((await lstat(target)).isFile()).toBe(true);
     expect((await stat(target)).ino).toBe((await stat(blob)).ino);
@@ -46,18 +56,18 @@ describe("placing a blob in a snapshot", () => {
   });
 
   it("may do so twice", async () => {
-    const { blob, target } = await scene();
-    await placeInSnapshot(blob, target, refused);
+    const { blob, target, next } = await scene();
+    await placeInSnapshot(blob, target, next, refused);
 
-    await placeInSnapshot(blob, target, refused);
+    await placeInSnapshot(blob, target, next, refused);
 
     expect(await readdir(path.dirname(target))).toEqual(["x.gguf"]);
   });
 
   it("moves it where there are no second names either", async () => {
-    const { blob, target } = await scene();
+    const { blob, target, next } = await scene();
 
-    await placeInSnapshot(blob, target, refused, refused);
+    await placeInSnapshot(blob, target, next, refused, refused);
 
     expect(await readFile(target, "utf8")).toBe("content");
     expect(await readdir(path.dirname(blob))).toEqual([]);

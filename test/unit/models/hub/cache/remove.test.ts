@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { DiskHubStore } from "../../../../../src/models/hub/disk-hub-store.ts";
 import { sha256 } from "../../../../support/fixture-hub-content.ts";
 import { REPO, SPEC } from "../hub-test.ts";
+import { LOCK_FILE } from "../../../../../src/files/folder-lock.ts";
 import { temporaryFolder } from "../../temporary-folder.ts";
 import { COMMIT_A, COMMIT_B, otherToolsRepo, type OtherToolsRepo } from "./other-tools-cache.ts";
 
@@ -33,7 +34,7 @@ describe("removing a model from the cache", () => {
 
     await remove();
 
-    expect(await readdir(cacheDir)).toEqual([]);
+    expect(await readdir(cacheDir)).toEqual([LOCK_FILE]);
     expect(await store.list()).toEqual([]);
   });
 
@@ -65,7 +66,7 @@ describe("removing a model from the cache", () => {
 
     await remove();
 
-    expect(await readdir(cacheDir)).toEqual([]);
+    expect(await readdir(cacheDir)).toEqual([LOCK_FILE]);
   });
 
   it("keeps the projector as long as a model is beside it", async () => {
@@ -80,7 +81,7 @@ describe("removing a model from the cache", () => {
     expect(await blobs(root)).toEqual([sha256("four"), sha256("eye")].toSorted());
 
     await remove();
-    expect(await readdir(cacheDir)).toEqual([]);
+    expect(await readdir(cacheDir)).toEqual([LOCK_FILE]);
   });
 
   it("keeps a blob that another revision uses", async () => {
@@ -116,7 +117,7 @@ describe("removing a model from the cache", () => {
 
     await remove();
 
-    expect(await readdir(cacheDir)).toEqual([]);
+    expect(await readdir(cacheDir)).toEqual([LOCK_FILE]);
   });
 
   it("leaves older snapshots of other content", async () => {
@@ -142,7 +143,7 @@ describe("removing a model from the cache", () => {
 
     await remove();
 
-    expect(await readdir(cacheDir)).toEqual([]);
+    expect(await readdir(cacheDir)).toEqual([LOCK_FILE]);
   });
 
   it("deletes nothing outside the repository, whatever its links point at", async () => {

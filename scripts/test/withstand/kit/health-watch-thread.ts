@@ -1,0 +1,57 @@
+import http from "node:http";
+import { parentPort, workerData } from "node:worker_threads";
+import { z } from "zod";
+
+/**
+ * Asks /health again and again, in a thread of its own so that a busy script does not look like a busy daemon. Sends
+ * what it has seen when it is asked to stop.
+ */
+
+/** Between the end of one question and the next. */
+const PAUSE_MS = 100;
+/** An answer that takes longer than this is not waited for. */
+const LONGEST_MS = 30_000;
+
+/** What the watch has seen. */
+export interface HealthRecord {
+  readonly asked: number;
+  /** Questions without an answer of 200. */
+  readonly failed: readonly string[];
+  /** Of each answer, in milliseconds, the slowest first; as many as are worth a look. */
+  readonly slowestMs: readonly number[];
+}
+
+const KEPT = 20;
+const { url } = z.object({ url: z.string() }).parse(workerData);
+const failed: string[] = [];
+let slowestMs: number[] = [];
+let asked = 0;
+const stop = new AbortController();
+
+parentPort?.once("message", () => stop.abort());
+
+async function watch(): Promise<void> {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  while (!stop.signal.aborted) {
+    const startedAt = performance.now();
+    const outcome = await ask(agent);
+    asked += 1;
+    if (outcome !== "200" && failed.length < KEPT) failed.push(outcome);
+    slowestMs = [...slowestMs, performance.now() - startedAt].toSorted((a, b) => b - a).slice(0, KEPT);
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+  agent.destroy();
+  parentPort?.postMessage({ asked, failed, slowestMs } satisfies HealthRecord, []);
+}
+
+function ask(agent: http.Agent): Promise<string> {
+  return new Promise((resolve) => {
+    const request = http.get(`${url}/health`, { agent, timeout: LONGEST_MS }, (response) => {
+      response.resume().once("close", () => resolve(String(response.statusCode)));
+    });
+    request.once("timeout", () => request.destroy(new Error(`no answer within ${LONGEST_MS} ms`)));
+    request.once("error", (error) => resolve(error.message));
+  });
+}
+
+await watch();

@@ -1,0 +1,64 @@
+import http from "node:http";
+import type { Readable } from "node:stream";
+
+export interface Sent {
+  readonly status: number;
+  readonly contentType: string;
+  readonly text: string;
+}
+
+/** How long an answer may take before the client leaves, which is no fault: many models talk for long. */
+const PATIENCE_MS = 4000;
+/** Longest answer that is read. */
+const MOST_READ = 4 * 1024 * 1024;
+
+export interface Request {
+  readonly method: string;
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer | Readable;
+  /** Close the connection after so many bytes of the body. */
+  readonly cutAfter?: number;
+  readonly patienceMs?: number;
+}
+
+/** What came back; a word when the client left, or the connection was closed, before there was an answer. */
+export function send(url: string, request: Request): Promise<Sent | "left" | "closed"> {
+  const { method, path, headers = {}, body = "", cutAfter } = request;
+  const isWhole = typeof body === "string" || Buffer.isBuffer(body);
+  // Node sends a DELETE's body without its length.
+  const length =
+    isWhole && !("transfer-encoding" in headers) ? { "content-length": Buffer.byteLength(body) } : {};
+  return new Promise((resolve) => {
+    const outgoing = http.request(
+      `${url}${path}`,
+      { method, headers: { ...headers, ...length }, agent: false },
+      (response) => {
+        let text = "";
+        response.setEncoding("utf8").on("data", (chunk: string) => {
+          if (text.length < MOST_READ) text += chunk;
+        });
+        response.once("end", () => {
+          const contentType = response.headers["content-type"] ?? "";
+          resolve({ status: response.statusCode ?? 0, contentType, text });
+          outgoing.destroy();
+        });
+        response.once("error", () => resolve("closed"));
+      },
+    );
+    const timer = setTimeout(() => {
+      resolve("left");
+      outgoing.destroy();
+    }, request.patienceMs ?? PATIENCE_MS);
+    outgoing.once("close", () => {
+      clearTimeout(timer);
+      resolve("closed");
+    });
+    // After an early answer the daemon may close what is still being sent.
+    outgoing.on("error", () => undefined);
+    if (isWhole) {
+      if (cutAfter === undefined) outgoing.end(body);
+      else outgoing.write(body.slice(0, cutAfter), () => outgoing.destroy());
+    } else body.on("error", () => undefined).pipe(outgoing);
+  });
+}

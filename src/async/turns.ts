@@ -1,0 +1,27 @@
+import { setImmediate } from "node:timers";
+
+/**
+ * Lets long work go on in small steps, one of them in each turn of the event loop however many wait: so all such work
+ * together holds the loop no longer at once than its longest step.
+ */
+export class Turns {
+  readonly #waiting: (() => void)[] = [];
+
+  /** Resolves when the caller may do its next step. */
+  next(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      if (this.#waiting.length === 1) this.#schedule();
+    });
+  }
+
+  #schedule(): void {
+    setImmediate(() => {
+      this.#waiting.shift()?.();
+      if (this.#waiting.length > 0) this.#schedule();
+    });
+  }
+}
+
+/** Those of this process: its loop is one. */
+export const turns = new Turns();

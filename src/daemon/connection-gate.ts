@@ -1,0 +1,153 @@
+import net, { type Socket } from "node:net";
+import { isLoopbackAddress } from "../http/middleware/host-check.ts";
+import type { ConnectionLimits } from "./connection-limits.ts";
+
+/** Connections beyond the limit that are kept for as long as it takes to tell them so. */
+const SURPLUS_CONNECTIONS = 16;
+
+/**
+ * A connection is not dropped before it has been idle for so long: a request may be on its way, or arrived and not
+ * yet read.
+ */
+const GRACE_MS = 250;
+
+/** How long a surplus connection has for its one request, in milliseconds. */
+const SURPLUS_MS = 5000;
+
+/** Groups of an IPv6 address that tell networks apart: whoever has one address of a network has all of them. */
+const IPV6_NETWORK_GROUPS = 4;
+
+interface Guest {
+  readonly address: string;
+  /** Requests under way on it; an upgraded connection has one for ever. */
+  requests: number;
+}
+
+/**
+ * Keeps the connections of a listener within their limits. When they are full, the one that has been idle for the
+ * longest makes room; when none is idle, the newcomer is kept only until it has been told so.
+ */
+export class ConnectionGate {
+  readonly #limits: ConnectionLimits;
+  readonly #onFull: (connections: number) => void;
+  readonly #now: () => number;
+  readonly #guests = new Map<Socket, Guest>();
+  /** Those without a request, the longest idle first, and since when. */
+  readonly #idle = new Map<Socket, number>();
+  readonly #ofAddress = new Map<string, number>();
+  readonly #surplus = new Set<Socket>();
+
+  /**
+   * @param onFull called for every connection that finds no place
+   * @param now milliseconds since any origin
+   */
+  constructor(
+    limits: ConnectionLimits,
+    onFull: (connections: number) => void,
+    now: () => number = () => performance.now(),
+  ) {
+    this.#limits = limits;
+    this.#onFull = onFull;
+    this.#now = now;
+  }
+
+  /** Takes in a new connection. */
+  enter(socket: Socket): void {
+    const address = addressKey(socket.remoteAddress);
+    if (!this.#hasRoom(address)) {
+      this.#onFull(this.#guests.size);
+      this.#addSurplus(socket);
+      return;
+    }
+    this.#guests.set(socket, { address, requests: 0 });
+    this.#idle.set(socket, this.#now());
+    this.#ofAddress.set(address, this.#count(address) + 1);
+    socket.once("close", () => this.#leave(socket));
+  }
+
+  /** True for a connection that has no place: it is to get an answer that says so, and to be closed. */
+  isSurplus(socket: Socket): boolean {
+    return this.#surplus.has(socket);
+  }
+
+  /** A request has begun on it. */
+  begin(socket: Socket): void {
+    const guest = this.#guests.get(socket);
+    if (!guest) return;
+    guest.requests++;
+    this.#idle.delete(socket);
+  }
+
+  /** A request on it has ended. */
+  end(socket: Socket): void {
+    const guest = this.#guests.get(socket);
+    if (!guest) return;
+    guest.requests--;
+    if (guest.requests === 0) this.#idle.set(socket, this.#now());
+  }
+
+  #addSurplus(socket: Socket): void {
+    const [oldest] = this.#surplus;
+    if (oldest && this.#surplus.size >= SURPLUS_CONNECTIONS) {
+      this.#surplus.delete(oldest);
+      oldest.destroy();
+    }
+    this.#surplus.add(socket);
+    const timer = setTimeout(() => socket.destroy(), SURPLUS_MS).unref();
+    socket.once("close", () => {
+      clearTimeout(timer);
+      this.#surplus.delete(socket);
+    });
+  }
+
+  #hasRoom(address: string): boolean {
+    const { total, perAddress } = this.#limits;
+    // Behind this machine's own address may be a proxy with all the world's requests.
+    const most = isLoopbackAddress(address) ? total : perAddress;
+    if (this.#count(address) >= most && !this.#dropIdle(address)) return false;
+    return this.#guests.size < total || this.#dropIdle(undefined);
+  }
+
+  /** Closes the connection that has been idle for the longest, of one address or of any. False: there is none. */
+  #dropIdle(address: string | undefined): boolean {
+    const before = this.#now() - GRACE_MS;
+    for (const [socket, since] of this.#idle) {
+      if (since > before) return false;
+      if (address !== undefined && this.#guests.get(socket)?.address !== address) continue;
+      this.#leave(socket);
+      socket.destroy();
+      return true;
+    }
+    return false;
+  }
+
+  #leave(socket: Socket): void {
+    const guest = this.#guests.get(socket);
+    if (!guest) return;
+    this.#guests.delete(socket);
+    this.#idle.delete(socket);
+    const left = this.#count(guest.address) - 1;
+    if (left > 0) this.#ofAddress.set(guest.address, left);
+    else this.#ofAddress.delete(guest.address);
+  }
+
+  #count(address: string): number {
+    return this.#ofAddress.get(address) ?? 0;
+  }
+}
+
+/** What counts as one client; the clients of a Unix socket have no address and are one. */
+function addressKey(address: string | undefined): string {
+  if (address === undefined) return "";
+  const plain = address.replace(/^::ffff:(?=\d+\.)/i, "").replace(/%.*$/, "");
+  if (!net.isIPv6(plain) || isLoopbackAddress(plain)) return plain;
+  return networkOf(plain);
+}
+
+function networkOf(address: string): string {
+  const [head = "", tail] = address.split("::");
+  const before = head === "" ? [] : head.split(":");
+  const after = tail === undefined || tail === "" ? [] : tail.split(":");
+  const zeros = Array.from({ length: Math.max(0, 8 - before.length - after.length) }, () => "0");
+  return [...before, ...zeros, ...after].slice(0, IPV6_NETWORK_GROUPS).join(":");
+}

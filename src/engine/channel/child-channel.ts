@@ -1,0 +1,85 @@
+import type { ChildProcess } from "node:child_process";
+import { Readable, type Writable } from "node:stream";
+import { ServiceError } from "../../errors/service-error.ts";
+import { ChannelError } from "./channel-error.ts";
+import { CHILD_SPEAKS_ON } from "./descriptors.ts";
+import { FrameReader } from "./frame.ts";
+import { MessageCodec } from "./message-codec.ts";
+import type { MessageKinds } from "./message-kinds.ts";
+import { type FrameReading, readFrames } from "./read-frames.ts";
+
+/** Bytes of messages that a child may leave unread: its main thread does nothing but read them. */
+const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
+
+export interface ChildChannelOptions<Incoming extends { type: string }, Outgoing extends { type: string }> {
+  readonly child: ChildProcess;
+  readonly incoming: MessageKinds<Incoming>;
+  readonly outgoing: MessageKinds<Outgoing>;
+  /** Receives what the child says, which nobody has checked yet. */
+  readonly onMessage: (message: unknown) => void;
+  /** The child cannot be talked to any more; `reason` continues a sentence that begins with it. */
+  readonly onProblem: (reason: string) => void;
+}
+
+/** Our end of the pipes to a child process that may be hostile. */
+export class ChildChannel<Incoming extends { type: string }, Outgoing extends { type: string }> {
+  readonly #outgoing: MessageCodec<Outgoing>;
+  readonly #writable: Writable | null;
+  readonly #reading: FrameReading | undefined;
+  readonly #onProblem: (reason: string) => void;
+
+  constructor({ child, incoming, outgoing, onMessage, onProblem }: ChildChannelOptions<Incoming, Outgoing>) {
+    const codec = new MessageCodec<Incoming>(incoming);
+    this.#outgoing = new MessageCodec<Outgoing>(outgoing);
+    this.#onProblem = onProblem;
+    this.#writable = child.stdin;
+    // A pipe that breaks means that the process has ended, which is reported by its end.
+    this.#writable?.on("error", () => {});
+    // A process that could not be started has no pipes.
+    const readable: unknown = child.stdio?.[CHILD_SPEAKS_ON];
+    if (!(readable instanceof Readable)) return;
+    readable.on("error", () => {});
+    this.#reading = readFrames({
+      stream: readable,
+      reader: new FrameReader(codec.limitsOf),
+      onFrame: (frame) => onMessage(codec.decode(frame)),
+      onProblem: (error) => onProblem(problemOf(error)),
+    });
+  }
+
+  /** @throws ServiceError internal_error when the message cannot be sent as it is */
+  post(message: Outgoing): void {
+    const pieces = this.#encode(message);
+    const pipe = this.#writable;
+    if (!pipe?.writable) return;
+    if (pipe.writableLength > MAX_UNREAD_BYTES) return this.#onProblem("did not read what it was sent");
+    pipe.cork();
+    for (const piece of pieces) pipe.write(piece);
+    pipe.uncork();
+  }
+
+  /** Handles what has arrived; the child is gone. */
+  finish(): void {
+    this.#reading?.finish();
+  }
+
+  /** Listens to nothing more. */
+  stop(): void {
+    this.#reading?.stop();
+  }
+
+  #encode(message: Outgoing): Uint8Array[] {
+    try {
+      return this.#outgoing.encode(message);
+    } catch (error) {
+      throw new ServiceError("internal_error", "A message for the engine could not be sent.", {
+        cause: error,
+      });
+    }
+  }
+}
+
+function problemOf(error: unknown): string {
+  if (error instanceof ChannelError) return `sent a message that ${error.message}`;
+  throw error;
+}

@@ -1,0 +1,82 @@
+import { z } from "zod";
+import type { ContentPart } from "../protocol/generation.ts";
+import type { DaemonMessage } from "../protocol/messages.ts";
+import { type MessageKind, type MessageKinds, MIB } from "./message-kinds.ts";
+import { fromBytes, toBytes } from "./typed-arrays.ts";
+
+type Generate = Extract<DaemonMessage, { type: "generate" }>;
+
+/** The daemon bounds what it lets in (`http.body_limit`, request-limits.ts), and engines trust it. */
+const ANY: MessageKind = {
+  limits: {
+    json: 512 * MIB,
+    depth: Number.POSITIVE_INFINITY,
+    values: Number.POSITIVE_INFINITY,
+    attachments: 0,
+    binary: 0,
+  },
+};
+
+/** Most pictures of one request, as a frame counts them. */
+const MAX_PICTURES = 0xffff;
+
+/** What the daemon says. */
+export const DAEMON_MESSAGE_KINDS: MessageKinds<DaemonMessage> = {
+  load: ANY,
+  generate: {
+    limits: { ...ANY.limits, attachments: MAX_PICTURES, binary: 512 * MIB },
+    attaching: { detach: detachPictures, attach: attachPictures },
+  },
+  embed: ANY,
+  rerank: ANY,
+  tokenize: ANY,
+  pieces: {
+    limits: { ...ANY.limits, attachments: 1, binary: 512 * MIB },
+    attaching: {
+      detach: ({ tokens, ...rest }) => ({ rest, attachments: [toBytes(tokens)] }),
+      attach: (rest, [tokens]) => ({ ...rest, tokens: fromBytes(Int32Array, tokens) }),
+    },
+  },
+  cancel: ANY,
+  memory: ANY,
+};
+
+/** In the JSON a picture's data are the number of the attachment that holds them. */
+function detachPictures(message: Generate): { rest: object; attachments: Uint8Array[] } {
+  const { input } = message.request;
+  const attachments: Uint8Array[] = [];
+  if (input.kind !== "chat" || !input.messages.some(hasPicture)) return { rest: message, attachments };
+  const withoutData = (part: ContentPart): object =>
+    part.type === "image" ? { ...part, data: attachments.push(part.data) - 1 } : part;
+  const messages = input.messages.map((turn) => ({ ...turn, content: turn.content.map(withoutData) }));
+  const request = { ...message.request, input: { ...input, messages } };
+  return { rest: { ...message, request }, attachments };
+}
+
+function hasPicture({ content }: { content: readonly ContentPart[] }): boolean {
+  return content.some((part) => part.type === "image");
+}
+
+/** As much of a chat as has to be known to find its pictures. */
+const chatSchema = z.looseObject({
+  request: z.looseObject({
+    input: z.looseObject({
+      messages: z.array(
+        z.looseObject({ content: z.array(z.looseObject({ type: z.string(), data: z.int().optional() })) }),
+      ),
+    }),
+  }),
+});
+
+function attachPictures(rest: object, attachments: readonly Uint8Array[]): object {
+  if (attachments.length === 0) return rest;
+  const message = chatSchema.parse(rest);
+  const { input } = message.request;
+  const messages = input.messages.map((turn) => ({
+    ...turn,
+    content: turn.content.map((part) =>
+      part.type === "image" ? { ...part, data: fromBytes(Uint8Array, attachments[part.data ?? -1]) } : part,
+    ),
+  }));
+  return { ...message, request: { ...message.request, input: { ...input, messages } } };
+}

@@ -1,0 +1,69 @@
+import { beyondBounds } from "../../json/json-bounds.ts";
+import { ChannelError, MessageTooLargeError } from "./channel-error.ts";
+import { encodeFrame, type Frame, type FrameLimits } from "./frame.ts";
+import type { KindLimits, MessageKind, MessageKinds } from "./message-kinds.ts";
+
+/** Writes and reads the messages that go one way through a channel. */
+export class MessageCodec<Message extends { readonly type: string }> {
+  readonly #kinds: readonly (readonly [type: string, kind: MessageKind<Message>])[];
+  readonly #numbers: ReadonlyMap<string, number>;
+
+  constructor(kinds: MessageKinds<Message>) {
+    this.#kinds = Object.entries<MessageKind<Message>>(kinds);
+    this.#numbers = new Map(this.#kinds.map(([type], number) => [type, number]));
+  }
+
+  readonly limitsOf = (number: number): FrameLimits | undefined => this.#kinds[number]?.[1].limits;
+
+  /**
+   * @returns the pieces to write, one after the other
+   * @throws MessageTooLargeError when its kind may not be as large; TypeError when it cannot be written as JSON
+   */
+  encode(message: Message): Uint8Array[] {
+    const number = this.#numbers.get(message.type) ?? -1;
+    const kind = this.#kinds[number]?.[1];
+    if (!kind) throw new TypeError(`There is no message ${message.type}.`);
+    const { rest, attachments } = kind.attaching?.detach(message) ?? {
+      rest: message,
+      attachments: [],
+    };
+    const json = JSON.stringify(rest);
+    checkSize(kind.limits, json, attachments);
+    return [encodeFrame(number, json, attachments), ...attachments];
+  }
+
+  /**
+   * What a frame carries; whoever reads it checks it by its schema.
+   * @throws ChannelError when it is no message of its kind
+   */
+  decode({ kind: number, json, attachments }: Frame): unknown {
+    const [type, kind] = this.#kinds[number] ?? [];
+    if (!kind) throw new ChannelError("is of a kind that there is not");
+    const text = Buffer.from(json.buffer, json.byteOffset, json.length).toString();
+    const beyond = beyondBounds(text, kind.limits);
+    if (beyond === "depth") throw new ChannelError(`is nested more than ${kind.limits.depth} levels deep`);
+    if (beyond === "values") throw new ChannelError(`has more than ${kind.limits.values} values`);
+    try {
+      const value: unknown = JSON.parse(text);
+      if (typeof value !== "object" || value === null) throw new TypeError("is not an object");
+      if (!("type" in value) || value.type !== type) throw new TypeError("is not what its frame says");
+      return kind.attaching?.attach(value, attachments) ?? value;
+    } catch (error) {
+      throw new ChannelError(error instanceof TypeError ? error.message : "is not JSON", { cause: error });
+    }
+  }
+}
+
+function checkSize(limits: KindLimits, json: string, attachments: readonly Uint8Array[]): void {
+  const binary = attachments.reduce((bytes, { byteLength }) => bytes + byteLength, 0);
+  // The shortest value takes a byte, and one more parts it from the next.
+  const mayHaveTooMany = json.length > 2 * limits.values;
+  if (
+    Buffer.byteLength(json) > limits.json ||
+    binary > limits.binary ||
+    attachments.length > limits.attachments ||
+    (mayHaveTooMany && beyondBounds(json, limits) !== undefined)
+  ) {
+    throw new MessageTooLargeError("The message is larger than it may be.");
+  }
+}

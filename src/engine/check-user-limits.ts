@@ -1,0 +1,42 @@
+import { ServiceError } from "../errors/service-error.ts";
+import type { UserLimits } from "../machine/user-limits.ts";
+import type { MemoryEstimate } from "./estimate-memory.ts";
+
+const GIB = 1024 ** 3;
+
+/**
+ * Address space that an engine reserves, nearly all of it never used: V8 surrounds a 64-bit WebAssembly memory with
+ * pages that nobody may touch. It is the same for every size of heap.
+ */
+const ADDRESS_SPACE_BYTES = 43 * GIB;
+
+/** Writable memory that V8 sets aside beside the heap, nearly all of it never used either. */
+const DATA_BASE_BYTES = 1.25 * GIB;
+
+/** @throws ServiceError insufficient_memory when a limit of the shell lets no engine start; the message names it */
+export function checkUserLimits(
+  { heapBytes }: Pick<MemoryEstimate, "heapBytes">,
+  { addressSpaceBytes = Infinity, dataBytes = Infinity }: UserLimits,
+): void {
+  const data = DATA_BASE_BYTES + heapBytes;
+  if (addressSpaceBytes < ADDRESS_SPACE_BYTES) {
+    throw tooLow(
+      "address space, of which it uses a small part",
+      ADDRESS_SPACE_BYTES,
+      addressSpaceBytes,
+      "-v",
+    );
+  }
+  if (dataBytes < data) throw tooLow("writable memory, of which it uses a part", data, dataBytes, "-d");
+}
+
+function tooLow(what: string, needed: number, limit: number, flag: string): ServiceError {
+  return new ServiceError(
+    "insufficient_memory",
+    `An engine reserves about ${inGiB(needed)} of ${what}, and no process of this daemon may have more than ${inGiB(limit)} (ulimit ${flag}). Start the daemon with "ulimit ${flag} unlimited"; the memory that models really use is bounded by models.memory_budget.`,
+  );
+}
+
+function inGiB(bytes: number): string {
+  return `${(bytes / GIB).toFixed(1)} GiB`;
+}

@@ -1,0 +1,227 @@
+import { type CodePoints, escapedPart, plainPart, plainRest } from "./code-point-set.ts";
+
+/** The pattern has what a grammar cannot hold: a look-ahead, a reference back, an anchor in its middle. */
+class NotRegularError extends Error {
+  override readonly name = "NotRegularError";
+}
+
+/** Deepest nesting of groups: so deep llama.cpp reads the grammar that it makes. */
+const MAX_DEPTH = 100;
+
+const DIGITS: readonly CodePoints[] = [[0x30, 0x39]];
+const WORD: readonly CodePoints[] = [
+  [0x30, 0x39],
+  [0x41, 0x5a],
+  [0x5f, 0x5f],
+  [0x61, 0x7a],
+];
+const BLANKS: readonly CodePoints[] = [
+  [0x09, 0x0d],
+  [0x20, 0x20],
+  [0xa0, 0xa0],
+  [0x1680, 0x1680],
+  [0x2000, 0x200a],
+  [0x2028, 0x2029],
+  [0x202f, 0x202f],
+  [0x205f, 0x205f],
+  [0x3000, 0x3000],
+  [0xfeff, 0xfeff],
+];
+const LINE_ENDS: readonly CodePoints[] = [
+  [0x0a, 0x0a],
+  [0x0d, 0x0d],
+  [0x2028, 0x2029],
+];
+
+const CLASSES: Readonly<Record<string, readonly CodePoints[]>> = { d: DIGITS, w: WORD, s: BLANKS };
+const CONTROLS: Readonly<Record<string, number>> = { n: 10, t: 9, r: 13, f: 12, v: 11, b: 8, 0: 0 };
+/** Escapes that JSON has a letter for. */
+const JSON_LETTERS: Readonly<Record<number, string>> = {
+  8: "b",
+  9: "t",
+  10: "n",
+  12: "f",
+  13: "r",
+  0x22: '"',
+  0x5c: "\\",
+};
+
+/**
+ * The pattern of a JSON schema in the words that llama.cpp can read, matching what stands between the quotes of a JSON
+ * text. llama.cpp takes a pattern for that text itself: it writes quotes and line ends of a class as they are, which is
+ * no JSON, and takes any text for a pattern with `\d`, without anchors or with a lazy quantifier.
+ *
+ * What is the complement of something (`.`, `[^…]`, `\D`) leaves out the characters that JSON escapes.
+ *
+ * @returns the pattern as it came when no grammar can hold it
+ */
+export function toJsonPattern(pattern: string): string {
+  try {
+    return new PatternReader(pattern).read();
+  } catch (error) {
+    if (error instanceof NotRegularError) return pattern;
+    throw error;
+  }
+}
+
+class PatternReader {
+  readonly #characters: readonly string[];
+  #at = 0;
+
+  constructor(pattern: string) {
+    this.#characters = Array.from(pattern);
+  }
+
+  read(): string {
+    const any = `${written(plainRest([]), [])}*`;
+    const alternatives: string[] = [];
+    do {
+      const start = this.#take("^") ? "" : any;
+      const middle = this.#sequence(0);
+      alternatives.push(start + middle + (this.#take("$") ? "" : any));
+    } while (this.#take("|"));
+    if (this.#at < this.#characters.length) throw new NotRegularError();
+    return alternatives.length === 1 ? `^${alternatives[0]}$` : `^(?:${alternatives.join("|")})$`;
+  }
+
+  /** Up to the end of an alternative. */
+  #sequence(depth: number): string {
+    let result = "";
+    for (let next = this.#peek(); next !== undefined && !"|)$".includes(next); next = this.#peek()) {
+      result += this.#atom(depth) + this.#quantifier();
+    }
+    return result;
+  }
+
+  #atom(depth: number): string {
+    const next = this.#next();
+    if (next === "(") return this.#group(depth + 1);
+    if (next === "[") return this.#class();
+    if (next === ".") return written(plainRest(LINE_ENDS), []);
+    if (next === "\\") {
+      const { set, isComplement } = this.#escape(false);
+      return isComplement ? written(plainRest(set), []) : writtenSet(set);
+    }
+    if ("^*+?{}]".includes(next)) throw new NotRegularError();
+    return writtenSet([pointOf(next)]);
+  }
+
+  #group(depth: number): string {
+    if (depth > MAX_DEPTH) throw new NotRegularError();
+    if (this.#take("?") && !this.#take(":")) throw new NotRegularError();
+    const alternatives = [this.#sequence(depth)];
+    while (this.#take("|")) alternatives.push(this.#sequence(depth));
+    if (!this.#take(")")) throw new NotRegularError();
+    return `(?:${alternatives.join("|")})`;
+  }
+
+  #quantifier(): string {
+    const rest = this.#characters.slice(this.#at, this.#at + 24).join("");
+    const found = /^(?:[*+?]|\{\d{1,9}(?:,\d{0,9})?\})/.exec(rest)?.[0] ?? "";
+    this.#at += found.length;
+    if (found !== "") this.#take("?"); // whether lazy or not, it matches the same texts
+    return found;
+  }
+
+  #class(): string {
+    const isComplement = this.#take("^");
+    const set: CodePoints[] = [];
+    while (!this.#take("]")) {
+      const first = this.#member();
+      const [from] = first;
+      if (from && this.#peek() === "-" && this.#characters[this.#at + 1] !== "]") {
+        this.#at += 1;
+        const [to] = this.#member();
+        if (!to || first.length > 1 || from[0] !== from[1] || to[0] !== to[1]) throw new NotRegularError();
+        set.push([from[0], to[0]]);
+      } else {
+        set.push(...first);
+      }
+    }
+    return isComplement ? written(plainRest(set), []) : writtenSet(set);
+  }
+
+  #member(): readonly CodePoints[] {
+    const next = this.#next();
+    if (next !== "\\") return [pointOf(next)];
+    const { set, isComplement } = this.#escape(true);
+    return isComplement ? plainRest(set) : set;
+  }
+
+  #escape(isInClass: boolean): { set: readonly CodePoints[]; isComplement: boolean } {
+    const letter = this.#next();
+    const known = CLASSES[letter.toLowerCase()];
+    if (known) return { set: known, isComplement: letter !== letter.toLowerCase() };
+    if (letter === "b" && !isInClass) throw new NotRegularError();
+    const control = CONTROLS[letter];
+    if (control !== undefined) return single(control);
+    if (letter === "x") return single(this.#hex(2));
+    if (letter === "u") return single(this.#take("{") ? this.#hexToBrace() : this.#hex(4));
+    // References back, properties and the like; other letters would have no meaning.
+    if (/[a-zA-Z0-9]/.test(letter)) throw new NotRegularError();
+    return { set: [pointOf(letter)], isComplement: false };
+  }
+
+  #hex(digits: number): number {
+    const text = this.#characters.slice(this.#at, this.#at + digits).join("");
+    this.#at += digits;
+    if (text.length < digits || !/^[\dA-Fa-f]+$/.test(text)) throw new NotRegularError();
+    return Number.parseInt(text, 16);
+  }
+
+  #hexToBrace(): number {
+    const end = this.#characters.indexOf("}", this.#at);
+    const point = this.#hex(Math.max(1, Math.min(6, end - this.#at)));
+    if (!this.#take("}")) throw new NotRegularError();
+    return point;
+  }
+
+  #peek(): string | undefined {
+    return this.#characters[this.#at];
+  }
+
+  #next(): string {
+    const next = this.#characters[this.#at++];
+    if (next === undefined) throw new NotRegularError();
+    return next;
+  }
+
+  #take(character: string): boolean {
+    if (this.#peek() !== character) return false;
+    this.#at += 1;
+    return true;
+  }
+}
+
+function single(point: number): { set: readonly CodePoints[]; isComplement: boolean } {
+  return { set: [[point, point]], isComplement: false };
+}
+
+function pointOf(character: string): CodePoints {
+  const point = character.codePointAt(0) ?? 0;
+  return [point, point];
+}
+
+const writtenSet = (set: readonly CodePoints[]): string => written(plainPart(set), escapedPart(set));
+
+/** One of the plain characters, or one that JSON escapes. */
+function written(plain: readonly CodePoints[], escaped: readonly number[]): string {
+  const ranges = plain.map(([from, to]) =>
+    from === to ? classMember(from) : `${classMember(from)}-${classMember(to)}`,
+  );
+  const choices = [...(ranges.length > 0 ? [`[${ranges.join("")}]`] : []), ...escaped.map(jsonEscape)];
+  if (choices.length === 0) throw new NotRegularError();
+  return choices.length === 1 && escaped.length === 0 ? choices.join("") : `(?:${choices.join("|")})`;
+}
+
+/** As it may stand in a class: letters, digits and what lies beyond four digits as they are. */
+function classMember(point: number): string {
+  const text = String.fromCodePoint(point);
+  return point > 0xffff || /[A-Za-z0-9]/.test(text) ? text : `\\u${point.toString(16).padStart(4, "0")}`;
+}
+
+function jsonEscape(point: number): string {
+  const letter = JSON_LETTERS[point];
+  const rest = letter ?? `u${point.toString(16).padStart(4, "0")}`;
+  return `\\\\${rest === "\\" ? "\\\\" : rest}`;
+}

@@ -1,0 +1,69 @@
+import { MessageTooLargeError } from "../channel/channel-error.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { GenerationEvent } from "../protocol/generation.ts";
+import type { EngineMessage } from "../protocol/messages.ts";
+import { toReportedError } from "./reported-error.ts";
+
+type Post = (message: EngineMessage, written?: () => void) => void;
+
+/**
+ * Sends a message, events in several messages where they are more than one may hold.
+ * @param written called when the last part has been written
+ */
+export function sendInParts(message: EngineMessage, post: Post, written?: () => void): void {
+  try {
+    post(message, written);
+  } catch (error) {
+    if (!(error instanceof MessageTooLargeError)) throw error;
+    if (message.type !== "events") return sendRefusal(message, post, written);
+    const [first, second] = message.events.length > 1 ? halves(message.events) : split(message.events[0]);
+    if (!first) return sendRefusal(message, post, written);
+    sendInParts({ ...message, events: first }, post);
+    sendInParts({ ...message, events: second }, post, written);
+  }
+}
+
+function halves<Item>(items: readonly Item[]): [Item[], Item[]] {
+  const middle = Math.ceil(items.length / 2);
+  return [items.slice(0, middle), items.slice(middle)];
+}
+
+/** One event as two that mean the same; none where that cannot be. */
+function split(event: GenerationEvent | undefined): [GenerationEvent[], GenerationEvent[]] | [undefined] {
+  switch (event?.type) {
+    case "text-delta": {
+      const [text, moreText] = textHalves(event.text);
+      const [logprobs, moreLogprobs] = event.logprobs ? halves(event.logprobs) : [];
+      if (text === "" && (logprobs?.length ?? 0) < 2) return [undefined];
+      return [
+        [{ type: "text-delta", text, ...(logprobs && { logprobs }) }],
+        [{ type: "text-delta", text: moreText, ...(moreLogprobs && { logprobs: moreLogprobs }) }],
+      ];
+    }
+    case "reasoning-delta": {
+      const [text, more] = textHalves(event.text);
+      return [[{ ...event, text }], [{ ...event, text: more }]];
+    }
+    case "tool-call-delta": {
+      const [text, more] = textHalves(event.arguments);
+      return [[{ ...event, arguments: text }], [{ ...event, arguments: more }]];
+    }
+    default:
+      return [undefined];
+  }
+}
+
+/** Characters of two units stay whole. */
+function textHalves(text: string): [string, string] {
+  const characters = text.length >> 1;
+  const isPair = /[\uD800-\uDBFF]/.test(text[characters - 1] ?? "");
+  const middle = isPair ? characters - 1 : characters;
+  return [text.slice(0, middle), text.slice(middle)];
+}
+
+/** An answer that no message holds is one that the caller cannot have. */
+function sendRefusal(message: EngineMessage, post: Post, written?: () => void): void {
+  if (!("call" in message)) throw new TypeError(`The message ${message.type} is too large.`);
+  const error = new ServiceError("inference_failed", "The answer is larger than an engine may send.");
+  post({ type: "call-failed", call: message.call, error: toReportedError(error) }, written);
+}

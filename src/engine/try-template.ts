@@ -1,0 +1,69 @@
+import { createHash } from "node:crypto";
+import { ServiceError } from "../errors/service-error.ts";
+import type { StartEngine } from "./engine.ts";
+import type { EngineSpec } from "./protocol/engine-spec.ts";
+
+/** Runs a chat template where it can do no harm. Rejects with invalid_template. */
+export type TryTemplate = (template: string) => Promise<void>;
+
+/** Longest chat template in characters; the longest published ones have some tens of thousands. */
+export const LONGEST_TEMPLATE = 256 * 1024;
+
+/** Heap for an engine that only has to try a template: the small model takes a part of it. */
+const TRIAL_HEAP_BYTES = 256 * 1024 ** 2;
+
+/** Templates that are remembered to be good. */
+const REMEMBERED = 100;
+
+/** @throws ServiceError invalid_template when a template is longer than any that is meant for a model */
+export function checkTemplateLength(template: string | undefined): void {
+  if (template === undefined || template.length <= LONGEST_TEMPLATE) return;
+  throw new ServiceError(
+    "invalid_template",
+    `The model's chat template has ${template.length} characters; it may have ${LONGEST_TEMPLATE} at most.`,
+  );
+}
+
+/**
+ * Makes the function that tries templates, one at a time, in an engine of their own: while llama.cpp loads a model, it
+ * runs the template on chats of its own to see what it can show.
+ * @param modelFile a small model; when it cannot be loaded for another reason, the template counts as good
+ */
+export function createTemplateTrial(start: StartEngine, modelFile: string): TryTemplate {
+  const good = new Set<string>();
+  let last: Promise<void> = Promise.resolve();
+  return async (template) => {
+    checkTemplateLength(template);
+    const hash = createHash("sha256").update(template).digest("base64");
+    if (good.has(hash)) return;
+    const trial = last.then(async () => await tryIn(start, modelFile, template));
+    last = trial.catch(() => undefined);
+    await trial;
+    if (good.size >= REMEMBERED) good.clear();
+    good.add(hash);
+  };
+}
+
+async function tryIn(start: StartEngine, modelFile: string, chatTemplate: string): Promise<void> {
+  const spec: EngineSpec = {
+    modelFiles: [modelFile],
+    adapters: [],
+    purpose: "generate",
+    contextSize: 256,
+    sharedContext: true,
+    gpuLayers: 0,
+    slots: 1,
+    threads: 1,
+    batchSize: 16,
+    flashAttention: "auto",
+    chatTemplate,
+    contextShift: false,
+  };
+  try {
+    const engine = await start(spec, { heapLimit: () => TRIAL_HEAP_BYTES });
+    await engine.close();
+  } catch (error) {
+    // What the machine or the small model lacks says nothing about the template; loading the model will tell.
+    if (ServiceError.from(error).code === "invalid_template") throw error;
+  }
+}

@@ -1,0 +1,40 @@
+import { Worker } from "node:worker_threads";
+import { parentInput } from "../channel/parent-channel.ts";
+
+/**
+ * The entry of a process that finds out whether engines can live behind a wall: threads that share memory and wait for
+ * each other, WebAssembly, a pipe. Ends with code 0 when they can, and the wall is there.
+ *
+ * Argument: "own-processes" when no process outside may be visible.
+ */
+
+/** The smallest WebAssembly with a memory that threads share. */
+const SHARED_MEMORY = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 5, 4, 1, 3, 1, 2);
+
+/** What the first process of a namespace has as its parent; a child of that one has it. */
+const FIRST_PROCESS = 1;
+
+if (process.argv[2] === "own-processes" && process.ppid > FIRST_PROCESS) {
+  process.stderr.write("the processes of the system can still be seen\n");
+  process.exit(1);
+}
+process.memoryUsage.rss();
+await WebAssembly.compile(SHARED_MEMORY);
+parentInput().on("error", (error) => {
+  process.stderr.write(`${error.message}\n`);
+  process.exit(1);
+});
+const shared = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+const worker = new Worker(
+  'const { workerData } = require("node:worker_threads"); Atomics.wait(workerData, 0, 0); process.exit(0);',
+  { eval: true, workerData: shared },
+);
+worker.on("online", () => {
+  Atomics.store(shared, 0, 1);
+  Atomics.notify(shared, 0);
+});
+worker.on("error", (error) => {
+  process.stderr.write(`${String(error)}\n`);
+  process.exit(1);
+});
+worker.on("exit", (code) => process.exit(code));

@@ -1,0 +1,51 @@
+import path from "node:path";
+import { exhaustedResource } from "../../errors/exhausted-resource.ts";
+import { LastLines } from "../last-lines.ts";
+import { engineRights, minimalEnvironment, type SpawnEngine } from "../launch.ts";
+import type { Wall } from "./wall.ts";
+
+/** Longest time that the trial may take, in milliseconds; a tenth of a second is usual. */
+const DEADLINE_MS = 10_000;
+
+const KEPT_LINES = 5;
+
+/**
+ * Starts a small program with an engine's rights behind a wall. Says why it does not work; undefined: it does.
+ * @throws the system's error when it has nothing left to start a process with, which says nothing about the wall
+ */
+export async function tryWall(wall: Wall, runtime: string, spawn: SpawnEngine): Promise<string | undefined> {
+  const entry = path.join(import.meta.dirname, `trial-process${path.extname(import.meta.filename)}`);
+  const readable = [
+    path.join(import.meta.dirname, path.sep),
+    path.join(import.meta.dirname, "..", "channel", path.sep),
+    path.join(import.meta.dirname, "..", "..", "errors", path.sep),
+    path.join(import.meta.dirname, "..", "..", "json", path.sep),
+  ];
+  const what = wall.name === "sandbox-exec" ? [] : ["own-processes"];
+  const { command, args, ...options } = wall.enclose(
+    {
+      command: runtime,
+      args: [...engineRights(readable), entry, ...what],
+      env: minimalEnvironment(process.env),
+      cwd: import.meta.dirname,
+    },
+    { readable },
+  );
+  const child = spawn(command, args, options);
+  const output = new LastLines(KEPT_LINES);
+  if (child.stderr) output.watch(child.stderr);
+  child.stdout?.resume();
+  child.stdin?.on("error", () => {});
+  const timer = setTimeout(() => child.kill("SIGKILL"), DEADLINE_MS);
+  const problem = await new Promise<string | undefined>((resolve, reject) => {
+    child.on("error", (error) => {
+      if (exhaustedResource(error) === undefined) resolve(error.message);
+      else reject(error);
+    });
+    child.on("close", (code, signal) => {
+      if (code === 0) resolve(undefined);
+      else resolve(output.lastError ?? output.last ?? `it ended with ${signal ?? `code ${code}`}`);
+    });
+  }).finally(() => clearTimeout(timer));
+  return problem;
+}

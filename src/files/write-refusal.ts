@@ -1,0 +1,17 @@
+import { exhaustedResource, isSystemError } from "../errors/exhausted-resource.ts";
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOSPC: "the disk is full",
+  EDQUOT: "this user may store no more there",
+  EROFS: "it is read-only",
+  EACCES: "this user may not write there",
+  EPERM: "this user may not write there",
+  ENOTDIR: "a part of its path is not a folder",
+  EIO: "the disk does not work",
+};
+
+/** Why nothing can be written to a folder, to be put behind its name; undefined for what the system has not said. */
+export function writeRefusal(error: unknown): string | undefined {
+  if (!isSystemError(error)) return undefined;
+  return REASONS[error.code] ?? exhaustedResource(error) ?? `the system refuses it (${error.code})`;
+}

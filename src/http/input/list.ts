@@ -1,0 +1,144 @@
+// Where zod keeps what makes up a schema.
+/* oxlint-disable no-underscore-dangle */
+import { z } from "zod";
+
+/**
+ * Lists and records of requests. zod's own look at every element, keep what is wrong with each, and make a sentence of
+ * all of it: for millions of elements that takes minutes of the event loop and gigabytes. These look at the length
+ * first and end at the first element that is wrong, which is the one that a client is told of.
+ */
+
+/** Most elements where nothing smaller is said: far more messages, parts or texts than any model reads. */
+export const MAX_LIST_LENGTH = 16 * 1024;
+/** Most texts at which to stop; the engine looks for each after every token. */
+export const MAX_STOPS = 256;
+/** Most token ids: as many as can be turned into text at once. */
+export const MAX_TOKENS = 1024 * 1024;
+
+const List = z.core.$constructor<z.ZodArray, z.core.$ZodArrayDef>("List", (array, definition) => {
+  z.ZodArray.init(array, definition);
+  const { element } = definition;
+  const isPlain = plainTest(element);
+  const maximum = mostOf(definition);
+  array._zod.parse = (payload, context) => {
+    const { value: input } = payload;
+    if (!Array.isArray(input))
+      return refused(payload, { code: "invalid_type", expected: "array", input, inst: array });
+    if (input.length > maximum) {
+      return refused(payload, {
+        code: "too_big",
+        origin: "array",
+        maximum,
+        inclusive: true,
+        input,
+        inst: array,
+      });
+    }
+    if (isPlain && input.every(isPlain)) return payload;
+    const output: unknown[] = [];
+    for (const [index, value] of input.entries()) {
+      const result = run(element, value, context);
+      if (result.issues.length > 0) return failedInside(payload, result, index);
+      output.push(result.value);
+    }
+    payload.value = output;
+    return payload;
+  };
+});
+
+const Dictionary = z.core.$constructor<z.ZodRecord, z.core.$ZodRecordDef>(
+  "Dictionary",
+  (record, definition) => {
+    z.ZodRecord.init(record, definition);
+    const { keyType, valueType } = definition;
+    record._zod.parse = (payload, context) => {
+      const { value: input } = payload;
+      if (typeof input !== "object" || input === null || Array.isArray(input)) {
+        return refused(payload, { code: "invalid_type", expected: "record", input, inst: record });
+      }
+      const entries = Object.entries(input);
+      if (entries.length > MAX_LIST_LENGTH) {
+        const size = { origin: "record", maximum: MAX_LIST_LENGTH, inclusive: true } as const;
+        return refused(payload, { code: "too_big", ...size, input, inst: record });
+      }
+      const output: Record<string, unknown> = {};
+      for (const [key, value] of entries) {
+        // As zod's own: no name of a field that anybody means.
+        if (key === "__proto__") continue;
+        const name = run(keyType, key, context);
+        if (name.issues.length > 0) return failedInside(payload, name, key);
+        const result = run(valueType, value, context);
+        if (result.issues.length > 0) return failedInside(payload, result, key);
+        output[key] = result.value;
+      }
+      payload.value = output;
+      return payload;
+    };
+  },
+);
+
+/** An array of at most {@link MAX_LIST_LENGTH} elements, or of `most`. */
+export function list<Element extends z.ZodType>(
+  element: Element,
+  { least = 0, most = MAX_LIST_LENGTH }: { least?: number; most?: number } = {},
+): z.ZodArray<Element> {
+  const bounded = new List({ type: "array", element }).max(most);
+  // The constructor knows arrays of anything only.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return (least > 0 ? bounded.min(least) : bounded) as z.ZodArray<z.ZodType> as z.ZodArray<Element>;
+}
+
+/** Ids of tokens. */
+export function tokenList({ least = 0 }: { least?: number } = {}): z.ZodArray<z.ZodInt> {
+  return list(z.int(), { least, most: MAX_TOKENS });
+}
+
+/** An object of at most {@link MAX_LIST_LENGTH} fields whose names are the client's. */
+export function dictionary<Value extends z.ZodType>(
+  value: Value,
+  name: z.ZodString = z.string(),
+): z.ZodRecord<z.ZodString, Value> {
+  const record = new Dictionary({ type: "record", keyType: name, valueType: value });
+  // The constructor knows records of anything only.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return record as z.ZodRecord<z.ZodString, z.ZodType> as z.ZodRecord<z.ZodString, Value>;
+}
+
+/** The least of the bounds that a list was given by max(). */
+function mostOf({ checks = [] }: z.core.$ZodArrayDef): number {
+  const bounds = checks.map(({ _zod: { def } }) => ("maximum" in def ? Number(def.maximum) : Infinity));
+  return Math.min(Infinity, ...bounds);
+}
+
+/** For texts and whole numbers without further conditions: a test that costs next to nothing for a million of them. */
+function plainTest(element: z.core.$ZodType): ((value: unknown) => boolean) | undefined {
+  if (element instanceof z.ZodNumberFormat && !element._zod.def.checks?.length) return Number.isSafeInteger;
+  if (element instanceof z.ZodString && !element._zod.def.checks?.length)
+    return (value) => typeof value === "string";
+  return undefined;
+}
+
+function run(
+  schema: z.core.$ZodType,
+  value: unknown,
+  context: z.core.ParseContextInternal,
+): z.core.ParsePayload {
+  const result = schema._zod.run({ value, issues: [] }, context);
+  if (result instanceof Promise) throw new TypeError("schemas of requests are not asynchronous");
+  return result;
+}
+
+function refused(payload: z.core.ParsePayload, issue: z.core.$ZodRawIssue): z.core.ParsePayload {
+  payload.issues.push({ ...issue, continue: false });
+  return payload;
+}
+
+function failedInside(
+  payload: z.core.ParsePayload,
+  { issues }: z.core.ParsePayload,
+  key: PropertyKey,
+): z.core.ParsePayload {
+  for (const issue of issues)
+    payload.issues.push({ ...issue, path: [key, ...(issue.path ?? [])], continue: false });
+  return payload;
+}

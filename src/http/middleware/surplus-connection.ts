@@ -1,0 +1,20 @@
+import type { MiddlewareHandler } from "hono";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { AppEnv } from "../app-env.ts";
+
+/** When a client may try again: connections come and go within seconds. */
+const RETRY_AFTER_SECS = 2;
+
+/** 503 with Retry-After over a connection that is one too many. /health is answered: the daemon is well. */
+export function surplusConnection(): MiddlewareHandler<AppEnv> {
+  return async (context, next) => {
+    if (context.env?.surplus === true && context.req.path !== "/health") {
+      throw new ServiceError(
+        "overloaded",
+        "All connections that the daemon keeps are in use. Close those that are not needed, or try again later.",
+        { retryAfterSecs: RETRY_AFTER_SECS },
+      );
+    }
+    await next();
+  };
+}

@@ -1,0 +1,27 @@
+import { ServiceError } from "../errors/service-error.ts";
+import { beyondBounds } from "./json-bounds.ts";
+
+/**
+ * Deepest nesting of any JSON that a client sends or an engine gets: bodies, frames, schemas, tool-call arguments,
+ * template variables. What walks such values may be recursive, ours and llama.cpp's, and llama.cpp's time to make a
+ * grammar grows with the square of the depth: 2,000 levels block it for 4 s, 100 for some milliseconds.
+ */
+export const MAX_JSON_DEPTH = 100;
+
+/**
+ * Refuses JSON text that is nested too deep, before it is parsed. What is not JSON may pass.
+ * @param what names the text in the error: "The body"
+ * @throws ServiceError invalid_json
+ */
+export function checkTextDepth(text: string, what: string, param?: string): void {
+  const bounds = { depth: MAX_JSON_DEPTH, values: Number.POSITIVE_INFINITY };
+  if (beyondBounds(text, bounds)) throw tooDeep(what, param);
+}
+
+export function tooDeep(what: string, param?: string): ServiceError {
+  return new ServiceError(
+    "invalid_json",
+    `${what} may be nested ${MAX_JSON_DEPTH} levels deep at most.`,
+    param === undefined ? {} : { param },
+  );
+}

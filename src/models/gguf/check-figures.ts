@@ -1,0 +1,77 @@
+import { InvalidGguf } from "./invalid-gguf.ts";
+import type { Metadata, MetadataValue } from "./read-metadata.ts";
+
+/** llama.cpp keeps it in 32 bits with a sign. */
+const LONGEST_CONTEXT = 2 ** 31 - 1;
+/** The widest published models have some 16,000. */
+const WIDEST_EMBEDDING = 2 ** 20;
+/** llama.cpp's own limit is 512. */
+const MOST_BLOCKS = 4096;
+/** Models of this type of vocabulary can be computed with, and cannot read or write. */
+const NO_VOCABULARY = "no_vocab";
+/** Of llama.cpp's lists beside the tokens; it reads them as if they were as long as these, and of these types. */
+const VOCABULARY_LISTS: readonly (readonly [key: string, types: readonly number[], name: string])[] = [
+  ["tokenizer.ggml.scores", [6], "scores"],
+  ["tokenizer.ggml.token_type", [4, 5], "token types"],
+];
+/** enum llama_pooling_type: unspecified, none, mean, first token, last token, rank. Others end an engine. */
+const POOLING_TYPES: ReadonlySet<number> = new Set([-1, 0, 1, 2, 3, 4]);
+/** What models have that do without attention; theirs says that it has no heads. */
+const WITHOUT_ATTENTION = /\.(?:ssm|wkv|shortconv|rwkv|token_shift)/;
+
+/**
+ * Refuses the header of a model that could be loaded and would never work, or end its engine at the first request.
+ * @param tensors how many there are in all files
+ * @throws InvalidGguf
+ */
+export function checkFigures(metadata: Metadata, architecture: string, tensors: number): void {
+  const figure = (key: string, most: number): number => {
+    const value = metadata.get(`${architecture}.${key}`);
+    if (typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= most) return value;
+    throw new InvalidGguf(`its ${key.replaceAll("_", " ")} is ${shown(value)}`);
+  };
+  figure("context_length", LONGEST_CONTEXT);
+  figure("embedding_length", WIDEST_EMBEDDING);
+  const blocks = figure("block_count", MOST_BLOCKS);
+  if (blocks > tensors) throw new InvalidGguf(`it claims ${blocks} blocks and has ${tensors} tensors`);
+  const pooling = metadata.get(`${architecture}.pooling_type`) ?? 0;
+  if (typeof pooling !== "number" || !POOLING_TYPES.has(pooling)) {
+    throw new InvalidGguf(`its pooling type is ${shown(pooling)}, which llama.cpp does not know`);
+  }
+  checkHeads(metadata, architecture);
+  checkVocabulary(metadata);
+}
+
+function checkHeads(metadata: Metadata, architecture: string): void {
+  const value = metadata.get(`${architecture}.attention.head_count`);
+  if (value === undefined) return;
+  const heads = typeof value === "number" ? [value] : typeof value === "object" ? (value.numbers ?? []) : [];
+  const areCounts = heads.length > 0 && heads.every((count) => Number.isInteger(count) && count >= 0);
+  const hasAny = heads.some((count) => count > 0);
+  const needsNone = [...metadata.keys()].some((key) => WITHOUT_ATTENTION.test(key));
+  if (!areCounts || !(hasAny || needsNone)) {
+    throw new InvalidGguf(`its number of attention heads is ${shown(value)}`);
+  }
+}
+
+function checkVocabulary(metadata: Metadata): void {
+  const model = metadata.get("tokenizer.ggml.model");
+  const tokens = metadata.get("tokenizer.ggml.tokens");
+  const count = typeof tokens === "object" && tokens.isText === true ? tokens.length : 0;
+  if (typeof model !== "string" || model === NO_VOCABULARY || count === 0) {
+    throw new InvalidGguf("it has no vocabulary, so it can neither read nor write text");
+  }
+  for (const [key, types, name] of VOCABULARY_LISTS) {
+    const list = metadata.get(key);
+    if (list === undefined) continue;
+    if (typeof list !== "object" || !types.includes(list.type ?? -1) || list.length < count) {
+      throw new InvalidGguf(`its vocabulary has ${count} tokens, and its list of ${name} does not fit them`);
+    }
+  }
+}
+
+function shown(value: MetadataValue | undefined): string {
+  if (value === undefined) return "missing";
+  if (typeof value === "number") return Number.isSafeInteger(value) ? String(value) : "out of all bounds";
+  return "not a number";
+}

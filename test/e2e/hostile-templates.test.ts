@@ -1,0 +1,129 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { writeGguf } from "../support/gguf-writer.ts";
+import { CHATML_TEMPLATE, CHATML_WORDS, tinyLlama } from "../support/tiny-models.ts";
+
+/** Doubles a text of sixteen characters forty times: 16 TB. */
+const DOUBLING =
+  "{% set ns = namespace(s='xxxxxxxxxxxxxxxx') %}{% for i in range(40) %}{% set ns.s = ns.s + ns.s %}{% endfor %}";
+const ENDLESS = "{% for i in range(90000) %}{% for j in range(90000) %}{% endfor %}{% endfor %}";
+const ITSELF = "{% macro f(n) %}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}";
+
+/** A template that is harmless while a model is loaded, and does its harm when it is told to. */
+const onWord = (harm: string): string =>
+  `${CHATML_TEMPLATE}{% if messages[0].content == 'boom' %}${harm}{% endif %}`;
+
+const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-templates-"));
+let daemon: TestDaemon;
+beforeAll(async () => {
+  daemon = await startDaemon({ args: ["--models-slots", "1"] });
+});
+afterAll(async () => {
+  await daemon.stop();
+  rmSync(folder, { recursive: true });
+});
+
+async function post(
+  route: string,
+  body: object,
+  signal?: AbortSignal,
+): Promise<{ status: number; body: unknown }> {
+  const answer = await fetch(daemon.url + route, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+    ...(signal && { signal }),
+  });
+  return { status: answer.status, body: await answer.json() };
+}
+
+/** Writes a model with this template and loads it. */
+async function load(alias: string, chatTemplate: string): Promise<{ status: number; body: unknown }> {
+  const file = path.join(folder, `${alias}.gguf`);
+  writeGguf(file, tinyLlama({ words: CHATML_WORDS, chatTemplate }));
+  return await post("/api/models/load", { alias, path: file });
+}
+
+const chat = async (model: string, content: string, signal?: AbortSignal) =>
+  await post("/api/chat", { model, messages: [{ role: "user", content }], max_tokens: 2 }, signal);
+
+/** Engines of the daemon, by the memory in bytes that each has had at most; Linux alone tells. */
+function enginePeaks(): Map<number, number> {
+  const pids = execFileSync("ps", ["-o", "pid=", "--ppid", String(daemon.pid)], { encoding: "utf8" });
+  const peaks = new Map<number, number>();
+  for (const pid of pids.trim().split(/\s+/).map(Number)) {
+    const status = readFileSync(`/proc/${pid}/status`, { encoding: "utf8" });
+    peaks.set(pid, Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) * 1024);
+  }
+  return peaks;
+}
+
+describe.each([
+  ["doubles its text", DOUBLING + "{{ ns.s }}", /more memory than the model was given/],
+  ["counts to a billion", "{{ range(1000000000) | length }}", /more memory than the model was given/],
+  ["calls itself", ITSELF, /nested too deeply/],
+  ["is not one", "{% for x in %}", /cannot be used: Unexpected token/],
+])("a model whose chat template %s", (what, template, message) => {
+  const refusal = { error: { code: "invalid_template", message: expect.stringMatching(message) } };
+
+  test("is refused when it is loaded", async () => {
+    expect(await load(what.replaceAll(" ", "-"), template)).toMatchObject({ status: 400, body: refusal });
+  });
+});
+
+test("a Modelfile whose template never ends is refused when a model is made of it", async () => {
+  const modelfile = `FROM daybreak-mini\nTEMPLATE """{{ messages }}${ENDLESS}"""\n`;
+  expect(await post("/api/models/create", { alias: "endless", modelfile })).toMatchObject({
+    status: 400,
+    body: {
+      error: { code: "invalid_template", message: expect.stringMatching(/did not come to an end within/) },
+    },
+  });
+});
+
+test("a Modelfile whose template is longer than any is refused at once", async () => {
+  const modelfile = `FROM daybreak-mini\nTEMPLATE """{{ messages }}${"<tool_call>".repeat(80_000)}"""\n`;
+  expect(await post("/api/models/create", { alias: "long", modelfile })).toMatchObject({
+    status: 400,
+    body: { error: { code: "invalid_template" } },
+  });
+});
+
+describe.skipIf(process.platform !== "linux")("a template that turns hostile in a request", () => {
+  test("gets no more memory than its model was given, and the model goes on", async () => {
+    expect(await load("doubling", onWord(`${DOUBLING}{{ ns.s }}`))).toMatchObject({ status: 200 });
+    expect(await chat("doubling", "boom")).toMatchObject({
+      status: 400,
+      body: { error: { code: "invalid_template" } },
+    });
+    for (const peak of enginePeaks().values()) expect(peak).toBeLessThan(700 * 1024 ** 2);
+    expect(await chat("doubling", "Hello")).toMatchObject({ status: 200 });
+  });
+
+  test("and never ends holds nobody's slot when its client leaves", async () => {
+    expect(await load("endless", onWord(ENDLESS))).toMatchObject({ status: 200 });
+    expect(await chat("endless", "Hello")).toMatchObject({ status: 200 });
+    const leaving = new AbortController();
+    const left = chat("endless", "boom", leaving.signal).catch(() => "left");
+    await expect.poll(() => activeRequests("endless")).toBe(1);
+    leaving.abort();
+    const leftAt = performance.now();
+    await left;
+    await expect.poll(() => activeRequests("endless"), { interval: 20 }).toBe(0);
+    expect(performance.now() - leftAt).toBeLessThan(1000);
+    // The one slot of the model is with an engine that is being ended; the next request but one finds a new engine.
+    await expect.poll(async () => (await chat("endless", "Hello")).status).toBe(200);
+  });
+});
+
+async function activeRequests(alias: string): Promise<number> {
+  const answer = await fetch(`${daemon.url}/api/models`);
+  const { models }: { models: { alias: string; active_requests: number }[] } = JSON.parse(
+    await answer.text(),
+  );
+  return models.find((model) => model.alias === alias)?.active_requests ?? 0;
+}

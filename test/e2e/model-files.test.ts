@@ -1,0 +1,51 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Findings } from "../../scripts/test/withstand/kit/findings.ts";
+import { Random } from "../../scripts/test/withstand/kit/random.ts";
+import { CRASH_CORPUS } from "../../scripts/test/withstand/model-files/crash-corpus.ts";
+import { FileAttack } from "../../scripts/test/withstand/model-files/file-attack.ts";
+import { makeRecipe } from "../../scripts/test/withstand/model-files/make-recipe.ts";
+import { BASES, writeRecipe } from "../../scripts/test/withstand/model-files/recipe.ts";
+import { ggufHeader, writeGguf } from "../support/gguf-writer.ts";
+import { sharedDaemon } from "../support/shared-daemon.ts";
+import type { TestDaemon } from "../support/start-daemon.ts";
+
+const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-model-files-"));
+let daemon: TestDaemon;
+beforeAll(async () => {
+  daemon = await sharedDaemon();
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+describe("a file that once did harm is refused with a clear error", () => {
+  test.each(CRASH_CORPUS)("%s", async (what, recipe, code) => {
+    const alias = what.replaceAll(/\W+/g, "-");
+    const file = path.join(folder, `${alias}.gguf`);
+    writeRecipe(file, recipe);
+    const answer = await fetch(`${daemon.url}/api/models/load`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ alias, path: file }),
+    });
+    expect(await answer.json()).toEqual({
+      error: expect.objectContaining({ code, message: expect.stringMatching(/^[A-Z][^\n]{20,600}\.$/) }),
+    });
+    expect((await fetch(`${daemon.url}/health`)).status).toBe(200);
+  });
+});
+
+test("files that are wrong at random are refused or work, one after the other", async () => {
+  const model = path.join(folder, "model.gguf");
+  writeGguf(model, BASES.llama());
+  const findings = new Findings("model-files", { seed: 1, seconds: 60, count: 12 });
+  const attack = new FileAttack(daemon.url, findings, { folder, model });
+  for (let input = 0; input < 12; input++) {
+    await attack.run(
+      input,
+      makeRecipe(new Random(input), (base) => ggufHeader(BASES[base]())),
+    );
+  }
+  expect(findings.broken).toBe(0);
+});

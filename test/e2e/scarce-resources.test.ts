@@ -1,0 +1,212 @@
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import http from "node:http";
+import net from "node:net";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { writeModel } from "../support/engine-fixture.ts";
+import { startDaemon, type DaemonOptions, type TestDaemon } from "../support/start-daemon.ts";
+import { memoryGroup, onFullDisk, onReadOnlyDisk } from "../support/system-limits.ts";
+import { tinyLlama } from "../support/tiny-models.ts";
+
+/** What a machine may lack must not be missing where every change is tested. */
+const isOptional = process.env["CI"] === undefined;
+const MIB = 1024 * 1024;
+const NOTHING_LOADED = ["--models-load", ""];
+
+let folder: string;
+let modelFile: string;
+const started: TestDaemon[] = [];
+
+beforeAll(() => {
+  folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-scarce-"));
+  modelFile = writeModel(folder, "own", tinyLlama());
+});
+
+afterAll(async () => {
+  await Promise.all(started.map((daemon) => daemon.stop()));
+  rmSync(folder, { recursive: true });
+});
+
+async function start(options: DaemonOptions): Promise<TestDaemon> {
+  const daemon = await startDaemon(options);
+  started.push(daemon);
+  return daemon;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: { readonly error?: { readonly code: string; readonly message: string } } & Record<
+    string,
+    unknown
+  >;
+}
+
+async function post(daemon: TestDaemon, route: string, body: object): Promise<Answer> {
+  const response = await fetch(daemon.url + route, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, body: JSON.parse(await response.text()) };
+}
+
+async function generate(daemon: TestDaemon, model: string): Promise<number> {
+  return (await post(daemon, "/api/generate", { model, prompt: "Hi", max_tokens: 2, stream: false })).status;
+}
+
+/** Over a connection of its own. */
+async function listModels(daemon: TestDaemon): Promise<number> {
+  const response = await fetch(`${daemon.url}/api/models`, { headers: { connection: "close" } });
+  await response.body?.cancel();
+  return response.status;
+}
+
+function healthOverSocket(daemon: TestDaemon): Promise<number> {
+  return new Promise((resolve, reject) => {
+    http
+      .get({ socketPath: daemon.socket, path: "/health", agent: false }, (response) => {
+        resolve(response.resume().statusCode ?? 0);
+      })
+      .once("error", reject);
+  });
+}
+
+/** Opens connections and says of each whether it is closed by now. */
+async function connect(daemon: TestDaemon, count: number, text = ""): Promise<net.Socket[]> {
+  const sockets = Array.from({ length: count }, () => {
+    const socket = net.connect(Number(new URL(daemon.url).port), "127.0.0.1");
+    socket.on("error", () => undefined);
+    if (text !== "") socket.write(text);
+    return socket;
+  });
+  await Promise.all(sockets.map(async (socket) => await once(socket, "connect")));
+  return sockets;
+}
+
+describe.skipIf(process.platform !== "linux")("a daemon that may open few files", () => {
+  const DESCRIPTORS = 128;
+  /** Left to start engines with, among other things. */
+  const RESERVE = 40;
+  /** A request whose body never comes. */
+  const UNFINISHED =
+    "POST /api/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{";
+  let daemon: TestDaemon;
+
+  beforeAll(async () => {
+    daemon = await start({ args: NOTHING_LOADED, through: ["prlimit", `--nofile=${DESCRIPTORS}`] });
+  });
+
+  test("drops idle connections and loads a model all the same", async () => {
+    const sockets = await connect(daemon, 2 * DESCRIPTORS);
+    expect((await fetch(`${daemon.url}/health`)).status).toBe(200);
+    expect(await healthOverSocket(daemon)).toBe(200);
+    expect(readdirSync(`/proc/${daemon.pid}/fd`).length).toBeLessThan(DESCRIPTORS - RESERVE);
+    // A connection may be idle for a moment before it makes room.
+    await expect.poll(async () => await listModels(daemon)).toBe(200);
+    expect((await post(daemon, "/api/models/load", { alias: "own", path: modelFile })).status).toBe(200);
+    expect(await generate(daemon, "own")).toBe(200);
+    for (const socket of sockets) socket.destroy();
+  });
+
+  test("says that its connections are full when none is idle, and is well otherwise", async () => {
+    const sockets = await connect(daemon, DESCRIPTORS, UNFINISHED);
+    const ask = async (): Promise<Response> =>
+      await fetch(`${daemon.url}/api/models`, { headers: { connection: "close" } });
+    let refused = await ask();
+    // Connections of the test before may still have been there, and left room when they went.
+    const askAgain = async (): Promise<number> => {
+      if (refused.status === 503) return 503;
+      sockets.push(...(await connect(daemon, RESERVE, UNFINISHED)));
+      refused = await ask();
+      return refused.status;
+    };
+    await expect.poll(askAgain).toBe(503);
+    expect(daemon.logs()).toMatch(/The connections over TCP are full/);
+    expect(refused.headers.get("retry-after")).toMatch(/^\d+$/);
+    expect(refused.headers.get("connection")).toBe("close");
+    expect(await refused.json()).toMatchObject({
+      error: { code: "overloaded", message: expect.stringMatching(/^All connections .* are in use/) },
+    });
+    expect((await fetch(`${daemon.url}/health`, { headers: { connection: "close" } })).status).toBe(200);
+    expect(await healthOverSocket(daemon)).toBe(200);
+    for (const socket of sockets) socket.destroy();
+    await expect.poll(async () => await listModels(daemon)).toBe(200);
+  });
+});
+
+describe.skipIf(process.platform !== "linux")("a load that the system has no memory for says", () => {
+  test.each([
+    ["address space", "--as=30000000000", /address space.*more than 27\.9 GiB \(ulimit -v\)/],
+    ["writable memory", "--data=900000000", /writable memory.*more than 0\.8 GiB \(ulimit -d\)/],
+  ])("which limit of the shell leaves too little %s", async (_what, limit, message) => {
+    const daemon = await start({ args: NOTHING_LOADED, through: ["prlimit", limit] });
+    const { status, body } = await post(daemon, "/api/models/load", { alias: "daybreak-mini" });
+    expect(status).toBe(500);
+    expect(body.error?.code).toBe("insufficient_memory");
+    expect(body.error?.message).toMatch(message);
+  });
+
+  const group = memoryGroup(300 * MIB);
+  afterAll(() => group?.remove());
+
+  test.skipIf(group === undefined && isOptional)("what its container has, and who has it", async () => {
+    if (group === undefined) throw new Error("This user may make no control group.");
+    const daemon = await startDaemon({ args: NOTHING_LOADED, through: group.through });
+    const { status, body } = await post(daemon, "/api/models/load", { alias: "daybreak-mini" });
+    await daemon.stop();
+    expect(status).toBe(500);
+    expect(body.error?.code).toBe("insufficient_memory");
+    expect(body.error?.message).toMatch(
+      /needs about \d+ MiB: .*of the 300 MiB of this container or control group \(.*memory.*\) the daemon takes \d+ MiB and other programs \d+ MiB, which leaves \d+ MiB for models/,
+    );
+  });
+});
+
+test("a daemon whose cache folder is removed makes its engine again and goes on", async () => {
+  const daemon = await start({ args: NOTHING_LOADED });
+  rmSync(daemon.cacheDir, { recursive: true });
+  expect((await post(daemon, "/api/models/load", { alias: "own", path: modelFile })).status).toBe(200);
+  expect(await generate(daemon, "own")).toBe(200);
+  expect(readdirSync(path.join(daemon.cacheDir, "engine")).some((name) => name.endsWith(".wasm"))).toBe(true);
+  expect(
+    (await post(daemon, "/api/models/create", { alias: "made", modelfile: "FROM daybreak-mini" })).status,
+  ).toBe(200);
+});
+
+describe.skipIf(process.platform !== "linux").each([
+  ["full", onFullDisk, "insufficient_disk", /the disk is full\.$/, true],
+  ["read-only", onReadOnlyDisk, "cache_not_writable", /it is read-only\.$/, false],
+] as const)("a daemon whose cache folder is %s", (kind, mount, code, message, isElsewhere) => {
+  const cacheDir = path.join(os.tmpdir(), `daybreak-${kind}-${process.pid}`);
+  mkdirSync(cacheDir, { recursive: true });
+  const through = mount(cacheDir);
+  let daemon: TestDaemon | undefined;
+  afterAll(() => rmSync(cacheDir, { recursive: true }));
+
+  test.skipIf(through === undefined && isOptional)(
+    "runs what is there, fast, and says what cannot be saved",
+    async () => {
+      if (through === undefined) throw new Error("This user may mount nothing in a namespace.");
+      daemon = await start({ cacheDir, through });
+      expect(await generate(daemon, "daybreak-mini")).toBe(200);
+      expect(await (await fetch(`${daemon.url}/api/system/status`)).json()).toMatchObject({
+        kernels: "daybreak",
+      });
+      const [, elsewhere] = /The engine is kept in (\S+) until the daemon ends/.exec(daemon.logs()) ?? [];
+      expect(elsewhere !== undefined).toBe(isElsewhere);
+      expect((await post(daemon, "/api/models/load", { alias: "own", path: modelFile })).status).toBe(200);
+      expect(await generate(daemon, "own")).toBe(200);
+      const made = await post(daemon, "/api/models/create", {
+        alias: "made",
+        modelfile: "FROM daybreak-mini",
+      });
+      expect(made.status).toBe(500);
+      expect(made.body.error?.code).toBe(code);
+      expect(made.body.error?.message).toMatch(message);
+      await daemon.stop();
+      expect(elsewhere !== undefined && existsSync(elsewhere)).toBe(false);
+    },
+  );
+});

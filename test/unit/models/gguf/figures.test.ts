@@ -1,0 +1,97 @@
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { createGgufInspector } from "../../../../src/models/gguf/inspect-gguf.ts";
+import {
+  array,
+  f32,
+  type GgufFile,
+  type GgufValue,
+  string,
+  u32,
+  u64,
+  writeGguf,
+} from "../../../support/gguf-writer.ts";
+import { tinyBert, tinyLlama } from "../../../support/tiny-models.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
+
+async function inspect(model: GgufFile): Promise<unknown> {
+  const file = path.join(await temporaryFolder(), "model.gguf");
+  writeGguf(file, model);
+  return await createGgufInspector()([file]);
+}
+
+function without(key: string): GgufFile {
+  const { metadata, tensors } = tinyLlama();
+  return { metadata: Object.fromEntries(Object.entries(metadata).filter(([name]) => name !== key)), tensors };
+}
+
+const tokens = (count: number): GgufValue =>
+  array(
+    "f32",
+    Array.from({ length: count }, () => 0),
+  );
+
+describe("a model that would load and never work is refused", () => {
+  it.each<[string, Record<string, GgufValue>, RegExp]>([
+    ["a context of no token", { "llama.context_length": u32(0) }, /its context length is 0/],
+    ["a context of 2^31 tokens", { "llama.context_length": u32(2 ** 31) }, /context length is 2147483648/],
+    ["a context of 2^64 tokens", { "llama.context_length": u64(2n ** 64n - 1n) }, /is out of all bounds/],
+    ["a context of half a token", { "llama.context_length": f32(0.5) }, /its context length is out of/],
+    ["a context in words", { "llama.context_length": string("long") }, /context length is not a number/],
+    ["embeddings of no number", { "llama.embedding_length": u32(0) }, /its embedding length is 0/],
+    ["no blocks", { "llama.block_count": u32(0) }, /its block count is 0/],
+    ["more blocks than tensors", { "llama.block_count": u32(4000) }, /claims 4000 blocks and has 20 tensors/],
+    ["four billion blocks", { "llama.block_count": u32(2 ** 32 - 1) }, /its block count is 4294967295/],
+    ["an unknown way of pooling", { "llama.pooling_type": u32(64) }, /pooling type is 64/],
+    ["no heads", { "llama.attention.head_count": u32(0) }, /number of attention heads is 0/],
+    ["a vocabulary that is said to be none", { "tokenizer.ggml.model": string("no_vocab") }, /no vocabulary/],
+    ["an empty vocabulary", { "tokenizer.ggml.tokens": array("string", []) }, /no vocabulary/],
+    ["numbers for tokens", { "tokenizer.ggml.tokens": array("u32", [1, 2, 3]) }, /no vocabulary/],
+    ["fewer scores than tokens", { "tokenizer.ggml.scores": tokens(5) }, /list of scores does not fit/],
+    ["scores of another type", { "tokenizer.ggml.scores": array("u8", [1]) }, /list of scores does not fit/],
+    [
+      "one token type",
+      { "tokenizer.ggml.token_type": array("i32", [1]) },
+      /list of token types does not fit/,
+    ],
+    [
+      "a megabyte of template",
+      { "tokenizer.chat_template": string("x".repeat(2 ** 20 + 1)) },
+      /chat template has/,
+    ],
+  ])("%s", async (_, metadata, message) => {
+    await expect(inspect(tinyLlama({ metadata }))).rejects.toMatchObject({
+      code: "invalid_model_file",
+      message: expect.stringMatching(message),
+    });
+  });
+
+  it.each([
+    ["llama.context_length", /its context length is missing/],
+    ["llama.block_count", /its block count is missing/],
+    ["tokenizer.ggml.model", /no vocabulary/],
+    ["tokenizer.ggml.tokens", /no vocabulary/],
+  ])("%s is missing", async (key, message) => {
+    await expect(inspect(without(key))).rejects.toMatchObject({
+      code: "invalid_model_file",
+      message: expect.stringMatching(message),
+    });
+  });
+});
+
+describe("a model that works is taken", () => {
+  it.each<[string, GgufFile]>([
+    ["with attention", tinyLlama()],
+    ["an encoder", tinyBert()],
+    [
+      "without attention, which says that it has no heads",
+      tinyLlama({ metadata: { "llama.attention.head_count": u32(0), "llama.ssm.conv_kernel": u32(4) } }),
+    ],
+    [
+      "with attention in some blocks",
+      tinyLlama({ metadata: { "llama.attention.head_count": array("u32", [0, 4]) } }),
+    ],
+  ])("%s", async (_, model) => {
+    await expect(inspect(model)).resolves.toMatchObject({ auxiliary: undefined });
+  });
+});

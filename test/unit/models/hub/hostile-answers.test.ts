@@ -1,0 +1,217 @@
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import https from "node:https";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { ServiceError } from "../../../../src/errors/service-error.ts";
+import type { FixtureHub } from "../../../support/fixture-hub.ts";
+import type { Fault } from "../../../support/fixture-hub-body.ts";
+import { sha256 } from "../../../support/fixture-hub-content.ts";
+import { SELF_SIGNED } from "../../../support/self-signed-certificate.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
+import { content, failureOf, fixtureHub, pull, REPO, SPEC, storeAt } from "./hub-test.ts";
+
+const FILE = "tiny-Q4_K_M.gguf";
+const ALWAYS = 10_000;
+const REVISION = /^hub GET \/api\/.*\/revision\//;
+const TREE = /^hub GET \/api\/.*\/tree\//;
+const RESOLVE = /^hub GET \/.*\/resolve\//;
+const STORED = /^storage GET \/stored\//;
+/** What is told as an answer that can only be no. */
+const A_SECOND_MS = 1000;
+
+const total = (waits: readonly number[]): number => waits.reduce((sum, wait) => sum + wait, 0);
+
+async function scene() {
+  const bytes = content(100_000);
+  const hub = await fixtureHub({ repos: { [REPO]: { files: { [FILE]: bytes } } } });
+  return { bytes, hub, cacheDir: await temporaryFolder() };
+}
+
+/** Expects a failure that is told within a second of waits. */
+async function quickFailure(hub: FixtureHub, spec = SPEC): Promise<ServiceError> {
+  const { store, waits } = storeAt(await temporaryFolder(), hub);
+  const error = await failureOf(pull(store, { spec }));
+  expect(total(waits)).toBeLessThanOrEqual(A_SECOND_MS);
+  expect(await store.list()).toEqual([]);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every test looks at its code
+  return error as ServiceError;
+}
+
+/** A list of files that never ends. */
+function* endlessListing(sent: { bytes: number }): Generator<Uint8Array> {
+  const entries = Buffer.from('{"type":"file","path":"x.gguf","size":1},'.repeat(1000));
+  yield Buffer.from("[");
+  for (;;) {
+    sent.bytes += entries.length;
+    yield entries;
+  }
+}
+
+const entry = (path: string) => ({ type: "file", path, size: 1, oid: "a".repeat(40) });
+
+describe("an answer of a hub that can only be no", () => {
+  it.each<[string, RegExp, Fault]>([
+    ["a web page", REVISION, { body: "<!doctype html><title>Sign in to this network</title>" }],
+    ["nothing", REVISION, { status: 200 }],
+    ["another kind of JSON", REVISION, { body: "[1, 2, 3]" }],
+    ["a commit that is none", REVISION, { body: '{"sha": "main"}' }],
+    ["JSON that breaks off", REVISION, { body: '{"sha": "aaaaaaaaaa' }],
+    ["JSON nested without end", TREE, { body: "[".repeat(1_000_000) }],
+    ["a listing that is none", TREE, { body: '{"error": "no"}' }],
+    ["a listing of too many values", TREE, { body: `[${"[],".repeat(500_000)}1]` }],
+    ["a listing of something else", TREE, { body: '[{"type": "file"}, null, 3]' }],
+    ["a listing that breaks off", TREE, { body: '[{"type": "file", "path": "x' }],
+    [
+      "a listing of too many files",
+      TREE,
+      { body: JSON.stringify(Array.from({ length: 20_001 }, () => entry("x"))) },
+    ],
+    ["a redirect to itself", REVISION, { redirect: "?" }],
+    ["a redirect to what is no address", REVISION, { redirect: "http://[" }],
+    ["a status that no hub has", REVISION, { status: 418 }],
+    ["that it cannot do that", TREE, { status: 501 }],
+    ["a file by a redirect to itself", RESOLVE, { redirect: "?" }],
+    ["a file of another size", STORED, { body: "short", headers: { "content-length": "5" } }],
+    ["more than the file has", STORED, { body: "x".repeat(100_001) }],
+    ["less than the file has, in good order", STORED, { body: "x", headers: { etag: '"one"' } }],
+    [
+      "another hash than it has listed",
+      RESOLVE,
+      {
+        status: 200,
+        headers: { "x-linked-etag": `"${sha256("another")}"` },
+      },
+    ],
+  ])("is told within a second, with what to do: %s", async (_what, request, fault) => {
+    const { hub } = await scene();
+    hub.failNext(request, fault, ALWAYS);
+
+    const error = await quickFailure(hub);
+
+    expect(error).toMatchObject({ code: "hub_answer_invalid", status: 502, retryable: false });
+    expect(error.message).toMatch(
+      new RegExp(`^What the hub at ${hub.url} answers for ${REPO} cannot be used: `),
+    );
+    expect(error.message).toContain("HUB_URL");
+  });
+
+  it("is told within a second when its redirects go on and on", async () => {
+    const { hub } = await scene();
+    for (let hop = 0; hop < 50; hop++) hub.failNext(REVISION, { redirect: `?hop=${hop}` });
+
+    expect(await quickFailure(hub)).toMatchObject({ code: "hub_answer_invalid" });
+    expect(hub.requests).toHaveLength(11);
+  });
+
+  it("is told within a second when a listing has no last page", async () => {
+    const { hub } = await scene();
+    for (let page = 0; page < 1000; page++)
+      hub.failNext(TREE, {
+        body: "[]",
+        headers: { link: `<${hub.url}/api/models/${REPO}/tree/x?page=${page}>; rel="next"` },
+      });
+
+    expect(await quickFailure(hub)).toMatchObject({ code: "hub_answer_invalid" });
+    expect(hub.requests.length).toBeLessThan(250);
+  });
+
+  it("is told without reading hundreds of megabytes of a listing", async () => {
+    const { hub } = await scene();
+    const sent = { bytes: 0 };
+    hub.failNext(TREE, { body: endlessListing(sent) }, ALWAYS);
+
+    expect(await quickFailure(hub)).toMatchObject({ code: "hub_answer_invalid" });
+    expect(sent.bytes).toBeLessThan(20_000_000);
+  });
+
+  it.each([400, 404, 410, 422])("is that there is no such revision: %i", async (status) => {
+    const { hub } = await scene();
+    hub.failNext(REVISION, {
+      status,
+      body: JSON.stringify({ error: `Bad revision\u001b[2J ${"x".repeat(5000)}` }),
+    });
+
+    const error = await quickFailure(hub, { ...SPEC, revision: "v9" });
+
+    expect(error).toMatchObject({ code: "hub_repo_not_found", status: 404 });
+    expect(error.message.length).toBeLessThan(600);
+  });
+
+  it("is told within a second when the ETag is another with every request", async () => {
+    const { hub } = await scene();
+    for (let part = 0; part < 50; part++)
+      hub.failNext(STORED, { headers: { etag: `"${part}"` }, cutAfter: 30_000 });
+    const { store, waits } = storeAt(await temporaryFolder(), hub);
+
+    const error = await failureOf(pull(store));
+
+    expect(error).toMatchObject({ code: "hub_answer_invalid", message: expect.stringContaining("ETag") });
+    // Two cuts, which may be of the network, and one that is not.
+    expect(waits).toEqual([500, 500, 1000]);
+  });
+});
+
+describe("a connection that can only fail", () => {
+  it("is told at once when nobody vouches for the hub's certificate", async () => {
+    const server = https.createServer(SELF_SIGNED, (_request, response) => void response.end("{}"));
+    const { hub, cacheDir } = await scene();
+    server.listen(0, "127.0.0.1");
+    onTestFinished(() => void server.close());
+    await once(server, "listening");
+    const address = server.address();
+    const hubUrl = `https://127.0.0.1:${typeof address === "object" ? address?.port : ""}`;
+    const { store, waits } = storeAt(cacheDir, hub, { hubUrl });
+
+    const error = await failureOf(pull(store));
+
+    expect(error).toMatchObject({ code: "hub_unreachable" });
+    for (const said of [hubUrl, "certificate", "NODE_EXTRA_CA_CERTS"]) expect(String(error)).toContain(said);
+    expect(waits).toEqual([]);
+  });
+
+  it("is told at once when the hub speaks no TLS", async () => {
+    const { hub, cacheDir } = await scene();
+    const { store, waits } = storeAt(cacheDir, hub, { hubUrl: hub.url.replace("http:", "https:") });
+
+    expect(await failureOf(pull(store))).toMatchObject({ code: "hub_unreachable" });
+    expect(waits).toEqual([]);
+  });
+});
+
+describe("a hub that has a bad moment", () => {
+  it.each<[string, RegExp, Fault]>([
+    ["JSON that breaks off", REVISION, { body: '{"sha": "aaaaaaaaaa' }],
+    ["a listing that breaks off", TREE, { body: '[{"type": "file", "path": "x' }],
+    ["a file of another size", STORED, { body: "short", headers: { "content-length": "5" } }],
+    ["more than the file has", STORED, { body: "x".repeat(100_001) }],
+    ["an error whose body never ends", TREE, { status: 503, body: neverEnding() }],
+  ])("is asked once more after %s", async (_what, request, fault) => {
+    const { hub, cacheDir, bytes } = await scene();
+    hub.failNext(request, fault);
+    const { store, waits } = storeAt(cacheDir, hub);
+
+    const { files } = await pull(store);
+
+    expect(sha256(await readFile(files[0]!))).toBe(sha256(bytes));
+    expect(waits).toEqual([500]);
+  });
+
+  it("is not waited for when it gives a file by drops for ever", async () => {
+    const { hub, cacheDir } = await scene();
+    hub.failNext(STORED, { drops: { bytes: 1, everyMs: 20 } }, ALWAYS);
+    const { store, waits } = storeAt(cacheDir, hub, { stallTimeoutMs: 100 });
+
+    const error = await failureOf(pull(store));
+
+    expect(error).toMatchObject({
+      code: "hub_unreachable",
+      message: expect.stringContaining("bytes arrived"),
+    });
+    expect(waits).toEqual([500, 1000, 2500, 5000, 10_000]);
+  });
+});
+
+async function* neverEnding(): AsyncGenerator<Uint8Array> {
+  yield Buffer.from('{"error": "');
+  await new Promise(() => {});
+}

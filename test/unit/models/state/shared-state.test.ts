@@ -1,0 +1,86 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { readdir } from "node:fs/promises";
+import { expect, it } from "vitest";
+import { StateFile } from "../../../../src/models/state/state-file.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
+
+const STATE_FILE = new URL("../../../../src/models/state/state-file.ts", import.meta.url).href;
+/** Adds one definition after the other and says which are on disk: `begin`, and then its name for each. */
+const WRITER = `
+  import { StateFile } from ${JSON.stringify(STATE_FILE)};
+  const [folder, name, count] = process.argv.slice(1);
+  const state = await StateFile.open(folder, { warn() {} });
+  process.stdout.write("begin\\n");
+  await new Promise((resolve) => process.stdin.once("data", resolve));
+  for (let index = 0; index < Number(count); index++) {
+    const alias = name + "-" + index;
+    await state.update((now) => ({ ...now, definitions: [...now.definitions, { alias, modelfile: "FROM x" }] }));
+    process.stdout.write(alias + "\\n");
+  }
+  process.exit();
+`;
+
+interface Writer {
+  readonly process: ChildProcess;
+  /** Names that it has been told are on disk. */
+  readonly saved: () => string[];
+  /** Resolves when it has said so many lines. */
+  readonly until: (lines: number) => Promise<void>;
+}
+
+function startWriter(folder: string, name: string, count: number): Writer {
+  const args = ["--input-type=module", "-e", WRITER, folder, name, String(count)];
+  const child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] });
+  let said = "";
+  const lines = (): string[] => said.split("\n").slice(0, -1);
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));
+  return {
+    process: child,
+    saved: () => lines().slice(1),
+    async until(wanted) {
+      while (lines().length < wanted) await once(child.stdout, "data");
+    },
+  };
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  const { current } = await StateFile.open(folder, { warn: () => {} });
+  return current.definitions.map(({ alias }) => alias).toSorted();
+}
+
+it("keeps every change of several processes that write at the same time", async () => {
+  const folder = await temporaryFolder();
+  const writers = ["a", "b", "c"].map((name) => startWriter(folder, name, 40));
+  await Promise.all(writers.map(async ({ until }) => await until(1)));
+  const ends = writers.map(async (writer) => await once(writer.process, "close"));
+
+  for (const writer of writers) writer.process.stdin?.write("go\n");
+  await Promise.all(ends);
+
+  const saved = writers.flatMap((writer) => writer.saved());
+  expect(saved).toHaveLength(120);
+  expect(await namesIn(folder)).toEqual(saved.toSorted());
+});
+
+it("goes on within a second when a process is killed in the middle of a change, and loses nothing of it", async () => {
+  const folder = await temporaryFolder();
+  const saved: string[] = [];
+  const state = await StateFile.open(folder, { warn: () => {} });
+  for (let round = 0; round < 2; round++) {
+    const writer = startWriter(folder, `round${round}`, 10_000);
+    await writer.until(1);
+    writer.process.stdin?.write("go\n");
+    await writer.until(10);
+    writer.process.kill("SIGKILL");
+    await once(writer.process, "close");
+    saved.push(...writer.saved());
+    const killedAt = performance.now();
+
+    await state.update((now) => ({ ...now, defaultAlias: `round${round}` }));
+
+    expect(performance.now() - killedAt).toBeLessThan(1000);
+    expect(await namesIn(folder)).toEqual(expect.arrayContaining(saved));
+  }
+  expect((await readdir(folder)).toSorted()).toEqual(["daybreak.lock", "models.json"]);
+});

@@ -1,0 +1,97 @@
+// Answers that follow a grammar. llama.cpp's own code takes bytes that are no text (overlong forms, surrogates, what lies
+// beyond U+10FFFF, a lead without its continuation) for characters, and leaves to chance what comes when no token of the
+// vocabulary fits; that may be the end token, and then it aborts, with everyone's requests.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+#include "grammar-tokens.h"
+
+// std::string of the module's C++ library: the last byte tells a short text, which lies in place, from a long one.
+typedef union {
+  struct {
+    const uint8_t *bytes;
+    uint64_t size;
+    uint64_t capacity;
+  } heap;
+  struct {
+    uint8_t bytes[23];
+    int8_t size;
+  } inplace;
+} cpp_string;
+
+_Static_assert(sizeof(cpp_string) == 24, "std::string");
+
+// The code points of a token's text, with a 0 behind them, and the character that it leaves unfinished.
+typedef struct {
+  uint32_t *points, *end, *capacity;
+  uint32_t value;
+  int32_t remaining; // bytes; less than 0: the text is none
+} decoded_text;
+
+extern void original_decode_utf8(decoded_text *out, const cpp_string *piece, uint32_t value, int32_t remaining);
+
+// Whether a byte may come next in a character of which `remaining` bytes are missing. `value` holds the bits so far, from
+// which it follows how long the character is: shorter ones of the same value have been refused before.
+static int continues(uint8_t byte, uint32_t value, int32_t remaining) {
+  uint8_t low = 0x80, high = 0xbf;
+  if (remaining == 3 && value == 0) low = 0x90;    // F0: below lies what three bytes hold
+  if (remaining == 3 && value == 4) high = 0x8f;   // F4: above lies what is no character
+  if (remaining == 2 && value == 0) low = 0xa0;    // E0: below lies what two bytes hold
+  if (remaining == 2 && value == 0xd) high = 0x9f; // ED: above lie surrogates
+  return low <= byte && byte <= high;
+}
+
+static int is_text(const uint8_t *bytes, uint64_t size, uint32_t value, int32_t remaining) {
+  for (uint64_t i = 0; i < size; i++) {
+    const uint8_t byte = bytes[i];
+    if (remaining > 0) {
+      if (!continues(byte, value, remaining)) return 0;
+      value = value << 6 | (byte & 0x3f);
+      remaining--;
+    } else if (byte >= 0x80) {
+      if (byte < 0xc2 || byte > 0xf4) return 0;
+      remaining = byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3;
+      value = byte & (0x3f >> remaining);
+    } else if (byte == 0) {
+      return 0; // llama.cpp reads no further
+    }
+  }
+  return 1;
+}
+
+// decode_utf8 of llama.cpp's grammars.
+void kernel_decode_utf8(decoded_text *out, const cpp_string *piece, uint32_t value, int32_t remaining) {
+  original_decode_utf8(out, piece, value, remaining);
+  const int is_long = piece->inplace.size < 0;
+  const uint8_t *bytes = is_long ? piece->heap.bytes : piece->inplace.bytes;
+  const uint64_t size = is_long ? piece->heap.size : (uint64_t)piece->inplace.size;
+  if (is_text(bytes, size, value, remaining)) return;
+  out->points[0] = 0; // there is always room for it
+  out->end = out->points + 1;
+  out->value = 0;
+  out->remaining = -1;
+}
+
+extern void original_grammar_apply(grammar *g, candidates *all);
+extern void free_memory(void *memory);
+
+// llama_grammar_apply_impl, which rules out what does not fit, and here also what an answer would not show. When nothing
+// is left, the grammar is left without a state and with one token: llama.cpp throws while it accepts that token, which
+// ends this request alone, with an error.
+void kernel_grammar_apply(grammar *g, candidates *all) {
+  original_grammar_apply(g, all);
+  if (g->awaits_trigger) return;
+  refuse_silent(g, all);
+  if (all->size < 2) return; // a single one is a question
+  for (uint64_t i = 0; i < all->size; i++)
+    if (all->list[i].logit != -__builtin_inff()) return;
+  cpp_vector *const stacks = g->stacks.begin;
+  for (cpp_vector *stack = stacks; stack != (cpp_vector *)g->stacks.end; stack++)
+    if (stack->begin) free_memory(stack->begin);
+  g->stacks.end = stacks;
+  for (uint64_t i = 0; i < all->size; i++) {
+    if (!is_plain(g->vocabulary, all->list[i].id)) continue;
+    all->list[i].logit = 0;
+    return;
+  }
+}

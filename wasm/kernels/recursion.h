@@ -1,0 +1,64 @@
+// Functions of llama.cpp that call themselves as deep as a text is nested that others write: a grammar, an answer. Its
+// stack ends at some hundred or thousand levels, and with it the engine and everyone's requests; so they are stopped before.
+#pragma once
+#include <stdint.h>
+
+// How deep each is at the moment. Below the module's data the toolchain puts nothing; see HOLD_STEP_ADDRESS.
+enum { RULE_DEPTH_ADDRESS = 24, LEFT_DEPTH_ADDRESS = 28, GROUP_DEPTH_ADDRESS = 32 };
+
+#define DEPTH(address) (*(uint32_t *)(address))
+
+// What a parser returns; all zeros say that the text does not fit.
+typedef struct {
+  uint64_t type, start, end;
+  void *nodes[3], *expected[3];
+} parse_result;
+
+extern void original_peg_parse(void *result, const void *grammar, void *context, uint64_t start);
+extern void original_peg_rule(parse_result *result, const void *executor, const void *rule);
+
+// common_peg_arena::parse, which begins to read an answer. An exception of an earlier one leaves its depth behind.
+void kernel_peg_parse(void *result, const void *grammar, void *context, uint64_t start) {
+  DEPTH(RULE_DEPTH_ADDRESS) = 0;
+  original_peg_parse(result, grammar, context, start);
+}
+
+// The reading of one rule: nothing can be nested but through rules.
+void kernel_peg_rule(parse_result *result, const void *executor, const void *rule) {
+  enum { DEEPEST = 1000 };
+  if (DEPTH(RULE_DEPTH_ADDRESS) >= DEEPEST) {
+    *result = (parse_result){0};
+    return;
+  }
+  DEPTH(RULE_DEPTH_ADDRESS)++;
+  original_peg_rule(result, executor, rule);
+  DEPTH(RULE_DEPTH_ADDRESS)--;
+}
+
+extern int32_t original_left_recursion(const void *rules, uint64_t rule, uint64_t **visited, void *open, void *empty);
+
+// llama_grammar_detect_left_recursion. llama.cpp notes which rules it has seen and looks at them again all the same: a
+// grammar of thirty lines can keep it busy for hours. A chain of rules that is too long counts as recursion.
+int32_t kernel_left_recursion(const void *rules, uint64_t rule, uint64_t **visited, void *open, void *empty) {
+  enum { LONGEST_CHAIN = 3000 }; // a repetition makes up to 2,000 rules
+  if (visited[0][rule / 64] >> (rule % 64) & 1) return 0;
+  if (DEPTH(LEFT_DEPTH_ADDRESS) >= LONGEST_CHAIN) return 1;
+  DEPTH(LEFT_DEPTH_ADDRESS)++;
+  const int32_t found = original_left_recursion(rules, rule, visited, open, empty);
+  DEPTH(LEFT_DEPTH_ADDRESS)--;
+  return found;
+}
+
+extern const char *original_parse_alternates(void *parser, const char *text, const void *name, int32_t rule, int32_t is_group);
+
+// llama_grammar_parser::parse_alternates, a rule or a group in parentheses within it. What does not move on is refused
+// by its caller, which expects the end of the group.
+const char *kernel_parse_alternates(void *parser, const char *text, const void *name, int32_t rule, int32_t is_group) {
+  enum { DEEPEST = 200 };
+  if (!is_group) DEPTH(GROUP_DEPTH_ADDRESS) = 0;
+  if (DEPTH(GROUP_DEPTH_ADDRESS) >= DEEPEST) return text;
+  DEPTH(GROUP_DEPTH_ADDRESS)++;
+  const char *end = original_parse_alternates(parser, text, name, rule, is_group);
+  DEPTH(GROUP_DEPTH_ADDRESS)--;
+  return end;
+}
