@@ -40,7 +40,7 @@ Agents and frontends take the same addresses; those that can load models by them
 - **Null** means the same as leaving a field out. Unknown fields are ignored. Known ones with a wrong type or range, and those that ask for what is impossible here, are 400 with the field's path.
 - **Thinking** is off unless the request asks for it, or the model's definition does: on a CPU it would use up most answers.
 - **Tool calls** that are required, or of a named tool, are enforced for every model by a grammar, with arguments that fit the tool's schema; one call then. With \`auto\` the model decides, in the form of its own template.
-- **Structured output** is enforced by a grammar too, so it always fits, unless it is cut off by its length. With tools beside it, the answer either fits or is one call of a tool.
+- **Structured output** is enforced by a grammar too: an answer that ends by itself has the schema's form, one that is cut off by its length has its beginning. What no grammar can hold is not enforced: patterns with look-ahead, references back or anchors in their middle (any text passes), the length of a text beside its pattern, \`multipleOf\`, \`uniqueItems\`, \`not\`. With tools beside it, the answer either fits or is one call of a tool. With \`engine.kernels = stock\` an answer can fail with \`inference_failed\` where llama.cpp's grammars take broken characters for whole ones.
 - **Pictures** are PNG, JPEG, GIF or BMP as base64 or data: URLs. The daemon fetches no addresses.
 - **Assistant messages at the end** are continued.
 - **Leaving** ends the generation: a client that closes its connection costs no more tokens.
