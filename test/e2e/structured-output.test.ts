@@ -6,17 +6,19 @@ import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 /** With these, and this schema, the shipped model once began a character that the schema left no room to end. */
 const SEEDS = [7, 12, 18, 27, 32, 42, 44, 45, 57];
 
-const MAX_LENGTH = 20;
+/** Characters as JSON schema counts them. */
+const AT_MOST_20 = /^.{0,20}$/su;
 
 const completion = z.object({
   choices: z.tuple([z.object({ message: z.object({ content: z.string() }), finish_reason: z.string() })]),
 });
+const failure = z.object({ code: z.literal("inference_failed"), message: z.string() });
 const tagged = z.strictObject({ idTag: z.string() });
 
 function ask({ url }: TestDaemon, seed: number): Promise<Response> {
   const schema = {
     type: "object",
-    properties: { idTag: { type: "string", maxLength: MAX_LENGTH } },
+    properties: { idTag: { type: "string", maxLength: 20 } },
     required: ["idTag"],
     additionalProperties: false,
   };
@@ -37,7 +39,7 @@ test.each(SEEDS)("a bounded text in an answer ends where its schema ends it, wit
   expect(answer.status).toBe(200);
   const [{ message, finish_reason: reason }] = completion.parse(await answer.json()).choices;
   expect(reason).toBe("stop");
-  expect([...tagged.parse(JSON.parse(message.content)).idTag].length).toBeLessThanOrEqual(MAX_LENGTH);
+  expect(tagged.parse(JSON.parse(message.content)).idTag).toMatch(AT_MOST_20);
 });
 
 describe("with llama.cpp's WebAssembly as it is shipped", () => {
@@ -48,19 +50,14 @@ describe("with llama.cpp's WebAssembly as it is shipped", () => {
   afterAll(() => daemon.stop());
 
   test.each(SEEDS.slice(0, 2))(
-    "such an answer ends, and fails with a sentence, with seed %i",
+    "such an answer ends, or fails with a sentence, with seed %i",
     async (seed) => {
-      const answer = await ask(daemon, seed);
-      const body: unknown = await answer.json();
+      const body: unknown = await (await ask(daemon, seed)).json();
+      const { choices, error } = completion.partial().extend({ error: failure.optional() }).parse(body);
       // It has no cure of ours, so what it writes depends on its rounding.
-      if (answer.status === 200) expect(completion.safeParse(body).success).toBe(true);
-      else
-        expect(body).toMatchObject({
-          error: {
-            code: "inference_failed",
-            message: expect.stringMatching(/^The model's answer cannot be read/),
-          },
-        });
+      expect(error?.message ?? choices?.[0].message.content).toMatch(
+        /^[{]|^The model's answer cannot be read/,
+      );
     },
   );
 });
