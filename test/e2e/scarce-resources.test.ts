@@ -4,7 +4,7 @@ import http from "node:http";
 import net from "node:net";
 import os from "node:os";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { writeModel } from "../support/engine-fixture.ts";
 import { startDaemon, type DaemonOptions, type TestDaemon } from "../support/start-daemon.ts";
 import { memoryGroup, onFullDisk, onReadOnlyDisk } from "../support/system-limits.ts";
@@ -148,10 +148,10 @@ describe.skipIf(process.platform !== "linux")("a load that the system has no mem
     expect(body.error?.message).toMatch(message);
   });
 
-  const group = memoryGroup(300 * MIB);
-  afterAll(() => group?.remove());
-
-  test.skipIf(group === undefined && isOptional)("what its container has, and who has it", async () => {
+  test("what its container has, and who has it", async ({ skip }) => {
+    const group = memoryGroup(300 * MIB);
+    onTestFinished(() => group?.remove());
+    if (group === undefined && isOptional) skip("this user may make no control group");
     if (group === undefined) throw new Error("This user may make no control group.");
     const daemon = await startDaemon({ args: NOTHING_LOADED, through: group.through });
     const { status, body } = await post(daemon, "/api/models/load", { alias: "daybreak-mini" });

@@ -1,5 +1,6 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import path from "node:path";
+import { throwExhaustion } from "../../../errors/exhausted-resource.ts";
 import { realPathInside, type RepoCache } from "./repo-cache.ts";
 import { isCommit } from "../repo-file.ts";
 import { isSafeRepoPath } from "./safe-repo-path.ts";
@@ -31,6 +32,7 @@ export const isGguf: FileFilter = (file) => /\.gguf$/i.test(file);
 /**
  * Reads the files of every snapshot of a repository. What leads out of the cache, does not exist or is no regular
  * file is passed over.
+ * @throws the system's error when it has no descriptor left to look with, which says nothing about the files
  * @param realCacheDir - the cache folder with its own links resolved
  * @param wanted - which files to look at, by their paths inside the repository
  */
@@ -80,7 +82,8 @@ async function statBig(file: string) {
   try {
     // On Windows file numbers need all 64 bits.
     return await stat(file, { bigint: true });
-  } catch {
+  } catch (error) {
+    throwExhaustion(error);
     return undefined;
   }
 }
@@ -96,7 +99,8 @@ async function readRefs(cache: RepoCache): Promise<{ name: string; commit: strin
 async function readRef(file: string): Promise<string> {
   try {
     return (await readFile(file, "utf8")).trim();
-  } catch {
+  } catch (error) {
+    throwExhaustion(error);
     return "";
   }
 }
@@ -117,7 +121,8 @@ async function listTree(folder: string): Promise<string[]> {
 async function listFolder(folder: string) {
   try {
     return await readdir(folder, { withFileTypes: true });
-  } catch {
+  } catch (error) {
+    throwExhaustion(error);
     return [];
   }
 }

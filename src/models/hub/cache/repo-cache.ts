@@ -1,5 +1,6 @@
 import { realpath } from "node:fs/promises";
 import path from "node:path";
+import { throwExhaustion } from "../../../errors/exhausted-resource.ts";
 
 /** Between owner and repository in a folder's name: the hub allows it in neither. */
 const SEPARATOR = "--";
@@ -96,7 +97,8 @@ export async function realPathInside(realCacheDir: string, target: string): Prom
     const relative = path.relative(realCacheDir, real);
     const outside = relative === ".." || relative.startsWith(`..${path.sep}`) || path.isAbsolute(relative);
     return outside ? undefined : real;
-  } catch {
+  } catch (error) {
+    throwExhaustion(error);
     return undefined;
   }
 }

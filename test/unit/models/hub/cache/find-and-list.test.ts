@@ -1,5 +1,7 @@
+import { execFile } from "node:child_process";
 import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { DiskHubStore } from "../../../../../src/models/hub/disk-hub-store.ts";
 import type { HubSpec } from "../../../../../src/models/names/hub-spec.ts";
@@ -215,3 +217,30 @@ describe("what is no model repository", () => {
     expect(await names(offline(path.join(outer, "cache")))).toEqual([`hf:${REPO}:tiny-Q4_K_M.gguf`]);
   });
 });
+
+it.skipIf(process.platform === "win32")(
+  "is not missing when no descriptor is left to look with: that is said",
+  async () => {
+    const cacheDir = await temporaryFolder();
+    await otherToolsRepo(cacheDir, REPO, {
+      snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } },
+      refs: { main: COMMIT_A },
+    });
+    const store = JSON.stringify(path.resolve("src/models/hub/disk-hub-store.ts"));
+    const spec = JSON.stringify(SPEC);
+    const script = `
+      import { openSync } from "node:fs";
+      import { DiskHubStore } from ${store};
+      const store = new DiskHubStore({ cacheDir: ${JSON.stringify(cacheDir)}, hubUrl: "https://hub.invalid" });
+      await store.find(${spec});
+      try { for (;;) openSync("/dev/null"); } catch {}
+      console.log(await store.find(${spec}).catch(({ code }) => code));`;
+    const { stdout } = await promisify(execFile)("sh", [
+      "-c",
+      'ulimit -n 64; exec "$0" --input-type=module -e "$1"',
+      process.execPath,
+      script,
+    ]);
+    expect(stdout.trim()).toBe("EMFILE");
+  },
+);
