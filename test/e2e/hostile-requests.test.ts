@@ -1,11 +1,7 @@
-import { execFile } from "node:child_process";
-import path from "node:path";
-import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 
-const SCRIPT = path.join(import.meta.dirname, "../../scripts/test/withstand/requests.ts");
 const DEPTH = 4000;
 const MODEL = "daybreak-mini";
 
@@ -85,11 +81,4 @@ describe("what is nested 4,000 levels deep", () => {
     expect(next.status).toBe(200);
     expect(await engineRestarts()).toBe(before);
   });
-});
-
-test("a daemon answers requests made from its schemas and damaged, small and large", async () => {
-  const run = promisify(execFile);
-  const { stdout } = await run(process.execPath, [SCRIPT, "--seed", "20", "--seconds", "6"]);
-  expect(stdout).toMatch(/large bodies: [1-9]/);
-  expect(stdout).toMatch(/, 0 broken promises/);
 });

@@ -9,7 +9,8 @@ const MOST_LINES = 20;
 export class Findings {
   readonly #name: string;
   readonly #options: RunOptions;
-  readonly #startedAt = performance.now();
+  /** When the work began: what is attacked takes its time to start. */
+  #startedAt: number | undefined;
   readonly #found = new Map<string, number>();
   readonly #counts = new Map<string, number>();
   #done = 0;
@@ -20,7 +21,7 @@ export class Findings {
     console.log(`${name}: seed ${options.seed}, ${options.seconds} s`);
   }
 
-  /** True until the time is over or the count is reached. */
+  /** True until the time, which begins when this is first asked, is over or the count is reached. */
   get goesOn(): boolean {
     return this.#done < this.#options.count && this.#seconds() < this.#options.seconds;
   }
@@ -51,8 +52,9 @@ export class Findings {
     return [...this.#found.values()].reduce((sum, times) => sum + times, 0);
   }
 
-  /** Prints the summary and sets the exit code. */
+  /** Prints the summary and sets the exit code. A run that tried nothing has shown nothing. */
   finish(figures: Readonly<Record<string, string | number>> = {}): void {
+    if (this.#done === 0) this.add("nothing was tried", "the time was over before the first attempt");
     const lines = [
       ...[...this.#counts].toSorted(([a], [b]) => a.localeCompare(b)),
       ...Object.entries(figures),
@@ -66,6 +68,7 @@ export class Findings {
   }
 
   #seconds(): number {
+    this.#startedAt ??= performance.now();
     return (performance.now() - this.#startedAt) / 1000;
   }
 }
