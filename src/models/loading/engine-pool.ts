@@ -234,14 +234,11 @@ export class EnginePool {
   #ended(slot: EngineSlot, exit: EngineExit): void {
     if (slot.state !== "loaded") return;
     this.#drop(slot);
-    const error = new ServiceError(
-      "engine_crashed",
-      `The engine of "${slot.alias}" ended: ${plainEnd(exit.reason)}.`,
-      {
-        cause: new Error(exit.reason),
-      },
-    );
-    this.#crashed.set(slot.alias, { request: slot.request, reason: exit.reason });
+    const reason = plainEnd(exit.reason);
+    const error = new ServiceError("engine_crashed", `The engine of "${slot.alias}" ended: ${reason}.`, {
+      cause: new Error(exit.reason),
+    });
+    this.#crashed.set(slot.alias, { request: slot.request, reason });
     this.#backoff.failed(slot.alias, error);
     reportFailure(this.#options.events, slot.alias, error);
   }

@@ -34,6 +34,15 @@ describe("a crash", () => {
     expect(pool.crashedRequest("a")).toBeUndefined();
   });
 
+  it("is told in words that mean something to whoever runs the daemon", async () => {
+    const { pool, engines, events } = makePool();
+    await pool.load("a", request());
+    await engines.last.crash("aborted: /source/llama.cpp/ggml/src/ggml.c:1234: GGML_ASSERT(x) failed");
+    giveBack(await pool.lend("a", pool.crashedRequest("a")!, NEVER));
+    expect(JSON.stringify(events)).toContain("engine-restarted");
+    expect(JSON.stringify(events)).not.toContain("GGML_ASSERT");
+  });
+
   it("that has begun but is not over yet is waited for", async () => {
     const { pool, engines } = makePool();
     await pool.load("a", request());
