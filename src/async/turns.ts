@@ -25,3 +25,17 @@ export class Turns {
 
 /** Those of this process: its loop is one. */
 export const turns = new Turns();
+
+/** As Array.prototype.map, a few elements in each turn of the event loop. */
+export async function mapInTurns<Item, Result>(
+  items: readonly Item[],
+  perTurn: number,
+  map: (item: Item, index: number) => Result,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  for (const [index, item] of items.entries()) {
+    if (index > 0 && index % perTurn === 0) await turns.next();
+    results.push(map(item, index));
+  }
+  return results;
+}

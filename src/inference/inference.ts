@@ -76,7 +76,7 @@ export interface EmbedRequest {
 export interface EmbedAnswer {
   readonly model: string;
   /** One L2-normalised vector for each input, in order. */
-  readonly vectors: readonly (readonly number[])[];
+  readonly vectors: number[][];
   readonly totalTokens: number;
   /** As in {@link InferenceStream}. */
   readonly loadMs: number;

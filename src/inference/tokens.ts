@@ -1,6 +1,10 @@
+import { mapInTurns } from "../async/turns.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { TokenIds, TokenPieces } from "../engine/protocol/tokens.ts";
 import { ServiceError } from "../errors/service-error.ts";
+
+/** They take some milliseconds. */
+const PIECES_IN_A_TURN = 4096;
 
 /** A token and what it stands for: a part of a character cannot be a text. */
 export interface Piece {
@@ -8,8 +12,12 @@ export interface Piece {
   readonly bytes: Uint8Array;
 }
 
-export function splitPieces(ids: TokenIds, { bytes, ends }: TokenPieces): Piece[] {
-  return Array.from(ids, (id, at) => ({ id, bytes: bytes.subarray(ends[at - 1] ?? 0, ends[at]) }));
+/** @param pieces - a million of them at most, so in turns of the event loop */
+export async function splitPieces(ids: TokenIds, { bytes, ends }: TokenPieces): Promise<Piece[]> {
+  return await mapInTurns([...ids], PIECES_IN_A_TURN, (id, at) => ({
+    id,
+    bytes: bytes.subarray(ends[at - 1] ?? 0, ends[at]),
+  }));
 }
 
 /** Ids as the engine takes them; it says itself which of them its vocabulary does not have. */
@@ -39,7 +47,8 @@ export async function exactPrompt(
     engine.tokenize(text, { addSpecial: true, parseSpecial: true }, signal);
   const added = await tokenise("");
   const bare = withoutAdded(tokens, added);
-  const text = decode(splitPieces(bare, await engine.pieces(bare, signal).catch(blame(param))));
+  const { bytes } = await engine.pieces(bare, signal).catch(blame(param));
+  const text = decode(bytes);
   const candidates = text === undefined ? [] : text.startsWith(" ") ? [text, text.slice(1)] : [text];
   for (const prompt of candidates) {
     if (isEqual(withoutAdded(await tokenise(prompt), added), bare)) return prompt;
@@ -68,10 +77,9 @@ function blame(param: string): (error: unknown) => never {
   };
 }
 
-function decode(pieces: readonly Piece[]): string | undefined {
+function decode(bytes: Uint8Array): string | undefined {
   try {
-    const whole = Buffer.concat(pieces.map(({ bytes }) => bytes));
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(whole);
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     return undefined; // a part of a character is at one of the ends
   }

@@ -31,7 +31,7 @@ export function toEmbedRequest(body: z.output<typeof embeddingsRequestSchema>): 
 export function toEmbeddingsAnswer(answer: EmbedAnswer): z.output<typeof embeddingsAnswerSchema> {
   return {
     model: answer.model,
-    embeddings: answer.vectors.map((vector) => [...vector]),
+    embeddings: answer.vectors,
     dimensions: answer.vectors[0]?.length ?? 0,
     total_tokens: answer.totalTokens,
   };

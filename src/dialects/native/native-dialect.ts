@@ -1,5 +1,6 @@
 import type { Dialect } from "../../http/dialect.ts";
 import { nativeErrorSchema, nativeNdjson, renderNativeError } from "../../http/errors/native-error.ts";
+import { longJson } from "../../http/streaming/long-json.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { Services } from "../../http/services.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
@@ -87,7 +88,7 @@ function embeddingsRoute({ inference }: Services): Route {
     answers: [{ description: "The vectors.", schema: embeddings.embeddingsAnswerSchema }],
     async handle(context, { body }) {
       const answer = await inference.embed(embeddings.toEmbedRequest(body), context.req.raw.signal);
-      return context.json(embeddings.toEmbeddingsAnswer(answer));
+      return longJson(embeddings.toEmbeddingsAnswer(answer));
     },
   });
 }

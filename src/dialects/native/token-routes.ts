@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { tokenList } from "../../http/input/list.ts";
-import { turns } from "../../async/turns.ts";
+import { mapInTurns } from "../../async/turns.ts";
+import { longJson } from "../../http/streaming/long-json.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { Services } from "../../http/services.ts";
 import type { Piece } from "../../inference/tokens.ts";
@@ -9,7 +10,7 @@ import { modelField } from "./request-fields.ts";
 /** Bodies and answers as llama.cpp's server has them, under the same paths; `model` is ours. */
 
 const tag = "Tokens";
-/** They take some milliseconds. */
+/** They take some milliseconds; a long text has a million. */
 const PIECES_IN_A_TURN = 4096;
 const DECODER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -64,9 +65,9 @@ export function tokenizeRoute({ inference }: Services): Route {
       const { signal } = context.req.raw;
       const model = body.model ?? undefined;
       const tokens = await inference.tokenize({ model, text: body.content, options }, signal);
-      if (!body.with_pieces) return context.json({ tokens: [...tokens] });
+      if (!body.with_pieces) return longJson({ tokens: [...tokens] });
       const pieces = await inference.pieces({ model, tokens }, signal);
-      return context.json({ tokens: await toWirePieces(pieces) });
+      return longJson({ tokens: await mapInTurns(pieces, PIECES_IN_A_TURN, toWirePiece) });
     },
   });
 }
@@ -88,16 +89,6 @@ export function detokenizeRoute({ inference }: Services): Route {
       return context.json({ content });
     },
   });
-}
-
-/** A long text has a million pieces, of which each is looked at. */
-async function toWirePieces(pieces: readonly Piece[]): Promise<z.output<typeof pieceSchema>[]> {
-  const wire: z.output<typeof pieceSchema>[] = [];
-  for (const [at, piece] of pieces.entries()) {
-    if (at > 0 && at % PIECES_IN_A_TURN === 0) await turns.next();
-    wire.push(toWirePiece(piece));
-  }
-  return wire;
 }
 
 function toWirePiece({ id, bytes }: Piece): z.output<typeof pieceSchema> {

@@ -1,12 +1,16 @@
 import { z } from "zod";
 import { list } from "../../http/input/list.ts";
-import { ServiceError } from "../../errors/service-error.ts";
+import { mapInTurns } from "../../async/turns.ts";
+import { shortenVector } from "../../inference/shorten-vector.ts";
 import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
 import { keepAliveField } from "./keep-alive.ts";
 import { optionsField, toResidency } from "./options.ts";
 import { modelField } from "./request-fields.ts";
 import { nanoseconds } from "./summary.ts";
+
+/** They take some milliseconds. */
+const VECTORS_IN_A_TURN = 64;
 
 /** POST /api/embed of the Ollama API. Unknown fields are ignored. */
 export const embedRequestSchema = z
@@ -67,29 +71,20 @@ export function toEmbedRequest(body: Omit<Embed, "dimensions">, model: Model): E
 }
 
 /** @throws ServiceError invalid_parameter when more dimensions are asked for than the model has */
-export function toEmbedAnswer(
+export async function toEmbedAnswer(
   { vectors, totalTokens, loadMs }: EmbedAnswer,
   body: Embed,
   totalMs: number,
-): z.output<typeof embedAnswerSchema> {
+): Promise<z.output<typeof embedAnswerSchema>> {
   const { model, dimensions } = body;
   return {
     model,
-    embeddings: vectors.map((vector) => (dimensions == null ? [...vector] : shorten(vector, dimensions))),
+    embeddings:
+      dimensions == null
+        ? vectors
+        : await mapInTurns(vectors, VECTORS_IN_A_TURN, (vector) => shortenVector(vector, dimensions)),
     total_duration: nanoseconds(totalMs),
     load_duration: nanoseconds(loadMs),
     prompt_eval_count: totalTokens,
   };
-}
-
-/** The first components, brought to length 1 again. */
-function shorten(vector: readonly number[], dimensions: number): number[] {
-  if (dimensions > vector.length) {
-    throw new ServiceError("invalid_parameter", `dimensions: the model has ${vector.length}.`, {
-      param: "dimensions",
-    });
-  }
-  const kept = vector.slice(0, dimensions);
-  const length = Math.hypot(...kept);
-  return length === 0 ? kept : kept.map((component) => component / length);
 }

@@ -1,3 +1,4 @@
+import { longJson } from "../../http/streaming/long-json.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { Services } from "../../http/services.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
@@ -116,7 +117,7 @@ function embedRoute(services: Services): Route {
       const model = await findModel(models, body.model);
       const request = embed.toEmbedRequest(body, model);
       const answer = await beginEmbedding(services, request, model, context.req.raw.signal);
-      return context.json(embed.toEmbedAnswer(answer, body, performance.now() - startedAt));
+      return longJson(await embed.toEmbedAnswer(answer, body, performance.now() - startedAt));
     },
   });
 }

@@ -1,8 +1,12 @@
 import { z } from "zod";
 import { list, tokenList } from "../../http/input/list.ts";
-import { ServiceError } from "../../errors/service-error.ts";
+import { mapInTurns } from "../../async/turns.ts";
 import type { EmbedAnswer, EmbedRequest, PromptOfRequest } from "../../inference/inference.ts";
+import { shortenVector } from "../../inference/shorten-vector.ts";
 import { ignored, modelName } from "../../http/input/known-fields.ts";
+
+/** They take some milliseconds. */
+const VECTORS_IN_A_TURN = 64;
 
 const text = z.string().min(1, { error: "must not be empty" });
 
@@ -67,37 +71,27 @@ function inputItems(input: EmbeddingsRequest["input"]): (string | number[])[] {
 }
 
 /** @throws ServiceError invalid_parameter when more dimensions are asked for than the model has */
-export function toEmbeddings(
+export async function toEmbeddings(
   { model, vectors, totalTokens }: EmbedAnswer,
   { encoding_format: format, dimensions }: EmbeddingsRequest,
-): z.output<typeof embeddingsSchema> {
+): Promise<z.output<typeof embeddingsSchema>> {
+  const data = await mapInTurns(vectors, VECTORS_IN_A_TURN, (vector, index) => {
+    const wanted = dimensions == null ? vector : shortenVector(vector, dimensions);
+    return {
+      object: "embedding" as const,
+      index,
+      embedding: format === "base64" ? toBase64(wanted) : wanted,
+    };
+  });
   return {
     object: "list",
-    data: vectors.map((vector, index) => {
-      const wanted = dimensions == null ? vector : shorten(vector, dimensions);
-      return { object: "embedding", index, embedding: format === "base64" ? toBase64(wanted) : [...wanted] };
-    }),
+    data,
     model,
     usage: { prompt_tokens: totalTokens, total_tokens: totalTokens },
   };
 }
 
-/** The first components, brought to length 1 again. */
-function shorten(vector: readonly number[], dimensions: number): number[] {
-  if (dimensions > vector.length) {
-    throw new ServiceError("invalid_parameter", `dimensions: the model has ${vector.length}.`, {
-      param: "dimensions",
-    });
-  }
-  const kept = vector.slice(0, dimensions);
-  const length = Math.hypot(...kept);
-  return length === 0 ? kept : kept.map((component) => component / length);
-}
-
+/** Systems that can run an engine are little-endian. */
 function toBase64(vector: readonly number[]): string {
-  const bytes = Buffer.alloc(vector.length * Float32Array.BYTES_PER_ELEMENT);
-  for (const [index, component] of vector.entries()) {
-    bytes.writeFloatLE(component, index * Float32Array.BYTES_PER_ELEMENT);
-  }
-  return bytes.toString("base64");
+  return Buffer.from(Float32Array.from(vector).buffer).toString("base64");
 }

@@ -1,5 +1,6 @@
 import type { Dialect } from "../../http/dialect.ts";
 import { pathName } from "../../http/input/path-name.ts";
+import { longJson } from "../../http/streaming/long-json.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { Services } from "../../http/services.ts";
 import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
@@ -122,7 +123,7 @@ function embeddingsRoute({ inference }: Services): Route {
       const { signal } = context.req.raw;
       const texts = await embeddings.toEmbedRequest(body, (request) => inference.promptOf(request, signal));
       const answer = await inference.embed(texts, signal);
-      return context.json(embeddings.toEmbeddings(answer, body));
+      return longJson(await embeddings.toEmbeddings(answer, body));
     },
   });
 }

@@ -27,33 +27,33 @@ export function describeHonestFields(conversions: readonly Conversion[]): void {
         field,
         handling: /^(?:Accepted and (ignored)|(Refused))/.exec(description)?.[0] ?? "honoured",
       }));
-      const unchanged = convert(base);
+      const changes = async (field: string, value: unknown): Promise<boolean> =>
+        !isDeepStrictEqual(await convert({ ...base, [field]: value }), await convert(base));
 
-      test("what is honoured makes a difference", () => {
+      test("what is honoured makes a difference", async () => {
         const honoured = described.filter(
           ({ field, handling }) => handling === "honoured" && !elsewhere.includes(field),
         );
         expect(honoured.map(({ field }) => field).toSorted()).toEqual(Object.keys(samples).toSorted());
-        const idle = Object.entries(samples).filter(([field, value]) =>
-          isDeepStrictEqual(convert({ ...base, [field]: value }), unchanged),
-        );
+        const idle: string[] = [];
+        for (const [field, value] of Object.entries(samples))
+          if (!(await changes(field, value))) idle.push(field);
         expect(idle).toEqual([]);
       });
 
-      test("what is ignored makes none, whatever its value", () => {
+      test("what is ignored makes none, whatever its value", async () => {
         const values = [null, 1, "x", [], {}];
         const ignored = described.filter(({ handling }) => handling === "Accepted and ignored");
-        const heeded = ignored.filter(
-          ({ field }) =>
-            !values.every((value) => isDeepStrictEqual(convert({ ...base, [field]: value }), unchanged)),
-        );
+        const heeded: string[] = [];
+        for (const { field } of ignored)
+          for (const value of values) if (await changes(field, value)) heeded.push(field);
         expect(heeded).toEqual([]);
       });
 
-      test("what is refused is an error that says so, unless it is empty", () => {
+      test("what is refused is an error that says so, unless it is empty", async () => {
         for (const { field } of described.filter(({ handling }) => handling === "Refused")) {
           expect(() => convert({ ...base, [field]: "x" })).toThrow(/is not supported/);
-          expect(convert({ ...base, [field]: null })).toEqual(unchanged);
+          expect(await changes(field, null)).toBe(false);
         }
       });
     },

@@ -48,9 +48,9 @@ describe("token ids as a prompt", () => {
   });
 });
 
-test("pieces are cut where each token ends", () => {
+test("pieces are cut where each token ends", async () => {
   const ids = toTokenIds([7, 8, 9], "tokens");
-  const pieces = splitPieces(ids, { bytes: Uint8Array.of(1, 2, 3), ends: Int32Array.of(2, 2, 3) });
+  const pieces = await splitPieces(ids, { bytes: Uint8Array.of(1, 2, 3), ends: Int32Array.of(2, 2, 3) });
   expect(pieces).toEqual([
     { id: 7, bytes: Uint8Array.of(1, 2) },
     { id: 8, bytes: Uint8Array.of() },

@@ -71,9 +71,9 @@ const conversions: readonly Conversion[] = [
     name: "POST /v1/embeddings",
     schema: embeddingsRequestSchema,
     base: { input: "hi" },
-    convert: (body) => {
+    convert: async (body) => {
       const parsed = embeddingsRequestSchema.parse(body);
-      return [parsed.model, parsed.input, toEmbeddings(embedded, parsed)];
+      return [parsed.model, parsed.input, await toEmbeddings(embedded, parsed)];
     },
     samples: { model: "other", input: "ho", encoding_format: "base64", dimensions: 1 },
     elsewhere: [],

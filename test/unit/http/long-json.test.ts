@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { mapInTurns } from "../../../src/async/turns.ts";
+import { longJson } from "../../../src/http/streaming/long-json.ts";
+import { longestTurn } from "../../support/longest-turn.ts";
+
+/** Half of what a turn may take, since the machine that tests may be twice as fast as another. */
+const LONGEST_TURN_MS = 25;
+
+const vector = Array.from({ length: 384 }, (_, index) => Math.sin(index));
+
+test.each([
+  { object: "list", data: [], usage: { total_tokens: 1 } },
+  { tokens: [1, 2, 3], nothing: undefined, none: null, text: "\u{1F600}\n" },
+  { data: Array.from({ length: 500 }, (_, index) => ({ index, embedding: vector })), model: "m" },
+  {},
+])("a long answer is the same JSON as a short one: %#", async (value) => {
+  const answer = longJson(value);
+  expect(answer.headers.get("content-type")).toBe("application/json");
+  expect(await answer.text()).toBe(JSON.stringify(value));
+});
+
+test("an answer of sixteen thousand vectors does not hold the event loop", async () => {
+  const vectors = Array.from({ length: 16_384 }, () => vector);
+  let bytes = 0;
+  const longest = await longestTurn(async () => {
+    const data = await mapInTurns(vectors, 64, (embedding, index) => ({ index, embedding }));
+    for await (const chunk of longJson({ data }).body ?? []) bytes += chunk.length;
+  });
+  expect(bytes).toBeGreaterThan(100_000_000);
+  expect(longest).toBeLessThan(LONGEST_TURN_MS);
+});
+
+test("a client that leaves in the middle of a long answer ends its writing", async () => {
+  let written = 0;
+  const element = { toJSON: () => (written += 1) && vector };
+  const reader = longJson({ data: Array.from({ length: 10_000 }, () => element) }).body?.getReader();
+  await reader?.read();
+  await reader?.cancel();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(written).toBeLessThan(100);
+});
