@@ -1,6 +1,8 @@
 import { ServiceError } from "../errors/service-error.ts";
 
 const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*;base64,/i;
+/** Lines of base64 are 64 or 76 characters long. */
+const LEAST_SHARE_OF_DIGITS = 0.9;
 /** First bytes of the kinds of pictures that llama.cpp decodes. */
 const SIGNATURES: readonly (readonly number[])[] = [
   [0x89, 0x50, 0x4e, 0x47], // PNG
@@ -20,12 +22,18 @@ export function decodeImage(text: string, param: string): Uint8Array<ArrayBuffer
     throw invalid(param, "the daemon fetches no addresses; send the picture itself as base64 or a data: URL");
   }
   const encoded = text.slice(DATA_URL.exec(text.slice(0, 200))?.[0].length ?? 0);
-  // Lines and blanks are rare, and to look for them takes as long as to decode.
-  const bytes = decodeBase64(encoded) ?? decodeBase64(encoded.replaceAll(/\s+/g, ""));
+  const bytes = decodeBase64(encoded) ?? decodeLines(encoded);
   if (!bytes) throw invalid(param, "must be a picture as base64 or a data: URL");
   const known = SIGNATURES.some((signature) => signature.every((byte, index) => bytes[index] === byte));
   if (!known) throw invalid(param, "must be a PNG, JPEG, GIF or BMP");
   return bytes;
+}
+
+/** Base64 in lines, which is rare: to take the blanks out takes longer than to decode, so no text of blanks is searched. */
+function decodeLines(encoded: string): Uint8Array<ArrayBuffer> | undefined {
+  const mostBytes = (encoded.length * 3) / 4;
+  if (Buffer.from(encoded, "base64").byteLength < mostBytes * LEAST_SHARE_OF_DIGITS) return undefined;
+  return decodeBase64(encoded.replaceAll(/\s+/g, ""));
 }
 
 /** Undefined for what is empty or not base64 throughout: of that, Buffer would leave out what it cannot read. */

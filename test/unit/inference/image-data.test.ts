@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { decodeImage } from "../../../src/inference/image-data.ts";
+import { longestTurn } from "../../support/longest-turn.ts";
+
+const picture = Buffer.concat([Buffer.of(0x89, 0x50, 0x4e, 0x47), Buffer.alloc(3000, 7)]);
+const encoded = picture.toString("base64");
+
+test.each([
+  ["alone", encoded],
+  ["as an address of data", `data:image/png;base64,${encoded}`],
+  ["in lines of 64", encoded.replaceAll(/.{64}/g, "$&\n")],
+  ["in lines of 76 that end as in mail", encoded.replaceAll(/.{76}/g, "$&\r\n")],
+])("a picture is read from base64 %s", (_, text) => {
+  expect(Buffer.from(decodeImage(text, "image"))).toEqual(picture);
+});
+
+test("thirty megabytes of blanks around a picture are refused without a search through them", async () => {
+  const text = `${" ".repeat(30_000_000)}${encoded}`;
+  const longest = await longestTurn(() =>
+    Promise.resolve().then(() => expect(() => decodeImage(text, "image")).toThrow("must be a picture")),
+  );
+  expect(longest).toBeLessThan(50);
+});
