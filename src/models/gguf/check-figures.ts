@@ -14,6 +14,16 @@ const VOCABULARY_LISTS: readonly (readonly [key: string, types: readonly number[
   ["tokenizer.ggml.scores", [6], "scores"],
   ["tokenizer.ggml.token_type", [4, 5], "token types"],
 ];
+/**
+ * Tokens that llama.cpp puts into texts of a vocabulary of WordPiece, with the ids that it takes when the keys name none
+ * that there is. It looks up their embeddings without asking whether there are so many.
+ */
+const WORDPIECE = "bert";
+const WORDPIECE_TOKENS: readonly (readonly [key: string, id: number, name: string])[] = [
+  ["tokenizer.ggml.bos_token_id", 101, "to begin a text with"],
+  ["tokenizer.ggml.seperator_token_id", 102, "to end a text with"],
+  ["tokenizer.ggml.unknown_token_id", 100, "for words that it does not know"],
+];
 /** enum llama_pooling_type: unspecified, none, mean, first token, last token, rank. Others end an engine. */
 const POOLING_TYPES: ReadonlySet<number> = new Set([-1, 0, 1, 2, 3, 4]);
 /** What models have that do without attention; theirs says that it has no heads. */
@@ -67,6 +77,12 @@ function checkVocabulary(metadata: Metadata): void {
     if (typeof list !== "object" || !types.includes(list.type ?? -1) || list.length < count) {
       throw new InvalidGguf(`its vocabulary has ${count} tokens, and its list of ${name} does not fit them`);
     }
+  }
+  if (model !== WORDPIECE) return;
+  for (const [key, fallback, name] of WORDPIECE_TOKENS) {
+    const id = metadata.get(key);
+    const isThere = typeof id === "number" && id >= 0 && id < count;
+    if (!isThere && fallback >= count) throw new InvalidGguf(`its vocabulary has no token ${name}`);
   }
 }
 

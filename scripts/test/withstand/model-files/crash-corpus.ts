@@ -68,4 +68,9 @@ export const CRASH_CORPUS: readonly (readonly [what: string, recipe: Recipe, cod
     { base: "llama", changes: [{ key: "general.alignment", value: u64(2n ** 63n) }] },
     "invalid_model_file",
   ],
+  [
+    "an encoder's vocabulary without the token that ends a text",
+    { base: "bert", changes: [{ key: "tokenizer.ggml.seperator_token_id", value: null }] },
+    "invalid_model_file",
+  ],
 ];

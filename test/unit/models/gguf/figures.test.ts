@@ -20,9 +20,20 @@ async function inspect(model: GgufFile): Promise<unknown> {
   return await createGgufInspector()([file]);
 }
 
-function without(key: string): GgufFile {
-  const { metadata, tensors } = tinyLlama();
+function without(key: string, { metadata, tensors }: GgufFile = tinyLlama()): GgufFile {
   return { metadata: Object.fromEntries(Object.entries(metadata).filter(([name]) => name !== key)), tensors };
+}
+
+/** As published ones: 100 to 102 mean what they mean without a key. */
+function encoderWithUsualMarks(): GgufFile {
+  const { metadata, tensors } = without("tokenizer.ggml.seperator_token_id", tinyBert());
+  const words = Array.from({ length: 103 }, (_, at) => `word${at}`);
+  const types = array(
+    "i32",
+    words.map(() => 1),
+  );
+  const vocabulary = { "tokenizer.ggml.tokens": array("string", words), "tokenizer.ggml.token_type": types };
+  return { tensors, metadata: { ...metadata, ...vocabulary } };
 }
 
 const tokens = (count: number): GgufValue =>
@@ -77,12 +88,29 @@ describe("a model that would load and never work is refused", () => {
       message: expect.stringMatching(message),
     });
   });
+
+  it.each([
+    ["bos_token_id", /its vocabulary has no token to begin a text with/],
+    ["seperator_token_id", /its vocabulary has no token to end a text with/],
+    ["unknown_token_id", /its vocabulary has no token for words that it does not know/],
+  ])("an encoder's %s is missing, or none of its small vocabulary", async (name, message) => {
+    const key = `tokenizer.ggml.${name}`;
+    const bert = tinyBert();
+    const beyond = { ...bert, metadata: { ...bert.metadata, [key]: u32(2 ** 32 - 1) } };
+    for (const model of [without(key, bert), beyond]) {
+      await expect(inspect(model)).rejects.toMatchObject({
+        code: "invalid_model_file",
+        message: expect.stringMatching(message),
+      });
+    }
+  });
 });
 
 describe("a model that works is taken", () => {
   it.each<[string, GgufFile]>([
     ["with attention", tinyLlama()],
     ["an encoder", tinyBert()],
+    ["an encoder that leaves its marks where they usually are", encoderWithUsualMarks()],
     [
       "without attention, which says that it has no heads",
       tinyLlama({ metadata: { "llama.attention.head_count": u32(0), "llama.ssm.conv_kernel": u32(4) } }),
