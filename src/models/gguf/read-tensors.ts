@@ -1,5 +1,5 @@
 import type { ByteReader } from "./byte-reader.ts";
-import { GGML_TYPES } from "./ggml-types.ts";
+import { GGML_TYPES, type GgmlType } from "./ggml-types.ts";
 import { claimed, InvalidGguf, quoted } from "./invalid-gguf.ts";
 import { readName, type Metadata } from "./read-metadata.ts";
 
@@ -29,8 +29,8 @@ export interface WeightBytes {
 
 /** The largest mixtures of experts, with one tensor for each expert and layer, stay below. */
 const MAX_TENSORS = 200_000;
-/** ggml's GGML_MAX_NAME is 64; room for other writers. */
-const MAX_NAME_LENGTH = 1024;
+/** ggml's GGML_MAX_NAME is 64, with the zero at its end. */
+const MAX_NAME_LENGTH = 63;
 /** ggml's GGML_MAX_DIMS. */
 const MAX_DIMENSIONS = 4;
 /** Length of an empty name, number of dimensions, type and offset. */
@@ -41,7 +41,10 @@ const MIN_BITS_PER_WEIGHT = 1;
 const RANK_HEAD = "cls.output.weight";
 const IN_A_BLOCK = /^blk\.\d+\./;
 
-/** Reads the tensor list that follows the keys, and checks that every tensor's data lies inside the file. */
+/**
+ * Reads the tensor list that follows the keys, and checks that every tensor's data lies inside the file, each behind
+ * that of the one before: llama.cpp takes no others.
+ */
 export async function readTensors(
   reader: ByteReader,
   count: number,
@@ -56,21 +59,21 @@ export async function readTensors(
   let hasRankHead = false;
   let parameters = 0;
   let dataLength = 0;
+  const names = new Set<string>();
+  /** Where the next tensor's data has to begin; unknown behind a tensor of a type not known here. */
+  let next: number | undefined = 0;
   const bytes = { blocks: 0, largestInBlocks: 0, embedding: 0, output: 0 };
   for (let index = 0; index < count; index++) {
-    const name = await readName(reader, MAX_NAME_LENGTH);
+    const { name, type, known, weights, offset, length } = await readTensor(reader);
+    if (names.has(name)) throw new InvalidGguf(`it has the tensor ${quoted(name)} twice`);
+    names.add(name);
+    if (next !== undefined && offset !== next) {
+      throw new InvalidGguf(`it is damaged: the data of its tensor ${quoted(name)} is not where it belongs`);
+    }
+    next = known && Math.ceil((offset + length) / alignment) * alignment;
     if (name === RANK_HEAD) hasRankHead = true;
-    const weights = await readWeightCount(reader, name);
-    await reader.need(12);
-    const type = reader.u32();
-    const offset = reader.u64();
-    if (offset % alignment !== 0) throw new InvalidGguf(`the tensor ${quoted(name)} is not aligned`);
     parameters += weights;
     weightsByType.set(type, (weightsByType.get(type) ?? 0) + weights);
-    const length = tensorBytes(type, weights);
-    if (!Number.isSafeInteger(offset + length)) {
-      throw new InvalidGguf(`it is damaged: its tensor ${quoted(name)} claims impossibly many weights`);
-    }
     dataLength = Math.max(dataLength, offset + length);
     if (IN_A_BLOCK.test(name)) {
       bytes.blocks += length;
@@ -94,20 +97,48 @@ function readAlignment(metadata: Metadata): number {
   throw new InvalidGguf("its alignment is not a power of two");
 }
 
-async function readWeightCount(reader: ByteReader, name: string): Promise<number> {
+interface Tensor {
+  readonly name: string;
+  readonly type: number;
+  /** Undefined: a type not known here. */
+  readonly known: GgmlType | undefined;
+  readonly weights: number;
+  readonly offset: number;
+  /** Bytes of its data. */
+  readonly length: number;
+}
+
+async function readTensor(reader: ByteReader): Promise<Tensor> {
+  const name = await readName(reader, MAX_NAME_LENGTH);
+  const [row = 1, ...rest] = await readShape(reader, name);
+  await reader.need(12);
+  const type = reader.u32();
+  const offset = reader.u64();
+  const known = GGML_TYPES.get(type);
+  if (known && row % known.block !== 0) {
+    throw new InvalidGguf(
+      `its tensor ${quoted(name)} has rows of ${claimed(row)} weights, where ${known.name} has blocks of ${known.block}`,
+    );
+  }
+  const weights = rest.reduce((product, size) => product * size, row);
+  const length = tensorBytes(known, weights);
+  if (!Number.isSafeInteger(offset + length)) {
+    throw new InvalidGguf(`it is damaged: its tensor ${quoted(name)} claims impossibly many weights`);
+  }
+  return { name, type, known, weights, offset, length };
+}
+
+async function readShape(reader: ByteReader, name: string): Promise<number[]> {
   await reader.need(4);
   const dimensions = reader.u32();
   if (dimensions > MAX_DIMENSIONS) {
     throw new InvalidGguf(`the tensor ${quoted(name)} has ${dimensions} dimensions`);
   }
   await reader.need(dimensions * 8);
-  let weights = 1;
-  for (let index = 0; index < dimensions; index++) weights *= reader.u64();
-  return weights;
+  return Array.from({ length: dimensions }, () => reader.u64());
 }
 
-function tensorBytes(type: number, weights: number): number {
-  const known = GGML_TYPES.get(type);
+function tensorBytes(known: GgmlType | undefined, weights: number): number {
   if (!known) return Math.ceil((weights * MIN_BITS_PER_WEIGHT) / 8);
   return Math.ceil(weights / known.block) * known.bytes;
 }

@@ -25,6 +25,8 @@ const u32le = (value: number): Buffer => {
 const key = (name: string): Buffer => Buffer.concat([u64le(BigInt(name.length)), Buffer.from(name)]);
 const head = (tensors: bigint, keys: bigint, version = 3): Buffer =>
   Buffer.concat([Buffer.from("GGUF"), u32le(version), u64le(tensors), u64le(keys)]);
+const tensor = (name: string, offset: bigint, { row = 1n, type = 0 } = {}): Buffer =>
+  Buffer.concat([key(name), u32le(1), u64le(row), u32le(type), u64le(offset)]);
 const STRING = 8;
 const ARRAY = 9;
 /** Room behind the header, so that not every claim is refuted by the size of the file. */
@@ -85,6 +87,11 @@ const hostile: readonly (readonly [string, Buffer])[] = [
     "a tensor that is not aligned",
     Buffer.concat([head(1n, 0n), key("t"), u32le(1), u64le(1n), u32le(0), u64le(7n), PADDING]),
   ],
+  ["a tensor that leaves a gap", Buffer.concat([head(1n, 0n), tensor("t", 64n), PADDING])],
+  ["two tensors at one place", Buffer.concat([head(2n, 0n), tensor("a", 0n), tensor("b", 0n), PADDING])],
+  ["a tensor twice", Buffer.concat([head(2n, 0n), tensor("a", 0n), tensor("a", 32n), PADDING])],
+  ["half a block", Buffer.concat([head(1n, 0n), tensor("a", 0n, { row: 16n, type: 2 }), PADDING])],
+  ["a name of 64 bytes", Buffer.concat([head(1n, 0n), tensor("x".repeat(64), 0n), PADDING])],
 ];
 
 async function inFile(content: Buffer): Promise<string> {
@@ -92,6 +99,22 @@ async function inFile(content: Buffer): Promise<string> {
   await writeFile(file, content);
   return file;
 }
+
+it.each([
+  ["tensors one behind the other", Buffer.concat([head(2n, 0n), tensor("a", 0n), tensor("b", 32n), PADDING])],
+  [
+    "a tensor of a type of tomorrow between others",
+    Buffer.concat([
+      head(3n, 0n),
+      tensor("a", 0n),
+      tensor("b", 32n, { type: 250 }),
+      tensor("c", 320n),
+      PADDING,
+    ]),
+  ],
+])("a header of %s is read", async (_what, content) => {
+  await expect(readGgufHeader(await inFile(content))).resolves.toMatchObject({ fileSize: content.length });
+});
 
 describe("a hostile GGUF header", () => {
   it.each(hostile)("is refused: %s", async (_what, content) => {
