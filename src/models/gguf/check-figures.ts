@@ -5,6 +5,8 @@ import type { Metadata, MetadataValue } from "./read-metadata.ts";
 const LONGEST_CONTEXT = 2 ** 31 - 1;
 /** The widest published models have some 16,000. */
 const WIDEST_EMBEDDING = 2 ** 20;
+/** Heads of a block, or numbers of a head: published models have below a thousand. */
+const MOST_OF_HEADS = 2 ** 16;
 /** llama.cpp's own limit is 512. */
 const MOST_BLOCKS = 4096;
 /** Models of this type of vocabulary can be computed with, and cannot read or write. */
@@ -53,15 +55,21 @@ export function checkFigures(metadata: Metadata, architecture: string, tensors: 
 }
 
 function checkHeads(metadata: Metadata, architecture: string): void {
-  const value = metadata.get(`${architecture}.attention.head_count`);
-  if (value === undefined) return;
-  const heads = typeof value === "number" ? [value] : typeof value === "object" ? (value.numbers ?? []) : [];
-  const areCounts = heads.length > 0 && heads.every((count) => Number.isInteger(count) && count >= 0);
-  const hasAny = heads.some((count) => count > 0);
-  const needsNone = [...metadata.keys()].some((key) => WITHOUT_ATTENTION.test(key));
-  if (!areCounts || !(hasAny || needsNone)) {
-    throw new InvalidGguf(`its number of attention heads is ${shown(value)}`);
-  }
+  /** One for all blocks, or one for each; undefined: the file does not say. */
+  const counts = (key: string, name: string): readonly number[] | undefined => {
+    const value = metadata.get(`${architecture}.attention.${key}`);
+    if (value === undefined) return undefined;
+    const list = typeof value === "number" ? [value] : typeof value === "object" ? (value.numbers ?? []) : [];
+    const areCounts = list.every((count) => Number.isInteger(count) && count >= 0 && count <= MOST_OF_HEADS);
+    if (list.length > 0 && areCounts) return list;
+    throw new InvalidGguf(`its ${name} is ${shown(value)}`);
+  };
+  const heads = counts("head_count", "number of attention heads");
+  counts("head_count_kv", "number of attention heads with keys and values");
+  counts("key_length", "length of attention keys");
+  counts("value_length", "length of attention values");
+  const needsHeads = ![...metadata.keys()].some((key) => WITHOUT_ATTENTION.test(key));
+  if (needsHeads && heads?.every((count) => count === 0)) throw new InvalidGguf("it has no attention heads");
 }
 
 function checkVocabulary(metadata: Metadata): void {

@@ -1,4 +1,4 @@
-import { string, u32, u64 } from "../../../../test/support/gguf-writer.ts";
+import { f32, string, u32, u64 } from "../../../../test/support/gguf-writer.ts";
 import type { Recipe } from "./recipe.ts";
 
 const template = (jinja: string): Recipe => ({
@@ -66,6 +66,11 @@ export const CRASH_CORPUS: readonly (readonly [what: string, recipe: Recipe, cod
   [
     "an alignment of 2^63",
     { base: "llama", changes: [{ key: "general.alignment", value: u64(2n ** 63n) }] },
+    "invalid_model_file",
+  ],
+  [
+    "3.4e38 heads with keys and values",
+    { base: "llama", changes: [{ key: "llama.attention.head_count_kv", value: f32(3.4e38) }] },
     "invalid_model_file",
   ],
   [
