@@ -1,6 +1,7 @@
 import type { GgufSummary } from "../model.ts";
 import { callTokens } from "./call-tokens.ts";
 import { checkFigures } from "./check-figures.ts";
+import { checkShards } from "./check-shards.ts";
 import { FILE_TYPE_NAMES } from "./ggml-types.ts";
 import { infillTokens } from "./infill-tokens.ts";
 import { InvalidGguf } from "./invalid-gguf.ts";
@@ -24,7 +25,7 @@ export function summariseHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]
     const value = first.metadata.get(`${architecture}.${key}`);
     return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : 0;
   };
-  checkSplitCount(headers);
+  checkShards(headers);
   const parameters = headers.reduce((sum, header) => sum + header.tensors.parameters, 0);
   if (parameters === 0) throw new InvalidGguf("it holds no weights");
   const auxiliary = auxiliaryKind(first, architecture);
@@ -78,12 +79,6 @@ function modelPurposeOf(
   const [first] = headers;
   const hasRankHead = headers.some((header) => header.tensors.hasRankHead);
   return modelPurpose({ ...first, tensors: { ...first.tensors, hasRankHead } }, architecture);
-}
-
-function checkSplitCount(headers: readonly [GgufHeader, ...GgufHeader[]]): void {
-  const split = headers[0].metadata.get("split.count");
-  if (typeof split !== "number" || split <= 1 || split === headers.length) return;
-  throw new InvalidGguf(`it is one of ${split} shards, and is not named so that the others can be found`);
 }
 
 function quantisation(headers: readonly [GgufHeader, ...GgufHeader[]]): string {

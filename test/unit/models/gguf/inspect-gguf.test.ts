@@ -25,6 +25,13 @@ async function write(file: GgufFile, name = "model.gguf"): Promise<string> {
   return target;
 }
 
+const shardOf = (index: number, of = 3): GgufFile => shardsOf(tinyLlama(), of)[index] ?? tinyLlama();
+const [shard1, shard2, shard3] = [shardOf(0), shardOf(1), shardOf(2)] as const;
+const withKeys = ({ metadata, tensors }: GgufFile, keys: GgufFile["metadata"]): GgufFile => ({
+  metadata: { ...metadata, ...keys },
+  tensors,
+});
+
 describe("inspecting a GGUF file", () => {
   it("tells what a model is", async () => {
     const file = await write(
@@ -109,6 +116,35 @@ describe("inspecting a GGUF file", () => {
     const file = await write(first!);
 
     await expect(createGgufInspector()([file])).rejects.toMatchObject({ code: "invalid_model_file" });
+  });
+
+  it.each([
+    ["in another order", [shard1, shard3, shard2], /what is named shard 2 of 3 is not that shard/],
+    ["with one twice", [shard1, shard1, shard3], /what is named shard 2 of 3 is not that shard/],
+    ["of two splits", [shard1, shardOf(1, 4), shard3], /have 18 tensors together/],
+    ["that lack tensors", [shard1, { ...shard2, tensors: [] }, shard3], /have 13 tensors together/],
+    [
+      "of which the first says it is all",
+      [withKeys(shard1, { "split.count": u32(1) }), shard2, shard3],
+      /one of 3 shards, and/,
+    ],
+    [
+      "of which the first counts in words",
+      [withKeys(shard1, { "split.count": string("3") }), shard2, shard3],
+      /one of 3 shards, and/,
+    ],
+    ["without numbers", [shard1, { ...shard2, metadata: {} }, shard3], /what is named shard 2 of 3/],
+  ])("refuses shards %s", async (_what, shards, message) => {
+    const folder = await temporaryFolder();
+    const files = shards.map((each, index) => {
+      const file = path.join(folder, `split-0000${index + 1}-of-00003.gguf`);
+      writeGguf(file, each);
+      return file;
+    });
+    await expect(createGgufInspector()(files)).rejects.toMatchObject({
+      code: "invalid_model_file",
+      message: expect.stringMatching(message),
+    });
   });
 
   it.each([
