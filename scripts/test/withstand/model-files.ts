@@ -2,19 +2,19 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { ggufHeader, writeGguf } from "../../../test/support/gguf-writer.ts";
+import { writeGguf } from "../../../test/support/gguf-writer.ts";
 import { atOnce, Findings } from "./kit/findings.ts";
 import { Random } from "./kit/random.ts";
 import { readRunOptions } from "./kit/run-options.ts";
 import { WatchedDaemon } from "./kit/watched-daemon.ts";
 import { FileAttack } from "./model-files/file-attack.ts";
 import { makeRecipe } from "./model-files/make-recipe.ts";
-import { type Base, BASES } from "./model-files/recipe.ts";
+import { BASES } from "./model-files/recipe.ts";
 
 const options = readRunOptions(
   `
 Gives a daemon damaged and hostile model files: every number of the header, every known key, tensors, vocabularies,
-chat templates, adapters, projectors, cut and flipped files. Each must be refused with a clear error, or work.
+chat templates, adapters, projectors, shards, cut and flipped files. Each must be refused with a clear error, or work.
 
   node scripts/test/withstand/model-files.ts [options]`,
   { seconds: 60 },
@@ -22,10 +22,6 @@ chat templates, adapters, projectors, cut and flipped files. Each must be refuse
 
 /** Engines beside each other: most files are refused without one. */
 const WORKERS = 4;
-
-function headerOf(base: Base): Buffer {
-  return ggufHeader(BASES[base]());
-}
 
 const findings = new Findings("model-files", options);
 const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-model-files-"));
@@ -37,7 +33,7 @@ try {
   await atOnce(WORKERS, findings, async (input) => {
     // By its number, so that how many run at once moves nothing.
     const random = new Random(options.seed * 1_000_003 + input);
-    await attack.run(input, makeRecipe(random, headerOf));
+    await attack.run(input, makeRecipe(random));
   });
 } finally {
   const figures = await daemon.stop();

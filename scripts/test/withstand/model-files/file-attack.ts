@@ -13,6 +13,9 @@ const REFUSALS: ReadonlySet<string> = new Set([
   "unsupported_feature",
 ]);
 
+/** Nor has a split model to have all its files. */
+const SHARD_REFUSALS: ReadonlySet<string> = new Set([...REFUSALS, "model_file_not_found"]);
+
 /** What a model that was loaded may answer to the smallest request, when its file makes little sense. */
 const EXCUSES: ReadonlySet<string> = new Set([
   ...REFUSALS,
@@ -28,7 +31,13 @@ const LONGEST_MESSAGE = 700;
 /** A number that no file can mean. */
 const SENSELESS = /\d(?:\.\d+)?e\+\d\d/;
 
-const errorSchema = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
+const errorSchema = z.object({
+  error: z.union([
+    z.object({ code: z.string(), message: z.string() }),
+    // Of the Ollama dialect, which has statuses alone.
+    z.string().transform((message) => ({ code: undefined, message })),
+  ]),
+});
 
 interface Answer {
   readonly status: number;
@@ -54,11 +63,12 @@ export class FileAttack {
 
   async run(input: number, recipe: Recipe): Promise<void> {
     const alias = `file-${input}`;
-    const file = path.join(this.#folder, `${alias}.gguf`);
-    writeRecipe(file, recipe);
+    const files = writeRecipe(path.join(this.#folder, `${alias}.gguf`), recipe);
+    // All shards mean the same model.
+    const file = files[input % files.length] ?? "";
     try {
       const loaded = await this.#load(alias, file, recipe);
-      this.#judge(input, recipe, "load", loaded, REFUSALS);
+      this.#judge(input, recipe, "load", loaded, recipe.shards ? SHARD_REFUSALS : REFUSALS);
       if (loaded.status === 200) await this.#use(input, recipe, alias);
       // The same cause has the same code whichever way a file comes.
       else if (input % 8 === 0 && recipe.base !== "adapter" && recipe.base !== "projector") {
@@ -68,7 +78,7 @@ export class FileAttack {
       this.#findings.add("no answer", `${describe(input, recipe)}: ${String(error)}`);
     } finally {
       await this.#ask("DELETE", `/api/models/${alias}`).catch(() => undefined);
-      rmSync(file, { force: true });
+      for (const each of files) rmSync(each, { force: true });
     }
   }
 
@@ -96,18 +106,26 @@ export class FileAttack {
   }
 
   async #compare(input: number, recipe: Recipe, file: string, { code }: Answer): Promise<void> {
+    const alias = `made-${input}`;
     const modelfile = `FROM ${file}\n`;
-    const made = await this.#ask("POST", "/api/models/create", { alias: `made-${input}`, modelfile });
+    const made = await this.#ask("POST", "/api/models/create", { alias, modelfile });
+    const remade = await this.#ask("POST", "/ollama/api/create", { model: alias, modelfile, stream: false });
+    this.#same(input, recipe, "status", made.status, remade.status);
     if (made.status === 200) {
-      const used = await this.#ask("POST", "/api/models/load", { alias: `made-${input}` });
-      await this.#ask("DELETE", `/api/models/made-${input}`);
-      this.#same(input, recipe, code, used);
-    } else this.#same(input, recipe, code, made);
+      const shown = await this.#ask("POST", "/ollama/api/show", { model: alias });
+      this.#same(input, recipe, "status", 200, shown.status);
+      const used = await this.#ask("POST", "/api/models/load", { alias });
+      await this.#ask("DELETE", `/api/models/${alias}`);
+      this.#same(input, recipe, "code", code, used.code);
+    } else this.#same(input, recipe, "code", code, made.code);
   }
 
-  #same(input: number, recipe: Recipe, code: string | undefined, other: Answer): void {
-    if (code === other.code) return;
-    this.#findings.add("another code on another route", `${describe(input, recipe)}: ${code}, ${other.code}`);
+  #same(input: number, recipe: Recipe, what: "code" | "status", one: unknown, other: unknown): void {
+    if (one === other) return;
+    this.#findings.add(
+      `another ${what} on another route`,
+      `${describe(input, recipe)}: ${String(one)}, ${String(other)}`,
+    );
   }
 
   #judge(

@@ -1,8 +1,10 @@
 import {
+  type GgufFile,
   type GgufValue,
   array,
   bool,
   f32,
+  ggufHeader,
   i32,
   string,
   u16,
@@ -12,7 +14,7 @@ import {
 import type { Random } from "../kit/random.ts";
 import { type Field, mapFields } from "./field-map.ts";
 import { hostileTemplate } from "./hostile-template.ts";
-import { type Base, BASES, type Change, type Recipe } from "./recipe.ts";
+import { type Base, type Change, type Recipe, type Shards, soundFile } from "./recipe.ts";
 
 /** Numbers at which readers go wrong. */
 const EDGES = [
@@ -105,19 +107,40 @@ const ARCHITECTURES = [
   "%s%n",
 ] as const;
 
-const fieldsOf = new Map<Base, readonly Field[]>();
+/** Of these the shards of a model have one value each. */
+const SPLIT_KEYS = ["split.no", "split.count", "split.tensors.count"] as const;
 
-/** Draws a file that is wrong somewhere. `fields` finds the numbers in the header of a base. */
-export function makeRecipe(random: Random, headerOf: (base: Base) => Buffer): Recipe {
+const fieldsOf = new Map<string, readonly Field[]>();
+
+/** Draws a file that is wrong somewhere, or a split model of which one file is. */
+export function makeRecipe(random: Random): Recipe {
   const base = random.pick<Base>(["llama", "llama", "llama", "llama", "bert", "adapter", "projector"]);
-  const fields = fieldsOf.get(base) ?? mapFields(headerOf(base));
-  fieldsOf.set(base, fields);
-  const count = random.chance(0.5) ? 1 : random.int(2, 5);
-  return { base, changes: Array.from({ length: count }, () => change(random, base, fields)) };
+  const shards = base === "llama" && random.chance(0.2) ? drawShards(random) : undefined;
+  const file = soundFile({ base, ...(shards && { shards }) });
+  const name = JSON.stringify([base, shards]);
+  const fields = fieldsOf.get(name) ?? mapFields(ggufHeader(file));
+  fieldsOf.set(name, fields);
+  const count =
+    shards?.is !== undefined && random.chance(0.7) ? 0 : random.chance(0.5) ? 1 : random.int(2, 5);
+  const draw = (): Change =>
+    shards && random.chance(0.4) ? splitChange(random) : change(random, base, file, fields);
+  return { base, ...(shards && { shards }), changes: Array.from({ length: count }, draw) };
 }
 
-function change(random: Random, base: Base, fields: readonly Field[]): Change {
-  const model = BASES[base]();
+function drawShards(random: Random): Shards {
+  const count = random.pick([2, 3, 3, 5]);
+  const wrong = random.int(0, count - 1);
+  if (random.chance(0.4)) return { count, wrong };
+  return { count, wrong, is: random.pick(["missing", "of another model", "of another split"]) };
+}
+
+function splitChange(random: Random): Change {
+  const few = random.int(0, 6);
+  const number = random.pick([u16(few), u16(few), i32(few), i32(20), u32(few), null]);
+  return { key: random.pick(SPLIT_KEYS), value: random.chance(0.8) ? number : value(random) };
+}
+
+function change(random: Random, base: Base, model: GgufFile, fields: readonly Field[]): Change {
   const keys = Object.keys(model.metadata);
   const architecture = base === "projector" ? "clip" : base === "bert" ? "bert" : "llama";
   const lists = keys.filter((key) => model.metadata[key]?.type === "array");

@@ -3,11 +3,13 @@ import { type GgufFile, type GgufValue, writeGguf } from "../../../../test/suppo
 import {
   CHATML_TEMPLATE,
   CHATML_WORDS,
+  shardsOf,
   tinyBert,
   tinyLlama,
   tinyLora,
   tinyProjector,
 } from "../../../../test/support/tiny-models.ts";
+import { shardFiles } from "../../../../src/models/gguf/shard-files.ts";
 import { mapFields, writeField } from "./field-map.ts";
 
 export const SHAPE = {
@@ -49,15 +51,55 @@ export type Change =
   /** Only so many bytes are left. */
   | { readonly cut: number };
 
+/** Which shard of a split model is wrong. */
+export interface Shards {
+  readonly count: number;
+  /** From 0; the changes are made to this one. */
+  readonly wrong: number;
+  /** It is missing, or is that of another model, or of the same model split into more parts. */
+  readonly is?: "missing" | "of another model" | "of another split";
+}
+
 export interface Recipe {
   readonly base: Base;
+  /** Absent: the model is one file. */
+  readonly shards?: Shards;
   readonly changes: readonly Change[];
 }
 
-/** Writes the file of a recipe. */
-export function writeRecipe(path: string, { base, changes }: Recipe): void {
-  let model: GgufFile = BASES[base]();
-  for (const change of changes) model = changeModel(model, change);
+/** The sound file that the changes of a recipe are made to. */
+export function soundFile({ base, shards }: Pick<Recipe, "base" | "shards">): GgufFile {
+  const model = BASES[base]();
+  if (!shards) return model;
+  const { count, wrong, is } = shards;
+  const whole = is === "of another model" ? tinyLlama({ embedding: SHAPE.embedding * 2 }) : model;
+  return shardsOf(whole, is === "of another split" ? count + 1 : count)[wrong] ?? whole;
+}
+
+/**
+ * Writes the file of a recipe, or all files of its split model.
+ * @returns what has been written, first the file by which a model is loaded
+ */
+export function writeRecipe(path: string, recipe: Recipe): readonly string[] {
+  const { base, shards, changes } = recipe;
+  const wrong = soundFile(recipe);
+  if (!shards) {
+    writeChanged(path, wrong, changes);
+    return [path];
+  }
+  const files = shardFiles(
+    path.replace(/\.gguf$/, `-00001-of-${String(shards.count).padStart(5, "0")}.gguf`),
+  );
+  for (const [index, sound] of shardsOf(BASES[base](), shards.count).entries()) {
+    const file = files[index] ?? path;
+    if (index !== shards.wrong) writeGguf(file, sound);
+    else if (shards.is !== "missing") writeChanged(file, wrong, changes);
+  }
+  return files;
+}
+
+function writeChanged(path: string, sound: GgufFile, changes: readonly Change[]): void {
+  const model = changes.reduce(changeModel, sound);
   writeGguf(path, model);
   if (!changes.some((change) => "field" in change || "at" in change || "cut" in change)) return;
   let bytes: Buffer = readFileSync(path);
