@@ -52,6 +52,16 @@ describe("the files of a model", () => {
     expect(await textWith(engineSpec(whole, { adapters: both }))).not.toBe(none);
   });
 
+  test("may not be an adapter of another model", async () => {
+    const other = writeModel(folder, "other-adapter", tinyLora({ embedding: 32 }));
+    await expect(
+      startEngine(engineSpec(whole, { adapters: [{ path: other, scale: 1 }] })),
+    ).rejects.toMatchObject({
+      code: "invalid_model_file",
+      message: "The model file cannot be used: an adapter does not fit the model.",
+    });
+  });
+
   test("that lack a shard are refused", async () => {
     await expect(startEngine(engineSpec(shards.slice(0, 2)))).rejects.toMatchObject({
       code: "invalid_model_file",

@@ -128,7 +128,7 @@ function outOfMemory(cause: unknown): ServiceError {
 
 /** Lines by which llama.cpp says that the file is at fault, not the machine. */
 const DAMAGED_FILE =
-  /magic|gguf|corrupted|incomplete|file bounds|unknown model architecture|missing tensor|wrong number of tensors|key not found|invalid|unsupported|tensor '|failed to read|unexpectedly reached end of file|clip|mmproj|n_embd|vocab|split|GGML_ASSERT|std::|length_error|bad_array/i;
+  /magic|gguf|corrupted|incomplete|file bounds|unknown model architecture|missing tensor|wrong number of tensors|key not found|invalid|unsupported|tensor '|failed to read|unexpectedly reached end of file|clip|mmproj|lora|n_embd|vocab|split|GGML_ASSERT|std::|length_error|bad_array/i;
 
 /** What Dawn has against a call it calls invalid, too; that says nothing about the file. */
 const GPU_FAILURE = /ggml_webgpu/i;

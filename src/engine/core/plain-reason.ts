@@ -3,6 +3,8 @@
  * source files. Each sentence completes "… cannot be used: ".
  */
 const SENTENCES: readonly (readonly [RegExp, (match: readonly string[]) => string])[] = [
+  // Of the tensors of an adapter, some of which are told like those of a model.
+  [/LoRA tensor|lora_a tensor|maybe wrong base model/, () => "an adapter does not fit the model"],
   [/missing tensor '([^']{1,80})'/, ([, name]) => `it lacks the tensor ${name}`],
   [
     /unknown model architecture: '([^']{0,80})'/,

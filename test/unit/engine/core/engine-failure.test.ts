@@ -45,6 +45,14 @@ describe("a load", () => {
       "it lacks the key llama.context_length",
     ],
     ["/source/llama.cpp/src/llama-vocab.cpp:2361: GGML_ASSERT(a == b) failed", "its vocabulary is damaged"],
+    [
+      "llama_adapter_lora_init: failed to apply lora adapter: tensor 'blk.0.attn_q.weight' has incorrect shape (hint: maybe wrong base model?)",
+      "an adapter does not fit the model",
+    ],
+    [
+      "llama_adapter_lora_init: failed to apply lora adapter: LoRA tensor pair for 'blk.0.attn_q.weight' is missing one component",
+      "an adapter does not fit the model",
+    ],
     ["llama_model_load: error loading model: std::length_error", "llama.cpp cannot work with it"],
   ])("that ends with %j says: %s", (message, sentence) => {
     expect(fromLoadFailure(new EngineFatalError(message)).message).toBe(
