@@ -123,6 +123,16 @@ test("an abort of llama.cpp ends the engine and says why", async () => {
   });
 });
 
+test("a projector that llama.cpp divides by zero for is refused", async () => {
+  const { metadata, tensors } = tinyProjector();
+  const zero = tensors.with(10, { ...tensors[10]!, shape: [32, 31, 0] });
+  const empty = writeModel(folder, "empty", { metadata, tensors: zero });
+  await expect(startEngine(engineSpec(modelFile, { projectorFile: empty }))).rejects.toMatchObject({
+    code: "invalid_model_file",
+    message: "The model file cannot be used: the figures of its header do not fit together.",
+  });
+});
+
 test("a projector that does not fit the model is refused", async () => {
   const misfit = writeModel(folder, "misfit", tinyProjector({ textEmbedding: 128 }));
   await expect(startEngine(engineSpec(modelFile, { projectorFile: misfit }))).rejects.toMatchObject({

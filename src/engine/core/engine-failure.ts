@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
-import { isInternal, NO_PLAIN_REASON, OUT_OF_MEMORY, plainReason } from "./plain-reason.ts";
+import { isInternal, NO_PLAIN_REASON, OUT_OF_MEMORY, plainReason, WASM_TRAP } from "./plain-reason.ts";
 import { templateFailure, templateTooDeep } from "./template-failure.ts";
 import { EngineCallError, EngineFatalError, ModelLoadError } from "./wllama-session.ts";
 
@@ -160,7 +160,8 @@ export function fromLoadFailure(error: unknown): ServiceError {
   if (NO_MODEL_AMONG_FILES.test(text)) {
     return new ServiceError("invalid_model_file", "The file is a vision projector, not a model.", { cause });
   }
-  if (GPU_FAILURE.test(reason) || !DAMAGED_FILE.test(text)) {
+  const isDamaged = DAMAGED_FILE.test(text) || WASM_TRAP.test(text);
+  if (GPU_FAILURE.test(reason) || !isDamaged) {
     const why = isInternal(reason) && !GPU_FAILURE.test(reason) ? NO_PLAIN_REASON : reason;
     return new ServiceError("model_load_failed", `The model could not be loaded: ${why}`, { cause });
   }

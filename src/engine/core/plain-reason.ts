@@ -1,3 +1,7 @@
+/** How V8 words WebAssembly's traps: llama.cpp has reckoned with a figure that it did not check. */
+export const WASM_TRAP =
+  /\b(?:divide|remainder) by zero|divide result unrepresentable|float unrepresentable|memory access out of bounds|table index is out of bounds|null function or function signature|\bunreachable\b/;
+
 /**
  * Why llama.cpp refuses a file, in words for whoever has the file: what it says itself names its own functions and
  * source files. Each sentence completes "… cannot be used: ".
@@ -35,6 +39,7 @@ const SENTENCES: readonly (readonly [RegExp, (match: readonly string[]) => strin
     /n_embd|n_head|n_rot|n_layer|hparams|rope|ggml\.c|ggml-|llama-model|llama-graph|llama-kv/i,
     () => "the figures of its header do not fit together",
   ],
+  [WASM_TRAP, () => "the figures of its header do not fit together"],
 ];
 
 /** Said by whoever meets a reason without a sentence of its own. */

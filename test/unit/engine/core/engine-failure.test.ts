@@ -53,6 +53,8 @@ describe("a load", () => {
       "llama_adapter_lora_init: failed to apply lora adapter: LoRA tensor pair for 'blk.0.attn_q.weight' is missing one component",
       "an adapter does not fit the model",
     ],
+    ["remainder by zero", "the figures of its header do not fit together"],
+    ["memory access out of bounds", "the figures of its header do not fit together"],
     ["llama_model_load: error loading model: std::length_error", "llama.cpp cannot work with it"],
   ])("that ends with %j says: %s", (message, sentence) => {
     expect(fromLoadFailure(new EngineFatalError(message)).message).toBe(
