@@ -164,6 +164,7 @@ function estimateFor(gguf: GgufSummary, spec: EngineSpec): MemoryEstimate {
     kvBytesPerToken: gguf.kvBytesPerToken * onCpu.kvShare,
     vocabSize: gguf.vocabSize,
     embeddingLength: gguf.embeddingLength,
+    headCount: gguf.headCount,
     spec,
   });
 }

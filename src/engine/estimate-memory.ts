@@ -12,6 +12,8 @@ export interface MemoryQuestion {
   readonly kvBytesPerToken: number;
   readonly vocabSize: number;
   readonly embeddingLength: number;
+  /** Attention heads of the layer that has most; 0: not known. */
+  readonly headCount: number;
   readonly spec: Pick<
     EngineSpec,
     | "contextSize"
@@ -48,7 +50,7 @@ const CACHE_TYPE_BYTES = {
   q4_0: 18 / 32,
 } as const;
 
-/** Width of an attention head in most models; it tells how many heads an embedding has. */
+/** Width of an attention head in most models; it tells how many heads an embedding has where the header does not. */
 const COMMON_HEAD_WIDTH = 64;
 
 /** Vectors of the embedding's length that a step holds at once: residual, queries, keys, values, feed-forward. */
@@ -90,7 +92,7 @@ export function estimateMemory(question: MemoryQuestion): MemoryEstimate {
   const heapBytes = Math.ceil(fileBytes + kvBytes + stepBytes(question) + HEAP_BASE_BYTES);
   const threads = spec.threads > 1 ? spec.threads : 0; // one thread is the worker itself
   const roomBytes = REQUESTS_BYTES + (spec.projectorFile === undefined ? 0 : IMAGES_BYTES);
-  const heapLimitBytes = Math.ceil(heapBytes * (1 + ESTIMATE_ERROR) + roomBytes);
+  const heapLimitBytes = Math.ceil(heapBytes * (1 + ESTIMATE_ERROR) + plannedBytes(question) + roomBytes);
   return { heapBytes, heapLimitBytes, totalBytes: heapBytes + PROCESS_BASE_BYTES + threads * THREAD_BYTES };
 }
 
@@ -109,8 +111,22 @@ function mib(bytes: number): number {
 }
 
 /** Intermediate results of one step, without flash attention: scores of every head for every token of a context. */
-function stepBytes({ vocabSize, embeddingLength, spec }: MemoryQuestion): number {
-  const heads = Math.max(1, embeddingLength / COMMON_HEAD_WIDTH);
-  const numbers = heads * spec.contextSize + vocabSize + VECTORS_IN_A_STEP * embeddingLength;
-  return spec.batchSize * numbers * CACHE_TYPE_BYTES.f32;
+function stepBytes(question: MemoryQuestion): number {
+  const { vocabSize, embeddingLength, spec } = question;
+  const others = spec.batchSize * (vocabSize + VECTORS_IN_A_STEP * embeddingLength);
+  return (scores(question) + others) * CACHE_TYPE_BYTES.f32;
+}
+
+/**
+ * llama.cpp's room for the scores once more as f16, as which it would multiply them with values of that type; our kernels
+ * do not, so it is taken from the heap and never touched.
+ */
+function plannedBytes(question: MemoryQuestion): number {
+  return scores(question) * CACHE_TYPE_BYTES.f16;
+}
+
+/** How many scores a step has at once. */
+function scores({ embeddingLength, headCount, spec }: MemoryQuestion): number {
+  const heads = headCount || Math.max(1, embeddingLength / COMMON_HEAD_WIDTH);
+  return heads * spec.contextSize * spec.batchSize;
 }

@@ -14,6 +14,8 @@ export interface GgufSummary {
   /** Context the model was trained for, in tokens. */
   readonly contextLength: number;
   readonly embeddingLength: number;
+  /** Attention heads of the block that has most; 0 when the header does not say. */
+  readonly headCount: number;
   readonly blockCount: number;
   /** Quantisation in the field's own words: "Q4_K_M", "Q8_0", "F16". */
   readonly quantisation: string;

@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import { afterAll, describe, expect, test } from "vitest";
 import { estimateMemory } from "../../src/engine/estimate-memory.ts";
+import { createGgufInspector } from "../../src/models/gguf/inspect-gguf.ts";
 import {
   collect,
   doneOf,
@@ -44,10 +45,24 @@ describe.skipIf(process.platform !== "linux")("the memory of an engine", () => {
       kvBytesPerToken,
       vocabSize: 400,
       embeddingLength: 512,
+      headCount: 8,
       spec,
     });
     expect(peak).toBeLessThan(estimate.totalBytes);
   });
+});
+
+test("a model of many narrow heads reads prompts as long as its contexts within the heap that it is given", async () => {
+  const shape = { embedding: 512, feedForward: 1024, blocks: 1, heads: 128, kvHeads: 32, context: 2048 };
+  const file = writeModel(folder, "heads", tinyLlama(shape));
+  const gguf = await createGgufInspector()([file]);
+  const spec = engineSpec(file, { contextSize: 2048, batchSize: 512, slots: 2, sharedContext: false });
+  const question = { fileBytes: gguf.fileSize, ...gguf, spec };
+  const engine = await startEngine(spec, { heapLimit: () => estimateMemory(question).heapLimitBytes });
+  const request = promptRequest("a ".repeat(1900), { maxTokens: 1, cachePrompt: false });
+  const answers = await Promise.all([0, 1].map(() => collect(engine.generate(request, NEVER))));
+  for (const answer of answers) expect(doneOf(answer).usage.promptTokens).toBeGreaterThan(1800);
+  await engine.close();
 });
 
 test("an engine keeps no prompt beyond its KV cache, or it would grow with every conversation", async () => {

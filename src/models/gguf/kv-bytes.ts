@@ -23,6 +23,11 @@ export function kvBytesPerToken(metadata: Metadata, architecture: string): numbe
   return Number.isFinite(total) && total > 0 ? Math.ceil(total) : 0;
 }
 
+/** Attention heads of the layer that has most; 0 when the header does not say. */
+export function largestHeadCount(metadata: Metadata, architecture: string): number {
+  return Math.max(0, ...(perLayer(metadata, `${architecture}.attention.head_count`, 1) ?? []));
+}
+
 /** More layers than this no model has; the number comes from the file. */
 const MAX_LAYERS = 4096;
 

@@ -5,7 +5,7 @@ import { checkShards } from "./check-shards.ts";
 import { FILE_TYPE_NAMES } from "./ggml-types.ts";
 import { infillTokens } from "./infill-tokens.ts";
 import { InvalidGguf } from "./invalid-gguf.ts";
-import { kvBytesPerToken } from "./kv-bytes.ts";
+import { kvBytesPerToken, largestHeadCount } from "./kv-bytes.ts";
 import { auxiliaryKind, isEncoder, modelPurpose } from "./model-purpose.ts";
 import type { GgufHeader } from "./read-header.ts";
 
@@ -46,6 +46,7 @@ export function summariseHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]
     vocabSize: typeof tokens === "object" ? tokens.length : count("vocab_size"),
     contextLength: count("context_length"),
     embeddingLength: count("embedding_length"),
+    headCount: largestHeadCount(first.metadata, architecture),
     blockCount: count("block_count"),
     quantisation: quantisation(headers),
     fileSize: headers.reduce((sum, header) => sum + header.fileSize, 0),

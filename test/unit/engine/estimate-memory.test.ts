@@ -7,6 +7,7 @@ const question = {
   kvBytesPerToken: 100_000,
   vocabSize: 32_000,
   embeddingLength: 2048,
+  headCount: 32,
   spec: { contextSize: 4096, slots: 4, sharedContext: true, batchSize: 8, threads: 1 },
 };
 

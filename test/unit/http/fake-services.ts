@@ -23,6 +23,7 @@ export function fakeModel(overrides: Partial<Model> = {}): Model {
       vocabSize: 512,
       contextLength: 2048,
       embeddingLength: 64,
+      headCount: 4,
       blockCount: 4,
       quantisation: "Q8_0",
       fileSize: 1_100_000,

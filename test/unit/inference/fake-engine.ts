@@ -172,6 +172,7 @@ export function fakeModel(changes: Partial<Model> = {}): Model {
       vocabSize: 100,
       contextLength: 512,
       embeddingLength: 2,
+      headCount: 1,
       blockCount: 1,
       quantisation: "F16",
       fileSize: 1,

@@ -45,6 +45,7 @@ describe("inspecting a GGUF file", () => {
       name: "tiny",
       contextLength: 256,
       embeddingLength: 64,
+      headCount: 4,
       blockCount: 2,
       quantisation: "Q8_0",
       fileSize: (await stat(file)).size,

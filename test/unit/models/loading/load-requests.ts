@@ -21,6 +21,7 @@ export function loadRequest(options: Partial<LoadRequest> & { contextSize?: numb
         vocabSize: 1,
         contextLength: 512,
         embeddingLength: 1,
+        headCount: 1,
         blockCount: 1,
         quantisation: "F32",
         fileSize: 1,
