@@ -2,6 +2,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
+import { compiledCodeFolder } from "./keep-compiled-code.mjs";
+import { startProblem } from "./try-runtime.mjs";
 
 /** The engine needs WebAssembly's memory64 and JSPI without flags: Node has both from here on. */
 export const MINIMUM_NODE_MAJOR = 24;
@@ -39,10 +41,11 @@ export function runtimeSuits(version) {
  * @property {(id: string) => string} resolve finds a file of a package wherever npm has put it; throws when absent
  * @property {(file: string) => boolean} exists
  * @property {(file: string) => string} read
+ * @property {(binary: string) => { problem: string, cure?: string } | undefined} tryStart says why it does not start
  */
 
 /**
- * Finds the binary of a suitable Node that came along as an optional dependency.
+ * Finds the binary of a suitable Node that came along as an optional dependency, and sees that it starts.
  * @param {Partial<RuntimeSearch>} [overrides]
  * @returns {{ binary: string, packageName: string } | { problem: string }} the binary and where it is from, or what
  *   to tell the user
@@ -56,6 +59,7 @@ export function findRuntime(overrides = {}) {
     resolve: createRequire(import.meta.url).resolve,
     exists: existsSync,
     read: (file) => readFileSync(file, "utf8"),
+    tryStart: (binary) => startProblem(binary, compiledCodeFolder(process.argv.slice(2), process.env)),
     ...overrides,
   };
   const { platform, arch } = search;
@@ -83,6 +87,8 @@ export function findRuntime(overrides = {}) {
       ),
     };
   }
+  const failure = search.tryStart(binary);
+  if (failure) return { problem: explain(search, failure.problem, failure.cure) };
   return { binary, packageName };
 }
 

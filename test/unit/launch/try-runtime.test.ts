@@ -1,0 +1,59 @@
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startProblem } from "../../../src/launch/try-runtime.mjs";
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-try-"));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** A program in place of Node's binary, and where the result is kept. */
+function program(name: string, script: string, mode = 0o755): [binary: string, kept: string] {
+  const binary = path.join(folder, name);
+  writeFileSync(binary, `#!/bin/sh\necho once >>"$0.starts"\n${script}\n`);
+  chmodSync(binary, mode);
+  return [binary, path.join(folder, `${name}-kept`)];
+}
+
+describe.skipIf(process.platform === "win32")("a binary that is to run the program", () => {
+  it("is started once, and again when it is another", () => {
+    const [binary, kept] = program("sound", "echo v26.1.0");
+    const starts = (): number => readFileSync(`${binary}.starts`, "utf8").split("\n").length - 1;
+    expect([startProblem(binary, kept), startProblem(binary, kept), starts()]).toEqual([
+      undefined,
+      undefined,
+      1,
+    ]);
+    program("sound", "echo v26.1.0 # changed");
+    expect([startProblem(binary, kept), starts()]).toEqual([undefined, 2]);
+  });
+
+  it("may be started where nothing can be kept", () => {
+    const [binary] = program("homeless", "echo v26.1.0");
+    expect(startProblem(binary, path.join(binary, "no-folder"))).toBeUndefined();
+  });
+
+  it("that lacks a library is told of, with the packages that have it", () => {
+    const words =
+      "node: error while loading shared libraries: libatomic.so.1: cannot open shared object file";
+    const [binary, kept] = program("slim", `echo "${words}" >&2; exit 127`);
+    expect(startProblem(binary, kept)).toEqual({
+      problem: `The Node binary that comes with Daybreak does not start here: ${words}`,
+      cure: expect.stringContaining("apt-get install libatomic1"),
+    });
+    expect(existsSync(kept)).toBe(false);
+  });
+
+  it.each([
+    ["ends by a signal", "kill -ILL $$", 0o755, /does not start here: ended by SIGILL/],
+    ["says nothing", "exit 0", 0o755, /does not start here: exit code 0/],
+    ["does not end", "exec sleep 60", 0o755, /does not start here: no answer in 500 ms/],
+    ["may not be executed", "echo v26.1.0", 0o644, /may not be executed/],
+  ])("that %s is told of", (name, script, mode, problem) => {
+    const [binary, kept] = program(name, script, mode);
+    expect(startProblem(binary, kept, 500)?.problem).toMatch(problem);
+  });
+});
