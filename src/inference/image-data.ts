@@ -1,8 +1,8 @@
 import { ServiceError } from "../errors/service-error.ts";
 
 const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*;base64,/i;
-/** Lines of base64 are 64 or 76 characters long. */
-const LEAST_SHARE_OF_DIGITS = 0.9;
+/** Lines of base64 are 64 or 76 characters long, and may be indented. */
+const LEAST_SHARE_OF_DIGITS = 0.5;
 /** First bytes of the kinds of pictures that llama.cpp decodes. */
 const SIGNATURES: readonly (readonly number[])[] = [
   [0x89, 0x50, 0x4e, 0x47], // PNG

@@ -7,25 +7,29 @@ const ENCODER = new TextEncoder();
 
 /**
  * An answer in JSON whose lists may be long, as those of vectors are: written element by element, in turns of the event
- * loop, as fast as the client reads it. The same text as JSON.stringify's.
+ * loop, as fast as the client reads it; a short one as a whole, with its length. The same text as JSON.stringify's.
  * @param value - its own fields are written as they are, the elements of its lists one after the other
  */
-export function longJson(value: object): Response {
+export async function longJson(value: object): Promise<Response> {
+  const headers = { "content-type": "application/json" };
   const texts = pieces(value);
+  let next = await texts.next();
+  if (next.done) return new Response(next.value, { headers });
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const next = await texts.next();
+      controller.enqueue(ENCODER.encode(next.value));
       if (next.done) controller.close();
-      else controller.enqueue(ENCODER.encode(next.value));
+      else next = await texts.next();
     },
     async cancel() {
-      await texts.return();
+      await texts.return("");
     },
   });
-  return new Response(body, { headers: { "content-type": "application/json" } });
+  return new Response(body, { headers });
 }
 
-async function* pieces(value: object): AsyncGenerator<string, void> {
+/** The last piece is what the generator returns. */
+async function* pieces(value: object): AsyncGenerator<string, string> {
   let text = "{";
   let comma = "";
   for (const [name, field] of Object.entries(value)) {
@@ -46,5 +50,5 @@ async function* pieces(value: object): AsyncGenerator<string, void> {
     }
     text += "]";
   }
-  yield `${text}}`;
+  return `${text}}`;
 }

@@ -14,7 +14,7 @@ test.each([
   { data: Array.from({ length: 500 }, (_, index) => ({ index, embedding: vector })), model: "m" },
   {},
 ])("a long answer is the same JSON as a short one: %#", async (value) => {
-  const answer = longJson(value);
+  const answer = await longJson(value);
   expect(answer.headers.get("content-type")).toBe("application/json");
   expect(await answer.text()).toBe(JSON.stringify(value));
 });
@@ -24,7 +24,7 @@ test("an answer of sixteen thousand vectors does not hold the event loop", async
   let bytes = 0;
   const longest = await longestTurn(async () => {
     const data = await mapInTurns(vectors, 64, (embedding, index) => ({ index, embedding }));
-    for await (const chunk of longJson({ data }).body ?? []) bytes += chunk.length;
+    for await (const chunk of (await longJson({ data })).body ?? []) bytes += chunk.length;
   });
   expect(bytes).toBeGreaterThan(100_000_000);
   expect(longest).toBeLessThan(LONGEST_TURN_MS);
@@ -33,7 +33,8 @@ test("an answer of sixteen thousand vectors does not hold the event loop", async
 test("a client that leaves in the middle of a long answer ends its writing", async () => {
   let written = 0;
   const element = { toJSON: () => (written += 1) && vector };
-  const reader = longJson({ data: Array.from({ length: 10_000 }, () => element) }).body?.getReader();
+  const answer = await longJson({ data: Array.from({ length: 10_000 }, () => element) });
+  const reader = answer.body?.getReader();
   await reader?.read();
   await reader?.cancel();
   await new Promise((resolve) => setImmediate(resolve));

@@ -9,6 +9,7 @@ test.each([
   ["alone", encoded],
   ["as an address of data", `data:image/png;base64,${encoded}`],
   ["in lines of 64", encoded.replaceAll(/.{64}/g, "$&\n")],
+  ["in lines that are indented", encoded.replaceAll(/.{64}/g, "\n        $&")],
   ["in lines of 76 that end as in mail", encoded.replaceAll(/.{76}/g, "$&\r\n")],
 ])("a picture is read from base64 %s", (_, text) => {
   expect(Buffer.from(decodeImage(text, "image"))).toEqual(picture);
