@@ -104,6 +104,19 @@ describe.each([1, 2])("the shipped model's vocabulary (SentencePiece) on %i thre
     for (const logprobs of await running) expect(shareOfRounding(logprobs, alone)).toBeLessThan(1);
   });
 
+  test("lets those go on whose neighbor left before its turn came", async () => {
+    const client = new AbortController();
+    const text = "A sentence with some words in it. ".repeat(2000);
+    const running = collect(engine.generate(promptRequest("Hello", { maxTokens: 20 }), NEVER));
+    const first = engine.tokenize(text, PLAIN, NEVER);
+    const left = [1, 2, 3].map(() => engine.tokenize(text, PLAIN, client.signal));
+    client.abort(new Error("left"));
+    for (const each of await Promise.allSettled(left)) expect(each.status).toBe("rejected");
+    await first;
+    expect(doneOf(await running).usage.completionTokens).toBeGreaterThan(0);
+    expect(engine.alive).toBe(true);
+  });
+
   test("refuses tokens that the vocabulary does not have, and texts that would block it", async () => {
     const { vocabSize } = engine.info;
     for (const token of [-1, vocabSize]) {

@@ -115,16 +115,24 @@ export class RequestLoop {
    * wait for one at a time.
    */
   aside<Result>(call: () => Promise<Result>): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      this.#asides.push(() => call().then(resolve, reject));
-      this.#start();
-    });
+    return this.#queue(this.#asides, call);
   }
 
   /** Runs a call before the next poll. */
   #first<Result>(call: () => Promise<Result>): Promise<Result> {
+    return this.#queue(this.#urgent, call);
+  }
+
+  /** What a call throws, at once or later, is its caller's: the loop is everybody's. */
+  #queue<Result>(calls: (() => Promise<void>)[], call: () => Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
-      this.#urgent.push(() => call().then(resolve, reject));
+      calls.push(async () => {
+        try {
+          resolve(await call());
+        } catch (error) {
+          reject(toError(error));
+        }
+      });
       this.#start();
     });
   }

@@ -105,6 +105,18 @@ describe("the loop that drives llama.cpp", () => {
     expect(await next).toBe("yes");
   });
 
+  test("goes on after a call that fails before it has begun", async () => {
+    const session = new FakeSession((id) => [...Array.from({ length: 5 }, () => piece(id)), last(id)]);
+    const loop = new RequestLoop(session);
+    const running = drain(loop.run("completion", call, NEVER));
+    const failing = loop.aside(() => {
+      throw new Error("the client has left");
+    });
+    await expect(failing).rejects.toThrow("the client has left");
+    await running;
+    expect(await loop.aside(() => Promise.resolve("yes"))).toBe("yes");
+  });
+
   test("polls requests in turn", async () => {
     const session = new FakeSession((id) => [...Array.from({ length: 5 }, () => piece(id)), last(id)]);
     const loop = new RequestLoop(session);
