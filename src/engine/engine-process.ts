@@ -8,6 +8,7 @@ import { firstProblem } from "./channel/first-problem.ts";
 import { plainEnd } from "./core/plain-reason.ts";
 import { type DaemonMessage, type EngineMessage, engineMessageSchema } from "./protocol/messages.ts";
 import type { EngineExit } from "./engine.ts";
+import { killGroup } from "./kill-group.ts";
 import { LastLines } from "./last-lines.ts";
 import { spawnFailure } from "./spawn-failure.ts";
 
@@ -59,6 +60,7 @@ export class EngineProcess {
         this.end(`could not be reached: ${error.message}`);
       }
     });
+    child.on("exit", () => killGroup(child));
     child.on("close", (code, signal) => this.#finish(code, signal));
   }
 
@@ -84,7 +86,7 @@ export class EngineProcess {
   end(reason: string, options: EndOptions = {}): void {
     this.#announceEnd(reason, options);
     this.#channel.stop();
-    this.#child.kill("SIGKILL");
+    killGroup(this.#child);
   }
 
   #announceEnd(reason: string, { expected = false, code }: EndOptions): void {

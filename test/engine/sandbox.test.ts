@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { STOCK_HEAP_BYTES } from "../../src/engine/core/heap-patches.ts";
+import type { Engine } from "../../src/engine/engine.ts";
 import { launchEngine, spawnEngine } from "../../src/engine/launch.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import { STOCK_WASM_PATH } from "../../src/engine/stock-wasm.ts";
@@ -149,6 +150,14 @@ describe.each(working.map(({ wall, problem }) => ({ name: wall.name, wall, probl
       });
     });
 
+    test.skipIf(skip)("a start that is given up ends at any moment, with all its processes", async () => {
+      for (let ms = 0; ms < 20; ms += 1) {
+        const started = await startBehind(wall, AbortSignal.timeout(ms)).catch(() => undefined);
+        await started?.close();
+      }
+      await expect.poll(() => processesWith(modelFile)).toEqual([]);
+    });
+
     test.skipIf(skip)("an engine does not outlive a daemon that is killed", async () => {
       const daemon = spawn(process.execPath, [ORPHAN_DAEMON, modelFile, "1", wall.name], {
         stdio: ["ignore", "pipe", "inherit"],
@@ -167,12 +176,12 @@ function processesWith(file: string): string[] {
   return rows.filter((row) => row.includes(file));
 }
 
-async function startBehind(wall: Wall): ReturnType<ReturnType<typeof createEngineStarter>> {
+async function startBehind(wall: Wall, signal?: AbortSignal): Promise<Engine> {
   const start = createEngineStarter({
     loadTimeoutMs: 60_000,
     stallTimeoutMs: 60_000,
     findWall: async () => wall,
     spawn: spawnTestEngine,
   });
-  return await start(engineSpec(modelFile, { contextShift: true }));
+  return await start(engineSpec(modelFile, { contextShift: true }), signal && { signal });
 }

@@ -1,5 +1,6 @@
 import path from "node:path";
 import { exhaustedResource } from "../../errors/exhausted-resource.ts";
+import { killGroup } from "../kill-group.ts";
 import { LastLines } from "../last-lines.ts";
 import { engineRights, minimalEnvironment, type SpawnEngine } from "../launch.ts";
 import type { Wall } from "./wall.ts";
@@ -36,7 +37,7 @@ export async function tryWall(wall: Wall, runtime: string, spawn: SpawnEngine): 
   if (child.stderr) output.watch(child.stderr);
   child.stdout?.resume();
   child.stdin?.on("error", () => {});
-  const timer = setTimeout(() => child.kill("SIGKILL"), DEADLINE_MS);
+  const timer = setTimeout(() => killGroup(child), DEADLINE_MS);
   const problem = await new Promise<string | undefined>((resolve, reject) => {
     child.on("error", (error) => {
       if (exhaustedResource(error) === undefined) resolve(error.message);

@@ -50,6 +50,25 @@ function play(
   return { started, pid: () => pid };
 }
 
+/** As bubblewrap that is killed while it sets up: what it began waits for it, and holds the pipes. */
+function halfUp(script: string): Promise<Engine> {
+  const start = createEngineStarter({
+    loadTimeoutMs: 300,
+    stallTimeoutMs: 20_000,
+    spawn: () => spawnEngine("/bin/sh", ["-c", script], { env: {}, cwd: folder }),
+  });
+  return start(engineSpec(modelFile));
+}
+
+describe.skipIf(process.platform === "win32")("an engine whose wall is gone before it", () => {
+  test.each([
+    ["ended by the daemon", "sleep 1000 & wait", "deadline_exceeded"],
+    ["ended by itself", "sleep 1000 & exit 3", "engine_crashed"],
+  ])("(%s) is over all the same", async (_, script, code) => {
+    await expect(halfUp(script)).rejects.toMatchObject({ code });
+  });
+});
+
 describe("an engine that fails to load", () => {
   test.each([
     ["silent while loading", { loadTimeoutMs: 300 }, "deadline_exceeded", /no progress in loading/],
