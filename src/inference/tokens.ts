@@ -3,7 +3,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { TokenIds, TokenPieces } from "../engine/protocol/tokens.ts";
 import { ServiceError } from "../errors/service-error.ts";
 
-/** They take some milliseconds. */
+/** So many take some milliseconds. */
 const PIECES_IN_A_TURN = 4096;
 
 /** A token and what it stands for: a part of a character cannot be a text. */
@@ -12,7 +12,7 @@ export interface Piece {
   readonly bytes: Uint8Array;
 }
 
-/** @param pieces - a million of them at most, so in turns of the event loop */
+/** Cuts the bytes of tokens where each of them ends; in turns of the event loop, as there may be a million. */
 export async function splitPieces(ids: TokenIds, { bytes, ends }: TokenPieces): Promise<Piece[]> {
   return await mapInTurns([...ids], PIECES_IN_A_TURN, (id, at) => ({
     id,

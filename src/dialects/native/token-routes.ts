@@ -10,7 +10,7 @@ import { modelField } from "./request-fields.ts";
 /** Bodies and answers as llama.cpp's server has them, under the same paths; `model` is ours. */
 
 const tag = "Tokens";
-/** They take some milliseconds; a long text has a million. */
+/** So many take some milliseconds; a long text has a million. */
 const PIECES_IN_A_TURN = 4096;
 const DECODER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 

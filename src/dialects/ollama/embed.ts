@@ -9,7 +9,7 @@ import { optionsField, toResidency } from "./options.ts";
 import { modelField } from "./request-fields.ts";
 import { nanoseconds } from "./summary.ts";
 
-/** They take some milliseconds. */
+/** So many take some milliseconds. */
 const VECTORS_IN_A_TURN = 64;
 
 /** POST /api/embed of the Ollama API. Unknown fields are ignored. */

@@ -5,7 +5,7 @@ import type { EmbedAnswer, EmbedRequest, PromptOfRequest } from "../../inference
 import { shortenVector } from "../../inference/shorten-vector.ts";
 import { ignored, modelName } from "../../http/input/known-fields.ts";
 
-/** They take some milliseconds. */
+/** So many take some milliseconds. */
 const VECTORS_IN_A_TURN = 64;
 
 const text = z.string().min(1, { error: "must not be empty" });
