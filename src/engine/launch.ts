@@ -63,6 +63,12 @@ export const spawnEngine: SpawnEngine = (command, args, { env, cwd, inputs = [] 
   return child;
 };
 
+/** Node's permission model knows of the network from 25 on. */
+const NODE_GUARDS_NETWORK = process.allowedNodeEnvironmentFlags.has("--allow-net");
+
+/** Closes the network from within where Node does not guard it; whoever has {@link engineRights} must be able to read it. */
+export const NETWORK_CLOSER = hostFile("close-network");
+
 /** What every process that handles files and text from strangers has to do without, as far as Node can tell it. */
 export function engineRights(readable: readonly string[]): string[] {
   return [
@@ -74,6 +80,7 @@ export function engineRights(readable: readonly string[]): string[] {
     "--disable-sigusr1",
     "--disable-proto=delete",
     ...readable.map((file) => `--allow-fs-read=${file}`),
+    ...(NODE_GUARDS_NETWORK ? [] : ["--require", NETWORK_CLOSER]),
     "--disable-warning=ExperimentalWarning",
     "--disable-warning=SecurityWarning",
   ];
@@ -92,7 +99,7 @@ export function launchEngine(options: LaunchOptions): ChildProcess {
     ...engineRights(readable),
     ...(gpu ? gpuPermissions(gpu.dawnPath) : []),
     `--max-old-space-size=${SCRIPT_HEAP_MIB}`,
-    entryPath(),
+    hostFile("engine-process"),
     pathToFileURL(wasmPath).href,
     String(heapLimitBytes),
     ...(gpu ? [gpu.dawnPath, String(gpu.longestWaitMs)] : []),
@@ -123,9 +130,9 @@ const SCRIPT_HEAP_MIB = 512;
  */
 const WORKING_FOLDER = import.meta.dirname;
 
-/** The entry beside this file: TypeScript in the repository, JavaScript in the built package. */
-function entryPath(): string {
-  return path.join(import.meta.dirname, "host", `engine-process${path.extname(import.meta.filename)}`);
+/** A module of the engine's side: TypeScript in the repository, JavaScript in the built package. */
+function hostFile(name: string): string {
+  return path.join(import.meta.dirname, "host", `${name}${path.extname(import.meta.filename)}`);
 }
 
 /** What an engine process imports, and the package.json by which Node finds it. */

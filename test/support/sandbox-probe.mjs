@@ -65,6 +65,18 @@ await attempt("node: start a process", async () => {
 await attempt("node: become another program", () => process.execve(process.execPath, ["node", "-v"], {}));
 await attempt("node: connect", () => connected({ port, host: "127.0.0.1" }));
 await attempt("node: connect to a socket in a folder", () => connected({ path: socket }));
+await attempt("node: connect in a thread", () =>
+  inWorker(
+    `await new Promise((resolve, reject) => require("node:net").connect(workerData.port, "127.0.0.1")
+       .on("connect", resolve).on("error", reject));`,
+  ),
+);
+await attempt("node: look up a name by a server of our choice", async () => {
+  const { Resolver } = await import("node:dns/promises");
+  const resolver = new Resolver();
+  resolver.setServers([`127.0.0.1:${port}`]);
+  await resolver.resolve4("localhost");
+});
 await attempt("node: listen", async () => {
   await new Promise((resolve, reject) => net.createServer().on("error", reject).listen(0, resolve));
 });

@@ -2,7 +2,7 @@ import path from "node:path";
 import { exhaustedResource } from "../../errors/exhausted-resource.ts";
 import { killGroup } from "../kill-group.ts";
 import { LastLines } from "../last-lines.ts";
-import { engineRights, minimalEnvironment, type SpawnEngine } from "../launch.ts";
+import { engineRights, minimalEnvironment, NETWORK_CLOSER, type SpawnEngine } from "../launch.ts";
 import type { Wall } from "./wall.ts";
 
 /** Longest time that the trial may take, in milliseconds; a tenth of a second is usual. */
@@ -17,6 +17,7 @@ const KEPT_LINES = 5;
 export async function tryWall(wall: Wall, runtime: string, spawn: SpawnEngine): Promise<string | undefined> {
   const entry = path.join(import.meta.dirname, `trial-process${path.extname(import.meta.filename)}`);
   const readable = [
+    NETWORK_CLOSER,
     path.join(import.meta.dirname, path.sep),
     path.join(import.meta.dirname, "..", "channel", path.sep),
     path.join(import.meta.dirname, "..", "..", "errors", path.sep),
