@@ -42,7 +42,8 @@ function beneath(handle: unknown): object {
 function connectionHandle(nowhere: object): object {
   const socket = new net.Socket();
   try {
-    Reflect.apply(net.Socket.prototype.connect, socket, [nowhere]);
+    const connect: unknown = Reflect.get(socket, "connect");
+    if (typeof connect === "function") Reflect.apply(connect, socket, [nowhere]);
   } catch {
     // Meant to fail: only what it leaves is wanted.
   }
@@ -53,9 +54,9 @@ function connectionHandle(nowhere: object): object {
 
 function datagramHandle(): object {
   const socket = dgram.createSocket("udp4");
-  const [state] = Object.getOwnPropertySymbols(socket)
+  const state = Object.getOwnPropertySymbols(socket)
     .map((symbol): unknown => Reflect.get(socket, symbol))
-    .filter((value) => typeof value === "object" && value !== null && "handle" in value);
+    .find((value) => typeof value === "object" && value !== null && "handle" in value);
   const handle = beneath(typeof state === "object" && state !== null && Reflect.get(state, "handle"));
   socket.close();
   return handle;
