@@ -6,10 +6,10 @@ import { findEntryPoint } from "./entry-point.mjs";
 import { handOver } from "./hand-over.mjs";
 import { ignoreDebuggerSignal } from "./ignore-debugger-signal.mjs";
 import { keepCompiledCode } from "./keep-compiled-code.mjs";
-import { findRuntime, runtimeSuits } from "./runtime.mjs";
+import { findRuntime, isNode, runtimeSuits } from "./runtime.mjs";
 import { skipLanguages } from "./skip-languages.mjs";
 
-if (runtimeSuits(process.versions.node)) {
+if (runtimeSuits(process.versions)) {
   const entryPoint = findEntryPoint(import.meta.url);
   if (entryPoint) {
     ignoreDebuggerSignal();
@@ -26,7 +26,9 @@ if (runtimeSuits(process.versions.node)) {
     fail(runtime.problem);
   } else {
     const self = fileURLToPath(import.meta.url);
-    await handOver(runtime.binary, [...process.execArgv, self, ...process.argv.slice(2)]);
+    // The flags of another runtime are not Node's.
+    const flags = isNode(process.versions) ? process.execArgv : [];
+    await handOver(runtime.binary, [...flags, self, ...process.argv.slice(2)]);
   }
 }
 

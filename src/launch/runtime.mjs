@@ -24,19 +24,44 @@ const GLIBC_LOADERS = new Map([
   ["arm64", "/lib/ld-linux-aarch64.so.1"],
 ]);
 
+/** Runtimes that pose as a late version of Node, and have not its permission model, which keeps engines in. */
+const OTHER_RUNTIMES = /** @type {const} */ ([
+  ["deno", "Deno"],
+  ["bun", "Bun"],
+]);
+
 /**
- * True when this version of Node can run the engine.
- * @param {string} version as in process.versions.node
+ * True when a runtime can run the engine.
+ * @param {Versions} versions
  */
-export function runtimeSuits(version) {
-  return Number.parseInt(version, 10) >= MINIMUM_NODE_MAJOR;
+export function runtimeSuits(versions) {
+  return isNode(versions) && Number.parseInt(versions.node, 10) >= MINIMUM_NODE_MAJOR;
 }
+
+/**
+ * False for what only poses as Node.
+ * @param {Versions} versions
+ */
+export function isNode(versions) {
+  return OTHER_RUNTIMES.every(([key]) => versions[key] === undefined);
+}
+
+/**
+ * "Node 20.1.0" or "Deno 2.9.6"
+ * @param {Versions} versions
+ */
+function nameOf(versions) {
+  const [key, name] = OTHER_RUNTIMES.find(([each]) => versions[each] !== undefined) ?? ["node", "Node"];
+  return `${name} ${versions[key]}`;
+}
+
+/** @typedef {{ node: string, deno?: string | undefined, bun?: string | undefined }} Versions as process.versions */
 
 /**
  * @typedef {object} RuntimeSearch
  * @property {string} platform as in process.platform
  * @property {string} arch as in process.arch
- * @property {string} version of the Node that runs now
+ * @property {Versions} versions of what runs now
  * @property {(id: string) => string} resolve finds a file of a package wherever npm has put it; throws when absent
  * @property {(file: string) => boolean} exists
  * @property {(file: string) => string} read
@@ -54,7 +79,7 @@ export function findRuntime(overrides = {}) {
   const search = {
     platform: process.platform,
     arch: process.arch,
-    version: process.versions.node,
+    versions: process.versions,
     resolve: createRequire(import.meta.url).resolve,
     exists: existsSync,
     read: (file) => readFileSync(file, "utf8"),
@@ -114,7 +139,7 @@ function binaryOf(packageName, search) {
  */
 function explain(search, problem, hint) {
   return [
-    `Daybreak needs Node ${MINIMUM_NODE_MAJOR} or later, and this is Node ${search.version}.`,
+    `Daybreak needs Node ${MINIMUM_NODE_MAJOR} or later, and this is ${nameOf(search.versions)}.`,
     problem,
     `Install Node ${MINIMUM_NODE_MAJOR} or later (https://nodejs.org) and run Daybreak with it.`,
     ...(hint ? [hint] : []),

@@ -109,7 +109,7 @@ describe("the package under the Node of the system", () => {
   const runtime = findRuntime();
   const packageName = "packageName" in runtime ? runtime.packageName : "";
 
-  it.skipIf(runtimeSuits(SYSTEM_NODE_VERSION))(
+  it.skipIf(runtimeSuits({ node: SYSTEM_NODE_VERSION }))(
     "says what to do when that is too old and the optional package is not there",
     async () => {
       const { code, stderr } = await installed(["--version"], SYSTEM_NODE);

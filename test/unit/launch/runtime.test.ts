@@ -14,7 +14,7 @@ function machine(
   return {
     platform,
     arch,
-    version: "20.1.0",
+    versions: { node: "20.1.0" },
     resolve: (id: string) => {
       if (!((id.split("/")[0] ?? "") in packages)) throw new Error(`Cannot find module '${id}'`);
       return path.join("/app/node_modules", id);
@@ -35,7 +35,11 @@ describe("runtimeSuits", () => {
     ["26.10.0", true],
     ["100.0.0", true],
   ])("of Node %s is %s", (version, suits) => {
-    expect(runtimeSuits(version)).toBe(suits);
+    expect(runtimeSuits({ node: version })).toBe(suits);
+  });
+
+  it.each(["deno", "bun"])("of %s is false, whatever Node it says it is", (name) => {
+    expect(runtimeSuits({ node: "26.3.0", [name]: "2.9.6" })).toBe(false);
   });
 });
 
@@ -64,6 +68,16 @@ describe("findRuntime", () => {
       problem: expect.stringContaining("needs Node 24 or later, and this is Node 20.1.0"),
     });
     expect(found).toEqual({ problem: expect.stringContaining("npm install --include=optional") });
+  });
+
+  it("names the runtime that only poses as Node", () => {
+    const found = findRuntime({
+      ...machine("linux", "x64", {}),
+      versions: { node: "26.3.0", deno: "2.9.6" },
+    });
+    expect(found).toEqual({
+      problem: expect.stringMatching(/^Daybreak needs Node 24 or later, and this is Deno 2\.9\.6\.\n/),
+    });
   });
 
   it("says why the binary does not start, and what helps", () => {
