@@ -1,4 +1,4 @@
-import os from "node:os";
+import { homeFolder } from "../../launch/home-folder.mjs";
 import path from "node:path";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { Capabilities, ModelSettings } from "../model.ts";
@@ -151,7 +151,7 @@ function readPath(instruction: Instruction, written: string, baseFolder: string 
     );
   }
   const place = withLine(instruction, () =>
-    parseFilePath(written, { platform: process.platform, home: os.homedir() }),
+    parseFilePath(written, { platform: process.platform, home: homeFolder() }),
   );
   if (path.isAbsolute(place)) return path.resolve(place);
   if (baseFolder !== undefined) return path.resolve(baseFolder, place);
