@@ -17,11 +17,12 @@ export function defaultCacheDir(env = process.env) {
  * The cache folder when none is configured: where the platform keeps caches, else a folder of the user's own among the
  * temporary files.
  * @param {NodeJS.ProcessEnv} [env]
- * @param {string | undefined} [usual] as {@link usualCacheDir} says
+ * @param {(env: NodeJS.ProcessEnv) => string | undefined} [findUsual]
  * @param {readonly string[]} [parents] where everybody may write
  * @returns {{ folder: string, problem?: string }} with a sentence, for the log, when it is not the usual one
  */
-export function findCacheDir(env = process.env, usual = usualCacheDir(env), parents = undefined) {
+export function findCacheDir(env = process.env, findUsual = usualCacheDir, parents = undefined) {
+  const usual = findUsual(env);
   if (usual !== undefined && (process.platform === "win32" || canHaveFolder(usual))) return { folder: usual };
   const own = ownTemporaryFolder(parents);
   if (own === undefined) return { folder: usual ?? path.join(os.tmpdir(), "daybreak") };

@@ -1,6 +1,6 @@
-import { homeFolder } from "../../launch/home-folder.mjs";
 import path from "node:path";
 import { ServiceError } from "../../errors/service-error.ts";
+import { homeFolder } from "../../launch/home-folder.mjs";
 import type { Capabilities, ModelSettings } from "../model.ts";
 import { isPlainPart, isRevision } from "../names/name-rules.ts";
 import { looksLikePath, parseFilePath } from "../names/parse-file-path.ts";
