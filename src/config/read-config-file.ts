@@ -85,5 +85,7 @@ function isMissing(cause: unknown): boolean {
 }
 
 function reasonOf(cause: unknown): string {
+  if (cause instanceof Error && "code" in cause && (cause.code === "EACCES" || cause.code === "EPERM"))
+    return "this user may not read it";
   return cause instanceof Error ? cause.message : String(cause);
 }

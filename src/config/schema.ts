@@ -63,7 +63,9 @@ export const configSchema = z.strictObject({
         .string()
         .min(1)
         .default("0.0.0.0")
-        .describe("Address to listen on; 127.0.0.1 for this machine alone."),
+        .describe(
+          "Address to listen on; 127.0.0.1 for this machine alone. When it is not set, IPv6 is served as well, and 0.0.0.0 stands for both; set, it is IPv4 alone.",
+        ),
       port: z.int().min(0).max(65_535).default(8080).describe("Port to listen on; 0 lets the system choose."),
       cors_origins: z
         .array(z.string())
