@@ -64,7 +64,7 @@ export const configSchema = z.strictObject({
         .min(1)
         .default("0.0.0.0")
         .describe(
-          "Address to listen on; 127.0.0.1 for this machine alone. Set to 0.0.0.0 it is IPv4 alone; set to nothing, IPv6 as well.",
+          "Address to listen on; 127.0.0.1 for this machine alone. Set to 0.0.0.0 it is IPv4 alone; the default is IPv6 as well.",
         ),
       port: z.int().min(0).max(65_535).default(8080).describe("Port to listen on; 0 lets the system choose."),
       cors_origins: z
@@ -98,9 +98,7 @@ export const configSchema = z.strictObject({
   socket: z
     .string()
     .default(() => defaultSocket())
-    .describe(
-      "Path of the Unix socket (mode 0600), or on Windows the named pipe, \\\\.\\pipe\\…; empty switches IPC off.",
-    ),
+    .describe("Path of the Unix socket (mode 0600), or the named pipe on Windows; empty switches IPC off."),
   cache_dir: z
     .string()
     .default(() => defaultCacheDir())

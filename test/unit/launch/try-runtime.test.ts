@@ -1,8 +1,11 @@
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startProblem } from "../../../src/launch/try-runtime.mjs";
+
+const TRY_RUNTIME = new URL("../../../src/launch/try-runtime.mjs", import.meta.url).href;
 
 let folder: string;
 beforeAll(() => {
@@ -45,6 +48,24 @@ describe.skipIf(process.platform === "win32")("a binary that is to run the progr
       cure: expect.stringContaining("apt-get install libatomic1"),
     });
     expect(existsSync(kept)).toBe(false);
+  });
+
+  it("that is no program is told of, without its bytes", () => {
+    const [binary, kept] = program("damaged", "");
+    writeFileSync(binary, Buffer.from("\u007fELF\u001b[31m\u0000\u0007nothing\n"));
+    expect(startProblem(binary, kept)?.problem).toMatch(/does not start here: [\x20-\x7e]+$/);
+  });
+
+  const onNoexec = (script: string): ReturnType<typeof spawnSync> =>
+    spawnSync("unshare", [
+      ...["--user", "--map-root-user", "--mount", "sh", "-ec"],
+      `mount -t tmpfs -o noexec none /mnt && printf '#!/bin/sh\\necho v26.1.0\\n' >/mnt/node && chmod +x /mnt/node && ${script}`,
+    ]);
+
+  it.skipIf(onNoexec("true").status !== 0)("on a file system that allows no programs is told of", () => {
+    const code = `import(${JSON.stringify(TRY_RUNTIME)}).then((it) => console.log(it.startProblem("/mnt/node", "/mnt/kept")?.problem))`;
+    const { stdout } = onNoexec(`${process.execPath} --eval '${code}'`);
+    expect(String(stdout)).toMatch(/may not be executed \(\/mnt\/node\)/);
   });
 
   it.each([
