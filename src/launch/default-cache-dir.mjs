@@ -21,7 +21,7 @@ export function defaultCacheDir(env = process.env) {
  * @param {readonly string[]} [parents] where everybody may write
  * @returns {{ folder: string, problem?: string }} with a sentence, for the log, when it is not the usual one
  */
-export function findCacheDir(env = process.env, findUsual = usualCacheDir, parents = undefined) {
+export function findCacheDir(env = process.env, findUsual = usualCacheDir, parents) {
   const usual = findUsual(env);
   if (usual !== undefined && (process.platform === "win32" || canHaveFolder(usual))) return { folder: usual };
   const own = ownTemporaryFolder(parents);
@@ -37,7 +37,7 @@ export function findCacheDir(env = process.env, findUsual = usualCacheDir, paren
  * Where the platform keeps a user's caches; undefined for an account without a home.
  * @param {NodeJS.ProcessEnv} env
  * @param {string} [platform] as in process.platform
- * @param {string | undefined} [home]
+ * @param {string} [home]
  * @returns {string | undefined}
  */
 export function usualCacheDir(env, platform = process.platform, home = homeFolder()) {

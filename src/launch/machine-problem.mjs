@@ -27,7 +27,7 @@ export function machineProblem({ arch = process.arch, endianness = os.endianness
 
 /**
  * Why a Node that is late enough cannot run models all the same: a sentence; undefined when it can.
- * @param {Pick<typeof WebAssembly, "validate"> | undefined} [wasm]
+ * @param {Pick<typeof WebAssembly, "validate">} [wasm]
  * @returns {string | undefined}
  */
 export function wasmProblem(wasm = globalThis.WebAssembly) {

@@ -6,7 +6,7 @@ import { homeFolder } from "./home-folder.mjs";
  * A path as users write it: relative ones count from `folder`, a tilde is the home folder.
  * @param {string} given
  * @param {string} folder
- * @param {string | undefined} [home]
+ * @param {string} [home]
  * @returns {string | undefined} undefined for a tilde of an account without a home
  */
 export function resolvePath(given, folder, home = homeFolder()) {

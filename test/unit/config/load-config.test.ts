@@ -22,6 +22,14 @@ function file(text: string): string {
   return name;
 }
 
+/** At the place where a file is looked for that nobody has named. */
+function defaultFile(text: string): string {
+  const name = path.join(folder, "daybreak", "daybreak.toml");
+  mkdirSync(path.dirname(name));
+  writeFileSync(name, text);
+  return name;
+}
+
 /** Never the real environment or the real home. */
 function load(sources: ConfigSources = {}) {
   return loadConfig({ ...sources, env: { XDG_CONFIG_HOME: folder, ...sources.env }, platform: "linux" });
@@ -184,13 +192,6 @@ test("a home that holds no folder, such as /dev/null, has no configuration file"
 describe("a file at the default place", () => {
   const account = 4242;
 
-  function defaultFile(text: string): string {
-    const name = path.join(folder, "daybreak", "daybreak.toml");
-    mkdirSync(path.dirname(name));
-    writeFileSync(name, text);
-    return name;
-  }
-
   test("that cannot be read is left out with a warning, and nobody but this machine gets in", () => {
     const name = path.join(folder, "daybreak", "daybreak.toml");
     mkdirSync(name, { recursive: true });
@@ -206,21 +207,19 @@ describe("a file at the default place", () => {
     expect(failure({ env: { SERVICE_CONFIG: name } })).toMatch(/^Cannot read the configuration /);
   });
 
-  test.skipIf(process.getuid === undefined)(
-    "of another user is left out, one of the administrator counts",
-    () => {
-      const name = defaultFile("ui = false");
-      if (process.getuid?.() === 0) {
-        expect(readDefaultConfig(name, account).tree).toEqual({ ui: false });
-        chownSync(name, account + 1, account + 1);
-      }
-      expect(readDefaultConfig(name, account)).toEqual({
-        tree: undefined,
-        leftOut: expect.stringMatching(/belongs to another user/),
-        isMissed: true,
-      });
-    },
-  );
+  test.skipIf(process.getuid === undefined)("of another user is left out", () => {
+    const name = defaultFile("ui = false");
+    if (process.getuid?.() === 0) chownSync(name, account + 1, account + 1);
+    expect(readDefaultConfig(name, account)).toEqual({
+      tree: undefined,
+      leftOut: expect.stringMatching(/belongs to another user/),
+      isMissed: true,
+    });
+  });
+
+  test.skipIf(process.getuid?.() !== 0)("of the administrator counts", () => {
+    expect(readDefaultConfig(defaultFile("ui = false"), account).tree).toEqual({ ui: false });
+  });
 
   test("that is not TOML is an error all the same", () => {
     const name = defaultFile("port == 5");

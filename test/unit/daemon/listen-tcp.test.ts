@@ -1,6 +1,5 @@
 import { once } from "node:events";
 import { Server } from "node:http";
-import type { ListenOptions } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { DaemonStartError } from "../../../src/daemon/daemon-start-error.ts";
 import { listenTcp } from "../../../src/daemon/listen-tcp.ts";
@@ -22,9 +21,10 @@ class LimitedServer extends Server {
     servers.push(this);
   }
 
-  override listen(options: unknown): this {
-    const { host } = options as ListenOptions;
-    if (host !== "::") return super.listen(options as ListenOptions);
+  override listen(...given: unknown[]): this {
+    const [options] = given;
+    if (typeof options !== "object" || options === null) throw new Error("options were expected");
+    if (!("host" in options) || options.host !== "::") return super.listen(options);
     queueMicrotask(() => this.emit("error", Object.assign(new Error("refused"), { code: this.#code })));
     return this;
   }

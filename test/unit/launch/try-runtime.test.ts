@@ -21,6 +21,12 @@ function program(name: string, script: string, mode = 0o755): [binary: string, k
   return [binary, path.join(folder, `${name}-kept`)];
 }
 
+/** Runs a script where a program lies on a file system that allows none. */
+function onNoexec(script: string): ReturnType<typeof spawnSync> {
+  const make = `mount -t tmpfs -o noexec none /mnt && printf '#!/bin/sh\\necho v26.1.0\\n' >/mnt/node && chmod +x /mnt/node`;
+  return spawnSync("unshare", ["--user", "--map-root-user", "--mount", "sh", "-ec", `${make} && ${script}`]);
+}
+
 describe.skipIf(process.platform === "win32")("a binary that is to run the program", () => {
   it("is started once, and again when it is another", () => {
     const [binary, kept] = program("sound", "echo v26.1.0");
@@ -55,12 +61,6 @@ describe.skipIf(process.platform === "win32")("a binary that is to run the progr
     writeFileSync(binary, Buffer.from("\u007fELF\u001b[31m\u0000\u0007nothing\n"));
     expect(startProblem(binary, kept)?.problem).toMatch(/does not start here: [\x20-\x7e]+$/);
   });
-
-  const onNoexec = (script: string): ReturnType<typeof spawnSync> =>
-    spawnSync("unshare", [
-      ...["--user", "--map-root-user", "--mount", "sh", "-ec"],
-      `mount -t tmpfs -o noexec none /mnt && printf '#!/bin/sh\\necho v26.1.0\\n' >/mnt/node && chmod +x /mnt/node && ${script}`,
-    ]);
 
   it.skipIf(onNoexec("true").status !== 0)("on a file system that allows no programs is told of", () => {
     const code = `import(${JSON.stringify(TRY_RUNTIME)}).then((it) => console.log(it.startProblem("/mnt/node", "/mnt/kept")?.problem))`;
