@@ -143,6 +143,7 @@ function readableCode(): string[] {
     import.meta.dirname,
     path.join(import.meta.dirname, "..", "errors"),
     path.join(import.meta.dirname, "..", "json"),
+    path.join(import.meta.dirname, "..", "machine"),
     path.join(wllama.folder, "esm"),
     zod.folder,
   ];
@@ -152,7 +153,6 @@ function readableCode(): string[] {
     ...folders.map((folder) => path.join(folder, path.sep)),
     path.join(wllama.folder, "package.json"),
     path.join(import.meta.dirname, "..", "launch", "skip-languages.mjs"),
-    path.join(import.meta.dirname, "..", "machine", `resident-bytes${path.extname(import.meta.filename)}`),
   ];
 }
 

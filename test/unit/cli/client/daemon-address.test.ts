@@ -23,7 +23,7 @@ function address(env: NodeJS.ProcessEnv, options: Parameters<typeof daemonAddres
 describe("daemonAddress", () => {
   it("is where the configuration puts the daemon, with its key", () => {
     expect(address({})).toEqual({
-      at: ["ipc:///run/file.sock", "http://127.0.0.1:9000"],
+      at: ["ipc:///run/file.sock", "http://127.0.0.1:9000", "http://[::1]:9000"],
       apiKey: "local",
       named: false,
     });
