@@ -26,6 +26,9 @@ const COMMANDS: ReadonlyMap<string, MakeCommand> = new Map<string, MakeCommand>(
   ["ps", async (io) => (await import("./commands/ps.ts")).psCommand(io)],
   ["status", async (io) => (await import("./commands/status.ts")).statusCommand(io)],
   ["gpu", async (io) => (await import("./commands/gpu.ts")).gpuCommand(io)],
+  ["doctor", async (io) => (await import("./commands/doctor.ts")).doctorCommand(io)],
+  ["service", async (io) => (await import("./commands/service.ts")).serviceCommand(io)],
+  ["update", async (io) => (await import("./commands/update.ts")).updateCommand(io)],
   ["stop", async (io) => (await import("./commands/stop.ts")).stopCommand(io)],
   ["completion", async (io) => (await import("./commands/completion.ts")).completionCommand(io)],
 ]);
