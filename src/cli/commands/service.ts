@@ -9,7 +9,12 @@ import { findInstallation } from "../install/installation.ts";
 import { packageRoot } from "../install/package-root.ts";
 import { stablePath } from "../install/stable-path.ts";
 import { PACKAGE_FOLDER } from "../package-folder.ts";
-import { installService, serviceReport, type ServiceReport, uninstallService } from "../service/change-service.ts";
+import {
+  installService,
+  serviceReport,
+  type ServiceReport,
+  uninstallService,
+} from "../service/change-service.ts";
 import { findManager } from "../service/find-manager.ts";
 import { closedToOthers } from "../service/others-can-read.ts";
 import { toolRunner } from "../service/run-tool.ts";
@@ -40,7 +45,10 @@ export function serviceCommand(io: CliIo): Command {
   return new Command("service")
     .description("run the daemon as a service of this account or system: install, uninstall, or show it")
     .addArgument(new Argument("<action>", "what to do").choices(Object.keys(ACTIONS)))
-    .option("--system", "for the whole system, from boot on, under an account of its own (systemd; needs root)")
+    .option(
+      "--system",
+      "for the whole system, from boot on, under an account of its own (systemd; needs root)",
+    )
     .option("--config <file>", "configuration file of the service, in place of its default")
     .option("--print", "print what would be written and run, and do nothing")
     .option("--json", "print the outcome as JSON")
@@ -55,7 +63,8 @@ export function serviceCommand(io: CliIo): Command {
       } as const;
       const manager = findManager({ scope, program, env: io.env });
       if (options.system && action !== "status" && !options.print) requireRoot(action);
-      if (options.system && action === "install") for (const file of program.command.slice(0, 2)) requireOpen(file);
+      if (options.system && action === "install")
+        for (const file of program.command.slice(0, 2)) requireOpen(file);
       await ACTIONS[action]({ io, options, manager, settings });
     });
 }
@@ -76,7 +85,8 @@ async function install(task: ServiceTask): Promise<void> {
 
 async function uninstall(task: ServiceTask): Promise<void> {
   const { io, options, manager } = task;
-  if (options.print) return await print(task, [...manager.deactivate, ["rm", manager.file], ...manager.forget], []);
+  if (options.print)
+    return await print(task, [...manager.deactivate, ["rm", manager.file], ...manager.forget], []);
   const removed = await uninstallService(manager, toolRunner(io.env, io.signal));
   if (options.json) return await writeJson(io.stdout, { removed, file: manager.file });
   return await writeLine(
@@ -102,7 +112,9 @@ async function status({ io, options, manager }: ServiceTask): Promise<void> {
 
 function describeInstalled({ installed, outdated }: ServiceReport): string {
   if (!installed) return "no (daybreak service install)";
-  return outdated ? 'yes, but not as it would be now ("daybreak service install" brings it up to date)' : "yes";
+  return outdated
+    ? 'yes, but not as it would be now ("daybreak service install" brings it up to date)'
+    : "yes";
 }
 
 function describeRunning({ running, pid }: ServiceReport): string {
@@ -137,10 +149,14 @@ function notesFor({ lostVariables, file }: ServiceSettings): string[] {
   const lost =
     lostVariables.length === 0
       ? []
-      : [`Set in this shell, and not known to the service: ${lostVariables.join(", ")}. Set them in ${file}.`];
+      : [
+          `Set in this shell, and not known to the service: ${lostVariables.join(", ")}. Set them in ${file}.`,
+        ];
   const npx =
     kind === "npx"
-      ? ["Note that npx's cache, from which this runs, may be removed: npm install --global daybreak, then install again."]
+      ? [
+          "Note that npx's cache, from which this runs, may be removed: npm install --global daybreak, then install again.",
+        ]
       : [];
   return [...lost, ...npx];
 }

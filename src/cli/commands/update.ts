@@ -13,7 +13,9 @@ const REGISTRY = "https://registry.npmjs.org/";
 /** daybreak update: only says how, since package managers need rights and answers that are the user's to give. */
 export function updateCommand(io: CliIo): Command {
   return new Command("update")
-    .description("say how this installation is updated, and whether there is a newer version; changes nothing")
+    .description(
+      "say how this installation is updated, and whether there is a newer version; changes nothing",
+    )
     .option("--json", "print what was found as JSON")
     .action(async (options: { json?: boolean }) => {
       const { http1Fetch } = await import("../../models/hub/remote/http1-fetch.ts");

@@ -27,7 +27,8 @@ export function configurationCheck(read: ReadConfiguration, env: NodeJS.ProcessE
     if (error !== undefined) {
       return problem(NAME, error, "Correct it (docs/configuration.md); what follows goes by the defaults.");
     }
-    const what = file === undefined ? `no file; there could be one at ${defaultConfigFile(env)}` : `valid: ${file}`;
+    const what =
+      file === undefined ? `no file; there could be one at ${defaultConfigFile(env)}` : `valid: ${file}`;
     if (warnings.length === 0) return ok(NAME, what);
     return note(NAME, `${what}. ${warnings.join(" ")}`, "Correct the name, or unset it.");
   };

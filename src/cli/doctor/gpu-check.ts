@@ -17,9 +17,14 @@ function judge(mode: GpuMode, { adapter, adapters, problem: why }: GpuState): Fi
     const memory = adapter.memory === undefined ? "" : `, ${formatBytes(adapter.memory)}`;
     return ok(NAME, `models use ${adapter.name} (${adapter.backend}${memory})`);
   }
-  const found = adapters.length === 0 ? "" : ` (${adapters.map(({ name }) => name).join(", ")}: daybreak gpu shows more)`;
+  const found =
+    adapters.length === 0 ? "" : ` (${adapters.map(({ name }) => name).join(", ")}: daybreak gpu shows more)`;
   if (mode === "require") {
-    return problem(NAME, `no model can be loaded: a GPU is required, and none can be used${found}`, why ?? "");
+    return problem(
+      NAME,
+      `no model can be loaded: a GPU is required, and none can be used${found}`,
+      why ?? "",
+    );
   }
   return note(NAME, `models run on the CPU${found}`, why);
 }

@@ -41,7 +41,9 @@ async function look(question: HubQuestion, signal: AbortSignal): Promise<readonl
     await discard(response);
     const { status, headers } = response;
     return [
-      status >= 500 ? note(NAME, `${base} answers with status ${status}`, "Try again later.") : ok(NAME, `${base} answers`),
+      status >= 500
+        ? note(NAME, `${base} answers with status ${status}`, "Try again later.")
+        : ok(NAME, `${base} answers`),
       ...(token === undefined ? [] : [tokenFinding(status, base)]),
       ...clockFindings(headers, between),
     ];
@@ -80,11 +82,20 @@ function clockFindings(headers: Headers, now: number): readonly Finding[] {
 }
 
 function hubFailure(error: unknown, base: string): Finding {
-  if (error instanceof ServiceError) return problem(TOKEN, error.message, "Set HUB_TOKEN again, without spaces or line ends.");
+  if (error instanceof ServiceError)
+    return problem(TOKEN, error.message, "Set HUB_TOKEN again, without spaces or line ends.");
   const isLate = error instanceof Error && (error.name === "TimeoutError" || error.name === "AbortError");
-  const why = isLate ? `no answer in ${DEADLINE_MS / 1000} s` : error instanceof Error ? error.message : String(error);
+  const why = isLate
+    ? `no answer in ${DEADLINE_MS / 1000} s`
+    : error instanceof Error
+      ? error.message
+      : String(error);
   if (error instanceof HubNetworkFailure && error.isFinal) {
-    return problem(NAME, `${base} cannot be used: ${why}`, "Until then nothing can be downloaded; models on disk work.");
+    return problem(
+      NAME,
+      `${base} cannot be used: ${why}`,
+      "Until then nothing can be downloaded; models on disk work.",
+    );
   }
   return note(
     NAME,

@@ -5,10 +5,7 @@ import { type Check, type Finding, note, problem } from "./check.ts";
  * Runs checks beside each other and gives their findings in the order of the checks. A check that fails or is late is a
  * finding too. Rejects with the signal's reason only.
  */
-export async function runChecks(
-  checks: readonly Check[],
-  signal: AbortSignal,
-): Promise<readonly Finding[]> {
+export async function runChecks(checks: readonly Check[], signal: AbortSignal): Promise<readonly Finding[]> {
   const findings = await Promise.all(checks.map(async (check) => await runCheck(check, signal)));
   signal.throwIfAborted();
   return findings.flat();
@@ -25,7 +22,9 @@ async function runCheck(check: Check, signal: AbortSignal): Promise<readonly Fin
     signal.throwIfAborted();
     if (patience.signal.aborted) {
       const seconds = deadlineMs / 1000;
-      return [note(name, `not known: it took longer than ${seconds} s`, "Try again when the machine is less busy.")];
+      return [
+        note(name, `not known: it took longer than ${seconds} s`, "Try again when the machine is less busy."),
+      ];
     }
     return [problem(name, `cannot be looked at: ${toError(error).message}`, "See what the message names.")];
   }

@@ -47,7 +47,9 @@ function runtimeFinding({ version, binary, jspi, memory64 }: RuntimeFacts): Find
   if (runtimeSuits(version) && missing.length === 0) return ok(NAME, `${what}; JSPI and memory64 are there`);
   return problem(
     NAME,
-    missing.length === 0 ? `${what}, is too old` : `${what}, lacks ${missing.join(" and ")}, which engines need`,
+    missing.length === 0
+      ? `${what}, is too old`
+      : `${what}, lacks ${missing.join(" and ")}, which engines need`,
     `Install Node ${MINIMUM_NODE_MAJOR} or later (https://nodejs.org), and see that NODE_OPTIONS switches off nothing of V8.`,
   );
 }

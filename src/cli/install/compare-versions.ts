@@ -10,7 +10,10 @@ export function isNewer(version: string, than: string): boolean {
 function parts(version: string): { core: readonly string[]; prerelease: readonly string[] } {
   const [text = ""] = version.split("+");
   const [core = "", ...prerelease] = text.split("-");
-  return { core: core.split("."), prerelease: prerelease.length === 0 ? [] : prerelease.join("-").split(".") };
+  return {
+    core: core.split("."),
+    prerelease: prerelease.length === 0 ? [] : prerelease.join("-").split("."),
+  };
 }
 
 function comparePrereleases(a: readonly string[], b: readonly string[]): number {

@@ -37,10 +37,7 @@ const PROJECT_MANAGERS: readonly (readonly [file: string, command: string])[] = 
  * @param root the folder of the package's package.json: the repository, or what was unpacked or installed
  * @param exists true for files and folders that are there
  */
-export function findInstallation(
-  root: string,
-  exists: (file: string) => boolean = existsSync,
-): Installation {
+export function findInstallation(root: string, exists: (file: string) => boolean = existsSync): Installation {
   const modules = path.dirname(root);
   const isPackage = path.basename(modules) === "node_modules";
   if (!isPackage && exists(path.join(root, ".git"))) {
@@ -73,11 +70,7 @@ export function findInstallation(
   return isPackage ? installedPackage(root, path.dirname(modules), exists) : unpacked(root);
 }
 
-function installedPackage(
-  root: string,
-  project: string,
-  exists: (file: string) => boolean,
-): Installation {
+function installedPackage(root: string, project: string, exists: (file: string) => boolean): Installation {
   const ofManager = GLOBAL_FOLDERS.find(([folder]) => folder.test(root))?.[1];
   if (ofManager !== undefined || !exists(path.join(project, "package.json"))) {
     return {

@@ -23,7 +23,9 @@ export function findManager({
   platform = process.platform,
 }: ManagerQuestion): ServiceManager {
   if (scope === "system" && platform !== "linux") {
-    throw usageError("--system is for systemd; on this system Daybreak is a service of your account: leave it out.");
+    throw usageError(
+      "--system is for systemd; on this system Daybreak is a service of your account: leave it out.",
+    );
   }
   const { username, homedir } = os.userInfo();
   const home = env["HOME"] || homedir;

@@ -1,4 +1,4 @@
-import { execFile } from "node:child_process";
+import { execFile, type ExecFileException } from "node:child_process";
 import { CliError } from "../cli-error.ts";
 import { EXIT } from "../exit-codes.ts";
 import type { ToolCall, ToolResult } from "./service-manager.ts";
@@ -19,7 +19,7 @@ export function toolRunner(env: NodeJS.ProcessEnv, signal: AbortSignal): RunTool
     });
 }
 
-function toolReason(error: NodeJS.ErrnoException): string {
+function toolReason(error: ExecFileException): string {
   return error.code === "ENOENT"
     ? `there is no such program, so this system has no service manager that Daybreak knows; start "daybreak serve" from the one it has`
     : error.message;
