@@ -38,6 +38,8 @@ interface ServiceTask {
   readonly settings: ServiceSettings;
 }
 
+const ANY_ADDRESS = new Set(["0.0.0.0", "::"]);
+
 const ACTIONS = { install, uninstall, status };
 
 /** daybreak service install | uninstall | status */
@@ -144,7 +146,7 @@ async function print(
 }
 
 /** What the user may be surprised by later. */
-function notesFor({ lostVariables, file }: ServiceSettings): string[] {
+function notesFor({ lostVariables, file, config }: ServiceSettings): string[] {
   const { kind } = findInstallation(packageRoot());
   const lost =
     lostVariables.length === 0
@@ -158,7 +160,13 @@ function notesFor({ lostVariables, file }: ServiceSettings): string[] {
           "Note that npx's cache, from which this runs, may be removed: npm install --global daybreak, then install again.",
         ]
       : [];
-  return [...lost, ...npx];
+  const isOpen = ANY_ADDRESS.has(config.http.addr) && config.api_keys.length === 0;
+  const open = isOpen
+    ? [
+        `It listens on all addresses and asks for no key. For this machine alone: addr = "127.0.0.1" below [http] in ${file}`,
+      ]
+    : [];
+  return [...open, ...lost, ...npx];
 }
 
 function requireRoot(action: string): void {

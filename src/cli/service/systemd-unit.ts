@@ -12,10 +12,10 @@ export interface SystemdUnitOptions extends ServiceProgram {
 const HOMES = ["/home/", "/root/", "/run/user/"];
 
 /**
- * Fences that leave engines their own, stronger ones. Not among them, because bubblewrap and unshare could no longer do
- * their part: RestrictNamespaces=, SystemCallFilter= (both need unshare and mount), ProtectHostname= (sethostname),
- * ProtectKernelTunables=, ProtectKernelLogs=, ProtectProc= and ProcSubset= (where parts of /proc are covered, the kernel
- * lets no namespace mount one of its own). PrivateDevices= and ProtectClock= would hide the GPUs;
+ * Fences that leave engines their own, stronger ones. Left out is what takes those away: RestrictNamespaces= and
+ * SystemCallFilter= (both walls unshare and mount), ProtectHostname= (bubblewrap names the engine's host), ProcSubset=
+ * (it reads /proc/sys), and ProtectKernelTunables=, ProtectKernelLogs= and ProtectProc= (where parts of /proc are
+ * covered, a kernel may refuse a namespace one of its own). PrivateDevices= and ProtectClock= hide GPUs;
  * MemoryDenyWriteExecute= ends Node.
  */
 const FENCES = [

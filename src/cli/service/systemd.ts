@@ -33,14 +33,14 @@ export function systemd(options: SystemdOptions): ServiceManager {
     content: systemdUnit({ ...program, scope, gpuGroups }),
     encoding: "utf8",
     query: tell("show", UNIT, "--property=UnitFileState,ActiveState,MainPID"),
-    readState,
+    readState: (answer) => readState(answer, scope),
     activate: ({ running }, hasChanged) => [
       tell("daemon-reload"),
       tell("enable", UNIT),
       tell(running === true && hasChanged ? "restart" : "start", UNIT),
     ],
     deactivate: [tell("disable", "--now", UNIT)],
-    forget: [tell("daemon-reload")],
+    forget: [tell("daemon-reload"), tell("reset-failed", UNIT)],
     nextSteps: isUser ? userSteps(options.account) : SYSTEM_STEPS,
   };
 }
@@ -60,8 +60,11 @@ const SYSTEM_STEPS = [
   `After an update: systemctl restart ${SERVICE_NAME}`,
 ];
 
-function readState({ code, stdout, stderr }: ToolResult): ServiceState {
-  if (code !== 0) throw new Error(stderr.trim() || `exit code ${code}`);
+function readState({ code, stdout, stderr }: ToolResult, scope: SystemdScope): ServiceState {
+  if (code !== 0) {
+    const said = stderr.trim().split("\n")[0] || `exit code ${code}`;
+    throw new Error(scope === "user" ? `${said} Log in as the account itself, or use --system` : said);
+  }
   const read = (name: string): string => new RegExp(`^${name}=(.*)$`, "m").exec(stdout)?.[1] ?? "";
   const pid = Number(read("MainPID"));
   return {
