@@ -23,10 +23,11 @@ export interface ReleaseQuestion {
 /** Asks a registry of npm for the newest release. Rejects with the signal's reason only. */
 export async function newestRelease(question: ReleaseQuestion): Promise<Release> {
   const { registry, signal, deadlineMs = DEADLINE_MS } = question;
-  const { hostname } = new URL(registry);
+  const address = URL.parse("daybreak/latest", registry.endsWith("/") ? registry : `${registry}/`);
+  if (address === null) return { unknown: `${registry} is no address of a registry` };
+  const { hostname } = address;
   const late = AbortSignal.timeout(deadlineMs);
   try {
-    const address = new URL("daybreak/latest", registry.endsWith("/") ? registry : `${registry}/`);
     const answer = await question.fetch(address, { signal: AbortSignal.any([signal, late]) });
     if (answer.status === 404) return { unknown: `${hostname} has no package of that name` };
     if (!answer.ok) return { unknown: `${hostname} answers with status ${answer.status}` };
