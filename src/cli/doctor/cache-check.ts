@@ -42,7 +42,8 @@ async function look(folder: string, tools: CacheTools): Promise<Finding> {
   try {
     // What is not there yet is not made: whoever asks how things are changes nothing.
     links = isThere ? tryLinks(folder, tools) : "symbolic";
-    accessSync(existing, constants.W_OK);
+    // With its slash only a folder passes.
+    accessSync(path.join(existing, path.sep), constants.W_OK);
   } catch (error) {
     return problem(
       NAME,

@@ -123,6 +123,8 @@ async function tryToConnect(path: string): Promise<string | undefined> {
   const socket = net.connect(path);
   try {
     await once(socket, "connect");
+    // Whoever listens may cut the connection before we do.
+    socket.on("error", () => {});
     return undefined;
   } catch (error) {
     return codeOf(error);
