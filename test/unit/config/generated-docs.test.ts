@@ -8,7 +8,7 @@ import { configSchema } from "../../../src/config/schema.ts";
 
 describe("generated documentation", () => {
   test.each(
-    generatedFiles().map(
+    (await generatedFiles()).map(
       ({ file, text }) => [file.pathname.split("/").slice(-2).join("/"), file, text] as const,
     ),
   )("%s is current (node scripts/docs/generate.ts makes it so)", (_name, file, text) => {
