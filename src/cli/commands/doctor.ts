@@ -39,8 +39,8 @@ export function doctorCommand(io: CliIo): Command {
 
 async function show(io: CliIo, { verdict, name, message, cure }: Finding): Promise<void> {
   const style = styleFor(io.stdout, io.env);
-  const paint = { ok: style.dim, note: style.bold, problem: style.red }[verdict];
-  const head = paint(verdict.padEnd(VERDICT_COLUMNS)) + name.padEnd(NAME_COLUMNS);
+  const emphasis = ({ ok: "dim", note: "bold", problem: "red" } as const)[verdict];
+  const head = style[emphasis](verdict.padEnd(VERDICT_COLUMNS)) + name.padEnd(NAME_COLUMNS);
   await writeLine(io.stdout, head + printable(message));
   if (cure !== undefined)
     await writeLine(io.stdout, " ".repeat(VERDICT_COLUMNS + NAME_COLUMNS) + printable(cure));

@@ -19,7 +19,6 @@ export function memoryCheck(
 }
 
 function judge(limits: readonly MemoryLimit[], platform: NodeJS.Platform) {
-  const left = ({ bytes, usedBytes }: MemoryLimit): number => Math.max(0, bytes - usedBytes);
   const [narrowest] = limits.toSorted((a, b) => left(a) - left(b));
   if (narrowest === undefined) return note(NAME, "not known");
   // Elsewhere no figure tells what other programs would give back.
@@ -31,4 +30,8 @@ function judge(limits: readonly MemoryLimit[], platform: NodeJS.Platform) {
     "Unload models (daybreak unload), end other programs, or raise the limit of the container or control group.";
   if (free >= LITTLE_BYTES) return note(NAME, `${what}: enough for small models only`, cure);
   return problem(NAME, `${what}: too little for nearly every model`, cure);
+}
+
+function left({ bytes, usedBytes }: MemoryLimit): number {
+  return Math.max(0, bytes - usedBytes);
 }

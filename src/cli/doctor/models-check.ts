@@ -60,10 +60,10 @@ async function incompleteFindings(cacheDir: string): Promise<readonly Finding[]>
   const findings = await Promise.all(
     repos.map(async (repo) => {
       const cache = new RepoCache(cacheDir, repo);
-      return [...(await cutDownloads(cache)), ...(await lostFiles(cache))];
+      return [await cutDownloads(cache), await lostFiles(cache)];
     }),
   );
-  return findings.flat();
+  return findings.flat(2);
 }
 
 async function cutDownloads(cache: RepoCache): Promise<readonly Finding[]> {

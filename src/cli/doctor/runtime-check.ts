@@ -11,9 +11,11 @@ const BUNDLED = /[/\\]node_modules[/\\]node-(?:bin-)?(?:linux|darwin|win)-/;
 
 /** The smallest modules that need what an engine needs: a memory of 64-bit addresses, and a vector of 128 bits. */
 const MEMORY64 = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 5, 3, 1, 4, 1);
-const SIMD = Uint8Array.of(
-  ...[0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123],
-  ...[3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15, 11],
+const SIMD = Uint8Array.from(
+  [
+    [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123],
+    [3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15, 11],
+  ].flat(),
 );
 
 /** What the runtime is and can do. */

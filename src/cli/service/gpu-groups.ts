@@ -6,10 +6,8 @@ const GROUPS = ["video", "render"];
 /** Those of them that this system has: systemd starts no unit that names others. */
 export function gpuGroups(file = "/etc/group"): readonly string[] {
   try {
-    const names = readFileSync(file, "utf8")
-      .split("\n")
-      .map((line) => line.split(":", 1)[0]);
-    return GROUPS.filter((group) => names.includes(group));
+    const lines = readFileSync(file, "utf8").split("\n");
+    return GROUPS.filter((group) => lines.some((line) => line.startsWith(`${group}:`)));
   } catch {
     return [];
   }

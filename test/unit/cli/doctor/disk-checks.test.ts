@@ -75,22 +75,22 @@ describe("the cache folder", () => {
   });
 });
 
-describe("the models on disk", () => {
-  /** Puts a model into the cache as a download does; gives its content's file. */
-  async function cacheWithModel(): Promise<{ cache: string; repo: string; blob: string }> {
-    const cache = await temporaryFolder();
-    const repo = path.join(cache, "models--owner--tiny");
-    const snapshot = path.join(repo, "snapshots", COMMIT);
-    for (const folder of ["blobs", "refs", path.join("snapshots", COMMIT)]) {
-      mkdirSync(path.join(repo, folder), { recursive: true });
-    }
-    const blob = path.join(repo, "blobs", "abcd");
-    copyFileSync(SHIPPED, blob);
-    symlinkSync("../../blobs/abcd", path.join(snapshot, "tiny.gguf"));
-    writeFileSync(path.join(repo, "refs", "main"), COMMIT);
-    return { cache, repo, blob };
+/** Puts a model into the cache as a download does; gives its content's file. */
+async function cacheWithModel(): Promise<{ cache: string; repo: string; blob: string }> {
+  const cache = await temporaryFolder();
+  const repo = path.join(cache, "models--owner--tiny");
+  const snapshot = path.join(repo, "snapshots", COMMIT);
+  for (const folder of ["blobs", "refs", path.join("snapshots", COMMIT)]) {
+    mkdirSync(path.join(repo, folder), { recursive: true });
   }
+  const blob = path.join(repo, "blobs", "abcd");
+  copyFileSync(SHIPPED, blob);
+  symlinkSync("../../blobs/abcd", path.join(snapshot, "tiny.gguf"));
+  writeFileSync(path.join(repo, "refs", "main"), COMMIT);
+  return { cache, repo, blob };
+}
 
+describe("the models on disk", () => {
   it("may be none, or all whole", async () => {
     expect((await look(modelsCheck(path.join(await temporaryFolder(), "none"))))[0]?.verdict).toBe("ok");
     const { cache } = await cacheWithModel();

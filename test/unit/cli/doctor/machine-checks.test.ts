@@ -14,6 +14,14 @@ async function look(check: Check): Promise<readonly Finding[]> {
   return await check.look(new AbortController().signal);
 }
 
+function limit(name: string, bytes: number, usedBytes: number): MemoryLimit {
+  return { name, bytes, usedBytes };
+}
+
+async function memory(...limits: MemoryLimit[]): Promise<Finding | undefined> {
+  return (await look(memoryCheck(() => limits, "linux")))[0];
+}
+
 describe("the runtime", () => {
   const good: RuntimeFacts = {
     version: "26.1.0",
@@ -56,12 +64,9 @@ describe("the runtime", () => {
 });
 
 describe("the memory", () => {
-  const limit = (name: string, bytes: number, usedBytes: number): MemoryLimit => ({ name, bytes, usedBytes });
-  const found = async (...limits: MemoryLimit[]) => (await look(memoryCheck(() => limits, "linux")))[0];
-
   it("is what the narrowest limit leaves", async () => {
     expect(
-      await found(limit("this machine", 64 * GB, 4 * GB), limit("this container", 8 * GB, 6 * GB)),
+      await memory(limit("this machine", 64 * GB, 4 * GB), limit("this container", 8 * GB, 6 * GB)),
     ).toEqual({
       name: "Memory",
       verdict: "ok",
@@ -73,15 +78,15 @@ describe("the memory", () => {
     [1 * GB, "note"],
     [0.1 * GB, "problem"],
   ])("is short with %d bytes", async (free, verdict) => {
-    expect(await found(limit("this machine", 8 * GB, 8 * GB - free))).toMatchObject({
+    expect(await memory(limit("this machine", 8 * GB, 8 * GB - free))).toMatchObject({
       verdict,
       cure: expect.any(String),
     });
   });
 
   it("is not judged where the system does not tell what is free", async () => {
-    const [memory] = await look(memoryCheck(() => [limit("this machine", 8 * GB, 8 * GB)], "darwin"));
-    expect(memory).toEqual({ name: "Memory", verdict: "ok", message: "8.0 GB in all" });
+    const [finding] = await look(memoryCheck(() => [limit("this machine", 8 * GB, 8 * GB)], "darwin"));
+    expect(finding).toEqual({ name: "Memory", verdict: "ok", message: "8.0 GB in all" });
   });
 });
 

@@ -12,9 +12,18 @@ const program = {
 
 const answer = (code: number, stdout = ""): ToolResult => ({ code, stdout, stderr: "" });
 
-describe("an agent of launchd", () => {
-  const agent = launchd({ program, home: "/Users/ada", uid: 501 });
+const agent = launchd({ program, home: "/Users/ada", uid: 501 });
 
+/** What launchctl is told to do. */
+function steps(enabled: boolean, hasChanged: boolean): (string | undefined)[] {
+  return agent.activate({ enabled, running: enabled }, hasChanged).map(([, what]) => what);
+}
+
+function find(scope: "user" | "system", platform: NodeJS.Platform): unknown {
+  return findManager({ scope, program, env: { HOME: "/home/ada" }, platform });
+}
+
+describe("an agent of launchd", () => {
   it("is a property list in the account's own folder", () => {
     expect(agent.file).toBe("/Users/ada/Library/LaunchAgents/daybreak.plist");
     expect(agent.content).toContain(
@@ -26,11 +35,9 @@ describe("an agent of launchd", () => {
   });
 
   it("is loaded once, and loaded anew when it has changed", () => {
-    const calls = (enabled: boolean, hasChanged: boolean) =>
-      agent.activate({ enabled, running: enabled }, hasChanged).map(([, what]) => what);
-    expect(calls(false, true)).toEqual(["bootstrap"]);
-    expect(calls(true, true)).toEqual(["bootout", "bootstrap"]);
-    expect(calls(true, false)).toEqual(["kickstart"]);
+    expect(steps(false, true)).toEqual(["bootstrap"]);
+    expect(steps(true, true)).toEqual(["bootout", "bootstrap"]);
+    expect(steps(true, false)).toEqual(["kickstart"]);
   });
 
   it("is seen to run by its process", () => {
@@ -71,15 +78,11 @@ describe("a task of Windows", () => {
 });
 
 describe("on other systems", () => {
-  const env = { HOME: "/home/ada" };
-
   it("says what to do where no service manager is known", () => {
-    const find = () => findManager({ scope: "user", program, env, platform: "freebsd" });
-    expect(find).toThrow(/daybreak serve/);
+    expect(() => find("user", "freebsd")).toThrow(/daybreak serve/);
   });
 
   it("has no service of the system beside systemd's", () => {
-    const find = () => findManager({ scope: "system", program, env, platform: "darwin" });
-    expect(find).toThrow(/--system is for systemd/);
+    expect(() => find("system", "darwin")).toThrow(/--system is for systemd/);
   });
 });
