@@ -95,6 +95,7 @@ describe("the package", () => {
         "dist/wasm/kernels.o",
         "dist/configs/models.toml",
         "dist/models/daybreak-mini.gguf",
+        "docs/daybreak.1",
       ]),
     );
     expect(files.filter((file) => file.endsWith(".ts") || file.includes("test/"))).toEqual([]);
@@ -102,6 +103,20 @@ describe("the package", () => {
 
   it("serves under the Node that runs these tests", { timeout: CONVERSATION_DEADLINE_MS }, async () => {
     expect(await converse(process.execPath)).toEqual(conversation);
+  });
+});
+
+describe("the installed program", () => {
+  it("looks at itself, and knows how it was installed", async () => {
+    const { stdout } = await installed(["doctor", "--json"], process.execPath);
+    const verdicts = {
+      checks: expect.arrayContaining([expect.objectContaining({ name: "Runtime", verdict: "ok" })]),
+    };
+    expect(JSON.parse(stdout)).toMatchObject(verdicts);
+    const update = await installed(["update", "--json"], process.execPath);
+    expect(JSON.parse(update.stdout)).toMatchObject({
+      installation: { kind: expect.stringMatching(/global|project/) },
+    });
   });
 });
 

@@ -58,19 +58,20 @@ export function findInstallation(root: string, exists: (file: string) => boolean
       advice: "To keep it, install it: npm install --global daybreak",
     };
   }
-  if (CONTAINER_MARKS.some(exists)) {
-    return {
-      kind: "container",
-      folder: undefined,
-      description: `part of a container's image (${root})`,
-      command: undefined,
-      advice: "Pull or build a newer image and start the container from it: what is changed inside is lost.",
-    };
-  }
-  return isPackage ? installedPackage(root, path.dirname(modules), exists) : unpacked(root);
+  const inContainer = CONTAINER_MARKS.some(exists);
+  if (isPackage) return installedPackage(root, path.dirname(modules), exists, inContainer);
+  return inContainer ? inImage(root) : unpacked(root);
 }
 
-function installedPackage(root: string, project: string, exists: (file: string) => boolean): Installation {
+function installedPackage(
+  root: string,
+  project: string,
+  exists: (file: string) => boolean,
+  inContainer: boolean,
+): Installation {
+  const advice = inContainer
+    ? "This runs in a container: do it where its image is built, or it is lost with the container."
+    : undefined;
   const ofManager = GLOBAL_FOLDERS.find(([folder]) => folder.test(root))?.[1];
   if (ofManager !== undefined || !exists(path.join(project, "package.json"))) {
     return {
@@ -78,7 +79,7 @@ function installedPackage(root: string, project: string, exists: (file: string) 
       folder: undefined,
       description: `installed for the whole account or machine (${root})`,
       command: ofManager ?? "npm install --global daybreak@latest",
-      advice: undefined,
+      advice,
     };
   }
   const ofProject = PROJECT_MANAGERS.find(([file]) => exists(path.join(project, file)))?.[1];
@@ -87,7 +88,17 @@ function installedPackage(root: string, project: string, exists: (file: string) 
     folder: project,
     description: `a package of the project ${project}`,
     command: ofProject ?? "npm install daybreak@latest",
-    advice: undefined,
+    advice,
+  };
+}
+
+function inImage(root: string): Installation {
+  return {
+    kind: "container",
+    folder: undefined,
+    description: `part of a container's image (${root})`,
+    command: undefined,
+    advice: "Pull or build a newer image and start the container from it: what is changed inside is lost.",
   };
 }
 

@@ -82,6 +82,14 @@ describe("the way of updating", () => {
     expect(found.command ?? found.advice).toBeTruthy();
   });
 
+  it("in a container is one of its image", () => {
+    const found = find("/usr/lib/node_modules/daybreak", "/run/.containerenv");
+    expect(found).toMatchObject({
+      kind: "global",
+      advice: expect.stringContaining("where its image is built"),
+    });
+  });
+
   it("is known by Windows' paths too", () => {
     expect(find("C:\\Users\\Ada\\AppData\\Local\\npm-cache\\_npx\\1f\\node_modules\\daybreak").kind).toBe(
       "npx",
