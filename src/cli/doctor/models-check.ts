@@ -25,6 +25,9 @@ export function modelsCheck(cacheDir: string, inspect: InspectGguf = createGgufI
     name: NAME,
     deadlineMs: DEADLINE_MS,
     look: async (signal) => {
+      const unreadable = await whyUnreadable(cacheDir);
+      if (unreadable !== undefined)
+        return [note(NAME, `not known: ${unreadable}`, "See what is said of the cache folder.")];
       const store = new DiskHubStore({ cacheDir, hubUrl: "http://localhost" });
       const models = await store.list();
       const findings: Finding[] = [];
@@ -42,6 +45,17 @@ export function modelsCheck(cacheDir: string, inspect: InspectGguf = createGgufI
       return [ok(NAME, `${count}, beside those that ship`)];
     },
   };
+}
+
+/** Why the folder cannot be listed; undefined when it can, or is not there yet. */
+async function whyUnreadable(folder: string): Promise<string | undefined> {
+  try {
+    await readdir(folder);
+    return undefined;
+  } catch (error) {
+    if (!isSystemError(error)) throw error;
+    return error.code === "ENOENT" ? undefined : error.message;
+  }
 }
 
 async function damageOf(files: readonly string[], inspect: InspectGguf): Promise<string | undefined> {

@@ -26,7 +26,13 @@ async function runCheck(check: Check, signal: AbortSignal): Promise<readonly Fin
         note(name, `not known: it took longer than ${seconds} s`, "Try again when the machine is less busy."),
       ];
     }
-    return [problem(name, `cannot be looked at: ${toError(error).message}`, "See what the message names.")];
+    return [
+      problem(
+        name,
+        `cannot be looked at: ${toError(error).message}`,
+        "This may be a fault of Daybreak: please report it.",
+      ),
+    ];
   }
 }
 

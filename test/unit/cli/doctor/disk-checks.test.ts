@@ -103,6 +103,12 @@ describe("the models on disk", () => {
     ]);
   });
 
+  it("are not known where their folder cannot be read", async () => {
+    const file = path.join(await temporaryFolder(), "file");
+    writeFileSync(file, "");
+    expect(await look(modelsCheck(file))).toMatchObject([{ name: "Models", verdict: "note" }]);
+  });
+
   it("are damaged when they are shorter than they say", async () => {
     const { cache, blob } = await cacheWithModel();
     truncateSync(blob, 1_000_000);
