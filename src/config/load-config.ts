@@ -136,5 +136,8 @@ function unknownVariables(env: NodeJS.ProcessEnv): string[] {
   const known = new Set(configOptions.flatMap((option) => option.env));
   return Object.keys(env)
     .filter((name) => name.startsWith("SERVICE_") && !known.has(name) && !OTHER_VARIABLES.has(name))
-    .map((name) => `The environment variable ${name} is not an option of this daemon.`);
+    .map(
+      (name) =>
+        `The environment variable ${name} is not an option of this daemon: correct its name, or unset it.`,
+    );
 }

@@ -27,10 +27,13 @@ export function configurationCheck(read: ReadConfiguration, env: NodeJS.ProcessE
     if (error !== undefined) {
       return problem(NAME, error, "Correct it (docs/configuration.md); what follows goes by the defaults.");
     }
-    const what =
-      file === undefined ? `no file; there could be one at ${defaultConfigFile(env)}` : `valid: ${file}`;
+    const what = file === undefined ? noFile(defaultConfigFile(env)) : `valid: ${file}`;
     if (warnings.length === 0) return ok(NAME, what);
-    return note(NAME, `${what}. ${warnings.join(" ")}`, "Correct the name, or unset it.");
+    return note(NAME, `${what}; the daemon warns when it starts`, warnings.join(" "));
   };
   return { name: NAME, deadlineMs: 5000, look: async () => [look()] };
+}
+
+function noFile(place: string | undefined): string {
+  return place === undefined ? "no file" : `no file; there could be one at ${place}`;
 }

@@ -46,7 +46,8 @@ function runtimeFinding({ version, binary, jspi, memory64 }: RuntimeFacts): Find
   const origin = BUNDLED.test(binary) ? "which came with Daybreak" : binary;
   const what = `Node ${version}, ${origin}`;
   const missing = [...(jspi ? [] : ["JSPI"]), ...(memory64 ? [] : ["memory64"])];
-  if (runtimeSuits(version) && missing.length === 0) return ok(NAME, `${what}; JSPI and memory64 are there`);
+  if (runtimeSuits({ node: version }) && missing.length === 0)
+    return ok(NAME, `${what}; JSPI and memory64 are there`);
   return problem(
     NAME,
     missing.length === 0

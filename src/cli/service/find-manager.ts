@@ -27,7 +27,7 @@ export function findManager({
       "--system is for systemd; on this system Daybreak is a service of your account: leave it out.",
     );
   }
-  const { username, homedir } = os.userInfo();
+  const { username, homedir } = accountHere();
   const home = env["HOME"] || homedir;
   switch (platform) {
     case "linux": {
@@ -48,5 +48,16 @@ export function findManager({
       throw usageError(
         'On this system Daybreak knows no service manager: have the one that it has run "daybreak serve".',
       );
+  }
+}
+
+/** Containers run under numbers that the system has no name for. */
+function accountHere(): Pick<os.UserInfo<string>, "username" | "homedir"> {
+  try {
+    return os.userInfo();
+  } catch {
+    throw usageError(
+      "The system does not know this account, and so it has no services of its own: as root, install one for the system with --system.",
+    );
   }
 }

@@ -10,6 +10,9 @@ import type { SystemdScope } from "./systemd-unit.ts";
 /** What the daemon takes beyond the time that its requests get, in seconds: to end engines, and to start late. */
 const MARGIN_SECONDS = 30;
 
+const NO_HOME =
+  "This account has no home folder, and so no services of its own: as root, install one for the system with --system.";
+
 export interface ServiceSettings {
   /** As the daemon will find it. */
   readonly config: Config;
@@ -47,11 +50,13 @@ export function serviceSettings({ env, scope, file }: SettingsQuestion): Service
   };
   const given: Readonly<Record<string, string>> = scope === "system" ? ofSystem : {};
   const seen = { ...without(env, variables), SERVICE_CONFIG: undefined, ...given };
+  const read = absolute ?? defaultConfigFile(seen);
+  if (read === undefined) throw usageError(NO_HOME);
   try {
     const { config, origins } = loadConfig({ env: seen, file: absolute });
     return {
       config,
-      file: absolute ?? defaultConfigFile(seen),
+      file: read,
       // The journal has its own times and levels, and people read it; but what the user has chosen counts.
       env: { ...given, ...(origins.has("log.format") ? {} : { SERVICE_LOG_FORMAT: "text" }) },
       args: absolute === undefined ? [] : ["--config", absolute],

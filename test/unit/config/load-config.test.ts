@@ -229,5 +229,7 @@ describe("a file at the default place", () => {
 
 test("a variable with the prefix that is no option is a warning", () => {
   const { warnings } = load({ env: { SERVICE_HTTP_PROT: "1", SERVICE_URL: "x", SERVICE_UI: "true" } });
-  expect(warnings).toEqual(["The environment variable SERVICE_HTTP_PROT is not an option of this daemon."]);
+  expect(warnings).toEqual([
+    "The environment variable SERVICE_HTTP_PROT is not an option of this daemon: correct its name, or unset it.",
+  ]);
 });

@@ -169,6 +169,6 @@ describe("the configuration", () => {
   it("may be given variables that are none", async () => {
     const env = { XDG_CONFIG_HOME: "/nonexistent", SERVICE_PROT: "1" };
     const [finding] = await look(configurationCheck(readConfiguration(env, undefined), env));
-    expect(finding).toMatchObject({ verdict: "note", message: expect.stringContaining("SERVICE_PROT") });
+    expect(finding).toMatchObject({ verdict: "note", cure: expect.stringContaining("SERVICE_PROT") });
   });
 });
