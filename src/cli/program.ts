@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import { LLAMA_CPP_BUILD } from "../../wasm/llama-cpp-build.ts";
 import { packageVersion } from "../daemon/package-version.ts";
 import type { CliIo } from "./cli-io.ts";
 
@@ -54,7 +55,11 @@ export async function createProgram(
 ): Promise<Command> {
   const program = new Command("daybreak")
     .description("Runs language models on this machine: a daemon, and commands that talk to it.")
-    .version(packageVersion(), "-V, --version", "print the version");
+    .version(
+      `${packageVersion()} (llama.cpp ${LLAMA_CPP_BUILD})`,
+      "-V, --version",
+      "print the version, and that of llama.cpp",
+    );
   const first = args[0] ?? "";
   const named = NEED_ALL_COMMANDS.has(first) ? undefined : COMMANDS.get(ALIASES.get(first) ?? first);
   const wanted = NEED_NO_COMMAND.has(first) ? [] : named ? [named] : [...COMMANDS.values()];

@@ -10,7 +10,10 @@ import { machineProblem, wasmProblem } from "./machine-problem.mjs";
 import { findRuntime, isNode, runtimeSuits } from "./runtime.mjs";
 import { skipLanguages } from "./skip-languages.mjs";
 
-const problem = machineProblem();
+const PLUG_N_PLAY =
+  "Daybreak cannot run from the archives of Yarn's Plug'n'Play, which its engines may not read: write 'nodeLinker: node-modules' into .yarnrc.yml and run yarn install.";
+
+const problem = process.versions["pnp"] ? PLUG_N_PLAY : machineProblem();
 if (problem !== undefined) fail(problem);
 else if (runtimeSuits(process.versions)) await runHere();
 else await runUnderAnother();
