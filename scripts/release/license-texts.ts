@@ -1,0 +1,43 @@
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { z } from "zod";
+
+const manifestSchema = z.object({ name: z.string(), version: z.string(), license: z.string() });
+
+const LICENSE_FILE = /^(licen[cs]e|copying|notice)/i;
+
+/**
+ * The licenses of all packages below a folder node_modules, with their texts, sorted by name. A package that brings no
+ * text is named with its license alone.
+ */
+export function licenseTexts(nodeModules: string): string {
+  const seen = new Map<string, string>();
+  for (const folder of packageFolders(nodeModules)) {
+    const text = readFileSync(path.join(folder, "package.json"), "utf8");
+    const { name, version, license } = manifestSchema.parse(JSON.parse(text));
+    const texts = readdirSync(folder)
+      .filter((file) => LICENSE_FILE.test(file))
+      .toSorted()
+      .map((file) => readFileSync(path.join(folder, file), "utf8").trim());
+    seen.set(
+      `${name} ${version}`,
+      [`${name} ${version}: ${license}`, ...texts].join("\n\n").replaceAll("\r\n", "\n"),
+    );
+  }
+  const line = `\n\n${"-".repeat(80)}\n\n`;
+  const sorted = [...seen].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => text);
+  return `${["Daybreak brings along the following packages.", ...sorted].join(line)}\n`;
+}
+
+function packageFolders(nodeModules: string): string[] {
+  return readdirSync(nodeModules, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && !entry.name.startsWith("."))
+    .flatMap(({ name }) => {
+      const folder = path.join(nodeModules, name);
+      if (name.startsWith("@")) return packageFolders(folder);
+      const own = readdirSync(folder).includes("node_modules")
+        ? packageFolders(path.join(folder, "node_modules"))
+        : [];
+      return [folder, ...own];
+    });
+}
