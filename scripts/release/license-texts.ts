@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { z } from "zod";
 
@@ -35,9 +35,7 @@ function packageFolders(nodeModules: string): string[] {
     .flatMap(({ name }) => {
       const folder = path.join(nodeModules, name);
       if (name.startsWith("@")) return packageFolders(folder);
-      const own = readdirSync(folder).includes("node_modules")
-        ? packageFolders(path.join(folder, "node_modules"))
-        : [];
-      return [folder, ...own];
+      const nested = path.join(folder, "node_modules");
+      return [folder].concat(existsSync(nested) ? packageFolders(nested) : []);
     });
 }

@@ -61,9 +61,9 @@ export function dawnManifest(project: Manifest, platform: Platform) {
 export function releasedManifest(project: Manifest, platforms: readonly Platform[]) {
   const leftOut = new Set(["private", "scripts", "devDependencies", "allowScripts"]);
   const kept = Object.entries(project).filter(([name]) => !leftOut.has(name));
-  const optional = platforms.flatMap((platform) => [
-    [platform.node, lockedPackage(platform.nodeSource).version],
-    [platform.dawn, lockedPackage(platform.dawnSource).version],
-  ]);
-  return { ...Object.fromEntries(kept), optionalDependencies: Object.fromEntries(optional.toSorted()) };
+  const optional = [
+    ...platforms.map(({ dawn, dawnSource }) => [dawn, lockedPackage(dawnSource).version]),
+    ...platforms.map(({ node, nodeSource }) => [node, lockedPackage(nodeSource).version]),
+  ];
+  return { ...Object.fromEntries(kept), optionalDependencies: Object.fromEntries(optional) };
 }

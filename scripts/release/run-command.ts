@@ -1,5 +1,9 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
+import { z } from "zod";
+
+/** What a program that fails has written; one that cannot be started has written nothing. */
+const outputSchema = z.object({ stdout: z.string().default(""), stderr: z.string().default("") });
 
 /** Most output of a command that is kept, in bytes: an SBOM has some hundred kilobytes. */
 const MAX_OUTPUT_BYTES = 64 << 20;
@@ -26,7 +30,7 @@ export async function runCommand(
     const options = { cwd, env, shell, timeout: timeoutMs, maxBuffer: MAX_OUTPUT_BYTES };
     return (await promisify(execFile)(program, args, options)).stdout;
   } catch (error) {
-    const { stdout = "", stderr = "" } = error as { stdout?: string; stderr?: string };
+    const { stdout, stderr } = outputSchema.parse(error);
     const said = `${stdout}\n${stderr}`.trim();
     throw new Error(`${program} ${args.join(" ")} failed in ${cwd}:\n${said || String(error)}`, {
       cause: error,

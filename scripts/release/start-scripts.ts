@@ -27,6 +27,10 @@ exec "$here/${binary}" "$here/${LAUNCHER}" "$@"
 }
 
 function batch(binary: string): string {
-  const quoted = (file: string): string => `"%~dp0${file.replaceAll("/", "\\")}"`;
-  return ["@echo off", `${quoted(binary)} ${quoted(LAUNCHER)} %*`, ""].join("\r\n");
+  return ["@echo off", `${beside(binary)} ${beside(LAUNCHER)} %*`, ""].join("\r\n");
+}
+
+/** As a batch file names a file in its own folder. */
+function beside(file: string): string {
+  return `"%~dp0${file.replaceAll("/", "\\")}"`;
 }
