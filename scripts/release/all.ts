@@ -38,7 +38,12 @@ const { values } = parseArgs({
   },
 });
 if (values.help) console.log(HELP);
-else await release(path.resolve(values.out), values.platforms.split(","));
+else {
+  await release(path.resolve(values.out), values.platforms.split(",")).catch((error: unknown) => {
+    console.error(error instanceof Error ? error.message : error);
+    process.exitCode = 1;
+  });
+}
 
 async function release(out: string, names: readonly string[]): Promise<void> {
   const platforms = names.map(platformOf);

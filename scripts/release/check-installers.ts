@@ -6,7 +6,7 @@ import { parseArgs } from "node:util";
 import { PLATFORMS } from "../../src/launch/platform-packages.mjs";
 import {
   checkInstaller,
-  checkNpm,
+  checkNpx,
   checkPlugAndPlay,
   checkWithoutOptional,
   installTools,
@@ -54,7 +54,7 @@ async function checkInstallers(from: string): Promise<void> {
       path: systemPath(),
     };
     for (const installer of INSTALLERS) console.log(await checkInstaller(installer, options));
-    for (const check of [checkNpm, checkWithoutOptional, checkPlugAndPlay]) console.log(await check(options));
+    for (const check of [checkNpx, checkWithoutOptional, checkPlugAndPlay]) console.log(await check(options));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -9,7 +9,10 @@ import { tryProgram } from "./try-program.ts";
 
 const OWN = platformOf(`${process.platform}-${process.arch}`);
 
-/** Installs the program in a project, sees that it answers, and that nothing came along for other platforms. */
+/**
+ * Installs the program in a project, sees that it answers, that nothing came along for other platforms, and that the
+ * project's own scripts keep the user's Node.
+ */
 export async function checkInstaller(installer: Installer, options: ProjectOptions): Promise<string> {
   const project = new InstallerProject(installer, options);
   const startedAt = performance.now();
@@ -17,24 +20,17 @@ export async function checkInstaller(installer: Installer, options: ProjectOptio
   const seconds = (performance.now() - startedAt) / 1000;
   expectPackages(project, [OWN.dawn, OWN.node]);
   await tryProgram(project.command("daybreak"), [], { folder: project.folder, path: options.path });
+  const found = await project.run("run", "which-node");
+  const own = await systemNode("process.execPath", options);
+  if (!found.includes(own)) throw new Error(`A script does not run under ${own}: ${found}`);
   return `${installer.name}: ${(project.size / 1e6).toFixed(0)} MB, ${seconds.toFixed(0)} s`;
 }
 
-/** Sees that npx starts the program where it is not installed, and that a project's scripts keep the user's Node. */
-export async function checkNpm(options: ProjectOptions): Promise<string> {
-  const project = new InstallerProject({ ...NPM, name: "npm scripts" }, options);
-  const tried = new InstallerProject({ ...NPM, name: "npx" }, options);
-  await tried.run("exec", "--yes", "--", "daybreak", "--version");
-  await project.add("daybreak");
-  const found = (await project.run("run", "--silent", "which-node")).trim();
-  const own = (
-    await runCommand("node", ["-p", "process.execPath"], {
-      cwd: options.folder,
-      env: { PATH: options.path },
-    })
-  ).trim();
-  if (found !== own) throw new Error(`A script of the project runs under ${found}, and not under ${own}.`);
-  return "npx starts it, and a project's scripts keep the user's Node";
+/** Sees that npx starts the program where it is not installed. */
+export async function checkNpx(options: ProjectOptions): Promise<string> {
+  const project = new InstallerProject({ ...NPM, name: "npx" }, options);
+  await project.run("exec", "--yes", "--", "daybreak", "--version");
+  return "npx starts it where it is not installed";
 }
 
 /** Sees that the optional packages can be left out and added later, by the lines that the program says. */
@@ -48,11 +44,8 @@ export async function checkWithoutOptional(options: ProjectOptions): Promise<str
     });
   await project.add("daybreak");
   expectPackages(project, []);
-  const version = await runCommand("node", ["-p", "process.versions.node"], {
-    cwd: options.folder,
-    env: { PATH: options.path },
-  });
-  if (!runtimeSuits(version)) await expectFailure(daybreak("--version"), `npm install ${OWN.node} `);
+  if (!runtimeSuits(await systemNode("process.versions.node", options)))
+    await expectFailure(daybreak("--version"), `npm install ${OWN.node} `);
   await project.add(OWN.node);
   expectPackages(project, [OWN.node]);
   await tryProgram(project.command("daybreak"), [], { folder: project.folder, path: options.path });
@@ -71,6 +64,12 @@ export async function checkPlugAndPlay(options: ProjectOptions): Promise<string>
   await project.add("daybreak");
   await expectFailure(project.run("daybreak", "--version"), "nodeLinker: node-modules");
   return `${PLUG_AND_PLAY.name}: refused with what to do`;
+}
+
+/** What the user's own Node says of itself. */
+async function systemNode(expression: string, options: ProjectOptions): Promise<string> {
+  const env = { PATH: options.path };
+  return (await runCommand("node", ["-p", expression], { cwd: options.folder, env })).trim();
 }
 
 /**

@@ -1,16 +1,19 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { z } from "zod";
+import { LLAMA_CPP_BUILD } from "../../wasm/llama-cpp-build.ts";
+import { ROOT } from "./project.ts";
 
 const manifestSchema = z.object({ name: z.string(), version: z.string(), license: z.string() });
 
 const LICENSE_FILE = /^(licen[cs]e|copying|notice)/i;
 
 /**
- * The licenses of all packages below a folder node_modules, with their texts, sorted by name. A package that brings no
- * text is named with its license alone.
+ * The licenses of llama.cpp and of all packages below a folder node_modules, with their texts, sorted by name. A package
+ * that brings no text is named with its license alone.
  */
 export function licenseTexts(nodeModules: string): string {
+  const llamaCpp = readFileSync(path.join(ROOT, "wasm/LICENSE-llama.cpp"), "utf8").trim();
   const seen = new Map<string, string>();
   for (const folder of packageFolders(nodeModules)) {
     const text = readFileSync(path.join(folder, "package.json"), "utf8");
@@ -26,7 +29,8 @@ export function licenseTexts(nodeModules: string): string {
   }
   const line = `\n\n${"-".repeat(80)}\n\n`;
   const sorted = [...seen].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => text);
-  return `${["Daybreak brings along the following packages.", ...sorted].join(line)}\n`;
+  const first = ["Daybreak brings along the following.", `llama.cpp ${LLAMA_CPP_BUILD}: MIT\n\n${llamaCpp}`];
+  return `${[...first, ...sorted].join(line)}\n`;
 }
 
 function packageFolders(nodeModules: string): string[] {

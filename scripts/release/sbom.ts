@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { LLAMA_CPP_BUILD } from "../../wasm/llama-cpp-build.ts";
 import { type Platform } from "./platform-manifests.ts";
-import { lockedPackage } from "./project.ts";
+import { lockedPackage, projectManifest } from "./project.ts";
 import { runCommand } from "./run-command.ts";
 
 const sbomSchema = z.looseObject({
@@ -16,7 +16,9 @@ const sbomSchema = z.looseObject({
 export async function sbom(folder: string, platform: Platform): Promise<string> {
   const args = ["sbom", "--sbom-format=cyclonedx", "--sbom-type=application", "--omit=dev"];
   const found = sbomSchema.parse(JSON.parse(await runCommand("npm", args, { cwd: folder })));
-  const { timestamp: _timestamp, ...metadata } = found.metadata;
+  const { timestamp: _timestamp, component, ...others } = found.metadata;
+  // npm calls it as the folder is called.
+  const metadata = { ...others, component: { ...component, name: projectManifest().name } };
   const { serialNumber: _serialNumber, ...kept } = found;
   return `${JSON.stringify({ ...kept, metadata, components: [...found.components, ...carried(platform)] }, undefined, 2)}\n`;
 }
