@@ -18,8 +18,18 @@ export function platformOf(name: string): Platform {
   return { platform, arch, ...packages };
 }
 
+/** What differs between the packages of a platform. */
+interface Own {
+  readonly name: string;
+  readonly version: string;
+  readonly description: string;
+  readonly license: string;
+  readonly type?: "module";
+  readonly main?: string;
+}
+
 /** What package.json says of a package that holds the files of one platform, and of nothing that runs at installing. */
-function manifest(project: Manifest, { platform, arch }: Platform, own: Readonly<Record<string, unknown>>) {
+function manifest(project: Manifest, { platform, arch }: Platform, own: Own) {
   return {
     ...own,
     homepage: project.homepage,

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { type Zippable, zipSync } from "fflate";
-import { create } from "tar";
+import { create, type WriteEntry } from "tar";
 
 /** Time of every file, the first moment that zip knows: a zip file holds local time, a tar file the world's. */
 const ZIP_TIME = new Date(1980, 0, 1);
@@ -26,7 +26,10 @@ export async function writeArchive(folder: string, archive: string): Promise<voi
   if (archive.endsWith(".zip")) return writeFileSync(archive, zip(parent, files));
   // Portable: without the names of users and what else depends on the machine.
   const options = { cwd: parent, gzip: { level: LEVEL }, portable: true, mtime: TAR_TIME };
-  await create({ file: archive, ...options }, files);
+  const onWriteEntry = ({ stat }: WriteEntry): void => {
+    if (stat) stat.mode = plainMode(stat.mode);
+  };
+  await create({ file: archive, ...options, onWriteEntry }, files);
 }
 
 function filesBelow(folder: string): string[] {
@@ -41,9 +44,14 @@ function filesBelow(folder: string): string[] {
 function zip(parent: string, files: readonly string[]): Uint8Array {
   const entries: Zippable = {};
   for (const file of files) {
-    const mode = (statSync(path.join(parent, file)).mode & 0o111) === 0 ? 0o644 : 0o755;
-    const attributes = { os: UNIX, attrs: (FILE_TYPE | mode) * MODE_FACTOR };
+    const mode = FILE_TYPE | plainMode(statSync(path.join(parent, file)).mode);
+    const attributes = { os: UNIX, attrs: mode * MODE_FACTOR };
     entries[file] = [readFileSync(path.join(parent, file)), { level: LEVEL, mtime: ZIP_TIME, ...attributes }];
   }
   return zipSync(entries);
+}
+
+/** Programs can be run by everybody, and other files read, whatever the umask was that they were written with. */
+function plainMode(mode: number): number {
+  return (mode & 0o111) === 0 ? 0o644 : 0o755;
 }

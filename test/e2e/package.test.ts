@@ -5,6 +5,8 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type PackedPackage } from "../../scripts/release/npm-pack.ts";
+import { packProgram } from "../../scripts/release/pack-program.ts";
 import { findRuntime, runtimeSuits } from "../../src/launch/runtime.mjs";
 import { cleanEnv, type CliResult, runCli } from "./cli-process.ts";
 import { SYSTEM_NODE, SYSTEM_NODE_VERSION, SYSTEM_PATH } from "./system-node.ts";
@@ -18,13 +20,8 @@ const CONVERSATION_DEADLINE_MS = 60_000;
 
 const execute = promisify(execFile);
 
-interface Packed {
-  readonly filename: string;
-  readonly files: readonly { readonly path: string }[];
-}
-
 let folder: string;
-let packed: Packed;
+let packed: PackedPackage;
 /** The program as npm has installed it in an empty folder. */
 let program: string;
 
@@ -34,15 +31,12 @@ beforeAll(async () => {
   // On Windows npm is a script of the shell.
   const npm = async (args: string[], cwd: string) =>
     execute("npm", args, { cwd, env, shell: process.platform === "win32" });
-  const { stdout } = await npm(["pack", "--json", "--pack-destination", folder], ROOT);
-  const [tarball]: Packed[] = JSON.parse(stdout.slice(stdout.indexOf("[\n")));
-  if (!tarball) throw new Error(`npm pack said: ${stdout}`);
-  packed = tarball;
+  packed = await packProgram(folder, folder);
   const app = path.join(folder, "app");
   mkdirSync(app);
   writeFileSync(path.join(app, "package.json"), '{ "name": "app", "private": true }');
   const quick = ["--prefer-offline", "--no-audit", "--no-fund", "--omit=optional"];
-  await npm(["install", ...quick, path.join(folder, packed.filename)], app);
+  await npm(["install", ...quick, packed.tarball], app);
   const bin = JSON.parse(readFileSync(path.join(app, "node_modules/daybreak/package.json"), "utf8")).bin;
   program = path.join(app, "node_modules/daybreak", bin.daybreak);
 }, INSTALL_DEADLINE_MS);
@@ -85,10 +79,12 @@ const conversation = {
 
 describe("the package", () => {
   it("holds the built program, its configuration and its model, and no sources or tests", () => {
-    const files = packed.files.map((file) => file.path);
+    const { files } = packed;
     expect(files).toEqual(
       expect.arrayContaining([
+        "CHANGELOG.md",
         "LICENSE",
+        "docs/install.md",
         "package.json",
         "dist/src/cli/main.js",
         "dist/src/engine/host/engine-process.js",
