@@ -26,10 +26,7 @@ export async function writeArchive(folder: string, archive: string): Promise<voi
   if (archive.endsWith(".zip")) return writeFileSync(archive, zip(parent, files));
   // Portable: without the names of users and what else depends on the machine.
   const options = { cwd: parent, gzip: { level: LEVEL }, portable: true, mtime: TAR_TIME };
-  const onWriteEntry = ({ stat }: WriteEntry): void => {
-    if (stat) stat.mode = plainMode(stat.mode);
-  };
-  await create({ file: archive, ...options, onWriteEntry }, files);
+  await create({ file: archive, ...options, onWriteEntry: simplifyMode }, files);
 }
 
 function filesBelow(folder: string): string[] {
@@ -49,6 +46,10 @@ function zip(parent: string, files: readonly string[]): Uint8Array {
     entries[file] = [readFileSync(path.join(parent, file)), { level: LEVEL, mtime: ZIP_TIME, ...attributes }];
   }
   return zipSync(entries);
+}
+
+function simplifyMode({ stat }: WriteEntry): void {
+  if (stat) stat.mode = plainMode(stat.mode);
 }
 
 /** Programs can be run by everybody, and other files read, whatever the umask was that they were written with. */
