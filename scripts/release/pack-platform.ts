@@ -1,5 +1,6 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { binaryPlatforms } from "./binary-platforms.ts";
 import { fetchPackage, npmPack } from "./npm-pack.ts";
 import { dawnManifest, nodeManifest, type Platform } from "./platform-manifests.ts";
 import { lockedPackage, type Manifest } from "./project.ts";
@@ -26,6 +27,7 @@ export async function packNode(platform: Platform, { project, work, out }: PackO
   const hasLicense = platform.platform !== "win32";
   await fetchOne(nodeSource, (file) => file === nodeBinary || (hasLicense && LICENSE.test(file)));
   if (!hasLicense) await fetchOne(NODE_LICENSE_SOURCE, (file) => LICENSE.test(file));
+  expectPlatform(path.join(target, nodeBinary), platform);
   return (await npmPack(target, out)).tarball;
 }
 
@@ -37,7 +39,17 @@ export async function packDawn(platform: Platform, { project, work, out }: PackO
   const wanted = (file: string): boolean =>
     file === "index.js" || file.startsWith(build) || LICENSE.test(file);
   await fetchPackage(lockedPackage(platform.dawnSource), { download: work, target, wanted });
+  expectPlatform(path.join(target, build, "dawn.node"), platform);
   return (await npmPack(target, out)).tarball;
+}
+
+/** Most of these can be run on another machine alone, so at least it is seen that they are not for another platform. */
+function expectPlatform(file: string, { platform, arch }: Platform): void {
+  const found = binaryPlatforms(readFileSync(file));
+  if (!found.includes(`${platform}-${arch}`))
+    throw new Error(
+      `${file} is for ${found.join(", ") || "no known platform"}, and not for ${platform}-${arch}.`,
+    );
 }
 
 function stage(work: string, name: string, manifest: object): string {
