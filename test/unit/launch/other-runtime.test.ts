@@ -19,6 +19,6 @@ it.skipIf(!hasNodeAlong).each(["deno", "bun"])(
     // With the flag the next process would hand over as well, for ever.
     const args = ["--import", poseAs(name), LAUNCHER, "--version"];
     const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 20_000 });
-    expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    expect(stdout).toMatch(/^\d+\.\d+\.\d+ \(llama\.cpp b\d+\)\n$/);
   },
 );
