@@ -44,7 +44,7 @@ export async function checkWithoutOptional(options: ProjectOptions): Promise<str
     });
   await project.add("daybreak");
   expectPackages(project, []);
-  if (!runtimeSuits(await systemNode("process.versions.node", options)))
+  if (!runtimeSuits({ node: await systemNode("process.versions.node", options) }))
     await expectFailure(daybreak("--version"), `npm install ${OWN.node} `);
   await project.add(OWN.node);
   expectPackages(project, [OWN.node]);

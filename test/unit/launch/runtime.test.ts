@@ -71,7 +71,7 @@ describe("findRuntime", () => {
 
   it("names the runtime that only poses as Node", () => {
     const found = findRuntime({
-      ...machine("linux", "x64", {}),
+      ...machine("linux", "x64", []),
       versions: { node: "26.3.0", deno: "2.9.6" },
     });
     expect(found).toEqual({
