@@ -23,7 +23,7 @@ export async function checkArchive(archive: string): Promise<void> {
     const link = path.join(folder, "bin", start);
     mkdirSync(path.dirname(link));
     if (process.platform !== "win32") symlinkSync(path.join("..", unpacked, start), link);
-    await tryProgram(process.platform === "win32" ? program : link, [], { folder, path: bareFolders() });
+    await tryProgram(process.platform === "win32" ? program : link, folder, bareFolders());
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

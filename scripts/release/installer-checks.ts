@@ -19,7 +19,7 @@ export async function checkInstaller(installer: Installer, options: ProjectOptio
   await project.add("daybreak");
   const seconds = (performance.now() - startedAt) / 1000;
   expectPackages(project, [OWN.dawn, OWN.node]);
-  await tryProgram(project.command("daybreak"), [], { folder: project.folder, path: options.path });
+  await tryProgram(project.command("daybreak"), project.folder, options.path);
   const found = await project.run("run", "which-node");
   const own = await systemNode("process.execPath", options);
   if (!found.includes(own)) throw new Error(`A script does not run under ${own}: ${found}`);
@@ -48,7 +48,7 @@ export async function checkWithoutOptional(options: ProjectOptions): Promise<str
     await expectFailure(daybreak("--version"), `npm install ${OWN.node} `);
   await project.add(OWN.node);
   expectPackages(project, [OWN.node]);
-  await tryProgram(project.command("daybreak"), [], { folder: project.folder, path: options.path });
+  await tryProgram(project.command("daybreak"), project.folder, options.path);
   const without = await daybreak("gpu");
   if (!without.includes(`npm install ${OWN.dawn} `)) throw new Error(`daybreak gpu said: ${without}`);
   await project.add(OWN.dawn);
