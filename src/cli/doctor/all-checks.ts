@@ -20,11 +20,11 @@ export function allChecks(
   env: NodeJS.ProcessEnv,
   signal: AbortSignal,
 ): readonly Check[] {
-  const { config } = read;
+  const { config, origins } = read;
   const { gpu, sandbox } = config;
   const where = {
     socket: config.socket,
-    http: config.http,
+    http: { ...config.http, isChosen: origins.has("http.addr") },
     apiKey: env["SERVICE_API_KEY"] || config.api_keys[0],
   };
   const daemon = lookForDaemon(where, signal);

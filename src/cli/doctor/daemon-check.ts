@@ -52,7 +52,7 @@ async function portFinding({ http }: LocalDaemon, { atSocket, atPort }: DaemonLo
       `${place}: a daemon listens there, and none at the socket: it may be another account's`,
     );
   }
-  const code = await tryToListen({ host: http.addr, port: http.port });
+  const code = await whyTaken(http);
   switch (code) {
     case undefined:
       return ok(PORT, `${place} is free`);
@@ -103,6 +103,16 @@ async function socketFinding({ socket }: LocalDaemon, { atSocket }: DaemonLook):
     `${socket} belongs to a program that does not answer as a daemon does${code === undefined ? "" : ` (${code})`}`,
     "End that program, or choose another socket (socket, --socket).",
   );
+}
+
+/** The system's code for why the daemon could not listen there; undefined: it could. */
+async function whyTaken({ addr, port, isChosen }: LocalDaemon["http"]): Promise<string | undefined> {
+  if (addr === "0.0.0.0" && !isChosen) {
+    const code = await tryToListen({ host: "::", port });
+    // Anything else says that the machine has no IPv6, and then the daemon does without.
+    if (code === undefined || code === "EADDRINUSE" || code === "EACCES") return code;
+  }
+  return await tryToListen({ host: addr, port });
 }
 
 /** The system's code for why nothing can listen there; undefined: it can. */

@@ -30,7 +30,12 @@ export interface DaemonLook {
 
 export interface LocalDaemon {
   readonly socket: string;
-  readonly http: { readonly addr: string; readonly port: number };
+  readonly http: {
+    readonly addr: string;
+    readonly port: number;
+    /** False for the default, which stands for IPv6 as well. */
+    readonly isChosen: boolean;
+  };
   readonly apiKey: string | undefined;
 }
 

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import net from "node:net";
+import os from "node:os";
 import path from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { daemonCheck } from "../../../../src/cli/doctor/daemon-check.ts";
@@ -12,9 +13,13 @@ import { runCli } from "../run-cli.ts";
 const STATUS = { version: "1.0.0", models_loaded: 1 };
 const ROUTES = { "GET /health": { status: "ok" }, "GET /api/system/status": STATUS };
 
+const hasIpv6 = Object.values(os.networkInterfaces()).some((all) =>
+  all?.some(({ family }) => family === "IPv6"),
+);
+
 /** Verdict and message of each finding, by its name. */
-async function look(socket: string, port: number) {
-  const where = { socket, http: { addr: "127.0.0.1", port }, apiKey: undefined };
+async function look(socket: string, port: number, addr = "127.0.0.1") {
+  const where = { socket, http: { addr, port, isChosen: addr !== "0.0.0.0" }, apiKey: undefined };
   const { signal } = new AbortController();
   const daemon = lookForDaemon(where, signal);
   const findings = await daemonCheck({ where, daemon, version: "1.0.0" }).look(signal);
@@ -109,6 +114,14 @@ describe.skipIf(process.platform === "win32")("the daemon and its places", () =>
     expect((await look(await noSocket(), portOf(another.url)))["Port"]).toMatch(
       /^note: .* another account's$/,
     );
+  });
+
+  it.runIf(hasIpv6)("may be taken where IPv6 alone is served, of which the default is a part", async () => {
+    const address = (await stranger({ port: 0, host: "::", ipv6Only: true })).address();
+    const port = typeof address === "object" && address ? address.port : 0;
+    const [all, chosen] = [await look(await noSocket(), port, "0.0.0.0"), await look(await noSocket(), port)];
+    expect(all["Port"]).toBe(`problem: 0.0.0.0:${port} is taken by another program`);
+    expect(chosen["Port"]).toBe(`ok: 127.0.0.1:${port} is free`);
   });
 
   it("may be blocked by what is no socket", async () => {
