@@ -90,6 +90,11 @@ describe("the way of updating", () => {
     });
   });
 
+  it("is an archive in a container, too, when it was unpacked there", () => {
+    const there = new Set(["/opt/daybreak-0.1.0/LICENSES.txt", "/.dockerenv"]);
+    expect(findInstallation("/opt/daybreak-0.1.0", (file) => there.has(file)).kind).toBe("archive");
+  });
+
   it("is known by Windows' paths too", () => {
     expect(find("C:\\Users\\Ada\\AppData\\Local\\npm-cache\\_npx\\1f\\node_modules\\daybreak").kind).toBe(
       "npx",
