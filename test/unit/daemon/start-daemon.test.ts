@@ -69,7 +69,9 @@ describe("start", () => {
       await fetch(`${daemon.url}/api/system/status`)
     ).json();
     expect(status.http_endpoint).toBe(daemon.url);
-    expect(status.ipc_endpoint).toBe(`ipc://${ipcAddress(folder)}`);
+    expect(status.ipc_endpoint).toBe(
+      `ipc:${daemon.socket.startsWith("/") ? "//" : ""}${daemon.socket.replaceAll("\\", "/")}`,
+    );
     expect((await overIpc(daemon.socket, "/health")).status).toBe(200);
   });
 

@@ -75,6 +75,17 @@ describe("the lock of a folder", () => {
     expect(performance.now() - killedAt).toBeLessThan(1000);
   });
 
+  it("may have a path of any length that the system allows", async () => {
+    // Beyond the 260 characters that Windows takes from programs that do nothing for more.
+    const folder = path.join(await temporaryFolder(), ...Array.from({ length: 3 }, () => "x".repeat(100)));
+    const [lock, other] = [new FolderLock(folder), new FolderLock(folder, { longestWaitMs: 10 })];
+
+    await lock.run(async () => {
+      await expect(other.run(async () => {})).rejects.toMatchObject({ code: "model_busy" });
+    });
+    expect(await readdir(folder)).toEqual([LOCK_FILE]);
+  });
+
   it("says who keeps it when a process that does not go on does", async () => {
     const folder = await temporaryFolder();
     const child = await holder(

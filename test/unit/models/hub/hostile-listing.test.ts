@@ -1,7 +1,7 @@
 import { link, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { isSafeRepoPath } from "../../../../src/models/hub/cache/safe-repo-path.ts";
+import { isRepoFile } from "../../../../src/models/names/name-rules.ts";
 import { sha256 } from "../../../support/fixture-hub-content.ts";
 import { FILES_HAVE_LINKS, FOLDERS_HAVE_LINKS, linkFolder } from "../../../support/links.ts";
 import { content, failureOf, fixtureHub, pull, REPO, SPEC, storeAt } from "./hub-test.ts";
@@ -30,6 +30,10 @@ const HOSTILE = [
   "a/aux/x.gguf",
   "x.gguf.",
   "x.gguf ",
+  "a./x.gguf",
+  "a /x.gguf",
+  "nul .gguf",
+  "conin$.gguf",
   "%2e%2e/x.gguf",
   "x?.gguf",
   "x#y.gguf",
@@ -41,13 +45,13 @@ const HOSTILE = [
 
 describe("a file name in a listing", () => {
   it.each(HOSTILE)("is refused: %j", (name) => {
-    expect(isSafeRepoPath(name)).toBe(false);
+    expect(isRepoFile(name)).toBe(false);
   });
 
   it.each(["tiny-Q4_K_M.gguf", "Q4_K_M/big-00001-of-00003.gguf", "Modèle (final) v1.0.gguf", "refs/pr/1"])(
     "is fine: %j",
     (name) => {
-      expect(isSafeRepoPath(name)).toBe(true);
+      expect(isRepoFile(name)).toBe(true);
     },
   );
 });
