@@ -30,7 +30,7 @@ export interface BackgroundStart {
  */
 export async function startDaemon(start: BackgroundStart): Promise<void> {
   const { client, logFile, env, signal } = start;
-  using log = openDaemonLog(logFile);
+  using log = await openDaemonLog(logFile);
   const child = (start.spawn ?? nodeSpawn)(process.execPath, [LAUNCHER, "serve", ...start.flags], {
     detached: true,
     stdio: ["ignore", log.fd, log.fd],
