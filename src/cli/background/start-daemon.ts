@@ -9,6 +9,8 @@ import { withoutNpm } from "./watch-parent.ts";
 import { lastLogLines, openDaemonLog } from "./daemon-log.ts";
 
 const LAUNCHER = fileURLToPath(new URL("src/launch/daybreak.mjs", PACKAGE_FOLDER));
+/** Keeps other processes from opening Node's inspector; on Windows nothing but this flag does. */
+const NO_DEBUGGER = "--disable-sigusr1";
 /** A daemon listens before it loads a model: one that does not answer for so long never will. */
 const LONGEST_SILENCE_MS = 30_000;
 
@@ -31,12 +33,16 @@ export interface BackgroundStart {
 export async function startDaemon(start: BackgroundStart): Promise<void> {
   const { client, logFile, env, signal } = start;
   using log = await openDaemonLog(logFile);
-  const child = (start.spawn ?? nodeSpawn)(process.execPath, [LAUNCHER, "serve", ...start.flags], {
-    detached: true,
-    stdio: ["ignore", log.fd, log.fd],
-    env: withoutNpm(env),
-    windowsHide: true,
-  });
+  const child = (start.spawn ?? nodeSpawn)(
+    process.execPath,
+    [NO_DEBUGGER, LAUNCHER, "serve", ...start.flags],
+    {
+      detached: true,
+      stdio: ["ignore", log.fd, log.fd],
+      env: withoutNpm(env),
+      windowsHide: true,
+    },
+  );
   child.unref();
   const end = watchEnd(child);
   let silentSince = performance.now();

@@ -60,7 +60,7 @@ describe("startDaemon", () => {
     expect(fake.calls).toMatchObject([
       {
         command: process.execPath,
-        args: [expect.stringMatching(/daybreak\.mjs$/), "serve", "--ui"],
+        args: ["--disable-sigusr1", expect.stringMatching(/daybreak\.mjs$/), "serve", "--ui"],
         detached: true,
       },
     ]);
