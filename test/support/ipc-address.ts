@@ -5,3 +5,8 @@ export function ipcAddress(folder: string, name = "daybreak"): string {
   if (process.platform === "win32") return `\\\\.\\pipe\\${path.basename(folder)}-${name}`;
   return path.join(folder, `${name}.sock`);
 }
+
+/** The URL by which a daemon names such a place. */
+export function ipcUrl(address: string): string {
+  return address.startsWith("/") ? `ipc://${address}` : `ipc:${address.replaceAll("\\", "/")}`;
+}

@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import type { createServices } from "../../../src/daemon/create-services.ts";
 import { startDaemon, type RunningDaemon } from "../../../src/daemon/start-daemon.ts";
-import { ipcAddress } from "../../support/ipc-address.ts";
+import { ipcAddress, ipcUrl } from "../../support/ipc-address.ts";
 import { FakeModels, fakeModel, fakeServices } from "../http/fake-services.ts";
 
 let folder: string;
@@ -69,9 +69,7 @@ describe("start", () => {
       await fetch(`${daemon.url}/api/system/status`)
     ).json();
     expect(status.http_endpoint).toBe(daemon.url);
-    expect(status.ipc_endpoint).toBe(
-      `ipc:${daemon.socket.startsWith("/") ? "//" : ""}${daemon.socket.replaceAll("\\", "/")}`,
-    );
+    expect(status.ipc_endpoint).toBe(ipcUrl(daemon.socket));
     expect((await overIpc(daemon.socket, "/health")).status).toBe(200);
   });
 
