@@ -21,8 +21,9 @@ export function loadProblem(message: string, { platform, arch, glibc }: LoadingS
   return `Dawn cannot be loaded here: ${line}`;
 }
 
-/** The C library of this process. */
+/** The C library of this process, where it is glibc. */
 export function glibcVersion(): string | undefined {
+  if (process.platform !== "linux") return undefined;
   const { header } = process.report.getReport() as { header?: { glibcVersionRuntime?: string } };
   return header?.glibcVersionRuntime;
 }
