@@ -13,7 +13,7 @@ const { values } = parseArgs({ options: { check: { type: "boolean" }, help: { ty
 if (values.help) {
   process.stdout.write(HELP);
 } else {
-  for (const { file, text } of generatedFiles()) {
+  for (const { file, text } of await generatedFiles()) {
     if (current(file) === text) continue;
     if (values.check) process.exitCode = 1;
     else writeFileSync(file, text);

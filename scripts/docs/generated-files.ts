@@ -3,6 +3,7 @@ import { compatibilityPage } from "./compatibility-page.ts";
 import { configurationPage } from "./configuration-page.ts";
 import { errorsPage } from "./errors-page.ts";
 import { exampleConfig } from "./example-config.ts";
+import { manPage } from "./man-page.ts";
 import { ollamaPage } from "./ollama-page.ts";
 
 export interface GeneratedFile {
@@ -11,13 +12,14 @@ export interface GeneratedFile {
 }
 
 /** Every file of the repository that is made from the sources, as it should be now. */
-export function generatedFiles(): readonly GeneratedFile[] {
+export async function generatedFiles(): Promise<readonly GeneratedFile[]> {
   return [
     { file: at("docs/configuration.md"), text: configurationPage() },
     { file: at("docs/api.md"), text: apiPage() },
     { file: at("docs/compatibility.md"), text: compatibilityPage() },
     { file: at("docs/ollama.md"), text: ollamaPage() },
     { file: at("docs/errors.md"), text: errorsPage() },
+    { file: at("docs/daybreak.1"), text: await manPage() },
     { file: at("configs/daybreak.toml"), text: exampleConfig() },
   ];
 }

@@ -16,7 +16,15 @@ which takes five times as long: npm run typecheck does that.`;
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** What modules read at run time; the compiler sees none of it. */
-const RUNTIME_FILES = ["package.json", "configs", "models", "src/launch", "src/ui", "wasm/kernels.o"];
+const RUNTIME_FILES = [
+  "package.json",
+  "configs",
+  "models",
+  "src/launch",
+  "src/ui",
+  "wasm/kernels.o",
+  "wasm/LICENSE-llama.cpp",
+];
 
 const { values } = parseArgs({ options: { help: { type: "boolean", short: "h" } } });
 if (values.help) {

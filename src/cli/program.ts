@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import { LLAMA_CPP_BUILD } from "../../wasm/llama-cpp-build.ts";
 import { packageVersion } from "../daemon/package-version.ts";
 import type { CliIo } from "./cli-io.ts";
 
@@ -26,6 +27,9 @@ const COMMANDS: ReadonlyMap<string, MakeCommand> = new Map<string, MakeCommand>(
   ["ps", async (io) => (await import("./commands/ps.ts")).psCommand(io)],
   ["status", async (io) => (await import("./commands/status.ts")).statusCommand(io)],
   ["gpu", async (io) => (await import("./commands/gpu.ts")).gpuCommand(io)],
+  ["doctor", async (io) => (await import("./commands/doctor.ts")).doctorCommand(io)],
+  ["service", async (io) => (await import("./commands/service.ts")).serviceCommand(io)],
+  ["update", async (io) => (await import("./commands/update.ts")).updateCommand(io)],
   ["stop", async (io) => (await import("./commands/stop.ts")).stopCommand(io)],
   ["completion", async (io) => (await import("./commands/completion.ts")).completionCommand(io)],
 ]);
@@ -51,7 +55,11 @@ export async function createProgram(
 ): Promise<Command> {
   const program = new Command("daybreak")
     .description("Runs language models on this machine: a daemon, and commands that talk to it.")
-    .version(packageVersion(), "-V, --version", "print the version");
+    .version(
+      `${packageVersion()} (llama.cpp ${LLAMA_CPP_BUILD})`,
+      "-V, --version",
+      "print the version, and that of llama.cpp",
+    );
   const first = args[0] ?? "";
   const named = NEED_ALL_COMMANDS.has(first) ? undefined : COMMANDS.get(ALIASES.get(first) ?? first);
   const wanted = NEED_NO_COMMAND.has(first) ? [] : named ? [named] : [...COMMANDS.values()];

@@ -1,17 +1,25 @@
-import os from "node:os";
 import path from "node:path";
+import { homeFolder } from "../launch/home-folder.mjs";
 
-/** Where the platform keeps a user's configuration; read when it exists and no other file is named. */
+/**
+ * Where the platform keeps a user's configuration; read when it exists and no other file is named. Undefined for an
+ * account without a home.
+ */
 export function defaultConfigFile(
   env: NodeJS.ProcessEnv = process.env,
   platform: NodeJS.Platform = process.platform,
-): string {
-  return path.join(configFolder(env, platform), "daybreak", "daybreak.toml");
+): string | undefined {
+  const folder = configFolder(env, platform);
+  return folder === undefined ? undefined : path.join(folder, "daybreak", "daybreak.toml");
 }
 
-function configFolder(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): string {
-  const home = os.homedir();
-  if (platform === "win32") return env["APPDATA"] || path.join(home, "AppData", "Roaming");
-  if (platform === "darwin") return path.join(home, "Library", "Application Support");
-  return env["XDG_CONFIG_HOME"] || path.join(home, ".config");
+function configFolder(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): string | undefined {
+  const named = platform === "win32" ? env["APPDATA"] : env["XDG_CONFIG_HOME"];
+  if (named && platform !== "darwin") return named;
+  const home = homeFolder();
+  if (home === undefined) return undefined;
+  if (platform === "win32") return path.join(home, "AppData", "Roaming");
+  return platform === "darwin"
+    ? path.join(home, "Library", "Application Support")
+    : path.join(home, ".config");
 }

@@ -1,12 +1,12 @@
-import { readFileSync } from "node:fs";
 import path from "node:path";
-import { parse, TomlError } from "smol-toml";
 import { IN_WORDS } from "../errors/explain-issue.ts";
+import { findCacheDir } from "../launch/default-cache-dir.mjs";
 import { ConfigError } from "./config-error.ts";
 import { configOptions, type ConfigOption } from "./config-options.ts";
 import { defaultConfigFile } from "./default-config-file.ts";
 import { explainIssues } from "./explain-issues.ts";
-import { fromText, resolvePaths, splitList } from "./option-value.ts";
+import { fromText, NoHomeError, resolvePaths, splitList } from "./option-value.ts";
+import { readDefaultConfig, readNamedConfig, type ReadConfig } from "./read-config-file.ts";
 import { configSchema, type Config } from "./schema.ts";
 import { getPath, setPath, type Tree } from "./tree.ts";
 
@@ -25,13 +25,16 @@ export interface LoadedConfig {
   readonly config: Config;
   /** The file that was read. */
   readonly file: string | undefined;
-  /** For the log: settings that are probably mistakes. */
+  /** For the log: settings that are probably mistakes, and what could not be had as usual. */
   readonly warnings: readonly string[];
   /** Where each option that is not at its default was set, by its name: a flag, a variable or the file's path. */
   readonly origins: ReadonlyMap<string, string>;
 }
 
 const FILE_VARIABLE = "SERVICE_CONFIG";
+/** Where the daemon listens when a file is left out that may have asked for as little, or for keys. */
+const CAUTIOUS_ADDRESS = "127.0.0.1";
+
 /** Variables with the service's prefix that are no options: they are read by the command line's client. */
 const OTHER_VARIABLES = new Set([FILE_VARIABLE, "SERVICE_URL", "SERVICE_API_KEY"]);
 
@@ -49,63 +52,52 @@ interface Found {
  */
 export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
   const env = sources.env ?? process.env;
-  const file = chooseFile(sources, env);
-  const tree = file === undefined ? {} : readToml(file.path, file.required);
+  const { file, tree, leftOut, isMissed } = readFile(sources, env);
   const input: Tree = structuredClone(tree ?? {});
   const origins = new Map<string, string>();
   for (const option of configOptions) {
     const found =
-      fromFlags(option, sources.flags ?? {}) ?? fromEnv(option, env) ?? fromFile(option, input, file?.path);
+      fromFlags(option, sources.flags ?? {}) ?? fromEnv(option, env) ?? fromFile(option, input, file);
     if (!found) continue;
     origins.set(option.name, found.source);
-    setPath(input, option.path, option.holdsPath ? resolvePaths(found.value, found.folder) : found.value);
+    setPath(input, option.path, option.holdsPath ? absolute(option, found) : found.value);
   }
+  if (isMissed && !origins.has("http.addr")) setPath(input, ["http", "addr"], CAUTIOUS_ADDRESS);
   const result = configSchema.safeParse(input, IN_WORDS);
-  if (!result.success) throw new ConfigError(explainIssues(result.error.issues, origins, input, file?.path));
+  if (!result.success) throw new ConfigError(explainIssues(result.error.issues, origins, input, file));
+  const cacheProblem = origins.has("cache_dir") ? undefined : findCacheDir().problem;
   return {
     config: result.data,
-    file: tree === undefined ? undefined : file?.path,
-    warnings: unknownVariables(env),
+    file: tree === undefined ? undefined : file,
+    warnings: [leftOut, cacheProblem, ...unknownVariables(env)].filter((warning) => warning !== undefined),
     origins,
   };
 }
 
-function chooseFile(
-  sources: ConfigSources,
-  env: NodeJS.ProcessEnv,
-): { path: string; required: boolean } | undefined {
-  const named = sources.file ?? (env[FILE_VARIABLE] || undefined);
-  if (named !== undefined) return { path: path.resolve(named), required: true };
-  return { path: defaultConfigFile(env, sources.platform), required: false };
-}
-
-/** Undefined when a file that need not exist does not. */
-function readToml(file: string, required: boolean): Tree | undefined {
-  let text: string;
+/** @throws ConfigError for the home folder of an account without one */
+function absolute({ name }: ConfigOption, { value, folder, source }: Found): unknown {
   try {
-    text = readFileSync(file, "utf8");
+    return resolvePaths(value, folder);
   } catch (cause) {
-    const missing = isMissing(cause);
-    if (missing && !required) return undefined;
-    const reason = missing ? "there is no such file" : cause instanceof Error ? cause.message : String(cause);
-    throw new ConfigError(`Cannot read the configuration ${file}: ${reason}.`, { cause });
-  }
-  try {
-    return parse(text);
-  } catch (cause) {
-    if (!(cause instanceof TomlError)) throw cause;
+    if (!(cause instanceof NoHomeError)) throw cause;
     throw new ConfigError(
-      `${file}:${cause.line}:${cause.column}: not valid TOML: ${firstLine(cause.message)}`,
-      {
-        cause,
-      },
+      `${source}: ${name}: this account has no home folder that ~ could stand for; write the whole path.`,
+      { cause },
     );
   }
 }
 
-/** Users of services often have /dev/null for a home, which holds no folder. */
-function isMissing(cause: unknown): boolean {
-  return cause instanceof Error && "code" in cause && (cause.code === "ENOENT" || cause.code === "ENOTDIR");
+function readFile(
+  sources: ConfigSources,
+  env: NodeJS.ProcessEnv,
+): ReadConfig & { readonly file: string | undefined } {
+  const named = sources.file ?? (env[FILE_VARIABLE] || undefined);
+  if (named !== undefined) {
+    const file = path.resolve(named);
+    return { file, ...readNamedConfig(file) };
+  }
+  const file = defaultConfigFile(env, sources.platform);
+  return { file, ...(file === undefined ? { tree: undefined } : readDefaultConfig(file)) };
 }
 
 function fromFlags(option: ConfigOption, flags: ConfigFlags): Found | undefined {
@@ -144,9 +136,8 @@ function unknownVariables(env: NodeJS.ProcessEnv): string[] {
   const known = new Set(configOptions.flatMap((option) => option.env));
   return Object.keys(env)
     .filter((name) => name.startsWith("SERVICE_") && !known.has(name) && !OTHER_VARIABLES.has(name))
-    .map((name) => `The environment variable ${name} is not an option of this daemon.`);
-}
-
-function firstLine(text: string): string {
-  return text.split("\n", 1)[0] ?? "";
+    .map(
+      (name) =>
+        `The environment variable ${name} is not an option of this daemon: correct its name, or unset it.`,
+    );
 }

@@ -27,11 +27,21 @@ export function splitList(text: string): string[] {
     .filter((part) => part !== "");
 }
 
-/** Relative paths count from `folder`; a tilde is the home folder. Named pipes are no paths. */
+/** A path begins with ~, and the account has no home folder. */
+export class NoHomeError extends Error {
+  override readonly name = "NoHomeError";
+}
+
+/**
+ * Relative paths count from `folder`; a tilde is the home folder. Named pipes are no paths.
+ * @throws NoHomeError
+ */
 export function resolvePaths(given: unknown, folder: string): unknown {
   const resolve = (value: unknown): unknown => {
     if (typeof value !== "string" || value === "" || value.startsWith("\\\\.\\pipe\\")) return value;
-    return resolvePath(value, folder);
+    const resolved = resolvePath(value, folder);
+    if (resolved === undefined) throw new NoHomeError();
+    return resolved;
   };
   return Array.isArray(given) ? given.map(resolve) : resolve(given);
 }

@@ -2,6 +2,7 @@ import os from "node:os";
 import path from "node:path";
 import { z } from "zod";
 import { defaultCacheDir } from "../launch/default-cache-dir.mjs";
+import { canHaveFolder } from "../launch/own-folder.mjs";
 
 const MIB = 1024 * 1024;
 
@@ -29,11 +30,25 @@ const duration = z.union([z.string(), z.number()]).transform((value, context) =>
   return z.NEVER;
 });
 
-/** Where the IPC endpoint listens when none is configured: beside the user's other sockets, never in /tmp itself. */
+/**
+ * Where the IPC endpoint listens when none is configured: beside the user's other sockets where that folder can be used,
+ * else in the cache folder; never in /tmp itself.
+ */
 export function defaultSocket(env: NodeJS.ProcessEnv = process.env, platform = process.platform): string {
-  if (platform === "win32") return `\\\\.\\pipe\\daybreak-${os.userInfo().username}`;
+  if (platform === "win32") return `\\\\.\\pipe\\daybreak-${userName(env)}`;
   const runtimeDir = env["XDG_RUNTIME_DIR"];
-  return path.join(runtimeDir || path.join(defaultCacheDir(env, platform), "run"), "daybreak.sock");
+  return runtimeDir && canHaveFolder(runtimeDir)
+    ? path.join(runtimeDir, "daybreak.sock")
+    : path.join(defaultCacheDir(env), "run", "daybreak.sock");
+}
+
+/** The system does not know every account, such as those of some services. */
+function userName(env: NodeJS.ProcessEnv): string {
+  try {
+    return os.userInfo().username;
+  } catch {
+    return env["USERNAME"] || "user";
+  }
 }
 
 /**
@@ -48,7 +63,9 @@ export const configSchema = z.strictObject({
         .string()
         .min(1)
         .default("0.0.0.0")
-        .describe("Address to listen on; 127.0.0.1 for this machine alone."),
+        .describe(
+          "Address to listen on; 127.0.0.1 for this machine alone. Set to 0.0.0.0 it is IPv4 alone; the default is IPv6 as well.",
+        ),
       port: z.int().min(0).max(65_535).default(8080).describe("Port to listen on; 0 lets the system choose."),
       cors_origins: z
         .array(z.string())

@@ -1,5 +1,5 @@
-import net, { type Socket } from "node:net";
-import { isLoopbackAddress } from "../http/middleware/host-check.ts";
+import type { Socket } from "node:net";
+import { clientOf, isLoopbackAddress } from "../http/client-address.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 
 /** Connections beyond the limit that are kept for as long as it takes to tell them so. */
@@ -13,9 +13,6 @@ const GRACE_MS = 250;
 
 /** How long a surplus connection has for its one request, in milliseconds. */
 const SURPLUS_MS = 5000;
-
-/** Groups of an IPv6 address that tell networks apart: whoever has one address of a network has all of them. */
-const IPV6_NETWORK_GROUPS = 4;
 
 interface Guest {
   readonly address: string;
@@ -53,7 +50,7 @@ export class ConnectionGate {
 
   /** Takes in a new connection. */
   enter(socket: Socket): void {
-    const address = addressKey(socket.remoteAddress);
+    const address = clientOf(socket.remoteAddress);
     if (!this.#hasRoom(address)) {
       this.#onFull(this.#guests.size);
       this.#addSurplus(socket);
@@ -134,20 +131,4 @@ export class ConnectionGate {
   #count(address: string): number {
     return this.#ofAddress.get(address) ?? 0;
   }
-}
-
-/** What counts as one client; the clients of a Unix socket have no address and are one. */
-function addressKey(address: string | undefined): string {
-  if (address === undefined) return "";
-  const plain = address.replace(/^::ffff:(?=\d+\.)/i, "").replace(/%.*$/, "");
-  if (!net.isIPv6(plain) || isLoopbackAddress(plain)) return plain;
-  return networkOf(plain);
-}
-
-function networkOf(address: string): string {
-  const [head = "", tail] = address.split("::");
-  const before = head === "" ? [] : head.split(":");
-  const after = tail === undefined || tail === "" ? [] : tail.split(":");
-  const zeros = Array.from({ length: Math.max(0, 8 - before.length - after.length) }, () => "0");
-  return [...before, ...zeros, ...after].slice(0, IPV6_NETWORK_GROUPS).join(":");
 }

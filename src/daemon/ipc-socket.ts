@@ -2,8 +2,9 @@ import { chmodSync, lstatSync, mkdirSync, rmSync, type Stats } from "node:fs";
 import type { Server } from "node:http";
 import net from "node:net";
 import path from "node:path";
-import { DaemonStartError } from "./daemon-start-error.ts";
-import { listening } from "./listening.ts";
+import { exhaustedResource, isSystemError } from "../errors/exhausted-resource.ts";
+import { DaemonStartError, SocketUnavailableError } from "./daemon-start-error.ts";
+import { type Advice, listening } from "./listening.ts";
 
 /** Bytes of sun_path less its final zero: 108 on Linux, 104 on macOS and the BSDs. */
 const LONGEST_PATH = { linux: 107, other: 103 };
@@ -12,64 +13,96 @@ const OWNER_ONLY_SOCKET = 0o600;
 /** With this mask a new socket is the owner's alone from its first moment. */
 const OWNER_ONLY_MASK = 0o177;
 
-const PIPE_ADVICE = {
+const PIPE_PREFIX = "\\\\.\\pipe\\";
+
+const PIPE_ADVICE: Advice = {
   EADDRINUSE:
     'another daemon listens there. Stop it with "daybreak stop", or choose another pipe with --socket',
   EACCES: "somebody else's daemon listens there. Choose another pipe with --socket",
 };
 
+const ANOTHER = 'Name another with --socket or SERVICE_SOCKET, or none with SERVICE_SOCKET=""';
+
+/** Why no socket can be made in a folder, to be put behind its name. */
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: "this user may not write there",
+  EPERM: "this user may not write there",
+  EROFS: "it is read-only",
+  ENOENT: "it is not there any more",
+  ENOTDIR: "a part of its path is not a folder",
+  EEXIST: "a part of its path is not a folder",
+  ELOOP: "its links lead in a circle",
+  ENAMETOOLONG: "its name is too long",
+  ENOSPC: "the disk is full",
+  EADDRINUSE: "another program has made its socket there in this moment",
+  ENOTSUP: "its file system holds no sockets",
+  EOPNOTSUPP: "its file system holds no sockets",
+};
+
 /** True for the name of a Windows named pipe, which is no file. */
 export function isNamedPipe(name: string): boolean {
-  return name.startsWith("\\\\.\\pipe\\");
+  return name.startsWith(PIPE_PREFIX);
 }
 
 /**
  * Listens on a Unix socket that only its owner can open, or on a named pipe. A socket that a dead daemon left is
- * replaced. Throws a DaemonStartError when another daemon listens there or when something else is at the path.
+ * replaced.
+ * @throws DaemonStartError when another daemon listens there, a {@link SocketUnavailableError} when none can be made
  */
-export async function listenIpc(server: Server, name: string): Promise<void> {
+export async function listenIpc(server: Server, name: string, platform = process.platform): Promise<void> {
   if (isNamedPipe(name)) {
     await listening(server, () => server.listen(name), `the named pipe ${name}`, PIPE_ADVICE);
     return;
   }
-  checkLength(name);
-  makeFolder(path.dirname(name));
-  await removeStale(name);
+  if (platform === "win32") {
+    throw new SocketUnavailableError(
+      `On Windows the socket is a named pipe, and ${name} is a path: name it ${PIPE_PREFIX}daybreak, say, with --socket or SERVICE_SOCKET.`,
+    );
+  }
+  checkLength(name, platform);
+  try {
+    mkdirSync(path.dirname(name), { recursive: true, mode: OWNER_ONLY_FOLDER });
+    await removeStale(name);
+    await listenOnSocket(server, name);
+  } catch (error) {
+    throw explain(name, error);
+  }
+}
+
+async function listenOnSocket(server: Server, name: string): Promise<void> {
   // The socket is made within listen(), so the mask need not hold any longer.
   const mask = process.umask(OWNER_ONLY_MASK);
   try {
-    await listening(
-      server,
-      () => {
-        server.listen(name);
-        process.umask(mask);
-      },
-      `the socket ${name}`,
-    );
+    await new Promise<void>((resolve, reject) => {
+      server.once("error", reject);
+      server.listen(name, () => {
+        server.off("error", reject);
+        resolve();
+      });
+      process.umask(mask);
+    });
   } finally {
     process.umask(mask);
   }
   chmodSync(name, OWNER_ONLY_SOCKET);
 }
 
-function makeFolder(folder: string): void {
-  try {
-    mkdirSync(folder, { recursive: true, mode: OWNER_ONLY_FOLDER });
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new DaemonStartError(
-      `The folder of the socket cannot be made: ${reason}. Name another socket with --socket or SERVICE_SOCKET, or none with SERVICE_SOCKET="".`,
-      { cause },
-    );
-  }
-}
-
-function checkLength(name: string): void {
-  const longest = process.platform === "linux" ? LONGEST_PATH.linux : LONGEST_PATH.other;
+function checkLength(name: string, platform: NodeJS.Platform): void {
+  const longest = platform === "linux" ? LONGEST_PATH.linux : LONGEST_PATH.other;
   const length = Buffer.byteLength(name);
   if (length <= longest) return;
-  throw new DaemonStartError(
-    `The socket path ${name} is ${length} bytes long, but the system allows ${longest}. Choose a shorter one with --socket.`,
+  throw new SocketUnavailableError(
+    `The socket path ${name} is ${length} bytes long, but the system allows ${longest}. ${ANOTHER}.`,
+  );
+}
+
+/** What the system refuses, in words about the socket's folder. */
+function explain(name: string, error: unknown): unknown {
+  if (!isSystemError(error)) return error;
+  const reason = REASONS[error.code] ?? exhaustedResource(error) ?? `the system refuses it (${error.code})`;
+  return new SocketUnavailableError(
+    `The socket cannot be made in the folder ${path.dirname(name)}: ${reason}. ${ANOTHER}.`,
+    { cause: error },
   );
 }
 
@@ -78,30 +111,35 @@ async function removeStale(name: string): Promise<void> {
   if (!stats) return;
   if (!stats.isSocket()) {
     const kind = stats.isSymbolicLink() ? "a symbolic link" : "something that is not a socket";
-    throw new DaemonStartError(
-      `At the socket path ${name} is ${kind}. Remove it, or choose another with --socket.`,
-    );
+    throw new SocketUnavailableError(`At the socket path ${name} is ${kind}. Remove it. ${ANOTHER}.`);
   }
-  if (await answers(name)) {
-    throw new DaemonStartError(
-      `Another daemon listens on ${name}. Stop it with "daybreak stop", or choose another socket with --socket.`,
-    );
+  switch (await answerOf(name)) {
+    case "somebody":
+      throw new DaemonStartError(
+        `Another daemon listens on ${name}. Stop it with "daybreak stop", or choose another socket with --socket.`,
+      );
+    case "forbidden":
+      throw new SocketUnavailableError(
+        `The socket ${name} belongs to another user, whose daemon may be there. ${ANOTHER}.`,
+      );
+    case "nobody":
+      rmSync(name, { force: true });
   }
-  rmSync(name);
 }
 
-/** True when a process accepts connections on the socket. */
-function answers(name: string): Promise<boolean> {
+/** Whether a process accepts connections on the socket, as far as this user may know. */
+function answerOf(name: string): Promise<"somebody" | "nobody" | "forbidden"> {
   return new Promise((resolve, reject) => {
     const socket = net.connect(name);
     socket.once("connect", () => {
       socket.destroy();
-      resolve(true);
+      resolve("somebody");
     });
     socket.once("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "ECONNREFUSED" || error.code === "ENOENT") resolve(false);
-      // A socket of another user, or one whose backlog is full: somebody has it.
-      else if (error.code === "EACCES" || error.code === "EAGAIN") resolve(true);
+      if (error.code === "ECONNREFUSED" || error.code === "ENOENT") resolve("nobody");
+      else if (error.code === "EACCES" || error.code === "EPERM") resolve("forbidden");
+      // Its backlog is full.
+      else if (error.code === "EAGAIN") resolve("somebody");
       else reject(error);
     });
   });

@@ -21,7 +21,7 @@ export interface RunOptions {
  * DaemonStartError when it cannot start.
  */
 export async function runDaemon(
-  { config, file, warnings }: Pick<LoadedConfig, "config" | "file" | "warnings">,
+  { config, file, warnings, origins }: LoadedConfig,
   { stdout, stderr, signal }: RunOptions,
 ): Promise<void> {
   const logger = createLogger(config.log, stderr);
@@ -30,7 +30,7 @@ export async function runDaemon(
   held.use(catchStrays(logger));
   if (file !== undefined) logger.info({ file }, "configuration read");
   for (const warning of warnings) logger.warn(warning);
-  const daemon = await startDaemon(config, { logger }).catch((error: unknown) => {
+  const daemon = await startDaemon(config, { logger, chosen: origins }).catch((error: unknown) => {
     throw startFailure(error);
   });
   const onSignal = (): void => daemon.services.shutdown();

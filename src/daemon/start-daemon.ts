@@ -1,4 +1,3 @@
-import net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "../config/schema.ts";
 import { createApp } from "../http/app.ts";
@@ -7,8 +6,9 @@ import { userLimits } from "../machine/user-limits.ts";
 import { connectionLimits } from "./connection-limits.ts";
 import { createServices, type DaemonContext } from "./create-services.ts";
 import { HttpListener } from "./http-listener.ts";
+import { SocketUnavailableError } from "./daemon-start-error.ts";
 import { isNamedPipe, listenIpc } from "./ipc-socket.ts";
-import { listening } from "./listening.ts";
+import { httpUrl, listenTcp } from "./listen-tcp.ts";
 import { loadFirstModels } from "./load-first-models.ts";
 
 /** How often a draining daemon looks whether the chats of its WebSockets have ended. */
@@ -28,13 +28,18 @@ export interface RunningDaemon {
   stop(): Promise<void>;
 }
 
+export interface StartOptions extends Pick<DaemonContext, "logger"> {
+  /** Options that somebody has set. What is at its default gives way to what the machine has. */
+  readonly chosen?: Pick<ReadonlySet<string>, "has">;
+}
+
 /**
  * Starts a daemon in this process. It listens when the promise resolves and answers 503 until it is ready.
  * Rejects with a DaemonStartError when it cannot listen.
  */
 export async function startDaemon(
   config: Config,
-  { logger }: Pick<DaemonContext, "logger">,
+  { logger, chosen = new Set() }: StartOptions,
   compose: typeof createServices = createServices,
 ): Promise<RunningDaemon> {
   const life = new AbortController();
@@ -51,28 +56,26 @@ export async function startDaemon(
   const connections = connectionLimits(userLimits().descriptors);
   const shared = { maxMessageBytes, logger };
   const tcp = new HttpListener(app, { ...shared, ipc: false, connections: connections.tcp });
-  const ipc =
-    config.socket === ""
-      ? undefined
-      : new HttpListener(app, { ...shared, ipc: true, connections: connections.ipc });
-  const listeners = ipc ? [tcp, ipc] : [tcp];
+  const ipc = new HttpListener(app, { ...shared, ipc: true, connections: connections.ipc });
+  const listeners = [tcp, ipc];
+  let socket = config.socket;
+  let bound: Awaited<ReturnType<typeof listenTcp>>;
   try {
-    if (ipc) await listenIpc(ipc.server, config.socket);
-    await listenTcp(tcp, config.http);
+    if (socket !== "" && !(await hasSocket(ipc, socket, chosen.has("socket"), logger))) socket = "";
+    bound = await listenTcp(tcp.server, { ...config.http, isChosen: chosen.has("http.addr") });
   } catch (error) {
     await Promise.all(listeners.map((listener) => listener.close()));
     await services.models.close();
     throw error;
   }
-  const port = boundPort(tcp);
-  services.endpoints.http = `http://${urlHost(config.http.addr)}:${port}`;
-  services.endpoints.ipc = config.socket === "" ? "" : ipcUrl(config.socket);
+  services.endpoints.http = httpUrl(config.http.addr, bound.port);
+  services.endpoints.ipc = socket === "" ? "" : ipcUrl(socket);
   const ready = loadFirstModels(services).finally(() => {
     if (services.life.state === "starting") services.life.state = "ready";
   });
   return {
-    url: `http://${urlHost(reachable(config.http.addr))}:${port}`,
-    socket: config.socket,
+    url: bound.url,
+    socket,
     services,
     ready,
     stopped: stopped.promise,
@@ -115,24 +118,21 @@ function disposableDeadline(millis: number): Disposable & { signal: AbortSignal;
   };
 }
 
-async function listenTcp(listener: HttpListener, { addr, port }: Config["http"]): Promise<void> {
-  await listening(listener.server, () => listener.server.listen(port, addr), `${addr}, port ${port}`);
-}
-
-function boundPort(listener: HttpListener): number {
-  const address = listener.server.address();
-  if (address === null || typeof address === "string") throw new Error("a TCP listener has no port");
-  return address.port;
-}
-
-/** IPv6 addresses stand in brackets in a URL. */
-function urlHost(address: string): string {
-  return net.isIPv6(address) ? `[${address}]` : address;
-}
-
-function reachable(address: string): string {
-  if (address === "0.0.0.0") return "127.0.0.1";
-  return address === "::" ? "::1" : address;
+/** False when a socket that nobody asked for cannot be had: the daemon is of use without it. */
+async function hasSocket(
+  listener: HttpListener,
+  name: string,
+  isChosen: boolean,
+  logger: StartOptions["logger"],
+): Promise<boolean> {
+  try {
+    await listenIpc(listener.server, name);
+    return true;
+  } catch (error) {
+    if (isChosen || !(error instanceof SocketUnavailableError)) throw error;
+    logger.warn(`The daemon goes on without a socket, by which "daybreak stop" finds it. ${error.message}`);
+    return false;
+  }
 }
 
 function ipcUrl(name: string): string {

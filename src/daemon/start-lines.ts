@@ -1,6 +1,6 @@
 import { title } from "../engine/gpu/choose-adapter.ts";
 import type { Services } from "../http/services.ts";
-import { isLoopbackAddress } from "../http/middleware/host-check.ts";
+import { isLoopbackAddress } from "../http/client-address.ts";
 import type { RunningDaemon } from "./start-daemon.ts";
 
 /** "Daybreak 0.1.0 listens on http://127.0.0.1:8080 and ipc:///run/user/1000/daybreak.sock" */

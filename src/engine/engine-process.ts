@@ -10,6 +10,7 @@ import { type DaemonMessage, type EngineMessage, engineMessageSchema } from "./p
 import type { EngineExit } from "./engine.ts";
 import { killGroup } from "./kill-group.ts";
 import { LastLines } from "./last-lines.ts";
+import { UNFENCED_EXIT_CODE, UNFENCED_REASON } from "./permission-model.ts";
 import { spawnFailure } from "./spawn-failure.ts";
 
 /** Exit codes from here on stand for signals. */
@@ -23,7 +24,7 @@ interface EndOptions {
   /** Nothing has failed. */
   readonly expected?: boolean;
   /** engine_crashed when absent. */
-  readonly code?: "deadline_exceeded" | "model_not_loaded";
+  readonly code?: "deadline_exceeded" | "model_not_loaded" | "model_load_failed";
 }
 
 /** One engine process: its channel, its end, and the reason for it. */
@@ -109,6 +110,7 @@ export class EngineProcess {
     if (this.#hasEnded) return;
     this.#channel.finish();
     this.#hasEnded = true;
+    if (code === UNFENCED_EXIT_CODE) this.#announceEnd(UNFENCED_REASON, { code: "model_load_failed" });
     // A process that ended by itself has said why; one that was killed may not have known.
     const line = this.#output.lastError ?? ((signal ?? killerOf(code)) ? undefined : this.#output.last);
     const killer = signal ?? killerOf(code);
@@ -132,6 +134,8 @@ function endError(reason: string, code: EndOptions["code"]): ServiceError {
       return new ServiceError(code, `The model stopped answering: it ${reason}.`);
     case "model_not_loaded":
       return new ServiceError(code, "The model was unloaded while the request ran.");
+    case "model_load_failed":
+      return new ServiceError(code, reason);
     default:
       return new ServiceError(
         "engine_crashed",

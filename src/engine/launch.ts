@@ -140,6 +140,7 @@ function readableCode(): string[] {
     import.meta.dirname,
     path.join(import.meta.dirname, "..", "errors"),
     path.join(import.meta.dirname, "..", "json"),
+    path.join(import.meta.dirname, "..", "machine"),
     path.join(wllama.folder, "esm"),
     zod.folder,
   ];

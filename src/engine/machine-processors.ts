@@ -1,6 +1,7 @@
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { globSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { readSystemFile } from "../machine/system-file.ts";
 
 /** What a daemon may compute on. */
 export interface Processors {
@@ -20,15 +21,15 @@ export function machineProcessors(root = "/"): Processors {
   const quota = cgroupQuota(root) ?? available;
   return {
     usable: Math.max(1, Math.min(available, Math.floor(quota))),
-    cores: linuxCores(root) ?? Math.max(1, Math.floor(os.cpus().length / 2)),
+    cores: linuxCores(root) ?? Math.max(1, Math.floor((os.cpus().length || available) / 2)),
   };
 }
 
 /** Processors' worth of time that a control group grants, if it limits it; see cgroups(7) for the files. */
 function cgroupQuota(root: string): number | undefined {
-  const groups = path.join(root, "proc/self/cgroup");
-  if (!existsSync(groups)) return undefined;
-  const quotas = readFileSync(groups, "utf8")
+  const groups = readSystemFile(path.join(root, "proc/self/cgroup"));
+  if (groups === undefined) return undefined;
+  const quotas = groups
     .trim()
     .split("\n")
     .flatMap((line) => {
@@ -56,14 +57,13 @@ function firstVersionQuota(folder: string): number | undefined {
 
 /** Numbers that a file begins with; none where it says "max" or is not there. */
 function numbersIn(file: string): number[] {
-  if (!existsSync(file)) return [];
-  const numbers = readFileSync(file, "utf8").trim().split(/\s+/).map(Number);
+  const numbers = readSystemFile(file)?.trim().split(/\s+/).map(Number) ?? [];
   return numbers.every(Number.isFinite) ? numbers : [];
 }
 
 /** Logical processors that share a core name the same list of siblings. */
 function linuxCores(root: string): number | undefined {
   const lists = globSync("sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list", { cwd: root });
-  const cores = new Set(lists.map((file) => readFileSync(path.join(root, file), "utf8").trim()));
+  const cores = new Set(lists.map((file) => readSystemFile(path.join(root, file))?.trim() ?? file));
   return cores.size > 0 ? cores.size : undefined;
 }

@@ -4,7 +4,7 @@ import { engineHeapLimit, STOCK_HEAP_BYTES } from "./core/heap-patches.ts";
 import { EngineHandle, toServiceError } from "./engine-handle.ts";
 import { EngineProcess } from "./engine-process.ts";
 import type { EngineLoadOptions, StartEngine } from "./engine.ts";
-import { findDawn } from "./gpu/dawn.ts";
+import { findDawn } from "./gpu/find-dawn.ts";
 import { launchEngine, type SpawnEngine, spawnEngine } from "./launch.ts";
 import { STOCK_WASM_PATH } from "./stock-wasm.ts";
 import type { Wall } from "./walls/wall.ts";

@@ -24,7 +24,8 @@ export function keepCompiledCode() {
  */
 export function compiledCodeFolder(args, env) {
   const named = cacheDirFlag(args) || env["SERVICE_CACHE_DIR"];
-  return path.join(named ? resolvePath(named, process.cwd()) : defaultCacheDir(env), "code");
+  const folder = named ? resolvePath(named, process.cwd()) : undefined;
+  return path.join(folder ?? defaultCacheDir(env), "code");
 }
 
 /**

@@ -1,15 +1,16 @@
 // @ts-check
-import os from "node:os";
 import path from "node:path";
+import { homeFolder } from "./home-folder.mjs";
 
 /**
  * A path as users write it: relative ones count from `folder`, a tilde is the home folder.
  * @param {string} given
  * @param {string} folder
- * @returns {string}
+ * @param {string} [home]
+ * @returns {string | undefined} undefined for a tilde of an account without a home
  */
-export function resolvePath(given, folder) {
+export function resolvePath(given, folder, home = homeFolder()) {
   if (given === "~" || given.startsWith("~/") || given.startsWith(`~${path.sep}`))
-    return path.join(os.homedir(), given.slice(1));
+    return home === undefined ? undefined : path.join(home, given.slice(1));
   return path.resolve(folder, given);
 }

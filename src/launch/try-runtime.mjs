@@ -43,7 +43,11 @@ export function startProblem(binary, folder, deadlineMs = DEADLINE_MS) {
     keep(record, seen);
     return undefined;
   }
-  const said = stderr?.trim().split("\n")[0];
+  // The shell may be asked to run a damaged binary, and quotes it.
+  const said = stderr
+    ?.trim()
+    .split("\n")[0]
+    ?.replaceAll(/[^\x20-\x7e]/g, "?");
   const why =
     error && "code" in error && error.code === "ETIMEDOUT" ? `no answer in ${deadlineMs} ms` : undefined;
   const reason = why ?? (said || error?.message || (signal ? `ended by ${signal}` : `exit code ${status}`));

@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
 import path from "node:path";
+import { readSystemFile } from "./system-file.ts";
 
 /** Memory that something bounds, and how much of it is taken. */
 export interface MemoryLimit {
@@ -60,7 +60,7 @@ function limitsOf(folder: string, layout: Layout, root: string): readonly Memory
   const within = path.join(root, folder);
   const used = number(path.join(within, layout.used));
   if (used === undefined) return [];
-  const stat = readText(path.join(within, "memory.stat")) ?? "";
+  const stat = readSystemFile(path.join(within, "memory.stat")) ?? "";
   const reclaimable = layout.reclaimable.reduce((sum, name) => sum + lineValue(stat, name), 0);
   return layout.limits.flatMap((name) => {
     const bytes = number(path.join(within, name));
@@ -71,8 +71,8 @@ function limitsOf(folder: string, layout: Layout, root: string): readonly Memory
 }
 
 function memoryGroups(root: string): readonly Group[] {
-  const own = readText(path.join(root, "proc/self/cgroup")) ?? "";
-  const mounts = readText(path.join(root, "proc/self/mountinfo")) ?? "";
+  const own = readSystemFile(path.join(root, "proc/self/cgroup")) ?? "";
+  const mounts = readSystemFile(path.join(root, "proc/self/mountinfo")) ?? "";
   const groupOf = (isIt: (controllers: string) => boolean): string | undefined =>
     own
       .split("\n")
@@ -100,18 +100,10 @@ function relative(top: string, group: string | undefined): string {
 
 /** Undefined for "max", and where there is no such file. */
 function number(file: string): number | undefined {
-  const text = readText(file)?.trim();
+  const text = readSystemFile(file)?.trim();
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined;
 }
 
 function lineValue(text: string, name: string): number {
   return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
-}
-
-function readText(file: string): string | undefined {
-  try {
-    return readFileSync(file, "utf8");
-  } catch {
-    return undefined; // another system, or another version of these groups
-  }
 }

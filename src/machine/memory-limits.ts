@@ -1,7 +1,8 @@
-import { readFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { cgroupLimits, type MemoryLimit } from "./cgroup-limits.ts";
+import { residentBytes } from "./resident-bytes.ts";
+import { readSystemFile } from "./system-file.ts";
 
 const KIB = 1024;
 const MACHINE = "this machine";
@@ -22,15 +23,12 @@ export function memoryTotal(limits: readonly MemoryLimit[] = memoryLimits()): nu
 
 /** With the swap space: a load that has to use it is slow, but none that ends the machine's programs. */
 function machineLimit(root: string): MemoryLimit {
-  try {
-    const text = readFileSync(path.join(root, "proc/meminfo"), "utf8");
-    const read = (name: string): number =>
-      Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(text)?.[1]) * KIB;
-    const bytes = read("MemTotal") + read("SwapTotal");
-    const usedBytes = bytes - read("MemAvailable") - read("SwapFree");
-    if (Number.isFinite(usedBytes)) return { name: MACHINE, bytes, usedBytes };
-  } catch {
-    // No Linux. Others tell no figure that is fit for this: memory that they call free leaves out cached files.
-  }
-  return { name: MACHINE, bytes: os.totalmem(), usedBytes: process.memoryUsage.rss() };
+  const text = readSystemFile(path.join(root, "proc/meminfo")) ?? "";
+  const read = (name: string): number =>
+    Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(text)?.[1]) * KIB;
+  const bytes = read("MemTotal") + read("SwapTotal");
+  const usedBytes = bytes - read("MemAvailable") - read("SwapFree");
+  if (Number.isFinite(usedBytes)) return { name: MACHINE, bytes, usedBytes };
+  // Others than Linux tell no figure that is fit for this: memory that they call free leaves out cached files.
+  return { name: MACHINE, bytes: os.totalmem(), usedBytes: residentBytes() };
 }

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readSystemFile } from "./system-file.ts";
 
 const KIB = 1024;
 
@@ -7,7 +7,7 @@ const KIB = 1024;
  * the system does not tell (all but Linux).
  */
 export function privateBytes(pid: number | "self"): number {
-  const status = readText(`/proc/${pid}/status`);
+  const status = readSystemFile(`/proc/${pid}/status`) ?? "";
   const read = (name: string): number =>
     Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1] ?? 0) * KIB;
   return read("RssAnon") + read("RssShmem");
@@ -24,13 +24,5 @@ function treeBytes(pid: number): number {
 
 /** Node starts processes from its main thread alone. */
 function childrenOf(pid: number): readonly number[] {
-  return readText(`/proc/${pid}/task/${pid}/children`).split(" ").filter(Boolean).map(Number);
-}
-
-function readText(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch {
-    return "";
-  }
+  return (readSystemFile(`/proc/${pid}/task/${pid}/children`) ?? "").split(" ").filter(Boolean).map(Number);
 }

@@ -6,6 +6,7 @@ import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { LLAMA_CPP_BUILD } from "../../wasm/llama-cpp-build.ts";
 import { ipcAddress } from "../support/ipc-address.ts";
 import { cleanEnv, type CliResult, LAUNCHER, runCli } from "./cli-process.ts";
 import { SYSTEM_NODE, SYSTEM_PATH } from "./system-node.ts";
@@ -113,7 +114,11 @@ describe("under the Node of the system", () => {
   it("runs, whatever its version", async () => {
     const manifest: { version: string } = JSON.parse(readFileSync(path.join(ROOT, "package.json"), "utf8"));
     const result = await runCli(["--version"], { node: SYSTEM_NODE, env: { PATH: SYSTEM_PATH } });
-    expect(result).toMatchObject({ code: 0, stdout: `${manifest.version}\n`, stderr: "" });
+    expect(result).toMatchObject({
+      code: 0,
+      stdout: `${manifest.version} (llama.cpp ${LLAMA_CPP_BUILD})\n`,
+      stderr: "",
+    });
   });
 
   it.skipIf(process.platform === "win32")("serves until SIGTERM, which ends it in order", async () => {
@@ -136,5 +141,15 @@ describe.skipIf(process.platform === "win32")("a daemon in the foreground", () =
     child.kill(signal);
     await ended;
     await vi.waitFor(async () => expect(await answers()).toBe(false), { timeout: 15_000, interval: 200 });
+  });
+});
+
+describe("where Yarn has put the program into an archive", () => {
+  it("says what to write into which file", async () => {
+    // Yarn's hook tells its version there.
+    const hook = path.join(folder, "pnp.cjs");
+    writeFileSync(hook, 'process.versions.pnp = "3";');
+    const result = await runCli(["--version"], { env: { NODE_OPTIONS: `--require ${hook}` } });
+    expect(result).toMatchObject({ code: 1, stderr: expect.stringContaining("nodeLinker: node-modules") });
   });
 });

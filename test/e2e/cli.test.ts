@@ -68,6 +68,29 @@ async function untilIdle(): Promise<void> {
 }
 
 describe("looking at the daemon", () => {
+  it("doctor finds it where it listens, with the wall that its engines have", async () => {
+    const env = {
+      SERVICE_SOCKET: daemon.socket,
+      SERVICE_HTTP_ADDR: "127.0.0.1",
+      SERVICE_HTTP_PORT: new URL(daemon.url).port,
+      SERVICE_HUB_URL: hub.url,
+      SERVICE_CACHE_DIR: folder,
+      SERVICE_GPU_MODE: "off",
+    };
+    const { stdout } = await command(["doctor", "--json"], env);
+    const { checks }: { checks: { name: string; verdict: string; message: string }[] } = JSON.parse(stdout);
+    const found = Object.fromEntries(
+      checks.map(({ name, verdict, message }) => [name, `${verdict}: ${message}`]),
+    );
+    expect(found).toMatchObject({
+      Daemon: expect.stringMatching(/^ok: runs, version /),
+      Port: expect.stringMatching(/^ok: .* the daemon listens there$/),
+      Socket: `ok: ${daemon.socket}: the daemon listens there`,
+      Sandbox: expect.stringContaining("Node's permission model"),
+      Hub: `ok: ${hub.url} answers`,
+    });
+  });
+
   it("status, list, ps and show agree on the model that ships", async () => {
     expect(await commandJson("status")).toMatchObject({
       default_model: MODEL,

@@ -5,6 +5,8 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type PackedPackage } from "../../scripts/release/npm-pack.ts";
+import { packProgram } from "../../scripts/release/pack-program.ts";
 import { findRuntime, runtimeSuits } from "../../src/launch/runtime.mjs";
 import { ipcAddress } from "../support/ipc-address.ts";
 import { cleanEnv, type CliResult, runCli } from "./cli-process.ts";
@@ -19,13 +21,8 @@ const CONVERSATION_DEADLINE_MS = 60_000;
 
 const execute = promisify(execFile);
 
-interface Packed {
-  readonly filename: string;
-  readonly files: readonly { readonly path: string }[];
-}
-
 let folder: string;
-let packed: Packed;
+let packed: PackedPackage;
 /** The program as npm has installed it in an empty folder. */
 let program: string;
 
@@ -35,15 +32,12 @@ beforeAll(async () => {
   // On Windows npm is a script of the shell.
   const npm = async (args: string[], cwd: string) =>
     execute("npm", args, { cwd, env, shell: process.platform === "win32" });
-  const { stdout } = await npm(["pack", "--json", "--pack-destination", folder], ROOT);
-  const [tarball]: Packed[] = JSON.parse(stdout.slice(stdout.indexOf("[\n")));
-  if (!tarball) throw new Error(`npm pack said: ${stdout}`);
-  packed = tarball;
+  packed = await packProgram(folder, folder);
   const app = path.join(folder, "app");
   mkdirSync(app);
   writeFileSync(path.join(app, "package.json"), '{ "name": "app", "private": true }');
   const quick = ["--prefer-offline", "--no-audit", "--no-fund", "--omit=optional"];
-  await npm(["install", ...quick, path.join(folder, packed.filename)], app);
+  await npm(["install", ...quick, packed.tarball], app);
   const bin = JSON.parse(readFileSync(path.join(app, "node_modules/daybreak/package.json"), "utf8")).bin;
   program = path.join(app, "node_modules/daybreak", bin.daybreak);
 }, INSTALL_DEADLINE_MS);
@@ -86,16 +80,19 @@ const conversation = {
 
 describe("the package", () => {
   it("holds the built program, its configuration and its model, and no sources or tests", () => {
-    const files = packed.files.map((file) => file.path);
+    const { files } = packed;
     expect(files).toEqual(
       expect.arrayContaining([
+        "CHANGELOG.md",
         "LICENSE",
+        "docs/install.md",
         "package.json",
         "dist/src/cli/main.js",
         "dist/src/engine/host/engine-process.js",
         "dist/wasm/kernels.o",
         "dist/configs/models.toml",
         "dist/models/daybreak-mini.gguf",
+        "docs/daybreak.1",
       ]),
     );
     expect(files.filter((file) => file.endsWith(".ts") || file.includes("test/"))).toEqual([]);
@@ -106,17 +103,31 @@ describe("the package", () => {
   });
 });
 
+describe("the installed program", () => {
+  it("looks at itself, and knows how it was installed", async () => {
+    const { stdout } = await installed(["doctor", "--json"], process.execPath);
+    const verdicts = {
+      checks: expect.arrayContaining([expect.objectContaining({ name: "Runtime", verdict: "ok" })]),
+    };
+    expect(JSON.parse(stdout)).toMatchObject(verdicts);
+    const update = await installed(["update", "--json"], process.execPath);
+    expect(JSON.parse(update.stdout)).toMatchObject({
+      installation: { kind: expect.stringMatching(/global|project/) },
+    });
+  });
+});
+
 describe("the package under the Node of the system", () => {
   const runtime = findRuntime();
   const packageName = "packageName" in runtime ? runtime.packageName : "";
 
-  it.skipIf(runtimeSuits(SYSTEM_NODE_VERSION))(
+  it.skipIf(runtimeSuits({ node: SYSTEM_NODE_VERSION }))(
     "says what to do when that is too old and the optional package is not there",
     async () => {
       const { code, stderr } = await installed(["--version"], SYSTEM_NODE);
       expect(code).toBe(1);
       expect(stderr).toContain(`needs Node 24 or later, and this is Node ${SYSTEM_NODE_VERSION}`);
-      expect(stderr).toContain("npm install --include=optional");
+      expect(stderr).toContain("npm install @daybreak-llm/node-");
     },
   );
 

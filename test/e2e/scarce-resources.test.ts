@@ -7,7 +7,7 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { writeModel } from "../support/engine-fixture.ts";
 import { startDaemon, type DaemonOptions, type TestDaemon } from "../support/start-daemon.ts";
-import { memoryGroup, onFullDisk, onReadOnlyDisk } from "../support/system-limits.ts";
+import { memoryGroup, onFullDisk, onReadOnlyDisk, withoutProc } from "../support/system-limits.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
 
 /** What a machine may lack must not be missing where every change is tested. */
@@ -173,6 +173,19 @@ test("a daemon whose cache folder is removed makes its engine again and goes on"
   expect(
     (await post(daemon, "/api/models/create", { alias: "made", modelfile: "FROM daybreak-mini" })).status,
   ).toBe(200);
+});
+
+describe.skipIf(process.platform !== "linux")("a daemon that cannot see /proc", () => {
+  const through = withoutProc();
+
+  test.skipIf(through === undefined && isOptional)("serves, and tells of its memory", async () => {
+    if (through === undefined) throw new Error("This user may mount nothing in a namespace.");
+    const daemon = await start({ through });
+    expect(await generate(daemon, "daybreak-mini")).toBe(200);
+    expect((await fetch(`${daemon.url}/metrics`)).status).toBe(200);
+    const { models } = await (await fetch(`${daemon.url}/api/models`)).json();
+    expect(models[0]).toMatchObject({ state: "loaded", memory_bytes: expect.any(Number) });
+  });
 });
 
 describe.skipIf(process.platform !== "linux").each([

@@ -56,6 +56,7 @@ describe("health and status", () => {
   test("GET /api/system/status, the same over TCP and over the socket", async () => {
     const expected = {
       version: packageJson.version,
+      llama_cpp: expect.stringMatching(/^b\d+$/),
       uptime_secs: expect.any(Number),
       models_loaded: 1,
       http_endpoint: daemon.url,

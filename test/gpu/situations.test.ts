@@ -4,7 +4,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, test } from "vitest";
-import { findDawn } from "../../src/engine/gpu/dawn.ts";
+import { findDawn } from "../../src/engine/gpu/find-dawn.ts";
 import { type DawnDouble, writeDawnDouble } from "../support/dawn-double.ts";
 import { temporaryFolder } from "../support/engine-fixture.ts";
 import { linkedInstallation } from "../support/linked-installation.ts";
@@ -45,7 +45,7 @@ function installationWith(double: DawnDouble): string {
 describe("daybreak gpu says why there is none, and what to do", { timeout: GPU_TEST_TIMEOUT_MS }, () => {
   test("where the package webgpu is not installed", async () => {
     expect(await verdict({ home: linkedInstallation(folder, ["webgpu"]) })).toMatch(
-      /^Models run on the CPU\. The package webgpu is not installed.* npm install --include=optional$/,
+      /^Models run on the CPU\. The optional package @daybreak-llm\/dawn-.* is not installed.* npm install @daybreak-llm/,
     );
   });
 

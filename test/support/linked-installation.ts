@@ -11,7 +11,7 @@ const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
  */
 export function linkedInstallation(parent: string, without: readonly string[] = []): string {
   const home = fs.mkdtempSync(path.join(parent, "installation-"));
-  for (const part of ["src", "package.json", "configs"]) {
+  for (const part of ["src", "wasm", "package.json", "configs"]) {
     fs.cpSync(path.join(REPOSITORY, part), path.join(home, part), { recursive: true });
   }
   const packages = path.join(home, "node_modules");

@@ -22,6 +22,20 @@ export function onReadOnlyDisk(folder: string): readonly string[] | undefined {
   return inMountNamespace('mount --bind "$1" "$1"\nmount -o remount,bind,ro "$1"', folder);
 }
 
+/** What the system tells of itself in /proc cannot be seen. */
+export function withoutProc(): readonly string[] | undefined {
+  return inMountNamespace("mount -t tmpfs none /proc", "/proc");
+}
+
+/** There is no network but this machine's own address of IPv6; undefined where the system does not allow that. */
+export function onIpv6Alone(): readonly string[] | undefined {
+  const script =
+    "ip link set lo up && ip addr del 127.0.0.1/8 dev lo && ip -6 addr show dev lo | grep -q ::1";
+  const args = ["--user", "--map-root-user", "--net", "sh", "-ec"];
+  if (spawnSync("unshare", [...args, script]).status !== 0) return undefined;
+  return ["unshare", ...args, `${script}\nexec "$@"`, "sh"];
+}
+
 export interface MemoryGroup {
   readonly through: readonly string[];
   /** To be called when its processes have ended. */

@@ -1,7 +1,8 @@
 import { pathToFileURL } from "node:url";
 import { EngineCore } from "../../../src/engine/core/engine-core.ts";
 import { warmUp } from "../../../src/engine/core/warm-up.ts";
-import { deviceFlags, findDawn } from "../../../src/engine/gpu/dawn.ts";
+import { deviceFlags } from "../../../src/engine/gpu/dawn.ts";
+import { findDawn } from "../../../src/engine/gpu/find-dawn.ts";
 import { openEngineFiles } from "../../../src/engine/host/engine-files.ts";
 import { createNodePlatform } from "../../../src/engine/host/node-platform.ts";
 import {

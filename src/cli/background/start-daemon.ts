@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn as nodeSpawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { writeRefusal } from "../../files/write-refusal.ts";
 import { CliError } from "../cli-error.ts";
 import type { DaemonClient } from "../client/daemon-client.ts";
 import { pause } from "../client/pause.ts";
@@ -32,7 +33,7 @@ export interface BackgroundStart {
  */
 export async function startDaemon(start: BackgroundStart): Promise<void> {
   const { client, logFile, env, signal } = start;
-  using log = await openDaemonLog(logFile);
+  using log = await openLog(logFile);
   const child = (start.spawn ?? nodeSpawn)(
     process.execPath,
     [NO_DEBUGGER, LAUNCHER, "serve", ...start.flags],
@@ -56,6 +57,21 @@ export async function startDaemon(start: BackgroundStart): Promise<void> {
       throw startFailed(`does not answer, process ${child.pid} still runs`, logFile, log.size);
     }
     await pause(signal);
+  }
+}
+
+async function openLog(logFile: string): ReturnType<typeof openDaemonLog> {
+  try {
+    return await openDaemonLog(logFile);
+  } catch (error) {
+    const reason = writeRefusal(error);
+    if (reason === undefined) throw error;
+    throw new CliError(
+      EXIT.error,
+      "daemon_start_failed",
+      `The daemon cannot write its log ${logFile}: ${reason}. Set SERVICE_CACHE_DIR to a folder that this account may write to, or run the daemon in a terminal of its own: daybreak serve`,
+      error,
+    );
   }
 }
 

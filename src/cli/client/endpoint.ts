@@ -8,10 +8,13 @@ export function describeEndpoint(endpoint: Endpoint): string {
   return endpoint.kind === "ipc" ? `ipc://${endpoint.socketPath}` : endpoint.url.href.replace(/\/$/, "");
 }
 
-/** Addresses that mean "every interface": a listener's, and no destination everywhere. */
+/**
+ * Where to reach listeners on every interface, whose address is no destination everywhere. The default, 0.0.0.0, stands
+ * for IPv6 as well, and some machines have nothing else.
+ */
 const ANY_ADDRESS = new Map([
-  ["0.0.0.0", "127.0.0.1"],
-  ["::", "::1"],
+  ["0.0.0.0", ["127.0.0.1", "::1"]],
+  ["::", ["::1"]],
 ]);
 
 /** The local endpoints that a configuration describes, best first. */
@@ -20,12 +23,10 @@ export function localEndpoints(config: { socket: string; http: { addr: string; p
   if (config.socket !== "") endpoints.push({ kind: "ipc", socketPath: config.socket });
   const { addr, port } = config.http;
   // Port 0 is the system's choice: nothing to be found by the configuration.
-  if (port !== 0) {
-    const host = ANY_ADDRESS.get(addr) ?? addr;
-    endpoints.push({
-      kind: "http",
-      url: new URL(`http://${host.includes(":") ? `[${host}]` : host}:${port}`),
-    });
+  if (port === 0) return endpoints;
+  for (const host of ANY_ADDRESS.get(addr) ?? [addr]) {
+    const url = new URL(`http://${host.includes(":") ? `[${host}]` : host}:${port}`);
+    endpoints.push({ kind: "http", url });
   }
   return endpoints;
 }

@@ -11,6 +11,7 @@ import { writeJson, writeLine } from "../terminal/write.ts";
 /** GET /api/system/status */
 const statusSchema = z.object({
   version: z.string(),
+  llama_cpp: z.string().optional(),
   uptime_secs: z.number(),
   models_loaded: z.number(),
   http_endpoint: z.string(),
@@ -46,7 +47,7 @@ export function statusCommand(io: CliIo): Command {
       if (options.json) return writeJson(io.stdout, status);
       const { stats } = status;
       const fields = [
-        ["Version", status.version],
+        ["Version", status.llama_cpp ? `${status.version} (llama.cpp ${status.llama_cpp})` : status.version],
         ["Running for", formatDuration(status.uptime_secs * 1000)],
         ["HTTP", status.http_endpoint || "off"],
         ["IPC", status.ipc_endpoint || "off"],

@@ -1,4 +1,3 @@
-import { fileURLToPath } from "node:url";
 import type { GpuDevice } from "./gpu-report.ts";
 
 /** The part of Dawn's WebGPU that we call ourselves; llama.cpp's glue uses the rest. */
@@ -24,18 +23,9 @@ export interface DawnGpu {
   }): Promise<DawnAdapter | null>;
 }
 
-/** The npm package `webgpu`: Dawn as an addon for Node. */
+/** Dawn as an addon for Node, in the form of the npm package `webgpu`. */
 export interface Dawn {
   create(flags: readonly string[]): DawnGpu;
-}
-
-/** The entry file of the npm package, which is optional; undefined where it is not installed. */
-export function findDawn(): string | undefined {
-  try {
-    return fileURLToPath(import.meta.resolve("webgpu"));
-  } catch {
-    return undefined;
-  }
 }
 
 /** Dawn's flags for one adapter and no other. */

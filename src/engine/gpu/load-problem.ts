@@ -1,22 +1,18 @@
 /** What the system is on which Dawn could not be loaded. */
 export interface LoadingSystem {
   readonly platform: NodeJS.Platform;
-  readonly arch: string;
   /** Version of the C library that Node runs with; undefined on Linux means another one, musl. */
   readonly glibc: string | undefined;
 }
 
 /** Why Dawn's native part cannot be loaded, and what to do, in words. */
-export function loadProblem(message: string, { platform, arch, glibc }: LoadingSystem): string {
+export function loadProblem(message: string, { platform, glibc }: LoadingSystem): string {
   const [line = ""] = message.split("\n", 1);
   if (platform === "linux" && glibc === undefined) {
     return "Dawn cannot be loaded here: it is built for Linux with glibc, and this system has another C library (musl, as in Alpine). An image of Debian or Ubuntu has glibc.";
   }
   if (/GLIBC(XX)?_[\d.]+' not found/.test(line)) {
     return `Dawn cannot be loaded here: it needs glibc 2.34 or later, and this system has ${glibc ?? "an older one"}. A newer release of the system has it.`;
-  }
-  if (/cannot find module .*dawn\.node/i.test(line)) {
-    return `Dawn cannot be loaded here: the package webgpu holds no build for ${platform} on ${arch}.`;
   }
   return `Dawn cannot be loaded here: ${line}`;
 }

@@ -3,7 +3,7 @@ import { ChildChannel } from "../channel/child-channel.ts";
 import { LastLines } from "../last-lines.ts";
 import { type SpawnEngine, spawnEngine } from "../launch.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { findDawn } from "./dawn.ts";
+import { findDawn, missingDawn } from "./find-dawn.ts";
 import { findGpuMemory } from "./find-gpu-memory.ts";
 import {
   type GpuAdapter,
@@ -56,11 +56,7 @@ export async function probeGpu({
 }: ProbeOptions = {}): Promise<GpuReport> {
   const dawnPath = "dawnPath" in options ? options.dawnPath : findDawn();
   if (dawnPath === undefined) {
-    return {
-      adapters: [],
-      problem:
-        "The package webgpu is not installed, as npm does with --omit=optional; install Daybreak again with: npm install --include=optional",
-    };
+    return { adapters: [], problem: missingDawn(process) };
   }
   const broken: ReportedAdapter[] = [];
   for (;;) {

@@ -51,8 +51,7 @@ async function probe(): Promise<void> {
   try {
     dawn = await import(pathToFileURL(dawnPath).href);
   } catch (error) {
-    const { platform, arch } = process;
-    const reason = loadProblem(messageOf(error), { platform, arch, glibc: glibcVersion() });
+    const reason = loadProblem(messageOf(error), { platform: process.platform, glibc: glibcVersion() });
     return await send({ type: "failed", reason });
   }
   const adapters = await listAdapters(dawn);

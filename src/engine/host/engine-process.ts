@@ -1,6 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { onParentGone } from "../channel/parent-channel.ts";
 import { skipLanguages } from "../../launch/skip-languages.mjs";
+import { isFencedIn, UNFENCED_EXIT_CODE } from "../permission-model.ts";
 
 /**
  * The entry of an engine process: one model, no rights but to read its files. The main thread only passes
@@ -9,6 +10,9 @@ import { skipLanguages } from "../../launch/skip-languages.mjs";
  * Arguments: the file URL of llama.cpp's WASM, the largest heap that it declares in bytes, and for an engine that
  * uses a GPU the path of Dawn's entry file and the longest wait for the GPU in milliseconds.
  */
+
+// What would run without the walls that it was started with parses no file.
+if (!isFencedIn()) process.exit(UNFENCED_EXIT_CODE);
 
 /**
  * Machine code in bytes that a function of the WASM runs before V8 optimises it. By default that is so little that V8

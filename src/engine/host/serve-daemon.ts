@@ -5,6 +5,7 @@ import { ParentChannel } from "../channel/parent-channel.ts";
 import { EngineCore } from "../core/engine-core.ts";
 import { fromLoadFailure } from "../core/engine-failure.ts";
 import { toError } from "../../errors/to-error.ts";
+import { residentBytes } from "../../machine/resident-bytes.ts";
 import { warmUp } from "../core/warm-up.ts";
 import { type DaemonMessage, daemonMessageSchema, type EngineMessage } from "../protocol/messages.ts";
 import { deviceFlags } from "../gpu/dawn.ts";
@@ -53,7 +54,7 @@ function receive(message: DaemonMessage): void {
       desk?.cancel(message.call);
       return;
     case "memory":
-      send({ type: "memory", call: message.call, bytes: process.memoryUsage.rss() });
+      send({ type: "memory", call: message.call, bytes: residentBytes() });
       return;
     default:
       if (desk) void desk.run(message);

@@ -1,8 +1,9 @@
-import { accessSync, constants, readFileSync } from "node:fs";
+import { accessSync, constants } from "node:fs";
 import path from "node:path";
 import { ServiceError } from "../../errors/service-error.ts";
 import { exhaustedResource } from "../../errors/exhausted-resource.ts";
 import { toError } from "../../errors/to-error.ts";
+import { readSystemFile } from "../../machine/system-file.ts";
 import { type SpawnEngine, spawnEngine } from "../launch.ts";
 import { bubblewrap } from "./bubblewrap.ts";
 import { runtimeFiles } from "./runtime-files.ts";
@@ -151,11 +152,7 @@ function cures(): string[] {
 }
 
 function kernelSetting(name: string): string | undefined {
-  try {
-    return readFileSync(path.join("/proc/sys", name), "utf8").trim();
-  } catch {
-    return undefined; // this kernel has no such setting
-  }
+  return readSystemFile(path.join("/proc/sys", name))?.trim();
 }
 
 /** Where systems have their programs; the daemon's own PATH may name folders that others can write. */

@@ -18,7 +18,6 @@ if (process.argv[2] === "own-processes" && process.ppid > FIRST_PROCESS) {
   process.stderr.write("the processes of the system can still be seen\n");
   process.exit(1);
 }
-process.memoryUsage.rss();
 await WebAssembly.compile(SHARED_MEMORY);
 parentInput().on("error", (error) => {
   process.stderr.write(`${error.message}\n`);

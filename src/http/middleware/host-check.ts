@@ -1,14 +1,7 @@
-import net from "node:net";
 import type { MiddlewareHandler } from "hono";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { AppEnv } from "../app-env.ts";
-
-/** True for an address that only this machine reaches. */
-export function isLoopbackAddress(address: string): boolean {
-  const bare = address.replace(/^\[|\]$/g, "").toLowerCase();
-  if (bare === "localhost" || bare === "::1") return true;
-  return net.isIPv4(bare) && bare.startsWith("127.");
-}
+import { isLoopbackAddress } from "../client-address.ts";
 
 /** The host of a Host header without its port and trailing dot, in lower case. */
 export function hostName(header: string): string {

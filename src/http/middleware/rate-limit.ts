@@ -1,11 +1,9 @@
-import net from "node:net";
 import type { MiddlewareHandler } from "hono";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { AppEnv } from "../app-env.ts";
+import { clientOf } from "../client-address.ts";
 
 const MINUTE_MS = 60_000;
-/** Numbers that an IPv6 address is written with. */
-const IPV6_GROUPS = 8;
 /** Above this many addresses the full buckets are dropped: they say no more than an absent one. */
 const MAX_TRACKED_ADDRESSES = 10_000;
 
@@ -58,7 +56,7 @@ export function rateLimit(perMinute: number, now?: () => number): MiddlewareHand
   const limiter = new RateLimiter(perMinute, now);
   return async (context, next) => {
     const isCounted = perMinute > 0 && context.env?.ipc !== true && context.req.path !== "/health";
-    const client = clientOf(context.env?.incoming?.socket.remoteAddress ?? "");
+    const client = clientOf(context.env?.incoming?.socket.remoteAddress);
     const count = (): void => {
       const waitSecs = isCounted ? limiter.take(client) : 0;
       if (waitSecs === 0) return;
@@ -72,20 +70,4 @@ export function rateLimit(perMinute: number, now?: () => number): MiddlewareHand
     count();
     await next();
   };
-}
-
-/**
- * Who sits behind an address. One client of IPv6 has 2^64 addresses, which share their first half; IPv4 may be
- * written as IPv6.
- */
-export function clientOf(address: string): string {
-  const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1];
-  if (mapped !== undefined) return mapped;
-  if (!net.isIPv6(address)) return address;
-  const [front = "", back] = address.split("%", 1)[0]!.toLowerCase().split("::");
-  const groups = front.split(":").filter((group) => group !== "");
-  const behind = back?.split(":").filter((group) => group !== "").length ?? 0;
-  const omitted = back === undefined ? 0 : IPV6_GROUPS - groups.length - behind;
-  for (let count = 0; count < omitted; count += 1) groups.push("0");
-  return groups.slice(0, IPV6_GROUPS / 2).join(":");
 }

@@ -1,4 +1,5 @@
 import { memoryTotal } from "../../machine/memory-limits.ts";
+import { residentBytes } from "../../machine/resident-bytes.ts";
 import type { Model } from "../../models/model.ts";
 
 export interface MachineMemory {
@@ -11,5 +12,5 @@ export interface MachineMemory {
 /** What the daemon and the engines of these models hold now, and how much there is. */
 export function machineMemory(models: readonly Model[]): MachineMemory {
   const engines = models.reduce((sum, model) => sum + (model.memoryBytes ?? 0), 0);
-  return { usedBytes: process.memoryUsage.rss() + engines, totalBytes: memoryTotal() };
+  return { usedBytes: residentBytes() + engines, totalBytes: memoryTotal() };
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { LLAMA_CPP_BUILD } from "../../../wasm/llama-cpp-build.ts";
 import type { Model } from "../../models/model.ts";
 import { defineRoute, type Route } from "../route.ts";
 import type { Services } from "../services.ts";
@@ -20,6 +21,7 @@ const statusSchema = z.object({
 const systemStatusSchema = z
   .object({
     version: z.string(),
+    llama_cpp: z.string().describe("The build of llama.cpp that engines run."),
     uptime_secs: z.int(),
     models_loaded: z.int(),
     http_endpoint: z.string().describe("URL."),
@@ -104,6 +106,7 @@ export function statusRoutes(services: Services): readonly Route[] {
         const memory = machineMemory(list);
         return context.json({
           version: services.version,
+          llama_cpp: LLAMA_CPP_BUILD,
           uptime_secs: uptimeSecs(),
           models_loaded: countLoaded(list),
           http_endpoint: services.endpoints.http,

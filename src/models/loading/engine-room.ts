@@ -1,6 +1,7 @@
 import type { MemoryLimit } from "../../machine/cgroup-limits.ts";
 import { memoryLimits } from "../../machine/memory-limits.ts";
 import { descendantBytes, privateBytes } from "../../machine/process-memory.ts";
+import { residentBytes } from "../../machine/resident-bytes.ts";
 import { inMiB } from "./in-mib.ts";
 
 /** The machine's memory at one moment. */
@@ -17,7 +18,7 @@ export type ReadMachineMemory = () => MachineMemory;
 export const readMachineMemory: ReadMachineMemory = () => ({
   limits: memoryLimits(),
   // Where the system tells of no other programs, the daemon is all there is beside the engines.
-  daemonBytes: privateBytes("self") || process.memoryUsage.rss(),
+  daemonBytes: privateBytes("self") || residentBytes(),
   engineBytes: descendantBytes(),
 });
 

@@ -1,6 +1,6 @@
-import os from "node:os";
 import path from "node:path";
 import { ServiceError } from "../../errors/service-error.ts";
+import { homeFolder } from "../../launch/home-folder.mjs";
 import type { Capabilities, ModelSettings } from "../model.ts";
 import { isPlainPart, isRevision } from "../names/name-rules.ts";
 import { looksLikePath, parseFilePath } from "../names/parse-file-path.ts";
@@ -151,7 +151,7 @@ function readPath(instruction: Instruction, written: string, baseFolder: string 
     );
   }
   const place = withLine(instruction, () =>
-    parseFilePath(written, { platform: process.platform, home: os.homedir() }),
+    parseFilePath(written, { platform: process.platform, home: homeFolder() }),
   );
   if (path.isAbsolute(place)) return path.resolve(place);
   if (baseFolder !== undefined) return path.resolve(baseFolder, place);

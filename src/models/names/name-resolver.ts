@@ -1,4 +1,4 @@
-import os from "node:os";
+import { homeFolder } from "../../launch/home-folder.mjs";
 import { aliasKey, type AliasEntry, type AliasTable } from "./alias-table.ts";
 import type { HubSpec } from "./hub-spec.ts";
 import { invalidName } from "./invalid-name.ts";
@@ -12,7 +12,7 @@ import type { NameResolver, ResolvedName } from "./resolve-name.ts";
 const MAX_NAME_LENGTH = 1024;
 const LATEST = ":latest";
 
-const THIS_MACHINE: PathContext = { platform: process.platform, home: os.homedir() };
+const THIS_MACHINE: PathContext = { platform: process.platform, home: homeFolder() };
 
 /**
  * Makes the resolver of an alias table. A name is read, in this order, as a hub spec (`hf:`), a path, an alias, an

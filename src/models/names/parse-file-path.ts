@@ -3,8 +3,8 @@ import { hasInvisible, isDeviceName } from "./name-rules.ts";
 
 export interface PathContext {
   readonly platform: NodeJS.Platform;
-  /** Home folder of the user that the daemon runs as. */
-  readonly home: string;
+  /** Home folder of the user that the daemon runs as; undefined for an account without one. */
+  readonly home: string | undefined;
 }
 
 /** `/`, `./`, `../`, `~`, a drive letter with a separator behind it, or a backslash before anything. */
@@ -39,5 +39,7 @@ export function parseFilePath(name: string, { platform, home }: PathContext): st
   }
   if (!/\.gguf$/i.test(name)) throw invalidName(name, "a path must end in .gguf");
   if (isDeviceName(name.split(/[/\\]/).at(-1) ?? "")) throw invalidName(name, "it is the name of a device");
-  return name.startsWith("~") ? home + name.slice(1) : name;
+  if (!name.startsWith("~")) return name;
+  if (home === undefined) throw invalidName(name, "the daemon's account has no home folder");
+  return home + name.slice(1);
 }

@@ -1,22 +1,72 @@
+import { chmodSync, existsSync, lstatSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { defaultSocket } from "../../../src/config/schema.ts";
-import { defaultCacheDir } from "../../../src/launch/default-cache-dir.mjs";
+import { findCacheDir, usualCacheDir } from "../../../src/launch/default-cache-dir.mjs";
+import { canHaveFolder, ownTemporaryFolder } from "../../../src/launch/own-folder.mjs";
 
-const home = os.homedir();
+const home = os.tmpdir();
+const uid = process.getuid?.();
 
 it.each([
   ["win32", { LOCALAPPDATA: "C:\\Users\\ada\\Local" }, path.join("C:\\Users\\ada\\Local", "daybreak")],
   ["win32", { LOCALAPPDATA: "" }, path.join(home, "AppData", "Local", "daybreak")],
   ["win32", {}, path.join(home, "AppData", "Local", "daybreak")],
-  ["darwin", {}, path.join(home, "Library", "Caches", "daybreak")],
+  ["darwin", { XDG_CACHE_HOME: "/x" }, path.join(home, "Library", "Caches", "daybreak")],
   ["linux", { XDG_CACHE_HOME: "/x" }, path.join("/x", "daybreak")],
   ["linux", {}, path.join(home, ".cache", "daybreak")],
 ] as const)("the cache folder on %s with %j is %s", (platform, env, folder) => {
-  expect(defaultCacheDir(env, platform)).toBe(folder);
+  expect(usualCacheDir(env, platform, home)).toBe(folder);
 });
 
 it("on Windows the socket is a named pipe of the user's own", () => {
   expect(defaultSocket({}, "win32")).toBe(`\\\\.\\pipe\\daybreak-${os.userInfo().username}`);
+});
+
+describe.skipIf(uid === undefined)("without a usual cache folder that can be used", () => {
+  const name = `daybreak-${uid}`;
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-folders-"));
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  /** A place for everybody's temporary files. */
+  function place(kind: string, mode = 0o1777): string {
+    const made = path.join(folder, kind);
+    mkdirSync(made);
+    chmodSync(made, mode);
+    return made;
+  }
+
+  it.each([
+    ["there is no home folder", undefined, /this account has no home folder/],
+    ["the usual one cannot be made", "/dev/null/cache", /\/dev\/null\/cache cannot be used/],
+  ])("%s: the cache is in one of the user's own, and a warning says so", (kind, usual, problem) => {
+    const shared = place(kind.replaceAll(" ", "-"));
+    const found = findCacheDir({}, () => usual, [shared]);
+    expect(found).toEqual({ folder: path.join(shared, name), problem: expect.stringMatching(problem) });
+    expect(found.problem).toMatch(/set SERVICE_CACHE_DIR/);
+    expect(lstatSync(found.folder).mode & 0o777).toBe(0o700);
+    expect(findCacheDir({}, () => usual, [shared]).folder).toBe(found.folder);
+  });
+
+  it("a folder that others may open, a link and a file are not taken for the user's own", () => {
+    const open = place("open");
+    mkdirSync(path.join(open, name));
+    const linked = place("linked");
+    symlinkSync(folder, path.join(linked, name));
+    const unprotected = place("unprotected", 0o777);
+    const good = place("good");
+    expect(ownTemporaryFolder([open, linked, unprotected])).toBeUndefined();
+    expect(ownTemporaryFolder([open, linked, unprotected, good])).toBe(path.join(good, name));
+    expect(existsSync(path.join(unprotected, name))).toBe(false);
+  });
+
+  it("a folder can be had when it is there, or can be made", () => {
+    const there = place("there");
+    const asked = [there, path.join(there, "a", "b"), "/dev/null", "/dev/null/a"];
+    expect(asked.map((each) => canHaveFolder(each))).toEqual([true, true, false, false]);
+  });
 });

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { parse } from "smol-toml";
 import { describe, expect, test } from "vitest";
@@ -6,13 +7,20 @@ import { generatedFiles } from "../../../scripts/docs/generated-files.ts";
 import { configOptions } from "../../../src/config/config-options.ts";
 import { configSchema } from "../../../src/config/schema.ts";
 
+const files = await generatedFiles();
+
 describe("generated documentation", () => {
   test.each(
-    generatedFiles().map(
-      ({ file, text }) => [file.pathname.split("/").slice(-2).join("/"), file, text] as const,
-    ),
+    files.map(({ file, text }) => [file.pathname.split("/").slice(-2).join("/"), file, text] as const),
   )("%s is current (node scripts/docs/generate.ts makes it so)", (_name, file, text) => {
     expect(readFileSync(file, "utf8")).toBe(text);
+  });
+
+  const hasMandoc = spawnSync("mandoc", ["-V"]).error === undefined;
+  test.skipIf(!hasMandoc)("the man page has nothing that a strict reader minds", () => {
+    const page = files.find(({ file }) => file.pathname.endsWith(".1"));
+    const { stdout } = spawnSync("mandoc", ["-T", "lint"], { input: page?.text, encoding: "utf8" });
+    expect(stdout).toBe("");
   });
 
   test("every option has a description", () => {

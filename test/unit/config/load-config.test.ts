@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ConfigError } from "../../../src/config/config-error.ts";
+import { readDefaultConfig } from "../../../src/config/read-config-file.ts";
 import { loadConfig, type ConfigSources } from "../../../src/config/load-config.ts";
 
 let folder: string;
@@ -17,6 +18,14 @@ afterEach(() => {
 
 function file(text: string): string {
   const name = path.join(folder, "daybreak.toml");
+  writeFileSync(name, text);
+  return name;
+}
+
+/** At the place where a file is looked for that nobody has named. */
+function defaultFile(text: string): string {
+  const name = path.join(folder, "daybreak", "daybreak.toml");
+  mkdirSync(path.dirname(name));
   writeFileSync(name, text);
   return name;
 }
@@ -180,7 +189,47 @@ test("a home that holds no folder, such as /dev/null, has no configuration file"
   expect(read).toBeUndefined();
 });
 
+describe("a file at the default place", () => {
+  const account = 4242;
+
+  test("that cannot be read is left out with a warning, and nobody but this machine gets in", () => {
+    const name = path.join(folder, "daybreak", "daybreak.toml");
+    mkdirSync(name, { recursive: true });
+    const { config, file: read, warnings } = load();
+    expect(read).toBeUndefined();
+    expect(warnings).toEqual([
+      expect.stringMatching(
+        /^The configuration .*daybreak\.toml cannot be read .* left out\. .* 127\.0\.0\.1 alone .* name it with --config or SERVICE_CONFIG\.$/,
+      ),
+    ]);
+    expect(config.http.addr).toBe("127.0.0.1");
+    expect(load({ env: { SERVICE_HTTP_ADDR: "0.0.0.0" } }).config.http.addr).toBe("0.0.0.0");
+    expect(failure({ env: { SERVICE_CONFIG: name } })).toMatch(/^Cannot read the configuration /);
+  });
+
+  test.skipIf(process.getuid === undefined)("of another user is left out", () => {
+    const name = defaultFile("ui = false");
+    if (process.getuid?.() === 0) chownSync(name, account + 1, account + 1);
+    expect(readDefaultConfig(name, account)).toEqual({
+      tree: undefined,
+      leftOut: expect.stringMatching(/belongs to another user/),
+      isMissed: true,
+    });
+  });
+
+  test.skipIf(process.getuid?.() !== 0)("of the administrator counts", () => {
+    expect(readDefaultConfig(defaultFile("ui = false"), account).tree).toEqual({ ui: false });
+  });
+
+  test("that is not TOML is an error all the same", () => {
+    const name = defaultFile("port == 5");
+    expect(failure({})).toMatch(`${name}:1:`);
+  });
+});
+
 test("a variable with the prefix that is no option is a warning", () => {
   const { warnings } = load({ env: { SERVICE_HTTP_PROT: "1", SERVICE_URL: "x", SERVICE_UI: "true" } });
-  expect(warnings).toEqual(["The environment variable SERVICE_HTTP_PROT is not an option of this daemon."]);
+  expect(warnings).toEqual([
+    "The environment variable SERVICE_HTTP_PROT is not an option of this daemon: correct its name, or unset it.",
+  ]);
 });

@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { DaemonStartError } from "../../../src/daemon/daemon-start-error.ts";
+import { DaemonStartError, SocketUnavailableError } from "../../../src/daemon/daemon-start-error.ts";
 import { listenIpc } from "../../../src/daemon/ipc-socket.ts";
 
 let folder: string;
@@ -22,10 +22,10 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function listen(name: string): Promise<void> {
+async function listen(name: string, platform = process.platform): Promise<void> {
   const server = createServer((_request, response) => response.end("here"));
   servers.push(server);
-  await listenIpc(server, name);
+  await listenIpc(server, name, platform);
 }
 
 /** Leaves a socket behind that nobody listens on, as a killed daemon does. */
@@ -45,12 +45,41 @@ describe.skipIf(process.platform === "win32")("the IPC socket", () => {
     expect(process.umask()).toBe(mask);
   });
 
-  test("whose folder cannot be made is an error that says what to do", async () => {
-    const file = path.join(folder, "file");
-    writeFileSync(file, "");
-    const attempt = listen(path.join(file, "run", "daybreak.sock"));
-    await expect(attempt).rejects.toThrow(DaemonStartError);
-    await expect(attempt).rejects.toThrow(/SERVICE_SOCKET/);
+  test.each([
+    [
+      "cannot be made",
+      (within: string) => path.join(within, "file", "run"),
+      /a part of its path is not a folder/,
+    ],
+    ["is a loop of links", (within: string) => path.join(within, "loop"), /its links lead in a circle/],
+    ["has too long a name", (within: string) => path.join(within, "x".repeat(300)), /bytes long|too long/],
+    ["is of the kernel's", () => "/proc/self", /no sockets|not there|may not write|refuses it/],
+  ])("whose folder %s is an error about the folder, with what to do", async (_, where, reason) => {
+    writeFileSync(path.join(folder, "file"), "");
+    symlinkSync("loop", path.join(folder, "loop"));
+    const attempt = listen(path.join(where(folder), "d.sock"));
+    await expect(attempt).rejects.toThrow(SocketUnavailableError);
+    await expect(attempt).rejects.toThrow(reason);
+    await expect(attempt).rejects.toThrow(
+      /with --socket or SERVICE_SOCKET, or none with SERVICE_SOCKET=""\.$/,
+    );
+    await expect(attempt).rejects.not.toThrow(/port/);
+  });
+
+  test.skipIf(process.getuid?.() === 0)(
+    "in a folder of somebody else is an error about the folder",
+    async () => {
+      const attempt = listen("/etc/daybreak.sock");
+      await expect(attempt).rejects.toThrow(
+        "The socket cannot be made in the folder /etc: this user may not write there.",
+      );
+    },
+  );
+
+  test("on Windows is refused, and a named pipe asked for", async () => {
+    await expect(listen(path.join(folder, "daybreak.sock"), "win32")).rejects.toThrow(
+      /^On Windows the socket is a named pipe, .*: name it \\\\\.\\pipe\\daybreak, say, with --socket/,
+    );
   });
 
   test("replaces what a killed daemon left", async () => {
@@ -78,9 +107,12 @@ describe.skipIf(process.platform === "win32")("the IPC socket", () => {
     expect(existsSync(path.join(folder, "target"))).toBe(false);
   });
 
-  test("says so when the path is longer than the system allows", async () => {
-    await expect(listen(path.join(folder, "x".repeat(120)))).rejects.toThrow(
-      /bytes long, but the system allows 10/,
+  test.each([
+    ["linux", 107],
+    ["darwin", 103],
+  ] as const)("says so when the path is longer than %s allows", async (platform, longest) => {
+    await expect(listen(path.join(folder, "x".repeat(120)), platform)).rejects.toThrow(
+      new RegExp(`bytes long, but the system allows ${longest}\\. .*SERVICE_SOCKET`),
     );
   });
 

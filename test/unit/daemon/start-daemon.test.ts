@@ -12,6 +12,10 @@ import { startDaemon, type RunningDaemon } from "../../../src/daemon/start-daemo
 import { ipcAddress, ipcUrl } from "../../support/ipc-address.ts";
 import { FakeModels, fakeModel, fakeServices } from "../http/fake-services.ts";
 
+const hasIpv6 = Object.values(os.networkInterfaces()).some((all) =>
+  all?.some(({ address }) => address === "::1"),
+);
+
 let folder: string;
 let daemons: RunningDaemon[];
 
@@ -25,7 +29,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function start(config: ConfigInput = {}, models = new FakeModels()) {
+async function start(config: ConfigInput = {}, models = new FakeModels(), chosen: string[] = []) {
   const { http: httpConfig, ...rest } = config;
   const parsed = configSchema.parse({
     socket: ipcAddress(folder),
@@ -39,7 +43,8 @@ async function start(config: ConfigInput = {}, models = new FakeModels()) {
       draining,
       overrides: { config: parsed, shutdown, life: { state: "starting" }, endpoints: { http: "", ipc: "" } },
     });
-  const daemon = await startDaemon(parsed, { logger: pino({ level: "silent" }) }, compose);
+  const options = { logger: pino({ level: "silent" }), chosen: new Set(chosen) };
+  const daemon = await startDaemon(parsed, options, compose);
   daemons.push(daemon);
   return { daemon, models };
 }
@@ -107,6 +112,41 @@ describe("start", () => {
       `Cannot listen on 127.0.0.1, port ${port}: another program is using it. If it is a daemon, "daybreak stop" ends it; or choose another port with --http-port.`,
     );
     await expect(overIpc(ipcAddress(folder, "second"), "/health")).rejects.toThrow("ENOENT");
+  });
+
+  test("a socket that cannot be had is an error when it was asked for, else there is none", async () => {
+    const socket = "/dev/null/daybreak.sock";
+    await expect(start({ socket }, new FakeModels(), ["socket"])).rejects.toThrow(
+      /in the folder \/dev\/null/,
+    );
+    const { daemon } = await start({ socket });
+    expect([daemon.socket, daemon.services.endpoints.ipc]).toEqual(["", ""]);
+    expect((await fetch(`${daemon.url}/status`)).status).toBe(200);
+  });
+
+  test("another daemon on the socket is an error, asked for or not", async () => {
+    await start();
+    await expect(start()).rejects.toThrow(/Another daemon listens on/);
+  });
+
+  test.skipIf(!hasIpv6)("by default it answers on IPv4 and IPv6, and is told of as 0.0.0.0", async () => {
+    const { daemon } = await start({ http: { addr: "0.0.0.0", rate_limit: 1 } });
+    const { port } = new URL(daemon.url);
+    expect([daemon.url, daemon.services.endpoints.http]).toEqual([
+      `http://127.0.0.1:${port}`,
+      `http://0.0.0.0:${port}`,
+    ]);
+    for (const host of ["127.0.0.1", "[::1]"]) {
+      expect((await fetch(`http://${host}:${port}/status`)).status).toBe(200);
+      expect((await fetch(`http://${host}:${port}/status`)).status).toBe(429);
+    }
+  });
+
+  test.skipIf(!hasIpv6)("0.0.0.0 that was asked for is IPv4 alone", async () => {
+    const { daemon } = await start({ http: { addr: "0.0.0.0" } }, new FakeModels(), ["http.addr"]);
+    const { port } = new URL(daemon.url);
+    expect((await fetch(`http://127.0.0.1:${port}/status`)).status).toBe(200);
+    await expect(fetch(`http://[::1]:${port}/status`)).rejects.toThrow("fetch failed");
   });
 
   test("without a socket there is TCP alone", async () => {

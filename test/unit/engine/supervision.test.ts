@@ -70,6 +70,24 @@ describe.skipIf(process.platform === "win32")("an engine whose wall is gone befo
   });
 });
 
+test("an engine that finds no permission model ends before it reads a file, and that is what the user is told", async () => {
+  const start = createEngineStarter({
+    loadTimeoutMs: 20_000,
+    stallTimeoutMs: 20_000,
+    // As other runtimes do with flags that they do not know.
+    spawn: (command, args, options) =>
+      spawnEngine(
+        command,
+        args.filter((arg) => !/^--(permission|allow-)/.test(arg)),
+        options,
+      ),
+  });
+  await expect(start(engineSpec(modelFile))).rejects.toMatchObject({
+    code: "model_load_failed",
+    message: expect.stringMatching(/has no permission model.*Start Daybreak with Node 24 or later/),
+  });
+});
+
 describe("an engine that fails to load", () => {
   test.each([
     ["silent while loading", { loadTimeoutMs: 300 }, "deadline_exceeded", /no progress in loading/],

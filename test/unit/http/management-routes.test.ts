@@ -248,6 +248,7 @@ describe("status", () => {
       status: 200,
       body: {
         version: "1.2.3",
+        llama_cpp: expect.stringMatching(/^b\d+$/),
         uptime_secs: 5,
         models_loaded: 1,
         http_endpoint: "http://0.0.0.0:8080",

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createApp } from "../../../src/http/app.ts";
-import { clientOf } from "../../../src/http/middleware/rate-limit.ts";
+import { clientOf } from "../../../src/http/client-address.ts";
 import { fakeServices, type FakeOptions } from "./fake-services.ts";
 
 function app(options: FakeOptions = {}) {
@@ -254,10 +254,13 @@ describe("the rate limit", () => {
   test.each([
     ["10.0.0.7", "10.0.0.7"],
     ["::ffff:10.0.0.7", "10.0.0.7"],
+    ["::FFFF:a00:7", "10.0.0.7"],
+    ["::ffff:127.0.0.1", "127.0.0.1"],
     ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2"],
     ["2001:db8:1:2::9", "2001:db8:1:2"],
     ["2001:db8::9", "2001:db8:0:0"],
-    ["::1", "0:0:0:0"],
+    ["::1", "::1"],
+    [undefined, ""],
     ["fe80::1%eth0", "fe80:0:0:0"],
   ])("counts %s as a client of %s", (address, client) => {
     expect(clientOf(address)).toBe(client);

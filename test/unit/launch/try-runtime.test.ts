@@ -1,8 +1,11 @@
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startProblem } from "../../../src/launch/try-runtime.mjs";
+
+const TRY_RUNTIME = new URL("../../../src/launch/try-runtime.mjs", import.meta.url).href;
 
 let folder: string;
 beforeAll(() => {
@@ -16,6 +19,12 @@ function program(name: string, script: string, mode = 0o755): [binary: string, k
   writeFileSync(binary, `#!/bin/sh\necho once >>"$0.starts"\n${script}\n`);
   chmodSync(binary, mode);
   return [binary, path.join(folder, `${name}-kept`)];
+}
+
+/** Runs a script where a program lies on a file system that allows none. */
+function onNoexec(script: string): ReturnType<typeof spawnSync> {
+  const make = `mount -t tmpfs -o noexec none /mnt && printf '#!/bin/sh\\necho v26.1.0\\n' >/mnt/node && chmod +x /mnt/node`;
+  return spawnSync("unshare", ["--user", "--map-root-user", "--mount", "sh", "-ec", `${make} && ${script}`]);
 }
 
 describe.skipIf(process.platform === "win32")("a binary that is to run the program", () => {
@@ -45,6 +54,18 @@ describe.skipIf(process.platform === "win32")("a binary that is to run the progr
       cure: expect.stringContaining("apt-get install libatomic1"),
     });
     expect(existsSync(kept)).toBe(false);
+  });
+
+  it("that is no program is told of, without its bytes", () => {
+    const [binary, kept] = program("damaged", "");
+    writeFileSync(binary, Buffer.from("\u007fELF\u001b[31m\u0000\u0007nothing\n"));
+    expect(startProblem(binary, kept)?.problem).toMatch(/does not start here: [\x20-\x7e]+$/);
+  });
+
+  it.skipIf(onNoexec("true").status !== 0)("on a file system that allows no programs is told of", () => {
+    const code = `import(${JSON.stringify(TRY_RUNTIME)}).then((it) => console.log(it.startProblem("/mnt/node", "/mnt/kept")?.problem))`;
+    const { stdout } = onNoexec(`${process.execPath} --eval '${code}'`);
+    expect(String(stdout)).toMatch(/may not be executed \(\/mnt\/node\)/);
   });
 
   it.each([

@@ -3,6 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { memoryLimits, memoryTotal } from "../../../src/machine/memory-limits.ts";
+import { residentBytes } from "../../../src/machine/resident-bytes.ts";
 import { userLimits } from "../../../src/machine/user-limits.ts";
 
 const MIB = 1024 * 1024;
@@ -93,6 +94,13 @@ describe("the limits of memory", () => {
   test("are the machine's where nothing can be read", () => {
     expect(memoryLimits(root)).toMatchObject([{ name: "this machine", bytes: os.totalmem() }]);
   });
+});
+
+test("the memory of a process is the most that it has had where the system hides what it has", () => {
+  const most = residentBytes(() => {
+    throw new Error("ENOENT: no such file or directory, uv_resident_set_memory");
+  });
+  expect(most).toBeGreaterThanOrEqual(residentBytes() / 2);
 });
 
 test.skipIf(process.platform === "win32")("the limit of open files is known", () => {

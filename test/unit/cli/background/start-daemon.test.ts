@@ -67,6 +67,21 @@ describe("startDaemon", () => {
     expect(readFileSync(logFile, "utf8")).toBe("listening\n");
   });
 
+  it("says what to do where the log cannot be written", async () => {
+    const { signal } = new AbortController();
+    const client = clientOf("/nonexistent/d.sock", signal);
+    const fake = fakeSpawn("");
+    await expect(
+      startDaemon({ client, flags: [], logFile: "/dev/null/daemon.log", env: {}, signal, spawn: fake.spawn }),
+    ).rejects.toMatchObject({
+      code: "daemon_start_failed",
+      message: expect.stringMatching(
+        /daemon\.log: a part of its path is not a folder\. Set SERVICE_CACHE_DIR/,
+      ),
+    });
+    expect(fake.calls).toEqual([]);
+  });
+
   it("keeps the log for the user alone", async () => {
     await start({ "GET /health": { status: "ok" } }, fakeSpawn(""));
     // Windows has other permissions than these.

@@ -30,7 +30,7 @@ function address(env: NodeJS.ProcessEnv, options: Parameters<typeof daemonAddres
 describe("daemonAddress", () => {
   it("is where the configuration puts the daemon, with its key", () => {
     expect(address({})).toEqual({
-      at: [`ipc://${SOCKETS.file}`, "http://127.0.0.1:9000"],
+      at: [`ipc://${SOCKETS.file}`, "http://127.0.0.1:9000", "http://[::1]:9000"],
       apiKey: "local",
       named: false,
     });

@@ -11,7 +11,7 @@ describe("localEndpoints", () => {
     [
       "loopback for all addresses",
       { socket: "", http: { addr: "0.0.0.0", port: 1 } },
-      ["http://127.0.0.1:1"],
+      ["http://127.0.0.1:1", "http://[::1]:1"],
     ],
     ["loopback for all IPv6 addresses", { socket: "", http: { addr: "::", port: 1 } }, ["http://[::1]:1"]],
     [

@@ -4,6 +4,7 @@ import { runCli } from "../run-cli.ts";
 
 const status = {
   version: "1.2.3",
+  llama_cpp: "b7",
   uptime_secs: 245,
   models_loaded: 1,
   http_endpoint: "http://127.0.0.1:8080",
@@ -35,6 +36,7 @@ describe("status", () => {
     await using daemon = await startFakeDaemon({ "GET /api/system/status": status });
     const { code, stdout } = await runCli(["status", "--url", daemon.url]);
     expect(code).toBe(0);
+    expect(stdout).toContain("Version           1.2.3 (llama.cpp b7)\n");
     expect(stdout).toContain("Running for       4m 05s\n");
     expect(stdout).toContain("IPC               off\n");
     expect(stdout).toContain("Requests          7 in all, 1 now\n");

@@ -1,0 +1,47 @@
+import { Command } from "commander";
+import { CliError } from "../cli-error.ts";
+import type { CliIo } from "../cli-io.ts";
+import type { Finding } from "../doctor/check.ts";
+import { EXIT } from "../exit-codes.ts";
+import { printable } from "../terminal/printable.ts";
+import { styleFor } from "../terminal/style.ts";
+import { writeJson, writeLine } from "../terminal/write.ts";
+
+/** Columns before a finding's words: the verdict and the name, with their gaps. */
+const VERDICT_COLUMNS = "problem".length + 2;
+const NAME_COLUMNS = "Configuration".length + 2;
+
+/** daybreak doctor: looks by itself, so that it also helps where no daemon can start. */
+export function doctorCommand(io: CliIo): Command {
+  return new Command("doctor")
+    .description(
+      "check this machine and installation, and say what to do; exit code 1 when there is a problem",
+    )
+    .option("--json", "print what was found as JSON")
+    .option("--config <file>", "configuration file of the local daemon (also SERVICE_CONFIG)")
+    .action(async (options: { json?: boolean; config?: string }) => {
+      // Other commands need not know how to look at all this.
+      const [{ allChecks }, { readConfiguration }, { runChecks }] = await Promise.all([
+        import("../doctor/all-checks.ts"),
+        import("../doctor/configuration-check.ts"),
+        import("../doctor/run-checks.ts"),
+      ]);
+      const read = readConfiguration(io.env, options.config);
+      const findings = await runChecks(allChecks(read, io.env, io.signal), io.signal);
+      const problems = findings.filter(({ verdict }) => verdict === "problem").length;
+      if (options.json) await writeJson(io.stdout, { healthy: problems === 0, checks: findings });
+      else for (const finding of findings) await show(io, finding);
+      if (problems === 0) return;
+      const count = problems === 1 ? "There is a problem" : `There are ${problems} problems`;
+      throw new CliError(EXIT.error, "problems_found", `${count}; what to do stands beneath.`);
+    });
+}
+
+async function show(io: CliIo, { verdict, name, message, cure }: Finding): Promise<void> {
+  const style = styleFor(io.stdout, io.env);
+  const emphasis = ({ ok: "dim", note: "bold", problem: "red" } as const)[verdict];
+  const head = style[emphasis](verdict.padEnd(VERDICT_COLUMNS)) + name.padEnd(NAME_COLUMNS);
+  await writeLine(io.stdout, head + printable(message));
+  if (cure !== undefined)
+    await writeLine(io.stdout, " ".repeat(VERDICT_COLUMNS + NAME_COLUMNS) + printable(cure));
+}

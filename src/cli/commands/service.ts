@@ -1,0 +1,193 @@
+import { Argument, Command } from "commander";
+import { fileURLToPath } from "node:url";
+import { CliError, usageError } from "../cli-error.ts";
+import type { CliIo } from "../cli-io.ts";
+import { DaemonClient } from "../client/daemon-client.ts";
+import { localEndpoints } from "../client/endpoint.ts";
+import { EXIT } from "../exit-codes.ts";
+import { findInstallation } from "../install/installation.ts";
+import { packageRoot } from "../install/package-root.ts";
+import { stablePath } from "../install/stable-path.ts";
+import { PACKAGE_FOLDER } from "../package-folder.ts";
+import {
+  installService,
+  serviceReport,
+  type ServiceReport,
+  uninstallService,
+} from "../service/change-service.ts";
+import { findManager } from "../service/find-manager.ts";
+import { closedToOthers } from "../service/others-can-read.ts";
+import { toolRunner } from "../service/run-tool.ts";
+import type { ServiceManager } from "../service/service-manager.ts";
+import { serviceSettings, type ServiceSettings } from "../service/service-settings.ts";
+import { formatFields } from "../terminal/table.ts";
+import { write, writeJson, writeLine } from "../terminal/write.ts";
+
+interface ServiceOptions {
+  readonly system?: boolean;
+  readonly config?: string;
+  readonly print?: boolean;
+  readonly json?: boolean;
+}
+
+/** One run of the command, with all that it acts on. */
+interface ServiceTask {
+  readonly io: CliIo;
+  readonly options: ServiceOptions;
+  readonly manager: ServiceManager;
+  readonly settings: ServiceSettings;
+}
+
+const ANY_ADDRESS = new Set(["0.0.0.0", "::"]);
+
+const ACTIONS = { install, uninstall, status };
+
+/** daybreak service install | uninstall | status */
+export function serviceCommand(io: CliIo): Command {
+  return new Command("service")
+    .description("run the daemon as a service of this account or system: install, uninstall, or show it")
+    .addArgument(new Argument("<action>", "what to do").choices(Object.keys(ACTIONS)))
+    .option(
+      "--system",
+      "for the whole system, from boot on, under an account of its own (systemd; needs root)",
+    )
+    .option("--config <file>", "configuration file of the service, in place of its default")
+    .option("--print", "print what would be written and run, and do nothing")
+    .option("--json", "print the outcome as JSON")
+    .action(async (action: keyof typeof ACTIONS, options: ServiceOptions) => {
+      const scope = options.system ? "system" : "user";
+      const settings = serviceSettings({ env: io.env, scope, file: options.config });
+      const launcher = fileURLToPath(new URL("src/launch/daybreak.mjs", PACKAGE_FOLDER));
+      const program = {
+        command: [stablePath(process.execPath), stablePath(launcher), "serve", ...settings.args],
+        stopSeconds: settings.stopSeconds,
+        env: settings.env,
+      } as const;
+      const manager = findManager({ scope, program, env: io.env });
+      if (options.system && action !== "status" && !options.print) requireRoot(action);
+      if (options.system && action === "install")
+        for (const file of program.command.slice(0, 2)) requireOpen(file);
+      await ACTIONS[action]({ io, options, manager, settings });
+    });
+}
+
+async function install(task: ServiceTask): Promise<void> {
+  const { io, options, manager, settings } = task;
+  const notes = notesFor(settings);
+  if (options.print) {
+    const calls = manager.activate({ enabled: false, running: false }, true);
+    return await print(task, calls, notes, manager.content);
+  }
+  const run = toolRunner(io.env, io.signal);
+  const report = await installService(manager, run, async () => await requireNoDaemon(io, settings));
+  if (options.json) return await writeJson(io.stdout, toJson(manager, report));
+  await writeLine(io.stdout, `The ${manager.title} is installed and started: ${manager.file}`);
+  for (const line of [...manager.nextSteps, ...notes]) await writeLine(io.stdout, line);
+}
+
+async function uninstall(task: ServiceTask): Promise<void> {
+  const { io, options, manager } = task;
+  if (options.print)
+    return await print(task, [...manager.deactivate, ["rm", manager.file], ...manager.forget], []);
+  const removed = await uninstallService(manager, toolRunner(io.env, io.signal));
+  if (options.json) return await writeJson(io.stdout, { removed, file: manager.file });
+  return await writeLine(
+    io.stdout,
+    removed
+      ? `The ${manager.title} is ended and removed (${manager.file}). Models and configuration are kept.`
+      : `There is no ${manager.title} (${manager.file}).`,
+  );
+}
+
+async function status({ io, options, manager }: ServiceTask): Promise<void> {
+  const report = await serviceReport(manager, toolRunner(io.env, io.signal));
+  if (options.json) return await writeJson(io.stdout, toJson(manager, report));
+  const fields = [
+    ["Service", manager.title],
+    ["File", manager.file],
+    ["Installed", describeInstalled(report)],
+    ["Enabled", report.enabled ? "yes" : "no"],
+    ["Running", describeRunning(report)],
+  ] as const;
+  for (const line of formatFields(fields)) await writeLine(io.stdout, line);
+}
+
+function describeInstalled({ installed, outdated }: ServiceReport): string {
+  if (!installed) return "no (daybreak service install)";
+  return outdated
+    ? 'yes, but not as it would be now ("daybreak service install" brings it up to date)'
+    : "yes";
+}
+
+function describeRunning({ running, pid }: ServiceReport): string {
+  if (running === undefined) return "not known (daybreak status)";
+  return running ? `yes${pid === undefined ? "" : `, process ${pid}`}` : "no";
+}
+
+function toJson({ title, file }: ServiceManager, report: ServiceReport): unknown {
+  return { service: title, file, ...report };
+}
+
+async function print(
+  { io, options, manager }: ServiceTask,
+  calls: readonly (readonly string[])[],
+  notes: readonly string[],
+  content?: string,
+): Promise<void> {
+  const { file } = manager;
+  if (options.json) return await writeJson(io.stdout, { file, content, commands: calls });
+  if (content !== undefined) {
+    await writeLine(io.stdout, `${file} would be:\n`);
+    await write(io.stdout, `${content}\n`);
+  }
+  await writeLine(io.stdout, "These would be run:\n");
+  for (const call of calls) await writeLine(io.stdout, `  ${call.join(" ")}`);
+  for (const line of notes) await writeLine(io.stderr, line);
+}
+
+/** What the user may be surprised by later. */
+function notesFor({ lostVariables, file, config }: ServiceSettings): string[] {
+  const { kind } = findInstallation(packageRoot());
+  const lost =
+    lostVariables.length === 0
+      ? []
+      : [
+          `Set in this shell, and not known to the service: ${lostVariables.join(", ")}. Set them in ${file}.`,
+        ];
+  const npx =
+    kind === "npx"
+      ? [
+          "Note that npx's cache, from which this runs, may be removed: npm install --global daybreak, then install again.",
+        ]
+      : [];
+  const isOpen = ANY_ADDRESS.has(config.http.addr) && config.api_keys.length === 0;
+  const open = isOpen
+    ? [
+        `It listens on all addresses and asks for no key. For this machine alone: addr = "127.0.0.1" below [http] in ${file}`,
+      ]
+    : [];
+  return [...open, ...lost, ...npx];
+}
+
+function requireRoot(action: string): void {
+  if (process.getuid?.() === 0) return;
+  throw usageError(`A service of the system needs root: sudo daybreak service ${action} --system`);
+}
+
+function requireOpen(file: string): void {
+  const closed = closedToOthers(file);
+  if (closed === undefined) return;
+  throw usageError(
+    `The service has an account of its own, which cannot read ${file} since ${closed} is closed to others. Install Daybreak where every account can read it, for example with: sudo npm install --global daybreak`,
+  );
+}
+
+async function requireNoDaemon(io: CliIo, { config }: ServiceSettings): Promise<void> {
+  const client = new DaemonClient({ endpoints: localEndpoints(config), signal: io.signal });
+  if ((await client.health()) === undefined) return;
+  throw new CliError(
+    EXIT.conflict,
+    "daemon_runs",
+    'A daemon that is not this service runs already, and both cannot listen at one place. End it with "daybreak stop", then install the service.',
+  );
+}

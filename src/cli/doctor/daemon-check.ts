@@ -1,0 +1,148 @@
+import { lstatSync } from "node:fs";
+import { once } from "node:events";
+import net from "node:net";
+import { isNamedPipe } from "../../daemon/ipc-socket.ts";
+import { isSystemError } from "../../errors/exhausted-resource.ts";
+import { type Check, type Finding, note, ok, problem } from "./check.ts";
+import type { DaemonLook, LocalDaemon } from "./daemon-look.ts";
+
+const [NAME, PORT, SOCKET] = ["Daemon", "Port", "Socket"];
+
+export interface DaemonQuestion {
+  readonly where: LocalDaemon;
+  readonly daemon: Promise<DaemonLook>;
+  /** Of this program. */
+  readonly version: string;
+}
+
+/** Whether a daemon runs, and whether the places where one listens are free or taken. */
+export function daemonCheck({ where, daemon, version }: DaemonQuestion): Check {
+  return {
+    name: NAME,
+    deadlineMs: 8000,
+    look: async () => {
+      const look = await daemon;
+      return [daemonFinding(look, version), await portFinding(where, look), await socketFinding(where, look)];
+    },
+  };
+}
+
+function daemonFinding({ atSocket, atPort, status }: DaemonLook, version: string): Finding {
+  const health = atSocket ?? atPort;
+  if (health === undefined) return ok(NAME, "does not run; daybreak serve, run and chat start one");
+  if (health !== "ok") return note(NAME, `runs, and is ${health}`);
+  if (!status)
+    return note(NAME, "runs, and does not say how it is", "Set SERVICE_API_KEY if it asks for a key.");
+  const models = `${status.models_loaded} ${status.models_loaded === 1 ? "model" : "models"} in memory`;
+  if (status.version === version) return ok(NAME, `runs, version ${version}, ${models}`);
+  return note(
+    NAME,
+    `runs, still as version ${status.version}, while this is ${version}`,
+    "daybreak stop, then start it again.",
+  );
+}
+
+async function portFinding({ http }: LocalDaemon, { atSocket, atPort }: DaemonLook): Promise<Finding> {
+  const place = `${http.addr.includes(":") ? `[${http.addr}]` : http.addr}:${http.port}`;
+  if (http.port === 0) return ok(PORT, "chosen by the system at each start");
+  if (atPort !== undefined) {
+    if (atSocket !== undefined) return ok(PORT, `${place}: the daemon listens there`);
+    return note(
+      PORT,
+      `${place}: a daemon listens there, and none at the socket: it may be another account's`,
+    );
+  }
+  const code = await whyTaken(http);
+  switch (code) {
+    case undefined:
+      return ok(PORT, `${place} is free`);
+    case "EADDRINUSE":
+      return problem(
+        PORT,
+        `${place} is taken by another program`,
+        "Choose another port (http.port, --http-port), or end that program.",
+      );
+    case "EACCES":
+      return problem(
+        PORT,
+        `${place}: this account may not listen there`,
+        "Choose a port from 1024 on (http.port).",
+      );
+    case "EADDRNOTAVAIL":
+    case "ENOTFOUND":
+      return problem(PORT, `${place}: this machine has no such address`, "Correct http.addr.");
+    default:
+      return problem(
+        PORT,
+        `${place}: the system refuses it (${code})`,
+        "Choose another with http.addr and http.port.",
+      );
+  }
+}
+
+async function socketFinding({ socket }: LocalDaemon, { atSocket }: DaemonLook): Promise<Finding> {
+  if (socket === "")
+    return note(SOCKET, "switched off; commands use the port, and daybreak stop cannot work");
+  if (atSocket !== undefined) return ok(SOCKET, `${socket}: the daemon listens there`);
+  // Pipes leave nothing behind.
+  if (isNamedPipe(socket)) return ok(SOCKET, `${socket} is free`);
+  const stats = lstatSync(socket, { throwIfNoEntry: false });
+  if (!stats) return ok(SOCKET, `${socket} is free`);
+  if (!stats.isSocket()) {
+    return problem(
+      SOCKET,
+      `${socket} is there and is no socket`,
+      "Remove it, or choose another (socket, --socket).",
+    );
+  }
+  const code = await tryToConnect(socket);
+  if (code === "ECONNREFUSED")
+    return ok(SOCKET, `${socket} was left by a daemon that is gone; the next one replaces it`);
+  return problem(
+    SOCKET,
+    `${socket} belongs to a program that does not answer as a daemon does${code === undefined ? "" : ` (${code})`}`,
+    "End that program, or choose another socket (socket, --socket).",
+  );
+}
+
+/** The system's code for why the daemon could not listen there; undefined: it could. */
+async function whyTaken({ addr, port, isChosen }: LocalDaemon["http"]): Promise<string | undefined> {
+  if (addr === "0.0.0.0" && !isChosen) {
+    const code = await tryToListen({ host: "::", port });
+    // Anything else says that the machine has no IPv6, and then the daemon does without.
+    if (code === undefined || code === "EADDRINUSE" || code === "EACCES") return code;
+  }
+  return await tryToListen({ host: addr, port });
+}
+
+/** The system's code for why nothing can listen there; undefined: it can. */
+async function tryToListen(options: net.ListenOptions): Promise<string | undefined> {
+  const server = net.createServer();
+  try {
+    server.listen(options);
+    await once(server, "listening");
+    return undefined;
+  } catch (error) {
+    return codeOf(error);
+  } finally {
+    server.close();
+  }
+}
+
+async function tryToConnect(path: string): Promise<string | undefined> {
+  const socket = net.connect(path);
+  try {
+    await once(socket, "connect");
+    // Whoever listens may cut the connection before we do.
+    socket.on("error", () => {});
+    return undefined;
+  } catch (error) {
+    return codeOf(error);
+  } finally {
+    socket.destroy();
+  }
+}
+
+function codeOf(error: unknown): string {
+  return isSystemError(error) ? error.code : String(error);
+}

@@ -1,0 +1,105 @@
+import { ServiceError } from "../../errors/service-error.ts";
+import { HubNetworkFailure } from "../../models/hub/remote/hub-failure.ts";
+import { discard, HubFetch } from "../../models/hub/remote/hub-fetch.ts";
+import { formatDuration } from "../terminal/quantity.ts";
+import { type Check, type Finding, note, ok, problem } from "./check.ts";
+
+const [NAME, TOKEN, CLOCK] = ["Hub", "Hub token", "Clock"];
+
+/** Downloads wait longer; whoever asks how things are does not. */
+const DEADLINE_MS = 5000;
+
+/** Certificates and signed addresses are good for minutes longer than they should be, seldom for more. */
+const LARGEST_DIFFERENCE_MS = 5 * 60_000;
+
+export interface HubQuestion {
+  readonly hubUrl: string;
+  readonly token: string | undefined;
+  readonly fetch: typeof fetch;
+  /** Unix milliseconds. */
+  readonly now?: () => number;
+}
+
+/** The hub, whether it takes the token, and whether its clock and ours agree. */
+export function hubCheck(question: HubQuestion): Check {
+  return {
+    name: NAME,
+    deadlineMs: DEADLINE_MS + 1000,
+    look: async (signal) => await look(question, AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)])),
+  };
+}
+
+async function look(question: HubQuestion, signal: AbortSignal): Promise<readonly Finding[]> {
+  const { hubUrl, token, fetch, now = Date.now } = question;
+  const base = hubUrl.replace(/\/+$/, "");
+  const hub = new HubFetch({ hubUrl, token, fetch });
+  const path = token === undefined ? "/api/models?limit=1" : "/api/whoami-v2";
+  const asked = now();
+  try {
+    const { response } = await hub.request(base + path, { signal });
+    const between = (asked + now()) / 2;
+    await discard(response);
+    const { status, headers } = response;
+    return [
+      status >= 500
+        ? note(NAME, `${base} answers with status ${status}`, "Try again later.")
+        : ok(NAME, `${base} answers`),
+      ...(token === undefined ? [] : [tokenFinding(status, base)]),
+      ...clockFindings(headers, between),
+    ];
+  } catch (error) {
+    return [hubFailure(error, base)];
+  }
+}
+
+function tokenFinding(status: number, base: string): Finding {
+  if (status >= 200 && status < 300) return ok(TOKEN, "accepted");
+  if (status === 401 || status === 403) {
+    return problem(
+      TOKEN,
+      `${base} does not accept it (status ${status})`,
+      `Make a new one at ${base}/settings/tokens and set HUB_TOKEN to it, or unset HUB_TOKEN: only gated models need one.`,
+    );
+  }
+  return note(TOKEN, `${base} does not say whether it is good (status ${status})`);
+}
+
+function clockFindings(headers: Headers, now: number): readonly Finding[] {
+  const date = Date.parse(headers.get("date") ?? "");
+  if (Number.isNaN(date)) return [];
+  // What a cache between us has kept is as old as it says.
+  const theirs = date + Number(headers.get("age") ?? 0) * 1000;
+  const difference = now - theirs;
+  if (Math.abs(difference) <= LARGEST_DIFFERENCE_MS) return [ok(CLOCK, "agrees with the hub's")];
+  const how = `${formatDuration(Math.abs(difference))} ${difference > 0 ? "ahead of" : "behind"}`;
+  return [
+    note(
+      CLOCK,
+      `${how} the hub's; certificates and signed addresses may be refused`,
+      "Set it, best by the network (Linux: timedatectl set-ntp true).",
+    ),
+  ];
+}
+
+function hubFailure(error: unknown, base: string): Finding {
+  if (error instanceof ServiceError)
+    return problem(TOKEN, error.message, "Set HUB_TOKEN again, without spaces or line ends.");
+  const isLate = error instanceof Error && (error.name === "TimeoutError" || error.name === "AbortError");
+  const why = isLate
+    ? `no answer in ${DEADLINE_MS / 1000} s`
+    : error instanceof Error
+      ? error.message
+      : String(error);
+  if (error instanceof HubNetworkFailure && error.isFinal) {
+    return problem(
+      NAME,
+      `${base} cannot be used: ${why}`,
+      "Until then nothing can be downloaded; models on disk work.",
+    );
+  }
+  return note(
+    NAME,
+    `${base} cannot be reached (${why})`,
+    "Models on disk work without it. To download, see that the network is there, and HTTPS_PROXY set where it takes a proxy.",
+  );
+}

@@ -1,0 +1,144 @@
+import { lstat, readdir, readFile, stat } from "node:fs/promises";
+import path from "node:path";
+import { isSystemError } from "../../errors/exhausted-resource.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { isOwned } from "../../files/folder-lock.ts";
+import { listNames } from "../../files/list-names.ts";
+import { createGgufInspector, type InspectGguf } from "../../models/gguf/inspect-gguf.ts";
+import { RepoCache, repoOfFolder } from "../../models/hub/cache/repo-cache.ts";
+import { DiskHubStore } from "../../models/hub/disk-hub-store.ts";
+import { savedStateSchema } from "../../models/state/saved-state.ts";
+import { formatBytes } from "../terminal/quantity.ts";
+import { type Check, type Finding, note, ok, problem } from "./check.ts";
+
+const NAME = "Models";
+
+/** Reading the beginning of each model takes about a twentieth of a second. */
+const DEADLINE_MS = 20_000;
+
+/**
+ * The models on disk, as far as a look at each beginning and each length goes: what is damaged within is found by
+ * loading it.
+ */
+export function modelsCheck(cacheDir: string, inspect: InspectGguf = createGgufInspector()): Check {
+  return {
+    name: NAME,
+    deadlineMs: DEADLINE_MS,
+    look: async (signal) => {
+      const unreadable = await whyUnreadable(cacheDir);
+      if (unreadable !== undefined)
+        return [note(NAME, `not known: ${unreadable}`, "See what is said of the cache folder.")];
+      const store = new DiskHubStore({ cacheDir, hubUrl: "http://localhost" });
+      const models = await store.list();
+      const findings: Finding[] = [];
+      for (const { spec, files } of models) {
+        signal.throwIfAborted();
+        const why = await damageOf(files, inspect);
+        if (why !== undefined) {
+          findings.push(problem(NAME, `${spec}: ${why}`, `daybreak rm ${spec}, then daybreak pull ${spec}`));
+        }
+      }
+      findings.push(...(await incompleteFindings(cacheDir)), ...(await ownFileFindings(cacheDir)));
+      if (findings.length > 0) return findings;
+      const count =
+        models.length === 0 ? "none downloaded" : `${models.length} downloaded, none damaged or incomplete`;
+      return [ok(NAME, `${count}, beside those that ship`)];
+    },
+  };
+}
+
+/** Why the folder cannot be listed; undefined when it can, or is not there yet. */
+async function whyUnreadable(folder: string): Promise<string | undefined> {
+  try {
+    await readdir(folder);
+    return undefined;
+  } catch (error) {
+    if (!isSystemError(error)) throw error;
+    return error.code === "ENOENT" ? undefined : error.message;
+  }
+}
+
+async function damageOf(files: readonly string[], inspect: InspectGguf): Promise<string | undefined> {
+  try {
+    await inspect(files);
+    return undefined;
+  } catch (error) {
+    if (error instanceof ServiceError) return error.message;
+    throw error;
+  }
+}
+
+/** Downloads that were cut, and names whose content is gone. */
+async function incompleteFindings(cacheDir: string): Promise<readonly Finding[]> {
+  const repos = (await listNames(cacheDir)).map(repoOfFolder).filter((repo) => repo !== undefined);
+  const findings = await Promise.all(
+    repos.map(async (repo) => {
+      const cache = new RepoCache(cacheDir, repo);
+      return [await cutDownloads(cache), await lostFiles(cache)];
+    }),
+  );
+  return findings.flat(2);
+}
+
+async function cutDownloads(cache: RepoCache): Promise<readonly Finding[]> {
+  let bytes = 0;
+  for (const name of await listNames(cache.blobs)) {
+    const hex = RepoCache.unfinishedBlob(name);
+    // One that a process works on is not cut.
+    if (hex === undefined || (await isOwned(cache.lock(hex)))) continue;
+    bytes += (await lstat(path.join(cache.blobs, name))).size;
+  }
+  if (bytes === 0) return [];
+  const what = `${cache.repo}: a download was cut after ${formatBytes(bytes)}`;
+  return [
+    note(NAME, what, `daybreak pull hf:${cache.repo} goes on with it; after a month without, it is removed.`),
+  ];
+}
+
+async function lostFiles(cache: RepoCache): Promise<readonly Finding[]> {
+  const entries = await readdir(cache.snapshots, { recursive: true, withFileTypes: true }).catch(() => []);
+  const findings = await Promise.all(
+    entries
+      .filter((entry) => entry.isSymbolicLink() && /\.gguf$/i.test(entry.name))
+      .map(async ({ parentPath, name }): Promise<readonly Finding[]> => {
+        if (!(await isGone(path.join(parentPath, name)))) return [];
+        return [
+          problem(
+            NAME,
+            `${cache.repo}: the content of ${name} is gone`,
+            `daybreak pull hf:${cache.repo}:${name}`,
+          ),
+        ];
+      }),
+  );
+  return findings.flat();
+}
+
+/** Files of the user's own that were loaded once and are remembered. */
+async function ownFileFindings(cacheDir: string): Promise<readonly Finding[]> {
+  const files = await rememberedFiles(path.join(cacheDir, "models.json"));
+  const findings = await Promise.all(
+    files.map(async ({ alias, path: file }): Promise<readonly Finding[]> => {
+      if (!(await isGone(file))) return [];
+      return [note(NAME, `${alias}: its file ${file} is gone`, `daybreak rm ${alias} forgets it.`)];
+    }),
+  );
+  return findings.flat();
+}
+
+async function rememberedFiles(stateFile: string) {
+  try {
+    return savedStateSchema.parse(JSON.parse(await readFile(stateFile, "utf8"))).files;
+  } catch {
+    return []; // none yet; one that is damaged is put aside by the daemon, which says so
+  }
+}
+
+async function isGone(file: string): Promise<boolean> {
+  try {
+    await stat(file);
+    return false;
+  } catch (error) {
+    return isSystemError(error) && error.code === "ENOENT";
+  }
+}

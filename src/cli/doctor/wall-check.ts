@@ -1,0 +1,24 @@
+import type { WallState } from "../../engine/walls/second-wall.ts";
+import { type Check, type Finding, note, ok, problem } from "./check.ts";
+
+const NAME = "Sandbox";
+
+/** The system's wall around engines: as the daemon has it, or as it turns out to be when tried here. */
+export function wallCheck(look: () => Promise<WallState>): Check {
+  return { name: NAME, deadlineMs: 30_000, look: async () => [judge(await look())] };
+}
+
+function judge({ mode, wall, parts, problem: why }: WallState): Finding {
+  if (wall === "unknown")
+    return note(NAME, "not known yet: the daemon has started no engine", "daybreak load <model>");
+  if (wall === "none") {
+    const what = "Node's permission model alone keeps engines in";
+    if (mode === "off")
+      return note(NAME, `${what}: ${why}`, "Set sandbox to auto to have the system's wall too.");
+    if (mode === "require")
+      return problem(NAME, "no model can be loaded: a sandbox is required, and none works", why ?? "");
+    return note(NAME, what, why);
+  }
+  const what = `Node's permission model and ${wall}: ${parts.join(", ")}`;
+  return why === undefined ? ok(NAME, what) : note(NAME, what, why);
+}

@@ -1,0 +1,49 @@
+import { z } from "zod";
+
+/** A registry across the ocean answers within a second; nobody waits longer for a piece of advice. */
+const DEADLINE_MS = 4000;
+
+const releaseSchema = z.object({
+  version: z.string(),
+  // Of another package that has the name, nothing is to be said.
+  bin: z.object({ daybreak: z.string() }),
+});
+
+/** What the package registry says: its newest release, or why none is known. */
+export type Release = { readonly version: string } | { readonly unknown: string };
+
+export interface ReleaseQuestion {
+  /** Address of an npm registry. */
+  readonly registry: string;
+  readonly fetch: typeof fetch;
+  readonly signal: AbortSignal;
+  readonly deadlineMs?: number;
+}
+
+/** Asks a registry of npm for the newest release. Rejects with the signal's reason only. */
+export async function newestRelease(question: ReleaseQuestion): Promise<Release> {
+  const { registry, signal, deadlineMs = DEADLINE_MS } = question;
+  const address = URL.parse("daybreak/latest", registry.endsWith("/") ? registry : `${registry}/`);
+  if (address === null) return { unknown: `${registry} is no address of a registry` };
+  const { hostname } = address;
+  const late = AbortSignal.timeout(deadlineMs);
+  try {
+    const answer = await question.fetch(address, { signal: AbortSignal.any([signal, late]) });
+    if (answer.status === 404) return { unknown: `${hostname} has no package of that name` };
+    if (!answer.ok) return { unknown: `${hostname} answers with status ${answer.status}` };
+    const release = releaseSchema.safeParse(await answer.json());
+    if (release.success) return { version: release.data.version };
+    return { unknown: `what ${hostname} has under that name is another program` };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (late.aborted) return { unknown: `${hostname} has not answered in ${deadlineMs / 1000} s` };
+    return { unknown: `${hostname} cannot be reached (${reasonOf(error)})` };
+  }
+}
+
+/** fetch hides the reason in the cause of "fetch failed". */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.cause instanceof AggregateError) return reasonOf(error.cause.errors[0]);
+  return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
+}

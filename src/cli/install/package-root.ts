@@ -1,0 +1,10 @@
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { PACKAGE_FOLDER } from "../package-folder.ts";
+import { stablePath } from "./stable-path.ts";
+
+/** The folder of the package: the repository, or the one around `dist`. */
+export function packageRoot(packageFolder: URL = PACKAGE_FOLDER): string {
+  const folder = path.resolve(fileURLToPath(packageFolder));
+  return stablePath(path.basename(folder) === "dist" ? path.dirname(folder) : folder);
+}

@@ -1,0 +1,63 @@
+import os from "node:os";
+import path from "node:path";
+import { usageError } from "../cli-error.ts";
+import { gpuGroups } from "./gpu-groups.ts";
+import { launchd } from "./launchd.ts";
+import type { ServiceManager, ServiceProgram } from "./service-manager.ts";
+import { systemd } from "./systemd.ts";
+import type { SystemdScope } from "./systemd-unit.ts";
+import { taskScheduler } from "./task-scheduler.ts";
+
+export interface ManagerQuestion {
+  readonly scope: SystemdScope;
+  readonly program: ServiceProgram;
+  readonly env: NodeJS.ProcessEnv;
+  readonly platform?: NodeJS.Platform;
+}
+
+/** The service manager of this system. Throws a usage error where there is none that is known, or not in that scope. */
+export function findManager({
+  scope,
+  program,
+  env,
+  platform = process.platform,
+}: ManagerQuestion): ServiceManager {
+  if (scope === "system" && platform !== "linux") {
+    throw usageError(
+      "--system is for systemd; on this system Daybreak is a service of your account: leave it out.",
+    );
+  }
+  const { username, homedir } = accountHere();
+  const home = env["HOME"] || homedir;
+  switch (platform) {
+    case "linux": {
+      const configFolder = env["XDG_CONFIG_HOME"] || path.join(home, ".config");
+      return systemd({ scope, program, configFolder, gpuGroups: gpuGroups(), account: username });
+    }
+    case "darwin":
+      return launchd({ program, home, uid: process.getuid?.() ?? 0 });
+    case "win32": {
+      const domain = env["USERDOMAIN"];
+      return taskScheduler({
+        program,
+        dataFolder: env["LOCALAPPDATA"] || path.join(homedir, "AppData", "Local"),
+        account: domain ? `${domain}\\${username}` : username,
+      });
+    }
+    default:
+      throw usageError(
+        'On this system Daybreak knows no service manager: have the one that it has run "daybreak serve".',
+      );
+  }
+}
+
+/** Containers run under numbers that the system has no name for. */
+function accountHere(): Pick<os.UserInfo<string>, "username" | "homedir"> {
+  try {
+    return os.userInfo();
+  } catch {
+    throw usageError(
+      "The system does not know this account, and so it has no services of its own: as root, install one for the system with --system.",
+    );
+  }
+}

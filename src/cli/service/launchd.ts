@@ -1,0 +1,89 @@
+import path from "node:path";
+import {
+  MARK,
+  SERVICE_NAME,
+  type ServiceManager,
+  type ServiceProgram,
+  type ToolCall,
+} from "./service-manager.ts";
+import { xmlText } from "./xml.ts";
+
+export interface LaunchdOptions {
+  readonly program: ServiceProgram;
+  readonly home: string;
+  /** The account's number, by which launchd knows its session. */
+  readonly uid: number;
+}
+
+/** An agent of the account, which launchd starts when it logs in. */
+export function launchd({ program, home, uid }: LaunchdOptions): ServiceManager {
+  const file = path.posix.join(home, "Library", "LaunchAgents", `${SERVICE_NAME}.plist`);
+  const log = path.posix.join(home, "Library", "Logs", `${SERVICE_NAME}.log`);
+  const domain = `gui/${uid}`;
+  const target = `${domain}/${SERVICE_NAME}`;
+  const end: ToolCall = ["launchctl", "bootout", target];
+  const start: ToolCall = ["launchctl", "bootstrap", domain, file];
+  return {
+    title: "launchd agent of this account",
+    file,
+    content: launchdAgent(program, log),
+    encoding: "utf8",
+    query: ["launchctl", "print", target],
+    readState: ({ code, stdout }) => {
+      const pid = Number(/^\s*pid = (\d+)$/m.exec(stdout)?.[1]);
+      return { enabled: code === 0, running: code === 0 && pid > 0, ...(pid > 0 && { pid }) };
+    },
+    activate: ({ enabled }, hasChanged) => {
+      if (!enabled) return [start];
+      return hasChanged ? [end, start] : [["launchctl", "kickstart", target]];
+    },
+    deactivate: [end],
+    forget: [],
+    nextSteps: [
+      "It runs while this account is logged in.",
+      `Its log: ${log}`,
+      `After an update: launchctl kickstart -k ${target}`,
+    ],
+  };
+}
+
+/** The property list of the agent. Its log is appended to a file, which nothing cuts. */
+export function launchdAgent({ command, env, stopSeconds }: ServiceProgram, log: string): string {
+  const strings = command.map((word) => `    <string>${xmlText(word)}</string>`);
+  const variables = Object.entries(env).map(
+    ([name, value]) => `    <key>${xmlText(name)}</key>\n    <string>${xmlText(value)}</string>`,
+  );
+  const stop =
+    stopSeconds === Number.POSITIVE_INFINITY
+      ? "" // launchd has no word for it: its own time holds
+      : `  <key>ExitTimeOut</key>\n  <integer>${stopSeconds}</integer>\n`;
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<!-- ${MARK} -->
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key>
+  <string>${SERVICE_NAME}</string>
+  <key>ProgramArguments</key>
+  <array>
+${strings.join("\n")}
+  </array>
+  <key>EnvironmentVariables</key>
+  <dict>
+${variables.join("\n")}
+  </dict>
+  <key>RunAtLoad</key>
+  <true/>
+  <key>KeepAlive</key>
+  <dict>
+    <key>SuccessfulExit</key>
+    <false/>
+  </dict>
+${stop}  <key>StandardOutPath</key>
+  <string>${xmlText(log)}</string>
+  <key>StandardErrorPath</key>
+  <string>${xmlText(log)}</string>
+</dict>
+</plist>
+`;
+}

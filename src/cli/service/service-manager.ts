@@ -1,0 +1,53 @@
+/** One program that the system's service manager brings along, with its arguments. */
+export type ToolCall = readonly [program: string, ...args: string[]];
+
+export interface ToolResult {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** What the service manager says of the service. */
+export interface ServiceState {
+  /** It starts by itself, at boot or when the user logs in. */
+  readonly enabled: boolean;
+  /** Undefined where the service manager does not tell. */
+  readonly running: boolean | undefined;
+  readonly pid?: number;
+}
+
+/** What to start as a service; the service manager has an environment of its own. */
+export interface ServiceProgram {
+  /** Absolute paths of Node and the launcher, then arguments. */
+  readonly command: readonly [node: string, launcher: string, ...args: string[]];
+  /** Longest time that it may take to end, in seconds; Infinity: as long as it likes. */
+  readonly stopSeconds: number;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** A file that makes the daemon a service of this system, and what must be said to the system about it. All of it data. */
+export interface ServiceManager {
+  /** For people: "systemd unit of this account". */
+  readonly title: string;
+  readonly file: string;
+  /** What the file holds. */
+  readonly content: string;
+  readonly encoding: "utf8" | "utf16le";
+  /** Asks for the state. */
+  readonly query: ToolCall;
+  /** Reads the answer. @throws Error when the service manager cannot be asked */
+  readState(answer: ToolResult): ServiceState;
+  /** What makes the file's content take effect. */
+  activate(state: ServiceState, hasChanged: boolean): readonly ToolCall[];
+  /** What comes before the file is removed, and after it. */
+  readonly deactivate: readonly ToolCall[];
+  readonly forget: readonly ToolCall[];
+  /** What the user may want to know or do next; a line each. */
+  readonly nextSteps: readonly string[];
+}
+
+/** In every file that the command writes: it changes and removes no other. */
+export const MARK = "Made by: daybreak service install";
+
+/** The service's name, in the way of the system. */
+export const SERVICE_NAME = "daybreak";

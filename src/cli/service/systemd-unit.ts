@@ -1,0 +1,89 @@
+import { MARK, type ServiceProgram } from "./service-manager.ts";
+
+export type SystemdScope = "user" | "system";
+
+export interface SystemdUnitOptions extends ServiceProgram {
+  readonly scope: SystemdScope;
+  /** Groups that may use the machine's GPUs; for the system's unit, whose account is in no group. */
+  readonly gpuGroups: readonly string[];
+}
+
+/** Folders that ProtectHome=yes hides. */
+const HOMES = ["/home/", "/root/", "/run/user/"];
+
+/**
+ * Fences that leave engines their own, stronger ones. Left out is what takes those away: RestrictNamespaces= and
+ * SystemCallFilter= (both walls unshare and mount), ProtectHostname= (bubblewrap names the engine's host), ProcSubset=
+ * (it reads /proc/sys), and ProtectKernelTunables=, ProtectKernelLogs= and ProtectProc= (where parts of /proc are
+ * covered, a kernel may refuse a namespace one of its own). PrivateDevices= and ProtectClock= hide GPUs;
+ * MemoryDenyWriteExecute= ends Node.
+ */
+const FENCES = [
+  "NoNewPrivileges=yes",
+  "LockPersonality=yes",
+  "RestrictRealtime=yes",
+  // Of netlink: bubblewrap sets up an interface in the engines' own network.
+  "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK",
+  "SystemCallArchitectures=native",
+];
+
+/** The text of a systemd unit that runs the daemon. */
+export function systemdUnit(options: SystemdUnitOptions): string {
+  const { scope, command, stopSeconds } = options;
+  const lines = [
+    `# ${MARK}`,
+    "[Unit]",
+    "Description=Daybreak, a local server of language models",
+    "Documentation=man:daybreak(1)",
+    ...(scope === "system" ? ["After=network.target"] : []),
+    "",
+    "[Service]",
+    "Type=exec",
+    `ExecStart=${command.map(unitWord).join(" ")}`,
+    ...Object.entries(options.env).map(([name, value]) => `Environment=${unitText(`${name}=${value}`)}`),
+    ...(scope === "system" ? systemLines(options) : []),
+    "SyslogIdentifier=daybreak",
+    "Restart=on-failure",
+    "RestartSec=5",
+    "# A configuration that is wrong stays wrong.",
+    "RestartPreventExitStatus=2",
+    "# The daemon lets requests end, and ends its engines itself.",
+    "KillMode=mixed",
+    `TimeoutStopSec=${stopSeconds === Number.POSITIVE_INFINITY ? "infinity" : stopSeconds}`,
+    "# An engine that the kernel ends for want of memory is started again by the daemon.",
+    "OOMPolicy=continue",
+    ...FENCES,
+    "",
+    "[Install]",
+    `WantedBy=${scope === "system" ? "multi-user.target" : "default.target"}`,
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+/** An account that exists while the service runs, with the folders that it may write. */
+function systemLines({ command, gpuGroups }: SystemdUnitOptions): string[] {
+  const inHome = command.some((word) => HOMES.some((home) => word.startsWith(home)));
+  return [
+    "# Secrets such as HUB_TOKEN, in a file that only root can read.",
+    "EnvironmentFile=-/etc/daybreak/daybreak.env",
+    "DynamicUser=yes",
+    ...(gpuGroups.length > 0 ? [`SupplementaryGroups=${gpuGroups.join(" ")}`] : []),
+    "CacheDirectory=daybreak",
+    "RuntimeDirectory=daybreak",
+    `ProtectHome=${inHome ? "read-only" : "yes"}`,
+    "ProtectControlGroups=yes",
+    "ProtectKernelModules=yes",
+    "CapabilityBoundingSet=",
+  ];
+}
+
+/** A word of ExecStart, in which % and $ mean something to systemd. */
+function unitWord(word: string): string {
+  return unitText(word.replaceAll("%", "%%").replaceAll("$", "$$$$"));
+}
+
+/** Quoted where systemd would divide it. */
+function unitText(text: string): string {
+  if (/^[\w/.:@%$+=,-]+$/.test(text)) return text;
+  return `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
+}

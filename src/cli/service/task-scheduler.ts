@@ -1,0 +1,87 @@
+import path from "node:path";
+import { MARK, type ServiceManager, type ServiceProgram } from "./service-manager.ts";
+import { xmlText } from "./xml.ts";
+
+const TASK = "Daybreak";
+
+export interface TaskOptions {
+  readonly program: ServiceProgram;
+  /** Where the account keeps data of this machine (LOCALAPPDATA). */
+  readonly dataFolder: string;
+  /** DOMAIN\name */
+  readonly account: string;
+}
+
+/** A task of Windows that starts when the account logs in. */
+export function taskScheduler({ program, dataFolder, account }: TaskOptions): ServiceManager {
+  const folder = path.win32.join(dataFolder, "daybreak");
+  const file = path.win32.join(folder, "service.xml");
+  const log = path.win32.join(folder, "service.log");
+  const [node, launcher] = program.command;
+  return {
+    title: "scheduled task of this account",
+    file,
+    content: scheduledTask(program, account, log),
+    encoding: "utf16le",
+    query: ["schtasks", "/Query", "/TN", TASK],
+    // Whether it runs is said in the language of the system alone.
+    readState: ({ code }) => ({ enabled: code === 0, running: undefined }),
+    activate: () => [
+      ["schtasks", "/Create", "/TN", TASK, "/XML", file, "/F"],
+      ["schtasks", "/Run", "/TN", TASK],
+    ],
+    // The scheduler would end the daemon in the middle of its requests.
+    deactivate: [
+      [node, launcher, "stop"],
+      ["schtasks", "/Delete", "/TN", TASK, "/F"],
+    ],
+    forget: [],
+    nextSteps: [
+      "It runs while this account is logged in.",
+      `Its log: ${log}`,
+      "After an update: daybreak stop, then schtasks /Run /TN Daybreak",
+    ],
+  };
+}
+
+/** The task as the scheduler reads it. The command's console window is not shown, and its output goes to a file. */
+export function scheduledTask({ command, env }: ServiceProgram, account: string, log: string): string {
+  const variables = Object.entries(env).map(([name, value]) => `set "${name}=${value}"&& `);
+  const line = `${variables.join("")}${command.map((word) => `"${word}"`).join(" ")} >> "${log}" 2>&1`;
+  return `<?xml version="1.0" encoding="UTF-16"?>
+<!-- ${MARK} -->
+<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
+  <RegistrationInfo>
+    <Description>Daybreak, a local server of language models</Description>
+  </RegistrationInfo>
+  <Triggers>
+    <LogonTrigger>
+      <UserId>${xmlText(account)}</UserId>
+    </LogonTrigger>
+  </Triggers>
+  <Principals>
+    <Principal id="Author">
+      <UserId>${xmlText(account)}</UserId>
+      <LogonType>InteractiveToken</LogonType>
+      <RunLevel>LeastPrivilege</RunLevel>
+    </Principal>
+  </Principals>
+  <Settings>
+    <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>
+    <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>
+    <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>
+    <ExecutionTimeLimit>PT0S</ExecutionTimeLimit>
+    <RestartOnFailure>
+      <Interval>PT1M</Interval>
+      <Count>255</Count>
+    </RestartOnFailure>
+  </Settings>
+  <Actions Context="Author">
+    <Exec>
+      <Command>conhost.exe</Command>
+      <Arguments>${xmlText(`--headless cmd.exe /d /s /c "${line}"`)}</Arguments>
+    </Exec>
+  </Actions>
+</Task>
+`;
+}

@@ -1,0 +1,39 @@
+// @ts-check
+import os from "node:os";
+
+/** As in process.arch. A model may need more memory than 32 bits can address. */
+const ARCHS_OF_32_BITS = new Set(["arm", "ia32", "mips", "mipsel", "ppc", "s390"]);
+
+/** A module whose one memory has addresses of 64 bits. */
+const LARGE_MEMORY = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 5, 3, 1, 4, 1);
+
+/**
+ * Why no version of Node, or of this build of it, can run Daybreak here: a sentence; undefined when one can.
+ * @param {object} [machine]
+ * @param {string} [machine.arch] as in process.arch
+ * @param {string} [machine.endianness] as in os.endianness()
+ * @returns {string | undefined}
+ */
+export function machineProblem({ arch = process.arch, endianness = os.endianness() } = {}) {
+  if (ARCHS_OF_32_BITS.has(arch)) {
+    return `Daybreak needs a 64-bit Node on a 64-bit system, and this one is for 32 bits (${arch}).`;
+  }
+  // WebAssembly's memory is little-endian, and llama.cpp's JavaScript reads it in the processor's order.
+  if (endianness !== "LE") {
+    return `Daybreak does not run on this processor (${arch}): it needs one that is little-endian.`;
+  }
+  return undefined;
+}
+
+/**
+ * Why a Node that is late enough cannot run models all the same: a sentence; undefined when it can.
+ * @param {Pick<typeof WebAssembly, "validate">} [wasm]
+ * @returns {string | undefined}
+ */
+export function wasmProblem(wasm = globalThis.WebAssembly) {
+  if (wasm === undefined) {
+    return "Models run in WebAssembly, which this Node has switched off: start Daybreak without --jitless (NODE_OPTIONS), or with another Node.";
+  }
+  if ("Suspending" in wasm && wasm.validate(LARGE_MEMORY)) return undefined;
+  return "This Node's WebAssembly lacks large memories (memory64) or promises (JSPI), which models need: start Daybreak with another build of Node.";
+}

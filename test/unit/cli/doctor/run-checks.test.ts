@@ -1,0 +1,55 @@
+import { describe, expect, it } from "vitest";
+import { type Check, ok } from "../../../../src/cli/doctor/check.ts";
+import { runChecks } from "../../../../src/cli/doctor/run-checks.ts";
+
+const never = (): AbortSignal => new AbortController().signal;
+
+function check(name: string, look: Check["look"], deadlineMs = 5000): Check {
+  return { name, deadlineMs, look };
+}
+
+describe("checks", () => {
+  it("run beside each other, and are told in their own order", async () => {
+    const first = Promise.withResolvers<void>();
+    const findings = await runChecks(
+      [
+        check("one", async () => {
+          await first.promise;
+          return [ok("one", "done")];
+        }),
+        check("two", async () => {
+          first.resolve();
+          return [ok("two", "done"), ok("three", "done")];
+        }),
+      ],
+      never(),
+    );
+    expect(findings.map(({ name }) => name)).toEqual(["one", "two", "three"]);
+  });
+
+  it("that fail or are late are findings", async () => {
+    const findings = await runChecks(
+      [
+        check("broken", async () => {
+          throw new Error("no such thing");
+        }),
+        check("late", async () => await new Promise(() => {}), 20),
+        check("fine", async () => [ok("fine", "done")]),
+      ],
+      never(),
+    );
+    expect(findings).toMatchObject([
+      { name: "broken", verdict: "problem", message: expect.stringContaining("no such thing") },
+      { name: "late", verdict: "note", message: "not known: it took longer than 0.02 s" },
+      { name: "fine", verdict: "ok" },
+    ]);
+  });
+
+  it("end with the command", async () => {
+    const controller = new AbortController();
+    const reason = new Error("interrupted");
+    const run = runChecks([check("late", async () => await new Promise(() => {}))], controller.signal);
+    controller.abort(reason);
+    await expect(run).rejects.toBe(reason);
+  });
+});

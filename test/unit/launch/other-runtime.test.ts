@@ -1,0 +1,24 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect, it } from "vitest";
+import { findRuntime } from "../../../src/launch/runtime.mjs";
+
+const LAUNCHER = fileURLToPath(new URL("../../../src/launch/daybreak.mjs", import.meta.url));
+const hasNodeAlong = "binary" in findRuntime();
+
+/** Makes Node look like another runtime, in the process that gets it as a flag alone. */
+const poseAs = (name: string): string =>
+  `data:text/javascript,${encodeURIComponent(
+    `Object.defineProperty(process, "versions", { value: { ...process.versions, ${name}: "1.2.3" } });`,
+  )}`;
+
+it.skipIf(!hasNodeAlong).each(["deno", "bun"])(
+  "under %s the launcher hands over to the Node that came along, without the other's flags",
+  async (name) => {
+    // With the flag the next process would hand over as well, for ever.
+    const args = ["--import", poseAs(name), LAUNCHER, "--version"];
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 20_000 });
+    expect(stdout).toMatch(/^\d+\.\d+\.\d+ \(llama\.cpp b\d+\)\n$/);
+  },
+);
