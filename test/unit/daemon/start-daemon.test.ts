@@ -114,19 +114,23 @@ describe("start", () => {
     await expect(overIpc(ipcAddress(folder, "second"), "/health")).rejects.toThrow("ENOENT");
   });
 
-  test("a socket that cannot be had is an error when it was asked for, else there is none", async () => {
-    const socket = "/dev/null/daybreak.sock";
-    await expect(start({ socket }, new FakeModels(), ["socket"])).rejects.toThrow(
-      /in the folder \/dev\/null/,
-    );
-    const { daemon } = await start({ socket });
-    expect([daemon.socket, daemon.services.endpoints.ipc]).toEqual(["", ""]);
-    expect((await fetch(`${daemon.url}/status`)).status).toBe(200);
-  });
+  // Windows has no such sockets.
+  test.skipIf(process.platform === "win32")(
+    "a socket that cannot be had is an error when it was asked for, else there is none",
+    async () => {
+      const socket = "/dev/null/daybreak.sock";
+      await expect(start({ socket }, new FakeModels(), ["socket"])).rejects.toThrow(
+        /in the folder \/dev\/null/,
+      );
+      const { daemon } = await start({ socket });
+      expect([daemon.socket, daemon.services.endpoints.ipc]).toEqual(["", ""]);
+      expect((await fetch(`${daemon.url}/status`)).status).toBe(200);
+    },
+  );
 
   test("another daemon on the socket is an error, asked for or not", async () => {
     await start();
-    await expect(start()).rejects.toThrow(/Another daemon listens on/);
+    await expect(start()).rejects.toThrow(/another daemon listens/i);
   });
 
   test.skipIf(!hasIpv6)("by default it answers on IPv4 and IPv6, and is told of as 0.0.0.0", async () => {
