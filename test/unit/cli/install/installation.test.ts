@@ -1,10 +1,11 @@
+import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { findInstallation } from "../../../../src/cli/install/installation.ts";
 import { stablePath } from "../../../../src/cli/install/stable-path.ts";
 
 /** What is found for a package in `root`, when the files named are there. */
 function find(root: string, ...files: string[]) {
-  return findInstallation(root, (file) => files.includes(file));
+  return findInstallation(root, (file) => files.includes(file.replaceAll(path.sep, "/")));
 }
 
 describe("the way of updating", () => {
