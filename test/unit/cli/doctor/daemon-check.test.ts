@@ -6,6 +6,7 @@ import path from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { daemonCheck } from "../../../../src/cli/doctor/daemon-check.ts";
 import { lookForDaemon } from "../../../../src/cli/doctor/daemon-look.ts";
+import { ipcAddress } from "../../../support/ipc-address.ts";
 import { temporaryFolder } from "../../models/temporary-folder.ts";
 import { startFakeDaemon } from "../fake-daemon.ts";
 import { runCli } from "../run-cli.ts";
@@ -55,7 +56,7 @@ async function doctor(env: Record<string, string>, ...args: string[]) {
   const folder = await temporaryFolder();
   const here = {
     SERVICE_CACHE_DIR: path.join(folder, "cache"),
-    SERVICE_SOCKET: path.join(folder, "d.sock"),
+    SERVICE_SOCKET: ipcAddress(folder),
     SERVICE_HTTP_ADDR: "127.0.0.1",
     SERVICE_HTTP_PORT: String(await freePort()),
     SERVICE_HUB_URL: "http://127.0.0.1:65535",

@@ -92,7 +92,7 @@ describe("the way of updating", () => {
   });
 
   it("is an archive in a container, too, when it was unpacked there", () => {
-    const there = new Set(["/opt/daybreak-0.1.0/LICENSES.txt", "/.dockerenv"]);
+    const there = new Set([path.join("/opt/daybreak-0.1.0", "LICENSES.txt"), "/.dockerenv"]);
     expect(findInstallation("/opt/daybreak-0.1.0", (file) => there.has(file)).kind).toBe("archive");
   });
 
