@@ -2,7 +2,8 @@
 //
 //   Q4_0    for each 32: bytes [step][column][4], f32 scale [column], i16 offset [column][2]
 //   Q8_0    for each 32: i16 [half][even or odd][step 0..3][column][2], f32 scale [column], i32 offset [column]
-//   Q4_K    for each 256: bytes [step][column][4], f32 scale [column], i16 sum [column][of 8 groups]
+//   Q4_K    for each 256: bytes [step][column][4], f32 scale [column], i16 sum [column][of 8 groups]; one column by itself
+//           has u32 sums, whose lower halves are those i16: a product with pairs of i16 takes them as they are
 //   Q6_K    for each 256: bytes [step][column][4], f32 scale [column], i16 offset [of 16 groups][column][2]
 //
 // Q8_0 meets the two even ones of four weights by themselves, and the two odd ones. An offset is what the weights' 8, 32 or
@@ -91,7 +92,10 @@ NOINLINE void quantise_super_blocks(const float *x, int64_t k, int per_16, activ
         store_offset(behind + 4 * ((2 * g + 1) * at.columns + at.lane), sums_of_halves(high), 5);
       } else {
         const int16_t sum = (int16_t)(sum_bytes(low) + sum_bytes(high));
-        __builtin_memcpy(behind + 16 * at.lane + 2 * SUM_ORDER(g), &sum, sizeof sum);
+        if (at.columns == 1) {
+          const uint32_t alone = (uint16_t)sum;
+          __builtin_memcpy(behind + 4 * g, &alone, sizeof alone);
+        } else __builtin_memcpy(behind + 16 * at.lane + 2 * SUM_ORDER(g), &sum, sizeof sum);
       }
     }
   }

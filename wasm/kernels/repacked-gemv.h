@@ -8,7 +8,7 @@
 // Registers: 4 sums, 4 splat activations (8 of Q8_0, of which some are spilled), weights, a product, a mask: 12 of 16. The
 // accumulators are spilled. For each product, 512 rows of 2048 from a cache, on Zen 3: Q4_0 0.50 instructions of x64 and 0.117
 // cycles, Q8_0 0.90 and 0.20, Q4_K 0.53 and 0.114, Q6_K 0.77 and 0.158. Measured (see gemm-micro-kernel.h): 16.3, 10.0, 21.0
-// and 12.4 GMAC/s.
+// and 12.4 GMAC/s. Figures of Q4_K, here and in repacked-multiply.h, are of a tile whose scales stood in front.
 #pragma once
 #include "repacked-activations.h"
 #include "repacked-scales.h"
@@ -36,18 +36,28 @@ INLINE void gemv_32(vec *sums, const uint8_t *y, const uint8_t *x, const constan
   gemv_nibbles(sums, y + 16, x + 2 * TILE_STEP, k);
 }
 
+// Adds the sums of a block, times the halves of their rows, which stand at `x`, and the scale of the column.
+INLINE void add_block(vec *acc, const vec *sums, const uint8_t *x, vec y_scale, const constants *k) {
+  const vec halves[2] = {load(x), load(x + 16)};
+  vec d[4];
+  EACH_QUARTET d[q] = unscaled_halves(halves[q / 2], q % 2, k);
+  if (any_subnormal(wasm_u16x8_min(exponents_of_halves(halves[0], k), exponents_of_halves(halves[1], k)))) {
+    EACH_QUARTET d[q] = scaled_halves(d[q], k);
+  } else {
+    // One multiplication completes the conversion of all.
+    y_scale = wasm_f32x4_mul(y_scale, k->f16_scale);
+  }
+  EACH_QUARTET acc[q] = madd(to_f32(sums[q]), wasm_f32x4_mul(d[q], y_scale), acc[q]);
+}
+
 NOINLINE void gemv_repacked_q4_0(const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k) {
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
   for (int64_t b = 0; b < blocks; b++, x += TILE_Q4_0, y += RECORD_Q4_0) {
     const vec offset = wasm_v128_load32_splat(y + 36);
     vec sums[4] = {offset, offset, offset, offset};
     gemv_32(sums, y, x + TILE_HALVES, &k);
-    // The scale completes the conversion of the halves as well.
-    const vec scale = wasm_f32x4_mul(wasm_v128_load32_splat(y + 32), k.f16_scale);
-    EACH_QUARTET {
-      const vec d = unscaled_halves(load(x + 16 * (q / 2)), q % 2, &k);
-      acc[q] = madd(to_f32(wasm_i32x4_dot_i16x8(sums[q], k.ones)), wasm_f32x4_mul(d, scale), acc[q]);
-    }
+    EACH_QUARTET sums[q] = wasm_i32x4_dot_i16x8(sums[q], k.ones);
+    add_block(acc, sums, x, wasm_v128_load32_splat(y + 32), &k);
   }
   EACH_QUARTET store(out + 4 * q, acc[q]);
 }
@@ -70,40 +80,38 @@ NOINLINE void gemv_repacked_q8_0(const uint8_t *x, int64_t blocks, const uint8_t
         }
       }
     }
-    const vec scale = wasm_f32x4_mul(wasm_v128_load32_splat(y + 64), k.f16_scale);
-    EACH_QUARTET {
-      const vec d = unscaled_halves(load(x + 16 * (q / 2)), q % 2, &k);
-      acc[q] = madd(to_f32(sums[q]), wasm_f32x4_mul(d, scale), acc[q]);
-    }
+    add_block(acc, sums, x, wasm_v128_load32_splat(y + 64), &k);
   }
   EACH_QUARTET store(out + 4 * q, acc[q]);
 }
 
+// Of sixteen bytes, those of quartet q, each as two i16.
+#define PICK(q) wasm_i8x16_const(4 * (q), -1, 4 * (q), -1, 4 * (q) + 1, -1, 4 * (q) + 1, -1, 4 * (q) + 2, -1, 4 * (q) + 2, -1, 4 * (q) + 3, -1, 4 * (q) + 3, -1)
+
 NOINLINE void gemv_repacked_q4_K(const uint8_t *x, int64_t super_blocks, const uint8_t *y, float *out, constants k) {
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
+  const vec pick[4] = {opaque(PICK(0)), opaque(PICK(1)), opaque(PICK(2)), opaque(PICK(3))};
   for (int64_t s = 0; s < super_blocks; s++, x += BYTES_Q4_K * TILE_ROWS, y += RECORD_K) {
-    vec scales[2][4], totals[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32};
-    const vec y_scale = wasm_v128_load32_splat(y + SUPER_BLOCK), of_groups = load(y + SUPER_BLOCK + 4);
-    EACH_QUARTET {
-      const scales_of_rows of = read_scales_q4_K(x, q, &k);
-      scales[0][q] = of.scales[0], scales[1][q] = of.scales[1];
-      const vec minimums = minimums_q4_K(&of, of_groups, &k);
-      acc[q] = nmadd(to_f32(minimums), wasm_f32x4_mul(quartet_of_halves(x + TILE_HALVES, q, &k), y_scale), acc[q]);
-    }
-    const uint8_t *yq = y, *xq = x + QUANTS_Q4_K;
-    UNROLLED for (int half = 0; half < 2; half++) {
-      vec *of = scales[half];
-      ROLLED for (int g = 0; g < GROUPS / 2; g++, yq += 32, xq += TILE_Q4) {
-        vec sums[4] = {ZERO_I16, ZERO_I16, ZERO_I16, ZERO_I16};
-        gemv_32(sums, yq, xq, &k);
-        EACH_QUARTET {
-          const vec scale = wasm_i8x16_relaxed_swizzle(of[q], k.byte_twice);
-          totals[q] = wasm_i32x4_add(totals[q], wasm_i32x4_dot_i16x8(sums[q], scale));
-          of[q] = wasm_u32x4_shr(of[q], 8);
-        }
+    vec totals[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32}, minimums[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32};
+    const uint8_t *yq = y, *xq = x, *of_groups = y + SUPER_BLOCK + 4;
+    ROLLED for (int g = 0; g < GROUPS; g++, yq += 32, xq += GROUP_Q4_K, of_groups += 4) {
+      vec sums[4] = {ZERO_I16, ZERO_I16, ZERO_I16, ZERO_I16};
+      gemv_32(sums, yq, xq + QUANTS_Q4_K, &k);
+      IN_ORDER(&k);
+      const vec bytes = load(xq), nibbles = load(xq + MINIMUMS_Q4_K), sum = wasm_v128_load32_splat(of_groups);
+      const vec scales = wasm_v128_and(bytes, k.six_bits);
+      const vec low = wasm_i64x2_shuffle(low_nibbles(nibbles, &k), high_nibbles(nibbles, &k), 0, 2);
+      const vec mins = wasm_v128_or(low, wasm_v128_and(wasm_u16x8_shr(bytes, 2), k.high_pair));
+      EACH_QUARTET {
+        totals[q] = wasm_i32x4_add(totals[q], wasm_i32x4_dot_i16x8(sums[q], wasm_i8x16_relaxed_swizzle(scales, pick[q])));
+        minimums[q] = wasm_i32x4_add(minimums[q], wasm_i32x4_dot_i16x8(sum, wasm_i8x16_relaxed_swizzle(mins, pick[q])));
       }
     }
-    EACH_QUARTET acc[q] = madd(to_f32(totals[q]), wasm_f32x4_mul(quartet_of_halves(x, q, &k), y_scale), acc[q]);
+    const vec y_scale = wasm_v128_load32_splat(y + SUPER_BLOCK);
+    EACH_QUARTET {
+      acc[q] = nmadd(to_f32(minimums[q]), wasm_f32x4_mul(quartet_q4_K(x, 1, q, &k), y_scale), acc[q]);
+      acc[q] = madd(to_f32(totals[q]), wasm_f32x4_mul(quartet_q4_K(x, 0, q, &k), y_scale), acc[q]);
+    }
   }
   EACH_QUARTET store(out + 4 * q, acc[q]);
 }

@@ -60,14 +60,23 @@ INLINE eight_rows zero_rows(void) {
   return (eight_rows){{{z, z, z, z}, {z, z, z, z}}};
 }
 
+// Adds totals times the scales of their rows, `d`, and of their columns.
+INLINE void add_floats(eight_rows *acc, int n, const eight_rows *totals, const vec d[2], vec scales) {
+  EACH_COLUMN {
+    const vec scale = splat_number(scales, j);
+    EACH_HALF acc->half[h][j] = madd(to_f32(totals->half[h][j]), wasm_f32x4_mul(d[h], scale), acc->half[h][j]);
+  }
+}
+
+// The halves of eight rows of blocks of 32 weights, to be taken before the sums: those leave no register to a branch.
 typedef struct {
   vec d[2];
-} two_quartets;
+} eight_halves;
 
-// Of blocks of 32 weights: eight halves as floats, subnormal ones as well.
-INLINE two_quartets block_scales(vec halves, const constants *k) {
-  return (two_quartets){{wasm_f32x4_mul(unscaled_halves(halves, 0, k), k->f16_scale),
-                         wasm_f32x4_mul(unscaled_halves(halves, 1, k), k->f16_scale)}};
+INLINE eight_halves halves_of_blocks(vec halves, const constants *k) {
+  const vec first = unscaled_halves(halves, 0, k), second = unscaled_halves(halves, 1, k);
+  if (any_subnormal(exponents_of_halves(halves, k))) return (eight_halves){{scaled_halves(first, k), scaled_halves(second, k)}};
+  return (eight_halves){{wasm_f32x4_mul(first, k->f16_scale), wasm_f32x4_mul(second, k->f16_scale)}};
 }
 
 // Rows 8 × part to 8 × part + 7 of the tile at `x`, here and below.
@@ -75,15 +84,12 @@ INLINE void multiply_repacked_q4_0(const uint8_t *x, int part, int64_t blocks, c
                                    constants k) {
   eight_rows acc = zero_rows();
   for (int64_t b = 0; b < blocks; b++, x += TILE_Q4_0, y += RECORD_Q4_0 * 4) {
+    const eight_halves of_rows = halves_of_blocks(load(x + 16 * part), &k);
     eight_rows sums;
     begin_sums(&sums, n, load(y + 144));
     add_32(&sums, n, y, x + TILE_HALVES + 32 * part, &k);
-    const vec scales = load(y + 128);
-    const two_quartets of_rows = block_scales(load(x + 16 * part), &k);
-    EACH_COLUMN {
-      const vec scale = splat_number(scales, j);
-      EACH_HALF acc.half[h][j] = madd(to_f32(wasm_i32x4_dot_i16x8(sums.half[h][j], k.ones)), wasm_f32x4_mul(of_rows.d[h], scale), acc.half[h][j]);
-    }
+    EACH_COLUMN EACH_HALF sums.half[h][j] = wasm_i32x4_dot_i16x8(sums.half[h][j], k.ones);
+    add_floats(&acc, n, &sums, of_rows.d, load(y + 128));
   }
   store_rows(&acc, n, out);
 }
@@ -92,6 +98,7 @@ INLINE void multiply_repacked_q8_0(const uint8_t *x, int part, int64_t blocks, c
                                    constants k) {
   eight_rows acc = zero_rows();
   for (int64_t b = 0; b < blocks; b++, x += TILE_Q8_0, y += RECORD_Q8_0 * 4) {
+    const eight_halves of_rows = halves_of_blocks(load(x + 16 * part), &k);
     eight_rows sums;
     begin_sums(&sums, n, load(y + 272));
     const uint8_t *xq = x + TILE_HALVES + 32 * part, *yq = y;
@@ -112,12 +119,7 @@ INLINE void multiply_repacked_q8_0(const uint8_t *x, int part, int64_t blocks, c
         IN_ORDER(&k);
       }
     }
-    const vec scales = load(y + 256);
-    const two_quartets of_rows = block_scales(load(x + 16 * part), &k);
-    EACH_COLUMN {
-      const vec scale = splat_number(scales, j);
-      EACH_HALF acc.half[h][j] = madd(to_f32(sums.half[h][j]), wasm_f32x4_mul(of_rows.d[h], scale), acc.half[h][j]);
-    }
+    add_floats(&acc, n, &sums, of_rows.d, load(y + 256));
   }
   store_rows(&acc, n, out);
 }
@@ -126,20 +128,12 @@ INLINE void add_scaled(eight_rows *totals, int n, const eight_rows *sums, const 
   EACH_COLUMN EACH_HALF totals->half[h][j] = wasm_i32x4_add(totals->half[h][j], wasm_i32x4_dot_i16x8(sums->half[h][j], scale[h]));
 }
 
-// `halves`: those of the tile that scale the totals.
-INLINE void add_floats(eight_rows *acc, int n, const eight_rows *totals, const uint8_t *halves, int part, vec scales, const constants *k) {
-  const vec d[2] = {quartet_of_halves(halves, 2 * part, k), quartet_of_halves(halves, 2 * part + 1, k)};
-  EACH_COLUMN {
-    const vec scale = splat_number(scales, j);
-    EACH_HALF acc->half[h][j] = madd(to_f32(totals->half[h][j]), wasm_f32x4_mul(d[h], scale), acc->half[h][j]);
-  }
-}
-
 INLINE void multiply_repacked_q4_K(const uint8_t *x, int part, int64_t super_blocks, const uint8_t *y, int n,
                                    repacked_results out, constants k) {
   eight_rows acc = zero_rows();
   for (int64_t s = 0; s < super_blocks; s++, x += BYTES_Q4_K * TILE_ROWS, y += RECORD_K * 4) {
-    const scales_of_rows of[2] = {read_scales_q4_K(x, 2 * part, &k), read_scales_q4_K(x, 2 * part + 1, &k)};
+    scales_of_rows of[2];
+    read_scales_q4_K(of, x, part, &k);
     const uint8_t *behind = y + SUPER_BLOCK * 4;
     const vec of_columns = load(behind);
     eight_rows minimums;
@@ -147,13 +141,14 @@ INLINE void multiply_repacked_q4_K(const uint8_t *x, int part, int64_t super_blo
       const vec of_column = load(behind + 16 + 16 * j);
       EACH_HALF minimums.half[h][j] = minimums_q4_K(&of[h], of_column, &k);
     }
-    add_floats(&acc, n, &minimums, x + TILE_HALVES, part, wasm_f32x4_neg(of_columns), &k);
+    const vec dmin[2] = {quartet_q4_K(x, 1, 2 * part, &k), quartet_q4_K(x, 1, 2 * part + 1, &k)};
+    add_floats(&acc, n, &minimums, dmin, wasm_f32x4_neg(of_columns));
     eight_rows totals = zero_rows();
     const uint8_t *yq = y, *xq = x + QUANTS_Q4_K + 32 * part;
     ROLLED for (int g = 0; g < GROUPS; g += 4) {
       vec scales[2];
       EACH_HALF scales[h] = of[h].scales[g / 4];
-      ROLLED for (int i = 0; i < 4; i++, xq += TILE_Q4, yq += 128) {
+      ROLLED for (int i = 0; i < 4; i++, xq += GROUP_Q4_K, yq += 128) {
         eight_rows sums = zero_rows();
         add_32(&sums, n, yq, xq, &k);
         const vec scale[2] = {wasm_i8x16_relaxed_swizzle(scales[0], k.byte_twice), wasm_i8x16_relaxed_swizzle(scales[1], k.byte_twice)};
@@ -161,7 +156,8 @@ INLINE void multiply_repacked_q4_K(const uint8_t *x, int part, int64_t super_blo
         EACH_HALF scales[h] = wasm_u32x4_shr(scales[h], 8);
       }
     }
-    add_floats(&acc, n, &totals, x, part, of_columns, &k);
+    const vec d[2] = {quartet_q4_K(x, 0, 2 * part, &k), quartet_q4_K(x, 0, 2 * part + 1, &k)};
+    add_floats(&acc, n, &totals, d, of_columns);
   }
   store_rows(&acc, n, out);
 }
@@ -200,7 +196,8 @@ INLINE void multiply_repacked_q6_K(const uint8_t *x, int part, int64_t super_blo
         EACH_HALF scales[h] = wasm_u32x4_shr(scales[h], 8);
       }
     }
-    add_floats(&acc, n, &totals, x, part, load(behind), &k);
+    const vec d[2] = {quartet_of_halves(x, 2 * part, &k), quartet_of_halves(x, 2 * part + 1, &k)};
+    add_floats(&acc, n, &totals, d, load(behind));
   }
   store_rows(&acc, n, out);
 }
