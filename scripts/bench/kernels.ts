@@ -4,6 +4,7 @@ import { pathToFileURL } from "node:url";
 import { FORMATS, TYPE, type TypeName } from "../../test/support/dequantise.ts";
 import { KernelHost } from "../../test/support/kernel-host.ts";
 import { randoms } from "../../test/support/randoms.ts";
+import { describeMachine } from "./cpu/results.ts";
 import { measureAttention } from "./kernels/measure-attention.ts";
 import { timed } from "./kernels/timed.ts";
 
@@ -48,8 +49,10 @@ const MODERATE_HALF = 0x2c00;
 const SUBNORMAL_HALF = 0x0155;
 
 if (values.help) console.log(HELP);
-else if (values.attention) await showAttention();
-else await main();
+else {
+  console.log(describeMachine());
+  await (values.attention ? showAttention() : main());
+}
 
 async function showAttention(): Promise<void> {
   const queries = values.columns.split(",").map(Number);

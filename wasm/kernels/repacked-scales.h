@@ -74,9 +74,26 @@ INLINE vec minimums_q4_K(const scales_of_rows *of, vec sums, const constants *k)
                                        wasm_i32x4_dot_i16x8(wasm_u16x8_shr(high, 8), splat_lane(sums, 3))));
 }
 
-// The lowest byte of each 32 bits as two i16. Loops over scales take it and shift the next one down: an array of scales
+// Sums of products of four activations and four weights are i32 where the machine has a dot product, `dot`, and else two i16
+// that stay apart until they are scaled.
+INLINE vec add_products(vec sums, vec activations, vec weights, int dot) {
+  return dot ? add_dot(activations, weights, sums) : wasm_i16x8_add(sums, dot_i8_u7(activations, weights));
+}
+INLINE vec sums_as_i32(vec sums, int dot, const constants *k) { return dot ? sums : wasm_i32x4_dot_i16x8(sums, k->ones); }
+// What sums begin with, of two i16.
+INLINE vec first_sums(vec offset, int dot, const constants *k) { return dot ? wasm_i32x4_dot_i16x8(offset, k->ones) : offset; }
+// `scale` as the functions below give it.
+INLINE vec add_scaled_sums(vec totals, vec sums, vec scale, int dot) {
+  return wasm_i32x4_add(totals, dot ? wasm_i32x4_mul(sums, scale) : wasm_i32x4_dot_i16x8(sums, scale));
+}
+
+// The lowest byte of each 32 bits, which is a scale, as two i16, or as an i32. Loops over scales take it and shift the next one down: an array of scales
 // would be checked for bounds at each store and load.
-INLINE vec signed_byte_twice(vec words, const constants *k) {
+INLINE vec unsigned_scale(vec words, int dot, const constants *k) {
+  return dot ? wasm_v128_and(words, k->low_byte) : wasm_i8x16_relaxed_swizzle(words, k->byte_twice);
+}
+INLINE vec signed_scale(vec words, int dot, const constants *k) {
+  if (dot) return wasm_i32x4_shr(wasm_i32x4_shl(words, 24), 24);
   return wasm_i16x8_shr(wasm_i8x16_relaxed_swizzle(words, k->byte_twice_high), 8);
 }
 
