@@ -2,7 +2,7 @@ import os from "node:os";
 import path from "node:path";
 import { z } from "zod";
 import { defaultCacheDir } from "../launch/default-cache-dir.mjs";
-import { canHaveFolder } from "../launch/own-folder.mjs";
+import { canHaveFolder, ownTemporaryFolder } from "../launch/own-folder.mjs";
 
 const MIB = 1024 * 1024;
 
@@ -30,16 +30,24 @@ const duration = z.union([z.string(), z.number()]).transform((value, context) =>
   return z.NEVER;
 });
 
+/** In bytes, on the system that allows the least (macOS). */
+const LONGEST_SOCKET_PATH = 103;
+
 /**
  * Where the IPC endpoint listens when none is configured: beside the user's other sockets where that folder can be used,
- * else in the cache folder; never in /tmp itself.
+ * else in the cache folder, else, where that has too long a path, in a folder of the account's own among the temporary
+ * files; never in /tmp itself.
  */
 export function defaultSocket(env: NodeJS.ProcessEnv = process.env, platform = process.platform): string {
   if (platform === "win32") return `\\\\.\\pipe\\daybreak-${userName(env)}`;
   const runtimeDir = env["XDG_RUNTIME_DIR"];
-  return runtimeDir && canHaveFolder(runtimeDir)
-    ? path.join(runtimeDir, "daybreak.sock")
-    : path.join(defaultCacheDir(env), "run", "daybreak.sock");
+  const usual =
+    runtimeDir && canHaveFolder(runtimeDir)
+      ? path.join(runtimeDir, "daybreak.sock")
+      : path.join(defaultCacheDir(env), "run", "daybreak.sock");
+  if (Buffer.byteLength(usual) <= LONGEST_SOCKET_PATH) return usual;
+  const own = ownTemporaryFolder();
+  return own === undefined ? usual : path.join(own, "daybreak.sock");
 }
 
 /** The system does not know every account, such as those of some services. */

@@ -54,12 +54,8 @@ export async function listenIpc(server: Server, name: string, platform = process
     await listening(server, () => server.listen(name), `the named pipe ${name}`, PIPE_ADVICE);
     return;
   }
-  if (platform === "win32") {
-    throw new SocketUnavailableError(
-      `On Windows the socket is a named pipe, and ${name} is a path: name it ${PIPE_PREFIX}daybreak, say, with --socket or SERVICE_SOCKET.`,
-    );
-  }
-  checkLength(name, platform);
+  const problem = socketPathProblem(name, platform);
+  if (problem !== undefined) throw new SocketUnavailableError(`${problem} ${ANOTHER}.`);
   try {
     mkdirSync(path.dirname(name), { recursive: true, mode: OWNER_ONLY_FOLDER });
     await removeStale(name);
@@ -87,13 +83,16 @@ async function listenOnSocket(server: Server, name: string): Promise<void> {
   chmodSync(name, OWNER_ONLY_SOCKET);
 }
 
-function checkLength(name: string, platform: NodeJS.Platform): void {
+/** Why no socket can have this name here, whatever is in its folder; undefined when one can. */
+export function socketPathProblem(name: string, platform = process.platform): string | undefined {
+  if (isNamedPipe(name)) return undefined;
+  if (platform === "win32") {
+    return `On Windows the socket is a named pipe, ${PIPE_PREFIX}daybreak for one, and ${name} is a path.`;
+  }
   const longest = platform === "linux" ? LONGEST_PATH.linux : LONGEST_PATH.other;
   const length = Buffer.byteLength(name);
-  if (length <= longest) return;
-  throw new SocketUnavailableError(
-    `The socket path ${name} is ${length} bytes long, but the system allows ${longest}. ${ANOTHER}.`,
-  );
+  if (length <= longest) return undefined;
+  return `The socket path ${name} is ${length} bytes long, but the system allows ${longest}.`;
 }
 
 /** What the system refuses, in words about the socket's folder. */

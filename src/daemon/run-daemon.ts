@@ -1,6 +1,7 @@
 import type { LoadedConfig } from "../config/load-config.ts";
 import { isSystemError } from "../errors/exhausted-resource.ts";
 import { ServiceError } from "../errors/service-error.ts";
+import { cacheWarning } from "./cache-warning.ts";
 import { createAnnouncer, createLogger, type LogOutput } from "./create-logger.ts";
 import { DaemonStartError } from "./daemon-start-error.ts";
 import { catchStrays } from "./last-net.ts";
@@ -30,6 +31,8 @@ export async function runDaemon(
   held.use(catchStrays(logger));
   if (file !== undefined) logger.info({ file }, "configuration read");
   for (const warning of warnings) logger.warn(warning);
+  const warning = cacheWarning(config.cache_dir);
+  if (warning !== undefined) logger.warn(warning);
   const daemon = await startDaemon(config, { logger, chosen: origins }).catch((error: unknown) => {
     throw startFailure(error);
   });

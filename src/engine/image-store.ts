@@ -1,8 +1,9 @@
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { isRunning } from "./is-running.ts";
+import { removeFile } from "../files/remove-file.ts";
 
 /** A mark of another machine or container that shares the folder is believed for so long. */
 const FOREIGN_MARK_MS = 30 * 24 * 60 * 60 * 1000;
@@ -45,15 +46,15 @@ export async function removeUnused(folder: string, keptHash: string): Promise<vo
     if (hash === undefined) continue;
     const mark = path.join(folder, file);
     if (await isHeld(mark, host ?? "", Number(pid))) used.add(hash);
-    else await rm(mark, { force: true });
+    else await removeFile(mark);
   }
   for (const file of files.filter((name) => UNFINISHED.test(name))) {
     const unfinished = path.join(folder, file);
-    if (await isOlderThan(unfinished, UNFINISHED_KEPT_MS)) await rm(unfinished, { force: true });
+    if (await isOlderThan(unfinished, UNFINISHED_KEPT_MS)) await removeFile(unfinished);
   }
   for (const file of files) {
     const hash = IMAGE.exec(file)?.[1];
-    if (hash !== undefined && !used.has(hash)) await rm(path.join(folder, file), { force: true });
+    if (hash !== undefined && !used.has(hash)) await removeFile(path.join(folder, file));
   }
 }
 

@@ -40,9 +40,6 @@ export interface EngineGpu {
   readonly longestWaitMs: number;
 }
 
-/** Variables that an operating system needs to start a process at all; everything else stays with the daemon. */
-const KEPT_VARIABLES = ["SystemRoot", "windir"];
-
 export const spawnEngine: SpawnEngine = (command, args, { env, cwd, inputs = [] }) => {
   const child = spawn(command, args, {
     env: { ...env },
@@ -106,7 +103,7 @@ export function launchEngine(options: LaunchOptions): ChildProcess {
   ];
   const env = {
     ...(gpu ? driverEnvironment(process.env) : {}),
-    ...minimalEnvironment(process.env),
+    ...MINIMAL_ENVIRONMENT,
   };
   const plain: ProcessStart = { command: runtime, args, env, cwd: WORKING_FOLDER };
   const { command, args: all, ...rest } = wall && !gpu ? wall.enclose(plain, { readable }) : plain;
@@ -156,15 +153,11 @@ function readableCode(): string[] {
   ];
 }
 
-/** glibc keeps freed memory for each thread otherwise: 30 MiB more after some minutes. Others ignore it. */
-const OWN_VARIABLES = { MALLOC_ARENA_MAX: "1" };
-
-/** What is left of an environment for a process that handles files and text from strangers: no secret. */
-export function minimalEnvironment(environment: NodeJS.ProcessEnv): Record<string, string> {
-  const kept: Record<string, string> = { ...OWN_VARIABLES };
-  for (const name of KEPT_VARIABLES) {
-    const value = environment[name];
-    if (value !== undefined) kept[name] = value;
-  }
-  return kept;
-}
+/**
+ * The environment of a process that handles files and text from strangers: nothing of the daemon's. What Windows needs
+ * to start a process at all Node adds there by itself.
+ */
+export const MINIMAL_ENVIRONMENT: Readonly<Record<string, string>> = {
+  // glibc keeps freed memory for each thread otherwise: 30 MiB more after some minutes. Others ignore it.
+  MALLOC_ARENA_MAX: "1",
+};

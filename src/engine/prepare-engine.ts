@@ -1,8 +1,9 @@
-import { readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { isSystemError } from "../errors/exhausted-resource.ts";
 import { IMAGE_HEAP_BYTES } from "../../wasm/changes.ts";
 import { buildEngineImage, EngineImageError, IMAGE_SHA256, sha256Hex } from "../../wasm/engine-image.ts";
+import { removeFile } from "../files/remove-file.ts";
 import { replaceFile } from "../files/replace-file.ts";
 import { writeRefusal } from "../files/write-refusal.ts";
 import { markUsed, privateFolder, removeUnused } from "./image-store.ts";
@@ -107,7 +108,7 @@ async function writeWhole(file: string, bytes: Uint8Array): Promise<void> {
     await writeFile(temporary, bytes);
     await replaceFile(temporary, file);
   } catch (error) {
-    await rm(temporary, { force: true });
+    await removeFile(temporary);
     throw error;
   }
 }

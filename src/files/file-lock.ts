@@ -1,5 +1,7 @@
 import { chmodSync } from "node:fs";
-import { open, rm } from "node:fs/promises";
+import { open } from "node:fs/promises";
+import path from "node:path";
+import { removeFile } from "./remove-file.ts";
 
 /** Result codes of SQLite that are told apart (https://sqlite.org/rescode.html). */
 const SQLITE = { busy: 5, readOnly: 8, ioError: 10, cannotOpen: 14, notADatabase: 26 };
@@ -14,7 +16,8 @@ const SQLITE = { busy: 5, readOnly: 8, ioError: 10, cannotOpen: 14, notADatabase
  */
 export async function tryLock(file: string): Promise<Disposable | undefined> {
   const { DatabaseSync } = await import("node:sqlite");
-  const database = new DatabaseSync(file, { open: false, timeout: 0 });
+  // Unlike Node, SQLite does not write the name of a file so that Windows takes it also when it is long.
+  const database = new DatabaseSync(path.toNamespacedPath(file), { open: false, timeout: 0 });
   try {
     database.open();
     allowOnlyOwner(file);
@@ -26,7 +29,7 @@ export async function tryLock(file: string): Promise<Disposable | undefined> {
     if (code === SQLITE.busy) return undefined;
     if (code === SQLITE.notADatabase) {
       // Somebody has written into it; it holds nothing of worth.
-      await rm(file, { force: true });
+      await removeFile(file);
       return await tryLock(file);
     }
     if (code === SQLITE.cannotOpen || code === SQLITE.readOnly) await explainRefusal(file);
@@ -52,7 +55,7 @@ function allowOnlyOwner(file: string): void {
 async function explainRefusal(file: string): Promise<void> {
   const probe = `${file}.probe`;
   await (await open(probe, "w", 0o600)).close();
-  await rm(probe, { force: true });
+  await removeFile(probe);
 }
 
 function sqliteCode(error: unknown): number | undefined {

@@ -1,9 +1,10 @@
 import { existsSync } from "node:fs";
-import { mkdir, rm } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceError } from "../errors/service-error.ts";
 import { tryLock } from "./file-lock.ts";
+import { removeFile } from "./remove-file.ts";
 
 /** Stays in the folder: a lock's file must not be removed while others may be about to take it. */
 export const LOCK_FILE = "daybreak.lock";
@@ -72,7 +73,7 @@ export class FolderLock {
     try {
       await this.run(async () => {
         lock[Symbol.dispose]();
-        await rm(file, { force: true });
+        await removeFile(file);
       });
     } catch {
       lock[Symbol.dispose]();

@@ -51,7 +51,7 @@ interface Group {
 export function cgroupLimits(root = "/"): readonly MemoryLimit[] {
   return memoryGroups(root).flatMap(({ layout, mount, below }) => {
     const parts = below.split("/").filter(Boolean);
-    const folders = parts.map((_part, index) => path.join(mount, ...parts.slice(0, index + 1)));
+    const folders = parts.map((_part, index) => path.posix.join(mount, ...parts.slice(0, index + 1)));
     return [mount, ...folders].flatMap((folder) => limitsOf(folder, layout, root));
   });
 }
@@ -66,7 +66,7 @@ function limitsOf(folder: string, layout: Layout, root: string): readonly Memory
     const bytes = number(path.join(within, name));
     if (bytes === undefined || bytes >= NO_LIMIT_BYTES) return [];
     const usedBytes = Math.max(0, used - reclaimable);
-    return [{ name: `this container or control group (${path.join(folder, name)})`, bytes, usedBytes }];
+    return [{ name: `this container or control group (${path.posix.join(folder, name)})`, bytes, usedBytes }];
   });
 }
 

@@ -12,18 +12,17 @@ export interface UserLimits {
 
 const limitSchema = z.object({ soft: z.union([z.number(), z.literal("unlimited")]) }).optional();
 const reportSchema = z.object({
-  // Windows has none of them.
-  userLimits: z
-    .object({
-      open_files: limitSchema,
-      virtual_memory_bytes: limitSchema,
-      data_seg_size_bytes: limitSchema,
-    })
-    .optional(),
+  userLimits: z.object({
+    open_files: limitSchema,
+    virtual_memory_bytes: limitSchema,
+    data_seg_size_bytes: limitSchema,
+  }),
 });
 
 /** Asks Node's report, which reads the limits on every system that has them; takes some milliseconds. */
 export function userLimits(): UserLimits {
+  // It has none of them, and a report takes a second there, in which nothing else happens.
+  if (process.platform === "win32") return {};
   // Else the report looks up the names of all connections. Node's types do not know the option yet.
   Object.assign(process.report, { excludeNetwork: true });
   const limits = reportSchema.safeParse(process.report.getReport()).data?.userLimits;

@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { LLAMA_CPP_BUILD } from "../../wasm/llama-cpp-build.ts";
+import { ipcAddress } from "../support/ipc-address.ts";
 import { cleanEnv, type CliResult, LAUNCHER, runCli } from "./cli-process.ts";
 import { SYSTEM_NODE, SYSTEM_PATH } from "./system-node.ts";
 
@@ -17,14 +18,14 @@ let env: Record<string, string>;
 beforeEach(() => {
   folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-bg-"));
   env = {
-    SERVICE_SOCKET: path.join(folder, "d.sock"),
+    SERVICE_SOCKET: ipcAddress(folder),
     SERVICE_CACHE_DIR: path.join(folder, "cache"),
     SERVICE_HTTP_PORT: "0",
     SERVICE_GPU_MODE: "off", // looking for one is no part of what these tests describe
   };
 });
 afterEach(async () => {
-  if (existsSync(env["SERVICE_SOCKET"]!)) await runCli(["stop"], { env });
+  if (await answers()) await runCli(["stop"], { env });
   rmSync(folder, { recursive: true, force: true });
 });
 

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type PackedPackage } from "../../scripts/release/npm-pack.ts";
 import { packProgram } from "../../scripts/release/pack-program.ts";
 import { findRuntime, runtimeSuits } from "../../src/launch/runtime.mjs";
+import { ipcAddress } from "../support/ipc-address.ts";
 import { cleanEnv, type CliResult, runCli } from "./cli-process.ts";
 import { SYSTEM_NODE, SYSTEM_NODE_VERSION, SYSTEM_PATH } from "./system-node.ts";
 
@@ -48,7 +49,7 @@ function installed(args: string[], node: string): Promise<CliResult> {
     PATH: SYSTEM_PATH,
     SERVICE_CACHE_DIR: path.join(folder, "cache"),
     NODE_COMPILE_CACHE: "", // what Node compiles is kept where users have it
-    SERVICE_SOCKET: path.join(folder, "d.sock"),
+    SERVICE_SOCKET: ipcAddress(folder),
     SERVICE_HTTP_PORT: "0",
   };
   return runCli(args, { node, env, launcher: program });

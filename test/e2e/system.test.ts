@@ -1,6 +1,7 @@
 import http from "node:http";
 import { beforeAll, describe, expect, test } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
+import { ipcUrl } from "../support/ipc-address.ts";
 import { addModel, removeModel, sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 
@@ -59,7 +60,7 @@ describe("health and status", () => {
       uptime_secs: expect.any(Number),
       models_loaded: 1,
       http_endpoint: daemon.url,
-      ipc_endpoint: `ipc://${daemon.socket}`,
+      ipc_endpoint: ipcUrl(daemon.socket),
       default_model: MODEL,
       sandbox: { mode: "auto", wall: expect.any(String), parts: expect.any(Array) },
       stats: {

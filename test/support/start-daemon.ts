@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { COMPILE_CACHE } from "./compile-cache.ts";
+import { ipcAddress } from "./ipc-address.ts";
 import { copyEngine, PROGRAM } from "./program.ts";
 
 const LAUNCHER = path.join(PROGRAM, "src/launch/daybreak.mjs");
@@ -64,7 +65,7 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<TestDaem
   const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-e2e-"));
   const cacheDir = options.cacheDir ?? path.join(folder, "cache");
   copyEngine(cacheDir);
-  const socket = options.env?.["SERVICE_SOCKET"] ?? path.join(folder, "daybreak.sock");
+  const socket = options.env?.["SERVICE_SOCKET"] ?? ipcAddress(folder);
   const args = ["serve", "--http-addr", "127.0.0.1", "--http-port", "0", ...(options.args ?? [])];
   const command = [...(options.through ?? []), process.execPath, LAUNCHER, ...args];
   const child = spawn(command[0] ?? "", command.slice(1), {

@@ -1,5 +1,6 @@
-import { closeSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
+import { replaceFile } from "../../files/replace-file.ts";
 
 /** A log beyond this is put aside at the next start; with the one put aside it bounds what logs take on disk. */
 const LARGEST_LOG_BYTES = 5_000_000;
@@ -12,10 +13,12 @@ export function daemonLogFile(cacheDir: string): string {
 }
 
 /** Opens the log for appending, for the user alone. Close the result. */
-export function openDaemonLog(file: string): Disposable & { readonly fd: number; readonly size: number } {
+export async function openDaemonLog(
+  file: string,
+): Promise<Disposable & { readonly fd: number; readonly size: number }> {
   mkdirSync(path.dirname(file), { recursive: true });
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > LARGEST_LOG_BYTES)
-    renameSync(file, `${file}.old`);
+    await replaceFile(file, `${file}.old`);
   const fd = openSync(file, "a", 0o600);
   return { fd, size: statSync(file).size, [Symbol.dispose]: () => closeSync(fd) };
 }

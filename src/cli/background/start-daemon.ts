@@ -10,6 +10,8 @@ import { withoutNpm } from "./watch-parent.ts";
 import { lastLogLines, openDaemonLog } from "./daemon-log.ts";
 
 const LAUNCHER = fileURLToPath(new URL("src/launch/daybreak.mjs", PACKAGE_FOLDER));
+/** Keeps other processes from opening Node's inspector; on Windows nothing but this flag does. */
+const NO_DEBUGGER = "--disable-sigusr1";
 /** A daemon listens before it loads a model: one that does not answer for so long never will. */
 const LONGEST_SILENCE_MS = 30_000;
 
@@ -31,13 +33,17 @@ export interface BackgroundStart {
  */
 export async function startDaemon(start: BackgroundStart): Promise<void> {
   const { client, logFile, env, signal } = start;
-  using log = openLog(logFile);
-  const child = (start.spawn ?? nodeSpawn)(process.execPath, [LAUNCHER, "serve", ...start.flags], {
-    detached: true,
-    stdio: ["ignore", log.fd, log.fd],
-    env: withoutNpm(env),
-    windowsHide: true,
-  });
+  using log = await openLog(logFile);
+  const child = (start.spawn ?? nodeSpawn)(
+    process.execPath,
+    [NO_DEBUGGER, LAUNCHER, "serve", ...start.flags],
+    {
+      detached: true,
+      stdio: ["ignore", log.fd, log.fd],
+      env: withoutNpm(env),
+      windowsHide: true,
+    },
+  );
   child.unref();
   const end = watchEnd(child);
   let silentSince = performance.now();
@@ -54,9 +60,9 @@ export async function startDaemon(start: BackgroundStart): Promise<void> {
   }
 }
 
-function openLog(logFile: string): ReturnType<typeof openDaemonLog> {
+async function openLog(logFile: string): ReturnType<typeof openDaemonLog> {
   try {
-    return openDaemonLog(logFile);
+    return await openDaemonLog(logFile);
   } catch (error) {
     const reason = writeRefusal(error);
     if (reason === undefined) throw error;

@@ -33,7 +33,7 @@ export function doctorCommand(io: CliIo): Command {
       else for (const finding of findings) await show(io, finding);
       if (problems === 0) return;
       const count = problems === 1 ? "There is a problem" : `There are ${problems} problems`;
-      throw new CliError(EXIT.error, "problems_found", `${count}; what to do stands beneath.`);
+      throw new CliError(EXIT.error, "problems_found", `${count}: what to do about it is said with each.`);
     });
 }
 

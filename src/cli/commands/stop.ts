@@ -25,9 +25,27 @@ export function stopCommand(io: CliIo): Command {
         );
       }
       const client = new DaemonClient({ endpoints: local, apiKey, signal: io.signal });
-      await client.json(z.unknown(), "POST", "/api/system/shutdown");
+      try {
+        await client.json(z.unknown(), "POST", "/api/system/shutdown");
+      } catch (error) {
+        const anywhere = new DaemonClient({ endpoints, apiKey, signal: io.signal });
+        throw isNoDaemon(error) && (await anywhere.health()) !== undefined ? noSocket(error) : error;
+      }
       while ((await client.health()) !== undefined) await pause(io.signal);
       if (options.json) return writeJson(io.stdout, { status: "stopped" });
       return writeLine(io.stdout, "The daemon has stopped.");
     });
+}
+
+function isNoDaemon(error: unknown): boolean {
+  return error instanceof CliError && error.code === "no_daemon";
+}
+
+function noSocket(cause: unknown): CliError {
+  return new CliError(
+    EXIT.conflict,
+    "no_socket",
+    "A daemon answers at its port and not at this socket, by which alone it can be stopped. Name its socket with --socket; if it has none, or is another account's, end its process.",
+    cause,
+  );
 }

@@ -48,7 +48,7 @@ async function look(folder: string, tools: CacheTools): Promise<Finding> {
     return problem(
       NAME,
       `${folder} cannot be ${isThere ? "written" : "made"}: ${writeRefusal(error) ?? String(error)}`,
-      "Give this account the right to write there, or choose another folder (cache_dir, SERVICE_CACHE_DIR).",
+      "See that a folder is there that this account may write to, or choose another (cache_dir, SERVICE_CACHE_DIR).",
     );
   }
   const free = await tools.measure(existing);

@@ -27,8 +27,9 @@ export function configurationCheck(read: ReadConfiguration, env: NodeJS.ProcessE
     if (error !== undefined) {
       return problem(NAME, error, "Correct it (docs/configuration.md); what follows goes by the defaults.");
     }
-    const what = file === undefined ? noFile(defaultConfigFile(env)) : `valid: ${file}`;
-    if (warnings.length === 0) return ok(NAME, what);
+    if (warnings.length === 0)
+      return ok(NAME, file === undefined ? noFile(defaultConfigFile(env)) : `valid: ${file}`);
+    const what = file === undefined ? "none is read" : `valid: ${file}`;
     return note(NAME, `${what}; the daemon warns when it starts`, warnings.join(" "));
   };
   return { name: NAME, deadlineMs: 5000, look: async () => [look()] };

@@ -1,7 +1,7 @@
 import { lstatSync } from "node:fs";
 import { once } from "node:events";
 import net from "node:net";
-import { isNamedPipe } from "../../daemon/ipc-socket.ts";
+import { isNamedPipe, socketPathProblem } from "../../daemon/ipc-socket.ts";
 import { isSystemError } from "../../errors/exhausted-resource.ts";
 import { type Check, type Finding, note, ok, problem } from "./check.ts";
 import type { DaemonLook, LocalDaemon } from "./daemon-look.ts";
@@ -49,7 +49,7 @@ async function portFinding({ http }: LocalDaemon, { atSocket, atPort }: DaemonLo
     if (atSocket !== undefined) return ok(PORT, `${place}: the daemon listens there`);
     return note(
       PORT,
-      `${place}: a daemon listens there, and none at the socket: it may be another account's`,
+      `${place}: a daemon listens there, and none at the socket: it has another, or none, or is another account's`,
     );
   }
   const code = await whyTaken(http);
@@ -84,6 +84,9 @@ async function socketFinding({ socket }: LocalDaemon, { atSocket }: DaemonLook):
   if (socket === "")
     return note(SOCKET, "switched off; commands use the port, and daybreak stop cannot work");
   if (atSocket !== undefined) return ok(SOCKET, `${socket}: the daemon listens there`);
+  const unfit = socketPathProblem(socket);
+  if (unfit !== undefined)
+    return problem(SOCKET, unfit.replace(/\.$/, ""), "Choose another (socket, --socket).");
   // Pipes leave nothing behind.
   if (isNamedPipe(socket)) return ok(SOCKET, `${socket} is free`);
   const stats = lstatSync(socket, { throwIfNoEntry: false });

@@ -54,7 +54,7 @@ async function whyUnreadable(folder: string): Promise<string | undefined> {
     return undefined;
   } catch (error) {
     if (!isSystemError(error)) throw error;
-    return error.code === "ENOENT" ? undefined : error.message;
+    return error.code === "ENOENT" ? undefined : `the cache folder cannot be read (${error.code})`;
   }
 }
 

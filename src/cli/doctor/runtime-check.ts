@@ -7,7 +7,7 @@ const NAME = "Runtime";
 const PROCESSORS = "Processors";
 
 /** The npm packages that bring a Node along. */
-const BUNDLED = /[/\\]node_modules[/\\]node-(?:bin-)?(?:linux|darwin|win)-/;
+const BUNDLED = /[/\\]node_modules[/\\](?:@daybreak-llm[/\\])?node-(?:bin-)?(?:linux|darwin|win)/;
 
 /** The smallest modules that need what an engine needs: a memory of 64-bit addresses, and a vector of 128 bits. */
 const MEMORY64 = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 5, 3, 1, 4, 1);

@@ -17,6 +17,9 @@ export interface Installation {
 /** Where a container's runtime says that it is one. */
 const CONTAINER_MARKS = ["/.dockerenv", "/run/.containerenv"];
 
+/** What archives hold beside the package's own files, and images do not. */
+const ARCHIVE_MARK = "LICENSES.txt";
+
 /** Folders in which package managers keep what is installed for the whole account or machine. */
 const GLOBAL_FOLDERS: readonly (readonly [RegExp, string])[] = [
   [/[/\\]pnpm[/\\]global[/\\]/, "pnpm add --global daybreak@latest"],
@@ -58,6 +61,7 @@ export function findInstallation(root: string, exists: (file: string) => boolean
       advice: "To keep it, install it: npm install --global daybreak",
     };
   }
+  if (exists(path.join(root, ARCHIVE_MARK))) return unpacked(root);
   const inContainer = CONTAINER_MARKS.some(exists);
   if (isPackage) return installedPackage(root, path.dirname(modules), exists, inContainer);
   return inContainer ? inImage(root) : unpacked(root);

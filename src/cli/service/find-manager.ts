@@ -27,7 +27,8 @@ export function findManager({
       "--system is for systemd; on this system Daybreak is a service of your account: leave it out.",
     );
   }
-  const { username, homedir } = accountHere();
+  // The system's unit has an account of its own.
+  const { username, homedir } = scope === "system" ? { username: "root", homedir: "/root" } : accountHere();
   const home = env["HOME"] || homedir;
   switch (platform) {
     case "linux": {

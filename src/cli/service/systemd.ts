@@ -63,7 +63,9 @@ const SYSTEM_STEPS = [
 function readState({ code, stdout, stderr }: ToolResult, scope: SystemdScope): ServiceState {
   if (code !== 0) {
     const said = stderr.trim().split("\n")[0] || `exit code ${code}`;
-    throw new Error(scope === "user" ? `${said} Log in as the account itself, or use --system` : said);
+    throw new Error(
+      scope === "user" ? `${said.replace(/\.$/, "")}. Log in as the account itself, or use --system` : said,
+    );
   }
   const read = (name: string): string => new RegExp(`^${name}=(.*)$`, "m").exec(stdout)?.[1] ?? "";
   const pid = Number(read("MainPID"));

@@ -1,6 +1,6 @@
 import type { ChildProcess } from "node:child_process";
 import path from "node:path";
-import { minimalEnvironment, type SpawnEngine } from "../launch.ts";
+import { MINIMAL_ENVIRONMENT, type SpawnEngine } from "../launch.ts";
 import { spawnFailure } from "../spawn-failure.ts";
 import type { ServiceError } from "../../errors/service-error.ts";
 import { driverEnvironment, gpuPermissions } from "./gpu-process-rights.ts";
@@ -39,7 +39,7 @@ export function launchProbe({ runtime, spawn, dawnPath, skipped }: LaunchProbeOp
   ];
   try {
     return spawn(runtime, args, {
-      env: { ...driverEnvironment(process.env), ...minimalEnvironment(process.env) },
+      env: { ...driverEnvironment(process.env), ...MINIMAL_ENVIRONMENT },
       cwd: path.parse(entry).root,
     });
   } catch (error) {

@@ -17,8 +17,9 @@ export function loadProblem(message: string, { platform, glibc }: LoadingSystem)
   return `Dawn cannot be loaded here: ${line}`;
 }
 
-/** The C library of this process. */
+/** The C library of this process, where it is glibc. */
 export function glibcVersion(): string | undefined {
+  if (process.platform !== "linux") return undefined;
   const { header } = process.report.getReport() as { header?: { glibcVersionRuntime?: string } };
   return header?.glibcVersionRuntime;
 }

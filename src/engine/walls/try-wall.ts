@@ -2,7 +2,7 @@ import path from "node:path";
 import { exhaustedResource } from "../../errors/exhausted-resource.ts";
 import { killGroup } from "../kill-group.ts";
 import { LastLines } from "../last-lines.ts";
-import { engineRights, minimalEnvironment, NETWORK_CLOSER, type SpawnEngine } from "../launch.ts";
+import { engineRights, MINIMAL_ENVIRONMENT, NETWORK_CLOSER, type SpawnEngine } from "../launch.ts";
 import type { Wall } from "./wall.ts";
 
 /** Longest time that the trial may take, in milliseconds; a tenth of a second is usual. */
@@ -28,7 +28,7 @@ export async function tryWall(wall: Wall, runtime: string, spawn: SpawnEngine): 
     {
       command: runtime,
       args: [...engineRights(readable), entry, ...what],
-      env: minimalEnvironment(process.env),
+      env: MINIMAL_ENVIRONMENT,
       cwd: import.meta.dirname,
     },
     { readable },

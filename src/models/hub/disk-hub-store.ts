@@ -3,6 +3,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { FolderLock } from "../../files/folder-lock.ts";
 import type { PullProgress } from "../model.ts";
 import type { HubSpec } from "../names/hub-spec.ts";
+import { isRevision } from "../names/name-rules.ts";
 import { entriesOf, nameEntries, toCachedModel, type CacheEntry } from "./cache/cached-models.ts";
 import { isRepoName, RepoCache, repoOfFolder } from "./cache/repo-cache.ts";
 import { choosePullFiles, chooseEntry } from "./choose-files.ts";
@@ -19,7 +20,6 @@ import { removeCached } from "./cache/remove-cached.ts";
 import { hasLeftovers, removeLeftovers } from "./cache/remove-leftovers.ts";
 import { isCommit } from "./repo-file.ts";
 import { sleep as realSleep, type Sleep } from "./remote/retry.ts";
-import { isSafeRepoPath } from "./cache/safe-repo-path.ts";
 import { SharedTasks } from "./download/shared-tasks.ts";
 
 export interface DiskHubStoreOptions {
@@ -195,7 +195,7 @@ export class DiskHubStore implements HubStore {
 /** @throws ServiceError invalid_model_name: the parts of a spec become parts of paths and addresses. */
 function repoOf({ owner, repo, revision }: HubSpec): string {
   const name = `${owner}/${repo}`;
-  if (!isRepoName(name) || (revision !== undefined && !isSafeRepoPath(revision)))
+  if (!isRepoName(name) || (revision !== undefined && !isRevision(revision)))
     throw new ServiceError(
       "invalid_model_name",
       "This is no hub spec: its owner, repository or revision is malformed.",

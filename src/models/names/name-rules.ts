@@ -20,8 +20,8 @@ const REVISION_SEGMENT = /^[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?$/;
 const INVISIBLE = /\p{C}|\p{Zl}|\p{Zp}|(?! )\p{Zs}/u;
 /** What Windows reserves and what an address gives a meaning of its own. */
 const ODD_IN_FILE = /[<>:"|?*\\%#]/;
-/** Names that Windows maps to devices, with any extension. */
-const DEVICE = /^(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|$)/i;
+/** Names that Windows maps to devices, with any extension, also behind spaces. */
+const DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³]) *(?:\.|$)/i;
 
 /** True for text with a character that cannot be seen, or with half of one. */
 export function hasInvisible(text: string): boolean {
@@ -62,7 +62,10 @@ export function isRevision(text: string): boolean {
   );
 }
 
-/** The path of a file inside a repository, with `/` between its parts. */
+/**
+ * The path of a file inside a repository, with `/` between its parts: one that may become a path below the cache
+ * folder on every platform, with nothing that a file system or an address would read differently.
+ */
 export function isRepoFile(text: string): boolean {
   const segments = text.split("/");
   return segments.length <= MAX_SEGMENTS && segments.every(isFileSegment);

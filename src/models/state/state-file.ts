@@ -1,9 +1,10 @@
 import { readFileSync, statSync } from "node:fs";
-import { open, rename, rm } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import path from "node:path";
 import type { Logger } from "pino";
 import { exhaustedResource, isSystemError } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
+import { removeFile } from "../../files/remove-file.ts";
 import { FolderLock } from "../../files/folder-lock.ts";
 import { listNames } from "../../files/list-names.ts";
 import { replaceFile } from "../../files/replace-file.ts";
@@ -63,7 +64,7 @@ export class StateFile {
     if (leftovers.length === 0) return;
     try {
       await this.#lock.run(async () => {
-        for (const name of leftovers) await rm(path.join(folder, name), { force: true });
+        for (const name of leftovers) await removeFile(path.join(folder, name));
       });
     } catch (error) {
       this.#logger.warn({ err: error, folder }, "What a killed process has left cannot be removed");
@@ -102,7 +103,7 @@ export class StateFile {
     // One name is enough under the lock; what a killed writer has left goes with the next change.
     const next = `${this.#path}.next`;
     try {
-      await rm(next, { force: true });
+      await removeFile(next);
       const file = await open(next, "wx", 0o600);
       try {
         await file.writeFile(`${JSON.stringify(state, undefined, 2)}\n`);
@@ -117,7 +118,7 @@ export class StateFile {
       this.#current = state;
       this.#version = version;
     } catch (error) {
-      await rm(next, { force: true });
+      await removeFile(next);
       throw error;
     }
     await syncFolder(path.dirname(this.#path));
@@ -141,7 +142,7 @@ export class StateFile {
     } catch (error) {
       if (isSystemError(error)) throw error;
       const aside = freeName(`${this.#path}.damaged`);
-      await rename(this.#path, aside);
+      await replaceFile(this.#path, aside);
       this.#version = NO_FILE;
       this.#logger.warn(
         { err: error, file: aside },

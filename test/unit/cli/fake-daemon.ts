@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { text } from "node:stream/consumers";
+import { ipcAddress } from "../../support/ipc-address.ts";
 
 export interface ReceivedRequest {
   readonly method: string;
@@ -43,10 +44,10 @@ export function ndjson(...lines: unknown[]) {
   };
 }
 
-/** A server that speaks as much of the daemon's API as a test gives it, over TCP or (`ipc`) over a Unix socket. */
+/** A server that speaks as much of the daemon's API as a test gives it, over TCP or (`ipc`) over a socket or pipe. */
 export async function startFakeDaemon(routes: FakeRoutes, { ipc = false } = {}): Promise<FakeDaemon> {
   const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-fake-"));
-  const socket = path.join(folder, "s.sock");
+  const socket = ipcAddress(folder);
   const requests: ReceivedRequest[] = [];
   const abandoned = Promise.withResolvers<void>();
   const answer = async (request: http.IncomingMessage, response: http.ServerResponse): Promise<void> => {

@@ -24,6 +24,13 @@ it("on Windows the socket is a named pipe of the user's own", () => {
   expect(defaultSocket({}, "win32")).toBe(`\\\\.\\pipe\\daybreak-${os.userInfo().username}`);
 });
 
+it.skipIf(uid === undefined)("a socket whose path would be too long is in a folder of the user's own", () => {
+  const short = defaultSocket({ XDG_CACHE_HOME: home }, "linux");
+  expect(short).toBe(path.join(home, "daybreak", "run", "daybreak.sock"));
+  const long = defaultSocket({ XDG_CACHE_HOME: path.join(home, "x".repeat(100)) }, "linux");
+  expect(long).toBe(path.join(ownTemporaryFolder() ?? "", "daybreak.sock"));
+});
+
 describe.skipIf(uid === undefined)("without a usual cache folder that can be used", () => {
   const name = `daybreak-${uid}`;
   let folder: string;

@@ -78,7 +78,7 @@ describe.skipIf(process.platform === "win32")("the IPC socket", () => {
 
   test("on Windows is refused, and a named pipe asked for", async () => {
     await expect(listen(path.join(folder, "daybreak.sock"), "win32")).rejects.toThrow(
-      /^On Windows the socket is a named pipe, .*: name it \\\\\.\\pipe\\daybreak, say, with --socket/,
+      /^On Windows the socket is a named pipe, \\\\\.\\pipe\\daybreak for one, and .* is a path\. Name another with --socket/,
     );
   });
 

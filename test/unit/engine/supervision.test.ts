@@ -26,7 +26,8 @@ const modelFile = writeModel(folder, "model", tinyLlama({ blocks: 1 }));
 const engines: Engine[] = [];
 afterAll(async () => {
   await Promise.all(engines.map((engine) => engine.close()));
-  fs.rmSync(folder, { recursive: true });
+  // Windows needs a moment until the files of a process that was ended are free.
+  fs.rmSync(folder, { recursive: true, maxRetries: 10 });
 });
 
 /** Starts a fake engine that plays a part; remembers its process. */

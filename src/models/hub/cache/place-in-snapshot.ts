@@ -1,5 +1,6 @@
-import { link, mkdir, rm, symlink } from "node:fs/promises";
+import { link, mkdir, symlink } from "node:fs/promises";
 import path from "node:path";
+import { removeFile } from "../../../files/remove-file.ts";
 import { replaceFile } from "../../../files/replace-file.ts";
 
 /**
@@ -17,7 +18,7 @@ export async function placeInSnapshot(
 ): Promise<void> {
   const folder = path.dirname(target);
   await mkdir(folder, { recursive: true });
-  await rm(temporary, { force: true });
+  await removeFile(temporary);
   try {
     try {
       await makeLink(path.relative(folder, blobPath), temporary);
@@ -32,6 +33,6 @@ export async function placeInSnapshot(
     // Renaming one name of a file onto another name of it does nothing and leaves both.
     await replaceFile(temporary, target);
   } finally {
-    await rm(temporary, { force: true });
+    await removeFile(temporary);
   }
 }

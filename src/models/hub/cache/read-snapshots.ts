@@ -3,7 +3,7 @@ import path from "node:path";
 import { throwExhaustion } from "../../../errors/exhausted-resource.ts";
 import { realPathInside, type RepoCache } from "./repo-cache.ts";
 import { isCommit } from "../repo-file.ts";
-import { isSafeRepoPath } from "./safe-repo-path.ts";
+import { isRepoFile } from "../../names/name-rules.ts";
 
 /** A whole file in a snapshot. */
 export interface SnapshotFile {
@@ -59,7 +59,7 @@ export async function readSnapshots(
 }
 
 async function readFiles(realCacheDir: string, folder: string, wanted: FileFilter): Promise<SnapshotFile[]> {
-  const paths = (await listTree(folder)).filter((file) => wanted(file) && isSafeRepoPath(file));
+  const paths = (await listTree(folder)).filter((file) => wanted(file) && isRepoFile(file));
   const files = await Promise.all(
     paths.map(async (file) => readFileEntry(realCacheDir, path.join(folder, ...file.split("/")), file)),
   );

@@ -1,5 +1,6 @@
-import { lstat, realpath, rm, rmdir } from "node:fs/promises";
+import { lstat, realpath, rmdir } from "node:fs/promises";
 import path from "node:path";
+import { removeFile } from "../../../files/remove-file.ts";
 import { isOwned } from "../../../files/folder-lock.ts";
 import { listNames } from "../../../files/list-names.ts";
 import { contentKey, modelsOf } from "./cached-models.ts";
@@ -51,7 +52,7 @@ async function removeFiles(
     // What lies in another repository's folder is not for this one to delete.
     const real = await realPathInside(realRoot, file.absolute);
     if (real !== undefined && !used.has(file.identity)) blobs.add(real);
-    await rm(file.absolute, { force: true });
+    await removeFile(file.absolute);
   }
   const unused = new Set(removed.map((file) => file.identity).filter((identity) => !used.has(identity)));
   // A blob may have a second name in the snapshot instead of a link to it; both must go for its bytes to go.
@@ -60,14 +61,14 @@ async function removeFiles(
     const info = await lstat(blob, { bigint: true });
     if (unused.has(`${info.dev}:${info.ino}`)) blobs.add(blob);
   }
-  for (const blob of blobs) await rm(blob, { force: true });
+  for (const blob of blobs) await removeFile(blob);
 }
 
 async function removeEmpty(cache: RepoCache, snapshots: readonly Snapshot[]): Promise<void> {
   for (const snapshot of snapshots) {
     const folder = path.join(cache.snapshots, snapshot.commit);
     if (!(await removeEmptyTree(folder))) continue;
-    for (const ref of snapshot.refs) await rm(path.join(cache.refs, ...ref.split("/")), { force: true });
+    for (const ref of snapshot.refs) await removeFile(path.join(cache.refs, ...ref.split("/")));
   }
   if ((await listNames(cache.snapshots)).length > 0) return;
   await removeParts(cache);
@@ -81,7 +82,7 @@ async function removeParts(cache: RepoCache): Promise<void> {
   for (const name of await listNames(cache.blobs)) {
     const hex = RepoCache.unfinishedBlob(name);
     if (hex !== undefined && !(await isOwned(cache.lock(hex))))
-      await rm(path.join(cache.blobs, name), { force: true });
+      await removeFile(path.join(cache.blobs, name));
   }
 }
 

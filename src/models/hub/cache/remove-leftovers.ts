@@ -1,5 +1,6 @@
-import { lstat, rm, rmdir } from "node:fs/promises";
+import { lstat, rmdir } from "node:fs/promises";
 import path from "node:path";
+import { removeFile } from "../../../files/remove-file.ts";
 import { isOwned } from "../../../files/folder-lock.ts";
 import { listNames } from "../../../files/list-names.ts";
 import { RepoCache } from "./repo-cache.ts";
@@ -26,20 +27,20 @@ export async function hasLeftovers(cache: RepoCache): Promise<boolean> {
  * not gone on with for a month. The caller holds the folder's lock.
  */
 export async function removeLeftovers(cache: RepoCache): Promise<void> {
-  await rm(cache.next, { force: true });
+  await removeFile(cache.next);
   for (const name of await listNames(cache.locks)) {
     const file = path.join(cache.locks, name);
     const isLeft =
       RepoCache.lockedBlob(name) === undefined
         ? EARLIER_LOCK.test(name) && (await isOlderThan(file, EARLIER_LOCK_KEPT_MS))
         : !(await isOwned(file));
-    if (isLeft) await rm(file, { force: true });
+    if (isLeft) await removeFile(file);
   }
   for (const name of await listNames(cache.blobs)) {
     const hex = RepoCache.unfinishedBlob(name);
     const part = path.join(cache.blobs, name);
     if (hex === undefined || !(await isOlderThan(part, PART_KEPT_MS))) continue;
-    if (!(await isOwned(cache.lock(hex)))) await rm(part, { force: true });
+    if (!(await isOwned(cache.lock(hex)))) await removeFile(part);
   }
   for (const folder of [cache.locks, path.dirname(cache.locks)]) {
     try {

@@ -1,7 +1,8 @@
 import type { Hash } from "node:crypto";
 import { constants } from "node:fs";
-import { mkdir, open, rm, type FileHandle } from "node:fs/promises";
+import { mkdir, open, type FileHandle } from "node:fs/promises";
 import path from "node:path";
+import { removeFile } from "../../../files/remove-file.ts";
 import { replaceFile } from "../../../files/replace-file.ts";
 import { hashStart, startHash } from "./blob-hash.ts";
 import type { RepoFile } from "../repo-file.ts";
@@ -95,7 +96,7 @@ export class PartFile implements AsyncDisposable {
   /** Deletes it: its content is wrong. */
   async discard(): Promise<void> {
     await this.#handle.close();
-    await rm(this.#path, { force: true });
+    await removeFile(this.#path);
   }
 
   /** Closes it; what has been received stays for the next time. */
@@ -111,7 +112,7 @@ async function openPart(partPath: string): Promise<FileHandle> {
   const info = await handle.stat();
   if (info.isFile() && info.nlink === 1) return handle;
   await handle.close();
-  await rm(partPath);
+  await removeFile(partPath);
   return open(partPath, flags | constants.O_EXCL);
 }
 
@@ -120,7 +121,7 @@ async function openOrReplace(partPath: string, flags: number): Promise<FileHandl
     return await open(partPath, flags);
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "ELOOP")) throw error;
-    await rm(partPath);
+    await removeFile(partPath);
     return open(partPath, flags | constants.O_EXCL);
   }
 }

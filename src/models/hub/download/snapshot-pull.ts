@@ -1,6 +1,7 @@
-import { mkdir, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { ServiceError } from "../../../errors/service-error.ts";
+import { removeFile } from "../../../files/remove-file.ts";
 import type { FolderLock } from "../../../files/folder-lock.ts";
 import { replaceFile } from "../../../files/replace-file.ts";
 import { realPathInside, type RepoCache } from "../cache/repo-cache.ts";
@@ -68,7 +69,7 @@ export class SnapshotPull {
     const { next } = this.#cache;
     await this.#tools.lock.run(async () => {
       await this.#makeFolder(path.dirname(target));
-      await rm(next, { force: true });
+      await removeFile(next);
       await writeFile(next, commit, { flag: "wx" });
       await replaceFile(next, target);
     });

@@ -5,7 +5,7 @@ import { HubAnswerFailure, HubNetworkFailure } from "./hub-failure.ts";
 import { type JsonAnswer, readJson } from "./read-json.ts";
 import { isCommit, isSha256, type RepoFile, type RepoListing } from "../repo-file.ts";
 import { withRetries, type Sleep } from "./retry.ts";
-import { isSafeRepoPath } from "../cache/safe-repo-path.ts";
+import { isRepoFile } from "../../names/name-rules.ts";
 
 /** The largest model repositories list a few hundred files; a listing without end must not fill the memory. */
 const MAX_LISTED_FILES = 20_000;
@@ -99,7 +99,7 @@ function parseEntry(entry: unknown): RepoFile[] {
   if (!parsed.success)
     throw new HubAnswerFailure("a listing has an entry that is not a file", { cause: parsed.error });
   const { type, path, size, oid, lfs, xetHash } = parsed.data;
-  if (type !== "file" || !isSafeRepoPath(path)) return [];
+  if (type !== "file" || !isRepoFile(path)) return [];
   if (lfs !== undefined) {
     if (!isSha256(lfs.oid)) return [];
     const digest = { algorithm: "sha256", hex: lfs.oid } as const;

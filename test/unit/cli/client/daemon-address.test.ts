@@ -4,13 +4,20 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { daemonAddress } from "../../../../src/cli/client/daemon-address.ts";
 import { describeEndpoint } from "../../../../src/cli/client/endpoint.ts";
+import { ipcAddress } from "../../../support/ipc-address.ts";
+
+const SOCKETS = {
+  file: ipcAddress("/run", "file"),
+  env: ipcAddress("/run", "env"),
+  flag: ipcAddress("/run", "flag"),
+};
 
 let folder: string;
 let file: string;
 beforeAll(() => {
   folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-address-"));
   file = path.join(folder, "daybreak.toml");
-  writeFileSync(file, 'api_keys = ["local"]\nsocket = "/run/file.sock"\n[http]\nport = 9000\n');
+  writeFileSync(file, `api_keys = ["local"]\nsocket = '${SOCKETS.file}'\n[http]\nport = 9000\n`);
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -23,15 +30,15 @@ function address(env: NodeJS.ProcessEnv, options: Parameters<typeof daemonAddres
 describe("daemonAddress", () => {
   it("is where the configuration puts the daemon, with its key", () => {
     expect(address({})).toEqual({
-      at: ["ipc:///run/file.sock", "http://127.0.0.1:9000", "http://[::1]:9000"],
+      at: [`ipc://${SOCKETS.file}`, "http://127.0.0.1:9000", "http://[::1]:9000"],
       apiKey: "local",
       named: false,
     });
   });
 
   it("is at --socket rather than at SERVICE_SOCKET or SERVICE_URL", () => {
-    const env = { SERVICE_SOCKET: "/run/env.sock", SERVICE_URL: "http://box" };
-    expect(address(env, { socket: "/run/flag.sock" }).at[0]).toBe("ipc:///run/flag.sock");
+    const env = { SERVICE_SOCKET: SOCKETS.env, SERVICE_URL: "http://box" };
+    expect(address(env, { socket: SOCKETS.flag }).at[0]).toBe(`ipc://${SOCKETS.flag}`);
   });
 
   it("is at SERVICE_URL, and at --url before that; the local key is not sent there", () => {
@@ -54,7 +61,11 @@ describe("daemonAddress", () => {
 
   it.each([
     ["a wrong address", { url: "ftp://box" }, "no address of a daemon"],
-    ["a configuration file that is not there", { config: "/nonexistent.toml" }, "/nonexistent.toml"],
+    [
+      "a configuration file that is not there",
+      { config: "/nonexistent.toml" },
+      path.resolve("/nonexistent.toml"),
+    ],
   ])("is a usage error with %s", (_what, options, message) => {
     expect(() => daemonAddress({}, options)).toThrow(
       expect.objectContaining({ exitCode: 2, message: expect.stringContaining(message) }),

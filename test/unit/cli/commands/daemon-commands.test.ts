@@ -83,6 +83,15 @@ describe("stop", () => {
     expect((await runCli(["stop", "--socket", "/nonexistent/d.sock"])).code).toBe(3);
   });
 
+  it("says so when a daemon answers at its port alone", async () => {
+    await using daemon = await startFakeDaemon({ "GET /health": { status: "ok" } });
+    const { code, stderr } = await runCli(["stop", "--socket", "/nonexistent/d.sock"], {
+      env: { SERVICE_HTTP_ADDR: "127.0.0.1", SERVICE_HTTP_PORT: new URL(daemon.url).port },
+    });
+    expect(code).not.toBe(0);
+    expect(stderr).toContain("A daemon answers at its port and not at this socket");
+  });
+
   it("ends with 2 when there is no socket to ask over", async () => {
     const { code, stderr } = await runCli(["stop", "--url", "http://127.0.0.1:1"]);
     expect(code).toBe(2);

@@ -246,7 +246,7 @@ describe("create", () => {
   it("ends with 2 when there is no such file", async () => {
     const { code, stderr } = await against(routes, ["create", "pirate", "-f", "/nonexistent/Modelfile"]);
     expect(code).toBe(2);
-    expect(stderr).toContain("/nonexistent/Modelfile");
+    expect(stderr).toContain(path.resolve("/nonexistent/Modelfile"));
   });
 });
 

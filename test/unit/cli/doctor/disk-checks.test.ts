@@ -1,18 +1,12 @@
-import {
-  copyFileSync,
-  mkdirSync,
-  readdirSync,
-  rmSync,
-  symlinkSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { cacheCheck } from "../../../../src/cli/doctor/cache-check.ts";
 import type { Check, Finding } from "../../../../src/cli/doctor/check.ts";
 import { configurationCheck, readConfiguration } from "../../../../src/cli/doctor/configuration-check.ts";
 import { modelsCheck } from "../../../../src/cli/doctor/models-check.ts";
+import { placeInSnapshot } from "../../../../src/models/hub/cache/place-in-snapshot.ts";
+import { FILES_HAVE_LINKS } from "../../../support/links.ts";
 import { temporaryFolder } from "../../models/temporary-folder.ts";
 
 const COMMIT = "0123456789abcdef0123456789abcdef01234567";
@@ -27,7 +21,7 @@ const refuse = (): never => {
 };
 
 describe("the cache folder", () => {
-  const tools = { measure: async () => 50e9, symlink: symlinkSync, link: refuse };
+  const tools = { measure: async () => 50e9, symlink: () => {}, link: refuse };
 
   it("is tried out, and left as it was", async () => {
     const folder = await temporaryFolder();
@@ -52,7 +46,8 @@ describe("the cache folder", () => {
     writeFileSync(file, "");
     const findings = [
       ...(await look(cacheCheck(file, tools))),
-      ...(await look(cacheCheck(`${file}/below`, tools))),
+      // Windows says nothing of it before something is made there.
+      ...(process.platform === "win32" ? [] : await look(cacheCheck(`${file}/below`, tools))),
     ];
     for (const finding of findings)
       expect(finding).toMatchObject({ verdict: "problem", cure: expect.any(String) });
@@ -85,7 +80,7 @@ async function cacheWithModel(): Promise<{ cache: string; repo: string; blob: st
   }
   const blob = path.join(repo, "blobs", "abcd");
   copyFileSync(SHIPPED, blob);
-  symlinkSync("../../blobs/abcd", path.join(snapshot, "tiny.gguf"));
+  await placeInSnapshot(blob, path.join(snapshot, "tiny.gguf"), path.join(repo, ".next"));
   writeFileSync(path.join(repo, "refs", "main"), COMMIT);
   return { cache, repo, blob };
 }
@@ -117,7 +112,7 @@ describe("the models on disk", () => {
     expect(finding?.cure).toContain("daybreak pull hf:owner/tiny:tiny.gguf");
   });
 
-  it("are damaged when their content is gone", async () => {
+  it.skipIf(!FILES_HAVE_LINKS)("are damaged when their content is gone", async () => {
     const { cache, blob } = await cacheWithModel();
     rmSync(blob);
     expect(await look(modelsCheck(cache))).toEqual([

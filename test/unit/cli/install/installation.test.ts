@@ -1,10 +1,11 @@
+import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { findInstallation } from "../../../../src/cli/install/installation.ts";
 import { stablePath } from "../../../../src/cli/install/stable-path.ts";
 
 /** What is found for a package in `root`, when the files named are there. */
 function find(root: string, ...files: string[]) {
-  return findInstallation(root, (file) => files.includes(file));
+  return findInstallation(root, (file) => files.includes(file.replaceAll(path.sep, "/")));
 }
 
 describe("the way of updating", () => {
@@ -88,6 +89,11 @@ describe("the way of updating", () => {
       kind: "global",
       advice: expect.stringContaining("where its image is built"),
     });
+  });
+
+  it("is an archive in a container, too, when it was unpacked there", () => {
+    const there = new Set(["/opt/daybreak-0.1.0/LICENSES.txt", "/.dockerenv"]);
+    expect(findInstallation("/opt/daybreak-0.1.0", (file) => there.has(file)).kind).toBe("archive");
   });
 
   it("is known by Windows' paths too", () => {

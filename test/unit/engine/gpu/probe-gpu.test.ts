@@ -61,7 +61,7 @@ describe("the probe", () => {
     ["is small", /8192 bytes/],
     ["has no device", /cannot be opened \(no memory\)\. .*newer driver/],
     ["throws", /^it is broken$/],
-    ["crashes", /was killed by SIG.*newer driver/],
+    ["crashes", /(?:was killed by SIG|exited with code 134).*newer driver/],
   ])("an adapter that %s is reported with its reason, and the others with it", async (name, reason) => {
     const { adapters } = await probeGpu({ dawnPath: fakeDawn("works", name) });
     expect(adapters.map((each) => [each.name, each.problem])).toEqual([

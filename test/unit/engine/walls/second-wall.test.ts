@@ -120,11 +120,11 @@ test("bubblewrap shows an engine the runtime and its own files, read only, and n
 });
 
 test("the profile for macOS denies what it does not name, and names files as they are", () => {
-  const folder = path.join(import.meta.dirname, path.sep);
-  const profile = sandboxProfile(["/opt/node", folder, '/models/a"b\\c.gguf']);
+  const folder = import.meta.dirname.replaceAll(path.sep, "/");
+  const profile = sandboxProfile(["/opt/node", `${folder}/`, '/models/a"b\\c.gguf']);
   expect(profile).toMatch(/^\(version 1\)\n\(deny default\)\n/);
   expect(profile).toContain('(allow process-exec (literal "/opt/node"))');
-  expect(profile).toContain(`(allow file-read* (subpath "${import.meta.dirname}"))`);
+  expect(profile).toContain(`(allow file-read* (subpath "${folder}"))`);
   expect(profile).toContain('(allow file-read* (literal "/models/a\\"b\\\\c.gguf"))');
   expect(profile).not.toMatch(/file-write|network|process-fork|allow default|target others/);
   expect(sandboxExec().enclose(start, { readable: [] }).args.slice(-2)).toEqual(["/opt/node", "engine.js"]);

@@ -79,7 +79,7 @@ describe("the saved state", () => {
     await writeFile(folder, "");
     await expect(state.update((current) => ({ ...current, defaultAlias: "a" }))).rejects.toMatchObject({
       code: "cache_not_writable",
-      message: expect.stringContaining(folder),
+      message: expect.stringContaining(`${folder}: a part of its path is not a folder`),
     });
     expect(state.current.defaultAlias).toBeUndefined();
     await rm(folder);
@@ -87,7 +87,8 @@ describe("the saved state", () => {
     expect((await StateFile.open(folder, quiet)).current.defaultAlias).toBe("b");
   });
 
-  it("says which folder cannot be used", async () => {
+  // Windows says nothing of it before something is written there, which the test above is about.
+  it.skipIf(process.platform === "win32")("says which folder cannot be used", async () => {
     const file = path.join(await temporaryFolder(), "file");
     await writeFile(file, "");
     await expect(StateFile.open(file, quiet)).rejects.toMatchObject({

@@ -1,13 +1,20 @@
 import { execFile } from "node:child_process";
-import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { DiskHubStore } from "../../../../../src/models/hub/disk-hub-store.ts";
 import type { HubSpec } from "../../../../../src/models/names/hub-spec.ts";
+import { FILES_HAVE_LINKS, FOLDERS_HAVE_LINKS, linkFolder } from "../../../../support/links.ts";
 import { REPO, SPEC } from "../hub-test.ts";
 import { temporaryFolder } from "../../temporary-folder.ts";
-import { COMMIT_A, COMMIT_B, otherToolsRepo, type OtherToolsRepo } from "./other-tools-cache.ts";
+import {
+  COMMIT_A,
+  COMMIT_B,
+  NAMES_OF_BLOBS,
+  otherToolsRepo,
+  type OtherToolsRepo,
+} from "./other-tools-cache.ts";
 
 const fetch = () => Promise.reject(new Error("the hub was asked"));
 
@@ -27,28 +34,25 @@ async function names(store: DiskHubStore): Promise<string[]> {
 }
 
 describe("what other tools have downloaded", () => {
-  it.each([{ withoutLinks: false }, { withoutLinks: true }])(
-    "is found and listed (%j)",
-    async ({ withoutLinks }) => {
-      const { store, root } = await cacheOf({
-        snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four", "README.md": "text", "config.json": "{}" } },
-        refs: { main: COMMIT_A },
-        withoutLinks,
-      });
+  it.each([...NAMES_OF_BLOBS, "copies"] as const)("is found and listed (%s)", async (files) => {
+    const { store, root } = await cacheOf({
+      snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four", "README.md": "text", "config.json": "{}" } },
+      refs: { main: COMMIT_A },
+      files,
+    });
 
-      const expected = {
-        spec: `hf:${REPO}:tiny-Q4_K_M.gguf`,
-        repo: REPO,
-        revision: COMMIT_A,
-        file: "tiny-Q4_K_M.gguf",
-        files: [path.join(root, "snapshots", COMMIT_A, "tiny-Q4_K_M.gguf")],
-        projector: undefined,
-        sizeBytes: 4,
-      };
-      expect(await store.list()).toEqual([expected]);
-      expect(await store.find(SPEC)).toEqual(expected);
-    },
-  );
+    const expected = {
+      spec: `hf:${REPO}:tiny-Q4_K_M.gguf`,
+      repo: REPO,
+      revision: COMMIT_A,
+      file: "tiny-Q4_K_M.gguf",
+      files: [path.join(root, "snapshots", COMMIT_A, "tiny-Q4_K_M.gguf")],
+      projector: undefined,
+      sizeBytes: 4,
+    };
+    expect(await store.list()).toEqual([expected]);
+    expect(await store.find(SPEC)).toEqual(expected);
+  });
 
   it("is found in folders of a repository, by file, by its name alone and by quantisation", async () => {
     const { store } = await cacheOf({
@@ -97,7 +101,7 @@ describe("what other tools have downloaded", () => {
     expect(models[0]?.sizeBytes).toBe(7);
   });
 
-  it("is no model while its blob is missing", async () => {
+  it.skipIf(!FILES_HAVE_LINKS)("is no model while its blob is missing", async () => {
     const { store, root } = await cacheOf({
       snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } },
       refs: { main: COMMIT_A },
@@ -183,8 +187,14 @@ describe("what is no model repository", () => {
     await mkdir(path.join(root, "snapshots", "not-a-commit"));
     await writeFile(path.join(cacheDir, "models--ada--file"), "");
     await writeFile(path.join(root, "refs", "broken"), "no commit");
-    await symlink(root, path.join(root, "snapshots", COMMIT_A, "loop"));
-    await symlink(root, path.join(root, "snapshots", COMMIT_A, "folder.gguf"));
+
+    expect(await names(store)).toEqual([`hf:${REPO}:tiny-Q4_K_M.gguf`]);
+  });
+
+  it.skipIf(!FOLDERS_HAVE_LINKS)("is not a folder behind a link in a snapshot", async () => {
+    const { store, root } = await cacheOf({ snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } } });
+    await linkFolder(root, path.join(root, "snapshots", COMMIT_A, "loop"));
+    await linkFolder(root, path.join(root, "snapshots", COMMIT_A, "folder.gguf"));
 
     expect(await names(store)).toEqual([`hf:${REPO}:tiny-Q4_K_M.gguf`]);
   });
@@ -196,23 +206,23 @@ describe("what is no model repository", () => {
     expect(await store.find(SPEC)).toBeUndefined();
   });
 
-  it("may not be a repository that lies elsewhere behind a link", async () => {
+  it.skipIf(!FOLDERS_HAVE_LINKS)("may not be a repository that lies elsewhere behind a link", async () => {
     const outer = await temporaryFolder();
     const root = await otherToolsRepo(path.join(outer, "elsewhere"), REPO, {
       snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } },
     });
     await mkdir(path.join(outer, "cache"));
-    await symlink(root, path.join(outer, "cache", path.basename(root)));
+    await linkFolder(root, path.join(outer, "cache", path.basename(root)));
 
     expect(await offline(path.join(outer, "cache")).list()).toEqual([]);
   });
 
-  it("does not hinder a cache folder that is a link itself", async () => {
+  it.skipIf(!FOLDERS_HAVE_LINKS)("does not hinder a cache folder that is a link itself", async () => {
     const outer = await temporaryFolder();
     await otherToolsRepo(path.join(outer, "elsewhere"), REPO, {
       snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } },
     });
-    await symlink(path.join(outer, "elsewhere"), path.join(outer, "cache"));
+    await linkFolder(path.join(outer, "elsewhere"), path.join(outer, "cache"));
 
     expect(await names(offline(path.join(outer, "cache")))).toEqual([`hf:${REPO}:tiny-Q4_K_M.gguf`]);
   });

@@ -1,6 +1,7 @@
-import { mkdir, symlink, utimes, writeFile } from "node:fs/promises";
+import { link, mkdir, symlink, utimes, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { sha256 } from "../../../../support/fixture-hub-content.ts";
+import { FILES_HAVE_LINKS } from "../../../../support/links.ts";
 
 /** Commits that are told apart at sight. */
 export const COMMIT_A = "a".repeat(40);
@@ -10,9 +11,16 @@ export interface OtherToolsRepo {
   /** By commit, files by path; equal content is one blob. */
   readonly snapshots: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly refs?: Readonly<Record<string, string>>;
-  /** Regular files in the snapshots, as on Windows without the right to make links. */
-  readonly withoutLinks?: boolean;
+  readonly files?: SnapshotFiles;
 }
+
+/** What the files of a snapshot are: symbolic links to blobs, second names of them, or files with no blob. */
+export type SnapshotFiles = "links" | "second names" | "copies";
+
+/** Those that lead to blobs and that this system can make; the first is what there is without a choice. */
+export const NAMES_OF_BLOBS: readonly SnapshotFiles[] = FILES_HAVE_LINKS
+  ? ["links", "second names"]
+  : ["second names"];
 
 /** Lays out a repository in a cache folder the way the hub's Python tools do. Returns its folder. */
 export async function otherToolsRepo(
@@ -21,7 +29,7 @@ export async function otherToolsRepo(
   layout: OtherToolsRepo,
 ): Promise<string> {
   const root = path.join(cacheDir, `models--${repo.replace("/", "--")}`);
-  const { snapshots, refs = {}, withoutLinks = false } = layout;
+  const { snapshots, refs = {}, files: kind = NAMES_OF_BLOBS[0] } = layout;
   for (const [ref, commit] of Object.entries(refs)) {
     await mkdir(path.dirname(path.join(root, "refs", ref)), { recursive: true });
     await writeFile(path.join(root, "refs", ref), commit);
@@ -33,12 +41,9 @@ export async function otherToolsRepo(
       const target = path.join(root, "snapshots", commit, file);
       await mkdir(path.dirname(target), { recursive: true });
       const blob = path.join(root, "blobs", sha256(content));
-      if (withoutLinks) {
-        await writeFile(target, content);
-      } else {
-        await writeFile(blob, content);
-        await symlink(path.relative(path.dirname(target), blob), target);
-      }
+      await writeFile(kind === "copies" ? target : blob, content);
+      if (kind === "links") await symlink(path.relative(path.dirname(target), blob), target);
+      if (kind === "second names") await link(blob, target);
     }
     // Later ones in the table are older.
     const time = 1_700_000_000 - age++;

@@ -1,14 +1,21 @@
-import { access, link, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { access, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { DiskHubStore } from "../../../../../src/models/hub/disk-hub-store.ts";
 import { sha256 } from "../../../../support/fixture-hub-content.ts";
+import { FILES_HAVE_LINKS } from "../../../../support/links.ts";
 import { REPO, SPEC } from "../hub-test.ts";
 import { LOCK_FILE } from "../../../../../src/files/folder-lock.ts";
 import { temporaryFolder } from "../../temporary-folder.ts";
-import { COMMIT_A, COMMIT_B, otherToolsRepo, type OtherToolsRepo } from "./other-tools-cache.ts";
+import {
+  COMMIT_A,
+  COMMIT_B,
+  NAMES_OF_BLOBS,
+  otherToolsRepo,
+  type OtherToolsRepo,
+} from "./other-tools-cache.ts";
 
-async function cacheOf(layout: OtherToolsRepo) {
+async function storeOf(layout: OtherToolsRepo) {
   const cacheDir = await temporaryFolder();
   const root = await otherToolsRepo(cacheDir, REPO, layout);
   const store = new DiskHubStore({ cacheDir, hubUrl: "https://hub.invalid" });
@@ -24,7 +31,9 @@ async function blobs(root: string): Promise<string[]> {
   return (await readdir(path.join(root, "blobs"))).toSorted();
 }
 
-describe("removing a model from the cache", () => {
+describe.each(NAMES_OF_BLOBS)("removing a model from the cache, whose files are %s,", (files) => {
+  const cacheOf = async (layout: OtherToolsRepo) => await storeOf({ files, ...layout });
+
   it("leaves nothing of a repository that held only this", async () => {
     const { cacheDir, root, store, remove } = await cacheOf({
       snapshots: { [COMMIT_A]: { "deep/tiny-Q4_K_M.gguf": "four" } },
@@ -132,22 +141,23 @@ describe("removing a model from the cache", () => {
     expect((await store.find(SPEC))?.revision).toBe(COMMIT_B);
   });
 
-  it("frees the bytes where snapshots hold second names of blobs instead of links", async () => {
-    const { cacheDir, root, remove } = await cacheOf({
+  it("may be asked for twice", async () => {
+    const { store, remove } = await cacheOf({
       snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } },
       refs: { main: COMMIT_A },
-      withoutLinks: true,
     });
-    const file = path.join(root, "snapshots", COMMIT_A, "tiny-Q4_K_M.gguf");
-    await link(file, path.join(root, "blobs", sha256("four")));
+    const model = await remove();
 
-    await remove();
+    await store.remove(model);
 
-    expect(await readdir(cacheDir)).toEqual([LOCK_FILE]);
+    expect(await store.list()).toEqual([]);
   });
+});
 
-  it("deletes nothing outside the repository, whatever its links point at", async () => {
-    const { cacheDir, store } = await cacheOf({ snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } } });
+it.skipIf(!FILES_HAVE_LINKS)(
+  "removing a model deletes nothing outside its repository, whatever its links point at",
+  async () => {
+    const { cacheDir, store } = await storeOf({ snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } } });
     const other = await otherToolsRepo(cacheDir, "ada/other", {
       snapshots: { [COMMIT_A]: { "other.gguf": "other" } },
       refs: { main: COMMIT_A },
@@ -161,17 +171,5 @@ describe("removing a model from the cache", () => {
 
     expect(await readFile(path.join(other, "blobs", sha256("other")), "utf8")).toBe("other");
     await expect(access(hostile)).rejects.toThrow("ENOENT");
-  });
-
-  it("may be asked for twice", async () => {
-    const { store, remove } = await cacheOf({
-      snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } },
-      refs: { main: COMMIT_A },
-    });
-    const model = await remove();
-
-    await store.remove(model);
-
-    expect(await store.list()).toEqual([]);
-  });
-});
+  },
+);
