@@ -12,9 +12,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "0077c0bd76cce7f937ecdbf36d94e5f8312b305a7516956cbfcd21edb670a6b7";
+const KERNELS_SHA256 = "57f280572e190b562d4c503c78babe3b4d059f1d5e19d00f8bcae89ba0ac50f3";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "2c88a9fb091f264e51a384ee8f200e95256922c6594e20130baf42e93c196b49";
+export const IMAGE_SHA256 = "f9a1a0cce3b1ef17e1b8e2e1123bf1c7422b53f2fd041ebf1e516451d1c9c48c";
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {

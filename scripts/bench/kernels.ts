@@ -4,6 +4,7 @@ import { pathToFileURL } from "node:url";
 import { FORMATS, TYPE, type TypeName } from "../../test/support/dequantise.ts";
 import { KernelHost } from "../../test/support/kernel-host.ts";
 import { randoms } from "../../test/support/randoms.ts";
+import { describeMachine } from "./cpu/results.ts";
 import { measureAttention } from "./kernels/measure-attention.ts";
 import { timed } from "./kernels/timed.ts";
 
@@ -18,6 +19,7 @@ const HELP = `Speed of the matrix kernels by themselves, in billions of multipli
   --k N            length of a row (default 2048)
   --seconds N      time for each figure and object (default 0.5)
   --as-in-file     leave the weights as they lie in a file, also where the engine repacks them
+  --subnormal      let the halves that scale blocks be subnormal, with which processors may calculate slowly
   --attention      measure flash attention instead: for each type of the cache, --columns are queries that share a head
                    of --k tokens, 64 numbers to a key and to a value
 
@@ -33,6 +35,7 @@ const { values, positionals } = parseArgs({
     k: { type: "string", default: "2048" },
     seconds: { type: "string", default: "0.5" },
     "as-in-file": { type: "boolean", default: false },
+    subnormal: { type: "boolean", default: false },
     attention: { type: "boolean", default: false },
     help: { type: "boolean", short: "h", default: false },
   },
@@ -42,11 +45,14 @@ const { values, positionals } = parseArgs({
 const PAGES = 4096;
 /** Runs until V8 has replaced its baseline code. */
 const WARM_UP_MS = 150;
-const HALF_SCALE = 0x2c00;
+const MODERATE_HALF = 0x2c00;
+const SUBNORMAL_HALF = 0x0155;
 
 if (values.help) console.log(HELP);
-else if (values.attention) await showAttention();
-else await main();
+else {
+  console.log(describeMachine());
+  await (values.attention ? showAttention() : main());
+}
 
 async function showAttention(): Promise<void> {
   const queries = values.columns.split(",").map(Number);
@@ -107,7 +113,7 @@ function measure(hosts: readonly KernelHost[], type: TypeName, columns: number):
   return times.map((of) => (rows * k * columns) / of.toSorted((a, b) => a - b)[slices >> 1]! / 1e6);
 }
 
-/** Random bits with scales of moderate size. */
+/** Random bits with scales of moderate size, or subnormal ones. */
 function someWeights(type: TypeName, rows: number, k: number): Uint8Array {
   if (type === "F32" || type === "F16" || type === "BF16") {
     return type === "F32"
@@ -119,8 +125,9 @@ function someWeights(type: TypeName, rows: number, k: number): Uint8Array {
   const random = randoms(1);
   for (let index = 0; index < bytes.length; index++) bytes[index] = Math.floor(256 * random());
   const view = new DataView(bytes.buffer);
+  const scale = values.subnormal ? SUBNORMAL_HALF : MODERATE_HALF;
   for (let at = 0; at < bytes.length; at += format.bytes) {
-    for (const half of format.halves) view.setUint16(at + half, HALF_SCALE, true);
+    for (const half of format.halves) view.setUint16(at + half, scale, true);
     if (type === "MXFP4") view.setUint8(at, 124);
   }
   return bytes;

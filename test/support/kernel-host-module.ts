@@ -3,11 +3,14 @@ import { IMAGE_HEAP_BYTES } from "../../wasm/changes.ts";
 import { concatBytes, sized, uleb, vector } from "../../wasm/linker/byte-writer.ts";
 import { link } from "../../wasm/linker/link.ts";
 import { VEC_DOTS } from "../../wasm/vec-dots.ts";
+import { callForDots, DOT_TYPE, dotBody, type DotMachine } from "./dot-machines.ts";
 
 const I32 = 0x7f;
 const I64 = 0x7e;
 /** Where the stand-in for llama.cpp's own operator leaves a mark. */
 export const FALLBACK_MARK = 64;
+/** Where dot products are counted, when another machine's stand in for them. */
+export const DOT_COUNT = 72;
 /** The kernels' stack grows down from here. */
 export const STACK_TOP = 1024 * 1024;
 
@@ -26,6 +29,7 @@ const PIECE = THREAD + 7;
 const PARSE = THREAD + 8;
 const LEFT_RECURSION = THREAD + 9;
 const ALTERNATES = THREAD + 10;
+const DOT = THREAD + 11;
 const BARRIER = 1;
 
 const text = (value: string): Uint8Array => sized(new TextEncoder().encode(value));
@@ -35,7 +39,7 @@ const type = (...parameters: number[]): Uint8Array =>
 const body = (...code: number[]): Uint8Array => sized(new Uint8Array([0, ...code, 0x0b]));
 
 /** A module with the functions that the kernels replace and call, and nothing else. */
-function hostModule(pages: number, isShared: boolean): Uint8Array {
+function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint8Array {
   const memory = concatBytes([
     text("env"),
     text("memory"),
@@ -48,6 +52,9 @@ function hostModule(pages: number, isShared: boolean): Uint8Array {
   const copy = [0x20, 1, 0x20, 0, 0x20, 2, 0xfc, 10, 0, 0];
   // i64.const mark, i32.const 1, i32.store
   const mark = [0x42, ...signedLeb(FALLBACK_MARK), 0x41, 1, 0x36, 2, 0];
+  const dotCount = [0x42, ...signedLeb(DOT_COUNT)];
+  // i32.load, i32.const 1, i32.add, i32.store
+  const count = [...dotCount, ...dotCount, 0x28, 2, 0, 0x41, 1, 0x6a, 0x36, 2, 0];
   return concatBytes([
     [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
     section(
@@ -67,6 +74,7 @@ function hostModule(pages: number, isShared: boolean): Uint8Array {
         type(I64, I64, I64, I64),
         [0x60, 5, I64, I64, I64, I64, I64, 1, I32],
         [0x60, 5, I64, I64, I64, I32, I32, 1, I64],
+        DOT_TYPE,
       ]),
     ),
     section(2, vector([memory])),
@@ -88,6 +96,7 @@ function hostModule(pages: number, isShared: boolean): Uint8Array {
         [11],
         [12],
         [13],
+        [14],
       ]),
     ),
     section(6, vector([stackTop])),
@@ -118,6 +127,7 @@ function hostModule(pages: number, isShared: boolean): Uint8Array {
         body(),
         body(),
         ...[0x41, 0x41, -1, 0x41, 0x42].map((constant) => (constant < 0 ? body() : body(constant, 0))),
+        sized(dotBody(machine, count)),
       ]),
     ),
   ]);
@@ -148,11 +158,18 @@ export function hostMemory(pages: number, { maximum = pages, shared = false } = 
 /**
  * A module that imports `env.memory` (memory64, `pages` long) and exports each kernel under the name of what it
  * replaces in llama.cpp: `mul_mat`, `plan`, `reserve`, `barrier`, `swiglu`, `decode_utf8`,
- * `operator` (which llama.cpp's dispatch asks) and the dot products under their own.
+ * `operator` (which llama.cpp's dispatch asks) and the dot products under their own. With a machine named, its dot
+ * product of bytes stands in for this machine's.
  */
-export function linkHost(pages: number, isShared: boolean, object = KERNELS): Uint8Array<ArrayBuffer> {
-  return link(hostModule(pages, isShared), {
-    object: readFileSync(object),
+export function linkHost(
+  pages: number,
+  isShared: boolean,
+  object = KERNELS,
+  machine?: DotMachine,
+): Uint8Array<ArrayBuffer> {
+  const kernels = readFileSync(object);
+  return link(hostModule(pages, isShared, machine ?? "cut off"), {
+    object: machine ? callForDots(kernels, DOT) : kernels,
     replace: {
       kernel_mul_mat: 0,
       kernel_graph_plan: 2,

@@ -1,4 +1,5 @@
-import { FALLBACK_MARK, hostMemory, KERNELS, linkHost, STACK_TOP } from "./kernel-host-module.ts";
+import type { DotMachine } from "./dot-machines.ts";
+import { DOT_COUNT, FALLBACK_MARK, hostMemory, KERNELS, linkHost, STACK_TOP } from "./kernel-host-module.ts";
 
 /** 64 MiB, plenty for a test. */
 const DEFAULT_PAGES = 1024;
@@ -34,6 +35,8 @@ export interface MatrixResult {
   readonly values: Float32Array;
   /** True when the kernel left the operator to llama.cpp. */
   readonly fellBack: boolean;
+  /** How many dot products of another machine stood in for this one's. */
+  readonly dots: number;
 }
 
 export interface HostOptions {
@@ -43,6 +46,8 @@ export interface HostOptions {
   readonly pages?: number;
   /** Address from which on operators lie; what lies below is not touched. */
   readonly from?: number;
+  /** Another machine whose dot product of bytes is to stand in for this one's. */
+  readonly machine?: DotMachine | undefined;
 }
 
 /** An operator that lies ready in the host's memory. The next one that is prepared takes its place. */
@@ -83,8 +88,9 @@ export class KernelHost {
     object = KERNELS,
     pages = DEFAULT_PAGES,
     from = STACK_TOP,
+    machine,
   }: HostOptions = {}): Promise<KernelHost> {
-    const bytes = linkHost(pages, false, object);
+    const bytes = linkHost(pages, false, object, machine);
     const memory = hostMemory(pages);
     const { instance } = await WebAssembly.instantiate(bytes, { env: { memory } });
     return new KernelHost(
@@ -203,6 +209,7 @@ export class KernelHost {
       read: () => ({
         values: new Float32Array(this.#memory.buffer, result, values).slice(),
         fellBack: view.getInt32(FALLBACK_MARK, true) === 1,
+        dots: view.getInt32(DOT_COUNT, true),
       }),
       weights: () => bytes.slice(weights, weights + problem.weights.length),
       reserve,

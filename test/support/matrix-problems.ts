@@ -5,11 +5,13 @@ export const BLOCK_TYPES = Object.keys(FORMATS).filter((name): name is Blocks =>
 /** A normal half of moderate size, a subnormal one, zero, a negative one. */
 const HALF_SCALES = [0x2c00, 0x0003, 0x0000, 0xa800, 0x1401];
 
+/** Random blocks whose scales are random ones of `halves`. */
 export function randomWeights(
   type: Blocks,
   rows: number,
   k: number,
   random: () => number,
+  halves: readonly number[] = HALF_SCALES,
 ): { bytes: Uint8Array; values: number[] } {
   const format = FORMATS[type];
   const blocks = (rows * k) / format.weights;
@@ -18,8 +20,7 @@ export function randomWeights(
   for (let index = 0; index < blocks; index++) {
     const block = new DataView(bytes.buffer, index * format.bytes, format.bytes);
     for (let at = 0; at < format.bytes; at++) block.setUint8(at, Math.floor(random() * 256));
-    for (const at of format.halves)
-      block.setUint16(at, HALF_SCALES[Math.floor(random() * HALF_SCALES.length)]!, true);
+    for (const at of format.halves) block.setUint16(at, halves[Math.floor(random() * halves.length)]!, true);
     if (type === "MXFP4") block.setUint8(0, 120 + Math.floor(random() * 12));
     values.push(...format.dequantise(block));
   }

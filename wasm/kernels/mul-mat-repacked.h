@@ -7,19 +7,20 @@
 
 _Static_assert(GEMV_CHUNK % TILE_ROWS == 0, "chunks of repacked rows are whole tiles");
 
-// Bytes of work buffer.
+// Bytes of work buffer, on any machine.
 INLINE size_t repacked_work_size(const tensor *w, const tensor *x) {
   const size_t columns = x->ne[1] == 1 ? 1 : (size_t)(x->ne[1] + 3) / 4 * 4;
-  return 3 * CACHE_LINE + columns * record_bytes(w->type, w->ne[0]);
+  return 3 * CACHE_LINE + columns * record_bytes(w->type, w->ne[0], NO_DOT);
 }
 
-INLINE void quantise_records(const compute_params *params, const tensor *w, const tensor *x, uint8_t *records) {
+INLINE void quantise_records(const compute_params *params, const tensor *w, const tensor *x, uint8_t *records, int dot) {
   const int64_t k = x->ne[0], columns = x->ne[1];
   const int lanes = columns == 1 ? 1 : 4;
   for (int64_t j = params->ith; j < columns; j += params->nth) {
     const float *column = (const float *)(x->data + (size_t)j * x->nb[1]);
-    const activation_place at = {records + (size_t)(j / lanes * lanes) * record_bytes(w->type, k), lanes, (int)(j % lanes)};
+    const activation_place at = {records + (size_t)(j / lanes * lanes) * record_bytes(w->type, k, dot), lanes, (int)(j % lanes)};
     if (w->type == TYPE_Q4_0) quantise_blocks_of_32(column, k, at);
+    else if (w->type == TYPE_Q8_0 && takes_dot(TYPE_Q8_0, dot)) quantise_blocks_for_dot(column, k, at);
     else if (w->type == TYPE_Q8_0) quantise_blocks_as_words(column, k, at);
     else quantise_super_blocks(column, k, w->type == TYPE_Q6_K, at);
   }
@@ -30,9 +31,9 @@ INLINE void mul_mat_repacked(const compute_params *params, tensor *out, const te
   int32_t *next_chunk = (int32_t *)align_up((size_t)params->work);
   uint8_t *records = (uint8_t *)next_chunk + CACHE_LINE;
   if (params->ith == 0) __atomic_store_n(next_chunk, 0, __ATOMIC_RELAXED);
-  quantise_records(params, w, x, records);
-  ggml_barrier(params->threadpool);
   const constants c = make_constants(ZERO_I32);
+  quantise_records(params, w, x, records, c.dot);
+  ggml_barrier(params->threadpool);
   // Rows of a chunk stay in the caches while further groups of columns pass over them.
   const int64_t chunk = params->nth == 1 && columns <= 4 ? rows : GEMV_CHUNK;
   for (;;) {
@@ -47,7 +48,7 @@ INLINE void mul_mat_repacked(const compute_params *params, tensor *out, const te
     }
     for (int64_t j = 0; j < columns; j += 4) {
       const repacked_results of_four = {(float *)((uint8_t *)to + (size_t)j * out->nb[1]), out->nb[1], (int)(columns - j < 4 ? columns - j : 4)};
-      multiply_repacked(w->type, x_rows, w->nb[1], count, k, records + (size_t)j * record_bytes(w->type, k), of_four, c);
+      multiply_repacked(w->type, x_rows, w->nb[1], count, k, records + (size_t)j * record_bytes(w->type, k, c.dot), of_four, c);
     }
   }
 }

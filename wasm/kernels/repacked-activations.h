@@ -2,19 +2,20 @@
 //
 //   Q4_0    for each 32: bytes [step][column][4], f32 scale [column], i16 offset [column][2]
 //   Q8_0    for each 32: i16 [half][even or odd][step 0..3][column][2], f32 scale [column], i32 offset [column]
-//   Q4_K    for each 256: bytes [step][column][4], f32 scale [column], i16 sum [column][of 8 groups]
+//   Q4_K    for each 256: bytes [step][column][4], f32 scale [column], i16 sum [column][of 8 groups]; one column by itself
+//           has u32 sums, whose lower halves are those i16: a product with pairs of i16 takes them as they are
 //   Q6_K    for each 256: bytes [step][column][4], f32 scale [column], i16 offset [of 16 groups][column][2]
 //
-// Q8_0 meets the two even ones of four weights by themselves, and the two odd ones. An offset is what the weights' 8, 32 or
+// Q8_0 meets the two even ones of four weights by themselves, and the two odd ones; where the machine has a dot product of
+// eight bits, all four, and its activations are bytes in the order of Q4_0, with the i32 offset. An offset is what the weights' 8, 32 or
 // 128 adds up to, negated: sums begin with it. Those in i16 do so for the first and the second two weights of each step, and
-// then fit (16·8·127 and 8·32·127 < 2^15). The sums for Q4_K stand in the order of
-// SUM_ORDER, which takes the minimums out of their bytes in the least instructions.
+// then fit (16·8·127 and 8·32·127 < 2^15). The sums for Q4_K stand in the order of SUM_ORDER, which takes the minimums out of their bytes in the least instructions.
 #pragma once
 #include "quantise-activations.h"
 #include "tensor.h"
 
 // Bytes for each column.
-enum { RECORD_Q4_0 = 40, RECORD_Q8_0 = 72, RECORD_K = 324 };
+enum { RECORD_Q4_0 = 40, RECORD_Q8_0 = 72, RECORD_Q8_0_DOT = 40, RECORD_K = 324 };
 
 typedef struct {
   uint8_t *record; // of the column's group
@@ -22,9 +23,13 @@ typedef struct {
   int lane;        // of this column
 } activation_place;
 
-INLINE size_t record_bytes(int32_t type, int64_t k) {
+// Weights of four and six bits are taken by every dot product, Q8_0's bytes by one of eight bits.
+INLINE int takes_dot(int32_t type, int dot) { return type == TYPE_Q8_0 ? dot == DOT_OF_EIGHT_BITS : dot != NO_DOT; }
+
+INLINE size_t record_bytes(int32_t type, int64_t k, int dot) {
   if (type == TYPE_Q4_0) return (size_t)(k / 32 * RECORD_Q4_0);
-  return (size_t)(type == TYPE_Q8_0 ? k / 32 * RECORD_Q8_0 : k / SUPER_BLOCK * RECORD_K);
+  if (type == TYPE_Q8_0) return (size_t)(k / 32 * (takes_dot(type, dot) ? RECORD_Q8_0_DOT : RECORD_Q8_0));
+  return (size_t)(k / SUPER_BLOCK * RECORD_K);
 }
 
 INLINE void store_16_quants(activation_place at, int i, vec bytes) {
@@ -47,6 +52,13 @@ INLINE void store_offset(uint8_t *to, vec halves, int shift) {
 INLINE vec even_bytes(vec bytes) { return wasm_i16x8_shr(wasm_i16x8_shl(bytes, 8), 8); }
 INLINE vec odd_bytes(vec bytes) { return wasm_i16x8_shr(bytes, 8); }
 
+// The scale, and the offset behind it; `to`: those of the group.
+INLINE void store_scale_q8_0(uint8_t *to, quantised32 q, activation_place at) {
+  const int32_t offset = -128 * (sum_bytes(q.quants.low) + sum_bytes(q.quants.high));
+  __builtin_memcpy(to + 4 * at.lane, &q.scale, sizeof q.scale);
+  __builtin_memcpy(to + 4 * (at.columns + at.lane), &offset, sizeof offset);
+}
+
 NOINLINE void quantise_blocks_as_words(const float *x, int64_t k, activation_place at) {
   for (int64_t b = 0; b < k / 32; b++, x += 32, at.record += RECORD_Q8_0 * at.columns) {
     const quantised32 q = quantise_32(x);
@@ -54,10 +66,16 @@ NOINLINE void quantise_blocks_as_words(const float *x, int64_t k, activation_pla
     store_16_quants(at, 1, odd_bytes(q.quants.low));
     store_16_quants(at, 2, even_bytes(q.quants.high));
     store_16_quants(at, 3, odd_bytes(q.quants.high));
-    uint8_t *scale = at.record + 64 * at.columns + 4 * at.lane;
-    const int32_t offset = -128 * (sum_bytes(q.quants.low) + sum_bytes(q.quants.high));
-    __builtin_memcpy(scale, &q.scale, sizeof q.scale);
-    __builtin_memcpy(scale + 4 * at.columns, &offset, sizeof offset);
+    store_scale_q8_0(at.record + 64 * at.columns, q, at);
+  }
+}
+
+NOINLINE void quantise_blocks_for_dot(const float *x, int64_t k, activation_place at) {
+  for (int64_t b = 0; b < k / 32; b++, x += 32, at.record += RECORD_Q8_0_DOT * at.columns) {
+    const quantised32 q = quantise_32(x);
+    store_16_quants(at, 0, q.quants.low);
+    store_16_quants(at, 1, q.quants.high);
+    store_scale_q8_0(at.record + 32 * at.columns, q, at);
   }
 }
 
@@ -91,7 +109,10 @@ NOINLINE void quantise_super_blocks(const float *x, int64_t k, int per_16, activ
         store_offset(behind + 4 * ((2 * g + 1) * at.columns + at.lane), sums_of_halves(high), 5);
       } else {
         const int16_t sum = (int16_t)(sum_bytes(low) + sum_bytes(high));
-        __builtin_memcpy(behind + 16 * at.lane + 2 * SUM_ORDER(g), &sum, sizeof sum);
+        if (at.columns == 1) {
+          const uint32_t alone = (uint16_t)sum;
+          __builtin_memcpy(behind + 4 * g, &alone, sizeof alone);
+        } else __builtin_memcpy(behind + 16 * at.lane + 2 * SUM_ORDER(g), &sum, sizeof sum);
       }
     }
   }

@@ -4,11 +4,13 @@
 // for a block of 32 (Q4_0: with the offset that they begin with, 16·8·127; Q4_K: 16·15·127) or for 16 weights (Q6_K:
 // 8·32·127). A branch that is never taken (IN_ORDER) stands behind each 16 weights: without, LLVM finishes one sum before it
 // begins the next, and the splat activations are spilled. A loop would do as well, but V8 adds six instructions to each turn.
+// Where the machine has a dot product of bytes (`dot`), it takes the place of vpmaddubsw and an addition, and sums are i32: the
+// same numbers, since nothing is cut off on either way, so results are the same bits.
 //
 // Registers: 4 sums, 4 splat activations (8 of Q8_0, of which some are spilled), weights, a product, a mask: 12 of 16. The
 // accumulators are spilled. For each product, 512 rows of 2048 from a cache, on Zen 3: Q4_0 0.50 instructions of x64 and 0.117
 // cycles, Q8_0 0.90 and 0.20, Q4_K 0.53 and 0.114, Q6_K 0.77 and 0.158. Measured (see gemm-micro-kernel.h): 16.3, 10.0, 21.0
-// and 12.4 GMAC/s.
+// and 12.4 GMAC/s. Figures of Q4_K, here and in repacked-multiply.h, are of a tile whose scales stood in front.
 #pragma once
 #include "repacked-activations.h"
 #include "repacked-scales.h"
@@ -19,41 +21,70 @@
 #define EACH_QUARTET UNROLLED for (int q = 0; q < QUARTETS; q++)
 
 // 16 weights of four bits.
-INLINE void gemv_nibbles(vec *sums, const uint8_t *y, const uint8_t *x, const constants *k) {
+INLINE void gemv_nibbles(vec *sums, const uint8_t *y, const uint8_t *x, const constants *k, int dot) {
   const vec quants = load(y);
   EACH_QUARTET {
     const vec first = load(x + 16 * q), second = load(x + 16 * q + TILE_STEP);
-    sums[q] = wasm_i16x8_add(sums[q], dot_i8_u7(splat_lane(quants, 0), low_nibbles(first, k)));
-    sums[q] = wasm_i16x8_add(sums[q], dot_i8_u7(splat_lane(quants, 1), high_nibbles(first, k)));
-    sums[q] = wasm_i16x8_add(sums[q], dot_i8_u7(splat_lane(quants, 2), low_nibbles(second, k)));
-    sums[q] = wasm_i16x8_add(sums[q], dot_i8_u7(splat_lane(quants, 3), high_nibbles(second, k)));
+    sums[q] = add_products(sums[q], splat_lane(quants, 0), low_nibbles(first, k), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 1), high_nibbles(first, k), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 2), low_nibbles(second, k), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 3), high_nibbles(second, k), dot);
   }
 }
 
-INLINE void gemv_32(vec *sums, const uint8_t *y, const uint8_t *x, const constants *k) {
-  gemv_nibbles(sums, y, x, k);
+INLINE void gemv_32(vec *sums, const uint8_t *y, const uint8_t *x, const constants *k, int dot) {
+  gemv_nibbles(sums, y, x, k, dot);
   IN_ORDER(k);
-  gemv_nibbles(sums, y + 16, x + 2 * TILE_STEP, k);
+  gemv_nibbles(sums, y + 16, x + 2 * TILE_STEP, k, dot);
 }
 
-NOINLINE void gemv_repacked_q4_0(const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k) {
+// Adds the sums of a block, times the halves of their rows, which stand at `x`, and the scale of the column.
+INLINE void add_block(vec *acc, const vec *sums, const uint8_t *x, vec y_scale, const constants *k) {
+  const vec halves[2] = {load(x), load(x + 16)};
+  vec d[4];
+  EACH_QUARTET d[q] = unscaled_halves(halves[q / 2], q % 2, k);
+  if (any_subnormal(wasm_u16x8_min(exponents_of_halves(halves[0], k), exponents_of_halves(halves[1], k)))) {
+    EACH_QUARTET d[q] = scaled_halves(d[q], k);
+  } else {
+    // One multiplication completes the conversion of all.
+    y_scale = wasm_f32x4_mul(y_scale, k->f16_scale);
+  }
+  EACH_QUARTET acc[q] = madd(to_f32(sums[q]), wasm_f32x4_mul(d[q], y_scale), acc[q]);
+}
+
+INLINE void gemv_q4_0(const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k, int dot) {
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
   for (int64_t b = 0; b < blocks; b++, x += TILE_Q4_0, y += RECORD_Q4_0) {
+    const vec first = first_sums(wasm_v128_load32_splat(y + 36), dot, &k);
+    vec sums[4] = {first, first, first, first};
+    gemv_32(sums, y, x + TILE_HALVES, &k, dot);
+    EACH_QUARTET sums[q] = sums_as_i32(sums[q], dot, &k);
+    add_block(acc, sums, x, wasm_v128_load32_splat(y + 32), &k);
+  }
+  EACH_QUARTET store(out + 4 * q, acc[q]);
+}
+
+INLINE void gemv_dot_q8_0(const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k) {
+  vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
+  for (int64_t b = 0; b < blocks; b++, x += TILE_Q8_0, y += RECORD_Q8_0_DOT) {
     const vec offset = wasm_v128_load32_splat(y + 36);
     vec sums[4] = {offset, offset, offset, offset};
-    gemv_32(sums, y, x + TILE_HALVES, &k);
-    // The scale completes the conversion of the halves as well.
-    const vec scale = wasm_f32x4_mul(wasm_v128_load32_splat(y + 32), k.f16_scale);
-    EACH_QUARTET {
-      const vec d = unscaled_halves(load(x + 16 * (q / 2)), q % 2, &k);
-      acc[q] = madd(to_f32(wasm_i32x4_dot_i16x8(sums[q], k.ones)), wasm_f32x4_mul(d, scale), acc[q]);
+    const uint8_t *xq = x + TILE_HALVES;
+    UNROLLED for (int half = 0; half < 2; half++) {
+      const vec quants = load(y + 16 * half);
+      UNROLLED for (int step = 0; step < 4; step++, xq += TILE_STEP) {
+        const vec column = splat_number(quants, step);
+        EACH_QUARTET sums[q] = add_dot(column, load(xq + 16 * q), sums[q]);
+        IN_ORDER(&k);
+      }
     }
+    add_block(acc, sums, x, wasm_v128_load32_splat(y + 32), &k);
   }
   EACH_QUARTET store(out + 4 * q, acc[q]);
 }
 
 // Even and odd weights of 16 bits: 32 products in eight vpmaddwd.
-NOINLINE void gemv_repacked_q8_0(const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k) {
+INLINE void gemv_words_q8_0(const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k) {
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
   for (int64_t b = 0; b < blocks; b++, x += TILE_Q8_0, y += RECORD_Q8_0) {
     const vec offset = wasm_v128_load32_splat(y + 68);
@@ -70,45 +101,50 @@ NOINLINE void gemv_repacked_q8_0(const uint8_t *x, int64_t blocks, const uint8_t
         }
       }
     }
-    const vec scale = wasm_f32x4_mul(wasm_v128_load32_splat(y + 64), k.f16_scale);
-    EACH_QUARTET {
-      const vec d = unscaled_halves(load(x + 16 * (q / 2)), q % 2, &k);
-      acc[q] = madd(to_f32(sums[q]), wasm_f32x4_mul(d, scale), acc[q]);
-    }
+    add_block(acc, sums, x, wasm_v128_load32_splat(y + 64), &k);
   }
   EACH_QUARTET store(out + 4 * q, acc[q]);
 }
 
-NOINLINE void gemv_repacked_q4_K(const uint8_t *x, int64_t super_blocks, const uint8_t *y, float *out, constants k) {
+// Of sixteen bytes, those of quartet q: each in 32 bits of its own, as two i16 or as an i32.
+#define PICK(q, dot)                                                                                             \
+  wasm_i8x16_const(4 * (q), -1, (dot) ? -1 : 4 * (q), -1, 4 * (q) + 1, -1, (dot) ? -1 : 4 * (q) + 1, -1,         \
+                   4 * (q) + 2, -1, (dot) ? -1 : 4 * (q) + 2, -1, 4 * (q) + 3, -1, (dot) ? -1 : 4 * (q) + 3, -1)
+#define PICKS(dot) {opaque(PICK(0, dot)), opaque(PICK(1, dot)), opaque(PICK(2, dot)), opaque(PICK(3, dot))}
+
+INLINE void gemv_q4_K(const uint8_t *x, int64_t super_blocks, const uint8_t *y, float *out, constants k, int dot) {
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
+  vec pick[4] = PICKS(0);
+  if (dot) {
+    const vec words[4] = PICKS(1);
+    EACH_QUARTET pick[q] = words[q];
+  }
   for (int64_t s = 0; s < super_blocks; s++, x += BYTES_Q4_K * TILE_ROWS, y += RECORD_K) {
-    vec scales[2][4], totals[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32};
-    const vec y_scale = wasm_v128_load32_splat(y + SUPER_BLOCK), of_groups = load(y + SUPER_BLOCK + 4);
-    EACH_QUARTET {
-      const scales_of_rows of = read_scales_q4_K(x, q, &k);
-      scales[0][q] = of.scales[0], scales[1][q] = of.scales[1];
-      const vec minimums = minimums_q4_K(&of, of_groups, &k);
-      acc[q] = nmadd(to_f32(minimums), wasm_f32x4_mul(quartet_of_halves(x + TILE_HALVES, q, &k), y_scale), acc[q]);
-    }
-    const uint8_t *yq = y, *xq = x + QUANTS_Q4_K;
-    UNROLLED for (int half = 0; half < 2; half++) {
-      vec *of = scales[half];
-      ROLLED for (int g = 0; g < GROUPS / 2; g++, yq += 32, xq += TILE_Q4) {
-        vec sums[4] = {ZERO_I16, ZERO_I16, ZERO_I16, ZERO_I16};
-        gemv_32(sums, yq, xq, &k);
-        EACH_QUARTET {
-          const vec scale = wasm_i8x16_relaxed_swizzle(of[q], k.byte_twice);
-          totals[q] = wasm_i32x4_add(totals[q], wasm_i32x4_dot_i16x8(sums[q], scale));
-          of[q] = wasm_u32x4_shr(of[q], 8);
-        }
+    vec totals[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32}, minimums[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32};
+    const uint8_t *yq = y, *xq = x, *of_groups = y + SUPER_BLOCK + 4;
+    ROLLED for (int g = 0; g < GROUPS; g++, yq += 32, xq += GROUP_Q4_K, of_groups += 4) {
+      vec sums[4] = {ZERO_I16, ZERO_I16, ZERO_I16, ZERO_I16};
+      gemv_32(sums, yq, xq + QUANTS_Q4_K, &k, dot);
+      IN_ORDER(&k);
+      const vec bytes = load(xq), nibbles = load(xq + MINIMUMS_Q4_K), sum = wasm_v128_load32_splat(of_groups);
+      const vec scales = wasm_v128_and(bytes, k.six_bits);
+      const vec low = wasm_i64x2_shuffle(low_nibbles(nibbles, &k), high_nibbles(nibbles, &k), 0, 2);
+      const vec mins = wasm_v128_or(low, wasm_v128_and(wasm_u16x8_shr(bytes, 2), k.high_pair));
+      EACH_QUARTET {
+        totals[q] = add_scaled_sums(totals[q], sums[q], wasm_i8x16_relaxed_swizzle(scales, pick[q]), dot);
+        minimums[q] = wasm_i32x4_add(minimums[q], wasm_i32x4_dot_i16x8(sum, wasm_i8x16_relaxed_swizzle(mins, pick[q])));
       }
     }
-    EACH_QUARTET acc[q] = madd(to_f32(totals[q]), wasm_f32x4_mul(quartet_of_halves(x, q, &k), y_scale), acc[q]);
+    const vec y_scale = wasm_v128_load32_splat(y + SUPER_BLOCK);
+    EACH_QUARTET {
+      acc[q] = nmadd(to_f32(minimums[q]), wasm_f32x4_mul(quartet_q4_K(x, 1, q, &k), y_scale), acc[q]);
+      acc[q] = madd(to_f32(totals[q]), wasm_f32x4_mul(quartet_q4_K(x, 0, q, &k), y_scale), acc[q]);
+    }
   }
   EACH_QUARTET store(out + 4 * q, acc[q]);
 }
 
-NOINLINE void gemv_repacked_q6_K(const uint8_t *x, int64_t super_blocks, const uint8_t *y, float *out, constants k) {
+INLINE void gemv_q6_K(const uint8_t *x, int64_t super_blocks, const uint8_t *y, float *out, constants k, int dot) {
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
   for (int64_t s = 0; s < super_blocks; s++, x += BYTES_Q6_K * TILE_ROWS, y += RECORD_K) {
     vec totals[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32};
@@ -117,16 +153,16 @@ NOINLINE void gemv_repacked_q6_K(const uint8_t *x, int64_t super_blocks, const u
       vec scales[4];
       EACH_QUARTET scales[q] = load(words + 16 * q);
       ROLLED for (int i = 0; i < 4; i++, yq += 16, offsets += 4, xq += TILE_Q6_16) {
-        const vec quants = load(yq), offset = wasm_v128_load32_splat(offsets);
+        const vec quants = load(yq), first = first_sums(wasm_v128_load32_splat(offsets), dot, &k);
         EACH_QUARTET {
-          vec sums = offset, fourth = ZERO_I32;
+          vec sums = first, fourth = ZERO_I32;
           UNROLLED for (int step = 0; step < 3; step++) {
             const vec packed = load(xq + TILE_STEP * step + 16 * q), w = wasm_v128_and(packed, k.six_bits);
             fourth = add_to_fourth(step, fourth, wasm_v128_xor(packed, w));
-            sums = wasm_i16x8_add(sums, dot_i8_u7(splat_number(quants, step), w));
+            sums = add_products(sums, splat_number(quants, step), w, dot);
           }
-          sums = wasm_i16x8_add(sums, dot_i8_u7(splat_number(quants, 3), wasm_u16x8_shr(fourth, 2)));
-          totals[q] = wasm_i32x4_add(totals[q], wasm_i32x4_dot_i16x8(sums, signed_byte_twice(scales[q], &k)));
+          sums = add_products(sums, splat_number(quants, 3), wasm_u16x8_shr(fourth, 2), dot);
+          totals[q] = add_scaled_sums(totals[q], sums, signed_scale(scales[q], dot, &k), dot);
           scales[q] = wasm_u32x4_shr(scales[q], 8);
         }
       }
@@ -137,16 +173,33 @@ NOINLINE void gemv_repacked_q6_K(const uint8_t *x, int64_t super_blocks, const u
   EACH_QUARTET store(out + 4 * q, acc[q]);
 }
 
+#define DEFINE_GEMV(name, ...)                                                                                   \
+  NOINLINE void name(const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k) { __VA_ARGS__; }
+DEFINE_GEMV(gemv_repacked_q4_0, gemv_q4_0(x, blocks, y, out, k, 0))
+DEFINE_GEMV(gemv_repacked_q8_0, gemv_words_q8_0(x, blocks, y, out, k))
+DEFINE_GEMV(gemv_repacked_q4_K, gemv_q4_K(x, blocks, y, out, k, 0))
+DEFINE_GEMV(gemv_repacked_q6_K, gemv_q6_K(x, blocks, y, out, k, 0))
+DEFINE_GEMV(gemv_repacked_q4_0_dot, gemv_q4_0(x, blocks, y, out, k, 1))
+DEFINE_GEMV(gemv_repacked_q8_0_dot, gemv_dot_q8_0(x, blocks, y, out, k))
+DEFINE_GEMV(gemv_repacked_q4_K_dot, gemv_q4_K(x, blocks, y, out, k, 1))
+DEFINE_GEMV(gemv_repacked_q6_K_dot, gemv_q6_K(x, blocks, y, out, k, 1))
+
 // `rows` rows (whole tiles) of repacked weights, `row_bytes` each.
 NOINLINE void gemv_repacked(int32_t type, const uint8_t *x, size_t row_bytes, int64_t rows, int64_t k, const uint8_t *record,
                             float *out, constants c) {
   const int64_t blocks = k / weights_of_block(type);
+#define CASE(TYPE, name)                                                                                         \
+  case TYPE:                                                                                                     \
+    if (takes_dot(TYPE, c.dot)) name##_dot(x, blocks, record, out, c);                                           \
+    else name(x, blocks, record, out, c);                                                                        \
+    break;
   for (int64_t row = 0; row < rows; row += TILE_ROWS, x += TILE_ROWS * row_bytes, out += TILE_ROWS) {
     switch (type) {
-    case TYPE_Q4_0: gemv_repacked_q4_0(x, blocks, record, out, c); break;
-    case TYPE_Q8_0: gemv_repacked_q8_0(x, blocks, record, out, c); break;
-    case TYPE_Q4_K: gemv_repacked_q4_K(x, blocks, record, out, c); break;
-    case TYPE_Q6_K: gemv_repacked_q6_K(x, blocks, record, out, c); break;
+      CASE(TYPE_Q4_0, gemv_repacked_q4_0)
+      CASE(TYPE_Q8_0, gemv_repacked_q8_0)
+      CASE(TYPE_Q4_K, gemv_repacked_q4_K)
+      CASE(TYPE_Q6_K, gemv_repacked_q6_K)
     }
   }
+#undef CASE
 }

@@ -8,7 +8,9 @@
 //   format  bytes  of a tile
 //   Q4_0    288    f16 d [row], the quants of 32 weights
 //   Q8_0    544    f16 d [row], [step 0..7][quartet][row 0..3][4 weights], moved up by 128
-//   Q4_K    2304   f16 d [row], f16 dmin [row], u32 [word 0..2][row] (the 12 bytes of scales), 8 × quants
+//   Q4_K    2304   for each group of 32 weights: u8 [row] (the scale, above it the two high bits of the minimum), u8 [row 0..7]
+//                  (the minimum's low nibble, above it that of row + 8), f16 [4], the quants of the group. The halves of
+//                  groups 0 to 3 are d of one quartet of rows each, those of groups 4 to 7 dmin.
 //   Q6_K    3360   f16 d [row], u32 [word 0..3][row] (the 16 scales), 16 × 16 weights of six bits
 //
 // Of four steps of Q6_K, three lie in a byte for each weight: [step 0..2][quartet][row][4 weights]. The two high bits of the
@@ -19,7 +21,10 @@
 
 // Bytes of a tile: 32 weights of four bits, 16 weights of six bits, a step, and a half of each row.
 enum { TILE_ROWS = 16, QUARTETS = 4, TILE_Q4 = 256, TILE_Q6_16 = 192, TILE_STEP = 64, TILE_HALVES = 32 };
-enum { SCALES_Q4_K = 64, QUANTS_Q4_K = 256, SCALES_Q6_K = 32, QUANTS_Q6_K = 288 };
+// Each group of Q4_K has its scales beside it, as a block of Q4_0 has. While they stood in front of the super-block, a loop
+// read them by themselves, and a processor of the class of Zen 5 then stopped reading ahead.
+enum { GROUP_Q4_K = 288, MINIMUMS_Q4_K = 16, HALVES_Q4_K = 24, QUANTS_Q4_K = 32 };
+enum { SCALES_Q6_K = 32, QUANTS_Q6_K = 288 };
 enum { TILE_Q4_0 = 288, TILE_Q8_0 = 544 };
 
 // The halves of eight rows stand in the order of HALF_PLACE: of each 32 bits the lower half is one of the first four rows,
@@ -34,11 +39,11 @@ INLINE int64_t weights_of_block(int32_t type) { return is_in_blocks(type) ? 32 :
 INLINE size_t bytes_of_block(int32_t type) {
   return type == TYPE_Q4_0 ? 18 : type == TYPE_Q8_0 ? 34 : type == TYPE_Q4_K ? BYTES_Q4_K : BYTES_Q6_K;
 }
-// Where the halves that scale a block stand in it: one or two beside each other.
+// Where the half that scales a block stands in it.
 INLINE size_t halves_at(int32_t type) { return type == TYPE_Q6_K ? 208 : 0; }
-INLINE size_t halves_of(int32_t type) { return type == TYPE_Q4_K ? 2 : 1; }
-INLINE size_t words_at(int32_t type) { return type == TYPE_Q4_K ? 4 : 192; }
-INLINE size_t words_of(int32_t type) { return is_in_blocks(type) ? 0 : type == TYPE_Q4_K ? 3 : 4; }
+INLINE size_t halves_of(int32_t type) { return type == TYPE_Q4_K ? 0 : 1; }
+INLINE size_t words_of(int32_t type) { return type == TYPE_Q6_K ? 4 : 0; }
+enum { WORDS_Q6_K = 192 };
 
 INLINE size_t repacked_32(int32_t type) { return type == TYPE_Q6_K ? 2 * TILE_Q6_16 : type == TYPE_Q8_0 ? 8 * TILE_STEP : TILE_Q4; }
 
@@ -77,6 +82,20 @@ INLINE void repack_quants(int32_t type, const uint8_t *block, size_t row_bytes, 
   }
 }
 
+// What stands before the quants of group g, of the super-blocks at `x`; returns where those begin.
+INLINE uint8_t *repack_scales_q4_K(const uint8_t *x, size_t row_bytes, int g, uint8_t *to) {
+  for (int r = 0; r < TILE_ROWS; r++, x += row_bytes) {
+    const uint8_t *packed = x + 4;
+    const int scale = g < 4 ? packed[g] & 63 : (packed[g + 4] & 15) | packed[g - 4] >> 6 << 4;
+    const int minimum = g < 4 ? packed[g + 4] & 63 : packed[g + 4] >> 4 | packed[g] >> 6 << 4;
+    to[r] = (uint8_t)(scale | minimum >> 4 << 6);
+    if (r < 8) to[MINIMUMS_Q4_K + r] = minimum & 15;
+    else to[MINIMUMS_Q4_K + r - 8] |= (uint8_t)((minimum & 15) << 4);
+    if (r / 4 == g % 4) __builtin_memcpy(to + HALVES_Q4_K + 2 * (r % 4), x + 2 * (g / 4), 2);
+  }
+  return to + QUANTS_Q4_K;
+}
+
 INLINE void repack_blocks(int32_t type, const uint8_t *x, size_t row_bytes, int64_t blocks, uint8_t *to, constants k) {
   const int groups = is_in_blocks(type) ? 1 : GROUPS;
   for (int64_t b = 0; b < blocks; b++, x += bytes_of_block(type)) {
@@ -85,9 +104,10 @@ INLINE void repack_blocks(int32_t type, const uint8_t *x, size_t row_bytes, int6
       to += TILE_HALVES;
     }
     for (size_t i = 0; i < words_of(type); i++) {
-      for (int r = 0; r < TILE_ROWS; r++, to += 4) __builtin_memcpy(to, x + (size_t)r * row_bytes + words_at(type) + 4 * i, 4);
+      for (int r = 0; r < TILE_ROWS; r++, to += 4) __builtin_memcpy(to, x + (size_t)r * row_bytes + WORDS_Q6_K + 4 * i, 4);
     }
     for (int g = 0; g < groups; g++) {
+      if (type == TYPE_Q4_K) to = repack_scales_q4_K(x, row_bytes, g, to);
       repack_quants(type, x, row_bytes, g, to, &k);
       to += repacked_32(type);
     }
@@ -124,6 +144,19 @@ INLINE void quants_of_row(int32_t type, const uint8_t *x, int row, uint8_t *to) 
   }
 }
 
+// Puts the scale, the minimum and the halves of group g where the file's format has them. The block was zero before.
+INLINE void put_scales_q4_K(uint8_t *block, int g, const uint8_t *x, int row) {
+  uint8_t *packed = block + 4;
+  const int scale = x[row] & 63, low = x[MINIMUMS_Q4_K + row % 8] >> row / 8 * 4 & 15, minimum = low | x[row] >> 6 << 4;
+  if (g < 4) packed[g] |= scale, packed[g + 4] |= minimum;
+  else {
+    packed[g + 4] = (uint8_t)((scale & 15) | low << 4);
+    packed[g - 4] |= (uint8_t)(scale >> 4 << 6);
+    packed[g] |= (uint8_t)(minimum >> 4 << 6);
+  }
+  if (row / 4 == g % 4) __builtin_memcpy(block + 2 * (g / 4), x + HALVES_Q4_K + 2 * (row % 4), 2);
+}
+
 // Puts 32 weights where the file's format has those of group g. The block was zero before.
 INLINE void put_group(int32_t type, uint8_t *block, int g, const uint8_t *quants) {
   for (int i = 0; i < 32; i++) {
@@ -146,10 +179,14 @@ NOINLINE void row_of_repacked(int32_t type, const uint8_t *x, int row, int64_t k
       __builtin_memcpy(to + halves_at(type) + 2 * i, x + 2 * HALF_PLACE(row), 2);
     }
     for (size_t i = 0; i < words_of(type); i++, x += 4 * TILE_ROWS) {
-      __builtin_memcpy(to + words_at(type) + 4 * i, x + 4 * row, 4);
+      __builtin_memcpy(to + WORDS_Q6_K + 4 * i, x + 4 * row, 4);
     }
     for (int g = 0; g < groups; g++) {
       uint8_t quants[32];
+      if (type == TYPE_Q4_K) {
+        put_scales_q4_K(to, g, x, row);
+        x += QUANTS_Q4_K;
+      }
       quants_of_row(type, x, row, quants);
       put_group(type, to, g, quants);
       x += repacked_32(type);

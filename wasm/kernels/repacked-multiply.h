@@ -6,92 +6,45 @@
 // 0.59 and 0.14, Q4_K 0.36 and 0.088, Q6_K 0.47 and 0.108. Measured (see gemm-micro-kernel.h), 4 and 64 columns, in GMAC/s:
 // Q4_0 23.9 and 25.8, Q8_0 19.0 and 17.7, Q4_K 18.7 and 25.8, Q6_K 18.9 and 14.1.
 #pragma once
-#include "repacked-gemv.h"
-
-// Where results go: [column][row].
-typedef struct {
-  float *first;
-  size_t column_bytes;
-  int columns; // that are there, of the ones computed
-} repacked_results;
-
-// [half of the eight rows][column]
-typedef struct {
-  vec half[2][4];
-} eight_rows;
-
-#define EACH_COLUMN _Pragma("clang loop unroll(full)") for (int j = 0; j < n; j++)
-#define EACH_HALF _Pragma("clang loop unroll(full)") for (int h = 0; h < 2; h++)
-
-INLINE void begin_sums(eight_rows *sums, int n, vec of_columns) {
-  EACH_COLUMN sums->half[0][j] = sums->half[1][j] = splat_number(of_columns, j);
-}
-
-// One step; `y`: four activations of each of four columns.
-INLINE void add_step(eight_rows *sums, int n, vec y, vec low, vec high) {
-  EACH_COLUMN {
-    const vec column = splat_number(y, j);
-    sums->half[0][j] = wasm_i16x8_add(sums->half[0][j], dot_i8_u7(column, low));
-    sums->half[1][j] = wasm_i16x8_add(sums->half[1][j], dot_i8_u7(column, high));
-  }
-}
-
-// 32 weights of four bits.
-INLINE void add_32(eight_rows *sums, int n, const uint8_t *y, const uint8_t *x, const constants *k) {
-  UNROLLED for (int pair = 0; pair < 4; pair++, x += TILE_STEP, y += 32) {
-    const vec first = load(x), second = load(x + 16);
-    add_step(sums, n, load(y), low_nibbles(first, k), low_nibbles(second, k));
-    IN_ORDER(k);
-    add_step(sums, n, load(y + 16), high_nibbles(first, k), high_nibbles(second, k));
-    IN_ORDER(k);
-  }
-}
-
-INLINE void store_rows(const eight_rows *sums, int n, repacked_results out) {
-  EACH_COLUMN if (j < out.columns) {
-    float *to = (float *)((uint8_t *)out.first + (size_t)j * out.column_bytes);
-    store(to, sums->half[0][j]);
-    store(to + 4, sums->half[1][j]);
-  }
-}
-
-INLINE eight_rows zero_rows(void) {
-  const vec z = ZERO_F32;
-  return (eight_rows){{{z, z, z, z}, {z, z, z, z}}};
-}
-
-typedef struct {
-  vec d[2];
-} two_quartets;
-
-// Of blocks of 32 weights: eight halves as floats, subnormal ones as well.
-INLINE two_quartets block_scales(vec halves, const constants *k) {
-  return (two_quartets){{wasm_f32x4_mul(unscaled_halves(halves, 0, k), k->f16_scale),
-                         wasm_f32x4_mul(unscaled_halves(halves, 1, k), k->f16_scale)}};
-}
+#include "eight-rows.h"
 
 // Rows 8 × part to 8 × part + 7 of the tile at `x`, here and below.
-INLINE void multiply_repacked_q4_0(const uint8_t *x, int part, int64_t blocks, const uint8_t *y, int n, repacked_results out,
-                                   constants k) {
+INLINE void multiply_q4_0(const uint8_t *x, int part, int64_t blocks, const uint8_t *y, int n, repacked_results out, constants k,
+                          int dot) {
   eight_rows acc = zero_rows();
   for (int64_t b = 0; b < blocks; b++, x += TILE_Q4_0, y += RECORD_Q4_0 * 4) {
+    const eight_halves of_rows = halves_of_blocks(load(x + 16 * part), &k);
     eight_rows sums;
-    begin_sums(&sums, n, load(y + 144));
-    add_32(&sums, n, y, x + TILE_HALVES + 32 * part, &k);
-    const vec scales = load(y + 128);
-    const two_quartets of_rows = block_scales(load(x + 16 * part), &k);
-    EACH_COLUMN {
-      const vec scale = splat_number(scales, j);
-      EACH_HALF acc.half[h][j] = madd(to_f32(wasm_i32x4_dot_i16x8(sums.half[h][j], k.ones)), wasm_f32x4_mul(of_rows.d[h], scale), acc.half[h][j]);
-    }
+    begin_sums(&sums, n, first_sums(load(y + 144), dot, &k));
+    add_32(&sums, n, y, x + TILE_HALVES + 32 * part, &k, dot);
+    EACH_COLUMN EACH_HALF sums.half[h][j] = sums_as_i32(sums.half[h][j], dot, &k);
+    add_floats(&acc, n, &sums, of_rows.d, load(y + 128));
   }
   store_rows(&acc, n, out);
 }
 
-INLINE void multiply_repacked_q8_0(const uint8_t *x, int part, int64_t blocks, const uint8_t *y, int n, repacked_results out,
-                                   constants k) {
+INLINE void multiply_dot_q8_0(const uint8_t *x, int part, int64_t blocks, const uint8_t *y, int n, repacked_results out,
+                              constants k) {
+  eight_rows acc = zero_rows();
+  for (int64_t b = 0; b < blocks; b++, x += TILE_Q8_0, y += RECORD_Q8_0_DOT * 4) {
+    const eight_halves of_rows = halves_of_blocks(load(x + 16 * part), &k);
+    eight_rows sums;
+    begin_sums(&sums, n, load(y + 144));
+    const uint8_t *xq = x + TILE_HALVES + 32 * part;
+    UNROLLED for (int step = 0; step < 8; step++, xq += TILE_STEP) {
+      add_step(&sums, n, load(y + 16 * step), load(xq), load(xq + 16), 1);
+      IN_ORDER(&k);
+    }
+    add_floats(&acc, n, &sums, of_rows.d, load(y + 128));
+  }
+  store_rows(&acc, n, out);
+}
+
+INLINE void multiply_words_q8_0(const uint8_t *x, int part, int64_t blocks, const uint8_t *y, int n, repacked_results out,
+                                constants k) {
   eight_rows acc = zero_rows();
   for (int64_t b = 0; b < blocks; b++, x += TILE_Q8_0, y += RECORD_Q8_0 * 4) {
+    const eight_halves of_rows = halves_of_blocks(load(x + 16 * part), &k);
     eight_rows sums;
     begin_sums(&sums, n, load(y + 272));
     const uint8_t *xq = x + TILE_HALVES + 32 * part, *yq = y;
@@ -112,34 +65,17 @@ INLINE void multiply_repacked_q8_0(const uint8_t *x, int part, int64_t blocks, c
         IN_ORDER(&k);
       }
     }
-    const vec scales = load(y + 256);
-    const two_quartets of_rows = block_scales(load(x + 16 * part), &k);
-    EACH_COLUMN {
-      const vec scale = splat_number(scales, j);
-      EACH_HALF acc.half[h][j] = madd(to_f32(sums.half[h][j]), wasm_f32x4_mul(of_rows.d[h], scale), acc.half[h][j]);
-    }
+    add_floats(&acc, n, &sums, of_rows.d, load(y + 256));
   }
   store_rows(&acc, n, out);
 }
 
-INLINE void add_scaled(eight_rows *totals, int n, const eight_rows *sums, const vec scale[2]) {
-  EACH_COLUMN EACH_HALF totals->half[h][j] = wasm_i32x4_add(totals->half[h][j], wasm_i32x4_dot_i16x8(sums->half[h][j], scale[h]));
-}
-
-// `halves`: those of the tile that scale the totals.
-INLINE void add_floats(eight_rows *acc, int n, const eight_rows *totals, const uint8_t *halves, int part, vec scales, const constants *k) {
-  const vec d[2] = {quartet_of_halves(halves, 2 * part, k), quartet_of_halves(halves, 2 * part + 1, k)};
-  EACH_COLUMN {
-    const vec scale = splat_number(scales, j);
-    EACH_HALF acc->half[h][j] = madd(to_f32(totals->half[h][j]), wasm_f32x4_mul(d[h], scale), acc->half[h][j]);
-  }
-}
-
-INLINE void multiply_repacked_q4_K(const uint8_t *x, int part, int64_t super_blocks, const uint8_t *y, int n,
-                                   repacked_results out, constants k) {
+INLINE void multiply_q4_K(const uint8_t *x, int part, int64_t super_blocks, const uint8_t *y, int n, repacked_results out,
+                          constants k, int dot) {
   eight_rows acc = zero_rows();
   for (int64_t s = 0; s < super_blocks; s++, x += BYTES_Q4_K * TILE_ROWS, y += RECORD_K * 4) {
-    const scales_of_rows of[2] = {read_scales_q4_K(x, 2 * part, &k), read_scales_q4_K(x, 2 * part + 1, &k)};
+    scales_of_rows of[2];
+    read_scales_q4_K(of, x, part, &k);
     const uint8_t *behind = y + SUPER_BLOCK * 4;
     const vec of_columns = load(behind);
     eight_rows minimums;
@@ -147,27 +83,29 @@ INLINE void multiply_repacked_q4_K(const uint8_t *x, int part, int64_t super_blo
       const vec of_column = load(behind + 16 + 16 * j);
       EACH_HALF minimums.half[h][j] = minimums_q4_K(&of[h], of_column, &k);
     }
-    add_floats(&acc, n, &minimums, x + TILE_HALVES, part, wasm_f32x4_neg(of_columns), &k);
+    const vec dmin[2] = {quartet_q4_K(x, 1, 2 * part, &k), quartet_q4_K(x, 1, 2 * part + 1, &k)};
+    add_floats(&acc, n, &minimums, dmin, wasm_f32x4_neg(of_columns));
     eight_rows totals = zero_rows();
     const uint8_t *yq = y, *xq = x + QUANTS_Q4_K + 32 * part;
     ROLLED for (int g = 0; g < GROUPS; g += 4) {
       vec scales[2];
       EACH_HALF scales[h] = of[h].scales[g / 4];
-      ROLLED for (int i = 0; i < 4; i++, xq += TILE_Q4, yq += 128) {
+      ROLLED for (int i = 0; i < 4; i++, xq += GROUP_Q4_K, yq += 128) {
         eight_rows sums = zero_rows();
-        add_32(&sums, n, yq, xq, &k);
-        const vec scale[2] = {wasm_i8x16_relaxed_swizzle(scales[0], k.byte_twice), wasm_i8x16_relaxed_swizzle(scales[1], k.byte_twice)};
-        add_scaled(&totals, n, &sums, scale);
+        add_32(&sums, n, yq, xq, &k, dot);
+        const vec scale[2] = {unsigned_scale(scales[0], dot, &k), unsigned_scale(scales[1], dot, &k)};
+        add_scaled(&totals, n, &sums, scale, dot);
         EACH_HALF scales[h] = wasm_u32x4_shr(scales[h], 8);
       }
     }
-    add_floats(&acc, n, &totals, x, part, of_columns, &k);
+    const vec d[2] = {quartet_q4_K(x, 0, 2 * part, &k), quartet_q4_K(x, 0, 2 * part + 1, &k)};
+    add_floats(&acc, n, &totals, d, of_columns);
   }
   store_rows(&acc, n, out);
 }
 
 // 16 weights of six bits: three steps as they lie, and a fourth of what is left of their bytes.
-INLINE void add_16(eight_rows *sums, int n, const uint8_t *y, const uint8_t *x, const constants *k) {
+INLINE void add_16(eight_rows *sums, int n, const uint8_t *y, const uint8_t *x, const constants *k, int dot) {
   vec fourth[2];
   UNROLLED for (int step = 0; step < 3; step++, x += TILE_STEP) {
     vec w[2];
@@ -176,14 +114,14 @@ INLINE void add_16(eight_rows *sums, int n, const uint8_t *y, const uint8_t *x, 
       w[h] = wasm_v128_and(packed, k->six_bits);
       fourth[h] = add_to_fourth(step, fourth[h], wasm_v128_xor(packed, w[h]));
     }
-    add_step(sums, n, load(y + 16 * step), w[0], w[1]);
+    add_step(sums, n, load(y + 16 * step), w[0], w[1], dot);
     IN_ORDER(k);
   }
-  add_step(sums, n, load(y + 48), wasm_u16x8_shr(fourth[0], 2), wasm_u16x8_shr(fourth[1], 2));
+  add_step(sums, n, load(y + 48), wasm_u16x8_shr(fourth[0], 2), wasm_u16x8_shr(fourth[1], 2), dot);
 }
 
-INLINE void multiply_repacked_q6_K(const uint8_t *x, int part, int64_t super_blocks, const uint8_t *y, int n,
-                                   repacked_results out, constants k) {
+INLINE void multiply_q6_K(const uint8_t *x, int part, int64_t super_blocks, const uint8_t *y, int n, repacked_results out,
+                          constants k, int dot) {
   eight_rows acc = zero_rows();
   for (int64_t s = 0; s < super_blocks; s++, x += BYTES_Q6_K * TILE_ROWS, y += RECORD_K * 4) {
     const uint8_t *xq = x + QUANTS_Q6_K + 32 * part, *yq = y, *behind = y + SUPER_BLOCK * 4, *offsets = behind + 16;
@@ -193,36 +131,46 @@ INLINE void multiply_repacked_q6_K(const uint8_t *x, int part, int64_t super_blo
       vec scales[2] = {load(words), load(words + 16)};
       ROLLED for (int i = 0; i < 4; i++, xq += TILE_Q6_16, yq += 64, offsets += 16) {
         eight_rows sums;
-        begin_sums(&sums, n, load(offsets));
-        add_16(&sums, n, yq, xq, &k);
-        const vec scale[2] = {signed_byte_twice(scales[0], &k), signed_byte_twice(scales[1], &k)};
-        add_scaled(&totals, n, &sums, scale);
+        begin_sums(&sums, n, first_sums(load(offsets), dot, &k));
+        add_16(&sums, n, yq, xq, &k, dot);
+        const vec scale[2] = {signed_scale(scales[0], dot, &k), signed_scale(scales[1], dot, &k)};
+        add_scaled(&totals, n, &sums, scale, dot);
         EACH_HALF scales[h] = wasm_u32x4_shr(scales[h], 8);
       }
     }
-    add_floats(&acc, n, &totals, x, part, load(behind), &k);
+    const vec d[2] = {quartet_of_halves(x, 2 * part, &k), quartet_of_halves(x, 2 * part + 1, &k)};
+    add_floats(&acc, n, &totals, d, load(behind));
   }
   store_rows(&acc, n, out);
 }
 
-#define DEFINE_REPACKED(name, n)                                                                                 \
-  NOINLINE void name##_##n(const uint8_t *x, int part, int64_t blocks, const uint8_t *record, repacked_results out, constants k) { \
-    name(x, part, blocks, record, n, out, k);                                                                    \
+#define DEFINE_REPACKED(name, n, ...)                                                                            \
+  NOINLINE void name##_##n(const uint8_t *x, int part, int64_t blocks, const uint8_t *y, repacked_results out, constants k) { \
+    __VA_ARGS__;                                                                                                 \
   }
-#define DEFINE_REPACKED_FOR_COLUMNS(name) DEFINE_REPACKED(name, 2) DEFINE_REPACKED(name, 4)
-DEFINE_REPACKED_FOR_COLUMNS(multiply_repacked_q4_0)
-DEFINE_REPACKED_FOR_COLUMNS(multiply_repacked_q8_0)
-DEFINE_REPACKED_FOR_COLUMNS(multiply_repacked_q4_K)
-DEFINE_REPACKED_FOR_COLUMNS(multiply_repacked_q6_K)
+#define DEFINE_REPACKED_FOR_COLUMNS(n)                                                                           \
+  DEFINE_REPACKED(multiply_repacked_q4_0, n, multiply_q4_0(x, part, blocks, y, n, out, k, 0))                    \
+  DEFINE_REPACKED(multiply_repacked_q8_0, n, multiply_words_q8_0(x, part, blocks, y, n, out, k))                 \
+  DEFINE_REPACKED(multiply_repacked_q4_K, n, multiply_q4_K(x, part, blocks, y, n, out, k, 0))                    \
+  DEFINE_REPACKED(multiply_repacked_q6_K, n, multiply_q6_K(x, part, blocks, y, n, out, k, 0))                    \
+  DEFINE_REPACKED(multiply_repacked_q4_0_dot, n, multiply_q4_0(x, part, blocks, y, n, out, k, 1))                \
+  DEFINE_REPACKED(multiply_repacked_q8_0_dot, n, multiply_dot_q8_0(x, part, blocks, y, n, out, k))               \
+  DEFINE_REPACKED(multiply_repacked_q4_K_dot, n, multiply_q4_K(x, part, blocks, y, n, out, k, 1))                \
+  DEFINE_REPACKED(multiply_repacked_q6_K_dot, n, multiply_q6_K(x, part, blocks, y, n, out, k, 1))
+DEFINE_REPACKED_FOR_COLUMNS(2)
+DEFINE_REPACKED_FOR_COLUMNS(4)
 
 // Rows of repacked weights (whole tiles, `row_bytes` each) × a group of up to four columns.
 NOINLINE void multiply_repacked(int32_t type, const uint8_t *x, size_t row_bytes, int64_t rows, int64_t k, const uint8_t *record,
                                 repacked_results out, constants c) {
   const int64_t blocks = k / weights_of_block(type);
+#define CALL(name)                                                                                               \
+  if (out.columns <= 2) name##_2(tile, part, blocks, record, out, c);                                            \
+  else name##_4(tile, part, blocks, record, out, c)
 #define CASE(TYPE, name)                                                                                         \
   case TYPE:                                                                                                     \
-    if (out.columns <= 2) name##_2(tile, part, blocks, record, out, c);                                          \
-    else name##_4(tile, part, blocks, record, out, c);                                                           \
+    if (takes_dot(TYPE, c.dot)) { CALL(name##_dot); }                                                            \
+    else { CALL(name); }                                                                                         \
     break;
   for (int64_t row = 0; row < rows; row += TILE_ROWS / 2, out.first += TILE_ROWS / 2) {
     const uint8_t *tile = x + (size_t)(row / TILE_ROWS * TILE_ROWS) * row_bytes;
@@ -235,4 +183,5 @@ NOINLINE void multiply_repacked(int32_t type, const uint8_t *x, size_t row_bytes
     }
   }
 #undef CASE
+#undef CALL
 }

@@ -7,13 +7,31 @@ INLINE vec unscaled_halves(vec halves, int second, const constants *k) {
   return wasm_v128_and(wasm_i32x4_shr(second ? halves : wasm_i32x4_shl(halves, 16), 3), k->f16_bits);
 }
 
-// The halves of four rows at `x` as floats. Subnormal ones go another way, because arithmetic with subnormal floats is slow.
+// The same halves as floats. Not by a multiplication: one with a subnormal float takes over 100 cycles. Adding to the exponent
+// is right for normal halves and makes 2^-15 + x / 2 of a subnormal x; twice that, less 2^-14, is x, and of a normal half it is
+// no less than the half itself.
+INLINE vec scaled_halves(vec bits, const constants *k) {
+  const vec magnitude = wasm_v128_and(bits, k->magnitude), normal = wasm_i32x4_add(magnitude, k->rebias);
+  const vec subnormal = wasm_f32x4_sub(wasm_f32x4_add(normal, normal), k->least_half);
+  return wasm_v128_or(wasm_f32x4_relaxed_min(normal, subnormal), wasm_v128_xor(bits, magnitude));
+}
+
+// The halves of four rows of a tile whose halves stand at `x`.
 INLINE vec quartet_of_halves(const uint8_t *x, int quartet, const constants *k) {
-  const vec bits = unscaled_halves(load(x + 16 * (quartet / 2)), quartet % 2, k), magnitude = wasm_v128_and(bits, k->magnitude);
-  const vec normal = wasm_f32x4_mul(bits, k->f16_scale);
-  const vec subnormal = wasm_f32x4_sub(wasm_i32x4_add(magnitude, k->least_half), k->least_half);
-  return wasm_i32x4_relaxed_laneselect(normal, wasm_v128_or(subnormal, wasm_v128_andnot(bits, k->magnitude)),
-                                       wasm_i32x4_gt(magnitude, k->most_subnormal));
+  return scaled_halves(unscaled_halves(load(x + 16 * (quartet / 2)), quartet % 2, k), k);
+}
+
+// Blocks of 32 have so many halves that scaled_halves would take a fifth of their time: they multiply unless one is subnormal,
+// or zero. `exponents`: those of eight halves, or the least of several eights.
+INLINE vec exponents_of_halves(vec halves, const constants *k) { return wasm_v128_and(halves, k->half_exponent); }
+INLINE int any_subnormal(vec exponents) {
+  return __builtin_expect(wasm_v128_any_true(wasm_i16x8_eq(exponents, ZERO_I16)), 0);
+}
+
+// d, or dmin, of four rows of the tile at `x`.
+INLINE vec quartet_q4_K(const uint8_t *x, int is_minimum, int quartet, const constants *k) {
+  const vec halves = wasm_i32x4_load16x4(x + GROUP_Q4_K * (4 * is_minimum + quartet) + HALVES_Q4_K);
+  return scaled_halves(f16_bits_to_f32(halves, k->f16_bits), k);
 }
 
 // Of four rows, bytes of four groups each, a row in 32 bits: [groups 0..3 or 4..7].
@@ -21,12 +39,30 @@ typedef struct {
   vec scales[2], mins[2];
 } scales_of_rows;
 
-INLINE scales_of_rows read_scales_q4_K(const uint8_t *x, int quartet, const constants *k) {
-  const uint8_t *words = x + SCALES_Q4_K + 16 * quartet;
-  const vec a = load(words), b = load(words + TILE_STEP), c = load(words + 2 * TILE_STEP), six = k->six_bits;
-  return (scales_of_rows){
-      {wasm_v128_and(a, six), wasm_v128_or(low_nibbles(c, k), wasm_v128_and(wasm_u16x8_shr(a, 2), k->high_pair))},
-      {wasm_v128_and(b, six), wasm_v128_or(high_nibbles(c, k), wasm_v128_and(wasm_u16x8_shr(b, 2), k->high_pair))}};
+// Eight bytes of each of four groups, one for each row, to four bytes for each row.
+typedef struct {
+  vec first, second;
+} words_of_rows;
+
+INLINE words_of_rows words_of_four_groups(const uint8_t *x) {
+#define OF_GROUP(g) wasm_v128_load64_zero(x + GROUP_Q4_K * (g))
+#define TWO_GROUPS(g) wasm_i8x16_shuffle(OF_GROUP(g), OF_GROUP(g + 1), 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+  const vec a = TWO_GROUPS(0), b = TWO_GROUPS(2);
+#undef OF_GROUP
+#undef TWO_GROUPS
+  return (words_of_rows){wasm_i16x8_shuffle(a, b, 0, 8, 1, 9, 2, 10, 3, 11), wasm_i16x8_shuffle(a, b, 4, 12, 5, 13, 6, 14, 7, 15)};
+}
+
+// The scales of eight rows, two quartets.
+INLINE void read_scales_q4_K(scales_of_rows of[2], const uint8_t *x, int part, const constants *k) {
+  _Pragma("clang loop unroll(full)") for (int half = 0; half < 2; half++, x += 4 * GROUP_Q4_K) {
+    const words_of_rows words = words_of_four_groups(x + 8 * part), nibbles = words_of_four_groups(x + MINIMUMS_Q4_K);
+    const vec w[2] = {words.first, words.second}, n[2] = {nibbles.first, nibbles.second};
+    _Pragma("clang loop unroll(full)") for (int h = 0; h < 2; h++) {
+      of[h].scales[half] = wasm_v128_and(w[h], k->six_bits);
+      of[h].mins[half] = wasm_v128_or(part ? high_nibbles(n[h], k) : low_nibbles(n[h], k), wasm_v128_and(wasm_u16x8_shr(w[h], 2), k->high_pair));
+    }
+  }
 }
 
 // Σ of minimum × sum of the activations, which stand in the order of SUM_ORDER, for four rows.
@@ -38,9 +74,26 @@ INLINE vec minimums_q4_K(const scales_of_rows *of, vec sums, const constants *k)
                                        wasm_i32x4_dot_i16x8(wasm_u16x8_shr(high, 8), splat_lane(sums, 3))));
 }
 
-// The lowest byte of each 32 bits as two i16. Loops over scales take it and shift the next one down: an array of scales
+// Sums of products of four activations and four weights are i32 where the machine has a dot product, `dot`, and else two i16
+// that stay apart until they are scaled.
+INLINE vec add_products(vec sums, vec activations, vec weights, int dot) {
+  return dot ? add_dot(activations, weights, sums) : wasm_i16x8_add(sums, dot_i8_u7(activations, weights));
+}
+INLINE vec sums_as_i32(vec sums, int dot, const constants *k) { return dot ? sums : wasm_i32x4_dot_i16x8(sums, k->ones); }
+// What sums begin with, of two i16.
+INLINE vec first_sums(vec offset, int dot, const constants *k) { return dot ? wasm_i32x4_dot_i16x8(offset, k->ones) : offset; }
+// `scale` as the functions below give it.
+INLINE vec add_scaled_sums(vec totals, vec sums, vec scale, int dot) {
+  return wasm_i32x4_add(totals, dot ? wasm_i32x4_mul(sums, scale) : wasm_i32x4_dot_i16x8(sums, scale));
+}
+
+// The lowest byte of each 32 bits, which is a scale, as two i16, or as an i32. Loops over scales take it and shift the next one down: an array of scales
 // would be checked for bounds at each store and load.
-INLINE vec signed_byte_twice(vec words, const constants *k) {
+INLINE vec unsigned_scale(vec words, int dot, const constants *k) {
+  return dot ? wasm_v128_and(words, k->low_byte) : wasm_i8x16_relaxed_swizzle(words, k->byte_twice);
+}
+INLINE vec signed_scale(vec words, int dot, const constants *k) {
+  if (dot) return wasm_i32x4_shr(wasm_i32x4_shl(words, 24), 24);
   return wasm_i16x8_shr(wasm_i8x16_relaxed_swizzle(words, k->byte_twice_high), 8);
 }
 

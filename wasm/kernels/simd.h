@@ -22,6 +22,26 @@ INLINE vec dot_i8_u7(vec signed_bytes, vec unsigned_bytes) {
   return wasm_i16x8_relaxed_dot_i8x16_i7x16(signed_bytes, unsigned_bytes);
 }
 
+// 16 products of a signed byte and another one, added in fours to 4 × i32: one instruction on arm64 (sdot) and on x64 with
+// AVX-VNNI (vpdpbusd), three on other x64. What bytes above 127 mean says dot_of_machine.
+INLINE vec add_dot(vec signed_bytes, vec other_bytes, vec sum) {
+  return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(signed_bytes, other_bytes, sum);
+}
+
+// Whether add_dot is worth using, and how many bits the bytes of its second operand may have.
+enum { NO_DOT, DOT_OF_SEVEN_BITS, DOT_OF_EIGHT_BITS };
+
+// WebAssembly leaves to the machine what a byte of 255 is: vpdpbusd takes it as unsigned, sdot as signed, and of the three
+// instructions the first cuts sums of two products off at 16 bits. That takes a dozen instructions, so each operator asks anew
+// and nothing has to be kept.
+INLINE int dot_of_machine(void) {
+  volatile int8_t most = 127;
+  volatile uint8_t all_bits = 255;
+  const vec sums = add_dot(wasm_i8x16_splat(most), wasm_i8x16_splat((int8_t)all_bits), wasm_i32x4_const_splat(0));
+  const int32_t sum = wasm_i32x4_extract_lane(sums, 0);
+  return sum == 4 * 127 * 255 ? DOT_OF_EIGHT_BITS : sum == 4 * 127 * -1 ? DOT_OF_SEVEN_BITS : NO_DOT;
+}
+
 INLINE vec pair_sums_i32(vec i16s) { return wasm_i32x4_extadd_pairwise_i16x8(i16s); }
 INLINE vec to_f32(vec i32s) { return wasm_f32x4_convert_i32x4(i32s); }
 INLINE vec madd(vec a, vec b, vec sum) { return wasm_f32x4_relaxed_madd(a, b, sum); }
@@ -65,11 +85,13 @@ typedef struct {
   vec f16_scale;  // 2^112, which completes the conversion
   vec sixteen;    // 16 in every i16
   vec low_bytes;  // 0x00ff in every i16
+  vec low_byte;   // 0x000000ff in every i32
   vec ones;       // 1 in every i16
   vec six_bits;   // 0x3f in every byte
+  vec half_exponent; // its bits, in every i16
   vec magnitude;  // of a float
   vec least_half; // 2^-14, the least normal one
-  vec most_subnormal; // bits of a half that is subnormal, moved to a float's place, at most
+  vec rebias;     // 112 << 23, which does what f16_scale does to the bits of a normal half
   vec byte_twice;      // takes the lowest byte of each 32 bits as two i16
   vec byte_twice_high; // the same as their upper halves
   vec bits;       // 1, 2, 4 … 128, twice
@@ -77,6 +99,7 @@ typedef struct {
   vec half_up;    // 2^100, see mul-mat-float.h
   vec codes;      // the code book of the format, if it has one
   int never;      // 0, which the compiler does not know
+  int dot;        // dot_of_machine()
 } constants;
 
 INLINE vec opaque(vec v) {
@@ -93,12 +116,13 @@ INLINE constants make_constants(vec codes) {
   volatile int32_t f16_scale = 0x77800000, sixteen = 0x00100010;
   return (constants){wasm_i32x4_splat(nibble), wasm_i32x4_splat(high_pair), wasm_i32x4_splat(f16_bits),
                      wasm_i32x4_splat(f16_scale), wasm_i32x4_splat(sixteen),
-                     opaque(wasm_i16x8_const_splat(0xff)), opaque(wasm_i16x8_const_splat(1)), opaque(wasm_i8x16_const_splat(0x3f)),
-                     opaque(wasm_i32x4_const_splat(0x7fffffff)), opaque(wasm_f32x4_const_splat(0x1p-14f)),
-                     opaque(wasm_i32x4_const_splat(0x7fffff)),
+                     opaque(wasm_i16x8_const_splat(0xff)), opaque(wasm_i32x4_const_splat(0xff)), opaque(wasm_i16x8_const_splat(1)), opaque(wasm_i8x16_const_splat(0x3f)),
+                     opaque(wasm_i16x8_const_splat(0x7c00)), opaque(wasm_i32x4_const_splat(0x7fffffff)), opaque(wasm_f32x4_const_splat(0x1p-14f)),
+                     opaque(wasm_i32x4_const_splat(112 << 23)),
                      opaque(BYTE_TWICE), opaque(BYTE_TWICE_HIGH),
                      opaque(wasm_i64x2_const_splat((int64_t)0x8040201008040201)),
-                     opaque(wasm_i64x2_const(0, 0x0101010101010101)), opaque(wasm_f32x4_const_splat(0x1p100f)), opaque(codes), never};
+                     opaque(wasm_i64x2_const(0, 0x0101010101010101)), opaque(wasm_f32x4_const_splat(0x1p100f)), opaque(codes), never,
+                     dot_of_machine()};
 }
 
 // --- half precision ---------------------------------------------------------------------------------------------

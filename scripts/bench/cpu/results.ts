@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import { z } from "zod";
+import { describeDotProduct } from "../dot-product.ts";
 
 export const ENGINES = ["stock", "daybreak", "native"] as const;
 export type EngineName = (typeof ENGINES)[number];
@@ -98,8 +99,9 @@ function isSame(
   return fields.every((field) => one[field] === other[field]);
 }
 
-function describeMachine(): string {
+/** Processors, memory, system, Node, and the dot product of bytes that WebAssembly has here. */
+export function describeMachine(): string {
   const cpus = os.cpus();
   const memory = Math.round(os.totalmem() / 1024 ** 3);
-  return `${cpus.length} × ${cpus[0]?.model.trim()}, ${memory} GiB, ${os.platform()} ${os.arch()}, Node ${process.versions.node}`;
+  return `${cpus.length} × ${cpus[0]?.model.trim()}, ${memory} GiB, ${os.platform()} ${os.arch()}, Node ${process.versions.node}, ${describeDotProduct()}`;
 }

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { FORMATS, TYPE } from "../../support/dequantise.ts";
+import { FORMATS, halfToNumber, TYPE } from "../../support/dequantise.ts";
 import { KernelHost, type MatrixProblem } from "../../support/kernel-host.ts";
 import {
   areNanIn,
@@ -45,6 +45,22 @@ describe.each(REPACKED)("repacked %s weights", (type) => {
     const { values, fellBack } = prepared.read();
     expect(fellBack).toBe(false);
     expect(worstError(values, expected)).toBeLessThan(F32_TOLERANCE);
+  });
+
+  it("take scales that are subnormal halves, of either sign", () => {
+    const weights = randomWeights(
+      type,
+      ROWS,
+      K,
+      randoms(TYPE[type]),
+      [0x0001, 0x03ff, 0x8001, 0x83ff, 0x0155],
+    );
+    for (const columns of [1, 2, 4, 13]) {
+      const { problem } = problemOf(type, columns);
+      const result = host.multiply({ ...problem, weights: weights.bytes });
+      const expected = reference(weights.values, problem.activations, ROWS, K);
+      expect(worstError(result.values, expected)).toBeLessThan(F32_TOLERANCE);
+    }
   });
 
   it("take rows of one and three blocks, and one tile of rows", () => {
@@ -143,6 +159,26 @@ describe.each(REPACKED)("repacked %s weights", (type) => {
     );
     expect(prepared.lookUp(rows).every((row, at) => areSame(row, expected[at]!))).toBe(true);
     expect(areSame(prepared.weights(), problem.weights)).toBe(false);
+  });
+});
+
+describe("every finite half", () => {
+  // One weight of 1 in a row, which meets an activation of 127.
+  it.each([1, 4])("scales a block of Q8_0 as what it stands for, in %i columns", (columns) => {
+    const halves = Uint16Array.from({ length: 0x1_0000 }, (_, bits) => bits).filter(
+      (bits) => (bits & 0x7c00) !== 0x7c00,
+    );
+    const { bytes, weights: k } = FORMATS.Q8_0;
+    const weights = new Uint8Array(halves.length * bytes);
+    for (const [row, half] of halves.entries()) weights.set([half & 255, half >> 8, 1], row * bytes);
+    const activations = Float32Array.from({ length: columns * k }, (_, at) => (at % k === 0 ? 127 : 0));
+    const problem = { type: TYPE.Q8_0, weights, rows: halves.length, activations, k, backends: 1 };
+    const expected = Array.from(halves, (half) => 127 * halfToNumber(half));
+    const { values } = host.multiply(problem);
+    for (let column = 0; column < columns; column++) {
+      const found = values.subarray(column * halves.length, (column + 1) * halves.length);
+      expect(found.findIndex((value, at) => value !== expected[at])).toBe(-1);
+    }
   });
 });
 
