@@ -30,8 +30,8 @@ const duration = z.union([z.string(), z.number()]).transform((value, context) =>
   return z.NEVER;
 });
 
-/** In bytes, on the system that allows the least (macOS). */
-const LONGEST_SOCKET_PATH = 103;
+/** In bytes, on the systems that allow the least (macOS and the BSDs): sun_path less its final zero. */
+export const LONGEST_SOCKET_PATH = 103;
 
 /**
  * Where the IPC endpoint listens when none is configured: beside the user's other sockets where that folder can be used,

@@ -2,12 +2,13 @@ import { chmodSync, lstatSync, mkdirSync, rmSync, type Stats } from "node:fs";
 import type { Server } from "node:http";
 import net from "node:net";
 import path from "node:path";
+import { LONGEST_SOCKET_PATH } from "../config/schema.ts";
 import { exhaustedResource, isSystemError } from "../errors/exhausted-resource.ts";
 import { DaemonStartError, SocketUnavailableError } from "./daemon-start-error.ts";
 import { type Advice, listening } from "./listening.ts";
 
-/** Bytes of sun_path less its final zero: 108 on Linux, 104 on macOS and the BSDs. */
-const LONGEST_PATH = { linux: 107, other: 103 };
+/** Linux allows a little more than others, in bytes. */
+const LONGEST_ON_LINUX = 107;
 const OWNER_ONLY_FOLDER = 0o700;
 const OWNER_ONLY_SOCKET = 0o600;
 /** With this mask a new socket is the owner's alone from its first moment. */
@@ -89,7 +90,7 @@ export function socketPathProblem(name: string, platform = process.platform): st
   if (platform === "win32") {
     return `On Windows the socket is a named pipe, ${PIPE_PREFIX}daybreak for one, and ${name} is a path.`;
   }
-  const longest = platform === "linux" ? LONGEST_PATH.linux : LONGEST_PATH.other;
+  const longest = platform === "linux" ? LONGEST_ON_LINUX : LONGEST_SOCKET_PATH;
   const length = Buffer.byteLength(name);
   if (length <= longest) return undefined;
   return `The socket path ${name} is ${length} bytes long, but the system allows ${longest}.`;

@@ -1,13 +1,12 @@
 import { readFileSync } from "node:fs";
+import path from "node:path";
 import { machineProcessors, type Processors } from "../../engine/machine-processors.ts";
+import { platformPackages } from "../../launch/platform-packages.mjs";
 import { MINIMUM_NODE_MAJOR, runtimeSuits } from "../../launch/runtime.mjs";
 import { type Check, type Finding, note, ok, problem } from "./check.ts";
 
 const NAME = "Runtime";
 const PROCESSORS = "Processors";
-
-/** The npm packages that bring a Node along. */
-const BUNDLED = /[/\\]node_modules[/\\](?:@daybreak-llm[/\\])?node-(?:bin-)?(?:linux|darwin|win)/;
 
 /** The smallest modules that need what an engine needs: a memory of 64-bit addresses, and a vector of 128 bits. */
 const MEMORY64 = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 5, 3, 1, 4, 1);
@@ -43,7 +42,7 @@ export function runtimeCheck(facts: () => RuntimeFacts = runtimeFacts): Check {
 }
 
 function runtimeFinding({ version, binary, jspi, memory64 }: RuntimeFacts): Finding {
-  const origin = BUNDLED.test(binary) ? "which came with Daybreak" : binary;
+  const origin = cameAlong(binary) ? "which came with Daybreak" : binary;
   const what = `Node ${version}, ${origin}`;
   const missing = [...(jspi ? [] : ["JSPI"]), ...(memory64 ? [] : ["memory64"])];
   if (runtimeSuits({ node: version }) && missing.length === 0)
@@ -54,6 +53,15 @@ function runtimeFinding({ version, binary, jspi, memory64 }: RuntimeFacts): Find
       ? `${what}, is too old`
       : `${what}, lacks ${missing.join(" and ")}, which engines need`,
     `Install Node ${MINIMUM_NODE_MAJOR} or later (https://nodejs.org), and see that NODE_OPTIONS switches off nothing of V8.`,
+  );
+}
+
+/** Whether the binary is of a package that brings a Node along. */
+function cameAlong(binary: string): boolean {
+  const packages = platformPackages(process.platform, process.arch);
+  if (packages === undefined) return false;
+  return [packages.node, packages.nodeSource].some((name) =>
+    binary.endsWith(path.join("node_modules", name, packages.nodeBinary)),
   );
 }
 

