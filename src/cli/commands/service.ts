@@ -65,7 +65,7 @@ export function serviceCommand(io: CliIo): Command {
       } as const;
       const manager = findManager({ scope, program, env: io.env });
       if (options.system && action !== "status" && !options.print) requireRoot(action);
-      if (options.system && action === "install")
+      if (options.system && action === "install" && !options.print)
         for (const file of program.command.slice(0, 2)) requireOpen(file);
       await ACTIONS[action]({ io, options, manager, settings });
     });
