@@ -76,11 +76,19 @@ export const CHANGES: readonly Change[] = [
     replace: Object.fromEntries(VEC_DOTS.map(({ kernel, index }) => [kernel, index])),
   },
   {
-    what: "The server can be asked for results without computing a step.",
-    why: "Each result of several requests would cost a step else, and come late.",
+    what: "The server can be asked for results without computing a step, told how long a step may be, and made to leave one.",
+    why: "Each result of several requests would cost a step else, and come late; long steps are quick, but a cancel may not wait for them.",
     check: "test/engine/latency.test.ts",
-    replace: { kernel_update_slots: STOCK.updateSlots.index },
-    originals: { original_update_slots: STOCK.updateSlots.index },
+    replace: {
+      kernel_update_slots: STOCK.updateSlots.index,
+      kernel_process: STOCK.process.index,
+      kernel_prompt_clear: STOCK.promptClear.index,
+    },
+    originals: {
+      original_update_slots: STOCK.updateSlots.index,
+      original_process: STOCK.process.index,
+      original_prompt_clear: STOCK.promptClear.index,
+    },
   },
   {
     what: "Under a grammar only text comes that an answer shows; a request ends with an error when no token fits.",

@@ -5,6 +5,7 @@
 #include "grammar.h"
 #include "recursion.h"
 #include "repack-graph.h"
+#include "steps.h"
 #include "swiglu.h"
 #include "vec-dots.h"
 
@@ -47,6 +48,7 @@ void kernel_mul_mat(const compute_params *params, tensor *out) {
 // Asked before ggml_graph_compute_thread branches to an operator: the number of the operator that llama.cpp is to do.
 int32_t kernel_operator(const compute_params *params, tensor *out) {
   enum { NONE = 0, SOFT_MAX = 46, FLASH_ATTENTION = 74 };
+  if (params->ith == 0 && is_step_left()) leave_step(params->threadpool, out);
   if (out->op == OP_GET_ROWS && out->src[0]->flags & FLAG_REPACKED) {
     look_rows_up(params, out, out->src[0], out->src[1]);
     return NONE;
@@ -61,16 +63,4 @@ int32_t kernel_operator(const compute_params *params, tensor *out) {
     return NONE;
   }
   return out->op;
-}
-
-// server_context_impl::update_slots(), one step of all slots. The worker's script asks for a result only together
-// with a step; while it has this flag set, it gets what has been computed already. The byte lies below the module's
-// data, where the toolchain puts nothing; src/engine/core/worker-patches.ts writes it.
-enum { HOLD_STEP_ADDRESS = 16 };
-
-extern void original_update_slots(void *server);
-
-void kernel_update_slots(void *server) {
-  if (*(volatile uint8_t *)HOLD_STEP_ADDRESS) return;
-  original_update_slots(server);
 }

@@ -25,7 +25,9 @@ interface Shape {
 
 /**
  * 1B and 3B are the shapes of Llama 3.2, 8B is that of Llama 3.1, 9B, whose files have over 5 GB, that of Yi 1.5; no
- * common model of half a billion has rows that the K types can divide. Tiny is for trying a benchmark out.
+ * common model of half a billion has rows that the K types can divide. A slice is two blocks of it with a tenth of their
+ * weights as output: behind a long context its rates compare as those of the whole, and the context is read in an eighth of
+ * the time. Tiny is for trying a benchmark out.
  */
 export const SHAPES = {
   tiny: {
@@ -36,6 +38,15 @@ export const SHAPES = {
     headWidth: 64,
     kvHeads: 2,
     vocabulary: 1000,
+  },
+  slice: {
+    embedding: 1536,
+    feedForward: 4608,
+    blocks: 2,
+    heads: 24,
+    headWidth: 64,
+    kvHeads: 8,
+    vocabulary: 4000,
   },
   "0.5B": {
     embedding: 1536,
@@ -94,7 +105,7 @@ const MIXTURES = {
 export type Quantisation = keyof typeof MIXTURES;
 export const QUANTISATIONS = Object.keys(MIXTURES).filter((name): name is Quantisation => name in MIXTURES);
 
-const CONTEXT = 8192;
+const CONTEXT = 65_536;
 const DEVIATION = 0.02;
 const SPECIAL = ["<unk>", "<s>", "</s>"];
 const LETTERS = Array.from("abcdefghijklmnopqrstuvwxyz");
@@ -103,7 +114,7 @@ const BEGIN_OF_SEQUENCE = SPECIAL.indexOf("<s>");
 const TOKEN_TYPES = { normal: 1, unknown: 2, control: 3 };
 
 export function benchModelFile(folder: string, shape: ShapeName, quantisation: Quantisation): string {
-  return path.join(folder, `random-${shape}-${quantisation}.gguf`);
+  return path.join(folder, `random-${shape}-${quantisation}-${CONTEXT}.gguf`);
 }
 
 /** Writes the model into the folder unless it is there, and returns its path. */
