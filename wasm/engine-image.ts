@@ -12,9 +12,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "57f280572e190b562d4c503c78babe3b4d059f1d5e19d00f8bcae89ba0ac50f3";
+const KERNELS_SHA256 = "8ec6e30080542073dfe7c03a18c31be3f0268b1d9fd2a6d0cf54f2642da328a0";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "f9a1a0cce3b1ef17e1b8e2e1123bf1c7422b53f2fd041ebf1e516451d1c9c48c";
+export const IMAGE_SHA256 = "c1bf726275145f3f2f852292b1d3ac1433036943f437f731809347fbb31ff33a";
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {
