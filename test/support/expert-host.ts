@@ -4,14 +4,14 @@ import type { DotMachine } from "./dot-machines.ts";
 import { HostTensors } from "./host-tensors.ts";
 import { hostMemory, KERNELS, linkHost } from "./kernel-host-module.ts";
 
-/** 32 MiB. */
-const PAGES = 512;
+/** 64 MiB. */
+const PAGES = 1024;
 /** Each thread's stack grows down from the end of its own megabyte; tensors lie above. */
 const STACK_BYTES = 1024 * 1024;
 const MOST_THREADS = 2;
 const TYPE = { f32: 0, i32: 26 } as const;
 /** F32, F16, BF16. */
-const TYPES_OF_FLOATS: readonly number[] = [0, 1, 30];
+const TYPES_OF_FLOATS = new Set([0, 1, 30]);
 /** As in ggml.h, and ggml-backend.h. */
 const OP = { product: 29, productOfExperts: 30 } as const;
 const FOR_WEIGHTS = 1;
@@ -88,7 +88,7 @@ export class ExpertHost {
     const [tokens, used] = [chosen.length, chosen[0]!.length];
     const rowBytes = weights.length / rows / experts;
     // Of blocks no test needs the bytes; floats are rows of elements.
-    const element = TYPES_OF_FLOATS.includes(type) ? rowBytes / k : rowBytes;
+    const element = TYPES_OF_FLOATS.has(type) ? rowBytes / k : rowBytes;
     const shape = { type, nb: [element, rowBytes, rowBytes * rows, weights.length] };
     const w = tensors.tensor({ ...shape, ne: [k, rows, experts], data: weights });
     const columns = { type: TYPE.f32, ne: [k, activations.length / k / tokens, tokens], data: activations };

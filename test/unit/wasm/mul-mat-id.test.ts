@@ -5,7 +5,6 @@ import { ExpertHost, type ExpertProblem } from "../../support/expert-host.ts";
 import {
   type Blocks,
   BLOCK_TYPES,
-  EIGHT_BIT_TOLERANCE,
   exactActivations,
   F32_TOLERANCE,
   randomWeights,
@@ -106,7 +105,7 @@ describe.each(REPACKED)("experts of repacked %s weights", (type) => {
   });
 
   it("give a token the same bits by itself and among others", async () => {
-    const { problem } = problemOf(type, { tokens: 7, used: 2, expertOf: (token, place) => 3 * place });
+    const { problem } = problemOf(type, { tokens: 7, used: 2, expertOf: (_, place) => 3 * place });
     const together = (await multiply(problem))!;
     for (const token of [0, 3, 6]) {
       const activations = problem.activations.slice(token * K, (token + 1) * K);
@@ -154,6 +153,25 @@ describe.each(BLOCK_TYPES)("experts of %s weights as they lie in the file", (typ
       expect(await prepared.run()).toBe(true);
       expect(worstError(prepared.read(), expected)).toBeLessThan(F32_TOLERANCE);
     }
+  });
+});
+
+describe("products of experts", () => {
+  it("get the work buffer that a long prompt needs, of any format", async () => {
+    for (const type of ["Q4_0", "Q5_K"] as const) {
+      const { problem } = problemOf(type, { tokens: 1, rows: 16 });
+      const chosen = Array.from({ length: 12_000 }, (_, token) => [token % EXPERTS]);
+      const activations = new Float32Array(chosen.length * K);
+      expect(await multiply({ ...problem, activations, chosen })).toEqual(
+        new Float32Array(chosen.length * 16),
+      );
+    }
+  });
+
+  it("are left to llama.cpp when rows are no multiple of four or the work buffer is too small", async () => {
+    expect(await multiply(problemOf("Q4_0", { tokens: 2, rows: 18 }).problem)).toBe(undefined);
+    const { problem } = problemOf("Q4_0", { tokens: 2, rows: 20 });
+    expect(await multiply({ ...problem, workBytes: 1024 })).toBe(undefined);
   });
 });
 
