@@ -56,17 +56,21 @@ describe.each([
   ["Q4_0", "Q8_0"],
   ["Q4_K", "Q6_K"],
 ] as const)("mixtures of %s and of %s experts", (...types) => {
-  test("give the stock engine's log-probabilities, with two threads as with one", { timeout: 120_000 }, async () => {
-    const file = writeModel(folder, `mixture-${types.join("-")}`, tinyMixture(types));
-    const stock = await measure(startStockEngine, file);
-    const ours = await measure(startEngine, file);
-    // Where the likeliest token is half a character, none is reported.
-    const differences = ours.flatMap((logprob, at) => {
-      const other = stock[at];
-      return logprob === undefined || other === undefined ? [] : [Math.abs(logprob - other)];
-    });
-    expect(differences.length).toBeGreaterThan(PROMPT_LENGTHS.length / 2);
-    expect(Math.max(...differences)).toBeLessThan(LARGEST_DIFFERENCE);
-    expect(await measure(startEngine, file, 2)).toEqual(ours);
-  });
+  test(
+    "give the stock engine's log-probabilities, with two threads as with one",
+    { timeout: 120_000 },
+    async () => {
+      const file = writeModel(folder, `mixture-${types.join("-")}`, tinyMixture(types));
+      const stock = await measure(startStockEngine, file);
+      const ours = await measure(startEngine, file);
+      // Where the likeliest token is half a character, none is reported.
+      const differences = ours.flatMap((logprob, at) => {
+        const other = stock[at];
+        return logprob === undefined || other === undefined ? [] : [Math.abs(logprob - other)];
+      });
+      expect(differences.length).toBeGreaterThan(PROMPT_LENGTHS.length / 2);
+      expect(Math.max(...differences)).toBeLessThan(LARGEST_DIFFERENCE);
+      expect(await measure(startEngine, file, 2)).toEqual(ours);
+    },
+  );
 });
