@@ -58,8 +58,8 @@ export const CHANGES: readonly Change[] = [
     splices: BARRIER_SPLICES,
   },
   {
-    what: "Softmax, flash attention and look-ups in repacked weights run in our kernels.",
-    why: "Attention is most of what is left, and grows with the context; nobody else can read repacked weights.",
+    what: "Softmax, flash attention, products with experts and look-ups in repacked weights run in our kernels.",
+    why: "Mixtures multiply with experts most of all; attention grows with the context; nobody else can read repacked weights.",
     check: "test/unit/wasm/flash-attention.test.ts",
     splices: [OPERATOR_SPLICE],
   },
@@ -71,7 +71,7 @@ export const CHANGES: readonly Change[] = [
   },
   {
     what: "Dot products of one row and one column run in kernels of ours.",
-    why: "llama.cpp's operators are left what ours do not cover, such as mixtures of experts, and call these.",
+    why: "llama.cpp's operators are left what ours do not cover, and call these.",
     check: "test/unit/wasm/vec-dots.test.ts",
     replace: Object.fromEntries(VEC_DOTS.map(({ kernel, index }) => [kernel, index])),
   },

@@ -43,7 +43,7 @@ const type = (...parameters: number[]): Uint8Array =>
 const body = (...code: number[]): Uint8Array => sized(new Uint8Array([0, ...code, 0x0b]));
 
 /** A module with the functions that the kernels replace and call, and nothing else. */
-function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint8Array {
+function hostModule(pages: number, isShared: boolean, machine: DotMachine, stackTop: number): Uint8Array {
   const memory = concatBytes([
     text("env"),
     text("memory"),
@@ -51,7 +51,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint
     uleb(pages),
     uleb(MOST_PAGES),
   ]);
-  const stackTop = [I64, 1, 0x42, ...signedLeb(STACK_TOP), 0x0b];
+  const stackPointer = [I64, 1, 0x42, ...signedLeb(stackTop), 0x0b];
   // memory.copy of as many bytes as there are weights: what was to be dequantised stands where floats would.
   const copy = [0x20, 1, 0x20, 0, 0x20, 2, 0xfc, 10, 0, 0];
   // i64.const mark, i32.const 1, i32.store
@@ -106,7 +106,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint
         [14],
       ]),
     ),
-    section(6, vector([stackTop])),
+    section(6, vector([stackPointer])),
     section(
       7,
       vector([
@@ -170,16 +170,17 @@ export function hostMemory(pages: number, { maximum = pages, shared = false } = 
  * A module that imports `env.memory` (memory64, `pages` long) and exports each kernel under the name of what it
  * replaces in llama.cpp: `mul_mat`, `plan`, `reserve`, `barrier`, `swiglu`, `decode_utf8`, `process`, `prompt_clear`,
  * `operator` (which llama.cpp's dispatch asks) and the dot products under their own. With a machine named, its dot
- * product of bytes stands in for this machine's.
+ * product of bytes stands in for this machine's. Threads that share a memory need a stack each.
  */
 export function linkHost(
   pages: number,
   isShared: boolean,
   object = KERNELS,
   machine?: DotMachine,
+  stackTop = STACK_TOP,
 ): Uint8Array<ArrayBuffer> {
   const kernels = readFileSync(object);
-  return link(hostModule(pages, isShared, machine ?? "cut off"), {
+  return link(hostModule(pages, isShared, machine ?? "cut off", stackTop), {
     object: machine ? callForDots(kernels, DOT) : kernels,
     replace: {
       kernel_mul_mat: 0,

@@ -27,8 +27,8 @@ void kernel_graph_plan(uint64_t *plan, const graph *g, int32_t threads, void *th
   leave_what_others_read(g);
   original_graph_plan(plan, g, threads, threadpool);
   plan[0] += plan[0] / 2 + FIXED + (uint64_t)threads * PER_THREAD;
-  const uint64_t repacked = work_size_of_repacked(g);
-  if (plan[0] < repacked) plan[0] = repacked;
+  const uint64_t products = work_size_of_products(g, threads);
+  if (plan[0] < products) plan[0] = products;
 }
 
 // ggml_compute_forward_mul_mat. op_params[1] is a hint that asks for another algorithm (a Hadamard transform).
@@ -51,6 +51,10 @@ int32_t kernel_operator(const compute_params *params, tensor *out) {
   if (params->ith == 0 && is_step_left()) leave_step(params->threadpool, out);
   if (out->op == OP_GET_ROWS && out->src[0]->flags & FLAG_REPACKED) {
     look_rows_up(params, out, out->src[0], out->src[1]);
+    return NONE;
+  }
+  if (out->op == OP_MUL_MAT_ID && (out->src[0]->flags & FLAG_REPACKED || !params->use_reference) && experts_fit(out) &&
+      mul_mat_id(params, out)) {
     return NONE;
   }
   if (params->use_reference) return out->op;
