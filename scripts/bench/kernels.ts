@@ -3,9 +3,10 @@ import { parseArgs } from "node:util";
 import { pathToFileURL } from "node:url";
 import { FORMATS, TYPE, type TypeName } from "../../test/support/dequantise.ts";
 import { KernelHost } from "../../test/support/kernel-host.ts";
-import { randoms } from "../../test/support/randoms.ts";
 import { describeMachine } from "./cpu/results.ts";
+import { spread } from "./daemon/statistics.ts";
 import { measureAttention } from "./kernels/measure-attention.ts";
+import { randomWeights } from "./kernels/random-weights.ts";
 import { timed } from "./kernels/timed.ts";
 
 const HELP = `Speed of the matrix kernels by themselves, in billions of multiplications and additions a second (GMAC/s).
@@ -18,6 +19,8 @@ const HELP = `Speed of the matrix kernels by themselves, in billions of multipli
   --rows N         rows of the weights (default 4096)
   --k N            length of a row (default 2048)
   --seconds N      time for each figure and object (default 0.5)
+  --places N       compile each object so many times (default 1): how fast a loop runs may depend on where its code lies,
+                   and V8 puts each copy elsewhere. Figures are then the median with the smallest and largest
   --as-in-file     leave the weights as they lie in a file, also where the engine repacks them
   --subnormal      let the halves that scale blocks be subnormal, with which processors may calculate slowly
   --attention      measure flash attention instead: for each type of the cache, --columns are queries that share a head
@@ -34,6 +37,7 @@ const { values, positionals } = parseArgs({
     rows: { type: "string", default: "4096" },
     k: { type: "string", default: "2048" },
     seconds: { type: "string", default: "0.5" },
+    places: { type: "string", default: "1" },
     "as-in-file": { type: "boolean", default: false },
     subnormal: { type: "boolean", default: false },
     attention: { type: "boolean", default: false },
@@ -45,8 +49,6 @@ const { values, positionals } = parseArgs({
 const PAGES = 4096;
 /** Runs until V8 has replaced its baseline code. */
 const WARM_UP_MS = 150;
-const MODERATE_HALF = 0x2c00;
-const SUBNORMAL_HALF = 0x0155;
 
 if (values.help) console.log(HELP);
 else {
@@ -64,16 +66,23 @@ async function showAttention(): Promise<void> {
 
 async function main(): Promise<void> {
   const objects = positionals.length > 0 ? positionals.map((file) => pathToFileURL(file)) : [undefined];
+  const places = Array.from({ length: Number(values.places) }, (_, place) => place);
+  // V8 compiles the same bytes once, so each copy declares another memory.
   const hosts = await Promise.all(
-    objects.map((object) => KernelHost.start({ pages: PAGES, ...(object && { object }) })),
+    objects.flatMap((object) =>
+      places.map((place) => KernelHost.start({ pages: PAGES + place, ...(object && { object }) })),
+    ),
   );
+  const cell = (rates: readonly number[]): string =>
+    rates.length === 1 ? rates[0]!.toFixed(1).padStart(8) : ` ${spread(rates).padStart(19)}`;
   const columnCounts = values.columns.split(",").map(Number);
-  console.log(["columns", ...columnCounts].map((text) => String(text).padStart(8)).join(""));
+  const width = places.length === 1 ? 8 : 20;
+  console.log("columns".padStart(8) + columnCounts.map((count) => String(count).padStart(width)).join(""));
   for (const name of values.types.split(",")) {
     const type = typeNamed(name);
     const rates = columnCounts.map((columns) => measure(hosts, type, columns));
-    for (const index of hosts.keys()) {
-      const cells = rates.map((ofHosts) => ofHosts[index]!.toFixed(1).padStart(8));
+    for (const index of objects.keys()) {
+      const cells = rates.map((of) => cell(of.slice(index * places.length, (index + 1) * places.length)));
       console.log((index === 0 ? name : "").padStart(8) + cells.join(""));
     }
   }
@@ -87,7 +96,7 @@ function typeNamed(name: string): TypeName {
 
 function measure(hosts: readonly KernelHost[], type: TypeName, columns: number): number[] {
   const [rows, k] = [Number(values.rows), Number(values.k)];
-  const weights = someWeights(type, rows, k);
+  const weights = randomWeights(type, rows, k, values.subnormal);
   const activations = Float32Array.from({ length: columns * k }, (_, index) => Math.sin(index * index));
   const ready = hosts.map((host) =>
     host.prepare({
@@ -111,24 +120,4 @@ function measure(hosts: readonly KernelHost[], type: TypeName, columns: number):
       times[index]!.push(timed(() => problem.run(), (Number(values.seconds) * 1000) / slices));
   }
   return times.map((of) => (rows * k * columns) / of.toSorted((a, b) => a - b)[slices >> 1]! / 1e6);
-}
-
-/** Random bits with scales of moderate size, or subnormal ones. */
-function someWeights(type: TypeName, rows: number, k: number): Uint8Array {
-  if (type === "F32" || type === "F16" || type === "BF16") {
-    return type === "F32"
-      ? new Uint8Array(new Float32Array(rows * k).fill(0.25).buffer)
-      : new Uint8Array(new Uint16Array(rows * k).fill(type === "F16" ? 0x3400 : 0x3e80).buffer);
-  }
-  const format = FORMATS[type];
-  const bytes = new Uint8Array(((rows * k) / format.weights) * format.bytes);
-  const random = randoms(1);
-  for (let index = 0; index < bytes.length; index++) bytes[index] = Math.floor(256 * random());
-  const view = new DataView(bytes.buffer);
-  const scale = values.subnormal ? SUBNORMAL_HALF : MODERATE_HALF;
-  for (let at = 0; at < bytes.length; at += format.bytes) {
-    for (const half of format.halves) view.setUint16(at + half, scale, true);
-    if (type === "MXFP4") view.setUint8(at, 124);
-  }
-  return bytes;
 }
