@@ -42,6 +42,7 @@ export const CHANGES: readonly Change[] = [
       dequantize_row_q4_0: STOCK.dequantizeQ4_0.index,
       dequantize_row_q8_0: STOCK.dequantizeQ8_0.index,
       dequantize_row_q4_K: STOCK.dequantizeQ4_K.index,
+      dequantize_row_q5_K: STOCK.dequantizeQ5_K.index,
       dequantize_row_q6_K: STOCK.dequantizeQ6_K.index,
     },
   },

@@ -38,6 +38,11 @@ export const PINNED_FUNCTIONS = {
     name: "dequantize_row_q4_K",
     sha256: "36ec93c4e89ad5a31aec58c93db3f50c3b458c60803a0500dba0ee5857f0c994",
   },
+  dequantizeQ5_K: {
+    index: 7292,
+    name: "dequantize_row_q5_K",
+    sha256: "e691e6e7458038f776e4aca368dfb1be76e1fec545bd101a05f67a6c7d2b5510",
+  },
   dequantizeQ6_K: {
     index: 7291,
     name: "dequantize_row_q6_K",

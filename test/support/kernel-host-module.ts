@@ -202,6 +202,7 @@ export function linkHost(
       dequantize_row_q4_0: DEQUANTISE,
       dequantize_row_q8_0: DEQUANTISE,
       dequantize_row_q4_K: DEQUANTISE,
+      dequantize_row_q5_K: DEQUANTISE,
       dequantize_row_q6_K: DEQUANTISE,
     },
   });

@@ -3,7 +3,7 @@
 // and cost more, because their bytes have to be loaded.
 #pragma once
 #include "mul-mat-quantised.h"
-#include "repacked-multiply.h"
+#include "repacked-product.h"
 
 _Static_assert(GEMV_CHUNK % TILE_ROWS == 0, "chunks of repacked rows are whole tiles");
 

@@ -6,6 +6,7 @@
 // Only where the CPU is the only backend: any other would copy weights as they lie.
 #pragma once
 #include "mul-mat-repacked.h"
+#include "repack-rows.h"
 
 enum { OP_NONE = 0, OP_MUL_MAT = 29, OP_GET_ROWS = 40 };
 enum { BUFFER_OF_WEIGHTS = 1 };
@@ -24,6 +25,7 @@ _Static_assert(offsetof(graph, nodes) == 16, "ggml_cgraph.nodes");
 extern void dequantize_row_q4_0(const uint8_t *x, float *y, int64_t k);
 extern void dequantize_row_q8_0(const uint8_t *x, float *y, int64_t k);
 extern void dequantize_row_q4_K(const uint8_t *x, float *y, int64_t k);
+extern void dequantize_row_q5_K(const uint8_t *x, float *y, int64_t k);
 extern void dequantize_row_q6_K(const uint8_t *x, float *y, int64_t k);
 
 INLINE int is_weight_to_repack(const tensor *w) {
@@ -101,6 +103,7 @@ INLINE void look_rows_up(const compute_params *params, tensor *out, const tensor
     if (w->type == TYPE_Q4_0) dequantize_row_q4_0(row, to, k);
     else if (w->type == TYPE_Q8_0) dequantize_row_q8_0(row, to, k);
     else if (w->type == TYPE_Q4_K) dequantize_row_q4_K(row, to, k);
+    else if (w->type == TYPE_Q5_K) dequantize_row_q5_K(row, to, k);
     else dequantize_row_q6_K(row, to, k);
   }
 }

@@ -2,7 +2,7 @@
 //
 //   Q4_0    for each 32: bytes [step][column][4], f32 scale [column], i16 offset [column][2]
 //   Q8_0    for each 32: i16 [half][even or odd][step 0..3][column][2], f32 scale [column], i32 offset [column]
-//   Q4_K    for each 256: bytes [step][column][4], f32 scale [column], i16 sum [column][of 8 groups]; one column by itself
+//   Q4_K, Q5_K  for each 256: bytes [step][column][4], f32 scale [column], i16 sum [column][of 8 groups]; one column by itself
 //           has u32 sums, whose lower halves are those i16: a product with pairs of i16 takes them as they are
 //   Q6_K    for each 256: bytes [step][column][4], f32 scale [column], i16 offset [of 16 groups][column][2]
 //

@@ -112,19 +112,57 @@ INLINE void gemv_words_q8_0(const uint8_t *x, int64_t blocks, const uint8_t *y, 
                    4 * (q) + 2, -1, (dot) ? -1 : 4 * (q) + 2, -1, 4 * (q) + 3, -1, (dot) ? -1 : 4 * (q) + 3, -1)
 #define PICKS(dot) {opaque(PICK(0, dot)), opaque(PICK(1, dot)), opaque(PICK(2, dot)), opaque(PICK(3, dot))}
 
-INLINE void gemv_q4_K(const uint8_t *x, int64_t super_blocks, const uint8_t *y, float *out, constants k, int dot) {
+// What four steps of five bits add to the sums, and what the next four take of them.
+INLINE void gemv_first_five_bits(vec *sums, vec *shared, const uint8_t *y, const uint8_t *x, const constants *k, int dot) {
+  const vec quants = load(y);
+  EACH_QUARTET {
+    const vec first = load(x + 16 * q), second = load(x + 16 * q + TILE_STEP), third = load(x + 16 * q + 2 * TILE_STEP);
+    shared[q] = shared_bits(first, second, k);
+    sums[q] = add_products(sums[q], splat_lane(quants, 0), five_bits(first, k), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 1), five_bits(second, k), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 2), five_bits(third, k), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 3), five_bits_above(0, third, shared[q], k), dot);
+  }
+}
+INLINE void gemv_last_five_bits(vec *sums, const vec *shared, const uint8_t *y, const uint8_t *x, const constants *k, int dot) {
+  const vec quants = load(y);
+  EACH_QUARTET {
+    const vec first = load(x + 16 * q + 3 * TILE_STEP), second = load(x + 16 * q + 4 * TILE_STEP);
+    sums[q] = add_products(sums[q], splat_lane(quants, 0), five_bits(first, k), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 1), five_bits_above(1, first, shared[q], k), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 2), five_bits(second, k), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 3), five_bits_above(2, second, shared[q], k), dot);
+  }
+}
+
+// Q4_K and Q5_K. Sums of 31·127 fit an i16 for 16 weights: without `dot`, those of Q5_K are scaled twice.
+INLINE void gemv_with_minimums(int32_t type, const uint8_t *x, int64_t super_blocks, const uint8_t *y, float *out, constants k, int dot) {
+  const size_t group = group_with_minimums(type);
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
   vec pick[4] = PICKS(0);
   if (dot) {
     const vec words[4] = PICKS(1);
     EACH_QUARTET pick[q] = words[q];
   }
-  for (int64_t s = 0; s < super_blocks; s++, x += BYTES_Q4_K * TILE_ROWS, y += RECORD_K) {
+  for (int64_t s = 0; s < super_blocks; s++, x += GROUPS * group, y += RECORD_K) {
     vec totals[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32}, minimums[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32};
     const uint8_t *yq = y, *xq = x, *of_groups = y + SUPER_BLOCK + 4;
-    ROLLED for (int g = 0; g < GROUPS; g++, yq += 32, xq += GROUP_Q4_K, of_groups += 4) {
+    ROLLED for (int g = 0; g < GROUPS; g++, yq += 32, xq += group, of_groups += 4) {
       vec sums[4] = {ZERO_I16, ZERO_I16, ZERO_I16, ZERO_I16};
-      gemv_32(sums, yq, xq + QUANTS_Q4_K, &k, dot);
+      if (type == TYPE_Q4_K) gemv_32(sums, yq, xq + QUANTS_Q4_K, &k, dot);
+      else {
+        vec shared[4];
+        gemv_first_five_bits(sums, shared, yq, xq + QUANTS_Q4_K, &k, dot);
+        IN_ORDER(&k);
+        if (!dot) {
+          const vec scales = wasm_v128_and(load(xq), k.six_bits);
+          EACH_QUARTET {
+            totals[q] = add_scaled_sums(totals[q], sums[q], wasm_i8x16_relaxed_swizzle(scales, pick[q]), 0);
+            sums[q] = ZERO_I16;
+          }
+        }
+        gemv_last_five_bits(sums, shared, yq + 16, xq + QUANTS_Q4_K, &k, dot);
+      }
       IN_ORDER(&k);
       const vec bytes = load(xq), nibbles = load(xq + MINIMUMS_Q4_K), sum = wasm_v128_load32_splat(of_groups);
       const vec scales = wasm_v128_and(bytes, k.six_bits);
@@ -137,8 +175,8 @@ INLINE void gemv_q4_K(const uint8_t *x, int64_t super_blocks, const uint8_t *y, 
     }
     const vec y_scale = wasm_v128_load32_splat(y + SUPER_BLOCK);
     EACH_QUARTET {
-      acc[q] = nmadd(to_f32(minimums[q]), wasm_f32x4_mul(quartet_q4_K(x, 1, q, &k), y_scale), acc[q]);
-      acc[q] = madd(to_f32(totals[q]), wasm_f32x4_mul(quartet_q4_K(x, 0, q, &k), y_scale), acc[q]);
+      acc[q] = nmadd(to_f32(minimums[q]), wasm_f32x4_mul(quartet_q4_K(x, group, 1, q, &k), y_scale), acc[q]);
+      acc[q] = madd(to_f32(totals[q]), wasm_f32x4_mul(quartet_q4_K(x, group, 0, q, &k), y_scale), acc[q]);
     }
   }
   EACH_QUARTET store(out + 4 * q, acc[q]);
@@ -177,29 +215,11 @@ INLINE void gemv_q6_K(const uint8_t *x, int64_t super_blocks, const uint8_t *y, 
   NOINLINE void name(const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k) { __VA_ARGS__; }
 DEFINE_GEMV(gemv_repacked_q4_0, gemv_q4_0(x, blocks, y, out, k, 0))
 DEFINE_GEMV(gemv_repacked_q8_0, gemv_words_q8_0(x, blocks, y, out, k))
-DEFINE_GEMV(gemv_repacked_q4_K, gemv_q4_K(x, blocks, y, out, k, 0))
+DEFINE_GEMV(gemv_repacked_q4_K, gemv_with_minimums(TYPE_Q4_K, x, blocks, y, out, k, 0))
+DEFINE_GEMV(gemv_repacked_q5_K, gemv_with_minimums(TYPE_Q5_K, x, blocks, y, out, k, 0))
 DEFINE_GEMV(gemv_repacked_q6_K, gemv_q6_K(x, blocks, y, out, k, 0))
 DEFINE_GEMV(gemv_repacked_q4_0_dot, gemv_q4_0(x, blocks, y, out, k, 1))
 DEFINE_GEMV(gemv_repacked_q8_0_dot, gemv_dot_q8_0(x, blocks, y, out, k))
-DEFINE_GEMV(gemv_repacked_q4_K_dot, gemv_q4_K(x, blocks, y, out, k, 1))
+DEFINE_GEMV(gemv_repacked_q4_K_dot, gemv_with_minimums(TYPE_Q4_K, x, blocks, y, out, k, 1))
+DEFINE_GEMV(gemv_repacked_q5_K_dot, gemv_with_minimums(TYPE_Q5_K, x, blocks, y, out, k, 1))
 DEFINE_GEMV(gemv_repacked_q6_K_dot, gemv_q6_K(x, blocks, y, out, k, 1))
-
-// `rows` rows (whole tiles) of repacked weights, `row_bytes` each.
-NOINLINE void gemv_repacked(int32_t type, const uint8_t *x, size_t row_bytes, int64_t rows, int64_t k, const uint8_t *record,
-                            float *out, constants c) {
-  const int64_t blocks = k / weights_of_block(type);
-#define CASE(TYPE, name)                                                                                         \
-  case TYPE:                                                                                                     \
-    if (takes_dot(TYPE, c.dot)) name##_dot(x, blocks, record, out, c);                                           \
-    else name(x, blocks, record, out, c);                                                                        \
-    break;
-  for (int64_t row = 0; row < rows; row += TILE_ROWS, x += TILE_ROWS * row_bytes, out += TILE_ROWS) {
-    switch (type) {
-      CASE(TYPE_Q4_0, gemv_repacked_q4_0)
-      CASE(TYPE_Q8_0, gemv_repacked_q8_0)
-      CASE(TYPE_Q4_K, gemv_repacked_q4_K)
-      CASE(TYPE_Q6_K, gemv_repacked_q6_K)
-    }
-  }
-#undef CASE
-}

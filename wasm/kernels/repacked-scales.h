@@ -28,9 +28,9 @@ INLINE int any_subnormal(vec exponents) {
   return __builtin_expect(wasm_v128_any_true(wasm_i16x8_eq(exponents, ZERO_I16)), 0);
 }
 
-// d, or dmin, of four rows of the tile at `x`.
-INLINE vec quartet_q4_K(const uint8_t *x, int is_minimum, int quartet, const constants *k) {
-  const vec halves = wasm_i32x4_load16x4(x + GROUP_Q4_K * (4 * is_minimum + quartet) + HALVES_Q4_K);
+// d, or dmin, of four rows of the tile at `x`, of Q4_K or Q5_K, whose groups have `group` bytes: here and below.
+INLINE vec quartet_q4_K(const uint8_t *x, size_t group, int is_minimum, int quartet, const constants *k) {
+  const vec halves = wasm_i32x4_load16x4(x + group * (size_t)(4 * is_minimum + quartet) + HALVES_Q4_K);
   return scaled_halves(f16_bits_to_f32(halves, k->f16_bits), k);
 }
 
@@ -44,8 +44,8 @@ typedef struct {
   vec first, second;
 } words_of_rows;
 
-INLINE words_of_rows words_of_four_groups(const uint8_t *x) {
-#define OF_GROUP(g) wasm_v128_load64_zero(x + GROUP_Q4_K * (g))
+INLINE words_of_rows words_of_four_groups(const uint8_t *x, size_t group) {
+#define OF_GROUP(g) wasm_v128_load64_zero(x + group * (g))
 #define TWO_GROUPS(g) wasm_i8x16_shuffle(OF_GROUP(g), OF_GROUP(g + 1), 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
   const vec a = TWO_GROUPS(0), b = TWO_GROUPS(2);
 #undef OF_GROUP
@@ -54,9 +54,9 @@ INLINE words_of_rows words_of_four_groups(const uint8_t *x) {
 }
 
 // The scales of eight rows, two quartets.
-INLINE void read_scales_q4_K(scales_of_rows of[2], const uint8_t *x, int part, const constants *k) {
-  _Pragma("clang loop unroll(full)") for (int half = 0; half < 2; half++, x += 4 * GROUP_Q4_K) {
-    const words_of_rows words = words_of_four_groups(x + 8 * part), nibbles = words_of_four_groups(x + MINIMUMS_Q4_K);
+INLINE void read_scales_q4_K(scales_of_rows of[2], const uint8_t *x, size_t group, int part, const constants *k) {
+  _Pragma("clang loop unroll(full)") for (int half = 0; half < 2; half++, x += 4 * group) {
+    const words_of_rows words = words_of_four_groups(x + 8 * part, group), nibbles = words_of_four_groups(x + MINIMUMS_Q4_K, group);
     const vec w[2] = {words.first, words.second}, n[2] = {nibbles.first, nibbles.second};
     _Pragma("clang loop unroll(full)") for (int h = 0; h < 2; h++) {
       of[h].scales[half] = wasm_v128_and(w[h], k->six_bits);
@@ -100,4 +100,17 @@ INLINE vec signed_scale(vec words, int dot, const constants *k) {
 // Collects the fourth of four steps, left by two bits, from the two high bits of the bytes that hold the other three.
 INLINE vec add_to_fourth(int step, vec fourth, vec high_bits) {
   return step == 0 ? high_bits : wasm_v128_or(fourth, wasm_u16x8_shr(high_bits, 2 * step));
+}
+
+// Weights of five bits, of which pairs of steps stand in a byte: the first of the two, and the second from the three bits above it
+// and two that stand elsewhere. `shared`: the two bits of all three such pairs, from the high bits to the low ones.
+INLINE vec five_bits(vec packed, const constants *k) { return wasm_v128_and(packed, k->five_bits); }
+INLINE vec shared_bits(vec first, vec second, const constants *k) {
+  const vec a = wasm_v128_xor(first, five_bits(first, k)), b = wasm_v128_xor(second, five_bits(second, k));
+  return wasm_v128_or(a, wasm_u16x8_shr(b, 3));
+}
+INLINE vec five_bits_above(int pair, vec packed, vec shared, const constants *k) {
+  const vec two_bits = pair == 0 ? wasm_u16x8_shr(shared, 3) : pair == 1 ? wasm_u16x8_shr(shared, 1) : wasm_i16x8_shl(shared, 1);
+  const vec three_bits = wasm_u16x8_shr(wasm_v128_xor(packed, five_bits(packed, k)), 5);
+  return wasm_v128_or(three_bits, wasm_v128_and(two_bits, k->two_bits_at_3));
 }
