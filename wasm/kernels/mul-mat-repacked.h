@@ -22,7 +22,7 @@ INLINE void quantise_records(const compute_params *params, const tensor *w, cons
     if (w->type == TYPE_Q4_0) quantise_blocks_of_32(column, k, at);
     else if (w->type == TYPE_Q8_0 && takes_dot(TYPE_Q8_0, dot)) quantise_blocks_for_dot(column, k, at);
     else if (w->type == TYPE_Q8_0) quantise_blocks_as_words(column, k, at);
-    else quantise_super_blocks(column, k, w->type == TYPE_Q6_K, at);
+    else quantise_super_blocks(w->type, column, k, at);
   }
 }
 

@@ -112,9 +112,10 @@ INLINE void gemv_words_q8_0(const uint8_t *x, int64_t blocks, const uint8_t *y, 
                    4 * (q) + 2, -1, (dot) ? -1 : 4 * (q) + 2, -1, 4 * (q) + 3, -1, (dot) ? -1 : 4 * (q) + 3, -1)
 #define PICKS(dot) {opaque(PICK(0, dot)), opaque(PICK(1, dot)), opaque(PICK(2, dot)), opaque(PICK(3, dot))}
 
-// What four steps of five bits add to the sums, and what the next four take of them.
-INLINE void gemv_first_five_bits(vec *sums, vec *shared, const uint8_t *y, const uint8_t *x, const constants *k, int dot) {
-  const vec quants = load(y);
+// 32 weights of five bits.
+INLINE void gemv_32_of_five_bits(vec *sums, const uint8_t *y, const uint8_t *x, const constants *k, int dot) {
+  const vec quants = load(y), last_quants = load(y + 16);
+  vec shared[4];
   EACH_QUARTET {
     const vec first = load(x + 16 * q), second = load(x + 16 * q + TILE_STEP), third = load(x + 16 * q + 2 * TILE_STEP);
     shared[q] = shared_bits(first, second, k);
@@ -123,19 +124,17 @@ INLINE void gemv_first_five_bits(vec *sums, vec *shared, const uint8_t *y, const
     sums[q] = add_products(sums[q], splat_lane(quants, 2), five_bits(third, k), dot);
     sums[q] = add_products(sums[q], splat_lane(quants, 3), five_bits_above(0, third, shared[q], k), dot);
   }
-}
-INLINE void gemv_last_five_bits(vec *sums, const vec *shared, const uint8_t *y, const uint8_t *x, const constants *k, int dot) {
-  const vec quants = load(y);
+  IN_ORDER(k);
   EACH_QUARTET {
     const vec first = load(x + 16 * q + 3 * TILE_STEP), second = load(x + 16 * q + 4 * TILE_STEP);
-    sums[q] = add_products(sums[q], splat_lane(quants, 0), five_bits(first, k), dot);
-    sums[q] = add_products(sums[q], splat_lane(quants, 1), five_bits_above(1, first, shared[q], k), dot);
-    sums[q] = add_products(sums[q], splat_lane(quants, 2), five_bits(second, k), dot);
-    sums[q] = add_products(sums[q], splat_lane(quants, 3), five_bits_above(2, second, shared[q], k), dot);
+    sums[q] = add_products(sums[q], splat_lane(last_quants, 0), five_bits(first, k), dot);
+    sums[q] = add_products(sums[q], splat_lane(last_quants, 1), five_bits_above(1, first, shared[q], k), dot);
+    sums[q] = add_products(sums[q], splat_lane(last_quants, 2), five_bits(second, k), dot);
+    sums[q] = add_products(sums[q], splat_lane(last_quants, 3), five_bits_above(2, second, shared[q], k), dot);
   }
 }
 
-// Q4_K and Q5_K. Sums of 31·127 fit an i16 for 16 weights: without `dot`, those of Q5_K are scaled twice.
+// Q4_K and Q5_K.
 INLINE void gemv_with_minimums(int32_t type, const uint8_t *x, int64_t super_blocks, const uint8_t *y, float *out, constants k, int dot) {
   const size_t group = group_with_minimums(type);
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
@@ -148,28 +147,21 @@ INLINE void gemv_with_minimums(int32_t type, const uint8_t *x, int64_t super_blo
     vec totals[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32}, minimums[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32};
     const uint8_t *yq = y, *xq = x, *of_groups = y + SUPER_BLOCK + 4;
     ROLLED for (int g = 0; g < GROUPS; g++, yq += 32, xq += group, of_groups += 4) {
-      vec sums[4] = {ZERO_I16, ZERO_I16, ZERO_I16, ZERO_I16};
+      // What sums of five bits begin with fits an i16 with them; without `dot` it has to be taken off again.
+      const int has_offset = type == TYPE_Q5_K && !dot;
+      const vec offset = has_offset ? wasm_v128_load32_splat(of_groups + sums_of_record(1)) : ZERO_I16;
+      vec sums[4] = {offset, offset, offset, offset};
       if (type == TYPE_Q4_K) gemv_32(sums, yq, xq + QUANTS_Q4_K, &k, dot);
-      else {
-        vec shared[4];
-        gemv_first_five_bits(sums, shared, yq, xq + QUANTS_Q4_K, &k, dot);
-        IN_ORDER(&k);
-        if (!dot) {
-          const vec scales = wasm_v128_and(load(xq), k.six_bits);
-          EACH_QUARTET {
-            totals[q] = add_scaled_sums(totals[q], sums[q], wasm_i8x16_relaxed_swizzle(scales, pick[q]), 0);
-            sums[q] = ZERO_I16;
-          }
-        }
-        gemv_last_five_bits(sums, shared, yq + 16, xq + QUANTS_Q4_K, &k, dot);
-      }
+      else gemv_32_of_five_bits(sums, yq, xq + QUANTS_Q4_K, &k, dot);
       IN_ORDER(&k);
       const vec bytes = load(xq), nibbles = load(xq + MINIMUMS_Q4_K), sum = wasm_v128_load32_splat(of_groups);
       const vec scales = wasm_v128_and(bytes, k.six_bits);
       const vec low = wasm_i64x2_shuffle(low_nibbles(nibbles, &k), high_nibbles(nibbles, &k), 0, 2);
       const vec mins = wasm_v128_or(low, wasm_v128_and(wasm_u16x8_shr(bytes, 2), k.high_pair));
       EACH_QUARTET {
-        totals[q] = add_scaled_sums(totals[q], sums[q], wasm_i8x16_relaxed_swizzle(scales, pick[q]), dot);
+        const vec scale = wasm_i8x16_relaxed_swizzle(scales, pick[q]);
+        totals[q] = add_scaled_sums(totals[q], sums[q], scale, dot);
+        if (has_offset) totals[q] = wasm_i32x4_sub(totals[q], wasm_i32x4_dot_i16x8(offset, scale));
         minimums[q] = wasm_i32x4_add(minimums[q], wasm_i32x4_dot_i16x8(sum, wasm_i8x16_relaxed_swizzle(mins, pick[q])));
       }
     }

@@ -70,23 +70,20 @@ INLINE void multiply_words_q8_0(const uint8_t *x, int part, int64_t blocks, cons
   store_rows(&acc, n, out);
 }
 
-// Half of 32 weights of five bits, two or three bytes of each row; `shared` goes from the first half to the second.
-INLINE void add_five_bits(eight_rows *sums, int n, int second, vec shared[2], const uint8_t *y, const uint8_t *x, const constants *k, int dot) {
-  if (!second) {
-    const vec a[2] = {load(x), load(x + 16)}, b[2] = {load(x + TILE_STEP), load(x + TILE_STEP + 16)};
-    EACH_HALF shared[h] = shared_bits(a[h], b[h], k);
-    add_step(sums, n, load(y), five_bits(a[0], k), five_bits(a[1], k), dot);
-    IN_ORDER(k);
-    add_step(sums, n, load(y + 16), five_bits(b[0], k), five_bits(b[1], k), dot);
-    IN_ORDER(k);
-  }
-  const int first_pair = second ? 1 : 0, pairs = second ? 2 : 1;
-  UNROLLED for (int pair = first_pair; pair < first_pair + pairs; pair++) {
-    const uint8_t *at = x + TILE_STEP * (2 + pair);
+// 32 weights of five bits.
+INLINE void add_32_of_five_bits(eight_rows *sums, int n, const uint8_t *y, const uint8_t *x, const constants *k, int dot) {
+  const vec a[2] = {load(x), load(x + 16)}, b[2] = {load(x + TILE_STEP), load(x + TILE_STEP + 16)};
+  const vec shared[2] = {shared_bits(a[0], b[0], k), shared_bits(a[1], b[1], k)};
+  add_step(sums, n, load(y), five_bits(a[0], k), five_bits(a[1], k), dot);
+  IN_ORDER(k);
+  add_step(sums, n, load(y + 16), five_bits(b[0], k), five_bits(b[1], k), dot);
+  IN_ORDER(k);
+  UNROLLED for (int pair = 0; pair < 3; pair++) {
+    const uint8_t *at = x + TILE_STEP * (2 + pair), *yq = y + 32 + 32 * pair;
     const vec w[2] = {load(at), load(at + 16)};
-    add_step(sums, n, load(y + 32 + 32 * pair), five_bits(w[0], k), five_bits(w[1], k), dot);
+    add_step(sums, n, load(yq), five_bits(w[0], k), five_bits(w[1], k), dot);
     IN_ORDER(k);
-    add_step(sums, n, load(y + 48 + 32 * pair), five_bits_above(pair, w[0], shared[0], k), five_bits_above(pair, w[1], shared[1], k), dot);
+    add_step(sums, n, load(yq + 16), five_bits_above(pair, w[0], shared[0], k), five_bits_above(pair, w[1], shared[1], k), dot);
     IN_ORDER(k);
   }
 }
@@ -101,31 +98,24 @@ INLINE void multiply_with_minimums(int32_t type, const uint8_t *x, int part, int
     read_scales_q4_K(of, x, group, part, &k);
     const uint8_t *behind = y + SUPER_BLOCK * 4;
     const vec of_columns = load(behind);
-    eight_rows minimums;
+    const int has_offset = type == TYPE_Q5_K && !dot;
+    eight_rows minimums, totals = zero_rows();
     EACH_COLUMN {
       const vec of_column = load(behind + 16 + 16 * j);
-      EACH_HALF minimums.half[h][j] = minimums_q4_K(&of[h], of_column, &k);
+      EACH_HALF minimums.half[h][j] = weighted_by_groups(of[h].mins, of_column, &k);
+      if (has_offset) EACH_HALF totals.half[h][j] = wasm_i32x4_shl(weighted_by_groups(of[h].scales, of_column, &k), 4);
     }
     const vec dmin[2] = {quartet_q4_K(x, group, 1, 2 * part, &k), quartet_q4_K(x, group, 1, 2 * part + 1, &k)};
     add_floats(&acc, n, &minimums, dmin, wasm_f32x4_neg(of_columns));
-    eight_rows totals = zero_rows();
-    const uint8_t *yq = y, *xq = x + QUANTS_Q4_K + 32 * part;
+    const uint8_t *yq = y, *xq = x + QUANTS_Q4_K + 32 * part, *offsets = behind + 16 + sums_of_record(4);
     ROLLED for (int g = 0; g < GROUPS; g += 4) {
       vec scales[2];
       EACH_HALF scales[h] = of[h].scales[g / 4];
-      ROLLED for (int i = 0; i < 4; i++, xq += group, yq += 128) {
+      ROLLED for (int i = 0; i < 4; i++, xq += group, yq += 128, offsets += 16) {
         eight_rows sums = zero_rows();
+        if (has_offset) begin_sums(&sums, n, load(offsets));
         if (type == TYPE_Q4_K) add_32(&sums, n, yq, xq, &k, dot);
-        else {
-          vec shared[2];
-          add_five_bits(&sums, n, 0, shared, yq, xq, &k, dot);
-          if (!dot) {
-            const vec scale[2] = {unsigned_scale(scales[0], 0, &k), unsigned_scale(scales[1], 0, &k)};
-            add_scaled(&totals, n, &sums, scale, 0);
-            sums = zero_rows();
-          }
-          add_five_bits(&sums, n, 1, shared, yq, xq, &k, dot);
-        }
+        else add_32_of_five_bits(&sums, n, yq, xq, &k, dot);
         const vec scale[2] = {unsigned_scale(scales[0], dot, &k), unsigned_scale(scales[1], dot, &k)};
         add_scaled(&totals, n, &sums, scale, dot);
         EACH_HALF scales[h] = wasm_u32x4_shr(scales[h], 8);

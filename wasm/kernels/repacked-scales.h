@@ -65,9 +65,9 @@ INLINE void read_scales_q4_K(scales_of_rows of[2], const uint8_t *x, size_t grou
   }
 }
 
-// Σ of minimum × sum of the activations, which stand in the order of SUM_ORDER, for four rows.
-INLINE vec minimums_q4_K(const scales_of_rows *of, vec sums, const constants *k) {
-  const vec even = k->low_bytes, low = of->mins[0], high = of->mins[1];
+// Σ of a group's minimum, or scale, × the sum of its activations, which stand in the order of SUM_ORDER, for four rows.
+INLINE vec weighted_by_groups(const vec of_groups[2], vec sums, const constants *k) {
+  const vec even = k->low_bytes, low = of_groups[0], high = of_groups[1];
   return wasm_i32x4_add(wasm_i32x4_add(wasm_i32x4_dot_i16x8(wasm_v128_and(low, even), splat_lane(sums, 0)),
                                        wasm_i32x4_dot_i16x8(wasm_u16x8_shr(low, 8), splat_lane(sums, 1))),
                         wasm_i32x4_add(wasm_i32x4_dot_i16x8(wasm_v128_and(high, even), splat_lane(sums, 2)),
