@@ -12,9 +12,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "588cddcdef41db98bd826d1c7c8f7ebca5e8b1b8e5f4d5f7fcaebcea906d2ca8";
+const KERNELS_SHA256 = "76de4f6f9018edacc196bd4ef9c2510f8205a2fd53cc74562ccdcb56fbae4f28";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "f965f93f43304053b26ad1c7cb32256d9e718670bcff2a2dd1a0cfa7c0ae29ba";
+export const IMAGE_SHA256 = "2b5d71008ef7678b75d3ebb2fb2a46a07a2596013ea67f1ddf421d5331bfcd2d";
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {

@@ -48,6 +48,11 @@ export const PINNED_FUNCTIONS = {
     name: "dequantize_row_q6_K",
     sha256: "3584fa7705daf8aa963d2e9b466af259b5ce64dfcfcebae3351f55bd5628a4b5",
   },
+  dequantizeMxfp4: {
+    index: 7303,
+    name: "dequantize_row_mxfp4",
+    sha256: "5cfd3a3e591281440c7570186a0c6a45b23a4ac5040ea1cf309066a06d2d1cac",
+  },
   barrier: {
     index: 270,
     name: "ggml_barrier",

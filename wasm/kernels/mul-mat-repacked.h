@@ -7,6 +7,8 @@
 
 _Static_assert(GEMV_CHUNK % TILE_ROWS == 0, "chunks of repacked rows are whole tiles");
 
+INLINE constants constants_for_repacked(int32_t type) { return make_constants(type == TYPE_MXFP4 ? codes_mxfp4() : ZERO_I32); }
+
 // Bytes of work buffer, on any machine.
 INLINE size_t repacked_work_size(const tensor *w, const tensor *x) {
   const size_t columns = x->ne[1] == 1 ? 1 : (size_t)(x->ne[1] + 3) / 4 * 4;
@@ -19,7 +21,8 @@ INLINE void quantise_records(const compute_params *params, const tensor *w, cons
   for (int64_t j = params->ith; j < columns; j += params->nth) {
     const float *column = (const float *)(x->data + (size_t)j * x->nb[1]);
     const activation_place at = {records + (size_t)(j / lanes * lanes) * record_bytes(w->type, k, dot), lanes, (int)(j % lanes)};
-    if (w->type == TYPE_Q4_0) quantise_blocks_of_32(column, k, at);
+    if (w->type == TYPE_Q4_0) quantise_blocks_of_32(column, k, 8, at);
+    else if (w->type == TYPE_MXFP4) quantise_blocks_of_32(column, k, 12, at);
     else if (w->type == TYPE_Q8_0 && takes_dot(TYPE_Q8_0, dot)) quantise_blocks_for_dot(column, k, at);
     else if (w->type == TYPE_Q8_0) quantise_blocks_as_words(column, k, at);
     else quantise_super_blocks(w->type, column, k, at);
@@ -31,7 +34,7 @@ INLINE void mul_mat_repacked(const compute_params *params, tensor *out, const te
   int32_t *next_chunk = (int32_t *)align_up((size_t)params->work);
   uint8_t *records = (uint8_t *)next_chunk + CACHE_LINE;
   if (params->ith == 0) __atomic_store_n(next_chunk, 0, __ATOMIC_RELAXED);
-  const constants c = make_constants(ZERO_I32);
+  const constants c = constants_for_repacked(w->type);
   quantise_records(params, w, x, records, c.dot);
   ggml_barrier(params->threadpool);
   // Rows of a chunk stay in the caches while further groups of columns pass over them.

@@ -6,12 +6,13 @@
 
 // Where the half that scales a block stands in it, of formats that have the halves of a tile in front.
 INLINE size_t halves_at(int32_t type) { return type == TYPE_Q6_K ? 208 : 0; }
-INLINE int has_halves(int32_t type) { return !has_minimums(type); }
+INLINE int has_halves(int32_t type) { return type == TYPE_Q4_0 || type == TYPE_Q8_0 || type == TYPE_Q6_K; }
 INLINE size_t words_of(int32_t type) { return type == TYPE_Q6_K ? 4 : 0; }
 
 INLINE bytes32 quants_of_group(int32_t type, const uint8_t *block, int g, const constants *k) {
   switch (type) {
   case TYPE_Q4_0: return unpack_unsigned(block, FORMAT_Q4_0, k);
+  case TYPE_MXFP4: return (bytes32){low_nibbles(load(block + 1), k), high_nibbles(load(block + 1), k)};
   case TYPE_Q8_0: {
     const vec up = wasm_i8x16_const_splat(-128);
     return (bytes32){wasm_v128_xor(load(block + 2), up), wasm_v128_xor(load(block + 18), up)};
@@ -84,6 +85,10 @@ INLINE void repack_blocks(int32_t type, const uint8_t *x, size_t row_bytes, int6
       for (int r = 0; r < TILE_ROWS; r++) __builtin_memcpy(to + 2 * HALF_PLACE(r), x + (size_t)r * row_bytes + halves_at(type), 2);
       to += TILE_HALVES;
     }
+    if (type == TYPE_MXFP4) {
+      for (int r = 0; r < TILE_ROWS; r++) to[EXPONENT_PLACE(r)] = x[(size_t)r * row_bytes];
+      to += TILE_EXPONENTS;
+    }
     for (size_t i = 0; i < words_of(type); i++) {
       for (int r = 0; r < TILE_ROWS; r++, to += 4) __builtin_memcpy(to, x + (size_t)r * row_bytes + WORDS_Q6_K + 4 * i, 4);
     }
@@ -98,7 +103,7 @@ INLINE void repack_blocks(int32_t type, const uint8_t *x, size_t row_bytes, int6
 // The rows of a tile at `x`, into as many bytes elsewhere.
 NOINLINE void repack_rows(int32_t type, const uint8_t *x, size_t row_bytes, int64_t k, uint8_t *to, constants c) {
 #define CASE(TYPE) case TYPE: repack_blocks(TYPE, x, row_bytes, k, to, &c); break;
-  switch (type) { CASE(TYPE_Q4_0) CASE(TYPE_Q8_0) CASE(TYPE_Q4_K) CASE(TYPE_Q5_K) CASE(TYPE_Q6_K) }
+  switch (type) { CASE(TYPE_Q4_0) CASE(TYPE_MXFP4) CASE(TYPE_Q8_0) CASE(TYPE_Q4_K) CASE(TYPE_Q5_K) CASE(TYPE_Q6_K) }
 #undef CASE
 }
 
@@ -144,6 +149,7 @@ INLINE void put_scales_q4_K(uint8_t *block, int g, const uint8_t *x, int row) {
 INLINE void put_group(int32_t type, uint8_t *block, int g, const uint8_t *quants) {
   for (int i = 0; i < 32; i++) {
     if (type == TYPE_Q4_0) block[2 + i % 16] |= quants[i] << 4 * (i / 16);
+    else if (type == TYPE_MXFP4) block[1 + i % 16] |= quants[i] << 4 * (i / 16);
     else if (type == TYPE_Q8_0) block[2 + i] = quants[i];
     else if (type == TYPE_Q6_K) {
       block[64 * (g / 4) + 32 * (g % 2) + i] |= (quants[i] & 15) << 4 * (g % 4 / 2);
@@ -163,6 +169,10 @@ NOINLINE void row_of_repacked(int32_t type, const uint8_t *x, int row, int64_t k
     if (has_halves(type)) {
       __builtin_memcpy(to + halves_at(type), x + 2 * HALF_PLACE(row), 2);
       x += TILE_HALVES;
+    }
+    if (type == TYPE_MXFP4) {
+      to[0] = x[EXPONENT_PLACE(row)];
+      x += TILE_EXPONENTS;
     }
     for (size_t i = 0; i < words_of(type); i++, x += 4 * TILE_ROWS) {
       __builtin_memcpy(to + WORDS_Q6_K + 4 * i, x + 4 * row, 4);

@@ -1,6 +1,6 @@
 // Activations for repacked weights: one column by itself, or groups of four whose numbers stand beside each other.
 //
-//   Q4_0    for each 32: bytes [step][column][4], f32 scale [column], i16 offset [column][2]
+//   Q4_0, MXFP4  for each 32: bytes [step][column][4], f32 scale [column], i16 offset [column][2]
 //   Q8_0    for each 32: i16 [half][even or odd][step 0..3][column][2], f32 scale [column], i32 offset [column]
 //   Q4_K    for each 256: bytes [step][column][4], f32 scale [column], i16 sum [column][of 8 groups]; one column by itself
 //           has u32 sums, whose lower halves are those i16: a product with pairs of i16 takes them as they are
@@ -8,8 +8,8 @@
 //   Q6_K    for each 256: bytes [step][column][4], f32 scale [column], i16 offset [of 16 groups][column][2]
 //
 // Q8_0 meets the two even ones of four weights by themselves, and the two odd ones; where the machine has a dot product of
-// eight bits, all four, and its activations are bytes in the order of Q4_0, with the i32 offset. An offset is what the weights' 8, 32 or
-// 128 adds up to, negated: sums begin with it. Those in i16 do so for the first and the second two weights of each step, and
+// eight bits, all four, and its activations are bytes in the order of Q4_0, with the i32 offset. An offset is what the weights' 8, 12, 32
+// or 128 adds up to, negated: sums begin with it. Those in i16 do so for the first and the second two weights of each step, and
 // then fit (16·8·127 and 8·32·127 < 2^15). Q5_K's 16 is subtracted for this reason alone (16·16·127 < 2^15), and added again where
 // sums are scaled. The sums for Q4_K stand in the order of SUM_ORDER, which takes the minimums out of their bytes in the least instructions.
 #pragma once
@@ -32,7 +32,7 @@ typedef struct {
 INLINE int takes_dot(int32_t type, int dot) { return type == TYPE_Q8_0 ? dot == DOT_OF_EIGHT_BITS : dot != NO_DOT; }
 
 INLINE size_t record_bytes(int32_t type, int64_t k, int dot) {
-  if (type == TYPE_Q4_0) return (size_t)(k / 32 * RECORD_Q4_0);
+  if (type == TYPE_Q4_0 || type == TYPE_MXFP4) return (size_t)(k / 32 * RECORD_Q4_0);
   if (type == TYPE_Q8_0) return (size_t)(k / 32 * (takes_dot(type, dot) ? RECORD_Q8_0_DOT : RECORD_Q8_0));
   return (size_t)(k / SUPER_BLOCK * RECORD_K);
 }
@@ -84,14 +84,14 @@ NOINLINE void quantise_blocks_for_dot(const float *x, int64_t k, activation_plac
   }
 }
 
-NOINLINE void quantise_blocks_of_32(const float *x, int64_t k, activation_place at) {
+NOINLINE void quantise_blocks_of_32(const float *x, int64_t k, int subtracted, activation_place at) {
   for (int64_t b = 0; b < k / 32; b++, x += 32, at.record += RECORD_Q4_0 * at.columns) {
     const quantised32 q = quantise_32(x);
     store_16_quants(at, 0, q.quants.low);
     store_16_quants(at, 1, q.quants.high);
     uint8_t *scale = at.record + 32 * at.columns + 4 * at.lane;
     __builtin_memcpy(scale, &q.scale, sizeof q.scale);
-    store_offset(scale + 4 * at.columns, wasm_i16x8_add(sums_of_halves(q.quants.low), sums_of_halves(q.quants.high)), 8);
+    store_offset(scale + 4 * at.columns, wasm_i16x8_add(sums_of_halves(q.quants.low), sums_of_halves(q.quants.high)), subtracted);
   }
 }
 

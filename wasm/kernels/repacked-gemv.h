@@ -21,21 +21,23 @@
 #define EACH_QUARTET UNROLLED for (int q = 0; q < QUARTETS; q++)
 
 // 16 weights of four bits.
-INLINE void gemv_nibbles(vec *sums, const uint8_t *y, const uint8_t *x, const constants *k, int dot) {
+INLINE void gemv_nibbles(vec *sums, const uint8_t *y, const uint8_t *x, int coded, const constants *k, int dot) {
   const vec quants = load(y);
+#define WEIGHTS(half, packed) weights_of_nibbles(half##_nibbles(packed, k), coded, k)
   EACH_QUARTET {
     const vec first = load(x + 16 * q), second = load(x + 16 * q + TILE_STEP);
-    sums[q] = add_products(sums[q], splat_lane(quants, 0), low_nibbles(first, k), dot);
-    sums[q] = add_products(sums[q], splat_lane(quants, 1), high_nibbles(first, k), dot);
-    sums[q] = add_products(sums[q], splat_lane(quants, 2), low_nibbles(second, k), dot);
-    sums[q] = add_products(sums[q], splat_lane(quants, 3), high_nibbles(second, k), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 0), WEIGHTS(low, first), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 1), WEIGHTS(high, first), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 2), WEIGHTS(low, second), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 3), WEIGHTS(high, second), dot);
   }
+#undef WEIGHTS
 }
 
-INLINE void gemv_32(vec *sums, const uint8_t *y, const uint8_t *x, const constants *k, int dot) {
-  gemv_nibbles(sums, y, x, k, dot);
+INLINE void gemv_32(vec *sums, const uint8_t *y, const uint8_t *x, int coded, const constants *k, int dot) {
+  gemv_nibbles(sums, y, x, coded, k, dot);
   IN_ORDER(k);
-  gemv_nibbles(sums, y + 16, x + 2 * TILE_STEP, k, dot);
+  gemv_nibbles(sums, y + 16, x + 2 * TILE_STEP, coded, k, dot);
 }
 
 // Adds the sums of a block, times the halves of their rows, which stand at `x`, and the scale of the column.
@@ -52,14 +54,23 @@ INLINE void add_block(vec *acc, const vec *sums, const uint8_t *x, vec y_scale, 
   EACH_QUARTET acc[q] = madd(to_f32(sums[q]), wasm_f32x4_mul(d[q], y_scale), acc[q]);
 }
 
-INLINE void gemv_q4_0(const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k, int dot) {
+// The same with MXFP4's powers of two.
+INLINE void add_block_of_powers(vec *acc, const vec *sums, const uint8_t *x, vec y_scale, const constants *k) {
+  const vec exponents = halved_exponents(x, k);
+  EACH_QUARTET acc[q] = madd(to_f32(sums[q]), wasm_f32x4_mul(powers_of_quartet(exponents, q, k), y_scale), acc[q]);
+}
+
+// Q4_0 and MXFP4.
+INLINE void gemv_blocks(int32_t type, const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k, int dot) {
+  const int is_mxfp4 = type == TYPE_MXFP4;
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
-  for (int64_t b = 0; b < blocks; b++, x += TILE_Q4_0, y += RECORD_Q4_0) {
-    const vec first = first_sums(wasm_v128_load32_splat(y + 36), dot, &k);
+  for (int64_t b = 0; b < blocks; b++, x += is_mxfp4 ? TILE_MXFP4 : TILE_Q4_0, y += RECORD_Q4_0) {
+    const vec first = first_sums(wasm_v128_load32_splat(y + 36), dot, &k), y_scale = wasm_v128_load32_splat(y + 32);
     vec sums[4] = {first, first, first, first};
-    gemv_32(sums, y, x + TILE_HALVES, &k, dot);
+    gemv_32(sums, y, x + (is_mxfp4 ? TILE_EXPONENTS : TILE_HALVES), is_mxfp4, &k, dot);
     EACH_QUARTET sums[q] = sums_as_i32(sums[q], dot, &k);
-    add_block(acc, sums, x, wasm_v128_load32_splat(y + 32), &k);
+    if (is_mxfp4) add_block_of_powers(acc, sums, x, y_scale, &k);
+    else add_block(acc, sums, x, y_scale, &k);
   }
   EACH_QUARTET store(out + 4 * q, acc[q]);
 }
@@ -151,7 +162,7 @@ INLINE void gemv_with_minimums(int32_t type, const uint8_t *x, int64_t super_blo
       const int has_offset = type == TYPE_Q5_K && !dot;
       const vec offset = has_offset ? wasm_v128_load32_splat(of_groups + sums_of_record(1)) : ZERO_I16;
       vec sums[4] = {offset, offset, offset, offset};
-      if (type == TYPE_Q4_K) gemv_32(sums, yq, xq + QUANTS_Q4_K, &k, dot);
+      if (type == TYPE_Q4_K) gemv_32(sums, yq, xq + QUANTS_Q4_K, 0, &k, dot);
       else gemv_32_of_five_bits(sums, yq, xq + QUANTS_Q4_K, &k, dot);
       IN_ORDER(&k);
       const vec bytes = load(xq), nibbles = load(xq + MINIMUMS_Q4_K), sum = wasm_v128_load32_splat(of_groups);
@@ -205,12 +216,14 @@ INLINE void gemv_q6_K(const uint8_t *x, int64_t super_blocks, const uint8_t *y, 
 
 #define DEFINE_GEMV(name, ...)                                                                                   \
   NOINLINE void name(const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k) { __VA_ARGS__; }
-DEFINE_GEMV(gemv_repacked_q4_0, gemv_q4_0(x, blocks, y, out, k, 0))
+DEFINE_GEMV(gemv_repacked_q4_0, gemv_blocks(TYPE_Q4_0, x, blocks, y, out, k, 0))
+DEFINE_GEMV(gemv_repacked_mxfp4, gemv_blocks(TYPE_MXFP4, x, blocks, y, out, k, 0))
 DEFINE_GEMV(gemv_repacked_q8_0, gemv_words_q8_0(x, blocks, y, out, k))
 DEFINE_GEMV(gemv_repacked_q4_K, gemv_with_minimums(TYPE_Q4_K, x, blocks, y, out, k, 0))
 DEFINE_GEMV(gemv_repacked_q5_K, gemv_with_minimums(TYPE_Q5_K, x, blocks, y, out, k, 0))
 DEFINE_GEMV(gemv_repacked_q6_K, gemv_q6_K(x, blocks, y, out, k, 0))
-DEFINE_GEMV(gemv_repacked_q4_0_dot, gemv_q4_0(x, blocks, y, out, k, 1))
+DEFINE_GEMV(gemv_repacked_q4_0_dot, gemv_blocks(TYPE_Q4_0, x, blocks, y, out, k, 1))
+DEFINE_GEMV(gemv_repacked_mxfp4_dot, gemv_blocks(TYPE_MXFP4, x, blocks, y, out, k, 1))
 DEFINE_GEMV(gemv_repacked_q8_0_dot, gemv_dot_q8_0(x, blocks, y, out, k))
 DEFINE_GEMV(gemv_repacked_q4_K_dot, gemv_with_minimums(TYPE_Q4_K, x, blocks, y, out, k, 1))
 DEFINE_GEMV(gemv_repacked_q5_K_dot, gemv_with_minimums(TYPE_Q5_K, x, blocks, y, out, k, 1))

@@ -7,6 +7,7 @@
 //
 //   format  bytes  of a tile
 //   Q4_0    288    f16 d [row], the quants of 32 weights
+//   MXFP4   272    u8 exponent [row], the quants of 32 weights
 //   Q8_0    544    f16 d [row], [step 0..7][quartet][row 0..3][4 weights], moved up by 128
 //   Q4_K    2304   for each group of 32 weights: u8 [row] (the scale, above it the two high bits of the minimum), u8 [row 0..7]
 //                  (the minimum's low nibble, above it that of row + 8), f16 [4], the quants of the group. The halves of
@@ -25,22 +26,27 @@
 #include "super-block-formats.h"
 #include "tensor.h"
 
-// Bytes of a tile: 32 weights of four bits and of five, 16 weights of six bits, a step, and a half of each row.
-enum { TILE_ROWS = 16, QUARTETS = 4, TILE_Q4 = 256, TILE_Q5 = 320, TILE_Q6_16 = 192, TILE_STEP = 64, TILE_HALVES = 32 };
+// Bytes of a tile: 32 weights of four bits and of five, 16 weights of six bits, a step, and a half or an exponent of each
+// row.
+enum { TILE_ROWS = 16, QUARTETS = 4, TILE_Q4 = 256, TILE_Q5 = 320, TILE_Q6_16 = 192, TILE_STEP = 64, TILE_HALVES = 32, TILE_EXPONENTS = 16 };
 // Each group of Q4_K has its scales beside it, as a block of Q4_0 has. While they stood in front of the super-block, a loop
 // read them by themselves, and a processor of the class of Zen 5 then stopped reading ahead.
 enum { MINIMUMS_Q4_K = 16, HALVES_Q4_K = 24, QUANTS_Q4_K = 32 };
 enum { SCALES_Q6_K = 32, QUANTS_Q6_K = 288, WORDS_Q6_K = 192 };
-enum { TILE_Q4_0 = 288, TILE_Q8_0 = 544 };
+enum { TILE_Q4_0 = 288, TILE_MXFP4 = 272, TILE_Q8_0 = 544 };
 
 // The halves of eight rows stand in the order of HALF_PLACE: of each 32 bits the lower half is one of the first four rows,
 // the upper one of the second four, so that two or three instructions bring four of them to the place of a float's bits.
 #define HALF_PLACE(row) ((row) / 8 * 8 + (row) % 4 * 2 + (row) / 4 % 2)
 
+// Exponents stand so that each 32 bits have one row of every quartet.
+#define EXPONENT_PLACE(row) ((row) % 4 * 4 + (row) / 4)
+
 // 0: this format is not repacked.
 INLINE size_t bytes_of_block(int32_t type) {
   switch (type) {
   case TYPE_Q4_0: return 18;
+  case TYPE_MXFP4: return 17;
   case TYPE_Q8_0: return 34;
   case TYPE_Q4_K: return BYTES_Q4_K;
   case TYPE_Q5_K: return BYTES_Q5_K;
@@ -49,7 +55,7 @@ INLINE size_t bytes_of_block(int32_t type) {
   }
 }
 INLINE int can_repack(int32_t type) { return bytes_of_block(type) != 0; }
-INLINE int is_in_blocks(int32_t type) { return type == TYPE_Q4_0 || type == TYPE_Q8_0; }
+INLINE int is_in_blocks(int32_t type) { return type == TYPE_Q4_0 || type == TYPE_MXFP4 || type == TYPE_Q8_0; }
 INLINE int64_t weights_of_block(int32_t type) { return is_in_blocks(type) ? 32 : SUPER_BLOCK; }
 
 // A tile's quants of 32 weights.

@@ -8,15 +8,16 @@
 #pragma once
 #include "eight-rows.h"
 
-// Rows 8 × part to 8 × part + 7 of the tile at `x`, here and below.
-INLINE void multiply_q4_0(const uint8_t *x, int part, int64_t blocks, const uint8_t *y, int n, repacked_results out, constants k,
-                          int dot) {
+// Q4_0 and MXFP4. Rows 8 × part to 8 × part + 7 of the tile at `x`, here and below.
+INLINE void multiply_blocks(int32_t type, const uint8_t *x, int part, int64_t blocks, const uint8_t *y, int n, repacked_results out,
+                            constants k, int dot) {
+  const int is_mxfp4 = type == TYPE_MXFP4;
   eight_rows acc = zero_rows();
-  for (int64_t b = 0; b < blocks; b++, x += TILE_Q4_0, y += RECORD_Q4_0 * 4) {
-    const eight_halves of_rows = halves_of_blocks(load(x + 16 * part), &k);
+  for (int64_t b = 0; b < blocks; b++, x += is_mxfp4 ? TILE_MXFP4 : TILE_Q4_0, y += RECORD_Q4_0 * 4) {
+    const eight_halves of_rows = is_mxfp4 ? powers_of_blocks(x, part, &k) : halves_of_blocks(load(x + 16 * part), &k);
     eight_rows sums;
     begin_sums(&sums, n, first_sums(load(y + 144), dot, &k));
-    add_32(&sums, n, y, x + TILE_HALVES + 32 * part, &k, dot);
+    add_32(&sums, n, y, x + (is_mxfp4 ? TILE_EXPONENTS : TILE_HALVES) + 32 * part, is_mxfp4, &k, dot);
     EACH_COLUMN EACH_HALF sums.half[h][j] = sums_as_i32(sums.half[h][j], dot, &k);
     add_floats(&acc, n, &sums, of_rows.d, load(y + 128));
   }
@@ -114,7 +115,7 @@ INLINE void multiply_with_minimums(int32_t type, const uint8_t *x, int part, int
       ROLLED for (int i = 0; i < 4; i++, xq += group, yq += 128, offsets += 16) {
         eight_rows sums = zero_rows();
         if (has_offset) begin_sums(&sums, n, load(offsets));
-        if (type == TYPE_Q4_K) add_32(&sums, n, yq, xq, &k, dot);
+        if (type == TYPE_Q4_K) add_32(&sums, n, yq, xq, 0, &k, dot);
         else add_32_of_five_bits(&sums, n, yq, xq, &k, dot);
         const vec scale[2] = {unsigned_scale(scales[0], dot, &k), unsigned_scale(scales[1], dot, &k)};
         add_scaled(&totals, n, &sums, scale, dot);
@@ -172,12 +173,14 @@ INLINE void multiply_q6_K(const uint8_t *x, int part, int64_t super_blocks, cons
     __VA_ARGS__;                                                                                                 \
   }
 #define DEFINE_REPACKED_FOR_COLUMNS(n)                                                                           \
-  DEFINE_REPACKED(multiply_repacked_q4_0, n, multiply_q4_0(x, part, blocks, y, n, out, k, 0))                    \
+  DEFINE_REPACKED(multiply_repacked_q4_0, n, multiply_blocks(TYPE_Q4_0, x, part, blocks, y, n, out, k, 0)) \
+  DEFINE_REPACKED(multiply_repacked_mxfp4, n, multiply_blocks(TYPE_MXFP4, x, part, blocks, y, n, out, k, 0)) \
   DEFINE_REPACKED(multiply_repacked_q8_0, n, multiply_words_q8_0(x, part, blocks, y, n, out, k))                 \
   DEFINE_REPACKED(multiply_repacked_q4_K, n, multiply_with_minimums(TYPE_Q4_K, x, part, blocks, y, n, out, k, 0)) \
   DEFINE_REPACKED(multiply_repacked_q5_K, n, multiply_with_minimums(TYPE_Q5_K, x, part, blocks, y, n, out, k, 0)) \
   DEFINE_REPACKED(multiply_repacked_q6_K, n, multiply_q6_K(x, part, blocks, y, n, out, k, 0))                    \
-  DEFINE_REPACKED(multiply_repacked_q4_0_dot, n, multiply_q4_0(x, part, blocks, y, n, out, k, 1))                \
+  DEFINE_REPACKED(multiply_repacked_q4_0_dot, n, multiply_blocks(TYPE_Q4_0, x, part, blocks, y, n, out, k, 1)) \
+  DEFINE_REPACKED(multiply_repacked_mxfp4_dot, n, multiply_blocks(TYPE_MXFP4, x, part, blocks, y, n, out, k, 1)) \
   DEFINE_REPACKED(multiply_repacked_q8_0_dot, n, multiply_dot_q8_0(x, part, blocks, y, n, out, k))               \
   DEFINE_REPACKED(multiply_repacked_q4_K_dot, n, multiply_with_minimums(TYPE_Q4_K, x, part, blocks, y, n, out, k, 1)) \
   DEFINE_REPACKED(multiply_repacked_q5_K_dot, n, multiply_with_minimums(TYPE_Q5_K, x, part, blocks, y, n, out, k, 1)) \

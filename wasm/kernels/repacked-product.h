@@ -14,6 +14,7 @@ NOINLINE void gemv_repacked(int32_t type, const uint8_t *x, size_t row_bytes, in
   for (int64_t row = 0; row < rows; row += TILE_ROWS, x += TILE_ROWS * row_bytes, out += TILE_ROWS) {
     switch (type) {
       CASE(TYPE_Q4_0, gemv_repacked_q4_0)
+      CASE(TYPE_MXFP4, gemv_repacked_mxfp4)
       CASE(TYPE_Q8_0, gemv_repacked_q8_0)
       CASE(TYPE_Q4_K, gemv_repacked_q4_K)
       CASE(TYPE_Q5_K, gemv_repacked_q5_K)
@@ -40,6 +41,7 @@ NOINLINE void multiply_repacked(int32_t type, const uint8_t *x, size_t row_bytes
     const int part = (int)(row / (TILE_ROWS / 2) % 2);
     switch (type) {
       CASE(TYPE_Q4_0, multiply_repacked_q4_0)
+      CASE(TYPE_MXFP4, multiply_repacked_mxfp4)
       CASE(TYPE_Q8_0, multiply_repacked_q8_0)
       CASE(TYPE_Q4_K, multiply_repacked_q4_K)
       CASE(TYPE_Q5_K, multiply_repacked_q5_K)

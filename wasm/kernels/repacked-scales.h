@@ -28,6 +28,15 @@ INLINE int any_subnormal(vec exponents) {
   return __builtin_expect(wasm_v128_any_true(wasm_i16x8_eq(exponents, ZERO_I16)), 0);
 }
 
+// Half the powers of two of all rows of MXFP4: the bits of a float's exponent, less one. The two least ones, 2^-128 and 2^-127, which
+// would be subnormal, count as zero.
+INLINE vec halved_exponents(const uint8_t *x, const constants *k) { return wasm_u8x16_sub_sat(load(x), k->one); }
+// Those of a quartet.
+INLINE vec powers_of_quartet(vec exponents, int quartet, const constants *k) {
+  const vec moved = quartet == 3 ? wasm_u32x4_shr(exponents, 1) : wasm_i32x4_shl(exponents, 23 - 8 * quartet);
+  return wasm_v128_and(moved, k->exponent);
+}
+
 // d, or dmin, of four rows of the tile at `x`, of Q4_K or Q5_K, whose groups have `group` bytes: here and below.
 INLINE vec quartet_q4_K(const uint8_t *x, size_t group, int is_minimum, int quartet, const constants *k) {
   const vec halves = wasm_i32x4_load16x4(x + group * (size_t)(4 * is_minimum + quartet) + HALVES_Q4_K);
@@ -78,6 +87,10 @@ INLINE vec weighted_by_groups(const vec of_groups[2], vec sums, const constants 
 // that stay apart until they are scaled.
 INLINE vec add_products(vec sums, vec activations, vec weights, int dot) {
   return dot ? add_dot(activations, weights, sums) : wasm_i16x8_add(sums, dot_i8_u7(activations, weights));
+}
+// Nibbles are numbers, or stand for those of the code book.
+INLINE vec weights_of_nibbles(vec nibbles, int coded, const constants *k) {
+  return coded ? wasm_i8x16_relaxed_swizzle(k->codes, nibbles) : nibbles;
 }
 INLINE vec sums_as_i32(vec sums, int dot, const constants *k) { return dot ? sums : wasm_i32x4_dot_i16x8(sums, k->ones); }
 // What sums begin with, of two i16.

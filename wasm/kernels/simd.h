@@ -96,6 +96,8 @@ typedef struct {
   vec rebias;     // 112 << 23, which does what f16_scale does to the bits of a normal half
   vec byte_twice;      // takes the lowest byte of each 32 bits as two i16
   vec byte_twice_high; // the same as their upper halves
+  vec exponent;   // of a float, in every i32
+  vec one;        // 1 in every byte
   vec bits;       // 1, 2, 4 … 128, twice
   vec spread;     // 0 eight times, 1 eight times
   vec half_up;    // 2^100, see mul-mat-float.h
@@ -122,7 +124,7 @@ INLINE constants make_constants(vec codes) {
                      opaque(wasm_i16x8_const_splat(0xff)), opaque(wasm_i32x4_const_splat(0xff)), opaque(wasm_i16x8_const_splat(1)), opaque(wasm_i8x16_const_splat(0x3f)),
                      opaque(wasm_i16x8_const_splat(0x7c00)), opaque(wasm_i32x4_const_splat(0x7fffffff)), opaque(wasm_f32x4_const_splat(0x1p-14f)),
                      opaque(wasm_i32x4_const_splat(112 << 23)),
-                     opaque(BYTE_TWICE), opaque(BYTE_TWICE_HIGH),
+                     opaque(BYTE_TWICE), opaque(BYTE_TWICE_HIGH), opaque(wasm_i32x4_const_splat(0x7f800000)), opaque(wasm_i8x16_const_splat(1)),
                      opaque(wasm_i64x2_const_splat((int64_t)0x8040201008040201)),
                      opaque(wasm_i64x2_const(0, 0x0101010101010101)), opaque(wasm_f32x4_const_splat(0x1p100f)), opaque(codes), never,
                      dot_of_machine()};
