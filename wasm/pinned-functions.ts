@@ -53,6 +53,11 @@ export const PINNED_FUNCTIONS = {
     name: "dequantize_row_mxfp4",
     sha256: "5cfd3a3e591281440c7570186a0c6a45b23a4ac5040ea1cf309066a06d2d1cac",
   },
+  dequantizeIq4Xs: {
+    index: 7304,
+    name: "dequantize_row_iq4_xs",
+    sha256: "f079e3788959a1cd02f651772cf83043b487f067df449e84c04ce9f32223fad0",
+  },
   barrier: {
     index: 270,
     name: "ggml_barrier",

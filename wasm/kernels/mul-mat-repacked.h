@@ -7,7 +7,11 @@
 
 _Static_assert(GEMV_CHUNK % TILE_ROWS == 0, "chunks of repacked rows are whole tiles");
 
-INLINE constants constants_for_repacked(int32_t type) { return make_constants(type == TYPE_MXFP4 ? codes_mxfp4() : ZERO_I32); }
+INLINE constants constants_for_repacked(int32_t type) {
+  constants c = make_constants(codes_mxfp4());
+  if (type == TYPE_IQ4_XS) c.codes = opaque(codes_of_iq4_xs(c.dot));
+  return c;
+}
 
 // Bytes of work buffer, on any machine.
 INLINE size_t repacked_work_size(const tensor *w, const tensor *x) {

@@ -17,6 +17,10 @@ INLINE bytes32 quants_of_group(int32_t type, const uint8_t *block, int g, const 
     const vec up = wasm_i8x16_const_splat(-128);
     return (bytes32){wasm_v128_xor(load(block + 2), up), wasm_v128_xor(load(block + 18), up)};
   }
+  case TYPE_IQ4_XS: {
+    const vec packed = load(block + 8 + 16 * g);
+    return (bytes32){low_nibbles(packed, k), high_nibbles(packed, k)};
+  }
   case TYPE_Q4_K: return group_q4_K(block + 16, g, k);
   case TYPE_Q5_K: return group_q5_K(block, g, k);
   default: return group_q6_K(block, g, k);
@@ -78,6 +82,17 @@ INLINE uint8_t *repack_scales_q4_K(const uint8_t *x, size_t row_bytes, int g, ui
   return to + QUANTS_Q4_K;
 }
 
+INLINE uint8_t *repack_scales_iq4_xs(const uint8_t *x, size_t row_bytes, int g, uint8_t *to) {
+  __builtin_memset(to, 0, QUANTS_IQ4_XS);
+  for (int r = 0; r < TILE_ROWS; r++, x += row_bytes) {
+    const int scale = scale_iq4_xs(x, g) + 32;
+    to[r % 8] |= (uint8_t)((scale & 15) << r / 8 * 4);
+    to[HIGH_IQ4_XS + r % 4] |= (uint8_t)(scale >> 4 << r / 4 * 2);
+    if (r / 2 == g) __builtin_memcpy(to + HALVES_IQ4_XS + 2 * (r % 2), x, 2);
+  }
+  return to + QUANTS_IQ4_XS;
+}
+
 INLINE void repack_blocks(int32_t type, const uint8_t *x, size_t row_bytes, int64_t k, uint8_t *to, const constants *c) {
   const int groups = is_in_blocks(type) ? 1 : GROUPS;
   for (int64_t b = 0; b < k / weights_of_block(type); b++, x += bytes_of_block(type)) {
@@ -94,6 +109,7 @@ INLINE void repack_blocks(int32_t type, const uint8_t *x, size_t row_bytes, int6
     }
     for (int g = 0; g < groups; g++) {
       if (has_minimums(type)) to = repack_scales_q4_K(x, row_bytes, g, to);
+      if (type == TYPE_IQ4_XS) to = repack_scales_iq4_xs(x, row_bytes, g, to);
       repack_quants(type, x, row_bytes, g, to, c);
       to += repacked_32(type);
     }
@@ -103,7 +119,7 @@ INLINE void repack_blocks(int32_t type, const uint8_t *x, size_t row_bytes, int6
 // The rows of a tile at `x`, into as many bytes elsewhere.
 NOINLINE void repack_rows(int32_t type, const uint8_t *x, size_t row_bytes, int64_t k, uint8_t *to, constants c) {
 #define CASE(TYPE) case TYPE: repack_blocks(TYPE, x, row_bytes, k, to, &c); break;
-  switch (type) { CASE(TYPE_Q4_0) CASE(TYPE_MXFP4) CASE(TYPE_Q8_0) CASE(TYPE_Q4_K) CASE(TYPE_Q5_K) CASE(TYPE_Q6_K) }
+  switch (type) { CASE(TYPE_Q4_0) CASE(TYPE_MXFP4) CASE(TYPE_Q8_0) CASE(TYPE_Q4_K) CASE(TYPE_Q5_K) CASE(TYPE_Q6_K) CASE(TYPE_IQ4_XS) }
 #undef CASE
 }
 
@@ -145,11 +161,18 @@ INLINE void put_scales_q4_K(uint8_t *block, int g, const uint8_t *x, int row) {
   if (row / 4 == g % 4) __builtin_memcpy(block + 2 * (g / 4), x + HALVES_Q4_K + 2 * (row % 4), 2);
 }
 
+INLINE void put_scales_iq4_xs(uint8_t *block, int g, const uint8_t *x, int row) {
+  block[4 + g / 2] |= (uint8_t)((x[row % 8] >> row / 8 * 4 & 15) << g % 2 * 4);
+  block[2 + g / 4] |= (uint8_t)((x[HIGH_IQ4_XS + row % 4] >> row / 4 * 2 & 3) << g % 4 * 2);
+  if (row / 2 == g) __builtin_memcpy(block, x + HALVES_IQ4_XS + 2 * (row % 2), 2);
+}
+
 // Puts 32 weights where the file's format has those of group g. The block was zero before.
 INLINE void put_group(int32_t type, uint8_t *block, int g, const uint8_t *quants) {
   for (int i = 0; i < 32; i++) {
     if (type == TYPE_Q4_0) block[2 + i % 16] |= quants[i] << 4 * (i / 16);
     else if (type == TYPE_MXFP4) block[1 + i % 16] |= quants[i] << 4 * (i / 16);
+    else if (type == TYPE_IQ4_XS) block[8 + 16 * g + i % 16] |= quants[i] << 4 * (i / 16);
     else if (type == TYPE_Q8_0) block[2 + i] = quants[i];
     else if (type == TYPE_Q6_K) {
       block[64 * (g / 4) + 32 * (g % 2) + i] |= (quants[i] & 15) << 4 * (g % 4 / 2);
@@ -182,6 +205,10 @@ NOINLINE void row_of_repacked(int32_t type, const uint8_t *x, int row, int64_t k
       if (has_minimums(type)) {
         put_scales_q4_K(to, g, x, row);
         x += QUANTS_Q4_K;
+      }
+      if (type == TYPE_IQ4_XS) {
+        put_scales_iq4_xs(to, g, x, row);
+        x += QUANTS_IQ4_XS;
       }
       quants_of_row(type, x, row, quants);
       put_group(type, to, g, quants);

@@ -6,6 +6,7 @@
 //           has u32 sums, whose lower halves are those i16: a product with pairs of i16 takes them as they are
 //   Q5_K    the same, and i16 offset [of 8 groups][column][2]
 //   Q6_K    for each 256: bytes [step][column][4], f32 scale [column], i16 offset [of 16 groups][column][2]
+//   IQ4_XS  for each 256: bytes [step][column][4], f32 scale [column], i16 offset [of 8 groups][column][2]
 //
 // Q8_0 meets the two even ones of four weights by themselves, and the two odd ones; where the machine has a dot product of
 // eight bits, all four, and its activations are bytes in the order of Q4_0, with the i32 offset. An offset is what the weights' 8, 12, 32
@@ -124,8 +125,9 @@ NOINLINE void quantise_super_blocks(int32_t type, const float *x, int64_t k, act
         store_offset(offsets + 4 * (2 * g + 1) * at.columns, sums_of_halves(high), 32);
         continue;
       }
-      store_sum(behind, g, low, high, at);
-      if (type == TYPE_Q5_K) store_offset(offsets + 4 * g * at.columns, wasm_i16x8_add(sums_of_halves(low), sums_of_halves(high)), 16);
+      if (type != TYPE_IQ4_XS) store_sum(behind, g, low, high, at);
+      if (type == TYPE_Q4_K) continue;
+      store_offset(offsets + 4 * g * at.columns, wasm_i16x8_add(sums_of_halves(low), sums_of_halves(high)), type == TYPE_Q5_K ? 16 : 8);
     }
   }
 }

@@ -213,18 +213,3 @@ INLINE void gemv_q6_K(const uint8_t *x, int64_t super_blocks, const uint8_t *y, 
   }
   EACH_QUARTET store(out + 4 * q, acc[q]);
 }
-
-#define DEFINE_GEMV(name, ...)                                                                                   \
-  NOINLINE void name(const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k) { __VA_ARGS__; }
-DEFINE_GEMV(gemv_repacked_q4_0, gemv_blocks(TYPE_Q4_0, x, blocks, y, out, k, 0))
-DEFINE_GEMV(gemv_repacked_mxfp4, gemv_blocks(TYPE_MXFP4, x, blocks, y, out, k, 0))
-DEFINE_GEMV(gemv_repacked_q8_0, gemv_words_q8_0(x, blocks, y, out, k))
-DEFINE_GEMV(gemv_repacked_q4_K, gemv_with_minimums(TYPE_Q4_K, x, blocks, y, out, k, 0))
-DEFINE_GEMV(gemv_repacked_q5_K, gemv_with_minimums(TYPE_Q5_K, x, blocks, y, out, k, 0))
-DEFINE_GEMV(gemv_repacked_q6_K, gemv_q6_K(x, blocks, y, out, k, 0))
-DEFINE_GEMV(gemv_repacked_q4_0_dot, gemv_blocks(TYPE_Q4_0, x, blocks, y, out, k, 1))
-DEFINE_GEMV(gemv_repacked_mxfp4_dot, gemv_blocks(TYPE_MXFP4, x, blocks, y, out, k, 1))
-DEFINE_GEMV(gemv_repacked_q8_0_dot, gemv_dot_q8_0(x, blocks, y, out, k))
-DEFINE_GEMV(gemv_repacked_q4_K_dot, gemv_with_minimums(TYPE_Q4_K, x, blocks, y, out, k, 1))
-DEFINE_GEMV(gemv_repacked_q5_K_dot, gemv_with_minimums(TYPE_Q5_K, x, blocks, y, out, k, 1))
-DEFINE_GEMV(gemv_repacked_q6_K_dot, gemv_q6_K(x, blocks, y, out, k, 1))

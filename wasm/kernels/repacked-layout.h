@@ -13,6 +13,9 @@
 //                  (the minimum's low nibble, above it that of row + 8), f16 [4], the quants of the group. The halves of
 //                  groups 0 to 3 are d of one quartet of rows each, those of groups 4 to 7 dmin.
 //   Q5_K    2816   the same with 32 weights of five bits for the quants of a group
+//   IQ4_XS  2176   for each group of 32 weights: u8 [row 0..7] (the scale's low nibble, above it that of row + 8), u8 [row 0..3] (the
+//                  scale's two high bits, those of row + 4, row + 8 and row + 12), f16 d [2], the quants of the group. The halves
+//                  of group g are of rows 2g and 2g + 1.
 //   Q6_K    3360   f16 d [row], u32 [word 0..3][row] (the 16 scales), 16 × 16 weights of six bits
 //
 // Of eight steps of Q5_K, five lie in a byte for each weight: steps 0, 1, 2, 4, 6, each [quartet][row][4 weights]. Above steps
@@ -32,6 +35,7 @@ enum { TILE_ROWS = 16, QUARTETS = 4, TILE_Q4 = 256, TILE_Q5 = 320, TILE_Q6_16 = 
 // Each group of Q4_K has its scales beside it, as a block of Q4_0 has. While they stood in front of the super-block, a loop
 // read them by themselves, and a processor of the class of Zen 5 then stopped reading ahead.
 enum { MINIMUMS_Q4_K = 16, HALVES_Q4_K = 24, QUANTS_Q4_K = 32 };
+enum { GROUP_IQ4_XS = 272, HIGH_IQ4_XS = 8, HALVES_IQ4_XS = 12, QUANTS_IQ4_XS = 16 };
 enum { SCALES_Q6_K = 32, QUANTS_Q6_K = 288, WORDS_Q6_K = 192 };
 enum { TILE_Q4_0 = 288, TILE_MXFP4 = 272, TILE_Q8_0 = 544 };
 
@@ -51,6 +55,7 @@ INLINE size_t bytes_of_block(int32_t type) {
   case TYPE_Q4_K: return BYTES_Q4_K;
   case TYPE_Q5_K: return BYTES_Q5_K;
   case TYPE_Q6_K: return BYTES_Q6_K;
+  case TYPE_IQ4_XS: return BYTES_IQ4_XS;
   default: return 0;
   }
 }

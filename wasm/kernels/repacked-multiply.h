@@ -167,23 +167,3 @@ INLINE void multiply_q6_K(const uint8_t *x, int part, int64_t super_blocks, cons
   }
   store_rows(&acc, n, out);
 }
-
-#define DEFINE_REPACKED(name, n, ...)                                                                            \
-  NOINLINE void name##_##n(const uint8_t *x, int part, int64_t blocks, const uint8_t *y, repacked_results out, constants k) { \
-    __VA_ARGS__;                                                                                                 \
-  }
-#define DEFINE_REPACKED_FOR_COLUMNS(n)                                                                           \
-  DEFINE_REPACKED(multiply_repacked_q4_0, n, multiply_blocks(TYPE_Q4_0, x, part, blocks, y, n, out, k, 0)) \
-  DEFINE_REPACKED(multiply_repacked_mxfp4, n, multiply_blocks(TYPE_MXFP4, x, part, blocks, y, n, out, k, 0)) \
-  DEFINE_REPACKED(multiply_repacked_q8_0, n, multiply_words_q8_0(x, part, blocks, y, n, out, k))                 \
-  DEFINE_REPACKED(multiply_repacked_q4_K, n, multiply_with_minimums(TYPE_Q4_K, x, part, blocks, y, n, out, k, 0)) \
-  DEFINE_REPACKED(multiply_repacked_q5_K, n, multiply_with_minimums(TYPE_Q5_K, x, part, blocks, y, n, out, k, 0)) \
-  DEFINE_REPACKED(multiply_repacked_q6_K, n, multiply_q6_K(x, part, blocks, y, n, out, k, 0))                    \
-  DEFINE_REPACKED(multiply_repacked_q4_0_dot, n, multiply_blocks(TYPE_Q4_0, x, part, blocks, y, n, out, k, 1)) \
-  DEFINE_REPACKED(multiply_repacked_mxfp4_dot, n, multiply_blocks(TYPE_MXFP4, x, part, blocks, y, n, out, k, 1)) \
-  DEFINE_REPACKED(multiply_repacked_q8_0_dot, n, multiply_dot_q8_0(x, part, blocks, y, n, out, k))               \
-  DEFINE_REPACKED(multiply_repacked_q4_K_dot, n, multiply_with_minimums(TYPE_Q4_K, x, part, blocks, y, n, out, k, 1)) \
-  DEFINE_REPACKED(multiply_repacked_q5_K_dot, n, multiply_with_minimums(TYPE_Q5_K, x, part, blocks, y, n, out, k, 1)) \
-  DEFINE_REPACKED(multiply_repacked_q6_K_dot, n, multiply_q6_K(x, part, blocks, y, n, out, k, 1))
-DEFINE_REPACKED_FOR_COLUMNS(2)
-DEFINE_REPACKED_FOR_COLUMNS(4)
