@@ -58,6 +58,11 @@ export const PINNED_FUNCTIONS = {
     name: "dequantize_row_iq4_xs",
     sha256: "f079e3788959a1cd02f651772cf83043b487f067df449e84c04ce9f32223fad0",
   },
+  dequantizeIq4Nl: {
+    index: 7305,
+    name: "dequantize_row_iq4_nl",
+    sha256: "01f3d89db9dcbe51f47873833bdce4da357b1e32160162991a8661a85f842447",
+  },
   barrier: {
     index: 270,
     name: "ggml_barrier",

@@ -9,7 +9,7 @@ _Static_assert(GEMV_CHUNK % TILE_ROWS == 0, "chunks of repacked rows are whole t
 
 INLINE constants constants_for_repacked(int32_t type) {
   constants c = make_constants(codes_mxfp4());
-  if (type == TYPE_IQ4_XS) c.codes = opaque(codes_of_iq4_xs(c.dot));
+  if (type == TYPE_IQ4_XS || type == TYPE_IQ4_NL) c.codes = opaque(codes_of_iq4(c.dot));
   return c;
 }
 
@@ -25,7 +25,7 @@ INLINE void quantise_records(const compute_params *params, const tensor *w, cons
   for (int64_t j = params->ith; j < columns; j += params->nth) {
     const float *column = (const float *)(x->data + (size_t)j * x->nb[1]);
     const activation_place at = {records + (size_t)(j / lanes * lanes) * record_bytes(w->type, k, dot), lanes, (int)(j % lanes)};
-    if (w->type == TYPE_Q4_0) quantise_blocks_of_32(column, k, 8, at);
+    if (w->type == TYPE_Q4_0 || w->type == TYPE_IQ4_NL) quantise_blocks_of_32(column, k, 8, at);
     else if (w->type == TYPE_MXFP4) quantise_blocks_of_32(column, k, 12, at);
     else if (w->type == TYPE_Q8_0 && takes_dot(TYPE_Q8_0, dot)) quantise_blocks_for_dot(column, k, at);
     else if (w->type == TYPE_Q8_0) quantise_blocks_as_words(column, k, at);

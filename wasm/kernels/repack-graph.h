@@ -23,6 +23,7 @@ typedef struct {
 _Static_assert(offsetof(graph, nodes) == 16, "ggml_cgraph.nodes");
 
 extern void dequantize_row_q4_0(const uint8_t *x, float *y, int64_t k);
+extern void dequantize_row_iq4_nl(const uint8_t *x, float *y, int64_t k);
 extern void dequantize_row_iq4_xs(const uint8_t *x, float *y, int64_t k);
 extern void dequantize_row_mxfp4(const uint8_t *x, float *y, int64_t k);
 extern void dequantize_row_q8_0(const uint8_t *x, float *y, int64_t k);
@@ -103,6 +104,7 @@ INLINE void look_rows_up(const compute_params *params, tensor *out, const tensor
     float *to = (float *)(out->data + (size_t)i * out->nb[1]);
     row_of_repacked(w->type, w->data + w->nb[1] * (size_t)(at / TILE_ROWS * TILE_ROWS), at % TILE_ROWS, k, row);
     if (w->type == TYPE_Q4_0) dequantize_row_q4_0(row, to, k);
+    else if (w->type == TYPE_IQ4_NL) dequantize_row_iq4_nl(row, to, k);
     else if (w->type == TYPE_IQ4_XS) dequantize_row_iq4_xs(row, to, k);
     else if (w->type == TYPE_MXFP4) dequantize_row_mxfp4(row, to, k);
     else if (w->type == TYPE_Q8_0) dequantize_row_q8_0(row, to, k);

@@ -6,21 +6,21 @@
 
 // Where the half that scales a block stands in it, of formats that have the halves of a tile in front.
 INLINE size_t halves_at(int32_t type) { return type == TYPE_Q6_K ? 208 : 0; }
-INLINE int has_halves(int32_t type) { return type == TYPE_Q4_0 || type == TYPE_Q8_0 || type == TYPE_Q6_K; }
+INLINE int has_halves(int32_t type) { return type == TYPE_Q4_0 || type == TYPE_IQ4_NL || type == TYPE_Q8_0 || type == TYPE_Q6_K; }
 INLINE size_t words_of(int32_t type) { return type == TYPE_Q6_K ? 4 : 0; }
 
+INLINE bytes32 nibbles_of(const uint8_t *packed, const constants *k) {
+  return (bytes32){low_nibbles(load(packed), k), high_nibbles(load(packed), k)};
+}
 INLINE bytes32 quants_of_group(int32_t type, const uint8_t *block, int g, const constants *k) {
   switch (type) {
-  case TYPE_Q4_0: return unpack_unsigned(block, FORMAT_Q4_0, k);
-  case TYPE_MXFP4: return (bytes32){low_nibbles(load(block + 1), k), high_nibbles(load(block + 1), k)};
+  case TYPE_Q4_0: case TYPE_IQ4_NL: return nibbles_of(block + 2, k);
+  case TYPE_MXFP4: return nibbles_of(block + 1, k);
   case TYPE_Q8_0: {
     const vec up = wasm_i8x16_const_splat(-128);
     return (bytes32){wasm_v128_xor(load(block + 2), up), wasm_v128_xor(load(block + 18), up)};
   }
-  case TYPE_IQ4_XS: {
-    const vec packed = load(block + 8 + 16 * g);
-    return (bytes32){low_nibbles(packed, k), high_nibbles(packed, k)};
-  }
+  case TYPE_IQ4_XS: return nibbles_of(block + 8 + 16 * g, k);
   case TYPE_Q4_K: return group_q4_K(block + 16, g, k);
   case TYPE_Q5_K: return group_q5_K(block, g, k);
   default: return group_q6_K(block, g, k);
@@ -119,7 +119,7 @@ INLINE void repack_blocks(int32_t type, const uint8_t *x, size_t row_bytes, int6
 // The rows of a tile at `x`, into as many bytes elsewhere.
 NOINLINE void repack_rows(int32_t type, const uint8_t *x, size_t row_bytes, int64_t k, uint8_t *to, constants c) {
 #define CASE(TYPE) case TYPE: repack_blocks(TYPE, x, row_bytes, k, to, &c); break;
-  switch (type) { CASE(TYPE_Q4_0) CASE(TYPE_MXFP4) CASE(TYPE_Q8_0) CASE(TYPE_Q4_K) CASE(TYPE_Q5_K) CASE(TYPE_Q6_K) CASE(TYPE_IQ4_XS) }
+  switch (type) { CASE(TYPE_Q4_0) CASE(TYPE_IQ4_NL) CASE(TYPE_MXFP4) CASE(TYPE_Q8_0) CASE(TYPE_Q4_K) CASE(TYPE_Q5_K) CASE(TYPE_Q6_K) CASE(TYPE_IQ4_XS) }
 #undef CASE
 }
 
@@ -170,7 +170,7 @@ INLINE void put_scales_iq4_xs(uint8_t *block, int g, const uint8_t *x, int row) 
 // Puts 32 weights where the file's format has those of group g. The block was zero before.
 INLINE void put_group(int32_t type, uint8_t *block, int g, const uint8_t *quants) {
   for (int i = 0; i < 32; i++) {
-    if (type == TYPE_Q4_0) block[2 + i % 16] |= quants[i] << 4 * (i / 16);
+    if (type == TYPE_Q4_0 || type == TYPE_IQ4_NL) block[2 + i % 16] |= quants[i] << 4 * (i / 16);
     else if (type == TYPE_MXFP4) block[1 + i % 16] |= quants[i] << 4 * (i / 16);
     else if (type == TYPE_IQ4_XS) block[8 + 16 * g + i % 16] |= quants[i] << 4 * (i / 16);
     else if (type == TYPE_Q8_0) block[2 + i] = quants[i];

@@ -1,6 +1,6 @@
 // Activations for repacked weights: one column by itself, or groups of four whose numbers stand beside each other.
 //
-//   Q4_0, MXFP4  for each 32: bytes [step][column][4], f32 scale [column], i16 offset [column][2]
+//   Q4_0, IQ4_NL, MXFP4  for each 32: bytes [step][column][4], f32 scale [column], i16 offset [column][2]
 //   Q8_0    for each 32: i16 [half][even or odd][step 0..3][column][2], f32 scale [column], i32 offset [column]
 //   Q4_K    for each 256: bytes [step][column][4], f32 scale [column], i16 sum [column][of 8 groups]; one column by itself
 //           has u32 sums, whose lower halves are those i16: a product with pairs of i16 takes them as they are
@@ -33,7 +33,7 @@ typedef struct {
 INLINE int takes_dot(int32_t type, int dot) { return type == TYPE_Q8_0 ? dot == DOT_OF_EIGHT_BITS : dot != NO_DOT; }
 
 INLINE size_t record_bytes(int32_t type, int64_t k, int dot) {
-  if (type == TYPE_Q4_0 || type == TYPE_MXFP4) return (size_t)(k / 32 * RECORD_Q4_0);
+  if (type == TYPE_Q4_0 || type == TYPE_IQ4_NL || type == TYPE_MXFP4) return (size_t)(k / 32 * RECORD_Q4_0);
   if (type == TYPE_Q8_0) return (size_t)(k / 32 * (takes_dot(type, dot) ? RECORD_Q8_0_DOT : RECORD_Q8_0));
   return (size_t)(k / SUPER_BLOCK * RECORD_K);
 }

@@ -1,8 +1,8 @@
 // Repacked weights × one column, a tile of sixteen rows at a time.
 //
 // A step takes four weights of each row and, splat, four activations: 64 products in four vpmaddubsw. Sums stay in i16
-// for a block of 32 (Q4_0: with the offset that they begin with, 16·8·127; Q4_K: 16·15·127) or for 16 weights (Q6_K:
-// 8·32·127). A branch that is never taken (IN_ORDER) stands behind each 16 weights: without, LLVM finishes one sum before it
+// for a block of 32 (with the offset that they begin with Q4_0: 16·8·127, MXFP4: 16·12·127, Q5_K: 16·16·127; Q4_K: 16·15·127) or
+// for 16 weights (Q6_K: 8·32·127). A branch that is never taken (IN_ORDER) stands behind each 16 weights: without, LLVM finishes one sum before it
 // begins the next, and the splat activations are spilled. A loop would do as well, but V8 adds six instructions to each turn.
 // Where the machine has a dot product of bytes (`dot`), it takes the place of vpmaddubsw and an addition, and sums are i32: the
 // same numbers, since nothing is cut off on either way, so results are the same bits.
@@ -60,14 +60,15 @@ INLINE void add_block_of_powers(vec *acc, const vec *sums, const uint8_t *x, vec
   EACH_QUARTET acc[q] = madd(to_f32(sums[q]), wasm_f32x4_mul(powers_of_quartet(exponents, q, k), y_scale), acc[q]);
 }
 
-// Q4_0 and MXFP4.
+// Q4_0, MXFP4, and with `dot` IQ4_NL.
 INLINE void gemv_blocks(int32_t type, const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k, int dot) {
   const int is_mxfp4 = type == TYPE_MXFP4;
+  const vec factor = factor_of_offset(type, &k);
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
   for (int64_t b = 0; b < blocks; b++, x += is_mxfp4 ? TILE_MXFP4 : TILE_Q4_0, y += RECORD_Q4_0) {
-    const vec first = first_sums(wasm_v128_load32_splat(y + 36), dot, &k), y_scale = wasm_v128_load32_splat(y + 32);
+    const vec first = first_sums(wasm_v128_load32_splat(y + 36), dot, factor), y_scale = wasm_v128_load32_splat(y + 32);
     vec sums[4] = {first, first, first, first};
-    gemv_32(sums, y, x + (is_mxfp4 ? TILE_EXPONENTS : TILE_HALVES), is_mxfp4, &k, dot);
+    gemv_32(sums, y, x + (is_mxfp4 ? TILE_EXPONENTS : TILE_HALVES), type != TYPE_Q4_0, &k, dot);
     EACH_QUARTET sums[q] = sums_as_i32(sums[q], dot, &k);
     if (is_mxfp4) add_block_of_powers(acc, sums, x, y_scale, &k);
     else add_block(acc, sums, x, y_scale, &k);
@@ -194,7 +195,7 @@ INLINE void gemv_q6_K(const uint8_t *x, int64_t super_blocks, const uint8_t *y, 
       vec scales[4];
       EACH_QUARTET scales[q] = load(words + 16 * q);
       ROLLED for (int i = 0; i < 4; i++, yq += 16, offsets += 4, xq += TILE_Q6_16) {
-        const vec quants = load(yq), first = first_sums(wasm_v128_load32_splat(offsets), dot, &k);
+        const vec quants = load(yq), first = first_sums(wasm_v128_load32_splat(offsets), dot, k.ones);
         EACH_QUARTET {
           vec sums = first, fourth = ZERO_I32;
           UNROLLED for (int step = 0; step < 3; step++) {

@@ -6,7 +6,7 @@
 // weights], a step being four weights of a row; the low nibbles are the even step, the high ones the odd step.
 //
 //   format  bytes  of a tile
-//   Q4_0    288    f16 d [row], the quants of 32 weights
+//   Q4_0, IQ4_NL  288  f16 d [row], the quants of 32 weights
 //   MXFP4   272    u8 exponent [row], the quants of 32 weights
 //   Q8_0    544    f16 d [row], [step 0..7][quartet][row 0..3][4 weights], moved up by 128
 //   Q4_K    2304   for each group of 32 weights: u8 [row] (the scale, above it the two high bits of the minimum), u8 [row 0..7]
@@ -49,7 +49,7 @@ enum { TILE_Q4_0 = 288, TILE_MXFP4 = 272, TILE_Q8_0 = 544 };
 // 0: this format is not repacked.
 INLINE size_t bytes_of_block(int32_t type) {
   switch (type) {
-  case TYPE_Q4_0: return 18;
+  case TYPE_Q4_0: case TYPE_IQ4_NL: return 18;
   case TYPE_MXFP4: return 17;
   case TYPE_Q8_0: return 34;
   case TYPE_Q4_K: return BYTES_Q4_K;
@@ -60,7 +60,7 @@ INLINE size_t bytes_of_block(int32_t type) {
   }
 }
 INLINE int can_repack(int32_t type) { return bytes_of_block(type) != 0; }
-INLINE int is_in_blocks(int32_t type) { return type == TYPE_Q4_0 || type == TYPE_MXFP4 || type == TYPE_Q8_0; }
+INLINE int is_in_blocks(int32_t type) { return type == TYPE_Q4_0 || type == TYPE_IQ4_NL || type == TYPE_MXFP4 || type == TYPE_Q8_0; }
 INLINE int64_t weights_of_block(int32_t type) { return is_in_blocks(type) ? 32 : SUPER_BLOCK; }
 
 // A tile's quants of 32 weights.

@@ -8,16 +8,17 @@
 #pragma once
 #include "eight-rows.h"
 
-// Q4_0 and MXFP4. Rows 8 × part to 8 × part + 7 of the tile at `x`, here and below.
+// Q4_0, MXFP4, and with `dot` IQ4_NL. Rows 8 × part to 8 × part + 7 of the tile at `x`, here and below.
 INLINE void multiply_blocks(int32_t type, const uint8_t *x, int part, int64_t blocks, const uint8_t *y, int n, repacked_results out,
                             constants k, int dot) {
   const int is_mxfp4 = type == TYPE_MXFP4;
+  const vec factor = factor_of_offset(type, &k);
   eight_rows acc = zero_rows();
   for (int64_t b = 0; b < blocks; b++, x += is_mxfp4 ? TILE_MXFP4 : TILE_Q4_0, y += RECORD_Q4_0 * 4) {
     const eight_halves of_rows = is_mxfp4 ? powers_of_blocks(x, part, &k) : halves_of_blocks(load(x + 16 * part), &k);
     eight_rows sums;
-    begin_sums(&sums, n, first_sums(load(y + 144), dot, &k));
-    add_32(&sums, n, y, x + (is_mxfp4 ? TILE_EXPONENTS : TILE_HALVES) + 32 * part, is_mxfp4, &k, dot);
+    begin_sums(&sums, n, first_sums(load(y + 144), dot, factor));
+    add_32(&sums, n, y, x + (is_mxfp4 ? TILE_EXPONENTS : TILE_HALVES) + 32 * part, type != TYPE_Q4_0, &k, dot);
     EACH_COLUMN EACH_HALF sums.half[h][j] = sums_as_i32(sums.half[h][j], dot, &k);
     add_floats(&acc, n, &sums, of_rows.d, load(y + 128));
   }
@@ -155,7 +156,7 @@ INLINE void multiply_q6_K(const uint8_t *x, int part, int64_t super_blocks, cons
       vec scales[2] = {load(words), load(words + 16)};
       ROLLED for (int i = 0; i < 4; i++, xq += TILE_Q6_16, yq += 64, offsets += 16) {
         eight_rows sums;
-        begin_sums(&sums, n, first_sums(load(offsets), dot, &k));
+        begin_sums(&sums, n, first_sums(load(offsets), dot, k.ones));
         add_16(&sums, n, yq, xq, &k, dot);
         const vec scale[2] = {signed_scale(scales[0], dot, &k), signed_scale(scales[1], dot, &k)};
         add_scaled(&totals, n, &sums, scale, dot);

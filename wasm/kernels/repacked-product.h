@@ -1,6 +1,6 @@
 // The product of repacked weights with one column or a group of columns, by format.
 #pragma once
-#include "repacked-iq4-xs.h"
+#include "repacked-iq4.h"
 #include "repacked-multiply.h"
 
 #define DEFINE_GEMV(name, ...)                                                                                   \
@@ -17,6 +17,8 @@ DEFINE_GEMV(gemv_repacked_q8_0_dot, gemv_dot_q8_0(x, blocks, y, out, k))
 DEFINE_GEMV(gemv_repacked_q4_K_dot, gemv_with_minimums(TYPE_Q4_K, x, blocks, y, out, k, 1))
 DEFINE_GEMV(gemv_repacked_q5_K_dot, gemv_with_minimums(TYPE_Q5_K, x, blocks, y, out, k, 1))
 DEFINE_GEMV(gemv_repacked_q6_K_dot, gemv_q6_K(x, blocks, y, out, k, 1))
+DEFINE_GEMV(gemv_repacked_iq4_nl, gemv_iq4_nl(x, blocks, y, out, k))
+DEFINE_GEMV(gemv_repacked_iq4_nl_dot, gemv_blocks(TYPE_IQ4_NL, x, blocks, y, out, k, 1))
 DEFINE_GEMV(gemv_repacked_iq4_xs, gemv_iq4_xs(x, blocks, y, out, k, 0))
 DEFINE_GEMV(gemv_repacked_iq4_xs_dot, gemv_iq4_xs(x, blocks, y, out, k, 1))
 
@@ -37,6 +39,7 @@ NOINLINE void gemv_repacked(int32_t type, const uint8_t *x, size_t row_bytes, in
       CASE(TYPE_Q4_K, gemv_repacked_q4_K)
       CASE(TYPE_Q5_K, gemv_repacked_q5_K)
       CASE(TYPE_Q6_K, gemv_repacked_q6_K)
+      CASE(TYPE_IQ4_NL, gemv_repacked_iq4_nl)
       CASE(TYPE_IQ4_XS, gemv_repacked_iq4_xs)
     }
   }
@@ -60,6 +63,8 @@ NOINLINE void gemv_repacked(int32_t type, const uint8_t *x, size_t row_bytes, in
   DEFINE_REPACKED(multiply_repacked_q4_K_dot, n, multiply_with_minimums(TYPE_Q4_K, x, part, blocks, y, n, out, k, 1)) \
   DEFINE_REPACKED(multiply_repacked_q5_K_dot, n, multiply_with_minimums(TYPE_Q5_K, x, part, blocks, y, n, out, k, 1)) \
   DEFINE_REPACKED(multiply_repacked_q6_K_dot, n, multiply_q6_K(x, part, blocks, y, n, out, k, 1))                \
+  DEFINE_REPACKED(multiply_repacked_iq4_nl, n, multiply_iq4_nl(x, part, blocks, y, n, out, k))                   \
+  DEFINE_REPACKED(multiply_repacked_iq4_nl_dot, n, multiply_blocks(TYPE_IQ4_NL, x, part, blocks, y, n, out, k, 1)) \
   DEFINE_REPACKED(multiply_repacked_iq4_xs, n, multiply_iq4_xs(x, part, blocks, y, n, out, k))                   \
   DEFINE_REPACKED(multiply_repacked_iq4_xs_dot, n, multiply_dot_iq4_xs(x, part, blocks, y, n, out, k))
 DEFINE_REPACKED_FOR_COLUMNS(2)
@@ -87,6 +92,7 @@ NOINLINE void multiply_repacked(int32_t type, const uint8_t *x, size_t row_bytes
       CASE(TYPE_Q4_K, multiply_repacked_q4_K)
       CASE(TYPE_Q5_K, multiply_repacked_q5_K)
       CASE(TYPE_Q6_K, multiply_repacked_q6_K)
+      CASE(TYPE_IQ4_NL, multiply_repacked_iq4_nl)
       CASE(TYPE_IQ4_XS, multiply_repacked_iq4_xs)
     }
   }

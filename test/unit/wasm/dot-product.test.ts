@@ -19,7 +19,7 @@ const QUESTIONS = 2;
 
 const bitsOf = (values: Float32Array): number[] => [...new Uint32Array(values.buffer)];
 
-describe.each(["Q4_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "MXFP4", "IQ4_XS"] as const)(
+describe.each(["Q4_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "MXFP4", "IQ4_NL", "IQ4_XS"] as const)(
   "repacked %s weights",
   (type) => {
     /** Of each machine, whether its results are the bits of this one's, and whether its dot product was used for all. */

@@ -18,7 +18,7 @@ beforeAll(async () => {
   host = await KernelHost.start();
 });
 
-const REPACKED = ["Q4_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "MXFP4", "IQ4_XS"] as const;
+const REPACKED = ["Q4_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "MXFP4", "IQ4_NL", "IQ4_XS"] as const;
 const ROWS = 48;
 const K = 768;
 
