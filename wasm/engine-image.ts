@@ -12,9 +12,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "bf948ea00814683d1786c96d2ae9b5ffe1ef7ee8d338403b8d747935f040baa3";
+const KERNELS_SHA256 = "99ee8ef5e5ddb0e52953b78cb44717f2cfa440df63139eafb03b456e56a38316";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "4f51995f80a6139899e3ba8b11da440b98dc80544ebc33bb68be2b62724e1ca7";
+export const IMAGE_SHA256 = "01b49b470ab0fa6ca9f9e5490fa27c748ff2e97cb3d95722c086c36efb953aeb";
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {

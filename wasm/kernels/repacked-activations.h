@@ -9,10 +9,11 @@
 //   IQ4_XS  for each 256: bytes [step][column][4], f32 scale [column], i16 offset [of 8 groups][column][2]
 //
 // Q8_0 meets the two even ones of four weights by themselves, and the two odd ones; where the machine has a dot product of
-// eight bits, all four, and its activations are bytes in the order of Q4_0, with the i32 offset. An offset is what the weights' 8, 12, 32
-// or 128 adds up to, negated: sums begin with it. Those in i16 do so for the first and the second two weights of each step, and
-// then fit (16·8·127 and 8·32·127 < 2^15). Q5_K's 16 is subtracted for this reason alone (16·16·127 < 2^15), and added again where
-// sums are scaled. The sums for Q4_K stand in the order of SUM_ORDER, which takes the minimums out of their bytes in the least instructions.
+// eight bits, all four, and its activations are bytes in the order of Q4_0, with the i32 offset. An offset is what the weights'
+// 8, 12, 32 or 128 adds up to, negated: sums begin with it. Those in i16 do so for the first and the second two weights of each
+// step, and then fit (16·8·127 and 8·32·127 < 2^15). Q5_K's 16 is subtracted for this reason alone (16·16·127 < 2^15), and added
+// again where sums are scaled. The sums for Q4_K and Q5_K stand in the order of SUM_ORDER, which takes the minimums out of their
+// bytes in the least instructions.
 #pragma once
 #include "quantise-activations.h"
 #include "tensor.h"
@@ -127,7 +128,8 @@ NOINLINE void quantise_super_blocks(int32_t type, const float *x, int64_t k, act
       }
       if (type != TYPE_IQ4_XS) store_sum(behind, g, low, high, at);
       if (type == TYPE_Q4_K) continue;
-      store_offset(offsets + 4 * g * at.columns, wasm_i16x8_add(sums_of_halves(low), sums_of_halves(high)), type == TYPE_Q5_K ? 16 : 8);
+      const vec halves = wasm_i16x8_add(sums_of_halves(low), sums_of_halves(high));
+      store_offset(offsets + 4 * g * at.columns, halves, type == TYPE_Q5_K ? 16 : 8);
     }
   }
 }

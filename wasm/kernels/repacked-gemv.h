@@ -1,9 +1,10 @@
 // Repacked weights × one column, a tile of sixteen rows at a time.
 //
 // A step takes four weights of each row and, splat, four activations: 64 products in four vpmaddubsw. Sums stay in i16
-// for a block of 32 (with the offset that they begin with Q4_0: 16·8·127, MXFP4: 16·12·127, Q5_K: 16·16·127; Q4_K: 16·15·127) or
-// for 16 weights (Q6_K: 8·32·127). A branch that is never taken (IN_ORDER) stands behind each 16 weights: without, LLVM finishes one sum before it
-// begins the next, and the splat activations are spilled. A loop would do as well, but V8 adds six instructions to each turn.
+// for a block of 32 (with the offset that they begin with Q4_0: 16·8·127, MXFP4: 16·12·127, Q5_K: 16·16·127; without one Q4_K:
+// 16·15·127) or for 16 weights (Q6_K: 8·32·127). A branch that is never taken (IN_ORDER) stands behind each 16 weights: without,
+// LLVM finishes one sum before it begins the next, and the splat activations are spilled. A loop would do as well, but V8 adds
+// six instructions to each turn.
 // Where the machine has a dot product of bytes (`dot`), it takes the place of vpmaddubsw and an addition, and sums are i32: the
 // same numbers, since nothing is cut off on either way, so results are the same bits.
 //
@@ -147,7 +148,8 @@ INLINE void gemv_32_of_five_bits(vec *sums, const uint8_t *y, const uint8_t *x, 
 }
 
 // Q4_K and Q5_K.
-INLINE void gemv_with_minimums(int32_t type, const uint8_t *x, int64_t super_blocks, const uint8_t *y, float *out, constants k, int dot) {
+INLINE void gemv_with_minimums(int32_t type, const uint8_t *x, int64_t super_blocks, const uint8_t *y, float *out, constants k,
+                               int dot) {
   const size_t group = group_with_minimums(type);
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
   vec pick[4] = PICKS(0);

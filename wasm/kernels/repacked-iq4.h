@@ -16,7 +16,7 @@ INLINE vec codes_of_iq4(int dot) {
 }
 
 // The scales of a group's sixteen rows, 32 too large, as bytes.
-INLINE vec scales_of_group(const uint8_t *x, vec two_bits_up, const constants *k) {
+INLINE vec scales_of_iq4_xs(const uint8_t *x, vec two_bits_up, const constants *k) {
   const vec packed = load(x), high = wasm_i16x8_mul(splat_lane(packed, 2), two_bits_up);
   const vec low = wasm_i64x2_shuffle(low_nibbles(packed, k), high_nibbles(packed, k), 0, 2);
   return wasm_v128_or(low, wasm_v128_and(wasm_u16x8_shr(high, 2), k->high_pair));
@@ -70,7 +70,7 @@ INLINE void gemv_iq4_xs(const uint8_t *x, int64_t super_blocks, const uint8_t *y
         vec sums[4] = {first, first, first, first};
         gemv_32(sums, yq, xq + QUANTS_IQ4_XS, 1, &k, 1);
         IN_ORDER(&k);
-        const vec scales = scales_of_group(xq, two_bits_up, &k);
+        const vec scales = scales_of_iq4_xs(xq, two_bits_up, &k);
         EACH_QUARTET {
           const vec scale = wasm_i32x4_sub(wasm_i8x16_relaxed_swizzle(scales, pick[q]), too_large);
           totals[q] = add_scaled_sums(totals[q], sums[q], scale, 1);
@@ -82,7 +82,7 @@ INLINE void gemv_iq4_xs(const uint8_t *x, int64_t super_blocks, const uint8_t *y
       IN_ORDER(&k);
       gemv_line_and_rest(line, rest, yq + 16, xq + QUANTS_IQ4_XS + 2 * TILE_STEP, &k);
       IN_ORDER(&k);
-      const vec scales = scales_of_group(xq, two_bits_up, &k);
+      const vec scales = scales_of_iq4_xs(xq, two_bits_up, &k);
       EACH_QUARTET {
         const vec scale = wasm_i16x8_sub(wasm_i8x16_relaxed_swizzle(scales, pick[q]), too_large);
         totals[q] = add_scaled_sums(totals[q], line[q], wasm_i16x8_mul(scale, fifteen), 0);
@@ -96,7 +96,8 @@ INLINE void gemv_iq4_xs(const uint8_t *x, int64_t super_blocks, const uint8_t *y
 }
 
 // Two to four columns with a dot product of bytes: half a tile.
-INLINE void multiply_dot_iq4_xs(const uint8_t *x, int part, int64_t super_blocks, const uint8_t *y, int n, repacked_results out, constants k) {
+INLINE void multiply_dot_iq4_xs(const uint8_t *x, int part, int64_t super_blocks, const uint8_t *y, int n, repacked_results out,
+                                constants k) {
   eight_rows acc = zero_rows();
   const vec two_bits_up = TWO_BITS_UP, too_large = opaque(wasm_i32x4_const_splat(32));
   const vec factor = factor_of_offset(TYPE_IQ4_XS, &k);
@@ -108,7 +109,7 @@ INLINE void multiply_dot_iq4_xs(const uint8_t *x, int part, int64_t super_blocks
       eight_rows sums;
       begin_sums(&sums, n, first_sums(load(offsets), 1, factor));
       add_32(&sums, n, yq, xq + QUANTS_IQ4_XS + 32 * part, 1, &k, 1);
-      const vec scales = scales_of_group(xq, two_bits_up, &k);
+      const vec scales = scales_of_iq4_xs(xq, two_bits_up, &k);
       vec scale[2];
       EACH_HALF scale[h] = wasm_i32x4_sub(wasm_i8x16_relaxed_swizzle(scales, pick[h]), too_large);
       add_scaled(&totals, n, &sums, scale, 1);
@@ -119,7 +120,9 @@ INLINE void multiply_dot_iq4_xs(const uint8_t *x, int part, int64_t super_blocks
   store_rows(&acc, n, out);
 }
 
-// Without one a quartet at a time: what stands for half a tile elsewhere, is the line and the rest of its four rows here. 32 weights:
+// Without one a quartet at a time: what stands for half a tile elsewhere, is the line and the rest of its four rows here.
+
+// 32 weights.
 INLINE void add_line_and_rest(eight_rows *sums, int n, const uint8_t *y, const uint8_t *x, const constants *k) {
   UNROLLED for (int pair = 0; pair < 4; pair++, x += TILE_STEP, y += 32) {
     const vec packed = load(x), low = low_nibbles(packed, k);
@@ -134,9 +137,11 @@ INLINE void store_quartet(const vec *acc, int n, repacked_results out) {
   EACH_COLUMN if (j < out.columns) store((uint8_t *)out.first + (size_t)j * out.column_bytes, acc[j]);
 }
 
-INLINE void multiply_quartet_iq4_xs(const uint8_t *x, int quartet, int64_t super_blocks, const uint8_t *y, int n, repacked_results out, const constants *k) {
+INLINE void multiply_quartet_iq4_xs(const uint8_t *x, int quartet, int64_t super_blocks, const uint8_t *y, int n,
+                                    repacked_results out, const constants *k) {
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
-  const vec two_bits_up = TWO_BITS_UP, fifteen = opaque(wasm_i16x8_const_splat(15)), too_large = opaque(wasm_i16x8_const_splat(32));
+  const vec two_bits_up = TWO_BITS_UP, fifteen = opaque(wasm_i16x8_const_splat(15));
+  const vec too_large = opaque(wasm_i16x8_const_splat(32));
   const vec picks[4] = PICKS(0), pick = picks[quartet];
   for (int64_t s = 0; s < super_blocks; s++, x += GROUPS * GROUP_IQ4_XS, y += RECORD_K * 4) {
     vec totals[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32};
@@ -145,7 +150,7 @@ INLINE void multiply_quartet_iq4_xs(const uint8_t *x, int quartet, int64_t super
       eight_rows sums;
       begin_sums(&sums, n, load(offsets));
       add_line_and_rest(&sums, n, yq, xq + QUANTS_IQ4_XS + 16 * quartet, k);
-      const vec scale = wasm_i16x8_sub(wasm_i8x16_relaxed_swizzle(scales_of_group(xq, two_bits_up, k), pick), too_large);
+      const vec scale = wasm_i16x8_sub(wasm_i8x16_relaxed_swizzle(scales_of_iq4_xs(xq, two_bits_up, k), pick), too_large);
       const vec of_line = wasm_i16x8_mul(scale, fifteen);
       EACH_COLUMN totals[j] = add_scaled_sums(add_scaled_sums(totals[j], sums.half[0][j], of_line, 0), sums.half[1][j], scale, 0);
     }
@@ -155,8 +160,11 @@ INLINE void multiply_quartet_iq4_xs(const uint8_t *x, int quartet, int64_t super
   store_quartet(acc, n, out);
 }
 
-INLINE void multiply_iq4_xs(const uint8_t *x, int part, int64_t super_blocks, const uint8_t *y, int n, repacked_results out, constants k) {
-  ROLLED for (int half = 0; half < 2; half++, out.first += 4) multiply_quartet_iq4_xs(x, 2 * part + half, super_blocks, y, n, out, &k);
+INLINE void multiply_iq4_xs(const uint8_t *x, int part, int64_t super_blocks, const uint8_t *y, int n, repacked_results out,
+                            constants k) {
+  ROLLED for (int half = 0; half < 2; half++, out.first += 4) {
+    multiply_quartet_iq4_xs(x, 2 * part + half, super_blocks, y, n, out, &k);
+  }
 }
 
 // --- IQ4_NL: without a dot product; with one it is a matter of gemv_blocks and multiply_blocks --------------------
@@ -180,7 +188,8 @@ INLINE void gemv_iq4_nl(const uint8_t *x, int64_t blocks, const uint8_t *y, floa
   EACH_QUARTET store(out + 4 * q, acc[q]);
 }
 
-INLINE void multiply_quartet_iq4_nl(const uint8_t *x, int quartet, int64_t blocks, const uint8_t *y, int n, repacked_results out, const constants *k) {
+INLINE void multiply_quartet_iq4_nl(const uint8_t *x, int quartet, int64_t blocks, const uint8_t *y, int n, repacked_results out,
+                                    const constants *k) {
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
   const vec fifteen = opaque(wasm_i16x8_const_splat(15));
   for (int64_t b = 0; b < blocks; b++, x += TILE_Q4_0, y += RECORD_Q4_0 * 4) {
@@ -189,12 +198,16 @@ INLINE void multiply_quartet_iq4_nl(const uint8_t *x, int quartet, int64_t block
     begin_sums(&sums, n, load(y + 144));
     add_line_and_rest(&sums, n, y, x + TILE_HALVES + 16 * quartet, k);
     const vec of_columns = load(y + 128);
-    EACH_COLUMN acc[j] = madd(to_f32(line_and_rest(sums.half[0][j], sums.half[1][j], fifteen, k)), wasm_f32x4_mul(d, splat_number(of_columns, j)), acc[j]);
+    EACH_COLUMN {
+      const vec total = line_and_rest(sums.half[0][j], sums.half[1][j], fifteen, k);
+      acc[j] = madd(to_f32(total), wasm_f32x4_mul(d, splat_number(of_columns, j)), acc[j]);
+    }
   }
   store_quartet(acc, n, out);
 }
 
-INLINE void multiply_iq4_nl(const uint8_t *x, int part, int64_t blocks, const uint8_t *y, int n, repacked_results out, constants k) {
+INLINE void multiply_iq4_nl(const uint8_t *x, int part, int64_t blocks, const uint8_t *y, int n, repacked_results out,
+                            constants k) {
   multiply_quartet_iq4_nl(x, 2 * part, blocks, y, n, out, &k);
   out.first += 4;
   multiply_quartet_iq4_nl(x, 2 * part + 1, blocks, y, n, out, &k);

@@ -13,9 +13,9 @@
 //                  (the minimum's low nibble, above it that of row + 8), f16 [4], the quants of the group. The halves of
 //                  groups 0 to 3 are d of one quartet of rows each, those of groups 4 to 7 dmin.
 //   Q5_K    2816   the same with 32 weights of five bits for the quants of a group
-//   IQ4_XS  2176   for each group of 32 weights: u8 [row 0..7] (the scale's low nibble, above it that of row + 8), u8 [row 0..3] (the
-//                  scale's two high bits, those of row + 4, row + 8 and row + 12), f16 d [2], the quants of the group. The halves
-//                  of group g are of rows 2g and 2g + 1.
+//   IQ4_XS  2176   for each group of 32 weights: u8 [row 0..7] (the scale's low nibble, above it that of row + 8), u8 [row 0..3]
+//                  (the scale's two high bits, above them those of row + 4, row + 8 and row + 12), f16 d [2], the quants of the
+//                  group. The halves of group g are of rows 2g and 2g + 1.
 //   Q6_K    3360   f16 d [row], u32 [word 0..3][row] (the 16 scales), 16 × 16 weights of six bits
 //
 // Of eight steps of Q5_K, five lie in a byte for each weight: steps 0, 1, 2, 4, 6, each [quartet][row][4 weights]. Above steps
@@ -31,7 +31,8 @@
 
 // Bytes of a tile: 32 weights of four bits and of five, 16 weights of six bits, a step, and a half or an exponent of each
 // row.
-enum { TILE_ROWS = 16, QUARTETS = 4, TILE_Q4 = 256, TILE_Q5 = 320, TILE_Q6_16 = 192, TILE_STEP = 64, TILE_HALVES = 32, TILE_EXPONENTS = 16 };
+enum { TILE_ROWS = 16, QUARTETS = 4, TILE_Q4 = 256, TILE_Q5 = 320, TILE_Q6_16 = 192, TILE_STEP = 64 };
+enum { TILE_HALVES = 32, TILE_EXPONENTS = 16 };
 // Each group of Q4_K has its scales beside it, as a block of Q4_0 has. While they stood in front of the super-block, a loop
 // read them by themselves, and a processor of the class of Zen 5 then stopped reading ahead.
 enum { MINIMUMS_Q4_K = 16, HALVES_Q4_K = 24, QUANTS_Q4_K = 32 };
@@ -60,7 +61,9 @@ INLINE size_t bytes_of_block(int32_t type) {
   }
 }
 INLINE int can_repack(int32_t type) { return bytes_of_block(type) != 0; }
-INLINE int is_in_blocks(int32_t type) { return type == TYPE_Q4_0 || type == TYPE_IQ4_NL || type == TYPE_MXFP4 || type == TYPE_Q8_0; }
+INLINE int is_in_blocks(int32_t type) {
+  return type == TYPE_Q4_0 || type == TYPE_IQ4_NL || type == TYPE_MXFP4 || type == TYPE_Q8_0;
+}
 INLINE int64_t weights_of_block(int32_t type) { return is_in_blocks(type) ? 32 : SUPER_BLOCK; }
 
 // A tile's quants of 32 weights.

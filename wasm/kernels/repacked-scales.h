@@ -28,8 +28,8 @@ INLINE int any_subnormal(vec exponents) {
   return __builtin_expect(wasm_v128_any_true(wasm_i16x8_eq(exponents, ZERO_I16)), 0);
 }
 
-// Half the powers of two of all rows of MXFP4: the bits of a float's exponent, less one. The two least ones, 2^-128 and 2^-127, which
-// would be subnormal, count as zero.
+// Half the powers of two of all rows of MXFP4, whose codes are doubled: the bits of a float's exponent, less one. The two least
+// ones, 2^-128 and 2^-127, which would be subnormal, count as zero.
 INLINE vec halved_exponents(const uint8_t *x, const constants *k) { return wasm_u8x16_sub_sat(load(x), k->one); }
 // Those of a quartet.
 INLINE vec powers_of_quartet(vec exponents, int quartet, const constants *k) {
@@ -93,8 +93,8 @@ INLINE vec weights_of_nibbles(vec nibbles, int coded, const constants *k) {
   return coded ? wasm_i8x16_relaxed_swizzle(k->codes, nibbles) : nibbles;
 }
 INLINE vec sums_as_i32(vec sums, int dot, const constants *k) { return dot ? sums : wasm_i32x4_dot_i16x8(sums, k->ones); }
-// What sums begin with, of two i16 times this: the codes of IQ4 are moved up by 128 for a dot product of eight bits, 16 times the 8
-// of the offset, and not at all for one of seven.
+// What sums begin with, of two i16 times this: the codes of IQ4 are moved up by 128 for a dot product of eight bits, 16 times
+// the 8 of the offset, and not at all for one of seven.
 INLINE vec factor_of_offset(int32_t type, const constants *k) {
   if (type != TYPE_IQ4_XS && type != TYPE_IQ4_NL) return k->ones;
   return k->dot == DOT_OF_EIGHT_BITS ? k->sixteen : ZERO_I16;
@@ -120,8 +120,8 @@ INLINE vec add_to_fourth(int step, vec fourth, vec high_bits) {
   return step == 0 ? high_bits : wasm_v128_or(fourth, wasm_u16x8_shr(high_bits, 2 * step));
 }
 
-// Weights of five bits, of which pairs of steps stand in a byte: the first of the two, and the second from the three bits above it
-// and two that stand elsewhere. `shared`: the two bits of all three such pairs, from the high bits to the low ones.
+// Weights of five bits, of which pairs of steps stand in a byte: the first of the two, and the second from the three bits above
+// it and two that stand elsewhere. `shared`: the two bits of all three such pairs, from the high bits to the low ones.
 INLINE vec five_bits(vec packed, const constants *k) { return wasm_v128_and(packed, k->five_bits); }
 INLINE vec shared_bits(vec first, vec second, const constants *k) {
   const vec a = wasm_v128_xor(first, five_bits(first, k)), b = wasm_v128_xor(second, five_bits(second, k));
