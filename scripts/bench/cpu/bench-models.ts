@@ -85,7 +85,10 @@ export const SHAPES = {
 } as const satisfies Record<string, Shape>;
 export type ShapeName = keyof typeof SHAPES;
 
-/** The mixtures that llama.cpp's llama-quantize makes; the embedding is the output matrix as well in all shapes. */
+/**
+ * The mixtures that llama.cpp's llama-quantize makes, IQ4_XS with an importance matrix, and MXFP4 beside Q8_0; the embedding is
+ * the output matrix as well in all shapes.
+ */
 const MIXTURES = {
   Q4_0: { most: "Q4_0", output: "Q6_K", sensitive: "Q4_0" },
   Q8_0: { most: "Q8_0", output: "Q8_0", sensitive: "Q8_0" },
