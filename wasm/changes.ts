@@ -62,8 +62,8 @@ export const CHANGES: readonly Change[] = [
     splices: BARRIER_SPLICES,
   },
   {
-    what: "Softmax, flash attention and look-ups in repacked weights run in our kernels.",
-    why: "Attention is most of what is left, and grows with the context; nobody else can read repacked weights.",
+    what: "Softmax, flash attention, products with experts and look-ups in repacked weights run in our kernels.",
+    why: "Mixtures multiply with experts most of all; attention grows with the context; nobody else can read repacked weights.",
     check: "test/unit/wasm/flash-attention.test.ts",
     splices: [OPERATOR_SPLICE],
   },
@@ -75,16 +75,24 @@ export const CHANGES: readonly Change[] = [
   },
   {
     what: "Dot products of one row and one column run in kernels of ours.",
-    why: "llama.cpp's operators are left what ours do not cover, such as mixtures of experts, and call these.",
+    why: "llama.cpp's operators are left what ours do not cover, and call these.",
     check: "test/unit/wasm/vec-dots.test.ts",
     replace: Object.fromEntries(VEC_DOTS.map(({ kernel, index }) => [kernel, index])),
   },
   {
-    what: "The server can be asked for results without computing a step.",
-    why: "Each result of several requests would cost a step else, and come late.",
+    what: "The server can be asked for results without computing a step, told how long a step may be, and made to leave one.",
+    why: "Each result of several requests would cost a step else, and come late; long steps are quick, but a cancel may not wait for them.",
     check: "test/engine/latency.test.ts",
-    replace: { kernel_update_slots: STOCK.updateSlots.index },
-    originals: { original_update_slots: STOCK.updateSlots.index },
+    replace: {
+      kernel_update_slots: STOCK.updateSlots.index,
+      kernel_process: STOCK.process.index,
+      kernel_prompt_clear: STOCK.promptClear.index,
+    },
+    originals: {
+      original_update_slots: STOCK.updateSlots.index,
+      original_process: STOCK.process.index,
+      original_prompt_clear: STOCK.promptClear.index,
+    },
   },
   {
     what: "Under a grammar only text comes that an answer shows; a request ends with an error when no token fits.",

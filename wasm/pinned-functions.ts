@@ -88,6 +88,16 @@ export const PINNED_FUNCTIONS = {
     name: "server_context_impl::update_slots()",
     sha256: "2acad40cad75ee13e025cc6e6b5803592b43ccb50f761c09433d82b5ccda9fdd",
   },
+  process: {
+    index: 586,
+    name: "llama_process",
+    sha256: "0b76a2aa17452d34f9dfdbc226329321c220b7c5972e649cd49bb3724d8f3125",
+  },
+  promptClear: {
+    index: 1016,
+    name: "server_slot::prompt_clear()",
+    sha256: "d3759cd9683fc32e2025d39a3db0d994b02f6a536ff4d8ac44d89b13a0ae7a29",
+  },
   tokenize: {
     index: 1272,
     name: "llama_vocab::tokenize",

@@ -1,6 +1,6 @@
 /**
- * llama.cpp's dot products of one row and one column, which it calls where our operators do not reach: for mixtures of
- * experts, and for flash attention over a quantised cache.
+ * llama.cpp's dot products of one row and one column, which it calls where our operators do not reach: for matrices
+ * whose rows are not a multiple of four, and for flash attention over a quantised cache.
  */
 export const VEC_DOTS = [
   {

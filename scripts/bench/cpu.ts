@@ -3,7 +3,7 @@ import { mkdirSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
-import type { BenchEngine, BenchSettings, Workload } from "./cpu/bench-engine.ts";
+import { type BenchEngine, type BenchSettings, CACHE_TYPES, type Workload } from "./cpu/bench-engine.ts";
 import {
   ensureBenchModel,
   QUANTISATIONS,
@@ -30,9 +30,12 @@ const HELP = `Compares the speed on the CPU of stock llama.cpp WASM, of our kern
   --runs N              alternating runs of each engine (default 5); stock makes one
   --prompt N            tokens of the prompt (default 256)
   --tokens N            tokens generated behind it (default 32)
-  --depth N             tokens of context before the prompt of the rates (default 0); all three together at most 8192
+  --depth N             tokens of context before the prompt of the rates (default 0); all three together at most 65536
   --batch N             tokens of prompt in one step, the same for all (default 128)
   --flash-attention     use flash attention, in all engines
+  --cache-type TYPE     of keys and values, in all engines: f16 (default), or q8_0, which needs flash attention
+  --native-for NAME     let native llama.cpp run as on such a processor, of those it has builds for: haswell has AVX2 and no
+                        more, alderlake VNNI besides (default: what it chooses)
   --clock CLOCK         wall (default), or processor: on Linux, time that the engine was running, for a machine that
                         other programs use as well
   --results FILE        keep the measurements there and add to those that it holds
@@ -67,6 +70,8 @@ const { values } = parseArgs({
     batch: { type: "string", default: "128" },
     clock: { type: "string", default: "wall" },
     "flash-attention": { type: "boolean", default: false },
+    "cache-type": { type: "string", default: "f16" },
+    "native-for": { type: "string" },
     results: { type: "string" },
     print: { type: "boolean", default: false },
     cache: { type: "string", default: defaultCache() },
@@ -96,7 +101,7 @@ async function measureAll(results: Results): Promise<void> {
   const parts = chosen("parts", PARTS);
   const engines = ENGINES.filter((engine) => !chosen("without", ENGINES).includes(engine));
   mkdirSync(values.cache, { recursive: true });
-  if (engines.includes("native")) await installNative(nativeFolder());
+  if (engines.includes("native")) await installNative(nativeFolder(), values["native-for"]);
   for (const threads of values.threads.split(",").map(Number)) {
     for (const shape of shapes) {
       for (const quantisation of quantisations) {
@@ -112,7 +117,7 @@ async function measureAll(results: Results): Promise<void> {
 
 /** The values of a list option. */
 function chosen<Name extends string>(
-  option: "clock" | "shapes" | "quantisations" | "parts" | "without",
+  option: "clock" | "shapes" | "quantisations" | "parts" | "without" | "cache-type",
   known: readonly Name[],
 ): Name[] {
   return values[option]
@@ -209,6 +214,7 @@ function start(
     batchSize: Number(values.batch),
     contextSize: slots * Math.ceil((depth + promptTokens + tokens + 1) / 256) * 256,
     flashAttention: values["flash-attention"],
+    cacheType: chosen("cache-type", CACHE_TYPES)[0] ?? "f16",
     clock: chosen("clock", CLOCKS)[0] ?? "wall",
   };
   if (name === "native") return startNativeEngine(nativeFolder(), settings);
@@ -216,7 +222,7 @@ function start(
 }
 
 function nativeFolder(): string {
-  return path.join(values.cache, "native");
+  return path.join(values.cache, ["native", values["native-for"]].filter(Boolean).join("-"));
 }
 
 function record(
@@ -231,7 +237,8 @@ function record(
       : { promptTokens: Number(values.prompt), tokens: Number(values.tokens) };
   const attention = values["flash-attention"] ? "with" : "without";
   const behind = values.depth === "0" ? "" : ` behind ${values.depth} of context`;
-  const workload = `${promptTokens} tokens of prompt${behind} in steps of ${values.batch}, ${tokens} generated, ${attention} flash attention, ${values.clock} time`;
+  const native = values["native-for"] ? `, native as for ${values["native-for"]}` : "";
+  const workload = `${promptTokens} tokens of prompt${behind} in steps of ${values.batch}, ${tokens} generated, ${attention} flash attention, ${values["cache-type"]} cache, ${values.clock} time${native}`;
   const key: MeasurementKey = { shape, quantisation, threads, engine, version, workload };
   results.add(key, figures);
   const text = Object.entries(figures).map(([figure, value]) => `${figure} ${value.toFixed(1)}`);

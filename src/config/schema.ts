@@ -169,7 +169,7 @@ export const configSchema = z.strictObject({
         .max(8192)
         .default(0)
         .describe(
-          "Prompt tokens processed in one step; 0 chooses so that a cancel is obeyed within a second.",
+          "Most prompt tokens processed in one step; 0 chooses as many as 128 MiB of memory are enough for.",
         ),
       kernels: z
         .enum(["auto", "stock"])

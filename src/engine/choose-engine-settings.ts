@@ -13,32 +13,40 @@ export interface SettingsQuestion {
   readonly contextSize: number;
   readonly slots: number;
   readonly threads: number;
+  /** Memory that each token of a step takes; see {@link bytesPerStepToken}. */
+  readonly bytesPerStepToken: number;
   /** Which code multiplies matrices; absent: llama.cpp's own. */
   readonly kernels?: Kernels;
 }
 
-type SlotsQuestion = Omit<SettingsQuestion, "contextSize">;
+type SlotsQuestion = Omit<SettingsQuestion, "contextSize" | "bytesPerStepToken">;
 
 /** The limits of engineSpecSchema. */
 const MOST_THREADS = 32;
 const MOST_BATCH = 8192;
 
 /**
- * A step may take this long. llama.cpp looks for a cancelled request between steps only, and a cancel that just
- * missed one waits for the whole of it: less than half a second leaves room for a machine that is busy otherwise.
- * It is nearly free: steps of 16 tokens read a prompt about a tenth slower than steps of 128.
+ * A step of the stock WASM may take this long. llama.cpp looks for a cancelled request between steps only, and a cancel
+ * that just missed one waits for the whole of it: less than half a second leaves room for a machine that is busy otherwise.
+ * With our kernels the engine measures its steps and makes them as long as is good for whoever waits.
  */
-const STEP_SECONDS = 0.4;
+const STOCK_STEP_SECONDS = 0.4;
 
 /**
- * Weights times prompt tokens that one thread of an ordinary core gets through in a second: for 500 million weights
- * llama.cpp's WASM as it is shipped reaches 3.9 (Q4_0) to 12.6 (Q4_K) tokens/s, with our kernels 57 (Q8_0) to 78
- * (Q4_0). The slowest of the common formats counts, less a fifth for machines that are slower still.
+ * Weights times prompt tokens that one thread of an ordinary core gets through in a second with llama.cpp's WASM as it is
+ * shipped, which reaches 3.9 tokens/s (Q4_0) to 12.6 (Q4_K) for 500 million weights. The slowest of the common formats
+ * counts, less a fifth for machines that are slower still.
  */
-const WEIGHT_TOKENS_PER_SECOND = { stock: 1.6e9, daybreak: 23e9 } as const satisfies Record<Kernels, number>;
+const STOCK_WEIGHT_TOKENS_PER_SECOND = 1.6e9;
 
-/** Larger steps gain nothing measurable on a CPU and cost memory for their intermediate results. */
+/** Larger steps gain nothing measurable on a CPU: steps of 256 read a prompt 5 percent faster than steps of 64. */
 const LARGEST_STEP = 512;
+
+/** Nor may their intermediate results take memory that models and contexts have better uses for. */
+const LARGEST_STEP_BYTES = 128 * 1024 ** 2;
+
+/** With fewer tokens in a step weights are read so often that it costs: a fifth of the speed. */
+const SMALLEST_LARGEST_STEP = 16;
 
 /**
  * Threads of one engine: one for each physical core, but where every processor is a core one less, for the daemon and
@@ -64,13 +72,13 @@ export function chooseSlots({
   kernels = "stock",
 }: SlotsQuestion): number {
   if (purpose !== "generate" || kernels !== "stock") return slots;
-  return Math.min(slots, Math.max(SMALLEST_STEP, stepTokens(parameters, threads, kernels)));
+  return Math.min(slots, Math.max(SMALLEST_STEP, stockStepTokens(parameters, threads)));
 }
 
 /**
- * Prompt tokens for one step, a multiple of the slots. Generating: so few that a cancel is obeyed within a second, but
- * one for each slot at least, because generating slots are served first and a waiting prompt takes what they leave.
- * Embedding and reranking: the whole context, because a text cannot be split.
+ * Most prompt tokens of one step, a multiple of the slots. Generating: with the stock WASM so few that a cancel is obeyed
+ * within a second, but one for each slot at least, because generating slots are served first and a waiting prompt takes
+ * what they leave. Embedding and reranking: the whole context, because a text cannot be split.
  */
 export function chooseBatchSize({
   purpose,
@@ -78,10 +86,13 @@ export function chooseBatchSize({
   contextSize,
   slots,
   threads,
+  bytesPerStepToken,
   kernels = "stock",
 }: SettingsQuestion): number {
   if (purpose !== "generate") return Math.min(contextSize, MOST_BATCH);
-  const step = Math.min(LARGEST_STEP, contextSize, stepTokens(parameters, threads, kernels));
+  const affordable = Math.max(SMALLEST_LARGEST_STEP, Math.floor(LARGEST_STEP_BYTES / bytesPerStepToken));
+  const bearable = kernels === "stock" ? stockStepTokens(parameters, threads) : affordable;
+  const step = Math.min(LARGEST_STEP, contextSize, affordable, bearable);
   return Math.max(slots, SMALLEST_STEP, step - (step % slots));
 }
 
@@ -115,8 +126,9 @@ export function canAffordOwnContexts({
   return cacheBytes <= Math.min(CHEAP_CACHE_BYTES, memory * CHEAP_CACHE_SHARE);
 }
 
-/** How many tokens fit into the time that a step may take. */
-function stepTokens(parameters: number, threads: number, kernels: Kernels): number {
-  const perSecond = (WEIGHT_TOKENS_PER_SECOND[kernels] * threads) / Math.max(1, parameters);
-  return Math.floor(perSecond * STEP_SECONDS);
+/** How many tokens the stock WASM gets through in the time that a step may take. */
+function stockStepTokens(parameters: number, threads: number): number {
+  return Math.floor(
+    ((STOCK_WEIGHT_TOKENS_PER_SECOND * threads) / Math.max(1, parameters)) * STOCK_STEP_SECONDS,
+  );
 }

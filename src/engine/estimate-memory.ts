@@ -4,6 +4,9 @@ import type { EngineSpec } from "./protocol/engine-spec.ts";
 
 const MIB = 1024 * 1024;
 
+/** What the size of a step's intermediate results depends on. */
+export type StepModel = Pick<MemoryQuestion, "vocabSize" | "embeddingLength" | "headCount">;
+
 /** What loading needs to know; plain numbers, so that any layer can ask before anything is loaded. */
 export interface MemoryQuestion {
   /** Bytes of the model's files, projector and adapters included: weights are held once, as they are. */
@@ -110,11 +113,20 @@ function mib(bytes: number): number {
   return Math.ceil(bytes / MIB);
 }
 
-/** Intermediate results of one step, without flash attention: scores of every head for every token of a context. */
+/** Bytes of intermediate results of one step. */
 function stepBytes(question: MemoryQuestion): number {
-  const { vocabSize, embeddingLength, spec } = question;
-  const others = spec.batchSize * (vocabSize + VECTORS_IN_A_STEP * embeddingLength);
-  return (scores(question) + others) * CACHE_TYPE_BYTES.f32;
+  const { contextSize, batchSize } = question.spec;
+  return batchSize * bytesPerStepToken(question, contextSize);
+}
+
+/**
+ * Bytes of intermediate results that each token of a step has, without flash attention: scores of every head for every token of a
+ * context, its logits, and vectors.
+ */
+export function bytesPerStepToken(model: StepModel, contextSize: number): number {
+  const { vocabSize, embeddingLength } = model;
+  const numbers = heads(model) * contextSize + vocabSize + VECTORS_IN_A_STEP * embeddingLength;
+  return numbers * CACHE_TYPE_BYTES.f32;
 }
 
 /**
@@ -126,7 +138,11 @@ function plannedBytes(question: MemoryQuestion): number {
 }
 
 /** How many scores a step has at once. */
-function scores({ embeddingLength, headCount, spec }: MemoryQuestion): number {
-  const heads = headCount || Math.max(1, embeddingLength / COMMON_HEAD_WIDTH);
-  return heads * spec.contextSize * spec.batchSize;
+function scores(question: MemoryQuestion): number {
+  const { contextSize, batchSize } = question.spec;
+  return heads(question) * contextSize * batchSize;
+}
+
+function heads({ embeddingLength, headCount }: Pick<StepModel, "embeddingLength" | "headCount">): number {
+  return headCount || Math.max(1, embeddingLength / COMMON_HEAD_WIDTH);
 }

@@ -23,7 +23,7 @@ function distance(vector: readonly number[], other: readonly number[] | undefine
 }
 
 const CONTEXT = 128;
-const question = { parameters: 10_000, contextSize: CONTEXT, slots: 4, threads: 1 };
+const question = { parameters: 10_000, contextSize: CONTEXT, slots: 4, threads: 1, bytesPerStepToken: 1000 };
 
 describe("an embedding model", () => {
   let engine: Engine;

@@ -1,6 +1,7 @@
+import fs from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
-import type { GenerationRequest } from "../../src/engine/protocol/generation.ts";
+import type { GenerationEvent, GenerationRequest } from "../../src/engine/protocol/generation.ts";
 import {
   collect,
   doneOf,
@@ -9,7 +10,11 @@ import {
   promptRequest,
   SHIPPED_MODEL,
   startEngine,
+  temporaryFolder,
+  textOf,
+  writeModel,
 } from "../support/engine-fixture.ts";
+import { tinyLlama } from "../support/tiny-models.ts";
 
 const forTokens = (prompt: string, maxTokens: number): GenerationRequest =>
   promptRequest(prompt, { maxTokens, cachePrompt: false, sampling: { temperature: 0, ignoreEos: true } });
@@ -30,12 +35,19 @@ describe("an engine with the shipped model", () => {
       for await (const { type } of engine.generate(forTokens(prompt, 400), NEVER))
         if (type === "text-delta") others += 1;
     });
-    const short = doneOf(await collect(engine.generate(forTokens("d", 40), NEVER)));
-    // All advance together: when the short one has come, the others are about as far. Were each delivered only when
+    const short: GenerationEvent[] = [];
+    let before: number | undefined;
+    for await (const event of engine.generate(forTokens("d", 40), NEVER)) {
+      short.push(event);
+      // However long it waited for its turn.
+      if (event.type === "text-delta") before ??= others;
+    }
+    const beside = others - before!;
+    // All advance together: while the short one came, the others went about as far. Were each delivered only when
     // its turn comes, or at the end, they would be at four times as much, or at nothing.
-    expect(short.usage.completionTokens).toBe(40);
-    expect(others).toBeGreaterThan(3 * 20);
-    expect(others).toBeLessThan(3 * 80);
+    expect(doneOf(short).usage.completionTokens).toBe(40);
+    expect(beside).toBeGreaterThan(3 * 20);
+    expect(beside).toBeLessThan(3 * 80);
     await Promise.all(long);
   });
 
@@ -60,7 +72,7 @@ describe("an engine with the shipped model", () => {
     const client = new AbortController();
     const generation = engine.generate(forTokens("word ".repeat(800), 1), client.signal);
     let event = await generation.next();
-    while (event.value?.type !== "prompt-progress" || event.value.processed === 0)
+    while (event.value?.type !== "prompt-progress" || event.value.processed < 100)
       event = await generation.next();
     const stepsLeft = (event.value.total - event.value.processed) / BATCH_SIZE;
     const begun = steps;
@@ -73,4 +85,50 @@ describe("an engine with the shipped model", () => {
     await expect(beside).rejects.toThrow("over");
     return share;
   }
+});
+
+const letters = (count: number): string =>
+  Array.from({ length: count }, (_, at) => "abcdefgh"[(at * (at + 3)) % 8]).join("");
+
+describe("an engine whose steps take long", () => {
+  const folder = temporaryFolder();
+  /** Every token takes 20 million products. */
+  const shape = { embedding: 512, feedForward: 6144, blocks: 3, heads: 8, kvHeads: 8 };
+  const start = (): Promise<Engine> =>
+    startEngine(
+      engineSpec(writeModel(folder, "wide", tinyLlama({ ...shape, weights: "Q8_0", context: 512 })), {
+        contextSize: 512,
+        batchSize: 512,
+        slots: 1,
+      }),
+    );
+  afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+  const request = promptRequest(letters(300), {
+    maxTokens: 12,
+    sampling: { temperature: 0, ignoreEos: true },
+  });
+
+  test(
+    "leaves one when its request is cancelled, and keeps what was read before",
+    { timeout: 120_000 },
+    async () => {
+      const engine = await start();
+      const client = new AbortController();
+      const generation = engine.generate(request, client.signal);
+      let event = await generation.next();
+      while (event.value?.type !== "prompt-progress" || event.value.processed < 100)
+        event = await generation.next();
+      const read = event.value.processed;
+      client.abort(new Error("enough"));
+      await expect(generation.next()).rejects.toThrow("enough");
+      const again = await collect(engine.generate(request, NEVER));
+      const undisturbed = await collect(engine.generate({ ...request, cachePrompt: false }, NEVER));
+      await engine.close();
+      // Each step has twice as many as the one before, so the one under way would have read more than all others.
+      expect(doneOf(again).usage.cachedTokens).toBe(read);
+      expect(textOf(again)).toBe(textOf(undisturbed));
+      expect(textOf(again)).not.toBe("");
+    },
+  );
 });

@@ -11,6 +11,8 @@ const I64 = 0x7e;
 export const FALLBACK_MARK = 64;
 /** Where dot products are counted, when another machine's stand in for them. */
 export const DOT_COUNT = 72;
+/** What the stand-in for llama.cpp's decoding returns. */
+export const PROCESS_RESULT = 76;
 /** The kernels' stack grows down from here. */
 export const STACK_TOP = 1024 * 1024;
 
@@ -29,7 +31,9 @@ const PIECE = THREAD + 7;
 const PARSE = THREAD + 8;
 const LEFT_RECURSION = THREAD + 9;
 const ALTERNATES = THREAD + 10;
-const DOT = THREAD + 11;
+const PROCESS = THREAD + 11;
+const PROMPT_CLEAR = THREAD + 12;
+const DOT = THREAD + 13;
 const BARRIER = 1;
 
 const text = (value: string): Uint8Array => sized(new TextEncoder().encode(value));
@@ -39,7 +43,7 @@ const type = (...parameters: number[]): Uint8Array =>
 const body = (...code: number[]): Uint8Array => sized(new Uint8Array([0, ...code, 0x0b]));
 
 /** A module with the functions that the kernels replace and call, and nothing else. */
-function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint8Array {
+function hostModule(pages: number, isShared: boolean, machine: DotMachine, stackTop: number): Uint8Array {
   const memory = concatBytes([
     text("env"),
     text("memory"),
@@ -47,7 +51,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint
     uleb(pages),
     uleb(MOST_PAGES),
   ]);
-  const stackTop = [I64, 1, 0x42, ...signedLeb(STACK_TOP), 0x0b];
+  const stackPointer = [I64, 1, 0x42, ...signedLeb(stackTop), 0x0b];
   // memory.copy of as many bytes as there are weights: what was to be dequantised stands where floats would.
   const copy = [0x20, 1, 0x20, 0, 0x20, 2, 0xfc, 10, 0, 0];
   // i64.const mark, i32.const 1, i32.store
@@ -75,6 +79,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint
         [0x60, 5, I64, I64, I64, I64, I64, 1, I32],
         [0x60, 5, I64, I64, I64, I32, I32, 1, I64],
         DOT_TYPE,
+        [0x60, 3, I64, I32, I64, 1, I32],
       ]),
     ),
     section(2, vector([memory])),
@@ -96,10 +101,12 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint
         [11],
         [12],
         [13],
+        [15],
+        [1],
         [14],
       ]),
     ),
-    section(6, vector([stackTop])),
+    section(6, vector([stackPointer])),
     section(
       7,
       vector([
@@ -110,6 +117,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint
         concatBytes([text("reserve"), [0], uleb(RESERVE)]),
         concatBytes([text("swiglu"), [0], uleb(SWIGLU)]),
         concatBytes([text("decode_utf8"), [0], uleb(DECODE)]),
+        concatBytes([text("process"), [0], uleb(PROCESS)]),
+        concatBytes([text("prompt_clear"), [0], uleb(PROMPT_CLEAR)]),
         ...VEC_DOTS.map(({ kernel }, at) => concatBytes([text(kernel), [0], uleb(FIRST_VEC_DOT + at)])),
       ]),
     ),
@@ -127,6 +136,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint
         body(),
         body(),
         ...[0x41, 0x41, -1, 0x41, 0x42].map((constant) => (constant < 0 ? body() : body(constant, 0))),
+        body(0x42, ...signedLeb(PROCESS_RESULT), 0x28, 2, 0),
+        body(...mark),
         sized(dotBody(machine, count)),
       ]),
     ),
@@ -157,18 +168,19 @@ export function hostMemory(pages: number, { maximum = pages, shared = false } = 
 
 /**
  * A module that imports `env.memory` (memory64, `pages` long) and exports each kernel under the name of what it
- * replaces in llama.cpp: `mul_mat`, `plan`, `reserve`, `barrier`, `swiglu`, `decode_utf8`,
+ * replaces in llama.cpp: `mul_mat`, `plan`, `reserve`, `barrier`, `swiglu`, `decode_utf8`, `process`, `prompt_clear`,
  * `operator` (which llama.cpp's dispatch asks) and the dot products under their own. With a machine named, its dot
- * product of bytes stands in for this machine's.
+ * product of bytes stands in for this machine's. Threads that share a memory need a stack each.
  */
 export function linkHost(
   pages: number,
   isShared: boolean,
   object = KERNELS,
   machine?: DotMachine,
+  stackTop = STACK_TOP,
 ): Uint8Array<ArrayBuffer> {
   const kernels = readFileSync(object);
-  return link(hostModule(pages, isShared, machine ?? "cut off"), {
+  return link(hostModule(pages, isShared, machine ?? "cut off", stackTop), {
     object: machine ? callForDots(kernels, DOT) : kernels,
     replace: {
       kernel_mul_mat: 0,
@@ -178,6 +190,8 @@ export function linkHost(
       kernel_sched_reserve: RESERVE,
       kernel_swiglu: SWIGLU,
       kernel_decode_utf8: DECODE,
+      kernel_process: PROCESS,
+      kernel_prompt_clear: PROMPT_CLEAR,
       ...Object.fromEntries(VEC_DOTS.map(({ kernel }, at) => [kernel, FIRST_VEC_DOT + at])),
     },
     originals: {
@@ -185,6 +199,8 @@ export function linkHost(
       original_graph_plan: 2,
       original_sched_reserve: RESERVE,
       original_decode_utf8: DECODE,
+      original_process: PROCESS,
+      original_prompt_clear: PROMPT_CLEAR,
     },
     imports: {
       ggml_barrier: BARRIER,

@@ -1,22 +1,13 @@
 import { hostMemory, linkHost } from "./kernel-host-module.ts";
+import { type HostTensor, HostTensors } from "./host-tensors.ts";
 
 /** 64 MiB. */
 const PAGES = 1024;
 /** The kernels' stack lies below, tensors above. */
 const FIRST_TENSOR = 1024 * 1024;
-const TENSOR_BYTES = 336;
 
 /** As in ggml.h. */
 export const TENSOR = { f32: 0, f16: 1, q4_0: 2, q8_0: 8 } as const;
-
-export interface HostTensor {
-  readonly type: number;
-  /** Elements in each of four dimensions, innermost first. */
-  readonly ne: readonly number[];
-  /** Bytes from one element to the next in each dimension; absent: they follow each other. */
-  readonly nb?: readonly number[];
-  readonly data: Float32Array | Uint16Array | Uint8Array;
-}
 
 export interface Operation {
   /** Number of the operator in enum ggml_op. */
@@ -41,10 +32,11 @@ export interface PreparedOperation {
 export class OperatorHost {
   readonly #memory: WebAssembly.Memory;
   readonly #operator: (parameters: bigint, node: bigint) => number;
-  #next = FIRST_TENSOR;
+  readonly #tensors: HostTensors;
 
   private constructor(memory: WebAssembly.Memory, operator: (parameters: bigint, node: bigint) => number) {
     this.#memory = memory;
+    this.#tensors = new HostTensors(memory, FIRST_TENSOR);
     this.#operator = operator;
   }
 
@@ -64,58 +56,30 @@ export class OperatorHost {
 
   /** Lays an operator out in the host's memory, for one or more runs. The next one that is prepared takes its place. */
   prepare({ op, parameters, sources, ne, threads = 1, workBytes = 0 }: Operation): PreparedOperation {
-    this.#next = FIRST_TENSOR;
+    const tensors = this.#tensors;
+    tensors.clear();
     const count = ne.reduce((product, each) => product * each, 1);
     const result = new Float32Array(count).fill(Number.NaN);
-    const node = this.#tensor({ type: TENSOR.f32, ne, data: result });
+    const node = tensors.tensor({ type: TENSOR.f32, ne, data: result });
     const view = new DataView(this.#memory.buffer);
     view.setInt32(node + 80, op, true);
     for (const [at, value] of parameters.entries()) view.setInt32(node + 84 + 4 * at, value, true);
     for (const [at, source] of sources.entries()) {
-      if (source) view.setBigUint64(node + 152 + 8 * at, BigInt(this.#tensor(source)), true);
+      if (source) view.setBigUint64(node + 152 + 8 * at, BigInt(tensors.tensor(source)), true);
     }
-    const work = this.#place(workBytes);
+    const work = tensors.place(workBytes);
     const threadsAt = Array.from({ length: threads }, (_, thread) => {
-      const at = this.#place(64);
+      const at = tensors.place(64);
       view.setInt32(at, thread, true);
       view.setInt32(at + 4, threads, true);
       view.setBigUint64(at + 8, BigInt(workBytes), true);
       view.setBigUint64(at + 16, BigInt(work), true);
       return BigInt(at);
     });
-    const resultAt = Number(view.getBigUint64(node + 248, true));
+    const resultAt = tensors.dataOf(node);
     return {
       run: () => threadsAt.map((at) => this.#operator(at, BigInt(node))).every((left) => left === 0),
       read: () => new Float32Array(this.#memory.buffer, resultAt, count).slice(),
     };
-  }
-
-  #place(length: number): number {
-    const at = this.#next;
-    this.#next += Math.ceil(length / 64) * 64 + 64;
-    const bytes = new Uint8Array(this.#memory.buffer);
-    if (this.#next > bytes.length) throw new RangeError("the operation does not fit the host's memory");
-    // What lies behind a tensor must not matter.
-    bytes.fill(0xff, at, this.#next).fill(0, at, at + Math.min(length, TENSOR_BYTES));
-    return at;
-  }
-
-  #tensor({ type, ne, nb, data }: HostTensor): number {
-    const at = this.#place(TENSOR_BYTES);
-    const place = this.#place(data.byteLength);
-    const view = new DataView(this.#memory.buffer);
-    new Uint8Array(this.#memory.buffer).set(
-      new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
-      place,
-    );
-    view.setInt32(at, type, true);
-    let stride = data.BYTES_PER_ELEMENT;
-    for (let dimension = 0; dimension < 4; dimension++) {
-      view.setBigInt64(at + 16 + 8 * dimension, BigInt(ne[dimension] ?? 1), true);
-      view.setBigUint64(at + 48 + 8 * dimension, BigInt(nb?.[dimension] ?? stride), true);
-      stride *= ne[dimension] ?? 1;
-    }
-    view.setBigUint64(at + 248, BigInt(place), true);
-    return at;
   }
 }

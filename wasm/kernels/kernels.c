@@ -5,6 +5,7 @@
 #include "grammar.h"
 #include "recursion.h"
 #include "repack-graph.h"
+#include "steps.h"
 #include "swiglu.h"
 #include "vec-dots.h"
 
@@ -26,8 +27,8 @@ void kernel_graph_plan(uint64_t *plan, const graph *g, int32_t threads, void *th
   leave_what_others_read(g);
   original_graph_plan(plan, g, threads, threadpool);
   plan[0] += plan[0] / 2 + FIXED + (uint64_t)threads * PER_THREAD;
-  const uint64_t repacked = work_size_of_repacked(g);
-  if (plan[0] < repacked) plan[0] = repacked;
+  const uint64_t products = work_size_of_products(g, threads);
+  if (plan[0] < products) plan[0] = products;
 }
 
 // ggml_compute_forward_mul_mat. op_params[1] is a hint that asks for another algorithm (a Hadamard transform).
@@ -47,8 +48,13 @@ void kernel_mul_mat(const compute_params *params, tensor *out) {
 // Asked before ggml_graph_compute_thread branches to an operator: the number of the operator that llama.cpp is to do.
 int32_t kernel_operator(const compute_params *params, tensor *out) {
   enum { NONE = 0, SOFT_MAX = 46, FLASH_ATTENTION = 74 };
+  if (params->ith == 0 && is_step_left()) leave_step(params->threadpool, out);
   if (out->op == OP_GET_ROWS && out->src[0]->flags & FLAG_REPACKED) {
     look_rows_up(params, out, out->src[0], out->src[1]);
+    return NONE;
+  }
+  if (out->op == OP_MUL_MAT_ID && (out->src[0]->flags & FLAG_REPACKED || !params->use_reference) && experts_fit(out) &&
+      mul_mat_id(params, out)) {
     return NONE;
   }
   if (params->use_reference) return out->op;
@@ -61,16 +67,4 @@ int32_t kernel_operator(const compute_params *params, tensor *out) {
     return NONE;
   }
   return out->op;
-}
-
-// server_context_impl::update_slots(), one step of all slots. The worker's script asks for a result only together
-// with a step; while it has this flag set, it gets what has been computed already. The byte lies below the module's
-// data, where the toolchain puts nothing; src/engine/core/worker-patches.ts writes it.
-enum { HOLD_STEP_ADDRESS = 16 };
-
-extern void original_update_slots(void *server);
-
-void kernel_update_slots(void *server) {
-  if (*(volatile uint8_t *)HOLD_STEP_ADDRESS) return;
-  original_update_slots(server);
 }

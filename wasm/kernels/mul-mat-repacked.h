@@ -19,17 +19,22 @@ INLINE size_t repacked_work_size(const tensor *w, const tensor *x) {
   return 3 * CACHE_LINE + columns * record_bytes(w->type, w->ne[0], NO_DOT);
 }
 
+// One column.
+INLINE void quantise_record(int32_t type, const float *column, int64_t k, activation_place at, int dot) {
+  if (type == TYPE_Q4_0 || type == TYPE_IQ4_NL) quantise_blocks_of_32(column, k, 8, at);
+  else if (type == TYPE_MXFP4) quantise_blocks_of_32(column, k, 12, at);
+  else if (type == TYPE_Q8_0 && takes_dot(TYPE_Q8_0, dot)) quantise_blocks_for_dot(column, k, at);
+  else if (type == TYPE_Q8_0) quantise_blocks_as_words(column, k, at);
+  else quantise_super_blocks(type, column, k, at);
+}
+
 INLINE void quantise_records(const compute_params *params, const tensor *w, const tensor *x, uint8_t *records, int dot) {
   const int64_t k = x->ne[0], columns = x->ne[1];
   const int lanes = columns == 1 ? 1 : 4;
   for (int64_t j = params->ith; j < columns; j += params->nth) {
     const float *column = (const float *)(x->data + (size_t)j * x->nb[1]);
-    const activation_place at = {records + (size_t)(j / lanes * lanes) * record_bytes(w->type, k, dot), lanes, (int)(j % lanes)};
-    if (w->type == TYPE_Q4_0 || w->type == TYPE_IQ4_NL) quantise_blocks_of_32(column, k, 8, at);
-    else if (w->type == TYPE_MXFP4) quantise_blocks_of_32(column, k, 12, at);
-    else if (w->type == TYPE_Q8_0 && takes_dot(TYPE_Q8_0, dot)) quantise_blocks_for_dot(column, k, at);
-    else if (w->type == TYPE_Q8_0) quantise_blocks_as_words(column, k, at);
-    else quantise_super_blocks(w->type, column, k, at);
+    uint8_t *record = records + (size_t)(j / lanes * lanes) * record_bytes(w->type, k, dot);
+    quantise_record(w->type, column, k, (activation_place){record, lanes, (int)(j % lanes)}, dot);
   }
 }
 

@@ -5,22 +5,13 @@
 //
 // Only where the CPU is the only backend: any other would copy weights as they lie.
 #pragma once
-#include "mul-mat-repacked.h"
+#include "mul-mat-id.h"
 #include "repack-rows.h"
 
-enum { OP_NONE = 0, OP_MUL_MAT = 29, OP_GET_ROWS = 40 };
+enum { OP_NONE = 0, OP_MUL_MAT = 29, OP_MUL_MAT_ID = 30, OP_GET_ROWS = 40 };
 enum { BUFFER_OF_WEIGHTS = 1 };
 // The rows of a tile are copied to the stack, of which llama.cpp's thread has 5 MB.
 enum { MOST_BYTES_OF_TILE = 1 << 20 };
-
-typedef struct {
-  int32_t size;
-  int32_t n_nodes;
-  int32_t n_leafs;
-  tensor **nodes;
-} graph;
-
-_Static_assert(offsetof(graph, nodes) == 16, "ggml_cgraph.nodes");
 
 extern void dequantize_row_q4_0(const uint8_t *x, float *y, int64_t k);
 extern void dequantize_row_iq4_nl(const uint8_t *x, float *y, int64_t k);
@@ -34,25 +25,29 @@ extern void dequantize_row_q6_K(const uint8_t *x, float *y, int64_t k);
 INLINE int is_weight_to_repack(const tensor *w) {
   return can_repack(w->type) && w->op == OP_NONE && !w->view_src && w->data && w->buffer &&
          w->buffer->usage == BUFFER_OF_WEIGHTS && w->ne[0] % weights_of_block(w->type) == 0 && w->ne[1] % TILE_ROWS == 0 &&
-         w->ne[2] == 1 && w->ne[3] == 1 && w->nb[1] == (size_t)(w->ne[0] / weights_of_block(w->type)) * bytes_of_block(w->type) &&
+         w->ne[3] == 1 && w->nb[2] == w->nb[1] * (size_t)w->ne[1] && w->nb[1] == (size_t)(w->ne[0] / weights_of_block(w->type)) * bytes_of_block(w->type) &&
          w->nb[1] * TILE_ROWS <= MOST_BYTES_OF_TILE;
 }
 
+// Of all experts of a mixture, too: those are one tensor. Other products with several matrices are not done here.
 INLINE int is_product(const tensor *node) {
+  if (node->op == OP_MUL_MAT_ID) return experts_fit(node);
   return node->op == OP_MUL_MAT && node->op_params[1] == 0 && quantised_fits(node, node->src[0], node->src[1]);
 }
 
 INLINE int is_look_up(const tensor *node) {
   const tensor *rows = node->src[1];
-  return node->op == OP_GET_ROWS && rows->type == TYPE_I32 && rows->ne[1] == 1 && rows->ne[2] == 1 && rows->ne[3] == 1 &&
+  return node->op == OP_GET_ROWS && node->src[0]->ne[2] == 1 && rows->type == TYPE_I32 && rows->ne[1] == 1 && rows->ne[2] == 1 && rows->ne[3] == 1 &&
          rows->nb[0] == sizeof(int32_t) && node->type == TYPE_F32 && node->nb[0] == sizeof(float);
 }
+
+INLINE uint8_t *end_of_weights(const tensor *w) { return w->data + w->nb[2] * (size_t)w->ne[2]; }
 
 NOINLINE void repack_tensor(tensor *w) {
   const size_t bytes = w->nb[1] * TILE_ROWS;
   uint8_t *copy = __builtin_alloca(bytes);
   const constants c = make_constants(ZERO_I32);
-  for (uint8_t *x = w->data; x < w->data + w->nb[1] * (size_t)w->ne[1]; x += bytes) {
+  for (uint8_t *x = w->data; x < end_of_weights(w); x += bytes) {
     __builtin_memcpy(copy, x, bytes);
     repack_rows(w->type, copy, w->nb[1], w->ne[0], x, c);
   }
@@ -62,7 +57,7 @@ NOINLINE void repack_tensor(tensor *w) {
 NOINLINE void put_back(tensor *w) {
   const size_t bytes = w->nb[1] * TILE_ROWS;
   uint8_t *copy = __builtin_alloca(bytes);
-  for (uint8_t *x = w->data; x < w->data + w->nb[1] * (size_t)w->ne[1]; x += bytes) {
+  for (uint8_t *x = w->data; x < end_of_weights(w); x += bytes) {
     __builtin_memcpy(copy, x, bytes);
     for (int r = 0; r < TILE_ROWS; r++) row_of_repacked(w->type, copy, r, w->ne[0], x + (size_t)r * w->nb[1]);
   }
@@ -88,7 +83,7 @@ NOINLINE void repack_weights(const graph *g) {
   leave_what_others_read(g);
   for (int32_t i = 0; i < g->n_nodes; i++) {
     tensor *node = g->nodes[i];
-    if (node->op != OP_MUL_MAT || !is_product(node)) continue;
+    if (!is_product(node)) continue;
     tensor *w = node->src[0];
     if (is_weight_to_repack(w) && !(w->flags & (FLAG_REPACKED | FLAG_LEFT))) repack_tensor(w);
   }
@@ -116,13 +111,14 @@ INLINE void look_rows_up(const compute_params *params, tensor *out, const tensor
   }
 }
 
-// Bytes of work buffer that the graph's products with repacked weights need.
-NOINLINE uint64_t work_size_of_repacked(const graph *g) {
+// Bytes of work buffer that the graph's products with repacked weights and with experts need.
+NOINLINE uint64_t work_size_of_products(const graph *g, int32_t threads) {
   uint64_t most = 0;
   for (int32_t i = 0; i < g->n_nodes; i++) {
     const tensor *node = g->nodes[i];
-    if (node->op != OP_MUL_MAT || !(node->src[0]->flags & FLAG_REPACKED)) continue;
-    const size_t size = repacked_work_size(node->src[0], node->src[1]);
+    size_t size = 0;
+    if (node->op == OP_MUL_MAT_ID && experts_fit(node)) size = expert_work_size(node, threads);
+    if (node->op == OP_MUL_MAT && node->src[0]->flags & FLAG_REPACKED) size = repacked_work_size(node->src[0], node->src[1]);
     most = size > most ? size : most;
   }
   return most;

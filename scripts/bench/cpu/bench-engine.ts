@@ -17,6 +17,9 @@ export interface Workload {
   readonly tokens: number;
 }
 
+export const CACHE_TYPES = ["f16", "q8_0"] as const;
+export type CacheType = (typeof CACHE_TYPES)[number];
+
 export interface BenchSettings {
   readonly file: string;
   readonly threads: number;
@@ -27,6 +30,8 @@ export interface BenchSettings {
   /** Tokens of context for all sequences. */
   readonly contextSize: number;
   readonly flashAttention: boolean;
+  /** Of keys and values in the context. */
+  readonly cacheType: CacheType;
   readonly clock: Clock;
 }
 

@@ -21,11 +21,16 @@ interface Shape {
   readonly headWidth: number;
   readonly kvHeads: number;
   readonly vocabulary: number;
+  /** A mixture: matrices of each feed-forward part, and how many of them a token meets. */
+  readonly experts?: { readonly count: number; readonly used: number };
 }
 
 /**
  * 1B and 3B are the shapes of Llama 3.2, 8B is that of Llama 3.1, 9B, whose files have over 5 GB, that of Yi 1.5; no
- * common model of half a billion has rows that the K types can divide. Tiny is for trying a benchmark out.
+ * common model of half a billion has rows that the K types can divide. A slice is two blocks of it with a tenth of their
+ * weights as output: behind a long context its rates compare as those of the whole, and the context is read in an eighth of
+ * the time. A mixture of experts, moe, has layers as those of Qwen3 30B A3B, but half as many experts. Tiny is for trying a
+ * benchmark out.
  */
 export const SHAPES = {
   tiny: {
@@ -36,6 +41,15 @@ export const SHAPES = {
     headWidth: 64,
     kvHeads: 2,
     vocabulary: 1000,
+  },
+  slice: {
+    embedding: 1536,
+    feedForward: 4608,
+    blocks: 2,
+    heads: 24,
+    headWidth: 64,
+    kvHeads: 8,
+    vocabulary: 4000,
   },
   "0.5B": {
     embedding: 1536,
@@ -82,6 +96,16 @@ export const SHAPES = {
     kvHeads: 4,
     vocabulary: 64_000,
   },
+  moe: {
+    embedding: 2048,
+    feedForward: 768,
+    blocks: 4,
+    heads: 32,
+    headWidth: 128,
+    kvHeads: 4,
+    vocabulary: 32_000,
+    experts: { count: 64, used: 8 },
+  },
 } as const satisfies Record<string, Shape>;
 export type ShapeName = keyof typeof SHAPES;
 
@@ -100,7 +124,7 @@ const MIXTURES = {
 export type Quantisation = keyof typeof MIXTURES;
 export const QUANTISATIONS = Object.keys(MIXTURES).filter((name): name is Quantisation => name in MIXTURES);
 
-const CONTEXT = 8192;
+const CONTEXT = 65_536;
 const DEVIATION = 0.02;
 const SPECIAL = ["<unk>", "<s>", "</s>"];
 const LETTERS = Array.from("abcdefghijklmnopqrstuvwxyz");
@@ -109,7 +133,7 @@ const BEGIN_OF_SEQUENCE = SPECIAL.indexOf("<s>");
 const TOKEN_TYPES = { normal: 1, unknown: 2, control: 3 };
 
 export function benchModelFile(folder: string, shape: ShapeName, quantisation: Quantisation): string {
-  return path.join(folder, `random-${shape}-${quantisation}.gguf`);
+  return path.join(folder, `random-${shape}-${quantisation}-${CONTEXT}.gguf`);
 }
 
 /** Writes the model into the folder unless it is there, and returns its path. */
@@ -153,9 +177,13 @@ function matrix(name: string, shape: readonly number[], type: TensorType): GgufT
 }
 
 function benchModel(shape: Shape, quantisation: Quantisation): GgufFile {
-  const { embedding, feedForward, blocks, heads, headWidth, kvHeads, vocabulary } = shape;
+  const { embedding, feedForward, blocks, heads, headWidth, kvHeads, vocabulary, experts } = shape;
   const { most, output, sensitive } = MIXTURES[quantisation];
   const norm = (name: string): GgufTensor => ({ name, shape: [embedding], type: "F32", data: { fill: 1 } });
+  const feed = (name: string, sizes: readonly number[], type: TensorType): GgufTensor =>
+    experts
+      ? matrix(`${name}_exps.weight`, [...sizes, experts.count], type)
+      : matrix(`${name}.weight`, sizes, type);
   const tensors = [matrix("token_embd.weight", [embedding, vocabulary], output), norm("output_norm.weight")];
   for (let block = 0; block < blocks; block++) {
     const at = `blk.${block}.`;
@@ -167,10 +195,11 @@ function benchModel(shape: Shape, quantisation: Quantisation): GgufFile {
       matrix(`${at}attn_v.weight`, [embedding, kvHeads * headWidth], important),
       matrix(`${at}attn_output.weight`, [heads * headWidth, embedding], most),
       norm(`${at}ffn_norm.weight`),
-      matrix(`${at}ffn_gate.weight`, [embedding, feedForward], most),
-      matrix(`${at}ffn_up.weight`, [embedding, feedForward], most),
-      matrix(`${at}ffn_down.weight`, [feedForward, embedding], important),
+      feed(`${at}ffn_gate`, [embedding, feedForward], most),
+      feed(`${at}ffn_up`, [embedding, feedForward], most),
+      feed(`${at}ffn_down`, [feedForward, embedding], important),
     );
+    if (experts) tensors.push(matrix(`${at}ffn_gate_inp.weight`, [embedding, experts.count], "F32"));
   }
   return { tensors, metadata: { ...describeShape(shape), ...describeVocabulary(vocabulary) } };
 }
@@ -188,8 +217,13 @@ function describeShape({
   heads,
   headWidth,
   kvHeads,
+  experts,
 }: Shape): GgufFile["metadata"] {
   return {
+    ...(experts && {
+      "llama.expert_count": u32(experts.count),
+      "llama.expert_used_count": u32(experts.used),
+    }),
     "general.architecture": string("llama"),
     "general.name": string("random weights"),
     "llama.context_length": u32(CONTEXT),
@@ -199,6 +233,8 @@ function describeShape({
     "llama.attention.head_count": u32(heads),
     "llama.attention.head_count_kv": u32(kvHeads),
     "llama.rope.dimension_count": u32(headWidth),
+    "llama.attention.key_length": u32(headWidth),
+    "llama.attention.value_length": u32(headWidth),
     "llama.attention.layer_norm_rms_epsilon": f32(1e-5),
   };
 }

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, fork } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, existsSync, mkdirSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import path from "node:path";
 import { promisify } from "node:util";
 import { z } from "zod";
@@ -22,6 +22,8 @@ const BINARIES: Readonly<Record<string, string>> = {
 };
 
 const RUNNER = "native-runner.mjs";
+/** A library of llama.cpp's for one kind of processor, such as haswell: AVX2 and no more. */
+const BUILD_OF_PROCESSOR = /^(?:lib)?ggml-cpu-(\w+)\.(?:so|dll|dylib)$/;
 
 const answerSchema = z.object({
   id: z.int(),
@@ -34,8 +36,13 @@ const answerSchema = z.object({
 });
 type Answer = z.infer<typeof answerSchema>;
 
-/** Installs native llama.cpp into a folder, unless it is there. */
-export async function installNative(folder: string): Promise<void> {
+/**
+ * Installs native llama.cpp into a folder, unless it is there.
+ * @param processor the kind of processor whose build is to run, as the package names its libraries; absent: llama.cpp chooses the
+ *   best for this one
+ * @throws Error when there is no such build
+ */
+export async function installNative(folder: string, processor?: string): Promise<void> {
   const binaries = BINARIES[`${process.platform}-${process.arch}`];
   if (binaries === undefined)
     throw new Error(`${PACKAGE} has no binary for this platform; use --without native`);
@@ -47,6 +54,16 @@ export async function installNative(folder: string): Promise<void> {
   await promisify(execFile)("npm", ["install", "--prefix", folder, ...flags, ...packages], {
     shell: process.platform === "win32",
   });
+  if (processor === undefined) return;
+  const libraries = path.join(folder, "node_modules/@node-llama-cpp", binaries, "bins", binaries);
+  const builds = readdirSync(libraries).filter((name) => BUILD_OF_PROCESSOR.test(name));
+  const others = builds.filter((name) => BUILD_OF_PROCESSOR.exec(name)![1] !== processor);
+  if (others.length === builds.length) {
+    rmSync(folder, { recursive: true });
+    const known = builds.map((name) => BUILD_OF_PROCESSOR.exec(name)![1]).join(", ");
+    throw new Error(`${PACKAGE} has no build for ${processor}, but for ${known}`);
+  }
+  for (const name of others) rmSync(path.join(libraries, name));
 }
 
 /** Starts native llama.cpp in a process of its own, on the processors alone. */

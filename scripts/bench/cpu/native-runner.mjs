@@ -2,7 +2,9 @@
 // Argument: the settings as JSON. Messages: { id, kind: "measure" | "streams", prompts, tokens, depth } → { id, … }.
 import { getLlama } from "node-llama-cpp";
 
-const { file, threads, slots, batchSize, contextSize, flashAttention, clock } = JSON.parse(process.argv[2]);
+const { file, threads, slots, batchSize, contextSize, flashAttention, cacheType, clock } = JSON.parse(
+  process.argv[2],
+);
 
 const GREEDY = { temperature: 0, yieldEogToken: true };
 
@@ -15,6 +17,8 @@ const context = await model.createContext({
   batchSize,
   threads,
   flashAttention,
+  experimentalKvCacheKeyType: cacheType.toUpperCase(),
+  experimentalKvCacheValueType: cacheType.toUpperCase(),
 });
 
 /** Milliseconds, as processor-time.ts counts them. */

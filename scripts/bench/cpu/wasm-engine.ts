@@ -26,7 +26,7 @@ export async function startWasmEngine(
     wasmPath,
     heapLimitBytes,
   });
-  const { file, flashAttention, clock, ...sizes } = settings;
+  const { file, flashAttention, cacheType, clock, ...sizes } = settings;
   const engine = await start({
     modelFiles: [file],
     adapters: [],
@@ -35,6 +35,8 @@ export async function startWasmEngine(
     gpuLayers: 0,
     ...sizes,
     flashAttention: flashAttention ? "true" : "false",
+    cacheTypeK: cacheType,
+    cacheTypeV: cacheType,
     contextShift: false,
   });
   const now = (): number => readClock(clock, engine.pid, settings.threads);

@@ -1,4 +1,5 @@
-import { OperatorHost, TENSOR, type HostTensor } from "../../../test/support/operator-host.ts";
+import type { HostTensor } from "../../../test/support/host-tensors.ts";
+import { OperatorHost, TENSOR } from "../../../test/support/operator-host.ts";
 import { median } from "../daemon/statistics.ts";
 import { timed } from "./timed.ts";
 

@@ -14,13 +14,20 @@ import {
   fromServerError,
   unreadableAnswer,
 } from "./engine-failure.ts";
-import { adapterName, buildLoadParameters, type EngineSettings, wholeContext } from "./load-parameters.ts";
+import {
+  adapterName,
+  buildLoadParameters,
+  type EngineSettings,
+  fullStep,
+  wholeContext,
+} from "./load-parameters.ts";
 import { endsWithPicture, leavesEndBare, noTextBehindPicture, PROBE_BODY } from "./picture-ending.ts";
 import type { BlobLike, EnginePlatform } from "./platform.ts";
 import { RequestLoop, type RequestResult } from "./request-loop.ts";
 import { PromptTurns } from "./prompt-turns.ts";
 import { checkRequestLimits, checkTextLength } from "./request-limits.ts";
 import { checkMarks, checkMarksOf } from "./special-marks.ts";
+import { StepControl } from "./step-control.ts";
 import { Tokeniser } from "./tokeniser.ts";
 import { Wllama } from "./wllama-api.ts";
 import { EngineCallError, WllamaSession } from "./wllama-session.ts";
@@ -52,9 +59,10 @@ export class EngineCore {
     session: WllamaSession,
     info: EngineInfo,
     { purpose, sharedContext }: Pick<EngineSettings, "purpose" | "sharedContext">,
+    steps: StepControl | undefined,
   ) {
     this.#session = session;
-    this.#loop = new RequestLoop(session);
+    this.#loop = new RequestLoop(session, steps);
     this.#tokeniser = new Tokeniser(session, this.#loop, info);
     this.#mediaMarker = session.info.media_marker ?? "";
     this.#purpose = purpose;
@@ -80,7 +88,12 @@ export class EngineCore {
       );
       try {
         const info = readInfo(session, settings, files.projector !== undefined);
-        return new EngineCore(session, info, settings);
+        // A GPU's steps are measured before they are used, and its commands cannot be taken back.
+        const steps =
+          info.gpuLayers > 0
+            ? undefined
+            : new StepControl(fullStep(settings), settings.slots, session.memory);
+        return new EngineCore(session, info, settings, steps);
       } catch (error) {
         session.close();
         throw error;

@@ -1,4 +1,6 @@
+import { z } from "zod";
 import { toError } from "../../errors/to-error.ts";
+import type { StepControl } from "./step-control.ts";
 import type { ActionResult, WorkerActions } from "./wllama-api.ts";
 import { EngineCallError, type WllamaSession } from "./wllama-session.ts";
 
@@ -28,13 +30,18 @@ type StartAction = "completion" | "embedding" | "rerank";
 
 class Reader {
   readonly id: number;
+  /** Its input is computed in one step, however long that is. */
+  readonly isWhole: boolean;
   readonly results: RequestResult[] = [];
+  /** Tokens of its prompt that have been read; undefined when all have, and an answer comes. */
+  promptTokens: number | undefined = 0;
   finished = false;
   failure: Error | undefined;
   #wake: () => void = () => {};
 
-  constructor(id: number) {
+  constructor(id: number, isWhole: boolean) {
     this.id = id;
+    this.isWhole = isWhole;
   }
 
   notify(): void {
@@ -52,16 +59,19 @@ class Reader {
   }
 }
 
-/** True for what comes beside a token, in the same step. */
-function isProgress(data: unknown): boolean {
-  const chunk = Array.isArray(data) ? (data as unknown[])[0] : data;
-  return typeof chunk === "object" && chunk !== null && "prompt_progress" in chunk;
+const progressSchema = z.object({
+  prompt_progress: z.object({ processed: z.int(), cache: z.int().default(0) }),
+});
+
+/** What comes beside a token, in the same step: how far the prompt has been read. */
+function progressOf(data: unknown): z.infer<typeof progressSchema>["prompt_progress"] | undefined {
+  return progressSchema.safeParse(Array.isArray(data) ? (data as unknown[])[0] : data).data?.prompt_progress;
 }
 
 /**
  * Drives all requests of one engine. llama.cpp computes only while it is polled, and its worker handles one call at
  * a time: so there is one loop, which polls the requests in turn and lets cancellations and new requests go first.
- * A cancel therefore waits for one step at most.
+ * A cancel therefore waits for one step at most, and of a request that is alone not even for that: its step is left.
  *
  * A step gives a token to every slot, but a poll returns one result of one request. So the first poll of a round
  * computes, and the others are held: they collect. With the stock WASM, which computes at every poll, results pile
@@ -71,13 +81,20 @@ function isProgress(data: unknown): boolean {
  */
 export class RequestLoop {
   readonly #session: Pick<WllamaSession, "act">;
+  readonly #steps: Pick<StepControl, "next" | "measured" | "leave"> | undefined;
   readonly #urgent: (() => Promise<void>)[] = [];
   readonly #asides: (() => Promise<void>)[] = [];
   readonly #readers: Reader[] = [];
   #running = false;
+  /** The reader for which alone a step is being computed. */
+  #alone: Reader | undefined;
+  /** How long the last step took, of which several results may come. */
+  #stepMs = 0;
 
-  constructor(session: Pick<WllamaSession, "act">) {
+  /** @param steps how long steps are; absent: as llama.cpp was loaded */
+  constructor(session: Pick<WllamaSession, "act">, steps?: Pick<StepControl, "next" | "measured" | "leave">) {
     this.#session = session;
+    this.#steps = steps;
   }
 
   /**
@@ -93,7 +110,7 @@ export class RequestLoop {
   ): AsyncGenerator<RequestResult, void, undefined> {
     signal.throwIfAborted();
     const { req_id: id } = await this.#first(() => this.#session.act(action, body));
-    const reader = new Reader(id ?? 0);
+    const reader = new Reader(id ?? 0, action !== "completion");
     this.#readers.push(reader);
     this.#start();
     try {
@@ -141,6 +158,8 @@ export class RequestLoop {
     const at = this.#readers.indexOf(reader);
     if (at < 0) return;
     this.#readers.splice(at, 1);
+    // Of an answer that has begun a step is a token; and what cannot forget a token would lose the whole prompt.
+    if (this.#alone === reader && reader.promptTokens !== undefined) this.#steps?.leave();
     await this.#cancel(reader).catch(() => {}); // the engine is lost: there is no slot left to free
   }
 
@@ -190,8 +209,17 @@ export class RequestLoop {
   /** @returns true when the same step may have given the reader something more */
   async #poll(reader: Reader, isHeld: boolean): Promise<boolean> {
     let hasMore = false;
+    const startMs = performance.now();
+    if (!isHeld) {
+      this.#alone = this.#readers.length === 1 ? reader : undefined;
+      this.#steps?.next(
+        this.#alone !== undefined,
+        this.#readers.some(({ isWhole }) => isWhole),
+      );
+    }
     try {
       const result = await this.#session.act("get_result", { _name: "gres_req", req_id: reader.id }, isHeld);
+      if (!isHeld) this.#stepMs = performance.now() - startMs;
       hasMore = this.#deliver(reader, result);
     } catch (error) {
       if (error instanceof EngineCallError && isLostPiece(error)) {
@@ -203,6 +231,7 @@ export class RequestLoop {
         if (error instanceof EngineCallError) this.#cancel(reader).catch(() => {});
       }
     }
+    this.#alone = undefined;
     reader.notify();
     return hasMore;
   }
@@ -214,7 +243,14 @@ export class RequestLoop {
       reader.results.push({ kind: "accepted" });
     } else if (json) {
       const data: unknown = JSON.parse(json);
-      isPreliminary = isProgress(data);
+      const progress = progressOf(data);
+      isPreliminary = progress !== undefined;
+      if (progress && reader.promptTokens !== undefined)
+        this.#steps?.measured(
+          progress.processed - Math.max(reader.promptTokens, progress.cache),
+          this.#stepMs,
+        );
+      reader.promptTokens = progress?.processed;
       reader.results.push({ kind: isError ? "error" : "data", data });
     }
     if (!hasMore) {

@@ -65,6 +65,7 @@ export class WllamaSession {
   /** How to fail what is waiting for the worker. */
   readonly #pending = new Set<(error: EngineFatalError) => void>();
   #lost: EngineFatalError | undefined;
+  #memory: WebAssembly.Memory | undefined;
 
   private constructor(wllama: WllamaInstance, log: FailureLog, offload: OffloadLog) {
     this.#wllama = wllama;
@@ -95,7 +96,10 @@ export class WllamaSession {
     const session: WllamaSession = new WllamaSession(wllama, log, offload);
     const scope = globalThis as { Worker?: unknown };
     const originalWorker = scope.Worker;
-    scope.Worker = createWorkerClass(platform, files.extra, (error) => session.#lose(error));
+    scope.Worker = createWorkerClass(platform, files.extra, {
+      onFatal: (error) => session.#lose(error),
+      onMemory: (memory) => (session.#memory = memory),
+    });
     try {
       await session.#answered(() => session.#wllama.loadModel(files.blobs, parameters));
       // A model that was refused resolves as well.
@@ -115,6 +119,11 @@ export class WllamaSession {
 
   get info(): LoadedInfo {
     return this.#wllama.getLoadedContextInfo();
+  }
+
+  /** The WASM's, where threads may share it. */
+  get memory(): WebAssembly.Memory | undefined {
+    return this.#memory;
   }
 
   /** Layers that llama.cpp has put on a GPU. */

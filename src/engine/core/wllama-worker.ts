@@ -2,7 +2,7 @@ import { z } from "zod";
 import { toError } from "../../errors/to-error.ts";
 import type { BlobLike, EnginePlatform, EngineWorker } from "./platform.ts";
 import { TOKENISER_PATCHES } from "./tokeniser-patches.ts";
-import { applyPatches, WORKER_PATCHES } from "./worker-patches.ts";
+import { applyPatches, MEMORY_VERB, WORKER_PATCHES } from "./worker-patches.ts";
 
 interface WorkerMessage {
   readonly verb?: string;
@@ -20,6 +20,12 @@ function isMessage(data: unknown): data is WorkerMessage {
 /** Answers to our own messages carry ids that wllama, which counts up from 1, never uses. */
 const OWN_CALLBACK_PREFIX = "extra-file-";
 
+interface WorkerListeners {
+  readonly onFatal: (error: Error) => void;
+  /** The WASM is there; called when its memory is one that threads can share. */
+  readonly onMemory: (memory: WebAssembly.Memory) => void;
+}
+
 /**
  * The Worker class that wllama finds in the global scope while an engine loads. It runs wllama's script with
  * our patches, and adds files under names of our choice: wllama itself can only add shards and a projector.
@@ -27,7 +33,7 @@ const OWN_CALLBACK_PREFIX = "extra-file-";
 export function createWorkerClass(
   platform: EnginePlatform,
   extraFiles: ReadonlyMap<string, BlobLike>,
-  onFatal: (error: Error) => void,
+  { onFatal, onMemory }: WorkerListeners,
 ): new (url: string | URL) => object {
   return class WllamaWorker {
     onmessage: ((event: { data: unknown }) => void) | null = null;
@@ -64,6 +70,12 @@ export function createWorkerClass(
     #receive(message: WorkerMessage): void {
       if (typeof message.callbackId === "string" && message.callbackId.startsWith(OWN_CALLBACK_PREFIX))
         return;
+      if (message.verb === MEMORY_VERB) {
+        const memory = message.args?.[0];
+        if (memory instanceof WebAssembly.Memory && memory.buffer instanceof SharedArrayBuffer)
+          onMemory(memory);
+        return;
+      }
       if (message.verb === "fs.read_req") {
         const [name, offset, size] = readRequestSchema.parse(message.args);
         const file = extraFiles.get(name);

@@ -41,13 +41,16 @@ const FILE_CHUNK_BYTES = 8 * 1024 * 1024;
 const PROMPT_CACHE_SETTING = { address: 2_120_380, stock: 8192, ours: 0 } as const;
 
 /**
- * Our WASM skips the step of all slots while this byte is set (wasm/kernels/kernels.c); the stock WASM has nothing
+ * Our WASM skips the step of all slots while this byte is set (wasm/kernels/steps.h); the stock WASM has nothing
  * there and does not look.
  */
 const HOLD_STEP_ADDRESS = 16;
 
 /** Behind the name of an action: answer from what has been computed, without computing the next step. */
 export const HELD = "#held";
+
+/** The worker's message that brings the memory of the WASM. */
+export const MEMORY_VERB = "daybreak.memory";
 
 /**
  * What wllama's worker script needs with every WASM. What ours needs besides, for its larger heap and its tokeniser,
@@ -72,6 +75,12 @@ export const WORKER_PATCHES: readonly TextPatch[] = [
     find: "const inputPtr = await wllamaMalloc(toSizeT(argEncodedMsg.byteLength), 0);",
     replace:
       "lastErrorLines = [];\n    const inputPtr = await wllamaMalloc(toSizeT(argEncodedMsg.byteLength), 0);",
+  },
+  {
+    purpose: "share the memory with who drives the worker",
+    find: "patchHeapFS();",
+    replace: `patchHeapFS();
+        if (Module.wasmMemory.buffer instanceof SharedArrayBuffer) msg({ verb: '${MEMORY_VERB}', args: [Module.wasmMemory] });`,
   },
   {
     purpose: "know which actions are held",

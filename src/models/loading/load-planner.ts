@@ -10,6 +10,7 @@ import type { Processors } from "../../engine/machine-processors.ts";
 import type { Kernels } from "../../engine/prepare-engine.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { checkTemplateLength } from "../../engine/try-template.ts";
+import { bytesPerStepToken } from "../../engine/estimate-memory.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
 import type { VerifyDigest } from "../integrity/verify-digest.ts";
@@ -154,12 +155,8 @@ export class LoadPlanner {
   }
 
   /** As configured, but for an encoder, which needs a whole text at once. */
-  #batchSize(
-    { purpose, parameters }: GgufSummary,
-    contextSize: number,
-    threads: number,
-    slots: number,
-  ): number {
+  #batchSize(gguf: GgufSummary, contextSize: number, threads: number, slots: number): number {
+    const { purpose, parameters } = gguf;
     const { config, kernels } = this.#options;
     const { batch_size: configured } = config.engine;
     if (configured > 0 && purpose === "generate") return configured;
@@ -169,6 +166,7 @@ export class LoadPlanner {
       contextSize,
       slots,
       threads,
+      bytesPerStepToken: bytesPerStepToken(gguf, contextSize),
       kernels,
     });
   }

@@ -42,18 +42,19 @@ describe("tokens of one step of the prompt", () => {
     contextSize: 4096,
     slots: 4,
     threads: 1,
+    bytesPerStepToken: 600_000,
     kernels: "daybreak",
   };
 
   it.each<[string, Partial<SettingsQuestion>, number]>([
-    ["a model of 500 million weights", {}, 16],
+    ["a model of 500 million weights: what 128 MiB are enough for", {}, 220],
     ["the same on the stock kernels: one for each slot, at least", { kernels: "stock" }, 4],
     ["the same with the slots that it then has", { kernels: "stock", slots: 2 }, 2],
     ["the same with one: llama.cpp aborts on steps of one token", { kernels: "stock", slots: 1 }, 2],
-    ["the same on four threads", { threads: 4 }, 72],
-    ["a tiny model", { parameters: 4e6 }, 512],
-    ["a tiny model with a tiny context", { parameters: 4e6, contextSize: 128 }, 128],
-    ["a large model", { parameters: 7e9 }, 4],
+    ["the same on sixteen threads", { kernels: "stock", threads: 16 }, 20],
+    ["a tiny model", { bytesPerStepToken: 4000 }, 512],
+    ["a tiny model with a tiny context", { bytesPerStepToken: 4000, contextSize: 128 }, 128],
+    ["a large model with a large context", { bytesPerStepToken: 20_000_000, contextSize: 131_072 }, 16],
     ["an encoder, which needs its whole text at once", { purpose: "embed", contextSize: 2048 }, 2048],
     ["an encoder of a huge context", { purpose: "rerank", contextSize: 100_000 }, 8192],
   ])("suit %s", (_what, change, expected) => {

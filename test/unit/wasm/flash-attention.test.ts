@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { FORMATS, halfToNumber, type TypeName } from "../../support/dequantise.ts";
-import { type HostTensor, OperatorHost, TENSOR } from "../../support/operator-host.ts";
+import type { HostTensor } from "../../support/host-tensors.ts";
+import { OperatorHost, TENSOR } from "../../support/operator-host.ts";
 import { differing, numbersFrom } from "./numbers.ts";
 
 const FLASH_ATTENTION = 74;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type HostTensor, OperatorHost, TENSOR } from "../../support/operator-host.ts";
+import type { HostTensor } from "../../support/host-tensors.ts";
+import { OperatorHost, TENSOR } from "../../support/operator-host.ts";
 import { halfToNumber } from "../../support/dequantise.ts";
 import { differing, numbersFrom } from "./numbers.ts";
 

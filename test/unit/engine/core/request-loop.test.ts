@@ -11,17 +11,20 @@ const call = {
   files: [],
 } satisfies WorkerActions["completion"];
 
+/** What a poll brings; a function is what happens while the step is computed. */
+type Answer = ActionResult | Error | (() => Promise<ActionResult>);
+
 /** A worker that plays: each request answers what `results` holds for its turn, then ends. */
 class FakeSession {
   readonly log: string[] = [];
   /** Requests at whose poll the engine also computed. */
   readonly steps: number[] = [];
-  readonly #left = new Map<number, (ActionResult | Error)[]>();
-  readonly #results: (id: number) => (ActionResult | Error)[];
+  readonly #left = new Map<number, Answer[]>();
+  readonly #results: (id: number) => Answer[];
   #lastId = 0;
   refuse: Error | undefined;
 
-  constructor(results: (id: number) => (ActionResult | Error)[]) {
+  constructor(results: (id: number) => Answer[]) {
     this.#results = results;
   }
 
@@ -47,7 +50,7 @@ class FakeSession {
     }
     const next = this.#left.get(id)?.shift() ?? { success: true, has_more: false, data_json: "" };
     if (next instanceof Error) throw next;
-    return next;
+    return typeof next === "function" ? await next() : next;
   }
 }
 
@@ -63,6 +66,37 @@ async function drain(results: AsyncGenerator<RequestResult>): Promise<RequestRes
   const all: RequestResult[] = [];
   for await (const result of results) all.push(result);
   return all;
+}
+
+const reading = (processed: number): ActionResult =>
+  piece({ prompt_progress: { processed, total: 100, cache: 10 } });
+
+/** A loop whose requests answer so, and what it has said of its steps. */
+function loopWith(results: (id: number) => Answer[]) {
+  const said: string[] = [];
+  const measured: number[] = [];
+  const loop = new RequestLoop(new FakeSession(results), {
+    next: (isAlone, isWhole) => void said.push(`${isAlone ? "alone" : "shared"}${isWhole ? ", whole" : ""}`),
+    leave: () => void said.push("leave"),
+    measured: (tokens) => void measured.push(tokens),
+  });
+  return { loop, said, measured };
+}
+
+/** What is said of steps when a request is cancelled while a step behind these results is computed. */
+async function cancelledBehind(results: Answer[], others = 0): Promise<string[]> {
+  const controller = new AbortController();
+  const cancel = async (): Promise<ActionResult> => {
+    controller.abort(new Error("enough"));
+    await new Promise((resolve) => setImmediate(resolve));
+    return nothing;
+  };
+  const { loop, said } = loopWith((id) => (id === 1 ? [...results, cancel] : [piece("a"), last("b")]));
+  const running = drain(loop.run("completion", call, controller.signal));
+  const beside = Array.from({ length: others }, () => drain(loop.run("completion", call, NEVER)));
+  await expect(running).rejects.toThrow("enough");
+  await Promise.all(beside);
+  return said;
 }
 
 describe("the loop that drives llama.cpp", () => {
@@ -230,5 +264,40 @@ describe("the loop that drives llama.cpp", () => {
     for await (const result of loop.run("completion", call, NEVER)) if (result) break;
     await drain(loop.run("completion", call, NEVER));
     expect(session.log.filter((line) => line.startsWith("cancel"))).toEqual(["cancel 1"]);
+  });
+
+  describe("with steps of a length of its choice", () => {
+    test("tells what each has read of the prompt, without what was in the cache", async () => {
+      const { loop, measured } = loopWith(() => [
+        piece(null),
+        reading(10),
+        reading(42),
+        reading(100),
+        last("b"),
+      ]);
+      await drain(loop.run("completion", call, NEVER));
+      expect(measured.filter((tokens) => tokens > 0)).toEqual([32, 58]);
+    });
+
+    test("tells whether a request is alone, and whether its text is needed whole", async () => {
+      const { loop, said } = loopWith(() => [piece(null), piece("a"), last("b")]);
+      await drain(loop.run("embedding", { ...call, _name: "embd_req" }, NEVER));
+      expect(new Set(said)).toEqual(new Set(["alone, whole"]));
+      said.length = 0;
+      await Promise.all([1, 2].map(() => drain(loop.run("completion", call, NEVER))));
+      expect(said).toContain("shared");
+    });
+
+    test("leaves the step of a request that is cancelled while its prompt is read", async () => {
+      expect(await cancelledBehind([piece(null), reading(20), nothing])).toEqual(["alone", "alone", "leave"]);
+    });
+
+    test("leaves none that others share", async () => {
+      expect(await cancelledBehind([], 1)).not.toContain("leave");
+    });
+
+    test("leaves none of an answer that has begun", async () => {
+      expect(await cancelledBehind([piece(null), reading(100), piece("a")])).not.toContain("leave");
+    });
   });
 });

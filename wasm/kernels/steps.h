@@ -1,0 +1,103 @@
+// Steps of llama.cpp's server: how many tokens one may have, and how one is left before its end. Both are told by the engine's
+// script, src/engine/core/step-control.ts, in bytes below the module's data, where the toolchain puts nothing.
+//
+// A step that is left fails as one whose computation failed: the server tells the request so and forgets the slot's prompt.
+// What was in the cache before the step is right, though, so the prompt is only cut back to that.
+#pragma once
+#include "barrier.h"
+
+enum { HOLD_STEP_ADDRESS = 16, STEP_TOKENS_ADDRESS = 40, LEAVE_STEP_ADDRESS = 44, LEFT_TOKENS_ADDRESS = 48 };
+
+#define HOLD_STEP (*(volatile uint8_t *)HOLD_STEP_ADDRESS)
+#define STEP_TOKENS ((int32_t *)STEP_TOKENS_ADDRESS) // most tokens of a step; 0: as many as the context was made for
+#define LEAVE_STEP ((int32_t *)LEAVE_STEP_ADDRESS)
+#define LEFT_TOKENS ((int32_t *)LEFT_TOKENS_ADDRESS) // of the step that was left
+
+// The parts of llama.cpp's own structures that are needed, as they lie in this build.
+typedef struct {
+  uint8_t unused_a[16];
+  int32_t batch;      // tokens of a step, cparams.n_batch
+  int32_t micro_batch; // cparams.n_ubatch; the context is made with both the same
+  uint8_t unused_b[232];
+  uint64_t *memory;   // whose first word is the table of its class
+} llama_context;
+
+typedef struct {
+  uint8_t unused[6632];
+  llama_context *context;
+} server_context;
+
+typedef struct {
+  uint8_t unused[2960];
+  uint64_t media; // pieces of the prompt that are no text
+  int32_t *tokens, *tokens_end;
+} server_slot;
+
+typedef struct {
+  uint8_t unused[64];
+  uint8_t *tokens, *tokens_end; // BYTES_OF_TOKEN each
+} llama_batch;
+
+enum { BYTES_OF_TOKEN = 80 };
+
+_Static_assert(offsetof(llama_context, batch) == 16, "llama_context.cparams.n_batch");
+_Static_assert(offsetof(llama_context, memory) == 256, "llama_context.memory");
+_Static_assert(offsetof(server_context, context) == 6632, "server_context_impl.ctx_tgt");
+_Static_assert(offsetof(llama_batch, tokens) == 64, "llama_batch_ext.tokens");
+_Static_assert(offsetof(server_slot, media) == 2960, "server_slot.prompt.tokens.map_idx_to_media");
+_Static_assert(offsetof(server_slot, tokens) == 2968, "server_slot.prompt.tokens.tokens");
+
+// Memories from whose end tokens can be taken away: llama_kv_cache and llama_kv_cache_iswa. A state that was computed from
+// all tokens, as Mamba's, cannot be taken back.
+enum { KV_CACHE_CLASS = 526384, KV_CACHE_ISWA_CLASS = 527072 };
+
+extern void original_update_slots(server_context *server);
+extern int32_t original_process(llama_context *context, int32_t type, const llama_batch *batch);
+extern void original_prompt_clear(server_slot *slot);
+
+// server_context_impl::update_slots(), one step of all slots. The worker's script asks for a result only together with a
+// step; while it has HOLD_STEP set, it gets what has been computed already.
+void kernel_update_slots(server_context *server) {
+  if (HOLD_STEP) return;
+  llama_context *context = server->context;
+  const int32_t asked = *STEP_TOKENS, most = context->micro_batch;
+  if (asked > 0) context->batch = asked < most ? asked : most;
+  *LEFT_TOKENS = 0;
+  original_update_slots(server);
+}
+
+// What is asked of the first thread before each operator: whether the step is to be left, which all threads do behind this
+// operator.
+INLINE int is_step_left(void) { return __atomic_load_n(LEAVE_STEP, __ATOMIC_RELAXED) != 0; }
+
+NOINLINE void leave_step(threadpool *pool, const tensor *node) {
+  enum { ABORTED = 1 };
+  const graph *g = pool->nodes;
+  for (int32_t i = 0; i < g->n_nodes; i++) {
+    if (g->nodes[i] != node) continue;
+    __atomic_store_n(&pool->left_at, i + 1, __ATOMIC_SEQ_CST);
+    pool->status = ABORTED;
+    return;
+  }
+}
+
+// llama_process, which decodes a batch. llama.cpp answers 2 for a graph that was left; its server would take that for a lack
+// of room and try half of the batch.
+int32_t kernel_process(llama_context *context, int32_t type, const llama_batch *batch) {
+  enum { LEFT = 2, FAILED = -3 };
+  const int32_t result = original_process(context, type, batch);
+  if (result != LEFT) return result;
+  const uint64_t memory_class = context->memory ? *context->memory : 0;
+  if (memory_class == KV_CACHE_CLASS || memory_class == KV_CACHE_ISWA_CLASS) *LEFT_TOKENS = (int32_t)((batch->tokens_end - batch->tokens) / BYTES_OF_TOKEN);
+  return FAILED;
+}
+
+// server_slot::prompt_clear(), which forgets what a slot has in the cache. The script leaves a step only while one slot is in
+// use, of whose tokens the batch then consists; llama.cpp has taken those out of the cache.
+void kernel_prompt_clear(server_slot *slot) {
+  const int64_t left = *LEFT_TOKENS;
+  *LEFT_TOKENS = 0;
+  // Positions of media are not those of their tokens.
+  if (left == 0 || slot->media > 0 || slot->tokens_end - slot->tokens < left) original_prompt_clear(slot);
+  else slot->tokens_end -= left;
+}
