@@ -42,7 +42,11 @@ export const CHANGES: readonly Change[] = [
       dequantize_row_q4_0: STOCK.dequantizeQ4_0.index,
       dequantize_row_q8_0: STOCK.dequantizeQ8_0.index,
       dequantize_row_q4_K: STOCK.dequantizeQ4_K.index,
+      dequantize_row_q5_K: STOCK.dequantizeQ5_K.index,
       dequantize_row_q6_K: STOCK.dequantizeQ6_K.index,
+      dequantize_row_iq4_nl: STOCK.dequantizeIq4Nl.index,
+      dequantize_row_iq4_xs: STOCK.dequantizeIq4Xs.index,
+      dequantize_row_mxfp4: STOCK.dequantizeMxfp4.index,
     },
   },
   {

@@ -12,9 +12,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "9afb69b036b95abc688b9cbb4ae395d2172669bf06efa841093c5c9e2009ddb2";
+const KERNELS_SHA256 = "69524e3c54aceead61f0c6396e417ff57afccc554625817cbf015f6fe3b45efd";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "97a0b685a575845feb0bcf78fc148211a999f79196561d75e427e1d27a5d4d31";
+export const IMAGE_SHA256 = "c1a0c30276e0cad796b907c75fb336ff14a1dd3c95e709bc68ffdec0c480d3f8";
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {

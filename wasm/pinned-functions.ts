@@ -38,10 +38,30 @@ export const PINNED_FUNCTIONS = {
     name: "dequantize_row_q4_K",
     sha256: "36ec93c4e89ad5a31aec58c93db3f50c3b458c60803a0500dba0ee5857f0c994",
   },
+  dequantizeQ5_K: {
+    index: 7292,
+    name: "dequantize_row_q5_K",
+    sha256: "e691e6e7458038f776e4aca368dfb1be76e1fec545bd101a05f67a6c7d2b5510",
+  },
   dequantizeQ6_K: {
     index: 7291,
     name: "dequantize_row_q6_K",
     sha256: "3584fa7705daf8aa963d2e9b466af259b5ce64dfcfcebae3351f55bd5628a4b5",
+  },
+  dequantizeMxfp4: {
+    index: 7303,
+    name: "dequantize_row_mxfp4",
+    sha256: "5cfd3a3e591281440c7570186a0c6a45b23a4ac5040ea1cf309066a06d2d1cac",
+  },
+  dequantizeIq4Xs: {
+    index: 7304,
+    name: "dequantize_row_iq4_xs",
+    sha256: "f079e3788959a1cd02f651772cf83043b487f067df449e84c04ce9f32223fad0",
+  },
+  dequantizeIq4Nl: {
+    index: 7305,
+    name: "dequantize_row_iq4_nl",
+    sha256: "01f3d89db9dcbe51f47873833bdce4da357b1e32160162991a8661a85f842447",
   },
   barrier: {
     index: 270,

@@ -55,6 +55,7 @@ describe.each([
   ["F32", "F16"],
   ["Q4_0", "Q8_0"],
   ["Q4_K", "Q6_K"],
+  ["MXFP4", "IQ4_XS"],
 ] as const)("mixtures of %s and of %s experts", (...types) => {
   test(
     "give the stock engine's log-probabilities, with two threads as with one",

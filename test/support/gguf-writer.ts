@@ -51,7 +51,10 @@ const TENSOR_TYPES = {
   Q4_0: { id: 2, elements: 32, bytes: 18 },
   Q8_0: { id: 8, elements: 32, bytes: 34 },
   Q4_K: { id: 12, elements: 256, bytes: 144 },
+  Q5_K: { id: 13, elements: 256, bytes: 176 },
   Q6_K: { id: 14, elements: 256, bytes: 210 },
+  IQ4_XS: { id: 23, elements: 256, bytes: 136 },
+  MXFP4: { id: 39, elements: 32, bytes: 17 },
 } as const;
 
 export type TensorType = keyof typeof TENSOR_TYPES;
@@ -231,7 +234,10 @@ function writeBlock(to: Buffer, at: number, { type, data }: GgufTensor, random: 
       }
       return;
     case "Q4_K":
-    case "Q6_K": {
+    case "Q5_K":
+    case "Q6_K":
+    case "IQ4_XS":
+    case "MXFP4": {
       const weights = Float32Array.from({ length: TENSOR_TYPES[type].elements }, value);
       COPY_FORMATS[type].quantise(weights, new DataView(to.buffer, to.byteOffset, to.length), at);
       return;

@@ -218,7 +218,11 @@ export function linkHost(
       dequantize_row_q4_0: DEQUANTISE,
       dequantize_row_q8_0: DEQUANTISE,
       dequantize_row_q4_K: DEQUANTISE,
+      dequantize_row_q5_K: DEQUANTISE,
       dequantize_row_q6_K: DEQUANTISE,
+      dequantize_row_iq4_nl: DEQUANTISE,
+      dequantize_row_iq4_xs: DEQUANTISE,
+      dequantize_row_mxfp4: DEQUANTISE,
     },
   });
 }

@@ -10,7 +10,8 @@ if [[ ${1:-} == --help ]]; then sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0; fi
 output=$(realpath -m "${1:-$(dirname "$0")/../kernels.o}")
 cd "$(dirname "$0")"
 # Without loop strength reduction LLVM keeps a pointer for each stream, and constant offsets stay in the loads: V8 checks
-# the bounds of those with two instructions instead of three.
+# the bounds of those with two instructions instead of three. Without jump tables it makes no table of what a switch returns,
+# which would be data.
 clang-19 --target=wasm64-unknown-unknown -O3 -msimd128 -mrelaxed-simd -matomics -mbulk-memory -fno-builtin \
-  -ffp-contract=off -mllvm -disable-lsr -nostdlib -fno-ident -Wall -Wextra -Wno-unused-function -c kernels.c -o "$output"
+  -ffp-contract=off -fno-jump-tables -mllvm -disable-lsr -nostdlib -fno-ident -Wall -Wextra -Wno-unused-function -c kernels.c -o "$output"
 sha256sum "$output"

@@ -31,14 +31,16 @@ INLINE void add_step(eight_rows *sums, int n, vec y, vec low, vec high, int dot)
 }
 
 // 32 weights of four bits.
-INLINE void add_32(eight_rows *sums, int n, const uint8_t *y, const uint8_t *x, const constants *k, int dot) {
+INLINE void add_32(eight_rows *sums, int n, const uint8_t *y, const uint8_t *x, int coded, const constants *k, int dot) {
+#define WEIGHTS(half, packed) weights_of_nibbles(half##_nibbles(packed, k), coded, k)
   UNROLLED for (int pair = 0; pair < 4; pair++, x += TILE_STEP, y += 32) {
     const vec first = load(x), second = load(x + 16);
-    add_step(sums, n, load(y), low_nibbles(first, k), low_nibbles(second, k), dot);
+    add_step(sums, n, load(y), WEIGHTS(low, first), WEIGHTS(low, second), dot);
     IN_ORDER(k);
-    add_step(sums, n, load(y + 16), high_nibbles(first, k), high_nibbles(second, k), dot);
+    add_step(sums, n, load(y + 16), WEIGHTS(high, first), WEIGHTS(high, second), dot);
     IN_ORDER(k);
   }
+#undef WEIGHTS
 }
 
 INLINE void store_rows(const eight_rows *sums, int n, repacked_results out) {
@@ -71,6 +73,12 @@ INLINE eight_halves halves_of_blocks(vec halves, const constants *k) {
   const vec first = unscaled_halves(halves, 0, k), second = unscaled_halves(halves, 1, k);
   if (any_subnormal(exponents_of_halves(halves, k))) return (eight_halves){{scaled_halves(first, k), scaled_halves(second, k)}};
   return (eight_halves){{wasm_f32x4_mul(first, k->f16_scale), wasm_f32x4_mul(second, k->f16_scale)}};
+}
+
+// The same of MXFP4, whose rows have powers of two.
+INLINE eight_halves powers_of_blocks(const uint8_t *x, int part, const constants *k) {
+  const vec exponents = wasm_u32x4_shr(halved_exponents(x, k), 16 * part);
+  return (eight_halves){{powers_of_quartet(exponents, 0, k), powers_of_quartet(exponents, 1, k)}};
 }
 
 INLINE void add_scaled(eight_rows *totals, int n, const eight_rows *sums, const vec scale[2], int dot) {

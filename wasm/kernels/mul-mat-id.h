@@ -130,7 +130,7 @@ INLINE void multiply_group(const tensor *w, const uint8_t *x, int64_t first, int
 // False when the work buffer is too small; nothing has happened then.
 INLINE int mul_mat_id(const compute_params *params, tensor *out) {
   const tensor *w = out->src[0];
-  const constants c = make_constants(codes_of(w->type));
+  const constants c = w->flags & FLAG_REPACKED ? constants_for_repacked(w->type) : make_constants(codes_of(w->type));
   const expert_area area = lay_out_experts(out, params->work, params->ith, params->nth, c.dot);
   if (area.size > params->work_size) return 0;
   if (params->ith == 0) __atomic_store_n(area.next_chunk, 0, __ATOMIC_RELAXED);

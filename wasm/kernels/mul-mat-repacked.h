@@ -3,9 +3,15 @@
 // and cost more, because their bytes have to be loaded.
 #pragma once
 #include "mul-mat-quantised.h"
-#include "repacked-multiply.h"
+#include "repacked-product.h"
 
 _Static_assert(GEMV_CHUNK % TILE_ROWS == 0, "chunks of repacked rows are whole tiles");
+
+INLINE constants constants_for_repacked(int32_t type) {
+  constants c = make_constants(codes_mxfp4());
+  if (type == TYPE_IQ4_XS || type == TYPE_IQ4_NL) c.codes = opaque(codes_of_iq4(c.dot));
+  return c;
+}
 
 // Bytes of work buffer, on any machine.
 INLINE size_t repacked_work_size(const tensor *w, const tensor *x) {
@@ -15,10 +21,11 @@ INLINE size_t repacked_work_size(const tensor *w, const tensor *x) {
 
 // One column.
 INLINE void quantise_record(int32_t type, const float *column, int64_t k, activation_place at, int dot) {
-  if (type == TYPE_Q4_0) quantise_blocks_of_32(column, k, at);
+  if (type == TYPE_Q4_0 || type == TYPE_IQ4_NL) quantise_blocks_of_32(column, k, 8, at);
+  else if (type == TYPE_MXFP4) quantise_blocks_of_32(column, k, 12, at);
   else if (type == TYPE_Q8_0 && takes_dot(TYPE_Q8_0, dot)) quantise_blocks_for_dot(column, k, at);
   else if (type == TYPE_Q8_0) quantise_blocks_as_words(column, k, at);
-  else quantise_super_blocks(column, k, type == TYPE_Q6_K, at);
+  else quantise_super_blocks(type, column, k, at);
 }
 
 INLINE void quantise_records(const compute_params *params, const tensor *w, const tensor *x, uint8_t *records, int dot) {
@@ -36,7 +43,7 @@ INLINE void mul_mat_repacked(const compute_params *params, tensor *out, const te
   int32_t *next_chunk = (int32_t *)align_up((size_t)params->work);
   uint8_t *records = (uint8_t *)next_chunk + CACHE_LINE;
   if (params->ith == 0) __atomic_store_n(next_chunk, 0, __ATOMIC_RELAXED);
-  const constants c = make_constants(ZERO_I32);
+  const constants c = constants_for_repacked(w->type);
   quantise_records(params, w, x, records, c.dot);
   ggml_barrier(params->threadpool);
   // Rows of a chunk stay in the caches while further groups of columns pass over them.

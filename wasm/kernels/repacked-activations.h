@@ -1,21 +1,28 @@
 // Activations for repacked weights: one column by itself, or groups of four whose numbers stand beside each other.
 //
-//   Q4_0    for each 32: bytes [step][column][4], f32 scale [column], i16 offset [column][2]
+//   Q4_0, IQ4_NL, MXFP4  for each 32: bytes [step][column][4], f32 scale [column], i16 offset [column][2]
 //   Q8_0    for each 32: i16 [half][even or odd][step 0..3][column][2], f32 scale [column], i32 offset [column]
 //   Q4_K    for each 256: bytes [step][column][4], f32 scale [column], i16 sum [column][of 8 groups]; one column by itself
 //           has u32 sums, whose lower halves are those i16: a product with pairs of i16 takes them as they are
+//   Q5_K    the same, and i16 offset [of 8 groups][column][2]
 //   Q6_K    for each 256: bytes [step][column][4], f32 scale [column], i16 offset [of 16 groups][column][2]
+//   IQ4_XS  for each 256: bytes [step][column][4], f32 scale [column], i16 offset [of 8 groups][column][2]
 //
 // Q8_0 meets the two even ones of four weights by themselves, and the two odd ones; where the machine has a dot product of
-// eight bits, all four, and its activations are bytes in the order of Q4_0, with the i32 offset. An offset is what the weights' 8, 32 or
-// 128 adds up to, negated: sums begin with it. Those in i16 do so for the first and the second two weights of each step, and
-// then fit (16·8·127 and 8·32·127 < 2^15). The sums for Q4_K stand in the order of SUM_ORDER, which takes the minimums out of their bytes in the least instructions.
+// eight bits, all four, and its activations are bytes in the order of Q4_0, with the i32 offset. An offset is what the weights'
+// 8, 12, 32 or 128 adds up to, negated: sums begin with it. Those in i16 do so for the first and the second two weights of each
+// step, and then fit (16·8·127 and 8·32·127 < 2^15). Q5_K's 16 is subtracted for this reason alone (16·16·127 < 2^15), and added
+// again where sums are scaled. The sums for Q4_K and Q5_K stand in the order of SUM_ORDER, which takes the minimums out of their
+// bytes in the least instructions.
 #pragma once
 #include "quantise-activations.h"
 #include "tensor.h"
 
 // Bytes for each column.
 enum { RECORD_Q4_0 = 40, RECORD_Q8_0 = 72, RECORD_Q8_0_DOT = 40, RECORD_K = 324 };
+
+// Bytes of the sums of 32 in a record of so many columns.
+INLINE size_t sums_of_record(int columns) { return columns == 1 ? 32 : 16 * (size_t)columns; }
 
 typedef struct {
   uint8_t *record; // of the column's group
@@ -27,7 +34,7 @@ typedef struct {
 INLINE int takes_dot(int32_t type, int dot) { return type == TYPE_Q8_0 ? dot == DOT_OF_EIGHT_BITS : dot != NO_DOT; }
 
 INLINE size_t record_bytes(int32_t type, int64_t k, int dot) {
-  if (type == TYPE_Q4_0) return (size_t)(k / 32 * RECORD_Q4_0);
+  if (type == TYPE_Q4_0 || type == TYPE_IQ4_NL || type == TYPE_MXFP4) return (size_t)(k / 32 * RECORD_Q4_0);
   if (type == TYPE_Q8_0) return (size_t)(k / 32 * (takes_dot(type, dot) ? RECORD_Q8_0_DOT : RECORD_Q8_0));
   return (size_t)(k / SUPER_BLOCK * RECORD_K);
 }
@@ -45,8 +52,8 @@ INLINE vec sums_of_halves(vec bytes) {
   return wasm_i16x8_add(two, wasm_i32x4_shuffle(two, two, 1, 0, 3, 2));
 }
 
-INLINE void store_offset(uint8_t *to, vec halves, int shift) {
-  wasm_v128_store32_lane(to, wasm_i16x8_neg(wasm_i16x8_shl(halves, shift)), 0);
+INLINE void store_offset(uint8_t *to, vec halves, int subtracted) {
+  wasm_v128_store32_lane(to, wasm_i16x8_mul(halves, wasm_i16x8_splat((int16_t)-subtracted)), 0);
 }
 
 INLINE vec even_bytes(vec bytes) { return wasm_i16x8_shr(wasm_i16x8_shl(bytes, 8), 8); }
@@ -79,20 +86,29 @@ NOINLINE void quantise_blocks_for_dot(const float *x, int64_t k, activation_plac
   }
 }
 
-NOINLINE void quantise_blocks_of_32(const float *x, int64_t k, activation_place at) {
+NOINLINE void quantise_blocks_of_32(const float *x, int64_t k, int subtracted, activation_place at) {
   for (int64_t b = 0; b < k / 32; b++, x += 32, at.record += RECORD_Q4_0 * at.columns) {
     const quantised32 q = quantise_32(x);
     store_16_quants(at, 0, q.quants.low);
     store_16_quants(at, 1, q.quants.high);
     uint8_t *scale = at.record + 32 * at.columns + 4 * at.lane;
     __builtin_memcpy(scale, &q.scale, sizeof q.scale);
-    store_offset(scale + 4 * at.columns, wasm_i16x8_add(sums_of_halves(q.quants.low), sums_of_halves(q.quants.high)), 3);
+    store_offset(scale + 4 * at.columns, wasm_i16x8_add(sums_of_halves(q.quants.low), sums_of_halves(q.quants.high)), subtracted);
   }
 }
 
 #define SUM_ORDER(g) (((g) & 4) | ((g) & 1) << 1 | ((g) >> 1 & 1))
 
-NOINLINE void quantise_super_blocks(const float *x, int64_t k, int per_16, activation_place at) {
+// `behind`: what follows the group's quants and scales.
+INLINE void store_sum(uint8_t *behind, int g, vec low, vec high, activation_place at) {
+  const int16_t sum = (int16_t)(sum_bytes(low) + sum_bytes(high));
+  if (at.columns == 1) {
+    const uint32_t alone = (uint16_t)sum;
+    __builtin_memcpy(behind + 4 * g, &alone, sizeof alone);
+  } else __builtin_memcpy(behind + 16 * at.lane + 2 * SUM_ORDER(g), &sum, sizeof sum);
+}
+
+NOINLINE void quantise_super_blocks(int32_t type, const float *x, int64_t k, activation_place at) {
   for (int64_t s = 0; s < k / SUPER_BLOCK; s++, at.record += RECORD_K * at.columns) {
     const float inverse = inverse_scale_256(x);
     const vec inverses = wasm_f32x4_splat(inverse);
@@ -100,20 +116,20 @@ NOINLINE void quantise_super_blocks(const float *x, int64_t k, int per_16, activ
     uint8_t *behind = at.record + SUPER_BLOCK * at.columns;
     __builtin_memcpy(behind + 4 * at.lane, &scale, sizeof scale);
     behind += 4 * at.columns;
+    uint8_t *offsets = behind + (type == TYPE_Q5_K ? sums_of_record(at.columns) : 0) + 4 * at.lane;
     for (int g = 0; g < GROUPS; g++, x += 32) {
       const vec low = round_to_bytes(x, inverses), high = round_to_bytes(x + 16, inverses);
       store_16_quants(at, 2 * g, low);
       store_16_quants(at, 2 * g + 1, high);
-      if (per_16) {
-        store_offset(behind + 4 * (2 * g * at.columns + at.lane), sums_of_halves(low), 5);
-        store_offset(behind + 4 * ((2 * g + 1) * at.columns + at.lane), sums_of_halves(high), 5);
-      } else {
-        const int16_t sum = (int16_t)(sum_bytes(low) + sum_bytes(high));
-        if (at.columns == 1) {
-          const uint32_t alone = (uint16_t)sum;
-          __builtin_memcpy(behind + 4 * g, &alone, sizeof alone);
-        } else __builtin_memcpy(behind + 16 * at.lane + 2 * SUM_ORDER(g), &sum, sizeof sum);
+      if (type == TYPE_Q6_K) {
+        store_offset(offsets + 4 * 2 * g * at.columns, sums_of_halves(low), 32);
+        store_offset(offsets + 4 * (2 * g + 1) * at.columns, sums_of_halves(high), 32);
+        continue;
       }
+      if (type != TYPE_IQ4_XS) store_sum(behind, g, low, high, at);
+      if (type == TYPE_Q4_K) continue;
+      const vec halves = wasm_i16x8_add(sums_of_halves(low), sums_of_halves(high));
+      store_offset(offsets + 4 * g * at.columns, halves, type == TYPE_Q5_K ? 16 : 8);
     }
   }
 }

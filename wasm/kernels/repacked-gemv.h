@@ -1,9 +1,10 @@
 // Repacked weights × one column, a tile of sixteen rows at a time.
 //
 // A step takes four weights of each row and, splat, four activations: 64 products in four vpmaddubsw. Sums stay in i16
-// for a block of 32 (Q4_0: with the offset that they begin with, 16·8·127; Q4_K: 16·15·127) or for 16 weights (Q6_K:
-// 8·32·127). A branch that is never taken (IN_ORDER) stands behind each 16 weights: without, LLVM finishes one sum before it
-// begins the next, and the splat activations are spilled. A loop would do as well, but V8 adds six instructions to each turn.
+// for a block of 32 (with the offset that they begin with Q4_0: 16·8·127, MXFP4: 16·12·127, Q5_K: 16·16·127; without one Q4_K:
+// 16·15·127) or for 16 weights (Q6_K: 8·32·127). A branch that is never taken (IN_ORDER) stands behind each 16 weights: without,
+// LLVM finishes one sum before it begins the next, and the splat activations are spilled. A loop would do as well, but V8 adds
+// six instructions to each turn.
 // Where the machine has a dot product of bytes (`dot`), it takes the place of vpmaddubsw and an addition, and sums are i32: the
 // same numbers, since nothing is cut off on either way, so results are the same bits.
 //
@@ -21,21 +22,23 @@
 #define EACH_QUARTET UNROLLED for (int q = 0; q < QUARTETS; q++)
 
 // 16 weights of four bits.
-INLINE void gemv_nibbles(vec *sums, const uint8_t *y, const uint8_t *x, const constants *k, int dot) {
+INLINE void gemv_nibbles(vec *sums, const uint8_t *y, const uint8_t *x, int coded, const constants *k, int dot) {
   const vec quants = load(y);
+#define WEIGHTS(half, packed) weights_of_nibbles(half##_nibbles(packed, k), coded, k)
   EACH_QUARTET {
     const vec first = load(x + 16 * q), second = load(x + 16 * q + TILE_STEP);
-    sums[q] = add_products(sums[q], splat_lane(quants, 0), low_nibbles(first, k), dot);
-    sums[q] = add_products(sums[q], splat_lane(quants, 1), high_nibbles(first, k), dot);
-    sums[q] = add_products(sums[q], splat_lane(quants, 2), low_nibbles(second, k), dot);
-    sums[q] = add_products(sums[q], splat_lane(quants, 3), high_nibbles(second, k), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 0), WEIGHTS(low, first), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 1), WEIGHTS(high, first), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 2), WEIGHTS(low, second), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 3), WEIGHTS(high, second), dot);
   }
+#undef WEIGHTS
 }
 
-INLINE void gemv_32(vec *sums, const uint8_t *y, const uint8_t *x, const constants *k, int dot) {
-  gemv_nibbles(sums, y, x, k, dot);
+INLINE void gemv_32(vec *sums, const uint8_t *y, const uint8_t *x, int coded, const constants *k, int dot) {
+  gemv_nibbles(sums, y, x, coded, k, dot);
   IN_ORDER(k);
-  gemv_nibbles(sums, y + 16, x + 2 * TILE_STEP, k, dot);
+  gemv_nibbles(sums, y + 16, x + 2 * TILE_STEP, coded, k, dot);
 }
 
 // Adds the sums of a block, times the halves of their rows, which stand at `x`, and the scale of the column.
@@ -52,14 +55,24 @@ INLINE void add_block(vec *acc, const vec *sums, const uint8_t *x, vec y_scale, 
   EACH_QUARTET acc[q] = madd(to_f32(sums[q]), wasm_f32x4_mul(d[q], y_scale), acc[q]);
 }
 
-INLINE void gemv_q4_0(const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k, int dot) {
+// The same with MXFP4's powers of two.
+INLINE void add_block_of_powers(vec *acc, const vec *sums, const uint8_t *x, vec y_scale, const constants *k) {
+  const vec exponents = halved_exponents(x, k);
+  EACH_QUARTET acc[q] = madd(to_f32(sums[q]), wasm_f32x4_mul(powers_of_quartet(exponents, q, k), y_scale), acc[q]);
+}
+
+// Q4_0, MXFP4, and with `dot` IQ4_NL.
+INLINE void gemv_blocks(int32_t type, const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k, int dot) {
+  const int is_mxfp4 = type == TYPE_MXFP4;
+  const vec factor = factor_of_offset(type, &k);
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
-  for (int64_t b = 0; b < blocks; b++, x += TILE_Q4_0, y += RECORD_Q4_0) {
-    const vec first = first_sums(wasm_v128_load32_splat(y + 36), dot, &k);
+  for (int64_t b = 0; b < blocks; b++, x += is_mxfp4 ? TILE_MXFP4 : TILE_Q4_0, y += RECORD_Q4_0) {
+    const vec first = first_sums(wasm_v128_load32_splat(y + 36), dot, factor), y_scale = wasm_v128_load32_splat(y + 32);
     vec sums[4] = {first, first, first, first};
-    gemv_32(sums, y, x + TILE_HALVES, &k, dot);
+    gemv_32(sums, y, x + (is_mxfp4 ? TILE_EXPONENTS : TILE_HALVES), type != TYPE_Q4_0, &k, dot);
     EACH_QUARTET sums[q] = sums_as_i32(sums[q], dot, &k);
-    add_block(acc, sums, x, wasm_v128_load32_splat(y + 32), &k);
+    if (is_mxfp4) add_block_of_powers(acc, sums, x, y_scale, &k);
+    else add_block(acc, sums, x, y_scale, &k);
   }
   EACH_QUARTET store(out + 4 * q, acc[q]);
 }
@@ -112,33 +125,64 @@ INLINE void gemv_words_q8_0(const uint8_t *x, int64_t blocks, const uint8_t *y, 
                    4 * (q) + 2, -1, (dot) ? -1 : 4 * (q) + 2, -1, 4 * (q) + 3, -1, (dot) ? -1 : 4 * (q) + 3, -1)
 #define PICKS(dot) {opaque(PICK(0, dot)), opaque(PICK(1, dot)), opaque(PICK(2, dot)), opaque(PICK(3, dot))}
 
-INLINE void gemv_q4_K(const uint8_t *x, int64_t super_blocks, const uint8_t *y, float *out, constants k, int dot) {
+// 32 weights of five bits.
+INLINE void gemv_32_of_five_bits(vec *sums, const uint8_t *y, const uint8_t *x, const constants *k, int dot) {
+  const vec quants = load(y), last_quants = load(y + 16);
+  vec shared[4];
+  EACH_QUARTET {
+    const vec first = load(x + 16 * q), second = load(x + 16 * q + TILE_STEP), third = load(x + 16 * q + 2 * TILE_STEP);
+    shared[q] = shared_bits(first, second, k);
+    sums[q] = add_products(sums[q], splat_lane(quants, 0), five_bits(first, k), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 1), five_bits(second, k), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 2), five_bits(third, k), dot);
+    sums[q] = add_products(sums[q], splat_lane(quants, 3), five_bits_above(0, third, shared[q], k), dot);
+  }
+  IN_ORDER(k);
+  EACH_QUARTET {
+    const vec first = load(x + 16 * q + 3 * TILE_STEP), second = load(x + 16 * q + 4 * TILE_STEP);
+    sums[q] = add_products(sums[q], splat_lane(last_quants, 0), five_bits(first, k), dot);
+    sums[q] = add_products(sums[q], splat_lane(last_quants, 1), five_bits_above(1, first, shared[q], k), dot);
+    sums[q] = add_products(sums[q], splat_lane(last_quants, 2), five_bits(second, k), dot);
+    sums[q] = add_products(sums[q], splat_lane(last_quants, 3), five_bits_above(2, second, shared[q], k), dot);
+  }
+}
+
+// Q4_K and Q5_K.
+INLINE void gemv_with_minimums(int32_t type, const uint8_t *x, int64_t super_blocks, const uint8_t *y, float *out, constants k,
+                               int dot) {
+  const size_t group = group_with_minimums(type);
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
   vec pick[4] = PICKS(0);
   if (dot) {
     const vec words[4] = PICKS(1);
     EACH_QUARTET pick[q] = words[q];
   }
-  for (int64_t s = 0; s < super_blocks; s++, x += BYTES_Q4_K * TILE_ROWS, y += RECORD_K) {
+  for (int64_t s = 0; s < super_blocks; s++, x += GROUPS * group, y += RECORD_K) {
     vec totals[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32}, minimums[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32};
     const uint8_t *yq = y, *xq = x, *of_groups = y + SUPER_BLOCK + 4;
-    ROLLED for (int g = 0; g < GROUPS; g++, yq += 32, xq += GROUP_Q4_K, of_groups += 4) {
-      vec sums[4] = {ZERO_I16, ZERO_I16, ZERO_I16, ZERO_I16};
-      gemv_32(sums, yq, xq + QUANTS_Q4_K, &k, dot);
+    ROLLED for (int g = 0; g < GROUPS; g++, yq += 32, xq += group, of_groups += 4) {
+      // What sums of five bits begin with fits an i16 with them; without `dot` it has to be taken off again.
+      const int has_offset = type == TYPE_Q5_K && !dot;
+      const vec offset = has_offset ? wasm_v128_load32_splat(of_groups + sums_of_record(1)) : ZERO_I16;
+      vec sums[4] = {offset, offset, offset, offset};
+      if (type == TYPE_Q4_K) gemv_32(sums, yq, xq + QUANTS_Q4_K, 0, &k, dot);
+      else gemv_32_of_five_bits(sums, yq, xq + QUANTS_Q4_K, &k, dot);
       IN_ORDER(&k);
       const vec bytes = load(xq), nibbles = load(xq + MINIMUMS_Q4_K), sum = wasm_v128_load32_splat(of_groups);
       const vec scales = wasm_v128_and(bytes, k.six_bits);
       const vec low = wasm_i64x2_shuffle(low_nibbles(nibbles, &k), high_nibbles(nibbles, &k), 0, 2);
       const vec mins = wasm_v128_or(low, wasm_v128_and(wasm_u16x8_shr(bytes, 2), k.high_pair));
       EACH_QUARTET {
-        totals[q] = add_scaled_sums(totals[q], sums[q], wasm_i8x16_relaxed_swizzle(scales, pick[q]), dot);
+        const vec scale = wasm_i8x16_relaxed_swizzle(scales, pick[q]);
+        totals[q] = add_scaled_sums(totals[q], sums[q], scale, dot);
+        if (has_offset) totals[q] = wasm_i32x4_sub(totals[q], wasm_i32x4_dot_i16x8(offset, scale));
         minimums[q] = wasm_i32x4_add(minimums[q], wasm_i32x4_dot_i16x8(sum, wasm_i8x16_relaxed_swizzle(mins, pick[q])));
       }
     }
     const vec y_scale = wasm_v128_load32_splat(y + SUPER_BLOCK);
     EACH_QUARTET {
-      acc[q] = nmadd(to_f32(minimums[q]), wasm_f32x4_mul(quartet_q4_K(x, 1, q, &k), y_scale), acc[q]);
-      acc[q] = madd(to_f32(totals[q]), wasm_f32x4_mul(quartet_q4_K(x, 0, q, &k), y_scale), acc[q]);
+      acc[q] = nmadd(to_f32(minimums[q]), wasm_f32x4_mul(quartet_q4_K(x, group, 1, q, &k), y_scale), acc[q]);
+      acc[q] = madd(to_f32(totals[q]), wasm_f32x4_mul(quartet_q4_K(x, group, 0, q, &k), y_scale), acc[q]);
     }
   }
   EACH_QUARTET store(out + 4 * q, acc[q]);
@@ -153,7 +197,7 @@ INLINE void gemv_q6_K(const uint8_t *x, int64_t super_blocks, const uint8_t *y, 
       vec scales[4];
       EACH_QUARTET scales[q] = load(words + 16 * q);
       ROLLED for (int i = 0; i < 4; i++, yq += 16, offsets += 4, xq += TILE_Q6_16) {
-        const vec quants = load(yq), first = first_sums(wasm_v128_load32_splat(offsets), dot, &k);
+        const vec quants = load(yq), first = first_sums(wasm_v128_load32_splat(offsets), dot, k.ones);
         EACH_QUARTET {
           vec sums = first, fourth = ZERO_I32;
           UNROLLED for (int step = 0; step < 3; step++) {
@@ -171,35 +215,4 @@ INLINE void gemv_q6_K(const uint8_t *x, int64_t super_blocks, const uint8_t *y, 
     EACH_QUARTET acc[q] = madd(to_f32(totals[q]), wasm_f32x4_mul(quartet_of_halves(x, q, &k), y_scale), acc[q]);
   }
   EACH_QUARTET store(out + 4 * q, acc[q]);
-}
-
-#define DEFINE_GEMV(name, ...)                                                                                   \
-  NOINLINE void name(const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k) { __VA_ARGS__; }
-DEFINE_GEMV(gemv_repacked_q4_0, gemv_q4_0(x, blocks, y, out, k, 0))
-DEFINE_GEMV(gemv_repacked_q8_0, gemv_words_q8_0(x, blocks, y, out, k))
-DEFINE_GEMV(gemv_repacked_q4_K, gemv_q4_K(x, blocks, y, out, k, 0))
-DEFINE_GEMV(gemv_repacked_q6_K, gemv_q6_K(x, blocks, y, out, k, 0))
-DEFINE_GEMV(gemv_repacked_q4_0_dot, gemv_q4_0(x, blocks, y, out, k, 1))
-DEFINE_GEMV(gemv_repacked_q8_0_dot, gemv_dot_q8_0(x, blocks, y, out, k))
-DEFINE_GEMV(gemv_repacked_q4_K_dot, gemv_q4_K(x, blocks, y, out, k, 1))
-DEFINE_GEMV(gemv_repacked_q6_K_dot, gemv_q6_K(x, blocks, y, out, k, 1))
-
-// `rows` rows (whole tiles) of repacked weights, `row_bytes` each.
-NOINLINE void gemv_repacked(int32_t type, const uint8_t *x, size_t row_bytes, int64_t rows, int64_t k, const uint8_t *record,
-                            float *out, constants c) {
-  const int64_t blocks = k / weights_of_block(type);
-#define CASE(TYPE, name)                                                                                         \
-  case TYPE:                                                                                                     \
-    if (takes_dot(TYPE, c.dot)) name##_dot(x, blocks, record, out, c);                                           \
-    else name(x, blocks, record, out, c);                                                                        \
-    break;
-  for (int64_t row = 0; row < rows; row += TILE_ROWS, x += TILE_ROWS * row_bytes, out += TILE_ROWS) {
-    switch (type) {
-      CASE(TYPE_Q4_0, gemv_repacked_q4_0)
-      CASE(TYPE_Q8_0, gemv_repacked_q8_0)
-      CASE(TYPE_Q4_K, gemv_repacked_q4_K)
-      CASE(TYPE_Q6_K, gemv_repacked_q6_K)
-    }
-  }
-#undef CASE
 }

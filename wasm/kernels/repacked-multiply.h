@@ -8,15 +8,17 @@
 #pragma once
 #include "eight-rows.h"
 
-// Rows 8 × part to 8 × part + 7 of the tile at `x`, here and below.
-INLINE void multiply_q4_0(const uint8_t *x, int part, int64_t blocks, const uint8_t *y, int n, repacked_results out, constants k,
-                          int dot) {
+// Q4_0, MXFP4, and with `dot` IQ4_NL. Rows 8 × part to 8 × part + 7 of the tile at `x`, here and below.
+INLINE void multiply_blocks(int32_t type, const uint8_t *x, int part, int64_t blocks, const uint8_t *y, int n, repacked_results out,
+                            constants k, int dot) {
+  const int is_mxfp4 = type == TYPE_MXFP4;
+  const vec factor = factor_of_offset(type, &k);
   eight_rows acc = zero_rows();
-  for (int64_t b = 0; b < blocks; b++, x += TILE_Q4_0, y += RECORD_Q4_0 * 4) {
-    const eight_halves of_rows = halves_of_blocks(load(x + 16 * part), &k);
+  for (int64_t b = 0; b < blocks; b++, x += is_mxfp4 ? TILE_MXFP4 : TILE_Q4_0, y += RECORD_Q4_0 * 4) {
+    const eight_halves of_rows = is_mxfp4 ? powers_of_blocks(x, part, &k) : halves_of_blocks(load(x + 16 * part), &k);
     eight_rows sums;
-    begin_sums(&sums, n, first_sums(load(y + 144), dot, &k));
-    add_32(&sums, n, y, x + TILE_HALVES + 32 * part, &k, dot);
+    begin_sums(&sums, n, first_sums(load(y + 144), dot, factor));
+    add_32(&sums, n, y, x + (is_mxfp4 ? TILE_EXPONENTS : TILE_HALVES) + 32 * part, type != TYPE_Q4_0, &k, dot);
     EACH_COLUMN EACH_HALF sums.half[h][j] = sums_as_i32(sums.half[h][j], dot, &k);
     add_floats(&acc, n, &sums, of_rows.d, load(y + 128));
   }
@@ -70,35 +72,58 @@ INLINE void multiply_words_q8_0(const uint8_t *x, int part, int64_t blocks, cons
   store_rows(&acc, n, out);
 }
 
-INLINE void multiply_q4_K(const uint8_t *x, int part, int64_t super_blocks, const uint8_t *y, int n, repacked_results out,
-                          constants k, int dot) {
+// 32 weights of five bits.
+INLINE void add_32_of_five_bits(eight_rows *sums, int n, const uint8_t *y, const uint8_t *x, const constants *k, int dot) {
+  const vec a[2] = {load(x), load(x + 16)}, b[2] = {load(x + TILE_STEP), load(x + TILE_STEP + 16)};
+  const vec shared[2] = {shared_bits(a[0], b[0], k), shared_bits(a[1], b[1], k)};
+  add_step(sums, n, load(y), five_bits(a[0], k), five_bits(a[1], k), dot);
+  IN_ORDER(k);
+  add_step(sums, n, load(y + 16), five_bits(b[0], k), five_bits(b[1], k), dot);
+  IN_ORDER(k);
+  UNROLLED for (int pair = 0; pair < 3; pair++) {
+    const uint8_t *at = x + TILE_STEP * (2 + pair), *yq = y + 32 + 32 * pair;
+    const vec w[2] = {load(at), load(at + 16)};
+    add_step(sums, n, load(yq), five_bits(w[0], k), five_bits(w[1], k), dot);
+    IN_ORDER(k);
+    add_step(sums, n, load(yq + 16), five_bits_above(pair, w[0], shared[0], k), five_bits_above(pair, w[1], shared[1], k), dot);
+    IN_ORDER(k);
+  }
+}
+
+// Q4_K and Q5_K.
+INLINE void multiply_with_minimums(int32_t type, const uint8_t *x, int part, int64_t super_blocks, const uint8_t *y, int n,
+                                   repacked_results out, constants k, int dot) {
+  const size_t group = group_with_minimums(type);
   eight_rows acc = zero_rows();
-  for (int64_t s = 0; s < super_blocks; s++, x += BYTES_Q4_K * TILE_ROWS, y += RECORD_K * 4) {
+  for (int64_t s = 0; s < super_blocks; s++, x += GROUPS * group, y += RECORD_K * 4) {
     scales_of_rows of[2];
-    read_scales_q4_K(of, x, part, &k);
+    read_scales_q4_K(of, x, group, part, &k);
     const uint8_t *behind = y + SUPER_BLOCK * 4;
     const vec of_columns = load(behind);
-    eight_rows minimums;
+    const int has_offset = type == TYPE_Q5_K && !dot;
+    eight_rows minimums, totals = zero_rows();
     EACH_COLUMN {
       const vec of_column = load(behind + 16 + 16 * j);
-      EACH_HALF minimums.half[h][j] = minimums_q4_K(&of[h], of_column, &k);
+      EACH_HALF minimums.half[h][j] = weighted_by_groups(of[h].mins, of_column, &k);
+      if (has_offset) EACH_HALF totals.half[h][j] = wasm_i32x4_shl(weighted_by_groups(of[h].scales, of_column, &k), 4);
     }
-    const vec dmin[2] = {quartet_q4_K(x, 1, 2 * part, &k), quartet_q4_K(x, 1, 2 * part + 1, &k)};
+    const vec dmin[2] = {quartet_q4_K(x, group, 1, 2 * part, &k), quartet_q4_K(x, group, 1, 2 * part + 1, &k)};
     add_floats(&acc, n, &minimums, dmin, wasm_f32x4_neg(of_columns));
-    eight_rows totals = zero_rows();
-    const uint8_t *yq = y, *xq = x + QUANTS_Q4_K + 32 * part;
+    const uint8_t *yq = y, *xq = x + QUANTS_Q4_K + 32 * part, *offsets = behind + 16 + sums_of_record(4);
     ROLLED for (int g = 0; g < GROUPS; g += 4) {
       vec scales[2];
       EACH_HALF scales[h] = of[h].scales[g / 4];
-      ROLLED for (int i = 0; i < 4; i++, xq += GROUP_Q4_K, yq += 128) {
+      ROLLED for (int i = 0; i < 4; i++, xq += group, yq += 128, offsets += 16) {
         eight_rows sums = zero_rows();
-        add_32(&sums, n, yq, xq, &k, dot);
+        if (has_offset) begin_sums(&sums, n, load(offsets));
+        if (type == TYPE_Q4_K) add_32(&sums, n, yq, xq, 0, &k, dot);
+        else add_32_of_five_bits(&sums, n, yq, xq, &k, dot);
         const vec scale[2] = {unsigned_scale(scales[0], dot, &k), unsigned_scale(scales[1], dot, &k)};
         add_scaled(&totals, n, &sums, scale, dot);
         EACH_HALF scales[h] = wasm_u32x4_shr(scales[h], 8);
       }
     }
-    const vec d[2] = {quartet_q4_K(x, 0, 2 * part, &k), quartet_q4_K(x, 0, 2 * part + 1, &k)};
+    const vec d[2] = {quartet_q4_K(x, group, 0, 2 * part, &k), quartet_q4_K(x, group, 0, 2 * part + 1, &k)};
     add_floats(&acc, n, &totals, d, of_columns);
   }
   store_rows(&acc, n, out);
@@ -131,7 +156,7 @@ INLINE void multiply_q6_K(const uint8_t *x, int part, int64_t super_blocks, cons
       vec scales[2] = {load(words), load(words + 16)};
       ROLLED for (int i = 0; i < 4; i++, xq += TILE_Q6_16, yq += 64, offsets += 16) {
         eight_rows sums;
-        begin_sums(&sums, n, first_sums(load(offsets), dot, &k));
+        begin_sums(&sums, n, first_sums(load(offsets), dot, k.ones));
         add_16(&sums, n, yq, xq, &k, dot);
         const vec scale[2] = {signed_scale(scales[0], dot, &k), signed_scale(scales[1], dot, &k)};
         add_scaled(&totals, n, &sums, scale, dot);
@@ -142,46 +167,4 @@ INLINE void multiply_q6_K(const uint8_t *x, int part, int64_t super_blocks, cons
     add_floats(&acc, n, &totals, d, load(behind));
   }
   store_rows(&acc, n, out);
-}
-
-#define DEFINE_REPACKED(name, n, ...)                                                                            \
-  NOINLINE void name##_##n(const uint8_t *x, int part, int64_t blocks, const uint8_t *y, repacked_results out, constants k) { \
-    __VA_ARGS__;                                                                                                 \
-  }
-#define DEFINE_REPACKED_FOR_COLUMNS(n)                                                                           \
-  DEFINE_REPACKED(multiply_repacked_q4_0, n, multiply_q4_0(x, part, blocks, y, n, out, k, 0))                    \
-  DEFINE_REPACKED(multiply_repacked_q8_0, n, multiply_words_q8_0(x, part, blocks, y, n, out, k))                 \
-  DEFINE_REPACKED(multiply_repacked_q4_K, n, multiply_q4_K(x, part, blocks, y, n, out, k, 0))                    \
-  DEFINE_REPACKED(multiply_repacked_q6_K, n, multiply_q6_K(x, part, blocks, y, n, out, k, 0))                    \
-  DEFINE_REPACKED(multiply_repacked_q4_0_dot, n, multiply_q4_0(x, part, blocks, y, n, out, k, 1))                \
-  DEFINE_REPACKED(multiply_repacked_q8_0_dot, n, multiply_dot_q8_0(x, part, blocks, y, n, out, k))               \
-  DEFINE_REPACKED(multiply_repacked_q4_K_dot, n, multiply_q4_K(x, part, blocks, y, n, out, k, 1))                \
-  DEFINE_REPACKED(multiply_repacked_q6_K_dot, n, multiply_q6_K(x, part, blocks, y, n, out, k, 1))
-DEFINE_REPACKED_FOR_COLUMNS(2)
-DEFINE_REPACKED_FOR_COLUMNS(4)
-
-// Rows of repacked weights (whole tiles, `row_bytes` each) × a group of up to four columns.
-NOINLINE void multiply_repacked(int32_t type, const uint8_t *x, size_t row_bytes, int64_t rows, int64_t k, const uint8_t *record,
-                                repacked_results out, constants c) {
-  const int64_t blocks = k / weights_of_block(type);
-#define CALL(name)                                                                                               \
-  if (out.columns <= 2) name##_2(tile, part, blocks, record, out, c);                                            \
-  else name##_4(tile, part, blocks, record, out, c)
-#define CASE(TYPE, name)                                                                                         \
-  case TYPE:                                                                                                     \
-    if (takes_dot(TYPE, c.dot)) { CALL(name##_dot); }                                                            \
-    else { CALL(name); }                                                                                         \
-    break;
-  for (int64_t row = 0; row < rows; row += TILE_ROWS / 2, out.first += TILE_ROWS / 2) {
-    const uint8_t *tile = x + (size_t)(row / TILE_ROWS * TILE_ROWS) * row_bytes;
-    const int part = (int)(row / (TILE_ROWS / 2) % 2);
-    switch (type) {
-      CASE(TYPE_Q4_0, multiply_repacked_q4_0)
-      CASE(TYPE_Q8_0, multiply_repacked_q8_0)
-      CASE(TYPE_Q4_K, multiply_repacked_q4_K)
-      CASE(TYPE_Q6_K, multiply_repacked_q6_K)
-    }
-  }
-#undef CASE
-#undef CALL
 }

@@ -28,9 +28,18 @@ INLINE int any_subnormal(vec exponents) {
   return __builtin_expect(wasm_v128_any_true(wasm_i16x8_eq(exponents, ZERO_I16)), 0);
 }
 
-// d, or dmin, of four rows of the tile at `x`.
-INLINE vec quartet_q4_K(const uint8_t *x, int is_minimum, int quartet, const constants *k) {
-  const vec halves = wasm_i32x4_load16x4(x + GROUP_Q4_K * (4 * is_minimum + quartet) + HALVES_Q4_K);
+// Half the powers of two of all rows of MXFP4, whose codes are doubled: the bits of a float's exponent, less one. The two least
+// ones, 2^-128 and 2^-127, which would be subnormal, count as zero.
+INLINE vec halved_exponents(const uint8_t *x, const constants *k) { return wasm_u8x16_sub_sat(load(x), k->one); }
+// Those of a quartet.
+INLINE vec powers_of_quartet(vec exponents, int quartet, const constants *k) {
+  const vec moved = quartet == 3 ? wasm_u32x4_shr(exponents, 1) : wasm_i32x4_shl(exponents, 23 - 8 * quartet);
+  return wasm_v128_and(moved, k->exponent);
+}
+
+// d, or dmin, of four rows of the tile at `x`, of Q4_K or Q5_K, whose groups have `group` bytes: here and below.
+INLINE vec quartet_q4_K(const uint8_t *x, size_t group, int is_minimum, int quartet, const constants *k) {
+  const vec halves = wasm_i32x4_load16x4(x + group * (size_t)(4 * is_minimum + quartet) + HALVES_Q4_K);
   return scaled_halves(f16_bits_to_f32(halves, k->f16_bits), k);
 }
 
@@ -44,8 +53,8 @@ typedef struct {
   vec first, second;
 } words_of_rows;
 
-INLINE words_of_rows words_of_four_groups(const uint8_t *x) {
-#define OF_GROUP(g) wasm_v128_load64_zero(x + GROUP_Q4_K * (g))
+INLINE words_of_rows words_of_four_groups(const uint8_t *x, size_t group) {
+#define OF_GROUP(g) wasm_v128_load64_zero(x + group * (g))
 #define TWO_GROUPS(g) wasm_i8x16_shuffle(OF_GROUP(g), OF_GROUP(g + 1), 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
   const vec a = TWO_GROUPS(0), b = TWO_GROUPS(2);
 #undef OF_GROUP
@@ -54,9 +63,9 @@ INLINE words_of_rows words_of_four_groups(const uint8_t *x) {
 }
 
 // The scales of eight rows, two quartets.
-INLINE void read_scales_q4_K(scales_of_rows of[2], const uint8_t *x, int part, const constants *k) {
-  _Pragma("clang loop unroll(full)") for (int half = 0; half < 2; half++, x += 4 * GROUP_Q4_K) {
-    const words_of_rows words = words_of_four_groups(x + 8 * part), nibbles = words_of_four_groups(x + MINIMUMS_Q4_K);
+INLINE void read_scales_q4_K(scales_of_rows of[2], const uint8_t *x, size_t group, int part, const constants *k) {
+  _Pragma("clang loop unroll(full)") for (int half = 0; half < 2; half++, x += 4 * group) {
+    const words_of_rows words = words_of_four_groups(x + 8 * part, group), nibbles = words_of_four_groups(x + MINIMUMS_Q4_K, group);
     const vec w[2] = {words.first, words.second}, n[2] = {nibbles.first, nibbles.second};
     _Pragma("clang loop unroll(full)") for (int h = 0; h < 2; h++) {
       of[h].scales[half] = wasm_v128_and(w[h], k->six_bits);
@@ -65,9 +74,9 @@ INLINE void read_scales_q4_K(scales_of_rows of[2], const uint8_t *x, int part, c
   }
 }
 
-// Σ of minimum × sum of the activations, which stand in the order of SUM_ORDER, for four rows.
-INLINE vec minimums_q4_K(const scales_of_rows *of, vec sums, const constants *k) {
-  const vec even = k->low_bytes, low = of->mins[0], high = of->mins[1];
+// Σ of a group's minimum, or scale, × the sum of its activations, which stand in the order of SUM_ORDER, for four rows.
+INLINE vec weighted_by_groups(const vec of_groups[2], vec sums, const constants *k) {
+  const vec even = k->low_bytes, low = of_groups[0], high = of_groups[1];
   return wasm_i32x4_add(wasm_i32x4_add(wasm_i32x4_dot_i16x8(wasm_v128_and(low, even), splat_lane(sums, 0)),
                                        wasm_i32x4_dot_i16x8(wasm_u16x8_shr(low, 8), splat_lane(sums, 1))),
                         wasm_i32x4_add(wasm_i32x4_dot_i16x8(wasm_v128_and(high, even), splat_lane(sums, 2)),
@@ -79,9 +88,18 @@ INLINE vec minimums_q4_K(const scales_of_rows *of, vec sums, const constants *k)
 INLINE vec add_products(vec sums, vec activations, vec weights, int dot) {
   return dot ? add_dot(activations, weights, sums) : wasm_i16x8_add(sums, dot_i8_u7(activations, weights));
 }
+// Nibbles are numbers, or stand for those of the code book.
+INLINE vec weights_of_nibbles(vec nibbles, int coded, const constants *k) {
+  return coded ? wasm_i8x16_relaxed_swizzle(k->codes, nibbles) : nibbles;
+}
 INLINE vec sums_as_i32(vec sums, int dot, const constants *k) { return dot ? sums : wasm_i32x4_dot_i16x8(sums, k->ones); }
-// What sums begin with, of two i16.
-INLINE vec first_sums(vec offset, int dot, const constants *k) { return dot ? wasm_i32x4_dot_i16x8(offset, k->ones) : offset; }
+// What sums begin with, of two i16 times this: the codes of IQ4 are moved up by 128 for a dot product of eight bits, 16 times
+// the 8 of the offset, and not at all for one of seven.
+INLINE vec factor_of_offset(int32_t type, const constants *k) {
+  if (type != TYPE_IQ4_XS && type != TYPE_IQ4_NL) return k->ones;
+  return k->dot == DOT_OF_EIGHT_BITS ? k->sixteen : ZERO_I16;
+}
+INLINE vec first_sums(vec offset, int dot, vec factor) { return dot ? wasm_i32x4_dot_i16x8(offset, factor) : offset; }
 // `scale` as the functions below give it.
 INLINE vec add_scaled_sums(vec totals, vec sums, vec scale, int dot) {
   return wasm_i32x4_add(totals, dot ? wasm_i32x4_mul(sums, scale) : wasm_i32x4_dot_i16x8(sums, scale));
@@ -100,4 +118,17 @@ INLINE vec signed_scale(vec words, int dot, const constants *k) {
 // Collects the fourth of four steps, left by two bits, from the two high bits of the bytes that hold the other three.
 INLINE vec add_to_fourth(int step, vec fourth, vec high_bits) {
   return step == 0 ? high_bits : wasm_v128_or(fourth, wasm_u16x8_shr(high_bits, 2 * step));
+}
+
+// Weights of five bits, of which pairs of steps stand in a byte: the first of the two, and the second from the three bits above
+// it and two that stand elsewhere. `shared`: the two bits of all three such pairs, from the high bits to the low ones.
+INLINE vec five_bits(vec packed, const constants *k) { return wasm_v128_and(packed, k->five_bits); }
+INLINE vec shared_bits(vec first, vec second, const constants *k) {
+  const vec a = wasm_v128_xor(first, five_bits(first, k)), b = wasm_v128_xor(second, five_bits(second, k));
+  return wasm_v128_or(a, wasm_u16x8_shr(b, 3));
+}
+INLINE vec five_bits_above(int pair, vec packed, vec shared, const constants *k) {
+  const vec two_bits = pair == 0 ? wasm_u16x8_shr(shared, 3) : pair == 1 ? wasm_u16x8_shr(shared, 1) : wasm_i16x8_shl(shared, 1);
+  const vec three_bits = wasm_u16x8_shr(wasm_v128_xor(packed, five_bits(packed, k)), 5);
+  return wasm_v128_or(three_bits, wasm_v128_and(two_bits, k->two_bits_at_3));
 }

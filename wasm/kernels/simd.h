@@ -81,6 +81,8 @@ INLINE float max_f32(vec v) {
 typedef struct {
   vec nibble;     // 0x0f in every byte
   vec high_pair;  // 0x30 in every byte
+  vec five_bits;  // 0x1f in every byte
+  vec two_bits_at_3; // 0x18 in every byte
   vec f16_bits;   // sign and shifted magnitude of a half in 32 bits
   vec f16_scale;  // 2^112, which completes the conversion
   vec sixteen;    // 16 in every i16
@@ -94,6 +96,8 @@ typedef struct {
   vec rebias;     // 112 << 23, which does what f16_scale does to the bits of a normal half
   vec byte_twice;      // takes the lowest byte of each 32 bits as two i16
   vec byte_twice_high; // the same as their upper halves
+  vec exponent;   // of a float, in every i32
+  vec one;        // 1 in every byte
   vec bits;       // 1, 2, 4 … 128, twice
   vec spread;     // 0 eight times, 1 eight times
   vec half_up;    // 2^100, see mul-mat-float.h
@@ -114,12 +118,13 @@ INLINE constants make_constants(vec codes) {
   volatile int32_t nibble = 0x0f0f0f0f, high_pair = 0x30303030, f16_bits = (int32_t)0x8fffe000;
   volatile int never = 0;
   volatile int32_t f16_scale = 0x77800000, sixteen = 0x00100010;
-  return (constants){wasm_i32x4_splat(nibble), wasm_i32x4_splat(high_pair), wasm_i32x4_splat(f16_bits),
+  return (constants){wasm_i32x4_splat(nibble), wasm_i32x4_splat(high_pair), opaque(wasm_i8x16_const_splat(0x1f)),
+                     opaque(wasm_i8x16_const_splat(0x18)), wasm_i32x4_splat(f16_bits),
                      wasm_i32x4_splat(f16_scale), wasm_i32x4_splat(sixteen),
                      opaque(wasm_i16x8_const_splat(0xff)), opaque(wasm_i32x4_const_splat(0xff)), opaque(wasm_i16x8_const_splat(1)), opaque(wasm_i8x16_const_splat(0x3f)),
                      opaque(wasm_i16x8_const_splat(0x7c00)), opaque(wasm_i32x4_const_splat(0x7fffffff)), opaque(wasm_f32x4_const_splat(0x1p-14f)),
                      opaque(wasm_i32x4_const_splat(112 << 23)),
-                     opaque(BYTE_TWICE), opaque(BYTE_TWICE_HIGH),
+                     opaque(BYTE_TWICE), opaque(BYTE_TWICE_HIGH), opaque(wasm_i32x4_const_splat(0x7f800000)), opaque(wasm_i8x16_const_splat(1)),
                      opaque(wasm_i64x2_const_splat((int64_t)0x8040201008040201)),
                      opaque(wasm_i64x2_const(0, 0x0101010101010101)), opaque(wasm_f32x4_const_splat(0x1p100f)), opaque(codes), never,
                      dot_of_machine()};

@@ -109,11 +109,17 @@ export const SHAPES = {
 } as const satisfies Record<string, Shape>;
 export type ShapeName = keyof typeof SHAPES;
 
-/** The mixtures that llama.cpp's llama-quantize makes; the embedding is the output matrix as well in all shapes. */
+/**
+ * The mixtures that llama.cpp's llama-quantize makes, IQ4_XS with an importance matrix, and MXFP4 beside Q8_0; the embedding is
+ * the output matrix as well in all shapes.
+ */
 const MIXTURES = {
   Q4_0: { most: "Q4_0", output: "Q6_K", sensitive: "Q4_0" },
   Q8_0: { most: "Q8_0", output: "Q8_0", sensitive: "Q8_0" },
   Q4_K_M: { most: "Q4_K", output: "Q6_K", sensitive: "Q6_K" },
+  Q5_K_M: { most: "Q5_K", output: "Q6_K", sensitive: "Q6_K" },
+  IQ4_XS: { most: "IQ4_XS", output: "Q6_K", sensitive: "IQ4_XS" },
+  MXFP4: { most: "MXFP4", output: "Q8_0", sensitive: "MXFP4" },
 } as const satisfies Record<string, Record<string, TensorType>>;
 export type Quantisation = keyof typeof MIXTURES;
 export const QUANTISATIONS = Object.keys(MIXTURES).filter((name): name is Quantisation => name in MIXTURES);

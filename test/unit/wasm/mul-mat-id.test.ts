@@ -13,7 +13,16 @@ import {
 } from "../../support/matrix-problems.ts";
 import { randoms } from "../../support/randoms.ts";
 
-const REPACKED = ["Q4_0", "Q8_0", "Q4_K", "Q6_K"] as const satisfies Blocks[];
+const REPACKED = [
+  "Q4_0",
+  "Q8_0",
+  "Q4_K",
+  "Q5_K",
+  "Q6_K",
+  "MXFP4",
+  "IQ4_NL",
+  "IQ4_XS",
+] as const satisfies Blocks[];
 const EXPERTS = 9;
 /** One chunk of 64 rows, and a part of one. */
 const ROWS = 80;
@@ -158,7 +167,7 @@ describe.each(BLOCK_TYPES)("experts of %s weights as they lie in the file", (typ
 
 describe("products of experts", () => {
   it("get the work buffer that a long prompt needs, of any format", async () => {
-    for (const type of ["Q4_0", "Q5_K"] as const) {
+    for (const type of ["Q4_0", "Q5_0"] as const) {
       const { problem } = problemOf(type, { tokens: 1, rows: 16 });
       const chosen = Array.from({ length: 12_000 }, (_, token) => [token % EXPERTS]);
       const activations = new Float32Array(chosen.length * K);

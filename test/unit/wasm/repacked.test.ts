@@ -18,7 +18,7 @@ beforeAll(async () => {
   host = await KernelHost.start();
 });
 
-const REPACKED = ["Q4_0", "Q8_0", "Q4_K", "Q6_K"] as const;
+const REPACKED = ["Q4_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "MXFP4", "IQ4_NL", "IQ4_XS"] as const;
 const ROWS = 48;
 const K = 768;
 
@@ -179,6 +179,23 @@ describe("every finite half", () => {
       const found = values.subarray(column * halves.length, (column + 1) * halves.length);
       expect(found.findIndex((value, at) => value !== expected[at])).toBe(-1);
     }
+  });
+});
+
+describe("powers of two that scale MXFP4", () => {
+  // One weight of 1 in a row, whose code is 2; its activation is 127.
+  it.each([1, 4])("are what they stand for, but for two that no float can hold, in %i columns", (columns) => {
+    const { bytes, weights: k } = FORMATS.MXFP4;
+    const rows = 256;
+    const weights = new Uint8Array(rows * bytes);
+    for (let exponent = 0; exponent < rows; exponent++) weights.set([exponent, 2], exponent * bytes);
+    const activations = Float32Array.from({ length: columns * k }, (_, at) => (at % k === 0 ? 127 : 0));
+    const { values } = host.multiply({ type: TYPE.MXFP4, weights, rows, activations, k, backends: 1 });
+    const expected = Array.from({ length: rows }, (_, exponent) =>
+      exponent < 2 ? 0 : Math.fround(127 * 2 ** (exponent - 127)),
+    );
+    for (let column = 0; column < columns; column++)
+      expect([...values.subarray(column * rows, (column + 1) * rows)]).toEqual(expected);
   });
 });
 
