@@ -12,9 +12,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "69524e3c54aceead61f0c6396e417ff57afccc554625817cbf015f6fe3b45efd";
+const KERNELS_SHA256 = "c19785195e32068df3b6a1b6e565042859db5dfa719f6bd60e8016e1b0c4f77c";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "c1a0c30276e0cad796b907c75fb336ff14a1dd3c95e709bc68ffdec0c480d3f8";
+export const IMAGE_SHA256 = "56631bddebf787193b5e50b2f3b094bdf09f664f7a46204531fe224e7bfabe8a";
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {

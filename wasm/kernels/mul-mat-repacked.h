@@ -23,7 +23,7 @@ INLINE size_t repacked_work_size(const tensor *w, const tensor *x) {
 INLINE void quantise_record(int32_t type, const float *column, int64_t k, activation_place at, int dot) {
   if (type == TYPE_Q4_0 || type == TYPE_IQ4_NL) quantise_blocks_of_32(column, k, 8, at);
   else if (type == TYPE_MXFP4) quantise_blocks_of_32(column, k, 12, at);
-  else if (type == TYPE_Q8_0 && takes_dot(TYPE_Q8_0, dot)) quantise_blocks_for_dot(column, k, at);
+  else if (type == TYPE_Q8_0 && dot) quantise_blocks_for_dot(column, k, at);
   else if (type == TYPE_Q8_0) quantise_blocks_as_words(column, k, at);
   else quantise_super_blocks(type, column, k, at);
 }

@@ -8,8 +8,8 @@
 //   Q6_K    for each 256: bytes [step][column][4], f32 scale [column], i16 offset [of 16 groups][column][2]
 //   IQ4_XS  for each 256: bytes [step][column][4], f32 scale [column], i16 offset [of 8 groups][column][2]
 //
-// Q8_0 meets the two even ones of four weights by themselves, and the two odd ones; where the machine has a dot product of
-// eight bits, all four, and its activations are bytes in the order of Q4_0, with the i32 offset. An offset is what the weights'
+// Q8_0 meets the two even ones of four weights by themselves, and the two odd ones; where the machine has a dot product, all
+// four, and its activations are bytes in the order of Q4_0, with the i32 offset, which signed bytes do without. An offset is what the weights'
 // 8, 12, 32 or 128 adds up to, negated: sums begin with it. Those in i16 do so for the first and the second two weights of each
 // step, and then fit (16·8·127 and 8·32·127 < 2^15). Q5_K's 16 is subtracted for this reason alone (16·16·127 < 2^15), and added
 // again where sums are scaled. The sums for Q4_K and Q5_K stand in the order of SUM_ORDER, which takes the minimums out of their
@@ -30,12 +30,9 @@ typedef struct {
   int lane;        // of this column
 } activation_place;
 
-// Weights of four and six bits are taken by every dot product, Q8_0's bytes by one of eight bits.
-INLINE int takes_dot(int32_t type, int dot) { return type == TYPE_Q8_0 ? dot == DOT_OF_EIGHT_BITS : dot != NO_DOT; }
-
 INLINE size_t record_bytes(int32_t type, int64_t k, int dot) {
   if (type == TYPE_Q4_0 || type == TYPE_IQ4_NL || type == TYPE_MXFP4) return (size_t)(k / 32 * RECORD_Q4_0);
-  if (type == TYPE_Q8_0) return (size_t)(k / 32 * (takes_dot(type, dot) ? RECORD_Q8_0_DOT : RECORD_Q8_0));
+  if (type == TYPE_Q8_0) return (size_t)(k / 32 * (dot ? RECORD_Q8_0_DOT : RECORD_Q8_0));
   return (size_t)(k / SUPER_BLOCK * RECORD_K);
 }
 

@@ -77,17 +77,18 @@ INLINE void gemv_blocks(int32_t type, const uint8_t *x, int64_t blocks, const ui
   EACH_QUARTET store(out + 4 * q, acc[q]);
 }
 
-INLINE void gemv_dot_q8_0(const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k) {
+// `is_signed`: the dot product takes all bytes as signed, and weights lose what they were moved up by.
+INLINE void gemv_dot_q8_0(const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k, int is_signed) {
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
   for (int64_t b = 0; b < blocks; b++, x += TILE_Q8_0, y += RECORD_Q8_0_DOT) {
-    const vec offset = wasm_v128_load32_splat(y + 36);
+    const vec offset = is_signed ? ZERO_I32 : wasm_v128_load32_splat(y + 36);
     vec sums[4] = {offset, offset, offset, offset};
     const uint8_t *xq = x + TILE_HALVES;
     UNROLLED for (int half = 0; half < 2; half++) {
       const vec quants = load(y + 16 * half);
       UNROLLED for (int step = 0; step < 4; step++, xq += TILE_STEP) {
         const vec column = splat_number(quants, step);
-        EACH_QUARTET sums[q] = add_dot(column, load(xq + 16 * q), sums[q]);
+        EACH_QUARTET sums[q] = add_dot(column, bytes_q8_0(xq + 16 * q, is_signed, &k), sums[q]);
         IN_ORDER(&k);
       }
     }

@@ -12,7 +12,7 @@ INLINE vec rests_of_iq4(void) { return wasm_i8x16_const(1, 9, 15, 18, 19, 18, 16
 
 INLINE vec codes_of_iq4(int dot) {
   if (dot == NO_DOT) return rests_of_iq4();
-  return dot == DOT_OF_EIGHT_BITS ? wasm_v128_xor(codes_iq4_nl(), wasm_i8x16_const_splat(-128)) : codes_iq4_nl();
+  return dot == UNSIGNED_DOT ? wasm_v128_xor(codes_iq4_nl(), wasm_i8x16_const_splat(-128)) : codes_iq4_nl();
 }
 
 // The scales of a group's sixteen rows, 32 too large, as bytes.

@@ -26,15 +26,15 @@ INLINE void multiply_blocks(int32_t type, const uint8_t *x, int part, int64_t bl
 }
 
 INLINE void multiply_dot_q8_0(const uint8_t *x, int part, int64_t blocks, const uint8_t *y, int n, repacked_results out,
-                              constants k) {
+                              constants k, int is_signed) {
   eight_rows acc = zero_rows();
   for (int64_t b = 0; b < blocks; b++, x += TILE_Q8_0, y += RECORD_Q8_0_DOT * 4) {
     const eight_halves of_rows = halves_of_blocks(load(x + 16 * part), &k);
     eight_rows sums;
-    begin_sums(&sums, n, load(y + 144));
+    begin_sums(&sums, n, is_signed ? ZERO_I32 : load(y + 144));
     const uint8_t *xq = x + TILE_HALVES + 32 * part;
     UNROLLED for (int step = 0; step < 8; step++, xq += TILE_STEP) {
-      add_step(&sums, n, load(y + 16 * step), load(xq), load(xq + 16), 1);
+      add_step(&sums, n, load(y + 16 * step), bytes_q8_0(xq, is_signed, &k), bytes_q8_0(xq + 16, is_signed, &k), 1);
       IN_ORDER(&k);
     }
     add_floats(&acc, n, &sums, of_rows.d, load(y + 128));

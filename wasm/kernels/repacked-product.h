@@ -13,7 +13,8 @@ DEFINE_GEMV(gemv_repacked_q5_K, gemv_with_minimums(TYPE_Q5_K, x, blocks, y, out,
 DEFINE_GEMV(gemv_repacked_q6_K, gemv_q6_K(x, blocks, y, out, k, 0))
 DEFINE_GEMV(gemv_repacked_q4_0_dot, gemv_blocks(TYPE_Q4_0, x, blocks, y, out, k, 1))
 DEFINE_GEMV(gemv_repacked_mxfp4_dot, gemv_blocks(TYPE_MXFP4, x, blocks, y, out, k, 1))
-DEFINE_GEMV(gemv_repacked_q8_0_dot, gemv_dot_q8_0(x, blocks, y, out, k))
+DEFINE_GEMV(gemv_repacked_q8_0_unsigned, gemv_dot_q8_0(x, blocks, y, out, k, 0))
+DEFINE_GEMV(gemv_repacked_q8_0_signed, gemv_dot_q8_0(x, blocks, y, out, k, 1))
 DEFINE_GEMV(gemv_repacked_q4_K_dot, gemv_with_minimums(TYPE_Q4_K, x, blocks, y, out, k, 1))
 DEFINE_GEMV(gemv_repacked_q5_K_dot, gemv_with_minimums(TYPE_Q5_K, x, blocks, y, out, k, 1))
 DEFINE_GEMV(gemv_repacked_q6_K_dot, gemv_q6_K(x, blocks, y, out, k, 1))
@@ -28,14 +29,18 @@ NOINLINE void gemv_repacked(int32_t type, const uint8_t *x, size_t row_bytes, in
   const int64_t blocks = k / weights_of_block(type);
 #define CASE(TYPE, name)                                                                                         \
   case TYPE:                                                                                                     \
-    if (takes_dot(TYPE, c.dot)) name##_dot(x, blocks, record, out, c);                                           \
+    if (c.dot) name##_dot(x, blocks, record, out, c);                                           \
     else name(x, blocks, record, out, c);                                                                        \
     break;
   for (int64_t row = 0; row < rows; row += TILE_ROWS, x += TILE_ROWS * row_bytes, out += TILE_ROWS) {
     switch (type) {
       CASE(TYPE_Q4_0, gemv_repacked_q4_0)
       CASE(TYPE_MXFP4, gemv_repacked_mxfp4)
-      CASE(TYPE_Q8_0, gemv_repacked_q8_0)
+    case TYPE_Q8_0:
+      if (c.dot == UNSIGNED_DOT) gemv_repacked_q8_0_unsigned(x, blocks, record, out, c);
+      else if (c.dot) gemv_repacked_q8_0_signed(x, blocks, record, out, c);
+      else gemv_repacked_q8_0(x, blocks, record, out, c);
+      break;
       CASE(TYPE_Q4_K, gemv_repacked_q4_K)
       CASE(TYPE_Q5_K, gemv_repacked_q5_K)
       CASE(TYPE_Q6_K, gemv_repacked_q6_K)
@@ -59,7 +64,8 @@ NOINLINE void gemv_repacked(int32_t type, const uint8_t *x, size_t row_bytes, in
   DEFINE_REPACKED(multiply_repacked_q6_K, n, multiply_q6_K(x, part, blocks, y, n, out, k, 0))                    \
   DEFINE_REPACKED(multiply_repacked_q4_0_dot, n, multiply_blocks(TYPE_Q4_0, x, part, blocks, y, n, out, k, 1)) \
   DEFINE_REPACKED(multiply_repacked_mxfp4_dot, n, multiply_blocks(TYPE_MXFP4, x, part, blocks, y, n, out, k, 1)) \
-  DEFINE_REPACKED(multiply_repacked_q8_0_dot, n, multiply_dot_q8_0(x, part, blocks, y, n, out, k))               \
+  DEFINE_REPACKED(multiply_repacked_q8_0_unsigned, n, multiply_dot_q8_0(x, part, blocks, y, n, out, k, 0))       \
+  DEFINE_REPACKED(multiply_repacked_q8_0_signed, n, multiply_dot_q8_0(x, part, blocks, y, n, out, k, 1))         \
   DEFINE_REPACKED(multiply_repacked_q4_K_dot, n, multiply_with_minimums(TYPE_Q4_K, x, part, blocks, y, n, out, k, 1)) \
   DEFINE_REPACKED(multiply_repacked_q5_K_dot, n, multiply_with_minimums(TYPE_Q5_K, x, part, blocks, y, n, out, k, 1)) \
   DEFINE_REPACKED(multiply_repacked_q6_K_dot, n, multiply_q6_K(x, part, blocks, y, n, out, k, 1))                \
@@ -79,7 +85,7 @@ NOINLINE void multiply_repacked(int32_t type, const uint8_t *x, size_t row_bytes
   else name##_4(tile, part, blocks, record, out, c)
 #define CASE(TYPE, name)                                                                                         \
   case TYPE:                                                                                                     \
-    if (takes_dot(TYPE, c.dot)) { CALL(name##_dot); }                                                            \
+    if (c.dot) { CALL(name##_dot); }                                                            \
     else { CALL(name); }                                                                                         \
     break;
   for (int64_t row = 0; row < rows; row += TILE_ROWS / 2, out.first += TILE_ROWS / 2) {
@@ -88,7 +94,11 @@ NOINLINE void multiply_repacked(int32_t type, const uint8_t *x, size_t row_bytes
     switch (type) {
       CASE(TYPE_Q4_0, multiply_repacked_q4_0)
       CASE(TYPE_MXFP4, multiply_repacked_mxfp4)
-      CASE(TYPE_Q8_0, multiply_repacked_q8_0)
+    case TYPE_Q8_0:
+      if (c.dot == UNSIGNED_DOT) { CALL(multiply_repacked_q8_0_unsigned); }
+      else if (c.dot) { CALL(multiply_repacked_q8_0_signed); }
+      else { CALL(multiply_repacked_q8_0); }
+      break;
       CASE(TYPE_Q4_K, multiply_repacked_q4_K)
       CASE(TYPE_Q5_K, multiply_repacked_q5_K)
       CASE(TYPE_Q6_K, multiply_repacked_q6_K)

@@ -97,7 +97,7 @@ INLINE vec sums_as_i32(vec sums, int dot, const constants *k) { return dot ? sum
 // the 8 of the offset, and not at all for one of seven.
 INLINE vec factor_of_offset(int32_t type, const constants *k) {
   if (type != TYPE_IQ4_XS && type != TYPE_IQ4_NL) return k->ones;
-  return k->dot == DOT_OF_EIGHT_BITS ? k->sixteen : ZERO_I16;
+  return k->dot == UNSIGNED_DOT ? k->sixteen : ZERO_I16;
 }
 INLINE vec first_sums(vec offset, int dot, vec factor) { return dot ? wasm_i32x4_dot_i16x8(offset, factor) : offset; }
 // `scale` as the functions below give it.
@@ -131,4 +131,9 @@ INLINE vec five_bits_above(int pair, vec packed, vec shared, const constants *k)
   const vec two_bits = pair == 0 ? wasm_u16x8_shr(shared, 3) : pair == 1 ? wasm_u16x8_shr(shared, 1) : wasm_i16x8_shl(shared, 1);
   const vec three_bits = wasm_u16x8_shr(wasm_v128_xor(packed, five_bits(packed, k)), 5);
   return wasm_v128_or(three_bits, wasm_v128_and(two_bits, k->two_bits_at_3));
+}
+
+// Sixteen weights of Q8_0 for a dot product: as they lie, moved up by 128, or as signed bytes.
+INLINE vec bytes_q8_0(const uint8_t *x, int is_signed, const constants *k) {
+  return is_signed ? wasm_v128_xor(load(x), k->sign_bits) : load(x);
 }

@@ -28,8 +28,8 @@ INLINE vec add_dot(vec signed_bytes, vec other_bytes, vec sum) {
   return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(signed_bytes, other_bytes, sum);
 }
 
-// Whether add_dot is worth using, and how many bits the bytes of its second operand may have.
-enum { NO_DOT, DOT_OF_SEVEN_BITS, DOT_OF_EIGHT_BITS };
+// Whether add_dot is worth using, and what it takes the bytes of its second operand for.
+enum { NO_DOT, SIGNED_DOT, UNSIGNED_DOT };
 
 // WebAssembly leaves to the machine what a byte of 255 is: vpdpbusd takes it as unsigned, sdot as signed, and of the three
 // instructions the first cuts sums of two products off at 16 bits. That takes a dozen instructions, so each operator asks anew
@@ -39,7 +39,7 @@ INLINE int dot_of_machine(void) {
   volatile uint8_t all_bits = 255;
   const vec sums = add_dot(wasm_i8x16_splat(most), wasm_i8x16_splat((int8_t)all_bits), wasm_i32x4_const_splat(0));
   const int32_t sum = wasm_i32x4_extract_lane(sums, 0);
-  return sum == 4 * 127 * 255 ? DOT_OF_EIGHT_BITS : sum == 4 * 127 * -1 ? DOT_OF_SEVEN_BITS : NO_DOT;
+  return sum == 4 * 127 * 255 ? UNSIGNED_DOT : sum == 4 * 127 * -1 ? SIGNED_DOT : NO_DOT;
 }
 
 INLINE vec pair_sums_i32(vec i16s) { return wasm_i32x4_extadd_pairwise_i16x8(i16s); }
@@ -101,6 +101,7 @@ typedef struct {
   vec bits;       // 1, 2, 4 … 128, twice
   vec spread;     // 0 eight times, 1 eight times
   vec half_up;    // 2^100, see mul-mat-float.h
+  vec sign_bits;  // 0x80 in every byte
   vec codes;      // the code book of the format, if it has one
   int never;      // 0, which the compiler does not know
   int dot;        // dot_of_machine()
@@ -126,7 +127,7 @@ INLINE constants make_constants(vec codes) {
                      opaque(wasm_i32x4_const_splat(112 << 23)),
                      opaque(BYTE_TWICE), opaque(BYTE_TWICE_HIGH), opaque(wasm_i32x4_const_splat(0x7f800000)), opaque(wasm_i8x16_const_splat(1)),
                      opaque(wasm_i64x2_const_splat((int64_t)0x8040201008040201)),
-                     opaque(wasm_i64x2_const(0, 0x0101010101010101)), opaque(wasm_f32x4_const_splat(0x1p100f)), opaque(codes), never,
+                     opaque(wasm_i64x2_const(0, 0x0101010101010101)), opaque(wasm_f32x4_const_splat(0x1p100f)), opaque(wasm_i8x16_const_splat(-128)), opaque(codes), never,
                      dot_of_machine()};
 }
 
