@@ -51,10 +51,10 @@ const reportSchema = z.object({
 
 if (values.help) console.log(HELP);
 else if (values.root === undefined) throw new Error("--root is missing; see --help");
-else for (const processor of values.processors.split(",")) console.log(await count(values.root, processor));
+else for (const processor of values.processors.split(",")) console.log(await tableOf(values.root, processor));
 
 /** A table of one kind of processor. */
-async function count(root: string, processor: string): Promise<string> {
+async function tableOf(root: string, processor: string): Promise<string> {
   const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-instructions-"));
   try {
     const log = path.join(folder, "log");
@@ -63,15 +63,15 @@ async function count(root: string, processor: string): Promise<string> {
     await run(root, processor, ["-d", "exec,in_asm,nochain,strace", "-dfilter", filter, "-D", log]);
     const counts = await countInstructions(log);
     const columns = values.columns.split(",").map(Number);
-    const rows = values.types.split(",").map((type) => [
-      type,
-      ...columns
-        .map((count) => {
-          const of = (rowCount: number): number => counts.get(`${type}/${count}/${rowCount}`) ?? NaN;
-          return ((of(MANY_ROWS) - of(FEW_ROWS)) / ((MANY_ROWS - FEW_ROWS) * K * count)) * 32;
-        })
-        .map((each) => each.toFixed(1)),
-    ]);
+    const rows = values.types.split(",").map((type) => {
+      const of = (columnCount: number, rowCount: number): number =>
+        counts.get(`${type}/${columnCount}/${rowCount}`) ?? NaN;
+      const cells = columns.map((columnCount) => {
+        const more = of(columnCount, MANY_ROWS) - of(columnCount, FEW_ROWS);
+        return ((more / ((MANY_ROWS - FEW_ROWS) * K * columnCount)) * 32).toFixed(1);
+      });
+      return [type, ...cells];
+    });
     const head = ["", ...columns.map((count) => (count === 1 ? "one column" : `each of ${count} columns`))];
     return `${processor}: ${dot}\n\n${markdownTable(head, rows)}\n`;
   } finally {
@@ -84,18 +84,11 @@ async function run(
   processor: string,
   emulatorFlags: readonly string[],
 ): Promise<z.infer<typeof reportSchema>> {
-  const args = [
-    ...["-R", "qemu-aarch64-static", "-cpu", processor, "-L", root, ...emulatorFlags],
-    ...[path.join(root, values.node), ...NODE_FLAGS, RUNNER],
-    ...[
-      values.types,
-      values.columns,
-      `${FEW_ROWS},${MANY_ROWS}`,
-      String(K),
-      path.resolve(values.object),
-      values.subnormal ? "subnormal" : "moderate",
-    ],
-  ];
+  const emulator = ["qemu-aarch64-static", "-cpu", processor, "-L", root, ...emulatorFlags];
+  const scales = values.subnormal ? "subnormal" : "moderate";
+  const problems = [values.types, values.columns, `${FEW_ROWS},${MANY_ROWS}`, String(K)];
+  const node = [path.join(root, values.node), ...NODE_FLAGS];
+  const args = ["-R", ...emulator, ...node, RUNNER, ...problems, path.resolve(values.object), scales];
   const { stdout } = await promisify(execFile)("setarch", args);
   return reportSchema.parse(JSON.parse(stdout));
 }

@@ -73,8 +73,6 @@ async function main(): Promise<void> {
       places.map((place) => KernelHost.start({ pages: PAGES + place, ...(object && { object }) })),
     ),
   );
-  const cell = (rates: readonly number[]): string =>
-    rates.length === 1 ? rates[0]!.toFixed(1).padStart(8) : ` ${spread(rates).padStart(19)}`;
   const columnCounts = values.columns.split(",").map(Number);
   const width = places.length === 1 ? 8 : 20;
   console.log("columns".padStart(8) + columnCounts.map((count) => String(count).padStart(width)).join(""));
@@ -86,6 +84,11 @@ async function main(): Promise<void> {
       console.log((index === 0 ? name : "").padStart(8) + cells.join(""));
     }
   }
+}
+
+/** A rate, or those of several places. */
+function cell(rates: readonly number[]): string {
+  return rates.length === 1 ? rates[0]!.toFixed(1).padStart(8) : ` ${spread(rates).padStart(19)}`;
 }
 
 function typeNamed(name: string): TypeName {
