@@ -33,11 +33,7 @@ describe.each(["Q4_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "MXFP4", "IQ4_NL", "IQ4_X
         return `${machine}: ${bits} bits, ${use}`;
       });
     };
-    const everywhere = [
-      "vpdpbusd: same bits, used",
-      "sdot: same bits, used",
-      "cut off: same bits, left",
-    ];
+    const everywhere = ["vpdpbusd: same bits, used", "sdot: same bits, used", "cut off: same bits, left"];
 
     // One column by itself, two, and groups of four.
     it.each([1, 2, 3, 4, 9])("times %i columns are the same bits on every machine", (columns) => {
