@@ -117,6 +117,7 @@ const MIXTURES = {
   Q4_0: { most: "Q4_0", output: "Q6_K", sensitive: "Q4_0" },
   Q8_0: { most: "Q8_0", output: "Q8_0", sensitive: "Q8_0" },
   Q4_K_M: { most: "Q4_K", output: "Q6_K", sensitive: "Q6_K" },
+  Q6_K: { most: "Q6_K", output: "Q6_K", sensitive: "Q6_K" },
   Q5_K_M: { most: "Q5_K", output: "Q6_K", sensitive: "Q6_K" },
   IQ4_XS: { most: "IQ4_XS", output: "Q6_K", sensitive: "IQ4_XS" },
   MXFP4: { most: "MXFP4", output: "Q8_0", sensitive: "MXFP4" },
