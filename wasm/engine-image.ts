@@ -12,9 +12,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "c19785195e32068df3b6a1b6e565042859db5dfa719f6bd60e8016e1b0c4f77c";
+const KERNELS_SHA256 = "4de866c53c3ea6b0c8170886cd029de831de4e04385de4082842478d8fd31596";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "56631bddebf787193b5e50b2f3b094bdf09f664f7a46204531fe224e7bfabe8a";
+export const IMAGE_SHA256 = "85de4e68d0313f077f67fc471bc3d75ca5e0dc8d471c1aeaf1e4624ae582e51a";
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {

@@ -163,6 +163,14 @@ NOINLINE void weigh_chunk(const queries *q, cache_rows values, int64_t width, in
   }
 }
 
+// Reads a head's keys or values ahead, which lie apart in the cache; see read_lines.
+INLINE int32_t read_chunk(const tensor *cache, const uint8_t *data, int64_t rows) {
+  const size_t bytes = cache->type == TYPE_F32 || cache->type == TYPE_F16
+                           ? (size_t)cache->ne[0] * cache->nb[0]
+                           : (size_t)cache->ne[0] / 32 * cache->nb[0];
+  return bytes < cache->nb[1] ? read_lines(data, cache->nb[1], rows, bytes) : 0;
+}
+
 // True when no query may see any of the `rows` tokens, a multiple of four, from `at` on.
 INLINE int is_hidden(const queries *q, int64_t at, int64_t rows) {
   const vec never = wasm_i16x8_const_splat((int16_t)0xfc00);
@@ -229,6 +237,8 @@ NOINLINE void attend(const tensor *out, int64_t slot, int64_t kv, int64_t first,
     const size_t head = (size_t)kv, s = (size_t)slot, from = (size_t)at;
     const uint8_t *keys = k->data + from * k->nb[1] + head * k->nb[2] + s * k->nb[3];
     const uint8_t *values = v->data + from * v->nb[1] + head * v->nb[2] + s * v->nb[3];
+    // What was read is of no use, but the compiler does not know that.
+    if (few(&q) && (read_chunk(k, keys, rows) | read_chunk(v, values, rows)) & c.never) __builtin_trap();
     score_chunk(&q, rows_of_cache(k, keys, rows, area.unpacked, c), k->ne[0], rows, area, c);
     share_chunk(&q, at, rows, scale, width, area, c);
     weigh_chunk(&q, rows_of_cache(v, values, rows, area.unpacked, c), width, rows, area, c);
