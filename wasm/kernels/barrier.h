@@ -5,9 +5,11 @@
 #pragma once
 #include "simd.h"
 
-// The part of ggml_threadpool that barriers use; its layout is that of llama.cpp b11364.
+// The part of ggml_threadpool that threads use; its layout is that of llama.cpp b11364.
 typedef struct {
-  uint8_t unused_a[104];
+  uint8_t unused_a[88];
+  const struct graph *nodes;
+  const struct graph_plan *plan;
   int32_t graph; // low 16 bits: threads that compute; the rest counts graphs
   uint8_t unused_b[20];
   int32_t arrived;

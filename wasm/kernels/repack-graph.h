@@ -7,12 +7,12 @@
 #pragma once
 #include "mul-mat-repacked.h"
 
-enum { OP_NONE = 0, OP_MUL_MAT = 29, OP_GET_ROWS = 40 };
+enum { OP_NONE = 0, OP_MUL_MAT = 29, OP_RESHAPE = 36, OP_TRANSPOSE = 39, OP_GET_ROWS = 40 };
 enum { BUFFER_OF_WEIGHTS = 1 };
 // The rows of a tile are copied to the stack, of which llama.cpp's thread has 5 MB.
 enum { MOST_BYTES_OF_TILE = 1 << 20 };
 
-typedef struct {
+typedef struct graph {
   int32_t size;
   int32_t n_nodes;
   int32_t n_leafs;

@@ -1,0 +1,149 @@
+// What is computed number by number: sums and products of two tensors, scaling, activations. With numbers in F32, as all
+// between matrix products are, and rows without gaps.
+#pragma once
+#include "halves.h"
+#include "rows.h"
+#include "swiglu.h"
+
+enum { OP_ADD = 2, OP_SUB = 6, OP_MUL = 7, OP_DIV = 8, OP_SCALE = 32, OP_UNARY = 91, OP_GLU = 100 };
+
+// --- two tensors, the second one repeated where it is smaller -----------------------------------------------------
+
+INLINE vec combined(int op, vec a, vec b) {
+  if (op == OP_ADD) return wasm_f32x4_add(a, b);
+  if (op == OP_SUB) return wasm_f32x4_sub(a, b);
+  return op == OP_MUL ? wasm_f32x4_mul(a, b) : wasm_f32x4_div(a, b);
+}
+
+INLINE void combine_rows(int op, float *out, const float *a, const float *b, int64_t count) {
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4) store(out + i, combined(op, load(a + i), load(b + i)));
+  for (; i < count; i++) {
+    out[i] = wasm_f32x4_extract_lane(combined(op, wasm_f32x4_splat(a[i]), wasm_f32x4_splat(b[i])), 0);
+  }
+}
+
+INLINE void combine_with_one(int op, float *out, const float *a, vec b, int64_t count) {
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4) store(out + i, combined(op, load(a + i), b));
+  for (; i < count; i++) out[i] = wasm_f32x4_extract_lane(combined(op, wasm_f32x4_splat(a[i]), b), 0);
+}
+
+INLINE int combination_fits(const tensor *out) {
+  const tensor *a = out->src[0], *b = out->src[1];
+  return has_float_rows(out) && has_float_rows(a) && b->type == TYPE_F32 && (b->nb[0] == sizeof(float) || b->ne[0] == 1) &&
+         same_shape(out, a);
+}
+
+INLINE void combine(int op, const compute_params *params, const tensor *out) {
+  const tensor *a = out->src[0], *b = out->src[1];
+  const int64_t rows = rows_of(out), width = b->ne[0];
+  for (int64_t r = first_row(params, rows); r < behind_last_row(params, rows); r++) {
+    const row_index at = row_at(out, r);
+    float *to = (float *)row_data(out, at);
+    const float *from = (const float *)row_data(a, at), *other = (const float *)row_data(b, repeated(b, at));
+    if (width == 1) {
+      combine_with_one(op, to, from, wasm_f32x4_splat(*other), out->ne[0]);
+      continue;
+    }
+    for (int64_t i = 0; i < out->ne[0]; i += width) combine_rows(op, to + i, from + i, other, width);
+  }
+}
+
+NOINLINE void combine_tensors(const compute_params *params, const tensor *out) {
+  if (out->op == OP_ADD) combine(OP_ADD, params, out);
+  else if (out->op == OP_SUB) combine(OP_SUB, params, out);
+  else if (out->op == OP_MUL) combine(OP_MUL, params, out);
+  else combine(OP_DIV, params, out);
+}
+
+// --- one tensor -----------------------------------------------------------------------------------------------------
+
+// op_params: the factor, and what is added. llama.cpp does not add a 0, which would make a 0 of -0.
+NOINLINE void scale_tensor(const compute_params *params, const tensor *out) {
+  const vec factor = wasm_f32x4_splat(float_parameter(out, 0)), term = wasm_f32x4_splat(float_parameter(out, 1));
+  const int adds = float_parameter(out, 1) != 0;
+  const int64_t rows = rows_of(out), count = out->ne[0];
+  for (int64_t r = first_row(params, rows); r < behind_last_row(params, rows); r++) {
+    const row_index at = row_at(out, r);
+    const float *from = (const float *)row_data(out->src[0], at);
+    float *to = (float *)row_data(out, at);
+    for (int64_t i = 0; i < count; i += 4) {
+      float some[4];
+      const int64_t left = count - i < 4 ? count - i : 4;
+      vec x = left == 4 ? load(from + i) : (__builtin_memcpy(some, from + i, (size_t)left * sizeof(float)), load(some));
+      x = wasm_f32x4_mul(x, factor);
+      if (adds) x = wasm_f32x4_add(x, term);
+      if (left == 4) store(to + i, x);
+      else store(some, x), __builtin_memcpy(to + i, some, (size_t)left * sizeof(float));
+    }
+  }
+}
+
+// GELU by its tangent, of a number that has been rounded to a half, and rounded to one: llama.cpp looks it up in a table of
+// all halves. tanh z = 1 - 2 / (e^2z + 1).
+INLINE vec gelu(vec number) {
+  const vec one = wasm_f32x4_const_splat(1), x = round_to_halves(number);
+  const vec cube = madd(wasm_f32x4_mul(x, x), wasm_f32x4_const_splat(0.044715f), one);
+  const vec z = wasm_f32x4_mul(wasm_f32x4_mul(wasm_f32x4_const_splat(0.79788456080286535587989211986876f), x), cube);
+  const vec power = exp_f32x4(wasm_f32x4_add(z, z));
+  // x (1 + tanh z) / 2 = x e^2z / (e^2z + 1), which loses no digits where tanh is close to -1.
+  const vec value = round_to_halves(wasm_f32x4_div(wasm_f32x4_mul(x, power), wasm_f32x4_add(power, one)));
+  const vec bounded = wasm_v128_bitselect(number, value, wasm_f32x4_ge(number, wasm_f32x4_const_splat(10)));
+  return wasm_v128_andnot(bounded, wasm_f32x4_le(number, wasm_f32x4_const_splat(-10)));
+}
+
+// Numbers of enum ggml_unary_op, and of enum ggml_glu_op.
+enum { RELU = 6, GELU = 8, SILU = 10 };
+enum { REGLU = 0, GEGLU = 1, SWIGLU = 2 };
+
+INLINE vec activated(int activation, vec x) {
+  if (activation == GELU) return gelu(x);
+  if (activation == SILU) return silu(x);
+  return wasm_v128_and(x, wasm_f32x4_gt(x, ZERO_F32));
+}
+
+INLINE void activate_row(int activation, float *to, const float *from, const float *gate, int64_t count) {
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    const vec x = activated(activation, load(from + i));
+    store(to + i, gate ? wasm_f32x4_mul(x, load(gate + i)) : x);
+  }
+  for (; i < count; i++) {
+    const float x = wasm_f32x4_extract_lane(activated(activation, wasm_f32x4_splat(from[i])), 0);
+    to[i] = gate ? x * gate[i] : x;
+  }
+}
+
+INLINE int activation_of(const tensor *out) {
+  if (out->op == OP_UNARY) return out->op_params[0];
+  return out->op_params[0] == SWIGLU ? SILU : out->op_params[0] == GEGLU ? GELU : out->op_params[0] == REGLU ? RELU : -1;
+}
+
+INLINE int activation_fits(const tensor *out) {
+  const tensor *x = out->src[0], *gate = out->src[1];
+  const int activation = activation_of(out);
+  return (activation == RELU || activation == GELU || activation == SILU) && has_float_rows(out) && has_float_rows(x) &&
+         (out->op == OP_UNARY || !gate || has_float_rows(gate));
+}
+
+// A gated one has its gate in a tensor of its own, or behind the numbers in each row; op_params[1]: in front of them.
+INLINE void activate(int activation, const compute_params *params, const tensor *out) {
+  const tensor *numbers = out->src[0], *gates = out->op == OP_GLU ? out->src[1] ? out->src[1] : numbers : 0;
+  const int64_t rows = rows_of(out), count = out->ne[0];
+  const int swapped = out->op_params[1] != 0, together = gates == numbers;
+  for (int64_t r = first_row(params, rows); r < behind_last_row(params, rows); r++) {
+    const row_index at = row_at(out, r);
+    const float *x = (const float *)row_data(numbers, at), *gate = gates ? (const float *)row_data(gates, at) : 0;
+    if (together && swapped) x += count;
+    else if (together) gate += count;
+    activate_row(activation, (float *)row_data(out, at), x, gate, count);
+  }
+}
+
+NOINLINE void activate_tensor(const compute_params *params, const tensor *out) {
+  const int activation = activation_of(out);
+  if (activation == GELU) activate(GELU, params, out);
+  else if (activation == SILU) activate(SILU, params, out);
+  else activate(RELU, params, out);
+}
