@@ -12,9 +12,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "69ab7646eebd0765bcfecd850c40956793810c7636eb4fe4ff7a52788816e842";
+const KERNELS_SHA256 = "04abefa087ecc51315f63a4fef3fd0368216153b503cf8b373edf67b873981d4";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "6da9c164c69ca9f6edb21d20c30fb1714987ac63545e1159f299c5ee43cb8e5d";
+export const IMAGE_SHA256 = "04e5cb7968705ce1f4722c4dd3db1d7813ef77cdcd8b3ed96e217ca6218114e2";
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {

@@ -9,6 +9,9 @@ const I32 = 0x7f;
 const I64 = 0x7e;
 /** Where the stand-in for llama.cpp's own operator leaves a mark. */
 export const FALLBACK_MARK = 64;
+/** Where the stand-in for llama.cpp's function for graphs leaves the address of the node's address, and counts nodes. */
+export const LEFT_NODE = 80;
+export const LEFT_COUNT = 88;
 /** Where dot products are counted, when another machine's stand in for them. */
 export const DOT_COUNT = 72;
 /** The kernels' stack grows down from here. */
@@ -30,7 +33,18 @@ const PARSE = THREAD + 8;
 const LEFT_RECURSION = THREAD + 9;
 const ALTERNATES = THREAD + 10;
 const DOT = THREAD + 11;
+const GRAPH_THREAD = THREAD + 12;
+const DUP = THREAD + 13;
+const ROPE = THREAD + 14;
 const BARRIER = 1;
+
+/** Functions that turn rows of blocks into floats, or back. */
+const CONVERSIONS = [
+  ...["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K"].map(
+    (format) => `dequantize_row_${format}`,
+  ),
+  ...["q4_0", "q4_1", "q5_0", "q5_1", "q8_0"].map((format) => `quantize_row_${format}`),
+];
 
 const text = (value: string): Uint8Array => sized(new TextEncoder().encode(value));
 const section = (id: number, content: Uint8Array): Uint8Array => concatBytes([[id], sized(content)]);
@@ -52,6 +66,10 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint
   const copy = [0x20, 1, 0x20, 0, 0x20, 2, 0xfc, 10, 0, 0];
   // i64.const mark, i32.const 1, i32.store
   const mark = [0x42, ...signedLeb(FALLBACK_MARK), 0x41, 1, 0x36, 2, 0];
+  // Of the state that it is given: what its graph's nodes are, at offset 560.
+  const leaveNode = [0x42, ...signedLeb(LEFT_NODE), 0x20, 0, 0x29, 3, ...uleb(560), 0x37, 3, 0];
+  const leftCount = [0x42, ...signedLeb(LEFT_COUNT)];
+  const countLeft = [...leftCount, ...leftCount, 0x28, 2, 0, 0x41, 1, 0x6a, 0x36, 2, 0];
   const dotCount = [0x42, ...signedLeb(DOT_COUNT)];
   // i32.load, i32.const 1, i32.add, i32.store
   const count = [...dotCount, ...dotCount, 0x28, 2, 0, 0x41, 1, 0x6a, 0x36, 2, 0];
@@ -75,6 +93,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint
         [0x60, 5, I64, I64, I64, I64, I64, 1, I32],
         [0x60, 5, I64, I64, I64, I32, I32, 1, I64],
         DOT_TYPE,
+        type(I64, I64, I32),
       ]),
     ),
     section(2, vector([memory])),
@@ -97,6 +116,9 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint
         [12],
         [13],
         [14],
+        [1],
+        [0],
+        [15],
       ]),
     ),
     section(6, vector([stackTop])),
@@ -110,6 +132,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint
         concatBytes([text("reserve"), [0], uleb(RESERVE)]),
         concatBytes([text("swiglu"), [0], uleb(SWIGLU)]),
         concatBytes([text("decode_utf8"), [0], uleb(DECODE)]),
+        concatBytes([text("graph_thread"), [0], uleb(GRAPH_THREAD)]),
         ...VEC_DOTS.map(({ kernel }, at) => concatBytes([text(kernel), [0], uleb(FIRST_VEC_DOT + at)])),
       ]),
     ),
@@ -128,6 +151,9 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint
         body(),
         ...[0x41, 0x41, -1, 0x41, 0x42].map((constant) => (constant < 0 ? body() : body(constant, 0))),
         sized(dotBody(machine, count)),
+        body(...leaveNode, ...countLeft),
+        body(...mark),
+        body(...mark),
       ]),
     ),
   ]);
@@ -158,7 +184,7 @@ export function hostMemory(pages: number, { maximum = pages, shared = false } = 
 /**
  * A module that imports `env.memory` (memory64, `pages` long) and exports each kernel under the name of what it
  * replaces in llama.cpp: `mul_mat`, `plan`, `reserve`, `barrier`, `swiglu`, `decode_utf8`,
- * `operator` (which llama.cpp's dispatch asks) and the dot products under their own. With a machine named, its dot
+ * `graph_thread`, `operator` (which that asks) and the dot products under their own. With a machine named, its dot
  * product of bytes stands in for this machine's.
  */
 export function linkHost(
@@ -175,6 +201,7 @@ export function linkHost(
       kernel_graph_plan: 2,
       kernel_barrier: BARRIER,
       kernel_operator: OPERATOR,
+      kernel_graph_thread: GRAPH_THREAD,
       kernel_sched_reserve: RESERVE,
       kernel_swiglu: SWIGLU,
       kernel_decode_utf8: DECODE,
@@ -185,6 +212,7 @@ export function linkHost(
       original_graph_plan: 2,
       original_sched_reserve: RESERVE,
       original_decode_utf8: DECODE,
+      original_graph_thread: GRAPH_THREAD,
     },
     imports: {
       ggml_barrier: BARRIER,
@@ -199,10 +227,9 @@ export function linkHost(
       original_parse_alternates: ALTERNATES,
       original_update_slots: BARRIER,
       original_secondary_thread: THREAD,
-      dequantize_row_q4_0: DEQUANTISE,
-      dequantize_row_q8_0: DEQUANTISE,
-      dequantize_row_q4_K: DEQUANTISE,
-      dequantize_row_q6_K: DEQUANTISE,
+      ...Object.fromEntries(CONVERSIONS.map((name) => [name, DEQUANTISE])),
+      compute_dup: DUP,
+      compute_rope: ROPE,
     },
   });
 }

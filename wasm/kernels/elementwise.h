@@ -59,7 +59,13 @@ NOINLINE void combine_tensors(const compute_params *params, const tensor *out) {
 
 // --- one tensor -----------------------------------------------------------------------------------------------------
 
-// op_params: the factor, and what is added. llama.cpp does not add a 0, which would make a 0 of -0.
+// llama.cpp does not add a term of 0, which would make a 0 of -0.
+INLINE vec scaled(vec x, vec factor, vec term, int adds) {
+  const vec product = wasm_f32x4_mul(x, factor);
+  return adds ? wasm_f32x4_add(product, term) : product;
+}
+
+// op_params: the factor and the term.
 NOINLINE void scale_tensor(const compute_params *params, const tensor *out) {
   const vec factor = wasm_f32x4_splat(float_parameter(out, 0)), term = wasm_f32x4_splat(float_parameter(out, 1));
   const int adds = float_parameter(out, 1) != 0;
@@ -68,27 +74,19 @@ NOINLINE void scale_tensor(const compute_params *params, const tensor *out) {
     const row_index at = row_at(out, r);
     const float *from = (const float *)row_data(out->src[0], at);
     float *to = (float *)row_data(out, at);
-    for (int64_t i = 0; i < count; i += 4) {
-      float some[4];
-      const int64_t left = count - i < 4 ? count - i : 4;
-      vec x = left == 4 ? load(from + i) : (__builtin_memcpy(some, from + i, (size_t)left * sizeof(float)), load(some));
-      x = wasm_f32x4_mul(x, factor);
-      if (adds) x = wasm_f32x4_add(x, term);
-      if (left == 4) store(to + i, x);
-      else store(some, x), __builtin_memcpy(to + i, some, (size_t)left * sizeof(float));
-    }
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4) store(to + i, scaled(load(from + i), factor, term, adds));
+    for (; i < count; i++) to[i] = wasm_f32x4_extract_lane(scaled(wasm_f32x4_splat(from[i]), factor, term, adds), 0);
   }
 }
 
-// GELU by its tangent, of a number that has been rounded to a half, and rounded to one: llama.cpp looks it up in a table of
-// all halves. tanh z = 1 - 2 / (e^2z + 1).
+// x (1 + tanh z) / 2 = x / (1 + e^-2z), of a number that has been rounded to a half, and rounded to one: llama.cpp looks it
+// up in a table of all halves.
 INLINE vec gelu(vec number) {
   const vec one = wasm_f32x4_const_splat(1), x = round_to_halves(number);
   const vec cube = madd(wasm_f32x4_mul(x, x), wasm_f32x4_const_splat(0.044715f), one);
-  const vec z = wasm_f32x4_mul(wasm_f32x4_mul(wasm_f32x4_const_splat(0.79788456080286535587989211986876f), x), cube);
-  const vec power = exp_f32x4(wasm_f32x4_add(z, z));
-  // x (1 + tanh z) / 2 = x e^2z / (e^2z + 1), which loses no digits where tanh is close to -1.
-  const vec value = round_to_halves(wasm_f32x4_div(wasm_f32x4_mul(x, power), wasm_f32x4_add(power, one)));
+  const vec twice = wasm_f32x4_mul(wasm_f32x4_mul(x, wasm_f32x4_const_splat(-2 * 0.7978845608f)), cube);
+  const vec value = round_to_halves(wasm_f32x4_div(x, wasm_f32x4_add(one, exp_f32x4(twice))));
   const vec bounded = wasm_v128_bitselect(number, value, wasm_f32x4_ge(number, wasm_f32x4_const_splat(10)));
   return wasm_v128_andnot(bounded, wasm_f32x4_le(number, wasm_f32x4_const_splat(-10)));
 }
