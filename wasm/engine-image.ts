@@ -12,9 +12,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "04abefa087ecc51315f63a4fef3fd0368216153b503cf8b373edf67b873981d4";
+const KERNELS_SHA256 = "4c95724b3b030841470b01dead23becf9b104cf83e69a7f0ec9d2e3dbb1399ea";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "04e5cb7968705ce1f4722c4dd3db1d7813ef77cdcd8b3ed96e217ca6218114e2";
+export const IMAGE_SHA256 = "e08959c38479b0bd26a3ea2b9db7be004ee48b506ab9051e113a6ab814641ea3";
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {

@@ -61,10 +61,10 @@ export class GraphHost {
     return at;
   }
 
-  /** Computes the nodes; what is left to llama.cpp, in order, is not. */
+  /** Computes the nodes, but for those that are left to llama.cpp: says how many, and which one was the last. */
   run(
     nodes: readonly number[],
-    { useReference = false } = {},
+    { useReference = false, leaveBefore = -1 } = {},
   ): { readonly left: number; readonly last: number } {
     const [list, graph, plan, pool, state] = [8 * nodes.length, 80, 64, 320, 560].map((bytes) =>
       this.#place(bytes),
@@ -76,6 +76,7 @@ export class GraphHost {
     this.#setPointer(pool! + 88, graph!);
     this.#setPointer(pool! + 96, plan!);
     this.#view.setInt32(pool! + 104, 1, true);
+    this.#view.setInt32(pool! + 264, leaveBefore, true);
     this.#setPointer(state! + 528, pool!);
     this.#view.setInt32(LEFT_COUNT, 0, true);
     this.#thread(BigInt(state!));

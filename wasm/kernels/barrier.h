@@ -4,25 +4,33 @@
 // (some 50 µs), then sleep until they are woken, which leaves the processor to whoever holds them up.
 #pragma once
 #include "simd.h"
+#include "tensor.h"
 
-// The part of ggml_threadpool that threads use; its layout is that of llama.cpp b11364.
+// The parts of ggml_threadpool that barriers and steps use; its layout is that of llama.cpp b11364.
 typedef struct {
   uint8_t unused_a[88];
-  const struct graph *nodes;
-  const struct graph_plan *plan;
+  const graph *nodes; // that are computed
+  void *plan;
   int32_t graph; // low 16 bits: threads that compute; the rest counts graphs
   uint8_t unused_b[20];
   int32_t arrived;
   uint8_t unused_c[60];
   int32_t passed; // counts barriers
-  uint8_t unused_d[92];
+  uint8_t unused_d[68];
+  int32_t left_at; // the node before which all threads leave the graph, or -1
+  uint8_t unused_e[20];
   uint32_t poll; // how long a thread without work spins for some before it sleeps, in units of 131,072 rounds
+  int32_t status; // of the graph
 } threadpool;
+
+_Static_assert(offsetof(threadpool, nodes) == 88, "ggml_threadpool.cgraph");
 
 _Static_assert(offsetof(threadpool, graph) == 104, "ggml_threadpool.n_graph");
 _Static_assert(offsetof(threadpool, arrived) == 128, "ggml_threadpool.n_barrier");
 _Static_assert(offsetof(threadpool, passed) == 192, "ggml_threadpool.n_barrier_passed");
+_Static_assert(offsetof(threadpool, left_at) == 264, "ggml_threadpool.abort");
 _Static_assert(offsetof(threadpool, poll) == 288, "ggml_threadpool.poll");
+_Static_assert(offsetof(threadpool, status) == 292, "ggml_threadpool.ec");
 
 // A round of the loop takes one to two nanoseconds.
 enum { SPINS = 32768, SLEEPERS_ADDRESS = 32 };

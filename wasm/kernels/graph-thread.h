@@ -5,7 +5,7 @@
 #include "operators.h"
 
 // The part of ggml_cplan that threads read.
-typedef struct graph_plan {
+typedef struct {
   uint64_t work_size;
   uint8_t *work;
   uint8_t unused[32];
@@ -48,7 +48,8 @@ INLINE int32_t compute_nodes(const compute_params *params, tensor *const *nodes,
   return kernel_operator(params, node);
 }
 
-// ggml_graph_compute_thread. Nobody asks for graphs to be ended early: engines have other ways to cancel.
+// ggml_graph_compute_thread. All threads leave the graph before the node that the first one has named while they were at an
+// earlier one.
 void kernel_graph_thread(const thread_state *state) {
   threadpool *pool = state->pool;
   const graph_plan *plan = pool->plan;
@@ -56,22 +57,23 @@ void kernel_graph_thread(const thread_state *state) {
                                  plan->work_size, plan->work, pool, plan->use_reference};
   tensor **nodes = pool->nodes->nodes;
   const int32_t count = pool->nodes->n_nodes;
-  for (int32_t i = 0; i < count;) {
+  for (int32_t i = 0, left_at; i < count;) {
     if (!is_computed(nodes[i])) {
       i++;
       continue;
     }
-    const int32_t done = compute_nodes(&params, nodes + i, count - i);
-    if (done > 0) {
-      i += done;
+    const int32_t done = compute_nodes(&params, nodes + i, count - i), next = i + (done > 0 ? done : 1);
+    if (done == 0) {
+      // Ends at a barrier of its own.
+      thread_state left = {.pool = pool, .thread = state->thread, .nodes_left = {.n_nodes = 1, .nodes = nodes + i}};
+      original_graph_thread(&left);
+    } else if (next < count) {
       // Behind the last one the graph may be gone as soon as the first thread returns.
-      if (i < count) kernel_barrier(pool);
-      continue;
+      kernel_barrier(pool);
     }
-    // Ends at a barrier of its own.
-    thread_state left = {.pool = pool, .thread = state->thread, .nodes_left = {.n_nodes = 1, .nodes = nodes + i}};
-    original_graph_thread(&left);
-    i++;
+    left_at = __atomic_load_n(&pool->left_at, __ATOMIC_RELAXED);
+    if (left_at > i && left_at <= next) break;
+    i = next;
   }
   kernel_barrier(pool);
 }

@@ -12,15 +12,6 @@ enum { BUFFER_OF_WEIGHTS = 1 };
 // The rows of a tile are copied to the stack, of which llama.cpp's thread has 5 MB.
 enum { MOST_BYTES_OF_TILE = 1 << 20 };
 
-typedef struct graph {
-  int32_t size;
-  int32_t n_nodes;
-  int32_t n_leafs;
-  tensor **nodes;
-} graph;
-
-_Static_assert(offsetof(graph, nodes) == 16, "ggml_cgraph.nodes");
-
 extern void dequantize_row_q4_0(const uint8_t *x, float *y, int64_t k);
 extern void dequantize_row_q8_0(const uint8_t *x, float *y, int64_t k);
 extern void dequantize_row_q4_K(const uint8_t *x, float *y, int64_t k);

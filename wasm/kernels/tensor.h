@@ -58,6 +58,15 @@ _Static_assert(offsetof(tensor, src) == 152, "ggml_tensor.src");
 _Static_assert(offsetof(tensor, data) == 248, "ggml_tensor.data");
 
 typedef struct {
+  int32_t size;
+  int32_t n_nodes;
+  int32_t n_leafs;
+  tensor **nodes;
+} graph;
+
+_Static_assert(offsetof(graph, nodes) == 16, "ggml_cgraph.nodes");
+
+typedef struct {
   int32_t ith; // this thread
   int32_t nth; // of so many
   uint64_t work_size;

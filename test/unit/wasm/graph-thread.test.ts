@@ -44,6 +44,13 @@ describe("a graph", () => {
     expect(host.run([first, double, last])).toEqual({ left: 2, last });
   });
 
+  it("is left before the node that is named", () => {
+    const x = host.add({ ne: [2], values: [1, 2] });
+    const [double, triple, half] = [2, 3, 0.5].map((factor) => host.add(scaled(x, factor)));
+    host.run([double!, triple!, half!], { leaveBefore: 2 });
+    expect([double!, triple!, half!].map((node) => host.values(node)[0])).toEqual([2, 3, Number.NaN]);
+  });
+
   it("is left to llama.cpp where its plain implementation is asked for", () => {
     const x = host.add({ ne: [2], values: [1, 2] });
     expect(host.run([host.add(scaled(x, 2))], { useReference: true }).left).toBe(1);
@@ -76,6 +83,16 @@ describe("a norm that is multiplied with weights", () => {
     const after = host.add({ op: OP.add, sources: [product, product], ne: [2, 2] });
     host.run([norm, product, after]);
     expect(host.values(after)).toEqual(closeTo(host.values(product).map((value) => 2 * value)));
+  });
+
+  it("is multiplied although the graph is left between the two", () => {
+    const { norm, product } = graph(true);
+    const after = host.add({ op: OP.add, sources: [product, product], ne: [2, 2] });
+    host.run([norm, product, after], { leaveBefore: 1 });
+    expect(host.values(product)).toEqual(
+      closeTo([NORMALISED[0]!, 10 * NORMALISED[1]!, NORMALISED[0]!, 10 * NORMALISED[1]!]),
+    );
+    expect(host.values(after)[0]).toBeNaN();
   });
 
   it("may be the last node", () => {
