@@ -12,9 +12,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "4c95724b3b030841470b01dead23becf9b104cf83e69a7f0ec9d2e3dbb1399ea";
+const KERNELS_SHA256 = "17fbb42016c23b90df492a8311ce699bcec06e6a987de9cb449b447311e83b4c";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "e08959c38479b0bd26a3ea2b9db7be004ee48b506ab9051e113a6ab814641ea3";
+export const IMAGE_SHA256 = "143c8cd8d98559ace17179e5cd33ebe534bd7f10ad79092cacd00698a5c996c8";
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {

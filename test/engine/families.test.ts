@@ -10,7 +10,7 @@ import {
   temporaryFolder,
   writeModel,
 } from "../support/engine-fixture.ts";
-import { tinyGemma3, tinyQwen2, tinyQwen3 } from "../support/tiny-families.ts";
+import { tinyGemma2, tinyGemma3, tinyQwen2, tinyQwen3 } from "../support/tiny-families.ts";
 
 const folder = temporaryFolder();
 afterAll(() => fs.rmSync(folder, { recursive: true }));
@@ -34,6 +34,7 @@ describe.each([
   ["Qwen 2", tinyQwen2],
   ["Qwen 3", tinyQwen3],
   ["Gemma 3", tinyGemma3],
+  ["Gemma 2", tinyGemma2],
 ] as const)("a model of the family %s", (name, model) => {
   test("computes what the stock engine does", { timeout: 120_000 }, async () => {
     const file = writeModel(folder, name, model());

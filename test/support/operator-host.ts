@@ -60,6 +60,11 @@ export class OperatorHost {
     return new OperatorHost(memory, operator);
   }
 
+  /** Writes what llama.cpp has at an address of its own. */
+  put(address: number, data: Uint16Array): void {
+    new Uint16Array(this.#memory.buffer, address, data.length).set(data);
+  }
+
   /** The result, or undefined when the kernels leave the operator to llama.cpp. */
   run(operation: Operation): Float32Array | undefined {
     const prepared = this.prepare(operation);

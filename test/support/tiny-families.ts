@@ -39,6 +39,18 @@ export function tinyGemma3(): GgufFile {
   });
 }
 
+/** Scores of attention are bounded by a tangent, which our kernels leave to llama.cpp. */
+export function tinyGemma2(): GgufFile {
+  const norms = [random("post_attention_norm.weight", EMBEDDING), random("post_ffw_norm.weight", EMBEDDING)];
+  return family("gemma2", norms, {
+    "gemma2.attention.sliding_window": u32(8),
+    "gemma2.attention.key_length": u32(HEAD),
+    "gemma2.attention.value_length": u32(HEAD),
+    "gemma2.attn_logit_softcapping": f32(50),
+    "gemma2.final_logit_softcapping": f32(30),
+  });
+}
+
 function random(name: string, size: number): GgufTensor {
   return { name, shape: [size], type: "F32", data: { random: 1 } };
 }

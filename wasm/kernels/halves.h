@@ -39,5 +39,3 @@ INLINE vec f32_of_halves(vec halves) {
   value = wasm_i32x4_add(value, wasm_v128_and(is_large, wasm_i32x4_const_splat(112 << 23)));
   return wasm_v128_or(value, wasm_i32x4_shl(wasm_v128_and(halves, wasm_i32x4_const_splat(0x8000)), 16));
 }
-
-INLINE vec round_to_halves(vec x) { return f32_of_halves(halves_of_f32(x)); }

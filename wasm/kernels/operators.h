@@ -2,6 +2,7 @@
 // compiler has copied nearly all operators: 308 KB, which V8 needs a second of a processor to optimise, and which run
 // slowly until it has. So all that a usual graph holds is done here, and V8 never sees that function.
 #pragma once
+#include "choices.h"
 #include "elementwise.h"
 #include "flash-attention.h"
 #include "get-rows.h"
@@ -47,6 +48,22 @@ int32_t kernel_operator(const compute_params *params, tensor *out) {
   case OP_GLU:
     if (!activation_fits(out)) return 0;
     activate_tensor(params, out);
+    return 1;
+  case OP_ADD_ID:
+    if (!biases_fit(out)) return 0;
+    add_chosen(params, out);
+    return 1;
+  case OP_SUM_ROWS:
+    if (!sums_fit(out)) return 0;
+    sum_rows(params, out);
+    return 1;
+  case OP_CLAMP:
+    if (!bounds_fit(out)) return 0;
+    clamp(params, out);
+    return 1;
+  case OP_ARGSORT:
+    if (!sort_fits(out)) return 0;
+    sort_places(params, out);
     return 1;
   case OP_GET_ROWS: return get_rows(params, out);
   case OP_SET_ROWS:
