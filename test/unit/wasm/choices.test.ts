@@ -9,22 +9,22 @@ const host = await OperatorHost.start();
 
 const f32 = (data: Float32Array, ...ne: number[]): HostTensor => ({ type: TENSOR.f32, ne, data });
 
-describe("argsort", () => {
-  function sort(x: Float32Array, width: number, descending: boolean, threads = 1): number[] | undefined {
-    const ne = [width, x.length / width];
-    const result = { type: TENSOR.i32, ne, data: new Int32Array(x.length) };
-    const parameters = new Int32Array([descending ? 1 : 0]);
-    const prepared = host.prepare({
-      op: OP.argsort,
-      parameters,
-      sources: [f32(x, ...ne)],
-      ne,
-      result,
-      threads,
-    });
-    return prepared.run() ? Array.from(new Int32Array(prepared.readBytes().buffer)) : undefined;
-  }
+function sort(x: Float32Array, width: number, descending: boolean, threads = 1): number[] | undefined {
+  const ne = [width, x.length / width];
+  const result = { type: TENSOR.i32, ne, data: new Int32Array(x.length) };
+  const parameters = new Int32Array([descending ? 1 : 0]);
+  const prepared = host.prepare({
+    op: OP.argsort,
+    parameters,
+    sources: [f32(x, ...ne)],
+    ne,
+    result,
+    threads,
+  });
+  return prepared.run() ? Array.from(new Int32Array(prepared.readBytes().buffer)) : undefined;
+}
 
+describe("argsort", () => {
   it.each([1, 2, 3, 4, 7, 8, 100, 1024])("of rows of %i, either way", (width) => {
     const x = numbersFrom(width, 3 * width, 5);
     for (const descending of [true, false]) {

@@ -91,6 +91,11 @@ describe("of two tensors", () => {
   });
 });
 
+function activate(activation: number, x: Float32Array): Float32Array | undefined {
+  const parameters = new Int32Array([activation]);
+  return host.run({ op: OP.unary, parameters, sources: [f32(x, x.length)], ne: [x.length] });
+}
+
 describe("of one tensor", () => {
   it.each([
     [2, 0],
@@ -105,38 +110,35 @@ describe("of one tensor", () => {
     );
   });
 
-  function run(activation: number, x: Float32Array): Float32Array | undefined {
-    const parameters = new Int32Array([activation]);
-    return host.run({ op: OP.unary, parameters, sources: [f32(x, x.length)], ne: [x.length] });
-  }
-
   it("RELU cuts off what is below 0", () => {
-    expect(run(UNARY.relu, new Float32Array([-1, 0, 2, -0.5, 3]))).toEqual(new Float32Array([0, 0, 2, 0, 3]));
+    expect(activate(UNARY.relu, new Float32Array([-1, 0, 2, -0.5, 3]))).toEqual(
+      new Float32Array([0, 0, 2, 0, 3]),
+    );
   });
 
   it("SiLU", () => {
     const x = numbersFrom(8, 37, 20);
-    expect(differing(run(UNARY.silu, x), Array.from(x, silu), 1e-6)).toEqual([]);
+    expect(differing(activate(UNARY.silu, x), Array.from(x, silu), 1e-6)).toEqual([]);
   });
 
   it("sigmoid", () => {
     const x = numbersFrom(12, 37, 20);
     const expected = Array.from(x, (value) => 1 / (1 + Math.exp(-value)));
-    expect(differing(run(UNARY.sigmoid, x), expected, 1e-6)).toEqual([]);
+    expect(differing(activate(UNARY.sigmoid, x), expected, 1e-6)).toEqual([]);
   });
 
   it("GELU is what llama.cpp's table of halves says", () => {
     const x = numbersFrom(15, 999, 9.99);
-    expect(run(UNARY.gelu, x)).toEqual(x.map(gelu));
+    expect(activate(UNARY.gelu, x)).toEqual(x.map(gelu));
   });
 
   it("GELU of what is large or small, or no number", () => {
     const x = new Float32Array([10, 1e4, 3e38, -10, -1e4, -3e38, Number.NaN]);
-    expect(run(UNARY.gelu, x)).toEqual(new Float32Array([10, 1e4, 3e38, 0, 0, 0, Number.NaN]));
+    expect(activate(UNARY.gelu, x)).toEqual(new Float32Array([10, 1e4, 3e38, 0, 0, 0, Number.NaN]));
   });
 
   it("leaves other activations to llama.cpp", () => {
-    expect(run(UNARY.tanh, new Float32Array(4))).toBe(undefined);
+    expect(activate(UNARY.tanh, new Float32Array(4))).toBe(undefined);
   });
 });
 

@@ -57,36 +57,37 @@ describe("a graph", () => {
   });
 });
 
+const NORMALISED = [3, 4].map((value) => value / Math.sqrt(12.5));
+
+function normAndProduct(inPlace: boolean) {
+  const x = host.add({ ne: [2, 2], values: [3, 4, 6, 8] });
+  const weights = host.add({ ne: [2], values: [1, 10] });
+  const norm = host.add({ op: OP.rmsNorm, parameters: floats(0), sources: [x], ne: [2, 2] });
+  const product = { op: OP.multiply, sources: [norm, weights], ne: [2, 2] };
+  return { norm, product: host.add(inPlace ? { ...product, inPlaceOf: norm } : product), x };
+}
+
+const closeTo = (values: readonly number[]) => values.map((value) => expect.closeTo(value, 5) as unknown);
+
 describe("a norm that is multiplied with weights", () => {
-  const NORMALISED = [3, 4].map((value) => value / Math.sqrt(12.5));
-
-  function graph(inPlace: boolean) {
-    const x = host.add({ ne: [2, 2], values: [3, 4, 6, 8] });
-    const weights = host.add({ ne: [2], values: [1, 10] });
-    const norm = host.add({ op: OP.rmsNorm, parameters: floats(0), sources: [x], ne: [2, 2] });
-    const product = { op: OP.multiply, sources: [norm, weights], ne: [2, 2] };
-    return { norm, product: host.add(inPlace ? { ...product, inPlaceOf: norm } : product), x };
-  }
-
-  const closeTo = (values: readonly number[]) => values.map((value) => expect.closeTo(value, 5) as unknown);
-
   it.each([true, false])("is multiplied once, in its place: %s", (inPlace) => {
-    const { norm, product } = graph(inPlace);
+    const { norm, product } = normAndProduct(inPlace);
     expect(host.run([norm, product]).left).toBe(0);
     const [a, b] = [NORMALISED[0]!, 10 * NORMALISED[1]!];
     expect(host.values(product)).toEqual(closeTo([a, b, a, b]));
-    if (!inPlace) expect(host.values(norm)).toEqual(closeTo([...NORMALISED, ...NORMALISED]));
+    const alone = closeTo([...NORMALISED, ...NORMALISED]);
+    expect(host.values(norm)).toEqual(inPlace ? host.values(product) : alone);
   });
 
   it("keeps what comes behind", () => {
-    const { norm, product } = graph(true);
+    const { norm, product } = normAndProduct(true);
     const after = host.add({ op: OP.add, sources: [product, product], ne: [2, 2] });
     host.run([norm, product, after]);
     expect(host.values(after)).toEqual(closeTo(host.values(product).map((value) => 2 * value)));
   });
 
   it("is multiplied although the graph is left between the two", () => {
-    const { norm, product } = graph(true);
+    const { norm, product } = normAndProduct(true);
     const after = host.add({ op: OP.add, sources: [product, product], ne: [2, 2] });
     host.run([norm, product, after], { leaveBefore: 1 });
     expect(host.values(product)).toEqual(
@@ -96,13 +97,13 @@ describe("a norm that is multiplied with weights", () => {
   });
 
   it("may be the last node", () => {
-    const { norm } = graph(true);
+    const { norm } = normAndProduct(true);
     host.run([norm]);
     expect(host.values(norm)).toEqual(closeTo([...NORMALISED, ...NORMALISED]));
   });
 
   it("is not multiplied with itself in one go", () => {
-    const { norm } = graph(true);
+    const { norm } = normAndProduct(true);
     const square = host.add({ op: OP.multiply, sources: [norm, norm], ne: [2, 2], inPlaceOf: norm });
     host.run([norm, square]);
     const squares = NORMALISED.map((value) => value ** 2);

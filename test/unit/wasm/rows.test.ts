@@ -46,16 +46,18 @@ const TO_HALVES = [
   [0.1, 0x2e66],
 ] as const;
 
-describe("get_rows", () => {
-  const find = (w: HostTensor, rows: HostTensor, threads = 1): Float32Array | undefined =>
-    host.run({
-      op: OP.getRows,
-      parameters: NOTHING,
-      sources: [w, rows],
-      ne: [w.ne[0]!, ...rows.ne],
-      threads,
-    });
+const isFiniteHalf = (half: number): boolean => (half & 0x7c00) !== 0x7c00;
 
+const find = (w: HostTensor, rows: HostTensor, threads = 1): Float32Array | undefined =>
+  host.run({
+    op: OP.getRows,
+    parameters: NOTHING,
+    sources: [w, rows],
+    ne: [w.ne[0]!, ...rows.ne],
+    threads,
+  });
+
+describe("get_rows", () => {
   it("of floats", () => {
     const w = numbersFrom(1, 5 * 7, 3);
     const expected = [6, 0, 0, 3].flatMap((row) => Array.from(w.subarray(row * 5, row * 5 + 5)));
@@ -73,8 +75,7 @@ describe("get_rows", () => {
   it("of all halves", () => {
     const halves = Uint16Array.from({ length: 65_536 }, (_, at) => at);
     const found = find({ type: TENSOR.f16, ne: [65_536, 1], data: halves }, i32([0]));
-    const isFinite = (half: number): boolean => (half & 0x7c00) !== 0x7c00;
-    const wrong = halves.filter((half, at) => isFinite(half) && found![at] !== halfToNumber(half));
+    const wrong = halves.filter((half, at) => isFiniteHalf(half) && found![at] !== halfToNumber(half));
     expect(Array.from(wrong)).toEqual([]);
     expect(found![0x7c00]).toBe(Number.POSITIVE_INFINITY);
     expect(found![0xfc00]).toBe(Number.NEGATIVE_INFINITY);
@@ -101,20 +102,20 @@ describe("get_rows", () => {
   });
 });
 
-describe("set_rows", () => {
-  function set(x: HostTensor, rows: HostTensor, result: HostTensor, threads = 1): Uint8Array | undefined {
-    const prepared = host.prepare({
-      op: OP.setRows,
-      parameters: NOTHING,
-      sources: [x, rows],
-      ne: result.ne,
-      result,
-      threads,
-    });
-    return prepared.run() ? prepared.readBytes() : undefined;
-  }
-  const halvesIn = (bytes: Uint8Array | undefined): number[] => Array.from(new Uint16Array(bytes!.buffer));
+function set(x: HostTensor, rows: HostTensor, result: HostTensor, threads = 1): Uint8Array | undefined {
+  const prepared = host.prepare({
+    op: OP.setRows,
+    parameters: NOTHING,
+    sources: [x, rows],
+    ne: result.ne,
+    result,
+    threads,
+  });
+  return prepared.run() ? prepared.readBytes() : undefined;
+}
+const halvesIn = (bytes: Uint8Array | undefined): number[] => Array.from(new Uint16Array(bytes!.buffer));
 
+describe("set_rows", () => {
   it.each([1, 3])("writes floats and leaves other rows alone, on %i threads", (threads) => {
     const cache = f32(new Float32Array(15).fill(9), 3, 5);
     const found = set(f32(new Float32Array([1, 2, 3, 4, 5, 6]), 3, 2), i64([4, 0]), cache, threads);
