@@ -81,12 +81,6 @@ export const CHANGES: readonly Change[] = [
     splices: [GRAPH_SPLICE],
   },
   {
-    what: "SwiGLU runs in a kernel of ours.",
-    why: "The package calls the C library's exponential for each number.",
-    check: "test/unit/wasm/swiglu.test.ts",
-    replace: { kernel_swiglu: STOCK.swiglu.index },
-  },
-  {
     what: "Dot products of one row and one column run in kernels of ours.",
     why: "llama.cpp's operators are left what ours do not cover, such as mixtures of experts, and call these.",
     check: "test/unit/wasm/vec-dots.test.ts",

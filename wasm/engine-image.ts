@@ -12,9 +12,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "17fbb42016c23b90df492a8311ce699bcec06e6a987de9cb449b447311e83b4c";
+const KERNELS_SHA256 = "71a895bab540a7a97562814d39952137e6110b77e40017926c2780f555801947";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "143c8cd8d98559ace17179e5cd33ebe534bd7f10ad79092cacd00698a5c996c8";
+export const IMAGE_SHA256 = "ae004a50c7868e9eea82c637f12bd8d89b9703183f2492f64e4b2511cbd27b71";
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {

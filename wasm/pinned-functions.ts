@@ -123,11 +123,6 @@ export const PINNED_FUNCTIONS = {
     name: "ggml_graph_compute_secondary_thread",
     sha256: "c405b03e41b858822667f4b45842bd565e206453cf3f7ee588c68a2b559bd976",
   },
-  swiglu: {
-    index: 3035,
-    name: "ggml_vec_swiglu_f32",
-    sha256: "beac4ddc659b24423127d1ffc882e15f4982d84bcf62e589df11073018d62fe6",
-  },
   updateSlots: {
     index: 5762,
     name: "server_context_impl::update_slots()",

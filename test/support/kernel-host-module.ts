@@ -25,7 +25,7 @@ const THREAD = FIRST_VEC_DOT + VEC_DOTS.length;
 const OPERATOR = THREAD + 1;
 const RESERVE = THREAD + 2;
 const DEQUANTISE = THREAD + 3;
-const SWIGLU = THREAD + 4;
+const GRAPH_THREAD = THREAD + 4;
 const DECODE = THREAD + 5;
 const IS_END = THREAD + 6;
 const PIECE = THREAD + 7;
@@ -33,9 +33,8 @@ const PARSE = THREAD + 8;
 const LEFT_RECURSION = THREAD + 9;
 const ALTERNATES = THREAD + 10;
 const DOT = THREAD + 11;
-const GRAPH_THREAD = THREAD + 12;
-const DUP = THREAD + 13;
-const ROPE = THREAD + 14;
+const DUP = THREAD + 12;
+const ROPE = THREAD + 13;
 const BARRIER = 1;
 
 /** Functions that turn rows of blocks into floats, or back. */
@@ -85,7 +84,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint
         [0x60, 1, I64, 1, I64],
         [0x60, 2, I64, I64, 1, I32],
         type(I64, I64, I64),
-        type(I32, I64, I64, I64),
+        type(I64, I64, I32),
         type(I64, I64, I32, I32),
         [0x60, 2, I64, I32, 1, I32],
         [0x60, 5, I64, I32, I64, I32, I32, 1, I32],
@@ -93,7 +92,6 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint
         [0x60, 5, I64, I64, I64, I64, I64, 1, I32],
         [0x60, 5, I64, I64, I64, I32, I32, 1, I64],
         DOT_TYPE,
-        type(I64, I64, I32),
       ]),
     ),
     section(2, vector([memory])),
@@ -108,7 +106,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint
         [5],
         [5],
         [6],
-        [7],
+        [1],
         [8],
         [9],
         [10],
@@ -116,9 +114,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint
         [12],
         [13],
         [14],
-        [1],
         [0],
-        [15],
+        [7],
       ]),
     ),
     section(6, vector([stackTop])),
@@ -130,7 +127,6 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint
         concatBytes([text("barrier"), [0], uleb(BARRIER)]),
         concatBytes([text("operator"), [0], uleb(OPERATOR)]),
         concatBytes([text("reserve"), [0], uleb(RESERVE)]),
-        concatBytes([text("swiglu"), [0], uleb(SWIGLU)]),
         concatBytes([text("decode_utf8"), [0], uleb(DECODE)]),
         concatBytes([text("graph_thread"), [0], uleb(GRAPH_THREAD)]),
         ...VEC_DOTS.map(({ kernel }, at) => concatBytes([text(kernel), [0], uleb(FIRST_VEC_DOT + at)])),
@@ -147,11 +143,10 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine): Uint
         body(0x41, 0),
         body(0x41, 0),
         body(...copy),
-        body(),
+        body(...leaveNode, ...countLeft),
         body(),
         ...[0x41, 0x41, -1, 0x41, 0x42].map((constant) => (constant < 0 ? body() : body(constant, 0))),
         sized(dotBody(machine, count)),
-        body(...leaveNode, ...countLeft),
         body(...mark),
         body(...mark),
       ]),
@@ -183,7 +178,7 @@ export function hostMemory(pages: number, { maximum = pages, shared = false } = 
 
 /**
  * A module that imports `env.memory` (memory64, `pages` long) and exports each kernel under the name of what it
- * replaces in llama.cpp: `mul_mat`, `plan`, `reserve`, `barrier`, `swiglu`, `decode_utf8`,
+ * replaces in llama.cpp: `mul_mat`, `plan`, `reserve`, `barrier`, `decode_utf8`,
  * `graph_thread`, `operator` (which that asks) and the dot products under their own. With a machine named, its dot
  * product of bytes stands in for this machine's.
  */
@@ -203,7 +198,6 @@ export function linkHost(
       kernel_operator: OPERATOR,
       kernel_graph_thread: GRAPH_THREAD,
       kernel_sched_reserve: RESERVE,
-      kernel_swiglu: SWIGLU,
       kernel_decode_utf8: DECODE,
       ...Object.fromEntries(VEC_DOTS.map(({ kernel }, at) => [kernel, FIRST_VEC_DOT + at])),
     },

@@ -1,9 +1,9 @@
 // What is computed number by number: sums and products of two tensors, scaling, activations. With numbers in F32, as all
 // between matrix products are, and rows without gaps.
 #pragma once
+#include "exponential.h"
 #include "halves.h"
 #include "rows.h"
-#include "swiglu.h"
 
 enum { OP_ADD = 2, OP_SUB = 6, OP_MUL = 7, OP_DIV = 8, OP_SCALE = 32, OP_UNARY = 91, OP_GLU = 100 };
 
@@ -78,6 +78,12 @@ NOINLINE void scale_tensor(const compute_params *params, const tensor *out) {
     for (; i + 4 <= count; i += 4) store(to + i, scaled(load(from + i), factor, term, adds));
     for (; i < count; i++) to[i] = wasm_f32x4_extract_lane(scaled(wasm_f32x4_splat(from[i]), factor, term, adds), 0);
   }
+}
+
+// x / (1 + e^-x). Below -88, where the exponential is at its bound, the result is 0: what is left out is less than 1e-36.
+INLINE vec silu(vec x) {
+  const vec result = wasm_f32x4_div(x, wasm_f32x4_add(wasm_f32x4_const_splat(1), exp_f32x4(wasm_f32x4_neg(x))));
+  return wasm_v128_andnot(result, wasm_f32x4_lt(x, wasm_f32x4_const_splat(-88)));
 }
 
 // ggml_table_gelu_f16 of this build: GELU of each half, as a half. Its last digits are those of a tangent in floats, which

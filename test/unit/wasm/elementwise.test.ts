@@ -121,6 +121,17 @@ describe("of one tensor", () => {
     expect(differing(activate(UNARY.silu, x), Array.from(x, silu), 1e-6)).toEqual([]);
   });
 
+  it("SiLU of extreme numbers, and of none", () => {
+    const x = new Float32Array([0, 1e-40, -1e-40, 88, 87, -80, 1000, 3e38, -87.9]);
+    expect(differing(activate(UNARY.silu, x), Array.from(x, silu), 2e-6)).toEqual([]);
+    const low = activate(UNARY.silu, new Float32Array([-89, -100, -1000, -3e38]));
+    expect(Array.from(low!, Math.abs)).toEqual([0, 0, 0, 0]);
+    expect(Array.from(activate(UNARY.silu, new Float32Array([1, Number.NaN]))!, Number.isNaN)).toEqual([
+      false,
+      true,
+    ]);
+  });
+
   it("sigmoid", () => {
     const x = numbersFrom(12, 37, 20);
     const expected = Array.from(x, (value) => 1 / (1 + Math.exp(-value)));
