@@ -12,9 +12,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "71a895bab540a7a97562814d39952137e6110b77e40017926c2780f555801947";
+const KERNELS_SHA256 = "dd76d77b2a842062582ae6a858eab03f16f99f97ac993cea6920a97ab2f6c092";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "ae004a50c7868e9eea82c637f12bd8d89b9703183f2492f64e4b2511cbd27b71";
+export const IMAGE_SHA256 = "316aec411d24e879b2f9e2e8b0f6917c901ea9146e8985d7880f2214b680228b";
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {

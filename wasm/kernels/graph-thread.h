@@ -25,6 +25,7 @@ typedef struct {
 _Static_assert(offsetof(thread_state, pool) == 528, "ggml_compute_state.threadpool");
 _Static_assert(offsetof(thread_state, thread) == 536, "ggml_compute_state.ith");
 
+void kernel_mul_mat(const compute_params *params, tensor *out);
 extern void original_graph_thread(thread_state *state);
 
 // Called by llama.cpp's function in place of a look at the thread pool.
@@ -41,6 +42,10 @@ INLINE int is_empty(const tensor *t) { return t->ne[0] == 0 || t->ne[1] == 0 || 
 INLINE int32_t compute_nodes(const compute_params *params, tensor *const *nodes, int32_t count) {
   tensor *node = nodes[0];
   if (is_empty(node)) return 1;
+  if (node->op == OP_MUL_MAT) {
+    kernel_mul_mat(params, node);
+    return 1;
+  }
   if (!params->use_reference && node->op == OP_RMS_NORM && count > 1 && norm_fits(node) && multiplies_norm(nodes[1], node)) {
     normalise(params, node, nodes[1]->src[1]);
     return 2;

@@ -14,14 +14,9 @@ enum { OP_DUP = 1, OP_CPY = 34, OP_CONT = 35, OP_SOFT_MAX = 46, OP_ROPE = 48, OP
 
 extern void compute_dup(const compute_params *params, tensor *out);
 extern void compute_rope(const compute_params *params, tensor *out, int32_t forward);
-void kernel_mul_mat(const compute_params *params, tensor *out);
 
 // Does a node's work, this thread's part of it; false when it is left to llama.cpp, on each thread alike.
 int32_t kernel_operator(const compute_params *params, tensor *out) {
-  if (out->op == OP_MUL_MAT) {
-    kernel_mul_mat(params, out);
-    return 1;
-  }
   if (out->op == OP_GET_ROWS && out->src[0]->flags & FLAG_REPACKED) {
     look_rows_up(params, out, out->src[0], out->src[1]);
     return 1;
