@@ -42,8 +42,8 @@ INLINE int is_empty(const tensor *t) { return t->ne[0] == 0 || t->ne[1] == 0 || 
 INLINE int32_t compute_nodes(const compute_params *params, tensor *const *nodes, int32_t count) {
   tensor *node = nodes[0];
   if (is_empty(node)) return 1;
-  // Without a function in between: eight bytes more or less of V8's stack, where it does not align vectors, make attention's
-  // products take half or twice their time (V8 13.6 on x64).
+  // Without a function in between: eight bytes more or less of V8's stack make attention's products take half or twice
+  // their time (V8 13.6 on x64).
   if (node->op == OP_MUL_MAT) {
     kernel_mul_mat(params, node);
     return 1;
