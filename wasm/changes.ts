@@ -1,6 +1,6 @@
 import { BARRIER_SPLICES } from "./barriers.ts";
+import { GRAPH_SPLICE } from "./graph-splice.ts";
 import type { LinkPlan } from "./linker/link.ts";
-import { OPERATOR_SPLICE } from "./operators.ts";
 import { PINNED_FUNCTIONS as STOCK } from "./pinned-functions.ts";
 import { VEC_DOTS } from "./vec-dots.ts";
 
@@ -62,16 +62,26 @@ export const CHANGES: readonly Change[] = [
     splices: BARRIER_SPLICES,
   },
   {
-    what: "Softmax, flash attention, products with experts and look-ups in repacked weights run in our kernels.",
-    why: "Mixtures multiply with experts most of all; attention grows with the context; nobody else can read repacked weights.",
-    check: "test/unit/wasm/flash-attention.test.ts",
-    splices: [OPERATOR_SPLICE],
-  },
-  {
-    what: "SwiGLU runs in a kernel of ours.",
-    why: "The package calls the C library's exponential for each number.",
-    check: "test/unit/wasm/swiglu.test.ts",
-    replace: { kernel_swiglu: STOCK.swiglu.index },
+    what: "What a usual graph holds is computed by our kernels, node by node; llama.cpp's function does the rest.",
+    why: "Its compiler has copied the operators into one function, which V8 takes a second to optimise.",
+    check: "test/unit/wasm/graph-thread.test.ts",
+    replace: { kernel_graph_thread: STOCK.graphThread.index },
+    originals: { original_graph_thread: STOCK.graphThread.index },
+    imports: {
+      compute_dup: STOCK.dup.index,
+      compute_rope: STOCK.rope.index,
+      dequantize_row_q4_1: STOCK.dequantizeQ4_1.index,
+      dequantize_row_q5_0: STOCK.dequantizeQ5_0.index,
+      dequantize_row_q5_1: STOCK.dequantizeQ5_1.index,
+      dequantize_row_q2_K: STOCK.dequantizeQ2_K.index,
+      dequantize_row_q3_K: STOCK.dequantizeQ3_K.index,
+      quantize_row_q4_0: STOCK.quantizeQ4_0.index,
+      quantize_row_q4_1: STOCK.quantizeQ4_1.index,
+      quantize_row_q5_0: STOCK.quantizeQ5_0.index,
+      quantize_row_q5_1: STOCK.quantizeQ5_1.index,
+      quantize_row_q8_0: STOCK.quantizeQ8_0.index,
+    },
+    splices: [GRAPH_SPLICE],
   },
   {
     what: "Dot products of one row and one column run in kernels of ours.",

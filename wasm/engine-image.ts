@@ -12,9 +12,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "4de866c53c3ea6b0c8170886cd029de831de4e04385de4082842478d8fd31596";
+const KERNELS_SHA256 = "4c9d56aa4f81b17ec5ad8a0802f5cdaa54597c5f5575a4c2ea286243444a2efb";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "85de4e68d0313f077f67fc471bc3d75ca5e0dc8d471c1aeaf1e4624ae582e51a";
+export const IMAGE_SHA256 = "fc1a4de26b3ad6724cd0544437a62dcfaddcca6ffddf1396d4b0c45aba7bc1db";
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {

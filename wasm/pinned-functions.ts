@@ -63,6 +63,56 @@ export const PINNED_FUNCTIONS = {
     name: "dequantize_row_iq4_nl",
     sha256: "01f3d89db9dcbe51f47873833bdce4da357b1e32160162991a8661a85f842447",
   },
+  dequantizeQ4_1: {
+    index: 7296,
+    name: "dequantize_row_q4_1",
+    sha256: "084a07b0632122fe059f762d70eae4c0a60e005b0f23aff190f84a22ecd9f59c",
+  },
+  dequantizeQ5_0: {
+    index: 7294,
+    name: "dequantize_row_q5_0",
+    sha256: "807a94070ab99443b617c30202999184cad055006eb31af3d19ef43b27dbef99",
+  },
+  dequantizeQ5_1: {
+    index: 7293,
+    name: "dequantize_row_q5_1",
+    sha256: "983bce501ca74b12dfc768d61a6bcfa5751a77db55f464f958bdfe64dfa3840b",
+  },
+  dequantizeQ2_K: {
+    index: 7299,
+    name: "dequantize_row_q2_K",
+    sha256: "3c7c61cc42c31159a23d52501e5b1552b2b2b1bd13998d4d691a03a92e9b890f",
+  },
+  dequantizeQ3_K: {
+    index: 7298,
+    name: "dequantize_row_q3_K",
+    sha256: "7782729784e82bed2c2658305bd6c66d8512e90ecf427fa1d2f3be2a8853f035",
+  },
+  quantizeQ4_0: {
+    index: 5787,
+    name: "quantize_row_q4_0",
+    sha256: "d5324856b8fcfb99ebfcd00439d793f8692cf066c27092cee20d1dd07ef22d07",
+  },
+  quantizeQ4_1: {
+    index: 5786,
+    name: "quantize_row_q4_1",
+    sha256: "61b8a9354a6445d1dfdbfb8b344822d8d558ff77dcc2cf7e1daee63809922ce5",
+  },
+  quantizeQ5_0: {
+    index: 5784,
+    name: "quantize_row_q5_0",
+    sha256: "c319b00ae05e719ca8459a81746bee2233c7c7e923ae88a96c7d5faa9f5ef85b",
+  },
+  quantizeQ5_1: {
+    index: 5783,
+    name: "quantize_row_q5_1",
+    sha256: "31150ccd5eabe70d6fd7fed2b82adef5ca812b9ed1f8ab325a9b45813e456af8",
+  },
+  quantizeQ8_0: {
+    index: 5780,
+    name: "quantize_row_q8_0",
+    sha256: "d69b5694c6eb5a0d8a56de8cb6ce86114ac4614aff0d590a6df253a4ef49a449",
+  },
   barrier: {
     index: 270,
     name: "ggml_barrier",
@@ -73,15 +123,20 @@ export const PINNED_FUNCTIONS = {
     name: "ggml_graph_compute_thread",
     sha256: "e6f62651522fc9a34d05f01d8e7822b559378ea7a30e030ca90591a16eabf821",
   },
+  dup: {
+    index: 2029,
+    name: "ggml_compute_forward_dup",
+    sha256: "82d9c382bb5fe646d7e39b06be774bb90ceb5dea140a085bf32520821b793a6c",
+  },
+  rope: {
+    index: 2239,
+    name: "void ggml_compute_forward_rope_flt<float>",
+    sha256: "9a596f5e756f8fe036a8900ff6b5aa8c7e15984bc5d8107771a0466188617c05",
+  },
   secondaryThread: {
     index: 7124,
     name: "ggml_graph_compute_secondary_thread",
     sha256: "c405b03e41b858822667f4b45842bd565e206453cf3f7ee588c68a2b559bd976",
-  },
-  swiglu: {
-    index: 3035,
-    name: "ggml_vec_swiglu_f32",
-    sha256: "beac4ddc659b24423127d1ffc882e15f4982d84bcf62e589df11073018d62fe6",
   },
   updateSlots: {
     index: 5762,

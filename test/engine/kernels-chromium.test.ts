@@ -5,7 +5,7 @@ const chromium = findChromium();
 if (chromium === undefined)
   console.warn("The kernels are not tested in a page: there is no Chromium here (CHROMIUM names one).");
 
-const FILES = ["kernels", "vec-dots", "softmax", "flash-attention", "swiglu", "repacked", "dot-product"];
+const FILES = ["kernels", "vec-dots", "softmax", "flash-attention", "elementwise", "repacked", "dot-product"];
 
 const fileOf = (name: string): string => `test/unit/wasm/${name}.test.ts`;
 

@@ -130,7 +130,7 @@ export class ExpertHost {
       return BigInt(at);
     });
     return {
-      run: async () => (await this.#runAll(parameters, BigInt(out))).every((left) => left === 0),
+      run: async () => (await this.#runAll(parameters, BigInt(out))).every((done) => done === 1),
       read: () => new Float32Array(buffer, tensors.dataOf(out), results.length).slice(),
       weights: () => new Uint8Array(buffer, tensors.dataOf(w), weights.length).slice(),
       reserve,

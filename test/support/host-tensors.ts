@@ -6,7 +6,7 @@ export interface HostTensor {
   readonly ne: readonly number[];
   /** Bytes from one element to the next in each dimension; absent: they follow each other. */
   readonly nb?: readonly number[];
-  readonly data: Float32Array | Uint16Array | Uint8Array | Int32Array;
+  readonly data: Float32Array | Uint16Array | Uint8Array | Int32Array | BigInt64Array;
 }
 
 /** Lays tensors out in a memory as ggml does, one behind the other. */

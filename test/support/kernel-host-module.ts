@@ -9,6 +9,9 @@ const I32 = 0x7f;
 const I64 = 0x7e;
 /** Where the stand-in for llama.cpp's own operator leaves a mark. */
 export const FALLBACK_MARK = 64;
+/** Where the stand-in for llama.cpp's function for graphs leaves the address of the node's address, and counts nodes. */
+export const LEFT_NODE = 80;
+export const LEFT_COUNT = 88;
 /** Where dot products are counted, when another machine's stand in for them. */
 export const DOT_COUNT = 72;
 /** What the stand-in for llama.cpp's decoding returns. */
@@ -24,7 +27,7 @@ const THREAD = FIRST_VEC_DOT + VEC_DOTS.length;
 const OPERATOR = THREAD + 1;
 const RESERVE = THREAD + 2;
 const DEQUANTISE = THREAD + 3;
-const SWIGLU = THREAD + 4;
+const GRAPH_THREAD = THREAD + 4;
 const DECODE = THREAD + 5;
 const IS_END = THREAD + 6;
 const PIECE = THREAD + 7;
@@ -34,7 +37,18 @@ const ALTERNATES = THREAD + 10;
 const PROCESS = THREAD + 11;
 const PROMPT_CLEAR = THREAD + 12;
 const DOT = THREAD + 13;
+const DUP = THREAD + 14;
+const ROPE = THREAD + 15;
 const BARRIER = 1;
+
+/** Functions that turn rows of blocks into floats, or back. */
+const CONVERSIONS = [
+  ...["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K"].map(
+    (format) => `dequantize_row_${format}`,
+  ),
+  ...["iq4_nl", "iq4_xs", "mxfp4"].map((format) => `dequantize_row_${format}`),
+  ...["q4_0", "q4_1", "q5_0", "q5_1", "q8_0"].map((format) => `quantize_row_${format}`),
+];
 
 const text = (value: string): Uint8Array => sized(new TextEncoder().encode(value));
 const section = (id: number, content: Uint8Array): Uint8Array => concatBytes([[id], sized(content)]);
@@ -56,6 +70,10 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
   const copy = [0x20, 1, 0x20, 0, 0x20, 2, 0xfc, 10, 0, 0];
   // i64.const mark, i32.const 1, i32.store
   const mark = [0x42, ...signedLeb(FALLBACK_MARK), 0x41, 1, 0x36, 2, 0];
+  // Of the state that it is given: what its graph's nodes are, at offset 560.
+  const leaveNode = [0x42, ...signedLeb(LEFT_NODE), 0x20, 0, 0x29, 3, ...uleb(560), 0x37, 3, 0];
+  const leftCount = [0x42, ...signedLeb(LEFT_COUNT)];
+  const countLeft = [...leftCount, ...leftCount, 0x28, 2, 0, 0x41, 1, 0x6a, 0x36, 2, 0];
   const dotCount = [0x42, ...signedLeb(DOT_COUNT)];
   // i32.load, i32.const 1, i32.add, i32.store
   const count = [...dotCount, ...dotCount, 0x28, 2, 0, 0x41, 1, 0x6a, 0x36, 2, 0];
@@ -71,7 +89,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [0x60, 1, I64, 1, I64],
         [0x60, 2, I64, I64, 1, I32],
         type(I64, I64, I64),
-        type(I32, I64, I64, I64),
+        type(I64, I64, I32),
         type(I64, I64, I32, I32),
         [0x60, 2, I64, I32, 1, I32],
         [0x60, 5, I64, I32, I64, I32, I32, 1, I32],
@@ -94,7 +112,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [5],
         [5],
         [6],
-        [7],
+        [1],
         [8],
         [9],
         [10],
@@ -104,6 +122,8 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         [15],
         [1],
         [14],
+        [0],
+        [7],
       ]),
     ),
     section(6, vector([stackPointer])),
@@ -115,10 +135,10 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         concatBytes([text("barrier"), [0], uleb(BARRIER)]),
         concatBytes([text("operator"), [0], uleb(OPERATOR)]),
         concatBytes([text("reserve"), [0], uleb(RESERVE)]),
-        concatBytes([text("swiglu"), [0], uleb(SWIGLU)]),
         concatBytes([text("decode_utf8"), [0], uleb(DECODE)]),
         concatBytes([text("process"), [0], uleb(PROCESS)]),
         concatBytes([text("prompt_clear"), [0], uleb(PROMPT_CLEAR)]),
+        concatBytes([text("graph_thread"), [0], uleb(GRAPH_THREAD)]),
         ...VEC_DOTS.map(({ kernel }, at) => concatBytes([text(kernel), [0], uleb(FIRST_VEC_DOT + at)])),
       ]),
     ),
@@ -133,12 +153,14 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
         body(0x41, 0),
         body(0x41, 0),
         body(...copy),
-        body(),
+        body(...leaveNode, ...countLeft),
         body(),
         ...[0x41, 0x41, -1, 0x41, 0x42].map((constant) => (constant < 0 ? body() : body(constant, 0))),
         body(0x42, ...signedLeb(PROCESS_RESULT), 0x28, 2, 0),
         body(...mark),
         sized(dotBody(machine, count)),
+        body(...mark),
+        body(...mark),
       ]),
     ),
   ]);
@@ -168,8 +190,8 @@ export function hostMemory(pages: number, { maximum = pages, shared = false } = 
 
 /**
  * A module that imports `env.memory` (memory64, `pages` long) and exports each kernel under the name of what it
- * replaces in llama.cpp: `mul_mat`, `plan`, `reserve`, `barrier`, `swiglu`, `decode_utf8`, `process`, `prompt_clear`,
- * `operator` (which llama.cpp's dispatch asks) and the dot products under their own. With a machine named, its dot
+ * replaces in llama.cpp: `mul_mat`, `plan`, `reserve`, `barrier`, `decode_utf8`, `process`, `prompt_clear`,
+ * `graph_thread`, `operator` (which that asks) and the dot products under their own. With a machine named, its dot
  * product of bytes stands in for this machine's. Threads that share a memory need a stack each.
  */
 export function linkHost(
@@ -187,8 +209,8 @@ export function linkHost(
       kernel_graph_plan: 2,
       kernel_barrier: BARRIER,
       kernel_operator: OPERATOR,
+      kernel_graph_thread: GRAPH_THREAD,
       kernel_sched_reserve: RESERVE,
-      kernel_swiglu: SWIGLU,
       kernel_decode_utf8: DECODE,
       kernel_process: PROCESS,
       kernel_prompt_clear: PROMPT_CLEAR,
@@ -201,6 +223,7 @@ export function linkHost(
       original_decode_utf8: DECODE,
       original_process: PROCESS,
       original_prompt_clear: PROMPT_CLEAR,
+      original_graph_thread: GRAPH_THREAD,
     },
     imports: {
       ggml_barrier: BARRIER,
@@ -215,14 +238,9 @@ export function linkHost(
       original_parse_alternates: ALTERNATES,
       original_update_slots: BARRIER,
       original_secondary_thread: THREAD,
-      dequantize_row_q4_0: DEQUANTISE,
-      dequantize_row_q8_0: DEQUANTISE,
-      dequantize_row_q4_K: DEQUANTISE,
-      dequantize_row_q5_K: DEQUANTISE,
-      dequantize_row_q6_K: DEQUANTISE,
-      dequantize_row_iq4_nl: DEQUANTISE,
-      dequantize_row_iq4_xs: DEQUANTISE,
-      dequantize_row_mxfp4: DEQUANTISE,
+      ...Object.fromEntries(CONVERSIONS.map((name) => [name, DEQUANTISE])),
+      compute_dup: DUP,
+      compute_rope: ROPE,
     },
   });
 }

@@ -118,16 +118,6 @@ export class KernelHost {
     return new DataView(this.#memory.buffer).getFloat32(result, true);
   }
 
-  /** SwiGLU of numbers and their gates. */
-  swiglu(numbers: Float32Array, gates: Float32Array): Float32Array {
-    const [x, gate] = [STACK_TOP, STACK_TOP + numbers.byteLength];
-    new Float32Array(this.#memory.buffer, x, numbers.length).set(numbers);
-    new Float32Array(this.#memory.buffer, gate, gates.length).set(gates);
-    // In place, as in a graph that reuses its buffers.
-    this.#exports["swiglu"]!(numbers.length, BigInt(x), BigInt(x), BigInt(gate));
-    return new Float32Array(this.#memory.buffer, x, numbers.length).slice();
-  }
-
   prepare(problem: MatrixProblem): PreparedProblem {
     const { k, rows, matrices = 1, heads = 1, slots = 1 } = problem;
     const columns = problem.activations.length / k / heads / slots;

@@ -7,7 +7,7 @@ const PAGES = 1024;
 const FIRST_TENSOR = 1024 * 1024;
 
 /** As in ggml.h. */
-export const TENSOR = { f32: 0, f16: 1, q4_0: 2, q8_0: 8 } as const;
+export const TENSOR = { f32: 0, f16: 1, q4_0: 2, q8_0: 8, i32: 26, i64: 27 } as const;
 
 export interface Operation {
   /** Number of the operator in enum ggml_op. */
@@ -17,6 +17,8 @@ export interface Operation {
   readonly sources: readonly (HostTensor | undefined)[];
   /** Shape of the result, in F32. */
   readonly ne: readonly number[];
+  /** What is written to instead, such as a cache in another type. */
+  readonly result?: HostTensor;
   readonly threads?: number;
   /** Bytes of work buffer for all threads; absent: none. */
   readonly workBytes?: number;
@@ -26,9 +28,11 @@ export interface PreparedOperation {
   /** False when the kernels leave the operator to llama.cpp. */
   run(): boolean;
   read(): Float32Array;
+  /** The same as bytes. */
+  readBytes(): Uint8Array;
 }
 
-/** Runs operators of one node as ggml_graph_compute_thread would ask the kernels for them. */
+/** Runs operators of one node as our kernel of graphs asks for them. */
 export class OperatorHost {
   readonly #memory: WebAssembly.Memory;
   readonly #operator: (parameters: bigint, node: bigint) => number;
@@ -48,6 +52,11 @@ export class OperatorHost {
     return new OperatorHost(memory, operator);
   }
 
+  /** Writes what llama.cpp has at an address of its own. */
+  put(address: number, data: Uint16Array): void {
+    new Uint16Array(this.#memory.buffer, address, data.length).set(data);
+  }
+
   /** The result, or undefined when the kernels leave the operator to llama.cpp. */
   run(operation: Operation): Float32Array | undefined {
     const prepared = this.prepare(operation);
@@ -55,12 +64,12 @@ export class OperatorHost {
   }
 
   /** Lays an operator out in the host's memory, for one or more runs. The next one that is prepared takes its place. */
-  prepare({ op, parameters, sources, ne, threads = 1, workBytes = 0 }: Operation): PreparedOperation {
+  prepare({ op, parameters, sources, ne, threads = 1, workBytes = 0, result }: Operation): PreparedOperation {
     const tensors = this.#tensors;
     tensors.clear();
     const count = ne.reduce((product, each) => product * each, 1);
-    const result = new Float32Array(count).fill(Number.NaN);
-    const node = tensors.tensor({ type: TENSOR.f32, ne, data: result });
+    const target = result ?? { type: TENSOR.f32, ne, data: new Float32Array(count).fill(Number.NaN) };
+    const node = tensors.tensor(target);
     const view = new DataView(this.#memory.buffer);
     view.setInt32(node + 80, op, true);
     for (const [at, value] of parameters.entries()) view.setInt32(node + 84 + 4 * at, value, true);
@@ -78,8 +87,9 @@ export class OperatorHost {
     });
     const resultAt = tensors.dataOf(node);
     return {
-      run: () => threadsAt.map((at) => this.#operator(at, BigInt(node))).every((left) => left === 0),
+      run: () => threadsAt.map((at) => this.#operator(at, BigInt(node))).every((done) => done === 1),
       read: () => new Float32Array(this.#memory.buffer, resultAt, count).slice(),
+      readBytes: () => new Uint8Array(this.#memory.buffer, resultAt, target.data.byteLength).slice(),
     };
   }
 }

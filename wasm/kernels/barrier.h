@@ -24,7 +24,6 @@ typedef struct {
 } threadpool;
 
 _Static_assert(offsetof(threadpool, nodes) == 88, "ggml_threadpool.cgraph");
-
 _Static_assert(offsetof(threadpool, graph) == 104, "ggml_threadpool.n_graph");
 _Static_assert(offsetof(threadpool, arrived) == 128, "ggml_threadpool.n_barrier");
 _Static_assert(offsetof(threadpool, passed) == 192, "ggml_threadpool.n_barrier_passed");

@@ -1,12 +1,8 @@
 // The kernels as one translation unit, and the functions of llama.cpp whose place they take. The build script beside
 // this file compiles it; wasm/changes.ts says which function of the module each one replaces.
-#include "barrier.h"
-#include "flash-attention.h"
 #include "grammar.h"
+#include "graph-thread.h"
 #include "recursion.h"
-#include "repack-graph.h"
-#include "steps.h"
-#include "swiglu.h"
 #include "vec-dots.h"
 
 extern void original_mul_mat(const compute_params *params, tensor *out);
@@ -43,28 +39,4 @@ void kernel_mul_mat(const compute_params *params, tensor *out) {
     if (quantised_fits(out, w, x) && mul_mat_quantised(params, out, w, x)) return;
   }
   original_mul_mat(params, out);
-}
-
-// Asked before ggml_graph_compute_thread branches to an operator: the number of the operator that llama.cpp is to do.
-int32_t kernel_operator(const compute_params *params, tensor *out) {
-  enum { NONE = 0, SOFT_MAX = 46, FLASH_ATTENTION = 74 };
-  if (params->ith == 0 && is_step_left()) leave_step(params->threadpool, out);
-  if (out->op == OP_GET_ROWS && out->src[0]->flags & FLAG_REPACKED) {
-    look_rows_up(params, out, out->src[0], out->src[1]);
-    return NONE;
-  }
-  if (out->op == OP_MUL_MAT_ID && (out->src[0]->flags & FLAG_REPACKED || !params->use_reference) && experts_fit(out) &&
-      mul_mat_id(params, out)) {
-    return NONE;
-  }
-  if (params->use_reference) return out->op;
-  if (out->op == SOFT_MAX && softmax_fits(out)) {
-    soft_max(params, out);
-    return NONE;
-  }
-  if (out->op == FLASH_ATTENTION && attention_fits(params, out)) {
-    flash_attention(params, out);
-    return NONE;
-  }
-  return out->op;
 }

@@ -66,19 +66,14 @@ void kernel_update_slots(server_context *server) {
   original_update_slots(server);
 }
 
-// What is asked of the first thread before each operator: whether the step is to be left, which all threads do behind this
-// operator.
+// What is asked of the first thread before each node: whether the step is to be left.
 INLINE int is_step_left(void) { return __atomic_load_n(LEAVE_STEP, __ATOMIC_RELAXED) != 0; }
 
-NOINLINE void leave_step(threadpool *pool, const tensor *node) {
+// All threads leave the graph behind node `number`, as if llama.cpp's own callback had asked for it.
+INLINE void leave_step(threadpool *pool, int32_t number) {
   enum { ABORTED = 1 };
-  const graph *g = pool->nodes;
-  for (int32_t i = 0; i < g->n_nodes; i++) {
-    if (g->nodes[i] != node) continue;
-    __atomic_store_n(&pool->left_at, i + 1, __ATOMIC_SEQ_CST);
-    pool->status = ABORTED;
-    return;
-  }
+  __atomic_store_n(&pool->left_at, number + 1, __ATOMIC_SEQ_CST);
+  pool->status = ABORTED;
 }
 
 // llama_process, which decodes a batch. llama.cpp answers 2 for a graph that was left; its server would take that for a lack

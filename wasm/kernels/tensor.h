@@ -19,6 +19,7 @@ enum tensor_type {
   TYPE_IQ4_NL = 20,
   TYPE_IQ4_XS = 23,
   TYPE_I32 = 26,
+  TYPE_I64 = 27,
   TYPE_BF16 = 30,
   TYPE_MXFP4 = 39,
 };
@@ -30,6 +31,7 @@ typedef struct {
   int32_t usage; // 1: holds weights
 } backend_buffer;
 
+enum { FLAG_COMPUTE = 1 << 4 };
 // Flags of our own, in bits that ggml has no use for: weights are repacked, or never to be.
 enum { FLAG_REPACKED = 1 << 28, FLAG_LEFT = 1 << 29 };
 

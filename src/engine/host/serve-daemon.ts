@@ -12,7 +12,6 @@ import { deviceFlags } from "../gpu/dawn.ts";
 import type { LogLevel } from "../core/platform.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
 import { CallDesk } from "./call-desk.ts";
-import { compileEarly } from "./compile-early.ts";
 import { openEngineFiles } from "./engine-files.ts";
 import { createNodePlatform } from "./node-platform.ts";
 import { Outbox } from "./outbox.ts";
@@ -77,8 +76,6 @@ async function load(spec: EngineSpec): Promise<void> {
         : undefined;
     const platform = createNodePlatform(wasmUrl, logProblem, { gpu, heapLimitBytes: Number(heapLimit) });
     const files = openEngineFiles(spec, reportProgress);
-    // With a GPU the processor has next to nothing to compute.
-    if (!gpu) compileEarly(files.model.reduce((bytes, { size }) => bytes + size, 0));
     const engine = await EngineCore.load(platform, spec, files);
     // Nothing is read any more, but the daemon would take silence for standstill.
     const reportLife = (): void => send({ type: "load-progress", progress: reported });

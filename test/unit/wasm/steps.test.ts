@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
+import { GraphHost } from "../../support/graph-host.ts";
 import {
   FALLBACK_MARK,
   hostMemory,
@@ -8,16 +9,12 @@ import {
 } from "../../support/kernel-host-module.ts";
 
 const PAGES = 32;
-const LEAVE_STEP = 44;
+/** ggml's number of the sum of two tensors. */
+const ADD = 2;
 /** Structures of llama.cpp's, far enough from each other. */
 const place = (number: number): number => STACK_TOP + 4096 * number;
-const [PARAMS, POOL, GRAPH, NODES, NODE] = [place(0), place(1), place(2), place(3), place(4)] as const;
-const [CONTEXT, MEMORY, BATCH, SLOT] = [place(5), place(6), place(7), place(8)] as const;
+const [CONTEXT, MEMORY, BATCH, SLOT] = [place(0), place(1), place(2), place(3)] as const;
 const AT = {
-  pool: 24,
-  nodes: 88,
-  leftAt: 264,
-  status: 292,
   memory: 256,
   batchTokens: 64,
   media: 2960,
@@ -30,7 +27,7 @@ const KV_CACHE_ISWA = 527072n;
 type Call = (...args: (bigint | number)[]) => number;
 
 let view: DataView;
-let call: Record<"operator" | "process" | "prompt_clear", Call>;
+let call: Record<"process" | "prompt_clear", Call>;
 
 beforeEach(async () => {
   const memory = hostMemory(PAGES);
@@ -42,38 +39,27 @@ beforeEach(async () => {
 
 const setPointer = (at: number, to: number): void => view.setBigUint64(at, BigInt(to), true);
 
-/** Where the graph is left, and its status. */
-const state = (): number[] => [view.getInt32(POOL + AT.leftAt, true), view.getInt32(POOL + AT.status, true)];
-
 describe("leaving a step", () => {
-  const OTHER_NODES = 5;
-
-  /** One thread is before an operator, the last of six. */
-  function before(thread: number): void {
-    view.setInt32(PARAMS, thread, true);
-    setPointer(PARAMS + AT.pool, POOL);
-    setPointer(POOL + AT.nodes, GRAPH);
-    view.setInt32(POOL + AT.leftAt, -1, true);
-    view.setInt32(GRAPH + 4, OTHER_NODES + 1, true);
-    setPointer(GRAPH + 16, NODES);
-    setPointer(NODES + 8 * OTHER_NODES, NODE);
-    call.operator(BigInt(PARAMS), BigInt(NODE));
+  /** Runs three nodes, each the double of the one before. */
+  async function run(options: { isStepLeft: boolean; thread?: number }) {
+    const host = await GraphHost.start();
+    const nodes = [host.add({ ne: [1], values: [1] })];
+    for (let index = 0; index < 3; index++)
+      nodes.push(host.add({ op: ADD, sources: [nodes[index]!, nodes[index]!], ne: [1] }));
+    const { status } = host.run(nodes.slice(1), options);
+    return { values: nodes.slice(1).flatMap((node) => host.values(node)), status };
   }
-  test("happens behind the operator that comes next, as if llama.cpp's own callback had asked for it", () => {
-    view.setInt32(LEAVE_STEP, 1, true);
-    before(0);
-    expect(state()).toEqual([OTHER_NODES + 1, 1]);
+
+  test("happens behind the node that comes next, as if llama.cpp's own callback had asked for it", async () => {
+    expect(await run({ isStepLeft: true })).toEqual({ values: [2, Number.NaN, Number.NaN], status: 1 });
   });
 
-  test("is for the first thread to decide", () => {
-    view.setInt32(LEAVE_STEP, 1, true);
-    before(1);
-    expect(state()).toEqual([-1, 0]);
+  test("is for the first thread to decide", async () => {
+    expect(await run({ isStepLeft: true, thread: 1 })).toMatchObject({ status: 0 });
   });
 
-  test("does not happen unasked", () => {
-    before(0);
-    expect(state()).toEqual([-1, 0]);
+  test("does not happen unasked", async () => {
+    expect(await run({ isStepLeft: false })).toEqual({ values: [2, 4, 8], status: 0 });
   });
 });
 

@@ -1,0 +1,76 @@
+import fs from "node:fs";
+import path from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import type { Engine } from "../../src/engine/engine.ts";
+import { createEngineStarter } from "../../src/engine/start-engine.ts";
+import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
+import {
+  engineSpec,
+  generateText,
+  NEVER,
+  preparedEngine,
+  promptRequest,
+  SHIPPED_MODEL,
+  temporaryFolder,
+  writeModel,
+} from "../support/engine-fixture.ts";
+import type { GgufFile } from "../support/gguf-writer.ts";
+import { tinyGemma2, tinyGemma3, tinyQwen2, tinyQwen3 } from "../support/tiny-families.ts";
+import { spawnTestEngine } from "../support/program.ts";
+
+const TIMEOUT_MS = 60_000;
+/** What V8 writes when it compiles llama.cpp's function for graphs, which has more than 300,000 bytes, in any way. */
+const COMPILED = /bodysize 3\d{5}\b/;
+
+const folder = temporaryFolder();
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+/** What V8 writes about compiling while an engine is used. */
+async function traced(spec: EngineSpec, use: (engine: Engine) => Promise<unknown>): Promise<string> {
+  const { wasmPath, heapLimitBytes } = await preparedEngine();
+  const written: string[] = [];
+  const start = createEngineStarter({
+    wasmPath,
+    heapLimitBytes,
+    loadTimeoutMs: TIMEOUT_MS,
+    stallTimeoutMs: TIMEOUT_MS,
+    spawn: (command, args, options) => {
+      const child = spawnTestEngine(command, ["--trace-wasm-compilation-times", ...args], options);
+      child.stdout?.on("data", (piece: Buffer) => written.push(piece.toString()));
+      return child;
+    },
+  });
+  const engine = await start(spec);
+  await use(engine);
+  await engine.close();
+  return written.join("");
+}
+
+const say = (engine: Engine): Promise<string> => generateText(engine, promptRequest("Once upon a time"));
+const write = (name: string, model: GgufFile): string => writeModel(folder, name, model);
+
+describe("llama.cpp's function for graphs", () => {
+  test.each([
+    ["Llama", () => SHIPPED_MODEL, {}],
+    ["Llama without flash attention", () => SHIPPED_MODEL, { flashAttention: "false" }],
+    ["Qwen 2", () => write("qwen2", tinyQwen2()), {}],
+    ["Qwen 3", () => write("qwen3", tinyQwen3()), {}],
+    ["Gemma 3", () => write("gemma3", tinyGemma3()), {}],
+  ] as const)("is not needed for %s", async (_, model, settings) => {
+    const written = await traced(engineSpec(model(), settings), say);
+    expect(written).toMatch(/using Liftoff.* bodysize \d/);
+    expect(written).not.toMatch(COMPILED);
+  });
+
+  test("is not needed for embeddings", async () => {
+    const model = path.join(path.dirname(SHIPPED_MODEL), "daybreak-mini-embed.gguf");
+    const written = await traced(engineSpec(model, { purpose: "embed" }), (engine) =>
+      engine.embed("a word", NEVER),
+    );
+    expect(written).not.toMatch(COMPILED);
+  });
+
+  test("does what our kernels do not, such as the tangent of Gemma 2", async () => {
+    expect(await traced(engineSpec(write("gemma2", tinyGemma2())), say)).toMatch(COMPILED);
+  });
+});

@@ -1,0 +1,88 @@
+// What each thread does with a graph: node after node, all threads at the same one. llama.cpp's own function does it for
+// single nodes that our kernels leave to it.
+#pragma once
+#include "barrier.h"
+#include "operators.h"
+#include "steps.h"
+
+// The part of ggml_cplan that threads read.
+typedef struct {
+  uint64_t work_size;
+  uint8_t *work;
+  uint8_t unused[32];
+  uint8_t use_reference;
+} graph_plan;
+
+_Static_assert(offsetof(graph_plan, use_reference) == 48, "ggml_cplan.use_ref");
+
+// ggml_compute_state, and behind it what llama.cpp's function is to take for the graph.
+typedef struct {
+  uint8_t unused[528];
+  threadpool *pool;
+  int32_t thread;
+  graph nodes_left;
+} thread_state;
+
+_Static_assert(offsetof(thread_state, pool) == 528, "ggml_compute_state.threadpool");
+_Static_assert(offsetof(thread_state, thread) == 536, "ggml_compute_state.ith");
+
+void kernel_mul_mat(const compute_params *params, tensor *out);
+extern void original_graph_thread(thread_state *state);
+
+// Called by llama.cpp's function in place of a look at the thread pool.
+const graph *kernel_graph_of(const thread_state *state) { return &state->nodes_left; }
+
+INLINE int is_computed(const tensor *node) {
+  const int only_seen_otherwise = node->op >= OP_RESHAPE && node->op <= OP_TRANSPOSE;
+  return node->op != OP_NONE && !only_seen_otherwise && node->flags & FLAG_COMPUTE;
+}
+
+INLINE int is_empty(const tensor *t) { return t->ne[0] == 0 || t->ne[1] == 0 || t->ne[2] == 0 || t->ne[3] == 0; }
+
+// Nodes that were done at `nodes`; 0: it is left to llama.cpp.
+INLINE int32_t compute_nodes(const compute_params *params, tensor *const *nodes, int32_t count) {
+  tensor *node = nodes[0];
+  if (is_empty(node)) return 1;
+  // Without a function in between: eight bytes more or less of V8's stack make attention's products take half or twice
+  // their time (V8 13.6 on x64).
+  if (node->op == OP_MUL_MAT) {
+    kernel_mul_mat(params, node);
+    return 1;
+  }
+  if (!params->use_reference && node->op == OP_RMS_NORM && count > 1 && norm_fits(node) && multiplies_norm(nodes[1], node)) {
+    normalise(params, node, nodes[1]->src[1]);
+    return 2;
+  }
+  return kernel_operator(params, node);
+}
+
+// ggml_graph_compute_thread. All threads leave the graph before the node that the first one has named while they were at an
+// earlier one.
+void kernel_graph_thread(const thread_state *state) {
+  threadpool *pool = state->pool;
+  const graph_plan *plan = pool->plan;
+  const compute_params params = {state->thread, __atomic_load_n(&pool->graph, __ATOMIC_RELAXED) & 0xffff,
+                                 plan->work_size, plan->work, pool, plan->use_reference};
+  tensor **nodes = pool->nodes->nodes;
+  const int32_t count = pool->nodes->n_nodes;
+  for (int32_t i = 0, left_at; i < count;) {
+    if (!is_computed(nodes[i])) {
+      i++;
+      continue;
+    }
+    if (params.ith == 0 && is_step_left()) leave_step(pool, i);
+    const int32_t done = compute_nodes(&params, nodes + i, count - i), next = i + (done > 0 ? done : 1);
+    if (done == 0) {
+      // Ends at a barrier of its own.
+      thread_state left = {.pool = pool, .thread = state->thread, .nodes_left = {.n_nodes = 1, .nodes = nodes + i}};
+      original_graph_thread(&left);
+    } else if (next < count) {
+      // Behind the last one the graph may be gone as soon as the first thread returns.
+      kernel_barrier(pool);
+    }
+    left_at = __atomic_load_n(&pool->left_at, __ATOMIC_RELAXED);
+    if (left_at > i && left_at <= next) break;
+    i = next;
+  }
+  kernel_barrier(pool);
+}
