@@ -70,7 +70,7 @@ async function tableOf(root: string, processor: string): Promise<string> {
         const more = of(columnCount, MANY_ROWS) - of(columnCount, FEW_ROWS);
         return ((more / ((MANY_ROWS - FEW_ROWS) * K * columnCount)) * 32).toFixed(1);
       });
-      return [type, ...cells];
+      return [type].concat(cells);
     });
     const head = ["", ...columns.map((count) => (count === 1 ? "one column" : `each of ${count} columns`))];
     return `${processor}: ${dot}\n\n${markdownTable(head, rows)}\n`;

@@ -39,17 +39,17 @@ beforeEach(async () => {
 
 const setPointer = (at: number, to: number): void => view.setBigUint64(at, BigInt(to), true);
 
-describe("leaving a step", () => {
-  /** Runs three nodes, each the double of the one before. */
-  async function run(options: { isStepLeft: boolean; thread?: number }) {
-    const host = await GraphHost.start();
-    const nodes = [host.add({ ne: [1], values: [1] })];
-    for (let index = 0; index < 3; index++)
-      nodes.push(host.add({ op: ADD, sources: [nodes[index]!, nodes[index]!], ne: [1] }));
-    const { status } = host.run(nodes.slice(1), options);
-    return { values: nodes.slice(1).flatMap((node) => host.values(node)), status };
-  }
+/** Runs three nodes, each the double of the one before. */
+async function run(options: { isStepLeft: boolean; thread?: number }) {
+  const host = await GraphHost.start();
+  const nodes = [host.add({ ne: [1], values: [1] })];
+  for (let index = 0; index < 3; index++)
+    nodes.push(host.add({ op: ADD, sources: [nodes[index]!, nodes[index]!], ne: [1] }));
+  const { status } = host.run(nodes.slice(1), options);
+  return { values: nodes.slice(1).flatMap((node) => host.values(node)), status };
+}
 
+describe("leaving a step", () => {
   test("happens behind the node that comes next, as if llama.cpp's own callback had asked for it", async () => {
     expect(await run({ isStepLeft: true })).toEqual({ values: [2, Number.NaN, Number.NaN], status: 1 });
   });
