@@ -35,6 +35,8 @@ class Reader {
   readonly results: RequestResult[] = [];
   /** Tokens of its prompt that have been read; undefined when all have, and an answer comes. */
   promptTokens: number | undefined = 0;
+  /** Tokens of its prompt that are still to be read, as far as is known. */
+  tokensLeft = 0;
   finished = false;
   failure: Error | undefined;
   #wake: () => void = () => {};
@@ -60,7 +62,7 @@ class Reader {
 }
 
 const progressSchema = z.object({
-  prompt_progress: z.object({ processed: z.int(), cache: z.int().default(0) }),
+  prompt_progress: z.object({ processed: z.int(), total: z.int(), cache: z.int().default(0) }),
 });
 
 /** What comes beside a token, in the same step: how far the prompt has been read. */
@@ -215,6 +217,7 @@ export class RequestLoop {
       this.#steps?.next(
         this.#alone !== undefined,
         this.#readers.some(({ isWhole }) => isWhole),
+        this.#alone?.tokensLeft,
       );
     }
     try {
@@ -251,6 +254,7 @@ export class RequestLoop {
           this.#stepMs,
         );
       reader.promptTokens = progress?.processed;
+      reader.tokensLeft = progress ? progress.total - Math.max(progress.processed, progress.cache) : 0;
       reader.results.push({ kind: isError ? "error" : "data", data });
     }
     if (!hasMore) {

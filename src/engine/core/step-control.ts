@@ -50,14 +50,18 @@ export class StepControl {
    * Says how long the next step may be. Call it while nothing is computed.
    * @param isAlone one request is in the engine
    * @param isWhole a request cannot be split, as a text to be embedded
+   * @param left tokens of the prompt that are still to be read, as far as is known: they are taken in steps of about the
+   *   same size, since a short one at the end costs more than it reads
    */
-  next(isAlone: boolean, isWhole: boolean): void {
+  next(isAlone: boolean, isWhole: boolean, left = 0): void {
     const cells = this.#cells();
     if (!cells) return;
     if (isWhole) this.#tokens = this.#most;
     else if (isAlone) this.#tokens = this.#choose(ALONE_STEP_MS, ALONE_LEAST);
     else this.#tokens = this.#choose(SHARED_STEP_MS, this.#least);
-    Atomics.store(cells, STEP_TOKENS_ADDRESS / 4, this.#tokens);
+    const even = left > 0 ? left / Math.ceil(left / this.#tokens) : this.#tokens;
+    const tokens = Math.min(this.#tokens, Math.ceil(even / GROUP) * GROUP);
+    Atomics.store(cells, STEP_TOKENS_ADDRESS / 4, tokens);
     Atomics.store(cells, LEAVE_STEP_ADDRESS / 4, 0);
   }
 

@@ -58,6 +58,23 @@ describe("how many tokens of a prompt a step takes", () => {
     expect(cells(memory).tokens).toBe(40);
   });
 
+  test.each([
+    [300, 60],
+    [128, 64],
+    [65, 36],
+    [64, 64],
+    [10, 12],
+    [0, 64],
+  ])("divides what is left of a prompt evenly: of %i tokens %i", (left, expected) => {
+    const memory = sharedMemory();
+    const steps = new StepControl(64, SLOTS, memory);
+    steps.measured(100, 1);
+    steps.next(true, false);
+    steps.next(true, false);
+    steps.next(true, false, left);
+    expect(cells(memory).tokens).toBe(expected);
+  });
+
   test("is the whole step for a text that cannot be split", () => {
     const memory = sharedMemory();
     new StepControl(MOST, SLOTS, memory).next(true, true);
