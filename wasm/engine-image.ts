@@ -12,9 +12,9 @@ import { VEC_DOTS } from "./vec-dots.ts";
 /** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
 const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "4c9d56aa4f81b17ec5ad8a0802f5cdaa54597c5f5575a4c2ea286243444a2efb";
+const KERNELS_SHA256 = "a0074f2670bec8e3b1c2d0ae1b41462cf43c5eaf93acf060f922d33576c0f39c";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "fc1a4de26b3ad6724cd0544437a62dcfaddcca6ffddf1396d4b0c45aba7bc1db";
+export const IMAGE_SHA256 = "e79757c4ef3173cebb3791544023a68aad6300ca2f46466f09a8131f5c654a3f";
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {

@@ -31,7 +31,8 @@ const HELP = `Compares the speed on the CPU of stock llama.cpp WASM, of our kern
   --prompt N            tokens of the prompt (default 256)
   --tokens N            tokens generated behind it (default 32)
   --depth N             tokens of context before the prompt of the rates (default 0); all three together at most 65536
-  --batch N             tokens of prompt in one step, the same for all (default 128)
+  --batch N             most tokens of prompt in one step (default 128); Daybreak takes fewer where a step would last more
+                        than two seconds
   --flash-attention     use flash attention, in all engines
   --cache-type TYPE     of keys and values, in all engines: f16 (default), or q8_0, which needs flash attention
   --native-for NAME     let native llama.cpp run as on such a processor, of those it has builds for: haswell has AVX2 and no

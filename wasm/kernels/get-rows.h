@@ -1,5 +1,5 @@
-// The operator GET_ROWS: rows of an embedding, or of activations, as floats. Rows of repacked weights are looked up in
-// repack-graph.h.
+// The operator GET_ROWS: rows of an embedding, or of activations, as floats. Rows of repacked weights are taken out of their
+// tiles in repack-graph.h, and become floats here as well.
 #pragma once
 #include "halves.h"
 #include "rows.h"
@@ -14,6 +14,9 @@ extern void dequantize_row_q3_K(const uint8_t *x, float *y, int64_t k);
 extern void dequantize_row_q4_K(const uint8_t *x, float *y, int64_t k);
 extern void dequantize_row_q5_K(const uint8_t *x, float *y, int64_t k);
 extern void dequantize_row_q6_K(const uint8_t *x, float *y, int64_t k);
+extern void dequantize_row_iq4_nl(const uint8_t *x, float *y, int64_t k);
+extern void dequantize_row_iq4_xs(const uint8_t *x, float *y, int64_t k);
+extern void dequantize_row_mxfp4(const uint8_t *x, float *y, int64_t k);
 
 INLINE void floats_of_halves(float *to, const uint16_t *from, int64_t count) {
   int64_t i = 0;
@@ -41,6 +44,9 @@ INLINE int get_row(int32_t type, float *to, const uint8_t *from, int64_t count) 
   case TYPE_Q4_K: dequantize_row_q4_K(from, to, count); return 1;
   case TYPE_Q5_K: dequantize_row_q5_K(from, to, count); return 1;
   case TYPE_Q6_K: dequantize_row_q6_K(from, to, count); return 1;
+  case TYPE_IQ4_NL: dequantize_row_iq4_nl(from, to, count); return 1;
+  case TYPE_IQ4_XS: dequantize_row_iq4_xs(from, to, count); return 1;
+  case TYPE_MXFP4: dequantize_row_mxfp4(from, to, count); return 1;
   default: return 0;
   }
 }

@@ -5,6 +5,7 @@
 //
 // Only where the CPU is the only backend: any other would copy weights as they lie.
 #pragma once
+#include "get-rows.h"
 #include "mul-mat-id.h"
 #include "repack-rows.h"
 
@@ -12,15 +13,6 @@ enum { OP_NONE = 0, OP_MUL_MAT = 29, OP_MUL_MAT_ID = 30, OP_RESHAPE = 36, OP_TRA
 enum { BUFFER_OF_WEIGHTS = 1 };
 // The rows of a tile are copied to the stack, of which llama.cpp's thread has 5 MB.
 enum { MOST_BYTES_OF_TILE = 1 << 20 };
-
-extern void dequantize_row_q4_0(const uint8_t *x, float *y, int64_t k);
-extern void dequantize_row_iq4_nl(const uint8_t *x, float *y, int64_t k);
-extern void dequantize_row_iq4_xs(const uint8_t *x, float *y, int64_t k);
-extern void dequantize_row_mxfp4(const uint8_t *x, float *y, int64_t k);
-extern void dequantize_row_q8_0(const uint8_t *x, float *y, int64_t k);
-extern void dequantize_row_q4_K(const uint8_t *x, float *y, int64_t k);
-extern void dequantize_row_q5_K(const uint8_t *x, float *y, int64_t k);
-extern void dequantize_row_q6_K(const uint8_t *x, float *y, int64_t k);
 
 INLINE int is_weight_to_repack(const tensor *w) {
   return can_repack(w->type) && w->op == OP_NONE && !w->view_src && w->data && w->buffer &&
@@ -98,16 +90,7 @@ INLINE void look_rows_up(const compute_params *params, tensor *out, const tensor
     if (at < 0 || at >= w->ne[1]) __builtin_trap();
     float *to = (float *)(out->data + (size_t)i * out->nb[1]);
     row_of_repacked(w->type, w->data + w->nb[1] * (size_t)(at / TILE_ROWS * TILE_ROWS), at % TILE_ROWS, k, row);
-    switch (w->type) {
-    case TYPE_Q4_0: dequantize_row_q4_0(row, to, k); break;
-    case TYPE_IQ4_NL: dequantize_row_iq4_nl(row, to, k); break;
-    case TYPE_MXFP4: dequantize_row_mxfp4(row, to, k); break;
-    case TYPE_Q8_0: dequantize_row_q8_0(row, to, k); break;
-    case TYPE_Q4_K: dequantize_row_q4_K(row, to, k); break;
-    case TYPE_Q5_K: dequantize_row_q5_K(row, to, k); break;
-    case TYPE_Q6_K: dequantize_row_q6_K(row, to, k); break;
-    case TYPE_IQ4_XS: dequantize_row_iq4_xs(row, to, k); break;
-    }
+    get_row(w->type, to, row, k);
   }
 }
 

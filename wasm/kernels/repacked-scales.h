@@ -93,8 +93,8 @@ INLINE vec weights_of_nibbles(vec nibbles, int coded, const constants *k) {
   return coded ? wasm_i8x16_relaxed_swizzle(k->codes, nibbles) : nibbles;
 }
 INLINE vec sums_as_i32(vec sums, int dot, const constants *k) { return dot ? sums : wasm_i32x4_dot_i16x8(sums, k->ones); }
-// What sums begin with, of two i16 times this: the codes of IQ4 are moved up by 128 for a dot product of eight bits, 16 times
-// the 8 of the offset, and not at all for one of seven.
+// What sums begin with, of two i16 times this: the codes of IQ4 are moved up by 128 for an unsigned dot product, 16 times the 8
+// of the offset, and not at all for a signed one.
 INLINE vec factor_of_offset(int32_t type, const constants *k) {
   if (type != TYPE_IQ4_XS && type != TYPE_IQ4_NL) return k->ones;
   return k->dot == UNSIGNED_DOT ? k->sixteen : ZERO_I16;

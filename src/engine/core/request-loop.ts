@@ -28,10 +28,20 @@ export type RequestResult =
 
 type StartAction = "completion" | "embedding" | "rerank";
 
+/**
+ * What a request brings: a text that is read in steps; one that is computed in one step, however long; or a text with pictures,
+ * whose time is not that of tokens, and in whose computation none of it is left.
+ */
+type InputKind = "text" | "whole text" | "pictures";
+
+function inputKind(action: StartAction, body: WorkerActions[StartAction]): InputKind {
+  if (action !== "completion") return "whole text";
+  return "files" in body && body.files.length > 0 ? "pictures" : "text";
+}
+
 class Reader {
   readonly id: number;
-  /** Its input is computed in one step, however long that is. */
-  readonly isWhole: boolean;
+  readonly kind: InputKind;
   readonly results: RequestResult[] = [];
   /** Tokens of its prompt that have been read; undefined when all have, and an answer comes. */
   promptTokens: number | undefined = 0;
@@ -41,9 +51,9 @@ class Reader {
   failure: Error | undefined;
   #wake: () => void = () => {};
 
-  constructor(id: number, isWhole: boolean) {
+  constructor(id: number, kind: InputKind) {
     this.id = id;
-    this.isWhole = isWhole;
+    this.kind = kind;
   }
 
   notify(): void {
@@ -112,7 +122,7 @@ export class RequestLoop {
   ): AsyncGenerator<RequestResult, void, undefined> {
     signal.throwIfAborted();
     const { req_id: id } = await this.#first(() => this.#session.act(action, body));
-    const reader = new Reader(id ?? 0, action !== "completion");
+    const reader = new Reader(id ?? 0, inputKind(action, body));
     this.#readers.push(reader);
     this.#start();
     try {
@@ -161,7 +171,8 @@ export class RequestLoop {
     if (at < 0) return;
     this.#readers.splice(at, 1);
     // Of an answer that has begun a step is a token; and what cannot forget a token would lose the whole prompt.
-    if (this.#alone === reader && reader.promptTokens !== undefined) this.#steps?.leave();
+    if (this.#alone === reader && reader.kind === "text" && reader.promptTokens !== undefined)
+      this.#steps?.leave();
     await this.#cancel(reader).catch(() => {}); // the engine is lost: there is no slot left to free
   }
 
@@ -216,7 +227,7 @@ export class RequestLoop {
       this.#alone = this.#readers.length === 1 ? reader : undefined;
       this.#steps?.next(
         this.#alone !== undefined,
-        this.#readers.some(({ isWhole }) => isWhole),
+        this.#readers.some(({ kind }) => kind === "whole text"),
         this.#alone?.tokensLeft,
       );
     }
@@ -248,7 +259,7 @@ export class RequestLoop {
       const data: unknown = JSON.parse(json);
       const progress = progressOf(data);
       isPreliminary = progress !== undefined;
-      if (progress && reader.promptTokens !== undefined)
+      if (progress && reader.kind === "text" && reader.promptTokens !== undefined)
         this.#steps?.measured(
           progress.processed - Math.max(reader.promptTokens, progress.cache),
           this.#stepMs,

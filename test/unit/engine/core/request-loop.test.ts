@@ -84,7 +84,7 @@ function loopWith(results: (id: number) => Answer[]) {
 }
 
 /** What is said of steps when a request is cancelled while a step behind these results is computed. */
-async function cancelledBehind(results: Answer[], others = 0): Promise<string[]> {
+async function cancelledBehind(results: Answer[], others = 0, files: Uint8Array[] = []): Promise<string[]> {
   const controller = new AbortController();
   const cancel = async (): Promise<ActionResult> => {
     controller.abort(new Error("enough"));
@@ -92,7 +92,7 @@ async function cancelledBehind(results: Answer[], others = 0): Promise<string[]>
     return nothing;
   };
   const { loop, said } = loopWith((id) => (id === 1 ? [...results, cancel] : [piece("a"), last("b")]));
-  const running = drain(loop.run("completion", call, controller.signal));
+  const running = drain(loop.run("completion", { ...call, files }, controller.signal));
   const beside = Array.from({ length: others }, () => drain(loop.run("completion", call, NEVER)));
   await expect(running).rejects.toThrow("enough");
   await Promise.all(beside);
@@ -290,6 +290,11 @@ describe("the loop that drives llama.cpp", () => {
 
     test("leaves the step of a request that is cancelled while its prompt is read", async () => {
       expect(await cancelledBehind([piece(null), reading(20), nothing])).toEqual(["alone", "alone", "leave"]);
+    });
+
+    test("leaves none in which a picture may be computed", async () => {
+      const picture = new Uint8Array(1);
+      expect(await cancelledBehind([piece(null), reading(20), nothing], 0, [picture])).not.toContain("leave");
     });
 
     test("leaves none that others share", async () => {
