@@ -101,15 +101,18 @@ describe("a daemon that cannot load its model and listens on all addresses", () 
   });
 
   test("serves all the same and says how to get the model", async () => {
-    expect(daemon.logs()).toMatch(/Cannot load no-such-model: .*daybreak pull no-such-model/);
+    // Polled: errors and announcements come through different pipes.
+    await expect
+      .poll(() => daemon.logs())
+      .toMatch(/Cannot load no-such-model: .*daybreak pull no-such-model/);
     expect((await fetch(`${daemon.url}/health`)).status).toBe(200);
     const answer = await generate(daemon, 1);
     expect(answer.status).toBe(404);
     expect(await answer.json()).toMatchObject({ error: { type: "not_found", code: "model_not_loaded" } });
   });
 
-  test("warns that anyone on the network may use it", () => {
-    expect(daemon.logs()).toMatch(/no API key is set/);
+  test("warns that anyone on the network may use it", async () => {
+    await expect.poll(() => daemon.logs()).toMatch(/no API key is set/);
     expect(daemon.url).toMatch(/^http:\/\/127\.0\.0\.1:/);
   });
 

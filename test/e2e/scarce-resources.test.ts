@@ -123,7 +123,7 @@ describe.skipIf(process.platform !== "linux")("a daemon that may open few files"
       return refused.status;
     };
     await expect.poll(askAgain).toBe(503);
-    expect(daemon.logs()).toMatch(/The connections over TCP are full/);
+    await expect.poll(() => daemon.logs()).toMatch(/The connections over TCP are full/);
     expect(refused.headers.get("retry-after")).toMatch(/^\d+$/);
     expect(refused.headers.get("connection")).toBe("close");
     expect(await refused.json()).toMatchObject({
