@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { ModelRecord } from "./registry/model-record.ts";
 import type { ModelRegistry } from "./registry/model-registry.ts";
-import type { StateFile } from "./state/state-file.ts";
+import type { StateFile } from "./registry/state-file.ts";
 
 /** The model that ships and is the default when nothing else says so. */
 const SHIPPED_DEFAULT = "daybreak-mini";

@@ -2,7 +2,7 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import type { CachedModel, HubPullRequest, HubStore } from "./hub/hub-store.ts";
 import type { Download, PullProgress, PullResult } from "./model.ts";
-import type { NameResolver } from "./names/resolve-name.ts";
+import type { NameResolver } from "./names/name-resolver.ts";
 import type { HubModels } from "./registry/hub-models.ts";
 
 export interface PullsOptions {

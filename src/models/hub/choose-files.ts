@@ -1,9 +1,8 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { HubSpec } from "../names/hub-spec.ts";
 import { chooseModelFiles, chooseProjector } from "../names/choose-file.ts";
-import type { CacheEntry } from "./cache/cached-models.ts";
-import type { HubPullRequest } from "./hub-store.ts";
-import type { RepoFile, RepoListing } from "./repo-file.ts";
+import type { CacheEntry } from "./cache/snapshots.ts";
+import type { HubPullRequest, RepoFile, RepoListing } from "./hub-store.ts";
 
 /** What a pull has to fetch. */
 export interface PullFiles {

@@ -4,21 +4,24 @@ import { FolderLock } from "../../files/folder-lock.ts";
 import type { PullProgress } from "../model.ts";
 import type { HubSpec } from "../names/hub-spec.ts";
 import { isRevision } from "../names/name-rules.ts";
-import { entriesOf, nameEntries, toCachedModel, type CacheEntry } from "./cache/cached-models.ts";
+import {
+  entriesOf,
+  nameEntries,
+  toCachedModel,
+  type CacheEntry,
+  isGguf,
+  readSnapshots,
+} from "./cache/snapshots.ts";
 import { isRepoName, RepoCache, repoOfFolder } from "./cache/repo-cache.ts";
 import { choosePullFiles, chooseEntry } from "./choose-files.ts";
-import { freeSpace, type FreeSpace } from "./download/disk-space.ts";
+import { freeSpace, type FreeSpace, SnapshotPull, type PullTools } from "./download/snapshot-pull.ts";
 import { toHubError } from "./remote/hub-error.ts";
 import { HubFetch } from "./remote/hub-fetch.ts";
-import type { CachedModel, HubPullRequest, HubStore } from "./hub-store.ts";
+import { type CachedModel, type HubPullRequest, type HubStore, isCommit } from "./hub-store.ts";
 import { http1Fetch } from "./remote/http1-fetch.ts";
 import { listRepo } from "./remote/list-repo.ts";
 import { PullMeter } from "./download/pull-meter.ts";
-import { SnapshotPull, type PullTools } from "./download/snapshot-pull.ts";
-import { isGguf, readSnapshots } from "./cache/read-snapshots.ts";
-import { removeCached } from "./cache/remove-cached.ts";
-import { hasLeftovers, removeLeftovers } from "./cache/remove-leftovers.ts";
-import { isCommit } from "./repo-file.ts";
+import { removeCached, hasLeftovers, removeLeftovers } from "./cache/remove-cached.ts";
 import { sleep as realSleep, type Sleep } from "./remote/retry.ts";
 import { SharedTasks } from "./download/shared-tasks.ts";
 

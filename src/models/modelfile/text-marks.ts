@@ -1,7 +1,5 @@
 import type { ModelSettings, ToolFormat } from "../model.ts";
-import { modelfileError } from "./modelfile-error.ts";
-import type { Instruction } from "./parse-instructions.ts";
-import { readBoolean } from "./read-boolean.ts";
+import { modelfileError, type Instruction, readBoolean } from "./parse-instructions.ts";
 
 /** What nearly all models that think put around their thoughts. */
 const THINK_TAGS = { start: "<think>", end: "</think>" };

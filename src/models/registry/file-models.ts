@@ -4,12 +4,9 @@ import type { Logger } from "pino";
 import type { ErrorCode } from "../../errors/error-codes.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import type { ModelFile } from "../paths/model-file-path.ts";
-import type { SavedState } from "../state/saved-state.ts";
-import type { StateFile } from "../state/state-file.ts";
-import { buildRecord, tryRecord, type RecordParts } from "./build-record.ts";
-import type { ModelCatalogue } from "./model-catalogue.ts";
-import type { ModelRecord } from "./model-record.ts";
+import type { SavedState, StateFile } from "./state-file.ts";
+import type { ModelFile } from "./model-file.ts";
+import { buildRecord, usableRecords, type ModelRecord } from "./model-record.ts";
 
 export interface FileModelsOptions {
   readonly state: StateFile;
@@ -24,7 +21,7 @@ const UNSAVEABLE: ReadonlySet<ErrorCode> = new Set(["insufficient_disk", "cache_
 type SavedFile = SavedState["files"][number];
 
 /** The user's own files, known since they were loaded by path. */
-export class FileModels implements ModelCatalogue {
+export class FileModels {
   readonly #options: FileModelsOptions;
   /** Those that could not be saved, because the disk is full or read-only: known until the daemon ends. */
   readonly #unsaved = new Map<string, SavedFile>();
@@ -37,16 +34,16 @@ export class FileModels implements ModelCatalogue {
     return this.#saved(alias) !== undefined;
   }
 
+  /** Every one that can be used. */
   async list(): Promise<readonly ModelRecord[]> {
-    const { state, inspect, logger } = this.#options;
+    const { state, logger } = this.#options;
     const saved = state.current.files.filter(({ alias }) => !this.#unsaved.has(alias));
-    const records = [...saved, ...this.#unsaved.values()].map(
-      async ({ alias, path: file, projector }) =>
-        await tryRecord(this.#parts(alias, file, projector), inspect, (error) =>
-          logger.warn({ err: error, model: alias }, "A model's file cannot be used any more"),
-        ),
+    return await usableRecords(
+      [...saved, ...this.#unsaved.values()],
+      async ({ alias, path: file, projector }) => await this.inspect(alias, file, projector),
+      (error, { alias }) =>
+        logger.warn({ err: error, model: alias }, "A model's file cannot be used any more"),
     );
-    return (await Promise.all(records)).flat();
   }
 
   async find(alias: string): Promise<ModelRecord | undefined> {
@@ -56,7 +53,14 @@ export class FileModels implements ModelCatalogue {
 
   /** The record that a file would get, without registering it. */
   async inspect(alias: string, file: string, projector: string | undefined): Promise<ModelRecord> {
-    return await buildRecord(this.#parts(alias, file, projector), this.#options.inspect);
+    const parts = {
+      alias,
+      source: { kind: "file" },
+      path: path.resolve(file),
+      projector: projector === undefined ? undefined : path.resolve(projector),
+      within: this.#options.allowedDirs,
+    } as const;
+    return await buildRecord(parts, this.#options.inspect);
   }
 
   /**
@@ -70,18 +74,14 @@ export class FileModels implements ModelCatalogue {
     const saved = toSaved(record);
     if (isDeepStrictEqual(this.#saved(alias), saved)) return async () => {};
     try {
-      await this.#claimName(alias, before, saved);
+      if (!(await this.#exchange(alias, before, saved))) {
+        throw new ServiceError("model_exists", `There is a model "${alias}" already; choose another alias.`);
+      }
       this.#unsaved.delete(alias);
     } catch (error) {
       return this.#keepUnsaved(saved, error);
     }
     return async () => void (await this.#exchange(alias, saved, before));
-  }
-
-  async #claimName(alias: string, before: SavedFile | undefined, saved: SavedFile): Promise<void> {
-    if (!(await this.#exchange(alias, before, saved))) {
-      throw new ServiceError("model_exists", `There is a model "${alias}" already; choose another alias.`);
-    }
   }
 
   /** A model can be used although nothing can be saved: its file is there. */
@@ -140,16 +140,6 @@ export class FileModels implements ModelCatalogue {
 
   #inState(alias: string): SavedFile | undefined {
     return this.#options.state.current.files.find((file) => file.alias === alias);
-  }
-
-  #parts(alias: string, file: string, projector: string | undefined): RecordParts {
-    return {
-      alias,
-      source: { kind: "file" },
-      path: path.resolve(file),
-      projector: projector === undefined ? undefined : path.resolve(projector),
-      within: this.#options.allowedDirs,
-    };
   }
 }
 

@@ -2,11 +2,9 @@ import type { Logger } from "pino";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
 import type { CachedModel, HubStore } from "../hub/hub-store.ts";
-import type { HubSpec } from "../names/hub-spec.ts";
-import { parseHubSpec } from "../names/parse-hub-spec.ts";
-import type { NameResolver } from "../names/resolve-name.ts";
-import { buildRecord, tryRecord, type RecordParts } from "./build-record.ts";
-import type { ModelRecord } from "./model-record.ts";
+import { parseHubSpec, type HubSpec } from "../names/hub-spec.ts";
+import type { NameResolver } from "../names/name-resolver.ts";
+import { buildRecord, usableRecords, type ModelRecord } from "./model-record.ts";
 
 export interface HubModelsOptions {
   readonly hub: HubStore;
@@ -27,24 +25,19 @@ export class HubModels {
     this.#options = options;
   }
 
+  /** Every one that can be used. */
   async list(): Promise<readonly ModelRecord[]> {
-    const { hub, inspect, logger } = this.#options;
-    const records = (await hub.list()).map(
-      async (cached) =>
-        await tryRecord(this.#parts(cached), inspect, (error) =>
-          logger.debug({ err: error, spec: cached.spec }, "A file of the hub cache is not a model"),
-        ),
+    const { hub, logger } = this.#options;
+    return await usableRecords(
+      await hub.list(),
+      async (cached) => await this.#record(cached),
+      (error, { spec }) => logger.debug({ err: error, spec }, "A file of the hub cache is not a model"),
     );
-    return (await Promise.all(records)).flat();
   }
 
   async find(spec: HubSpec): Promise<ModelRecord | undefined> {
     const cached = await this.#options.hub.find(spec);
-    return cached && (await this.record(cached));
-  }
-
-  async record(cached: CachedModel): Promise<ModelRecord> {
-    return await buildRecord(this.#parts(cached), this.#options.inspect);
+    return cached && (await this.#record(cached));
   }
 
   /** The name that a cached model goes by. */
@@ -66,14 +59,15 @@ export class HubModels {
     await this.#options.hub.remove(cached);
   }
 
-  #parts(cached: CachedModel): RecordParts {
-    const { spec, repo, revision, projector } = cached;
-    return {
+  async #record(cached: CachedModel): Promise<ModelRecord> {
+    const { spec, repo, revision, projector, files } = cached;
+    const parts = {
       alias: this.aliasOf(cached),
       source: { kind: "hub", spec, repo, revision },
-      path: cached.files[0] ?? "",
+      path: files[0] ?? "",
       projector,
       within: [this.#options.cacheDir],
-    };
+    } as const;
+    return await buildRecord(parts, this.#options.inspect);
   }
 }

@@ -1,30 +1,23 @@
 import { realpath } from "node:fs/promises";
-import type { Logger } from "pino";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import { fileStem } from "../gguf/shard-files.ts";
-import type { HubStore } from "../hub/hub-store.ts";
 import type { ModelSource } from "../model.ts";
-import type { ReadModelfile } from "../modelfile/model-definition.ts";
-import type { NameResolver, ResolvedName } from "../names/resolve-name.ts";
-import type { StateFile } from "../state/state-file.ts";
+import type { ModelsOptions } from "../models-options.ts";
+import type { NameResolver, ResolvedName } from "../names/name-resolver.ts";
+import { fileStem } from "../names/shards.ts";
+import type { StateFile } from "./state-file.ts";
 import { DefinedModels } from "./defined-models.ts";
 import { FileModels } from "./file-models.ts";
 import { HubModels } from "./hub-models.ts";
 import type { ModelRecord } from "./model-record.ts";
 import { ShippedModels } from "./shipped-models.ts";
 
-export interface ModelRegistryOptions {
+export interface ModelRegistryOptions extends Pick<
+  ModelsOptions,
+  "config" | "resolver" | "hub" | "shippedDir" | "logger"
+> {
   readonly state: StateFile;
-  readonly resolver: NameResolver;
-  readonly hub: HubStore;
-  readonly readModelfile: ReadModelfile;
   readonly inspect: InspectGguf;
-  /** Folder of the models that ship. */
-  readonly shippedDir: string;
-  readonly cacheDir: string;
-  readonly allowedDirs: readonly string[];
-  readonly logger: Pick<Logger, "debug" | "warn">;
 }
 
 /** Leaves room for a number in what any resolver takes as a name. */
@@ -43,29 +36,18 @@ export class ModelRegistry {
   readonly hub: HubModels;
   readonly #resolver: NameResolver;
 
-  constructor(options: ModelRegistryOptions) {
-    const { state, resolver, allowedDirs, inspect, logger } = options;
+  constructor({ config, resolver, hub, shippedDir, logger, state, inspect }: ModelRegistryOptions) {
+    const allowedDirs = config.models.allowed_dirs;
     this.#resolver = resolver;
     this.files = new FileModels({ state, allowedDirs, inspect, logger });
-    this.shipped = new ShippedModels({
-      folder: options.shippedDir,
-      readModelfile: options.readModelfile,
-      inspect,
-      logger,
-    });
-    this.defined = new DefinedModels({
-      state,
-      allowedDirs,
-      logger,
-      readModelfile: options.readModelfile,
-      findBase: async (from, depth) => await this.#findBase(from, depth),
-    });
+    this.shipped = new ShippedModels({ folder: shippedDir, inspect, logger });
+    this.defined = new DefinedModels({ state, allowedDirs, logger, registry: this });
     this.hub = new HubModels({
-      hub: options.hub,
+      hub,
       resolver,
       inspect,
       logger,
-      cacheDir: options.cacheDir,
+      cacheDir: config.cache_dir,
       isTaken: (alias) => this.defined.has(alias) || this.files.has(alias),
     });
   }
@@ -194,7 +176,8 @@ export class ModelRegistry {
     return UNNAMED;
   }
 
-  async #findBase(from: string, depth: number): Promise<ModelRecord | undefined> {
+  /** What FROM of a Modelfile names. */
+  async findBase(from: string, depth: number): Promise<ModelRecord | undefined> {
     const resolved = this.#resolver.resolve(from);
     if (resolved.kind !== "path") return await this.#find(resolved, depth);
     return await this.files.inspect(fileStem(resolved.path), resolved.path, undefined);

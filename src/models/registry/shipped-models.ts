@@ -3,13 +3,10 @@ import path from "node:path";
 import type { Logger } from "pino";
 import { throwExhaustion } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { fileStem, shardFiles } from "../gguf/shard-files.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import type { ReadModelfile } from "../modelfile/model-definition.ts";
-import { buildRecord } from "./build-record.ts";
-import { definitionRecord } from "./definition-record.ts";
-import type { ModelCatalogue } from "./model-catalogue.ts";
-import type { ModelRecord } from "./model-record.ts";
+import { readModelfile } from "../modelfile/read-modelfile.ts";
+import { fileStem, shardFiles } from "../names/shards.ts";
+import { buildRecord, derivedRecord, usableRecords, type ModelRecord } from "./model-record.ts";
 
 const GGUF = ".gguf";
 /** A model made of another one of the same folder, with a projector or an adapter that ships too. */
@@ -18,12 +15,11 @@ const MODELFILE = ".modelfile";
 export interface ShippedModelsOptions {
   readonly folder: string;
   readonly inspect: InspectGguf;
-  readonly readModelfile: ReadModelfile;
   readonly logger: Pick<Logger, "debug">;
 }
 
 /** The models that ship with the project: the GGUF files and Modelfiles of one folder, each under its own name. */
-export class ShippedModels implements ModelCatalogue {
+export class ShippedModels {
   readonly #options: ShippedModelsOptions;
   readonly #hidden = new Set<string>();
 
@@ -31,19 +27,14 @@ export class ShippedModels implements ModelCatalogue {
     this.#options = options;
   }
 
+  /** Every one that can be used. */
   async list(): Promise<readonly ModelRecord[]> {
-    const entries = [...(await this.#entries())].filter(([alias]) => !this.#hidden.has(alias));
-    const records = entries.map(async ([alias, file]) => {
-      try {
-        return [await this.#record(alias, file)];
-      } catch (error) {
-        throwExhaustion(error);
-        // A projector or an adapter is a file among the models and none itself.
-        this.#options.logger.debug({ err: error, path: file }, "Not a model that ships");
-        return [];
-      }
-    });
-    return (await Promise.all(records)).flat();
+    return await usableRecords(
+      [...(await this.#entries())].filter(([alias]) => !this.#hidden.has(alias)),
+      async ([alias, file]) => await this.#record(alias, file),
+      // A projector or an adapter is a file among the models and none itself.
+      (error, [, file]) => this.#options.logger.debug({ err: error, path: file }, "Not a model that ships"),
+    );
   }
 
   async find(alias: string): Promise<ModelRecord | undefined> {
@@ -71,7 +62,7 @@ export class ShippedModels implements ModelCatalogue {
   }
 
   async #record(alias: string, file: string): Promise<ModelRecord> {
-    const { folder, inspect, readModelfile } = this.#options;
+    const { folder, inspect } = this.#options;
     if (file.endsWith(GGUF)) {
       const source = { kind: "shipped", base: undefined } as const;
       return await buildRecord(
@@ -83,7 +74,7 @@ export class ShippedModels implements ModelCatalogue {
     const base = await this.findEvenHidden(definition.from);
     if (!base) throw new ServiceError("model_not_found", `${definition.from} does not ship with ${alias}.`);
     const source = { kind: "shipped", base: definition.from } as const;
-    return definitionRecord({ alias, source, definition, base, within: [] });
+    return derivedRecord({ alias, source }, definition, base, []);
   }
 
   /** Files by the name that they give; a Modelfile comes before the projector or adapter that has its name. */

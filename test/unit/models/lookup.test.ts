@@ -3,7 +3,7 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { writeGguf } from "../../support/gguf-writer.ts";
 import { CHATML_TEMPLATE, tinyBert, tinyLlama, tinyLora, tinyProjector } from "../../support/tiny-models.ts";
-import { ALIAS, modelfile, startModels } from "./service-fixture.ts";
+import { ALIAS, startModels } from "./service-fixture.ts";
 
 describe("the models on disk", () => {
   it("are those that ship, the user's own, the made ones and those of the hub cache", async () => {
@@ -11,7 +11,7 @@ describe("the models on disk", () => {
     await hub.add("ada", "tiny-GGUF", "tiny.gguf");
     await hub.add("bob", "other-GGUF", "other.gguf");
     await models.load({ alias: "mine", path: userFile("mine.gguf") });
-    await models.create("made", modelfile({ from: ALIAS }), {});
+    await models.create("made", `FROM ${ALIAS}`, {});
 
     const list = await models.list();
 

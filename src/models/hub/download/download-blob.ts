@@ -1,8 +1,7 @@
 import { ServiceError } from "../../../errors/service-error.ts";
 import type { HubRetry } from "../../model.ts";
-import type { FolderLock } from "../../../files/folder-lock.ts";
-import { acquireBlobLock } from "./blob-lock.ts";
-import { HubAnswerFailure, HubNetworkFailure, StaleRemoteFailure } from "../remote/hub-failure.ts";
+import type { FolderLock, Ownership } from "../../../files/folder-lock.ts";
+import { HubAnswerFailure, HubNetworkFailure, StaleRemoteFailure } from "../remote/hub-error.ts";
 import { PartFile } from "./part-file.ts";
 import { RemoteBody, type RemoteFile } from "../remote/remote-body.ts";
 import { BackOff, type Sleep } from "../remote/retry.ts";
@@ -137,4 +136,32 @@ function mismatch({ repo, file }: RemoteFile): ServiceError {
     "checksum_mismatch",
     `${file.path} of ${repo} does not have the ${file.digest.algorithm === "sha256" ? "SHA-256" : "git object id"} that the hub announces (${file.digest.hex}); the download was deleted.`,
   );
+}
+
+/** How often a waiter looks whether the owner has finished or is gone. */
+const LOOK_MS = 500;
+
+export interface BlobLockOptions {
+  readonly folder: FolderLock;
+  readonly sleep: Sleep;
+  readonly signal: AbortSignal;
+  /**
+   * Called at every look while another owner works; when it returns true the wait is over without a lock, because
+   * there is nothing left to do.
+   */
+  readonly onWait: () => Promise<boolean>;
+}
+
+/** Waits for the right to write one blob, which one process has at a time. */
+export async function acquireBlobLock(
+  lockPath: string,
+  { folder, sleep, signal, onWait }: BlobLockOptions,
+): Promise<Ownership | undefined> {
+  for (;;) {
+    signal.throwIfAborted();
+    const lock = await folder.own(lockPath);
+    if (lock) return lock;
+    if (await onWait()) return undefined;
+    await sleep(LOOK_MS, signal);
+  }
 }

@@ -1,16 +1,15 @@
-import { mkdir, stat, writeFile } from "node:fs/promises";
+import { mkdir, stat, writeFile, statfs } from "node:fs/promises";
 import path from "node:path";
 import { ServiceError } from "../../../errors/service-error.ts";
 import { removeFile } from "../../../files/remove-file.ts";
 import type { FolderLock } from "../../../files/folder-lock.ts";
 import { replaceFile } from "../../../files/replace-file.ts";
 import { realPathInside, type RepoCache } from "../cache/repo-cache.ts";
-import { requireFreeSpace, type FreeSpace } from "./disk-space.ts";
 import { downloadBlob } from "./download-blob.ts";
 import type { HubFetch } from "../remote/hub-fetch.ts";
 import { placeInSnapshot } from "../cache/place-in-snapshot.ts";
 import type { PullMeter } from "./pull-meter.ts";
-import type { RepoFile, RepoListing } from "../repo-file.ts";
+import type { RepoFile, RepoListing } from "../hub-store.ts";
 import type { Sleep } from "../remote/retry.ts";
 import type { SharedTasks } from "./shared-tasks.ts";
 
@@ -158,4 +157,39 @@ export class SnapshotPull {
         );
     }
   }
+}
+
+/** Left free for everything else on the disk: logs, the system, a browser's cache. */
+const RESERVE_BYTES = 256 * 1024 * 1024;
+
+/** Tells how many bytes an unprivileged process may still write below a folder; undefined when nobody knows. */
+export type FreeSpace = (folder: string) => Promise<number | undefined>;
+
+export const freeSpace: FreeSpace = async (folder) => {
+  try {
+    const { bavail, bsize } = await statfs(folder);
+    // Some network file systems report nothing at all.
+    return bsize === 0 ? undefined : bavail * bsize;
+  } catch {
+    return undefined;
+  }
+};
+
+/** @throws ServiceError insufficient_disk */
+export async function requireFreeSpace(
+  folder: string,
+  neededBytes: number,
+  measure: FreeSpace,
+): Promise<void> {
+  if (neededBytes === 0) return;
+  const free = await measure(folder);
+  if (free === undefined || free >= neededBytes + RESERVE_BYTES) return;
+  throw new ServiceError(
+    "insufficient_disk",
+    `The download needs ${gigabytes(neededBytes)} more in ${folder}, where ${gigabytes(free)} are free; ${gigabytes(RESERVE_BYTES)} must stay free.`,
+  );
+}
+
+function gigabytes(bytes: number): string {
+  return `${(bytes / 1e9).toFixed(2)} GB`;
 }

@@ -1,5 +1,5 @@
 import { ServiceError } from "../../../errors/service-error.ts";
-import { HubAnswerFailure, HubHttpFailure, HubNetworkFailure } from "./hub-failure.ts";
+import { HubAnswerFailure, HubHttpFailure, HubNetworkFailure } from "./hub-error.ts";
 
 /** The hub itself redirects once or twice; browsers stop at 20. */
 const MAX_REDIRECTS = 10;

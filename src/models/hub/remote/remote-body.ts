@@ -6,8 +6,8 @@ import {
   isContradiction,
   isTransient,
   StaleRemoteFailure,
-} from "./hub-failure.ts";
-import { isSha256, type RepoFile } from "../repo-file.ts";
+} from "./hub-error.ts";
+import { isSha256, type RepoFile } from "../hub-store.ts";
 
 /** Where a file's bytes come from. */
 export interface RemoteFile {

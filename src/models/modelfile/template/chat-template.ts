@@ -1,4 +1,4 @@
-import { modelfileError } from "../modelfile-error.ts";
+import { modelfileError } from "../parse-instructions.ts";
 import { cutBehindResponse, fieldsOf, setsVariables } from "./go-nodes.ts";
 import { parseGoTemplate, type GoNode } from "./go-template.ts";
 import type { JinjaValue } from "./go-scope.ts";

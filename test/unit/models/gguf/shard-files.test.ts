@@ -1,6 +1,6 @@
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { fileStem, shardFiles } from "../../../../src/models/gguf/shard-files.ts";
+import { fileStem, shardFiles } from "../../../../src/models/names/shards.ts";
 
 describe("the files of a model", () => {
   it("are all shards in order, whichever of them is named", () => {
