@@ -109,7 +109,7 @@ class ModelsService implements Models {
   }
 
   async acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<Lease> {
-    const wanted = name ?? (await this.#defaultAlias());
+    const wanted = name ?? (await this.#default.require(this.#isThere));
     // The usual case, a loaded model by its own name, asks nothing of the disk.
     const lease = this.#pool.tryLease(wanted) ?? (await this.#loadOnDemand(wanted, signal, residency));
     if (residency?.keepAliveMs !== undefined) lease.keepFor(residency.keepAliveMs);
@@ -198,21 +198,6 @@ class ModelsService implements Models {
     await this.#pool.close();
   }
 
-  /** @throws ServiceError model_not_found when there is no model at all */
-  async #defaultAlias(): Promise<string> {
-    const alias = this.#default.alias;
-    // What is wrong with it is told when it is wanted.
-    if (alias !== undefined && (this.#pool.model(alias) ?? (await this.#find(alias).catch(() => undefined))))
-      return alias;
-    // Another daemon that shares the cache has deleted it, or the first model has come since.
-    await this.#default.refresh();
-    if (this.#default.alias !== undefined) return this.#default.alias;
-    throw new ServiceError(
-      "model_not_found",
-      "There is no model that generates text on this machine; download one with POST /api/models/pull or daybreak pull.",
-    );
-  }
-
   /** @throws ServiceError model_not_found, or model_loading while it is being downloaded */
   async #find(name: string): Promise<ModelRecord> {
     const record = this.#pool.model(name)?.plan.record ?? (await this.#registry.find(name));
@@ -220,6 +205,13 @@ class ModelsService implements Models {
     if (this.#pulls.isPulling(name)) throw stillLoading(name, "downloaded");
     return await this.#registry.require(name);
   }
+
+  /** What is wrong with a model is told when it is wanted. */
+  readonly #isThere = async (name: string): Promise<boolean> =>
+    await this.#find(name).then(
+      () => true,
+      () => false,
+    );
 
   async #show(record: ModelRecord): Promise<Model> {
     const loaded = this.#pool.model(record.alias);

@@ -11,7 +11,7 @@ import { Lease } from "./lease.ts";
 import type { LoadPlan } from "./load-planner.ts";
 import { LoadedModel } from "./loaded-model.ts";
 import { MemoryBudget, type MemoryBudgetOptions } from "./memory-budget.ts";
-import { RestartBackoff } from "./restart-backoff.ts";
+import { Failures } from "./failures.ts";
 
 export interface EnginePoolOptions extends Pick<
   MemoryBudgetOptions,
@@ -33,15 +33,13 @@ type UnloadReason = Extract<ServiceEvent, { type: "model-unloaded" }>["reason"];
 export class EnginePool {
   readonly memory: MemoryBudget;
   readonly #options: EnginePoolOptions;
-  readonly #backoff: RestartBackoff;
+  readonly #failures: Failures;
   readonly #models = new Map<string, LoadedModel>();
-  /** Models whose engine ended by itself, how they were loaded and why it ended: the next request loads them again. */
-  readonly #crashed = new Map<string, { readonly plan: LoadPlan; readonly reason: string }>();
   #isClosed = false;
 
   constructor(options: EnginePoolOptions) {
     this.#options = options;
-    this.#backoff = new RestartBackoff(options.clock);
+    this.#failures = new Failures(options.clock);
     this.memory = new MemoryBudget({
       ...options,
       models: () => this.models(),
@@ -60,7 +58,7 @@ export class EnginePool {
 
   /** True for a model whose engine has crashed since it was loaded. */
   hasCrashed(alias: string): boolean {
-    return this.#crashed.has(alias);
+    return this.#failures.crash(alias) !== undefined;
   }
 
   /**
@@ -76,18 +74,15 @@ export class EnginePool {
     if (present && !isDeepStrictEqual(present.plan.spec, plan.spec)) {
       throw new ServiceError("model_busy", `The model "${alias}" is being loaded with other settings.`);
     }
-    this.#backoff.clear(alias);
+    this.#failures.forgive(alias);
     await (present ?? this.#start(alias, plan)).load.join(signal);
   }
 
-  /** Waits while an engine of this alias is ending: unloaded, crashed, or left by everyone who wanted it. */
+  /** Waits while a model of this alias is ending. */
   async settled(alias: string, signal?: AbortSignal): Promise<void> {
-    for (;;) {
-      const present = this.#models.get(alias);
-      if (present?.state === "unloading") await present.closed;
-      else if (present?.state === "loading" && present.load.aborted) await present.load.settled;
-      else if (present?.state === "loaded" && present.engine?.alive === false) await present.engine.exited;
-      else return;
+    const ending = (): Promise<unknown> | undefined => this.#models.get(alias)?.ending;
+    for (let wait = ending(); wait; wait = ending()) {
+      await wait;
       signal?.throwIfAborted();
     }
   }
@@ -95,8 +90,7 @@ export class EnginePool {
   /** Leases a model that is loaded at this moment. */
   tryLease(alias: string): Lease | undefined {
     const present = this.#models.get(alias);
-    const engine = present?.engine;
-    return present?.state === "loaded" && engine?.alive ? this.#lease(present, engine) : undefined;
+    return present?.ready && this.#lease(present, present.ready);
   }
 
   /**
@@ -107,10 +101,10 @@ export class EnginePool {
     await this.settled(alias, signal);
     let present = this.#models.get(alias);
     if (!present) {
-      const next = this.#crashed.get(alias)?.plan ?? (await plan());
+      const next = this.#failures.crash(alias)?.plan ?? (await plan());
       await this.settled(alias, signal);
       present = this.#models.get(alias);
-      if (!present) this.#backoff.check(alias);
+      if (!present) this.#failures.check(alias);
       present ??= this.#start(alias, next);
     }
     // It counts as used while it is waited for, or it could be evicted before it is leased.
@@ -139,7 +133,7 @@ export class EnginePool {
     if (present) {
       throw new ServiceError("model_busy", `The model "${alias}" is ${present.state} at this moment.`);
     }
-    this.#forgetFailures(alias);
+    this.#failures.forget(alias);
     throw new ServiceError("model_already_unloaded", `The model "${alias}" is not loaded.`);
   }
 
@@ -153,7 +147,7 @@ export class EnginePool {
     const left = this.#models.get(alias);
     if (left?.state === "loaded") await this.#close(left, reason);
     else await left?.closed;
-    this.#forgetFailures(alias);
+    this.#failures.forget(alias);
   }
 
   /** Ends all engines; nothing can be loaded afterwards. */
@@ -168,18 +162,18 @@ export class EnginePool {
   #lease(loaded: LoadedModel, engine: Engine): Lease {
     return new Lease(loaded, engine, this.#options.describe(loaded), () => {
       // It has done its work.
-      if (engine.alive) this.#backoff.clear(loaded.alias);
+      if (engine.alive) this.#failures.forgive(loaded.alias);
     });
   }
 
   /** Reserves the memory without awaiting; the load goes on by itself. */
   #start(alias: string, plan: LoadPlan): LoadedModel {
     if (this.#isClosed) throw shuttingDown();
-    const candidate = { alias, bytes: plan.bytes, gpuBytes: plan.gpuBytes, mayEvict: plan.mayEvict };
+    const candidate = { ...plan, alias };
     const freed = this.memory.reserve(candidate);
     // Loads that are planned at the same time reckon with the same free memory of the GPU.
     const isCrowded = this.memory.isGpuCrowded(candidate);
-    const crash = this.#crashed.get(alias);
+    const crash = this.#failures.crash(alias);
     const model: LoadedModel = new LoadedModel({
       alias,
       plan,
@@ -206,7 +200,7 @@ export class EnginePool {
     /** For an engine that is started otherwise than planned. */
     const makeRoom = async (spec: EngineSpec): Promise<void> => {
       const needs = plan.needsOf(spec);
-      const freed = this.memory.reserve({ alias, ...needs, mayEvict: plan.mayEvict });
+      const freed = this.memory.reserve({ ...plan, ...needs, alias });
       model.needs = needs;
       await freed;
     };
@@ -221,7 +215,7 @@ export class EnginePool {
         ...(plan.heapLimitOf && { heapLimit: plan.heapLimitOf }),
       });
       model.loaded(engine);
-      this.#crashed.delete(alias);
+      this.#failures.recovered(alias);
       void engine.exited.then((exit) => this.#ended(model, exit));
       if (crashReason !== undefined) {
         events.emit({ type: "engine-restarted", model: alias, reason: crashReason });
@@ -232,7 +226,7 @@ export class EnginePool {
       this.#drop(model);
       if (!signal.aborted) {
         const failure = ServiceError.from(error);
-        this.#backoff.failed(alias, failure);
+        this.#failures.add(alias, failure);
         reportFailure(events, alias, failure);
         throw failure;
       }
@@ -248,8 +242,7 @@ export class EnginePool {
     const error = new ServiceError("engine_crashed", `The engine of "${alias}" ended: ${reason}.`, {
       cause: new Error(exit.reason),
     });
-    this.#crashed.set(alias, { plan, reason });
-    this.#backoff.failed(alias, error);
+    this.#failures.add(alias, error, { plan, reason });
     reportFailure(this.#options.events, alias, error);
   }
 
@@ -267,11 +260,6 @@ export class EnginePool {
   #drop(model: LoadedModel): void {
     model.gone();
     if (this.#models.get(model.alias) === model) this.#models.delete(model.alias);
-  }
-
-  #forgetFailures(alias: string): void {
-    this.#crashed.delete(alias);
-    this.#backoff.clear(alias);
   }
 }
 

@@ -69,7 +69,19 @@ export class LoadedModel {
     return this.#state === "loaded" && this.#users === 0;
   }
 
-  /** Settles when the engine is gone, if it is ending; never rejects. */
+  /** The engine, when it can be leased at this moment. */
+  get ready(): Engine | undefined {
+    return this.#state === "loaded" && this.#engine?.alive ? this.#engine : undefined;
+  }
+
+  /** What settles when it has ended, while it is ending: unloaded, crashed, or left by everyone who wanted it. */
+  get ending(): Promise<unknown> | undefined {
+    if (this.#state === "unloading") return this.#closed;
+    if (this.#state === "loading" && this.load.aborted) return this.load.settled;
+    return this.#engine?.alive === false ? this.#engine.exited : undefined;
+  }
+
+  /** Settles when the engine is gone, if it is being unloaded; never rejects. */
   get closed(): Promise<void> {
     return this.#closed;
   }
