@@ -11,7 +11,7 @@ import { Lease } from "./lease.ts";
 import type { LoadPlan } from "./load-planner.ts";
 import { LoadedModel } from "./loaded-model.ts";
 import { MemoryBudget, type MemoryBudgetOptions } from "./memory-budget.ts";
-import { Failures } from "./failures.ts";
+import { Failures, type Crash } from "./failures.ts";
 
 export interface EnginePoolOptions extends Pick<
   MemoryBudgetOptions,
@@ -173,7 +173,6 @@ export class EnginePool {
     const freed = this.memory.reserve(candidate);
     // Loads that are planned at the same time reckon with the same free memory of the GPU.
     const isCrowded = this.memory.isGpuCrowded(candidate);
-    const crash = this.#failures.crash(alias);
     const model: LoadedModel = new LoadedModel({
       alias,
       plan,
@@ -182,19 +181,14 @@ export class EnginePool {
       onIdle: () => void this.#close(model, "idle").catch(() => undefined),
       start: async (signal) => {
         await freed;
-        return await this.#run(model, isCrowded, signal, crash?.reason);
+        return await this.#run(model, isCrowded, signal);
       },
     });
     this.#models.set(alias, model);
     return model;
   }
 
-  async #run(
-    model: LoadedModel,
-    isCrowded: boolean,
-    signal: AbortSignal,
-    crashReason: string | undefined,
-  ): Promise<Engine> {
+  async #run(model: LoadedModel, isCrowded: boolean, signal: AbortSignal): Promise<Engine> {
     const { startEngine, events } = this.#options;
     const { alias, plan } = model;
     /** For an engine that is started otherwise than planned. */
@@ -215,22 +209,16 @@ export class EnginePool {
         ...(plan.heapLimitOf && { heapLimit: plan.heapLimitOf }),
       });
       model.loaded(engine);
+      const crash = this.#failures.crash(alias);
       this.#failures.recovered(alias);
       void engine.exited.then((exit) => this.#ended(model, exit));
-      if (crashReason !== undefined) {
-        events.emit({ type: "engine-restarted", model: alias, reason: crashReason });
-      }
+      if (crash) events.emit({ type: "engine-restarted", model: alias, reason: crash.reason });
       events.emit({ type: "model-loaded", model: alias });
       return engine;
     } catch (error) {
       this.#drop(model);
-      if (!signal.aborted) {
-        const failure = ServiceError.from(error);
-        this.#failures.add(alias, failure);
-        reportFailure(events, alias, failure);
-        throw failure;
-      }
-      throw error;
+      if (signal.aborted) throw error;
+      throw this.#failed(alias, ServiceError.from(error));
     }
   }
 
@@ -242,8 +230,13 @@ export class EnginePool {
     const error = new ServiceError("engine_crashed", `The engine of "${alias}" ended: ${reason}.`, {
       cause: new Error(exit.reason),
     });
-    this.#failures.add(alias, error, { plan, reason });
+    this.#failed(alias, error, { plan, reason });
+  }
+
+  #failed(alias: string, error: ServiceError, crash?: Crash): ServiceError {
+    this.#failures.add(alias, error, crash);
     reportFailure(this.#options.events, alias, error);
+    return error;
   }
 
   async #close(model: LoadedModel, reason: UnloadReason): Promise<void> {

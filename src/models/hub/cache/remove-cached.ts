@@ -18,13 +18,9 @@ import type { CachedModel } from "../hub-store.ts";
  * Removes a model from a repository's cache: its files in its snapshot and in unnamed older ones with the same
  * content, the blobs that no snapshot uses any longer, and what is left empty. Does nothing when it is gone.
  */
-export async function removeCached(
-  realCacheDir: string,
-  cache: RepoCache,
-  model: CachedModel,
-): Promise<void> {
+export async function removeCached(cache: RepoCache, model: CachedModel): Promise<void> {
   // Every file counts: one that is no model may share a blob with one that is.
-  const snapshots = await readSnapshots(realCacheDir, cache, () => true);
+  const snapshots = await readSnapshots(cache, () => true);
   const home = snapshots.find((snapshot) => snapshot.commit === model.revision);
   const wanted = home && modelsOf(home).find((files) => files[0]!.path === model.file);
   if (wanted === undefined) return;

@@ -1,7 +1,7 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import path from "node:path";
 import { throwExhaustion } from "../../../errors/exhausted-resource.ts";
-import { realPathInside, type RepoCache } from "./repo-cache.ts";
+import type { RepoCache } from "./repo-cache.ts";
 import { isCommit, type CachedModel } from "../hub-store.ts";
 import { isRepoFile } from "../../names/name-rules.ts";
 import { chooseProjector, groupModels } from "../../names/choose-file.ts";
@@ -34,21 +34,16 @@ export const isGguf: FileFilter = (file) => /\.gguf$/i.test(file);
  * Reads the files of every snapshot of a repository. What leads out of the cache, does not exist or is no regular
  * file is passed over.
  * @throws the system's error when it has no descriptor left to look with, which says nothing about the files
- * @param realCacheDir - the cache folder with its own links resolved
  * @param wanted - which files to look at, by their paths inside the repository
  */
-export async function readSnapshots(
-  realCacheDir: string,
-  cache: RepoCache,
-  wanted: FileFilter,
-): Promise<Snapshot[]> {
-  if ((await realPathInside(realCacheDir, cache.root)) === undefined) return [];
+export async function readSnapshots(cache: RepoCache, wanted: FileFilter): Promise<Snapshot[]> {
+  if ((await cache.real(cache.root)) === undefined) return [];
   const refs = await readRefs(cache);
   const commits = (await listFolder(cache.snapshots)).filter((entry) => isCommit(entry.name));
   const snapshots = await Promise.all(
     commits.map(async ({ name: commit }) => {
       const folder = path.join(cache.snapshots, commit);
-      const files = await readFiles(realCacheDir, folder, wanted);
+      const files = await readFiles(cache, folder, wanted);
       const info = await statBig(folder);
       // Another process may have removed it since it was listed.
       if (info === undefined) return [];
@@ -59,20 +54,20 @@ export async function readSnapshots(
   return snapshots.flat();
 }
 
-async function readFiles(realCacheDir: string, folder: string, wanted: FileFilter): Promise<SnapshotFile[]> {
+async function readFiles(cache: RepoCache, folder: string, wanted: FileFilter): Promise<SnapshotFile[]> {
   const paths = (await listTree(folder)).filter((file) => wanted(file) && isRepoFile(file));
   const files = await Promise.all(
-    paths.map(async (file) => readFileEntry(realCacheDir, path.join(folder, ...file.split("/")), file)),
+    paths.map(async (file) => readFileEntry(cache, path.join(folder, ...file.split("/")), file)),
   );
   return files.filter((file) => file !== undefined);
 }
 
 async function readFileEntry(
-  realCacheDir: string,
+  cache: RepoCache,
   absolute: string,
   repoPath: string,
 ): Promise<SnapshotFile | undefined> {
-  const real = await realPathInside(realCacheDir, absolute);
+  const real = await cache.real(absolute);
   if (real === undefined) return undefined;
   const info = await statBig(real);
   if (info === undefined || !info.isFile()) return undefined;
@@ -174,7 +169,7 @@ export function contentKey(files: readonly SnapshotFile[]): string {
 
 export function modelsOf(snapshot: Snapshot): SnapshotFile[][] {
   const byPath = new Map(snapshot.files.map((file) => [file.path, file]));
-  return groupModels([...byPath.keys()]).map((paths) => paths.map((path) => byPath.get(path)!));
+  return groupModels([...byPath.keys()]).map((paths) => paths.map((file) => byPath.get(file)!));
 }
 
 export function toCachedModel(repo: string, { snapshot, label, files }: CacheEntry): CachedModel {

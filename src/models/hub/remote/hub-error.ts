@@ -1,11 +1,11 @@
 import { ServiceError } from "../../../errors/service-error.ts";
+import type { HubFetch } from "./hub-fetch.ts";
 
 export interface HubErrorContext {
-  readonly hubUrl: string;
+  readonly hub: Pick<HubFetch, "url" | "hasToken">;
   /** owner/repository */
   readonly repo: string;
   readonly revision: string;
-  readonly hasToken: boolean;
 }
 
 const WHAT_TO_DO =
@@ -19,7 +19,7 @@ export function toHubError(error: unknown, context: HubErrorContext): unknown {
     return unusable(error, context);
   if (error instanceof HubNetworkFailure)
     return unreachable(
-      `The hub at ${context.hubUrl} cannot be reached: ${error.message}. ${WHAT_TO_DO}`,
+      `The hub at ${context.hub.url} cannot be reached: ${error.message}. ${WHAT_TO_DO}`,
       error,
     );
   if (isDiskFull(error))
@@ -32,10 +32,13 @@ export function toHubError(error: unknown, context: HubErrorContext): unknown {
 }
 
 function fromStatus(failure: HubHttpFailure, context: HubErrorContext): ServiceError {
-  const { repo, revision, hasToken } = context;
+  const { repo, revision, hub } = context;
   const { status, hubCode } = failure;
   if (!failure.fromHub)
-    return unreachable(`The storage behind ${context.hubUrl} refuses ${repo} (${failure.message}).`, failure);
+    return unreachable(
+      `The storage behind ${context.hub.url} refuses ${repo} (${failure.message}).`,
+      failure,
+    );
   if (hubCode === "RevisionNotFound")
     return notFound(`${repo} has no revision "${revision}" on the hub.`, failure);
   if (hubCode === "EntryNotFound") return notFound(`${repo} lacks a file that its listing names.`, failure);
@@ -51,26 +54,26 @@ function fromStatus(failure: HubHttpFailure, context: HubErrorContext): ServiceE
     );
   if (status === 401 || status === 404 || hubCode === "RepoNotFound")
     return notFound(
-      `There is no repository ${repo} on the hub, or it is private${hasToken ? " and HUB_TOKEN has no access to it" : " and needs HUB_TOKEN"}.`,
+      `There is no repository ${repo} on the hub, or it is private${hub.hasToken ? " and HUB_TOKEN has no access to it" : " and needs HUB_TOKEN"}.`,
       failure,
     );
   if (status === 400 || status === 410 || status === 422 || status === 451)
     return notFound(`The hub does not give ${repo} at revision "${revision}" (${failure.message}).`, failure);
   if (!isTransient(failure)) return unusable(failure, context);
-  return unreachable(`The hub at ${context.hubUrl} answered ${repo} with ${failure.message}.`, failure);
+  return unreachable(`The hub at ${context.hub.url} answered ${repo} with ${failure.message}.`, failure);
 }
 
-function unusable(cause: Error, { hubUrl, repo }: HubErrorContext): ServiceError {
+function unusable(cause: Error, { hub, repo }: HubErrorContext): ServiceError {
   return new ServiceError(
     "hub_answer_invalid",
-    `What the hub at ${hubUrl} answers for ${repo} cannot be used: ${cause.message}. See that HUB_URL is the address of a model hub and that no proxy answers in its place; what has arrived is kept.`,
+    `What the hub at ${hub.url} answers for ${repo} cannot be used: ${cause.message}. See that HUB_URL is the address of a model hub and that no proxy answers in its place; what has arrived is kept.`,
     { cause },
   );
 }
 
-function denied({ hubUrl, repo, hasToken }: HubErrorContext, cause: HubHttpFailure): ServiceError {
-  const page = `${hubUrl.replace(/\/+$/, "")}/${repo}`;
-  const remedy = hasToken
+function denied({ hub, repo }: HubErrorContext, cause: HubHttpFailure): ServiceError {
+  const page = `${hub.url}/${repo}`;
+  const remedy = hub.hasToken
     ? `the account of HUB_TOKEN has no access yet: ask for it on ${page}, and check that the token may read gated repositories`
     : `ask for access on ${page}, make an access token in your account's settings, and start the daemon with HUB_TOKEN set to it`;
   return new ServiceError("hub_access_denied", `${repo} is gated or private: ${remedy}.`, { cause });

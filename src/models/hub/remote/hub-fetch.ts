@@ -55,14 +55,21 @@ export interface HubAnswer {
  * the hub is on HTTPS.
  */
 export class HubFetch {
+  /** Address of the hub, without a slash at its end. */
+  readonly url: string;
   readonly #hub: URL;
   readonly #token: string | undefined;
   readonly #fetch: typeof fetch;
 
   constructor(options: HubFetchOptions) {
+    this.url = options.hubUrl.replace(/\/+$/, "");
     this.#hub = new URL(options.hubUrl);
     this.#token = options.token;
     this.#fetch = options.fetch;
+  }
+
+  get hasToken(): boolean {
+    return this.#token !== undefined;
   }
 
   /**

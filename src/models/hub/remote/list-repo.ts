@@ -32,7 +32,6 @@ const treeEntry = z.object({
 
 export interface ListRepoOptions {
   readonly hub: HubFetch;
-  readonly hubUrl: string;
   /** owner/repository */
   readonly repo: string;
   /** Branch, tag or commit. */
@@ -51,11 +50,11 @@ export function listRepo(options: ListRepoOptions): Promise<RepoListing> {
   return withRetries(() => listOnce(options), options, options.signal);
 }
 
-async function listOnce({ hub, hubUrl, repo, revision, signal }: ListRepoOptions): Promise<RepoListing> {
+async function listOnce({ hub, repo, revision, signal }: ListRepoOptions): Promise<RepoListing> {
   const late = AbortSignal.timeout(LISTING_TIMEOUT_MS);
   const inTime = AbortSignal.any([signal, late]);
   try {
-    const api = `${hubUrl}/api/models/${repo}`;
+    const api = `${hub.url}/api/models/${repo}`;
     const asked = await readJson(hub, `${api}/revision/${encodeURIComponent(revision)}?expand=sha`, inTime);
     const commit = revisionAnswer.safeParse(asked.body).data?.sha;
     if (commit === undefined || !isCommit(commit))
