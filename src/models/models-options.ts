@@ -6,11 +6,13 @@ import type { Kernels } from "../engine/prepare-engine.ts";
 import type { EngineSpec } from "../engine/protocol/engine-spec.ts";
 import type { TryTemplate } from "../engine/try-template.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
+import type { InspectGguf } from "./gguf/inspect-gguf.ts";
 import type { HubStore } from "./hub/hub-store.ts";
 import type { Clock } from "./loading/clock.ts";
 import type { MachineMemory } from "./loading/available-memory.ts";
 import type { GgufSummary } from "./model.ts";
 import type { NameResolver } from "./names/name-resolver.ts";
+import type { StateFile } from "./registry/state-file.ts";
 
 /** Bytes that an engine with this specification needs at most, of the machine's memory or of the GPU's. */
 export type EstimateMemory = (gguf: GgufSummary, spec: EngineSpec) => number;
@@ -56,4 +58,13 @@ export interface ModelsOptions {
   readonly kernels: Kernels;
   /** What the machine has at the moment; absent: nothing but the budget counts. */
   readonly machineMemory?: () => MachineMemory;
+}
+
+/** What the registry of a daemon's models is made with. */
+export interface RegistryOptions extends Pick<
+  ModelsOptions,
+  "config" | "resolver" | "hub" | "shippedDir" | "logger"
+> {
+  readonly state: StateFile;
+  readonly inspect: InspectGguf;
 }

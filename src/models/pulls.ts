@@ -50,7 +50,7 @@ export class Pulls {
     if (!request) {
       throw new ServiceError(
         "model_not_found",
-        `"${name}" is no alias of a model on the hub; a hub spec has the form hf:owner/repo[:file-or-quant][@revision].`,
+        `"${name}" is not an alias of a model on the hub; a hub spec has the form hf:owner/repo[:file-or-quant][@revision].`,
         { param: "name" },
       );
     }

@@ -10,7 +10,7 @@ import type { Metadata } from "./read-metadata.ts";
  * What the headers of a model's files say, in order; only the first shard describes the model, the others add
  * weights. Throws InvalidGguf when they do not make a model.
  */
-export function summariseHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]): GgufSummary {
+export function summarizeHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]): GgufSummary {
   const [first] = headers;
   const text = (key: string): string | undefined => {
     const value = first.metadata.get(key);
@@ -45,7 +45,7 @@ export function summariseHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]
     embeddingLength: count("embedding_length"),
     headCount: largestHeadCount(first.metadata, architecture),
     blockCount: count("block_count"),
-    quantisation: quantisation(headers),
+    quantization: quantization(headers),
     fileSize: headers.reduce((sum, header) => sum + header.fileSize, 0),
     chatTemplate: text("tokenizer.chat_template"),
     callTokens: callTokens(first.metadata),
@@ -79,7 +79,7 @@ function modelPurposeOf(
   return modelPurpose({ ...first, tensors: { ...first.tensors, hasRankHead } }, architecture);
 }
 
-function quantisation(headers: readonly [GgufHeader, ...GgufHeader[]]): string {
+function quantization(headers: readonly [GgufHeader, ...GgufHeader[]]): string {
   const fileType = headers[0].metadata.get("general.file_type");
   const named = typeof fileType === "number" ? FILE_TYPE_NAMES.get(fileType) : undefined;
   return named ?? headers.find((header) => header.tensors.mainType)?.tensors.mainType ?? "unknown";

@@ -7,44 +7,18 @@ type Part = "prefix" | "suffix" | "middle";
  * The keys that name the tokens, newest first, and the texts by which llama.cpp knows them in models without such
  * keys (llama_vocab::impl::load): of Qwen, Granite and StarCoder, DeepSeek, CodeLlama, GLM.
  */
-const SOURCES: Readonly<
-  Record<Part, { readonly keys: readonly string[]; readonly texts: readonly string[] }>
-> = {
+const SOURCES: Readonly<Record<Part, { keys: readonly [string, string]; texts: string }>> = {
   prefix: {
-    keys: ["tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"],
-    texts: [
-      "<|fim_prefix|>",
-      "<fim-prefix>",
-      "<fim_prefix>",
-      "<｜fim▁begin｜>",
-      "<PRE>",
-      "▁<PRE>",
-      "<|code_prefix|>",
-    ],
+    keys: ["fim_pre_token_id", "prefix_token_id"],
+    texts: "<|fim_prefix|> <fim-prefix> <fim_prefix> <｜fim▁begin｜> <PRE> ▁<PRE> <|code_prefix|>",
   },
   suffix: {
-    keys: ["tokenizer.ggml.fim_suf_token_id", "tokenizer.ggml.suffix_token_id"],
-    texts: [
-      "<|fim_suffix|>",
-      "<fim-suffix>",
-      "<fim_suffix>",
-      "<｜fim▁hole｜>",
-      "<SUF>",
-      "▁<SUF>",
-      "<|code_suffix|>",
-    ],
+    keys: ["fim_suf_token_id", "suffix_token_id"],
+    texts: "<|fim_suffix|> <fim-suffix> <fim_suffix> <｜fim▁hole｜> <SUF> ▁<SUF> <|code_suffix|>",
   },
   middle: {
-    keys: ["tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id"],
-    texts: [
-      "<|fim_middle|>",
-      "<fim-middle>",
-      "<fim_middle>",
-      "<｜fim▁end｜>",
-      "<MID>",
-      "▁<MID>",
-      "<|code_middle|>",
-    ],
+    keys: ["fim_mid_token_id", "middle_token_id"],
+    texts: "<|fim_middle|> <fim-middle> <fim_middle> <｜fim▁end｜> <MID> ▁<MID> <|code_middle|>",
   },
 };
 
@@ -62,10 +36,11 @@ function tokenText(metadata: Metadata, part: Part): string | undefined {
   const markers = typeof tokens === "object" ? tokens.markers : undefined;
   if (markers === undefined) return undefined;
   const { keys, texts } = SOURCES[part];
-  const id = keys.map((key) => metadata.get(key)).find((value) => typeof value === "number");
+  const ids = keys.map((key) => metadata.get(`tokenizer.ggml.${key}`));
+  const id = ids.find((value) => typeof value === "number");
   if (id !== undefined) return markers.get(id);
-  for (const text of markers.values()) if (texts.includes(text)) return text;
-  return undefined;
+  const known = new Set(texts.split(" "));
+  return [...markers.values()].find((text) => known.has(text));
 }
 
 /** Hermes, Qwen, Granite, GLM, Phi, Kimi, DeepSeek, Mistral, Llama: all have one of these words in the token. */

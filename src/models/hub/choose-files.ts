@@ -39,7 +39,7 @@ function noFittingFile(repo: string, { file, quant }: HubSpec): ServiceError {
   return new ServiceError(
     "no_gguf_in_repo",
     quant === undefined
-      ? `${repo} holds no GGUF model; look for a repository whose name ends in -GGUF.`
-      : `${repo} holds no GGUF model of quantisation ${quant}.`,
+      ? `${repo} has no GGUF model; look for a repository whose name ends in -GGUF.`
+      : `${repo} has no GGUF model with quantization ${quant}.`,
   );
 }

@@ -1,6 +1,6 @@
 import { ServiceError } from "../../errors/service-error.ts";
 
-/** Directives, and what stands behind them: text, a key and text, or a path, in which a backslash is no escape. */
+/** Directives, and what stands behind them: text, a key and text, or a path, in which a backslash is just a backslash. */
 const DIRECTIVES = {
   FROM: "path",
   PARAMETER: "key",
@@ -30,7 +30,7 @@ export interface Instruction {
   readonly text: string;
 }
 
-/** Texts of licences are the longest things in a Modelfile, and are a tenth of this. */
+/** Texts of licenses are the longest things in a Modelfile, and are a tenth of this. */
 export const MAX_MODELFILE_LENGTH = 1024 * 1024;
 
 const HEREDOC = '"""';
@@ -49,7 +49,7 @@ export function parseInstructions(modelfile: string): Instruction[] {
     .replaceAll("\r\n", "\n")
     .split("\n");
   const nul = lines.findIndex((line) => line.includes("\0"));
-  if (nul !== -1) throw modelfileError(nul + 1, "it has a NUL character: this is no text.");
+  if (nul !== -1) throw modelfileError(nul + 1, "it has a NUL character, so this is not a text file.");
   const instructions: Instruction[] = [];
   for (let at = 0; at < lines.length; at++) {
     const content = lines[at]!.trim();
@@ -75,7 +75,10 @@ function splitLine(content: string, line: number): { directive: Directive; key: 
   const directive = word.toUpperCase();
   if (!isDirective(directive)) {
     const shown = JSON.stringify(word.slice(0, 40));
-    throw modelfileError(line, `${shown} is no directive. There are ${Object.keys(DIRECTIVES).join(", ")}.`);
+    throw modelfileError(
+      line,
+      `${shown} is not a directive. The directives are ${Object.keys(DIRECTIVES).join(", ")}.`,
+    );
   }
   if (DIRECTIVES[directive] !== "key") {
     if (behind === "") throw modelfileError(line, `${directive} needs a value.`);

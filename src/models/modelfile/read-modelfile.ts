@@ -142,7 +142,7 @@ function readFrom(instruction: Instruction, baseFolder: string | undefined): str
   if (isName) return from;
   throw modelfileError(
     instruction.line,
-    `FROM ${JSON.stringify(from.slice(0, 100))} is no name of a model, no hub spec (hf:owner/repository) and no path of a .gguf file.`,
+    `FROM ${JSON.stringify(from.slice(0, 100))} is not the name of a model, a hub spec (hf:owner/repository) or the path of a .gguf file.`,
   );
 }
 
@@ -221,7 +221,7 @@ function readCapabilities(instructions: readonly Instruction[]): Partial<Capabil
     if (!name)
       throw modelfileError(
         line,
-        `CAPABILITY knows ${CAPABILITIES.join(", ")}; ${JSON.stringify(key)} is none.`,
+        `CAPABILITY does not know ${JSON.stringify(key)}; it knows ${CAPABILITIES.join(", ")}.`,
       );
     return [name, readBoolean(line, `CAPABILITY ${key}`, text)] as const;
   });

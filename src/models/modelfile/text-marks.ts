@@ -72,7 +72,10 @@ function byKey<Key extends string>(
     const key = keys.find((candidate) => candidate === instruction.key);
     if (key === undefined) {
       const shown = JSON.stringify(instruction.key.slice(0, 40));
-      throw modelfileError(instruction.line, `${directive} knows ${keys.join(", ")}; ${shown} is none.`);
+      throw modelfileError(
+        instruction.line,
+        `${directive} does not know ${shown}; it knows ${keys.join(", ")}.`,
+      );
     }
     found[key] = instruction;
   }

@@ -10,7 +10,7 @@ export interface HubSpec {
   readonly repo: string;
   /** Path of a GGUF file inside the repository (the first shard of a sharded one). Never set with `quant`. */
   readonly file?: string | undefined;
-  /** Quantisation in upper case, such as "Q4_K_M"; the store picks the file. */
+  /** Quantization in upper case, such as "Q4_K_M"; the store picks the file. */
   readonly quant?: string | undefined;
   /** Branch, tag or commit; absent: main. */
   readonly revision?: string | undefined;

@@ -1,19 +1,12 @@
-import type { Logger } from "pino";
 import { ServiceError } from "../../errors/service-error.ts";
+import type { RegistryOptions } from "../models-options.ts";
 import { printModelfile } from "../modelfile/print-modelfile.ts";
 import { readModelfile, type ModelDefinition } from "../modelfile/read-modelfile.ts";
-import type { SavedState, StateFile } from "./state-file.ts";
+import type { SavedState } from "./state-file.ts";
 import { derivedRecord, NO_SETTINGS, usableRecords, type ModelRecord } from "./model-record.ts";
 import type { ModelRegistry } from "./model-registry.ts";
 
-export interface DefinedModelsOptions {
-  readonly state: StateFile;
-  /** Folders that adapters and projectors must lie in; none: anywhere. */
-  readonly allowedDirs: readonly string[];
-  /** What other models there are. */
-  readonly registry: Pick<ModelRegistry, "findBase" | "isTaken" | "newName" | "ownName">;
-  readonly logger: Pick<Logger, "warn">;
-}
+type OtherModels = Pick<ModelRegistry, "findBase" | "isTaken" | "newName" | "ownName">;
 
 /** Throws what is wrong with a model that is about to be made. */
 export type CheckDefinition = (record: ModelRecord, definition: ModelDefinition) => Promise<void>;
@@ -25,10 +18,13 @@ const MAX_CHAIN = 16;
 
 /** The models made from Modelfiles. */
 export class DefinedModels {
-  readonly #options: DefinedModelsOptions;
+  readonly #options: RegistryOptions;
+  readonly #registry: OtherModels;
 
-  constructor(options: DefinedModelsOptions) {
+  /** @param registry what other models there are */
+  constructor(options: RegistryOptions, registry: OtherModels) {
     this.#options = options;
+    this.#registry = registry;
   }
 
   has(alias: string): boolean {
@@ -60,7 +56,7 @@ export class DefinedModels {
     baseFolder: string | undefined,
     check: CheckDefinition,
   ): Promise<ModelRecord> {
-    const alias = this.#options.registry.newName(name);
+    const alias = this.#registry.newName(name);
     if (!this.has(alias)) await this.#checkFree(alias);
     return await this.#make(
       { alias, modelfile, ...(baseFolder !== undefined && { baseFolder }) },
@@ -71,7 +67,7 @@ export class DefinedModels {
 
   /** Makes a model with the Modelfile of another. */
   async copy(source: ModelRecord, target: string, check: CheckDefinition): Promise<ModelRecord> {
-    const alias = this.#options.registry.newName(target);
+    const alias = this.#registry.newName(target);
     await this.#checkFree(alias);
     return await this.#make({ alias, modelfile: this.print(source) }, false, check);
   }
@@ -104,21 +100,20 @@ export class DefinedModels {
   }
 
   async #checkFree(alias: string): Promise<void> {
-    if (await this.#options.registry.isTaken(alias)) throw exists(alias);
+    if (await this.#registry.isTaken(alias)) throw exists(alias);
   }
 
   /** A model that replaces another may be made from one that is made from it. */
   #checkNoCircle(alias: string, from: string): void {
-    const { registry } = this.#options;
     const seen = new Set<string>();
-    for (let name = registry.ownName(from) ?? from; !seen.has(name);) {
+    for (let name = this.#registry.ownName(from) ?? from; !seen.has(name);) {
       if (name === alias) {
         throw new ServiceError("invalid_modelfile", `"${alias}" would be made from itself.`);
       }
       seen.add(name);
       const next = this.#definition(name)?.from;
       if (next === undefined) return;
-      name = registry.ownName(next) ?? next;
+      name = this.#registry.ownName(next) ?? next;
     }
   }
 
@@ -127,7 +122,7 @@ export class DefinedModels {
     if (depth > MAX_CHAIN) {
       throw new ServiceError("invalid_modelfile", `The models that ${alias} is made from go in a circle.`);
     }
-    const base = await this.#options.registry.findBase(definition.from, depth + 1);
+    const base = await this.#registry.findBase(definition.from, depth + 1);
     if (!base) {
       throw new ServiceError(
         "model_not_found",
@@ -135,7 +130,7 @@ export class DefinedModels {
       );
     }
     const source = { kind: "modelfile", base: definition.from } as const;
-    return derivedRecord({ alias, source }, definition, base, this.#options.allowedDirs);
+    return derivedRecord({ alias, source }, definition, base, this.#options.config.models.allowed_dirs);
   }
 
   async forget(alias: string): Promise<void> {

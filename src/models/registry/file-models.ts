@@ -1,19 +1,11 @@
 import path from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import type { Logger } from "pino";
 import type { ErrorCode } from "../../errors/error-codes.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import type { SavedState, StateFile } from "./state-file.ts";
+import type { RegistryOptions } from "../models-options.ts";
+import type { SavedState } from "./state-file.ts";
 import type { ModelFile } from "./model-file.ts";
 import { buildRecord, usableRecords, type ModelRecord } from "./model-record.ts";
-
-export interface FileModelsOptions {
-  readonly state: StateFile;
-  readonly allowedDirs: readonly string[];
-  readonly inspect: InspectGguf;
-  readonly logger: Pick<Logger, "warn">;
-}
 
 /** What state.update() throws when it cannot write. */
 const UNSAVEABLE: ReadonlySet<ErrorCode> = new Set(["insufficient_disk", "cache_not_writable"]);
@@ -22,11 +14,11 @@ type SavedFile = SavedState["files"][number];
 
 /** The user's own files, known since they were loaded by path. */
 export class FileModels {
-  readonly #options: FileModelsOptions;
+  readonly #options: RegistryOptions;
   /** Those that could not be saved, because the disk is full or read-only: known until the daemon ends. */
   readonly #unsaved = new Map<string, SavedFile>();
 
-  constructor(options: FileModelsOptions) {
+  constructor(options: RegistryOptions) {
     this.#options = options;
   }
 
@@ -58,7 +50,7 @@ export class FileModels {
       source: { kind: "file" },
       path: path.resolve(file),
       projector: projector === undefined ? undefined : path.resolve(projector),
-      within: this.#options.allowedDirs,
+      within: this.#options.config.models.allowed_dirs,
     } as const;
     return await buildRecord(parts, this.#options.inspect);
   }
@@ -115,7 +107,7 @@ export class FileModels {
 
   /** A file that a user has named, with the folders it must lie in. */
   userFile(file: string): ModelFile {
-    return { path: path.resolve(file), within: this.#options.allowedDirs };
+    return { path: path.resolve(file), within: this.#options.config.models.allowed_dirs };
   }
 
   /** Puts one entry in place of another, if that still stands and no made model has the name; else does nothing. */

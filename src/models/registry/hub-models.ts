@@ -1,28 +1,18 @@
-import type { Logger } from "pino";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import type { CachedModel, HubStore } from "../hub/hub-store.ts";
+import type { RegistryOptions } from "../models-options.ts";
+import type { CachedModel } from "../hub/hub-store.ts";
 import { parseHubSpec, type HubSpec } from "../names/hub-spec.ts";
-import type { NameResolver } from "../names/name-resolver.ts";
 import { buildRecord, usableRecords, type ModelRecord } from "./model-record.ts";
-
-export interface HubModelsOptions {
-  readonly hub: HubStore;
-  readonly resolver: Pick<NameResolver, "aliasOf">;
-  /** The cache folder, which no symlink of a snapshot may leave. */
-  readonly cacheDir: string;
-  readonly inspect: InspectGguf;
-  /** True for a name that another model has: a hub model then goes by its spec. */
-  readonly isTaken: (alias: string) => boolean;
-  readonly logger: Pick<Logger, "debug">;
-}
 
 /** The models of the hub cache. One file is one model: it goes by its alias, or by its spec when it has none. */
 export class HubModels {
-  readonly #options: HubModelsOptions;
+  readonly #options: RegistryOptions;
+  readonly #isTaken: (alias: string) => boolean;
 
-  constructor(options: HubModelsOptions) {
+  /** @param isTaken true for a name that another model has: a hub model then goes by its spec */
+  constructor(options: RegistryOptions, isTaken: (alias: string) => boolean) {
     this.#options = options;
+    this.#isTaken = isTaken;
   }
 
   /** Every one that can be used. */
@@ -42,10 +32,9 @@ export class HubModels {
 
   /** The name that a cached model goes by. */
   aliasOf(cached: CachedModel): string {
-    const { resolver, isTaken } = this.#options;
     const isMain = !cached.spec.includes("@");
-    const alias = isMain ? resolver.aliasOf(cached.repo, cached.file) : undefined;
-    return alias === undefined || isTaken(alias) ? cached.spec : alias;
+    const alias = isMain ? this.#options.resolver.aliasOf(cached.repo, cached.file) : undefined;
+    return alias === undefined || this.#isTaken(alias) ? cached.spec : alias;
   }
 
   /** Removes the files of a model of this catalogue. */
@@ -66,7 +55,7 @@ export class HubModels {
       source: { kind: "hub", spec, repo, revision },
       path: files[0] ?? "",
       projector,
-      within: [this.#options.cacheDir],
+      within: [this.#options.config.cache_dir],
     } as const;
     return await buildRecord(parts, this.#options.inspect);
   }

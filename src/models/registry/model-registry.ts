@@ -1,24 +1,14 @@
 import { realpath } from "node:fs/promises";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { InspectGguf } from "../gguf/inspect-gguf.ts";
 import type { ModelSource } from "../model.ts";
-import type { ModelsOptions } from "../models-options.ts";
+import type { RegistryOptions } from "../models-options.ts";
 import type { NameResolver, ResolvedName } from "../names/name-resolver.ts";
 import { fileStem } from "../names/shards.ts";
-import type { StateFile } from "./state-file.ts";
 import { DefinedModels } from "./defined-models.ts";
 import { FileModels } from "./file-models.ts";
 import { HubModels } from "./hub-models.ts";
 import type { ModelRecord } from "./model-record.ts";
 import { ShippedModels } from "./shipped-models.ts";
-
-export interface ModelRegistryOptions extends Pick<
-  ModelsOptions,
-  "config" | "resolver" | "hub" | "shippedDir" | "logger"
-> {
-  readonly state: StateFile;
-  readonly inspect: InspectGguf;
-}
 
 /** Leaves room for a number in what any resolver takes as a name. */
 const LONGEST_STEM = 64;
@@ -36,20 +26,12 @@ export class ModelRegistry {
   readonly hub: HubModels;
   readonly #resolver: NameResolver;
 
-  constructor({ config, resolver, hub, shippedDir, logger, state, inspect }: ModelRegistryOptions) {
-    const allowedDirs = config.models.allowed_dirs;
-    this.#resolver = resolver;
-    this.files = new FileModels({ state, allowedDirs, inspect, logger });
-    this.shipped = new ShippedModels({ folder: shippedDir, inspect, logger });
-    this.defined = new DefinedModels({ state, allowedDirs, logger, registry: this });
-    this.hub = new HubModels({
-      hub,
-      resolver,
-      inspect,
-      logger,
-      cacheDir: config.cache_dir,
-      isTaken: (alias) => this.defined.has(alias) || this.files.has(alias),
-    });
+  constructor(options: RegistryOptions) {
+    this.#resolver = options.resolver;
+    this.files = new FileModels(options);
+    this.shipped = new ShippedModels(options);
+    this.defined = new DefinedModels(options, this);
+    this.hub = new HubModels(options, (alias) => this.defined.has(alias) || this.files.has(alias));
   }
 
   async list(): Promise<readonly ModelRecord[]> {

@@ -1,29 +1,22 @@
 import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
-import type { Logger } from "pino";
 import { throwExhaustion } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { InspectGguf } from "../gguf/inspect-gguf.ts";
+import type { RegistryOptions } from "../models-options.ts";
 import { readModelfile } from "../modelfile/read-modelfile.ts";
-import { fileStem, shardFiles } from "../names/shards.ts";
+import { fileStem, shardOf } from "../names/shards.ts";
 import { buildRecord, derivedRecord, usableRecords, type ModelRecord } from "./model-record.ts";
 
 const GGUF = ".gguf";
 /** A model made of another one of the same folder, with a projector or an adapter that ships too. */
 const MODELFILE = ".modelfile";
 
-export interface ShippedModelsOptions {
-  readonly folder: string;
-  readonly inspect: InspectGguf;
-  readonly logger: Pick<Logger, "debug">;
-}
-
 /** The models that ship with the project: the GGUF files and Modelfiles of one folder, each under its own name. */
 export class ShippedModels {
-  readonly #options: ShippedModelsOptions;
+  readonly #options: RegistryOptions;
   readonly #hidden = new Set<string>();
 
-  constructor(options: ShippedModelsOptions) {
+  constructor(options: RegistryOptions) {
     this.#options = options;
   }
 
@@ -62,7 +55,7 @@ export class ShippedModels {
   }
 
   async #record(alias: string, file: string): Promise<ModelRecord> {
-    const { folder, inspect } = this.#options;
+    const { shippedDir: folder, inspect } = this.#options;
     if (file.endsWith(GGUF)) {
       const source = { kind: "shipped", base: undefined } as const;
       return await buildRecord(
@@ -79,13 +72,11 @@ export class ShippedModels {
 
   /** Files by the name that they give; a Modelfile comes before the projector or adapter that has its name. */
   async #entries(): Promise<ReadonlyMap<string, string>> {
-    const names = await readdir(this.#options.folder).catch((error: unknown) => {
+    const names = await readdir(this.#options.shippedDir).catch((error: unknown) => {
       throwExhaustion(error);
       return [];
     });
-    const models = names.filter(
-      (name) => name.endsWith(GGUF) && path.basename(shardFiles(name)[0] ?? name) === name,
-    );
+    const models = names.filter((name) => name.endsWith(GGUF) && (shardOf(name)?.index ?? 1) === 1);
     const modelfiles = names.filter((name) => name.endsWith(MODELFILE));
     return new Map([
       ...models.map((name) => [fileStem(name), name] as const),

@@ -72,17 +72,14 @@ describe("loading a model", () => {
     await expect(models.load({ alias: file })).rejects.toMatchObject({ code: "model_already_loaded" });
   });
 
-  it.each(["constructor", "toString", "UPPER_case.1", "name:tag"])(
-    "takes the alias %s",
-    async (alias) => {
-      const fixture = await startModels();
-      await fixture.models.load({ alias, path: fixture.userFile("x.gguf") });
-      const { models } = await fixture.restart();
-      expect((await models.get(alias)).alias).toBe(alias);
-      await models.delete(alias);
-      await expect(models.get(alias)).rejects.toMatchObject({ code: "model_not_found" });
-    },
-  );
+  it.each(["constructor", "toString", "UPPER_case.1", "name:tag"])("takes the alias %s", async (alias) => {
+    const fixture = await startModels();
+    await fixture.models.load({ alias, path: fixture.userFile("x.gguf") });
+    const { models } = await fixture.restart();
+    expect((await models.get(alias)).alias).toBe(alias);
+    await models.delete(alias);
+    await expect(models.get(alias)).rejects.toMatchObject({ code: "model_not_found" });
+  });
 
   it("that fails forgets the file again", async () => {
     const { models, engines, userFile } = await startModels();

@@ -105,7 +105,7 @@ describe("a model of the hub", () => {
     expect((await models.list()).map((other) => other.alias)).toEqual(["daybreak-mini"]);
   });
 
-  it("has a name of its own for each quantisation, and every name leads back to it", async () => {
+  it("has a name of its own for each quantization, and every name leads back to it", async () => {
     const { models } = await startWithHub();
     await models.pull("tiny:1b", () => {}, NEVER);
     const { alias: other } = await models.pull("hf:ada/tiny-GGUF:Q8_0", () => {}, NEVER);

@@ -3,6 +3,7 @@ import path from "node:path";
 import { throwExhaustion } from "../../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../../errors/service-error.ts";
 import { isHubPart } from "../../names/name-rules.ts";
+import { isInside } from "../../registry/model-file.ts";
 
 /** Between owner and repository in a folder's name: the hub allows it in neither. */
 const SEPARATOR = "--";
@@ -113,9 +114,7 @@ export function repoOfFolder(folder: string): string | undefined {
 export async function realPathInside(realFolder: string, target: string): Promise<string | undefined> {
   try {
     const real = await realpath(target);
-    const relative = path.relative(realFolder, real);
-    const outside = relative === ".." || relative.startsWith(`..${path.sep}`) || path.isAbsolute(relative);
-    return outside ? undefined : real;
+    return isInside(real, realFolder) ? real : undefined;
   } catch (error) {
     throwExhaustion(error);
     return undefined;

@@ -8,6 +8,13 @@ describe("the files of a model", () => {
     for (const shard of shards) expect(shardFiles(shard)).toEqual(shards);
   });
 
+  it("keep the case of their extension, which file systems tell apart", () => {
+    expect(shardFiles("big-00002-of-00002.GGUF")).toEqual([
+      "big-00001-of-00002.GGUF",
+      "big-00002-of-00002.GGUF",
+    ]);
+  });
+
   it.each(["model.gguf", "big-00004-of-00003.gguf", "big-00000-of-00000.gguf", "big-1-of-3.gguf"])(
     "are %s alone",
     (file) => expect(shardFiles(file)).toEqual([file]),

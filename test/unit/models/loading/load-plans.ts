@@ -23,7 +23,7 @@ export function loadPlan(options: Partial<LoadPlan> & { contextSize?: number } =
         embeddingLength: 1,
         headCount: 1,
         blockCount: 1,
-        quantisation: "F32",
+        quantization: "F32",
         fileSize: 1,
         chatTemplate: undefined,
         infill: undefined,
