@@ -7,7 +7,7 @@ import type { StateFile } from "./registry/state-file.ts";
 /** The model that ships and is the default when nothing else says so. */
 const SHIPPED_DEFAULT = "daybreak-mini";
 
-export interface DefaultModelOptions {
+interface DefaultModelOptions {
   readonly registry: Pick<ModelRegistry, "find" | "list" | "registerFile" | "resolve">;
   readonly state: StateFile;
   /** models.default of the configuration: it holds at each start, until somebody chooses another. */

@@ -7,7 +7,7 @@ const TOOLS_VARIABLE = /\btools\b/;
 /** How templates of reasoning models mark, keep or switch the reasoning. */
 const THINKING_MARKS = /enable_thinking|reasoning_content|<think>|<\/think>|\[THINK\]|<\|channel\|>analysis/;
 
-export interface ModelCircumstances {
+interface ModelCircumstances {
   /** What is in memory of it. */
   readonly loaded: LoadedModel | undefined;
   readonly isDefault: boolean;

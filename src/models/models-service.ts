@@ -7,7 +7,7 @@ import { createGgufInspector } from "./gguf/inspect-gguf.ts";
 import { configuredAllowance } from "./loading/available-memory.ts";
 import { systemClock } from "./loading/clock.ts";
 import { EnginePool } from "./loading/engine-pool.ts";
-import type { Lease } from "./loading/lease.ts";
+import { notLoaded, stillLoading, type Lease } from "./loading/lease.ts";
 import { LoadPlanner } from "./loading/load-planner.ts";
 import type { LoadedModel } from "./loading/loaded-model.ts";
 import type {
@@ -27,9 +27,6 @@ import type { CheckDefinition } from "./registry/defined-models.ts";
 import type { ModelRecord } from "./registry/model-record.ts";
 import { ModelRegistry } from "./registry/model-registry.ts";
 import { StateFile } from "./registry/state-file.ts";
-
-/** Loading takes seconds; then a request can succeed. */
-const RETRY_SECS = 2;
 
 /** Makes the {@link Models} of a daemon: reads the saved state and looks at what is on disk, loads nothing. */
 export async function createModelsService(options: ModelsOptions): Promise<Models> {
@@ -239,19 +236,4 @@ class ModelsService implements Models {
     this.#options.events.emit({ type: "model-created", model: record.alias });
     return await this.#show(record);
   }
-}
-
-/** What a request is told that comes before its model is there. */
-function stillLoading(alias: string, being: "downloaded" | "loaded"): ServiceError {
-  return new ServiceError("model_loading", `The model "${alias}" is being ${being}.`, {
-    retryAfterSecs: RETRY_SECS,
-  });
-}
-
-function notLoaded(alias: string): ServiceError {
-  return new ServiceError(
-    "model_not_loaded",
-    `The model "${alias}" is not loaded; load it with POST /api/models/load {"alias": ${JSON.stringify(alias)}} or "daybreak load ${alias}", or start the daemon with --auto-load.`,
-    { param: "model" },
-  );
 }

@@ -5,7 +5,7 @@ import type { Download, PullProgress, PullResult } from "./model.ts";
 import type { NameResolver } from "./names/name-resolver.ts";
 import type { HubModels } from "./registry/hub-models.ts";
 
-export interface PullsOptions {
+interface PullsOptions {
   readonly hub: HubStore;
   readonly resolver: NameResolver;
   readonly models: Pick<HubModels, "aliasOf">;

@@ -5,7 +5,7 @@ import type { LoadOptions } from "./model.ts";
 import type { ModelRecord } from "./registry/model-record.ts";
 import type { ModelRegistry } from "./registry/model-registry.ts";
 
-export interface RecordToLoad {
+interface RecordToLoad {
   readonly record: ModelRecord;
   /** Forgets what has been registered for this load; for when it fails. */
   readonly undo: () => Promise<void>;

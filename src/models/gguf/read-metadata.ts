@@ -1,7 +1,7 @@
 import { type ByteReader, claimed, InvalidGguf, quoted } from "./byte-reader.ts";
 
 /** An array: its length, and its numbers when it is short enough to be one value for each layer. */
-export interface MetadataArray {
+interface MetadataArray {
   readonly length: number;
   /** Type of its elements as the format numbers them; absent: this is a string too long to be kept. */
   readonly type?: number;

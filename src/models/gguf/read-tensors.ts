@@ -15,7 +15,7 @@ export interface TensorSums {
 }
 
 /** Bytes of weights by where they are used. */
-export interface WeightBytes {
+interface WeightBytes {
   /** Of all blocks together. */
   readonly blocks: number;
   /** The largest tensor in any block. */

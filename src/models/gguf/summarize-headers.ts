@@ -104,7 +104,7 @@ const ENCODERS: ReadonlySet<string> = new Set([
 const POOLING_NONE = 0;
 const POOLING_RANK = 4;
 
-export function isEncoder(architecture: string): boolean {
+function isEncoder(architecture: string): boolean {
   return ENCODERS.has(architecture);
 }
 
@@ -112,7 +112,7 @@ export function isEncoder(architecture: string): boolean {
  * What a model is for. A reranker is one that has the head for it: without the head it runs and its scores mean
  * nothing, so such a model only embeds.
  */
-export function modelPurpose(header: GgufHeader, architecture: string): GgufSummary["purpose"] {
+function modelPurpose(header: GgufHeader, architecture: string): GgufSummary["purpose"] {
   const value = header.metadata.get(`${architecture}.pooling_type`);
   const pooling = typeof value === "number" ? value : POOLING_NONE;
   const encoder = isEncoder(architecture);
@@ -121,7 +121,7 @@ export function modelPurpose(header: GgufHeader, architecture: string): GgufSumm
 }
 
 /** An adapter or a projector is loaded beside a model, never as one. */
-export function auxiliaryKind(header: GgufHeader, architecture: string): GgufSummary["auxiliary"] {
+function auxiliaryKind(header: GgufHeader, architecture: string): GgufSummary["auxiliary"] {
   const kind = header.metadata.get("general.type");
   if (kind === "adapter" || header.metadata.has("adapter.type")) return "adapter";
   return kind === "mmproj" || architecture === "clip" ? "projector" : undefined;
@@ -151,7 +151,7 @@ export function kvBytesPerToken(metadata: Metadata, architecture: string): numbe
 }
 
 /** Attention heads of the layer that has most; 0 when the header does not say. */
-export function largestHeadCount(metadata: Metadata, architecture: string): number {
+function largestHeadCount(metadata: Metadata, architecture: string): number {
   return Math.max(0, ...(perLayer(metadata, `${architecture}.attention.head_count`, 1) ?? []));
 }
 

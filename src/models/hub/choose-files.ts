@@ -5,7 +5,7 @@ import type { CacheEntry } from "./cache/snapshots.ts";
 import type { HubPullRequest, RepoFile, RepoListing } from "./hub-store.ts";
 
 /** What a pull has to fetch. */
-export interface PullFiles {
+interface PullFiles {
   /** All shards in order. */
   readonly model: readonly RepoFile[];
   readonly projector: RepoFile | undefined;

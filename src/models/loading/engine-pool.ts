@@ -13,10 +13,7 @@ import { LoadedModel } from "./loaded-model.ts";
 import { MemoryBudget, type MemoryBudgetOptions } from "./memory-budget.ts";
 import { Failures, type Crash } from "./failures.ts";
 
-export interface EnginePoolOptions extends Pick<
-  MemoryBudgetOptions,
-  "budget" | "machineMemory" | "gpuBudget"
-> {
+interface EnginePoolOptions extends Pick<MemoryBudgetOptions, "budget" | "machineMemory" | "gpuBudget"> {
   readonly startEngine: StartEngine;
   /** What whoever leases a model sees of it. */
   readonly describe: (loaded: LoadedModel) => Model;
@@ -179,26 +176,23 @@ export class EnginePool {
       clock: this.#options.clock,
       // Closed or not, the pool has dropped it; nobody waits to be told.
       onIdle: () => void this.#close(model, "idle").catch(() => undefined),
-      start: async (signal) => {
-        await freed;
-        return await this.#run(model, isCrowded, signal);
-      },
+      start: async (self, signal) => await this.#run(self, freed, isCrowded, signal),
     });
     this.#models.set(alias, model);
     return model;
   }
 
-  async #run(model: LoadedModel, isCrowded: boolean, signal: AbortSignal): Promise<Engine> {
+  async #run(
+    model: LoadedModel,
+    freed: Promise<unknown>,
+    isCrowded: boolean,
+    signal: AbortSignal,
+  ): Promise<Engine> {
     const { startEngine, events } = this.#options;
     const { alias, plan } = model;
-    /** For an engine that is started otherwise than planned. */
-    const makeRoom = async (spec: EngineSpec): Promise<void> => {
-      const needs = plan.needsOf(spec);
-      const freed = this.memory.reserve({ ...plan, ...needs, alias });
-      model.needs = needs;
-      await freed;
-    };
+    const makeRoom = async (spec: EngineSpec): Promise<void> => await this.memory.reserveInstead(model, spec);
     try {
+      await freed;
       signal.throwIfAborted();
       const spec = isCrowded ? (await plan.replan()).spec : plan.spec;
       if (isCrowded) await makeRoom(spec);

@@ -1,6 +1,10 @@
 import type { Engine } from "../../engine/engine.ts";
+import { ServiceError } from "../../errors/service-error.ts";
 import type { Model, ModelLease } from "../model.ts";
 import type { LoadedModel } from "./loaded-model.ts";
+
+/** Loading takes seconds; then a request can succeed. */
+const RETRY_SECS = 2;
 
 /** A loaded model in the hands of one request. Disposing of it gives the model back; doing so again has no effect. */
 export class Lease implements ModelLease {
@@ -33,4 +37,20 @@ export class Lease implements ModelLease {
     this.#onReturn();
     this.#loaded.release();
   }
+}
+
+/** What a request is told that comes before its model is there. */
+export function stillLoading(alias: string, being: "downloaded" | "loaded"): ServiceError {
+  return new ServiceError("model_loading", `The model "${alias}" is being ${being}.`, {
+    retryAfterSecs: RETRY_SECS,
+  });
+}
+
+/** What a request is told whose model may not be loaded for it. */
+export function notLoaded(alias: string): ServiceError {
+  return new ServiceError(
+    "model_not_loaded",
+    `The model "${alias}" is not loaded; load it with POST /api/models/load {"alias": ${JSON.stringify(alias)}} or "daybreak load ${alias}", or start the daemon with --auto-load.`,
+    { param: "model" },
+  );
 }

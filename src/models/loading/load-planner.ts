@@ -47,14 +47,14 @@ export interface LoadPlan extends MemoryNeeds {
 }
 
 /** What the caller of a load decides; the rest comes from the model and the configuration. */
-export interface Overrides {
+interface Overrides {
   readonly contextSize?: number | undefined;
   readonly gpuLayers?: number | undefined;
   readonly keepAliveMs: number;
   readonly mayEvict: boolean;
 }
 
-export interface LoadPlannerOptions extends Pick<
+interface LoadPlannerOptions extends Pick<
   ModelsOptions,
   "config" | "estimateMemory" | "heapLimit" | "placeLayers" | "kernels" | "logger"
 > {

@@ -3,12 +3,12 @@ import type { Clock } from "./clock.ts";
 import type { LoadPlan, MemoryNeeds } from "./load-planner.ts";
 import { SharedTask } from "./shared-task.ts";
 
-export interface LoadedModelOptions {
+interface LoadedModelOptions {
   readonly alias: string;
   readonly plan: LoadPlan;
   readonly clock: Clock;
   /** Starts the engine. */
-  readonly start: (signal: AbortSignal) => Promise<Engine>;
+  readonly start: (model: LoadedModel, signal: AbortSignal) => Promise<Engine>;
   /** Called when the engine has been idle for as long as it may be. */
   readonly onIdle: () => void;
 }
@@ -40,7 +40,7 @@ export class LoadedModel {
     this.#clock = clock;
     this.#onIdle = onIdle;
     this.#lastUsed = clock.now();
-    this.load = new SharedTask(start);
+    this.load = new SharedTask(async (signal) => await start(this, signal));
   }
 
   get state(): "loading" | "loaded" | "unloading" | "gone" {

@@ -1,3 +1,4 @@
+import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { currentAllowance, inMiB, type Allowance, type MachineMemory } from "./available-memory.ts";
 import type { LoadedModel } from "./loaded-model.ts";
@@ -20,7 +21,7 @@ export interface MemoryBudgetOptions {
 }
 
 /** A model that is to be loaded, with what it needs. */
-export interface Candidate extends MemoryNeeds {
+interface Candidate extends MemoryNeeds {
   readonly alias: string;
   /** Idle models may be unloaded for it. */
   readonly mayEvict: boolean;
@@ -44,6 +45,18 @@ export class MemoryBudget {
     const evictions = this.#chooseVictims(candidate).map(evict);
     // Memory that is being freed for others counts as free already, so it has to be waited for.
     return Promise.all([...evictions, ...models().map(({ closed }) => closed)]);
+  }
+
+  /**
+   * The same for an engine that is started otherwise than was planned; settles when the memory is free.
+   * @throws ServiceError insufficient_memory or overloaded
+   */
+  async reserveInstead(model: LoadedModel, spec: EngineSpec): Promise<void> {
+    const { alias, plan } = model;
+    const needs = plan.needsOf(spec);
+    const freed = this.reserve({ ...plan, ...needs, alias });
+    model.needs = needs;
+    await freed;
   }
 
   /**

@@ -8,7 +8,7 @@ import { ServiceError } from "../../errors/service-error.ts";
  * Checks files against a SHA-256 (of all of them, one after another), in lower-case hexadecimal. Throws
  * `checksum_mismatch`.
  */
-export type VerifyDigest = (files: readonly string[], digest: string) => Promise<void>;
+type VerifyDigest = (files: readonly string[], digest: string) => Promise<void>;
 
 /** Makes a checker that reads files again only when their size or time has changed. */
 export function createDigestVerifier(): VerifyDigest {

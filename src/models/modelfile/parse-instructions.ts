@@ -17,7 +17,7 @@ const DIRECTIVES = {
   CAPABILITY: "key",
   AUTHOR: "text",
 } as const;
-export type Directive = keyof typeof DIRECTIVES;
+type Directive = keyof typeof DIRECTIVES;
 
 /** One directive with what it says. */
 export interface Instruction {
@@ -143,7 +143,7 @@ const ESCAPED = /\\([nrt"\\])/g;
 const QUOTED = /^"((?:[^"\\]|\\.)*)"$/s;
 
 /** The text of a value in double quotes; undefined when the quotes do not match. */
-export function unquote(value: string): string | undefined {
+function unquote(value: string): string | undefined {
   return QUOTED.exec(value)?.[1]?.replaceAll(
     ESCAPED,
     (_, character: string) => ESCAPES[character] ?? character,

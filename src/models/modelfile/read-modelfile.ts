@@ -29,15 +29,6 @@ export interface ModelDefinition {
   readonly author: string | undefined;
 }
 
-/**
- * Reads a Modelfile; relative paths count from `baseFolder`, and are an error without one. Throws
- * invalid_modelfile with the line. Exported as `readModelfile` by read-modelfile.ts.
- */
-export type ReadModelfile = (text: string, baseFolder: string | undefined) => ModelDefinition;
-
-/** Prints a Modelfile that reads back to the same definition. Exported as `printModelfile` by print-modelfile.ts. */
-export type PrintModelfile = (definition: ModelDefinition) => string;
-
 /** Adapters are merged into every matrix product; nobody stacks more. */
 const MAX_ADAPTERS = 16;
 /** An adapter works at 1 as it was trained; a tenfold effect, even turned around, is beyond any use. */

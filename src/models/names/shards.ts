@@ -23,9 +23,9 @@ export function shardFiles(file: string): readonly string[] {
 /** The same one by one: the count in a name is not to be trusted. */
 export function* nameShards(file: string): Generator<string> {
   const shard = shardOf(file);
-  if (!shard) return yield file;
+  if (!shard) yield file;
   const { prefix, count, extension } = SHARD.exec(file)?.groups ?? {};
-  for (let number = 1; number <= shard.count; number++)
+  for (let number = 1; number <= (shard?.count ?? 0); number++)
     yield `${prefix}-${String(number).padStart(DIGITS, "0")}-of-${count}${extension}`;
 }
 

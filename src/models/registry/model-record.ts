@@ -38,7 +38,7 @@ export const NO_SETTINGS: ModelSettings = {
   capabilities: {},
 };
 
-export interface RecordParts {
+interface RecordParts {
   readonly alias: string;
   readonly source: ModelSource;
   /** Any shard; the others are found by their names. */

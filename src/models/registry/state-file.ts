@@ -30,7 +30,7 @@ export const savedStateSchema = z.object({
 });
 export type SavedState = z.infer<typeof savedStateSchema>;
 
-export const EMPTY_STATE: SavedState = { version: 1, files: [], definitions: [] };
+const EMPTY_STATE: SavedState = { version: 1, files: [], definitions: [] };
 
 const FILE_NAME = "models.json";
 const NO_FILE = "";

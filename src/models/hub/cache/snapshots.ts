@@ -26,7 +26,7 @@ export interface Snapshot {
 }
 
 /** Other tools keep whole repositories in the cache; looking at every file of them takes its time. */
-export type FileFilter = (path: string) => boolean;
+type FileFilter = (path: string) => boolean;
 
 export const isGguf: FileFilter = (file) => /\.gguf$/i.test(file);
 

@@ -16,7 +16,7 @@ const LOOK_MS = 500;
 const STALL_TIMEOUT_MS = 60_000;
 const SLOWEST_BYTES_PER_SECOND = 1024;
 
-export interface BlobDownload extends Pick<PullTools, "lock" | "sleep" | "stallTimeoutMs"> {
+interface BlobDownload extends Pick<PullTools, "lock" | "sleep" | "stallTimeoutMs"> {
   readonly remote: RemoteFile;
   readonly cache: RepoCache;
   readonly report: TaskListener;

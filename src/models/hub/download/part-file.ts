@@ -129,7 +129,7 @@ async function openOrReplace(partPath: string, flags: number): Promise<FileHandl
 const READ_BYTES = 1024 * 1024;
 
 /** Starts the hash that the hub's digest was made with. */
-export function startHash(digest: BlobDigest, size: number): Hash {
+function startHash(digest: BlobDigest, size: number): Hash {
   if (digest.algorithm === "sha256") return createHash("sha256");
   // A git object id covers a header before the content.
   return createHash("sha1").update(`blob ${size}\0`);
@@ -139,7 +139,7 @@ export function startHash(digest: BlobDigest, size: number): Hash {
  * Feeds the first `length` bytes of a file into a hash.
  * @returns how many there were: fewer when the file is shorter.
  */
-export async function hashStart(
+async function hashStart(
   hash: Hash,
   handle: FileHandle,
   length: number,

@@ -1,7 +1,7 @@
 import { ServiceError } from "../../../errors/service-error.ts";
 import type { HubFetch } from "./hub-fetch.ts";
 
-export interface HubErrorContext {
+interface HubErrorContext {
   readonly hub: Pick<HubFetch, "url" | "hasToken">;
   /** owner/repository */
   readonly repo: string;

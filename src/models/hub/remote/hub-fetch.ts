@@ -35,13 +35,13 @@ const REDIRECT_STATUS = new Set([301, 302, 303, 307, 308]);
 /** Headers that speak for the sender and therefore never follow a redirect to another origin. */
 const CREDENTIAL_HEADERS = ["authorization", "cookie", "proxy-authorization"];
 
-export interface HubFetchOptions {
+interface HubFetchOptions {
   readonly hubUrl: string;
   readonly token: string | undefined;
   readonly fetch: typeof fetch;
 }
 
-export interface HubAnswer {
+interface HubAnswer {
   readonly response: Response;
   /** True when the hub itself gave this answer, not a server it redirected to. */
   readonly fromHub: boolean;

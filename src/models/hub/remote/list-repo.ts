@@ -30,7 +30,7 @@ const treeEntry = z.object({
   xetHash: z.string().optional(),
 });
 
-export interface ListRepoOptions {
+interface ListRepoOptions {
   readonly hub: HubFetch;
   /** owner/repository */
   readonly repo: string;
@@ -112,7 +112,7 @@ function parseEntry(entry: unknown): RepoFile[] {
 /** Largest answer that is read: a page of a thousand files has some 400 KB. */
 const MAX_JSON_BYTES = 8 * 1024 * 1024;
 
-export interface JsonAnswer {
+interface JsonAnswer {
   readonly body: unknown;
   /** Address of the next page. */
   readonly next: string | undefined;

@@ -4,7 +4,7 @@ import http from "node:http";
 const THIS_MACHINE = ["localhost", "127.0.0.1", "::1"];
 
 /** The proxy settings of an environment, in upper or lower case. */
-export interface ProxySettings {
+interface ProxySettings {
   readonly HTTP_PROXY?: string;
   readonly HTTPS_PROXY?: string;
   readonly NO_PROXY: string;

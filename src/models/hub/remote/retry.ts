@@ -26,7 +26,7 @@ export const sleep: Sleep = async (ms, signal) => {
   }
 };
 
-export interface BackOffOptions {
+interface BackOffOptions {
   readonly sleep: Sleep;
   /** Told before each wait. */
   readonly onRetry: (retry: HubRetry) => void;

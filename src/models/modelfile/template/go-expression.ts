@@ -16,7 +16,7 @@ export type GoExpression =
   | { readonly kind: "access"; readonly base: GoBase; readonly path: readonly string[] }
   | { readonly kind: "call"; readonly name: string; readonly arguments: readonly GoExpression[] };
 
-export type GoBase =
+type GoBase =
   /** `.`: the item of the innermost range, or everything. */
   | { readonly kind: "dot" }
   /** `$`: everything. */

@@ -28,7 +28,7 @@ export type GoNode =
       readonly position: number;
     };
 
-export interface GoBranch {
+interface GoBranch {
   readonly condition: GoExpression;
   readonly body: readonly GoNode[];
   readonly position: number;

@@ -114,6 +114,15 @@ describe("memory", () => {
     await loading;
   });
 
+  it("that cannot be freed fails the load that needs it, and leaves nothing behind", async () => {
+    const { pool, engines } = makePool();
+    await leaseAndReturn(pool, "a", { bytes: 60 * MB });
+    engines.last.untilEnded = Promise.reject(new Error("it does not end"));
+    await expect(pool.load("b", plan({ bytes: 60 * MB }))).rejects.toMatchObject({ code: "internal_error" });
+    expect(pool.models()).toEqual([]);
+    await pool.load("b", plan({ bytes: 60 * MB }));
+  });
+
   it("is not taken from a model that was loaded for a request which has not got it yet", async () => {
     let second: Promise<Lease> | undefined;
     // Somebody else comes at the very moment when the model is loaded.
