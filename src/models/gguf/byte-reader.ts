@@ -3,14 +3,9 @@ import type { FileHandle } from "node:fs/promises";
 /** Bytes read at once: a header of a large vocabulary is then some thirty reads. */
 const CHUNK_SIZE = 256 * 1024;
 
-/** The file ends, or the reader's limit is reached, before what its own numbers promise. */
-export class EndOfDataError extends Error {
-  override readonly name = "EndOfDataError";
-}
-
 /**
  * Reads little-endian numbers one after another from a file, with one buffer of fixed size: whatever the file
- * claims, no more memory is taken. Reading past `limit` throws EndOfDataError.
+ * claims, no more memory is taken. Reading past `limit` throws InvalidGguf.
  */
 export class ByteReader {
   readonly #file: FileHandle;
@@ -42,7 +37,7 @@ export class ByteReader {
 
   /** Brings the next `count` bytes (at most the buffer's size) into the buffer. */
   async need(count: number): Promise<void> {
-    if (count > this.remaining) throw new EndOfDataError();
+    if (count > this.remaining) throw truncated();
     if (this.has(count)) return;
     this.#start = this.#position;
     this.#filled = 0;
@@ -54,7 +49,7 @@ export class ByteReader {
         wanted - this.#filled,
         this.#start + this.#filled,
       );
-      if (bytesRead === 0) throw new EndOfDataError();
+      if (bytesRead === 0) throw truncated();
       this.#filled += bytesRead;
     }
   }
@@ -81,13 +76,13 @@ export class ByteReader {
 
   /** Goes on `count` bytes further, without reading them. */
   skip(count: number): void {
-    if (count > this.remaining) throw new EndOfDataError();
+    if (count > this.remaining) throw truncated();
     this.#position += count;
   }
 
   /** Reads `length` bytes into a new buffer; the caller has bounded the length. */
   async read(length: number): Promise<Buffer> {
-    if (length > this.remaining) throw new EndOfDataError();
+    if (length > this.remaining) throw truncated();
     const result = Buffer.alloc(length);
     for (let done = 0; done < length;) {
       const step = Math.min(CHUNK_SIZE, length - done);
@@ -122,4 +117,9 @@ const SHOWN_CHARACTERS = 80;
 export function quoted(name: string): string {
   const shown = JSON.stringify(name.slice(0, SHOWN_CHARACTERS));
   return name.length > SHOWN_CHARACTERS ? `${shown} …` : shown;
+}
+
+/** The file ends, or the reader's limit is reached, before what its own numbers promise. */
+function truncated(): InvalidGguf {
+  return new InvalidGguf("it is truncated or damaged");
 }

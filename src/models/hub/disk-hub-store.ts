@@ -13,17 +13,24 @@ import {
   readSnapshots,
 } from "./cache/snapshots.ts";
 import { isRepoName, RepoCache, repoOfFolder } from "./cache/repo-cache.ts";
-import { choosePullFiles, chooseEntry } from "./choose-files.ts";
 import { freeSpace, type FreeSpace, SnapshotPull, type PullTools } from "./download/snapshot-pull.ts";
 import { toHubError } from "./remote/hub-error.ts";
 import { HubFetch } from "./remote/hub-fetch.ts";
-import { type CachedModel, type HubPullRequest, type HubStore, isCommit } from "./hub-store.ts";
+import {
+  type CachedModel,
+  type HubPullRequest,
+  type HubStore,
+  isCommit,
+  type RepoFile,
+  type RepoListing,
+} from "./hub-store.ts";
 import { http1Fetch } from "./remote/http1-fetch.ts";
 import { listRepo } from "./remote/list-repo.ts";
 import { PullMeter } from "./download/pull-meter.ts";
 import { removeCached, hasLeftovers, removeLeftovers } from "./cache/remove-cached.ts";
 import { sleep as realSleep, type Sleep } from "./remote/retry.ts";
 import { SharedTasks } from "./download/shared-tasks.ts";
+import { chooseModelFiles, chooseProjector } from "../names/choose-file.ts";
 
 export interface DiskHubStoreOptions {
   /** Holds `models--owner--repo` folders; made when something is pulled. */
@@ -181,4 +188,41 @@ function repoOf({ owner, repo, revision }: HubSpec): string {
       "This is not a hub spec: its owner, repository or revision is malformed.",
     );
   return name;
+}
+
+/** What a pull has to fetch. */
+interface PullFiles {
+  /** All shards in order. */
+  readonly model: readonly RepoFile[];
+  readonly projector: RepoFile | undefined;
+}
+
+/** @throws ServiceError hub_repo_not_found for a named file that is not there, no_gguf_in_repo */
+function choosePullFiles({ repo, files }: RepoListing, { spec, projector }: HubPullRequest): PullFiles {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  const paths = [...byPath.keys()];
+  const chosen = chooseModelFiles(paths, spec);
+  if (chosen === undefined) throw noFittingFile(repo, spec);
+  const projectorPath = projector === "auto" ? chooseProjector(paths, chosen[0]!) : projector;
+  const projectorFile = projectorPath === undefined ? undefined : byPath.get(projectorPath);
+  if (projector !== undefined && projector !== "auto" && projectorFile === undefined)
+    throw new ServiceError("hub_repo_not_found", `${repo} has no projector file ${projector}.`);
+  return { model: chosen.map((path) => byPath.get(path)!), projector: projectorFile };
+}
+
+/** The cached model that a spec means, by the same choice as on the hub. */
+function chooseEntry(entries: readonly CacheEntry[], spec: HubSpec): CacheEntry | undefined {
+  const paths = entries.flatMap((entry) => entry.files.map((file) => file.path));
+  const first = chooseModelFiles(paths, spec)?.[0];
+  return entries.find((entry) => entry.files[0]?.path === first);
+}
+
+function noFittingFile(repo: string, { file, quant }: HubSpec): ServiceError {
+  if (file !== undefined) return new ServiceError("hub_repo_not_found", `${repo} has no file ${file}.`);
+  return new ServiceError(
+    "no_gguf_in_repo",
+    quant === undefined
+      ? `${repo} has no GGUF model; look for a repository whose name ends in -GGUF.`
+      : `${repo} has no GGUF model with quantization ${quant}.`,
+  );
 }

@@ -3,7 +3,7 @@ import { readFile, truncate, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { readGgufHeader } from "../../../../src/models/gguf/read-header.ts";
+import { readGgufHeader } from "../../../../src/models/gguf/inspect-gguf.ts";
 import { ggufHeader, randomNumbers, u32, writeGguf } from "../../../support/gguf-writer.ts";
 import { tinyLlama } from "../../../support/tiny-models.ts";
 import { temporaryFolder } from "../temporary-folder.ts";

@@ -2,8 +2,7 @@ import { stat, utimes, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { gguf } from "@huggingface/gguf";
 import { describe, expect, it } from "vitest";
-import { createGgufInspector } from "../../../../src/models/gguf/inspect-gguf.ts";
-import { readGgufHeader } from "../../../../src/models/gguf/read-header.ts";
+import { createGgufInspector, readGgufHeader } from "../../../../src/models/gguf/inspect-gguf.ts";
 import { array, bool, string, u32, writeGguf, type GgufFile } from "../../../support/gguf-writer.ts";
 import {
   CHATML_TEMPLATE,
