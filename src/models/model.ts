@@ -116,16 +116,25 @@ export interface Model {
   readonly expiresAt: number | undefined;
 }
 
-export interface LoadOptions {
+/** How a caller wants a model to be in memory. */
+export interface Residency {
+  /** Tokens of context, when it has to be loaded; absent: as its settings or the configuration say. */
+  readonly contextSize?: number | undefined;
+  /** Layers to offload, when it has to be loaded. */
+  readonly gpuLayers?: number | undefined;
+  /**
+   * Milliseconds of idleness after which it is unloaded from now on: 0 with the end of its last request, Infinity
+   * never. Absent: never after a load by hand; for a request as it was loaded, or the configured keep_alive.
+   */
+  readonly keepAliveMs?: number | undefined;
+}
+
+export interface LoadOptions extends Residency {
   readonly alias: string;
   /** A GGUF file; absent: the alias is resolved. */
   readonly path?: string | undefined;
-  readonly gpuLayers?: number | undefined;
-  readonly contextSize?: number | undefined;
   readonly mmproj?: string | undefined;
   readonly setDefault?: boolean | undefined;
-  /** Milliseconds of idleness after which it is unloaded; absent: never for a load by hand. */
-  readonly keepAliveMs?: number | undefined;
 }
 
 export type PullProgress =
@@ -168,19 +177,6 @@ export interface PullResult {
 export interface ModelLease extends Disposable {
   readonly model: Model;
   readonly engine: Engine;
-}
-
-/** How a request that loads on demand wants its model to be in memory. */
-export interface Residency {
-  /** Tokens of context, when it has to be loaded; absent: as its settings or the configuration say. */
-  readonly contextSize?: number | undefined;
-  /** Layers to offload, when it has to be loaded. */
-  readonly gpuLayers?: number | undefined;
-  /**
-   * Milliseconds of idleness after which it is unloaded from now on: 0 with the end of its last request, Infinity
-   * never. Absent: as it was loaded, or the configured keep_alive when it is loaded for this request.
-   */
-  readonly keepAliveMs?: number | undefined;
 }
 
 /** Everything on models that the layers above may ask for. All methods reject with a ServiceError. */

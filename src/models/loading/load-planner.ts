@@ -10,7 +10,7 @@ import { checkTemplateLength } from "../../engine/try-template.ts";
 import { bytesPerStepToken } from "../../engine/estimate-memory.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import type { GgufSummary } from "../model.ts";
+import type { GgufSummary, Residency } from "../model.ts";
 import type { EstimateMemory, ModelsOptions, PlaceLayers } from "../models-options.ts";
 import { realModelPath, type ModelFile } from "../registry/model-file.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
@@ -47,9 +47,7 @@ export interface LoadPlan extends MemoryNeeds {
 }
 
 /** What the caller of a load decides; the rest comes from the model and the configuration. */
-interface Overrides {
-  readonly contextSize?: number | undefined;
-  readonly gpuLayers?: number | undefined;
+interface Overrides extends Residency {
   readonly keepAliveMs: number;
   readonly mayEvict: boolean;
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import path from "node:path";
 import type { Logger } from "pino";
@@ -7,7 +7,6 @@ import { exhaustedResource, isSystemError } from "../../errors/exhausted-resourc
 import { ServiceError } from "../../errors/service-error.ts";
 import { removeFile } from "../../files/remove-file.ts";
 import { FolderLock } from "../../files/folder-lock.ts";
-import { listNames } from "../../files/list-names.ts";
 import { replaceFile } from "../../files/replace-file.ts";
 import { writeRefusal } from "../../files/write-refusal.ts";
 import { syncFolder } from "../../files/sync-folder.ts";
@@ -34,8 +33,6 @@ const EMPTY_STATE: SavedState = { version: 1, files: [], definitions: [] };
 
 const FILE_NAME = "models.json";
 const NO_FILE = "";
-/** A state that never got its name; earlier versions made several. */
-const LEFTOVER = /^models\.json\.(?:[0-9a-f-]+\.)?next$/;
 
 /**
  * The saved state in its file, which several daemons may share: what one has written the others see. A change is
@@ -53,6 +50,11 @@ export class StateFile {
     this.#path = path.join(folder, FILE_NAME);
     this.#lock = new FolderLock(folder);
     this.#logger = logger;
+  }
+
+  /** A state that has not got its name yet. */
+  get #next(): string {
+    return `${this.#path}.next`;
   }
 
   /**
@@ -73,21 +75,17 @@ export class StateFile {
       }
       await state.#lock.run(async () => await state.#refreshOrPutAside());
     }
-    await state.#removeLeftovers();
+    await state.#removeLeftover();
     return state;
   }
 
-  /** Removes what writers have left that were killed. */
-  async #removeLeftovers(): Promise<void> {
-    const folder = path.dirname(this.#path);
-    const leftovers = (await listNames(folder)).filter((name) => LEFTOVER.test(name));
-    if (leftovers.length === 0) return;
+  /** Removes what a writer has left that was killed. */
+  async #removeLeftover(): Promise<void> {
+    if (!existsSync(this.#next)) return;
     try {
-      await this.#lock.run(async () => {
-        for (const name of leftovers) await removeFile(path.join(folder, name));
-      });
+      await this.#lock.run(async () => await removeFile(this.#next));
     } catch (error) {
-      this.#logger.warn({ err: error, folder }, "What a killed process has left cannot be removed");
+      this.#logger.warn({ err: error, file: this.#next }, "What a killed process has left cannot be removed");
     }
   }
 
@@ -121,7 +119,7 @@ export class StateFile {
   /** Whole or not at all: the new text is on disk under another name before it takes the place of the old one. */
   async #replace(state: SavedState): Promise<void> {
     // One name is enough under the lock; what a killed writer has left goes with the next change.
-    const next = `${this.#path}.next`;
+    const next = this.#next;
     try {
       await removeFile(next);
       const file = await open(next, "wx", 0o600);

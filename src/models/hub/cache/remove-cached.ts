@@ -104,10 +104,6 @@ async function removeEmptyTree(folder: string): Promise<boolean> {
 /** Somebody may come back for an unfinished download for so long: a month. */
 const PART_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
 
-/** Lock files of earlier versions, whose owners rewrite them every two seconds. */
-const EARLIER_LOCK = /^[0-9a-f]+\.owner(?:\.[0-9a-f-]+)?$/;
-const EARLIER_LOCK_KEPT_MS = 60_000;
-
 /** True when there is anything that {@link removeLeftovers} might remove; needs no lock. */
 export async function hasLeftovers(cache: RepoCache): Promise<boolean> {
   const [inRoot, locks, blobs] = await Promise.all([cache.root, cache.locks, cache.blobs].map(listNames));
@@ -126,11 +122,7 @@ export async function removeLeftovers(cache: RepoCache): Promise<void> {
   await removeFile(cache.next);
   for (const name of await listNames(cache.locks)) {
     const file = path.join(cache.locks, name);
-    const isLeft =
-      RepoCache.lockedBlob(name) === undefined
-        ? EARLIER_LOCK.test(name) && (await isOlderThan(file, EARLIER_LOCK_KEPT_MS))
-        : !(await isOwned(file));
-    if (isLeft) await removeFile(file);
+    if (RepoCache.isLock(name) && !(await isOwned(file))) await removeFile(file);
   }
   for (const name of await listNames(cache.blobs)) {
     const hex = RepoCache.unfinishedBlob(name);

@@ -54,9 +54,9 @@ export class RepoCache {
     return path.join(this.root, ".next");
   }
 
-  /** The blob whose lock a file of {@link locks} is; undefined for files of others. */
-  static lockedBlob(name: string): string | undefined {
-    return /^([0-9a-f]+)\.pull$/.exec(name)?.[1];
+  /** True for a file of {@link locks} that is one of ours. */
+  static isLock(name: string): boolean {
+    return /^[0-9a-f]+\.pull$/.test(name);
   }
 
   /** The blob of which a file among {@link blobs} is the unfinished download; undefined for other files. */

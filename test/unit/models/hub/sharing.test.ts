@@ -214,7 +214,6 @@ describe("what killed processes have left", () => {
     for (const file of [
       path.join(root, ".next"),
       path.join(locks, "11.pull"),
-      path.join(locks, "22.owner"),
       path.join(locks, "of-another-tool.lock"),
       path.join(root, "blobs", "00.incomplete"),
       path.join(root, "blobs", "11.incomplete"),

@@ -47,8 +47,6 @@ describe("the saved state", () => {
     await state.update((current) => ({ ...current, defaultAlias: "a" }));
     await writeFile(path.join(folder, "models.json.next"), '{"version": 1, "def');
 
-    await writeFile(path.join(folder, "models.json.0f3e-12.next"), "");
-
     const again = await StateFile.open(folder, quiet);
 
     expect((await readdir(folder)).toSorted()).toEqual(["daybreak.lock", "models.json"]);
