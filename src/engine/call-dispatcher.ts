@@ -1,3 +1,4 @@
+import { abortable } from "../async/abortable.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { CancelPatience } from "./cancel-patience.ts";
 import type { DaemonMessage, EngineMessage } from "./protocol/messages.ts";
@@ -22,7 +23,7 @@ interface OpenCall {
   abandoned: boolean;
 }
 
-export interface EngineCallsOptions {
+export interface CallDispatcherOptions {
   readonly slots: number;
   readonly stallTimeoutMs: number;
   readonly post: (message: DaemonMessage) => void;
@@ -40,15 +41,15 @@ export interface EngineCallsOptions {
  */
 const LONGEST_GOODBYE_MS = 500;
 
-/** The calls that an engine process works on, with a deadline for each. */
-export class EngineCalls {
-  readonly #options: EngineCallsOptions;
+/** Sends calls to an engine process and hands its answers to them, with a deadline for each. */
+export class CallDispatcher {
+  readonly #options: CallDispatcherOptions;
   readonly #open = new Map<number, OpenCall>();
   readonly #patience: CancelPatience;
   #lastId = 0;
   #endError: Error | undefined;
 
-  constructor(options: EngineCallsOptions) {
+  constructor(options: CallDispatcherOptions) {
     this.#options = options;
     this.#patience = new CancelPatience(options.now);
   }
@@ -135,12 +136,7 @@ export class EngineCalls {
         `The engine got more than ${this.#options.slots} calls at once; its caller must queue them.`,
       );
     }
-    const aborted = Promise.withResolvers<void>();
-    const onAbort = (): void => aborted.resolve();
-    signal.addEventListener("abort", onAbort, { once: true });
-    await Promise.race([aborted.promise, ...abandoned.map(({ settled }) => settled.promise)]);
-    signal.removeEventListener("abort", onAbort);
-    signal.throwIfAborted();
+    await abortable(Promise.race(abandoned.map(({ settled }) => settled.promise)), signal);
   }
 
   #settle(id: number, call: OpenCall): void {

@@ -1,11 +1,7 @@
 import { describe, expect, test } from "vitest";
-import {
-  checkCallDepths,
-  checkRequestLimits,
-  checkTextLength,
-} from "../../../../src/engine/core/request-limits.ts";
-import type { ChatMessage } from "../../../../src/engine/protocol/generation.ts";
-import { chatRequest, promptRequest } from "../../../support/engine-fixture.ts";
+import { checkCallDepths, checkRequestLimits, checkTextLength } from "../../../src/engine/request-limits.ts";
+import type { ChatMessage } from "../../../src/engine/protocol/generation.ts";
+import { chatRequest, promptRequest } from "../../support/engine-fixture.ts";
 
 const CONTEXT = 4096;
 

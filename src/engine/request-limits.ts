@@ -1,7 +1,7 @@
-import { ServiceError } from "../../errors/service-error.ts";
-import { checkTextDepth, MAX_JSON_DEPTH } from "../../json/json-depth.ts";
-import type { ChatMessage, GenerationRequest } from "../protocol/generation.ts";
-import type { TokenIds } from "../protocol/tokens.ts";
+import { ServiceError } from "../errors/service-error.ts";
+import { checkTextDepth, MAX_JSON_DEPTH } from "../json/json-depth.ts";
+import type { ChatMessage, GenerationRequest } from "./protocol/generation.ts";
+import type { TokenIds } from "./protocol/tokens.ts";
 
 /**
  * Most values in a JSON schema, tool parameters or template variables, nested ones counted; a large real tool
@@ -50,7 +50,6 @@ export function checkRequestLimits(request: GenerationRequest, contextSize: numb
     checkJson(input.tools, "tools");
     checkJson(input.templateVariables, "template variables");
   }
-  checkCallDepths(input);
   checkTextLength(promptLength(request), contextSize);
 }
 
