@@ -72,38 +72,33 @@ export class EngineHandle implements Engine, EngineReceiver {
 
   async embed(text: string, signal: AbortSignal): Promise<EmbeddingResult> {
     checkTextLength(text.length, this.info.contextSize);
-    const read = (message: CallMessage): Reading<EmbeddingResult> =>
-      message.type === "embedded" ? message : "unexpected";
-    return await this.#call(read, signal, (call) => ({ type: "embed", call, text }));
+    return await this.#call(readEmbedded, signal, (call) => ({ type: "embed", call, text }));
   }
 
   async rerank(query: string, document: string, signal: AbortSignal): Promise<RerankResult> {
     checkTextLength(query.length + document.length, this.info.contextSize);
-    const read = (message: CallMessage): Reading<RerankResult> =>
-      message.type === "reranked" ? message : "unexpected";
-    return await this.#call(read, signal, (call) => ({ type: "rerank", call, query, document }));
+    return await this.#call(readReranked, signal, (call) => ({ type: "rerank", call, query, document }));
   }
 
   async tokenize(text: string, options: TokeniseOptions, signal: AbortSignal): Promise<TokenIds> {
     checkTokenised(text.length);
-    const read = (message: CallMessage): Reading<TokenIds> =>
-      message.type === "tokenized" ? { result: message.tokens } : "unexpected";
-    return await this.#call(read, signal, (call) => ({ type: "tokenize", call, text, options }), false);
+    return await this.#call(
+      readTokenized,
+      signal,
+      (call) => ({ type: "tokenize", call, text, options }),
+      false,
+    );
   }
 
   async pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces> {
     checkDetokenised(tokens, this.info.vocabSize);
-    const read = (message: CallMessage): Reading<TokenPieces> =>
-      message.type === "pieces" ? { result: message.pieces } : "unexpected";
-    return await this.#call(read, signal, (call) => ({ type: "pieces", call, tokens }), false);
+    return await this.#call(readPieces, signal, (call) => ({ type: "pieces", call, tokens }), false);
   }
 
   async memoryUsage(): Promise<number> {
     if (!this.alive) return 0;
-    const read = (message: CallMessage): Reading<number> =>
-      message.type === "memory" ? { result: message.bytes } : "unexpected";
     const never = new AbortController().signal;
-    return await this.#call(read, never, (call) => ({ type: "memory", call }), false).catch(() => 0);
+    return await this.#call(readMemory, never, (call) => ({ type: "memory", call }), false).catch(() => 0);
   }
 
   async close(): Promise<void> {
@@ -134,7 +129,8 @@ export class EngineHandle implements Engine, EngineReceiver {
         }
         return "done";
       },
-      fail: reject,
+      // Who has gone is told why, not what became of the engine meanwhile.
+      fail: (error) => reject(signal.aborted ? signal.reason : error),
     };
     const id = await this.#calls.start(receiver, takesSlot, signal, message);
     // The slot is free when this rejects; an engine that says nothing must not hold the caller.
@@ -151,6 +147,26 @@ export class EngineHandle implements Engine, EngineReceiver {
 
 /** What a message of the engine means to its call: the result, a part of it, or something that does not belong there. */
 type Reading<Result> = { readonly result: Result } | "more" | "unexpected";
+
+function readEmbedded(message: CallMessage): Reading<EmbeddingResult> {
+  return message.type === "embedded" ? message : "unexpected";
+}
+
+function readReranked(message: CallMessage): Reading<RerankResult> {
+  return message.type === "reranked" ? message : "unexpected";
+}
+
+function readTokenized(message: CallMessage): Reading<TokenIds> {
+  return message.type === "tokenized" ? { result: message.tokens } : "unexpected";
+}
+
+function readPieces(message: CallMessage): Reading<TokenPieces> {
+  return message.type === "pieces" ? { result: message.pieces } : "unexpected";
+}
+
+function readMemory(message: CallMessage): Reading<number> {
+  return message.type === "memory" ? { result: message.bytes } : "unexpected";
+}
 
 function seconds(milliseconds: number): string {
   return (milliseconds / 1000).toFixed(1);

@@ -84,6 +84,6 @@ async function* mergeChoices(
   } finally {
     stop();
     await Promise.allSettled(pending.values());
-    await Promise.allSettled(sources.map((source) => source.return?.()));
+    await Promise.allSettled(sources.map(async (source) => await source.return?.()));
   }
 }

@@ -176,7 +176,8 @@ export class EngineCore {
     checkMarks(text);
     // With a context for each slot, llama.cpp cuts texts that it reads together where the shortest ends, and averages
     // the last piece alone.
-    using _lock = this.#purpose === "generate" ? await this.#prompts.lock(signal) : undefined;
+    using held = new DisposableStack();
+    if (this.#purpose === "generate") held.use(await this.#prompts.lock(signal));
     const body = { _name: "embd_req", data_json: toRequestJson({ input: text }), files: [] as [] } as const;
     return readEmbedding(await this.#only("embedding", body, signal));
   }

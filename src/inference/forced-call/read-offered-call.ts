@@ -15,8 +15,14 @@ export function readOfferedCall(names: readonly string[], makeId: () => string =
   /** How the answer is read, once that is clear. */
   let read: EventReader | undefined;
   return function* (event) {
-    if (read) return yield* read(event);
-    if (event.type !== "text-delta" && held.length === 0) return yield event;
+    if (read) {
+      yield* read(event);
+      return;
+    }
+    if (event.type !== "text-delta" && held.length === 0) {
+      yield event;
+      return;
+    }
     held.push(event);
     if (event.type === "text-delta") text += event.text;
     const begun = withoutBlanks(text);

@@ -19,6 +19,8 @@ import {
 } from "../../support/engine-fixture.ts";
 import { tinyLlama } from "../../support/tiny-models.ts";
 import { generated } from "../../support/generated.ts";
+import { Deadline } from "../../../src/inference/deadline.ts";
+import { GenerationStream } from "../../../src/inference/generation-stream.ts";
 
 const FAKE_ENGINE = fileURLToPath(new URL("../../support/fake-engine.mjs", import.meta.url));
 
@@ -187,8 +189,14 @@ describe("a loaded engine", () => {
   test("that floods its daemon neither fills its memory nor holds it up, and loses its call", async () => {
     const engine = await play("floods").started;
     const before = process.memoryUsage().rss;
-    const generation = generated(engine, promptRequest("Hi"), NEVER);
-    expect(await generation.next()).toMatchObject({ value: { type: "text-delta" } });
+    const generation = await GenerationStream.begin({
+      run: async (onEvent, signal) => await engine.generate(promptRequest("Hi"), onEvent, signal),
+      readers: [],
+      deadline: new Deadline(NEVER, Number.POSITIVE_INFINITY),
+      held: new DisposableStack(),
+      onPrompt: () => undefined,
+      finish: (done) => ({ ...done, totalMs: 0, tokensPerSecond: 0 }),
+    });
     const delays = monitorEventLoopDelay({ resolution: 5 });
     delays.enable();
     // Somebody reads far too slowly, while the flood does not end.

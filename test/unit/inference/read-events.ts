@@ -3,5 +3,5 @@ import type { EventReader } from "../../../src/inference/event-reader.ts";
 
 /** What a reader makes of all events of an answer. */
 export function readEvents(read: EventReader, events: Iterable<GenerationEvent>): GenerationEvent[] {
-  return [...events].flatMap((event) => [...read(event)]);
+  return Array.from(events, (event) => Array.from(read(event))).flat();
 }
