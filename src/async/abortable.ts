@@ -3,7 +3,11 @@
  * @throws what the promise rejects with, or the signal's reason
  */
 export async function abortable<Value>(promise: PromiseLike<Value>, signal: AbortSignal): Promise<Value> {
-  signal.throwIfAborted();
+  if (signal.aborted) {
+    // Nobody waits for it any more, so nobody would hear of its failure.
+    promise.then(undefined, () => undefined);
+    throw signal.reason;
+  }
   const aborted = Promise.withResolvers<never>();
   const onAbort = (): void => aborted.reject(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });

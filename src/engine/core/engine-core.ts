@@ -3,6 +3,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { EmbeddingResult, EngineInfo, RerankResult } from "../protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "../protocol/generation.ts";
 import type { TokenIds, TokeniseOptions, TokenPieces } from "../protocol/tokens.ts";
+import { readInfo } from "./engine-info.ts";
 import { AnswerDepth } from "./answer-depth.ts";
 import { buildCompletionCall, toRequestJson } from "./build-request.ts";
 import { ChunkFolder } from "./chunk-folder.ts";
@@ -15,20 +16,15 @@ import {
   fromServerError,
   unreadableAnswer,
 } from "./engine-failure.ts";
-import {
-  adapterName,
-  buildLoadParameters,
-  type EngineSettings,
-  fullStep,
-  wholeContext,
-} from "./load-parameters.ts";
+import { adapterName, buildLoadParameters, type EngineSettings, fullStep } from "./load-parameters.ts";
 import { endsWithPicture, leavesEndBare, noTextBehindPicture, PROBE_BODY } from "./picture-ending.ts";
 import type { BlobLike, EnginePlatform } from "./platform.ts";
-import { type AcceptedResult, RequestLoop } from "./request-loop.ts";
+import type { AcceptedResult } from "./loop-request.ts";
+import { RequestLoop } from "./request-loop.ts";
 import { checkMarks, checkMarksOf } from "./special-marks.ts";
 import { StepControl } from "./step-control.ts";
 import { Tokeniser } from "./tokeniser.ts";
-import { Wllama, type WorkerActions } from "./wllama-api.ts";
+import type { WorkerActions } from "./wllama-api.ts";
 import { EngineCallError, WllamaSession } from "./wllama-session.ts";
 
 export interface EngineFiles {
@@ -265,30 +261,4 @@ function isBehindPrompt(event: GenerationEvent): boolean {
 
 function unsupported(what: string): ServiceError {
   return new ServiceError("unsupported_feature", `The model cannot ${what}.`);
-}
-
-function readInfo(
-  { info, gpuLayers }: Pick<WllamaSession, "info" | "gpuLayers">,
-  settings: EngineSettings,
-  hasProjector: boolean,
-): EngineInfo {
-  if (info.n_embd <= 0 || info.n_vocab <= 0) {
-    throw new ServiceError("invalid_model_file", "The model file cannot be used: it has no embedding size.");
-  }
-  if (hasProjector && !info.has_image_input) {
-    throw new ServiceError("invalid_model_file", "The vision projector does not fit the model.");
-  }
-  return {
-    contextSize: Math.min(wholeContext(settings.contextSize), info.n_ctx_train),
-    contextTokens: info.n_ctx,
-    trainedContextSize: info.n_ctx_train,
-    vocabSize: info.n_vocab,
-    embeddingSize: info.n_embd,
-    layers: info.n_layer,
-    gpuLayers,
-    threads: settings.threads,
-    hasChatTemplate: settings.chatTemplate !== undefined || "tokenizer.chat_template" in info.metadata,
-    hasImageInput: info.has_image_input,
-    backendVersion: Wllama.getLibllamaVersion(),
-  };
 }

@@ -1,7 +1,7 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { ChatMessage, GenerationRequest } from "../protocol/generation.ts";
 import { completionResultSchema } from "./completion-chunk.ts";
-import type { AcceptedResult } from "./request-loop.ts";
+import type { AcceptedResult } from "./loop-request.ts";
 
 /** Stands for a picture in the chat that tells what the template does; no template writes it by itself. */
 const SENTINEL = "daybreak-ends-here";

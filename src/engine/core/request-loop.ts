@@ -1,7 +1,7 @@
-import { z } from "zod";
 import { abortable } from "../../async/abortable.ts";
 import { toError } from "../../errors/to-error.ts";
 import type { StepControl } from "./step-control.ts";
+import { inputKind, LoopRequest, progressOf, type RequestResult, type StartAction } from "./loop-request.ts";
 import type { ActionResult, WorkerActions } from "./wllama-api.ts";
 import { EngineCallError, type WllamaSession } from "./wllama-session.ts";
 
@@ -16,83 +16,6 @@ const LOST_PIECE =
 /** The exception is the last that a call logs; what a model has written never is a line of its own there. */
 function isLostPiece({ message }: EngineCallError): boolean {
   return LOST_PIECE.test(message.trimEnd().split("\n").at(-1) ?? "");
-}
-
-/** A result as llama.cpp's server would send it. */
-export type RequestResult = { readonly kind: "error"; readonly data: unknown } | AcceptedResult;
-
-export type AcceptedResult =
-  | { readonly kind: "data"; readonly data: unknown }
-  /** The request was accepted; nothing is computed yet. */
-  | { readonly kind: "accepted" }
-  /** A piece was lost because its text was not UTF-8. */
-  | { readonly kind: "unreadable" };
-
-type StartAction = "completion" | "embedding" | "rerank";
-
-/**
- * What a request brings: a text that is read in steps; one that is computed in one step, however long; or a text with pictures,
- * whose time is not that of tokens, and in whose computation none of it is left.
- */
-type InputKind = "text" | "whole text" | "pictures";
-
-function inputKind(action: StartAction, body: WorkerActions[StartAction]): InputKind {
-  if (action !== "completion") return "whole text";
-  return "files" in body && body.files.length > 0 ? "pictures" : "text";
-}
-
-/** A request under way, and who takes its results. */
-class Request {
-  readonly id: number;
-  readonly kind: InputKind;
-  #onResult: (result: RequestResult) => void;
-  readonly #over = Promise.withResolvers<void>();
-  /** Tokens of its prompt that have been read; undefined when all have, and an answer comes. */
-  promptTokens: number | undefined = 0;
-  /** Tokens of its prompt that are still to be read, as far as is known. */
-  tokensLeft = 0;
-
-  constructor(id: number, kind: InputKind, onResult: (result: RequestResult) => void) {
-    this.id = id;
-    this.kind = kind;
-    this.#onResult = onResult;
-  }
-
-  /** Settles behind the last result, or with what has failed. */
-  get over(): Promise<void> {
-    return this.#over.promise;
-  }
-
-  /** What the receiver throws ends the request. */
-  take(result: RequestResult): void {
-    try {
-      this.#onResult(result);
-    } catch (error) {
-      this.fail(error);
-    }
-  }
-
-  finish(): void {
-    this.#over.resolve();
-  }
-
-  fail(error: unknown): void {
-    this.#over.reject(toError(error));
-  }
-
-  /** Nobody takes its results any more. */
-  abandon(): void {
-    this.#onResult = () => undefined;
-  }
-}
-
-const progressSchema = z.object({
-  prompt_progress: z.object({ processed: z.int(), total: z.int(), cache: z.int().default(0) }),
-});
-
-/** What comes beside a token, in the same step: how far the prompt has been read. */
-function progressOf(data: unknown): z.infer<typeof progressSchema>["prompt_progress"] | undefined {
-  return progressSchema.safeParse(Array.isArray(data) ? (data as unknown[])[0] : data).data?.prompt_progress;
 }
 
 /**
@@ -111,12 +34,12 @@ export class RequestLoop {
   readonly #steps: Pick<StepControl, "next" | "measured" | "leave"> | undefined;
   readonly #urgent: (() => Promise<void>)[] = [];
   readonly #asides: (() => Promise<void>)[] = [];
-  readonly #requests: Request[] = [];
+  readonly #requests: LoopRequest[] = [];
   /** What the last poll brought is handed over once the worker has its next call: it computes meanwhile. */
   #handOver: (() => void) | undefined;
   #running = false;
   /** The request for which alone a step is being computed. */
-  #alone: Request | undefined;
+  #alone: LoopRequest | undefined;
   /** How long the last step took, of which several results may come. */
   #stepMs = 0;
 
@@ -141,7 +64,7 @@ export class RequestLoop {
   ): Promise<void> {
     signal.throwIfAborted();
     const { req_id: id } = await this.#first(() => this.#session.act(action, body));
-    const request = new Request(id ?? 0, inputKind(action, body), onResult);
+    const request = new LoopRequest(id ?? 0, inputKind(action, body), onResult);
     this.#requests.push(request);
     this.#start();
     try {
@@ -178,7 +101,7 @@ export class RequestLoop {
     });
   }
 
-  async #leave(request: Request): Promise<void> {
+  async #leave(request: LoopRequest): Promise<void> {
     request.abandon();
     if (!this.#remove(request)) return;
     // Of an answer that has begun a step is a token; and what cannot forget a token would lose the whole prompt.
@@ -188,7 +111,7 @@ export class RequestLoop {
   }
 
   /** Frees a slot; the others need not compute for that. */
-  async #cancel({ id }: Request): Promise<void> {
+  async #cancel({ id }: LoopRequest): Promise<void> {
     await this.#first(() => this.#session.act("cancel", { _name: "cncl_req", req_id: id }, true));
   }
 
@@ -201,7 +124,7 @@ export class RequestLoop {
   async #drive(): Promise<void> {
     /** How many requests have yet to collect what the last step gave. */
     let uncollected = 0;
-    let sameAgain: Request | undefined;
+    let sameAgain: LoopRequest | undefined;
     for (;;) {
       const call = this.#urgent.shift();
       if (call) {
@@ -211,7 +134,7 @@ export class RequestLoop {
       const aside = this.#asides.shift();
       if (aside) await this.#meanwhile(aside());
       if (sameAgain && !this.#requests.includes(sameAgain)) sameAgain = undefined;
-      const request: Request | undefined = sameAgain ?? this.#nextRequest();
+      const request: LoopRequest | undefined = sameAgain ?? this.#nextRequest();
       if (!request) {
         this.#handOverNow();
         if (this.#asides.length + this.#urgent.length > 0) continue;
@@ -237,14 +160,14 @@ export class RequestLoop {
   }
 
   /** Goes round: each request's turn comes after all others'. */
-  #nextRequest(): Request | undefined {
+  #nextRequest(): LoopRequest | undefined {
     const request = this.#requests.shift();
     if (request) this.#requests.push(request);
     return request;
   }
 
   /** @returns true when the same step may have given the request something more */
-  async #poll(request: Request, isHeld: boolean): Promise<boolean> {
+  async #poll(request: LoopRequest, isHeld: boolean): Promise<boolean> {
     const startMs = performance.now();
     if (!isHeld) {
       this.#alone = this.#requests.length === 1 ? request : undefined;
@@ -275,7 +198,7 @@ export class RequestLoop {
   }
 
   #deliver(
-    request: Request,
+    request: LoopRequest,
     { data_json: json, is_error: isError, has_more: hasMore }: ActionResult,
   ): boolean {
     let isPreliminary = false;
@@ -305,7 +228,7 @@ export class RequestLoop {
   }
 
   /** The engine has forgotten this request: nothing to poll, nothing to cancel. False: it had already. */
-  #remove(request: Request): boolean {
+  #remove(request: LoopRequest): boolean {
     const at = this.#requests.indexOf(request);
     if (at < 0) return false;
     this.#requests.splice(at, 1);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { RequestLoop, type RequestResult } from "../../../../src/engine/core/request-loop.ts";
+import type { RequestResult } from "../../../../src/engine/core/loop-request.ts";
+import { RequestLoop } from "../../../../src/engine/core/request-loop.ts";
 import type { ActionResult, WorkerActions } from "../../../../src/engine/core/wllama-api.ts";
 import { EngineCallError, EngineFatalError } from "../../../../src/engine/core/wllama-session.ts";
 import { NEVER } from "../../../support/engine-fixture.ts";
