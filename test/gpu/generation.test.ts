@@ -101,7 +101,7 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
   test("takes the layers that a small memory holds and says how many, beside another model", async () => {
     const gguf = await createGgufInspector()([SHIPPED_MODEL]);
     // Such weights are repacked where the CPU computes all; here a GPU reads some of them, as they lie in the file.
-    expect(gguf.quantisation).toBe("Q8_0");
+    expect(gguf.quantization).toBe("Q8_0");
     const whole = engineSpec(SHIPPED_MODEL);
     const { work, output, block } = gpuNeeds(gguf, whole, 16);
     const finder = new GpuFinder(

@@ -180,7 +180,7 @@ export function fakeModel(changes: Partial<Model> = {}): Model {
       embeddingLength: 2,
       headCount: 1,
       blockCount: 1,
-      quantisation: "F16",
+      quantization: "F16",
       fileSize: 1,
       chatTemplate: "{{ messages }}",
       infill: undefined,

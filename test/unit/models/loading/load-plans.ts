@@ -1,13 +1,13 @@
-import type { LoadRequest, MemoryNeeds } from "../../../../src/models/loading/load-request.ts";
+import type { LoadPlan, MemoryNeeds } from "../../../../src/models/loading/load-planner.ts";
 import { NO_SETTINGS } from "../../../../src/models/registry/model-record.ts";
 
 const MB = 1024 * 1024;
 
-/** A request to load some model of 10 MB; started otherwise, it would take as much. */
-export function loadRequest(options: Partial<LoadRequest> & { contextSize?: number } = {}): LoadRequest {
+/** A plan to load some model of 10 MB; started otherwise, it would take as much. */
+export function loadPlan(options: Partial<LoadPlan> & { contextSize?: number } = {}): LoadPlan {
   const { contextSize = 512, ...rest } = options;
   const needs: MemoryNeeds = { bytes: rest.bytes ?? 10 * MB, gpuBytes: rest.gpuBytes ?? 0 };
-  const request: LoadRequest = {
+  const plan: LoadPlan = {
     record: {
       alias: "any",
       source: { kind: "file" },
@@ -23,7 +23,7 @@ export function loadRequest(options: Partial<LoadRequest> & { contextSize?: numb
         embeddingLength: 1,
         headCount: 1,
         blockCount: 1,
-        quantisation: "F32",
+        quantization: "F32",
         fileSize: 1,
         chatTemplate: undefined,
         infill: undefined,
@@ -52,10 +52,10 @@ export function loadRequest(options: Partial<LoadRequest> & { contextSize?: numb
     },
     ...needs,
     needsOf: () => needs,
-    replan: async () => request,
+    replan: async () => plan,
     keepAliveMs: Number.POSITIVE_INFINITY,
     mayEvict: true,
     ...rest,
   };
-  return request;
+  return plan;
 }

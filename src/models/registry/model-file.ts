@@ -44,8 +44,8 @@ async function realFolder(folder: string): Promise<string> {
   });
 }
 
-/** True for the folder itself as well: its files' parent is the folder. */
-function isInside(real: string, folder: string): boolean {
+/** True for the folder itself as well: its files' parent is the folder. Both are real paths. */
+export function isInside(real: string, folder: string): boolean {
   const relative = path.relative(folder, real);
   return relative !== ".." && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative);
 }

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { readFileSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import path from "node:path";
@@ -10,7 +11,26 @@ import { listNames } from "../../files/list-names.ts";
 import { replaceFile } from "../../files/replace-file.ts";
 import { writeRefusal } from "../../files/write-refusal.ts";
 import { syncFolder } from "../../files/sync-folder.ts";
-import { EMPTY_STATE, savedStateSchema, type SavedState } from "./saved-state.ts";
+
+/**
+ * What the models layer remembers from one start to the next, beside the files themselves. Lists, not objects keyed
+ * by name: a model may be called `__proto__`.
+ */
+export const savedStateSchema = z.object({
+  /** Version of this layout. */
+  version: z.literal(1),
+  /** Chosen at run time. */
+  defaultAlias: z.string().optional(),
+  /** The user's own files, registered by loading them by path. */
+  files: z.array(z.object({ alias: z.string(), path: z.string(), projector: z.string().optional() })),
+  /** Modelfiles as they were written; relative paths in them count from the folder. */
+  definitions: z.array(
+    z.object({ alias: z.string(), modelfile: z.string(), baseFolder: z.string().optional() }),
+  ),
+});
+export type SavedState = z.infer<typeof savedStateSchema>;
+
+export const EMPTY_STATE: SavedState = { version: 1, files: [], definitions: [] };
 
 const FILE_NAME = "models.json";
 const NO_FILE = "";
