@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { Services } from "../../http/services.ts";
+import type { Services } from "../services.ts";
 import { findModel } from "./find-model.ts";
 import { runningListSchema, tagListSchema, toRunningList, toTagList } from "./model-entry.ts";
 import { requestedName } from "./requested-name.ts";

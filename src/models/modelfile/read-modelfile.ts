@@ -8,7 +8,7 @@ import { HUB_PREFIX, parseHubSpec, splitRevision } from "../names/parse-hub-spec
 import type { ModelDefinition } from "./model-definition.ts";
 import { modelfileError } from "./modelfile-error.ts";
 import { REPEATABLE_PARAMETER, readNumber, setParameter, type MutableParameters } from "./parameters.ts";
-import { parseInstructions, type Instruction } from "./parse-instructions.ts";
+import { licenseText, parseInstructions, type Instruction } from "./parse-instructions.ts";
 import { unquotePath } from "./quoted-text.ts";
 import { chatTemplate } from "./template/chat-template.ts";
 import { readBoolean } from "./read-boolean.ts";
@@ -44,7 +44,6 @@ export function readModelfile(text: string, baseFolder: string | undefined): Mod
   if (!from) throw modelfileError(1, "there is no FROM, which names the model to start from.");
   const projector = one("VISION_PROJECTOR");
   const digest = one("DIGEST");
-  const licenses = all("LICENSE").map((license) => license.text);
   const adapters = all("ADAPTER").map((adapter) => readAdapter(adapter, baseFolder));
   if (adapters.length > MAX_ADAPTERS) {
     throw modelfileError(from.line, `there are more than ${MAX_ADAPTERS} adapters.`);
@@ -55,7 +54,7 @@ export function readModelfile(text: string, baseFolder: string | undefined): Mod
     adapters,
     projector: projector && readPath(projector, pathOf(projector, projector.text), baseFolder),
     digest: digest && readDigest(digest),
-    license: licenses.length > 0 ? licenses.join("\n\n") : undefined,
+    license: licenseText(instructions),
     author: one("AUTHOR")?.text,
   };
 }

@@ -1,13 +1,15 @@
-import { defineRoute, type Route } from "../route.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
 import { DOCS_CSP, docsPage } from "./docs-page.ts";
-import { openApiDocument, type DescribedDialect } from "./openapi-document.ts";
+import type { Dialect } from "../../http/dialect.ts";
+import { openApiDocument } from "../../http/openapi/openapi-document.ts";
+import type { ManagementServices } from "./management-services.ts";
 
 const tag = "Documentation";
 
-/** The routes that describe all routes; `described` is read at each request, so it may be completed later. */
+/** The routes that describe all routes. */
 export function documentationRoutes(
-  version: string,
-  described: () => readonly DescribedDialect[],
+  { version }: ManagementServices,
+  documented: () => readonly Dialect[],
 ): readonly Route[] {
   return [
     defineRoute({
@@ -17,7 +19,7 @@ export function documentationRoutes(
       summary: "This API as an OpenAPI 3.1 document",
       answers: [{ description: "The document." }],
       alwaysOn: true,
-      handle: (context) => context.json(openApiDocument(version, described())),
+      handle: (context) => context.json(openApiDocument(version, documented())),
     }),
     defineRoute({
       method: "GET",
@@ -27,7 +29,7 @@ export function documentationRoutes(
       answers: [{ contentType: "text/html", description: "The page." }],
       alwaysOn: true,
       handle: (context) =>
-        context.html(docsPage(version, described()), 200, {
+        context.html(docsPage(version, documented()), 200, {
           "content-security-policy": DOCS_CSP,
           "x-content-type-options": "nosniff",
         }),

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import type { z } from "zod";
-import type { DescribedDialect } from "./openapi-document.ts";
-import type { Route } from "../route.ts";
-import { describedFields, type DescribedField } from "./described-fields.ts";
-import { openApiPath } from "./route-path.ts";
+import type { Dialect } from "../../http/dialect.ts";
+import type { Route } from "../../http/route.ts";
+import { describedFields, type DescribedField } from "../../http/openapi/described-fields.ts";
+import { openApiPath } from "../../http/openapi/openapi-document.ts";
 
 const STYLE = `
 :root{color-scheme:light dark}
@@ -21,7 +21,7 @@ caption{text-align:left;font-weight:600}
 export const DOCS_CSP = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'; base-uri 'none'; frame-ancestors 'none'`;
 
 /** A page for people that lists every route with the fields of its body and answers. */
-export function docsPage(version: string, described: readonly DescribedDialect[]): string {
+export function docsPage(version: string, described: readonly Dialect[]): string {
   const routes = described.flatMap((entry) => entry.routes);
   const sections = Map.groupBy(routes, (route) => route.tag);
   const body = [...sections].map(

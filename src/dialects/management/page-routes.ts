@@ -1,16 +1,22 @@
-import { readFileSync } from "node:fs";
-import { ServiceError } from "../../errors/service-error.ts";
-import type { AppContext } from "../app-env.ts";
-import { defineRoute, type Route } from "../route.ts";
-import type { Services } from "../services.ts";
+import type { AppContext } from "../../http/app-env.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import type { ManagementServices } from "./management-services.ts";
 
 /** The files of the page and their types: nothing else under /ui/ exists, so no path is ever built from a request. */
 const PAGE_FILES = {
-  "": { file: "index.html", type: "text/html; charset=utf-8" },
-  "app.js": { file: "app.js", type: "text/javascript; charset=utf-8" },
-  "style.css": { file: "style.css", type: "text/css; charset=utf-8" },
+  "/ui/": { file: "ui/index.html", type: "text/html" },
+  "/ui/app.js": { file: "ui/app.js", type: "text/javascript" },
+  "/ui/style.css": { file: "ui/style.css", type: "text/css" },
 } as const;
-const PAGE_FOLDER = new URL("../../ui/", import.meta.url);
+
+export type PageFileName = (typeof PAGE_FILES)[keyof typeof PAGE_FILES]["file"];
+
+/** A file of a page, and what tells it from what it was in another version. */
+export interface PageFile {
+  readonly content: Uint8Array<ArrayBuffer>;
+  /** With its quotes. */
+  readonly etag: string;
+}
 
 /** The page talks to its own daemon only, and text of a model can never become markup or script. */
 const PAGE_CSP =
@@ -19,7 +25,7 @@ const PAGE_CSP =
 const tag = "Page";
 
 /** The root, and the page under /ui/ unless the configuration switches it off. */
-export function pageRoutes(services: Services): readonly Route[] {
+export function pageRoutes(services: ManagementServices): readonly Route[] {
   const root = defineRoute({
     method: "GET",
     path: "/",
@@ -39,7 +45,6 @@ export function pageRoutes(services: Services): readonly Route[] {
     },
   });
   if (!services.config.ui) return [root];
-  const html = { contentType: "text/html", description: "The page." };
   return [
     root,
     defineRoute({
@@ -51,34 +56,29 @@ export function pageRoutes(services: Services): readonly Route[] {
       alwaysOn: true,
       handle: (context) => context.redirect("/ui/"),
     }),
-    ...Object.entries(PAGE_FILES).map(([name, { file, type }]) =>
+    ...Object.entries(PAGE_FILES).map(([path, { file, type }]) =>
       defineRoute({
         method: "GET",
-        path: `/ui/${name}`,
+        path,
         tag,
-        summary: name === "" ? "The page: status, models, a chat" : `Part of the page: ${name}`,
-        answers: [{ ...html, contentType: type.split(";", 1)[0]! }],
+        summary: path === "/ui/" ? "The page: status, models, a chat" : `Part of the page: ${file.slice(3)}`,
+        answers: [{ contentType: type, description: "The page." }],
         alwaysOn: true,
-        handle: (context) => pageFile(context, file, type),
+        handle: (context) => sendFile(context, services.pageFile(file), type),
       }),
     ),
   ];
 }
 
-function pageFile(context: AppContext, file: string, type: string): Response {
-  let content: string;
-  try {
-    content = readFileSync(new URL(file, PAGE_FOLDER), "utf8");
-  } catch (cause) {
-    throw new ServiceError("internal_error", "The page's files are missing from this installation.", {
-      cause,
-    });
-  }
+/** Browsers keep the file and ask whether it is still the same, so that a new version is seen at once. */
+function sendFile(context: AppContext, { content, etag }: PageFile, type: string): Response {
+  const headers = { etag, "cache-control": "no-cache" };
+  if (context.req.header("if-none-match") === etag) return context.body(null, 304, headers);
   return context.body(content, 200, {
-    "content-type": type,
+    ...headers,
+    "content-type": `${type}; charset=utf-8`,
     "content-security-policy": PAGE_CSP,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
-    "cache-control": "no-cache",
   });
 }
