@@ -1,7 +1,7 @@
 import type { Dispatcher } from "undici";
 
 /** Never asked for through a proxy: a proxy elsewhere would look for it on its own machine. */
-const THIS_MACHINE = ["localhost", "127.0.0.1", "::1"];
+const THIS_MACHINE = ["localhost", "127.0.0.1", "[::1]"];
 
 /** The proxies that an environment names, by the protocol of what is fetched through them. */
 export interface ProxySettings {
@@ -40,8 +40,9 @@ export function proxySettings(env: NodeJS.ProcessEnv): ProxySettings {
 async function loadFetch({ http, https, noProxy }: ProxySettings): Promise<typeof fetch> {
   const undici = await import("undici");
   const { Agent, EnvHttpProxyAgent } = undici;
-  const options = { allowH2: false };
-  const direct = new Agent(options);
+  // As curl does: without TLS the proxy is asked for the address itself, not for a tunnel.
+  const options = { allowH2: false, proxyTunnel: false };
+  const direct = new Agent({ allowH2: false });
   // One for each protocol: an EnvHttpProxyAgent takes the proxy for HTTP for HTTPS too where there is no other.
   const through = (proxy: string | undefined): Dispatcher =>
     proxy === undefined

@@ -64,12 +64,19 @@ describe("the fetch for downloads", () => {
     expect(asked).toEqual([]);
     await fetched("https://hub.invalid/", { HTTPS_PROXY: address });
     expect(asked.splice(0)).toEqual(["hub.invalid:443"]);
-    expect(await fetched(`${address}/self`, { HTTP_PROXY: "http://proxy.invalid" })).toBe("from the proxy");
+  });
+
+  it("goes to this machine itself without a proxy", async () => {
+    const port = await portOf(http.createServer((_request, response) => response.end("this machine")));
+    const env = { HTTP_PROXY: "http://proxy.invalid" };
+    expect(await fetched(`http://127.0.0.1:${port}/`, env)).toBe("this machine");
+    // Nobody listens there: what matters is who says so.
+    expect(await fetched(`http://[::1]:${port}/`, env)).toMatch(/^(ECONNREFUSED|EADDRNOTAVAIL|ENETUNREACH)$/);
   });
 });
 
 describe("the proxies of an environment", () => {
-  const noProxy = "localhost,127.0.0.1,::1";
+  const noProxy = "localhost,127.0.0.1,[::1]";
 
   it.each([
     [{}, { noProxy }],
