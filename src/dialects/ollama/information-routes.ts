@@ -55,7 +55,7 @@ export function informationRoutes({ models, version }: Services): readonly Route
       answers: [{ description: "All models.", schema: tagListSchema }],
       alwaysOn: true,
       async handle(context) {
-        return context.json(toTagList(await models.list()));
+        return context.json(await toTagList(await models.list()));
       },
     }),
     defineRoute({
@@ -66,7 +66,7 @@ export function informationRoutes({ models, version }: Services): readonly Route
       answers: [{ description: "The loaded models.", schema: runningListSchema }],
       alwaysOn: true,
       async handle(context) {
-        return context.json(toRunningList(await models.list()));
+        return context.json(await toRunningList(await models.list()));
       },
     }),
     defineRoute({

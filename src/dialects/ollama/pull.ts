@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
 import { z } from "zod";
 import { ignored } from "../../http/input/known-fields.ts";
 import type { PullStep } from "../../models/pull-steps.ts";
+import { sha256 } from "./model-entry.ts";
 import { modelField, nameField, streamField } from "./request-fields.ts";
 
 /** Digits of a digest that clients show. */
@@ -35,7 +35,7 @@ export async function* toPullLines(
   name: string,
   steps: AsyncIterable<PullStep>,
 ): AsyncGenerator<StatusLine, void, undefined> {
-  const hash = createHash("sha256").update(name).digest("hex");
+  const hash = await sha256(name);
   yield { status: "pulling manifest" };
   for await (const step of steps) {
     if (step.status === "downloading") {
