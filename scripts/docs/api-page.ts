@@ -9,7 +9,7 @@ const PROSE = `# The API
 
 <!-- Made by scripts/docs/generate.ts; the prose is in scripts/docs/api-page.ts, the rest comes from the routes' own schemas. -->
 
-A running daemon describes itself: \`/docs\` is a page to read, \`/openapi.json\` an OpenAPI 3.1 document with every field.
+A running daemon describes itself: \`/docs\` is a page to read and to try, \`/openapi.json\` an OpenAPI 3.1 document with every field.
 
 Bodies are JSON. Streams are newline-delimited JSON (\`application/x-ndjson\`) on the daemon's own routes and server-sent events on those under \`/v1\`. Errors are described in [errors.md](errors.md), settings in [configuration.md](configuration.md).
 

@@ -1,7 +1,8 @@
 import type { Dialect } from "../../http/dialect.ts";
 import { nativeErrorSchema, renderNativeError } from "../../http/errors/native-error.ts";
+import { openApiDocument } from "../../http/openapi/openapi-document.ts";
+import { defineRoute } from "../../http/route.ts";
 import { defaultModelRoutes } from "./default-model-routes.ts";
-import { documentationRoutes } from "./documentation-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
 import type { ManagementServices } from "./management-services.ts";
 import { modelRoutes } from "./model-routes.ts";
@@ -27,7 +28,15 @@ export const managementDialect = (
     ...modelRoutes(services),
     ...defaultModelRoutes(services),
     ...pageRoutes(services),
-    ...documentationRoutes(services, documented),
+    defineRoute({
+      method: "GET",
+      path: "/openapi.json",
+      tag: "Documentation",
+      summary: "This API as an OpenAPI 3.1 document",
+      answers: [{ description: "The document." }],
+      alwaysOn: true,
+      handle: (context) => context.json(openApiDocument(services.version, documented())),
+    }),
   ],
   renderError: renderNativeError,
   errorSchema: nativeErrorSchema,

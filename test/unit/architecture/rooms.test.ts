@@ -30,9 +30,9 @@ const ROOMS = [
 const BELOW_HTTP = ["config", "json", "async", "errors"];
 
 /** These also run in a page, with all that they import. */
-const IN_PAGES = ["dialects", "inference"];
+const IN_PAGES = new Set(["dialects", "inference"]);
 /** Packages that run in a page. */
-const PAGE_PACKAGES = ["zod"];
+const PAGE_PACKAGES = new Set(["zod"]);
 /** A page serves no WebSocket, so what does may use the server's. */
 const SERVER_ALONE = ["src/dialects/native/chat-socket-route.ts"];
 
@@ -106,14 +106,14 @@ describe("the rooms of src", () => {
 describe("dialects and inference", () => {
   test("run in a page: neither they nor what they import need Node", () => {
     const reached = new Set(
-      FILES.filter((file) => IN_PAGES.includes(roomOf(file)) && !SERVER_ALONE.includes(file)),
+      FILES.filter((file) => IN_PAGES.has(roomOf(file)) && !SERVER_ALONE.includes(file)),
     );
     const ofServers: string[] = [];
     for (const file of reached) {
       for (const each of IMPORTS.filter(({ from, isValue }) => from === file && isValue)) {
         if (/^(src|wasm)\//.test(each.to)) {
           if (!SERVER_ALONE.includes(each.to)) reached.add(each.to);
-        } else if (!PAGE_PACKAGES.includes(each.to)) ofServers.push(told(each));
+        } else if (!PAGE_PACKAGES.has(each.to)) ofServers.push(told(each));
       }
     }
     expect(ofServers).toEqual([]);
