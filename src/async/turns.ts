@@ -1,4 +1,6 @@
-import { setImmediate } from "node:timers";
+/** Calls back in the next turn of the event loop: pages have no setImmediate. */
+const inNextTurn: (callback: () => void) => void =
+  "setImmediate" in globalThis ? setImmediate : (callback) => setTimeout(callback);
 
 /**
  * Lets long work go on in small steps, one of them in each turn of the event loop however many wait: so all such work
@@ -16,7 +18,7 @@ export class Turns {
   }
 
   #schedule(): void {
-    setImmediate(() => {
+    inNextTurn(() => {
       this.#waiting.shift()?.();
       if (this.#waiting.length > 0) this.#schedule();
     });

@@ -6,11 +6,9 @@ import type {
   Sampling,
 } from "../engine/protocol/generation.ts";
 import type { TokenIds, TokeniseOptions } from "../engine/protocol/tokens.ts";
+import type { Endpoint } from "../metrics/metrics.ts";
 import type { Residency } from "../models/model.ts";
 import type { Piece } from "./tokens.ts";
-
-/** Label of service_requests_total. */
-export type Endpoint = "chat" | "generate" | "embeddings";
 
 /**
  * A generation as a dialect asks for it, before the model's own settings are applied. An absent setting is

@@ -3,7 +3,7 @@ import { tokenList } from "../../http/input/list.ts";
 import { mapInTurns } from "../../async/turns.ts";
 import { longJson } from "../../http/streaming/long-json.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { Services } from "../../http/services.ts";
+import type { Services } from "../services.ts";
 import type { Piece } from "../../inference/tokens.ts";
 import { modelField } from "./request-fields.ts";
 

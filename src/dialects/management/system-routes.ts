@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { LLAMA_CPP_BUILD } from "../../../wasm/llama-cpp-build.ts";
 import type { Model } from "../../models/model.ts";
-import { defineRoute, type Route } from "../route.ts";
-import type { Services } from "../services.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import type { ManagementServices } from "./management-services.ts";
 import { gpuJson, gpuSchema } from "./gpu-json.ts";
-import { machineMemory } from "./machine-memory.ts";
 
 const tag = "System";
 
@@ -54,8 +54,8 @@ const systemStatusSchema = z
   })
   .meta({ id: "SystemStatus" });
 
-/** Health, status and metrics: answered in every state of the daemon's life. */
-export function statusRoutes(services: Services): readonly Route[] {
+/** Health, status, metrics and the end: answered in every state of the daemon's life. */
+export function systemRoutes(services: ManagementServices): readonly Route[] {
   const { models, inference, metrics } = services;
   const uptimeSecs = (): number => Math.floor((performance.now() - services.startedAt) / 1000);
   const status = (): z.infer<typeof healthSchema>["status"] =>
@@ -103,7 +103,7 @@ export function statusRoutes(services: Services): readonly Route[] {
       alwaysOn: true,
       async handle(context) {
         const list = await models.list();
-        const memory = machineMemory(list);
+        const memory = await services.machineMemory();
         return context.json({
           version: services.version,
           llama_cpp: LLAMA_CPP_BUILD,
@@ -137,6 +137,27 @@ export function statusRoutes(services: Services): readonly Route[] {
         return context.body(await metrics.render(), 200, {
           "content-type": "text/plain; version=0.0.4; charset=utf-8",
         });
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/api/system/shutdown",
+      tag,
+      summary: "Drain and end the daemon (IPC endpoint only)",
+      description: "Answers at once. Running requests may end, new ones get 503. Over TCP it is 404.",
+      answers: [
+        { description: "Draining has begun.", schema: z.object({ status: z.literal("shutting_down") }) },
+      ],
+      alwaysOn: true,
+      handle(context) {
+        if (context.env?.ipc !== true) {
+          throw new ServiceError(
+            "route_not_found",
+            "There is no such endpoint here, only on the IPC endpoint.",
+          );
+        }
+        services.shutdown();
+        return context.json({ status: "shutting_down" });
       },
     }),
   ];

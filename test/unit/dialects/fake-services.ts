@@ -2,7 +2,10 @@ import { pino } from "pino";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import { ServiceEvents } from "../../../src/events/service-events.ts";
-import type { Services } from "../../../src/http/services.ts";
+import { createDialects } from "../../../src/daemon/dialects.ts";
+import { pageFile } from "../../../src/daemon/page-file.ts";
+import type { ManagementServices } from "../../../src/dialects/management/management-services.ts";
+import { createApp, type App } from "../../../src/http/app.ts";
 import type { Inference } from "../../../src/inference/inference.ts";
 import type { Metrics } from "../../../src/metrics/metrics.ts";
 import type { DeletedModel, Download, LoadOptions, Model, Models } from "../../../src/models/model.ts";
@@ -161,11 +164,11 @@ export interface FakeOptions {
   readonly models?: Models;
   readonly log?: (line: string) => void;
   readonly draining?: AbortSignal;
-  readonly overrides?: Partial<Services>;
+  readonly overrides?: Partial<ManagementServices>;
 }
 
 /** Services without a process or a file behind them, in the state ready. */
-export function fakeServices(options: FakeOptions = {}): Services {
+export function fakeServices(options: FakeOptions = {}): ManagementServices {
   const write = options.log ?? (() => undefined);
   return {
     config: configSchema.parse({ socket: "", ...options.config }),
@@ -182,7 +185,19 @@ export function fakeServices(options: FakeOptions = {}): Services {
     kernels: "daybreak",
     wall: { state: { mode: "auto", wall: "none", parts: [], problem: "none in this test" } },
     endpoints: { http: "http://0.0.0.0:8080", ipc: "ipc:///run/daybreak.sock" },
+    machineMemory: async () => ({ usedBytes: 1_000_000, totalBytes: 8_000_000 }),
+    defaultModels: () => [],
+    pageFile,
     shutdown: () => undefined,
     ...options.overrides,
   };
+}
+
+/** The whole HTTP side on services, with the dialects that the daemon has. */
+export function appOf(services: ManagementServices): App {
+  return createApp(services, createDialects(services));
+}
+
+export function fakeApp(options: FakeOptions = {}): App {
+  return appOf(fakeServices(options));
 }

@@ -1,23 +1,36 @@
-import type { PullProgress, PullResult } from "../../models/model.ts";
-import type { PullLine } from "./model-schemas.ts";
+import type { PullProgress, PullResult } from "./model.ts";
 
-/** Ten lines a second are smooth for a progress bar; a fast download would otherwise write thousands. */
-const MIN_LINE_INTERVAL_MS = 100;
+/** A step of a pull, as clients are told of it. */
+export type PullStep =
+  | {
+      readonly status: "downloading";
+      readonly downloadedBytes: number;
+      readonly totalBytes: number;
+      /** From 0 to 1; of an empty download 1. */
+      readonly progress: number;
+      /** Why nothing arrives just now, and when the hub is asked again. */
+      readonly note?: string;
+    }
+  | { readonly status: "verifying" }
+  | { readonly status: "success"; readonly model: string };
+
+/** Ten steps a second are smooth for a progress bar; a fast download would otherwise report thousands. */
+const MIN_INTERVAL_MS = 100;
 
 type Pull = (onProgress: (progress: PullProgress) => void) => Promise<PullResult>;
 
 /**
  * Runs a pull and tells its course in the order of the specification: downloading with a progress that never
  * falls and ends at 1.0, verifying, success. Inside, a model of several files goes back and forth between the
- * two; outside, verifying begins when all is there. A slow reader misses lines, never the end.
+ * two; outside, verifying begins when all is there. A slow reader misses steps, never the end.
  */
-export class PullLines implements AsyncIterable<PullLine> {
+export class PullSteps implements AsyncIterable<PullStep> {
   readonly #now: () => number;
   readonly #result: Promise<PullResult>;
   readonly #begun = Promise.withResolvers<void>();
   #phase: "downloading" | "verifying" | "settled" = "downloading";
   #first: Bytes | undefined;
-  /** Why nothing arrives, until a line has said so. */
+  /** Why nothing arrives, until a step has said so. */
   #note: string | undefined;
   #downloaded = 0;
   #total = 0;
@@ -39,29 +52,29 @@ export class PullLines implements AsyncIterable<PullLine> {
     await Promise.race([this.#begun.promise, this.#result]);
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<PullLine, void, undefined> {
+  async *[Symbol.asyncIterator](): AsyncGenerator<PullStep, void, undefined> {
     yield* this.#downloading();
     const total = this.#phase === "verifying" ? this.#total : (await this.#result).sizeBytes;
-    yield downloadingLine({ downloadedBytes: total, totalBytes: total });
+    yield downloading({ downloadedBytes: total, totalBytes: total });
     yield { status: "verifying" };
     const result = await this.#result;
     yield { status: "success", model: result.alias };
   }
 
-  async *#downloading(): AsyncGenerator<PullLine, void, undefined> {
+  async *#downloading(): AsyncGenerator<PullStep, void, undefined> {
     let written = this.#first?.downloadedBytes ?? 0;
     let writtenAt = Number.NEGATIVE_INFINITY;
     // What was there at the start: nothing, or what an earlier pull has left.
-    if (this.#first) yield downloadingLine(this.#first);
+    if (this.#first) yield downloading(this.#first);
     while (this.#phase === "downloading") {
       if (this.#note !== undefined) {
         const note = this.#note;
         this.#note = undefined;
-        yield { ...downloadingLine(this.#bytes(), 0), note };
-      } else if (this.#downloaded > written && this.#now() - writtenAt >= MIN_LINE_INTERVAL_MS) {
+        yield { ...downloading(this.#bytes(), 0), note };
+      } else if (this.#downloaded > written && this.#now() - writtenAt >= MIN_INTERVAL_MS) {
         written = this.#downloaded;
         writtenAt = this.#now();
-        yield downloadingLine(this.#bytes());
+        yield downloading(this.#bytes());
       } else {
         await this.#news.promise;
       }
@@ -96,7 +109,7 @@ export class PullLines implements AsyncIterable<PullLine> {
   }
 }
 
-type DownloadingLine = Extract<PullLine, { status: "downloading" }>;
+type Downloading = Extract<PullStep, { status: "downloading" }>;
 
 interface Bytes {
   readonly downloadedBytes: number;
@@ -104,7 +117,7 @@ interface Bytes {
 }
 
 /** @param ofNothing - the progress while the total is 0: an empty download is a complete one */
-function downloadingLine({ downloadedBytes, totalBytes }: Bytes, ofNothing = 1): DownloadingLine {
+function downloading({ downloadedBytes, totalBytes }: Bytes, ofNothing = 1): Downloading {
   const progress = totalBytes > 0 ? Math.min(1, downloadedBytes / totalBytes) : ofNothing;
-  return { status: "downloading", progress, total_bytes: totalBytes, downloaded_bytes: downloadedBytes };
+  return { status: "downloading", downloadedBytes, totalBytes, progress };
 }

@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
-import { createApp } from "../../../src/http/app.ts";
-import { fakeServices } from "./fake-services.ts";
+import { fakeServices, appOf } from "../fake-services.ts";
 
 async function open(draining = new AbortController()) {
   const services = fakeServices({ draining: draining.signal });
-  const response = await createApp(services).request("/api/events");
+  const response = await appOf(services).request("/api/events");
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   return { services, response, reader };
 }

@@ -1,18 +1,29 @@
 import { z } from "zod";
 import { reportFailure } from "../../events/report-failure.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { defaultModelSchema, readDefaultModels, type DefaultModel } from "../../config/default-models.ts";
-import { pathName } from "../input/path-name.ts";
-import { defineRoute, type Route } from "../route.ts";
-import type { Services } from "../services.ts";
+import { pathName } from "../../http/input/path-name.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import type { ManagementServices } from "./management-services.ts";
 
 const tag = "Default models";
 
+/** An entry of configs/defaults.toml and of GET /api/defaults. */
+export const defaultModelSchema = z
+  .object({
+    name: z.string().describe("Name for POST /api/defaults/<name>/use."),
+    description: z.string(),
+    size_hint: z.string().describe("Size of the download, for people."),
+    tags: z.array(z.string()),
+    from: z.string().describe("Hub spec: hf:owner/repository[:file or quantization]."),
+    has_thinking: z.boolean(),
+    has_vision: z.boolean(),
+    has_tools: z.boolean(),
+  })
+  .meta({ id: "DefaultModel" });
+export type DefaultModel = z.infer<typeof defaultModelSchema>;
+
 /** The hand-picked models of configs/defaults.toml. */
-export function defaultModelRoutes(
-  services: Services,
-  readDefaults: () => readonly DefaultModel[] = readDefaultModels,
-): readonly Route[] {
+export function defaultModelRoutes(services: ManagementServices): readonly Route[] {
   return [
     defineRoute({
       method: "GET",
@@ -21,7 +32,7 @@ export function defaultModelRoutes(
       summary: "List the default models",
       answers: [{ description: "The default models.", schema: z.array(defaultModelSchema) }],
       alwaysOn: true,
-      handle: (context) => context.json(readDefaults()),
+      handle: (context) => context.json(services.defaultModels()),
     }),
     defineRoute({
       method: "POST",
@@ -38,7 +49,7 @@ export function defaultModelRoutes(
       ],
       handle(context) {
         const name = pathName(context);
-        const entry = readDefaults().find((candidate) => candidate.name === name);
+        const entry = services.defaultModels().find((candidate) => candidate.name === name);
         if (!entry) {
           throw new ServiceError(
             "model_not_found",
@@ -57,7 +68,7 @@ export function defaultModelRoutes(
 }
 
 /** Never rejects: a failure is logged and reported as an event. */
-async function useInBackground(services: Services, entry: DefaultModel): Promise<void> {
+async function useInBackground(services: ManagementServices, entry: DefaultModel): Promise<void> {
   const { models, events, logger, draining } = services;
   try {
     const alias = (await onDisk(models, entry.from)) ?? (await download(services, entry.from));
@@ -71,7 +82,7 @@ async function useInBackground(services: Services, entry: DefaultModel): Promise
 }
 
 /** The alias of a model that needs no download, so that it can be used without a network. */
-async function onDisk(models: Services["models"], spec: string): Promise<string | undefined> {
+async function onDisk(models: ManagementServices["models"], spec: string): Promise<string | undefined> {
   try {
     return (await models.get(spec)).alias;
   } catch (error) {
@@ -82,11 +93,11 @@ async function onDisk(models: Services["models"], spec: string): Promise<string 
   }
 }
 
-async function download({ models, draining }: Services, spec: string): Promise<string> {
+async function download({ models, draining }: ManagementServices, spec: string): Promise<string> {
   return (await models.pull(spec, () => undefined, draining)).alias;
 }
 
-async function loadAsDefault({ models, draining }: Services, alias: string): Promise<void> {
+async function loadAsDefault({ models, draining }: ManagementServices, alias: string): Promise<void> {
   try {
     await models.load({ alias, setDefault: true }, draining);
   } catch (error) {

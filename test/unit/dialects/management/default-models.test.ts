@@ -1,11 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { Hono } from "hono";
-import type { DefaultModel } from "../../../src/config/default-models.ts";
-import { ServiceError } from "../../../src/errors/service-error.ts";
-import type { TimedServiceEvent } from "../../../src/events/service-events.ts";
-import type { AppEnv } from "../../../src/http/app-env.ts";
-import { defaultModelRoutes } from "../../../src/http/models/default-model-routes.ts";
-import { FakeModels, fakeModel, fakeServices } from "./fake-services.ts";
+import { ServiceError } from "../../../../src/errors/service-error.ts";
+import type { TimedServiceEvent } from "../../../../src/events/service-events.ts";
+import type { AppEnv } from "../../../../src/http/app-env.ts";
+import {
+  defaultModelRoutes,
+  type DefaultModel,
+} from "../../../../src/dialects/management/default-model-routes.ts";
+import { FakeModels, fakeModel, fakeServices } from "../fake-services.ts";
 
 const entry: DefaultModel = {
   name: "small:1b",
@@ -19,9 +21,9 @@ const entry: DefaultModel = {
 };
 
 function setup(models = new FakeModels()) {
-  const services = fakeServices({ models });
+  const services = fakeServices({ models, overrides: { defaultModels: () => [entry] } });
   const app = new Hono<AppEnv>();
-  for (const route of defaultModelRoutes(services, () => [entry])) {
+  for (const route of defaultModelRoutes(services)) {
     app.on(route.method, route.path, (context) => route.handle(context));
   }
   return { app, models, services };

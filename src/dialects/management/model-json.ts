@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { Download, Model } from "../../models/model.ts";
 import { listParameters } from "../../models/modelfile/parameters.ts";
-import { readModelfile } from "../../models/modelfile/read-modelfile.ts";
+import { licenseText, parseInstructions } from "../../models/modelfile/parse-instructions.ts";
 import type { modelDetailSchema, modelListEntrySchema } from "./model-schemas.ts";
 
 type ListEntry = z.infer<typeof modelListEntrySchema>;
@@ -66,7 +66,7 @@ function toCome(alias: string, totalBytes: number): ListEntry {
 export function modelDetail(model: Model, modelfile: string): z.infer<typeof modelDetailSchema> {
   const { gguf } = model;
   const template = model.settings.template ?? gguf.chatTemplate;
-  const license = readModelfile(modelfile, undefined).license ?? gguf.license;
+  const license = licenseText(parseInstructions(modelfile)) ?? gguf.license;
   return {
     ...modelListEntry(model),
     architecture: gguf.architecture,

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { TimedServiceEvent } from "../../events/service-events.ts";
-import { nativeErrorBody } from "../errors/native-error.ts";
-import { defineRoute, type Route } from "../route.ts";
-import type { Services } from "../services.ts";
-import { sseEvent } from "../streaming/sse-frame.ts";
-import { SSE_TYPE, streamResponse, type StreamFormat } from "../streaming/stream-response.ts";
+import { nativeErrorBody } from "../../http/errors/native-error.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import type { ManagementServices } from "./management-services.ts";
+import { sseEvent } from "../../http/streaming/sse-frame.ts";
+import { SSE_TYPE, streamResponse, type StreamFormat } from "../../http/streaming/stream-response.ts";
 
 /** Events are rare: a reader that lags by so many is not reading at all. */
 const MAX_WAITING_EVENTS = 1000;
@@ -39,7 +39,7 @@ const eventStream: StreamFormat = {
 };
 
 /** What happens to models, as it happens. */
-export function eventRoutes(services: Services): readonly Route[] {
+export function eventRoutes(services: ManagementServices): readonly Route[] {
   return [
     defineRoute({
       method: "GET",
@@ -64,7 +64,10 @@ export function eventRoutes(services: Services): readonly Route[] {
   ];
 }
 
-async function* eventFrames(services: Services, ended: AbortSignal): AsyncGenerator<string, void, undefined> {
+async function* eventFrames(
+  services: ManagementServices,
+  ended: AbortSignal,
+): AsyncGenerator<string, void, undefined> {
   const waiting: TimedServiceEvent[] = [];
   let wake = Promise.withResolvers<void>();
   const unsubscribe = services.events.subscribe((event) => {

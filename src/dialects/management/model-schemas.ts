@@ -1,16 +1,8 @@
 import { z } from "zod";
-import { MAX_NAME_LENGTH } from "../input/known-fields.ts";
+import { modelNameSchema } from "../../http/input/known-fields.ts";
 
 /** Longest path of a file: what operating systems take. */
 const MAX_PATH_LENGTH = 4096;
-// oxlint-disable-next-line no-control-regex -- finding control characters is the point
-const CONTROL_CHARACTERS = /[\u0000-\u001f\u007f-\u009f]/;
-
-export const modelNameSchema = z
-  .string()
-  .min(1)
-  .max(MAX_NAME_LENGTH, { abort: true })
-  .refine((name) => !CONTROL_CHARACTERS.test(name), "must not hold control characters");
 
 const capabilitiesSchema = z.object({
   vision: z.boolean(),

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../../src/errors/service-error.ts";
-import type { PullLine } from "../../../src/http/models/model-schemas.ts";
-import { PullLines } from "../../../src/http/models/pull-lines.ts";
 import type { PullProgress, PullResult } from "../../../src/models/model.ts";
+import { PullSteps, type PullStep } from "../../../src/models/pull-steps.ts";
 
 const result: PullResult = { alias: "mini", repo: "owner/repo", sizeBytes: 1000 };
 
@@ -13,7 +12,7 @@ function scripted() {
   const outcome = Promise.withResolvers<PullResult>();
   let report = unheard;
   let time = 0;
-  const lines = new PullLines(
+  const steps = new PullSteps(
     (onProgress) => {
       report = onProgress;
       return outcome.promise;
@@ -21,7 +20,7 @@ function scripted() {
     () => time,
   );
   return {
-    lines,
+    steps,
     downloading: (downloadedBytes: number, totalBytes = 1000) => {
       time += 1000;
       report({ status: "downloading", downloadedBytes, totalBytes });
@@ -33,16 +32,16 @@ function scripted() {
   };
 }
 
-async function collect(lines: AsyncIterable<PullLine>): Promise<PullLine[]> {
-  const all: PullLine[] = [];
-  for await (const line of lines) all.push(line);
+async function collect(steps: AsyncIterable<PullStep>): Promise<PullStep[]> {
+  const all: PullStep[] = [];
+  for await (const step of steps) all.push(step);
   return all;
 }
 
-describe("the lines of a pull", () => {
+describe("the steps of a pull", () => {
   test("are downloading from 0 to 1, verifying, success", async () => {
     const pull = scripted();
-    const iterator = pull.lines[Symbol.asyncIterator]();
+    const iterator = pull.steps[Symbol.asyncIterator]();
     const seen: unknown[] = [];
     for (const bytes of [0, 250, 1000]) {
       pull.downloading(bytes);
@@ -53,10 +52,10 @@ describe("the lines of a pull", () => {
     pull.succeed();
     seen.push((await iterator.next()).value);
     expect(seen).toEqual([
-      { status: "downloading", progress: 0, total_bytes: 1000, downloaded_bytes: 0 },
-      { status: "downloading", progress: 0.25, total_bytes: 1000, downloaded_bytes: 250 },
-      { status: "downloading", progress: 1, total_bytes: 1000, downloaded_bytes: 1000 },
-      { status: "downloading", progress: 1, total_bytes: 1000, downloaded_bytes: 1000 },
+      { status: "downloading", progress: 0, totalBytes: 1000, downloadedBytes: 0 },
+      { status: "downloading", progress: 0.25, totalBytes: 1000, downloadedBytes: 250 },
+      { status: "downloading", progress: 1, totalBytes: 1000, downloadedBytes: 1000 },
+      { status: "downloading", progress: 1, totalBytes: 1000, downloadedBytes: 1000 },
       { status: "verifying" },
       { status: "success", model: "mini" },
     ]);
@@ -66,9 +65,9 @@ describe("the lines of a pull", () => {
   test("are complete for a model that is there already", async () => {
     const pull = scripted();
     pull.succeed();
-    await pull.lines.begun();
-    expect(await collect(pull.lines)).toEqual([
-      { status: "downloading", progress: 1, total_bytes: 1000, downloaded_bytes: 1000 },
+    await pull.steps.begun();
+    expect(await collect(pull.steps)).toEqual([
+      { status: "downloading", progress: 1, totalBytes: 1000, downloadedBytes: 1000 },
       { status: "verifying" },
       { status: "success", model: "mini" },
     ]);
@@ -76,21 +75,21 @@ describe("the lines of a pull", () => {
 
   test("keep their order when several files are verified one by one", async () => {
     const pull = scripted();
-    const all = collect(pull.lines);
+    const all = collect(pull.steps);
     pull.downloading(400);
     pull.verifying();
     await Promise.resolve();
     pull.downloading(1000);
     pull.verifying();
     pull.succeed();
-    const statuses = (await all).map((line) => line.status);
+    const statuses = (await all).map((step) => step.status);
     expect(statuses.slice(-2)).toEqual(["verifying", "success"]);
     expect(statuses.filter((status) => status === "verifying")).toHaveLength(1);
   });
 
   test("never let the progress fall", async () => {
     const pull = scripted();
-    const iterator = pull.lines[Symbol.asyncIterator]();
+    const iterator = pull.steps[Symbol.asyncIterator]();
     pull.downloading(500);
     expect((await iterator.next()).value).toMatchObject({ progress: 0.5 });
     const next = iterator.next();
@@ -103,28 +102,28 @@ describe("the lines of a pull", () => {
   test("end in the error when the download fails", async () => {
     const pull = scripted();
     pull.downloading(1000);
-    await pull.lines.begun();
+    await pull.steps.begun();
     pull.fail();
-    await expect(collect(pull.lines)).rejects.toMatchObject({ code: "checksum_mismatch" });
+    await expect(collect(pull.steps)).rejects.toMatchObject({ code: "checksum_mismatch" });
   });
 
   test("a failure before the first byte is known before the stream begins", async () => {
     const pull = scripted();
     pull.downloading(0);
     pull.fail();
-    await expect(pull.lines.begun()).rejects.toMatchObject({ code: "checksum_mismatch" });
+    await expect(pull.steps.begun()).rejects.toMatchObject({ code: "checksum_mismatch" });
   });
 
   test("say why nothing comes, before the first byte and later", async () => {
     const pull = scripted();
     pull.retrying("connect ECONNREFUSED 127.0.0.1:9", 500);
-    await pull.lines.begun();
-    const iterator = pull.lines[Symbol.asyncIterator]();
+    await pull.steps.begun();
+    const iterator = pull.steps[Symbol.asyncIterator]();
     expect((await iterator.next()).value).toEqual({
       status: "downloading",
       progress: 0,
-      total_bytes: 0,
-      downloaded_bytes: 0,
+      totalBytes: 0,
+      downloadedBytes: 0,
       note: "connect ECONNREFUSED 127.0.0.1:9; trying again in 0.5 s",
     });
     const next = iterator.next();
@@ -133,7 +132,7 @@ describe("the lines of a pull", () => {
     pull.retrying("the connection was cut", 1000);
     expect((await iterator.next()).value).toMatchObject({
       progress: 0.25,
-      downloaded_bytes: 250,
+      downloadedBytes: 250,
       note: "the connection was cut; trying again in 1 s",
     });
     pull.fail();
@@ -143,14 +142,14 @@ describe("the lines of a pull", () => {
   test("are few, however often the download reports", async () => {
     let report = unheard;
     const outcome = Promise.withResolvers<PullResult>();
-    const lines = new PullLines(
+    const steps = new PullSteps(
       (onProgress) => {
         report = onProgress;
         return outcome.promise;
       },
       () => 0,
     );
-    const all = collect(lines);
+    const all = collect(steps);
     for (let bytes = 0; bytes < 1000; bytes += 1) {
       report({ status: "downloading", downloadedBytes: bytes, totalBytes: 1000 });
       await Promise.resolve();

@@ -1,11 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { ServiceError } from "../../../src/errors/service-error.ts";
-import { createApp } from "../../../src/http/app.ts";
-import { FakeModels, fakeModel, fakeServices, type FakeOptions } from "./fake-services.ts";
+import { ServiceError } from "../../../../src/errors/service-error.ts";
+import { FakeModels, fakeModel, fakeServices, type FakeOptions, appOf } from "../fake-services.ts";
 
 function setup(models = new FakeModels(), options: FakeOptions = {}) {
   const services = fakeServices({ models, ...options });
-  const app = createApp(services);
+  const app = appOf(services);
   const call = async (method: string, path: string, body?: object) => {
     const response = await app.request(path, {
       method,

@@ -1,15 +1,15 @@
 import { ServiceError } from "../../errors/service-error.ts";
-import { nativeNdjson, ndjsonLine } from "../errors/native-error.ts";
-import { defineRoute, type Route } from "../route.ts";
-import type { Services } from "../services.ts";
-import { NDJSON_TYPE, streamResponse } from "../streaming/stream-response.ts";
+import { nativeNdjson, ndjsonLine } from "../../http/errors/native-error.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import type { ManagementServices } from "./management-services.ts";
+import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
+import { PullSteps, type PullStep } from "../../models/pull-steps.ts";
 import * as schemas from "./model-schemas.ts";
-import { PullLines } from "./pull-lines.ts";
 
 const tag = "Models";
 
 /** What brings models to the disk: pulling, making from a Modelfile, copying. */
-export function storeRoutes(services: Services): readonly Route[] {
+export function storeRoutes(services: ManagementServices): readonly Route[] {
   const { models } = services;
   return [
     defineRoute({
@@ -38,9 +38,9 @@ export function storeRoutes(services: Services): readonly Route[] {
             size_bytes: result.sizeBytes,
           });
         }
-        const lines = new PullLines((onProgress) => models.pull(body.name, onProgress, signal));
-        await lines.begun();
-        return streamResponse(context, toNdjson(lines), nativeNdjson);
+        const steps = new PullSteps((onProgress) => models.pull(body.name, onProgress, signal));
+        await steps.begun();
+        return streamResponse(context, pullLines(steps), nativeNdjson);
       },
     }),
     defineRoute({
@@ -74,6 +74,18 @@ export function storeRoutes(services: Services): readonly Route[] {
   ];
 }
 
-async function* toNdjson(lines: AsyncIterable<object>): AsyncGenerator<string, void, undefined> {
-  for await (const line of lines) yield ndjsonLine(line);
+async function* pullLines(steps: AsyncIterable<PullStep>): AsyncGenerator<string, void, undefined> {
+  for await (const step of steps) yield ndjsonLine(pullLine(step));
+}
+
+function pullLine(step: PullStep): schemas.PullLine {
+  if (step.status !== "downloading") return step;
+  const { status, progress, totalBytes, downloadedBytes, note } = step;
+  return {
+    status,
+    progress,
+    total_bytes: totalBytes,
+    downloaded_bytes: downloadedBytes,
+    ...(note !== undefined && { note }),
+  };
 }

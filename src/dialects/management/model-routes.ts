@@ -1,6 +1,6 @@
-import { defineRoute, type Route } from "../route.ts";
-import { pathName } from "../input/path-name.ts";
-import type { Services } from "../services.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import { pathName } from "../../http/input/path-name.ts";
+import type { ManagementServices } from "./management-services.ts";
 import { modelDetail, modelListEntry, withDownloads } from "./model-json.ts";
 import * as schemas from "./model-schemas.ts";
 
@@ -9,7 +9,7 @@ const tag = "Models";
 const NAME = "/api/models/:name{.+}";
 
 /** Listing and inspecting, loading and unloading. */
-export function modelRoutes(services: Services): readonly Route[] {
+export function modelRoutes(services: ManagementServices): readonly Route[] {
   const { models } = services;
   return [
     defineRoute({
