@@ -29,11 +29,17 @@ export class SharedTask<T> {
   async join(signal?: AbortSignal): Promise<T> {
     this.#waiting += 1;
     if (!signal) return await this.#result;
+    // At once, so that whoever comes next sees that this work is over.
+    const leave = (): void => {
+      this.#waiting -= 1;
+      if (this.#waiting === 0) this.abort(signal.reason);
+    };
+    if (signal.aborted) leave();
+    else signal.addEventListener("abort", leave, { once: true });
     try {
       return await abortable(this.#result, signal);
     } finally {
-      this.#waiting -= 1;
-      if (this.#waiting === 0 && signal.aborted) this.abort(signal.reason);
+      signal.removeEventListener("abort", leave);
     }
   }
 
