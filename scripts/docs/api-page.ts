@@ -1,15 +1,15 @@
 import { configSchema } from "../../src/config/schema.ts";
-import { dialects } from "../../src/http/dialects.ts";
+import { documentedDialects } from "../../src/daemon/dialects.ts";
+import type { ManagementServices } from "../../src/dialects/management/management-services.ts";
 import { describedFields } from "../../src/http/openapi/described-fields.ts";
-import { openApiPath } from "../../src/http/openapi/route-path.ts";
+import { openApiPath } from "../../src/http/openapi/openapi-document.ts";
 import type { Route } from "../../src/http/route.ts";
-import type { Services } from "../../src/http/services.ts";
 
 const PROSE = `# The API
 
 <!-- Made by scripts/docs/generate.ts; the prose is in scripts/docs/api-page.ts, the rest comes from the routes' own schemas. -->
 
-A running daemon describes itself: \`/docs\` is a page to read, \`/openapi.json\` an OpenAPI 3.1 document with every field.
+A running daemon describes itself: \`/docs\` is a page to read and to try, \`/openapi.json\` an OpenAPI 3.1 document with every field.
 
 Bodies are JSON. Streams are newline-delimited JSON (\`application/x-ndjson\`) on the daemon's own routes and server-sent events on those under \`/v1\`. Errors are described in [errors.md](errors.md), settings in [configuration.md](configuration.md).
 
@@ -88,7 +88,7 @@ All of them but \`pong\` have the chat's \`id\`, and each chat ends with one \`d
 
 /** The text of docs/api.md. */
 export function apiPage(): string {
-  const routes = dialects.flatMap((dialect) => dialect.routes(describedServices()));
+  const routes = documentedDialects(describedServices()).flatMap((dialect) => dialect.routes);
   const rows = routes.map(
     (route) => `| ${route.method} | \`${openApiPath(route.path)}\` | ${route.summary} |`,
   );
@@ -106,10 +106,10 @@ ${bodies.join("\n")}`;
 }
 
 /** Enough to ask the dialects for their routes; none of them is called. */
-function describedServices(): Services {
-  const services: Partial<Services> = { config: configSchema.parse({}) };
+function describedServices(): ManagementServices {
+  const services: Partial<ManagementServices> = { config: configSchema.parse({}) };
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- handlers, which need the rest, never run
-  return services as Services;
+  return services as ManagementServices;
 }
 
 function bodySection(route: Route): string {

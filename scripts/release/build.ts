@@ -15,6 +15,15 @@ which takes five times as long: npm run typecheck does that.`;
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
+/** What the package of the API console brings to the page /docs; the page's own files are in src/ui/docs. */
+const CONSOLE_FILES = [
+  "swagger-ui-bundle.js",
+  "swagger-ui-bundle.js.LICENSE.txt",
+  "swagger-ui.css",
+  "LICENSE",
+  "NOTICE",
+];
+
 /** What modules read at run time; the compiler sees none of it. */
 const RUNTIME_FILES = [
   "package.json",
@@ -42,6 +51,12 @@ if (values.help) {
   if (status === 0) {
     for (const file of RUNTIME_FILES) {
       cpSync(path.join(ROOT, file), path.join(ROOT, "dist", file), { recursive: true });
+    }
+    for (const file of CONSOLE_FILES) {
+      cpSync(
+        path.join(ROOT, "node_modules/swagger-ui-dist", file),
+        path.join(ROOT, "dist/src/ui/docs", file),
+      );
     }
   }
   process.exitCode = status ?? 1;

@@ -6,16 +6,20 @@ import { ROOT } from "./project.ts";
 
 const manifestSchema = z.object({ name: z.string(), version: z.string(), license: z.string() });
 
-const LICENSE_FILE = /^(licen[cs]e|copying|notice)/i;
+/** Also that of what a bundle was made of. */
+const LICENSE_FILE = /^(licen[cs]e|copying|notice|swagger-ui-bundle\.js\.license)/i;
+
+/** Its files are in the program, so that no folder node_modules has it. */
+const CONSOLE = path.join(ROOT, "node_modules/swagger-ui-dist");
 
 /**
- * The licenses of llama.cpp and of all packages below a folder node_modules, with their texts, sorted by name. A package
+ * The licenses of llama.cpp, of the API console and of all packages below a folder node_modules, with their texts, sorted by name. A package
  * that brings no text is named with its license alone.
  */
 export function licenseTexts(nodeModules: string): string {
   const llamaCpp = readFileSync(path.join(ROOT, "wasm/LICENSE-llama.cpp"), "utf8").trim();
   const seen = new Map<string, string>();
-  for (const folder of packageFolders(nodeModules)) {
+  for (const folder of [CONSOLE, ...packageFolders(nodeModules)]) {
     const text = readFileSync(path.join(folder, "package.json"), "utf8");
     const { name, version, license } = manifestSchema.parse(JSON.parse(text));
     const texts = readdirSync(folder)

@@ -25,6 +25,7 @@ export async function sbom(folder: string, platform: Platform): Promise<string> 
 
 function carried({ nodeSource }: Platform) {
   const { version } = lockedPackage(nodeSource);
+  const apiConsole = lockedPackage("swagger-ui-dist");
   return [
     {
       "bom-ref": "llama.cpp",
@@ -33,6 +34,14 @@ function carried({ nodeSource }: Platform) {
       version: LLAMA_CPP_BUILD,
       purl: `pkg:github/ggml-org/llama.cpp@${LLAMA_CPP_BUILD}`,
       licenses: [{ license: { id: "MIT" } }],
+    },
+    {
+      "bom-ref": apiConsole.name,
+      type: "library",
+      name: apiConsole.name,
+      version: apiConsole.version,
+      purl: `pkg:npm/${apiConsole.name}@${apiConsole.version}`,
+      licenses: [{ license: { id: "Apache-2.0" } }],
     },
     {
       "bom-ref": "node",

@@ -4,13 +4,16 @@ import { GpuFinder, type GpuState } from "../engine/gpu/gpu-finder.ts";
 import { SecondWall } from "../engine/walls/second-wall.ts";
 import { EngineImage, fallbackFolders } from "../engine/engine-image.ts";
 import { ServiceEvents } from "../events/service-events.ts";
-import type { Services } from "../http/services.ts";
-import { machineMemory } from "../http/system/machine-memory.ts";
+import type { MachineMemory, ManagementServices } from "../dialects/management/management-services.ts";
 import { createInference } from "../inference/create-inference.ts";
 import { createMetrics, type ScrapedGauges } from "../metrics/create-metrics.ts";
-import type { Models } from "../models/model.ts";
+import { memoryTotal } from "../machine/memory-limits.ts";
+import { residentBytes } from "../machine/resident-bytes.ts";
+import type { Model, Models } from "../models/model.ts";
 import { createModels } from "./create-models.ts";
+import { pageFile } from "./page-file.ts";
 import { packageVersion } from "./package-version.ts";
+import { readDefaultModels } from "./read-default-models.ts";
 
 export interface DaemonContext {
   readonly logger: Logger;
@@ -24,7 +27,7 @@ export interface DaemonContext {
 export async function createServices(
   config: Config,
   { logger, draining, shutdown }: DaemonContext,
-): Promise<Services> {
+): Promise<ManagementServices> {
   const startedAt = performance.now();
   const version = packageVersion();
   const events = new ServiceEvents();
@@ -71,6 +74,9 @@ export async function createServices(
     kernels: engine.prepared.kernels,
     wall,
     endpoints: { http: "", ipc: "" },
+    machineMemory: async () => machineMemory(await models.list()),
+    defaultModels: readDefaultModels,
+    pageFile,
   };
 }
 
@@ -88,4 +94,9 @@ async function scrape(models: Models, { adapter }: GpuState): Promise<ScrapedGau
         gpuLayers: model.gpuLayers,
       })),
   };
+}
+
+function machineMemory(models: readonly Model[]): MachineMemory {
+  const engines = models.reduce((sum, model) => sum + (model.memoryBytes ?? 0), 0);
+  return { usedBytes: residentBytes() + engines, totalBytes: memoryTotal() };
 }

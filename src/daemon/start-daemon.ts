@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "../config/schema.ts";
 import { createApp } from "../http/app.ts";
-import type { Services } from "../http/services.ts";
+import type { ManagementServices } from "../dialects/management/management-services.ts";
 import { userLimits } from "../machine/user-limits.ts";
 import { connectionLimits } from "./connection-limits.ts";
+import { createDialects } from "./dialects.ts";
 import { createServices, type DaemonContext } from "./create-services.ts";
 import { HttpListener } from "./http-listener.ts";
 import { SocketUnavailableError } from "./daemon-start-error.ts";
@@ -19,7 +20,7 @@ export interface RunningDaemon {
   readonly url: string;
   /** Path of its IPC endpoint; empty when that is off. */
   readonly socket: string;
-  readonly services: Services;
+  readonly services: ManagementServices;
   /** Settles when the first models are loaded, or have failed; never rejects. */
   readonly ready: Promise<void>;
   /** Resolves when it has ended, whoever asked for it. */
@@ -51,7 +52,7 @@ export async function startDaemon(
   const shutdown = (): void =>
     void stop().catch((error: unknown) => logger.error({ err: error }, "cannot stop"));
   const services = await compose(config, { logger, draining: life.signal, shutdown });
-  const app = createApp(services);
+  const app = createApp(services, createDialects(services));
   const maxMessageBytes = config.http.body_limit;
   const connections = connectionLimits(userLimits().descriptors);
   const shared = { maxMessageBytes, logger };
@@ -87,7 +88,11 @@ export async function startDaemon(
  * Lets running requests end, up to the deadline, while new ones get 503; then closes the doors and ends the
  * engines. What waits without end, such as an event stream, ends by the signal.
  */
-async function drain(services: Services, life: AbortController, listeners: HttpListener[]): Promise<void> {
+async function drain(
+  services: ManagementServices,
+  life: AbortController,
+  listeners: HttpListener[],
+): Promise<void> {
   services.life.state = "draining";
   life.abort(new Error("the daemon is shutting down"));
   using deadline = disposableDeadline(services.config.drain_timeout);
@@ -100,7 +105,7 @@ async function drain(services: Services, life: AbortController, listeners: HttpL
   await services.models.close();
 }
 
-async function noActiveRequests(services: Services, signal: AbortSignal): Promise<void> {
+async function noActiveRequests(services: ManagementServices, signal: AbortSignal): Promise<void> {
   while (services.inference.activeRequests > 0 && !signal.aborted) await sleep(DRAIN_POLL_MS);
 }
 

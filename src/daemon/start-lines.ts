@@ -1,5 +1,5 @@
 import { title } from "../engine/gpu/choose-adapter.ts";
-import type { Services } from "../http/services.ts";
+import type { ManagementServices } from "../dialects/management/management-services.ts";
 import { isLoopbackAddress } from "../http/client-address.ts";
 import type { RunningDaemon } from "./start-daemon.ts";
 
@@ -11,12 +11,12 @@ export function listeningLine({ url, services }: RunningDaemon): string {
 }
 
 /** "GPU: NVIDIA GeForce RTX 4070 (vulkan)", or why there is none. */
-export function gpuLine({ gpu }: Services): string {
+export function gpuLine({ gpu }: ManagementServices): string {
   return gpu.adapter ? `GPU: ${title(gpu.adapter)}` : `No GPU: models run on the CPU. ${gpu.problem ?? ""}`;
 }
 
 /** "Ready: daybreak-mini, 4096 tokens of context, 2 threads, CPU" */
-export async function readyLine(services: Services): Promise<string> {
+export async function readyLine(services: ManagementServices): Promise<string> {
   const loaded = (await services.models.list()).filter((model) => model.state === "loaded");
   if (loaded.length === 0) {
     return "Ready, with no model loaded. GET /api/models lists those on disk; daybreak pull downloads one.";
@@ -25,7 +25,7 @@ export async function readyLine(services: Services): Promise<string> {
   return `Ready: ${parts.join("; ")}`;
 }
 
-async function describe(services: Services, alias: string): Promise<string> {
+async function describe(services: ManagementServices, alias: string): Promise<string> {
   using lease = await services.models.acquire(alias, services.draining);
   const { contextSize, threads, gpuLayers } = lease.engine.info;
   const place = gpuLayers > 0 ? `${gpuLayers} layers on the GPU` : "CPU";
@@ -33,7 +33,7 @@ async function describe(services: Services, alias: string): Promise<string> {
 }
 
 /** A warning when anyone on the network may use the daemon; undefined when not. */
-export function exposureWarning({ config }: Services): string | undefined {
+export function exposureWarning({ config }: ManagementServices): string | undefined {
   if (isLoopbackAddress(config.http.addr) || config.api_keys.length > 0) return undefined;
   return (
     `Anyone who reaches ${config.http.addr} over the network can use this daemon: no API key is set. ` +

@@ -1,7 +1,6 @@
 import type { z } from "zod";
 import type { ServiceError } from "../errors/service-error.ts";
 import type { Route } from "./route.ts";
-import type { Services } from "./services.ts";
 
 export interface RenderedError {
   readonly status: number;
@@ -9,10 +8,7 @@ export interface RenderedError {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/**
- * One API that the daemon speaks: its routes and the shape of its errors. Listing a dialect in
- * `dialects.ts` is all it takes to serve it.
- */
+/** One API that the daemon speaks: its routes and the shape of its errors. */
 export interface Dialect {
   /** For people: the heading in the documentation. */
   readonly name: string;
@@ -21,9 +17,18 @@ export interface Dialect {
    * covers itself and everything below it; the longest prefix that fits a path wins.
    */
   readonly prefixes: readonly string[];
-  routes(services: Services): readonly Route[];
+  readonly routes: readonly Route[];
   /** The shape of an error on the wire. Retry-After and x-request-id are added by the caller. */
   renderError(error: ServiceError, requestId: string): RenderedError;
   /** Schema of the body that {@link renderError} makes, for the OpenAPI document. */
   readonly errorSchema: z.ZodType;
+}
+
+/** A dialect under the base of another API whose own server has it there too. */
+export function mountDialect(dialect: Dialect, base: string): Dialect {
+  return {
+    ...dialect,
+    prefixes: dialect.prefixes.map((prefix) => base + prefix),
+    routes: dialect.routes.map((route) => ({ ...route, path: base + route.path })),
+  };
 }

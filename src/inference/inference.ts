@@ -6,11 +6,9 @@ import type {
   Sampling,
 } from "../engine/protocol/generation.ts";
 import type { TokenIds, TokeniseOptions } from "../engine/protocol/tokens.ts";
+import type { Endpoint } from "../metrics/metrics.ts";
 import type { Residency } from "../models/model.ts";
 import type { Piece } from "./tokens.ts";
-
-/** Label of service_requests_total. */
-export type Endpoint = "chat" | "generate" | "embeddings";
 
 /**
  * A generation as a dialect asks for it, before the model's own settings are applied. An absent setting is
@@ -56,7 +54,7 @@ export interface InferenceStream {
   /** Milliseconds until the model was there: next to none when it was loaded already. */
   readonly loadMs: number;
   /** Throws a ServiceError when the generation fails; cancelled by the signal or by leaving the loop. */
-  readonly events: AsyncGenerator<InferenceEvent, void, undefined>;
+  readonly events: AsyncIterableIterator<InferenceEvent>;
 }
 
 /** The engine's events; `done` also says how long the request took in all, queueing included. */

@@ -1,6 +1,4 @@
-import { randomUUID } from "node:crypto";
-
 /** An id for a tool call that the engine did not name. */
 export function randomCallId(): string {
-  return `call_${randomUUID().replaceAll("-", "")}`;
+  return `call_${crypto.randomUUID().replaceAll("-", "")}`;
 }

@@ -1,5 +1,4 @@
-import type { Metrics } from "../metrics/metrics.ts";
-import type { Endpoint } from "./inference.ts";
+import type { Endpoint, Metrics } from "../metrics/metrics.ts";
 
 /** Counts requests from their arrival to their end, whatever that end is. */
 export class RequestAccounting {

@@ -3,8 +3,7 @@ import Counter from "prom-client/lib/counter.js";
 import Gauge from "prom-client/lib/gauge.js";
 import Histogram from "prom-client/lib/histogram.js";
 import Registry from "prom-client/lib/registry.js";
-import type { Endpoint } from "../inference/inference.ts";
-import type { Metrics } from "./metrics.ts";
+import type { Endpoint, Metrics } from "./metrics.ts";
 
 /** Upper bounds in seconds, from the interface specification; +Inf is added by the client library. */
 const DURATION_BUCKETS = [0.1, 0.5, 1, 5];

@@ -1,4 +1,5 @@
-import type { Endpoint } from "../inference/inference.ts";
+/** Label of service_requests_total. */
+export type Endpoint = "chat" | "generate" | "embeddings";
 
 /** What the service counts. The names on the wire are those of the interface specification. */
 export interface Metrics {

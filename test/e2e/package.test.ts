@@ -66,15 +66,17 @@ async function converse(node: string) {
     body: JSON.stringify({ prompt: "hi", max_tokens: 3 }),
   });
   const answer: unknown = await response.json();
-  const page = await fetch(`${url}/ui/`);
+  const pages = await Promise.all(
+    ["/ui/", "/docs", "/docs/swagger-ui-bundle.js"].map(async (page) => (await fetch(url + page)).status),
+  );
   const { code: stop } = await installed(["stop"], node);
-  return { run, answer, page: page.headers.get("content-type"), stop };
+  return { run, answer, pages, stop };
 }
 
 const conversation = {
   run: 0,
   answer: expect.objectContaining({ model: "daybreak-mini", done: true }),
-  page: expect.stringContaining("text/html"),
+  pages: [200, 200, 200],
   stop: 0,
 };
 
@@ -89,6 +91,8 @@ describe("the package", () => {
         "package.json",
         "dist/src/cli/main.js",
         "dist/src/engine/host/engine-process.js",
+        "dist/src/ui/docs/LICENSE",
+        "dist/src/ui/docs/console.js",
         "dist/wasm/kernels.o",
         "dist/configs/models.toml",
         "dist/models/daybreak-mini.gguf",

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { embeddingsAnswerSchema } from "../../src/dialects/native/embeddings.ts";
-import { modelDetailSchema } from "../../src/http/models/model-schemas.ts";
+import { modelDetailSchema } from "../../src/dialects/management/model-schemas.ts";
 import { likeness } from "../support/likeness.ts";
 import { GUARDED, guardedDaemon, unloadModel } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";

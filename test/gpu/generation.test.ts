@@ -25,6 +25,7 @@ import {
   startGpuEngine,
   testGpu,
 } from "../support/test-gpu.ts";
+import { generated } from "../support/generated.ts";
 
 /** More than a step of tokens. */
 const PROMPT = "Once upon a time there was a small model that told stories to";
@@ -137,7 +138,7 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
       sampling: { temperature: 0, seed: 1, ignoreEos: true },
     });
     const cancelled = (async () => {
-      for await (const event of engine.generate(endless, controller.signal)) {
+      for await (const event of generated(engine, endless, controller.signal)) {
         if (event.type === "text-delta") controller.abort(new Error("enough"));
       }
     })();

@@ -50,7 +50,13 @@ export async function runTestFilesInPage(
   }
 }
 
-function startChromium(chromium: string, profile: string, url: string): ChildProcess {
+/** Starts the browser without a window, with a profile of its own. */
+export function startChromium(
+  chromium: string,
+  profile: string,
+  url: string,
+  further: readonly string[] = [],
+): ChildProcess {
   // Root, which CI is, may not use the sandbox; the page is ours alone.
   const flags = [
     "--headless",
@@ -58,6 +64,7 @@ function startChromium(chromium: string, profile: string, url: string): ChildPro
     "--disable-gpu",
     "--no-first-run",
     `--user-data-dir=${profile}`,
+    ...further,
   ];
   return spawn(chromium, [...flags, url], { stdio: "ignore" });
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { loadResultSchema } from "../../http/models/model-schemas.ts";
+import { loadResultSchema } from "../../dialects/management/model-schemas.ts";
 import type { CliIo } from "../cli-io.ts";
 import { writeLine } from "../terminal/write.ts";
 import { ApiError } from "./api-error.ts";

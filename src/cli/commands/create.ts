@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import type { Command } from "commander";
-import { createResultSchema } from "../../http/models/model-schemas.ts";
+import { createResultSchema } from "../../dialects/management/model-schemas.ts";
 import { usageError } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";

@@ -1,6 +1,6 @@
 import path from "node:path";
 import type { Command } from "commander";
-import { loadResultSchema } from "../../http/models/model-schemas.ts";
+import { loadResultSchema } from "../../dialects/management/model-schemas.ts";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";

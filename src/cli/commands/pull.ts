@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { pullLineSchema } from "../../http/models/model-schemas.ts";
+import { pullLineSchema } from "../../dialects/management/model-schemas.ts";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";

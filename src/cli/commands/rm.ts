@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { z } from "zod";
-import { deleteResultSchema } from "../../http/models/model-schemas.ts";
+import { deleteResultSchema } from "../../dialects/management/model-schemas.ts";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
 import { modelPath } from "../client/model-path.ts";

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { unloadResultSchema } from "../../http/models/model-schemas.ts";
+import { unloadResultSchema } from "../../dialects/management/model-schemas.ts";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
 import { modelPath } from "../client/model-path.ts";

@@ -1,5 +1,5 @@
 import { SingleBar } from "cli-progress";
-import type { PullLine } from "../../http/models/model-schemas.ts";
+import type { PullLine } from "../../dialects/management/model-schemas.ts";
 import type { Output } from "../cli-io.ts";
 import { printable } from "./printable.ts";
 import { formatBytes, formatDuration } from "./quantity.ts";

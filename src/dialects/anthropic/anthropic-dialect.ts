@@ -1,6 +1,6 @@
 import type { Dialect } from "../../http/dialect.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { Services } from "../../http/services.ts";
+import type { Services } from "../services.ts";
 import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
 import { countTokens } from "../../inference/count-tokens.ts";
@@ -11,13 +11,13 @@ import { toMessageRequest } from "./message-request.ts";
 import { countTokensRequestSchema, messageRequestSchema, tokenCountSchema } from "./message-schema.ts";
 
 /** The messages API under /v1/messages, as the official clients speak it. */
-export const anthropicDialect: Dialect = {
+export const anthropicDialect = (services: Services): Dialect => ({
   name: "Anthropic",
   prefixes: ["/v1/messages"],
-  routes: (services) => [messagesRoute(services), countTokensRoute(services)],
+  routes: [messagesRoute(services), countTokensRoute(services)],
   renderError: renderAnthropicError,
   errorSchema: anthropicErrorSchema,
-};
+});
 
 function messagesRoute({ inference }: Services): Route {
   return defineRoute({

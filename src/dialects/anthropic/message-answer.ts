@@ -1,4 +1,3 @@
-import { createHash, randomUUID } from "node:crypto";
 import { z } from "zod";
 import type { Usage } from "../../engine/protocol/generation.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
@@ -44,12 +43,12 @@ export const messageSchema = z
 export type Message = z.output<typeof messageSchema>;
 
 export function messageId(): string {
-  return `msg_${randomUUID().replaceAll("-", "")}`;
+  return `msg_${crypto.randomUUID().replaceAll("-", "")}`;
 }
 
 /** Clients give thinking back with its signature. Nothing is checked by it, so it only has to be well formed. */
 export function signThinking(thinking: string): string {
-  return createHash("sha256").update(thinking).digest("base64");
+  return btoa(`daybreak:${thinking.length}`);
 }
 
 export function toUsage(usage: Pick<Usage, "promptTokens" | "completionTokens">): Message["usage"] {

@@ -3,7 +3,7 @@ import { WebSocket } from "ws";
 import { ServiceError } from "../../errors/service-error.ts";
 import { assertServing } from "../../http/errors/serving.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { Services } from "../../http/services.ts";
+import type { Services } from "../services.ts";
 import { clientFrameSchema, serverFrameSchema, type ServerFrame } from "./chat-frames.ts";
 import { ChatSocket, type ChatSocketOptions } from "./chat-socket.ts";
 

@@ -2,7 +2,7 @@ import type { Dialect } from "../../http/dialect.ts";
 import { nativeErrorSchema, nativeNdjson, renderNativeError } from "../../http/errors/native-error.ts";
 import { longJson } from "../../http/streaming/long-json.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { Services } from "../../http/services.ts";
+import type { Services } from "../services.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
 import { chatSocketRoute } from "./chat-socket-route.ts";
@@ -14,10 +14,10 @@ import { detokenizeRoute, tokenizeRoute } from "./token-routes.ts";
 const tag = "Generation";
 
 /** Generation over the daemon's own routes. */
-export const nativeDialect: Dialect = {
+export const nativeDialect = (services: Services): Dialect => ({
   name: "Native",
   prefixes: ["/api/generate", "/api/chat", "/api/embeddings", "/tokenize", "/detokenize", "/ws/chat"],
-  routes: (services) => [
+  routes: [
     generateRoute(services),
     chatRoute(services),
     embeddingsRoute(services),
@@ -27,7 +27,7 @@ export const nativeDialect: Dialect = {
   ],
   renderError: renderNativeError,
   errorSchema: nativeErrorSchema,
-};
+});
 
 function generateRoute({ inference }: Services): Route {
   return defineRoute({

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { dictionary, list } from "../../http/input/list.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { ignored, refused } from "../../http/input/known-fields.ts";
-import { modelNameSchema } from "../../http/models/model-schemas.ts";
+import { ignored, modelNameSchema, refused } from "../../http/input/known-fields.ts";
 import { MAX_MODELFILE_LENGTH, quote } from "../../models/modelfile/parse-instructions.ts";
 import { toModelName } from "./model-name.ts";
 import { optionsSchema } from "./options.ts";

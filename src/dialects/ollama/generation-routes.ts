@@ -1,6 +1,6 @@
 import { longJson } from "../../http/streaming/long-json.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { Services } from "../../http/services.ts";
+import type { Services } from "../services.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
 import type {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { Services } from "../../http/services.ts";
+import type { Services } from "../services.ts";
 import { findModel } from "./find-model.ts";
 import { runningListSchema, tagListSchema, toRunningList, toTagList } from "./model-entry.ts";
 import { requestedName } from "./requested-name.ts";
@@ -55,7 +55,7 @@ export function informationRoutes({ models, version }: Services): readonly Route
       answers: [{ description: "All models.", schema: tagListSchema }],
       alwaysOn: true,
       async handle(context) {
-        return context.json(toTagList(await models.list()));
+        return context.json(await toTagList(await models.list()));
       },
     }),
     defineRoute({
@@ -66,7 +66,7 @@ export function informationRoutes({ models, version }: Services): readonly Route
       answers: [{ description: "The loaded models.", schema: runningListSchema }],
       alwaysOn: true,
       async handle(context) {
-        return context.json(toRunningList(await models.list()));
+        return context.json(await toRunningList(await models.list()));
       },
     }),
     defineRoute({

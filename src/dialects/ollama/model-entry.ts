@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { Model } from "../../models/model.ts";
 import { toListedName } from "./model-name.ts";
@@ -55,42 +54,49 @@ export function details(model: Model): z.output<typeof detailsSchema> {
 }
 
 /** Those of the models that are whole: clients offer each one in the list. */
-export function toTagList(models: readonly Model[]): z.output<typeof tagListSchema> {
+export async function toTagList(models: readonly Model[]): Promise<z.output<typeof tagListSchema>> {
+  const whole = models.filter(({ state }) => state !== "downloading");
   return {
-    models: models
-      .filter(({ state }) => state !== "downloading")
-      .map((model) =>
-        Object.assign(entry(model, model.gguf.fileSize), {
+    models: await Promise.all(
+      whole.map(async (model) =>
+        Object.assign(await entry(model, model.gguf.fileSize), {
           modified_at: new Date(model.modifiedAt).toISOString(),
         }),
       ),
+    ),
   };
 }
 
 /** Those of the models that are in memory. */
-export function toRunningList(models: readonly Model[]): z.output<typeof runningListSchema> {
+export async function toRunningList(models: readonly Model[]): Promise<z.output<typeof runningListSchema>> {
+  const loaded = models.filter(({ state }) => state === "loaded");
   return {
-    models: models
-      .filter(({ state }) => state === "loaded")
-      .map((model) =>
-        Object.assign(entry(model, model.memoryBytes ?? model.gguf.fileSize), {
+    models: await Promise.all(
+      loaded.map(async (model) =>
+        Object.assign(await entry(model, model.memoryBytes ?? model.gguf.fileSize), {
           expires_at: model.expiresAt === undefined ? FOREVER : new Date(model.expiresAt).toISOString(),
           size_vram: bytesOnGpu(model),
           context_length: model.contextSize,
         }),
       ),
+    ),
   };
 }
 
-function entry(model: Model, size: number) {
+async function entry(model: Model, size: number) {
   const name = toListedName(model.alias);
-  return { name, model: name, size, digest: digest(model), details: details(model) };
+  return { name, model: name, size, digest: await digest(model), details: details(model) };
 }
 
 /** Changes when the model does; clients compare it and show its first digits. */
-function digest({ files, projector, adapters, gguf, modifiedAt, settings }: Model): string {
-  const made = { files, projector, adapters, size: gguf.fileSize, modifiedAt, settings };
-  return createHash("sha256").update(JSON.stringify(made)).digest("hex");
+function digest({ files, projector, adapters, gguf, modifiedAt, settings }: Model): Promise<string> {
+  return sha256(JSON.stringify({ files, projector, adapters, size: gguf.fileSize, modifiedAt, settings }));
+}
+
+/** In hexadecimal digits. */
+export async function sha256(text: string): Promise<string> {
+  const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return Array.from(new Uint8Array(hash), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function bytesOnGpu({ gpuLayers, gguf }: Model): number {

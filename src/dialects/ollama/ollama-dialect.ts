@@ -1,4 +1,5 @@
 import type { Dialect } from "../../http/dialect.ts";
+import type { Services } from "../services.ts";
 import { generationRoutes } from "./generation-routes.ts";
 import { informationRoutes } from "./information-routes.ts";
 import { ollamaErrorSchema, renderOllamaError } from "./ollama-error.ts";
@@ -8,14 +9,10 @@ import { storeRoutes } from "./store-routes.ts";
  * The API of Ollama, under a base of its own since it shares paths with the daemon's own API and differs in what
  * they mean: its clients take OLLAMA_HOST=http://host:8080/ollama.
  */
-export const ollamaDialect: Dialect = {
+export const ollamaDialect = (services: Services): Dialect => ({
   name: "Ollama",
   prefixes: ["/ollama"],
-  routes: (services) => [
-    ...informationRoutes(services),
-    ...generationRoutes(services),
-    ...storeRoutes(services),
-  ],
+  routes: [...informationRoutes(services), ...generationRoutes(services), ...storeRoutes(services)],
   renderError: renderOllamaError,
   errorSchema: ollamaErrorSchema,
-};
+});

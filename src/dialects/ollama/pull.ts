@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
 import { z } from "zod";
 import { ignored } from "../../http/input/known-fields.ts";
-import type { PullLine } from "../../http/models/model-schemas.ts";
+import type { PullStep } from "../../models/pull-steps.ts";
+import { sha256 } from "./model-entry.ts";
 import { modelField, nameField, streamField } from "./request-fields.ts";
 
 /** Digits of a digest that clients show. */
@@ -33,19 +33,19 @@ type StatusLine = z.output<typeof statusLineSchema>;
 /** The course of a pull in the words of this API. */
 export async function* toPullLines(
   name: string,
-  lines: AsyncIterable<PullLine>,
+  steps: AsyncIterable<PullStep>,
 ): AsyncGenerator<StatusLine, void, undefined> {
-  const hash = createHash("sha256").update(name).digest("hex");
+  const hash = await sha256(name);
   yield { status: "pulling manifest" };
-  for await (const line of lines) {
-    if (line.status === "downloading") {
+  for await (const step of steps) {
+    if (step.status === "downloading") {
       yield {
         status: `pulling ${hash.slice(0, SHORT_DIGEST)}`,
         digest: `sha256:${hash}`,
-        total: line.total_bytes,
-        completed: line.downloaded_bytes,
+        total: step.totalBytes,
+        completed: step.downloadedBytes,
       };
-    } else if (line.status === "verifying") {
+    } else if (step.status === "verifying") {
       yield { status: "verifying sha256 digest" };
     } else {
       yield { status: "writing manifest" };

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ignored } from "../../http/input/known-fields.ts";
 import type { Model } from "../../models/model.ts";
 import { listParameters } from "../../models/modelfile/parameters.ts";
-import { readModelfile } from "../../models/modelfile/read-modelfile.ts";
+import { licenseText, parseInstructions } from "../../models/modelfile/parse-instructions.ts";
 import { details, tagListSchema } from "./model-entry.ts";
 import { modelField, nameField } from "./request-fields.ts";
 
@@ -38,7 +38,7 @@ type ShowAnswer = z.output<typeof showAnswerSchema>;
 
 export function toShowAnswer(model: Model, modelfile: string): ShowAnswer {
   const { gguf, settings } = model;
-  const { license } = readModelfile(modelfile, undefined);
+  const license = licenseText(parseInstructions(modelfile));
   return {
     modelfile,
     parameters: listParameters(settings)

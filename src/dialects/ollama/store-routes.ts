@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { modelName } from "../../http/input/known-fields.ts";
-import { PullLines } from "../../http/models/pull-lines.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { Services } from "../../http/services.ts";
+import type { Services } from "../services.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import type { Models } from "../../models/model.ts";
+import { PullSteps } from "../../models/pull-steps.ts";
 import { CREATE_STATUSES, createRequestSchema, toModelfile } from "./create.ts";
 import { findModel } from "./find-model.ts";
 import { toModelName } from "./model-name.ts";
@@ -97,9 +97,9 @@ function pullRoute(models: Models): Route {
         return context.json(SUCCESS);
       }
       if (isHere) return streamResponse(context, statusLines(["pulling manifest", "success"]), ollamaLines);
-      const lines = new PullLines((onProgress) => models.pull(name, onProgress, signal));
-      await lines.begun();
-      return streamResponse(context, toLines(toPullLines(name, lines)), ollamaLines);
+      const steps = new PullSteps((onProgress) => models.pull(name, onProgress, signal));
+      await steps.begun();
+      return streamResponse(context, toLines(toPullLines(name, steps)), ollamaLines);
     },
   });
 }

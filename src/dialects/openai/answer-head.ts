@@ -1,5 +1,3 @@
-import { randomUUID } from "node:crypto";
-
 /** What all chunks of one answer share. */
 export interface AnswerHead {
   readonly id: string;
@@ -11,7 +9,7 @@ export interface AnswerHead {
 /** @param prefix "chatcmpl", "cmpl" or "rerank" */
 export function answerHead(prefix: string, model: string, now: () => number = Date.now): AnswerHead {
   return {
-    id: `${prefix}-${randomUUID().replaceAll("-", "")}`,
+    id: `${prefix}-${crypto.randomUUID().replaceAll("-", "")}`,
     created: Math.floor(now() / 1000),
     model,
   };

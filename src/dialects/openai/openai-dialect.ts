@@ -2,7 +2,7 @@ import type { Dialect } from "../../http/dialect.ts";
 import { pathName } from "../../http/input/path-name.ts";
 import { longJson } from "../../http/streaming/long-json.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { Services } from "../../http/services.ts";
+import type { Services } from "../services.ts";
 import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectChoices, generateChoices } from "../../inference/generate-choices.ts";
 import { answerHead } from "./answer-head.ts";
@@ -27,10 +27,10 @@ const tag = "Chat-completions API";
 const RERANK_PATHS = ["/v1/rerank", "/v2/rerank"] as const;
 
 /** The chat-completions API under /v1, as the official clients speak it. */
-export const openaiDialect: Dialect = {
+export const openaiDialect = (services: Services): Dialect => ({
   name: "OpenAI",
   prefixes: ["/v1", "/v2"],
-  routes: (services) => [
+  routes: [
     chatRoute(services),
     ...responseRoutes(services),
     completionsRoute(services),
@@ -41,7 +41,7 @@ export const openaiDialect: Dialect = {
   ],
   renderError: renderOpenaiError,
   errorSchema: openaiErrorSchema,
-};
+});
 
 function chatRoute({ inference, config }: Services): Route {
   return defineRoute({

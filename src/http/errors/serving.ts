@@ -1,5 +1,9 @@
 import { ServiceError } from "../../errors/service-error.ts";
-import type { Services } from "../services.ts";
+
+/** Where the daemon is in its life; the daemon moves it, and /health reports it. */
+export interface Life {
+  state: "starting" | "ready" | "draining";
+}
 
 /** Loading a small model takes about a second: a client that waits so long mostly finds the daemon ready. */
 const STARTING_RETRY_SECS = 2;
@@ -7,13 +11,13 @@ const STARTING_RETRY_SECS = 2;
 const DRAINING_RETRY_SECS = 5;
 
 /** Throws the 503 that new work gets while the daemon starts or drains. */
-export function assertServing(services: Pick<Services, "life">): void {
-  if (services.life.state === "starting") {
+export function assertServing({ life }: { readonly life: Readonly<Life> }): void {
+  if (life.state === "starting") {
     throw new ServiceError("starting", "The daemon is starting: its models are still being loaded.", {
       retryAfterSecs: STARTING_RETRY_SECS,
     });
   }
-  if (services.life.state === "draining") {
+  if (life.state === "draining") {
     throw new ServiceError("shutting_down", "The daemon is shutting down and takes no new requests.", {
       retryAfterSecs: DRAINING_RETRY_SECS,
     });

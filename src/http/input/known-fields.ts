@@ -3,8 +3,16 @@ import { z } from "zod";
 /** Longest name that is looked up: hub specs with a file name and a revision stay well below. */
 export const MAX_NAME_LENGTH = 512;
 
+// oxlint-disable-next-line no-control-regex -- finding control characters is the point
+const CONTROL_CHARACTERS = /[\u0000-\u001f\u007f-\u009f]/;
+
 /** Name of a model, whatever kinds of names the route knows. */
-export const modelName = z.string().max(MAX_NAME_LENGTH);
+export const modelName = z.string().max(MAX_NAME_LENGTH, { abort: true });
+
+/** Name of a model on the daemon's own routes: not empty, and printable. */
+export const modelNameSchema = modelName
+  .min(1)
+  .refine((name) => !CONTROL_CHARACTERS.test(name), "must not hold control characters");
 
 /** A field of a compatible API that changes nothing here: any value is taken. */
 export function ignored(why?: string): z.ZodType {

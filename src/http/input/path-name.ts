@@ -1,6 +1,6 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { AppContext } from "../app-env.ts";
-import { modelNameSchema } from "../models/model-schemas.ts";
+import { modelNameSchema } from "./known-fields.ts";
 
 /** The model name in the path, decoded; slashes may come as they are or encoded. */
 export function pathName(context: AppContext): string {

@@ -1,8 +1,9 @@
 import type { IncomingMessage } from "node:http";
+import type { MiddlewareHandler } from "hono";
 import type { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
 import { parseJsonBytes } from "../../json/parse-json.ts";
-import type { AppContext } from "../app-env.ts";
+import type { AppContext, AppEnv } from "../app-env.ts";
 import { assertJsonContentType, assertNotCompressed } from "./content-type.ts";
 import type { HeldBody } from "./held-bodies.ts";
 import { parseInput } from "./parse-input.ts";
@@ -70,9 +71,17 @@ async function* boundedPieces(
   }
 }
 
-export function payloadTooLarge(limit: number): ServiceError {
+function payloadTooLarge(limit: number): ServiceError {
   return new ServiceError(
     "payload_too_large",
     `The request body is larger than the limit of ${limit} bytes.`,
   );
+}
+
+/** Refuses a body that says itself that it is too large, on routes that read no body too. */
+export function declaredLength(limit: number): MiddlewareHandler<AppEnv> {
+  return async (context, next) => {
+    if (Number(context.req.header("content-length") ?? 0) > limit) throw payloadTooLarge(limit);
+    await next();
+  };
 }

@@ -1,25 +1,19 @@
 import { z } from "zod";
 import type { Dialect } from "../dialect.ts";
 import type { Route, RouteAnswer } from "../route.ts";
-import { openApiPath } from "./route-path.ts";
 
 type Json = Record<string, unknown>;
 
-export interface DescribedDialect {
-  readonly dialect: Dialect;
-  readonly routes: readonly Route[];
-}
-
 /** An OpenAPI 3.1 document of all routes, made from the schemas that the routes themselves parse with. */
-export function openApiDocument(version: string, described: readonly DescribedDialect[]): Json {
+export function openApiDocument(version: string, dialects: readonly Dialect[]): Json {
   const components: Json = {};
   const paths: Record<string, Json> = {};
-  for (const { dialect, routes } of described) {
+  for (const { routes, errorSchema } of dialects) {
     for (const route of routes) {
       const path = openApiPath(route.path);
       paths[path] = {
         ...paths[path],
-        [route.method.toLowerCase()]: operation(route, dialect.errorSchema, components),
+        [route.method.toLowerCase()]: operation(route, errorSchema, components),
       };
     }
   }
@@ -41,6 +35,11 @@ export function openApiDocument(version: string, described: readonly DescribedDi
     },
     security: [{}, { bearer: [] }, { apiKey: [] }],
   };
+}
+
+/** "/api/models/:name{.+}/unload" → "/api/models/{name}/unload". */
+export function openApiPath(path: string): string {
+  return path.replaceAll(/:(\w+)(?:\{[^/]*?\}(?=\/|$))?/g, "{$1}");
 }
 
 function operation(route: Route, errorSchema: z.ZodType, components: Json): Json {

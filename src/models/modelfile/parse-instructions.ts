@@ -70,6 +70,12 @@ export function parseInstructions(modelfile: string): Instruction[] {
   return instructions;
 }
 
+/** What the LICENSE directives say, together; undefined without one. */
+export function licenseText(instructions: readonly Instruction[]): string | undefined {
+  const texts = instructions.filter(({ directive }) => directive === "LICENSE").map(({ text }) => text);
+  return texts.length > 0 ? texts.join("\n\n") : undefined;
+}
+
 function splitLine(content: string, line: number): { directive: Directive; key: string; rest: string } {
   const [, word = "", behind = ""] = /^(\S+)\s*(.*)$/s.exec(content) ?? [];
   const directive = word.toUpperCase();

@@ -6,6 +6,7 @@ import { isPlainPart, isRevision } from "../names/name-rules.ts";
 import { looksLikePath, parseFilePath } from "../names/parse-file-path.ts";
 import { HUB_PREFIX, parseHubSpec, splitRevision } from "../names/hub-spec.ts";
 import {
+  licenseText,
   modelfileError,
   parseInstructions,
   type Instruction,
@@ -59,7 +60,6 @@ export function readModelfile(text: string, baseFolder: string | undefined): Mod
   if (!from) throw modelfileError(1, "there is no FROM, which names the model to start from.");
   const projector = one("VISION_PROJECTOR");
   const digest = one("DIGEST");
-  const licenses = all("LICENSE").map((license) => license.text);
   const adapters = all("ADAPTER").map((adapter) => readAdapter(adapter, baseFolder));
   if (adapters.length > MAX_ADAPTERS) {
     throw modelfileError(from.line, `there are more than ${MAX_ADAPTERS} adapters.`);
@@ -70,7 +70,7 @@ export function readModelfile(text: string, baseFolder: string | undefined): Mod
     adapters,
     projector: projector && readPath(projector, pathOf(projector, projector.text), baseFolder),
     digest: digest && readDigest(digest),
-    license: licenses.length > 0 ? licenses.join("\n\n") : undefined,
+    license: licenseText(instructions),
     author: one("AUTHOR")?.text,
   };
 }

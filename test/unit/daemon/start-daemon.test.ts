@@ -10,7 +10,7 @@ import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import type { createServices } from "../../../src/daemon/create-services.ts";
 import { startDaemon, type RunningDaemon } from "../../../src/daemon/start-daemon.ts";
 import { ipcAddress, ipcUrl } from "../../support/ipc-address.ts";
-import { FakeModels, fakeModel, fakeServices } from "../http/fake-services.ts";
+import { FakeModels, fakeModel, fakeServices } from "../dialects/fake-services.ts";
 
 const hasIpv6 = Object.values(os.networkInterfaces()).some((all) =>
   all?.some(({ address }) => address === "::1"),

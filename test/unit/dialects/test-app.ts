@@ -1,10 +1,10 @@
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import type { GenerationEvent, GenerationRequest } from "../../../src/engine/protocol/generation.ts";
 import { ServiceError } from "../../../src/errors/service-error.ts";
-import { createApp, type App } from "../../../src/http/app.ts";
+import type { App } from "../../../src/http/app.ts";
 import { createInference } from "../../../src/inference/create-inference.ts";
 import type { Model, Models } from "../../../src/models/model.ts";
-import { fakeServices } from "../http/fake-services.ts";
+import { fakeApp } from "./fake-services.ts";
 import { FakeEngine, fakeModel, FakeModels } from "../inference/fake-engine.ts";
 import { FakeMetrics } from "../inference/fake-metrics.ts";
 
@@ -38,7 +38,7 @@ export function testApp(
   const config = configSchema.parse(options.config ?? {});
   const inference = createInference({ models, metrics, config });
   const overrides = { config, inference, metrics };
-  const app = createApp(fakeServices({ models: listing(models), overrides }));
+  const app = fakeApp({ models: listing(models), overrides });
   return {
     app,
     engine,

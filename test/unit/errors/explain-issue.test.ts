@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { explainIssue, IN_WORDS, issueText } from "../../../src/errors/explain-issue.ts";
-import { dialects } from "../../../src/http/dialects.ts";
-import { fakeServices } from "../http/fake-services.ts";
+import { documentedDialects } from "../../../src/daemon/dialects.ts";
+import { fakeServices } from "../dialects/fake-services.ts";
 
 function explained(schema: z.ZodType, value: unknown): string[] {
   const { error } = schema.safeParse(value, IN_WORDS);
@@ -91,18 +91,19 @@ const WRONG: readonly unknown[] = [
   { type: "none" },
 ];
 
-describe.each(dialects.flatMap((dialect) => dialect.routes(fakeServices())).filter(({ body }) => body))(
-  "$method $path",
-  ({ body = z.never() }) => {
-    test("refuses every field in plain words that name it", () => {
-      const { properties = {} } = z.toJSONSchema(body, { io: "input", unrepresentable: "any" });
-      const texts = WRONG.flatMap((wrong) =>
-        Object.keys(properties).flatMap((field) => explained(body, { [field]: wrong })),
-      );
-      for (const text of [...texts, ...explained(body, {})]) {
-        expect(text).not.toMatch(/Invalid|Too (small|big)|expected|received|undefined|No matching|\[object/);
-        expect(text).toMatch(/^[\w.]*: \S/);
-      }
-    });
-  },
-);
+describe.each(
+  documentedDialects(fakeServices())
+    .flatMap((dialect) => dialect.routes)
+    .filter(({ body }) => body),
+)("$method $path", ({ body = z.never() }) => {
+  test("refuses every field in plain words that name it", () => {
+    const { properties = {} } = z.toJSONSchema(body, { io: "input", unrepresentable: "any" });
+    const texts = WRONG.flatMap((wrong) =>
+      Object.keys(properties).flatMap((field) => explained(body, { [field]: wrong })),
+    );
+    for (const text of [...texts, ...explained(body, {})]) {
+      expect(text).not.toMatch(/Invalid|Too (small|big)|expected|received|undefined|No matching|\[object/);
+      expect(text).toMatch(/^[\w.]*: \S/);
+    }
+  });
+});

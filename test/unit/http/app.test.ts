@@ -3,11 +3,11 @@ import { z } from "zod";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import { createApp } from "../../../src/http/app.ts";
 import type { Dialect } from "../../../src/http/dialect.ts";
-import { managementDialect } from "../../../src/http/management-dialect.ts";
+import { managementDialect } from "../../../src/dialects/management/management-dialect.ts";
 import { defineRoute } from "../../../src/http/route.ts";
 import { ndjsonLine } from "../../../src/http/errors/native-error.ts";
 import { streamResponse, type StreamFormat } from "../../../src/http/streaming/stream-response.ts";
-import { fakeServices } from "./fake-services.ts";
+import { fakeServices } from "../dialects/fake-services.ts";
 
 const format: StreamFormat = {
   contentType: "application/x-ndjson",
@@ -22,7 +22,7 @@ function otherDialect(frames: () => AsyncIterable<string>): Dialect {
   return {
     name: "Other",
     prefixes: ["/other", "/other/deep"],
-    routes: () => [
+    routes: [
       defineRoute({
         ...route,
         method: "POST",
@@ -65,7 +65,9 @@ function otherDialect(frames: () => AsyncIterable<string>): Dialect {
 async function* noFrames(): AsyncGenerator<string, void, undefined> {}
 
 function app(frames: () => AsyncIterable<string> = noFrames, log?: (line: string) => void) {
-  return createApp(fakeServices(log ? { log } : {}), [managementDialect, otherDialect(frames)]);
+  const services = fakeServices(log ? { log } : {});
+  const dialects: readonly Dialect[] = [managementDialect(services, () => dialects), otherDialect(frames)];
+  return createApp(services, dialects);
 }
 
 describe("errors have the shape of their route", () => {

@@ -1,10 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { createApp } from "../../../src/http/app.ts";
 import { clientOf } from "../../../src/http/client-address.ts";
-import { fakeServices, type FakeOptions } from "./fake-services.ts";
+import { type FakeOptions, fakeApp } from "../dialects/fake-services.ts";
 
 function app(options: FakeOptions = {}) {
-  return createApp(fakeServices(options));
+  return fakeApp(options);
 }
 
 const http = (settings: NonNullable<NonNullable<FakeOptions["config"]>["http"]>): FakeOptions => ({

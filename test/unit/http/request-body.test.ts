@@ -1,12 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { createApp } from "../../../src/http/app.ts";
 import { HeldBodies } from "../../../src/http/input/held-bodies.ts";
-import { fakeServices } from "./fake-services.ts";
+import { fakeApp } from "../dialects/fake-services.ts";
 
 const LIMIT = 1024;
 
 function post(body: BodyInit | undefined, headers: Record<string, string> = {}, path = "/api/models/load") {
-  const app = createApp(fakeServices({ config: { http: { body_limit: LIMIT } } }));
+  const app = fakeApp({ config: { http: { body_limit: LIMIT } } });
   return app.request(path, {
     method: "POST",
     headers: { "content-type": "application/json", ...headers },

@@ -1,5 +1,4 @@
-import type { Endpoint } from "../../../src/inference/inference.ts";
-import type { Metrics } from "../../../src/metrics/metrics.ts";
+import type { Endpoint, Metrics } from "../../../src/metrics/metrics.ts";
 
 /** Notes what was counted. */
 export class FakeMetrics implements Metrics {

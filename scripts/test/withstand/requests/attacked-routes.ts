@@ -1,7 +1,7 @@
 import type { Dialect } from "../../../../src/http/dialect.ts";
-import { dialects } from "../../../../src/http/dialects.ts";
+import { documentedDialects } from "../../../../src/daemon/dialects.ts";
 import type { Route } from "../../../../src/http/route.ts";
-import { fakeServices } from "../../../../test/unit/http/fake-services.ts";
+import { fakeServices } from "../../../../test/unit/dialects/fake-services.ts";
 
 export interface AttackedRoute {
   readonly dialect: Dialect;
@@ -15,10 +15,8 @@ const ASKS_A_HUB = /\/pull$|\/use$/;
 
 /** Every route of the app, as the app itself lists them. */
 export function attackedRoutes(): readonly AttackedRoute[] {
-  const services = fakeServices();
-  return dialects.flatMap((dialect) =>
-    dialect
-      .routes(services)
+  return documentedDialects(fakeServices()).flatMap((dialect) =>
+    dialect.routes
       .filter(({ path }) => !LEFT_OUT.has(path) && !ASKS_A_HUB.test(path))
       .map((route) => ({ dialect, route })),
   );

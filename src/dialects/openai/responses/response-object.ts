@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import type { Usage } from "../../../engine/protocol/generation.ts";
 import { reasoningEffortSchema } from "../thinking.ts";
@@ -90,7 +89,7 @@ export type ResponseObject = z.output<typeof responseSchema>;
 
 /** @param prefix of the API: "resp", "msg", "rs" or "fc" */
 export function newId(prefix: string): string {
-  return `${prefix}_${randomUUID().replaceAll("-", "")}`;
+  return `${prefix}_${crypto.randomUUID().replaceAll("-", "")}`;
 }
 
 /** A response of which nothing is there yet but what the request says. */

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ServiceError } from "../../../errors/service-error.ts";
 import type { AppContext } from "../../../http/app-env.ts";
 import { defineRoute, type Route } from "../../../http/route.ts";
-import type { Services } from "../../../http/services.ts";
+import type { Services } from "../../services.ts";
 import { sseEvent } from "../../../http/streaming/sse-frame.ts";
 import { SSE_TYPE, streamResponse } from "../../../http/streaming/stream-response.ts";
 import { countTokens } from "../../../inference/count-tokens.ts";

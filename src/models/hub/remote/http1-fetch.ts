@@ -1,55 +1,60 @@
-import { useProxyOf } from "./proxy-from-env.ts";
+import type { Dispatcher } from "undici";
 
-/** The part of undici's Dispatcher that a request needs. */
-interface Dispatcher {
-  dispatch(options: object, handler: unknown): boolean;
+/** Never asked for through a proxy: a proxy elsewhere would look for it on its own machine. */
+const THIS_MACHINE = ["localhost", "127.0.0.1", "[::1]"];
+
+/** The proxies that an environment names, by the protocol of what is fetched through them. */
+export interface ProxySettings {
+  readonly http: string | undefined;
+  readonly https: string | undefined;
+  /** Hosts that are reached without them, separated by commas. */
+  readonly noProxy: string;
 }
-
-/** Where undici keeps the dispatcher behind the built-in fetch: the current protocol, then the older one. */
-const GLOBAL_DISPATCHERS = [Symbol.for("undici.globalDispatcher.2"), Symbol.for("undici.globalDispatcher.1")];
-
-/** First undici whose fetch speaks HTTP/2 unasked; Node 26 is the first to carry it. */
-const FIRST_HTTP2_UNDICI = 8;
 
 /**
- * The built-in fetch, held to HTTP/1.1. undici runs HTTP/2 with windows of 256 KiB, which caps a download near
- * window / round-trip time (3.5 MB/s at 75 ms); a TCP connection of HTTP/1.1 has no such cap. Goes through the
- * proxy that the environment of the first call names.
+ * A fetch held to HTTP/1.1, which goes through the proxies that the environment of the first call names. undici runs
+ * HTTP/2 with a small flow-control window, which caps a download near window / round-trip time; a TCP connection of
+ * HTTP/1.1 has no such cap.
  */
 export const http1Fetch: typeof fetch = async (input, init) => {
-  if (!proxyIsSet) useProxyOf(process.env);
-  proxyIsSet = true;
-  const dispatcher = await http1Dispatcher();
-  return dispatcher === undefined
-    ? fetch(input, init)
-    : fetch(input, Object.assign({ ...init }, { dispatcher }));
+  // Loaded by the first request: a daemon that downloads nothing starts without it.
+  loading ??= loadFetch(proxySettings(process.env));
+  return await (
+    await loading
+  )(input, init);
 };
 
-let proxyIsSet = false;
+let loading: Promise<typeof fetch> | undefined;
 
-async function http1Dispatcher(): Promise<Dispatcher | undefined> {
-  if (!(Number.parseInt(process.versions["undici"] ?? "0", 10) >= FIRST_HTTP2_UNDICI)) return undefined;
-  let base = findDispatcher();
-  if (base === undefined) {
-    // undici makes its dispatcher on the first fetch; this one needs no network.
-    await (await fetch("data:,")).arrayBuffer();
-    base = findDispatcher();
-  }
-  if (base === undefined) return undefined;
-  const target = base;
-  return { dispatch: (options, handler) => target.dispatch({ ...options, allowH2: false }, handler) };
+/** What the environment says of proxies, in upper or lower case, as curl reads it, with this machine left out of them. */
+export function proxySettings(env: NodeJS.ProcessEnv): ProxySettings {
+  const read = (name: string): string | undefined => env[name.toLowerCase()] || env[name] || undefined;
+  const all = read("ALL_PROXY");
+  return {
+    http: read("HTTP_PROXY") ?? all,
+    https: read("HTTPS_PROXY") ?? all,
+    noProxy: [read("NO_PROXY"), ...THIS_MACHINE].filter((part) => part !== undefined).join(","),
+  };
 }
 
-function findDispatcher(): Dispatcher | undefined {
-  for (const key of GLOBAL_DISPATCHERS) {
-    const candidate: unknown = Reflect.get(globalThis, key);
-    if (isDispatcher(candidate)) return candidate;
-  }
-  return undefined;
-}
-
-function isDispatcher(value: unknown): value is Dispatcher {
-  return (
-    typeof value === "object" && value !== null && "dispatch" in value && typeof value.dispatch === "function"
-  );
+async function loadFetch({ http, https, noProxy }: ProxySettings): Promise<typeof fetch> {
+  const undici = await import("undici");
+  const { Agent, EnvHttpProxyAgent } = undici;
+  // As curl does: without TLS the proxy is asked for the address itself, not for a tunnel.
+  const options = { allowH2: false, proxyTunnel: false };
+  const direct = new Agent({ allowH2: false });
+  // One for each protocol: an EnvHttpProxyAgent takes the proxy for HTTP for HTTPS too where there is no other.
+  const through = (proxy: string | undefined): Dispatcher =>
+    proxy === undefined
+      ? direct
+      : new EnvHttpProxyAgent({ ...options, httpProxy: proxy, httpsProxy: proxy, noProxy });
+  const [plain, secure] = [through(http), through(https)];
+  // It is the fetch of Node; the declarations of the two are not interchangeable.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  const send = undici.fetch as unknown as typeof fetch;
+  return async (input, init) => {
+    const url = new URL(typeof input === "object" && "url" in input ? input.url : input);
+    const dispatcher = url.protocol === "https:" ? secure : plain;
+    return await send(url, Object.assign({ ...init }, { dispatcher }));
+  };
 }

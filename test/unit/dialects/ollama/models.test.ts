@@ -1,12 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { createApp } from "../../../../src/http/app.ts";
 import { parameterSize, tagListSchema } from "../../../../src/dialects/ollama/model-entry.ts";
-import { fakeModel, FakeModels, fakeServices } from "../../http/fake-services.ts";
+import { fakeModel, FakeModels, fakeApp } from "../fake-services.ts";
 
 const DIGEST = expect.stringMatching(/^[0-9a-f]{64}$/);
 
 function appWith(models: FakeModels) {
-  const app = createApp(fakeServices({ models }));
+  const app = fakeApp({ models });
   return async (method: string, path: string, body?: object): Promise<Response> =>
     app.request(`/ollama${path}`, {
       method,

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { readDefaultModels } from "../../../../src/config/default-models.ts";
+import { readDefaultModels } from "../../../../src/daemon/read-default-models.ts";
 import { readAliases } from "../../../../src/models/names/alias-table.ts";
 import { chooseModelFiles, groupModels } from "../../../../src/models/names/choose-file.ts";
 import { createNameResolver } from "../../../../src/models/names/name-resolver.ts";

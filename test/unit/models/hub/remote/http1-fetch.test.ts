@@ -1,30 +1,97 @@
-import { afterEach, describe, expect, it } from "vitest";
-import { http1Fetch } from "../../../../../src/models/hub/remote/http1-fetch.ts";
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import http2 from "node:http2";
+import type { Server } from "node:net";
+import os from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { proxySettings } from "../../../../../src/models/hub/remote/http1-fetch.ts";
+import { SELF_SIGNED } from "../../../../support/self-signed-certificate.ts";
 
-/** Where undici keeps the dispatcher that fetch uses. */
-const GLOBAL_DISPATCHER = Symbol.for("undici.globalDispatcher.2");
-const original: unknown = Reflect.get(globalThis, GLOBAL_DISPATCHER);
+const MODULE = new URL("../../../../../src/models/hub/remote/http1-fetch.ts", import.meta.url);
 
-afterEach(() => {
-  Reflect.set(globalThis, GLOBAL_DISPATCHER, original);
-});
+async function portOf(server: Server): Promise<number> {
+  server.listen(0, "127.0.0.1");
+  onTestFinished(() => void server.close());
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new TypeError("the server has no port");
+  return address.port;
+}
+
+/** What a process with these variables gets: the text of the answer, or why there is none. */
+async function fetched(url: string, env: NodeJS.ProcessEnv): Promise<string> {
+  const script = `
+    const { http1Fetch } = await import(${JSON.stringify(MODULE)});
+    const text = await http1Fetch(${JSON.stringify(url)}).then((answer) => answer.text(), (error) => error.cause?.code);
+    console.log(text);
+    process.exit();`;
+  const args = ["--input-type=module", "--eval", script];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { env });
+  return stdout.trim();
+}
 
 describe("the fetch for downloads", () => {
-  // Of older ones it is what they speak anyway.
-  it.runIf(Number.parseInt(process.versions["undici"] ?? "0", 10) >= 8)(
-    "asks for HTTP/1.1 of whatever dispatcher is in use",
-    async () => {
-      const asked: unknown[] = [];
-      Reflect.set(globalThis, GLOBAL_DISPATCHER, {
-        dispatch: (options: { allowH2?: boolean }) => {
-          asked.push(options.allowH2);
-          throw new Error("seen");
-        },
-      });
+  it("speaks HTTP/1.1 with a server that offers HTTP/2 too, and trusts NODE_EXTRA_CA_CERTS", async () => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-ca-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const file = path.join(folder, "ca.pem");
+    writeFileSync(file, SELF_SIGNED.cert);
+    const server = http2.createSecureServer({ ...SELF_SIGNED, allowHTTP1: true }, (request, response) => {
+      response.end(request.httpVersion);
+    });
+    const port = await portOf(server);
+    expect(await fetched(`https://127.0.0.1:${port}/`, { NODE_EXTRA_CA_CERTS: file })).toBe("1.1");
+  });
 
-      await expect(http1Fetch("http://hub.invalid/")).rejects.toThrow("fetch failed");
+  it("goes through the proxy that is named for the protocol, and through no other", async () => {
+    const asked: string[] = [];
+    const proxy = http.createServer((request, response) => {
+      asked.push(request.url ?? "");
+      response.end("from the proxy");
+    });
+    proxy.on("connect", (request, tunnel) => {
+      asked.push(request.url ?? "");
+      tunnel.end("HTTP/1.1 404 Not Found\r\n\r\n");
+    });
+    const address = `http://127.0.0.1:${await portOf(proxy)}`;
+    expect(await fetched("http://hub.invalid/a", { HTTP_PROXY: address })).toBe("from the proxy");
+    expect(asked.splice(0)).toEqual(["http://hub.invalid/a"]);
+    await fetched("https://hub.invalid/", { HTTP_PROXY: address });
+    expect(asked).toEqual([]);
+    await fetched("https://hub.invalid/", { HTTPS_PROXY: address });
+    expect(asked.splice(0)).toEqual(["hub.invalid:443"]);
+  });
 
-      expect(asked).toEqual([false]);
-    },
-  );
+  it("goes to this machine itself without a proxy", async () => {
+    const port = await portOf(http.createServer((_request, response) => response.end("this machine")));
+    const env = { HTTP_PROXY: "http://proxy.invalid" };
+    expect(await fetched(`http://127.0.0.1:${port}/`, env)).toBe("this machine");
+    // Nobody listens there: what matters is who says so.
+    expect(await fetched(`http://[::1]:${port}/`, env)).toMatch(/^(ECONNREFUSED|EADDRNOTAVAIL|ENETUNREACH)$/);
+  });
+});
+
+describe("the proxies of an environment", () => {
+  const noProxy = "localhost,127.0.0.1,[::1]";
+
+  it.each([
+    [{}, { noProxy }],
+    [{ HTTPS_PROXY: "", NO_PROXY: "x" }, { noProxy: `x,${noProxy}` }],
+    [{ HTTPS_PROXY: "http://p:1" }, { https: "http://p:1", noProxy }],
+    [{ http_proxy: "http://p:1" }, { http: "http://p:1", noProxy }],
+    [
+      { https_proxy: "http://lower:1", HTTPS_PROXY: "http://upper:1" },
+      { https: "http://lower:1", noProxy },
+    ],
+    [
+      { ALL_PROXY: "http://all:1", HTTPS_PROXY: "http://p:1", no_proxy: ".corp" },
+      { http: "http://all:1", https: "http://p:1", noProxy: `.corp,${noProxy}` },
+    ],
+  ])("of %j are %j", (env, settings) => {
+    expect(proxySettings(env)).toEqual(settings);
+  });
 });

@@ -1,0 +1,107 @@
+import { z } from "zod";
+import { reportFailure } from "../../events/report-failure.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { pathName } from "../../http/input/path-name.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import type { ManagementServices } from "./management-services.ts";
+
+const tag = "Default models";
+
+/** An entry of configs/defaults.toml and of GET /api/defaults. */
+export const defaultModelSchema = z
+  .object({
+    name: z.string().describe("Name for POST /api/defaults/<name>/use."),
+    description: z.string(),
+    size_hint: z.string().describe("Size of the download, for people."),
+    tags: z.array(z.string()),
+    from: z.string().describe("Hub spec: hf:owner/repository[:file or quantization]."),
+    has_thinking: z.boolean(),
+    has_vision: z.boolean(),
+    has_tools: z.boolean(),
+  })
+  .meta({ id: "DefaultModel" });
+export type DefaultModel = z.infer<typeof defaultModelSchema>;
+
+/** The hand-picked models of configs/defaults.toml. */
+export function defaultModelRoutes(services: ManagementServices): readonly Route[] {
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/api/defaults",
+      tag,
+      summary: "List the default models",
+      answers: [{ description: "The default models.", schema: z.array(defaultModelSchema) }],
+      alwaysOn: true,
+      handle: (context) => context.json(services.defaultModels()),
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/api/defaults/:name{.+}/use",
+      tag,
+      summary: "Download a default model, load it and make it the daemon's default",
+      description:
+        "Answers at once. The rest goes on in the background: GET /api/events tells how it ends, GET /api/models where it is.",
+      answers: [
+        {
+          description: "Download and load have begun.",
+          schema: z.object({ status: z.literal("loading"), model: z.string(), message: z.string() }),
+        },
+      ],
+      handle(context) {
+        const name = pathName(context);
+        const entry = services.defaultModels().find((candidate) => candidate.name === name);
+        if (!entry) {
+          throw new ServiceError(
+            "model_not_found",
+            `There is no default model "${name}"; GET /api/defaults lists them.`,
+          );
+        }
+        void useInBackground(services, entry);
+        return context.json({
+          status: "loading",
+          model: entry.name,
+          message: `${entry.name} is being downloaded and loaded (${entry.size_hint}); GET /api/events reports the end.`,
+        });
+      },
+    }),
+  ];
+}
+
+/** Never rejects: a failure is logged and reported as an event. */
+async function useInBackground(services: ManagementServices, entry: DefaultModel): Promise<void> {
+  const { models, events, logger, draining } = services;
+  try {
+    const alias = (await onDisk(models, entry.from)) ?? (await download(services, entry.from));
+    await loadAsDefault(services, alias);
+  } catch (cause) {
+    if (draining.aborted) return;
+    const error = ServiceError.from(cause);
+    logger.error({ err: error, model: entry.name }, "default model could not be used");
+    reportFailure(events, entry.name, error);
+  }
+}
+
+/** The alias of a model that needs no download, so that it can be used without a network. */
+async function onDisk(models: ManagementServices["models"], spec: string): Promise<string | undefined> {
+  try {
+    return (await models.get(spec)).alias;
+  } catch (error) {
+    // model_loading: it is being downloaded, and joining the download is the way to wait for it.
+    if (error instanceof ServiceError && ["model_not_found", "model_loading"].includes(error.code))
+      return undefined;
+    throw error;
+  }
+}
+
+async function download({ models, draining }: ManagementServices, spec: string): Promise<string> {
+  return (await models.pull(spec, () => undefined, draining)).alias;
+}
+
+async function loadAsDefault({ models, draining }: ManagementServices, alias: string): Promise<void> {
+  try {
+    await models.load({ alias, setDefault: true }, draining);
+  } catch (error) {
+    if (!(error instanceof ServiceError && error.code === "model_already_loaded")) throw error;
+    await models.setDefault(alias);
+  }
+}

@@ -1,0 +1,96 @@
+import { z } from "zod";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { TimedServiceEvent } from "../../events/service-events.ts";
+import { nativeErrorBody } from "../../http/errors/native-error.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import type { ManagementServices } from "./management-services.ts";
+import { sseEvent } from "../../http/streaming/sse-frame.ts";
+import { SSE_TYPE, streamResponse, type StreamFormat } from "../../http/streaming/stream-response.ts";
+
+/** Events are rare: a reader that lags by so many is not reading at all. */
+const MAX_WAITING_EVENTS = 1000;
+
+const eventSchema = z
+  .object({
+    type: z.enum([
+      "model-downloaded",
+      "model-loaded",
+      "model-unloaded",
+      "model-failed",
+      "model-deleted",
+      "model-created",
+      "engine-restarted",
+      "gpu-lost",
+      "gpu-abandoned",
+    ]),
+    model: z.string(),
+    time: z.string().describe("ISO 8601."),
+    size_bytes: z.int().optional(),
+    reason: z.string().optional(),
+    code: z.string().optional(),
+    message: z.string().optional(),
+  })
+  .meta({ id: "ServiceEvent" });
+
+const eventStream: StreamFormat = {
+  contentType: SSE_TYPE,
+  heartbeat: ": keep-alive\n\n",
+  errorFrame: (error) => sseEvent("error", nativeErrorBody(error)),
+};
+
+/** What happens to models, as it happens. */
+export function eventRoutes(services: ManagementServices): readonly Route[] {
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/api/events",
+      tag: "System",
+      summary: "Events as they happen, server-sent",
+      description:
+        "Only what happens from now on; a comment line every 15 seconds keeps the connection open.",
+      answers: [
+        {
+          contentType: "text/event-stream",
+          description: "One event; its name is its type.",
+          schema: eventSchema,
+        },
+      ],
+      alwaysOn: true,
+      handle(context) {
+        const ended = AbortSignal.any([context.req.raw.signal, services.draining]);
+        return streamResponse(context, eventFrames(services, ended), eventStream);
+      },
+    }),
+  ];
+}
+
+async function* eventFrames(
+  services: ManagementServices,
+  ended: AbortSignal,
+): AsyncGenerator<string, void, undefined> {
+  const waiting: TimedServiceEvent[] = [];
+  let wake = Promise.withResolvers<void>();
+  const unsubscribe = services.events.subscribe((event) => {
+    waiting.push(event);
+    wake.resolve();
+  });
+  const onEnd = (): void => wake.resolve();
+  ended.addEventListener("abort", onEnd);
+  try {
+    yield ": connected\n\n";
+    while (!ended.aborted) {
+      if (waiting.length > MAX_WAITING_EVENTS) {
+        throw new ServiceError("overloaded", "Events were not read fast enough; connect again.");
+      }
+      const event = waiting.shift();
+      if (event) yield sseEvent(event.type, event);
+      else {
+        wake = Promise.withResolvers<void>();
+        await wake.promise;
+      }
+    }
+  } finally {
+    unsubscribe();
+    ended.removeEventListener("abort", onEnd);
+  }
+}

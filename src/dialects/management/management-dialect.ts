@@ -1,0 +1,43 @@
+import type { Dialect } from "../../http/dialect.ts";
+import { nativeErrorSchema, renderNativeError } from "../../http/errors/native-error.ts";
+import { openApiDocument } from "../../http/openapi/openapi-document.ts";
+import { defineRoute } from "../../http/route.ts";
+import { defaultModelRoutes } from "./default-model-routes.ts";
+import { eventRoutes } from "./event-routes.ts";
+import type { ManagementServices } from "./management-services.ts";
+import { modelRoutes } from "./model-routes.ts";
+import { pageRoutes } from "./page-routes.ts";
+import { storeRoutes } from "./store-routes.ts";
+import { systemRoutes } from "./system-routes.ts";
+
+/**
+ * The daemon's own routes beside generation: models, defaults, status, health, metrics, events, page, documentation.
+ * @param documented - asked at each request for documentation, so that this dialect may be among them
+ */
+export const managementDialect = (
+  services: ManagementServices,
+  documented: () => readonly Dialect[],
+): Dialect => ({
+  name: "Management",
+  prefixes: ["/"],
+  routes: [
+    ...systemRoutes(services),
+    ...eventRoutes(services),
+    // Before the routes whose name may be any path.
+    ...storeRoutes(services),
+    ...modelRoutes(services),
+    ...defaultModelRoutes(services),
+    ...pageRoutes(services),
+    defineRoute({
+      method: "GET",
+      path: "/openapi.json",
+      tag: "Documentation",
+      summary: "This API as an OpenAPI 3.1 document",
+      answers: [{ description: "The document." }],
+      alwaysOn: true,
+      handle: (context) => context.json(openApiDocument(services.version, documented())),
+    }),
+  ],
+  renderError: renderNativeError,
+  errorSchema: nativeErrorSchema,
+});

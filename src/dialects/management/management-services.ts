@@ -1,0 +1,42 @@
+import type { GpuState } from "../../engine/gpu/gpu-finder.ts";
+import type { Kernels } from "../../engine/prepare-engine.ts";
+import type { WallState } from "../../engine/walls/second-wall.ts";
+import type { ServiceEvents } from "../../events/service-events.ts";
+import type { Metrics } from "../../metrics/metrics.ts";
+import type { Services } from "../services.ts";
+import type { DefaultModel } from "./default-model-routes.ts";
+import type { PageFile, PageFileName } from "./page-routes.ts";
+
+/** What the management routes may use beside what every dialect has: the state of the daemon itself. */
+export interface ManagementServices extends Services {
+  readonly metrics: Metrics;
+  readonly events: ServiceEvents;
+  /** Milliseconds since an arbitrary origin (performance.now) at the start. */
+  readonly startedAt: number;
+  /** What the engines could use, not what a model does use. */
+  readonly gpu: GpuState;
+  /** Which code multiplies matrices on the CPU. */
+  readonly kernels: Kernels;
+  /** What the operating system puts around engines. */
+  readonly wall: { readonly state: WallState };
+  /** Where the daemon listens, as /api/system/status reports it; empty until it does. */
+  readonly endpoints: { http: string; ipc: string };
+  /** The daemon's and the engines' memory now, and how much the machine has. */
+  machineMemory(): Promise<MachineMemory>;
+  /** The hand-picked models of configs/defaults.toml. */
+  defaultModels(): readonly DefaultModel[];
+  /** @throws when the file is missing from this installation */
+  pageFile(name: PageFileName): PageFile;
+  /**
+   * Begins to drain and end the daemon, as SIGTERM does; returns at once. For POST /api/system/shutdown, which only
+   * the IPC endpoint serves (over TCP it is an unknown route) and `daybreak stop` calls.
+   */
+  shutdown(): void;
+}
+
+export interface MachineMemory {
+  /** Resident bytes of the daemon and its engines. */
+  readonly usedBytes: number;
+  /** What the machine, or the container's limit, has. */
+  readonly totalBytes: number;
+}

@@ -1,0 +1,101 @@
+import type { z } from "zod";
+import type { Download, Model } from "../../models/model.ts";
+import { listParameters } from "../../models/modelfile/parameters.ts";
+import { licenseText, parseInstructions } from "../../models/modelfile/parse-instructions.ts";
+import type { modelDetailSchema, modelListEntrySchema } from "./model-schemas.ts";
+
+type ListEntry = z.infer<typeof modelListEntrySchema>;
+/** What is on disk can be told all of. */
+type EntryOnDisk = ListEntry & { capabilities: NonNullable<ListEntry["capabilities"]> };
+
+/** A model as GET /api/models lists it. */
+export function modelListEntry(model: Model): EntryOnDisk {
+  const from = origin(model);
+  return {
+    alias: model.alias,
+    path: model.path,
+    parameters: model.gguf.parameters,
+    context_size: model.contextSize,
+    gpu_layers: model.gpuLayers,
+    is_default: model.isDefault,
+    active_requests: model.activeRequests,
+    state: model.state,
+    source: model.source.kind,
+    ...(from !== undefined && { from }),
+    size_bytes: model.gguf.fileSize,
+    quantization: model.gguf.quantization,
+    modified_at: new Date(model.modifiedAt).toISOString(),
+    capabilities: { ...model.capabilities },
+    ...(model.memoryBytes !== undefined && { memory_bytes: model.memoryBytes }),
+    ...(model.expiresAt !== undefined && { expires_at: new Date(model.expiresAt).toISOString() }),
+  };
+}
+
+/** The list with what is being downloaded: what is on disk has its progress, and the rest is to come. */
+export function withDownloads(list: readonly ListEntry[], downloads: readonly Download[]): ListEntry[] {
+  const byAlias = new Map(list.map((entry) => [entry.alias, entry]));
+  for (const { alias, downloadedBytes, totalBytes } of downloads) {
+    const progress = totalBytes > 0 ? Math.min(1, downloadedBytes / totalBytes) : 0;
+    byAlias.set(alias, { ...(byAlias.get(alias) ?? toCome(alias, totalBytes)), progress });
+  }
+  return [...byAlias.values()];
+}
+
+/** A model of which nothing is known yet but its name. */
+function toCome(alias: string, totalBytes: number): ListEntry {
+  return {
+    alias,
+    path: "",
+    parameters: 0,
+    context_size: 0,
+    gpu_layers: 0,
+    is_default: false,
+    active_requests: 0,
+    state: "downloading",
+    source: "hub",
+    size_bytes: totalBytes,
+    quantization: "",
+    modified_at: new Date().toISOString(),
+  };
+}
+
+/**
+ * A model as GET /api/models/<name> shows it.
+ * @param modelfile a Modelfile that makes it
+ */
+export function modelDetail(model: Model, modelfile: string): z.infer<typeof modelDetailSchema> {
+  const { gguf } = model;
+  const template = model.settings.template ?? gguf.chatTemplate;
+  const license = licenseText(parseInstructions(modelfile)) ?? gguf.license;
+  return {
+    ...modelListEntry(model),
+    architecture: gguf.architecture,
+    vocab_size: gguf.vocabSize,
+    trained_context_size: gguf.contextLength,
+    embedding_size: gguf.embeddingLength,
+    block_count: gguf.blockCount,
+    purpose: gguf.purpose,
+    ...(gguf.name !== undefined && { name: gguf.name }),
+    files: [...model.files],
+    ...(model.projector !== undefined && { projector: model.projector }),
+    adapters: model.adapters.map(({ path, scale }) => ({ path, scale })),
+    ...(model.settings.system !== undefined && { system: model.settings.system }),
+    ...(template !== undefined && { template }),
+    settings: settings(model),
+    ...(license !== undefined && { license }),
+  };
+}
+
+/** The PARAMETERs by name; only a stop sequence may stand there several times. */
+function settings(model: Model): Record<string, number | string[]> {
+  const { stop } = model.settings;
+  const single = listParameters(model.settings).flatMap(([name, value]) =>
+    typeof value === "number" ? [[name, value] as const] : [],
+  );
+  return { ...Object.fromEntries(single), ...(stop.length > 0 && { stop: [...stop] }) };
+}
+
+function origin(model: Model): string | undefined {
+  if (model.source.kind === "hub") return model.source.spec;
+  return model.source.kind === "file" ? undefined : model.source.base;
+}

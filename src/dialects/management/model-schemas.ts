@@ -1,0 +1,153 @@
+import { z } from "zod";
+import { modelNameSchema } from "../../http/input/known-fields.ts";
+
+/** Longest path of a file: what operating systems take. */
+const MAX_PATH_LENGTH = 4096;
+
+const capabilitiesSchema = z.object({
+  vision: z.boolean(),
+  tools: z.boolean(),
+  thinking: z.boolean(),
+  json: z.boolean(),
+});
+
+const sourceSchema = z
+  .enum(["shipped", "hub", "file", "modelfile"])
+  .describe("Decides what deleting it means.");
+
+const modelFields = {
+  alias: z.string().describe("Name of the model."),
+  path: z.string().describe("The GGUF file, or the first shard."),
+  parameters: z.int().describe("Number of weights."),
+  context_size: z.int().describe("Context in tokens: the loaded engine's, or what loading would give."),
+  gpu_layers: z.int().describe("Layers on the GPU, or what loading would ask for."),
+  is_default: z.boolean(),
+  active_requests: z.int(),
+  state: z.enum(["available", "downloading", "loading", "loaded", "unloading"]),
+  progress: z
+    .number()
+    .min(0)
+    .max(1)
+    .optional()
+    .describe("While it is downloading; what is not known before the end is 0 or empty then."),
+  source: sourceSchema,
+  from: z.string().optional().describe("The hub spec it was pulled by, or the model it was made from."),
+  size_bytes: z.int().describe("Bytes of all its files."),
+  quantization: z.string().describe('Such as "Q4_K_M".'),
+  modified_at: z.string().describe("When its files last changed, ISO 8601."),
+  capabilities: capabilitiesSchema.optional().describe("What it can do; absent while it is not on disk."),
+  memory_bytes: z.int().optional().describe("Resident memory of its engine, when loaded."),
+  expires_at: z.string().optional().describe("When it will be unloaded for idleness, ISO 8601."),
+};
+
+export const modelListEntrySchema = z.object(modelFields).meta({ id: "Model" });
+
+export const modelDetailSchema = z
+  .object({
+    ...modelFields,
+    architecture: z.string(),
+    vocab_size: z.int(),
+    capabilities: capabilitiesSchema,
+    trained_context_size: z.int().describe("Context the model was trained for."),
+    embedding_size: z.int().describe("Length of its hidden vectors."),
+    block_count: z.int(),
+    purpose: z.enum(["generate", "embed", "rerank"]),
+    name: z.string().optional().describe("What the file calls itself."),
+    files: z.array(z.string()).describe("All shards in order."),
+    projector: z.string().optional().describe("Vision projector."),
+    adapters: z.array(z.object({ path: z.string(), scale: z.number() })).describe("LoRA adapters."),
+    system: z.string().optional().describe("System prompt of its definition."),
+    template: z.string().optional().describe("Chat template in Jinja: its definition's, else the file's."),
+    settings: z
+      .record(z.string(), z.union([z.number(), z.array(z.string())]))
+      .describe("PARAMETERs of its definition by name; stop is a list."),
+    license: z.string().optional().describe("What its definition says, else the file."),
+  })
+  .meta({ id: "ModelDetail" });
+
+export const modelListSchema = z.object({ models: z.array(modelListEntrySchema) });
+
+export const pullRequestSchema = z.object({
+  name: modelNameSchema.describe("Alias, or hub spec such as hf:owner/repository:Q4_K_M@revision."),
+  stream: z.boolean().nullable().default(false).describe("Report progress as lines of JSON."),
+});
+
+export const pullResultSchema = z.object({
+  status: z.literal("success"),
+  model: z.string(),
+  repo: z.string().describe("Repository on the hub; empty for a model that ships."),
+  size_bytes: z.int(),
+});
+
+export const pullLineSchema = z.union([
+  z.object({
+    status: z.literal("downloading"),
+    progress: z.number().min(0).max(1),
+    total_bytes: z.int(),
+    downloaded_bytes: z.int(),
+    note: z.string().optional().describe("Why nothing arrives just now, and when the hub is asked again."),
+  }),
+  z.object({ status: z.literal("verifying") }),
+  z.object({ status: z.literal("success"), model: z.string() }),
+]);
+export type PullLine = z.infer<typeof pullLineSchema>;
+
+export const loadRequestSchema = z.object({
+  alias: modelNameSchema.describe("Name of the model."),
+  path: z
+    .string()
+    .min(1)
+    .max(MAX_PATH_LENGTH)
+    .nullish()
+    .describe("A GGUF file; absent: the alias is resolved."),
+  gpu_layers: z
+    .int()
+    .min(-1)
+    .nullish()
+    .describe("Layers on the GPU, -1 for all; absent: as the model's definition says, else 0."),
+  context_size: z
+    .int()
+    .min(16)
+    .nullish()
+    .describe("Context in tokens; absent: as the model's definition says, else models.context_size (4096)."),
+  mmproj: z.string().min(1).max(MAX_PATH_LENGTH).nullish().describe("Path of a vision projector."),
+  set_default: z.boolean().nullish().describe("Make it the default model."),
+});
+
+export const loadResultSchema = z.object({
+  status: z.literal("loaded"),
+  alias: z.string(),
+  parameters: z.int(),
+  context_size: z.int(),
+  gpu_layers: z.int(),
+});
+
+export const unloadResultSchema = z.object({ status: z.literal("unloaded"), alias: z.string() });
+export const deleteResultSchema = z.object({
+  status: z.literal("deleted"),
+  alias: z.string(),
+  source: sourceSchema,
+});
+
+export const createRequestSchema = z.object({
+  alias: modelNameSchema.describe("Name of the new model."),
+  modelfile: z.string().min(1).describe("Text of the Modelfile."),
+  base_folder: z
+    .string()
+    .min(1)
+    .max(MAX_PATH_LENGTH)
+    .nullish()
+    .describe("Absolute path from which relative paths in the Modelfile count."),
+});
+export const createResultSchema = z.object({ status: z.literal("created"), alias: z.string() });
+
+export const copyRequestSchema = z.object({
+  source: modelNameSchema,
+  destination: modelNameSchema.describe("Name of the copy; its files are shared."),
+});
+export const copyResultSchema = z.object({ status: z.literal("copied"), alias: z.string() });
+
+export const modelfileSchema = z.object({
+  alias: z.string(),
+  modelfile: z.string().describe("A Modelfile that would make this model again."),
+});

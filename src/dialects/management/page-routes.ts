@@ -1,0 +1,113 @@
+import type { AppContext } from "../../http/app-env.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import type { ManagementServices } from "./management-services.ts";
+
+/** A file of a page that the daemon serves, and what tells it from what it was in another version. */
+export interface PageFile {
+  readonly content: Uint8Array<ArrayBuffer>;
+  /** With its quotes. */
+  readonly etag: string;
+}
+
+/** The files of the pages by their paths: no other exists, so no name of a file is ever built from a request. */
+const UI_FILES = {
+  "/ui/": "ui/index.html",
+  "/ui/app.js": "ui/app.js",
+  "/ui/style.css": "ui/style.css",
+} as const;
+const DOCS_FILES = {
+  "/docs": "ui/docs/index.html",
+  "/docs/console.js": "ui/docs/console.js",
+  "/docs/swagger-ui-bundle.js": "ui/docs/swagger-ui-bundle.js",
+  "/docs/swagger-ui.css": "ui/docs/swagger-ui.css",
+} as const;
+export type PageFileName =
+  | (typeof UI_FILES)[keyof typeof UI_FILES]
+  | (typeof DOCS_FILES)[keyof typeof DOCS_FILES];
+
+/** The pages talk to their own daemon only, and text of a model can never become markup or script. */
+const PAGE_CSP =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const page = { tag: "Page", alwaysOn: true } as const;
+const documentation = { tag: "Documentation", alwaysOn: true } as const;
+
+/** The root, the page under /ui/ unless the configuration switches it off, and the API's reference with its console. */
+export function pageRoutes(services: ManagementServices): readonly Route[] {
+  return [
+    defineRoute({
+      ...page,
+      method: "GET",
+      path: "/",
+      summary: "The page for browsers, else what this is",
+      answers: [{ description: "Name, version and where to go on." }],
+      handle(context) {
+        if (services.config.ui && context.req.header("accept")?.includes("text/html"))
+          return context.redirect("/ui/");
+        return context.json({
+          name: "daybreak",
+          version: services.version,
+          docs: "/docs",
+          openapi: "/openapi.json",
+        });
+      },
+    }),
+    ...(services.config.ui
+      ? [
+          redirect(page, "/ui", "/ui/"),
+          ...files(services, page, UI_FILES, "The page: status, models, a chat"),
+        ]
+      : []),
+    redirect(documentation, "/docs/", "/docs"),
+    ...files(services, documentation, DOCS_FILES, "This API as a page to read and to try"),
+  ];
+}
+
+function redirect(common: typeof page | typeof documentation, path: string, to: string): Route {
+  return defineRoute({
+    ...common,
+    method: "GET",
+    path,
+    summary: `Redirects to ${to}`,
+    answers: [{ status: 302, contentType: "text/plain", description: `To ${to}.` }],
+    handle: (context) => context.redirect(to),
+  });
+}
+
+/** The first of the files is the page, the others are its parts. */
+function files(
+  services: ManagementServices,
+  common: typeof page | typeof documentation,
+  names: Readonly<Record<string, PageFileName>>,
+  summary: string,
+): Route[] {
+  return Object.entries(names).map(([path, name], index) => {
+    const contentType = contentTypeOf(name);
+    return defineRoute({
+      ...common,
+      method: "GET",
+      path,
+      summary: index === 0 ? summary : `Part of the page: ${name.split("/").at(-1)}`,
+      answers: [{ contentType, description: "The file." }],
+      handle: (context) => sendFile(context, services.pageFile(name), contentType),
+    });
+  });
+}
+
+function contentTypeOf(name: PageFileName): string {
+  if (name.endsWith(".js")) return "text/javascript";
+  return name.endsWith(".css") ? "text/css" : "text/html";
+}
+
+/** Browsers keep the file and ask whether it is still the same, so that a new version is seen at once. */
+function sendFile(context: AppContext, { content, etag }: PageFile, type: string): Response {
+  const headers = { etag, "cache-control": "no-cache" };
+  if (context.req.header("if-none-match") === etag) return context.body(null, 304, headers);
+  return context.body(content, 200, {
+    ...headers,
+    "content-type": `${type}; charset=utf-8`,
+    "content-security-policy": PAGE_CSP,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+  });
+}

@@ -1,0 +1,20 @@
+import type { Inference } from "./inference.ts";
+
+/**
+ * Loads the models that requests name, when they are on disk: with a residency, even one that wishes nothing, a model
+ * is loaded by the request that needs it.
+ */
+export function loadOnDemand(inference: Inference): Inference {
+  return {
+    get activeRequests() {
+      return inference.activeRequests;
+    },
+    generate: (request, signal) => inference.generate({ residency: {}, ...request }, signal),
+    embed: (request, signal) => inference.embed({ residency: {}, ...request }, signal),
+    rerank: (request, signal) => inference.rerank({ residency: {}, ...request }, signal),
+    tokenize: (request, signal) => inference.tokenize({ residency: {}, ...request }, signal),
+    detokenize: (request, signal) => inference.detokenize({ residency: {}, ...request }, signal),
+    pieces: (request, signal) => inference.pieces({ residency: {}, ...request }, signal),
+    promptOf: (request, signal) => inference.promptOf({ residency: {}, ...request }, signal),
+  };
+}

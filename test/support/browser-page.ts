@@ -1,0 +1,120 @@
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { WebSocket } from "ws";
+import { z } from "zod";
+import { startChromium } from "./chromium.ts";
+
+const POLL_MS = 50;
+
+/** What the DevTools protocol says, as far as it is used here. */
+const messageSchema = z.object({
+  id: z.int().optional(),
+  method: z.string().optional(),
+  result: z
+    .object({
+      result: z.object({ value: z.unknown().optional() }).optional(),
+      exceptionDetails: z.unknown().optional(),
+    })
+    .optional(),
+  params: z
+    .object({
+      request: z.object({ url: z.string() }).optional(),
+      entry: z.object({ level: z.string(), text: z.string() }).optional(),
+      exceptionDetails: z.unknown().optional(),
+    })
+    .optional(),
+});
+type Message = z.output<typeof messageSchema>;
+
+/** A page in a real browser, led by the browser's DevTools protocol. */
+export class BrowserPage implements AsyncDisposable {
+  /** Addresses that the page has asked for, in order. */
+  readonly requests: string[] = [];
+  /** What the browser has refused to it, such as by its Content-Security-Policy, and what its scripts did not catch. */
+  readonly problems: string[] = [];
+  readonly #socket: WebSocket;
+  readonly #close: () => Promise<void>;
+  readonly #answers = new Map<number, (answer: Message) => void>();
+
+  private constructor(socket: WebSocket, close: () => Promise<void>) {
+    this.#socket = socket;
+    this.#close = close;
+    socket.on("message", (data: Buffer) => this.#receive(messageSchema.parse(JSON.parse(data.toString()))));
+  }
+
+  static async open(chromium: string, url: string): Promise<BrowserPage> {
+    const profile = mkdtempSync(path.join(os.tmpdir(), "daybreak-chromium-"));
+    const browser = startChromium(chromium, profile, "about:blank", ["--remote-debugging-port=0"]);
+    const exited = once(browser, "exit");
+    const close = async (): Promise<void> => {
+      browser.kill("SIGKILL");
+      await exited;
+      rmSync(profile, { recursive: true, force: true, maxRetries: 10 });
+    };
+    try {
+      const portFile = path.join(profile, "DevToolsActivePort");
+      while (!existsSync(portFile)) {
+        if (browser.exitCode !== null) throw new Error(`Chromium ended with code ${browser.exitCode}`);
+        await sleep(POLL_MS);
+      }
+      const [port] = readFileSync(portFile, "utf8").split("\n");
+      const targets = await (await fetch(`http://127.0.0.1:${port}/json/list`)).json();
+      const [target] = z
+        .array(z.object({ webSocketDebuggerUrl: z.string() }))
+        .min(1)
+        .parse(targets);
+      const socket = new WebSocket(target!.webSocketDebuggerUrl);
+      await once(socket, "open");
+      const page = new BrowserPage(socket, close);
+      for (const domain of ["Network", "Log", "Runtime", "Page"]) await page.#ask(`${domain}.enable`);
+      await page.#ask("Page.navigate", { url });
+      return page;
+    } catch (error) {
+      await close();
+      throw error;
+    }
+  }
+
+  /** The value of an expression in the page, or what it promises. */
+  async evaluate(expression: string): Promise<unknown> {
+    const { result } = await this.#ask("Runtime.evaluate", {
+      expression,
+      awaitPromise: true,
+      returnByValue: true,
+    });
+    if (result?.exceptionDetails !== undefined) throw new Error(JSON.stringify(result.exceptionDetails));
+    return result?.result?.value;
+  }
+
+  /** Resolves when an expression in the page is true; the deadline is the test's. */
+  async until(expression: string): Promise<void> {
+    while ((await this.evaluate(`Boolean(${expression})`)) !== true) await sleep(POLL_MS);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#socket.terminate();
+    await this.#close();
+  }
+
+  async #ask(method: string, params: object = {}): Promise<Message> {
+    const id = this.#answers.size + 1;
+    const { promise, resolve } = Promise.withResolvers<Message>();
+    this.#answers.set(id, resolve);
+    this.#socket.send(JSON.stringify({ id, method, params }));
+    return await promise;
+  }
+
+  #receive(message: Message): void {
+    const { id, method, params } = message;
+    if (id !== undefined) this.#answers.get(id)?.(message);
+    else if (method === "Network.requestWillBeSent" && params?.request)
+      this.requests.push(params.request.url);
+    else if (method === "Log.entryAdded" && params?.entry?.level === "error")
+      this.problems.push(params.entry.text);
+    else if (method === "Runtime.exceptionThrown")
+      this.problems.push(JSON.stringify(params?.exceptionDetails));
+  }
+}
