@@ -107,13 +107,13 @@ class ModelsService implements Models {
 
   async acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<Lease> {
     const wanted = name ?? (await this.#default.require(this.#isThere));
-    // The usual case, a loaded model by its own name, asks nothing of the disk.
+    // The usual case, a loaded model by its own name, does not touch the disk.
     const lease = this.#pool.tryLease(wanted) ?? (await this.#loadOnDemand(wanted, signal, residency));
     if (residency?.keepAliveMs !== undefined) lease.keepFor(residency.keepAliveMs);
     return lease;
   }
 
-  /** For a request that asks for it, because the configuration says so, or because its engine has crashed. */
+  /** Allowed when the configuration says so, when the request brings a residency, or after a crash. */
   async #loadOnDemand(name: string, signal: AbortSignal, residency?: Residency): Promise<Lease> {
     const { auto_load: loadsOnDemand, keep_alive: keepAliveMs } = this.#options.config.models;
     const record = await this.#find(name);
@@ -203,7 +203,7 @@ class ModelsService implements Models {
     return await this.#registry.require(name);
   }
 
-  /** What is wrong with a model is told when it is wanted. */
+  /** Swallows what is wrong with a model: acquiring it throws that. */
   readonly #isThere = async (name: string): Promise<boolean> =>
     await this.#find(name).then(
       () => true,
@@ -215,7 +215,7 @@ class ModelsService implements Models {
     return this.#describe(record, loaded, await loaded?.engine?.memoryUsage());
   }
 
-  /** @param memoryBytes undefined also where nobody should have to wait for its measurement */
+  /** @param memoryBytes undefined where measuring would make a request wait */
   #describe(record: ModelRecord, loaded: LoadedModel | undefined, memoryBytes: number | undefined): Model {
     return describeModel(record, {
       loaded,

@@ -1,5 +1,8 @@
 import type { FileHandle } from "node:fs/promises";
 
+/** Longest part of a name that a message shows: a damaged file has some of many kilobytes. */
+const SHOWN_CHARACTERS = 80;
+
 /** Bytes read at once: a header of a large vocabulary is then some thirty reads. */
 const CHUNK_SIZE = 256 * 1024;
 
@@ -109,9 +112,6 @@ export class InvalidGguf extends Error {
 export function claimed(count: number): string {
   return Number.isSafeInteger(count) ? String(count) : "impossibly many";
 }
-
-/** Longest part of a name that a message shows: a damaged file has some of many kilobytes. */
-const SHOWN_CHARACTERS = 80;
 
 /** A name from a file, for people. */
 export function quoted(name: string): string {

@@ -6,6 +6,28 @@ import { InvalidGguf } from "./byte-reader.ts";
 import type { GgufHeader } from "./inspect-gguf.ts";
 import type { Metadata } from "./read-metadata.ts";
 
+/** Architectures that only encode: they embed or rank, and never generate. */
+const ENCODERS: ReadonlySet<string> = new Set([
+  "bert",
+  "eurobert",
+  "gemma-embedding",
+  "jina-bert-v2",
+  "jina-bert-v3",
+  "llama-embed",
+  "modern-bert",
+  "neo-bert",
+  "nomic-bert",
+  "nomic-bert-moe",
+  "t5encoder",
+]);
+/** enum llama_pooling_type: 0 is none, 1 to 3 are mean, first and last token, 4 is a rank head. */
+const POOLING_NONE = 0;
+const POOLING_RANK = 4;
+/** f16 */
+const BYTES_PER_ELEMENT = 2;
+/** More layers than this no model has; the number comes from the file. */
+const MAX_LAYERS = 4096;
+
 /**
  * What the headers of a model's files say, in order; only the first shard describes the model, the others add
  * weights. Throws InvalidGguf when they do not make a model.
@@ -85,25 +107,6 @@ function quantization(headers: readonly [GgufHeader, ...GgufHeader[]]): string {
   return named ?? headers.find((header) => header.tensors.mainType)?.tensors.mainType ?? "unknown";
 }
 
-/** Architectures that only encode: they embed or rank, and never generate. */
-const ENCODERS: ReadonlySet<string> = new Set([
-  "bert",
-  "eurobert",
-  "gemma-embedding",
-  "jina-bert-v2",
-  "jina-bert-v3",
-  "llama-embed",
-  "modern-bert",
-  "neo-bert",
-  "nomic-bert",
-  "nomic-bert-moe",
-  "t5encoder",
-]);
-
-/** enum llama_pooling_type: 0 is none, 1 to 3 are mean, first and last token, 4 is a rank head. */
-const POOLING_NONE = 0;
-const POOLING_RANK = 4;
-
 function isEncoder(architecture: string): boolean {
   return ENCODERS.has(architecture);
 }
@@ -126,9 +129,6 @@ function auxiliaryKind(header: GgufHeader, architecture: string): GgufSummary["a
   if (kind === "adapter" || header.metadata.has("adapter.type")) return "adapter";
   return kind === "mmproj" || architecture === "clip" ? "projector" : undefined;
 }
-
-/** f16 */
-const BYTES_PER_ELEMENT = 2;
 
 /**
  * Bytes of KV cache for one token of context at f16, all layers together. Layers that see only a sliding window
@@ -154,9 +154,6 @@ export function kvBytesPerToken(metadata: Metadata, architecture: string): numbe
 function largestHeadCount(metadata: Metadata, architecture: string): number {
   return Math.max(0, ...(perLayer(metadata, `${architecture}.attention.head_count`, 1) ?? []));
 }
-
-/** More layers than this no model has; the number comes from the file. */
-const MAX_LAYERS = 4096;
 
 function perLayer(metadata: Metadata, key: string, layers: number): readonly number[] | undefined {
   const value = metadata.get(key);

@@ -1,8 +1,6 @@
 import type { GgufSummary } from "../model.ts";
 import type { Metadata } from "./read-metadata.ts";
 
-type Part = "prefix" | "suffix" | "middle";
-
 /**
  * The keys that name the tokens, newest first, and the texts by which llama.cpp knows them in models without such
  * keys (llama_vocab::impl::load): of Qwen, Granite and StarCoder, DeepSeek, CodeLlama, GLM.
@@ -21,6 +19,12 @@ const SOURCES: Readonly<Record<Part, { keys: readonly [string, string]; texts: s
     texts: "<|fim_middle|> <fim-middle> <fim_middle> <｜fim▁end｜> <MID> ▁<MID> <|code_middle|>",
   },
 };
+/** Hermes, Qwen, Granite, GLM, Phi, Kimi, DeepSeek, Mistral, Llama: all have one of these words in the token. */
+const CALL = /tool[_▁]?calls?|function[_▁]?calls?|python_tag/i;
+/** Tokens that end a call, or begin its result. */
+const NO_BEGIN = /\/|end|response|result|output/i;
+
+type Part = "prefix" | "suffix" | "middle";
 
 /** The tokens with which a model is asked to fill a gap; undefined when it lacks one of the three. */
 export function infillTokens(metadata: Metadata): GgufSummary["infill"] {
@@ -42,11 +46,6 @@ function tokenText(metadata: Metadata, part: Part): string | undefined {
   const known = new Set(texts.split(" "));
   return [...markers.values()].find((text) => known.has(text));
 }
-
-/** Hermes, Qwen, Granite, GLM, Phi, Kimi, DeepSeek, Mistral, Llama: all have one of these words in the token. */
-const CALL = /tool[_▁]?calls?|function[_▁]?calls?|python_tag/i;
-/** Tokens that end a call, or begin its result. */
-const NO_BEGIN = /\/|end|response|result|output/i;
 
 /** Ids of the tokens of a vocabulary with which a model begins a tool call. */
 export function callTokens(metadata: Metadata): number[] {

@@ -59,7 +59,7 @@ export class EnginePool {
   }
 
   /**
-   * Loads because somebody said so. Throws `model_already_loaded`, or `model_busy` while the same alias is being
+   * Loads a model by hand. Throws `model_already_loaded`, or `model_busy` while the same alias is being
    * loaded differently; the same load is waited for.
    */
   async load(alias: string, plan: LoadPlan, signal?: AbortSignal): Promise<void> {
@@ -104,7 +104,7 @@ export class EnginePool {
       if (!present) this.#failures.check(alias);
       present ??= this.#start(alias, next);
     }
-    // It counts as used while it is waited for, or it could be evicted before it is leased.
+    // Counts as a user while it waits; otherwise the model could be evicted before it is leased.
     present.retain();
     try {
       return this.#lease(present, await present.load.join(signal));
@@ -134,7 +134,7 @@ export class EnginePool {
     throw new ServiceError("model_already_unloaded", `The model "${alias}" is not loaded.`);
   }
 
-  /** Ends whatever runs under this alias, a load under way included; resolves when nothing does. */
+  /** Ends whatever runs under this alias, including a load in progress; resolves when nothing does. */
   async clear(alias: string, why: ServiceError, reason: UnloadReason): Promise<void> {
     const present = this.#models.get(alias);
     if (present?.state === "loading") {
@@ -158,23 +158,23 @@ export class EnginePool {
 
   #lease(loaded: LoadedModel, engine: Engine): Lease {
     return new Lease(loaded, engine, this.#options.describe(loaded), () => {
-      // It has done its work.
+      // The engine served the request, so earlier failures no longer count.
       if (engine.alive) this.#failures.forgive(loaded.alias);
     });
   }
 
-  /** Reserves the memory without awaiting; the load goes on by itself. */
+  /** Reserves memory synchronously and starts the load. */
   #start(alias: string, plan: LoadPlan): LoadedModel {
     if (this.#isClosed) throw shuttingDown();
     const candidate = { ...plan, alias };
     const freed = this.memory.reserve(candidate);
-    // Loads that are planned at the same time reckon with the same free memory of the GPU.
+    // Two loads planned at the same time were planned for the same free GPU memory.
     const isCrowded = this.memory.isGpuCrowded(candidate);
     const model: LoadedModel = new LoadedModel({
       alias,
       plan,
       clock: this.#options.clock,
-      // Closed or not, the pool has dropped it; nobody waits to be told.
+      // The pool drops the model even when closing it fails.
       onIdle: () => void this.#close(model, "idle").catch(() => undefined),
       start: async (self, signal) => await this.#run(self, freed, isCrowded, signal),
     });

@@ -39,14 +39,14 @@ export class Lease implements ModelLease {
   }
 }
 
-/** What a request is told that comes before its model is there. */
+/** The error for a request that comes before its model is there. */
 export function stillLoading(alias: string, being: "downloaded" | "loaded"): ServiceError {
   return new ServiceError("model_loading", `The model "${alias}" is being ${being}.`, {
     retryAfterSecs: RETRY_SECS,
   });
 }
 
-/** What a request is told whose model may not be loaded for it. */
+/** The error for a request whose model may not be loaded on demand. */
 export function notLoaded(alias: string): ServiceError {
   return new ServiceError(
     "model_not_loaded",

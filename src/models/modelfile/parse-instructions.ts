@@ -1,5 +1,11 @@
 import { ServiceError } from "../../errors/service-error.ts";
 
+const HEREDOC = '"""';
+/** Escapes of text in double quotes; a backslash before anything else stands for itself. */
+const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", '"': '"', "\\": "\\" };
+const ESCAPED = /\\([nrt"\\])/g;
+const QUOTED = /^"((?:[^"\\]|\\.)*)"$/s;
+
 /** Directives, and what stands behind them: text, a key and text, or a path, in which a backslash is just a backslash. */
 const DIRECTIVES = {
   FROM: "path",
@@ -32,8 +38,6 @@ export interface Instruction {
 
 /** Texts of licenses are the longest things in a Modelfile, and are a tenth of this. */
 export const MAX_MODELFILE_LENGTH = 1024 * 1024;
-
-const HEREDOC = '"""';
 
 /**
  * Takes a Modelfile apart. Each line is a comment (`#`), empty, or a directive, in any case, with its value: plain
@@ -142,11 +146,6 @@ export function modelfileError(line: number, message: string, cause?: unknown): 
     ...(cause !== undefined && { cause }),
   });
 }
-
-/** Escapes of text in double quotes; a backslash before anything else stands for itself. */
-const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", '"': '"', "\\": "\\" };
-const ESCAPED = /\\([nrt"\\])/g;
-const QUOTED = /^"((?:[^"\\]|\\.)*)"$/s;
 
 /** The text of a value in double quotes; undefined when the quotes do not match. */
 function unquote(value: string): string | undefined {

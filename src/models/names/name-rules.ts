@@ -13,6 +13,8 @@ const MAX_HUB_PART_LENGTH = 96;
 const MAX_SEGMENT_BYTES = 255;
 /** Repositories nest a folder or two, branches as many. */
 const MAX_SEGMENTS = 16;
+/** Longest part of a name that an error repeats. */
+const SHOWN_LENGTH = 100;
 
 const PLAIN_PART = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?$/;
 const HUB_PART = /^[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?$/;
@@ -86,9 +88,6 @@ function isFileSegment(segment: string): boolean {
     !isDeviceName(segment)
   );
 }
-
-/** Longest part of a name that an error repeats. */
-const SHOWN_LENGTH = 100;
 
 /** The error for text that cannot name a model; `why` is a sentence without its full stop. */
 export function invalidName(name: string, why: string): ServiceError {

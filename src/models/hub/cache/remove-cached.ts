@@ -14,6 +14,9 @@ import {
 import { realPathInside, RepoCache } from "./repo-cache.ts";
 import type { CachedModel } from "../hub-store.ts";
 
+/** Somebody may come back for an unfinished download for so long: a month. */
+const PART_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
+
 /**
  * Removes a model from a repository's cache: its files in its snapshot and in unnamed older ones with the same
  * content, the blobs that no snapshot uses any longer, and what is left empty. Does nothing when it is gone.
@@ -100,9 +103,6 @@ async function removeEmptyTree(folder: string): Promise<boolean> {
     return false;
   }
 }
-
-/** Somebody may come back for an unfinished download for so long: a month. */
-const PART_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
 
 /** True when there is anything that {@link removeLeftovers} might remove; needs no lock. */
 export async function hasLeftovers(cache: RepoCache): Promise<boolean> {

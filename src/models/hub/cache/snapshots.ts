@@ -6,6 +6,8 @@ import { isCommit, type CachedModel } from "../hub-store.ts";
 import { isRepoFile } from "../../names/name-rules.ts";
 import { chooseProjector, groupModels } from "../../names/choose-file.ts";
 
+const MAIN = "main";
+
 /** A whole file in a snapshot. */
 export interface SnapshotFile {
   /** Path inside the repository, with `/` between its parts. */
@@ -131,8 +133,6 @@ export interface CacheEntry {
   /** All shards in order. */
   readonly files: readonly SnapshotFile[];
 }
-
-const MAIN = "main";
 
 /**
  * Names the models of a repository's snapshots. A snapshot that a branch or tag points to is named by it. Others

@@ -6,6 +6,9 @@ import { removeFile } from "../../../files/remove-file.ts";
 import { replaceFile } from "../../../files/replace-file.ts";
 import type { RepoFile, BlobDigest } from "../hub-store.ts";
 
+/** Large enough to keep a disk busy, small enough not to hold up the event loop. */
+const READ_BYTES = 1024 * 1024;
+
 /** Absent on Windows, where such links need rights that a stranger to this folder does not have. */
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
 
@@ -124,9 +127,6 @@ async function openOrReplace(partPath: string, flags: number): Promise<FileHandl
     return open(partPath, flags | constants.O_EXCL);
   }
 }
-
-/** Large enough to keep a disk busy, small enough not to hold up the event loop. */
-const READ_BYTES = 1024 * 1024;
 
 /** Starts the hash that the hub's digest was made with. */
 function startHash(digest: BlobDigest, size: number): Hash {

@@ -1,16 +1,17 @@
 import { ServiceError } from "../../../errors/service-error.ts";
 import type { HubFetch } from "./hub-fetch.ts";
 
+const WHAT_TO_DO =
+  "Check the network and HUB_URL, the hub's address; behind a proxy start the daemon with HTTPS_PROXY set. " +
+  "Models that are on disk, those that ship with Daybreak among them, work without the hub.";
+const RETRYABLE_STATUS = new Set([408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524]);
+
 interface HubErrorContext {
   readonly hub: Pick<HubFetch, "url" | "hasToken">;
   /** owner/repository */
   readonly repo: string;
   readonly revision: string;
 }
-
-const WHAT_TO_DO =
-  "Check the network and HUB_URL, the hub's address; behind a proxy start the daemon with HTTPS_PROXY set. " +
-  "Models that are on disk, those that ship with Daybreak among them, work without the hub.";
 
 /** Says what a failure means to who asked for the repository; other errors are handed through. */
 export function toHubError(error: unknown, context: HubErrorContext): unknown {
@@ -164,8 +165,6 @@ export class HubAnswerFailure extends Error {
 export class StaleRemoteFailure extends Error {
   override readonly name = "StaleRemoteFailure";
 }
-
-const RETRYABLE_STATUS = new Set([408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524]);
 
 /** True when the same request may succeed a little later. */
 export function isTransient(error: unknown): boolean {

@@ -8,6 +8,9 @@ import { isRepoFile } from "../../names/name-rules.ts";
 import { ServiceError } from "../../../errors/service-error.ts";
 import { JsonReader } from "../../../json/json-reader.ts";
 
+/** Largest answer that is read: a page of a thousand files has some 400 KB. */
+const MAX_JSON_BYTES = 8 * 1024 * 1024;
+
 /** The largest model repositories list a few hundred files; a listing without end must not fill the memory. */
 const MAX_LISTED_FILES = 20_000;
 
@@ -108,9 +111,6 @@ function parseEntry(entry: unknown): RepoFile[] {
   if (oid === undefined || !isCommit(oid)) return [];
   return [{ path, size, digest: { algorithm: "git-sha1", hex: oid }, xet: false }];
 }
-
-/** Largest answer that is read: a page of a thousand files has some 400 KB. */
-const MAX_JSON_BYTES = 8 * 1024 * 1024;
 
 interface JsonAnswer {
   readonly body: unknown;
