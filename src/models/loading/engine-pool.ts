@@ -44,7 +44,7 @@ export class EnginePool {
     });
   }
 
-  /** What is in memory under this alias; undefined: nothing. */
+  /** What is in memory under this alias. */
   model(alias: string): LoadedModel | undefined {
     return this.#models.get(alias);
   }
@@ -117,19 +117,15 @@ export class EnginePool {
    * Ends the engine; resolves when it is gone. Throws `model_already_unloaded`, or `model_busy` when the model is
    * being loaded or unloaded, and with onlyIdle when it is in use.
    */
-  async unload(
-    alias: string,
-    reason: UnloadReason,
-    { onlyIdle = false }: { onlyIdle?: boolean } = {},
-  ): Promise<void> {
+  async unload(alias: string, reason: UnloadReason, options: { onlyIdle?: boolean } = {}): Promise<void> {
     const present = this.#models.get(alias);
     if (present?.state === "loaded") {
-      if (onlyIdle && !present.idle) throw new ServiceError("model_busy", `The model "${alias}" is in use.`);
+      if (options.onlyIdle && !present.idle) {
+        throw new ServiceError("model_busy", `The model "${alias}" is in use.`);
+      }
       return await this.#close(present, reason);
     }
-    if (present) {
-      throw new ServiceError("model_busy", `The model "${alias}" is ${present.state} at this moment.`);
-    }
+    if (present) throw new ServiceError("model_busy", `The model "${alias}" is ${present.state} now.`);
     this.#failures.forget(alias);
     throw new ServiceError("model_already_unloaded", `The model "${alias}" is not loaded.`);
   }
@@ -151,9 +147,8 @@ export class EnginePool {
   async close(): Promise<void> {
     this.#isClosed = true;
     const why = shuttingDown();
-    await Promise.all(
-      [...this.#models.keys()].map(async (alias) => await this.clear(alias, why, "shutdown")),
-    );
+    const closing = [...this.#models.keys()].map(async (alias) => await this.clear(alias, why, "shutdown"));
+    await Promise.all(closing);
   }
 
   #lease(loaded: LoadedModel, engine: Engine): Lease {
