@@ -16,18 +16,15 @@ export async function runBatch<Item, Result>(
   const { permit: firstPermit, tokens } = first;
   const { queue } = firstPermit;
   const stop = new AbortController();
-  const onAbort = () => stop.abort(signal.reason);
-  if (signal.aborted) onAbort();
-  else signal.addEventListener("abort", onAbort, { once: true });
-
+  const ended = AbortSignal.any([signal, stop.signal]);
   const results = Array.from<Result>({ length: items.length });
   let next = 0;
   const work = async (own?: Permit): Promise<void> => {
     let permit = own;
     for (let index = next++; index < items.length; index = next++) {
-      permit ??= await queue.acquire(stop.signal, { tokens, bypassQueueLimit: true });
+      permit ??= await queue.acquire(ended, { tokens, bypassQueueLimit: true });
       try {
-        results[index] = await call(items[index]!, stop.signal);
+        results[index] = await call(items[index]!, ended);
       } finally {
         permit[Symbol.dispose]();
         permit = undefined;
@@ -44,7 +41,6 @@ export async function runBatch<Item, Result>(
     await Promise.allSettled(workers);
     throw error;
   } finally {
-    signal.removeEventListener("abort", onAbort);
     firstPermit[Symbol.dispose]();
   }
 }

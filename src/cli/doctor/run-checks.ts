@@ -1,3 +1,4 @@
+import { abortable } from "../../async/abortable.ts";
 import { toError } from "../../errors/to-error.ts";
 import { type Check, type Finding, note, problem } from "./check.ts";
 
@@ -17,7 +18,7 @@ async function runCheck(check: Check, signal: AbortSignal): Promise<readonly Fin
   const both = AbortSignal.any([signal, patience.signal]);
   try {
     // Some looks cannot be ended: they are left alone.
-    return await Promise.race([check.look(both), aborted(both)]);
+    return await abortable(check.look(both), both);
   } catch (error) {
     signal.throwIfAborted();
     if (patience.signal.aborted) {
@@ -40,12 +41,4 @@ function deadline(ms: number): Disposable & { readonly signal: AbortSignal } {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(), ms);
   return { signal: controller.signal, [Symbol.dispose]: () => clearTimeout(timer) };
-}
-
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    const fail = (): void => reject(toError(signal.reason));
-    if (signal.aborted) fail();
-    else signal.addEventListener("abort", fail, { once: true });
-  });
 }

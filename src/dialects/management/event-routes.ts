@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { EventQueue } from "../../async/event-queue.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { TimedServiceEvent } from "../../events/service-events.ts";
 import { nativeErrorBody } from "../../http/errors/native-error.ts";
@@ -68,27 +69,17 @@ async function* eventFrames(
   services: ManagementServices,
   ended: AbortSignal,
 ): AsyncGenerator<string, void, undefined> {
-  const waiting: TimedServiceEvent[] = [];
-  let wake = Promise.withResolvers<void>();
+  const events = new EventQueue<TimedServiceEvent>(MAX_WAITING_EVENTS, () => 1);
   const unsubscribe = services.events.subscribe((event) => {
-    waiting.push(event);
-    wake.resolve();
+    if (events.push(event)) return;
+    events.clear(new ServiceError("overloaded", "Events were not read fast enough; connect again."));
   });
-  const onEnd = (): void => wake.resolve();
-  ended.addEventListener("abort", onEnd);
+  const onEnd = (): void => events.clear();
+  if (ended.aborted) onEnd();
+  else ended.addEventListener("abort", onEnd, { once: true });
   try {
     yield ": connected\n\n";
-    while (!ended.aborted) {
-      if (waiting.length > MAX_WAITING_EVENTS) {
-        throw new ServiceError("overloaded", "Events were not read fast enough; connect again.");
-      }
-      const event = waiting.shift();
-      if (event) yield sseEvent(event.type, event);
-      else {
-        wake = Promise.withResolvers<void>();
-        await wake.promise;
-      }
-    }
+    for await (const event of events) yield sseEvent(event.type, event);
   } finally {
     unsubscribe();
     ended.removeEventListener("abort", onEnd);

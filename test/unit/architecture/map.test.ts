@@ -1,0 +1,18 @@
+import { existsSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+
+const ROOT = path.join(import.meta.dirname, "../../..");
+
+/** Files and folders of the repository that a page names in backticks. */
+function namedIn(page: string): string[] {
+  const text = readFileSync(path.join(ROOT, page), "utf8");
+  const names = text.matchAll(/`((?:src|wasm|test|scripts|docs|models|configs|\.ci)\/[\w./-]*)`/g);
+  return [...new Set([...names].map(([, name = ""]) => name))];
+}
+
+test.each(["CONTRIBUTING.md", "docs/architecture.md"])("every file that %s names exists", (page) => {
+  const named = namedIn(page);
+  expect(named.length).toBeGreaterThan(20);
+  expect(named.filter((name) => !existsSync(path.join(ROOT, name)))).toEqual([]);
+});
