@@ -1,5 +1,5 @@
 import { text } from "node:stream/consumers";
-import { abortable } from "./abortable.ts";
+import { abortable } from "../async/abortable.ts";
 import type { CliIo } from "./cli-io.ts";
 
 /** Everything on standard input, without the newlines at its end. Ctrl-C ends the wait for it. */

@@ -19,10 +19,8 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import { type UserLimits, userLimits } from "../machine/user-limits.ts";
 import { DiskHubStore } from "../models/hub/disk-hub-store.ts";
-import { readMachineMemory } from "../models/loading/engine-room.ts";
+import { readMachineMemory } from "../models/loading/available-memory.ts";
 import type { GgufSummary, Models } from "../models/model.ts";
-import { printModelfile } from "../models/modelfile/print-modelfile.ts";
-import { readModelfile } from "../models/modelfile/read-modelfile.ts";
 import { createModelsService } from "../models/models-service.ts";
 import { readAliases, type AliasTable } from "../models/names/alias-table.ts";
 import { createNameResolver } from "../models/names/name-resolver.ts";
@@ -94,8 +92,6 @@ export async function createModels(
       },
       hub,
       resolver: createNameResolver(aliases(config.models.aliases_file)),
-      readModelfile,
-      printModelfile,
       shippedDir: SHIPPED_MODELS,
       events,
       logger,

@@ -1,32 +1,25 @@
 import { ServiceError } from "../errors/service-error.ts";
-import {
-  checkDetokenised,
-  checkRequestLimits,
-  checkTextLength,
-  checkTokenised,
-} from "./core/request-limits.ts";
-import { type CallMessage, EngineCalls } from "./engine-calls.ts";
-import type { EngineProcess } from "./engine-process.ts";
+import { CallDispatcher, type CallMessage, type CallReceiver } from "./call-dispatcher.ts";
+import type { EngineProcess, EngineReceiver } from "./engine-process.ts";
 import type { Engine, EngineExit } from "./engine.ts";
-import type { EventQueue } from "./event-queue.ts";
 import type { EmbeddingResult, EngineInfo, EngineSpec, RerankResult } from "./protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "./protocol/generation.ts";
+import { checkDetokenised, checkRequestLimits, checkTextLength, checkTokenised } from "./request-limits.ts";
 import type { TokenIds, TokeniseOptions, TokenPieces } from "./protocol/tokens.ts";
-import type { DaemonMessage, ReportedError } from "./protocol/messages.ts";
-import { readTooSlowly, waitingEvents } from "./waiting-events.ts";
+import type { DaemonMessage, EngineMessage, ReportedError } from "./protocol/messages.ts";
 
 /** An engine process with its model loaded, as the daemon sees it. */
-export class EngineHandle implements Engine {
+export class EngineHandle implements Engine, EngineReceiver {
   readonly spec: EngineSpec;
   readonly info: EngineInfo;
   readonly #process: EngineProcess;
-  readonly #calls: EngineCalls;
+  readonly #calls: CallDispatcher;
 
   constructor(process: EngineProcess, spec: EngineSpec, info: EngineInfo, stallTimeoutMs: number) {
     this.spec = spec;
     this.info = info;
     this.#process = process;
-    this.#calls = new EngineCalls({
+    this.#calls = new CallDispatcher({
       slots: spec.slots,
       stallTimeoutMs,
       post: (message) => process.post(message),
@@ -39,12 +32,15 @@ export class EngineHandle implements Engine {
           `did not let go of a cancelled request within ${seconds(allowedMs)} s; the next request starts it again`,
         ),
     });
-    process.onEnd = (error) => this.#calls.end(error);
-    process.onMessage = (message) => {
-      if (!("call" in message) || !this.#calls.receive(message)) {
-        process.end(`sent a message that was not expected: ${message.type}`);
-      }
-    };
+  }
+
+  receive(message: EngineMessage): boolean {
+    return "call" in message && this.#calls.receive(message);
+  }
+
+  /** The process has ended: so have its calls. */
+  end(error: ServiceError): void {
+    this.#calls.end(error);
   }
 
   get pid(): number {
@@ -59,55 +55,35 @@ export class EngineHandle implements Engine {
     return this.#process.exited;
   }
 
-  async *generate(
+  async generate(
     request: GenerationRequest,
+    onEvent: (event: GenerationEvent) => void,
     signal: AbortSignal,
-  ): AsyncGenerator<GenerationEvent, void, undefined> {
-    signal.throwIfAborted();
+  ): Promise<void> {
     checkRequestLimits(request, this.info.contextSize);
-    const events = waitingEvents();
-    const id = await this.#calls.start(
-      {
-        accept: (message) => acceptEvents(message, events, () => void this.#calls.cancel(message.call)),
-        fail: (error) => events.end(error),
-      },
-      true,
-      signal,
-      (call) => ({ type: "generate", call, request }),
-    );
-    try {
-      for (let event = await events.next(signal); event; event = await events.next(signal)) yield event;
-      if (!events.ended || signal.aborted) signal.throwIfAborted();
-    } finally {
-      await this.#calls.cancel(id);
-    }
+    const read = (message: CallMessage): Reading<void> => {
+      if (message.type !== "events") return "unexpected";
+      if (signal.aborted) return "more";
+      for (const event of message.events) onEvent(event);
+      return message.events.at(-1)?.type === "done" ? { result: undefined } : "more";
+    };
+    return await this.#call(read, signal, (call) => ({ type: "generate", call, request }));
   }
 
   async embed(text: string, signal: AbortSignal): Promise<EmbeddingResult> {
-    signal.throwIfAborted();
     checkTextLength(text.length, this.info.contextSize);
-    return this.#ask(
-      (message) => (message.type === "embedded" ? message.result : undefined),
-      signal,
-      (call) => ({ type: "embed", call, text }),
-    );
+    return await this.#call(readEmbedded, signal, (call) => ({ type: "embed", call, text }));
   }
 
   async rerank(query: string, document: string, signal: AbortSignal): Promise<RerankResult> {
-    signal.throwIfAborted();
     checkTextLength(query.length + document.length, this.info.contextSize);
-    return this.#ask(
-      (message) => (message.type === "reranked" ? message.result : undefined),
-      signal,
-      (call) => ({ type: "rerank", call, query, document }),
-    );
+    return await this.#call(readReranked, signal, (call) => ({ type: "rerank", call, query, document }));
   }
 
   async tokenize(text: string, options: TokeniseOptions, signal: AbortSignal): Promise<TokenIds> {
-    signal.throwIfAborted();
     checkTokenised(text.length);
-    return this.#ask(
-      (message) => (message.type === "tokenized" ? message.tokens : undefined),
+    return await this.#call(
+      readTokenized,
       signal,
       (call) => ({ type: "tokenize", call, text, options }),
       false,
@@ -115,20 +91,14 @@ export class EngineHandle implements Engine {
   }
 
   async pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces> {
-    signal.throwIfAborted();
     checkDetokenised(tokens, this.info.vocabSize);
-    return this.#ask(
-      (message) => (message.type === "pieces" ? message.pieces : undefined),
-      signal,
-      (call) => ({ type: "pieces", call, tokens }),
-      false,
-    );
+    return await this.#call(readPieces, signal, (call) => ({ type: "pieces", call, tokens }), false);
   }
 
   async memoryUsage(): Promise<number> {
     if (!this.alive) return 0;
     const never = new AbortController().signal;
-    return this.#ask(bytesOf, never, (call) => ({ type: "memory", call }), false).catch(() => 0);
+    return await this.#call(readMemory, never, (call) => ({ type: "memory", call }), false).catch(() => 0);
   }
 
   async close(): Promise<void> {
@@ -139,30 +109,30 @@ export class EngineHandle implements Engine {
     await this.exited;
   }
 
-  /** A call with one answer. */
-  async #ask<Result>(
-    read: (message: CallMessage) => Result | undefined,
+  /** Sends a call and reads its answers; the slot is free when this settles. */
+  async #call<Result>(
+    read: (message: CallMessage) => Reading<Result>,
     signal: AbortSignal,
     message: (call: number) => DaemonMessage,
     takesSlot = true,
   ): Promise<Result> {
+    signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
-    const id = await this.#calls.start(
-      {
-        accept: (answer) => {
-          const result = read(answer);
-          if (result !== undefined) resolve(result);
-          else if (answer.type === "call-failed") reject(toServiceError(answer.error));
-          else if (answer.type === "cancelled") reject(signal.reason);
-          else return "unexpected";
-          return "done";
-        },
-        fail: reject,
+    const receiver: CallReceiver = {
+      accept(answer) {
+        if (answer.type === "call-failed") reject(toServiceError(answer.error));
+        else if (answer.type === "cancelled") reject(signal.reason);
+        else {
+          const reading = read(answer);
+          if (typeof reading === "string") return reading;
+          resolve(reading.result);
+        }
+        return "done";
       },
-      takesSlot,
-      signal,
-      message,
-    );
+      // Who has gone is told why, not what became of the engine meanwhile.
+      fail: (error) => reject(signal.aborted ? signal.reason : error),
+    };
+    const id = await this.#calls.start(receiver, takesSlot, signal, message);
     // The slot is free when this rejects; an engine that says nothing must not hold the caller.
     const onAbort = (): void => void this.#calls.cancel(id).then(() => reject(signal.reason));
     if (signal.aborted) onAbort();
@@ -175,38 +145,31 @@ export class EngineHandle implements Engine {
   }
 }
 
+/** What a message of the engine means to its call: the result, a part of it, or something that does not belong there. */
+type Reading<Result> = { readonly result: Result } | "more" | "unexpected";
+
+function readEmbedded(message: CallMessage): Reading<EmbeddingResult> {
+  return message.type === "embedded" ? message : "unexpected";
+}
+
+function readReranked(message: CallMessage): Reading<RerankResult> {
+  return message.type === "reranked" ? message : "unexpected";
+}
+
+function readTokenized(message: CallMessage): Reading<TokenIds> {
+  return message.type === "tokenized" ? { result: message.tokens } : "unexpected";
+}
+
+function readPieces(message: CallMessage): Reading<TokenPieces> {
+  return message.type === "pieces" ? { result: message.pieces } : "unexpected";
+}
+
+function readMemory(message: CallMessage): Reading<number> {
+  return message.type === "memory" ? { result: message.bytes } : "unexpected";
+}
+
 function seconds(milliseconds: number): string {
   return (milliseconds / 1000).toFixed(1);
-}
-
-function bytesOf(message: CallMessage): number | undefined {
-  return message.type === "memory" ? message.bytes : undefined;
-}
-
-function acceptEvents(
-  message: CallMessage,
-  events: EventQueue<GenerationEvent>,
-  cancel: () => void,
-): "more" | "done" | "unexpected" {
-  switch (message.type) {
-    case "events":
-      for (const event of message.events) {
-        if (events.push(event)) continue;
-        events.abandon(readTooSlowly());
-        cancel();
-      }
-      if (message.events.at(-1)?.type !== "done") return "more";
-      events.end();
-      return "done";
-    case "call-failed":
-      events.end(toServiceError(message.error));
-      return "done";
-    case "cancelled":
-      events.end();
-      return "done";
-    default:
-      return "unexpected";
-  }
 }
 
 export function toServiceError({ code, message, param }: ReportedError): ServiceError {

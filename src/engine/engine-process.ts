@@ -27,6 +27,14 @@ interface EndOptions {
   readonly code?: "deadline_exceeded" | "model_not_loaded" | "model_load_failed";
 }
 
+/** Who is told what an engine process says. */
+export interface EngineReceiver {
+  /** Takes a valid message. False: nothing of the kind was expected, so the engine cannot be trusted. */
+  receive(message: EngineMessage): boolean;
+  /** Called once, when the process has ended. */
+  end(error: ServiceError): void;
+}
+
 /** One engine process: its channel, its end, and the reason for it. */
 export class EngineProcess {
   readonly #child: ChildProcess;
@@ -36,13 +44,11 @@ export class EngineProcess {
   /** Set when we end the process, or it says that it ends. */
   #ending: { readonly exit: EngineExit; readonly error: ServiceError } | undefined;
   #hasEnded = false;
-  /** Receives every valid message; set by the owner. */
-  onMessage: (message: EngineMessage) => void = () => {};
-  /** Called once, when the process has ended. */
-  onEnd: (error: ServiceError) => void = () => {};
+  readonly #receiver: EngineReceiver;
 
-  constructor(child: ChildProcess) {
+  constructor(child: ChildProcess, receiver: EngineReceiver) {
     this.#child = child;
+    this.#receiver = receiver;
     if (child.stdout) this.#output.watch(child.stdout);
     if (child.stderr) this.#output.watch(child.stderr);
     this.#channel = new ChildChannel<EngineMessage, DaemonMessage>({
@@ -101,8 +107,8 @@ export class EngineProcess {
       this.end(`sent a message that is not valid: ${firstProblem(parsed.error)}`);
     } else if (parsed.data.type === "fatal") {
       this.end(parsed.data.reason);
-    } else {
-      this.onMessage(parsed.data);
+    } else if (!this.#receiver.receive(parsed.data)) {
+      this.end(`sent a message that was not expected: ${parsed.data.type}`);
     }
   }
 
@@ -117,7 +123,7 @@ export class EngineProcess {
     const how = killer ? `killed by ${killer}` : `exited with code ${code}`;
     this.#announceEnd(line === undefined ? how : `${how} (${line})`, {});
     const { exit, error } = this.#ending!;
-    this.onEnd(error);
+    this.#receiver.end(error);
     this.#exited.resolve(exit);
   }
 }

@@ -12,7 +12,8 @@ export interface EngineExit {
 
 /**
  * A running engine, seen from the daemon: one process, one loaded model. It does not queue: the caller keeps
- * at most `spec.slots` calls in flight, generations, embeddings and rerankings together.
+ * at most `spec.slots` calls in flight, generations, embeddings and rerankings together, and their requests within
+ * the limits that keep one of them from blocking the engine.
  *
  * All methods reject with a ServiceError: `engine_crashed` when the process ends under the call,
  * `deadline_exceeded` when it stops answering, `inference_failed` or a 4xx code when only this call failed.
@@ -26,10 +27,14 @@ export interface Engine {
   /** Settles when the process has ended; never rejects. */
   readonly exited: Promise<EngineExit>;
   /**
-   * Streams one generation. Aborting `signal`, or leaving the loop early, cancels it; the stream then throws the
-   * signal's reason. The slot is free again when the iterator has returned or thrown.
+   * Runs one generation and hands over its events, in their order; the last is `done`. Resolves behind it, and rejects
+   * with the signal's reason when that aborts; the slot is free again when this settles. No event comes behind an abort.
    */
-  generate(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<GenerationEvent, void, undefined>;
+  generate(
+    request: GenerationRequest,
+    onEvent: (event: GenerationEvent) => void,
+    signal: AbortSignal,
+  ): Promise<void>;
   /** Embeds one text; the caller splits a batch into texts. */
   embed(text: string, signal: AbortSignal): Promise<EmbeddingResult>;
   /** Scores one document against a query. */

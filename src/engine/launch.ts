@@ -138,9 +138,7 @@ function readableCode(): string[] {
   const zod = packageFolder("zod");
   const folders = [
     import.meta.dirname,
-    path.join(import.meta.dirname, "..", "errors"),
-    path.join(import.meta.dirname, "..", "json"),
-    path.join(import.meta.dirname, "..", "machine"),
+    ...["async", "errors", "json", "machine"].map((room) => path.join(import.meta.dirname, "..", room)),
     path.join(wllama.folder, "esm"),
     zod.folder,
   ];

@@ -8,7 +8,7 @@ const MEAN_WEIGHT = 0.2;
 const MAX_RETRY_AFTER_SECS = 120;
 
 /** The right to have one call in flight on an engine. Disposing it twice frees it once. */
-export interface Slot extends Disposable {
+export interface Permit extends Disposable {
   readonly queue: AdmissionQueue;
   /** Corrects what was asked for, once it is known better; others may then be let in. */
   resize(tokens: number): void;
@@ -23,11 +23,8 @@ interface Waiter {
 export interface AdmissionWish {
   /** Tokens of context that the call may come to need; as many as there are at most. Default: none. */
   tokens?: number;
-  /**
-   * The caller belongs to a request that was let in before (a further text of a batch), so the bound on waiting
-   * callers does not apply.
-   */
-  admitted?: boolean;
+  /** The caller belongs to a request that was let in before, such as a further text of a batch. Default: false. */
+  bypassQueueLimit?: boolean;
 }
 
 export interface AdmissionQueueOptions {
@@ -95,13 +92,13 @@ export class AdmissionQueue {
    */
   async acquire(
     signal: AbortSignal,
-    { tokens: wished = 0, admitted = false }: AdmissionWish = {},
-  ): Promise<Slot> {
+    { tokens: wished = 0, bypassQueueLimit = false }: AdmissionWish = {},
+  ): Promise<Permit> {
     signal.throwIfAborted();
     if (this.#closedWith) throw this.#closedWith();
     const tokens = Math.min(wished, this.#contextTokens);
     if (this.#waiting.size === 0 && this.#hasRoom(tokens)) return this.#take(tokens);
-    if (!admitted && this.#waiting.size >= this.#maxWaiting) {
+    if (!bypassQueueLimit && this.#waiting.size >= this.#maxWaiting) {
       const retryAfterSecs = this.retryAfterSecs;
       throw new ServiceError(
         "overloaded",
@@ -110,7 +107,7 @@ export class AdmissionQueue {
         { retryAfterSecs },
       );
     }
-    return new Promise<Slot>((resolve, reject) => {
+    return new Promise<Permit>((resolve, reject) => {
       const leave = () => {
         this.#waiting.delete(waiter);
         signal.removeEventListener("abort", onAbort);
@@ -156,7 +153,7 @@ export class AdmissionQueue {
     }
   }
 
-  #take(wished: number): Slot {
+  #take(wished: number): Permit {
     let tokens = wished;
     this.#running += 1;
     this.#tokens += tokens;

@@ -1,20 +1,21 @@
 import type { Config } from "../config/schema.ts";
-import { checkCallDepths } from "../engine/core/request-limits.ts";
+import { checkCallDepths } from "../engine/request-limits.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { GenerationEvent } from "../engine/protocol/generation.ts";
 import type { TokenIds } from "../engine/protocol/tokens.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Model, Models } from "../models/model.ts";
-import type { AdmissionWish, Slot } from "./admission-queue.ts";
+import type { AdmissionWish, Permit } from "./admission-queue.ts";
 import { checkEmbedding, checkReranking } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
 import { dropReasoningLogprobs } from "./drop-reasoning-logprobs.ts";
 import { embedBeginning } from "./embed-beginning.ts";
 import { EngineQueues } from "./engine-queues.ts";
+import type { EventReader } from "./event-reader.ts";
 import { firstCallOnly } from "./first-call-only.ts";
 import { readForcedCall } from "./forced-call/read-forced-call.ts";
 import { readOfferedCall } from "./forced-call/read-offered-call.ts";
-import { guardEvents } from "./guarded-events.ts";
+import { GenerationStream } from "./generation-stream.ts";
 import type {
   DetokenizeRequest,
   EmbedAnswer,
@@ -73,7 +74,7 @@ class InferenceService implements Inference {
   async generate(request: InferenceRequest, signal: AbortSignal): Promise<InferenceStream> {
     const startedAt = this.#now();
     checkCallDepths(request.input);
-    // Disposed in reverse order: the slot is free before the lease ends and the request is counted as over.
+    // Disposed in reverse order: the permit is free before the lease ends and the request is counted as over.
     const held = new DisposableStack();
     try {
       held.use(this.#accounting.begin(request.endpoint));
@@ -84,20 +85,18 @@ class InferenceService implements Inference {
       const resolved = resolveGeneration(request, model, engine.info);
       const wish = {
         tokens: reservedTokens(resolved.request, engine.info),
-        admitted: request.isFurther ?? false,
+        bypassQueueLimit: request.isFurther ?? false,
       };
-      const slot = held.use(await this.#admit(engine, model, signal, wish));
-      const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
-      const source = engine.generate(resolved.request, deadline.signal);
-      const events = guardEvents({
-        source,
-        events: interpret(source, resolved),
-        signal: deadline.signal,
-        onPrompt: (promptTokens) => slot.resize(neededTokens(resolved.request, promptTokens, engine.info)),
-        release: () => held.dispose(),
+      const permit = held.use(await this.#admit(engine, model, signal, wish));
+      const events = await GenerationStream.begin({
+        run: (onEvent, abort) => engine.generate(resolved.request, onEvent, abort),
+        readers: readersOf(resolved),
+        deadline: held.use(new Deadline(signal, this.#requestTimeoutMs)),
+        held,
+        onPrompt: (tokens) => permit.resize(neededTokens(resolved.request, tokens, engine.info)),
         finish: (done) => this.#finish(done, model.alias, startedAt),
       });
-      return { model: model.alias, loadMs, events: await begun(events) };
+      return { model: model.alias, loadMs, events };
     } catch (error) {
       held.dispose();
       throw error;
@@ -170,15 +169,15 @@ class InferenceService implements Inference {
     check(model);
     if (items.length === 0) return { model: model.alias, loadMs, results: [] };
     const tokens = embeddedTokens(engine.spec, engine.info);
-    const slot = await this.#admit(engine, model, signal, { tokens });
+    const permit = await this.#admit(engine, model, signal, { tokens });
     const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
-    const results = await runBatch(items, { slot, tokens }, deadline.signal, (item, abort) =>
+    const results = await runBatch(items, { permit, tokens }, deadline.signal, (item, abort) =>
       call(engine, item, abort),
     );
     return { model: model.alias, loadMs, results };
   }
 
-  async #admit(engine: Engine, { alias }: Model, signal: AbortSignal, wish: AdmissionWish): Promise<Slot> {
+  async #admit(engine: Engine, { alias }: Model, signal: AbortSignal, wish: AdmissionWish): Promise<Permit> {
     this.#metrics.requestsWaiting(1);
     try {
       return await this.#queues.of(engine, alias).acquire(signal, wish);
@@ -209,36 +208,14 @@ class InferenceService implements Inference {
   }
 }
 
-/** The engine's events as the model's settings say they are to be read. */
-function interpret(
-  source: AsyncGenerator<GenerationEvent, void, undefined>,
-  { request, reasoningTags, calls }: ResolvedGeneration,
-): AsyncGenerator<GenerationEvent, void, undefined> {
-  const scored = request.logprobs === undefined ? source : dropReasoningLogprobs(source);
-  const events = reasoningTags ? splitReasoning(scored, reasoningTags) : scored;
-  if (!calls) return events;
-  if (calls.kind === "single") return firstCallOnly(events);
-  if (calls.kind === "forced") return readForcedCall(events);
-  if (calls.kind === "offered") return readOfferedCall(events, calls.names);
-  return splitToolCalls(events, calls.format, { parallel: calls.parallel });
-}
-
-/** Waits for the first event, so that what fails before it rejects here; the result still yields that event. */
-async function begun(
-  events: AsyncGenerator<InferenceEvent, void, undefined>,
-): Promise<AsyncGenerator<InferenceEvent, void, undefined>> {
-  let first: IteratorResult<InferenceEvent, void> | undefined = await events.next();
-  const next = events.next.bind(events);
-  const leave = events.return.bind(events);
-  events.next = async () => {
-    if (!first) return next();
-    const result = first;
-    first = undefined;
-    return result;
-  };
-  events.return = async (value) => {
-    first = undefined;
-    return leave(value);
-  };
-  return events;
+/** How the engine's events are to be read by the model's settings, in this order. */
+function readersOf({ request, reasoningTags, calls }: ResolvedGeneration): EventReader[] {
+  const readers: EventReader[] = [];
+  if (request.logprobs !== undefined) readers.push(dropReasoningLogprobs());
+  if (reasoningTags) readers.push(splitReasoning(reasoningTags));
+  if (calls?.kind === "single") readers.push(firstCallOnly());
+  else if (calls?.kind === "forced") readers.push(readForcedCall());
+  else if (calls?.kind === "offered") readers.push(readOfferedCall(calls.names));
+  else if (calls) readers.push(splitToolCalls(calls.format, { parallel: calls.parallel }));
+  return readers;
 }

@@ -28,6 +28,11 @@ export class Deadline implements Disposable {
     return this.#controller.signal;
   }
 
+  /** Ends the work before the time is over; the first reason counts. */
+  abort(reason: unknown): void {
+    this.#controller.abort(reason);
+  }
+
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
     this.#parent.removeEventListener("abort", this.#onParentAbort);

@@ -1,17 +1,15 @@
-import type { GenerationEvent } from "../engine/protocol/generation.ts";
+import type { EventReader } from "./event-reader.ts";
 
 /**
  * Leaves out the log-probabilities of reasoning. The engine reports them in a text piece of their own, which is
  * empty and follows the piece of reasoning; clients ask for those of the text.
  */
-export async function* dropReasoningLogprobs(
-  events: AsyncIterable<GenerationEvent>,
-): AsyncGenerator<GenerationEvent, void, undefined> {
+export function dropReasoningLogprobs(): EventReader {
   let isReasoning = false;
-  for await (const event of events) {
-    if (event.type === "text-delta" && event.text === "" && isReasoning) continue;
+  return (event) => {
+    if (event.type === "text-delta" && event.text === "" && isReasoning) return [];
     if (event.type === "reasoning-delta") isReasoning = true;
     else if (event.type === "text-delta") isReasoning = false;
-    yield event;
-  }
+    return [event];
+  };
 }

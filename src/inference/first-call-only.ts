@@ -1,4 +1,4 @@
-import type { GenerationEvent } from "../engine/protocol/generation.ts";
+import type { EventReader } from "./event-reader.ts";
 
 const NOTHING = {
   usage: { promptTokens: 0, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 },
@@ -10,14 +10,9 @@ const NOTHING = {
  * they are told not to, and not every template has a grammar that would keep them from it. What the answer has cost
  * comes with the beginning of that call, which is the first token behind the answer that counts.
  */
-export async function* firstCallOnly(
-  events: AsyncIterable<GenerationEvent>,
-): AsyncGenerator<GenerationEvent, void, undefined> {
-  for await (const event of events) {
-    if (event.type === "tool-call-start" && event.index > 0) {
-      yield { type: "done", reason: "tool_calls", ...(event.soFar ?? NOTHING) };
-      return;
-    }
-    yield event;
-  }
+export function firstCallOnly(): EventReader {
+  return (event) =>
+    event.type === "tool-call-start" && event.index > 0
+      ? [{ type: "done", reason: "tool_calls", ...(event.soFar ?? NOTHING) }]
+      : [event];
 }

@@ -1,15 +1,12 @@
 import { AnswerFold, type Answer } from "./collect-answer.ts";
 import type { Inference, InferenceEvent, InferenceRequest } from "./inference.ts";
 
-export interface ChoiceEvent {
-  /** Which of the requests this belongs to. */
-  readonly choice: number;
-  readonly event: InferenceEvent;
-}
+/** An event of one of several choices; absent: of the only one, or the first. */
+export type ChoiceEvent = InferenceEvent & { readonly choice?: number };
 
 export interface ChoicesStream {
   readonly model: string;
-  readonly events: AsyncGenerator<ChoiceEvent, void, undefined>;
+  readonly events: AsyncIterableIterator<ChoiceEvent>;
 }
 
 /**
@@ -26,10 +23,11 @@ export async function generateChoices(
 ): Promise<ChoicesStream> {
   const [first, ...others] = requests;
   if (!first) throw new RangeError("an answer has at least one choice");
+  if (others.length === 0) return await inference.generate(first, signal);
   const stop = new AbortController();
   const all = AbortSignal.any([signal, stop.signal]);
   const { model, events } = await inference.generate(first, all);
-  const sources = [events, ...others.map((request) => begin(inference, request, all))];
+  const sources = [events, ...others.map((request) => beginFurther(inference, request, all))];
   const end = (): void => stop.abort(new Error("the answer is over"));
   return { model, events: mergeChoices(sources, parallel, end) };
 }
@@ -37,11 +35,11 @@ export async function generateChoices(
 /** Folds the choices of an answer, in their order. */
 export async function collectChoices(events: AsyncIterable<ChoiceEvent>, count: number): Promise<Answer[]> {
   const folds = Array.from({ length: count }, () => new AnswerFold());
-  for await (const { choice, event } of events) folds[choice]?.add(event);
+  for await (const event of events) folds[event.choice ?? 0]?.add(event);
   return folds.map((fold) => fold.finish());
 }
 
-async function* begin(
+async function* beginFurther(
   inference: Pick<Inference, "generate">,
   request: InferenceRequest,
   signal: AbortSignal,
@@ -57,7 +55,7 @@ interface Arrival {
 
 /** Yields the events of all sources as they come. `stop` is called when the loop is left, however that is. */
 async function* mergeChoices(
-  sources: readonly AsyncGenerator<InferenceEvent, void, undefined>[],
+  sources: readonly AsyncIterator<InferenceEvent, void>[],
   parallel: number,
   stop: () => void,
 ): AsyncGenerator<ChoiceEvent, void, undefined> {
@@ -81,11 +79,11 @@ async function* mergeChoices(
         continue;
       }
       pull(choice);
-      yield { choice, event: result.value };
+      yield { ...result.value, choice };
     }
   } finally {
     stop();
     await Promise.allSettled(pending.values());
-    await Promise.allSettled(sources.map((source) => source.return()));
+    await Promise.allSettled(sources.map(async (source) => await source.return?.()));
   }
 }

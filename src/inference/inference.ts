@@ -54,7 +54,7 @@ export interface InferenceStream {
   /** Milliseconds until the model was there: next to none when it was loaded already. */
   readonly loadMs: number;
   /** Throws a ServiceError when the generation fails; cancelled by the signal or by leaving the loop. */
-  readonly events: AsyncGenerator<InferenceEvent, void, undefined>;
+  readonly events: AsyncIterableIterator<InferenceEvent>;
 }
 
 /** The engine's events; `done` also says how long the request took in all, queueing included. */

@@ -1,20 +1,20 @@
-import type { Slot } from "./admission-queue.ts";
+import type { Permit } from "./admission-queue.ts";
 
 /**
  * Runs one call for each item, in parallel up to the engine's slots, and returns the results in order. The
- * batch is admitted as a whole, by the caller who got its first slot; its further calls wait for their turn
+ * batch is admitted as a whole, by the caller who got its first permit; its further calls wait for their turn
  * among the other requests. The first failure ends the batch and aborts the calls under way.
  *
- * @param first the slot of the first call, taken over and freed here, and the tokens of context that each call may need
+ * @param first the permit of the first call, taken over and freed here, and the tokens of context that each call may need
  */
 export async function runBatch<Item, Result>(
   items: readonly Item[],
-  first: { readonly slot: Slot; readonly tokens: number },
+  first: { readonly permit: Permit; readonly tokens: number },
   signal: AbortSignal,
   call: (item: Item, signal: AbortSignal) => Promise<Result>,
 ): Promise<Result[]> {
-  const { slot: firstSlot, tokens } = first;
-  const { queue } = firstSlot;
+  const { permit: firstPermit, tokens } = first;
+  const { queue } = firstPermit;
   const stop = new AbortController();
   const onAbort = () => stop.abort(signal.reason);
   if (signal.aborted) onAbort();
@@ -22,19 +22,19 @@ export async function runBatch<Item, Result>(
 
   const results = Array.from<Result>({ length: items.length });
   let next = 0;
-  const work = async (ownSlot?: Slot): Promise<void> => {
-    let slot = ownSlot;
+  const work = async (own?: Permit): Promise<void> => {
+    let permit = own;
     for (let index = next++; index < items.length; index = next++) {
-      slot ??= await queue.acquire(stop.signal, { tokens, admitted: true });
+      permit ??= await queue.acquire(stop.signal, { tokens, bypassQueueLimit: true });
       try {
         results[index] = await call(items[index]!, stop.signal);
       } finally {
-        slot[Symbol.dispose]();
-        slot = undefined;
+        permit[Symbol.dispose]();
+        permit = undefined;
       }
     }
   };
-  const workers = [work(firstSlot)];
+  const workers = [work(firstPermit)];
   while (workers.length < Math.min(queue.slots, items.length)) workers.push(work());
   try {
     await Promise.all(workers);
@@ -45,6 +45,6 @@ export async function runBatch<Item, Result>(
     throw error;
   } finally {
     signal.removeEventListener("abort", onAbort);
-    firstSlot[Symbol.dispose]();
+    firstPermit[Symbol.dispose]();
   }
 }

@@ -1,4 +1,5 @@
 import type { GenerationEvent, TokenLogprob } from "../engine/protocol/generation.ts";
+import type { EventReader } from "./event-reader.ts";
 import { heldTagLength } from "./held-tag.ts";
 
 /** The text that begins and the text that ends a model's reasoning: THINKING of a Modelfile. */
@@ -12,19 +13,16 @@ export interface ReasoningTags {
  * Reasoning is recognised only at the very beginning of the answer (a later tag is the answer's own text);
  * whitespace around the tags belongs to neither side. Tags may be split over any number of pieces.
  */
-export async function* splitReasoning(
-  events: AsyncIterable<GenerationEvent>,
-  tags: ReasoningTags,
-): AsyncGenerator<GenerationEvent, void, undefined> {
+export function splitReasoning(tags: ReasoningTags): EventReader {
   const splitter = new ReasoningSplitter(tags);
-  for await (const event of events) {
+  return function* (event) {
     if (event.type === "text-delta") yield* splitter.push(event.text, event.logprobs);
     else if (event.type === "start" || event.type === "prompt-progress") yield event;
     else {
       yield* splitter.flush();
       yield event;
     }
-  }
+  };
 }
 
 type State =

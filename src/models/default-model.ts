@@ -1,7 +1,8 @@
 import type { Logger } from "pino";
+import { ServiceError } from "../errors/service-error.ts";
 import type { ModelRecord } from "./registry/model-record.ts";
 import type { ModelRegistry } from "./registry/model-registry.ts";
-import type { StateFile } from "./state/state-file.ts";
+import type { StateFile } from "./registry/state-file.ts";
 
 /** The model that ships and is the default when nothing else says so. */
 const SHIPPED_DEFAULT = "daybreak-mini";
@@ -33,6 +34,23 @@ export class DefaultModel {
   get alias(): string | undefined {
     if (this.#seeChoice()) this.#current = this.#chosen;
     return this.#current;
+  }
+
+  /**
+   * The default for a request.
+   * @param isThere tells whether a model can be found
+   * @throws ServiceError model_not_found when there is no model at all
+   */
+  async require(isThere: (alias: string) => Promise<boolean>): Promise<string> {
+    const { alias } = this;
+    if (alias !== undefined && (await isThere(alias))) return alias;
+    // Another daemon that shares the cache has deleted it, or the first model has come since.
+    await this.refresh();
+    if (this.alias !== undefined) return this.alias;
+    throw new ServiceError(
+      "model_not_found",
+      "There is no model that generates text on this machine; download one with POST /api/models/pull or daybreak pull.",
+    );
   }
 
   /** Looks at what is on disk now. */

@@ -17,8 +17,8 @@ export interface GgufSummary {
   /** Attention heads of the block that has most; 0 when the header does not say. */
   readonly headCount: number;
   readonly blockCount: number;
-  /** Quantisation in the field's own words: "Q4_K_M", "Q8_0", "F16". */
-  readonly quantisation: string;
+  /** Quantization in the field's own words: "Q4_K_M", "Q8_0", "F16". */
+  readonly quantization: string;
   /** Bytes of all files. */
   readonly fileSize: number;
   readonly chatTemplate: string | undefined;

@@ -1,34 +1,35 @@
 import { machineProcessors } from "../engine/machine-processors.ts";
-import { memoryTotal } from "../machine/memory-limits.ts";
 import { ServiceError } from "../errors/service-error.ts";
-import type { ServiceEvents } from "../events/service-events.ts";
+import { memoryTotal } from "../machine/memory-limits.ts";
 import { DefaultModel } from "./default-model.ts";
-import { DefinitionEditor } from "./definition-editor.ts";
+import { describeModel } from "./describe-model.ts";
 import { createGgufInspector } from "./gguf/inspect-gguf.ts";
-import { createDigestVerifier } from "./integrity/verify-digest.ts";
+import { configuredAllowance } from "./loading/available-memory.ts";
 import { systemClock } from "./loading/clock.ts";
-import { engineBudget } from "./loading/engine-budget.ts";
 import { EnginePool } from "./loading/engine-pool.ts";
+import type { Lease } from "./loading/lease.ts";
 import { LoadPlanner } from "./loading/load-planner.ts";
+import type { LoadedModel } from "./loading/loaded-model.ts";
 import type {
   DeletedModel,
   Download,
   LoadOptions,
   Model,
-  ModelLease,
   Models,
   PullProgress,
   PullResult,
   Residency,
 } from "./model.ts";
-import { ModelFinder } from "./model-finder.ts";
-import { ModelLender } from "./model-lender.ts";
-import { ModelViews } from "./model-views.ts";
 import type { ModelsOptions } from "./models-options.ts";
 import { Pulls } from "./pulls.ts";
 import { recordToLoad } from "./record-to-load.ts";
+import type { CheckDefinition } from "./registry/defined-models.ts";
+import type { ModelRecord } from "./registry/model-record.ts";
 import { ModelRegistry } from "./registry/model-registry.ts";
-import { StateFile } from "./state/state-file.ts";
+import { StateFile } from "./registry/state-file.ts";
+
+/** Loading takes seconds; then a request can succeed. */
+const RETRY_SECS = 2;
 
 /** Makes the {@link Models} of a daemon: reads the saved state and looks at what is on disk, loads nothing. */
 export async function createModelsService(options: ModelsOptions): Promise<Models> {
@@ -39,93 +40,40 @@ export async function createModelsService(options: ModelsOptions): Promise<Model
 }
 
 class ModelsService implements Models {
-  readonly #autoLoad: boolean;
+  readonly #options: ModelsOptions;
   readonly #registry: ModelRegistry;
   readonly #pool: EnginePool;
   readonly #planner: LoadPlanner;
   readonly #pulls: Pulls;
   readonly #default: DefaultModel;
-  readonly #definitions: DefinitionEditor;
-  readonly #finder: ModelFinder;
-  readonly #views: ModelViews;
-  readonly #lender: ModelLender;
-  readonly #events: Pick<ServiceEvents, "emit">;
 
   constructor(options: ModelsOptions, state: StateFile) {
-    const { config, hub, resolver, events, logger, readModelfile } = options;
-    const { clock = systemClock, processors = machineProcessors() } = options;
+    this.#options = options;
+    const { config, hub, resolver, events, logger, clock = systemClock } = options;
     const machineMemory = memoryTotal(options.machineMemory?.().limits);
     const gpuMemory = options.gpuMemory ?? { budget: () => Number.POSITIVE_INFINITY, estimate: () => 0 };
     const inspect = createGgufInspector();
-    const verifyDigest = createDigestVerifier();
-    this.#autoLoad = config.models.auto_load;
-    this.#events = events;
-    this.#registry = new ModelRegistry({
-      state,
-      resolver,
-      hub,
-      readModelfile,
-      inspect,
-      logger,
-      shippedDir: options.shippedDir,
-      cacheDir: config.cache_dir,
-      allowedDirs: config.models.allowed_dirs,
-    });
-    const budget = engineBudget(config.models.memory_budget, machineMemory);
+    const budget = configuredAllowance(config.models.memory_budget, machineMemory);
+    this.#registry = new ModelRegistry({ ...options, state, inspect });
     this.#pool = new EnginePool({
-      startEngine: options.startEngine,
-      events,
+      ...options,
       clock,
       budget,
-      machineMemory: options.machineMemory,
       gpuBudget: gpuMemory.budget,
+      describe: (loaded) => this.#describe(loaded.plan.record, loaded, undefined),
     });
     this.#planner = new LoadPlanner({
-      config,
+      ...options,
       inspect,
-      verifyDigest,
-      estimateMemory: options.estimateMemory,
-      estimateGpuMemory: gpuMemory.estimate,
-      heapLimit: options.heapLimit,
-      placeLayers: options.placeLayers,
-      takenOnGpu: (alias, mayEvict) => this.#pool.memory.takenOnGpu(alias, mayEvict),
-      processors,
       machineMemory,
       memoryBudget: budget.bytes,
-      kernels: options.kernels,
-      logger,
+      estimateGpuMemory: gpuMemory.estimate,
+      takenOnGpu: (alias, mayEvict) => this.#pool.memory.takenOnGpu(alias, mayEvict),
+      processors: options.processors ?? machineProcessors(),
     });
     this.#pulls = new Pulls({ hub, resolver, models: this.#registry.hub, events });
-    this.#default = new DefaultModel({
-      registry: this.#registry,
-      state,
-      configured: config.models.default,
-      logger,
-    });
-    const shared = {
-      registry: this.#registry,
-      pool: this.#pool,
-      planner: this.#planner,
-      pulls: this.#pulls,
-      defaultModel: this.#default,
-    };
-    this.#finder = new ModelFinder(shared);
-    this.#views = new ModelViews(shared);
-    this.#lender = new ModelLender({
-      ...shared,
-      finder: this.#finder,
-      views: this.#views,
-      autoLoad: config.models.auto_load,
-      keepAliveMs: config.models.keep_alive,
-    });
-    this.#definitions = new DefinitionEditor({
-      registry: this.#registry,
-      planner: this.#planner,
-      readModelfile,
-      printModelfile: options.printModelfile,
-      tryTemplate: options.tryTemplate,
-      events,
-    });
+    const configured = config.models.default;
+    this.#default = new DefaultModel({ registry: this.#registry, state, configured, logger });
   }
 
   get defaultAlias(): string | undefined {
@@ -141,52 +89,71 @@ class ModelsService implements Models {
   }
 
   async list(): Promise<readonly Model[]> {
-    const records = await this.#finder.list();
+    const onDisk = await this.#registry.list();
+    const names = new Set(onDisk.map(({ alias }) => alias));
+    // What is loaded is listed even when its file has gone.
+    const running = this.#pool.models().map(({ plan }) => plan.record);
+    const records = [...onDisk, ...running.filter(({ alias }) => !names.has(alias))];
     // Another daemon that shares the cache may have deleted it.
     if (!records.some(({ alias }) => alias === this.#default.alias)) await this.#default.refresh();
-    return await Promise.all(records.map(async (record) => await this.#views.show(record)));
+    return await Promise.all(records.map(async (record) => await this.#show(record)));
   }
 
   async get(name: string): Promise<Model> {
-    return await this.#views.show(await this.#finder.require(name));
+    return await this.#show(await this.#find(name));
   }
 
   async setDefault(alias: string): Promise<void> {
-    const record = await this.#finder.require(alias);
+    const record = await this.#find(alias);
     await this.#default.choose(record.alias);
   }
 
-  async acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<ModelLease> {
-    return await this.#lender.acquire(name, signal, residency);
+  async acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<Lease> {
+    const wanted = name ?? (await this.#default.require(this.#isThere));
+    // The usual case, a loaded model by its own name, asks nothing of the disk.
+    const lease = this.#pool.tryLease(wanted) ?? (await this.#loadOnDemand(wanted, signal, residency));
+    if (residency?.keepAliveMs !== undefined) lease.keepFor(residency.keepAliveMs);
+    return lease;
+  }
+
+  /** For a request that asks for it, because the configuration says so, or because its engine has crashed. */
+  async #loadOnDemand(name: string, signal: AbortSignal, residency?: Residency): Promise<Lease> {
+    const { auto_load: loadsOnDemand, keep_alive: keepAliveMs } = this.#options.config.models;
+    const record = await this.#find(name);
+    const { alias } = record;
+    await this.#pool.settled(alias, signal);
+    const present = this.#pool.model(alias);
+    if (!loadsOnDemand && !residency && !this.#pool.hasCrashed(alias) && present?.state !== "loaded") {
+      throw present ? stillLoading(alias, "loaded") : notLoaded(alias);
+    }
+    const overrides = { ...residency, keepAliveMs: residency?.keepAliveMs ?? keepAliveMs, mayEvict: true };
+    return await this.#pool.lease(alias, async () => await this.#planner.plan(record, overrides), signal);
   }
 
   async load(options: LoadOptions, signal?: AbortSignal): Promise<Model> {
     const { record, undo } = await recordToLoad(options, this.#registry, this.#pool);
     const { alias } = record;
+    const { contextSize, gpuLayers, keepAliveMs = Number.POSITIVE_INFINITY } = options;
+    const mayEvict = this.#options.config.models.auto_load;
     try {
-      const request = await this.#planner.plan(record, {
-        contextSize: options.contextSize,
-        gpuLayers: options.gpuLayers,
-        keepAliveMs: options.keepAliveMs ?? Number.POSITIVE_INFINITY,
-        mayEvict: this.#autoLoad,
-      });
-      await this.#pool.load(alias, request, signal);
+      const plan = await this.#planner.plan(record, { contextSize, gpuLayers, keepAliveMs, mayEvict });
+      await this.#pool.load(alias, plan, signal);
     } catch (error) {
       await undo();
       throw error;
     }
     if (options.setDefault) await this.#default.choose(alias);
     else await this.#default.refresh();
-    return await this.#views.show(record);
+    return await this.#show(record);
   }
 
   async unload(name: string, options: { onlyIdle?: boolean } = {}): Promise<void> {
-    const { alias } = await this.#finder.require(name);
+    const { alias } = await this.#find(name);
     await this.#pool.unload(alias, "request", options);
   }
 
   async delete(name: string): Promise<DeletedModel> {
-    const alias = this.#registry.ownName(name) ?? (await this.#finder.require(name)).alias;
+    const alias = this.#registry.ownName(name) ?? (await this.#find(name)).alias;
     if (this.#pulls.isPulling(alias)) {
       throw new ServiceError("model_busy", `The model "${alias}" is being downloaded.`);
     }
@@ -194,7 +161,7 @@ class ModelsService implements Models {
     await this.#pool.clear(alias, why, "request");
     const source = await this.#registry.remove(alias);
     await this.#default.refresh();
-    this.#events.emit({ type: "model-deleted", model: alias });
+    this.#options.events.emit({ type: "model-deleted", model: alias });
     return { alias, source };
   }
 
@@ -212,18 +179,79 @@ class ModelsService implements Models {
   }
 
   async create(alias: string, modelfile: string, options: { baseFolder?: string }): Promise<Model> {
-    return await this.#views.show(await this.#definitions.create(alias, modelfile, options.baseFolder));
+    const { defined } = this.#registry;
+    return await this.#made(
+      await defined.create(alias, modelfile, options.baseFolder, this.#checkDefinition),
+    );
   }
 
   async copy(source: string, target: string): Promise<Model> {
-    return await this.#views.show(await this.#definitions.copy(await this.#finder.require(source), target));
+    const { defined } = this.#registry;
+    return await this.#made(await defined.copy(await this.#find(source), target, this.#checkDefinition));
   }
 
   async modelfile(name: string): Promise<string> {
-    return this.#definitions.print(await this.#finder.require(name));
+    return this.#registry.defined.print(await this.#find(name));
   }
 
   async close(): Promise<void> {
     await this.#pool.close();
   }
+
+  /** @throws ServiceError model_not_found, or model_loading while it is being downloaded */
+  async #find(name: string): Promise<ModelRecord> {
+    const record = this.#pool.model(name)?.plan.record ?? (await this.#registry.find(name));
+    if (record) return record;
+    if (this.#pulls.isPulling(name)) throw stillLoading(name, "downloaded");
+    return await this.#registry.require(name);
+  }
+
+  /** What is wrong with a model is told when it is wanted. */
+  readonly #isThere = async (name: string): Promise<boolean> =>
+    await this.#find(name).then(
+      () => true,
+      () => false,
+    );
+
+  async #show(record: ModelRecord): Promise<Model> {
+    const loaded = this.#pool.model(record.alias);
+    return this.#describe(record, loaded, await loaded?.engine?.memoryUsage());
+  }
+
+  /** @param memoryBytes undefined also where nobody should have to wait for its measurement */
+  #describe(record: ModelRecord, loaded: LoadedModel | undefined, memoryBytes: number | undefined): Model {
+    return describeModel(record, {
+      loaded,
+      memoryBytes,
+      isDefault: record.alias === this.#default.alias,
+      isPulling: this.#pulls.isPulling(record.alias),
+      contextSize: (each) => this.#planner.contextSize(each, undefined),
+    });
+  }
+
+  /** A definition is only saved when the model could be loaded. */
+  readonly #checkDefinition: CheckDefinition = async (record, { settings: { template } }) => {
+    await this.#planner.check(record);
+    if (template !== undefined) await this.#options.tryTemplate?.(template);
+  };
+
+  async #made(record: ModelRecord): Promise<Model> {
+    this.#options.events.emit({ type: "model-created", model: record.alias });
+    return await this.#show(record);
+  }
+}
+
+/** What a request is told that comes before its model is there. */
+function stillLoading(alias: string, being: "downloaded" | "loaded"): ServiceError {
+  return new ServiceError("model_loading", `The model "${alias}" is being ${being}.`, {
+    retryAfterSecs: RETRY_SECS,
+  });
+}
+
+function notLoaded(alias: string): ServiceError {
+  return new ServiceError(
+    "model_not_loaded",
+    `The model "${alias}" is not loaded; load it with POST /api/models/load {"alias": ${JSON.stringify(alias)}} or "daybreak load ${alias}", or start the daemon with --auto-load.`,
+    { param: "model" },
+  );
 }

@@ -2,7 +2,7 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import type { CachedModel, HubPullRequest, HubStore } from "./hub/hub-store.ts";
 import type { Download, PullProgress, PullResult } from "./model.ts";
-import type { NameResolver } from "./names/resolve-name.ts";
+import type { NameResolver } from "./names/name-resolver.ts";
 import type { HubModels } from "./registry/hub-models.ts";
 
 export interface PullsOptions {
@@ -50,7 +50,7 @@ export class Pulls {
     if (!request) {
       throw new ServiceError(
         "model_not_found",
-        `"${name}" is no alias of a model on the hub; a hub spec has the form hf:owner/repo[:file-or-quant][@revision].`,
+        `"${name}" is not an alias of a model on the hub; a hub spec has the form hf:owner/repo[:file-or-quant][@revision].`,
         { param: "name" },
       );
     }

@@ -17,7 +17,7 @@ const nothingToUndo = async (): Promise<void> => {};
 export async function recordToLoad(
   options: LoadOptions,
   registry: ModelRegistry,
-  pool: Pick<EnginePool, "slot">,
+  pool: Pick<EnginePool, "model">,
 ): Promise<RecordToLoad> {
   if (options.path !== undefined) return await registerNamed(options, options.path, registry, pool);
   const resolved = registry.resolve(options.alias);
@@ -33,10 +33,10 @@ async function registerNamed(
   options: LoadOptions,
   path: string,
   registry: ModelRegistry,
-  pool: Pick<EnginePool, "slot">,
+  pool: Pick<EnginePool, "model">,
 ): Promise<RecordToLoad> {
   const alias = registry.newName(options.alias);
-  if (pool.slot(alias)?.state === "loaded") {
+  if (pool.model(alias)?.state === "loaded") {
     throw new ServiceError("model_already_loaded", `The model "${alias}" is loaded already.`);
   }
   const record = await registry.files.inspect(alias, path, options.mmproj);

@@ -13,6 +13,7 @@ import {
   writeModel,
 } from "../support/engine-fixture.ts";
 import { tinyBert, tinyLlama } from "../support/tiny-models.ts";
+import { generated } from "../support/generated.ts";
 
 const folder = temporaryFolder();
 afterAll(() => fs.rmSync(folder, { recursive: true }));
@@ -66,7 +67,7 @@ describe("an embedding model", () => {
   });
 
   test("can neither generate nor rerank", async () => {
-    await expect(collect(engine.generate(promptRequest("Hi"), NEVER))).rejects.toMatchObject({
+    await expect(collect(generated(engine, promptRequest("Hi"), NEVER))).rejects.toMatchObject({
       code: "unsupported_feature",
     });
     await expect(engine.rerank("a", "b", NEVER)).rejects.toMatchObject({ code: "unsupported_feature" });

@@ -19,6 +19,7 @@ import {
 } from "../support/engine-fixture.ts";
 import { CONVERSATION, logprobsOf, shareOfRounding } from "../support/forced-text.ts";
 import { tinyLlama, tokenId } from "../support/tiny-models.ts";
+import { generated } from "../support/generated.ts";
 
 const folder = temporaryFolder();
 afterAll(() => fs.rmSync(folder, { recursive: true }));
@@ -48,7 +49,7 @@ describe("an engine with the shipped model", () => {
   });
 
   test("streams start, progress of the prompt, text and the end, in this order", async () => {
-    const events = await collect(engine.generate(promptRequest("Hello world", { maxTokens: 5 }), NEVER));
+    const events = await collect(generated(engine, promptRequest("Hello world", { maxTokens: 5 }), NEVER));
     const types = events.map(({ type }) => type).filter((type, index, all) => type !== all[index - 1]);
     expect(types).toEqual(["start", "prompt-progress", "text-delta", "done"]);
     const { usage, timings } = doneOf(events);
@@ -59,11 +60,11 @@ describe("an engine with the shipped model", () => {
 
   test("generates the same text again, and finds its prompt in the cache", async () => {
     const request = promptRequest("The cache is asked twice", { sampling: { temperature: 1, seed: 7 } });
-    const first = await collect(engine.generate(request, NEVER));
-    const second = await collect(engine.generate(request, NEVER));
+    const first = await collect(generated(engine, request, NEVER));
+    const second = await collect(generated(engine, request, NEVER));
     expect(textOf(second)).toBe(textOf(first));
     expect(doneOf(second).usage.cachedTokens).toBeGreaterThan(0);
-    const uncached = await collect(engine.generate({ ...request, cachePrompt: false }, NEVER));
+    const uncached = await collect(generated(engine, { ...request, cachePrompt: false }, NEVER));
     expect(doneOf(uncached).usage.cachedTokens).toBe(0);
   });
 
@@ -76,7 +77,7 @@ describe("an engine with the shipped model", () => {
 
   test("one token at most is one token", async () => {
     const request = promptRequest("Hello", { maxTokens: 1, sampling: { temperature: 0, ignoreEos: true } });
-    expect(doneOf(await collect(engine.generate(request, NEVER)))).toMatchObject({
+    expect(doneOf(await collect(generated(engine, request, NEVER)))).toMatchObject({
       reason: "length",
       usage: { completionTokens: 1 },
     });
@@ -86,7 +87,7 @@ describe("an engine with the shipped model", () => {
     const { maxTokens: _, ...request } = promptRequest("Hello", {
       sampling: { temperature: 0, ignoreEos: true },
     });
-    const { reason, usage } = doneOf(await collect(engine.generate(request, NEVER)));
+    const { reason, usage } = doneOf(await collect(generated(engine, request, NEVER)));
     expect(reason).toBe("length");
     expect(usage.promptTokens + usage.completionTokens).toBe(512);
   });
@@ -97,7 +98,7 @@ describe("an engine with the shipped model", () => {
       promptRequest("Count", { format: grammar, stop: ["HALT", "STOP"], maxTokens: 40 }),
       chatRequest("Count", { format: grammar, stop: ["HALT", "STOP"], maxTokens: 40 }),
     ]) {
-      const events = await collect(engine.generate(request, NEVER));
+      const events = await collect(generated(engine, request, NEVER));
       expect(textOf(events)).toBe("one ");
       expect(doneOf(events)).toMatchObject({ reason: "stop", stopSequence: "STOP" });
     }
@@ -108,7 +109,7 @@ describe("an engine with the shipped model", () => {
       format: { type: "grammar", grammar: 'root ::= "yes"' },
       stop: ["STOP"],
     });
-    const done = doneOf(await collect(engine.generate(request, NEVER)));
+    const done = doneOf(await collect(generated(engine, request, NEVER)));
     expect(done.reason).toBe("stop");
     expect(done.stopSequence).toBeUndefined();
   });
@@ -133,7 +134,7 @@ describe("an engine with the shipped model", () => {
     ["a prompt", promptRequest(GREETING, { logprobs: 3, maxTokens: 3 })],
     ["a chat", chatRequest("Hello", { logprobs: 3, maxTokens: 3 })],
   ])("reports log-probabilities of %s", async (_, request) => {
-    const events = await collect(engine.generate(request, NEVER));
+    const events = await collect(generated(engine, request, NEVER));
     const logprobs = events.flatMap((event) => (event.type === "text-delta" ? (event.logprobs ?? []) : []));
     expect(logprobs.length).toBeGreaterThan(0);
     for (const { token, logprob, top } of logprobs) {
@@ -145,7 +146,7 @@ describe("an engine with the shipped model", () => {
 
   test("reports the chosen token alone when no alternatives are asked for", async () => {
     const request = chatRequest("Hello", { logprobs: 0, maxTokens: 2 });
-    const events = await collect(engine.generate(request, NEVER));
+    const events = await collect(generated(engine, request, NEVER));
     const logprobs = events.flatMap((event) => (event.type === "text-delta" ? (event.logprobs ?? []) : []));
     expect(logprobs.map(({ top }) => top)).toEqual(logprobs.map(() => []));
     expect(logprobs.length).toBeGreaterThan(0);
@@ -153,7 +154,7 @@ describe("an engine with the shipped model", () => {
 
   test("applies a logit bias", async () => {
     const plain = await collect(
-      engine.generate(promptRequest("Hello", { logprobs: 1, maxTokens: 1 }), NEVER),
+      generated(engine, promptRequest("Hello", { logprobs: 1, maxTokens: 1 }), NEVER),
     );
     const biased = promptRequest("Hello", {
       sampling: { temperature: 0, logitBias: [{ token: 100, bias: 100 }] },
@@ -179,7 +180,7 @@ describe("an engine with the shipped model", () => {
       mirostatEta: 0.1,
       seed: 0xffff_ffff,
     };
-    expect(doneOf(await collect(engine.generate(promptRequest("Hello", { sampling }), NEVER))).type).toBe(
+    expect(doneOf(await collect(generated(engine, promptRequest("Hello", { sampling }), NEVER))).type).toBe(
       "done",
     );
   });
@@ -187,7 +188,7 @@ describe("an engine with the shipped model", () => {
   test("separates reasoning from text", async () => {
     const grammar = { type: "grammar", grammar: 'root ::= "because</think>yes"' } as const;
     const request = chatRequest("Why?", { format: grammar, maxTokens: 40 }, { thinking: true });
-    const events = await collect(engine.generate(request, NEVER));
+    const events = await collect(generated(engine, request, NEVER));
     const reasoning = events.map((event) => (event.type === "reasoning-delta" ? event.text : "")).join("");
     expect({ reasoning: reasoning.trim(), text: textOf(events).trim() }).toEqual({
       reasoning: "because",
@@ -212,20 +213,20 @@ describe("an engine with the shipped model", () => {
       },
     );
     const [short, long] = [
-      doneOf(await collect(engine.generate(asked, NEVER))).usage.promptTokens,
-      doneOf(await collect(engine.generate(begun, NEVER))).usage.promptTokens,
+      doneOf(await collect(generated(engine, asked, NEVER))).usage.promptTokens,
+      doneOf(await collect(generated(engine, begun, NEVER))).usage.promptTokens,
     ];
     expect(long).toBeGreaterThan(short);
     expect(long).toBeLessThan(short + 10); // no second turn has been opened behind it
   });
 
   test("takes half a surrogate pair for a replacement character", async () => {
-    await expect(collect(engine.generate(promptRequest("half \ud83d pair"), NEVER))).resolves.toBeDefined();
+    await expect(collect(generated(engine, promptRequest("half \ud83d pair"), NEVER))).resolves.toBeDefined();
   });
 
   test("a prompt longer than the context is refused with both numbers", async () => {
     const request = promptRequest("hello ".repeat(600));
-    await expect(collect(engine.generate(request, NEVER))).rejects.toMatchObject({
+    await expect(collect(generated(engine, request, NEVER))).rejects.toMatchObject({
       code: "context_length_exceeded",
       message: expect.stringMatching(/\d{3,} tokens.* 512 tokens/),
     });
@@ -236,7 +237,7 @@ describe("an engine with the shipped model", () => {
     ["a JSON schema", { type: "json_schema", schema: { type: "nonsense" } } as const],
     ["a JSON schema's reference", { type: "json_schema", schema: { $ref: "#/nowhere" } } as const],
   ])("%s that cannot be read fails this request alone", async (_, format) => {
-    await expect(collect(engine.generate(chatRequest("Hi", { format }), NEVER))).rejects.toMatchObject({
+    await expect(collect(generated(engine, chatRequest("Hi", { format }), NEVER))).rejects.toMatchObject({
       code: "invalid_parameter",
     });
     await expect(generateText(engine, promptRequest("Hello"))).resolves.toBeDefined();
@@ -244,7 +245,7 @@ describe("an engine with the shipped model", () => {
 
   test("a picture is refused by a model that sees none", async () => {
     const request = chatRequest([{ type: "image", data: new Uint8Array([1, 2, 3]) }]);
-    await expect(collect(engine.generate(request, NEVER))).rejects.toMatchObject({
+    await expect(collect(generated(engine, request, NEVER))).rejects.toMatchObject({
       code: "unsupported_feature",
     });
   });
@@ -263,8 +264,10 @@ describe("an engine with the shipped model", () => {
   test("refuses a call beyond its slots instead of never answering it", async () => {
     const endless = promptRequest("On", { sampling: { ignoreEos: true }, maxTokens: 400 });
     const over = new AbortController();
-    const running = Array.from({ length: 4 }, () => collect(engine.generate(endless, over.signal)));
-    await expect(collect(engine.generate(endless, NEVER))).rejects.toMatchObject({ code: "internal_error" });
+    const running = Array.from({ length: 4 }, () => collect(generated(engine, endless, over.signal)));
+    await expect(collect(generated(engine, endless, NEVER))).rejects.toMatchObject({
+      code: "internal_error",
+    });
     await expect(engine.embed("hello", NEVER)).rejects.toMatchObject({ code: "internal_error" });
     over.abort(new Error("over"));
     for (const each of running) await expect(each).rejects.toThrow("over");
@@ -316,7 +319,7 @@ describe("tool calls", () => {
 
   test("come as a start with id and name, then the arguments in pieces", async () => {
     const request = chatRequest("Rome?", { maxTokens: 120, sampling: eager }, { tools: [weather] });
-    const events = await collect(engine.generate(request, NEVER));
+    const events = await collect(generated(engine, request, NEVER));
     const start = events.find((event) => event.type === "tool-call-start");
     expect(start).toMatchObject({ index: 0, name: "weather", id: expect.stringMatching(/./) });
     const pieces = events.flatMap((event) =>
@@ -329,7 +332,7 @@ describe("tool calls", () => {
   test("of a tool chosen by name are of no other tool", async () => {
     const input = { tools: [weather, clock], toolChoice: { name: "clock" } };
     const request = chatRequest("Time?", { maxTokens: 120, sampling: eager }, input);
-    const events = await collect(engine.generate(request, NEVER));
+    const events = await collect(generated(engine, request, NEVER));
     const names = events.flatMap((event) => (event.type === "tool-call-start" ? [event.name] : []));
     expect(new Set(names)).toEqual(new Set(["clock"]));
   });
@@ -347,7 +350,9 @@ describe("text that is not UTF-8", () => {
 
   test("is replaced, and what follows is not lost", async () => {
     const sampling = { temperature: 0, ignoreEos: true, logitBias: [{ token: BYTE_FF, bias: 100 }] };
-    const events = await collect(engine.generate(promptRequest("bytes", { sampling, maxTokens: 6 }), NEVER));
+    const events = await collect(
+      generated(engine, promptRequest("bytes", { sampling, maxTokens: 6 }), NEVER),
+    );
     expect(textOf(events)).toMatch(/^\uFFFD{1,6}$/);
     expect(doneOf(events)).toMatchObject({ reason: "length" });
     expect(await generateText(engine, promptRequest("bytes"))).toBeDefined();

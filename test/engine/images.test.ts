@@ -14,6 +14,7 @@ import {
 } from "../support/engine-fixture.ts";
 import { CHATML_TEMPLATE, CHATML_WORDS, tinyLlama, tinyProjector } from "../support/tiny-models.ts";
 import { tinyPng } from "../support/tiny-png.ts";
+import { generated } from "../support/generated.ts";
 
 const folder = temporaryFolder();
 const modelFile = writeModel(folder, "model", tinyLlama({ words: CHATML_WORDS }));
@@ -33,7 +34,7 @@ describe("a model with a vision projector", () => {
   afterAll(() => engine.close());
 
   async function promptTokens(parts: ContentPart[]): Promise<number> {
-    return doneOf(await collect(engine.generate(chatRequest(parts), NEVER))).usage.promptTokens;
+    return doneOf(await collect(generated(engine, chatRequest(parts), NEVER))).usage.promptTokens;
   }
 
   test("sees pictures before, behind and between texts", async () => {
@@ -55,7 +56,7 @@ describe("a model with a vision projector", () => {
     ["half a picture", tinyPng(32, 32).subarray(0, 60)],
   ])("refuses %s in the place of a picture, and goes on", async (_, data) => {
     const request = chatRequest([{ type: "image", data }, text]);
-    await expect(collect(engine.generate(request, NEVER))).rejects.toMatchObject({
+    await expect(collect(generated(engine, request, NEVER))).rejects.toMatchObject({
       code: "invalid_parameter",
     });
     expect(await promptTokens([picture, text])).toBeGreaterThan(PICTURE_TOKENS);
@@ -63,7 +64,7 @@ describe("a model with a vision projector", () => {
 
   test("refuses more pictures than its context holds, with both numbers", async () => {
     const request = chatRequest([...Array.from({ length: 40 }, () => picture), text]);
-    await expect(collect(engine.generate(request, NEVER))).rejects.toMatchObject({
+    await expect(collect(generated(engine, request, NEVER))).rejects.toMatchObject({
       code: "context_length_exceeded",
       message: expect.stringMatching(/\d{3,} tokens.* 512 tokens/),
     });
@@ -73,7 +74,7 @@ describe("a model with a vision projector", () => {
 test("a picture at the very end of the prompt is followed by text of ours, else llama.cpp would abort", async () => {
   const bare = "{%- for message in messages %}{{ message.content }}{% endfor %}";
   const engine = await startEngine(engineSpec(modelFile, { projectorFile, chatTemplate: bare }));
-  const { usage } = doneOf(await collect(engine.generate(chatRequest([text, picture]), NEVER)));
+  const { usage } = doneOf(await collect(generated(engine, chatRequest([text, picture]), NEVER)));
   expect(usage.promptTokens).toBeGreaterThan(PICTURE_TOKENS);
   await engine.close();
 });
@@ -90,11 +91,11 @@ describe("a template that trims what it is given and adds nothing", () => {
     ["a picture", [text, picture]],
     ["a picture and blanks", [text, picture, { type: "text", text: " \n" } as const]],
   ])("makes a chat that ends with %s the request's fault, and the engine goes on", async (_, parts) => {
-    await expect(collect(engine.generate(chatRequest(parts), NEVER))).rejects.toMatchObject({
+    await expect(collect(generated(engine, chatRequest(parts), NEVER))).rejects.toMatchObject({
       code: "invalid_parameter",
       message: expect.stringMatching(/write a text behind the picture/),
     });
-    const { usage } = doneOf(await collect(engine.generate(chatRequest([picture, text]), NEVER)));
+    const { usage } = doneOf(await collect(generated(engine, chatRequest([picture, text]), NEVER)));
     expect(usage.promptTokens).toBeGreaterThan(PICTURE_TOKENS);
   });
 });
@@ -113,7 +114,7 @@ test("an abort of llama.cpp ends the engine and says why", async () => {
     {},
     { messages: messages.map(({ role, content }) => ({ role, content: [...content] })) },
   );
-  await expect(collect(engine.generate(request, NEVER))).rejects.toMatchObject({
+  await expect(collect(generated(engine, request, NEVER))).rejects.toMatchObject({
     code: "engine_crashed",
     message: expect.stringMatching(/stopped at a check of its own/),
   });

@@ -25,6 +25,7 @@ import {
   SHIFTED,
 } from "../support/stock-comparisons.ts";
 import { stockAnswers } from "../support/stock-record.ts";
+import { generated } from "../support/generated.ts";
 
 /** The shipped models in our engine and in the stock one, asked the same. */
 
@@ -85,7 +86,7 @@ describe("log-probabilities are the stock engine's", () => {
     const shifted = await difference(SHIFTED, async (engine, lines) => {
       const said = await sayAll(engine, lines);
       const request = promptRequest(lines[0]!.prompt, { maxTokens: 1 });
-      const { usage } = doneOf(await collect(engine.generate(request, NEVER)));
+      const { usage } = doneOf(await collect(generated(engine, request, NEVER)));
       expect(usage.promptTokens + said[0]!.length).toBeGreaterThan(SHIFTED.settings.contextSize!);
       return said;
     });

@@ -15,6 +15,7 @@ import {
   writeModel,
 } from "../support/engine-fixture.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
+import { generated } from "../support/generated.ts";
 
 const forTokens = (prompt: string, maxTokens: number): GenerationRequest =>
   promptRequest(prompt, { maxTokens, cachePrompt: false, sampling: { temperature: 0, ignoreEos: true } });
@@ -25,19 +26,19 @@ describe("an engine with the shipped model", () => {
   let engine: Engine;
   beforeAll(async () => {
     engine = await startEngine(engineSpec(SHIPPED_MODEL, { contextSize: 2048, batchSize: BATCH_SIZE }));
-    await collect(engine.generate(forTokens("warm up", 50), NEVER));
+    await collect(generated(engine, forTokens("warm up", 50), NEVER));
   });
   afterAll(() => engine.close());
 
   test("delivers streams that run together as they are made", async () => {
     let others = 0;
     const long = ["a", "b", "c"].map(async (prompt) => {
-      for await (const { type } of engine.generate(forTokens(prompt, 400), NEVER))
+      for await (const { type } of generated(engine, forTokens(prompt, 400), NEVER))
         if (type === "text-delta") others += 1;
     });
     const short: GenerationEvent[] = [];
     let before: number | undefined;
-    for await (const event of engine.generate(forTokens("d", 40), NEVER)) {
+    for await (const event of generated(engine, forTokens("d", 40), NEVER)) {
       short.push(event);
       // However long it waited for its turn.
       if (event.type === "text-delta") before ??= others;
@@ -66,11 +67,11 @@ describe("an engine with the shipped model", () => {
     let steps = 0;
     const over = new AbortController();
     const beside = (async () => {
-      for await (const { type } of engine.generate(forTokens("a", 400), over.signal))
+      for await (const { type } of generated(engine, forTokens("a", 400), over.signal))
         if (type === "text-delta") steps += 1;
     })();
     const client = new AbortController();
-    const generation = engine.generate(forTokens("word ".repeat(800), 1), client.signal);
+    const generation = generated(engine, forTokens("word ".repeat(800), 1), client.signal);
     let event = await generation.next();
     while (event.value?.type !== "prompt-progress" || event.value.processed < 100)
       event = await generation.next();
@@ -79,7 +80,7 @@ describe("an engine with the shipped model", () => {
     client.abort(new Error("enough"));
     await expect(generation.next()).rejects.toThrow("enough");
     // Also what the other slots wait for is no more than the step that was under way.
-    await collect(engine.generate(forTokens("b", 1), NEVER));
+    await collect(generated(engine, forTokens("b", 1), NEVER));
     const share = (steps - begun) / stepsLeft;
     over.abort(new Error("over"));
     await expect(beside).rejects.toThrow("over");
@@ -115,15 +116,15 @@ describe("an engine whose steps take long", () => {
     async () => {
       const engine = await start();
       const client = new AbortController();
-      const generation = engine.generate(request, client.signal);
+      const generation = generated(engine, request, client.signal);
       let event = await generation.next();
       while (event.value?.type !== "prompt-progress" || event.value.processed < 100)
         event = await generation.next();
       const read = event.value.processed;
       client.abort(new Error("enough"));
       await expect(generation.next()).rejects.toThrow("enough");
-      const again = await collect(engine.generate(request, NEVER));
-      const undisturbed = await collect(engine.generate({ ...request, cachePrompt: false }, NEVER));
+      const again = await collect(generated(engine, request, NEVER));
+      const undisturbed = await collect(generated(engine, { ...request, cachePrompt: false }, NEVER));
       await engine.close();
       // Each step has twice as many as the one before, so the one under way would have read more than all others.
       expect(doneOf(again).usage.cachedTokens).toBe(read);

@@ -16,8 +16,8 @@ test("an engine runs where packages are links, as pnpm installs them", async () 
     const { createEngineStarter } = await import(${JSON.stringify(pathToFileURL(path.join(home, "src/engine/start-engine.ts")).href)});
     const start = createEngineStarter({ loadTimeoutMs: 25_000, stallTimeoutMs: 25_000 });
     const engine = await start(${JSON.stringify(engineSpec(writeModel(folder, "model", tinyLlama())))});
-    const events = engine.generate(${JSON.stringify(promptRequest("Once"))}, new AbortController().signal);
-    for await (const { type } of events) if (type === "done") console.log(type);
+    const onEvent = ({ type }) => type === "done" && console.log(type);
+    await engine.generate(${JSON.stringify(promptRequest("Once"))}, onEvent, new AbortController().signal);
     await engine.close();
   `;
   const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script]);

@@ -13,6 +13,7 @@ import {
   writeModel,
 } from "../support/engine-fixture.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
+import { generated } from "../support/generated.ts";
 
 const MIB = 1024 * 1024;
 
@@ -34,7 +35,7 @@ describe.skipIf(process.platform !== "linux")("the memory of an engine", () => {
     expect(fileBytes).toBeGreaterThan(150 * MIB);
     const spec = engineSpec(file, { batchSize: 8 });
     const engine = await startEngine(spec);
-    await collect(engine.generate(promptRequest("Hello", { maxTokens: 2 }), NEVER));
+    await collect(generated(engine, promptRequest("Hello", { maxTokens: 2 }), NEVER));
     const peak = peakBytes(engine.pid);
     await engine.close();
 
@@ -60,7 +61,7 @@ test("a model of many narrow heads reads prompts as long as its contexts within 
   const question = { fileBytes: gguf.fileSize, ...gguf, spec };
   const engine = await startEngine(spec, { heapLimit: () => estimateMemory(question).heapLimitBytes });
   const request = promptRequest("a ".repeat(1900), { maxTokens: 1, cachePrompt: false });
-  const answers = await Promise.all([0, 1].map(() => collect(engine.generate(request, NEVER))));
+  const answers = await Promise.all([0, 1].map(() => collect(generated(engine, request, NEVER))));
   for (const answer of answers) expect(doneOf(answer).usage.promptTokens).toBeGreaterThan(1800);
   await engine.close();
 });
@@ -68,7 +69,8 @@ test("a model of many narrow heads reads prompts as long as its contexts within 
 test("an engine keeps no prompt beyond its KV cache, or it would grow with every conversation", async () => {
   const engine = await startEngine(engineSpec(writeModel(folder, "small", tinyLlama()), { slots: 1 }));
   const cachedTokens = async (prompt: string): Promise<number> =>
-    doneOf(await collect(engine.generate(promptRequest(prompt, { maxTokens: 1 }), NEVER))).usage.cachedTokens;
+    doneOf(await collect(generated(engine, promptRequest(prompt, { maxTokens: 1 }), NEVER))).usage
+      .cachedTokens;
   const first = "x is what this prompt is about, and nothing else";
   await cachedTokens(first);
   expect(await cachedTokens(first)).toBeGreaterThan(20);

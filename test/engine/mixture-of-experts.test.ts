@@ -13,6 +13,7 @@ import {
   writeModel,
 } from "../support/engine-fixture.ts";
 import { tinyMixture } from "../support/tiny-mixture.ts";
+import { generated } from "../support/generated.ts";
 
 const folder = temporaryFolder();
 afterAll(() => fs.rmSync(folder, { recursive: true }));
@@ -37,7 +38,7 @@ async function measure(start: StartEngine, file: string, threads = 1): Promise<(
         logprobs: 0,
         maxTokens: 1,
       });
-      const events = await collect(engine.generate(request, NEVER));
+      const events = await collect(generated(engine, request, NEVER));
       found.push(events.flatMap((event) => logprobsOf(event))[0]);
     }
     return found;

@@ -40,10 +40,6 @@ async function startModels(): Promise<{ models: Models; events: ServiceEvent[]; 
       resolve: (name) => (path.isAbsolute(name) ? { kind: "path", path: name } : { kind: "name", name }),
       aliasOf: () => undefined,
     },
-    readModelfile: () => {
-      throw new Error("there are no Modelfiles in this test");
-    },
-    printModelfile: () => "",
     shippedDir: SHIPPED,
     events: { emit: (event) => void events.push(event) },
     logger: { debug: () => {}, warn: () => {} },

@@ -15,6 +15,7 @@ import {
   writeModel,
 } from "../support/engine-fixture.ts";
 import { CHATML_TEMPLATE, CHATML_WORDS, tinyLlama, tokenId } from "../support/tiny-models.ts";
+import { generated } from "../support/generated.ts";
 
 const folder = temporaryFolder();
 afterAll(() => fs.rmSync(folder, { recursive: true }));
@@ -57,7 +58,7 @@ describe("what is nested deep", () => {
     ["rules that begin with each other", chain(5_000)],
   ])("in a grammar is refused, not the end of the engine: %s", async (_, format) => {
     for (const request of [promptRequest("Hello", { format }), chatRequest("Hello", { format })]) {
-      await expect(collect(engine.generate(request, NEVER))).rejects.toMatchObject({
+      await expect(collect(generated(engine, request, NEVER))).rejects.toMatchObject({
         code: "invalid_parameter",
         message: expect.stringMatching(/^The grammar or schema cannot be used: /),
       });
@@ -81,7 +82,7 @@ describe("what is nested deep", () => {
         schema: { $ref: "#/$defs/a", $defs: { a: { type: "array", items: { $ref: "#/$defs/a" } } } },
       },
     ] as const) {
-      await expect(collect(engine.generate(brackets(format), NEVER))).rejects.toMatchObject({
+      await expect(collect(generated(engine, brackets(format), NEVER))).rejects.toMatchObject({
         code: "inference_failed",
         message: expect.stringContaining(`more than ${MAX_ANSWER_DEPTH} levels deep`),
       });

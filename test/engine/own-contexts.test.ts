@@ -19,6 +19,7 @@ import {
 import { tinyLlama, tokenId } from "../support/tiny-models.ts";
 import { fakeModel } from "../unit/inference/fake-engine.ts";
 import { FakeMetrics } from "../unit/inference/fake-metrics.ts";
+import { generated } from "../support/generated.ts";
 
 const CONTEXT = 256;
 const SLOTS = 4;
@@ -76,7 +77,7 @@ describe("slots with a context each", () => {
 
   test("refuse a prompt longer than one of them, with its size", async () => {
     const prompt = "word ".repeat(2 * CONTEXT);
-    await expect(collect(engine.generate(promptRequest(prompt), NEVER))).rejects.toMatchObject({
+    await expect(collect(generated(engine, promptRequest(prompt), NEVER))).rejects.toMatchObject({
       code: "context_length_exceeded",
       message: expect.stringContaining(` ${CONTEXT} tokens`),
     });
@@ -84,8 +85,8 @@ describe("slots with a context each", () => {
 
   test("find a prompt in their cache", async () => {
     const request = promptRequest("The cat that is in the cache sat on the mat and did not move.");
-    await collect(engine.generate(request, NEVER));
-    const { usage } = doneOf(await collect(engine.generate(request, NEVER)));
+    await collect(generated(engine, request, NEVER));
+    const { usage } = doneOf(await collect(generated(engine, request, NEVER)));
     expect(usage.cachedTokens).toBeGreaterThanOrEqual(usage.promptTokens - 1);
   });
 

@@ -28,6 +28,7 @@ import { ipcAddress } from "../support/ipc-address.ts";
 import { FILES_HAVE_LINKS } from "../support/links.ts";
 import { spawnTestEngine } from "../support/program.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
+import { generated } from "../support/generated.ts";
 
 const PROBE = fileURLToPath(new URL("../support/sandbox-probe.mjs", import.meta.url));
 
@@ -145,7 +146,7 @@ describe.each(working.map(({ wall, problem }) => ({ name: wall.name, wall, probl
     test.skipIf(skip)("an engine that is killed ends with its reason", async () => {
       const engine = await startBehind(wall);
       const { maxTokens: _, ...endless } = promptRequest("On and on", { sampling: { ignoreEos: true } });
-      const generation = engine.generate(endless, NEVER);
+      const generation = generated(engine, endless, NEVER);
       await generation.next();
       process.kill(engine.pid, "SIGKILL");
       await expect(collect(generation)).rejects.toMatchObject({ code: "engine_crashed" });

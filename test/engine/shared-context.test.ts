@@ -18,6 +18,7 @@ import {
 import { tinyLlama } from "../support/tiny-models.ts";
 import { fakeModel } from "../unit/inference/fake-engine.ts";
 import { FakeMetrics } from "../unit/inference/fake-metrics.ts";
+import { generated } from "../support/generated.ts";
 
 /** The smallest that llama.cpp makes. */
 const CONTEXT = 256;
@@ -76,7 +77,7 @@ describe("requests that together need more than the context", () => {
 
   test("find room where one of them takes over a slot that was full", async () => {
     const request = async (prompt: string, maxTokens: number): Promise<number> =>
-      doneOf(await collect(engine.generate(promptRequest(prompt, { maxTokens, sampling }), NEVER))).usage
+      doneOf(await collect(generated(engine, promptRequest(prompt, { maxTokens, sampling }), NEVER))).usage
         .completionTokens;
     const sampling = { temperature: 0, ignoreEos: true };
     await request("alpha beta gamma", 200);

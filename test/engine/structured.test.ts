@@ -26,6 +26,7 @@ import {
 } from "../support/structured/forms.ts";
 import { outcomeOf, type Outcome } from "../support/structured/outcome.ts";
 import { CHATML_TEMPLATE, CHATML_WORDS, tinyLlama, tokenId } from "../support/tiny-models.ts";
+import { generated } from "../support/generated.ts";
 
 const folder = temporaryFolder();
 afterAll(() => fs.rmSync(folder, { recursive: true }));
@@ -94,7 +95,7 @@ describe.each([
       sampling: { temperature: 0, ignoreEos: true },
       cachePrompt: false,
     });
-    const beside = collect(engine.generate(request, NEVER));
+    const beside = collect(generated(engine, request, NEVER));
     const [grammar] = IMPOSSIBLE_GRAMMARS;
     const form = {
       name: "none",

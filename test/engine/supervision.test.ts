@@ -16,6 +16,7 @@ import {
 } from "../support/engine-fixture.ts";
 import { spawnTestEngine } from "../support/program.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
+import { generated } from "../support/generated.ts";
 
 const ORPHAN_DAEMON = fileURLToPath(new URL("../support/orphan-daemon.ts", import.meta.url));
 
@@ -35,9 +36,9 @@ describe("an engine process", () => {
   test("killed from outside rejects every call in flight and settles", async () => {
     const engine = await startEngine(engineSpec(modelFile, { contextShift: true }));
     const calls = [1, 2, 3].map(() =>
-      collect(engine.generate(endless, NEVER)).catch((error: unknown) => error),
+      collect(generated(engine, endless, NEVER)).catch((error: unknown) => error),
     );
-    const first = engine.generate(endless, NEVER);
+    const first = generated(engine, endless, NEVER);
     await first.next();
     process.kill(engine.pid, "SIGKILL");
     for (const call of [...calls, collect(first).catch((error: unknown) => error)]) {
@@ -63,7 +64,7 @@ describe("an engine process", () => {
     const start = createEngineStarter({ loadTimeoutMs: 20_000, stallTimeoutMs: 500, spawn: spawnTestEngine });
     const engine = await start(engineSpec(modelFile, { contextShift: true }));
     process.kill(engine.pid, "SIGSTOP");
-    await expect(collect(engine.generate(endless, NEVER))).rejects.toMatchObject({
+    await expect(collect(generated(engine, endless, NEVER))).rejects.toMatchObject({
       code: "deadline_exceeded",
     });
     await engine.exited;
@@ -126,12 +127,12 @@ describe("a cancelled generation", () => {
     for (let round = 0; round < 3; round += 1) {
       const controller = new AbortController();
       const reason = new Error(`round ${round}`);
-      const generation = engine.generate(endless, controller.signal);
+      const generation = generated(engine, endless, controller.signal);
       await generation.next();
       controller.abort(reason);
       await expect(collect(generation)).rejects.toBe(reason);
     }
-    expect((await collect(engine.generate(promptRequest("Hi"), NEVER))).at(-1)).toMatchObject({
+    expect((await collect(generated(engine, promptRequest("Hi"), NEVER))).at(-1)).toMatchObject({
       type: "done",
     });
     await engine.close();
@@ -139,7 +140,7 @@ describe("a cancelled generation", () => {
 
   test("is one whose consumer leaves the loop", async () => {
     const engine = await startEngine(engineSpec(modelFile, { slots: 1, contextShift: true }));
-    for await (const event of engine.generate(endless, NEVER)) if (event.type === "text-delta") break;
+    for await (const event of generated(engine, endless, NEVER)) if (event.type === "text-delta") break;
     expect((await engine.embed("Hi", NEVER)).vector).toHaveLength(64);
     await engine.close();
   });
@@ -147,7 +148,7 @@ describe("a cancelled generation", () => {
   test("that never began costs nothing", async () => {
     const engine = await startEngine(engineSpec(modelFile, { slots: 1 }));
     const reason = new Error("too late");
-    await expect(collect(engine.generate(endless, AbortSignal.abort(reason)))).rejects.toBe(reason);
+    await expect(collect(generated(engine, endless, AbortSignal.abort(reason)))).rejects.toBe(reason);
     await engine.close();
   });
 });
@@ -155,9 +156,9 @@ describe("a cancelled generation", () => {
 describe.skipIf(process.platform === "win32")("a client that leaves an engine that does not react", () => {
   test("has its slot back within a second, and the engine is ended for those who come after", async () => {
     const engine = await startEngine(engineSpec(modelFile, { slots: 1, contextShift: true }));
-    await collect(engine.generate(promptRequest("How long steps take here"), NEVER));
+    await collect(generated(engine, promptRequest("How long steps take here"), NEVER));
     const controller = new AbortController();
-    const generation = engine.generate(endless, controller.signal);
+    const generation = generated(engine, endless, controller.signal);
     await generation.next();
     process.kill(engine.pid, "SIGSTOP");
     const left = performance.now();
@@ -165,7 +166,7 @@ describe.skipIf(process.platform === "win32")("a client that leaves an engine th
     await expect(collect(generation)).rejects.toThrow("the client went away");
     expect(performance.now() - left).toBeLessThan(1000);
     // The engine still has the call, so the next one waits for it, and not for long.
-    await expect(collect(engine.generate(promptRequest("Next"), NEVER))).rejects.toMatchObject({
+    await expect(collect(generated(engine, promptRequest("Next"), NEVER))).rejects.toMatchObject({
       code: "engine_crashed",
       retryable: true,
       message: expect.stringMatching(/did not let go of a cancelled request/),
@@ -176,12 +177,12 @@ describe.skipIf(process.platform === "win32")("a client that leaves an engine th
   test("does not end an engine that is only slow: the next call waits for the step to end", async () => {
     const engine = await startEngine(engineSpec(modelFile, { slots: 1, contextShift: true }));
     const controller = new AbortController();
-    const generation = engine.generate(endless, controller.signal);
+    const generation = generated(engine, endless, controller.signal);
     const first = generation.next();
     process.kill(engine.pid, "SIGSTOP");
     controller.abort(new Error("the client went away"));
     await expect(first).rejects.toThrow("the client went away");
-    const next = collect(engine.generate(promptRequest("Next"), NEVER));
+    const next = collect(generated(engine, promptRequest("Next"), NEVER));
     process.kill(engine.pid, "SIGCONT");
     expect((await next).at(-1)).toMatchObject({ type: "done" });
     await engine.close();

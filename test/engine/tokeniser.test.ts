@@ -18,6 +18,7 @@ import {
 } from "../support/engine-fixture.ts";
 import { CONVERSATION, logprobsOf, shareOfRounding } from "../support/forced-text.ts";
 import { tinyBert, tinyLlama } from "../support/tiny-models.ts";
+import { generated } from "../support/generated.ts";
 
 const PLAIN: TokeniseOptions = { addSpecial: false, parseSpecial: false };
 
@@ -60,7 +61,9 @@ describe.each([1, 2])("the shipped model's vocabulary (SentencePiece) on %i thre
   test("counts as many tokens as a prompt has", async () => {
     for (const text of TEXTS.filter((candidate) => candidate !== "")) {
       const tokens = await engine.tokenize(text, { addSpecial: true, parseSpecial: true }, NEVER);
-      const { usage } = doneOf(await collect(engine.generate(promptRequest(text, { maxTokens: 1 }), NEVER)));
+      const { usage } = doneOf(
+        await collect(generated(engine, promptRequest(text, { maxTokens: 1 }), NEVER)),
+      );
       expect(tokens).toHaveLength(usage.promptTokens);
     }
   });
@@ -107,7 +110,7 @@ describe.each([1, 2])("the shipped model's vocabulary (SentencePiece) on %i thre
   test("lets those go on whose neighbor left before its turn came", async () => {
     const client = new AbortController();
     const text = "A sentence with some words in it. ".repeat(2000);
-    const running = collect(engine.generate(promptRequest("Hello", { maxTokens: 20 }), NEVER));
+    const running = collect(generated(engine, promptRequest("Hello", { maxTokens: 20 }), NEVER));
     const first = engine.tokenize(text, PLAIN, NEVER);
     const left = [1, 2, 3].map(() => engine.tokenize(text, PLAIN, client.signal));
     client.abort(new Error("left"));

@@ -12,6 +12,7 @@ import {
   startEngine,
   textOf,
 } from "../support/engine-fixture.ts";
+import { generated } from "../support/generated.ts";
 
 const TOKENS = 4;
 
@@ -45,8 +46,10 @@ describe("llama.cpp renders a template of a Modelfile in Go's language", () => {
     const engine = await startEngine(engineSpec(SHIPPED_MODEL, { chatTemplate: settings.template ?? "" }));
     try {
       const limits = { maxTokens: TOKENS, cachePrompt: false };
-      const chat = await collect(engine.generate(chatRequest("", limits, { messages: CONVERSATION }), NEVER));
-      const raw = await collect(engine.generate(promptRequest(expected, limits), NEVER));
+      const chat = await collect(
+        generated(engine, chatRequest("", limits, { messages: CONVERSATION }), NEVER),
+      );
+      const raw = await collect(generated(engine, promptRequest(expected, limits), NEVER));
       expect(doneOf(chat).usage.promptTokens).toBe(doneOf(raw).usage.promptTokens);
       expect(textOf(chat)).toBe(textOf(raw));
     } finally {

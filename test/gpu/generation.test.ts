@@ -25,6 +25,7 @@ import {
   startGpuEngine,
   testGpu,
 } from "../support/test-gpu.ts";
+import { generated } from "../support/generated.ts";
 
 /** More than a step of tokens. */
 const PROMPT = "Once upon a time there was a small model that told stories to";
@@ -100,7 +101,7 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
   test("takes the layers that a small memory holds and says how many, beside another model", async () => {
     const gguf = await createGgufInspector()([SHIPPED_MODEL]);
     // Such weights are repacked where the CPU computes all; here a GPU reads some of them, as they lie in the file.
-    expect(gguf.quantisation).toBe("Q8_0");
+    expect(gguf.quantization).toBe("Q8_0");
     const whole = engineSpec(SHIPPED_MODEL);
     const { work, output, block } = gpuNeeds(gguf, whole, 16);
     const finder = new GpuFinder(
@@ -137,7 +138,7 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
       sampling: { temperature: 0, seed: 1, ignoreEos: true },
     });
     const cancelled = (async () => {
-      for await (const event of engine.generate(endless, controller.signal)) {
+      for await (const event of generated(engine, endless, controller.signal)) {
         if (event.type === "text-delta") controller.abort(new Error("enough"));
       }
     })();

@@ -17,6 +17,7 @@ import {
 import { spawnTestEngine } from "../support/program.ts";
 import { GPU_TEST_TIMEOUT_MS, gpuEngineStarter, onGpu, onTestGpu, testGpu } from "../support/test-gpu.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
+import { generated } from "../support/generated.ts";
 
 /** Submissions of work behind the load and its warm-up: the device fails while a request runs. */
 const IN_A_REQUEST = 100;
@@ -95,7 +96,7 @@ describe.skipIf(!testGpu)(`a GPU that fails, ${onTestGpu}`, { timeout: GPU_TEST_
     for (const code of ["engine_crashed", "deadline_exceeded"]) {
       const engine = await start();
       expect(engine.info.gpuLayers).toBeGreaterThan(0);
-      await expect(collect(engine.generate(endless, NEVER))).rejects.toMatchObject({
+      await expect(collect(generated(engine, endless, NEVER))).rejects.toMatchObject({
         code,
         type: "model_error",
       });

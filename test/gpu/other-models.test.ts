@@ -16,6 +16,7 @@ import { logprobsOf, shareOfRounding } from "../support/forced-text.ts";
 import { GPU_TEST_TIMEOUT_MS, onGpu, onTestGpu, startGpuEngine, testGpu } from "../support/test-gpu.ts";
 import { tinyBert } from "../support/tiny-models.ts";
 import { tinyPng } from "../support/tiny-png.ts";
+import { generated } from "../support/generated.ts";
 
 /** Least cosine between a vector from the GPU and from the CPU. */
 const LEAST_COSINE = 0.999;
@@ -141,7 +142,7 @@ async function topOfFirst(
   engine: Engine,
   request: ReturnType<typeof chatRequest>,
 ): Promise<ReadonlyMap<string, number>> {
-  const events = await collect(engine.generate(request, NEVER));
+  const events = await collect(generated(engine, request, NEVER));
   const [first] = events.flatMap((event) => (event.type === "text-delta" ? (event.logprobs ?? []) : []));
   return new Map((first?.top ?? []).map(({ token, logprob }) => [token, logprob]));
 }

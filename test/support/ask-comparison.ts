@@ -5,6 +5,7 @@ import type { TokenLogprob } from "../../src/engine/protocol/generation.ts";
 import { collect, engineSpec, NEVER, promptRequest, SHIPPED_MODEL } from "./engine-fixture.ts";
 import { CONVERSATION, logprobsIn, logprobsOf } from "./forced-text.ts";
 import { type Comparison, LIKELIEST_TOKENS } from "./stock-comparisons.ts";
+import { generated } from "./generated.ts";
 
 /** A line of a comparison as engines are asked for it. */
 export interface AskedLine {
@@ -54,7 +55,7 @@ async function textOfTokens(engine: Engine, count: number): Promise<string> {
 export async function say(engine: Engine, { prompt, text, tokens }: AskedLine): Promise<TokenLogprob[]> {
   if (text !== undefined) return await logprobsOf(engine, prompt, text, tokens);
   const request = promptRequest(prompt, { logprobs: 20, maxTokens: LIKELIEST_TOKENS });
-  return logprobsIn(await collect(engine.generate(request, NEVER)));
+  return logprobsIn(await collect(generated(engine, request, NEVER)));
 }
 
 /** The same of lines, one after another. */

@@ -1,4 +1,5 @@
 import fs from "node:fs";
+import { generated } from "./generated.ts";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { setEnvironmentData } from "node:worker_threads";
@@ -24,6 +25,7 @@ import { tinyPng } from "./tiny-png.ts";
 const COUNTING_DAWN = `
 import { createRequire } from "node:module";
 import { getEnvironmentData } from "node:worker_threads";
+import { generated } from "./generated.ts";
 const { realDawn, memory } = getEnvironmentData("count-programs");
 const { create, globals } = createRequire(import.meta.url)(realDawn);
 const counts = new Int32Array(memory);
@@ -62,14 +64,14 @@ programs.push(counts[0]);
 for (const length of [1, 3, 9, 30]) {
   const text = "a".repeat(length);
   if (spec.purpose === "embed") await engine.embed(text, NEVER);
-  else await Array.fromAsync(engine.generate(promptRequest(text, { maxTokens: 4 }), NEVER));
+  else await Array.fromAsync(generated(engine, promptRequest(text, { maxTokens: 4 }), NEVER));
 }
 if (engine.info.hasImageInput) {
   const picture = chatRequest([
     { type: "image", data: tinyPng(64, 64) },
     { type: "text", text: "a" },
   ]);
-  await Array.fromAsync(engine.generate(picture, NEVER));
+  await Array.fromAsync(generated(engine, picture, NEVER));
 }
 programs.push(counts[0]);
 const placed = log.filter((line) => / buffer size =|^clip_ctx:/.test(line));

@@ -13,6 +13,7 @@ import type {
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import { type GgufFile, writeGguf } from "./gguf-writer.ts";
 import { ENGINE_CACHE, spawnTestEngine } from "./program.ts";
+import { generated } from "./generated.ts";
 
 /** The model that ships: its chat template and tokens are real, its text may mean nothing. */
 export const SHIPPED_MODEL = fileURLToPath(new URL("../../models/daybreak-mini.gguf", import.meta.url));
@@ -139,5 +140,5 @@ export function doneOf(events: readonly GenerationEvent[]): Extract<GenerationEv
 
 /** The text of a whole generation. */
 export async function generateText(engine: Engine, request: GenerationRequest): Promise<string> {
-  return textOf(await collect(engine.generate(request, NEVER)));
+  return textOf(await collect(generated(engine, request, NEVER)));
 }

@@ -1,6 +1,7 @@
 import type { Engine } from "../../src/engine/engine.ts";
 import type { GenerationEvent, TokenLogprob } from "../../src/engine/protocol/generation.ts";
 import { collect, NEVER, promptRequest } from "./engine-fixture.ts";
+import { generated } from "./generated.ts";
 
 export interface Turn {
   readonly question: string;
@@ -78,7 +79,7 @@ export async function logprobsOf(
     logprobs: 20,
     maxTokens: 1000,
   });
-  return logprobsIn(await collect(engine.generate(request, NEVER)));
+  return logprobsIn(await collect(generated(engine, request, NEVER)));
 }
 
 /** All log-probabilities that a generation reports. */

@@ -1,6 +1,7 @@
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import { candidatesHere } from "../../src/engine/walls/second-wall.ts";
 import { collect, engineSpec, NEVER, promptRequest, startEngine } from "./engine-fixture.ts";
+import { generated } from "./generated.ts";
 
 /**
  * A daemon to be killed: starts an engine, keeps it busy and prints its process id.
@@ -13,7 +14,7 @@ const start = wall
   : startEngine;
 const engine = await start(engineSpec(modelFile, { threads: Number(threads), contextShift: true }));
 const { maxTokens: _, ...endless } = promptRequest("On and on", { sampling: { ignoreEos: true } });
-const generation = engine.generate(endless, NEVER);
+const generation = generated(engine, endless, NEVER);
 await generation.next();
 console.log(engine.pid);
 await collect(generation);

@@ -6,6 +6,7 @@ import { createEngineStarter } from "../../../src/engine/start-engine.ts";
 import type { BenchEngine, BenchSettings, Workload } from "./bench-engine.ts";
 import { benchPrompt } from "./bench-models.ts";
 import { readClock } from "./processor-time.ts";
+import { generated } from "../../../test/support/generated.ts";
 
 const TIMEOUT_MS = 900_000;
 
@@ -82,7 +83,8 @@ async function generate(
   salt: number,
   cachePrompt: boolean,
 ): Promise<{ readonly firstMs: number; readonly endMs: number; readonly usage: Usage }> {
-  const events = engine.generate(
+  const events = generated(
+    engine,
     {
       input: { kind: "prompt", prompt: benchPrompt(depth + promptTokens, salt, depth).text },
       maxTokens: tokens,

@@ -1,6 +1,7 @@
 import type { EngineCore } from "../../../src/engine/core/engine-core.ts";
 import type { GenerationRequest } from "../../../src/engine/protocol/generation.ts";
 import { plainClient, type StreamClient } from "./stream-client.ts";
+import { generated } from "../../../test/support/generated.ts";
 
 /** What one answer took, as its reader saw it. */
 export interface StreamTiming {
@@ -30,7 +31,7 @@ export async function measureInProcess(engine: EngineCore, workload: Workload): 
   };
   const clock = new StreamClock();
   let tokens = 0;
-  for await (const event of engine.generate(request, new AbortController().signal)) {
+  for await (const event of generated(engine, request, new AbortController().signal)) {
     if (event.type === "text-delta") clock.piece();
     if (event.type === "done") tokens = event.usage.completionTokens;
   }

@@ -13,6 +13,7 @@ import {
   type RequestTimes,
 } from "./first-requests.ts";
 import { greedyRequest } from "./greedy-request.ts";
+import { generated } from "../../../test/support/generated.ts";
 
 // Loads a model onto a GPU as an engine process does, with the warm-up or without, and prints the times as JSON.
 // A process of its own, because a driver and V8 keep what they have compiled. Argument: a FirstRequestsTask as JSON.
@@ -41,7 +42,8 @@ process.exit();
 async function timeRequest(): Promise<RequestTimes> {
   const asked = performance.now();
   let firstTokenMs: number | undefined;
-  const events = engine.generate(
+  const events = generated(
+    engine,
     greedyRequest(" a".repeat(FIRST_PROMPT_TOKENS), FIRST_TOKENS),
     new AbortController().signal,
   );

@@ -7,6 +7,7 @@ import { compareWarmUp } from "./first-requests.ts";
 import { describeCosts, profileEngine } from "./profile-engine.ts";
 import { fastest, type Speed, type Workload } from "./rates.ts";
 import { greedyRequest } from "./greedy-request.ts";
+import { generated } from "../../../test/support/generated.ts";
 
 /** A step on the CPU; larger ones gain nothing. */
 const CPU_BATCH_SIZE = 128;
@@ -114,7 +115,7 @@ async function measureOnce(
   prompt: string,
   tokens: number,
 ): Promise<{ prefill: number; decode: number }> {
-  const events = engine.generate(greedyRequest(prompt, tokens), new AbortController().signal);
+  const events = generated(engine, greedyRequest(prompt, tokens), new AbortController().signal);
   for await (const event of events) {
     if (event.type !== "done") continue;
     const { usage, timings } = event;

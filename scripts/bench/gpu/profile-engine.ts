@@ -11,6 +11,7 @@ import { createNodePlatform } from "../../../src/engine/host/node-platform.ts";
 import type { EngineSpec } from "../../../src/engine/protocol/engine-spec.ts";
 import type { PreparedEngine } from "../../../src/engine/prepare-engine.ts";
 import { greedyRequest } from "./greedy-request.ts";
+import { generated } from "../../../test/support/generated.ts";
 
 /** What profile-dawn.mjs writes down, in its order. */
 const FIGURES = [
@@ -67,7 +68,7 @@ export async function profileEngine(
 }
 
 async function costsOfToken(engine: EngineCore, figures: Float64Array, tokens: number): Promise<TokenCosts> {
-  const events = engine.generate(greedyRequest(" a a a a", tokens), new AbortController().signal);
+  const events = generated(engine, greedyRequest(" a a a a", tokens), new AbortController().signal);
   let before: Float64Array | undefined;
   let begin = 0;
   for await (const { type } of events) {

@@ -28,6 +28,7 @@ import { hostileAnswer, hostileWay } from "./channel/hostile-frames.ts";
 import { atOnce, Findings } from "./kit/findings.ts";
 import { Random } from "./kit/random.ts";
 import { readRunOptions } from "./kit/run-options.ts";
+import { generated } from "../../../test/support/generated.ts";
 
 const options = readRunOptions(
   `
@@ -70,7 +71,7 @@ process.on("unhandledRejection", (error) => findings.add("a rejection that nobod
 
 const canary = await startEngine(engineSpec(modelFile, { slots: 1 }));
 const canaryRequest = promptRequest("Once upon a time", { maxTokens: 64 });
-const expected = textOf(await collect(canary.generate(canaryRequest, NEVER)));
+const expected = textOf(await collect(generated(canary, canaryRequest, NEVER)));
 for (
   const until = performance.now() + READ_PART * 1000 * options.seconds;
   performance.now() < until;
@@ -106,7 +107,7 @@ async function sing(signal: AbortSignal): Promise<number> {
   let songs = 0;
   while (!signal.aborted) {
     try {
-      const text = textOf(await collect(canary.generate(canaryRequest, NEVER)));
+      const text = textOf(await collect(generated(canary, canaryRequest, NEVER)));
       if (text !== expected) findings.add("another model's stream was disturbed", JSON.stringify(text));
     } catch (error) {
       findings.add("another model's stream was disturbed", String(error));
@@ -149,7 +150,7 @@ async function attack(input: number): Promise<void> {
 /** Reads the answer as it comes, or slowly. */
 async function use(engine: Engine, choices: Random): Promise<void> {
   const isSlow = choices.chance(SLOW_READER_CHANCE);
-  for await (const event of engine.generate(promptRequest("Hi"), AbortSignal.timeout(PATIENCE_MS))) {
+  for await (const event of generated(engine, promptRequest("Hi"), AbortSignal.timeout(PATIENCE_MS))) {
     if (isSlow && event.type !== "done") await sleep(SLOW_READER_MS);
   }
 }

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { abortable } from "../abortable.ts";
+import { abortable } from "../../async/abortable.ts";
 import { startDaemonIfNone } from "../background/start-daemon-if-none.ts";
 import { Conversation } from "../chat/conversation.ts";
 import { PipedPrompter } from "../chat/piped-prompter.ts";

@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { writeRefusal } from "../../files/write-refusal.ts";
-import { freeSpace, type FreeSpace } from "../../models/hub/download/disk-space.ts";
+import { freeSpace, type FreeSpace } from "../../models/hub/download/snapshot-pull.ts";
 import { formatBytes } from "../terminal/quantity.ts";
 import { type Check, type Finding, note, ok, problem } from "./check.ts";
 

@@ -1,5 +1,5 @@
 import { ServiceError } from "../../errors/service-error.ts";
-import { HubNetworkFailure } from "../../models/hub/remote/hub-failure.ts";
+import { HubNetworkFailure } from "../../models/hub/remote/hub-error.ts";
 import { discard, HubFetch } from "../../models/hub/remote/hub-fetch.ts";
 import { formatDuration } from "../terminal/quantity.ts";
 import { type Check, type Finding, note, ok, problem } from "./check.ts";

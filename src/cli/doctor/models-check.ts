@@ -7,7 +7,7 @@ import { listNames } from "../../files/list-names.ts";
 import { createGgufInspector, type InspectGguf } from "../../models/gguf/inspect-gguf.ts";
 import { RepoCache, repoOfFolder } from "../../models/hub/cache/repo-cache.ts";
 import { DiskHubStore } from "../../models/hub/disk-hub-store.ts";
-import { savedStateSchema } from "../../models/state/saved-state.ts";
+import { savedStateSchema } from "../../models/registry/state-file.ts";
 import { formatBytes } from "../terminal/quantity.ts";
 import { type Check, type Finding, note, ok, problem } from "./check.ts";
 

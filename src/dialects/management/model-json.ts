@@ -23,7 +23,7 @@ export function modelListEntry(model: Model): EntryOnDisk {
     source: model.source.kind,
     ...(from !== undefined && { from }),
     size_bytes: model.gguf.fileSize,
-    quantization: model.gguf.quantisation,
+    quantization: model.gguf.quantization,
     modified_at: new Date(model.modifiedAt).toISOString(),
     capabilities: { ...model.capabilities },
     ...(model.memoryBytes !== undefined && { memory_bytes: model.memoryBytes }),

@@ -49,7 +49,7 @@ export function details(model: Model): z.output<typeof detailsSchema> {
     family: gguf.architecture,
     families: [gguf.architecture],
     parameter_size: parameterSize(gguf.parameters),
-    quantization_level: gguf.quantisation,
+    quantization_level: gguf.quantization,
   };
 }
 

@@ -3,6 +3,7 @@ import { finishReasonSchema, type TokenLogprob, type Usage } from "../../engine/
 import { sseData } from "../../http/streaming/sse-frame.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
+import type { InferenceEvent } from "../../inference/inference.ts";
 import type { AnswerHead } from "./answer-head.ts";
 import { toCallId } from "./call-id.ts";
 import { STREAM_END } from "./openai-error.ts";
@@ -124,7 +125,8 @@ export async function* toChatChunks(
     return sseData(includeUsage ? { ...chunk, usage } : chunk);
   };
   const usages: Usage[] = [];
-  for await (const { choice, event } of events) {
+  for await (const event of events) {
+    const choice = event.choice ?? 0;
     const more = toChunkChoice(choice, event);
     if (more) yield frame([more], null);
     if (event.type === "done") usages[choice] = event.usage;
@@ -134,7 +136,7 @@ export async function* toChatChunks(
 }
 
 /** Undefined for an event that the API does not show. */
-function toChunkChoice(index: number, event: ChoiceEvent["event"]): ChunkChoice | undefined {
+function toChunkChoice(index: number, event: InferenceEvent): ChunkChoice | undefined {
   if (event.type === "done") return { index, delta: {}, finish_reason: event.reason };
   const delta = toDelta(event);
   if (!delta) return undefined;
@@ -142,7 +144,7 @@ function toChunkChoice(index: number, event: ChoiceEvent["event"]): ChunkChoice 
   return { index, delta, ...(logprobs !== undefined && { logprobs }), finish_reason: null };
 }
 
-function toDelta(event: Exclude<ChoiceEvent["event"], { type: "done" }>): Delta | undefined {
+function toDelta(event: Exclude<InferenceEvent, { type: "done" }>): Delta | undefined {
   if (event.type === "start") return { role: "assistant", content: "" };
   if (event.type === "text-delta") return { content: event.text };
   if (event.type === "reasoning-delta") return { reasoning_content: event.text };

@@ -190,7 +190,8 @@ export async function* toCompletionChunks(
   };
   const usages: Usage[] = [];
   const offsets: number[] = [];
-  for await (const { choice: index, event } of events) {
+  for await (const event of events) {
+    const index = event.choice ?? 0;
     if (event.type === "start") {
       const text = echoed(context, index);
       if (text !== "") yield frame([{ index, text, logprobs: null, finish_reason: null }], null);

@@ -1,7 +1,9 @@
+import { Mutex } from "../../async/mutex.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { EmbeddingResult, EngineInfo, RerankResult } from "../protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "../protocol/generation.ts";
 import type { TokenIds, TokeniseOptions, TokenPieces } from "../protocol/tokens.ts";
+import { readInfo } from "./engine-info.ts";
 import { AnswerDepth } from "./answer-depth.ts";
 import { buildCompletionCall, toRequestJson } from "./build-request.ts";
 import { ChunkFolder } from "./chunk-folder.ts";
@@ -14,22 +16,15 @@ import {
   fromServerError,
   unreadableAnswer,
 } from "./engine-failure.ts";
-import {
-  adapterName,
-  buildLoadParameters,
-  type EngineSettings,
-  fullStep,
-  wholeContext,
-} from "./load-parameters.ts";
+import { adapterName, buildLoadParameters, type EngineSettings, fullStep } from "./load-parameters.ts";
 import { endsWithPicture, leavesEndBare, noTextBehindPicture, PROBE_BODY } from "./picture-ending.ts";
 import type { BlobLike, EnginePlatform } from "./platform.ts";
-import { RequestLoop, type RequestResult } from "./request-loop.ts";
-import { PromptTurns } from "./prompt-turns.ts";
-import { checkRequestLimits, checkTextLength } from "./request-limits.ts";
+import type { AcceptedResult } from "./loop-request.ts";
+import { RequestLoop } from "./request-loop.ts";
 import { checkMarks, checkMarksOf } from "./special-marks.ts";
 import { StepControl } from "./step-control.ts";
 import { Tokeniser } from "./tokeniser.ts";
-import { Wllama } from "./wllama-api.ts";
+import type { WorkerActions } from "./wllama-api.ts";
 import { EngineCallError, WllamaSession } from "./wllama-session.ts";
 
 export interface EngineFiles {
@@ -50,7 +45,8 @@ export class EngineCore {
   readonly #tokeniser: Tokeniser;
   readonly #mediaMarker: string;
   readonly #purpose: EngineSettings["purpose"];
-  readonly #turns = new PromptTurns();
+  /** Held by whoever has a prompt read that no other may be read beside. */
+  readonly #prompts = new Mutex();
   readonly #sharedContext: boolean;
   /** Whether the chat template leaves a picture at the very end; unknown until it matters. */
   #isBare: boolean | undefined;
@@ -63,7 +59,7 @@ export class EngineCore {
   ) {
     this.#session = session;
     this.#loop = new RequestLoop(session, steps);
-    this.#tokeniser = new Tokeniser(session, this.#loop, info);
+    this.#tokeniser = new Tokeniser(session, this.#loop);
     this.#mediaMarker = session.info.media_marker ?? "";
     this.#purpose = purpose;
     this.#sharedContext = sharedContext;
@@ -103,21 +99,35 @@ export class EngineCore {
     }
   }
 
-  /** Streams one generation; see GenerationEvent. Aborting the signal, or leaving early, frees the slot. */
-  generate(
+  /**
+   * Runs one generation; resolves behind its last event. Aborting the signal cancels it; the slot is free when this
+   * settles. Requests are within {@link checkRequestLimits}.
+   */
+  async generate(
     request: GenerationRequest,
+    onEvent: (event: GenerationEvent) => void,
     signal: AbortSignal,
-  ): AsyncGenerator<GenerationEvent, void, undefined> {
-    const begin = () => this.#generate(request, signal);
-    return this.#sharedContext ? this.#turns.take(begin, signal) : begin();
+  ): Promise<void> {
+    if (!this.#sharedContext) return await this.#generate(request, onEvent, signal);
+    // Where slots share a context, llama.cpp makes room for a prompt by forgetting what idle slots hold, but not what a
+    // slot holds whose request has yet to begin: a prompt beside one that waits could find no room, and all would fail.
+    using lock = await this.#prompts.lock(signal);
+    await this.#generate(
+      request,
+      (event) => {
+        if (isBehindPrompt(event)) lock[Symbol.dispose]();
+        onEvent(event);
+      },
+      signal,
+    );
   }
 
-  async *#generate(
+  async #generate(
     request: GenerationRequest,
+    onEvent: (event: GenerationEvent) => void,
     signal: AbortSignal,
-  ): AsyncGenerator<GenerationEvent, void, undefined> {
+  ): Promise<void> {
     if (this.#purpose !== "generate") throw unsupported("generate text");
-    checkRequestLimits(request, this.info.contextSize);
     checkMarksOf(request);
     const call = buildCompletionCall(request, {
       mediaMarker: this.#mediaMarker,
@@ -129,57 +139,51 @@ export class EngineCore {
     if (endsWithPicture(request) && (await this.#leavesPicturesBare(signal))) throw noTextBehindPicture();
     const folder = new ChunkFolder({ maxTokens: request.maxTokens, topLogprobs: request.logprobs ?? 0 });
     const depth = new AnswerDepth(request.format);
-    const results = this.#loop.run(
-      "completion",
-      { _name: "cmpl_req", is_chat: call.isChat, data_json: toRequestJson(call.body), files: call.files },
-      signal,
-    );
     let isStarted = false;
     let isLastLost = false;
-    for await (const result of refusalsFirst(results)) {
-      if (result.kind === "error") throw fromServerError(result.data);
-      if (!isStarted) {
-        isStarted = true;
-        yield { type: "start" };
-      }
+    const onResult = (result: AcceptedResult): void => {
+      if (!isStarted) onEvent({ type: "start" });
+      isStarted = true;
       isLastLost = result.kind === "unreadable";
-      if (isLastLost) yield folder.unreadable();
-      if (result.kind === "data") {
-        for (const chunk of completionResultSchema.parse(result.data)) {
-          for (const event of folder.push(chunk)) {
-            depth.check(event);
-            yield event;
-          }
+      if (isLastLost) onEvent(folder.unreadable());
+      if (result.kind !== "data") return;
+      for (const chunk of completionResultSchema.parse(result.data)) {
+        for (const event of folder.push(chunk)) {
+          depth.check(event);
+          onEvent(event);
         }
       }
-    }
+    };
+    const { body, files, isChat } = call;
+    await this.#run(
+      "completion",
+      { _name: "cmpl_req", is_chat: isChat, data_json: toRequestJson(body), files },
+      onResult,
+      signal,
+    );
     // It may have said that the answer failed. Without a grammar nothing that fails is worded by the model.
     if (isLastLost && request.format.type !== "text") throw unreadableAnswer();
-    yield folder.finish();
+    onEvent(folder.finish());
   }
 
-  /** Embeds one text; the vector is L2-normalised. */
+  /** Embeds one text; the vector is L2-normalized. */
   async embed(text: string, signal: AbortSignal): Promise<EmbeddingResult> {
     if (this.#purpose === "rerank") throw unsupported("embed texts");
-    checkTextLength(text.length, this.info.contextSize);
     checkMarks(text);
-    const body = { _name: "embd_req", data_json: toRequestJson({ input: text }), files: [] } as const;
-    const embedding = async () =>
-      readEmbedding(await this.#only(this.#loop.run("embedding", { ...body, files: [] }, signal)));
     // With a context for each slot, llama.cpp cuts texts that it reads together where the shortest ends, and averages
     // the last piece alone.
-    return await (this.#purpose === "generate" ? this.#turns.alone(embedding, signal) : embedding());
+    using held = new DisposableStack();
+    if (this.#purpose === "generate") held.use(await this.#prompts.lock(signal));
+    const body = { _name: "embd_req", data_json: toRequestJson({ input: text }), files: [] as [] } as const;
+    return readEmbedding(await this.#only("embedding", body, signal));
   }
 
   /** Scores one document against a query. */
   async rerank(query: string, document: string, signal: AbortSignal): Promise<RerankResult> {
     if (this.#purpose !== "rerank") throw unsupported("rerank documents");
-    checkTextLength(query.length + document.length, this.info.contextSize);
     checkMarks(document);
-    const data = toRequestJson({ query, document });
-    return readRerank(
-      await this.#only(this.#loop.run("rerank", { _name: "rrnk_req", data_json: data }, signal)),
-    );
+    const body = { _name: "rrnk_req", data_json: toRequestJson({ query, document }) } as const;
+    return readRerank(await this.#only("rerank", body, signal));
   }
 
   /** Turns a text into tokens, also while the slots are taken. */
@@ -199,67 +203,62 @@ export class EngineCore {
 
   /** Asks the template once; what it does with the end of a chat is the same for every chat. */
   async #leavesPicturesBare(signal: AbortSignal): Promise<boolean> {
-    const probe = {
-      _name: "cmpl_req",
-      is_chat: true,
-      data_json: toRequestJson(PROBE_BODY),
-      files: [],
-    } as const;
-    this.#isBare ??= await leavesEndBare(
-      refusalsFirst(this.#loop.run("completion", { ...probe, files: [] }, signal)),
-    );
+    if (this.#isBare === undefined) {
+      let isBare = false;
+      const data_json = toRequestJson(PROBE_BODY);
+      await this.#run(
+        "completion",
+        { _name: "cmpl_req", is_chat: true, data_json, files: [] },
+        (result) => (isBare ||= leavesEndBare(result)),
+        signal,
+      );
+      this.#isBare = isBare;
+    }
     return this.#isBare;
   }
 
-  async #only(results: AsyncGenerator<RequestResult>): Promise<unknown> {
-    for await (const result of refusalsFirst(results)) {
-      if (result.kind === "error") throw fromServerError(result.data);
-      if (result.kind === "data") return result.data;
-      if (result.kind === "unreadable") break;
-    }
-    throw new ServiceError("inference_failed", "The model gave no result.");
+  /** Runs a request that has one result. */
+  async #only<Action extends "embedding" | "rerank">(
+    action: Action,
+    body: WorkerActions[Action],
+    signal: AbortSignal,
+  ): Promise<unknown> {
+    let only: { readonly data: unknown } | undefined;
+    await this.#run(action, body, (result) => (only ??= result.kind === "data" ? result : undefined), signal);
+    if (only === undefined) throw new ServiceError("inference_failed", "The model gave no result.");
+    return only.data;
   }
+
+  /** Runs a request. An exception before its first result is a refusal of the request, one after it a failure. */
+  async #run<Action extends "completion" | "embedding" | "rerank">(
+    action: Action,
+    body: WorkerActions[Action],
+    onResult: (result: AcceptedResult) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    let isAccepted = false;
+    try {
+      await this.#loop.run(
+        action,
+        body,
+        (result) => {
+          isAccepted = true;
+          if (result.kind === "error") throw fromServerError(result.data);
+          onResult(result);
+        },
+        signal,
+      );
+    } catch (error) {
+      throw error instanceof EngineCallError && !isAccepted ? fromRefusal(error) : fromCallError(error);
+    }
+  }
+}
+
+/** All of the prompt has been read: only answers come. */
+function isBehindPrompt(event: GenerationEvent): boolean {
+  return event.type === "prompt-progress" ? event.processed >= event.total : event.type !== "start";
 }
 
 function unsupported(what: string): ServiceError {
   return new ServiceError("unsupported_feature", `The model cannot ${what}.`);
-}
-
-/** An exception before the first result is a refusal of the request, one after it a failure. */
-async function* refusalsFirst(results: AsyncGenerator<RequestResult>): AsyncGenerator<RequestResult> {
-  let isAccepted = false;
-  try {
-    for await (const result of results) {
-      isAccepted = true;
-      yield result;
-    }
-  } catch (error) {
-    throw error instanceof EngineCallError && !isAccepted ? fromRefusal(error) : fromCallError(error);
-  }
-}
-
-function readInfo(
-  { info, gpuLayers }: Pick<WllamaSession, "info" | "gpuLayers">,
-  settings: EngineSettings,
-  hasProjector: boolean,
-): EngineInfo {
-  if (info.n_embd <= 0 || info.n_vocab <= 0) {
-    throw new ServiceError("invalid_model_file", "The model file cannot be used: it has no embedding size.");
-  }
-  if (hasProjector && !info.has_image_input) {
-    throw new ServiceError("invalid_model_file", "The vision projector does not fit the model.");
-  }
-  return {
-    contextSize: Math.min(wholeContext(settings.contextSize), info.n_ctx_train),
-    contextTokens: info.n_ctx,
-    trainedContextSize: info.n_ctx_train,
-    vocabSize: info.n_vocab,
-    embeddingSize: info.n_embd,
-    layers: info.n_layer,
-    gpuLayers,
-    threads: settings.threads,
-    hasChatTemplate: settings.chatTemplate !== undefined || "tokenizer.chat_template" in info.metadata,
-    hasImageInput: info.has_image_input,
-    backendVersion: Wllama.getLibllamaVersion(),
-  };
 }

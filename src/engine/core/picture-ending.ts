@@ -1,7 +1,7 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { ChatMessage, GenerationRequest } from "../protocol/generation.ts";
 import { completionResultSchema } from "./completion-chunk.ts";
-import type { RequestResult } from "./request-loop.ts";
+import type { AcceptedResult } from "./loop-request.ts";
 
 /** Stands for a picture in the chat that tells what the template does; no template writes it by itself. */
 const SENTINEL = "daybreak-ends-here";
@@ -32,18 +32,14 @@ export function endsWithPicture({ input }: GenerationRequest): boolean {
 }
 
 /**
- * Reads from the answer to {@link PROBE_BODY} whether the template leaves the end of a content bare: it trims what is
+ * Reads from one result of {@link PROBE_BODY} whether the template leaves the end of a content bare: it trims what is
  * behind it and adds nothing of its own.
  */
-export async function leavesEndBare(results: AsyncIterable<RequestResult>): Promise<boolean> {
-  let isBare = false;
-  for await (const result of results) {
-    if (result.kind !== "data") continue;
-    for (const { __verbose: verbose } of completionResultSchema.parse(result.data)) {
-      if (verbose?.prompt?.endsWith(SENTINEL)) isBare = true;
-    }
-  }
-  return isBare;
+export function leavesEndBare(result: AcceptedResult): boolean {
+  if (result.kind !== "data") return false;
+  return completionResultSchema
+    .parse(result.data)
+    .some(({ __verbose: verbose }) => verbose?.prompt?.endsWith(SENTINEL) ?? false);
 }
 
 export function noTextBehindPicture(): ServiceError {

@@ -1,6 +1,7 @@
-import { z } from "zod";
+import { abortable } from "../../async/abortable.ts";
 import { toError } from "../../errors/to-error.ts";
 import type { StepControl } from "./step-control.ts";
+import { inputKind, LoopRequest, progressOf, type RequestResult, type StartAction } from "./loop-request.ts";
 import type { ActionResult, WorkerActions } from "./wllama-api.ts";
 import { EngineCallError, type WllamaSession } from "./wllama-session.ts";
 
@@ -15,69 +16,6 @@ const LOST_PIECE =
 /** The exception is the last that a call logs; what a model has written never is a line of its own there. */
 function isLostPiece({ message }: EngineCallError): boolean {
   return LOST_PIECE.test(message.trimEnd().split("\n").at(-1) ?? "");
-}
-
-/** A result as llama.cpp's server would send it. */
-export type RequestResult =
-  | { readonly kind: "data"; readonly data: unknown }
-  | { readonly kind: "error"; readonly data: unknown }
-  /** The request was accepted; nothing is computed yet. */
-  | { readonly kind: "accepted" }
-  /** A piece was lost because its text was not UTF-8. */
-  | { readonly kind: "unreadable" };
-
-type StartAction = "completion" | "embedding" | "rerank";
-
-/**
- * What a request brings: a text that is read in steps; one that is computed in one step, however long; or a text with pictures,
- * whose time is not that of tokens, and in whose computation none of it is left.
- */
-type InputKind = "text" | "whole text" | "pictures";
-
-function inputKind(action: StartAction, body: WorkerActions[StartAction]): InputKind {
-  if (action !== "completion") return "whole text";
-  return "files" in body && body.files.length > 0 ? "pictures" : "text";
-}
-
-class Reader {
-  readonly id: number;
-  readonly kind: InputKind;
-  readonly results: RequestResult[] = [];
-  /** Tokens of its prompt that have been read; undefined when all have, and an answer comes. */
-  promptTokens: number | undefined = 0;
-  /** Tokens of its prompt that are still to be read, as far as is known. */
-  tokensLeft = 0;
-  finished = false;
-  failure: Error | undefined;
-  #wake: () => void = () => {};
-
-  constructor(id: number, kind: InputKind) {
-    this.id = id;
-    this.kind = kind;
-  }
-
-  notify(): void {
-    this.#wake();
-  }
-
-  /** Waits for a result, the end, or the signal. */
-  async change(signal: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#wake = resolve;
-    const onAbort = (): void => resolve();
-    signal.addEventListener("abort", onAbort, { once: true });
-    await promise;
-    signal.removeEventListener("abort", onAbort);
-  }
-}
-
-const progressSchema = z.object({
-  prompt_progress: z.object({ processed: z.int(), total: z.int(), cache: z.int().default(0) }),
-});
-
-/** What comes beside a token, in the same step: how far the prompt has been read. */
-function progressOf(data: unknown): z.infer<typeof progressSchema>["prompt_progress"] | undefined {
-  return progressSchema.safeParse(Array.isArray(data) ? (data as unknown[])[0] : data).data?.prompt_progress;
 }
 
 /**
@@ -96,10 +34,12 @@ export class RequestLoop {
   readonly #steps: Pick<StepControl, "next" | "measured" | "leave"> | undefined;
   readonly #urgent: (() => Promise<void>)[] = [];
   readonly #asides: (() => Promise<void>)[] = [];
-  readonly #readers: Reader[] = [];
+  readonly #requests: LoopRequest[] = [];
+  /** What the last poll brought is handed over once the worker has its next call: it computes meanwhile. */
+  #handOver: (() => void) | undefined;
   #running = false;
-  /** The reader for which alone a step is being computed. */
-  #alone: Reader | undefined;
+  /** The request for which alone a step is being computed. */
+  #alone: LoopRequest | undefined;
   /** How long the last step took, of which several results may come. */
   #stepMs = 0;
 
@@ -110,32 +50,27 @@ export class RequestLoop {
   }
 
   /**
-   * Starts a request and yields its results until the last one. Leaving early, or aborting, cancels it; the slot
-   * is free when the iterator has returned or thrown.
-   * @throws EngineCallError when llama.cpp refuses the request or cannot read its own answer, EngineFatalError when the engine is lost, the
-   *   signal's reason when aborted
+   * Runs a request; resolves behind its last result. Aborting cancels it; the slot is free when this settles.
+   * @param onResult takes the results in their order, each while the worker computes what comes next; what it throws
+   *   cancels the request and is thrown here
+   * @throws EngineCallError when llama.cpp refuses the request or cannot read its own answer, EngineFatalError when the
+   *   engine is lost, the signal's reason when aborted
    */
-  async *run<Action extends StartAction>(
+  async run<Action extends StartAction>(
     action: Action,
     body: WorkerActions[Action],
+    onResult: (result: RequestResult) => void,
     signal: AbortSignal,
-  ): AsyncGenerator<RequestResult, void, undefined> {
+  ): Promise<void> {
     signal.throwIfAborted();
     const { req_id: id } = await this.#first(() => this.#session.act(action, body));
-    const reader = new Reader(id ?? 0, inputKind(action, body));
-    this.#readers.push(reader);
+    const request = new LoopRequest(id ?? 0, inputKind(action, body), onResult);
+    this.#requests.push(request);
     this.#start();
     try {
-      for (;;) {
-        signal.throwIfAborted();
-        const result = reader.results.shift();
-        if (result) yield result;
-        else if (reader.failure !== undefined) throw reader.failure;
-        else if (reader.finished) return;
-        else await reader.change(signal);
-      }
+      await abortable(request.over, signal);
     } finally {
-      await this.#leave(reader);
+      await this.#leave(request);
     }
   }
 
@@ -166,19 +101,18 @@ export class RequestLoop {
     });
   }
 
-  async #leave(reader: Reader): Promise<void> {
-    const at = this.#readers.indexOf(reader);
-    if (at < 0) return;
-    this.#readers.splice(at, 1);
+  async #leave(request: LoopRequest): Promise<void> {
+    request.abandon();
+    if (!this.#remove(request)) return;
     // Of an answer that has begun a step is a token; and what cannot forget a token would lose the whole prompt.
-    if (this.#alone === reader && reader.kind === "text" && reader.promptTokens !== undefined)
+    if (this.#alone === request && request.kind === "text" && request.promptTokens !== undefined)
       this.#steps?.leave();
-    await this.#cancel(reader).catch(() => {}); // the engine is lost: there is no slot left to free
+    await this.#cancel(request).catch(() => {}); // the engine is lost: there is no slot left to free
   }
 
   /** Frees a slot; the others need not compute for that. */
-  async #cancel(reader: Reader): Promise<void> {
-    await this.#first(() => this.#session.act("cancel", { _name: "cncl_req", req_id: reader.id }, true));
+  async #cancel({ id }: LoopRequest): Promise<void> {
+    await this.#first(() => this.#session.act("cancel", { _name: "cncl_req", req_id: id }, true));
   }
 
   #start(): void {
@@ -188,96 +122,116 @@ export class RequestLoop {
   }
 
   async #drive(): Promise<void> {
-    /** How many readers have yet to collect what the last step gave. */
+    /** How many requests have yet to collect what the last step gave. */
     let uncollected = 0;
-    let sameAgain: Reader | undefined;
+    let sameAgain: LoopRequest | undefined;
     for (;;) {
       const call = this.#urgent.shift();
       if (call) {
-        await call();
+        await this.#meanwhile(call());
         continue;
       }
       const aside = this.#asides.shift();
-      if (aside) await aside();
-      const reader: Reader | undefined = sameAgain ?? this.#nextReader();
-      if (!reader) {
+      if (aside) await this.#meanwhile(aside());
+      if (sameAgain && !this.#requests.includes(sameAgain)) sameAgain = undefined;
+      const request: LoopRequest | undefined = sameAgain ?? this.#nextRequest();
+      if (!request) {
+        this.#handOverNow();
         if (this.#asides.length + this.#urgent.length > 0) continue;
         break;
       }
       const isHeld = sameAgain !== undefined || uncollected > 0;
-      if (!sameAgain) uncollected = uncollected > 0 ? uncollected - 1 : this.#readers.length - 1;
-      const hasMore = await this.#poll(reader, isHeld);
-      sameAgain = hasMore && this.#readers.includes(reader) ? reader : undefined;
+      if (!sameAgain) uncollected = uncollected > 0 ? uncollected - 1 : this.#requests.length - 1;
+      sameAgain = (await this.#poll(request, isHeld)) ? request : undefined;
     }
     this.#running = false;
   }
 
-  /** Goes round: each reader's turn comes after all others'. */
-  #nextReader(): Reader | undefined {
-    const reader = this.#readers.shift();
-    if (reader) this.#readers.push(reader);
-    return reader;
+  /** Hands over what the last poll brought, then waits for the worker's answer. */
+  async #meanwhile<Result>(answer: Promise<Result>): Promise<Result> {
+    this.#handOverNow();
+    return await answer;
   }
 
-  /** @returns true when the same step may have given the reader something more */
-  async #poll(reader: Reader, isHeld: boolean): Promise<boolean> {
-    let hasMore = false;
+  #handOverNow(): void {
+    const handOver = this.#handOver;
+    this.#handOver = undefined;
+    handOver?.();
+  }
+
+  /** Goes round: each request's turn comes after all others'. */
+  #nextRequest(): LoopRequest | undefined {
+    const request = this.#requests.shift();
+    if (request) this.#requests.push(request);
+    return request;
+  }
+
+  /** @returns true when the same step may have given the request something more */
+  async #poll(request: LoopRequest, isHeld: boolean): Promise<boolean> {
     const startMs = performance.now();
     if (!isHeld) {
-      this.#alone = this.#readers.length === 1 ? reader : undefined;
+      this.#alone = this.#requests.length === 1 ? request : undefined;
       this.#steps?.next(
         this.#alone !== undefined,
-        this.#readers.some(({ kind }) => kind === "whole text"),
+        this.#requests.some(({ kind }) => kind === "whole text"),
         this.#alone?.tokensLeft,
       );
     }
+    const body = { _name: "gres_req", req_id: request.id } as const;
     try {
-      const result = await this.#session.act("get_result", { _name: "gres_req", req_id: reader.id }, isHeld);
+      const result = await this.#meanwhile(this.#session.act("get_result", body, isHeld));
       if (!isHeld) this.#stepMs = performance.now() - startMs;
-      hasMore = this.#deliver(reader, result);
+      return this.#deliver(request, result);
     } catch (error) {
       if (error instanceof EngineCallError && isLostPiece(error)) {
-        reader.results.push({ kind: "unreadable" });
+        this.#handOver = () => request.take({ kind: "unreadable" });
       } else {
-        reader.failure = toError(error);
-        this.#remove(reader);
+        this.#remove(request);
+        request.fail(error);
         // A lost engine has no slot left to free.
-        if (error instanceof EngineCallError) this.#cancel(reader).catch(() => {});
+        if (error instanceof EngineCallError) this.#cancel(request).catch(() => {});
       }
+      return false;
+    } finally {
+      this.#alone = undefined;
     }
-    this.#alone = undefined;
-    reader.notify();
-    return hasMore;
   }
 
-  #deliver(reader: Reader, { data_json: json, is_error: isError, has_more: hasMore }: ActionResult): boolean {
+  #deliver(
+    request: LoopRequest,
+    { data_json: json, is_error: isError, has_more: hasMore }: ActionResult,
+  ): boolean {
     let isPreliminary = false;
+    let result: RequestResult | undefined;
     if (json === "null") {
       isPreliminary = true;
-      reader.results.push({ kind: "accepted" });
+      result = { kind: "accepted" };
     } else if (json) {
       const data: unknown = JSON.parse(json);
       const progress = progressOf(data);
       isPreliminary = progress !== undefined;
-      if (progress && reader.kind === "text" && reader.promptTokens !== undefined)
+      if (progress && request.kind === "text" && request.promptTokens !== undefined)
         this.#steps?.measured(
-          progress.processed - Math.max(reader.promptTokens, progress.cache),
+          progress.processed - Math.max(request.promptTokens, progress.cache),
           this.#stepMs,
         );
-      reader.promptTokens = progress?.processed;
-      reader.tokensLeft = progress ? progress.total - Math.max(progress.processed, progress.cache) : 0;
-      reader.results.push({ kind: isError ? "error" : "data", data });
+      request.promptTokens = progress?.processed;
+      request.tokensLeft = progress ? progress.total - Math.max(progress.processed, progress.cache) : 0;
+      result = { kind: isError ? "error" : "data", data };
     }
-    if (!hasMore) {
-      reader.finished = true;
-      this.#remove(reader);
-    }
+    if (!hasMore) this.#remove(request);
+    this.#handOver = () => {
+      if (result) request.take(result);
+      if (!hasMore) request.finish();
+    };
     return isPreliminary;
   }
 
-  /** The engine has forgotten this request: nothing to poll, nothing to cancel. */
-  #remove(reader: Reader): void {
-    const at = this.#readers.indexOf(reader);
-    if (at >= 0) this.#readers.splice(at, 1);
+  /** The engine has forgotten this request: nothing to poll, nothing to cancel. False: it had already. */
+  #remove(request: LoopRequest): boolean {
+    const at = this.#requests.indexOf(request);
+    if (at < 0) return false;
+    this.#requests.splice(at, 1);
+    return true;
   }
 }

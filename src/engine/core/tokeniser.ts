@@ -8,7 +8,6 @@ import {
 } from "../protocol/tokens.ts";
 import { checkMarks } from "./special-marks.ts";
 import type { RequestLoop } from "./request-loop.ts";
-import { checkDetokenised, checkTokenised } from "./request-limits.ts";
 import { PIECES_VERB, TOKENISE_VERB } from "./tokeniser-patches.ts";
 import { EngineCallError, NoTokeniserError, type WllamaSession } from "./wllama-session.ts";
 
@@ -16,21 +15,14 @@ import { EngineCallError, NoTokeniserError, type WllamaSession } from "./wllama-
 export class Tokeniser {
   readonly #session: Pick<WllamaSession, "call">;
   readonly #loop: Pick<RequestLoop, "aside">;
-  readonly #vocabSize: number;
 
-  constructor(
-    session: Pick<WllamaSession, "call">,
-    loop: Pick<RequestLoop, "aside">,
-    options: { vocabSize: number },
-  ) {
+  constructor(session: Pick<WllamaSession, "call">, loop: Pick<RequestLoop, "aside">) {
     this.#session = session;
     this.#loop = loop;
-    this.#vocabSize = options.vocabSize;
   }
 
-  /** @throws ServiceError unsupported_feature on the stock WASM, invalid_parameter for a text that is too long */
+  /** @throws ServiceError unsupported_feature on the stock WASM, invalid_parameter for a text of too many marks */
   async tokenise(text: string, options: TokeniseOptions, signal: AbortSignal): Promise<TokenIds> {
-    checkTokenised(text.length);
     checkMarks(text);
     const bytes = new TextEncoder().encode(text);
     const { addSpecial, parseSpecial } = options;
@@ -39,9 +31,8 @@ export class Tokeniser {
     );
   }
 
-  /** @throws ServiceError as above, and invalid_parameter for an id that the vocabulary does not have */
+  /** @param tokens of the vocabulary. @throws ServiceError unsupported_feature on the stock WASM */
   async pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces> {
-    checkDetokenised(tokens, this.#vocabSize);
     return tokenPiecesSchema.parse(await this.#ask(signal, () => this.#session.call(PIECES_VERB, tokens)));
   }
 

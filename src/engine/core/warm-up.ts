@@ -1,5 +1,5 @@
 import { ServiceError } from "../../errors/service-error.ts";
-import type { GenerationRequest } from "../protocol/generation.ts";
+import type { GenerationEvent, GenerationRequest } from "../protocol/generation.ts";
 import type { EngineCore } from "./engine-core.ts";
 import { type EngineSettings, fullStep } from "./load-parameters.ts";
 
@@ -79,7 +79,7 @@ async function see(engine: EngineCore): Promise<void> {
     parallelToolCalls: false,
   };
   try {
-    await Array.fromAsync(engine.generate({ ...request(0), input }, new AbortController().signal));
+    await engine.generate({ ...request(0), input }, () => undefined, new AbortController().signal);
   } catch (error) {
     // A template that does not take this chat, or a context too small for a picture: requests will be told so.
     if (ServiceError.from(error).type !== "invalid_request") throw error;
@@ -90,9 +90,10 @@ async function see(engine: EngineCore): Promise<void> {
 async function promptMs(engine: EngineCore, tokens: number): Promise<number> {
   let milliseconds = 0;
   try {
-    for await (const event of engine.generate(request(tokens), new AbortController().signal)) {
+    const onEvent = (event: GenerationEvent): void => {
       if (event.type === "done") milliseconds = event.timings.promptMs;
-    }
+    };
+    await engine.generate(request(tokens), onEvent, new AbortController().signal);
   } catch (error) {
     // A vocabulary in which the word is several tokens: with fewer words, a full step still fits into the context.
     if (tokens === 1 || ServiceError.from(error).code !== "context_length_exceeded") throw error;

@@ -46,10 +46,11 @@ export class CallDesk {
     const { call } = message;
     switch (message.type) {
       case "generate":
-        for await (const event of this.#engine.generate(message.request, signal)) {
-          this.#outbox.pushEvent(call, event);
-        }
-        return;
+        return await this.#engine.generate(
+          message.request,
+          (event) => this.#outbox.pushEvent(call, event),
+          signal,
+        );
       case "embed": {
         const result = await this.#engine.embed(message.text, signal);
         return this.#outbox.push({ type: "embedded", call, result });

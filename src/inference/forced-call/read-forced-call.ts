@@ -1,4 +1,5 @@
 import type { GenerationEvent } from "../../engine/protocol/generation.ts";
+import type { EventReader } from "../event-reader.ts";
 import { randomCallId } from "../random-call-id.ts";
 
 /** What stands before the arguments; the schema fixes the order. */
@@ -10,18 +11,15 @@ const TAIL = /\s*(?:\}\s*)?$/;
  * Reads an answer that has the form of {@link forcedCallSchema} as the tool call that it is. The arguments are
  * passed on as they come. An answer that was cut off before the arguments stays text.
  */
-export async function* readForcedCall(
-  events: AsyncIterable<GenerationEvent>,
-  makeId: () => string = randomCallId,
-): AsyncGenerator<GenerationEvent, void, undefined> {
+export function readForcedCall(makeId: () => string = randomCallId): EventReader {
   const reader = new ForcedCallReader(makeId);
-  for await (const event of events) {
+  return function* (event) {
     if (event.type === "text-delta") yield* reader.push(event.text);
     else if (event.type === "done") {
       yield* reader.flush();
       yield reader.called && event.reason === "stop" ? { ...event, reason: "tool_calls" } : event;
     } else yield event;
-  }
+  };
 }
 
 class ForcedCallReader {

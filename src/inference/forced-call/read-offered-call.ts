@@ -1,4 +1,5 @@
 import type { GenerationEvent } from "../../engine/protocol/generation.ts";
+import type { EventReader } from "../event-reader.ts";
 import { randomCallId } from "../random-call-id.ts";
 import { readForcedCall } from "./read-forced-call.ts";
 
@@ -7,41 +8,30 @@ import { readForcedCall } from "./read-forced-call.ts";
  * beginning waits until it is clear which of the two it is.
  * @param names of the tools
  */
-export async function* readOfferedCall(
-  events: AsyncIterable<GenerationEvent>,
-  names: readonly string[],
-  makeId: () => string = randomCallId,
-): AsyncGenerator<GenerationEvent, void, undefined> {
-  const iterator = events[Symbol.asyncIterator]();
-  const held: GenerationEvent[] = [];
-  async function* whole(): AsyncGenerator<GenerationEvent, void, undefined> {
-    yield* held;
-    for (let next = await iterator.next(); !next.done; next = await iterator.next()) yield next.value;
-  }
+export function readOfferedCall(names: readonly string[], makeId: () => string = randomCallId): EventReader {
   const heads = names.map((name) => withoutBlanks(`{"name":${JSON.stringify(name)},"arguments":`));
+  const held: GenerationEvent[] = [];
   let text = "";
-  try {
-    for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
-      const event = next.value;
-      if (event.type !== "text-delta" && held.length === 0) {
-        yield event;
-        continue;
-      }
-      held.push(event);
-      if (event.type === "text-delta") text += event.text;
-      const begun = withoutBlanks(text);
-      if (heads.some((head) => begun.startsWith(head))) {
-        yield* readForcedCall(whole(), makeId);
-        return;
-      }
-      if (event.type !== "text-delta" || !heads.some((head) => head.startsWith(begun))) {
-        yield* whole();
-        return;
-      }
+  /** How the answer is read, once that is clear. */
+  let read: EventReader | undefined;
+  return function* (event) {
+    if (read) {
+      yield* read(event);
+      return;
     }
-  } finally {
-    await iterator.return?.();
-  }
+    if (event.type !== "text-delta" && held.length === 0) {
+      yield event;
+      return;
+    }
+    held.push(event);
+    if (event.type === "text-delta") text += event.text;
+    const begun = withoutBlanks(text);
+    if (heads.some((head) => begun.startsWith(head))) read = readForcedCall(makeId);
+    else if (event.type !== "text-delta" || !heads.some((head) => head.startsWith(begun))) {
+      read = (other) => [other];
+    }
+    if (read) for (const each of held) yield* read(each);
+  };
 }
 
 function withoutBlanks(text: string): string {

@@ -1,5 +1,6 @@
 import type { GenerationEvent, TokenLogprob } from "../../engine/protocol/generation.ts";
 import type { ToolFormat } from "../../models/model.ts";
+import type { EventReader } from "../event-reader.ts";
 import { heldTagLength } from "../held-tag.ts";
 import { randomCallId } from "../random-call-id.ts";
 import { parseToolCalls } from "./parse-tool-call.ts";
@@ -16,13 +17,12 @@ export interface SplitToolCallsOptions {
  * but is no call stays text, so nothing of the answer is lost. Whitespace around calls is dropped. Tags may be
  * split over any number of pieces.
  */
-export async function* splitToolCalls(
-  events: AsyncIterable<GenerationEvent>,
+export function splitToolCalls(
   format: ToolFormat,
   { parallel, makeId = randomCallId }: SplitToolCallsOptions,
-): AsyncGenerator<GenerationEvent, void, undefined> {
+): EventReader {
   const splitter = new ToolCallSplitter(format, parallel, makeId);
-  for await (const event of events) {
+  return function* (event) {
     if (event.type === "text-delta") yield* splitter.push(event.text, event.logprobs);
     else if (event.type === "done") {
       const { stopSequence, ...done } = event;
@@ -33,7 +33,7 @@ export async function* splitToolCalls(
       const end = isEndOfCall ? done : event;
       yield called ? { ...end, reason: "tool_calls" } : end;
     } else yield event;
-  }
+  };
 }
 
 class ToolCallSplitter {

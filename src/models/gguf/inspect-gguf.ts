@@ -2,9 +2,9 @@ import { stat } from "node:fs/promises";
 import { throwExhaustion } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { GgufSummary } from "../model.ts";
-import { InvalidGguf } from "./invalid-gguf.ts";
+import { InvalidGguf } from "./byte-reader.ts";
 import { readGgufHeader, type GgufHeader } from "./read-header.ts";
-import { summariseHeaders } from "./summarise-headers.ts";
+import { summarizeHeaders } from "./summarize-headers.ts";
 
 /** Reads what a model's files say of it; given all its shards in order. */
 export type InspectGguf = (files: readonly string[]) => Promise<GgufSummary>;
@@ -53,7 +53,7 @@ async function inspect(
   const [first, ...others] = headers;
   if (!first) throw new ServiceError("model_file_not_found", "The model has no files.");
   try {
-    return summariseHeaders([first, ...others]);
+    return summarizeHeaders([first, ...others]);
   } catch (error) {
     if (!(error instanceof InvalidGguf)) throw error;
     throw new ServiceError(

@@ -2,8 +2,7 @@ import { constants } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
 import { throwExhaustion } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { ByteReader, EndOfDataError } from "./byte-reader.ts";
-import { InvalidGguf } from "./invalid-gguf.ts";
+import { ByteReader, EndOfDataError, InvalidGguf } from "./byte-reader.ts";
 import { readMetadata, type Metadata } from "./read-metadata.ts";
 import { readTensors, type TensorSums } from "./read-tensors.ts";
 

@@ -1,5 +1,4 @@
-import type { ByteReader } from "./byte-reader.ts";
-import { claimed, InvalidGguf, quoted } from "./invalid-gguf.ts";
+import { type ByteReader, claimed, InvalidGguf, quoted } from "./byte-reader.ts";
 
 /** An array: its length, and its numbers when it is short enough to be one value for each layer. */
 export interface MetadataArray {

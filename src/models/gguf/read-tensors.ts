@@ -1,6 +1,5 @@
-import type { ByteReader } from "./byte-reader.ts";
+import { type ByteReader, claimed, InvalidGguf, quoted } from "./byte-reader.ts";
 import { GGML_TYPES, type GgmlType } from "./ggml-types.ts";
-import { claimed, InvalidGguf, quoted } from "./invalid-gguf.ts";
 import { readName, type Metadata } from "./read-metadata.ts";
 
 /** What the list of tensors adds up to; the list itself is not kept. */

@@ -1,9 +1,8 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { HubSpec } from "../names/hub-spec.ts";
 import { chooseModelFiles, chooseProjector } from "../names/choose-file.ts";
-import type { CacheEntry } from "./cache/cached-models.ts";
-import type { HubPullRequest } from "./hub-store.ts";
-import type { RepoFile, RepoListing } from "./repo-file.ts";
+import type { CacheEntry } from "./cache/snapshots.ts";
+import type { HubPullRequest, RepoFile, RepoListing } from "./hub-store.ts";
 
 /** What a pull has to fetch. */
 export interface PullFiles {
@@ -40,7 +39,7 @@ function noFittingFile(repo: string, { file, quant }: HubSpec): ServiceError {
   return new ServiceError(
     "no_gguf_in_repo",
     quant === undefined
-      ? `${repo} holds no GGUF model; look for a repository whose name ends in -GGUF.`
-      : `${repo} holds no GGUF model of quantisation ${quant}.`,
+      ? `${repo} has no GGUF model; look for a repository whose name ends in -GGUF.`
+      : `${repo} has no GGUF model with quantization ${quant}.`,
   );
 }

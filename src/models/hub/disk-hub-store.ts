@@ -4,21 +4,24 @@ import { FolderLock } from "../../files/folder-lock.ts";
 import type { PullProgress } from "../model.ts";
 import type { HubSpec } from "../names/hub-spec.ts";
 import { isRevision } from "../names/name-rules.ts";
-import { entriesOf, nameEntries, toCachedModel, type CacheEntry } from "./cache/cached-models.ts";
+import {
+  entriesOf,
+  nameEntries,
+  toCachedModel,
+  type CacheEntry,
+  isGguf,
+  readSnapshots,
+} from "./cache/snapshots.ts";
 import { isRepoName, RepoCache, repoOfFolder } from "./cache/repo-cache.ts";
 import { choosePullFiles, chooseEntry } from "./choose-files.ts";
-import { freeSpace, type FreeSpace } from "./download/disk-space.ts";
+import { freeSpace, type FreeSpace, SnapshotPull, type PullTools } from "./download/snapshot-pull.ts";
 import { toHubError } from "./remote/hub-error.ts";
 import { HubFetch } from "./remote/hub-fetch.ts";
-import type { CachedModel, HubPullRequest, HubStore } from "./hub-store.ts";
+import { type CachedModel, type HubPullRequest, type HubStore, isCommit } from "./hub-store.ts";
 import { http1Fetch } from "./remote/http1-fetch.ts";
 import { listRepo } from "./remote/list-repo.ts";
 import { PullMeter } from "./download/pull-meter.ts";
-import { SnapshotPull, type PullTools } from "./download/snapshot-pull.ts";
-import { isGguf, readSnapshots } from "./cache/read-snapshots.ts";
-import { removeCached } from "./cache/remove-cached.ts";
-import { hasLeftovers, removeLeftovers } from "./cache/remove-leftovers.ts";
-import { isCommit } from "./repo-file.ts";
+import { removeCached, hasLeftovers, removeLeftovers } from "./cache/remove-cached.ts";
 import { sleep as realSleep, type Sleep } from "./remote/retry.ts";
 import { SharedTasks } from "./download/shared-tasks.ts";
 
@@ -40,16 +43,13 @@ const MAIN = "main";
 /** The hub cache on this machine's disk, in the layout that the hub's own tools share. */
 export class DiskHubStore implements HubStore {
   readonly #cacheDir: string;
-  readonly #hasToken: boolean;
   readonly #tools: PullTools;
 
   constructor(options: DiskHubStoreOptions) {
     const { hubUrl, token, fetch = http1Fetch } = options;
     this.#cacheDir = options.cacheDir;
-    this.#hasToken = token !== undefined;
     this.#tools = {
       hub: new HubFetch({ hubUrl, token, fetch }),
-      hubUrl: hubUrl.replace(/\/+$/, ""),
       sleep: options.sleep ?? realSleep,
       measureSpace: options.freeSpace ?? freeSpace,
       stallTimeoutMs: options.stallTimeoutMs,
@@ -60,27 +60,17 @@ export class DiskHubStore implements HubStore {
 
   async find(spec: HubSpec): Promise<CachedModel | undefined> {
     const repo = repoOf(spec);
-    const realCacheDir = await this.#realCacheDir();
-    if (realCacheDir === undefined) return undefined;
-    const entries = await this.#entries(realCacheDir, repo, spec.revision);
-    const entry = chooseEntry(entries, spec);
+    const cache = await this.#repoCache(repo);
+    const entry = cache && chooseEntry(await entriesAt(cache, spec.revision), spec);
     return entry && toCachedModel(repo, entry);
   }
 
   async list(): Promise<readonly CachedModel[]> {
-    const realCacheDir = await this.#realCacheDir();
-    if (realCacheDir === undefined) return [];
-    const folders = await readdir(realCacheDir);
-    const repos = folders.map(repoOfFolder).filter((repo) => repo !== undefined);
-    const models = await Promise.all(
-      repos.toSorted().map(async (repo) => {
-        const entries = nameEntries(
-          await readSnapshots(realCacheDir, new RepoCache(realCacheDir, repo), isGguf),
-        );
-        return entries.map((entry) => toCachedModel(repo, entry));
-      }),
-    );
-    return models.flat();
+    const models = (await this.#repoCaches()).map(async (cache) => {
+      const entries = nameEntries(await readSnapshots(cache, isGguf));
+      return entries.map((entry) => toCachedModel(cache.repo, entry));
+    });
+    return (await Promise.all(models)).flat();
   }
 
   async pull(
@@ -94,12 +84,7 @@ export class DiskHubStore implements HubStore {
       return await this.#pull(request, repo, revision, onProgress, signal);
     } catch (error) {
       signal.throwIfAborted();
-      const known = toHubError(error, {
-        hubUrl: this.#tools.hubUrl,
-        repo,
-        revision,
-        hasToken: this.#hasToken,
-      });
+      const known = toHubError(error, { hub: this.#tools.hub, repo, revision });
       if (known instanceof ServiceError) throw known;
       const said = known instanceof Error ? known.message : String(known);
       throw new ServiceError("internal_error", `${repo} could not be stored in ${this.#cacheDir}: ${said}.`, {
@@ -109,22 +94,14 @@ export class DiskHubStore implements HubStore {
   }
 
   async remove(model: CachedModel): Promise<void> {
-    const realCacheDir = await this.#realCacheDir();
-    if (realCacheDir === undefined) return;
-    const cache = new RepoCache(realCacheDir, model.repo);
-    await this.#tools.lock.run(() => removeCached(realCacheDir, cache, model));
+    const cache = await this.#repoCache(model.repo);
+    if (cache) await this.#tools.lock.run(() => removeCached(cache, model));
   }
 
   /** Removes what killed processes have left in the cache, and unfinished downloads that nobody came back for. */
   async removeLeftovers(): Promise<void> {
-    const realCacheDir = await this.#realCacheDir();
-    if (realCacheDir === undefined) return;
-    for (const folder of await readdir(realCacheDir)) {
-      const repo = repoOfFolder(folder);
-      if (repo === undefined) continue;
-      const cache = new RepoCache(realCacheDir, repo);
+    for (const cache of await this.#repoCaches())
       if (await hasLeftovers(cache)) await this.#tools.lock.run(() => removeLeftovers(cache));
-    }
   }
 
   async #pull(
@@ -141,10 +118,9 @@ export class DiskHubStore implements HubStore {
       new PullMeter(cached.sizeBytes, onProgress).update(cached.file, cached.sizeBytes);
       return cached;
     }
-    const { hub, hubUrl, sleep } = this.#tools;
+    const { hub, sleep } = this.#tools;
     const listing = await listRepo({
       hub,
-      hubUrl,
       repo,
       revision,
       sleep,
@@ -155,14 +131,14 @@ export class DiskHubStore implements HubStore {
     const files = projector === undefined ? model : [...model, projector];
 
     await mkdir(this.#cacheDir, { recursive: true });
-    const realCacheDir = await realpath(this.#cacheDir);
-    const pull = new SnapshotPull(this.#tools, realCacheDir, new RepoCache(realCacheDir, repo), listing);
+    const cache = new RepoCache(await realpath(this.#cacheDir), repo);
+    const pull = new SnapshotPull(this.#tools, cache, listing);
     await pull.checkSpace(files);
     const total = files.reduce((sum, file) => sum + file.size, 0);
     await pull.fetch(files, new PullMeter(total, onProgress), signal);
     await pull.writeRef(revision);
 
-    const entries = await this.#entries(realCacheDir, repo, request.spec.revision);
+    const entries = await entriesAt(cache, request.spec.revision);
     const entry = entries.find(
       ({ snapshot, files: [first] }) => snapshot.commit === listing.commit && first?.path === model[0]?.path,
     );
@@ -171,25 +147,29 @@ export class DiskHubStore implements HubStore {
     return toCachedModel(repo, entry);
   }
 
-  /** The models that a revision means, as the cache knows it; undefined for the main one. */
-  async #entries(realCacheDir: string, repo: string, revision: string | undefined): Promise<CacheEntry[]> {
-    const snapshots = await readSnapshots(realCacheDir, new RepoCache(realCacheDir, repo), isGguf);
-    if (revision === undefined || revision === MAIN)
-      return nameEntries(snapshots).filter((entry) => entry.label === undefined);
-    const snapshot = snapshots.find(
-      ({ commit, refs }) => commit === revision || (!isCommit(revision) && refs.includes(revision)),
-    );
-    return snapshot === undefined ? [] : entriesOf(snapshot, revision);
+  /** The cache of a repository; undefined while there is no cache folder. */
+  async #repoCache(repo: string): Promise<RepoCache | undefined> {
+    const folder = await realpath(this.#cacheDir).catch(() => undefined);
+    return folder === undefined ? undefined : new RepoCache(folder, repo);
   }
 
-  /** The cache folder with its own links resolved; undefined when there is none yet. */
-  async #realCacheDir(): Promise<string | undefined> {
-    try {
-      return await realpath(this.#cacheDir);
-    } catch {
-      return undefined;
-    }
+  async #repoCaches(): Promise<RepoCache[]> {
+    const folder = await realpath(this.#cacheDir).catch(() => undefined);
+    if (folder === undefined) return [];
+    const repos = (await readdir(folder)).map(repoOfFolder).filter((repo) => repo !== undefined);
+    return repos.toSorted().map((repo) => new RepoCache(folder, repo));
   }
+}
+
+/** The models that a revision means, as the cache knows it; undefined for the main one. */
+async function entriesAt(cache: RepoCache, revision: string | undefined): Promise<CacheEntry[]> {
+  const snapshots = await readSnapshots(cache, isGguf);
+  if (revision === undefined || revision === MAIN)
+    return nameEntries(snapshots).filter((entry) => entry.label === undefined);
+  const snapshot = snapshots.find(
+    ({ commit, refs }) => commit === revision || (!isCommit(revision) && refs.includes(revision)),
+  );
+  return snapshot === undefined ? [] : entriesOf(snapshot, revision);
 }
 
 /** @throws ServiceError invalid_model_name: the parts of a spec become parts of paths and addresses. */
@@ -198,7 +178,7 @@ function repoOf({ owner, repo, revision }: HubSpec): string {
   if (!isRepoName(name) || (revision !== undefined && !isRevision(revision)))
     throw new ServiceError(
       "invalid_model_name",
-      "This is no hub spec: its owner, repository or revision is malformed.",
+      "This is not a hub spec: its owner, repository or revision is malformed.",
     );
   return name;
 }

@@ -1,118 +1,118 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Engine, EngineExit, StartEngine } from "../../engine/engine.ts";
 import { plainEnd } from "../../engine/core/plain-reason.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { reportFailure } from "../../events/report-failure.ts";
 import type { ServiceEvent, ServiceEvents } from "../../events/service-events.ts";
+import type { Model } from "../model.ts";
 import type { Clock } from "./clock.ts";
-import { EngineSlot } from "./engine-slot.ts";
-import { asksForSame, type LoadRequest } from "./load-request.ts";
-import { MemoryBook, type MemoryBookOptions } from "./memory-book.ts";
-import { RestartBackoff } from "./restart-backoff.ts";
+import { Lease } from "./lease.ts";
+import type { LoadPlan } from "./load-planner.ts";
+import { LoadedModel } from "./loaded-model.ts";
+import { MemoryBudget, type MemoryBudgetOptions } from "./memory-budget.ts";
+import { Failures, type Crash } from "./failures.ts";
 
-export interface EnginePoolOptions extends Pick<MemoryBookOptions, "budget" | "machineMemory" | "gpuBudget"> {
+export interface EnginePoolOptions extends Pick<
+  MemoryBudgetOptions,
+  "budget" | "machineMemory" | "gpuBudget"
+> {
   readonly startEngine: StartEngine;
+  /** What whoever leases a model sees of it. */
+  readonly describe: (loaded: LoadedModel) => Model;
   readonly events: Pick<ServiceEvents, "emit">;
   readonly clock: Clock;
 }
 
-/** An engine lent to one request. */
-export interface EngineLoan extends Disposable {
-  readonly engine: Engine;
-  readonly slot: EngineSlot;
-}
-
-export type UnloadReason = Extract<ServiceEvent, { type: "model-unloaded" }>["reason"];
+type UnloadReason = Extract<ServiceEvent, { type: "model-unloaded" }>["reason"];
 
 /**
- * The engines that run, at most one for each alias. Only the pool starts and closes engines. Between deciding
- * and acting it never awaits, so that two callers cannot both decide for the same memory or the same alias.
+ * The models in memory, at most one for each alias. Only the pool starts and closes engines. Between deciding and
+ * acting it never awaits, so that two callers cannot both decide for the same memory or the same alias.
  */
 export class EnginePool {
-  readonly memory: MemoryBook;
+  readonly memory: MemoryBudget;
   readonly #options: EnginePoolOptions;
-  readonly #backoff: RestartBackoff;
-  readonly #slots = new Map<string, EngineSlot>();
-  /** Models whose engine ended by itself, how it was loaded and why it ended: the next request loads them again. */
-  readonly #crashed = new Map<string, { readonly request: LoadRequest; readonly reason: string }>();
+  readonly #failures: Failures;
+  readonly #models = new Map<string, LoadedModel>();
   #isClosed = false;
 
   constructor(options: EnginePoolOptions) {
     this.#options = options;
-    this.#backoff = new RestartBackoff(options.clock);
-    this.memory = new MemoryBook({
+    this.#failures = new Failures(options.clock);
+    this.memory = new MemoryBudget({
       ...options,
-      slots: () => this.slots(),
-      evict: async (alias) => await this.#close(this.#slots.get(alias), "memory"),
+      models: () => this.models(),
+      evict: async (victim) => await this.#close(victim, "memory"),
     });
   }
 
-  /** What runs under this alias; undefined: nothing. */
-  slot(alias: string): EngineSlot | undefined {
-    return this.#slots.get(alias);
+  /** What is in memory under this alias; undefined: nothing. */
+  model(alias: string): LoadedModel | undefined {
+    return this.#models.get(alias);
   }
 
-  slots(): readonly EngineSlot[] {
-    return [...this.#slots.values()];
+  models(): readonly LoadedModel[] {
+    return [...this.#models.values()];
   }
 
-  /** How a model was loaded whose engine has crashed since. */
-  crashedRequest(alias: string): LoadRequest | undefined {
-    return this.#crashed.get(alias)?.request;
+  /** True for a model whose engine has crashed since it was loaded. */
+  hasCrashed(alias: string): boolean {
+    return this.#failures.crash(alias) !== undefined;
   }
 
   /**
    * Loads because somebody said so. Throws `model_already_loaded`, or `model_busy` while the same alias is being
    * loaded differently; the same load is waited for.
    */
-  async load(alias: string, request: LoadRequest, signal?: AbortSignal): Promise<void> {
+  async load(alias: string, plan: LoadPlan, signal?: AbortSignal): Promise<void> {
     await this.settled(alias, signal);
-    const slot = this.#slots.get(alias);
-    if (slot?.state === "loaded") {
+    const present = this.#models.get(alias);
+    if (present?.state === "loaded") {
       throw new ServiceError("model_already_loaded", `The model "${alias}" is loaded already.`);
     }
-    if (slot && !asksForSame(slot.request, request)) {
+    if (present && !isDeepStrictEqual(present.plan.spec, plan.spec)) {
       throw new ServiceError("model_busy", `The model "${alias}" is being loaded with other settings.`);
     }
-    this.#backoff.clear(alias);
-    await (slot ?? this.#start(alias, request)).load.join(signal);
+    this.#failures.forgive(alias);
+    await (present ?? this.#start(alias, plan)).load.join(signal);
   }
 
-  /** Waits while an engine of this alias is ending: unloaded, crashed, or left by everyone who wanted it. */
+  /** Waits while a model of this alias is ending. */
   async settled(alias: string, signal?: AbortSignal): Promise<void> {
-    for (;;) {
-      const slot = this.#slots.get(alias);
-      if (slot?.state === "unloading") await slot.closed;
-      else if (slot?.state === "loading" && slot.load.aborted) await slot.load.settled;
-      else if (slot?.state === "loaded" && slot.engine?.alive === false) await slot.engine.exited;
-      else return;
+    const ending = (): Promise<unknown> | undefined => this.#models.get(alias)?.ending;
+    for (let wait = ending(); wait; wait = ending()) {
+      await wait;
       signal?.throwIfAborted();
     }
   }
 
-  /** Lends the engine when it is loaded. */
-  tryLend(alias: string): EngineLoan | undefined {
-    const slot = this.#slots.get(alias);
-    const engine = slot?.engine;
-    if (slot?.state !== "loaded" || !engine?.alive) return undefined;
-    return this.#lend(slot, engine);
+  /** Leases a model that is loaded at this moment. */
+  tryLease(alias: string): Lease | undefined {
+    const present = this.#models.get(alias);
+    return present?.ready && this.#lease(present, present.ready);
   }
 
-  /** Lends the engine, after loading it when it is not loaded. Throws at once while a failed model is held back. */
-  async lend(alias: string, request: LoadRequest, signal: AbortSignal): Promise<EngineLoan> {
+  /**
+   * Leases a model, which is loaded for that where it is not: as it was when its engine crashed, else as planned.
+   * Throws at once while a model that failed is held back.
+   */
+  async lease(alias: string, plan: () => Promise<LoadPlan>, signal: AbortSignal): Promise<Lease> {
     await this.settled(alias, signal);
-    const loan = this.tryLend(alias);
-    if (loan) return loan;
-    let slot = this.#slots.get(alias);
-    if (!slot || slot.state === "loaded") {
-      this.#backoff.check(alias);
-      slot = this.#start(alias, request);
+    let present = this.#models.get(alias);
+    if (!present) {
+      const next = this.#failures.crash(alias)?.plan ?? (await plan());
+      await this.settled(alias, signal);
+      present = this.#models.get(alias);
+      if (!present) this.#failures.check(alias);
+      present ??= this.#start(alias, next);
     }
-    const release = slot.claim();
+    // It counts as used while it is waited for, or it could be evicted before it is leased.
+    present.retain();
     try {
-      return this.#lend(slot, await slot.load.join(signal));
+      return this.#lease(present, await present.load.join(signal));
     } finally {
-      release();
+      present.release();
     }
   }
 
@@ -125,138 +125,134 @@ export class EnginePool {
     reason: UnloadReason,
     { onlyIdle = false }: { onlyIdle?: boolean } = {},
   ): Promise<void> {
-    const slot = this.#slots.get(alias);
-    if (slot?.state === "loaded") {
-      if (onlyIdle && !slot.idle) throw new ServiceError("model_busy", `The model "${alias}" is in use.`);
-      await this.#close(slot, reason);
-      return;
+    const present = this.#models.get(alias);
+    if (present?.state === "loaded") {
+      if (onlyIdle && !present.idle) throw new ServiceError("model_busy", `The model "${alias}" is in use.`);
+      return await this.#close(present, reason);
     }
-    if (slot) throw new ServiceError("model_busy", `The model "${alias}" is ${slot.state} at this moment.`);
-    this.#crashed.delete(alias);
-    this.#backoff.clear(alias);
+    if (present) {
+      throw new ServiceError("model_busy", `The model "${alias}" is ${present.state} at this moment.`);
+    }
+    this.#failures.forget(alias);
     throw new ServiceError("model_already_unloaded", `The model "${alias}" is not loaded.`);
   }
 
   /** Ends whatever runs under this alias, a load under way included; resolves when nothing does. */
   async clear(alias: string, why: ServiceError, reason: UnloadReason): Promise<void> {
-    const slot = this.#slots.get(alias);
-    if (slot?.state === "loading") {
-      slot.load.abort(why);
-      await slot.load.settled;
+    const present = this.#models.get(alias);
+    if (present?.state === "loading") {
+      present.load.abort(why);
+      await present.load.settled;
     }
-    const left = this.#slots.get(alias);
+    const left = this.#models.get(alias);
     if (left?.state === "loaded") await this.#close(left, reason);
     else await left?.closed;
-    this.#crashed.delete(alias);
-    this.#backoff.clear(alias);
+    this.#failures.forget(alias);
   }
 
   /** Ends all engines; nothing can be loaded afterwards. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const why = shuttingDown();
-    await Promise.all([...this.#slots.keys()].map(async (alias) => await this.clear(alias, why, "shutdown")));
+    await Promise.all(
+      [...this.#models.keys()].map(async (alias) => await this.clear(alias, why, "shutdown")),
+    );
   }
 
-  #lend(slot: EngineSlot, engine: Engine): EngineLoan {
-    const giveBack = slot.lend();
-    return {
-      engine,
-      slot,
-      [Symbol.dispose]: () => {
-        if (engine.alive) this.#backoff.clear(slot.alias);
-        giveBack();
-      },
-    };
+  #lease(loaded: LoadedModel, engine: Engine): Lease {
+    return new Lease(loaded, engine, this.#options.describe(loaded), () => {
+      // It has done its work.
+      if (engine.alive) this.#failures.forgive(loaded.alias);
+    });
   }
 
-  /** Decides on memory and takes the slot, without awaiting; the load goes on in the slot. */
-  #start(alias: string, request: LoadRequest): EngineSlot {
+  /** Reserves the memory without awaiting; the load goes on by itself. */
+  #start(alias: string, plan: LoadPlan): LoadedModel {
     if (this.#isClosed) throw shuttingDown();
-    const freed = this.memory.makeRoom(alias, request, request.mayEvict);
+    const candidate = { ...plan, alias };
+    const freed = this.memory.reserve(candidate);
     // Loads that are planned at the same time reckon with the same free memory of the GPU.
-    const isCrowded = this.memory.isCrowded(alias, request, request.mayEvict);
-    const crash = this.#crashed.get(alias);
-    const slot: EngineSlot = new EngineSlot({
+    const isCrowded = this.memory.isGpuCrowded(candidate);
+    const model: LoadedModel = new LoadedModel({
       alias,
-      request,
+      plan,
       clock: this.#options.clock,
       // Closed or not, the pool has dropped it; nobody waits to be told.
-      onIdle: () => void this.#close(slot, "idle").catch(() => undefined),
-      run: async (signal) => {
+      onIdle: () => void this.#close(model, "idle").catch(() => undefined),
+      start: async (signal) => {
         await freed;
-        return await this.#run(slot, isCrowded, signal, crash?.reason);
+        return await this.#run(model, isCrowded, signal);
       },
     });
-    this.#slots.set(alias, slot);
-    return slot;
+    this.#models.set(alias, model);
+    return model;
   }
 
-  async #run(
-    slot: EngineSlot,
-    isCrowded: boolean,
-    signal: AbortSignal,
-    crashReason: string | undefined,
-  ): Promise<Engine> {
+  async #run(model: LoadedModel, isCrowded: boolean, signal: AbortSignal): Promise<Engine> {
     const { startEngine, events } = this.#options;
-    const { alias, request } = slot;
-    const makeRoom = async (spec: EngineSpec): Promise<void> => await this.memory.rebook(slot, spec);
+    const { alias, plan } = model;
+    /** For an engine that is started otherwise than planned. */
+    const makeRoom = async (spec: EngineSpec): Promise<void> => {
+      const needs = plan.needsOf(spec);
+      const freed = this.memory.reserve({ ...plan, ...needs, alias });
+      model.needs = needs;
+      await freed;
+    };
     try {
       signal.throwIfAborted();
-      const spec = isCrowded ? (await request.replan()).spec : request.spec;
+      const spec = isCrowded ? (await plan.replan()).spec : plan.spec;
       if (isCrowded) await makeRoom(spec);
       const engine = await startEngine(spec, {
         signal,
         alias,
         makeRoom,
-        ...(request.heapLimitOf && { heapLimit: request.heapLimitOf }),
+        ...(plan.heapLimitOf && { heapLimit: plan.heapLimitOf }),
       });
-      slot.loaded(engine);
-      this.#crashed.delete(alias);
-      void engine.exited.then((exit) => this.#ended(slot, exit));
-      if (crashReason !== undefined) {
-        events.emit({ type: "engine-restarted", model: alias, reason: crashReason });
-      }
+      model.loaded(engine);
+      const crash = this.#failures.crash(alias);
+      this.#failures.recovered(alias);
+      void engine.exited.then((exit) => this.#ended(model, exit));
+      if (crash) events.emit({ type: "engine-restarted", model: alias, reason: crash.reason });
       events.emit({ type: "model-loaded", model: alias });
       return engine;
     } catch (error) {
-      this.#drop(slot);
-      if (!signal.aborted) {
-        const failure = ServiceError.from(error);
-        this.#backoff.failed(alias, failure);
-        reportFailure(events, alias, failure);
-        throw failure;
-      }
-      throw error;
+      this.#drop(model);
+      if (signal.aborted) throw error;
+      throw this.#failed(alias, ServiceError.from(error));
     }
   }
 
-  #ended(slot: EngineSlot, exit: EngineExit): void {
-    if (slot.state !== "loaded") return;
-    this.#drop(slot);
+  #ended(model: LoadedModel, exit: EngineExit): void {
+    if (model.state !== "loaded") return;
+    const { alias, plan } = model;
+    this.#drop(model);
     const reason = plainEnd(exit.reason);
-    const error = new ServiceError("engine_crashed", `The engine of "${slot.alias}" ended: ${reason}.`, {
+    const error = new ServiceError("engine_crashed", `The engine of "${alias}" ended: ${reason}.`, {
       cause: new Error(exit.reason),
     });
-    this.#crashed.set(slot.alias, { request: slot.request, reason });
-    this.#backoff.failed(slot.alias, error);
-    reportFailure(this.#options.events, slot.alias, error);
+    this.#failed(alias, error, { plan, reason });
   }
 
-  async #close(slot: EngineSlot | undefined, reason: UnloadReason): Promise<void> {
-    const engine = slot?.engine;
-    if (!slot || !engine || slot.state !== "loaded") return;
+  #failed(alias: string, error: ServiceError, crash?: Crash): ServiceError {
+    this.#failures.add(alias, error, crash);
+    reportFailure(this.#options.events, alias, error);
+    return error;
+  }
+
+  async #close(model: LoadedModel, reason: UnloadReason): Promise<void> {
+    const { engine } = model;
+    if (!engine || model.state !== "loaded") return;
     try {
-      await slot.close(engine);
+      await model.close(engine);
     } finally {
-      this.#drop(slot);
+      this.#drop(model);
     }
-    this.#options.events.emit({ type: "model-unloaded", model: slot.alias, reason });
+    this.#options.events.emit({ type: "model-unloaded", model: model.alias, reason });
   }
 
-  #drop(slot: EngineSlot): void {
-    slot.gone();
-    if (this.#slots.get(slot.alias) === slot) this.#slots.delete(slot.alias);
+  #drop(model: LoadedModel): void {
+    model.gone();
+    if (this.#models.get(model.alias) === model) this.#models.delete(model.alias);
   }
 }
 

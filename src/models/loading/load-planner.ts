@@ -1,5 +1,3 @@
-import type { Logger } from "pino";
-import type { Config } from "../../config/schema.ts";
 import {
   canAffordOwnContexts,
   chooseBatchSize,
@@ -7,106 +5,105 @@ import {
   chooseThreads,
 } from "../../engine/choose-engine-settings.ts";
 import type { Processors } from "../../engine/machine-processors.ts";
-import type { Kernels } from "../../engine/prepare-engine.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { checkTemplateLength } from "../../engine/try-template.ts";
 import { bytesPerStepToken } from "../../engine/estimate-memory.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import type { VerifyDigest } from "../integrity/verify-digest.ts";
 import type { GgufSummary } from "../model.ts";
-import { realModelPath, type ModelFile } from "../paths/model-file-path.ts";
+import type { EstimateMemory, ModelsOptions, PlaceLayers } from "../models-options.ts";
+import { realModelPath, type ModelFile } from "../registry/model-file.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
-import type { LoadRequest, MemoryNeeds } from "./load-request.ts";
+import { createDigestVerifier } from "./verify-digest.ts";
 
 /** The engine takes no less; its schema says the same. */
 const SMALLEST_CONTEXT = 16;
 
-/** Bytes that an engine with this specification needs at most, of the machine's memory or of the GPU's. */
-export type EstimateMemory = (gguf: GgufSummary, spec: EngineSpec) => number;
-
-/**
- * Decides where the layers of a model go.
- * @param wished layers for the GPU as somebody gave them for this load or this model; undefined: nobody did
- * @param taken bytes of the GPU that other models have
- */
-export type PlaceLayers = (
-  gguf: GgufSummary,
-  spec: EngineSpec,
-  wished: number | undefined,
-  taken: number,
-) => Promise<Placed>;
-
-interface Placed {
-  readonly spec: EngineSpec;
-  readonly warning?: string | undefined;
+/** Memory that engines take, or may take. */
+export interface MemoryNeeds {
+  /** Bytes of the machine's memory. */
+  readonly bytes: number;
+  /** Bytes of the GPU's. */
+  readonly gpuBytes: number;
 }
 
-type Place = (spec: EngineSpec) => Promise<Placed>;
+/** How a model is to be loaded: everything has been looked up and checked. */
+export interface LoadPlan extends MemoryNeeds {
+  readonly record: ModelRecord;
+  readonly spec: EngineSpec;
+  /**
+   * What the engine would need if it were started otherwise.
+   * @throws ServiceError insufficient_memory for what no engine can hold
+   */
+  readonly needsOf: (spec: EngineSpec) => MemoryNeeds;
+  /** Bytes that the heap of an engine with this specification may grow to; absent: as far as it can. */
+  readonly heapLimitOf?: ((spec: EngineSpec) => number) | undefined;
+  /** The same load, planned again beside what has been loaded meanwhile. */
+  readonly replan: () => Promise<LoadPlan>;
+  /** Milliseconds of idleness after which it is unloaded; Infinity: never. */
+  readonly keepAliveMs: number;
+  /** Idle models may be unloaded to make room. */
+  readonly mayEvict: boolean;
+}
 
-export interface LoadPlannerOptions {
-  readonly config: Pick<Config, "models" | "engine">;
+/** What the caller of a load decides; the rest comes from the model and the configuration. */
+export interface Overrides {
+  readonly contextSize?: number | undefined;
+  readonly gpuLayers?: number | undefined;
+  readonly keepAliveMs: number;
+  readonly mayEvict: boolean;
+}
+
+export interface LoadPlannerOptions extends Pick<
+  ModelsOptions,
+  "config" | "estimateMemory" | "heapLimit" | "placeLayers" | "kernels" | "logger"
+> {
   readonly inspect: InspectGguf;
-  readonly verifyDigest: VerifyDigest;
-  readonly estimateMemory: EstimateMemory;
-  /** The same for the GPU's memory. */
+  /** What an engine needs of the GPU's memory. */
   readonly estimateGpuMemory: EstimateMemory;
-  /** Bytes that the heap of such an engine may grow to; absent: as far as it can. */
-  readonly heapLimit?: EstimateMemory | undefined;
-  readonly placeLayers: PlaceLayers;
   /** Bytes of the GPU that other models have, less those of idle ones where they may be unloaded. */
   readonly takenOnGpu: (alias: string, mayEvict: boolean) => number;
-  /** Logical processors of the machine. */
   readonly processors: Processors;
   /** Bytes of memory of the machine. */
   readonly machineMemory: number;
   /** Bytes that all engines together may use. */
   readonly memoryBudget: number;
-  /** Which code multiplies matrices: the faster, the more of a prompt is done in one step. */
-  readonly kernels: Kernels;
-  readonly logger: Pick<Logger, "warn">;
 }
 
-/** What the caller of a load may decide; the rest comes from the model and the configuration. */
-export interface LoadWishes {
-  readonly contextSize: number | undefined;
-  readonly gpuLayers: number | undefined;
-  readonly keepAliveMs: number;
-  readonly mayEvict: boolean;
-}
+type Placed = Awaited<ReturnType<PlaceLayers>>;
 
 /** Turns a model on disk into the exact engine to start. */
 export class LoadPlanner {
   readonly #options: LoadPlannerOptions;
+  readonly #verifyDigest = createDigestVerifier();
 
   constructor(options: LoadPlannerOptions) {
     this.#options = options;
   }
 
   /** Throws when a file of the model is missing, not allowed, not what it should be, or has another digest. */
-  async plan(record: ModelRecord, wishes: LoadWishes): Promise<LoadRequest> {
-    return await this.#plan(record, wishes, () => this.#options.takenOnGpu(record.alias, wishes.mayEvict));
+  async plan(record: ModelRecord, overrides: Overrides): Promise<LoadPlan> {
+    const takenOnGpu = (): number => this.#options.takenOnGpu(record.alias, overrides.mayEvict);
+    return await this.#plan(record, overrides, takenOnGpu);
   }
 
   /** Throws what loading the model by itself would throw, whatever else is loaded. */
   async check(record: ModelRecord): Promise<void> {
-    const wishes = { contextSize: undefined, gpuLayers: undefined, keepAliveMs: 0, mayEvict: false };
-    await this.#plan(record, wishes, () => 0);
+    await this.#plan(record, { keepAliveMs: 0, mayEvict: false }, () => 0);
   }
 
-  async #plan(record: ModelRecord, wishes: LoadWishes, takenOnGpu: () => number): Promise<LoadRequest> {
-    const { config, verifyDigest, estimateMemory, estimateGpuMemory, heapLimit, processors, logger } =
-      this.#options;
+  async #plan(record: ModelRecord, overrides: Overrides, takenOnGpu: () => number): Promise<LoadPlan> {
+    const { config, estimateMemory, estimateGpuMemory, heapLimit, processors, logger } = this.#options;
     const { gguf, settings } = record;
     checkTemplateLength(settings.template ?? gguf.chatTemplate);
     const modelFiles = await Promise.all(record.files.map(realModelPath));
-    if (record.digest !== undefined) await verifyDigest(modelFiles, record.digest);
+    if (record.digest !== undefined) await this.#verifyDigest(modelFiles, record.digest);
     const projectorFile = record.projector && (await this.#auxiliary(record.projector, "projector"));
     const adapters = record.adapters.map(async ({ file, scale }) => ({
       path: await this.#auxiliary(file, "adapter"),
       scale,
     }));
-    const contextSize = this.contextSize(record, wishes.contextSize);
+    const contextSize = this.contextSize(record, overrides.contextSize);
     const threads = config.engine.threads > 0 ? config.engine.threads : chooseThreads(processors);
     const slots = this.#slots(gguf, threads);
     const wished: EngineSpec = {
@@ -124,21 +121,22 @@ export class LoadPlanner {
       ...(settings.template === undefined ? {} : { chatTemplate: settings.template }),
       contextShift: false,
     };
-    const { spec, warning } = await this.#place(
+    const layers = overrides.gpuLayers ?? settings.gpuLayers;
+    const taken = takenOnGpu();
+    const { spec, warning } = await this.#choosePlace(
       gguf,
       wished,
-      wishes.gpuLayers ?? settings.gpuLayers,
-      takenOnGpu(),
+      async (each) => await this.#options.placeLayers(gguf, each, layers, taken),
     );
     if (warning !== undefined) logger.warn({ model: record.alias }, warning);
     this.#warnAboutContext(record, contextSize);
-    const { keepAliveMs, mayEvict } = wishes;
+    const { keepAliveMs, mayEvict } = overrides;
     const needsOf = (other: EngineSpec): MemoryNeeds => ({
       bytes: estimateMemory(gguf, other),
       gpuBytes: estimateGpuMemory(gguf, other),
     });
     const heapLimitOf = heapLimit && ((other: EngineSpec): number => heapLimit(gguf, other));
-    const replan = async (): Promise<LoadRequest> => await this.plan(record, wishes);
+    const replan = async (): Promise<LoadPlan> => await this.plan(record, overrides);
     return { record, spec, ...needsOf(spec), needsOf, heapLimitOf, replan, keepAliveMs, mayEvict };
   }
 
@@ -180,35 +178,22 @@ export class LoadPlanner {
       : chooseSlots({ purpose, parameters, slots, threads, kernels });
   }
 
-  /** Where the layers go, and whether the slots share a context. */
-  async #place(
+  /** Where the layers go, and whether each slot gets a context of its own, where that costs only a little memory. */
+  async #choosePlace(
     gguf: GgufSummary,
     wished: EngineSpec,
-    layers: number | undefined,
-    taken: number,
+    place: (spec: EngineSpec) => Promise<Placed>,
   ): Promise<Placed> {
-    const { placeLayers } = this.#options;
-    const place: Place = async (spec) => await placeLayers(gguf, spec, layers, taken);
     const shared = await place(wished);
-    return (await this.#ownContexts(gguf, wished, place, shared)) ?? shared;
-  }
-
-  /** The same with a context for each slot, where that costs nothing but a little memory. */
-  async #ownContexts(
-    gguf: GgufSummary,
-    wished: EngineSpec,
-    place: Place,
-    shared: Placed,
-  ): Promise<Placed | undefined> {
     const { machineMemory, memoryBudget, estimateMemory } = this.#options;
     const { kvBytesPerToken } = gguf;
-    if (!canAffordOwnContexts({ ...wished, kvBytesPerToken, memory: machineMemory })) return undefined;
+    if (!canAffordOwnContexts({ ...wished, kvBytesPerToken, memory: machineMemory })) return shared;
     try {
       const own = await place({ ...wished, sharedContext: false });
       const keepsLayers = own.spec.gpuLayers === shared.spec.gpuLayers;
-      return keepsLayers && estimateMemory(gguf, own.spec) <= memoryBudget ? own : undefined;
+      return keepsLayers && estimateMemory(gguf, own.spec) <= memoryBudget ? own : shared;
     } catch (error) {
-      if (ServiceError.from(error).code === "insufficient_memory") return undefined;
+      if (ServiceError.from(error).code === "insufficient_memory") return shared;
       throw error;
     }
   }

@@ -5,7 +5,7 @@ import type { ModelSettings } from "../model.ts";
 
 /** Smallest context that an engine can be started with. */
 const MIN_CONTEXT = 16;
-/** No model is trained for more tokens than this; beyond it a number is a slip of the pen. */
+/** No model is trained for more tokens than this; a larger number is a mistake. */
 const MAX_CONTEXT = 16 * 1024 * 1024;
 const MAX_STOP_SEQUENCES = 64;
 
@@ -58,7 +58,7 @@ export function setParameter(settings: MutableParameters, name: string, value: s
   }
   const field = SAMPLING.get(name);
   if (!field && name !== "num_ctx" && name !== "num_predict") {
-    return `there is no parameter ${JSON.stringify(name)}. There are ${PARAMETER_NAMES.join(", ")}`;
+    return `there is no parameter ${JSON.stringify(name)}. The parameters are ${PARAMETER_NAMES.join(", ")}`;
   }
   const number = readNumber(value);
   if (number === undefined)

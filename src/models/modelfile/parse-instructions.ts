@@ -1,7 +1,6 @@
-import { modelfileError } from "./modelfile-error.ts";
-import { unquote } from "./quoted-text.ts";
+import { ServiceError } from "../../errors/service-error.ts";
 
-/** Directives, and what stands behind them: text, a key and text, or a path, in which a backslash is no escape. */
+/** Directives, and what stands behind them: text, a key and text, or a path, in which a backslash is just a backslash. */
 const DIRECTIVES = {
   FROM: "path",
   PARAMETER: "key",
@@ -31,7 +30,7 @@ export interface Instruction {
   readonly text: string;
 }
 
-/** Texts of licences are the longest things in a Modelfile, and are a tenth of this. */
+/** Texts of licenses are the longest things in a Modelfile, and are a tenth of this. */
 export const MAX_MODELFILE_LENGTH = 1024 * 1024;
 
 const HEREDOC = '"""';
@@ -50,7 +49,7 @@ export function parseInstructions(modelfile: string): Instruction[] {
     .replaceAll("\r\n", "\n")
     .split("\n");
   const nul = lines.findIndex((line) => line.includes("\0"));
-  if (nul !== -1) throw modelfileError(nul + 1, "it has a NUL character: this is no text.");
+  if (nul !== -1) throw modelfileError(nul + 1, "it has a NUL character, so this is not a text file.");
   const instructions: Instruction[] = [];
   for (let at = 0; at < lines.length; at++) {
     const content = lines[at]!.trim();
@@ -82,7 +81,10 @@ function splitLine(content: string, line: number): { directive: Directive; key: 
   const directive = word.toUpperCase();
   if (!isDirective(directive)) {
     const shown = JSON.stringify(word.slice(0, 40));
-    throw modelfileError(line, `${shown} is no directive. There are ${Object.keys(DIRECTIVES).join(", ")}.`);
+    throw modelfileError(
+      line,
+      `${shown} is not a directive. The directives are ${Object.keys(DIRECTIVES).join(", ")}.`,
+    );
   }
   if (DIRECTIVES[directive] !== "key") {
     if (behind === "") throw modelfileError(line, `${directive} needs a value.`);
@@ -123,4 +125,51 @@ function readHeredoc(lines: readonly string[], at: number, from: number): { text
     return { text: [...parts, part.slice(0, close)].join("\n"), endsAt: index };
   }
   throw modelfileError(at + 1, 'the text that begins with """ never ends.');
+}
+
+/** The value of a switch. */
+export function readBoolean(line: number, name: string, text: string): boolean {
+  const value = text.toLowerCase();
+  if (value === "true") return true;
+  if (value === "false") return false;
+  throw modelfileError(line, `${name} is true or false.`);
+}
+
+/** The error for a line of a Modelfile; lines count from 1. */
+export function modelfileError(line: number, message: string, cause?: unknown): ServiceError {
+  return new ServiceError("invalid_modelfile", `Modelfile, line ${line}: ${message}`, {
+    param: "modelfile",
+    ...(cause !== undefined && { cause }),
+  });
+}
+
+/** Escapes of text in double quotes; a backslash before anything else stands for itself. */
+const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", '"': '"', "\\": "\\" };
+const ESCAPED = /\\([nrt"\\])/g;
+const QUOTED = /^"((?:[^"\\]|\\.)*)"$/s;
+
+/** The text of a value in double quotes; undefined when the quotes do not match. */
+export function unquote(value: string): string | undefined {
+  return QUOTED.exec(value)?.[1]?.replaceAll(
+    ESCAPED,
+    (_, character: string) => ESCAPES[character] ?? character,
+  );
+}
+
+/** Text in the form that reads best and is read back as it was: with `"""` when it has several lines. */
+export function quote(text: string): string {
+  const isHeredoc = text.includes("\n") && !/\r|"""|"$/.test(text);
+  if (isHeredoc) return `"""${text}"""`;
+  const escaped = text
+    .replaceAll("\\", "\\\\")
+    .replaceAll('"', String.raw`\"`)
+    .replaceAll("\n", String.raw`\n`)
+    .replaceAll("\r", String.raw`\r`)
+    .replaceAll("\t", String.raw`\t`);
+  return `"${escaped}"`;
+}
+
+/** A path between double quotes, in which a backslash is a backslash; a path without quotes stays as it is. */
+export function unquotePath(value: string): string {
+  return value.length > 1 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value;
 }

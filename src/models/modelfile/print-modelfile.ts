@@ -1,7 +1,7 @@
 import type { ModelSettings } from "../model.ts";
-import type { ModelDefinition } from "./model-definition.ts";
+import type { ModelDefinition } from "./read-modelfile.ts";
 import { listParameters } from "./parameters.ts";
-import { quote } from "./quoted-text.ts";
+import { quote } from "./parse-instructions.ts";
 
 /** Prints a Modelfile that reads back to the same definition; paths in it are absolute. */
 export function printModelfile(definition: ModelDefinition): string {

@@ -1,18 +1,43 @@
+import type { ModelSettings, Capabilities } from "../model.ts";
 import path from "node:path";
 import { ServiceError } from "../../errors/service-error.ts";
 import { homeFolder } from "../../launch/home-folder.mjs";
-import type { Capabilities, ModelSettings } from "../model.ts";
 import { isPlainPart, isRevision } from "../names/name-rules.ts";
 import { looksLikePath, parseFilePath } from "../names/parse-file-path.ts";
-import { HUB_PREFIX, parseHubSpec, splitRevision } from "../names/parse-hub-spec.ts";
-import type { ModelDefinition } from "./model-definition.ts";
-import { modelfileError } from "./modelfile-error.ts";
+import { HUB_PREFIX, parseHubSpec, splitRevision } from "../names/hub-spec.ts";
+import {
+  licenseText,
+  modelfileError,
+  parseInstructions,
+  type Instruction,
+  unquotePath,
+  readBoolean,
+} from "./parse-instructions.ts";
 import { REPEATABLE_PARAMETER, readNumber, setParameter, type MutableParameters } from "./parameters.ts";
-import { licenseText, parseInstructions, type Instruction } from "./parse-instructions.ts";
-import { unquotePath } from "./quoted-text.ts";
 import { chatTemplate } from "./template/chat-template.ts";
-import { readBoolean } from "./read-boolean.ts";
 import { readThinking, readToolFormat } from "./text-marks.ts";
+
+/** What a Modelfile says, checked and translated; all paths are absolute. */
+export interface ModelDefinition {
+  /** FROM as written: an alias, a hub spec, another made model, or an absolute path. */
+  readonly from: string;
+  readonly settings: ModelSettings;
+  readonly adapters: readonly { readonly path: string; readonly scale: number }[];
+  readonly projector: string | undefined;
+  /** SHA-256 of the base's GGUF file, 64 hexadecimal digits in lower case. */
+  readonly digest: string | undefined;
+  readonly license: string | undefined;
+  readonly author: string | undefined;
+}
+
+/**
+ * Reads a Modelfile; relative paths count from `baseFolder`, and are an error without one. Throws
+ * invalid_modelfile with the line. Exported as `readModelfile` by read-modelfile.ts.
+ */
+export type ReadModelfile = (text: string, baseFolder: string | undefined) => ModelDefinition;
+
+/** Prints a Modelfile that reads back to the same definition. Exported as `printModelfile` by print-modelfile.ts. */
+export type PrintModelfile = (definition: ModelDefinition) => string;
 
 /** Adapters are merged into every matrix product; nobody stacks more. */
 const MAX_ADAPTERS = 16;
@@ -117,7 +142,7 @@ function readFrom(instruction: Instruction, baseFolder: string | undefined): str
   if (isName) return from;
   throw modelfileError(
     instruction.line,
-    `FROM ${JSON.stringify(from.slice(0, 100))} is no name of a model, no hub spec (hf:owner/repository) and no path of a .gguf file.`,
+    `FROM ${JSON.stringify(from.slice(0, 100))} is not the name of a model, a hub spec (hf:owner/repository) or the path of a .gguf file.`,
   );
 }
 
@@ -196,7 +221,7 @@ function readCapabilities(instructions: readonly Instruction[]): Partial<Capabil
     if (!name)
       throw modelfileError(
         line,
-        `CAPABILITY knows ${CAPABILITIES.join(", ")}; ${JSON.stringify(key)} is none.`,
+        `CAPABILITY does not know ${JSON.stringify(key)}; it knows ${CAPABILITIES.join(", ")}.`,
       );
     return [name, readBoolean(line, `CAPABILITY ${key}`, text)] as const;
   });

@@ -1,7 +1,5 @@
 import type { ModelSettings, ToolFormat } from "../model.ts";
-import { modelfileError } from "./modelfile-error.ts";
-import type { Instruction } from "./parse-instructions.ts";
-import { readBoolean } from "./read-boolean.ts";
+import { modelfileError, type Instruction, readBoolean } from "./parse-instructions.ts";
 
 /** What nearly all models that think put around their thoughts. */
 const THINK_TAGS = { start: "<think>", end: "</think>" };
@@ -74,7 +72,10 @@ function byKey<Key extends string>(
     const key = keys.find((candidate) => candidate === instruction.key);
     if (key === undefined) {
       const shown = JSON.stringify(instruction.key.slice(0, 40));
-      throw modelfileError(instruction.line, `${directive} knows ${keys.join(", ")}; ${shown} is none.`);
+      throw modelfileError(
+        instruction.line,
+        `${directive} does not know ${shown}; it knows ${keys.join(", ")}.`,
+      );
     }
     found[key] = instruction;
   }

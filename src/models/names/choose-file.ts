@@ -1,8 +1,6 @@
 import { chooseByQuantization, quantizationOf, withoutQuantization } from "./quantization.ts";
+import { fileStem, nameShards, shardOf } from "./shards.ts";
 import type { HubSpec } from "./hub-spec.ts";
-
-/** `name-00001-of-00003.gguf`: how llama.cpp's gguf-split names the parts. */
-const SHARD = /^(?<prefix>.*)-(?<index>\d{5})-of-(?<count>\d{5})\.gguf$/i;
 
 /** Parts of the names of GGUF files that are no models by themselves but accompany one. */
 const SIDECAR_WORDS = ["mmproj", "imatrix", "ggml-vocab"] as const;
@@ -84,20 +82,11 @@ function isModelFile(path: string): boolean {
   return isGguf(path) && !SIDECAR_WORDS.some((word) => lower.includes(word)) && !DRAFT_HEAD.test(name);
 }
 
-/**
- * The shards of the model that begins with this file; undefined for a later shard and when one is missing. Stops at
- * the first that is missing: the count in a name is not to be trusted.
- */
+/** The shards of the model that begins with this file; undefined for a later shard and when one is missing. */
 function completeModel(path: string, present: ReadonlySet<string>): string[] | undefined {
-  const parts = SHARD.exec(path)?.groups;
-  const count = Number(parts?.["count"]);
-  const index = Number(parts?.["index"]);
-  if (!parts || index < 1 || index > count) return [path];
-  if (index !== 1) return undefined;
-  const extension = path.slice(-".gguf".length);
+  if ((shardOf(path)?.index ?? 1) !== 1) return undefined;
   const shards: string[] = [];
-  for (let number = 1; number <= count; number++) {
-    const shard = `${parts["prefix"]}-${String(number).padStart(5, "0")}-of-${parts["count"]}${extension}`;
+  for (const shard of nameShards(path)) {
     if (!present.has(shard)) return undefined;
     shards.push(shard);
   }
@@ -106,8 +95,7 @@ function completeModel(path: string, present: ReadonlySet<string>): string[] | u
 
 /** What is left of a file's name when the words for its kind, quantization and shard are taken out. */
 function plainName(path: string): string {
-  const stem = SHARD.exec(baseName(path))?.groups?.["prefix"] ?? baseName(path).replace(/\.gguf$/i, "");
-  return withoutQuantization(stem)
+  return withoutQuantization(fileStem(path))
     .toLowerCase()
     .replace("mmproj", "")
     .replaceAll(/[-._]+/g, "-")

@@ -1,12 +1,33 @@
+import { type HubSpec, HUB_PREFIX, parseHubSpec, splitRevision } from "./hub-spec.ts";
 import { homeFolder } from "../../launch/home-folder.mjs";
 import { aliasKey, type AliasEntry, type AliasTable } from "./alias-table.ts";
-import type { HubSpec } from "./hub-spec.ts";
-import { invalidName } from "./invalid-name.ts";
-import { isDeviceName, isPlainPart, isRevision } from "./name-rules.ts";
+import { invalidName, isDeviceName, isPlainPart, isRevision } from "./name-rules.ts";
 import { looksLikePath, parseFilePath, type PathContext } from "./parse-file-path.ts";
-import { HUB_PREFIX, parseHubSpec, splitRevision } from "./parse-hub-spec.ts";
 import { canonical, isQuantization, quantizationOf, withoutQuantization } from "./quantization.ts";
-import type { NameResolver, ResolvedName } from "./resolve-name.ts";
+
+/** What a name means by its form and by the alias table; nothing has been looked up on disk or on the hub. */
+export type ResolvedName =
+  /** An alias of configs/models.toml or of the user's file. */
+  | {
+      readonly kind: "alias";
+      readonly alias: string;
+      readonly spec: HubSpec;
+      /** Projector file in the same repository; "auto" when the alias says vision and names no file. */
+      readonly projector: string | undefined;
+    }
+  | { readonly kind: "spec"; readonly spec: HubSpec }
+  /** A file path, with a leading `~` expanded; relative ones count from the daemon's working directory. */
+  | { readonly kind: "path"; readonly path: string }
+  /** A well-formed name that no alias table knows: a shipped, user's or Modelfile-made model, or nothing. */
+  | { readonly kind: "name"; readonly name: string };
+
+/** Tells what names mean; built once from the alias files. */
+export interface NameResolver {
+  /** Throws invalid_model_name. `name` and `name:latest` give the same answer. */
+  resolve(name: string): ResolvedName;
+  /** The first alias that means exactly this file of this repository at its main revision. */
+  aliasOf(repo: string, file: string): string | undefined;
+}
 
 /** No path that systems take and no hub spec is longer; checked before anything else is. */
 const MAX_NAME_LENGTH = 1024;

@@ -1,3 +1,5 @@
+import { ServiceError } from "../../errors/service-error.ts";
+
 /**
  * What the parts of names may be made of. Names become parts of paths, addresses, log lines and metrics, so what is
  * allowed is listed, not what is forbidden; nothing is decoded or normalized after these rules have been applied.
@@ -83,4 +85,13 @@ function isFileSegment(segment: string): boolean {
     !ODD_IN_FILE.test(segment) &&
     !isDeviceName(segment)
   );
+}
+
+/** Longest part of a name that an error repeats. */
+const SHOWN_LENGTH = 100;
+
+/** The error for text that cannot name a model; `why` is a sentence without its full stop. */
+export function invalidName(name: string, why: string): ServiceError {
+  const shown = name.length > SHOWN_LENGTH ? `${name.slice(0, SHOWN_LENGTH)}…` : name;
+  return new ServiceError("invalid_model_name", `${JSON.stringify(shown)} is not a model name: ${why}.`);
 }

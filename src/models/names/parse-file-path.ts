@@ -1,5 +1,4 @@
-import { invalidName } from "./invalid-name.ts";
-import { hasInvisible, isDeviceName } from "./name-rules.ts";
+import { invalidName, hasInvisible, isDeviceName } from "./name-rules.ts";
 
 export interface PathContext {
   readonly platform: NodeJS.Platform;

@@ -1,21 +1,15 @@
-import type { Logger } from "pino";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { ModelDefinition, ReadModelfile } from "../modelfile/model-definition.ts";
-import type { SavedState } from "../state/saved-state.ts";
-import type { StateFile } from "../state/state-file.ts";
-import { definitionRecord } from "./definition-record.ts";
-import type { ModelCatalogue } from "./model-catalogue.ts";
-import type { ModelRecord } from "./model-record.ts";
+import type { RegistryOptions } from "../models-options.ts";
+import { printModelfile } from "../modelfile/print-modelfile.ts";
+import { readModelfile, type ModelDefinition } from "../modelfile/read-modelfile.ts";
+import type { SavedState } from "./state-file.ts";
+import { derivedRecord, NO_SETTINGS, usableRecords, type ModelRecord } from "./model-record.ts";
+import type { ModelRegistry } from "./model-registry.ts";
 
-export interface DefinedModelsOptions {
-  readonly state: StateFile;
-  readonly readModelfile: ReadModelfile;
-  /** Folders that adapters and projectors must lie in; none: anywhere. */
-  readonly allowedDirs: readonly string[];
-  /** Finds what FROM names. */
-  readonly findBase: (from: string, depth: number) => Promise<ModelRecord | undefined>;
-  readonly logger: Pick<Logger, "warn">;
-}
+type OtherModels = Pick<ModelRegistry, "findBase" | "isTaken" | "newName" | "ownName">;
+
+/** Throws what is wrong with a model that is about to be made. */
+export type CheckDefinition = (record: ModelRecord, definition: ModelDefinition) => Promise<void>;
 
 type SavedDefinition = SavedState["definitions"][number];
 
@@ -23,77 +17,120 @@ type SavedDefinition = SavedState["definitions"][number];
 const MAX_CHAIN = 16;
 
 /** The models made from Modelfiles. */
-export class DefinedModels implements ModelCatalogue {
-  readonly #options: DefinedModelsOptions;
+export class DefinedModels {
+  readonly #options: RegistryOptions;
+  readonly #registry: OtherModels;
 
-  constructor(options: DefinedModelsOptions) {
+  /** @param registry what other models there are */
+  constructor(options: RegistryOptions, registry: OtherModels) {
     this.#options = options;
+    this.#registry = registry;
   }
 
   has(alias: string): boolean {
     return this.#saved(alias) !== undefined;
   }
 
+  /** Every one that can be used. */
   async list(): Promise<readonly ModelRecord[]> {
-    const records = this.#options.state.current.definitions.map(async ({ alias }) => {
-      try {
-        return await this.find(alias);
-      } catch (error) {
-        this.#options.logger.warn({ err: error, model: alias }, "A made model cannot be used now");
-        return undefined;
-      }
-    });
-    return (await Promise.all(records)).filter((record) => record !== undefined);
+    const { state, logger } = this.#options;
+    return await usableRecords(
+      state.current.definitions,
+      async ({ alias }) => await this.find(alias),
+      (error, { alias }) => logger.warn({ err: error, model: alias }, "A made model cannot be used now"),
+    );
   }
 
   async find(alias: string, depth = 0): Promise<ModelRecord | undefined> {
-    const definition = this.definition(alias);
-    return definition && (await this.record(alias, definition, depth));
+    const definition = this.#definition(alias);
+    return definition && (await this.#record(alias, definition, depth));
   }
 
-  definition(alias: string): ModelDefinition | undefined {
+  /**
+   * Makes a model, or makes one anew that was made before. Nothing is saved unless the model could be loaded: its
+   * base is on disk, its files are what they should be, its digest is right, its template comes to an end.
+   */
+  async create(
+    name: string,
+    modelfile: string,
+    baseFolder: string | undefined,
+    check: CheckDefinition,
+  ): Promise<ModelRecord> {
+    const alias = this.#registry.newName(name);
+    if (!this.has(alias)) await this.#checkFree(alias);
+    return await this.#make(
+      { alias, modelfile, ...(baseFolder !== undefined && { baseFolder }) },
+      true,
+      check,
+    );
+  }
+
+  /** Makes a model with the Modelfile of another. */
+  async copy(source: ModelRecord, target: string, check: CheckDefinition): Promise<ModelRecord> {
+    const alias = this.#registry.newName(target);
+    await this.#checkFree(alias);
+    return await this.#make({ alias, modelfile: this.print(source) }, false, check);
+  }
+
+  /** A Modelfile that makes this model again. */
+  print(record: ModelRecord): string {
+    return printModelfile(this.#definition(record.alias) ?? plainDefinition(record));
+  }
+
+  #definition(alias: string): ModelDefinition | undefined {
     const saved = this.#saved(alias);
-    return saved && this.#options.readModelfile(saved.modelfile, saved.baseFolder);
+    return saved && readModelfile(saved.modelfile, saved.baseFolder);
+  }
+
+  /** @throws ServiceError model_exists when the name was given away since it was asked for, by another daemon maybe */
+  async #make(saved: SavedDefinition, mayReplace: boolean, check: CheckDefinition): Promise<ModelRecord> {
+    const { alias, modelfile, baseFolder } = saved;
+    const definition = readModelfile(modelfile, baseFolder);
+    this.#checkNoCircle(alias, definition.from);
+    const record = await this.#record(alias, definition, 0);
+    await check(record, definition);
+    await this.#options.state.update((state) => {
+      const others = state.definitions.filter((other) => other.alias !== alias);
+      const isReplaced = others.length < state.definitions.length;
+      if ((isReplaced && !mayReplace) || state.files.some((file) => file.alias === alias))
+        throw exists(alias);
+      return { ...state, definitions: [...others, saved] };
+    });
+    return record;
+  }
+
+  async #checkFree(alias: string): Promise<void> {
+    if (await this.#registry.isTaken(alias)) throw exists(alias);
+  }
+
+  /** A model that replaces another may be made from one that is made from it. */
+  #checkNoCircle(alias: string, from: string): void {
+    const seen = new Set<string>();
+    for (let name = this.#registry.ownName(from) ?? from; !seen.has(name);) {
+      if (name === alias) {
+        throw new ServiceError("invalid_modelfile", `"${alias}" would be made from itself.`);
+      }
+      seen.add(name);
+      const next = this.#definition(name)?.from;
+      if (next === undefined) return;
+      name = this.#registry.ownName(next) ?? next;
+    }
   }
 
   /** The record that a definition makes; throws `model_not_found` when its base is not on disk. */
-  async record(alias: string, definition: ModelDefinition, depth = 0): Promise<ModelRecord> {
+  async #record(alias: string, definition: ModelDefinition, depth: number): Promise<ModelRecord> {
     if (depth > MAX_CHAIN) {
       throw new ServiceError("invalid_modelfile", `The models that ${alias} is made from go in a circle.`);
     }
-    const base = await this.#options.findBase(definition.from, depth + 1);
+    const base = await this.#registry.findBase(definition.from, depth + 1);
     if (!base) {
       throw new ServiceError(
         "model_not_found",
         `${alias} is made from ${definition.from}, which is not on disk; pull it first.`,
       );
     }
-    return definitionRecord({
-      alias,
-      source: { kind: "modelfile", base: definition.from },
-      definition,
-      base,
-      within: this.#options.allowedDirs,
-    });
-  }
-
-  /**
-   * Saves a definition, in place of one of the same name where that may be.
-   * @throws ServiceError model_exists when the name was given away since it was asked for, by another daemon maybe
-   */
-  async save(
-    { alias, modelfile, baseFolder }: SavedDefinition,
-    { mayReplace }: { mayReplace: boolean },
-  ): Promise<void> {
-    const saved = { alias, modelfile, ...(baseFolder === undefined ? {} : { baseFolder }) };
-    await this.#options.state.update((state) => {
-      const others = state.definitions.filter((other) => other.alias !== alias);
-      const isReplaced = others.length < state.definitions.length;
-      if ((isReplaced && !mayReplace) || state.files.some((file) => file.alias === alias)) {
-        throw new ServiceError("model_exists", `There is a model "${alias}" already.`);
-      }
-      return { ...state, definitions: [...others, saved] };
-    });
+    const source = { kind: "modelfile", base: definition.from } as const;
+    return derivedRecord({ alias, source }, definition, base, this.#options.config.models.allowed_dirs);
   }
 
   async forget(alias: string): Promise<void> {
@@ -106,4 +143,23 @@ export class DefinedModels implements ModelCatalogue {
   #saved(alias: string): SavedDefinition | undefined {
     return this.#options.state.current.definitions.find((definition) => definition.alias === alias);
   }
+}
+
+function exists(alias: string): ServiceError {
+  return new ServiceError("model_exists", `There is a model "${alias}" already.`);
+}
+
+/** What makes a model that was not made from a Modelfile. */
+function plainDefinition({ alias, source, files, projector }: ModelRecord): ModelDefinition {
+  const from = source.kind === "hub" ? source.spec : source.kind === "file" ? files[0].path : alias;
+  return {
+    from,
+    settings: NO_SETTINGS,
+    adapters: [],
+    // The name of a model that ships brings its projector along.
+    projector: source.kind === "shipped" ? undefined : projector?.path,
+    digest: undefined,
+    license: undefined,
+    author: undefined,
+  };
 }

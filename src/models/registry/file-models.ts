@@ -1,22 +1,11 @@
 import path from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import type { Logger } from "pino";
 import type { ErrorCode } from "../../errors/error-codes.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import type { ModelFile } from "../paths/model-file-path.ts";
-import type { SavedState } from "../state/saved-state.ts";
-import type { StateFile } from "../state/state-file.ts";
-import { buildRecord, tryRecord, type RecordParts } from "./build-record.ts";
-import type { ModelCatalogue } from "./model-catalogue.ts";
-import type { ModelRecord } from "./model-record.ts";
-
-export interface FileModelsOptions {
-  readonly state: StateFile;
-  readonly allowedDirs: readonly string[];
-  readonly inspect: InspectGguf;
-  readonly logger: Pick<Logger, "warn">;
-}
+import type { RegistryOptions } from "../models-options.ts";
+import type { SavedState } from "./state-file.ts";
+import type { ModelFile } from "./model-file.ts";
+import { buildRecord, usableRecords, type ModelRecord } from "./model-record.ts";
 
 /** What state.update() throws when it cannot write. */
 const UNSAVEABLE: ReadonlySet<ErrorCode> = new Set(["insufficient_disk", "cache_not_writable"]);
@@ -24,12 +13,12 @@ const UNSAVEABLE: ReadonlySet<ErrorCode> = new Set(["insufficient_disk", "cache_
 type SavedFile = SavedState["files"][number];
 
 /** The user's own files, known since they were loaded by path. */
-export class FileModels implements ModelCatalogue {
-  readonly #options: FileModelsOptions;
+export class FileModels {
+  readonly #options: RegistryOptions;
   /** Those that could not be saved, because the disk is full or read-only: known until the daemon ends. */
   readonly #unsaved = new Map<string, SavedFile>();
 
-  constructor(options: FileModelsOptions) {
+  constructor(options: RegistryOptions) {
     this.#options = options;
   }
 
@@ -37,16 +26,16 @@ export class FileModels implements ModelCatalogue {
     return this.#saved(alias) !== undefined;
   }
 
+  /** Every one that can be used. */
   async list(): Promise<readonly ModelRecord[]> {
-    const { state, inspect, logger } = this.#options;
+    const { state, logger } = this.#options;
     const saved = state.current.files.filter(({ alias }) => !this.#unsaved.has(alias));
-    const records = [...saved, ...this.#unsaved.values()].map(
-      async ({ alias, path: file, projector }) =>
-        await tryRecord(this.#parts(alias, file, projector), inspect, (error) =>
-          logger.warn({ err: error, model: alias }, "A model's file cannot be used any more"),
-        ),
+    return await usableRecords(
+      [...saved, ...this.#unsaved.values()],
+      async ({ alias, path: file, projector }) => await this.inspect(alias, file, projector),
+      (error, { alias }) =>
+        logger.warn({ err: error, model: alias }, "A model's file cannot be used any more"),
     );
-    return (await Promise.all(records)).flat();
   }
 
   async find(alias: string): Promise<ModelRecord | undefined> {
@@ -56,7 +45,14 @@ export class FileModels implements ModelCatalogue {
 
   /** The record that a file would get, without registering it. */
   async inspect(alias: string, file: string, projector: string | undefined): Promise<ModelRecord> {
-    return await buildRecord(this.#parts(alias, file, projector), this.#options.inspect);
+    const parts = {
+      alias,
+      source: { kind: "file" },
+      path: path.resolve(file),
+      projector: projector === undefined ? undefined : path.resolve(projector),
+      within: this.#options.config.models.allowed_dirs,
+    } as const;
+    return await buildRecord(parts, this.#options.inspect);
   }
 
   /**
@@ -70,18 +66,14 @@ export class FileModels implements ModelCatalogue {
     const saved = toSaved(record);
     if (isDeepStrictEqual(this.#saved(alias), saved)) return async () => {};
     try {
-      await this.#claimName(alias, before, saved);
+      if (!(await this.#exchange(alias, before, saved))) {
+        throw new ServiceError("model_exists", `There is a model "${alias}" already; choose another alias.`);
+      }
       this.#unsaved.delete(alias);
     } catch (error) {
       return this.#keepUnsaved(saved, error);
     }
     return async () => void (await this.#exchange(alias, saved, before));
-  }
-
-  async #claimName(alias: string, before: SavedFile | undefined, saved: SavedFile): Promise<void> {
-    if (!(await this.#exchange(alias, before, saved))) {
-      throw new ServiceError("model_exists", `There is a model "${alias}" already; choose another alias.`);
-    }
   }
 
   /** A model can be used although nothing can be saved: its file is there. */
@@ -115,7 +107,7 @@ export class FileModels implements ModelCatalogue {
 
   /** A file that a user has named, with the folders it must lie in. */
   userFile(file: string): ModelFile {
-    return { path: path.resolve(file), within: this.#options.allowedDirs };
+    return { path: path.resolve(file), within: this.#options.config.models.allowed_dirs };
   }
 
   /** Puts one entry in place of another, if that still stands and no made model has the name; else does nothing. */
@@ -140,16 +132,6 @@ export class FileModels implements ModelCatalogue {
 
   #inState(alias: string): SavedFile | undefined {
     return this.#options.state.current.files.find((file) => file.alias === alias);
-  }
-
-  #parts(alias: string, file: string, projector: string | undefined): RecordParts {
-    return {
-      alias,
-      source: { kind: "file" },
-      path: path.resolve(file),
-      projector: projector === undefined ? undefined : path.resolve(projector),
-      within: this.#options.allowedDirs,
-    };
   }
 }
 

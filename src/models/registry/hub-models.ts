@@ -1,58 +1,40 @@
-import type { Logger } from "pino";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import type { CachedModel, HubStore } from "../hub/hub-store.ts";
-import type { HubSpec } from "../names/hub-spec.ts";
-import { parseHubSpec } from "../names/parse-hub-spec.ts";
-import type { NameResolver } from "../names/resolve-name.ts";
-import { buildRecord, tryRecord, type RecordParts } from "./build-record.ts";
-import type { ModelRecord } from "./model-record.ts";
-
-export interface HubModelsOptions {
-  readonly hub: HubStore;
-  readonly resolver: Pick<NameResolver, "aliasOf">;
-  /** The cache folder, which no symlink of a snapshot may leave. */
-  readonly cacheDir: string;
-  readonly inspect: InspectGguf;
-  /** True for a name that another model has: a hub model then goes by its spec. */
-  readonly isTaken: (alias: string) => boolean;
-  readonly logger: Pick<Logger, "debug">;
-}
+import type { RegistryOptions } from "../models-options.ts";
+import type { CachedModel } from "../hub/hub-store.ts";
+import { parseHubSpec, type HubSpec } from "../names/hub-spec.ts";
+import { buildRecord, usableRecords, type ModelRecord } from "./model-record.ts";
 
 /** The models of the hub cache. One file is one model: it goes by its alias, or by its spec when it has none. */
 export class HubModels {
-  readonly #options: HubModelsOptions;
+  readonly #options: RegistryOptions;
+  readonly #isTaken: (alias: string) => boolean;
 
-  constructor(options: HubModelsOptions) {
+  /** @param isTaken true for a name that another model has: a hub model then goes by its spec */
+  constructor(options: RegistryOptions, isTaken: (alias: string) => boolean) {
     this.#options = options;
+    this.#isTaken = isTaken;
   }
 
+  /** Every one that can be used. */
   async list(): Promise<readonly ModelRecord[]> {
-    const { hub, inspect, logger } = this.#options;
-    const records = (await hub.list()).map(
-      async (cached) =>
-        await tryRecord(this.#parts(cached), inspect, (error) =>
-          logger.debug({ err: error, spec: cached.spec }, "A file of the hub cache is not a model"),
-        ),
+    const { hub, logger } = this.#options;
+    return await usableRecords(
+      await hub.list(),
+      async (cached) => await this.#record(cached),
+      (error, { spec }) => logger.debug({ err: error, spec }, "A file of the hub cache is not a model"),
     );
-    return (await Promise.all(records)).flat();
   }
 
   async find(spec: HubSpec): Promise<ModelRecord | undefined> {
     const cached = await this.#options.hub.find(spec);
-    return cached && (await this.record(cached));
-  }
-
-  async record(cached: CachedModel): Promise<ModelRecord> {
-    return await buildRecord(this.#parts(cached), this.#options.inspect);
+    return cached && (await this.#record(cached));
   }
 
   /** The name that a cached model goes by. */
   aliasOf(cached: CachedModel): string {
-    const { resolver, isTaken } = this.#options;
     const isMain = !cached.spec.includes("@");
-    const alias = isMain ? resolver.aliasOf(cached.repo, cached.file) : undefined;
-    return alias === undefined || isTaken(alias) ? cached.spec : alias;
+    const alias = isMain ? this.#options.resolver.aliasOf(cached.repo, cached.file) : undefined;
+    return alias === undefined || this.#isTaken(alias) ? cached.spec : alias;
   }
 
   /** Removes the files of a model of this catalogue. */
@@ -66,14 +48,15 @@ export class HubModels {
     await this.#options.hub.remove(cached);
   }
 
-  #parts(cached: CachedModel): RecordParts {
-    const { spec, repo, revision, projector } = cached;
-    return {
+  async #record(cached: CachedModel): Promise<ModelRecord> {
+    const { spec, repo, revision, projector, files } = cached;
+    const parts = {
       alias: this.aliasOf(cached),
       source: { kind: "hub", spec, repo, revision },
-      path: cached.files[0] ?? "",
+      path: files[0] ?? "",
       projector,
-      within: [this.#options.cacheDir],
-    };
+      within: [this.#options.config.cache_dir],
+    } as const;
+    return await buildRecord(parts, this.#options.inspect);
   }
 }

@@ -1,5 +1,11 @@
+import { stat } from "node:fs/promises";
+import { throwExhaustion } from "../../errors/exhausted-resource.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { InspectGguf } from "../gguf/inspect-gguf.ts";
 import type { GgufSummary, ModelSettings, ModelSource } from "../model.ts";
-import type { ModelFile } from "../paths/model-file-path.ts";
+import type { ModelDefinition } from "../modelfile/read-modelfile.ts";
+import { shardFiles } from "../names/shards.ts";
+import { realModelPath, type ModelFile } from "./model-file.ts";
 
 /** A model on disk: everything about it that does not depend on whether it is loaded. */
 export interface ModelRecord {
@@ -31,3 +37,102 @@ export const NO_SETTINGS: ModelSettings = {
   toolFormat: undefined,
   capabilities: {},
 };
+
+export interface RecordParts {
+  readonly alias: string;
+  readonly source: ModelSource;
+  /** Any shard; the others are found by their names. */
+  readonly path: string;
+  readonly projector: string | undefined;
+  /** Folders that the files must really lie in; none: anywhere. */
+  readonly within: readonly string[];
+}
+
+/**
+ * Makes the record of a model from its files, looking at each of them. Throws when a file is missing, not allowed
+ * or not a model (`model_file_not_found`, `path_not_allowed`, `invalid_model_file`).
+ */
+export async function buildRecord(parts: RecordParts, inspect: InspectGguf): Promise<ModelRecord> {
+  const { alias, source, within } = parts;
+  const [first, ...others] = shardFiles(parts.path).map((path): ModelFile => ({ path, within }));
+  if (!first) throw new ServiceError("model_file_not_found", "The model has no files.");
+  const real = await Promise.all([first, ...others].map(realModelPath));
+  const gguf = await inspect(real);
+  if (gguf.auxiliary) {
+    throw new ServiceError(
+      "invalid_model_file",
+      `${parts.path} is an ${gguf.auxiliary}, not a model by itself.`,
+    );
+  }
+  const times = await Promise.all(real.map(async (file) => (await stat(file)).mtimeMs));
+  return {
+    alias,
+    source,
+    files: [first, ...others],
+    projector: parts.projector === undefined ? undefined : { path: parts.projector, within },
+    adapters: [],
+    gguf,
+    settings: NO_SETTINGS,
+    digest: undefined,
+    modifiedAt: Math.floor(Math.max(...times)),
+  };
+}
+
+/** The records of a list, without those that cannot be used; `onSkip` is told why. */
+export async function usableRecords<T>(
+  items: readonly T[],
+  read: (item: T) => Promise<ModelRecord | undefined>,
+  onSkip: (error: unknown, item: T) => void,
+): Promise<ModelRecord[]> {
+  const records = items.map(async (item) => {
+    try {
+      return await read(item);
+    } catch (error) {
+      throwExhaustion(error);
+      onSkip(error, item);
+      return undefined;
+    }
+  });
+  return (await Promise.all(records)).filter((record) => record !== undefined);
+}
+
+/**
+ * The record that a Modelfile makes of what its FROM names: what it does not say, the base says.
+ * @param within folders that adapters and projectors must lie in; none: anywhere
+ */
+export function derivedRecord(
+  { alias, source }: Pick<ModelRecord, "alias" | "source">,
+  definition: ModelDefinition,
+  base: ModelRecord,
+  within: readonly string[],
+): ModelRecord {
+  const own = (path: string): ModelFile => ({ path, within });
+  return {
+    ...base,
+    alias,
+    source,
+    projector: definition.projector === undefined ? base.projector : own(definition.projector),
+    adapters: [
+      ...base.adapters,
+      ...definition.adapters.map(({ path, scale }) => ({ file: own(path), scale })),
+    ],
+    settings: mergeSettings(base.settings, definition.settings),
+    digest: definition.digest ?? base.digest,
+  };
+}
+
+function mergeSettings(base: ModelSettings, own: ModelSettings): ModelSettings {
+  return {
+    system: own.system ?? base.system,
+    template: own.template ?? base.template,
+    sampling: { ...base.sampling, ...own.sampling },
+    maxTokens: own.maxTokens ?? base.maxTokens,
+    stop: own.stop.length > 0 ? own.stop : base.stop,
+    contextSize: own.contextSize ?? base.contextSize,
+    gpuLayers: own.gpuLayers ?? base.gpuLayers,
+    flashAttention: own.flashAttention ?? base.flashAttention,
+    thinking: own.thinking ?? base.thinking,
+    toolFormat: own.toolFormat ?? base.toolFormat,
+    capabilities: { ...base.capabilities, ...own.capabilities },
+  };
+}

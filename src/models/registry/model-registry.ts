@@ -1,31 +1,14 @@
 import { realpath } from "node:fs/promises";
-import type { Logger } from "pino";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import { fileStem } from "../gguf/shard-files.ts";
-import type { HubStore } from "../hub/hub-store.ts";
 import type { ModelSource } from "../model.ts";
-import type { ReadModelfile } from "../modelfile/model-definition.ts";
-import type { NameResolver, ResolvedName } from "../names/resolve-name.ts";
-import type { StateFile } from "../state/state-file.ts";
+import type { RegistryOptions } from "../models-options.ts";
+import type { NameResolver, ResolvedName } from "../names/name-resolver.ts";
+import { fileStem } from "../names/shards.ts";
 import { DefinedModels } from "./defined-models.ts";
 import { FileModels } from "./file-models.ts";
 import { HubModels } from "./hub-models.ts";
 import type { ModelRecord } from "./model-record.ts";
 import { ShippedModels } from "./shipped-models.ts";
-
-export interface ModelRegistryOptions {
-  readonly state: StateFile;
-  readonly resolver: NameResolver;
-  readonly hub: HubStore;
-  readonly readModelfile: ReadModelfile;
-  readonly inspect: InspectGguf;
-  /** Folder of the models that ship. */
-  readonly shippedDir: string;
-  readonly cacheDir: string;
-  readonly allowedDirs: readonly string[];
-  readonly logger: Pick<Logger, "debug" | "warn">;
-}
 
 /** Leaves room for a number in what any resolver takes as a name. */
 const LONGEST_STEM = 64;
@@ -43,31 +26,12 @@ export class ModelRegistry {
   readonly hub: HubModels;
   readonly #resolver: NameResolver;
 
-  constructor(options: ModelRegistryOptions) {
-    const { state, resolver, allowedDirs, inspect, logger } = options;
-    this.#resolver = resolver;
-    this.files = new FileModels({ state, allowedDirs, inspect, logger });
-    this.shipped = new ShippedModels({
-      folder: options.shippedDir,
-      readModelfile: options.readModelfile,
-      inspect,
-      logger,
-    });
-    this.defined = new DefinedModels({
-      state,
-      allowedDirs,
-      logger,
-      readModelfile: options.readModelfile,
-      findBase: async (from, depth) => await this.#findBase(from, depth),
-    });
-    this.hub = new HubModels({
-      hub: options.hub,
-      resolver,
-      inspect,
-      logger,
-      cacheDir: options.cacheDir,
-      isTaken: (alias) => this.defined.has(alias) || this.files.has(alias),
-    });
+  constructor(options: RegistryOptions) {
+    this.#resolver = options.resolver;
+    this.files = new FileModels(options);
+    this.shipped = new ShippedModels(options);
+    this.defined = new DefinedModels(options, this);
+    this.hub = new HubModels(options, (alias) => this.defined.has(alias) || this.files.has(alias));
   }
 
   async list(): Promise<readonly ModelRecord[]> {
@@ -194,7 +158,8 @@ export class ModelRegistry {
     return UNNAMED;
   }
 
-  async #findBase(from: string, depth: number): Promise<ModelRecord | undefined> {
+  /** What FROM of a Modelfile names. */
+  async findBase(from: string, depth: number): Promise<ModelRecord | undefined> {
     const resolved = this.#resolver.resolve(from);
     if (resolved.kind !== "path") return await this.#find(resolved, depth);
     return await this.files.inspect(fileStem(resolved.path), resolved.path, undefined);

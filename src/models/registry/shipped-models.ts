@@ -1,49 +1,33 @@
 import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
-import type { Logger } from "pino";
 import { throwExhaustion } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import { fileStem, shardFiles } from "../gguf/shard-files.ts";
-import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import type { ReadModelfile } from "../modelfile/model-definition.ts";
-import { buildRecord } from "./build-record.ts";
-import { definitionRecord } from "./definition-record.ts";
-import type { ModelCatalogue } from "./model-catalogue.ts";
-import type { ModelRecord } from "./model-record.ts";
+import type { RegistryOptions } from "../models-options.ts";
+import { readModelfile } from "../modelfile/read-modelfile.ts";
+import { fileStem, shardOf } from "../names/shards.ts";
+import { buildRecord, derivedRecord, usableRecords, type ModelRecord } from "./model-record.ts";
 
 const GGUF = ".gguf";
 /** A model made of another one of the same folder, with a projector or an adapter that ships too. */
 const MODELFILE = ".modelfile";
 
-export interface ShippedModelsOptions {
-  readonly folder: string;
-  readonly inspect: InspectGguf;
-  readonly readModelfile: ReadModelfile;
-  readonly logger: Pick<Logger, "debug">;
-}
-
 /** The models that ship with the project: the GGUF files and Modelfiles of one folder, each under its own name. */
-export class ShippedModels implements ModelCatalogue {
-  readonly #options: ShippedModelsOptions;
+export class ShippedModels {
+  readonly #options: RegistryOptions;
   readonly #hidden = new Set<string>();
 
-  constructor(options: ShippedModelsOptions) {
+  constructor(options: RegistryOptions) {
     this.#options = options;
   }
 
+  /** Every one that can be used. */
   async list(): Promise<readonly ModelRecord[]> {
-    const entries = [...(await this.#entries())].filter(([alias]) => !this.#hidden.has(alias));
-    const records = entries.map(async ([alias, file]) => {
-      try {
-        return [await this.#record(alias, file)];
-      } catch (error) {
-        throwExhaustion(error);
-        // A projector or an adapter is a file among the models and none itself.
-        this.#options.logger.debug({ err: error, path: file }, "Not a model that ships");
-        return [];
-      }
-    });
-    return (await Promise.all(records)).flat();
+    return await usableRecords(
+      [...(await this.#entries())].filter(([alias]) => !this.#hidden.has(alias)),
+      async ([alias, file]) => await this.#record(alias, file),
+      // A projector or an adapter is a file among the models and none itself.
+      (error, [, file]) => this.#options.logger.debug({ err: error, path: file }, "Not a model that ships"),
+    );
   }
 
   async find(alias: string): Promise<ModelRecord | undefined> {
@@ -71,7 +55,7 @@ export class ShippedModels implements ModelCatalogue {
   }
 
   async #record(alias: string, file: string): Promise<ModelRecord> {
-    const { folder, inspect, readModelfile } = this.#options;
+    const { shippedDir: folder, inspect } = this.#options;
     if (file.endsWith(GGUF)) {
       const source = { kind: "shipped", base: undefined } as const;
       return await buildRecord(
@@ -83,18 +67,16 @@ export class ShippedModels implements ModelCatalogue {
     const base = await this.findEvenHidden(definition.from);
     if (!base) throw new ServiceError("model_not_found", `${definition.from} does not ship with ${alias}.`);
     const source = { kind: "shipped", base: definition.from } as const;
-    return definitionRecord({ alias, source, definition, base, within: [] });
+    return derivedRecord({ alias, source }, definition, base, []);
   }
 
   /** Files by the name that they give; a Modelfile comes before the projector or adapter that has its name. */
   async #entries(): Promise<ReadonlyMap<string, string>> {
-    const names = await readdir(this.#options.folder).catch((error: unknown) => {
+    const names = await readdir(this.#options.shippedDir).catch((error: unknown) => {
       throwExhaustion(error);
       return [];
     });
-    const models = names.filter(
-      (name) => name.endsWith(GGUF) && path.basename(shardFiles(name)[0] ?? name) === name,
-    );
+    const models = names.filter((name) => name.endsWith(GGUF) && (shardOf(name)?.index ?? 1) === 1);
     const modelfiles = names.filter((name) => name.endsWith(MODELFILE));
     return new Map([
       ...models.map((name) => [fileStem(name), name] as const),

@@ -4,6 +4,7 @@ import type { GenerationRequest } from "../../../src/engine/protocol/generation.
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import { collect, doneOf, textOf } from "../engine-fixture.ts";
 import type { Form } from "./forms.ts";
+import { generated } from "../generated.ts";
 
 /** How one answer under a form ended. */
 export type Outcome =
@@ -38,7 +39,7 @@ async function answer(
   signal: AbortSignal,
 ): Promise<Outcome> {
   try {
-    const events = await collect(engine.generate(request, signal));
+    const events = await collect(generated(engine, request, signal));
     const text = textOf(events);
     if (doneOf(events).reason === "length") return { kind: "cut", text };
     return { kind: isRight(text) ? "right" : "wrong", text };

@@ -28,7 +28,7 @@ export function fakeModel(overrides: Partial<Model> = {}): Model {
       embeddingLength: 64,
       headCount: 4,
       blockCount: 4,
-      quantisation: "Q8_0",
+      quantization: "Q8_0",
       fileSize: 1_100_000,
       chatTemplate: undefined,
       infill: undefined,

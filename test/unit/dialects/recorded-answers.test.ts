@@ -50,11 +50,7 @@ function dataOf(frame: string): string {
 
 async function throughChat(answer: string): Promise<Outcome> {
   const head = { id: "chatcmpl-1", created: 1, model: "m" };
-  const events = eventsOf(answer);
-  const choices = (async function* () {
-    for await (const event of events) yield { choice: 0, event };
-  })();
-  const frames = (await collect(toChatChunks(head, choices, false))).map(dataOf);
+  const frames = (await collect(toChatChunks(head, eventsOf(answer), false))).map(dataOf);
   expect(frames.at(-1)).toBe("[DONE]");
   const outcome = nothing();
   for (const frame of frames.slice(0, -1)) {

@@ -18,6 +18,9 @@ import {
   writeModel,
 } from "../../support/engine-fixture.ts";
 import { tinyLlama } from "../../support/tiny-models.ts";
+import { generated } from "../../support/generated.ts";
+import { Deadline } from "../../../src/inference/deadline.ts";
+import { GenerationStream } from "../../../src/inference/generation-stream.ts";
 
 const FAKE_ENGINE = fileURLToPath(new URL("../../support/fake-engine.mjs", import.meta.url));
 
@@ -144,7 +147,7 @@ describe("a loaded engine", () => {
     ["leaves half a message", "engine_crashed", /exited with code 3/],
   ])("that is not to be trusted (%s) is ended, with its calls", async (part, code, message) => {
     const engine = await play(part).started;
-    await expect(collect(engine.generate(promptRequest("Hi"), NEVER))).rejects.toMatchObject({
+    await expect(collect(generated(engine, promptRequest("Hi"), NEVER))).rejects.toMatchObject({
       code,
       message: expect.stringMatching(message),
     });
@@ -158,7 +161,7 @@ describe("a loaded engine", () => {
 
   test("that dies of llama.cpp says so in plain words; its own are for the log", async () => {
     const engine = await play("fatal").started;
-    await expect(collect(engine.generate(promptRequest("Hi"), NEVER))).rejects.toMatchObject({
+    await expect(collect(generated(engine, promptRequest("Hi"), NEVER))).rejects.toMatchObject({
       code: "engine_crashed",
       message: expect.stringMatching(/request ran: llama.cpp stopped at a check of its own/),
     });
@@ -167,7 +170,7 @@ describe("a loaded engine", () => {
 
   test("that stops answering is ended at the deadline", async () => {
     const engine = await play("silent", { stallTimeoutMs: 300 }).started;
-    await expect(collect(engine.generate(promptRequest("Hi"), NEVER))).rejects.toMatchObject({
+    await expect(collect(generated(engine, promptRequest("Hi"), NEVER))).rejects.toMatchObject({
       code: "deadline_exceeded",
     });
     expect(await engine.exited).toMatchObject({ expected: false });
@@ -177,7 +180,7 @@ describe("a loaded engine", () => {
     const engine = await play("silent", { stallTimeoutMs: 300 }).started;
     const reason = new Error("the client went away");
     const controller = new AbortController();
-    const generation = collect(engine.generate(promptRequest("Hi"), controller.signal));
+    const generation = collect(generated(engine, promptRequest("Hi"), controller.signal));
     controller.abort(reason);
     await expect(generation).rejects.toBe(reason);
     expect(await engine.exited).toMatchObject({ expected: false });
@@ -186,8 +189,14 @@ describe("a loaded engine", () => {
   test("that floods its daemon neither fills its memory nor holds it up, and loses its call", async () => {
     const engine = await play("floods").started;
     const before = process.memoryUsage().rss;
-    const generation = engine.generate(promptRequest("Hi"), NEVER);
-    expect(await generation.next()).toMatchObject({ value: { type: "text-delta" } });
+    const generation = await GenerationStream.begin({
+      run: async (onEvent, signal) => await engine.generate(promptRequest("Hi"), onEvent, signal),
+      readers: [],
+      deadline: new Deadline(NEVER, Number.POSITIVE_INFINITY),
+      held: new DisposableStack(),
+      onPrompt: () => undefined,
+      finish: (done) => ({ ...done, totalMs: 0, tokensPerSecond: 0 }),
+    });
     const delays = monitorEventLoopDelay({ resolution: 5 });
     delays.enable();
     // Somebody reads far too slowly, while the flood does not end.
@@ -225,7 +234,7 @@ describe("a loaded engine", () => {
 
   test("fails one call and goes on with the next", async () => {
     const engine = await play("fails one call").started;
-    await expect(collect(engine.generate(promptRequest("Hi"), NEVER))).rejects.toMatchObject({
+    await expect(collect(generated(engine, promptRequest("Hi"), NEVER))).rejects.toMatchObject({
       code: "inference_failed",
       message: "too hard",
     });
@@ -255,7 +264,7 @@ describe("a loaded engine", () => {
   test("refuses a request that would block it, without asking it", async () => {
     const engine = await play("silent").started;
     const request = promptRequest("x".repeat(10_000_000));
-    await expect(collect(engine.generate(request, NEVER))).rejects.toMatchObject({
+    await expect(collect(generated(engine, request, NEVER))).rejects.toMatchObject({
       code: "context_length_exceeded",
     });
   });

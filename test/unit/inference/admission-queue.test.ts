@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../../src/errors/service-error.ts";
-import { AdmissionQueue, type Slot } from "../../../src/inference/admission-queue.ts";
+import { AdmissionQueue, type Permit } from "../../../src/inference/admission-queue.ts";
 import { randomSource } from "./random-pieces.ts";
 
 const never = new AbortController().signal;
@@ -45,7 +45,7 @@ describe("admission queue", () => {
   test("a further call of an admitted batch waits even when the queue is full", async () => {
     const queue = new AdmissionQueue({ slots: 1, maxWaiting: 0 });
     const slot = await queue.acquire(never);
-    const further = queue.acquire(never, { admitted: true });
+    const further = queue.acquire(never, { bypassQueueLimit: true });
     expect(queue.waiting).toBe(1);
     slot[Symbol.dispose]();
     (await further)[Symbol.dispose]();
@@ -89,7 +89,7 @@ describe("admission queue", () => {
   test("keeps its bounds and leaks nothing over a thousand random operations", async () => {
     const random = randomSource(42);
     const queue = new AdmissionQueue({ slots: 3, maxWaiting: 5 });
-    const slots: Slot[] = [];
+    const slots: Permit[] = [];
     const pending = new Map<AbortController, Promise<void>>();
     let refused = 0;
     for (let step = 0; step < 1000; step += 1) {
@@ -129,7 +129,7 @@ const sharedQueue = () => new AdmissionQueue({ slots: 4, contextTokens: 100, max
 /** Who has been let in, in order. */
 function callers(of: AdmissionQueue) {
   const inside: string[] = [];
-  const enter = async (name: string, tokens: number, signal = never): Promise<Slot> => {
+  const enter = async (name: string, tokens: number, signal = never): Promise<Permit> => {
     const slot = await of.acquire(signal, { tokens });
     inside.push(name);
     return slot;

@@ -129,7 +129,7 @@ describe("leaving", () => {
   test("before the first step frees the slot too", async () => {
     const all = setup();
     const { events } = await all.inference.generate(REQUEST, never);
-    await events.return();
+    await events.return?.();
     expect(leftOver(all)).toEqual(NOTHING);
     expect(await events.next()).toEqual({ done: true, value: undefined });
   });

@@ -2,14 +2,15 @@ import { expect, test } from "vitest";
 import type { GenerationEvent, TokenLogprob } from "../../../src/engine/protocol/generation.ts";
 import { dropReasoningLogprobs } from "../../../src/inference/drop-reasoning-logprobs.ts";
 import { DONE } from "./fake-engine.ts";
+import { readEvents } from "./read-events.ts";
 
 function piece(text: string, token: string): GenerationEvent {
   const logprob: TokenLogprob = { token, logprob: -1, bytes: null, top: [] };
   return { type: "text-delta", text, logprobs: [logprob] };
 }
 
-test("only the tokens of the text keep their log-probabilities", async () => {
-  async function* stream(): AsyncGenerator<GenerationEvent> {
+test("only the tokens of the text keep their log-probabilities", () => {
+  function* stream(): Generator<GenerationEvent> {
     yield { type: "start" };
     yield { type: "reasoning-delta", text: "hm" };
     yield piece("", "hm");
@@ -19,9 +20,7 @@ test("only the tokens of the text keep their log-probabilities", async () => {
     yield piece("", "half another");
     yield DONE;
   }
-  const events: GenerationEvent[] = [];
-  for await (const event of dropReasoningLogprobs(stream())) events.push(event);
-  expect(events).toEqual([
+  expect(readEvents(dropReasoningLogprobs(), stream())).toEqual([
     { type: "start" },
     { type: "reasoning-delta", text: "hm" },
     piece("ü", "ü"),

@@ -80,15 +80,21 @@ export class FakeEngine implements Engine {
     };
   }
 
-  async *generate(
+  async generate(
     request: GenerationRequest,
+    onEvent: (event: GenerationEvent) => void,
     signal: AbortSignal,
-  ): AsyncGenerator<GenerationEvent, void, undefined> {
+  ): Promise<void> {
     signal.throwIfAborted();
     this.requests.push(request);
     this.#enter();
+    const ended = AbortSignal.any([signal, this.#crash.signal]);
     try {
-      yield* this.script(request, AbortSignal.any([signal, this.#crash.signal]));
+      for await (const event of this.script(request, ended)) {
+        ended.throwIfAborted();
+        onEvent(event);
+      }
+      ended.throwIfAborted();
     } finally {
       this.inFlight -= 1;
     }
@@ -174,7 +180,7 @@ export function fakeModel(changes: Partial<Model> = {}): Model {
       embeddingLength: 2,
       headCount: 1,
       blockCount: 1,
-      quantisation: "F16",
+      quantization: "F16",
       fileSize: 1,
       chatTemplate: "{{ messages }}",
       infill: undefined,

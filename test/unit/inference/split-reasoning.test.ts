@@ -3,20 +3,17 @@ import type { GenerationEvent, TokenLogprob } from "../../../src/engine/protocol
 import { splitReasoning } from "../../../src/inference/split-reasoning.ts";
 import { eventsOf } from "./fake-engine.ts";
 import { randomPieces, randomSource } from "./random-pieces.ts";
+import { readEvents } from "./read-events.ts";
 
 const TAGS = { start: "<think>", end: "</think>" };
-
-async function* stream(events: readonly GenerationEvent[]): AsyncGenerator<GenerationEvent> {
-  yield* events;
-}
 
 function logprob(token: string): TokenLogprob {
   return { token, logprob: -1, bytes: null, top: [] };
 }
 
-async function split(...texts: string[]): Promise<{ reasoning: string; text: string }> {
+function split(...texts: string[]): { reasoning: string; text: string } {
   const result = { reasoning: "", text: "" };
-  for await (const event of splitReasoning(stream(eventsOf(...texts)), TAGS)) {
+  for (const event of readEvents(splitReasoning(TAGS), eventsOf(...texts))) {
     if (event.type === "reasoning-delta") result.reasoning += event.text || "(an empty piece)";
     else if (event.type === "text-delta") result.text += event.text;
   }
@@ -36,22 +33,22 @@ describe("splitReasoning", () => {
     ["Text with <think>a tag</think> in it", "", "Text with <think>a tag</think> in it"],
     ["<think>a </thin b</think>c <think>d</think>", "a </thin b", "c <think>d</think>"],
     ["", "", ""],
-  ])("%j", async ([whole, reasoning, text]) => {
-    expect(await split(whole)).toEqual({ reasoning, text });
+  ])("%j", ([whole, reasoning, text]) => {
+    expect(split(whole)).toEqual({ reasoning, text });
     const random = randomSource(7);
     for (let round = 0; round < 200; round += 1) {
       const pieces = randomPieces(whole, random);
-      expect({ pieces, ...(await split(...pieces)) }).toEqual({ pieces, reasoning, text });
+      expect({ pieces, ...split(...pieces) }).toEqual({ pieces, reasoning, text });
     }
   });
 
-  test("the last event comes last, and nothing is held back before it", async () => {
+  test("the last event comes last, and nothing is held back before it", () => {
     const types: string[] = [];
-    for await (const { type } of splitReasoning(stream(eventsOf("<th")), TAGS)) types.push(type);
+    for (const { type } of readEvents(splitReasoning(TAGS), eventsOf("<th"))) types.push(type);
     expect(types).toEqual(["start", "text-delta", "done"]);
   });
 
-  test("log-probabilities stay with the text and leave the reasoning", async () => {
+  test("log-probabilities stay with the text and leave the reasoning", () => {
     const pieces = ["<think>", "a", "</think>", "b", " c"];
     const events = pieces.map((text): GenerationEvent => ({
       type: "text-delta",
@@ -59,7 +56,7 @@ describe("splitReasoning", () => {
       logprobs: [logprob(text)],
     }));
     const tokens: string[] = [];
-    for await (const event of splitReasoning(stream(events), TAGS)) {
+    for (const event of readEvents(splitReasoning(TAGS), events)) {
       if (event.type === "text-delta") tokens.push(...(event.logprobs ?? []).map(({ token }) => token));
     }
     expect(tokens).toEqual(["b", " c"]);

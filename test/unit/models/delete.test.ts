@@ -1,6 +1,6 @@
 import { access } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { ALIAS, modelfile, startModels } from "./service-fixture.ts";
+import { ALIAS, startModels } from "./service-fixture.ts";
 
 const MINI = "daybreak-mini";
 const NEVER = new AbortController().signal;
@@ -51,7 +51,7 @@ describe("deleting a model", () => {
 
   it("that ships leaves what was made from it usable", async () => {
     const { models } = await startModels();
-    await models.create("made", modelfile({ from: MINI }), {});
+    await models.create("made", `FROM ${MINI}`, {});
     await models.delete(MINI);
     expect((await models.list()).map(({ alias }) => alias)).toEqual(["made"]);
     expect((await models.load({ alias: "made" })).state).toBe("loaded");
@@ -59,7 +59,7 @@ describe("deleting a model", () => {
 
   it("that was made removes the definition, and the base stays", async () => {
     const { models } = await startModels();
-    await models.create("made", modelfile({ from: MINI }), {});
+    await models.create("made", `FROM ${MINI}`, {});
     await models.delete("made");
     await expect(models.get("made")).rejects.toMatchObject({ code: "model_not_found" });
     expect((await models.get(MINI)).alias).toBe(MINI);
@@ -76,7 +76,7 @@ describe("deleting a model", () => {
   it("also works when it cannot be used any more", async () => {
     const { models } = await startModels();
     await models.pull(ALIAS, () => {}, NEVER);
-    await models.create("made", modelfile({ from: ALIAS }), {});
+    await models.create("made", `FROM ${ALIAS}`, {});
     await models.delete(ALIAS);
     await expect(models.get("made")).rejects.toMatchObject({
       code: "model_not_found",

@@ -3,7 +3,7 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { writeGguf } from "../../support/gguf-writer.ts";
 import { CHATML_TEMPLATE, tinyBert, tinyLlama, tinyLora, tinyProjector } from "../../support/tiny-models.ts";
-import { ALIAS, modelfile, startModels } from "./service-fixture.ts";
+import { ALIAS, startModels } from "./service-fixture.ts";
 
 describe("the models on disk", () => {
   it("are those that ship, the user's own, the made ones and those of the hub cache", async () => {
@@ -11,7 +11,7 @@ describe("the models on disk", () => {
     await hub.add("ada", "tiny-GGUF", "tiny.gguf");
     await hub.add("bob", "other-GGUF", "other.gguf");
     await models.load({ alias: "mine", path: userFile("mine.gguf") });
-    await models.create("made", modelfile({ from: ALIAS }), {});
+    await models.create("made", `FROM ${ALIAS}`, {});
 
     const list = await models.list();
 
@@ -28,7 +28,7 @@ describe("the models on disk", () => {
     const { models, hub, shippedDir } = await startModels();
     await hub.add("ada", "tiny-GGUF", "tiny.gguf");
 
-    for (const name of [ALIAS, `${ALIAS}:latest`, "hf:ada/tiny-GGUF", "hf:ada/tiny-GGUF:tiny.gguf"]) {
+    for (const name of [ALIAS, "hf:ada/tiny-GGUF", "hf:ada/tiny-GGUF:tiny.gguf"]) {
       expect((await models.get(name)).alias).toBe(ALIAS);
     }
     for (const name of [
@@ -44,9 +44,10 @@ describe("the models on disk", () => {
     ["nothing", "model_not_found", /No model "nothing"/],
     [ALIAS, "model_not_found", /download it/],
     ["hf:no/where", "model_not_found", /download it/],
-    ["__proto__", "model_not_found", /No model/],
+    ["toString", "model_not_found", /No model/],
     ["constructor", "model_not_found", /No model/],
-    ["../../etc/passwd", "invalid_model_name", /Not a name/],
+    ["__proto__", "invalid_model_name", /begins with a letter or digit/],
+    ["../../etc/passwd", "invalid_model_name", /must end in \.gguf/],
   ])("are not %s", async (name, code, message) => {
     const { models } = await startModels();
     await expect(models.get(name)).rejects.toMatchObject({ code, message: expect.stringMatching(message) });

@@ -3,12 +3,11 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { DiskHubStore } from "../../../src/models/hub/disk-hub-store.ts";
 import type { AliasEntry } from "../../../src/models/names/alias-table.ts";
-import { createNameResolver } from "../../../src/models/names/name-resolver.ts";
 import { writeGguf, type GgufFile } from "../../support/gguf-writer.ts";
 import { shardsOf, tinyLlama, tinyProjector } from "../../support/tiny-models.ts";
 import { COMMIT_A, COMMIT_B, otherToolsRepo } from "./hub/cache/other-tools-cache.ts";
 import { fixtureHub } from "./hub/hub-test.ts";
-import { modelfile, startModels, type Fixture } from "./service-fixture.ts";
+import { startModels, type Fixture } from "./service-fixture.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 const NEVER = new AbortController().signal;
@@ -51,7 +50,7 @@ async function startWithHub(): Promise<Fixture> {
     },
   });
   return await startModels({
-    resolver: createNameResolver(ALIASES),
+    aliases: ALIASES,
     store: (cacheDir) => new DiskHubStore({ cacheDir, hubUrl: hub.url }),
   });
 }
@@ -106,7 +105,7 @@ describe("a model of the hub", () => {
     expect((await models.list()).map((other) => other.alias)).toEqual(["daybreak-mini"]);
   });
 
-  it("has a name of its own for each quantisation, and every name leads back to it", async () => {
+  it("has a name of its own for each quantization, and every name leads back to it", async () => {
     const { models } = await startWithHub();
     await models.pull("tiny:1b", () => {}, NEVER);
     const { alias: other } = await models.pull("hf:ada/tiny-GGUF:Q8_0", () => {}, NEVER);
@@ -142,7 +141,7 @@ describe("a model of the hub", () => {
   it("can be the base of a made one", async () => {
     const { models } = await startWithHub();
     await models.pull("tiny:1b", () => {}, NEVER);
-    const made = await models.create("my-tiny", modelfile({ from: "hf:ada/tiny-GGUF" }), {});
+    const made = await models.create("my-tiny", "FROM hf:ada/tiny-GGUF", {});
     expect(made.gguf.name).toBe("small");
   });
 });

@@ -2,16 +2,14 @@ import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { onTestFinished } from "vitest";
 import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
-import { ServiceError } from "../../../src/errors/service-error.ts";
 import type { ServiceEvent } from "../../../src/events/service-events.ts";
 import type { CachedModel, HubPullRequest, HubStore } from "../../../src/models/hub/hub-store.ts";
-import type { EstimateMemory, PlaceLayers } from "../../../src/models/loading/load-planner.ts";
+import type { EstimateMemory, PlaceLayers } from "../../../src/models/models-options.ts";
 import type { Models, PullProgress } from "../../../src/models/model.ts";
 import { createModelsService } from "../../../src/models/models-service.ts";
-import type { ModelDefinition } from "../../../src/models/modelfile/model-definition.ts";
 import type { HubSpec } from "../../../src/models/names/hub-spec.ts";
-import type { NameResolver } from "../../../src/models/names/resolve-name.ts";
-import { NO_SETTINGS } from "../../../src/models/registry/model-record.ts";
+import type { AliasTable } from "../../../src/models/names/alias-table.ts";
+import { createNameResolver } from "../../../src/models/names/name-resolver.ts";
 import { writeGguf, type GgufFile } from "../../support/gguf-writer.ts";
 import { tinyLlama } from "../../support/tiny-models.ts";
 import { FakeClock, FakeEngines } from "./loading/fake-engines.ts";
@@ -19,24 +17,9 @@ import { temporaryFolder } from "./temporary-folder.ts";
 
 const MIB = 1024 * 1024;
 
-/** The only alias that the fake resolver knows, and what it stands for. */
+/** The only alias that there is, unless a test has others. */
 export const ALIAS = "tiny:1b";
-const ALIAS_SPEC: HubSpec = { owner: "ada", repo: "tiny-GGUF", file: "tiny.gguf" };
-
-/** Names in their simplest form: `hf:owner/repo:file`, one alias, paths with a separator, and all the rest. */
-const resolver: NameResolver = {
-  resolve(name) {
-    const plain = name.replace(/:latest$/, "");
-    const spec = /^hf:([^/]+)\/([^/:]+)(?::([^@]+))?$/.exec(plain);
-    if (spec) return { kind: "spec", spec: { owner: spec[1] ?? "", repo: spec[2] ?? "", file: spec[3] } };
-    if (path.isAbsolute(plain)) return { kind: "path", path: plain };
-    if (plain === ALIAS) return { kind: "alias", alias: ALIAS, spec: ALIAS_SPEC, projector: undefined };
-    if (plain === "" || plain.includes("/"))
-      throw new ServiceError("invalid_model_name", `Not a name: ${name}`);
-    return { kind: "name", name: plain };
-  },
-  aliasOf: (repo, file) => (repo === "ada/tiny-GGUF" && file === "tiny.gguf" ? ALIAS : undefined),
-};
+const ALIASES: AliasTable = new Map([[ALIAS, { repo: "ada/tiny-GGUF", file: "tiny.gguf", tags: [] }]]);
 
 /** A hub whose cache is a folder of files `owner--repo--file`. */
 export class FakeHub implements HubStore {
@@ -90,30 +73,6 @@ export class FakeHub implements HubStore {
   }
 }
 
-const written = new Map<string, Partial<ModelDefinition>>();
-
-/** Reads the Modelfiles that `modelfile` has written. */
-function readModelfile(text: string, baseFolder: string | undefined): ModelDefinition {
-  const { projector, ...given } = written.get(text) ?? {};
-  return {
-    from: "",
-    settings: NO_SETTINGS,
-    adapters: [],
-    digest: undefined,
-    license: undefined,
-    author: undefined,
-    ...given,
-    projector: projector === undefined ? undefined : path.resolve(baseFolder ?? "/", projector),
-  };
-}
-
-/** Writes a Modelfile of the simplest kind: what it says, as JSON. */
-export function modelfile(definition: Partial<ModelDefinition>): string {
-  const text = JSON.stringify(definition);
-  written.set(text, definition);
-  return text;
-}
-
 export interface Fixture {
   readonly models: Models;
   readonly engines: FakeEngines;
@@ -137,8 +96,8 @@ export interface FixtureOptions {
   readonly placeLayers?: PlaceLayers;
   readonly root?: string;
   readonly hub?: FakeHub;
-  /** Names and a hub that are not the simple fakes of this file. */
-  readonly resolver?: NameResolver;
+  readonly aliases?: AliasTable;
+  /** A hub that is not the simple fake of this file. */
   readonly store?: (cacheDir: string) => HubStore;
 }
 
@@ -167,9 +126,7 @@ export async function startModels(options: FixtureOptions = {}): Promise<Fixture
     placeLayers:
       options.placeLayers ?? (async (_gguf, spec, wished) => ({ spec: { ...spec, gpuLayers: wished ?? 0 } })),
     hub: options.store?.(cacheDir) ?? hub,
-    resolver: options.resolver ?? resolver,
-    readModelfile,
-    printModelfile: modelfile,
+    resolver: createNameResolver(options.aliases ?? ALIASES),
     shippedDir,
     events: { emit: (event) => void events.push(event) },
     logger: {

@@ -9,7 +9,7 @@ import {
   tinyLora,
   tinyProjector,
 } from "../../../../test/support/tiny-models.ts";
-import { shardFiles } from "../../../../src/models/gguf/shard-files.ts";
+import { shardFiles } from "../../../../src/models/names/shards.ts";
 import { mapFields, writeField } from "./field-map.ts";
 
 export const SHAPE = {

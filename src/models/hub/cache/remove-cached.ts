@@ -3,23 +3,24 @@ import path from "node:path";
 import { removeFile } from "../../../files/remove-file.ts";
 import { isOwned } from "../../../files/folder-lock.ts";
 import { listNames } from "../../../files/list-names.ts";
-import { contentKey, modelsOf } from "./cached-models.ts";
+import {
+  contentKey,
+  modelsOf,
+  isGguf,
+  readSnapshots,
+  type Snapshot,
+  type SnapshotFile,
+} from "./snapshots.ts";
 import { realPathInside, RepoCache } from "./repo-cache.ts";
-import { removeLeftovers } from "./remove-leftovers.ts";
 import type { CachedModel } from "../hub-store.ts";
-import { isGguf, readSnapshots, type Snapshot, type SnapshotFile } from "./read-snapshots.ts";
 
 /**
  * Removes a model from a repository's cache: its files in its snapshot and in unnamed older ones with the same
  * content, the blobs that no snapshot uses any longer, and what is left empty. Does nothing when it is gone.
  */
-export async function removeCached(
-  realCacheDir: string,
-  cache: RepoCache,
-  model: CachedModel,
-): Promise<void> {
+export async function removeCached(cache: RepoCache, model: CachedModel): Promise<void> {
   // Every file counts: one that is no model may share a blob with one that is.
-  const snapshots = await readSnapshots(realCacheDir, cache, () => true);
+  const snapshots = await readSnapshots(cache, () => true);
   const home = snapshots.find((snapshot) => snapshot.commit === model.revision);
   const wanted = home && modelsOf(home).find((files) => files[0]!.path === model.file);
   if (wanted === undefined) return;
@@ -95,6 +96,60 @@ async function removeEmptyTree(folder: string): Promise<boolean> {
   try {
     await rmdir(folder);
     return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Somebody may come back for an unfinished download for so long: a month. */
+const PART_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
+
+/** Lock files of earlier versions, whose owners rewrite them every two seconds. */
+const EARLIER_LOCK = /^[0-9a-f]+\.owner(?:\.[0-9a-f-]+)?$/;
+const EARLIER_LOCK_KEPT_MS = 60_000;
+
+/** True when there is anything that {@link removeLeftovers} might remove; needs no lock. */
+export async function hasLeftovers(cache: RepoCache): Promise<boolean> {
+  const [inRoot, locks, blobs] = await Promise.all([cache.root, cache.locks, cache.blobs].map(listNames));
+  return (
+    inRoot?.includes(path.basename(cache.next)) === true ||
+    (locks?.length ?? 0) > 0 ||
+    blobs?.some((name) => RepoCache.unfinishedBlob(name) !== undefined) === true
+  );
+}
+
+/**
+ * Removes what killed processes have left of a repository: half-made names, locks of nobody, and downloads that were
+ * not gone on with for a month. The caller holds the folder's lock.
+ */
+export async function removeLeftovers(cache: RepoCache): Promise<void> {
+  await removeFile(cache.next);
+  for (const name of await listNames(cache.locks)) {
+    const file = path.join(cache.locks, name);
+    const isLeft =
+      RepoCache.lockedBlob(name) === undefined
+        ? EARLIER_LOCK.test(name) && (await isOlderThan(file, EARLIER_LOCK_KEPT_MS))
+        : !(await isOwned(file));
+    if (isLeft) await removeFile(file);
+  }
+  for (const name of await listNames(cache.blobs)) {
+    const hex = RepoCache.unfinishedBlob(name);
+    const part = path.join(cache.blobs, name);
+    if (hex === undefined || !(await isOlderThan(part, PART_KEPT_MS))) continue;
+    if (!(await isOwned(cache.lock(hex)))) await removeFile(part);
+  }
+  for (const folder of [cache.locks, path.dirname(cache.locks)]) {
+    try {
+      await rmdir(folder);
+    } catch {
+      // It is in use, or there is none.
+    }
+  }
+}
+
+async function isOlderThan(file: string, ms: number): Promise<boolean> {
+  try {
+    return Date.now() - (await lstat(file)).mtimeMs > ms;
   } catch {
     return false;
   }

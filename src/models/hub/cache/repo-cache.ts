@@ -1,12 +1,12 @@
-import { realpath } from "node:fs/promises";
+import { mkdir, realpath, stat } from "node:fs/promises";
 import path from "node:path";
 import { throwExhaustion } from "../../../errors/exhausted-resource.ts";
+import { ServiceError } from "../../../errors/service-error.ts";
+import { isHubPart } from "../../names/name-rules.ts";
+import { isInside } from "../../registry/model-file.ts";
 
 /** Between owner and repository in a folder's name: the hub allows it in neither. */
 const SEPARATOR = "--";
-
-/** One part of a repository's name as the hub allows it. */
-const NAME_PART = /^[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?$/;
 
 /**
  * Where one repository lies in the hub's standard cache layout: `models--owner--repo` with `blobs` (content, named
@@ -15,6 +15,7 @@ const NAME_PART = /^[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?$/;
  */
 export class RepoCache {
   readonly repo: string;
+  readonly #cacheDir: string;
   readonly root: string;
   readonly blobs: string;
   readonly snapshots: string;
@@ -22,9 +23,11 @@ export class RepoCache {
   /** Beside the repositories, as the hub's other tools have it. */
   readonly locks: string;
 
+  /** @param cacheDir the cache folder with its own links resolved */
   constructor(cacheDir: string, repo: string) {
-    const folder = folderOf(repo);
+    const folder = ["models", ...repo.split("/")].join(SEPARATOR);
     this.repo = repo;
+    this.#cacheDir = cacheDir;
     this.root = path.join(cacheDir, folder);
     this.blobs = path.join(this.root, "blobs");
     this.snapshots = path.join(this.root, "snapshots");
@@ -65,19 +68,39 @@ export class RepoCache {
   snapshotFile(commit: string, file: string): string {
     return path.join(this.snapshots, commit, ...file.split("/"));
   }
-}
 
-function folderOf(repo: string): string {
-  return ["models", ...repo.split("/")].join(SEPARATOR);
+  /** The real path of something in the cache; undefined when it does not exist or a link leads out of the cache. */
+  async real(target: string): Promise<string | undefined> {
+    return await realPathInside(this.#cacheDir, target);
+  }
+
+  /** True when the file is there with all its bytes. */
+  async isWhole(target: string, size: number): Promise<boolean> {
+    const real = await this.real(target);
+    if (real === undefined) return false;
+    const info = await stat(real);
+    return info.isFile() && info.size === size;
+  }
+
+  /** Makes a folder, step by step: none is made behind a link that leads out of the cache. */
+  async makeFolder(folder: string): Promise<void> {
+    let current = this.#cacheDir;
+    for (const name of path.relative(current, folder).split(path.sep)) {
+      current = path.join(current, name);
+      await mkdir(current, { recursive: true });
+      if ((await this.real(current)) === undefined)
+        throw new ServiceError(
+          "path_not_allowed",
+          `${current} is a link that leads out of the cache folder.`,
+        );
+    }
+  }
 }
 
 /** True for owner/repository as the hub allows it, and nothing that means something to a file system. */
 export function isRepoName(repo: string): boolean {
   const parts = repo.split("/");
-  return (
-    parts.length === 2 &&
-    parts.every((part) => NAME_PART.test(part) && !part.includes("..") && !part.includes(SEPARATOR))
-  );
+  return parts.length === 2 && parts.every(isHubPart);
 }
 
 /** The repository of a folder in the cache; undefined for any other folder. */
@@ -87,16 +110,11 @@ export function repoOfFolder(folder: string): string | undefined {
   return kind === "models" && isRepoName(repo) ? repo : undefined;
 }
 
-/**
- * The real path of something in the cache; undefined when it does not exist or a link leads out of the cache.
- * @param realCacheDir - the cache folder with its own links resolved
- */
-export async function realPathInside(realCacheDir: string, target: string): Promise<string | undefined> {
+/** The real path of something in a folder; undefined when it does not exist or a link leads out of the folder. */
+export async function realPathInside(realFolder: string, target: string): Promise<string | undefined> {
   try {
     const real = await realpath(target);
-    const relative = path.relative(realCacheDir, real);
-    const outside = relative === ".." || relative.startsWith(`..${path.sep}`) || path.isAbsolute(relative);
-    return outside ? undefined : real;
+    return isInside(real, realFolder) ? real : undefined;
   } catch (error) {
     throwExhaustion(error);
     return undefined;

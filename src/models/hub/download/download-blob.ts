@@ -1,33 +1,25 @@
+import { stat } from "node:fs/promises";
 import { ServiceError } from "../../../errors/service-error.ts";
-import type { HubRetry } from "../../model.ts";
-import type { FolderLock } from "../../../files/folder-lock.ts";
-import { acquireBlobLock } from "./blob-lock.ts";
-import { HubAnswerFailure, HubNetworkFailure, StaleRemoteFailure } from "../remote/hub-failure.ts";
+import type { Ownership } from "../../../files/folder-lock.ts";
+import { HubAnswerFailure, HubNetworkFailure, StaleRemoteFailure } from "../remote/hub-error.ts";
 import { PartFile } from "./part-file.ts";
 import { RemoteBody, type RemoteFile } from "../remote/remote-body.ts";
-import { BackOff, type Sleep } from "../remote/retry.ts";
+import { BackOff } from "../remote/retry.ts";
+import type { RepoCache } from "../cache/repo-cache.ts";
+import type { RepoFile } from "../hub-store.ts";
+import type { TaskListener } from "./shared-tasks.ts";
+import type { PullTools } from "./snapshot-pull.ts";
 
+/** How often a waiter looks whether the owner has finished or is gone. */
+const LOOK_MS = 500;
 /** A connection that brings less than this much in so long is given up and opened anew. */
 const STALL_TIMEOUT_MS = 60_000;
 const SLOWEST_BYTES_PER_SECOND = 1024;
 
-export interface BlobDownload {
+export interface BlobDownload extends Pick<PullTools, "lock" | "sleep" | "stallTimeoutMs"> {
   readonly remote: RemoteFile;
-  readonly blobPath: string;
-  readonly partPath: string;
-  /** Of the cache folder. */
-  readonly folder: FolderLock;
-  readonly lockPath: string;
-  readonly sleep: Sleep;
-  readonly stallTimeoutMs?: number | undefined;
-  /** Bytes of this blob on disk so far. */
-  readonly onBytes: (received: number) => void;
-  /** Told before each wait for a hub that does not deliver. */
-  readonly onRetry: (retry: HubRetry) => void;
-  /** True when the blob lies complete in the cache. */
-  readonly isPresent: () => Promise<boolean>;
-  /** Size of the unfinished file while another process works on it. */
-  readonly partSize: () => Promise<number>;
+  readonly cache: RepoCache;
+  readonly report: TaskListener;
 }
 
 /**
@@ -36,39 +28,55 @@ export interface BlobDownload {
  * @throws ServiceError checksum_mismatch; HubFailure; the signal's reason; what the disk says.
  */
 export async function downloadBlob(download: BlobDownload, signal: AbortSignal): Promise<void> {
-  await using lock = await acquireBlobLock(download.lockPath, {
-    folder: download.folder,
-    sleep: download.sleep,
-    signal,
-    onWait: async () => {
-      if (await download.isPresent()) return true;
-      download.onBytes(await download.partSize());
-      return false;
-    },
-  });
-  if (lock === undefined || (await download.isPresent())) return;
+  const { cache, remote } = download;
+  await using ownership = await ownBlob(download, signal);
+  if (ownership === undefined || (await hasBlob(cache, remote.file))) return;
   // A part from an earlier run may be what is wrong, so it gets one more try without it.
-  if (!(await attempt(download, signal))) throw mismatch(download.remote);
+  const { resumed, verified } = await fetchAndVerify(download, signal);
+  if (verified || (resumed && (await fetchAndVerify(download, signal)).verified)) return;
+  throw mismatch(remote);
 }
 
-async function attempt(download: BlobDownload, signal: AbortSignal): Promise<boolean> {
-  const { resumed, verified } = await fetchAndVerify(download, signal);
-  if (verified || !resumed) return verified;
-  return (await fetchAndVerify(download, signal)).verified;
+/** True when the file lies complete in the cache. */
+export async function hasBlob(cache: RepoCache, { digest, size }: RepoFile): Promise<boolean> {
+  return await cache.isWhole(cache.blob(digest.hex), size);
+}
+
+/** Bytes of the unfinished download of a file. */
+export async function partSize(cache: RepoCache, { digest }: RepoFile): Promise<number> {
+  const info = await stat(cache.part(digest.hex)).catch(() => undefined);
+  return info?.size ?? 0;
+}
+
+/** Waits for the right to write one blob, which one process has at a time; undefined: another has finished it. */
+async function ownBlob(
+  { remote: { file }, cache, lock, sleep, report }: BlobDownload,
+  signal: AbortSignal,
+): Promise<Ownership | undefined> {
+  for (;;) {
+    signal.throwIfAborted();
+    const ownership = await lock.own(cache.lock(file.digest.hex));
+    if (ownership) return ownership;
+    if (await hasBlob(cache, file)) return undefined;
+    report.onBytes(await partSize(cache, file));
+    await sleep(LOOK_MS, signal);
+  }
 }
 
 async function fetchAndVerify(
   download: BlobDownload,
   signal: AbortSignal,
 ): Promise<{ resumed: boolean; verified: boolean }> {
-  const part = await PartFile.open(download.partPath, download.remote.file, download.onBytes, signal);
+  const { cache, remote, report } = download;
+  const { hex } = remote.file.digest;
+  const part = await PartFile.open(cache.part(hex), remote.file, report.onBytes, signal);
   const resumed = part.received > 0;
   let settled = false;
   try {
     await fill(part, download, signal);
     const verified = await part.matches();
     settled = true;
-    await (verified ? part.moveTo(download.blobPath) : part.discard());
+    await (verified ? part.moveTo(cache.blob(hex)) : part.discard());
     return { resumed, verified };
   } finally {
     if (!settled) await part[Symbol.asyncDispose]();
@@ -77,9 +85,9 @@ async function fetchAndVerify(
 
 /** Fetches until every byte is there; each attempt goes on where the last one broke off. */
 async function fill(part: PartFile, download: BlobDownload, signal: AbortSignal): Promise<void> {
-  const { onBytes } = download;
-  const body = new RemoteBody(download.remote);
-  const backOff = new BackOff(download);
+  const { remote, sleep, report } = download;
+  const body = new RemoteBody(remote);
+  const backOff = new BackOff({ sleep, onRetry: report.onRetry });
   let furthest = part.received;
   while (!part.complete) {
     try {
@@ -94,13 +102,13 @@ async function fill(part: PartFile, download: BlobDownload, signal: AbortSignal)
       await backOff.wait(error, signal);
     }
   }
-  onBytes(part.received);
+  report.onBytes(part.received);
 }
 
 async function readRest(
   part: PartFile,
   body: RemoteBody,
-  { remote, onBytes, stallTimeoutMs = STALL_TIMEOUT_MS }: BlobDownload,
+  { remote, report, stallTimeoutMs = STALL_TIMEOUT_MS }: BlobDownload,
   signal: AbortSignal,
 ): Promise<void> {
   const stall = new AbortController();
@@ -116,7 +124,7 @@ async function readRest(
       if (part.received + chunk.length > remote.file.size)
         throw new StaleRemoteFailure("more bytes arrive than the file has");
       await part.append(chunk);
-      onBytes(part.received);
+      report.onBytes(part.received);
     }
   } catch (error) {
     signal.throwIfAborted();

@@ -1,11 +1,10 @@
-import type { Hash } from "node:crypto";
+import { type Hash, createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { mkdir, open, type FileHandle } from "node:fs/promises";
 import path from "node:path";
 import { removeFile } from "../../../files/remove-file.ts";
 import { replaceFile } from "../../../files/replace-file.ts";
-import { hashStart, startHash } from "./blob-hash.ts";
-import type { RepoFile } from "../repo-file.ts";
+import type { RepoFile, BlobDigest } from "../hub-store.ts";
 
 /** Absent on Windows, where such links need rights that a stranger to this folder does not have. */
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
@@ -124,4 +123,38 @@ async function openOrReplace(partPath: string, flags: number): Promise<FileHandl
     await removeFile(partPath);
     return open(partPath, flags | constants.O_EXCL);
   }
+}
+
+/** Large enough to keep a disk busy, small enough not to hold up the event loop. */
+const READ_BYTES = 1024 * 1024;
+
+/** Starts the hash that the hub's digest was made with. */
+export function startHash(digest: BlobDigest, size: number): Hash {
+  if (digest.algorithm === "sha256") return createHash("sha256");
+  // A git object id covers a header before the content.
+  return createHash("sha1").update(`blob ${size}\0`);
+}
+
+/**
+ * Feeds the first `length` bytes of a file into a hash.
+ * @returns how many there were: fewer when the file is shorter.
+ */
+export async function hashStart(
+  hash: Hash,
+  handle: FileHandle,
+  length: number,
+  onBytes: (hashed: number) => void,
+  signal: AbortSignal,
+): Promise<number> {
+  const buffer = Buffer.allocUnsafe(Math.min(READ_BYTES, Math.max(length, 1)));
+  let position = 0;
+  while (position < length) {
+    signal.throwIfAborted();
+    const { bytesRead } = await handle.read(buffer, 0, Math.min(buffer.length, length - position), position);
+    if (bytesRead === 0) break;
+    hash.update(buffer.subarray(0, bytesRead));
+    position += bytesRead;
+    onBytes(position);
+  }
+  return position;
 }

@@ -1,18 +1,11 @@
 import { ServiceError } from "../../../errors/service-error.ts";
-import {
-  HubAnswerFailure,
-  HubHttpFailure,
-  HubNetworkFailure,
-  isTransient,
-  StaleRemoteFailure,
-} from "./hub-failure.ts";
+import type { HubFetch } from "./hub-fetch.ts";
 
 export interface HubErrorContext {
-  readonly hubUrl: string;
+  readonly hub: Pick<HubFetch, "url" | "hasToken">;
   /** owner/repository */
   readonly repo: string;
   readonly revision: string;
-  readonly hasToken: boolean;
 }
 
 const WHAT_TO_DO =
@@ -26,7 +19,7 @@ export function toHubError(error: unknown, context: HubErrorContext): unknown {
     return unusable(error, context);
   if (error instanceof HubNetworkFailure)
     return unreachable(
-      `The hub at ${context.hubUrl} cannot be reached: ${error.message}. ${WHAT_TO_DO}`,
+      `The hub at ${context.hub.url} cannot be reached: ${error.message}. ${WHAT_TO_DO}`,
       error,
     );
   if (isDiskFull(error))
@@ -39,10 +32,13 @@ export function toHubError(error: unknown, context: HubErrorContext): unknown {
 }
 
 function fromStatus(failure: HubHttpFailure, context: HubErrorContext): ServiceError {
-  const { repo, revision, hasToken } = context;
+  const { repo, revision, hub } = context;
   const { status, hubCode } = failure;
   if (!failure.fromHub)
-    return unreachable(`The storage behind ${context.hubUrl} refuses ${repo} (${failure.message}).`, failure);
+    return unreachable(
+      `The storage behind ${context.hub.url} refuses ${repo} (${failure.message}).`,
+      failure,
+    );
   if (hubCode === "RevisionNotFound")
     return notFound(`${repo} has no revision "${revision}" on the hub.`, failure);
   if (hubCode === "EntryNotFound") return notFound(`${repo} lacks a file that its listing names.`, failure);
@@ -58,26 +54,26 @@ function fromStatus(failure: HubHttpFailure, context: HubErrorContext): ServiceE
     );
   if (status === 401 || status === 404 || hubCode === "RepoNotFound")
     return notFound(
-      `There is no repository ${repo} on the hub, or it is private${hasToken ? " and HUB_TOKEN has no access to it" : " and needs HUB_TOKEN"}.`,
+      `There is no repository ${repo} on the hub, or it is private${hub.hasToken ? " and HUB_TOKEN has no access to it" : " and needs HUB_TOKEN"}.`,
       failure,
     );
   if (status === 400 || status === 410 || status === 422 || status === 451)
     return notFound(`The hub does not give ${repo} at revision "${revision}" (${failure.message}).`, failure);
   if (!isTransient(failure)) return unusable(failure, context);
-  return unreachable(`The hub at ${context.hubUrl} answered ${repo} with ${failure.message}.`, failure);
+  return unreachable(`The hub at ${context.hub.url} answered ${repo} with ${failure.message}.`, failure);
 }
 
-function unusable(cause: Error, { hubUrl, repo }: HubErrorContext): ServiceError {
+function unusable(cause: Error, { hub, repo }: HubErrorContext): ServiceError {
   return new ServiceError(
     "hub_answer_invalid",
-    `What the hub at ${hubUrl} answers for ${repo} cannot be used: ${cause.message}. See that HUB_URL is the address of a model hub and that no proxy answers in its place; what has arrived is kept.`,
+    `What the hub at ${hub.url} answers for ${repo} cannot be used: ${cause.message}. See that HUB_URL is the address of a model hub and that no proxy answers in its place; what has arrived is kept.`,
     { cause },
   );
 }
 
-function denied({ hubUrl, repo, hasToken }: HubErrorContext, cause: HubHttpFailure): ServiceError {
-  const page = `${hubUrl.replace(/\/+$/, "")}/${repo}`;
-  const remedy = hasToken
+function denied({ hub, repo }: HubErrorContext, cause: HubHttpFailure): ServiceError {
+  const page = `${hub.url}/${repo}`;
+  const remedy = hub.hasToken
     ? `the account of HUB_TOKEN has no access yet: ask for it on ${page}, and check that the token may read gated repositories`
     : `ask for access on ${page}, make an access token in your account's settings, and start the daemon with HUB_TOKEN set to it`;
   return new ServiceError("hub_access_denied", `${repo} is gated or private: ${remedy}.`, { cause });
@@ -98,4 +94,88 @@ function unreachable(message: string, cause: HubHttpFailure | Error): ServiceErr
 function isDiskFull(error: unknown): boolean {
   if (!(error instanceof Error) || !("code" in error)) return false;
   return error.code === "ENOSPC" || error.code === "EDQUOT";
+}
+
+/**
+ * What can go wrong between us and the hub, before it is known what it means to a caller. Kept apart from
+ * ServiceError because most of these are retried and never seen.
+ */
+export type HubFailure = HubHttpFailure | HubNetworkFailure | HubAnswerFailure | StaleRemoteFailure;
+
+/** An answer with an error status. */
+export class HubHttpFailure extends Error {
+  override readonly name = "HubHttpFailure";
+  readonly status: number;
+  /** X-Error-Code of the hub: RepoNotFound, RevisionNotFound, EntryNotFound, GatedRepo, … */
+  readonly hubCode: string | undefined;
+  /** False when a storage server behind the hub answered. */
+  readonly fromHub: boolean;
+  readonly retryAfterSecs: number | undefined;
+
+  constructor(options: {
+    status: number;
+    hubCode: string | undefined;
+    fromHub: boolean;
+    retryAfterSecs: number | undefined;
+    message: string;
+  }) {
+    super(options.message);
+    this.status = options.status;
+    this.hubCode = options.hubCode;
+    this.fromHub = options.fromHub;
+    this.retryAfterSecs = options.retryAfterSecs;
+  }
+}
+
+/** No answer, or one that breaks off. */
+export class HubNetworkFailure extends Error {
+  override readonly name = "HubNetworkFailure";
+  /** True when there was not even a connection: no network, no such host, nobody listening. */
+  readonly neverConnected: boolean;
+  /** True when it can only end like this again: a certificate that is not trusted, a port that is never asked. */
+  readonly isFinal: boolean;
+  /** True when so little came that the connection was given up. */
+  readonly isStall: boolean;
+
+  constructor(
+    message: string,
+    options: ErrorOptions & { neverConnected?: boolean; isFinal?: boolean; isStall?: boolean } = {},
+  ) {
+    super(message, options);
+    this.neverConnected = options.neverConnected ?? false;
+    this.isFinal = options.isFinal ?? false;
+    this.isStall = options.isStall ?? false;
+  }
+}
+
+/** An answer that has come and cannot be used. */
+export class HubAnswerFailure extends Error {
+  override readonly name = "HubAnswerFailure";
+  /** True when another answer to the same question is thinkable: one is asked for once more. */
+  readonly mayDiffer: boolean;
+
+  constructor(message: string, options: ErrorOptions & { mayDiffer?: boolean } = {}) {
+    super(message, options);
+    this.mayDiffer = options.mayDiffer ?? false;
+  }
+}
+
+/** What the server now sends is not what the part on disk began with: the part is worthless. */
+export class StaleRemoteFailure extends Error {
+  override readonly name = "StaleRemoteFailure";
+}
+
+const RETRYABLE_STATUS = new Set([408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524]);
+
+/** True when the same request may succeed a little later. */
+export function isTransient(error: unknown): boolean {
+  if (error instanceof HubNetworkFailure) return !error.isFinal;
+  if (!(error instanceof HubHttpFailure)) return false;
+  // A storage server says 403 when a signed address has run out; the next attempt asks the hub for a new one.
+  return RETRYABLE_STATUS.has(error.status) || (!error.fromHub && error.status === 403);
+}
+
+/** True for an answer at odds with itself or with an earlier one: if the next is again, so will be all others. */
+export function isContradiction(error: unknown): boolean {
+  return error instanceof StaleRemoteFailure || (error instanceof HubAnswerFailure && error.mayDiffer);
 }

@@ -1,5 +1,5 @@
 import { ServiceError } from "../../../errors/service-error.ts";
-import { HubAnswerFailure, HubHttpFailure, HubNetworkFailure } from "./hub-failure.ts";
+import { HubAnswerFailure, HubHttpFailure, HubNetworkFailure } from "./hub-error.ts";
 
 /** The hub itself redirects once or twice; browsers stop at 20. */
 const MAX_REDIRECTS = 10;
@@ -55,14 +55,21 @@ export interface HubAnswer {
  * the hub is on HTTPS.
  */
 export class HubFetch {
+  /** Address of the hub, without a slash at its end. */
+  readonly url: string;
   readonly #hub: URL;
   readonly #token: string | undefined;
   readonly #fetch: typeof fetch;
 
   constructor(options: HubFetchOptions) {
+    this.url = options.hubUrl.replace(/\/+$/, "");
     this.#hub = new URL(options.hubUrl);
     this.#token = options.token;
     this.#fetch = options.fetch;
+  }
+
+  get hasToken(): boolean {
+    return this.#token !== undefined;
   }
 
   /**

@@ -1,11 +1,12 @@
 import { z } from "zod";
 import type { HubRetry } from "../../model.ts";
-import type { HubFetch } from "./hub-fetch.ts";
-import { HubAnswerFailure, HubNetworkFailure } from "./hub-failure.ts";
-import { type JsonAnswer, readJson } from "./read-json.ts";
-import { isCommit, isSha256, type RepoFile, type RepoListing } from "../repo-file.ts";
+import { type HubFetch, httpFailure } from "./hub-fetch.ts";
+import { HubAnswerFailure, HubNetworkFailure } from "./hub-error.ts";
+import { isCommit, isSha256, type RepoFile, type RepoListing } from "../hub-store.ts";
 import { withRetries, type Sleep } from "./retry.ts";
 import { isRepoFile } from "../../names/name-rules.ts";
+import { ServiceError } from "../../../errors/service-error.ts";
+import { JsonReader } from "../../../json/json-reader.ts";
 
 /** The largest model repositories list a few hundred files; a listing without end must not fill the memory. */
 const MAX_LISTED_FILES = 20_000;
@@ -31,7 +32,6 @@ const treeEntry = z.object({
 
 export interface ListRepoOptions {
   readonly hub: HubFetch;
-  readonly hubUrl: string;
   /** owner/repository */
   readonly repo: string;
   /** Branch, tag or commit. */
@@ -50,11 +50,11 @@ export function listRepo(options: ListRepoOptions): Promise<RepoListing> {
   return withRetries(() => listOnce(options), options, options.signal);
 }
 
-async function listOnce({ hub, hubUrl, repo, revision, signal }: ListRepoOptions): Promise<RepoListing> {
+async function listOnce({ hub, repo, revision, signal }: ListRepoOptions): Promise<RepoListing> {
   const late = AbortSignal.timeout(LISTING_TIMEOUT_MS);
   const inTime = AbortSignal.any([signal, late]);
   try {
-    const api = `${hubUrl}/api/models/${repo}`;
+    const api = `${hub.url}/api/models/${repo}`;
     const asked = await readJson(hub, `${api}/revision/${encodeURIComponent(revision)}?expand=sha`, inTime);
     const commit = revisionAnswer.safeParse(asked.body).data?.sha;
     if (commit === undefined || !isCommit(commit))
@@ -107,4 +107,70 @@ function parseEntry(entry: unknown): RepoFile[] {
   }
   if (oid === undefined || !isCommit(oid)) return [];
   return [{ path, size, digest: { algorithm: "git-sha1", hex: oid }, xet: false }];
+}
+
+/** Largest answer that is read: a page of a thousand files has some 400 KB. */
+const MAX_JSON_BYTES = 8 * 1024 * 1024;
+
+export interface JsonAnswer {
+  readonly body: unknown;
+  /** Address of the next page. */
+  readonly next: string | undefined;
+}
+
+/**
+ * Asks the hub for JSON, of bounded size.
+ * @throws HubHttpFailure, HubNetworkFailure; HubAnswerFailure when it is too large or no JSON
+ */
+export async function readJson(
+  hub: HubFetch,
+  address: string | URL,
+  signal: AbortSignal,
+): Promise<JsonAnswer> {
+  const headers = { accept: "application/json" };
+  const { response, fromHub } = await hub.request(address, { headers, signal });
+  if (!response.ok) throw await httpFailure(response, fromHub);
+  return { body: await parse(response), next: nextPage(response.headers.get("link")) };
+}
+
+/** Parses while it arrives, so that neither a large answer nor a deep one holds up the event loop. */
+async function parse(response: Response): Promise<unknown> {
+  const json = new JsonReader("An answer");
+  const decoder = new TextDecoder();
+  const reader = (response.body ?? new Blob().stream()).getReader();
+  let bytes = 0;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read().catch((error: unknown) => {
+        throw new HubNetworkFailure("the connection was cut", { cause: error });
+      });
+      if (done) break;
+      bytes += value.length;
+      if (bytes > MAX_JSON_BYTES)
+        throw new HubAnswerFailure(`an answer is larger than ${MAX_JSON_BYTES / 2 ** 20} MiB`);
+      json.write(decoder.decode(value, { stream: true }));
+    }
+    return end(json);
+  } catch (error) {
+    await reader.cancel().catch(() => {});
+    if (error instanceof SyntaxError) throw new HubAnswerFailure("an answer is not JSON", { cause: error });
+    if (error instanceof ServiceError)
+      throw new HubAnswerFailure("an answer is nested too deep or has too many values", { cause: error });
+    throw error;
+  }
+}
+
+function end(json: JsonReader): unknown {
+  try {
+    return json.end();
+  } catch (error) {
+    // It may have been cut short on its way.
+    throw new HubAnswerFailure("an answer breaks off", { cause: error, mayDiffer: true });
+  }
+}
+
+/** The link to the next page (RFC 8288). */
+function nextPage(header: string | null): string | undefined {
+  const link = /<(https?:\/\/[^>]+)>;\s*rel="?next"?/.exec(header ?? "")?.[1];
+  return link !== undefined && URL.canParse(link) ? link : undefined;
 }

@@ -6,13 +6,12 @@ import {
   isContradiction,
   isTransient,
   StaleRemoteFailure,
-} from "./hub-failure.ts";
-import { isSha256, type RepoFile } from "../repo-file.ts";
+} from "./hub-error.ts";
+import { isSha256, type RepoFile } from "../hub-store.ts";
 
 /** Where a file's bytes come from. */
 export interface RemoteFile {
   readonly hub: HubFetch;
-  readonly hubUrl: string;
   /** owner/repository */
   readonly repo: string;
   readonly commit: string;
@@ -59,8 +58,8 @@ export class RemoteBody {
 
   async *#readXet(offset: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     const { downloadFile, fileDownloadInfo } = await import("@huggingface/hub");
-    const { hub, hubUrl, repo, commit, file } = this.#remote;
-    const target = { repo, path: encodeRepoPath(file.path), revision: commit, hubUrl };
+    const { hub, repo, commit, file } = this.#remote;
+    const target = { repo, path: encodeRepoPath(file.path), revision: commit, hubUrl: hub.url };
     const asked = new AbortController();
     const downloadInfo = await fileDownloadInfo({
       ...target,
@@ -83,8 +82,8 @@ export class RemoteBody {
   }
 
   async *#readPlain(offset: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-    const { hub, hubUrl, repo, commit, file } = this.#remote;
-    const address = `${hubUrl.replace(/\/+$/, "")}/${repo}/resolve/${commit}/${encodeRepoPath(file.path)}`;
+    const { hub, repo, commit, file } = this.#remote;
+    const address = `${hub.url}/${repo}/resolve/${commit}/${encodeRepoPath(file.path)}`;
     // A body in another encoding has neither the length nor the offsets of the file.
     const headers: Record<string, string> = { "accept-encoding": "identity" };
     if (offset > 0) headers["range"] = `bytes=${offset}-`;

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { HubRetry } from "../../model.ts";
-import { HubHttpFailure, HubNetworkFailure, isContradiction, isTransient } from "./hub-failure.ts";
+import { HubHttpFailure, HubNetworkFailure, isContradiction, isTransient } from "./hub-error.ts";
 
 /** Waits between attempts without progress, in milliseconds: a wobble is bridged, an outage reported in 20 s. */
 const BACK_OFF_MS = [500, 1000, 2500, 5000, 10_000];

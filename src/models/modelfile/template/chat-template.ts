@@ -1,10 +1,9 @@
-import { modelfileError } from "../modelfile-error.ts";
+import { modelfileError } from "../parse-instructions.ts";
 import { cutBehindResponse, fieldsOf, setsVariables } from "./go-nodes.ts";
 import { parseGoTemplate, type GoNode } from "./go-template.ts";
-import type { JinjaValue } from "./go-scope.ts";
-import { output, statement } from "./jinja-text.ts";
+import { type JinjaValue, output, statement } from "./go-scope.ts";
 import { VARIABLES, nodesToJinja } from "./nodes-to-jinja.ts";
-import { TemplateProblem } from "./template-problem.ts";
+import { TemplateProblem } from "./go-expression.ts";
 
 const HINT = "A TEMPLATE may also be a chat template in Jinja, as in the model's own file";
 

@@ -1,4 +1,13 @@
-import { TemplateProblem } from "./template-problem.ts";
+/** A TEMPLATE cannot be read. Only chat-template.ts lets it out, as the error of a Modelfile. */
+export class TemplateProblem extends Error {
+  /** Characters from the beginning of the template. */
+  readonly position: number;
+
+  constructor(position: number, message: string) {
+    super(message);
+    this.position = position;
+  }
+}
 
 /** An expression of Go's template language: https://pkg.go.dev/text/template#hdr-Arguments */
 export type GoExpression =

@@ -1,6 +1,4 @@
-import type { GoExpression } from "./go-expression.ts";
-import { literal } from "./jinja-text.ts";
-import { TemplateProblem } from "./template-problem.ts";
+import { type GoExpression, TemplateProblem } from "./go-expression.ts";
 
 /** An expression of Jinja, and what Go would make of it when it prints it. */
 export interface JinjaValue {
@@ -168,4 +166,19 @@ function plain(code: string): JinjaValue {
 
 function unknown(name: string, known: readonly string[], position: number): TemplateProblem {
   return new TemplateProblem(position, `${name} is not known here; known are ${known.join(", ")}`);
+}
+
+/**
+ * Tags that leave no space around them: text is written as strings within tags, so that it comes out the same
+ * whatever an engine does with the line ends and spaces between tags.
+ */
+export const statement = (code: string): string => `{%- ${code} -%}`;
+export const output = (code: string): string => `{{- ${code} -}}`;
+
+/** A string literal of Jinja. No two characters that could begin or end a tag stand side by side in it. */
+export function literal(text: string): string {
+  return text
+    .split(/(?<=[{}%#-])(?=[{}%#-])/)
+    .map((part) => JSON.stringify(part))
+    .join(" + ");
 }

@@ -1,5 +1,4 @@
-import { GoExpressionReader, type GoExpression } from "./go-expression.ts";
-import { TemplateProblem } from "./template-problem.ts";
+import { GoExpressionReader, type GoExpression, TemplateProblem } from "./go-expression.ts";
 
 /** What a template of Go is made of: https://pkg.go.dev/text/template#hdr-Actions */
 export type GoNode =

@@ -1,6 +1,15 @@
 import type { GoNode } from "./go-template.ts";
-import { hasObjects, isKeyed, toJinja, toPrinted, type GoScope, type JinjaValue } from "./go-scope.ts";
-import { literal, output, statement } from "./jinja-text.ts";
+import {
+  hasObjects,
+  isKeyed,
+  toJinja,
+  toPrinted,
+  type GoScope,
+  type JinjaValue,
+  literal,
+  output,
+  statement,
+} from "./go-scope.ts";
 
 /** Variables of the template live in this namespace, for a loop may set one that stands outside of it. */
 export const VARIABLES = "variables";

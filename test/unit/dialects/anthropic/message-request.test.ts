@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { fakeModel } from "../../inference/fake-engine.ts";
 import { testApp, type TestApp } from "../test-app.ts";
 import { BASE, clientOf, messages, PATH } from "./message-client.ts";
+import { endless } from "../../inference/inference-setup.ts";
 
 const PNG = Buffer.from("89504e470d0a1a0a", "hex").toString("base64");
 const TOOL = { name: "get_weather", input_schema: { type: "object" as const } };
@@ -226,6 +227,7 @@ describe("errors", () => {
     });
     await expect(request(testApp({ config: { api_keys: ["secret"] } }))).rejects.toThrow(AuthenticationError);
     const busy = testApp({ slots: 1, config: { models: { queue_size: 0 } } });
+    busy.engine.script = endless;
     const held = await busy.post(PATH, { ...BASE, stream: true });
     await expect(request(busy)).rejects.toMatchObject({
       status: 529,

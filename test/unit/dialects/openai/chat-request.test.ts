@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { fakeModel } from "../../inference/fake-engine.ts";
 import { testApp, type TestApp } from "../test-app.ts";
 import { clientOf, messages, PATH, TOOL } from "./chat-client.ts";
+import { endless } from "../../inference/inference-setup.ts";
 
 const PNG = Buffer.from("89504e470d0a1a0a", "hex").toString("base64");
 const IMAGE_URL = `data:image/png;base64,${PNG}`;
@@ -223,6 +224,7 @@ describe("errors", () => {
     const keyed = testApp({ config: { api_keys: ["secret"] } });
     await expect(request(keyed)).rejects.toThrow(AuthenticationError);
     const busy = testApp({ slots: 1, config: { models: { queue_size: 0 } } });
+    busy.engine.script = endless;
     const held = await busy.post(PATH, { messages, stream: true });
     await expect(request(busy)).rejects.toThrow(InternalServerError);
     await held.body?.cancel();

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { RequestLoop, type RequestResult } from "../../../../src/engine/core/request-loop.ts";
+import type { RequestResult } from "../../../../src/engine/core/loop-request.ts";
+import { RequestLoop } from "../../../../src/engine/core/request-loop.ts";
 import type { ActionResult, WorkerActions } from "../../../../src/engine/core/wllama-api.ts";
 import { EngineCallError, EngineFatalError } from "../../../../src/engine/core/wllama-session.ts";
 import { NEVER } from "../../../support/engine-fixture.ts";
+import { pulled } from "../../../support/generated.ts";
 
 const call = {
   _name: "cmpl_req",
@@ -92,17 +94,26 @@ async function cancelledBehind(results: Answer[], others = 0, files: Uint8Array[
     return nothing;
   };
   const { loop, said } = loopWith((id) => (id === 1 ? [...results, cancel] : [piece("a"), last("b")]));
-  const running = drain(loop.run("completion", { ...call, files }, controller.signal));
-  const beside = Array.from({ length: others }, () => drain(loop.run("completion", call, NEVER)));
+  const running = drain(run(loop, "completion", { ...call, files }, controller.signal));
+  const beside = Array.from({ length: others }, () => drain(run(loop, "completion", call, NEVER)));
   await expect(running).rejects.toThrow("enough");
   await Promise.all(beside);
   return said;
 }
 
+function run<Action extends "completion" | "embedding">(
+  loop: RequestLoop,
+  action: Action,
+  body: WorkerActions[Action],
+  signal: AbortSignal,
+): AsyncGenerator<RequestResult> {
+  return pulled((onResult, abort) => loop.run(action, body, onResult, abort), signal);
+}
+
 describe("the loop that drives llama.cpp", () => {
   test("polls until the last result, through empty ones", async () => {
     const session = new FakeSession(() => [piece(null), nothing, piece("a"), last("b")]);
-    expect(await drain(new RequestLoop(session).run("completion", call, NEVER))).toEqual([
+    expect(await drain(run(new RequestLoop(session), "completion", call, NEVER))).toEqual([
       { kind: "accepted" },
       { kind: "data", data: "a" },
       { kind: "data", data: "b" },
@@ -112,7 +123,7 @@ describe("the loop that drives llama.cpp", () => {
   test("runs one call beside the requests between two polls, however many wait", async () => {
     const session = new FakeSession((id) => [...Array.from({ length: 5 }, () => piece(id)), last(id)]);
     const loop = new RequestLoop(session);
-    const running = drain(loop.run("completion", call, NEVER));
+    const running = drain(run(loop, "completion", call, NEVER));
     const asides = [1, 2, 3].map((number) =>
       loop.aside(async () => {
         session.log.push(`aside ${number}`);
@@ -142,7 +153,7 @@ describe("the loop that drives llama.cpp", () => {
   test("goes on after a call that fails before it has begun", async () => {
     const session = new FakeSession((id) => [...Array.from({ length: 5 }, () => piece(id)), last(id)]);
     const loop = new RequestLoop(session);
-    const running = drain(loop.run("completion", call, NEVER));
+    const running = drain(run(loop, "completion", call, NEVER));
     const failing = loop.aside(() => {
       throw new Error("the client has left");
     });
@@ -154,7 +165,7 @@ describe("the loop that drives llama.cpp", () => {
   test("polls requests in turn", async () => {
     const session = new FakeSession((id) => [...Array.from({ length: 5 }, () => piece(id)), last(id)]);
     const loop = new RequestLoop(session);
-    await Promise.all([1, 2].map(() => drain(loop.run("completion", call, NEVER))));
+    await Promise.all([1, 2].map(() => drain(run(loop, "completion", call, NEVER))));
     const polls = session.log.filter((line) => line.startsWith("poll"));
     const both = polls.slice(polls.indexOf("poll 2"), polls.lastIndexOf("poll 1") + 1);
     expect(both).toEqual(both.map((_, index) => (index % 2 === 0 ? "poll 2" : "poll 1")));
@@ -164,7 +175,7 @@ describe("the loop that drives llama.cpp", () => {
   test("computes once for each round, and lets the others collect", async () => {
     const session = new FakeSession((id) => [...Array.from({ length: 9 }, () => piece(id)), last(id)]);
     const loop = new RequestLoop(session);
-    await Promise.all([1, 2, 3].map(() => drain(loop.run("completion", call, NEVER))));
+    await Promise.all([1, 2, 3].map(() => drain(run(loop, "completion", call, NEVER))));
     const polls = session.log.filter((line) => line.startsWith("poll")).length;
     expect(polls).toBe(30);
     expect(session.steps.length).toBeLessThan(15);
@@ -173,7 +184,7 @@ describe("the loop that drives llama.cpp", () => {
   test("computes nothing more before the first token has been collected", async () => {
     const progress = { prompt_progress: { processed: 1, total: 1 } };
     const session = new FakeSession(() => [piece(null), piece(progress), piece("token"), last("end")]);
-    await drain(new RequestLoop(session).run("completion", call, NEVER));
+    await drain(run(new RequestLoop(session), "completion", call, NEVER));
     expect(session.log.filter((line) => line === "poll 1")).toHaveLength(4);
     expect(session.steps).toHaveLength(2);
   });
@@ -186,7 +197,7 @@ describe("the loop that drives llama.cpp", () => {
   ])("keeps polling after a piece that is no text: %s", async (message) => {
     const session = new FakeSession(() => [piece("a"), new EngineCallError(message), last("b")]);
     expect(
-      (await drain(new RequestLoop(session).run("completion", call, NEVER))).map(({ kind }) => kind),
+      (await drain(run(new RequestLoop(session), "completion", call, NEVER))).map(({ kind }) => kind),
     ).toEqual(["data", "unreadable", "data"]);
   });
 
@@ -205,7 +216,7 @@ describe("the loop that drives llama.cpp", () => {
       );
       const loop = new RequestLoop(session);
       const [lost, other] = await Promise.allSettled(
-        [1, 2].map(() => drain(loop.run("completion", call, NEVER))),
+        [1, 2].map(() => drain(run(loop, "completion", call, NEVER))),
       );
       expect(lost).toMatchObject({ status: "rejected", reason: { message } });
       expect(other).toMatchObject({
@@ -219,7 +230,7 @@ describe("the loop that drives llama.cpp", () => {
 
   test("passes the end of the engine on, without polling or cancelling any more", async () => {
     const session = new FakeSession(() => [piece("a"), new EngineFatalError("gone")]);
-    await expect(drain(new RequestLoop(session).run("completion", call, NEVER))).rejects.toThrow(
+    await expect(drain(run(new RequestLoop(session), "completion", call, NEVER))).rejects.toThrow(
       EngineFatalError,
     );
     expect(session.log).toEqual(["start 1", "poll 1", "poll 1"]);
@@ -228,7 +239,7 @@ describe("the loop that drives llama.cpp", () => {
   test("starts nothing for a request that is refused", async () => {
     const session = new FakeSession(() => []);
     session.refuse = new EngineCallError("bad grammar");
-    await expect(drain(new RequestLoop(session).run("completion", call, NEVER))).rejects.toThrow(
+    await expect(drain(run(new RequestLoop(session), "completion", call, NEVER))).rejects.toThrow(
       "bad grammar",
     );
     expect(session.log).toEqual([]);
@@ -239,9 +250,9 @@ describe("the loop that drives llama.cpp", () => {
     const reason = new Error("enough");
     const session = new FakeSession(() => Array.from({ length: 20 }, () => piece("x")));
     const loop = new RequestLoop(session);
-    const other = drain(loop.run("completion", call, NEVER));
+    const other = drain(run(loop, "completion", call, NEVER));
     const cancelled = (async () => {
-      for await (const { kind } of loop.run("completion", call, controller.signal)) {
+      for await (const { kind } of run(loop, "completion", call, controller.signal)) {
         if (kind === "data") controller.abort(reason);
       }
     })();
@@ -261,8 +272,8 @@ describe("the loop that drives llama.cpp", () => {
       id === 1 ? Array.from({ length: 50 }, () => piece("x")) : [last("y")],
     );
     const loop = new RequestLoop(session);
-    for await (const result of loop.run("completion", call, NEVER)) if (result) break;
-    await drain(loop.run("completion", call, NEVER));
+    for await (const result of run(loop, "completion", call, NEVER)) if (result) break;
+    await drain(run(loop, "completion", call, NEVER));
     expect(session.log.filter((line) => line.startsWith("cancel"))).toEqual(["cancel 1"]);
   });
 
@@ -275,16 +286,16 @@ describe("the loop that drives llama.cpp", () => {
         reading(100),
         last("b"),
       ]);
-      await drain(loop.run("completion", call, NEVER));
+      await drain(run(loop, "completion", call, NEVER));
       expect(measured.filter((tokens) => tokens > 0)).toEqual([32, 58]);
     });
 
     test("tells whether a request is alone, and whether its text is needed whole", async () => {
       const { loop, said } = loopWith(() => [piece(null), piece("a"), last("b")]);
-      await drain(loop.run("embedding", { ...call, _name: "embd_req" }, NEVER));
+      await drain(run(loop, "embedding", { ...call, _name: "embd_req" }, NEVER));
       expect(new Set(said)).toEqual(new Set(["alone, whole"]));
       said.length = 0;
-      await Promise.all([1, 2].map(() => drain(loop.run("completion", call, NEVER))));
+      await Promise.all([1, 2].map(() => drain(run(loop, "completion", call, NEVER))));
       expect(said).toContain("shared");
     });
 

@@ -4,6 +4,7 @@ import { forcedCallSchema } from "../../../../src/inference/forced-call/forced-c
 import { readForcedCall } from "../../../../src/inference/forced-call/read-forced-call.ts";
 import { DONE } from "../fake-engine.ts";
 import { randomPieces, randomSource } from "../random-pieces.ts";
+import { readEvents } from "../read-events.ts";
 
 describe("forcedCallSchema", () => {
   const tools = [
@@ -58,14 +59,17 @@ describe("forcedCallSchema", () => {
   });
 });
 
-async function read(pieces: readonly string[], reason: FinishReason = "stop") {
+function read(pieces: readonly string[], reason: FinishReason = "stop") {
   const seen = { text: "", name: "", arguments: "", calls: 0, reason: "" };
-  async function* stream(): AsyncGenerator<GenerationEvent> {
+  function* stream(): Generator<GenerationEvent> {
     yield { type: "start" };
     for (const text of pieces) yield { type: "text-delta", text };
     yield { ...DONE, reason };
   }
-  for await (const event of readForcedCall(stream(), () => "call_1")) {
+  for (const event of readEvents(
+    readForcedCall(() => "call_1"),
+    stream(),
+  )) {
     if (event.type === "text-delta") seen.text += event.text;
     else if (event.type === "tool-call-start") {
       seen.calls += 1;
@@ -85,13 +89,13 @@ describe("readForcedCall", () => {
       'say "hi"',
       '{"text": "}} } "}',
     ],
-  ])("%j", async ([whole, name, args]) => {
+  ])("%j", ([whole, name, args]) => {
     const expected = { text: "", name, arguments: args, calls: 1, reason: "tool_calls" };
-    expect(await read([whole])).toEqual(expected);
+    expect(read([whole])).toEqual(expected);
     const random = randomSource(17);
     for (let round = 0; round < 200; round += 1) {
       const pieces = randomPieces(whole, random);
-      expect({ pieces, ...(await read(pieces)) }).toEqual({ pieces, ...expected });
+      expect({ pieces, ...read(pieces) }).toEqual({ pieces, ...expected });
     }
   });
 
@@ -99,7 +103,7 @@ describe("readForcedCall", () => {
     ["in its arguments", '{"name":"add","arguments":{"a":{"b":1}', { arguments: '{"a":{"b":1}', calls: 1 }],
     ["before its last brace", '{"name":"add","arguments":{"a":1}', { arguments: '{"a":1}', calls: 1 }],
     ["before its arguments", '{"name":"add","argu', { text: '{"name":"add","argu', calls: 0 }],
-  ])("cut off %s", async ([, text, expected]) => {
-    expect(await read([text], "length")).toMatchObject({ ...expected, reason: "length" });
+  ])("cut off %s", ([, text, expected]) => {
+    expect(read([text], "length")).toMatchObject({ ...expected, reason: "length" });
   });
 });

@@ -1,18 +1,15 @@
 import { describe, expect, test } from "vitest";
-import type { GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
 import { offeredCallSchema } from "../../../../src/inference/forced-call/forced-call-schema.ts";
 import { readOfferedCall } from "../../../../src/inference/forced-call/read-offered-call.ts";
-import { DONE } from "../fake-engine.ts";
+import { eventsOf } from "../fake-engine.ts";
 import { randomPieces, randomSource } from "../random-pieces.ts";
+import { readEvents } from "../read-events.ts";
 
-async function read(pieces: readonly string[], names: readonly string[] = ["now", "find"]) {
-  const events = (async function* (): AsyncGenerator<GenerationEvent> {
-    yield { type: "start" };
-    for (const text of pieces) yield { type: "text-delta", text };
-    yield DONE;
-  })();
-  const all: GenerationEvent[] = [];
-  for await (const event of readOfferedCall(events, names, () => "call_1")) all.push(event);
+function read(pieces: readonly string[], names: readonly string[] = ["now", "find"]) {
+  const all = readEvents(
+    readOfferedCall(names, () => "call_1"),
+    eventsOf(...pieces),
+  );
   const join = (type: "text-delta" | "tool-call-delta"): string =>
     all.map((event) => (event.type !== type ? "" : "text" in event ? event.text : event.arguments)).join("");
   return {
@@ -32,9 +29,9 @@ describe("an answer that may be a call", () => {
     ['{"name": "find", "arguments": {"city": "Rome"}}', "find", '{"city": "Rome"}'],
     ['{"name":"now","arguments":{}}', "now", "{}"],
     [' {\n "name" : "now", "arguments" : {"name": "x"} }', "now", '{"name": "x"}'],
-  ])("is one when it has the form: %s", async (written, name, args) => {
+  ])("is one when it has the form: %s", (written, name, args) => {
     for (let round = 0; round < 20; round += 1) {
-      const outcome = await read(randomPieces(written, random));
+      const outcome = read(randomPieces(written, random));
       expect(outcome).toMatchObject({ names: [name], arguments: args, text: "", reason: "tool_calls" });
     }
   });
@@ -47,16 +44,16 @@ describe("an answer that may be a call", () => {
     "[]",
     '{"name": "no',
     "",
-  ])("is text when it has another: %s", async (written) => {
+  ])("is text when it has another: %s", (written) => {
     for (let round = 0; round < 20; round += 1) {
-      const outcome = await read(randomPieces(written, random));
+      const outcome = read(randomPieces(written, random));
       expect(outcome).toMatchObject({ names: [], text: written, reason: "stop", first: "start" });
     }
   });
 
-  test("is passed on as it comes as soon as it is no call", async () => {
+  test("is passed on as it comes as soon as it is no call", () => {
     const pieces = ['{"su', 'm": ', "7", "}"];
-    expect((await read(pieces)).pieces).toBe(pieces.length + 2);
+    expect(read(pieces).pieces).toBe(pieces.length + 2);
   });
 });
 

@@ -3,6 +3,7 @@ import type { GenerationEvent } from "../../../../src/engine/protocol/generation
 import { splitToolCalls } from "../../../../src/inference/tool-format/split-tool-calls.ts";
 import { DONE, eventsOf } from "../fake-engine.ts";
 import { randomPieces, randomSource } from "../random-pieces.ts";
+import { readEvents } from "../read-events.ts";
 
 const FORMAT = {
   style: "json",
@@ -12,10 +13,6 @@ const FORMAT = {
   resultEnd: "</result>",
 };
 
-async function* stream(events: readonly GenerationEvent[]): AsyncGenerator<GenerationEvent> {
-  yield* events;
-}
-
 interface Seen {
   text: string;
   emptyPieces: number;
@@ -24,17 +21,17 @@ interface Seen {
   reason: string;
 }
 
-async function split(
+function split(
   pieces: readonly string[],
   options: { format?: typeof FORMAT; parallel?: boolean } = {},
-): Promise<Seen> {
+): Seen {
   const seen: Seen = { text: "", emptyPieces: 0, ids: [], calls: [], reason: "" };
   let ids = 0;
-  const events = splitToolCalls(stream(eventsOf(...pieces)), options.format ?? FORMAT, {
+  const reader = splitToolCalls(options.format ?? FORMAT, {
     parallel: options.parallel ?? true,
     makeId: () => `call_${(ids += 1)}`,
   });
-  for await (const event of events) {
+  for (const event of readEvents(reader, eventsOf(...pieces))) {
     if (event.type === "text-delta") {
       seen.text += event.text;
       seen.emptyPieces += event.text === "" ? 1 : 0;
@@ -67,7 +64,7 @@ describe("splitToolCalls", () => {
     ["a <cal b", "a <cal b", []],
     ['<call>{"name":"open"}', "", [call("open", {})]],
     ['<call>{"name":"cut', '<call>{"name":"cut', []],
-  ])("%j", async ([whole, text, calls]) => {
+  ])("%j", ([whole, text, calls]) => {
     const expected: Seen = {
       text,
       emptyPieces: 0,
@@ -75,51 +72,46 @@ describe("splitToolCalls", () => {
       calls,
       reason: calls.length > 0 ? "tool_calls" : "stop",
     };
-    expect(await split([whole])).toEqual(expected);
+    expect(split([whole])).toEqual(expected);
     const random = randomSource(11);
     for (let round = 0; round < 200; round += 1) {
       const pieces = randomPieces(whole, random);
-      expect({ pieces, ...(await split(pieces)) }).toEqual({ pieces, ...expected });
+      expect({ pieces, ...split(pieces) }).toEqual({ pieces, ...expected });
     }
   });
 
-  test("without an end tag the call reaches to the end of the answer", async () => {
+  test("without an end tag the call reaches to the end of the answer", () => {
     const format = { ...FORMAT, callStart: "[TOOL_CALLS]", callEnd: "" };
-    expect(await split(["ok [TOOL", '_CALLS][{"name":"a","arg', 'uments":{}}]'], { format })).toMatchObject({
+    expect(split(["ok [TOOL", '_CALLS][{"name":"a","arg', 'uments":{}}]'], { format })).toMatchObject({
       text: "ok",
       calls: [call("a", {})],
       reason: "tool_calls",
     });
   });
 
-  test("only the first call counts when calls must not be parallel", async () => {
+  test("only the first call counts when calls must not be parallel", () => {
     const whole = '<call>{"name":"a"}</call><call>{"name":"b"}</call>';
-    expect((await split([whole], { parallel: false })).calls).toEqual([call("a", {})]);
+    expect(split([whole], { parallel: false }).calls).toEqual([call("a", {})]);
   });
 
-  test("an answer that stopped at the end tag has its call, or the text that is none, and no stop sequence", async () => {
+  test("an answer that stopped at the end tag has its call, or the text that is none, and no stop sequence", () => {
     const stopped = { ...DONE, reason: "stop" as const, stopSequence: FORMAT.callEnd };
-    const read = async (text: string): Promise<GenerationEvent[]> => {
-      const events: GenerationEvent[] = [];
-      const source = stream([{ type: "text-delta", text }, stopped]);
-      for await (const event of splitToolCalls(source, FORMAT, { parallel: false })) events.push(event);
-      return events;
-    };
-    const called = await read('<call>{"name":"a"}');
+    const read = (text: string): GenerationEvent[] =>
+      readEvents(splitToolCalls(FORMAT, { parallel: false }), [{ type: "text-delta", text }, stopped]);
+    const called = read('<call>{"name":"a"}');
     expect(called).toMatchObject([{ name: "a" }, { arguments: "{}" }, { reason: "tool_calls" }]);
     expect(called.at(-1)).not.toHaveProperty("stopSequence");
-    const plain = await read("<call>no json");
+    const plain = read("<call>no json");
     expect(plain).toMatchObject([{ text: "<call>no json</call>" }, { reason: "stop" }]);
     expect(plain.at(-1)).not.toHaveProperty("stopSequence");
   });
 
-  test("an answer cut off by its length stays so", async () => {
+  test("an answer cut off by its length stays so", () => {
     const cut: GenerationEvent[] = [
       { type: "text-delta", text: '<call>{"name":"a"}</call>' },
       { ...DONE, reason: "length" },
     ];
-    const events: GenerationEvent[] = [];
-    for await (const event of splitToolCalls(stream(cut), FORMAT, { parallel: true })) events.push(event);
+    const events = readEvents(splitToolCalls(FORMAT, { parallel: true }), cut);
     expect(events.at(-1)).toMatchObject({ type: "done", reason: "length" });
   });
 });

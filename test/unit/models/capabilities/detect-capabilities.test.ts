@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { detectCapabilities } from "../../../../src/models/capabilities/detect-capabilities.ts";
+import { detectCapabilities } from "../../../../src/models/describe-model.ts";
 import { NO_SETTINGS } from "../../../../src/models/registry/model-record.ts";
 
 const PLAIN = "{% for message in messages %}{{ message.content }}{% endfor %}";

@@ -47,7 +47,7 @@ describe("inspecting a GGUF file", () => {
       embeddingLength: 64,
       headCount: 4,
       blockCount: 2,
-      quantisation: "Q8_0",
+      quantization: "Q8_0",
       fileSize: (await stat(file)).size,
       chatTemplate: CHATML_TEMPLATE,
       purpose: "generate",
@@ -193,7 +193,7 @@ describe("inspecting a GGUF file", () => {
     [
       "a file type by its name",
       tinyLlama({ metadata: { "general.file_type": u32(15) } }),
-      { quantisation: "Q4_K_M" },
+      { quantization: "Q4_K_M" },
     ],
   ])("recognises %s", async (_what, model, expected) => {
     expect(await createGgufInspector()([await write(model)])).toMatchObject(expected);

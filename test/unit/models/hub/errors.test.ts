@@ -101,7 +101,7 @@ describe("errors of a pull", () => {
     },
   );
 
-  it("say that there is no GGUF file, or none of the quantisation", async () => {
+  it("say that there is no GGUF file, or none of the quantization", async () => {
     const repos = { [REPO]: { files: FILES }, "ada/plain": { files: { "model.safetensors": "x" } } };
     const hub = await fixtureHub({ repos });
     const { store } = storeAt(await temporaryFolder(), hub);

@@ -1,28 +1,28 @@
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { settle } from "./fake-engines.ts";
-import { loadRequest as request } from "./load-requests.ts";
+import { loadPlan as plan } from "./load-plans.ts";
 import { giveBack, makePool } from "./make-pool.ts";
 
 describe("loading", () => {
   it("goes from nothing over loading to loaded, and reports it", async () => {
     const { pool, engines, events } = makePool();
     engines.manual = true;
-    const loading = pool.load("a", request());
+    const loading = pool.load("a", plan());
     await settle();
-    expect(pool.slot("a")?.state).toBe("loading");
+    expect(pool.model("a")?.state).toBe("loading");
 
     engines.starts[0]?.succeed();
     await loading;
 
-    expect(pool.slot("a")?.state).toBe("loaded");
+    expect(pool.model("a")?.state).toBe("loaded");
     expect(events).toEqual([{ type: "model-loaded", model: "a" }]);
   });
 
   it("happens once for two who ask for the same", async () => {
     const { pool, engines } = makePool();
     engines.manual = true;
-    const both = Promise.all([pool.load("a", request()), pool.load("a", request())]);
+    const both = Promise.all([pool.load("a", plan()), pool.load("a", plan())]);
     await settle();
     expect(engines.starts).toHaveLength(1);
 
@@ -33,9 +33,9 @@ describe("loading", () => {
   it("is refused while the same alias is being loaded differently", async () => {
     const { pool, engines } = makePool();
     engines.manual = true;
-    const first = pool.load("a", request());
+    const first = pool.load("a", plan());
 
-    await expect(pool.load("a", request({ contextSize: 1024 }))).rejects.toMatchObject({
+    await expect(pool.load("a", plan({ contextSize: 1024 }))).rejects.toMatchObject({
       code: "model_busy",
     });
 
@@ -46,31 +46,31 @@ describe("loading", () => {
 
   it("is refused when it is loaded already", async () => {
     const { pool } = makePool();
-    await pool.load("a", request());
-    await expect(pool.load("a", request())).rejects.toMatchObject({ code: "model_already_loaded" });
+    await pool.load("a", plan());
+    await expect(pool.load("a", plan())).rejects.toMatchObject({ code: "model_already_loaded" });
   });
 
   it("waits for an unload under way", async () => {
     const { pool, engines } = makePool();
-    await pool.load("a", request());
+    await pool.load("a", plan());
     const unloading = pool.unload("a", "request");
-    expect(pool.slot("a")?.state).toBe("unloading");
+    expect(pool.model("a")?.state).toBe("unloading");
 
-    await pool.load("a", request());
+    await pool.load("a", plan());
 
     await unloading;
     expect(engines.starts).toHaveLength(2);
-    expect(pool.slot("a")?.state).toBe("loaded");
+    expect(pool.model("a")?.state).toBe("loaded");
   });
 
   it("that fails leaves nothing behind, and says why to everyone", async () => {
     const { pool, engines, events } = makePool();
     engines.error = new ServiceError("invalid_model_file", "It is damaged.");
 
-    const outcomes = await Promise.allSettled([pool.load("a", request()), pool.load("a", request())]);
+    const outcomes = await Promise.allSettled([pool.load("a", plan()), pool.load("a", plan())]);
 
     for (const outcome of outcomes) expect(outcome).toMatchObject({ reason: { code: "invalid_model_file" } });
-    expect(pool.slot("a")).toBeUndefined();
+    expect(pool.model("a")).toBeUndefined();
     expect(events).toEqual([
       { type: "model-failed", model: "a", code: "invalid_model_file", message: "It is damaged." },
     ]);
@@ -81,8 +81,8 @@ describe("loading", () => {
     engines.manual = true;
     const [one, other] = [new AbortController(), new AbortController()];
     const loads = Promise.allSettled([
-      pool.load("a", request(), one.signal),
-      pool.load("a", request(), other.signal),
+      pool.load("a", plan(), one.signal),
+      pool.load("a", plan(), other.signal),
     ]);
     await settle();
 
@@ -94,7 +94,7 @@ describe("loading", () => {
     expect((await loads).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
     expect(engines.starts[0]?.signal?.aborted).toBe(true);
     await settle();
-    expect(pool.slot("a")).toBeUndefined();
+    expect(pool.model("a")).toBeUndefined();
     expect(events).toEqual([]);
   });
 
@@ -102,28 +102,28 @@ describe("loading", () => {
     const { pool, engines } = makePool();
     engines.manual = true;
     const gone = new AbortController();
-    const first = pool.load("a", request(), gone.signal);
+    const first = pool.load("a", plan(), gone.signal);
     await settle();
     gone.abort(new Error("gone"));
-    const second = pool.load("a", request());
+    const second = pool.load("a", plan());
     await expect(first).rejects.toThrow("gone");
     await settle();
 
     engines.starts[1]?.succeed();
 
     await second;
-    expect(pool.slot("a")?.state).toBe("loaded");
+    expect(pool.model("a")?.state).toBe("loaded");
   });
 });
 
 describe("unloading", () => {
   it.each(["request", "idle", "memory", "shutdown"] as const)("reports its reason: %s", async (reason) => {
     const { pool, engines, events } = makePool();
-    await pool.load("a", request());
+    await pool.load("a", plan());
     await pool.unload("a", reason);
 
     expect(engines.last.alive).toBe(false);
-    expect(pool.slot("a")).toBeUndefined();
+    expect(pool.model("a")).toBeUndefined();
     expect(events.at(-1)).toEqual({ type: "model-unloaded", model: "a", reason });
   });
 
@@ -131,7 +131,7 @@ describe("unloading", () => {
     const { pool, engines } = makePool();
     await expect(pool.unload("a", "request")).rejects.toMatchObject({ code: "model_already_unloaded" });
     engines.manual = true;
-    const loading = pool.load("a", request());
+    const loading = pool.load("a", plan());
     await settle();
     await expect(pool.unload("a", "request")).rejects.toMatchObject({ code: "model_busy" });
     engines.starts[0]?.succeed();
@@ -143,37 +143,37 @@ describe("unloading", () => {
 
   it("happens at once although requests run; their leases end without harm", async () => {
     const { pool, engines } = makePool();
-    await pool.load("a", request());
-    const loan = pool.tryLend("a");
+    await pool.load("a", plan());
+    const lease = pool.tryLease("a");
     await pool.unload("a", "request");
-    await pool.load("a", request());
+    await pool.load("a", plan());
 
-    giveBack(loan!);
+    giveBack(lease!);
 
-    expect(pool.slot("a")?.leases).toBe(0);
+    expect(pool.model("a")?.users).toBe(0);
     expect(engines.engines.map(({ alive }) => alive)).toEqual([false, true]);
   });
 
   it("clears a load under way, whose callers are told why", async () => {
     const { pool, engines } = makePool();
     engines.manual = true;
-    const loading = pool.load("a", request());
+    const loading = pool.load("a", plan());
     await settle();
 
     const clearing = pool.clear("a", new ServiceError("model_not_found", "It has been deleted."), "request");
 
     await expect(loading).rejects.toMatchObject({ code: "model_not_found" });
     await clearing;
-    expect(pool.slot("a")).toBeUndefined();
+    expect(pool.model("a")).toBeUndefined();
   });
 });
 
 describe("closing", () => {
   it("ends every engine and load, and lets nothing start", async () => {
     const { pool, engines, events } = makePool();
-    await pool.load("a", request());
+    await pool.load("a", plan());
     engines.manual = true;
-    const loading = pool.load("b", request());
+    const loading = pool.load("b", plan());
     const outcome = Promise.allSettled([loading]);
     await settle();
 
@@ -182,6 +182,6 @@ describe("closing", () => {
     expect(await outcome).toMatchObject([{ reason: { code: "shutting_down" } }]);
     expect(engines.engines.some(({ alive }) => alive)).toBe(false);
     expect(events.at(-1)).toEqual({ type: "model-unloaded", model: "a", reason: "shutdown" });
-    await expect(pool.load("c", request())).rejects.toMatchObject({ code: "shutting_down" });
+    await expect(pool.load("c", plan())).rejects.toMatchObject({ code: "shutting_down" });
   });
 });

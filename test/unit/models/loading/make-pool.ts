@@ -1,8 +1,12 @@
 import type { ServiceEvent } from "../../../../src/events/service-events.ts";
-import { EnginePool, type EngineLoan } from "../../../../src/models/loading/engine-pool.ts";
-import type { LoadRequest } from "../../../../src/models/loading/load-request.ts";
+import { describeModel } from "../../../../src/models/describe-model.ts";
+import { EnginePool } from "../../../../src/models/loading/engine-pool.ts";
+import type { Lease } from "../../../../src/models/loading/lease.ts";
+import type { LoadedModel } from "../../../../src/models/loading/loaded-model.ts";
+import type { LoadPlan } from "../../../../src/models/loading/load-planner.ts";
+import type { Model } from "../../../../src/models/model.ts";
 import { FakeClock, FakeEngines } from "./fake-engines.ts";
-import { loadRequest } from "./load-requests.ts";
+import { loadPlan } from "./load-plans.ts";
 
 export const MB = 1024 * 1024;
 const BUDGET = 100 * MB;
@@ -22,6 +26,7 @@ export function makePool(onEvent: () => void = () => {}): {
   const pool = new EnginePool({
     startEngine: engines.start,
     clock,
+    describe,
     budget: { bytes: BUDGET, reason: "all models together may use 100 MiB" },
     gpuBudget: () => BUDGET,
     events: {
@@ -34,12 +39,24 @@ export function makePool(onEvent: () => void = () => {}): {
   return { pool, engines, clock, events };
 }
 
-export async function lendAndReturn(
+export async function leaseAndReturn(
   pool: EnginePool,
   alias: string,
-  options?: Partial<LoadRequest>,
+  options?: Partial<LoadPlan>,
 ): Promise<void> {
-  (await pool.lend(alias, loadRequest(options), NEVER))[Symbol.dispose]();
+  (await pool.lease(alias, async () => loadPlan(options), NEVER))[Symbol.dispose]();
 }
 
-export const giveBack = (loan: EngineLoan): void => loan[Symbol.dispose]();
+export const giveBack = (lease: Lease): void => lease[Symbol.dispose]();
+
+/** What is seen of a model of a pool without a registry. */
+export function describe(loaded: LoadedModel): Model {
+  const { record, spec } = loaded.plan;
+  return describeModel(record, {
+    loaded,
+    isDefault: false,
+    isPulling: false,
+    contextSize: () => spec.contextSize,
+    memoryBytes: undefined,
+  });
+}

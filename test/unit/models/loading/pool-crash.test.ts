@@ -1,25 +1,25 @@
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { settle } from "./fake-engines.ts";
-import { loadRequest as request } from "./load-requests.ts";
-import { giveBack, lendAndReturn, makePool, NEVER } from "./make-pool.ts";
+import { loadPlan as plan } from "./load-plans.ts";
+import { giveBack, leaseAndReturn, makePool, NEVER } from "./make-pool.ts";
 
 describe("a crash", () => {
-  it("ends the engine's slot and is reported, and the next request restarts it as it was", async () => {
+  it("unloads the model and is reported, and the next request restarts it as it was", async () => {
     const { pool, engines, events } = makePool();
-    await pool.load("a", request({ contextSize: 777 }));
-    const loan = pool.tryLend("a");
+    await pool.load("a", plan({ contextSize: 777 }));
+    const lease = pool.tryLease("a");
 
     await engines.last.crash();
 
-    expect(pool.slot("a")).toBeUndefined();
-    expect(pool.tryLend("a")).toBeUndefined();
-    giveBack(loan!);
-    const crashed = pool.crashedRequest("a");
-    expect(crashed?.spec.contextSize).toBe(777);
+    expect(pool.model("a")).toBeUndefined();
+    expect(pool.tryLease("a")).toBeUndefined();
+    giveBack(lease!);
+    expect(pool.hasCrashed("a")).toBe(true);
 
-    giveBack(await pool.lend("a", crashed!, NEVER));
+    giveBack(await pool.lease("a", async () => plan(), NEVER));
 
+    expect(engines.last.spec.contextSize).toBe(777);
     expect(events).toEqual([
       { type: "model-loaded", model: "a" },
       {
@@ -31,26 +31,26 @@ describe("a crash", () => {
       { type: "engine-restarted", model: "a", reason: "killed by SIGKILL" },
       { type: "model-loaded", model: "a" },
     ]);
-    expect(pool.crashedRequest("a")).toBeUndefined();
+    expect(pool.hasCrashed("a")).toBe(false);
   });
 
   it("is told in words that mean something to whoever runs the daemon", async () => {
     const { pool, engines, events } = makePool();
-    await pool.load("a", request());
+    await pool.load("a", plan());
     await engines.last.crash("aborted: /source/llama.cpp/ggml/src/ggml.c:1234: GGML_ASSERT(x) failed");
-    giveBack(await pool.lend("a", pool.crashedRequest("a")!, NEVER));
+    giveBack(await pool.lease("a", async () => plan(), NEVER));
     expect(JSON.stringify(events)).toContain("engine-restarted");
     expect(JSON.stringify(events)).not.toContain("GGML_ASSERT");
   });
 
   it("that has begun but is not over yet is waited for", async () => {
     const { pool, engines } = makePool();
-    await pool.load("a", request());
+    await pool.load("a", plan());
     const dying = engines.last;
     dying.alive = false;
-    expect(pool.tryLend("a")).toBeUndefined();
+    expect(pool.tryLease("a")).toBeUndefined();
 
-    const lending = pool.lend("a", request(), NEVER);
+    const lending = pool.lease("a", async () => plan(), NEVER);
     await settle();
     expect(engines.starts).toHaveLength(1);
     await dying.crash();
@@ -63,15 +63,15 @@ describe("a crash", () => {
     const { pool, engines, clock } = makePool();
     const pauses: number[] = [];
     const codes = new Set<string>();
-    await pool.lend("a", request(), NEVER);
+    await pool.lease("a", async () => plan(), NEVER);
     await engines.last.crash();
     for (let count = 0; count < 9; count++) {
-      const refusal = await pool.lend("a", request(), NEVER).catch((error: ServiceError) => error);
+      const refusal = await pool.lease("a", async () => plan(), NEVER).catch((error: ServiceError) => error);
       if (refusal instanceof ServiceError) {
         codes.add(refusal.code);
         pauses.push(refusal.retryAfterSecs ?? 0);
         await clock.advance((refusal.retryAfterSecs ?? 0) * 1000);
-        await pool.lend("a", request(), NEVER);
+        await pool.lease("a", async () => plan(), NEVER);
       }
       await engines.last.crash();
     }
@@ -81,33 +81,33 @@ describe("a crash", () => {
 
   it("is forgiven once a request has been served", async () => {
     const { pool, engines } = makePool();
-    await pool.lend("a", request(), NEVER);
+    await pool.lease("a", async () => plan(), NEVER);
     await engines.last.crash();
-    await lendAndReturn(pool, "a");
+    await leaseAndReturn(pool, "a");
     await engines.last.crash();
 
-    await lendAndReturn(pool, "a");
+    await leaseAndReturn(pool, "a");
 
-    expect(pool.slot("a")?.state).toBe("loaded");
+    expect(pool.model("a")?.state).toBe("loaded");
   });
 
   it("does not hold back a load by hand", async () => {
     const { pool, engines } = makePool();
-    await pool.load("a", request());
+    await pool.load("a", plan());
     await engines.last.crash();
-    await pool.load("a", request());
+    await pool.load("a", plan());
     await engines.last.crash();
 
-    await pool.load("a", request());
+    await pool.load("a", plan());
 
-    expect(pool.slot("a")?.state).toBe("loaded");
+    expect(pool.model("a")?.state).toBe("loaded");
   });
 
   it("while nobody waits is no reason to load again after an unload", async () => {
     const { pool, engines } = makePool();
-    await pool.load("a", request());
+    await pool.load("a", plan());
     await engines.last.crash();
     await expect(pool.unload("a", "request")).rejects.toMatchObject({ code: "model_already_unloaded" });
-    expect(pool.crashedRequest("a")).toBeUndefined();
+    expect(pool.hasCrashed("a")).toBe(false);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { settle } from "./fake-engines.ts";
-import { loadRequest as request } from "./load-requests.ts";
-import { giveBack, lendAndReturn, makePool, MB, NEVER } from "./make-pool.ts";
+import { loadPlan as plan } from "./load-plans.ts";
+import { giveBack, leaseAndReturn, makePool, MB, NEVER } from "./make-pool.ts";
 
 /** Planned for the GPU, where it takes 50 MiB; on the CPU it would take 60. */
 const PLANNED = {
@@ -9,20 +9,20 @@ const PLANNED = {
   gpuBytes: 50 * MB,
   needsOf: () => ({ bytes: 60 * MB, gpuBytes: 0 }),
 };
-const { spec: ON_CPU } = request();
+const { spec: ON_CPU } = plan();
 
 describe("an engine that is started otherwise than was planned", () => {
   it("is booked as what it is", async () => {
     const { pool, engines } = makePool();
     engines.manual = true;
-    const loading = pool.load("a", request(PLANNED));
+    const loading = pool.load("a", plan(PLANNED));
     await settle();
     await engines.starts[0]?.makeRoom?.(ON_CPU);
     engines.starts[0]?.succeed();
     await loading;
 
     expect(pool.memory.takenOnGpu("b", false)).toBe(0);
-    await expect(pool.load("b", request({ bytes: 60 * MB, mayEvict: false }))).rejects.toMatchObject({
+    await expect(pool.load("b", plan({ bytes: 60 * MB, mayEvict: false }))).rejects.toMatchObject({
       code: "insufficient_memory",
       message: expect.stringMatching(/40 MiB of 100 MiB/),
     });
@@ -30,16 +30,16 @@ describe("an engine that is started otherwise than was planned", () => {
 
   it("has others unloaded that are idle, and waits until they are gone", async () => {
     const { pool, engines, events } = makePool();
-    await lendAndReturn(pool, "idle", { bytes: 50 * MB });
+    await leaseAndReturn(pool, "idle", { bytes: 50 * MB });
     const { promise, resolve } = Promise.withResolvers<void>();
     engines.last.untilEnded = promise;
     engines.manual = true;
-    const loading = pool.load("a", request(PLANNED));
+    const loading = pool.load("a", plan(PLANNED));
     await settle();
     let hasRoom = false;
     const room = engines.starts[1]?.makeRoom?.(ON_CPU).then(() => (hasRoom = true));
     await settle();
-    expect(pool.slot("idle")?.state).toBe("unloading");
+    expect(pool.model("idle")?.state).toBe("unloading");
     expect(hasRoom).toBe(false);
 
     resolve();
@@ -51,9 +51,9 @@ describe("an engine that is started otherwise than was planned", () => {
 
   it("is not started where there is no room for it", async () => {
     const { pool, engines } = makePool();
-    const busy = await pool.lend("busy", request({ bytes: 50 * MB }), NEVER);
+    const busy = await pool.lease("busy", async () => plan({ bytes: 50 * MB }), NEVER);
     engines.manual = true;
-    const loading = pool.load("a", request(PLANNED));
+    const loading = pool.load("a", plan(PLANNED));
     await settle();
     const start = engines.starts[1];
     await start?.makeRoom?.(ON_CPU).catch((error: unknown) => start.fail(error));
@@ -62,21 +62,21 @@ describe("an engine that is started otherwise than was planned", () => {
       code: "overloaded",
       message: expect.stringMatching(/60 MiB.*50 MiB of 100 MiB/),
     });
-    expect(pool.slot("a")).toBeUndefined();
+    expect(pool.model("a")).toBeUndefined();
     giveBack(busy);
   });
 
   it("is planned for the GPU again after a crash", async () => {
     const { pool, engines } = makePool();
     engines.manual = true;
-    const loading = pool.load("a", request(PLANNED));
+    const loading = pool.load("a", plan(PLANNED));
     await settle();
     await engines.starts[0]?.makeRoom?.(ON_CPU);
     const engine = engines.starts[0]?.succeed();
     await loading;
     await engine?.crash();
     engines.manual = false;
-    giveBack(await pool.lend("a", pool.crashedRequest("a")!, NEVER));
+    giveBack(await pool.lease("a", async () => plan(), NEVER));
     expect(pool.memory.takenOnGpu("b", false)).toBe(50 * MB);
   });
 });
@@ -84,10 +84,10 @@ describe("an engine that is started otherwise than was planned", () => {
 describe("the memory of the GPU", () => {
   it("has to be left to models that have it, but for idle ones that may be unloaded", async () => {
     const { pool, engines } = makePool();
-    await lendAndReturn(pool, "idle", { gpuBytes: 10 * MB });
-    const busy = await pool.lend("busy", request({ gpuBytes: 20 * MB }), NEVER);
+    await leaseAndReturn(pool, "idle", { gpuBytes: 10 * MB });
+    const busy = await pool.lease("busy", async () => plan({ gpuBytes: 20 * MB }), NEVER);
     engines.manual = true;
-    const loading = pool.load("loading", request({ gpuBytes: 30 * MB }));
+    const loading = pool.load("loading", plan({ gpuBytes: 30 * MB }));
     await settle();
     expect(pool.memory.takenOnGpu("new", false)).toBe(60 * MB);
     expect(pool.memory.takenOnGpu("new", true)).toBe(50 * MB);
@@ -107,26 +107,26 @@ describe("the memory of the GPU", () => {
       ["old", 40 * MB],
       ["young", 40 * MB],
     ] as const) {
-      await lendAndReturn(pool, alias, { gpuBytes });
+      await leaseAndReturn(pool, alias, { gpuBytes });
       await clock.advance(10);
     }
-    await lendAndReturn(pool, "new", { gpuBytes: 40 * MB });
-    expect(pool.slots().map(({ alias }) => alias)).toEqual(["elsewhere", "young", "new"]);
+    await leaseAndReturn(pool, "new", { gpuBytes: 40 * MB });
+    expect(pool.models().map(({ alias }) => alias)).toEqual(["elsewhere", "young", "new"]);
   });
 
   it("is not given to two that were planned at the same time", async () => {
     const { pool, engines } = makePool();
     const fewer = { ...ON_CPU, gpuLayers: 2 };
     const needs = { bytes: 30 * MB, gpuBytes: 40 * MB };
-    const second = request({
+    const second = plan({
       gpuBytes: 60 * MB,
       needsOf: () => needs,
-      replan: async () => request({ spec: fewer, ...needs }),
+      replan: async () => plan({ spec: fewer, ...needs }),
     });
-    await Promise.all([pool.load("a", request({ gpuBytes: 60 * MB })), pool.load("b", second)]);
+    await Promise.all([pool.load("a", plan({ gpuBytes: 60 * MB })), pool.load("b", second)]);
     expect(engines.starts.map(({ spec }) => spec.gpuLayers)).toEqual([0, 2]);
     expect(pool.memory.takenOnGpu("c", false)).toBe(100 * MB);
-    await expect(pool.load("c", request({ bytes: 70 * MB, mayEvict: false }))).rejects.toMatchObject({
+    await expect(pool.load("c", plan({ bytes: 70 * MB, mayEvict: false }))).rejects.toMatchObject({
       message: expect.stringMatching(/60 MiB of 100 MiB/),
     });
   });

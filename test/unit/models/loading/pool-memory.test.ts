@@ -1,43 +1,43 @@
 import { describe, expect, it } from "vitest";
-import type { EngineLoan } from "../../../../src/models/loading/engine-pool.ts";
+import type { Lease } from "../../../../src/models/loading/lease.ts";
 import { settle } from "./fake-engines.ts";
-import { loadRequest as request } from "./load-requests.ts";
-import { giveBack, lendAndReturn, makePool, MB, NEVER } from "./make-pool.ts";
+import { loadPlan as plan } from "./load-plans.ts";
+import { giveBack, leaseAndReturn, makePool, MB, NEVER } from "./make-pool.ts";
 
 describe("keep-alive", () => {
   it("unloads an engine that was idle for so long", async () => {
     const { pool, clock, events } = makePool();
-    await lendAndReturn(pool, "a", { keepAliveMs: 1000 });
-    expect(pool.slot("a")?.expiresAt).toBe(clock.now() + 1000);
+    await leaseAndReturn(pool, "a", { keepAliveMs: 1000 });
+    expect(pool.model("a")?.expiresAt).toBe(clock.now() + 1000);
 
     await clock.advance(999);
-    expect(pool.slot("a")?.state).toBe("loaded");
+    expect(pool.model("a")?.state).toBe("loaded");
     await clock.advance(1);
 
-    expect(pool.slot("a")).toBeUndefined();
+    expect(pool.model("a")).toBeUndefined();
     expect(events.at(-1)).toEqual({ type: "model-unloaded", model: "a", reason: "idle" });
   });
 
   it("does not count while a request runs, and counts anew after it", async () => {
     const { pool, clock } = makePool();
-    const loan = await pool.lend("a", request({ keepAliveMs: 1000 }), NEVER);
-    expect(pool.slot("a")?.expiresAt).toBeUndefined();
+    const lease = await pool.lease("a", async () => plan({ keepAliveMs: 1000 }), NEVER);
+    expect(pool.model("a")?.expiresAt).toBeUndefined();
     await clock.advance(5000);
-    expect(pool.slot("a")?.state).toBe("loaded");
+    expect(pool.model("a")?.state).toBe("loaded");
 
-    giveBack(loan);
+    giveBack(lease);
     await clock.advance(999);
-    giveBack(pool.tryLend("a")!);
+    giveBack(pool.tryLease("a")!);
     await clock.advance(999);
 
-    expect(pool.slot("a")?.state).toBe("loaded");
+    expect(pool.model("a")?.state).toBe("loaded");
   });
 
   it("never unloads what was loaded by hand", async () => {
     const { pool, clock } = makePool();
-    await pool.load("a", request());
+    await pool.load("a", plan());
     await clock.advance(1e12);
-    expect(pool.slot("a")).toMatchObject({ state: "loaded", expiresAt: undefined });
+    expect(pool.model("a")).toMatchObject({ state: "loaded", expiresAt: undefined });
   });
 });
 
@@ -45,22 +45,22 @@ describe("memory", () => {
   it("is made by unloading the model that was idle longest", async () => {
     const { pool, clock, events } = makePool();
     for (const alias of ["a", "b", "c"]) {
-      await lendAndReturn(pool, alias, { bytes: 30 * MB });
+      await leaseAndReturn(pool, alias, { bytes: 30 * MB });
       await clock.advance(10);
     }
-    giveBack(pool.tryLend("a")!);
+    giveBack(pool.tryLease("a")!);
 
-    await lendAndReturn(pool, "d", { bytes: 30 * MB });
+    await leaseAndReturn(pool, "d", { bytes: 30 * MB });
 
-    expect(pool.slots().map(({ alias }) => alias)).toEqual(["a", "c", "d"]);
+    expect(pool.models().map(({ alias }) => alias)).toEqual(["a", "c", "d"]);
     expect(events).toContainEqual({ type: "model-unloaded", model: "b", reason: "memory" });
   });
 
   it("is never taken from a model in use", async () => {
     const { pool } = makePool();
-    const busy = await pool.lend("a", request({ bytes: 60 * MB }), NEVER);
+    const busy = await pool.lease("a", async () => plan({ bytes: 60 * MB }), NEVER);
 
-    await expect(pool.lend("b", request({ bytes: 60 * MB }), NEVER)).rejects.toMatchObject({
+    await expect(pool.lease("b", async () => plan({ bytes: 60 * MB }), NEVER)).rejects.toMatchObject({
       code: "overloaded",
       retryAfterSecs: 5,
     });
@@ -70,8 +70,8 @@ describe("memory", () => {
 
   it("is not taken from others when the load must not", async () => {
     const { pool } = makePool();
-    await pool.load("a", request({ bytes: 60 * MB }));
-    await expect(pool.load("b", request({ bytes: 60 * MB, mayEvict: false }))).rejects.toMatchObject({
+    await pool.load("a", plan({ bytes: 60 * MB }));
+    await expect(pool.load("b", plan({ bytes: 60 * MB, mayEvict: false }))).rejects.toMatchObject({
       code: "insufficient_memory",
       message: expect.stringMatching(/60 MiB.*40 MiB of 100 MiB/),
     });
@@ -79,7 +79,7 @@ describe("memory", () => {
 
   it("that is not there at all is refused with both numbers", async () => {
     const { pool, engines } = makePool();
-    await expect(pool.load("a", request({ bytes: 200 * MB }))).rejects.toMatchObject({
+    await expect(pool.load("a", plan({ bytes: 200 * MB }))).rejects.toMatchObject({
       code: "insufficient_memory",
       message: expect.stringMatching(/200 MiB.*100 MiB/),
     });
@@ -89,22 +89,22 @@ describe("memory", () => {
   it("is reserved by loads under way", async () => {
     const { pool, engines } = makePool();
     engines.manual = true;
-    const first = pool.load("a", request({ bytes: 60 * MB }));
+    const first = pool.load("a", plan({ bytes: 60 * MB }));
     await settle();
-    await expect(pool.load("b", request({ bytes: 60 * MB }))).rejects.toMatchObject({ code: "overloaded" });
+    await expect(pool.load("b", plan({ bytes: 60 * MB }))).rejects.toMatchObject({ code: "overloaded" });
     engines.starts[0]?.succeed();
     await first;
   });
 
   it("is free before the newcomer starts", async () => {
     const { pool, engines } = makePool();
-    await lendAndReturn(pool, "a", { bytes: 60 * MB });
+    await leaseAndReturn(pool, "a", { bytes: 60 * MB });
     const { promise, resolve } = Promise.withResolvers<void>();
     engines.last.untilEnded = promise;
     engines.manual = true;
-    const loading = pool.load("b", request({ bytes: 60 * MB }));
+    const loading = pool.load("b", plan({ bytes: 60 * MB }));
     await settle();
-    expect(pool.slot("a")?.state).toBe("unloading");
+    expect(pool.model("a")?.state).toBe("unloading");
     expect(engines.starts).toHaveLength(1);
 
     resolve();
@@ -115,13 +115,13 @@ describe("memory", () => {
   });
 
   it("is not taken from a model that was loaded for a request which has not got it yet", async () => {
-    let second: Promise<EngineLoan> | undefined;
+    let second: Promise<Lease> | undefined;
     // Somebody else comes at the very moment when the model is loaded.
     const { pool } = makePool(() => {
-      second ??= pool.lend("b", request({ bytes: 60 * MB }), NEVER);
+      second ??= pool.lease("b", async () => plan({ bytes: 60 * MB }), NEVER);
     });
 
-    const first = pool.lend("a", request({ bytes: 60 * MB }), NEVER);
+    const first = pool.lease("a", async () => plan({ bytes: 60 * MB }), NEVER);
 
     await expect(first.then(async () => await second)).rejects.toMatchObject({ code: "overloaded" });
     expect((await first).engine.alive).toBe(true);

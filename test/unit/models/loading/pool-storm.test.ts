@@ -2,10 +2,11 @@ import { expect, it } from "vitest";
 import type { Engine } from "../../../../src/engine/engine.ts";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { EnginePool } from "../../../../src/models/loading/engine-pool.ts";
-import type { LoadRequest } from "../../../../src/models/loading/load-request.ts";
+import type { LoadPlan } from "../../../../src/models/loading/load-planner.ts";
 import { randomNumbers } from "../../../support/gguf-writer.ts";
 import { FakeClock, type FakeEngine, FakeEngines, settle } from "./fake-engines.ts";
-import { loadRequest } from "./load-requests.ts";
+import { loadPlan } from "./load-plans.ts";
+import { describe } from "./make-pool.ts";
 
 const MB = 1024 * 1024;
 const BUDGET = 100 * MB;
@@ -18,14 +19,14 @@ interface Storm {
   readonly random: () => number;
   /** What everybody's wishes have come to: undefined, or why not. */
   readonly outcomes: Promise<unknown>[];
-  readonly living: Map<FakeEngine, LoadRequest>;
+  readonly living: Map<FakeEngine, LoadPlan>;
 }
 
 /** One thing that somebody may do; nobody waits for it to be over. */
 async function step({ pool, clock, random, outcomes, living }: Storm): Promise<void> {
   const alias = ALIASES[Math.floor(random() * ALIASES.length)] ?? "a";
-  const request = loadRequest({ bytes: (20 + Math.floor(random() * 4) * 10) * MB, keepAliveMs: 500 });
-  const named = { ...request, record: { ...request.record, alias } };
+  const plan = loadPlan({ bytes: (20 + Math.floor(random() * 4) * 10) * MB, keepAliveMs: 500 });
+  const named = { ...plan, record: { ...plan.record, alias } };
   const client = new AbortController();
   const watch = (wish: Promise<unknown>): void => {
     outcomes.push(
@@ -41,7 +42,7 @@ async function step({ pool, clock, random, outcomes, living }: Storm): Promise<v
       break;
     case 1:
     case 2:
-      watch(pool.lend(alias, named, client.signal).then((loan) => void release(loan, random)));
+      watch(pool.lease(alias, async () => named, client.signal).then((lease) => void release(lease, random)));
       break;
     case 3:
       watch(pool.unload(alias, "request"));
@@ -58,19 +59,20 @@ async function step({ pool, clock, random, outcomes, living }: Storm): Promise<v
   if (random() < 0.2) client.abort(new ServiceError("shutting_down", "The client has gone."));
 }
 
-async function release(loan: Disposable, random: () => number): Promise<void> {
+async function release(lease: Disposable, random: () => number): Promise<void> {
   for (let wait = Math.floor(random() * 4); wait > 0; wait--) await settle();
-  loan[Symbol.dispose]();
+  lease[Symbol.dispose]();
 }
 
 it.each([1, 2, 3, 4, 5])("keeps its promises in any order of events: storm %i", async (seed) => {
   const random = randomNumbers(seed);
   const engines = new FakeEngines();
   const clock = new FakeClock();
-  const living = new Map<FakeEngine, LoadRequest>();
+  const living = new Map<FakeEngine, LoadPlan>();
   const broken: string[] = [];
   const pool: EnginePool = new EnginePool({
     clock,
+    describe,
     budget: { bytes: BUDGET, reason: "all models together may use 100 MiB" },
     gpuBudget: () => Number.POSITIVE_INFINITY,
     events: { emit: () => {} },
@@ -78,16 +80,16 @@ it.each([1, 2, 3, 4, 5])("keeps its promises in any order of events: storm %i", 
       for (let wait = Math.floor(random() * 3); wait > 0; wait--) await settle();
       options?.signal?.throwIfAborted();
       if (random() < 0.1) throw new ServiceError("model_load_failed", "It does not want to.");
-      const slot = pool.slots().find(({ request }) => request.spec === spec);
-      if (!slot) throw new Error("an engine is started for nobody");
+      const model = pool.models().find(({ plan }) => plan.spec === spec);
+      if (!model) throw new Error("an engine is started for nobody");
       await engines.start(spec, options);
       const engine = engines.last;
       engine.untilEnded = settle();
-      living.set(engine, slot.request);
+      living.set(engine, model.plan);
       void engine.exited.then(() => living.delete(engine));
       const aliases = [...living.values()].map(({ record }) => record.alias);
       if (new Set(aliases).size < aliases.length) broken.push(`two engines of one model: ${aliases.join()}`);
-      const bytes = [...living.values()].reduce((sum, request) => sum + request.bytes, 0);
+      const bytes = [...living.values()].reduce((sum, plan) => sum + plan.bytes, 0);
       if (bytes > BUDGET) broken.push(`${bytes} bytes in use`);
       return engine;
     },
@@ -97,7 +99,7 @@ it.each([1, 2, 3, 4, 5])("keeps its promises in any order of events: storm %i", 
   for (let count = 0; count < STEPS; count++) await step(storm);
   const errors = (await Promise.all(storm.outcomes)).filter((outcome) => outcome !== undefined);
   for (let wait = 0; wait < 10; wait++) await settle();
-  const leases = pool.slots().map((slot) => slot.leases);
+  const leases = pool.models().map(({ users }) => users);
   await pool.close();
 
   expect(broken).toEqual([]);

@@ -1,8 +1,7 @@
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import type { ModelDefinition } from "../../../../src/models/modelfile/model-definition.ts";
+import { type ModelDefinition, readModelfile } from "../../../../src/models/modelfile/read-modelfile.ts";
 import { printModelfile } from "../../../../src/models/modelfile/print-modelfile.ts";
-import { readModelfile } from "../../../../src/models/modelfile/read-modelfile.ts";
 
 const RUNS = 500;
 

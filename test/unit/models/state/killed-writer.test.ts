@@ -2,10 +2,10 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import { StateFile } from "../../../../src/models/state/state-file.ts";
+import { StateFile } from "../../../../src/models/registry/state-file.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
-const STATE_FILE = new URL("../../../../src/models/state/state-file.ts", import.meta.url).href;
+const STATE_FILE = new URL("../../../../src/models/registry/state-file.ts", import.meta.url).href;
 /** Says when it has begun to write, and then writes without end. */
 const WRITER = `
   import { StateFile } from ${JSON.stringify(STATE_FILE)};

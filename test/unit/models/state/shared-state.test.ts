@@ -2,10 +2,10 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readdir } from "node:fs/promises";
 import { expect, it } from "vitest";
-import { StateFile } from "../../../../src/models/state/state-file.ts";
+import { StateFile } from "../../../../src/models/registry/state-file.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
-const STATE_FILE = new URL("../../../../src/models/state/state-file.ts", import.meta.url).href;
+const STATE_FILE = new URL("../../../../src/models/registry/state-file.ts", import.meta.url).href;
 /** Adds one definition after the other and says which are on disk: `begin`, and then its name for each. */
 const WRITER = `
   import { StateFile } from ${JSON.stringify(STATE_FILE)};

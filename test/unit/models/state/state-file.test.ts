@@ -2,7 +2,7 @@ import { readFile, readdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
-import { StateFile } from "../../../../src/models/state/state-file.ts";
+import { StateFile } from "../../../../src/models/registry/state-file.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
 const quiet = { warn: () => {} };

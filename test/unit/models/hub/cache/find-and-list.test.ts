@@ -54,7 +54,7 @@ describe("what other tools have downloaded", () => {
     expect(await store.find(SPEC)).toEqual(expected);
   });
 
-  it("is found in folders of a repository, by file, by its name alone and by quantisation", async () => {
+  it("is found in folders of a repository, by file, by its name alone and by quantization", async () => {
     const { store } = await cacheOf({
       snapshots: { [COMMIT_A]: { "Q8_0/tiny-Q8_0.gguf": "eight", "tiny-Q4_K_M.gguf": "four" } },
       refs: { main: COMMIT_A },

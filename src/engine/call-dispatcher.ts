@@ -1,0 +1,154 @@
+import { abortable } from "../async/abortable.ts";
+import { ServiceError } from "../errors/service-error.ts";
+import { CancelPatience } from "./cancel-patience.ts";
+import type { DaemonMessage, EngineMessage } from "./protocol/messages.ts";
+
+/** A message of the engine that belongs to a call. */
+export type CallMessage = Extract<EngineMessage, { call: number }>;
+
+/** What a call does with the engine's messages. */
+export interface CallReceiver {
+  /** Takes a message; returns "done" after the last one, "unexpected" for one that does not fit this call. */
+  accept(message: CallMessage): "more" | "done" | "unexpected";
+  /** The call will get no more messages. */
+  fail(error: Error): void;
+}
+
+interface OpenCall {
+  readonly receiver: CallReceiver;
+  readonly takesSlot: boolean;
+  readonly stallTimer: NodeJS.Timeout;
+  readonly settled: PromiseWithResolvers<void>;
+  /** Its caller has been let go before the engine was: nobody listens to its messages any more. */
+  abandoned: boolean;
+}
+
+export interface CallDispatcherOptions {
+  readonly slots: number;
+  readonly stallTimeoutMs: number;
+  readonly post: (message: DaemonMessage) => void;
+  /** The engine has not said a word about one of its calls for too long. */
+  readonly onStall: () => void;
+  /** The engine works on at a call that was cancelled so many milliseconds ago. */
+  readonly onDeafness: (allowedMs: number) => void;
+  /** Milliseconds since any origin. */
+  readonly now?: () => number;
+}
+
+/**
+ * Longest wait of a caller who has gone for the engine to let go: whoever cancels has his slot back within a second,
+ * whatever the engine does.
+ */
+const LONGEST_GOODBYE_MS = 500;
+
+/** Sends calls to an engine process and hands its answers to them, with a deadline for each. */
+export class CallDispatcher {
+  readonly #options: CallDispatcherOptions;
+  readonly #open = new Map<number, OpenCall>();
+  readonly #patience: CancelPatience;
+  #lastId = 0;
+  #endError: Error | undefined;
+
+  constructor(options: CallDispatcherOptions) {
+    this.#options = options;
+    this.#patience = new CancelPatience(options.now);
+  }
+
+  /**
+   * Opens a call and sends its message. A call that takes a slot first waits for one that the engine has not let go of
+   * yet, though its caller has gone.
+   * @throws ServiceError internal_error when the caller has more calls in flight than there are slots: the
+   *   engine would never answer the one too many; the signal's reason when it aborts before the message is sent
+   */
+  async start(
+    receiver: CallReceiver,
+    takesSlot: boolean,
+    signal: AbortSignal,
+    message: (call: number) => DaemonMessage,
+  ): Promise<number> {
+    if (takesSlot) while (this.#slotsTaken() >= this.#options.slots) await this.#nextFree(signal);
+    if (this.#endError) throw this.#endError;
+    const id = ++this.#lastId;
+    this.#options.post(message(id));
+    const stallTimer = setTimeout(this.#options.onStall, this.#options.stallTimeoutMs);
+    stallTimer.unref();
+    const settled = Promise.withResolvers<void>();
+    if (takesSlot) this.#patience.workBegins();
+    this.#open.set(id, { receiver, takesSlot, stallTimer, settled, abandoned: false });
+    return id;
+  }
+
+  /** Hands a message to its call. False: no call expects it, so the engine cannot be trusted. */
+  receive(message: CallMessage): boolean {
+    const call = this.#open.get(message.call);
+    if (!call) return false;
+    call.stallTimer.refresh();
+    // How much memory it has an engine says while it computes.
+    if (message.type !== "memory") this.#patience.heard();
+    const outcome = call.receiver.accept(message);
+    if (outcome === "done") this.#settle(message.call, call);
+    return outcome !== "unexpected";
+  }
+
+  /**
+   * Asks the engine to give up a call; nothing happens when it has ended. Settles when its slot is free, or after half
+   * a second: from then on it is for later calls to wait. An engine that does not let go for longer than any of its
+   * steps can explain is reported as deaf.
+   */
+  async cancel(id: number): Promise<void> {
+    const call = this.#open.get(id);
+    if (!call) return;
+    if (!call.abandoned) {
+      this.#options.post({ type: "cancel", call: id });
+      call.abandoned = true;
+      this.#reportDeafness(id, call);
+    }
+    const goodbye = Promise.withResolvers<void>();
+    const timer = setTimeout(goodbye.resolve, LONGEST_GOODBYE_MS);
+    await Promise.race([call.settled.promise, goodbye.promise]);
+    clearTimeout(timer);
+  }
+
+  /** Ends all calls; later ones are refused with the same error. */
+  end(error: Error): void {
+    this.#endError = error;
+    for (const [id, call] of this.#open) {
+      call.receiver.fail(error);
+      this.#settle(id, call);
+    }
+  }
+
+  #reportDeafness(id: number, call: OpenCall): void {
+    const allowedMs = Math.min(this.#patience.allowedMs, this.#options.stallTimeoutMs);
+    const timer = setTimeout(() => {
+      if (this.#open.has(id)) this.#options.onDeafness(allowedMs);
+    }, allowedMs);
+    timer.unref();
+    void call.settled.promise.then(() => clearTimeout(timer));
+  }
+
+  /** Settles when the engine has let go of one of the calls whose callers have gone. */
+  async #nextFree(signal: AbortSignal): Promise<void> {
+    const abandoned = [...this.#open.values()].filter((call) => call.takesSlot && call.abandoned);
+    if (abandoned.length === 0) {
+      throw new ServiceError(
+        "internal_error",
+        `The engine got more than ${this.#options.slots} calls at once; its caller must queue them.`,
+      );
+    }
+    await abortable(Promise.race(abandoned.map(({ settled }) => settled.promise)), signal);
+  }
+
+  #settle(id: number, call: OpenCall): void {
+    clearTimeout(call.stallTimer);
+    this.#open.delete(id);
+    if (call.takesSlot && this.#slotsTaken() === 0) this.#patience.workEnds();
+    call.settled.resolve();
+  }
+
+  #slotsTaken(): number {
+    let taken = 0;
+    for (const call of this.#open.values()) taken += call.takesSlot ? 1 : 0;
+    return taken;
+  }
+}

@@ -1,0 +1,35 @@
+import { ServiceError } from "../../errors/service-error.ts";
+import type { EngineInfo } from "../protocol/engine-spec.ts";
+import { type EngineSettings, wholeContext } from "./load-parameters.ts";
+import { Wllama } from "./wllama-api.ts";
+import type { WllamaSession } from "./wllama-session.ts";
+
+/**
+ * What is known of a model once it has been loaded.
+ * @throws ServiceError invalid_model_file for one that cannot be used
+ */
+export function readInfo(
+  { info, gpuLayers }: Pick<WllamaSession, "info" | "gpuLayers">,
+  settings: EngineSettings,
+  hasProjector: boolean,
+): EngineInfo {
+  if (info.n_embd <= 0 || info.n_vocab <= 0) {
+    throw new ServiceError("invalid_model_file", "The model file cannot be used: it has no embedding size.");
+  }
+  if (hasProjector && !info.has_image_input) {
+    throw new ServiceError("invalid_model_file", "The vision projector does not fit the model.");
+  }
+  return {
+    contextSize: Math.min(wholeContext(settings.contextSize), info.n_ctx_train),
+    contextTokens: info.n_ctx,
+    trainedContextSize: info.n_ctx_train,
+    vocabSize: info.n_vocab,
+    embeddingSize: info.n_embd,
+    layers: info.n_layer,
+    gpuLayers,
+    threads: settings.threads,
+    hasChatTemplate: settings.chatTemplate !== undefined || "tokenizer.chat_template" in info.metadata,
+    hasImageInput: info.has_image_input,
+    backendVersion: Wllama.getLibllamaVersion(),
+  };
+}

@@ -1,0 +1,149 @@
+import { ServiceError } from "../errors/service-error.ts";
+import { checkTextDepth, MAX_JSON_DEPTH } from "../json/json-depth.ts";
+import type { ChatMessage, GenerationRequest } from "./protocol/generation.ts";
+import type { TokenIds } from "./protocol/tokens.ts";
+
+/**
+ * Most values in a JSON schema, tool parameters or template variables, nested ones counted; a large real tool
+ * catalogue has a few thousand.
+ */
+const MAX_JSON_VALUES = 20_000;
+
+/** Most characters of their texts and names: as many as a grammar may have. */
+const MAX_JSON_CHARACTERS = 256 * 1024;
+
+/** Longest grammar, in characters; those made of large schemas have some tens of thousands. */
+const MAX_GRAMMAR_LENGTH = 256 * 1024;
+
+/**
+ * Characters of prompt for one token of context beyond which a prompt is refused unseen. English has about
+ * four to a token, and the longest runs that one token covers (blanks) have a few dozen.
+ */
+const MAX_CHARACTERS_PER_TOKEN = 64;
+
+/** Longest text to tokenise: all slots wait for it, one to three seconds. */
+const MAX_TOKENISED_CHARACTERS = 1024 * 1024;
+
+/** Most tokens to turn into text at once; all slots wait for it. */
+const MAX_DETOKENISED = 1024 * 1024;
+
+/** A prompt up to this length is always tokenised, however small the context: it takes some milliseconds. */
+const ALWAYS_TOKENISED = 64 * 1024;
+
+/**
+ * Refuses a request that would block the engine for seconds before it could find out by itself.
+ * @throws ServiceError invalid_parameter or context_length_exceeded
+ */
+export function checkRequestLimits(request: GenerationRequest, contextSize: number): void {
+  const { format, input } = request;
+  if (format.type === "json_schema") checkJson(format.schema, "format.schema");
+  if (format.type === "grammar" && format.grammar.length > MAX_GRAMMAR_LENGTH) {
+    throw new ServiceError(
+      "invalid_parameter",
+      `A grammar may have ${MAX_GRAMMAR_LENGTH} characters at most.`,
+      {
+        param: "format.grammar",
+      },
+    );
+  }
+  if (input.kind === "chat") {
+    checkJson(input.tools, "tools");
+    checkJson(input.templateVariables, "template variables");
+  }
+  checkTextLength(promptLength(request), contextSize);
+}
+
+/**
+ * Refuses earlier tool calls whose arguments, which are JSON in a text, are nested so deep that whoever reads them
+ * would run out of stack: one such request would end the engine with everyone on it.
+ * @throws ServiceError invalid_json
+ */
+export function checkCallDepths(input: {
+  readonly kind: string;
+  readonly messages?: readonly ChatMessage[];
+}): void {
+  for (const [at, message] of (input.messages ?? []).entries()) {
+    for (const [index, call] of (message.toolCalls ?? []).entries()) {
+      const what = `The arguments of the tool call "${call.name}"`;
+      checkTextDepth(call.arguments, what, `messages.${at}.tool_calls.${index}`);
+    }
+  }
+}
+
+/** @throws ServiceError context_length_exceeded when a text of this many characters cannot fit */
+export function checkTextLength(characters: number, contextSize: number): void {
+  const most = Math.max(ALWAYS_TOKENISED, contextSize * MAX_CHARACTERS_PER_TOKEN);
+  if (characters > most) {
+    throw new ServiceError(
+      "context_length_exceeded",
+      `The prompt has ${characters} characters, which do not fit into the context of ${contextSize} tokens.`,
+    );
+  }
+}
+
+function promptLength({ input }: GenerationRequest): number {
+  if (input.kind === "prompt") return input.prompt.length;
+  let length = 0;
+  for (const message of input.messages) {
+    length +=
+      (message.reasoning?.length ?? 0) + (message.name?.length ?? 0) + (message.toolCallId?.length ?? 0);
+    for (const part of message.content) length += part.type === "text" ? part.text.length : 0;
+    for (const call of message.toolCalls ?? [])
+      length += call.id.length + call.name.length + call.arguments.length;
+  }
+  return length;
+}
+
+/** @throws ServiceError invalid_parameter when a text of this many characters would block the engine */
+export function checkTokenised(characters: number): void {
+  if (characters > MAX_TOKENISED_CHARACTERS) {
+    throw new ServiceError(
+      "invalid_parameter",
+      `A text to tokenise may have ${MAX_TOKENISED_CHARACTERS} characters at most; this one has ${characters}.`,
+      { param: "content" },
+    );
+  }
+}
+
+/** @throws ServiceError invalid_parameter when the tokens are too many, or not all of the model's */
+export function checkDetokenised(tokens: TokenIds, vocabSize: number): void {
+  if (tokens.length > MAX_DETOKENISED) {
+    throw new ServiceError("invalid_parameter", `At most ${MAX_DETOKENISED} tokens can be given at once.`, {
+      param: "tokens",
+    });
+  }
+  const unknown = tokens.find((token) => token < 0 || token >= vocabSize);
+  if (unknown !== undefined) {
+    throw new ServiceError(
+      "invalid_parameter",
+      `The model has no token ${unknown}; its tokens are 0 to ${vocabSize - 1}.`,
+      { param: "tokens" },
+    );
+  }
+}
+
+/** Walks without recursion: the document may be deeper than the stack. */
+function checkJson(document: unknown, what: string): void {
+  const open: { value: unknown; depth: number }[] = [{ value: document, depth: 0 }];
+  let values = 0;
+  let characters = 0;
+  for (let next = open.pop(); next; next = open.pop()) {
+    values += 1;
+    const { value, depth } = next;
+    if (typeof value === "string") characters += value.length;
+    if (typeof value === "object" && value !== null) {
+      for (const [name, inner] of Object.entries(value)) {
+        characters += Array.isArray(value) ? 0 : name.length;
+        open.push({ value: inner, depth: depth + 1 });
+      }
+    }
+    if (depth > MAX_JSON_DEPTH || values > MAX_JSON_VALUES || characters > MAX_JSON_CHARACTERS) {
+      throw new ServiceError(
+        "invalid_parameter",
+        `The ${what} may be nested ${MAX_JSON_DEPTH} levels deep and hold ${MAX_JSON_VALUES} values and ` +
+          `${MAX_JSON_CHARACTERS} characters at most.`,
+        { param: what },
+      );
+    }
+  }
+}

@@ -1,0 +1,142 @@
+import { EventQueue } from "../async/event-queue.ts";
+import type { GenerationEvent } from "../engine/protocol/generation.ts";
+import { ServiceError } from "../errors/service-error.ts";
+import type { Deadline } from "./deadline.ts";
+import type { EventReader } from "./event-reader.ts";
+import type { InferenceEvent } from "./inference.ts";
+
+/** Bytes of events that may wait for a client who reads slowly: more than a context of 100,000 tokens gives. */
+const MAX_WAITING_BYTES = 16 * 1024 * 1024;
+
+/** About what an event takes in memory, and what each token of its log-probabilities adds. */
+const EVENT_BYTES = 100;
+const LOGPROB_BYTES = 400;
+const ALTERNATIVE_BYTES = 150;
+
+type DoneEvent = Extract<GenerationEvent, { type: "done" }>;
+
+export interface GenerationStreamOptions {
+  /** Runs the generation on its engine; settles when the engine has let go of it. */
+  readonly run: (onEvent: (event: GenerationEvent) => void, signal: AbortSignal) => Promise<void>;
+  /** How the engine's events are to be read, the first one first. */
+  readonly readers: readonly EventReader[];
+  /** Ends the generation with the client or when its time is over; ended here when the reader leaves. */
+  readonly deadline: Deadline;
+  /** What the request holds: given back once, as soon as the engine has let go. */
+  readonly held: Disposable;
+  /** Called with the length of the prompt in tokens when the engine reports it. */
+  readonly onPrompt: (tokens: number) => void;
+  /** Completes the last event; called once the generation is over. */
+  readonly finish: (done: DoneEvent) => InferenceEvent;
+}
+
+/**
+ * One answer, from the engine's first event to the last that its reader takes. What the request holds is given back
+ * exactly once, as soon as the engine is done with it: behind the last event, after an error, when the reader leaves
+ * (even before its first step), and when the deadline aborts while nobody reads. The stream ends behind `done`, or
+ * throws a ServiceError or the deadline's reason.
+ */
+export class GenerationStream implements AsyncIterableIterator<InferenceEvent, undefined> {
+  readonly #options: GenerationStreamOptions;
+  readonly #events = new EventQueue<InferenceEvent>(MAX_WAITING_BYTES, bytesOf);
+  readonly #over: Promise<void>;
+  #done: DoneEvent | undefined;
+
+  private constructor(options: GenerationStreamOptions) {
+    this.#options = options;
+    this.#over = this.#run();
+  }
+
+  /** Starts the generation. Resolves with its first event; what fails before it rejects here. */
+  static async begin(options: GenerationStreamOptions): Promise<GenerationStream> {
+    const stream = new GenerationStream(options);
+    await stream.#events.ready();
+    return stream;
+  }
+
+  next(): Promise<IteratorResult<InferenceEvent, undefined>> {
+    return this.#events.next();
+  }
+
+  /** The reader leaves: resolves when the engine has let go. */
+  async return(): Promise<IteratorResult<InferenceEvent, undefined>> {
+    this.#events.clear();
+    this.#options.deadline.abort(new Error("the reader has left"));
+    await this.#over;
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** Never rejects. */
+  async #run(): Promise<void> {
+    const { run, deadline, held, finish } = this.#options;
+    let failure: unknown;
+    try {
+      await run((event) => this.#take(event), deadline.signal);
+    } catch (error) {
+      failure = deadline.signal.aborted ? deadline.signal.reason : error;
+    }
+    // The slot is free before the reader knows that the answer is over, so that the next request finds it free.
+    held[Symbol.dispose]();
+    if (this.#done) {
+      this.#events.push(finish(this.#done));
+      this.#events.end();
+    } else this.#events.end(failure ?? incomplete());
+  }
+
+  /** Reads an event of the engine; what no reader can read ends the answer. */
+  #take(event: GenerationEvent): void {
+    try {
+      if (event.type === "prompt-progress") this.#options.onPrompt(event.total);
+      let events: readonly GenerationEvent[] = [event];
+      for (const read of this.#options.readers) events = events.flatMap((each) => [...read(each)]);
+      for (const each of events) this.#pass(each);
+      // A reader may see the end before the engine does.
+      if (this.#done && event.type !== "done")
+        this.#options.deadline.abort(new Error("the answer is complete"));
+    } catch (error) {
+      this.#options.deadline.abort(error);
+    }
+  }
+
+  #pass(event: GenerationEvent): void {
+    if (this.#done) return;
+    if (event.type === "done") {
+      this.#done = event;
+    } else if (!this.#events.push(event)) {
+      const error = readTooSlowly();
+      this.#events.clear(error);
+      this.#options.deadline.abort(error);
+    }
+  }
+}
+
+function incomplete(): ServiceError {
+  return new ServiceError("inference_failed", "The engine ended the answer before it was complete.");
+}
+
+function readTooSlowly(): ServiceError {
+  return new ServiceError(
+    "overloaded",
+    "The answer was read so slowly that too much of it waited to be sent; read it faster, or ask for less of it.",
+  );
+}
+
+function bytesOf(event: InferenceEvent): number {
+  switch (event.type) {
+    case "text-delta": {
+      let bytes = EVENT_BYTES + 2 * event.text.length;
+      for (const { top } of event.logprobs ?? []) bytes += LOGPROB_BYTES + ALTERNATIVE_BYTES * top.length;
+      return bytes;
+    }
+    case "reasoning-delta":
+      return EVENT_BYTES + 2 * event.text.length;
+    case "tool-call-delta":
+      return EVENT_BYTES + 2 * event.arguments.length;
+    default:
+      return EVENT_BYTES;
+  }
+}

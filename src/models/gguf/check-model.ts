@@ -1,0 +1,133 @@
+import { InvalidGguf, claimed } from "./byte-reader.ts";
+import type { Metadata, MetadataValue } from "./read-metadata.ts";
+import type { GgufHeader } from "./read-header.ts";
+
+/** llama.cpp keeps it in 32 bits with a sign. */
+const LONGEST_CONTEXT = 2 ** 31 - 1;
+/** The widest published models have some 16,000. */
+const WIDEST_EMBEDDING = 2 ** 20;
+/** Heads of a block, or numbers of a head: published models have below a thousand. */
+const MOST_OF_HEADS = 2 ** 16;
+/** llama.cpp's own limit is 512. */
+const MOST_BLOCKS = 4096;
+/** Models of this type of vocabulary can be computed with, and cannot read or write. */
+const NO_VOCABULARY = "no_vocab";
+/** Of llama.cpp's lists beside the tokens; it reads them as if they were as long as these, and of these types. */
+const VOCABULARY_LISTS: readonly (readonly [key: string, types: readonly number[], name: string])[] = [
+  ["tokenizer.ggml.scores", [6], "scores"],
+  ["tokenizer.ggml.token_type", [4, 5], "token types"],
+];
+/**
+ * Tokens that llama.cpp puts into texts of a vocabulary of WordPiece, with the ids that it takes when the keys name none
+ * that there is. It looks up their embeddings without asking whether there are so many.
+ */
+const WORDPIECE = "bert";
+const WORDPIECE_TOKENS: readonly (readonly [key: string, id: number, name: string])[] = [
+  ["tokenizer.ggml.bos_token_id", 101, "to begin a text with"],
+  ["tokenizer.ggml.seperator_token_id", 102, "to end a text with"],
+  ["tokenizer.ggml.unknown_token_id", 100, "for words that it does not know"],
+];
+/** enum llama_pooling_type: unspecified, none, mean, first token, last token, rank. Others end an engine. */
+const POOLING_TYPES: ReadonlySet<number> = new Set([-1, 0, 1, 2, 3, 4]);
+/** What models have that do without attention; theirs says that it has no heads. */
+const WITHOUT_ATTENTION = /\.(?:ssm|wkv|shortconv|rwkv|token_shift)/;
+
+/**
+ * Refuses the header of a model that could be loaded and would never work, or end its engine at the first request.
+ * @param tensors how many there are in all files
+ * @throws InvalidGguf
+ */
+export function checkFigures(metadata: Metadata, architecture: string, tensors: number): void {
+  const figure = (key: string, most: number): number => {
+    const value = metadata.get(`${architecture}.${key}`);
+    if (typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= most) return value;
+    throw new InvalidGguf(`its ${key.replaceAll("_", " ")} is ${shown(value)}`);
+  };
+  figure("context_length", LONGEST_CONTEXT);
+  figure("embedding_length", WIDEST_EMBEDDING);
+  const blocks = figure("block_count", MOST_BLOCKS);
+  if (blocks > tensors) throw new InvalidGguf(`it claims ${blocks} blocks and has ${tensors} tensors`);
+  const pooling = metadata.get(`${architecture}.pooling_type`) ?? 0;
+  if (typeof pooling !== "number" || !POOLING_TYPES.has(pooling)) {
+    throw new InvalidGguf(`its pooling type is ${shown(pooling)}, which llama.cpp does not know`);
+  }
+  checkHeads(metadata, architecture);
+  checkVocabulary(metadata);
+}
+
+function checkHeads(metadata: Metadata, architecture: string): void {
+  /** One for all blocks, or one for each; undefined: the file does not say. */
+  const counts = (key: string, name: string): readonly number[] | undefined => {
+    const value = metadata.get(`${architecture}.attention.${key}`);
+    if (value === undefined) return undefined;
+    const list = typeof value === "number" ? [value] : typeof value === "object" ? (value.numbers ?? []) : [];
+    const areCounts = list.every((count) => Number.isInteger(count) && count >= 0 && count <= MOST_OF_HEADS);
+    if (list.length > 0 && areCounts) return list;
+    throw new InvalidGguf(`its ${name} is ${shown(value)}`);
+  };
+  const heads = counts("head_count", "number of attention heads");
+  counts("head_count_kv", "number of attention heads with keys and values");
+  counts("key_length", "length of attention keys");
+  counts("value_length", "length of attention values");
+  const needsHeads = ![...metadata.keys()].some((key) => WITHOUT_ATTENTION.test(key));
+  if (needsHeads && heads?.every((count) => count === 0)) throw new InvalidGguf("it has no attention heads");
+}
+
+function checkVocabulary(metadata: Metadata): void {
+  const model = metadata.get("tokenizer.ggml.model");
+  const tokens = metadata.get("tokenizer.ggml.tokens");
+  const count = typeof tokens === "object" && tokens.isText === true ? tokens.length : 0;
+  if (typeof model !== "string" || model === NO_VOCABULARY || count === 0) {
+    throw new InvalidGguf("it has no vocabulary, so it can neither read nor write text");
+  }
+  for (const [key, types, name] of VOCABULARY_LISTS) {
+    const list = metadata.get(key);
+    if (list === undefined) continue;
+    if (typeof list !== "object" || !types.includes(list.type ?? -1) || list.length < count) {
+      throw new InvalidGguf(`its vocabulary has ${count} tokens, and its list of ${name} does not fit them`);
+    }
+  }
+  if (model !== WORDPIECE) return;
+  for (const [key, fallback, name] of WORDPIECE_TOKENS) {
+    const id = metadata.get(key);
+    const isThere = typeof id === "number" && id >= 0 && id < count;
+    if (!isThere && fallback >= count) throw new InvalidGguf(`its vocabulary has no token ${name}`);
+  }
+}
+
+function shown(value: MetadataValue | undefined): string {
+  if (value === undefined) return "missing";
+  if (typeof value === "number") return Number.isSafeInteger(value) ? String(value) : "out of all bounds";
+  return "not a number";
+}
+
+/**
+ * Refuses files that are not the shards of one model, all of them and in order, as llama.cpp would: by the keys that its
+ * gguf-split writes.
+ * @throws InvalidGguf
+ */
+export function checkShards(headers: readonly [GgufHeader, ...GgufHeader[]]): void {
+  const [{ metadata }] = headers;
+  const count = metadata.get("split.count") ?? 1;
+  if (headers.length === 1) {
+    if (typeof count !== "number" || count <= 1) return;
+    throw new InvalidGguf(
+      `it is one of ${claimed(count)} shards, and is not named so that the others can be found`,
+    );
+  }
+  if (count !== headers.length) {
+    throw new InvalidGguf(
+      `by its name it is one of ${headers.length} shards, and its header says something else`,
+    );
+  }
+  for (const [index, header] of headers.entries()) {
+    if (header.metadata.get("split.no") === index) continue;
+    throw new InvalidGguf(`what is named shard ${index + 1} of ${headers.length} is not that shard`);
+  }
+  const tensors = headers.reduce((sum, header) => sum + header.tensors.count, 0);
+  if (metadata.get("split.tensors.count") !== tensors) {
+    throw new InvalidGguf(
+      `its shards have ${tensors} tensors together, and its header says something else: one of them is missing a part, or is of another model`,
+    );
+  }
+}

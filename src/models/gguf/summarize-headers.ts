@@ -1,0 +1,165 @@
+import type { GgufSummary } from "../model.ts";
+import { callTokens, infillTokens } from "./vocabulary-markers.ts";
+import { checkFigures, checkShards } from "./check-model.ts";
+import { FILE_TYPE_NAMES } from "./ggml-types.ts";
+import { InvalidGguf } from "./byte-reader.ts";
+import type { GgufHeader } from "./read-header.ts";
+import type { Metadata } from "./read-metadata.ts";
+
+/**
+ * What the headers of a model's files say, in order; only the first shard describes the model, the others add
+ * weights. Throws InvalidGguf when they do not make a model.
+ */
+export function summarizeHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]): GgufSummary {
+  const [first] = headers;
+  const text = (key: string): string | undefined => {
+    const value = first.metadata.get(key);
+    return typeof value === "string" ? value : undefined;
+  };
+  const architecture = text("general.architecture");
+  if (!architecture) throw new InvalidGguf("it does not say its architecture");
+  const count = (key: string): number => {
+    const value = first.metadata.get(`${architecture}.${key}`);
+    return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+  };
+  checkShards(headers);
+  const parameters = headers.reduce((sum, header) => sum + header.tensors.parameters, 0);
+  if (parameters === 0) throw new InvalidGguf("it holds no weights");
+  const auxiliary = auxiliaryKind(first, architecture);
+  if (!auxiliary) {
+    const tensors = headers.reduce((sum, header) => sum + header.tensors.count, 0);
+    checkFigures(first.metadata, architecture, tensors);
+    const template = first.metadata.get("tokenizer.chat_template");
+    if (typeof template === "object") {
+      throw new InvalidGguf(`its chat template has ${template.length} bytes`);
+    }
+  }
+  const tokens = first.metadata.get("tokenizer.ggml.tokens");
+  return {
+    architecture,
+    name: text("general.name"),
+    license: text("general.license"),
+    parameters,
+    vocabSize: typeof tokens === "object" ? tokens.length : count("vocab_size"),
+    contextLength: count("context_length"),
+    embeddingLength: count("embedding_length"),
+    headCount: largestHeadCount(first.metadata, architecture),
+    blockCount: count("block_count"),
+    quantization: quantization(headers),
+    fileSize: headers.reduce((sum, header) => sum + header.fileSize, 0),
+    chatTemplate: text("tokenizer.chat_template"),
+    callTokens: callTokens(first.metadata),
+    infill: infillTokens(first.metadata),
+    kvBytesPerToken: isEncoder(architecture) ? 0 : kvBytesPerToken(first.metadata, architecture),
+    weightBytes: weightBytes(headers),
+    purpose: modelPurposeOf(headers, architecture),
+    auxiliary,
+  };
+}
+
+function weightBytes(headers: readonly GgufHeader[]): GgufSummary["weightBytes"] {
+  const all = headers.map(({ tensors }) => tensors.weightBytes);
+  const sum = (part: "blocks" | "embedding" | "output"): number =>
+    all.reduce((total, each) => total + each[part], 0);
+  return {
+    blocks: sum("blocks"),
+    largestInBlocks: Math.max(...all.map(({ largestInBlocks }) => largestInBlocks)),
+    embedding: sum("embedding"),
+    output: sum("output"),
+  };
+}
+
+/** The head of a reranker may lie in any shard. */
+function modelPurposeOf(
+  headers: readonly [GgufHeader, ...GgufHeader[]],
+  architecture: string,
+): GgufSummary["purpose"] {
+  const [first] = headers;
+  const hasRankHead = headers.some((header) => header.tensors.hasRankHead);
+  return modelPurpose({ ...first, tensors: { ...first.tensors, hasRankHead } }, architecture);
+}
+
+function quantization(headers: readonly [GgufHeader, ...GgufHeader[]]): string {
+  const fileType = headers[0].metadata.get("general.file_type");
+  const named = typeof fileType === "number" ? FILE_TYPE_NAMES.get(fileType) : undefined;
+  return named ?? headers.find((header) => header.tensors.mainType)?.tensors.mainType ?? "unknown";
+}
+
+/** Architectures that only encode: they embed or rank, and never generate. */
+const ENCODERS: ReadonlySet<string> = new Set([
+  "bert",
+  "eurobert",
+  "gemma-embedding",
+  "jina-bert-v2",
+  "jina-bert-v3",
+  "llama-embed",
+  "modern-bert",
+  "neo-bert",
+  "nomic-bert",
+  "nomic-bert-moe",
+  "t5encoder",
+]);
+
+/** enum llama_pooling_type: 0 is none, 1 to 3 are mean, first and last token, 4 is a rank head. */
+const POOLING_NONE = 0;
+const POOLING_RANK = 4;
+
+export function isEncoder(architecture: string): boolean {
+  return ENCODERS.has(architecture);
+}
+
+/**
+ * What a model is for. A reranker is one that has the head for it: without the head it runs and its scores mean
+ * nothing, so such a model only embeds.
+ */
+export function modelPurpose(header: GgufHeader, architecture: string): GgufSummary["purpose"] {
+  const value = header.metadata.get(`${architecture}.pooling_type`);
+  const pooling = typeof value === "number" ? value : POOLING_NONE;
+  const encoder = isEncoder(architecture);
+  if (header.tensors.hasRankHead && (encoder || pooling === POOLING_RANK)) return "rerank";
+  return encoder || pooling !== POOLING_NONE ? "embed" : "generate";
+}
+
+/** An adapter or a projector is loaded beside a model, never as one. */
+export function auxiliaryKind(header: GgufHeader, architecture: string): GgufSummary["auxiliary"] {
+  const kind = header.metadata.get("general.type");
+  if (kind === "adapter" || header.metadata.has("adapter.type")) return "adapter";
+  return kind === "mmproj" || architecture === "clip" ? "projector" : undefined;
+}
+
+/** f16 */
+const BYTES_PER_ELEMENT = 2;
+
+/**
+ * Bytes of KV cache for one token of context at f16, all layers together. Layers that see only a sliding window
+ * are counted like the others: an upper bound. Architectures without attention have none.
+ */
+export function kvBytesPerToken(metadata: Metadata, architecture: string): number {
+  const number = (key: string): number | undefined => {
+    const value = metadata.get(`${architecture}.${key}`);
+    return typeof value === "number" ? value : undefined;
+  };
+  const layers = number("block_count") ?? 0;
+  const heads = perLayer(metadata, `${architecture}.attention.head_count`, layers);
+  const kvHeads = perLayer(metadata, `${architecture}.attention.head_count_kv`, layers) ?? heads;
+  if (!heads || !kvHeads) return 0;
+  const headSize = (number("embedding_length") ?? 0) / Math.max(...heads, 1);
+  const elements =
+    (number("attention.key_length") ?? headSize) + (number("attention.value_length") ?? headSize);
+  const total = kvHeads.reduce((sum, count) => sum + count, 0) * elements * BYTES_PER_ELEMENT;
+  return Number.isFinite(total) && total > 0 ? Math.ceil(total) : 0;
+}
+
+/** Attention heads of the layer that has most; 0 when the header does not say. */
+export function largestHeadCount(metadata: Metadata, architecture: string): number {
+  return Math.max(0, ...(perLayer(metadata, `${architecture}.attention.head_count`, 1) ?? []));
+}
+
+/** More layers than this no model has; the number comes from the file. */
+const MAX_LAYERS = 4096;
+
+function perLayer(metadata: Metadata, key: string, layers: number): readonly number[] | undefined {
+  const value = metadata.get(key);
+  if (typeof value === "number") return Array.from({ length: Math.min(layers, MAX_LAYERS) }, () => value);
+  return typeof value === "object" ? value.numbers : undefined;
+}

@@ -1,0 +1,209 @@
+import { readdir, readFile, stat } from "node:fs/promises";
+import path from "node:path";
+import { throwExhaustion } from "../../../errors/exhausted-resource.ts";
+import type { RepoCache } from "./repo-cache.ts";
+import { isCommit, type CachedModel } from "../hub-store.ts";
+import { isRepoFile } from "../../names/name-rules.ts";
+import { chooseProjector, groupModels } from "../../names/choose-file.ts";
+
+/** A whole file in a snapshot. */
+export interface SnapshotFile {
+  /** Path inside the repository, with `/` between its parts. */
+  readonly path: string;
+  readonly absolute: string;
+  readonly size: number;
+  /** The same for two names of one content on disk. */
+  readonly identity: string;
+}
+
+export interface Snapshot {
+  readonly commit: string;
+  /** Branches and tags that were this commit when they were last looked up. */
+  readonly refs: readonly string[];
+  readonly files: readonly SnapshotFile[];
+  /** Unix milliseconds of its newest entry. */
+  readonly modifiedAt: number;
+}
+
+/** Other tools keep whole repositories in the cache; looking at every file of them takes its time. */
+export type FileFilter = (path: string) => boolean;
+
+export const isGguf: FileFilter = (file) => /\.gguf$/i.test(file);
+
+/**
+ * Reads the files of every snapshot of a repository. What leads out of the cache, does not exist or is no regular
+ * file is passed over.
+ * @throws the system's error when it has no descriptor left to look with, which says nothing about the files
+ * @param wanted - which files to look at, by their paths inside the repository
+ */
+export async function readSnapshots(cache: RepoCache, wanted: FileFilter): Promise<Snapshot[]> {
+  if ((await cache.real(cache.root)) === undefined) return [];
+  const refs = await readRefs(cache);
+  const commits = (await listFolder(cache.snapshots)).filter((entry) => isCommit(entry.name));
+  const snapshots = await Promise.all(
+    commits.map(async ({ name: commit }) => {
+      const folder = path.join(cache.snapshots, commit);
+      const files = await readFiles(cache, folder, wanted);
+      const info = await statBig(folder);
+      // Another process may have removed it since it was listed.
+      if (info === undefined) return [];
+      const ownRefs = refs.filter((ref) => ref.commit === commit).map((ref) => ref.name);
+      return [{ commit, refs: ownRefs, files, modifiedAt: Number(info.mtimeMs) }];
+    }),
+  );
+  return snapshots.flat();
+}
+
+async function readFiles(cache: RepoCache, folder: string, wanted: FileFilter): Promise<SnapshotFile[]> {
+  const paths = (await listTree(folder)).filter((file) => wanted(file) && isRepoFile(file));
+  const files = await Promise.all(
+    paths.map(async (file) => readFileEntry(cache, path.join(folder, ...file.split("/")), file)),
+  );
+  return files.filter((file) => file !== undefined);
+}
+
+async function readFileEntry(
+  cache: RepoCache,
+  absolute: string,
+  repoPath: string,
+): Promise<SnapshotFile | undefined> {
+  const real = await cache.real(absolute);
+  if (real === undefined) return undefined;
+  const info = await statBig(real);
+  if (info === undefined || !info.isFile()) return undefined;
+  return { path: repoPath, absolute, size: Number(info.size), identity: `${info.dev}:${info.ino}` };
+}
+
+async function statBig(file: string) {
+  try {
+    // On Windows file numbers need all 64 bits.
+    return await stat(file, { bigint: true });
+  } catch (error) {
+    throwExhaustion(error);
+    return undefined;
+  }
+}
+
+async function readRefs(cache: RepoCache): Promise<{ name: string; commit: string }[]> {
+  const names = await listTree(cache.refs);
+  const refs = await Promise.all(
+    names.map(async (name) => ({ name, commit: await readRef(path.join(cache.refs, ...name.split("/"))) })),
+  );
+  return refs.flatMap(({ name, commit }) => (isCommit(commit) ? [{ name, commit }] : []));
+}
+
+async function readRef(file: string): Promise<string> {
+  try {
+    return (await readFile(file, "utf8")).trim();
+  } catch (error) {
+    throwExhaustion(error);
+    return "";
+  }
+}
+
+/** Paths of everything in a folder that is no folder, relative to it; folders that are links are not entered. */
+async function listTree(folder: string): Promise<string[]> {
+  const entries = await listFolder(folder);
+  const nested = await Promise.all(
+    entries.map(async (entry) => {
+      if (!entry.isDirectory()) return [entry.name];
+      const inner = await listTree(path.join(folder, entry.name));
+      return inner.map((name) => `${entry.name}/${name}`);
+    }),
+  );
+  return nested.flat();
+}
+
+async function listFolder(folder: string) {
+  try {
+    return await readdir(folder, { withFileTypes: true });
+  } catch (error) {
+    throwExhaustion(error);
+    return [];
+  }
+}
+
+/** A complete model of one snapshot, with the name by which it is found again. */
+export interface CacheEntry {
+  readonly snapshot: Snapshot;
+  /** Revision to name it by; undefined: the repository's main one. */
+  readonly label: string | undefined;
+  /** All shards in order. */
+  readonly files: readonly SnapshotFile[];
+}
+
+const MAIN = "main";
+
+/**
+ * Names the models of a repository's snapshots. A snapshot that a branch or tag points to is named by it. Others
+ * are what main once was: a model that is only there still counts as main's, and one whose content is listed
+ * already is no model of its own.
+ */
+export function nameEntries(snapshots: readonly Snapshot[]): CacheEntry[] {
+  const entries: CacheEntry[] = [];
+  const contents = new Set<string>();
+  const mainFiles = new Set<string>();
+  for (const snapshot of snapshots.toSorted(byRank)) {
+    for (const files of modelsOf(snapshot)) {
+      const content = contentKey(files);
+      if (snapshot.refs.length === 0 && contents.has(content)) continue;
+      contents.add(content);
+      const first = files[0]!.path;
+      const label = labelOf(snapshot, !mainFiles.has(first));
+      if (label === undefined) mainFiles.add(first);
+      entries.push({ snapshot, label, files });
+    }
+  }
+  return entries;
+}
+
+/** Every complete model of a snapshot under the given name. */
+export function entriesOf(snapshot: Snapshot, label: string | undefined): CacheEntry[] {
+  return modelsOf(snapshot).map((files) => ({ snapshot, label, files }));
+}
+
+/** Two models with the same key are the same files on disk under the same names. */
+export function contentKey(files: readonly SnapshotFile[]): string {
+  return files.map((file) => `${file.path}\n${file.identity}`).join("\n");
+}
+
+export function modelsOf(snapshot: Snapshot): SnapshotFile[][] {
+  const byPath = new Map(snapshot.files.map((file) => [file.path, file]));
+  return groupModels([...byPath.keys()]).map((paths) => paths.map((file) => byPath.get(file)!));
+}
+
+export function toCachedModel(repo: string, { snapshot, label, files }: CacheEntry): CachedModel {
+  const file = files[0]!.path;
+  const paths = snapshot.files.map((entry) => entry.path);
+  const projectorPath = chooseProjector(paths, file);
+  const projector = snapshot.files.find((entry) => entry.path === projectorPath);
+  return {
+    spec: `hf:${repo}:${file}${label === undefined ? "" : `@${label}`}`,
+    repo,
+    revision: snapshot.commit,
+    file,
+    files: files.map((entry) => entry.absolute),
+    projector: projector?.absolute,
+    sizeBytes: [...files, ...(projector === undefined ? [] : [projector])].reduce(
+      (sum, { size }) => sum + size,
+      0,
+    ),
+  };
+}
+
+/** main first, then what has a name, then what had one: newest first. */
+function byRank(a: Snapshot, b: Snapshot): number {
+  return rank(a) - rank(b) || b.modifiedAt - a.modifiedAt || (a.commit < b.commit ? -1 : 1);
+}
+
+function rank(snapshot: Snapshot): number {
+  if (snapshot.refs.includes(MAIN)) return 0;
+  return snapshot.refs.length > 0 ? 1 : 2;
+}
+
+function labelOf(snapshot: Snapshot, free: boolean): string | undefined {
+  if (snapshot.refs.includes(MAIN)) return undefined;
+  const name = snapshot.refs.toSorted()[0];
+  if (name !== undefined) return name;
+  return free ? undefined : snapshot.commit;
+}

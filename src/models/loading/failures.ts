@@ -1,0 +1,68 @@
+import { ServiceError } from "../../errors/service-error.ts";
+import type { Clock } from "./clock.ts";
+import type { LoadPlan } from "./load-planner.ts";
+
+/** The first restart is immediate; the pause before the second is this long and doubles from then on. */
+const FIRST_PAUSE_MS = 1000;
+/** A model that keeps failing is tried about once a minute. */
+const LONGEST_PAUSE_MS = 60_000;
+
+/** An engine that ended by itself: how its model was loaded, and why it ended. */
+export interface Crash {
+  readonly plan: LoadPlan;
+  readonly reason: string;
+}
+
+/** Remembers which models failed, brings back those that crashed, and holds back those that fail again and again. */
+export class Failures {
+  readonly #clock: Clock;
+  readonly #failures = new Map<string, { count: number; notBefore: number; error: ServiceError }>();
+  readonly #crashes = new Map<string, Crash>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** @param crash where the model was loaded already: the next request loads it again */
+  add(alias: string, error: ServiceError, crash?: Crash): void {
+    if (crash) this.#crashes.set(alias, crash);
+    const count = (this.#failures.get(alias)?.count ?? 0) + 1;
+    const pause = count === 1 ? 0 : Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (count - 2));
+    this.#failures.set(alias, { count, notBefore: this.#clock.now() + pause, error });
+  }
+
+  /** The crash of a model that has not been loaded since. */
+  crash(alias: string): Crash | undefined {
+    return this.#crashes.get(alias);
+  }
+
+  /** The model is loaded again. */
+  recovered(alias: string): void {
+    this.#crashes.delete(alias);
+  }
+
+  /** The engine has done its work, or somebody decided anew: the next failure counts as the first. */
+  forgive(alias: string): void {
+    this.#failures.delete(alias);
+  }
+
+  /** Nobody wants the model any more. */
+  forget(alias: string): void {
+    this.forgive(alias);
+    this.recovered(alias);
+  }
+
+  /** Throws what went wrong last time, with the time to wait, when it is too early to try again. */
+  check(alias: string): void {
+    const failures = this.#failures.get(alias);
+    const wait = (failures?.notBefore ?? 0) - this.#clock.now();
+    if (!failures || wait <= 0) return;
+    const seconds = Math.ceil(wait / 1000);
+    const { error, count } = failures;
+    throw new ServiceError(
+      error.code,
+      `${error.message} It failed ${count} times and is tried again in ${seconds} s.`,
+      { cause: error, retryAfterSecs: seconds },
+    );
+  }
+}

@@ -1,0 +1,104 @@
+import { ServiceError } from "../../errors/service-error.ts";
+import { currentAllowance, inMiB, type Allowance, type MachineMemory } from "./available-memory.ts";
+import type { LoadedModel } from "./loaded-model.ts";
+import type { MemoryNeeds } from "./load-planner.ts";
+
+/** Requests usually take some seconds; then a model is idle. */
+const RETRY_AFTER_SECS = 5;
+
+export interface MemoryBudgetOptions {
+  /** What the configuration gives all engines together. */
+  readonly budget: Allowance;
+  /** What the machine has at the moment; absent: nothing but the budget counts. */
+  readonly machineMemory?: (() => MachineMemory) | undefined;
+  /** Bytes that all engines together may have of the GPU's memory; Infinity while nobody knows how much it has. */
+  readonly gpuBudget: () => number;
+  /** All models that are loaded, being loaded, or being unloaded. */
+  readonly models: () => readonly LoadedModel[];
+  /** Ends an engine; settles when it is gone. */
+  readonly evict: (victim: LoadedModel) => Promise<void>;
+}
+
+/** A model that is to be loaded, with what it needs. */
+export interface Candidate extends MemoryNeeds {
+  readonly alias: string;
+  /** Idle models may be unloaded for it. */
+  readonly mayEvict: boolean;
+}
+
+/** Which model has how much of the machine's memory and of the GPU's. */
+export class MemoryBudget {
+  readonly #options: MemoryBudgetOptions;
+
+  constructor(options: MemoryBudgetOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Decides at once, and evicts others where that is needed and allowed. The caller records what its model needs
+   * before it awaits anything; what is returned settles when the memory is free.
+   * @throws ServiceError insufficient_memory when the candidate cannot fit, overloaded when it only cannot fit now
+   */
+  reserve(candidate: Candidate): Promise<unknown> {
+    const { models, evict } = this.#options;
+    const evictions = this.#chooseVictims(candidate).map(evict);
+    // Memory that is being freed for others counts as free already, so it has to be waited for.
+    return Promise.all([...evictions, ...models().map(({ closed }) => closed)]);
+  }
+
+  /**
+   * Bytes of the GPU that a candidate has to leave to others.
+   * @param mayEvict what idle engines have can be had
+   */
+  takenOnGpu(alias: string, mayEvict: boolean): number {
+    return this.#others(alias)
+      .filter(({ idle }) => !(mayEvict && idle))
+      .reduce((sum, { needs }) => sum + needs.gpuBytes, 0);
+  }
+
+  /** Others have reserved what a load was planned to take of the GPU. */
+  isGpuCrowded({ alias, gpuBytes, mayEvict }: Candidate): boolean {
+    return gpuBytes > 0 && gpuBytes > this.#options.gpuBudget() - this.takenOnGpu(alias, mayEvict);
+  }
+
+  /**
+   * The least recently used idle models, as few as that order allows. A GPU that is too full all the same is no error
+   * here: an engine can do with fewer layers on it.
+   */
+  #chooseVictims({ alias, bytes, gpuBytes, mayEvict }: Candidate): LoadedModel[] {
+    const { budget, machineMemory, gpuBudget, models } = this.#options;
+    const reserved = models().reduce((sum, { needs }) => sum + needs.bytes, 0);
+    const allowed = currentAllowance(budget, machineMemory?.(), reserved);
+    const needed = `The model ${alias} needs about ${inMiB(bytes)}`;
+    if (bytes > allowed.bytes) {
+      throw new ServiceError(
+        "insufficient_memory",
+        `${needed}: ${allowed.reason}. A smaller context or a smaller quantization may fit.`,
+      );
+    }
+    const others = this.#others(alias);
+    let free = allowed.bytes - others.reduce((sum, { needs }) => sum + needs.bytes, 0);
+    let gpuFree = gpuBudget() - this.takenOnGpu(alias, false);
+    const victims: LoadedModel[] = [];
+    const idle = mayEvict ? others.filter((other) => other.idle) : [];
+    for (const other of idle.toSorted((a, b) => a.lastUsed - b.lastUsed)) {
+      const helps = bytes > free || (gpuBytes > gpuFree && other.needs.gpuBytes > 0);
+      if (!helps) continue;
+      free += other.needs.bytes;
+      gpuFree += other.needs.gpuBytes;
+      victims.push(other);
+    }
+    if (bytes <= free) return victims;
+    const message = `${needed}, and only ${inMiB(Math.max(0, free))} of ${inMiB(allowed.bytes)} are free: ${allowed.reason}`;
+    if (!mayEvict) {
+      throw new ServiceError("insufficient_memory", `${message}; unload another model first.`);
+    }
+    throw new ServiceError("overloaded", `${message}, and the other models are in use.`, {
+      retryAfterSecs: RETRY_AFTER_SECS,
+    });
+  }
+
+  #others(alias: string): readonly LoadedModel[] {
+    return this.#options.models().filter((other) => other.alias !== alias && other.state !== "unloading");
+  }
+}

@@ -1,0 +1,36 @@
+import path from "node:path";
+
+/** `name-00001-of-00003.gguf`: how llama.cpp's gguf-split names the parts; a folder may stand before it. */
+const SHARD = /^(?<prefix>.*)-(?<index>\d{5})-of-(?<count>\d{5})(?<extension>\.gguf)$/is;
+const DIGITS = 5;
+
+/** Which shard of how many a file is by its name; undefined: it is a model alone. */
+export function shardOf(file: string): { index: number; count: number } | undefined {
+  const parts = SHARD.exec(file)?.groups;
+  const index = Number(parts?.["index"]);
+  const count = Number(parts?.["count"]);
+  return parts && index >= 1 && index <= count ? { index, count } : undefined;
+}
+
+/**
+ * The files of the model that `file` belongs to: all shards in order, whichever of them it is, or the file alone.
+ * Nothing is looked up on disk.
+ */
+export function shardFiles(file: string): readonly string[] {
+  return [...nameShards(file)];
+}
+
+/** The same one by one: the count in a name is not to be trusted. */
+export function* nameShards(file: string): Generator<string> {
+  const shard = shardOf(file);
+  if (!shard) return yield file;
+  const { prefix, count, extension } = SHARD.exec(file)?.groups ?? {};
+  for (let number = 1; number <= shard.count; number++)
+    yield `${prefix}-${String(number).padStart(DIGITS, "0")}-of-${count}${extension}`;
+}
+
+/** The file's name without folder, shard number and extension: what a model is called when nobody names it. */
+export function fileStem(file: string): string {
+  const base = path.basename(file);
+  return SHARD.exec(base)?.groups?.["prefix"] ?? base.replace(/\.gguf$/i, "");
+}
