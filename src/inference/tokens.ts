@@ -1,4 +1,4 @@
-import { mapInTurns } from "../async/turns.ts";
+import { mapInTimeSlices } from "../async/time-slices.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { TokenIds, TokenPieces } from "../engine/protocol/tokens.ts";
 import { ServiceError } from "../errors/service-error.ts";
@@ -14,7 +14,7 @@ export interface Piece {
 
 /** Cuts the bytes of tokens where each of them ends; in turns of the event loop, as there may be a million. */
 export async function splitPieces(ids: TokenIds, { bytes, ends }: TokenPieces): Promise<Piece[]> {
-  return await mapInTurns([...ids], PIECES_IN_A_TURN, (id, at) => ({
+  return await mapInTimeSlices([...ids], PIECES_IN_A_TURN, (id, at) => ({
     id,
     bytes: bytes.subarray(ends[at - 1] ?? 0, ends[at]),
   }));

@@ -1,4 +1,4 @@
-import { turns } from "../async/turns.ts";
+import { nextTimeSlice } from "../async/time-slices.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { checkTextDepth } from "./json-depth.ts";
 import { JsonReader } from "./json-reader.ts";
@@ -16,13 +16,13 @@ const STEP = 64 * 1024;
  * @throws ServiceError invalid_json
  */
 export async function parseJsonText(text: string, what: string): Promise<unknown> {
-  if (text.length > PARSED_AT_ONCE) await turns.next();
+  if (text.length > PARSED_AT_ONCE) await nextTimeSlice();
   if (text.length <= PARSED_WHOLE) return parseWhole(text, what);
   return await blamed(what, async () => {
     const reader = new JsonReader(what);
     for (let at = 0; at < text.length; at += STEP) {
       reader.write(text.slice(at, at + STEP));
-      await turns.next();
+      await nextTimeSlice();
     }
     return reader.end();
   });
@@ -53,7 +53,7 @@ export async function parseJsonBytes(pieces: AsyncIterable<Uint8Array>, what: st
   }
   if (long) return await long.end();
   if (size === 0) throw new ServiceError("invalid_json", `${what} is empty.`);
-  if (size > PARSED_AT_ONCE) await turns.next();
+  if (size > PARSED_AT_ONCE) await nextTimeSlice();
   const bytes = begun.length === 1 ? begun[0]! : Buffer.concat(begun, size);
   return await blamed(what, () => parseWhole(new TextDecoder("utf-8", { fatal: true }).decode(bytes), what));
 }
@@ -70,14 +70,14 @@ class LongText {
 
   async write(bytes: Uint8Array): Promise<void> {
     for (let at = 0; at < bytes.byteLength; at += STEP) {
-      await turns.next();
+      await nextTimeSlice();
       const step = bytes.subarray(at, at + STEP);
       await blamed(this.#what, () => this.#reader.write(this.#decoder.decode(step, { stream: true })));
     }
   }
 
   async end(): Promise<unknown> {
-    await turns.next();
+    await nextTimeSlice();
     return await blamed(this.#what, () => {
       this.#reader.write(this.#decoder.decode());
       return this.#reader.end();

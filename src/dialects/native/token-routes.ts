@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { tokenList } from "../../http/input/list.ts";
-import { mapInTurns } from "../../async/turns.ts";
+import { mapInTimeSlices } from "../../async/time-slices.ts";
 import { longJson } from "../../http/streaming/long-json.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { Services } from "../services.ts";
@@ -67,7 +67,7 @@ export function tokenizeRoute({ inference }: Services): Route {
       const tokens = await inference.tokenize({ model, text: body.content, options }, signal);
       if (!body.with_pieces) return longJson({ tokens: [...tokens] });
       const pieces = await inference.pieces({ model, tokens }, signal);
-      return longJson({ tokens: await mapInTurns(pieces, PIECES_IN_A_TURN, toWirePiece) });
+      return longJson({ tokens: await mapInTimeSlices(pieces, PIECES_IN_A_TURN, toWirePiece) });
     },
   });
 }

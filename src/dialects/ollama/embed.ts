@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { list } from "../../http/input/list.ts";
-import { mapInTurns } from "../../async/turns.ts";
+import { mapInTimeSlices } from "../../async/time-slices.ts";
 import { shortenVector } from "../../inference/shorten-vector.ts";
 import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
@@ -82,7 +82,7 @@ export async function toEmbedAnswer(
     embeddings:
       dimensions == null
         ? vectors
-        : await mapInTurns(vectors, VECTORS_IN_A_TURN, (vector) => shortenVector(vector, dimensions)),
+        : await mapInTimeSlices(vectors, VECTORS_IN_A_TURN, (vector) => shortenVector(vector, dimensions)),
     total_duration: nanoseconds(totalMs),
     load_duration: nanoseconds(loadMs),
     prompt_eval_count: totalTokens,

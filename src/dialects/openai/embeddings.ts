@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { list, tokenList } from "../../http/input/list.ts";
-import { mapInTurns } from "../../async/turns.ts";
+import { mapInTimeSlices } from "../../async/time-slices.ts";
 import type { EmbedAnswer, EmbedRequest, PromptOfRequest } from "../../inference/inference.ts";
 import { shortenVector } from "../../inference/shorten-vector.ts";
 import { ignored, modelName } from "../../http/input/known-fields.ts";
@@ -75,7 +75,7 @@ export async function toEmbeddings(
   { model, vectors, totalTokens }: EmbedAnswer,
   { encoding_format: format, dimensions }: EmbeddingsRequest,
 ): Promise<z.output<typeof embeddingsSchema>> {
-  const data = await mapInTurns(vectors, VECTORS_IN_A_TURN, (vector, index) => {
+  const data = await mapInTimeSlices(vectors, VECTORS_IN_A_TURN, (vector, index) => {
     const wanted = dimensions == null ? vector : shortenVector(vector, dimensions);
     return {
       object: "embedding" as const,

@@ -1,4 +1,4 @@
-import { turns } from "../../async/turns.ts";
+import { nextTimeSlice } from "../../async/time-slices.ts";
 
 /** Text written in one turn of the event loop: about a millisecond of numbers. */
 const CHARACTERS_IN_A_TURN = 64 * 1024;
@@ -46,7 +46,7 @@ async function* pieces(value: object): AsyncGenerator<string, string> {
       if (text.length < CHARACTERS_IN_A_TURN) continue;
       yield text;
       text = "";
-      await turns.next();
+      await nextTimeSlice();
     }
     text += "]";
   }

@@ -23,7 +23,7 @@ import { listRepo } from "./remote/list-repo.ts";
 import { PullMeter } from "./download/pull-meter.ts";
 import { removeCached, hasLeftovers, removeLeftovers } from "./cache/remove-cached.ts";
 import { sleep as realSleep, type Sleep } from "./remote/retry.ts";
-import { SharedTasks } from "./download/shared-tasks.ts";
+import { SharedDownloads } from "./download/shared-downloads.ts";
 
 export interface DiskHubStoreOptions {
   /** Holds `models--owner--repo` folders; made when something is pulled. */
@@ -53,7 +53,7 @@ export class DiskHubStore implements HubStore {
       sleep: options.sleep ?? realSleep,
       measureSpace: options.freeSpace ?? freeSpace,
       stallTimeoutMs: options.stallTimeoutMs,
-      downloads: new SharedTasks(),
+      downloads: new SharedDownloads(),
       lock: new FolderLock(options.cacheDir),
     };
   }

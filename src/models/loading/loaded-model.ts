@@ -1,7 +1,7 @@
 import type { Engine } from "../../engine/engine.ts";
 import type { Clock } from "./clock.ts";
 import type { LoadPlan, MemoryNeeds } from "./load-planner.ts";
-import { SharedTask } from "./shared-task.ts";
+import { SharedTask } from "../../async/shared-task.ts";
 
 export interface LoadedModelOptions {
   readonly alias: string;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { mapInTurns } from "../../../src/async/turns.ts";
+import { mapInTimeSlices } from "../../../src/async/time-slices.ts";
 import { longJson } from "../../../src/http/streaming/long-json.ts";
 import { longestTurn } from "../../support/longest-turn.ts";
 
@@ -23,7 +23,7 @@ test("an answer of sixteen thousand vectors does not hold the event loop", async
   const vectors = Array.from({ length: 16_384 }, () => vector);
   let bytes = 0;
   const longest = await longestTurn(async () => {
-    const data = await mapInTurns(vectors, 64, (embedding, index) => ({ index, embedding }));
+    const data = await mapInTimeSlices(vectors, 64, (embedding, index) => ({ index, embedding }));
     for await (const chunk of (await longJson({ data })).body ?? []) bytes += chunk.length;
   });
   expect(bytes).toBeGreaterThan(100_000_000);

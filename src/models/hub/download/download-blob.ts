@@ -7,7 +7,7 @@ import { RemoteBody, type RemoteFile } from "../remote/remote-body.ts";
 import { BackOff } from "../remote/retry.ts";
 import type { RepoCache } from "../cache/repo-cache.ts";
 import type { RepoFile } from "../hub-store.ts";
-import type { TaskListener } from "./shared-tasks.ts";
+import type { DownloadListener } from "./shared-downloads.ts";
 import type { PullTools } from "./snapshot-pull.ts";
 
 /** How often a waiter looks whether the owner has finished or is gone. */
@@ -19,7 +19,7 @@ const SLOWEST_BYTES_PER_SECOND = 1024;
 export interface BlobDownload extends Pick<PullTools, "lock" | "sleep" | "stallTimeoutMs"> {
   readonly remote: RemoteFile;
   readonly cache: RepoCache;
-  readonly report: TaskListener;
+  readonly report: DownloadListener;
 }
 
 /**

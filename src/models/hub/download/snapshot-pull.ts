@@ -11,7 +11,7 @@ import { placeInSnapshot } from "../cache/place-in-snapshot.ts";
 import type { PullMeter } from "./pull-meter.ts";
 import type { RepoFile, RepoListing } from "../hub-store.ts";
 import type { Sleep } from "../remote/retry.ts";
-import type { SharedTasks } from "./shared-tasks.ts";
+import type { SharedDownloads } from "./shared-downloads.ts";
 
 /** Left free for everything else on the disk: logs, the system, a browser's cache. */
 const RESERVE_BYTES = 256 * 1024 * 1024;
@@ -22,7 +22,7 @@ export interface PullTools {
   readonly sleep: Sleep;
   readonly measureSpace: FreeSpace;
   readonly stallTimeoutMs: number | undefined;
-  readonly downloads: SharedTasks;
+  readonly downloads: SharedDownloads;
   /** Of the cache folder; held while blobs become or cease to be used. */
   readonly lock: FolderLock;
 }

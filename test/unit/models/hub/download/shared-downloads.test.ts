@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { SharedTasks } from "../../../../../src/models/hub/download/shared-tasks.ts";
+import { SharedDownloads } from "../../../../../src/models/hub/download/shared-downloads.ts";
 import { failureOf } from "../hub-test.ts";
 
 const never = new AbortController().signal;
@@ -7,7 +7,7 @@ const ignore = { onBytes: (): void => {}, onRetry: (): void => {} };
 
 describe("tasks that are shared", () => {
   it("tell a late joiner how far they are", async () => {
-    const tasks = new SharedTasks();
+    const tasks = new SharedDownloads();
     const end = Promise.withResolvers<void>();
     const first = tasks.run(
       "key",
@@ -34,7 +34,7 @@ describe("tasks that are shared", () => {
   });
 
   it("are not joined by who comes while they end because everybody left", async () => {
-    const tasks = new SharedTasks();
+    const tasks = new SharedDownloads();
     const leaving = new AbortController();
     const begun = Promise.withResolvers<void>();
     const stopping = Promise.withResolvers<void>();
@@ -66,7 +66,7 @@ describe("tasks that are shared", () => {
   });
 
   it("run again after they have failed", async () => {
-    const tasks = new SharedTasks();
+    const tasks = new SharedDownloads();
     const first = await failureOf(tasks.run("key", () => Promise.reject(new Error("no")), ignore, never));
     expect(first).toEqual(new Error("no"));
 
@@ -74,7 +74,7 @@ describe("tasks that are shared", () => {
   });
 
   it("do not wait for one another under other keys", async () => {
-    const tasks = new SharedTasks();
+    const tasks = new SharedDownloads();
     const hung = tasks.run("one", () => new Promise(() => {}), ignore, never);
 
     await tasks.run("two", () => Promise.resolve(), ignore, never);

@@ -1,3 +1,5 @@
+import { abortable } from "./abortable.ts";
+
 /**
  * A piece of work that several callers wait for. It is aborted when every caller has gone away; a caller without a
  * signal never goes away.
@@ -25,22 +27,19 @@ export class SharedTask<T> {
 
   /** Waits for the result; rejects with the signal's reason when that is aborted first. */
   async join(signal?: AbortSignal): Promise<T> {
-    this.#waiting++;
+    this.#waiting += 1;
     if (!signal) return await this.#result;
-    let leave: (() => void) | undefined;
-    const left = new Promise<never>((_resolve, reject) => {
-      leave = (): void => {
-        reject(signal.reason);
-        this.#waiting--;
-        if (this.#waiting === 0) this.abort(signal.reason);
-      };
-      if (signal.aborted) leave();
-      else signal.addEventListener("abort", leave, { once: true });
-    });
+    // At once, so that whoever comes next sees that this work is over.
+    const leave = (): void => {
+      this.#waiting -= 1;
+      if (this.#waiting === 0) this.abort(signal.reason);
+    };
+    if (signal.aborted) leave();
+    else signal.addEventListener("abort", leave, { once: true });
     try {
-      return await Promise.race([left, this.#result]);
+      return await abortable(this.#result, signal);
     } finally {
-      if (leave) signal.removeEventListener("abort", leave);
+      signal.removeEventListener("abort", leave);
     }
   }
 

@@ -1,0 +1,37 @@
+/** Calls back in the next turn of the event loop: pages have no setImmediate. */
+const inNextTurn: (callback: () => void) => void =
+  "setImmediate" in globalThis ? setImmediate : (callback) => setTimeout(callback);
+
+const waiting: (() => void)[] = [];
+
+/**
+ * Resolves when the caller may do the next step of long work: one caller in each turn of the event loop, however many
+ * wait. So all such work together holds up the loop no longer at once than its longest step.
+ */
+export function nextTimeSlice(): Promise<void> {
+  return new Promise((resolve) => {
+    waiting.push(resolve);
+    if (waiting.length === 1) schedule();
+  });
+}
+
+function schedule(): void {
+  inNextTurn(() => {
+    waiting.shift()?.();
+    if (waiting.length > 0) schedule();
+  });
+}
+
+/** As Array.prototype.map, a few elements in each time slice. */
+export async function mapInTimeSlices<Item, Result>(
+  items: readonly Item[],
+  perSlice: number,
+  map: (item: Item, index: number) => Result,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  for (const [index, item] of items.entries()) {
+    if (index > 0 && index % perSlice === 0) await nextTimeSlice();
+    results.push(map(item, index));
+  }
+  return results;
+}

@@ -1,0 +1,78 @@
+import { SharedTask } from "../../../async/shared-task.ts";
+import type { HubRetry } from "../../model.ts";
+
+/** What a download reports to all who wait for it. */
+export interface DownloadListener {
+  /** Bytes on disk by now. */
+  readonly onBytes: (bytes: number) => void;
+  readonly onRetry: (retry: HubRetry) => void;
+}
+
+type Download = (report: DownloadListener, signal: AbortSignal) => Promise<void>;
+
+interface RunningDownload {
+  readonly task: SharedTask<void>;
+  readonly listeners: Set<DownloadListener>;
+  bytes: number;
+}
+
+/**
+ * Runs one download for each key at a time. Who asks for a key that is being downloaded joins; a joiner may leave by
+ * its own signal without disturbing the others, and the download ends when the last one has left.
+ */
+export class SharedDownloads {
+  readonly #running = new Map<string, RunningDownload>();
+
+  /** Resolves or rejects as the download does; rejects with the signal's reason when that aborts. */
+  async run(
+    key: string,
+    download: Download,
+    { onBytes, onRetry }: DownloadListener,
+    signal: AbortSignal,
+  ): Promise<void> {
+    signal.throwIfAborted();
+    let running = this.#running.get(key);
+    // One that everybody has left is still clearing up: it must be over before the next begins.
+    while (running?.task.aborted) {
+      await running.task.settled;
+      signal.throwIfAborted();
+      running = this.#running.get(key);
+    }
+    running ??= this.#start(key, download);
+    // A listener of its own, so that the same one may join twice.
+    const listener: DownloadListener = { onBytes, onRetry };
+    running.listeners.add(listener);
+    try {
+      onBytes(running.bytes);
+      await running.task.join(signal);
+    } finally {
+      running.listeners.delete(listener);
+      // Whoever leaves last finds files and locks closed.
+      if (running.task.aborted) await running.task.settled;
+    }
+  }
+
+  #start(key: string, download: Download): RunningDownload {
+    const listeners = new Set<DownloadListener>();
+    const report: DownloadListener = {
+      onBytes(bytes) {
+        running.bytes = bytes;
+        for (const listener of listeners) listener.onBytes(bytes);
+      },
+      onRetry(retry) {
+        for (const listener of listeners) listener.onRetry(retry);
+      },
+    };
+    const task = new SharedTask(async (signal) => {
+      await Promise.resolve(); // it reports to those who joined, the first one included
+      try {
+        await download(report, signal);
+      } finally {
+        this.#running.delete(key);
+      }
+    });
+    const running: RunningDownload = { task, listeners, bytes: 0 };
+    this.#running.set(key, running);
+    return running;
+  }
+}
