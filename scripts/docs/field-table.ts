@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { describedFields } from "../../src/http/openapi/described-fields.ts";
+import { describedFields } from "./described-fields.ts";
 
 /**
  * A section with the fields of a request: which are honoured, which are ignored, which are refused. It comes from the

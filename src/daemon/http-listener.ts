@@ -22,7 +22,7 @@ const GOING_AWAY = 1001;
 /** While connections are full there may be thousands of refusals a second. */
 const FULL_WARNING_MS = 60_000;
 
-export interface ListenerOptions {
+interface ListenerOptions {
   /** Marks every request as coming from the owner's own socket. */
   readonly ipc: boolean;
   /** Largest WebSocket message in bytes. */

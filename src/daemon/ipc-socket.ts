@@ -40,7 +40,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EOPNOTSUPP: "its file system holds no sockets",
 };
 
-/** True for the name of a Windows named pipe, which is no file. */
+/** True for the name of a Windows named pipe, which is not a file. */
 export function isNamedPipe(name: string): boolean {
   return name.startsWith(PIPE_PREFIX);
 }

@@ -5,7 +5,7 @@ import type { ErrorCode } from "../errors/error-codes.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { nativeErrorBody } from "../http/errors/native-error.ts";
 
-/** What Node's parser reports, where it is more than a request that is no HTTP. */
+/** What Node's parser reports, where it is more than a malformed request. */
 const CODES: ReadonlyMap<unknown, ErrorCode> = new Map<unknown, ErrorCode>([
   ["HPE_HEADER_OVERFLOW", "headers_too_large"],
   ["HPE_CHUNK_EXTENSIONS_OVERFLOW", "payload_too_large"],

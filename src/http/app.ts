@@ -9,7 +9,7 @@ import { errorResponse } from "./errors/error-response.ts";
 import { assertServing, type Life } from "./errors/serving.ts";
 import { apiKeys } from "./middleware/api-keys.ts";
 import { corsHeaders, originCheck } from "./middleware/cors-policy.ts";
-import { declaredLength } from "./input/read-json.ts";
+import { contentLengthLimit } from "./input/read-json.ts";
 import { hostCheck } from "./middleware/host-check.ts";
 import { rateLimit } from "./middleware/rate-limit.ts";
 import { requestId } from "./middleware/request-id.ts";
@@ -19,7 +19,7 @@ import type { Route } from "./route.ts";
 
 export type App = Hono<AppEnv>;
 
-export interface AppOptions {
+interface AppOptions {
   readonly config: Pick<Config, "http" | "api_keys">;
   readonly logger: Logger;
   readonly life: Readonly<Life>;
@@ -39,7 +39,7 @@ export function createApp({ config, logger, life }: AppOptions, dialects: readon
     originCheck(http.cors_origins),
     rateLimit(http.rate_limit),
     apiKeys(keys),
-    declaredLength(http.body_limit),
+    contentLengthLimit(http.body_limit),
   );
   const routes = dialects.flatMap((dialect) => dialect.routes);
   for (const route of routes) {

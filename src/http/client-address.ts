@@ -10,7 +10,7 @@ const MAPPED_IN_HEX = /^::ffff:([\da-f]{1,4}):([\da-f]{1,4})$/i;
  * An address as its owner writes it: listeners for IPv6 give the addresses of IPv4 as `::ffff:192.0.2.1`, and those of
  * one network with the interface behind them.
  */
-export function plainAddress(address: string): string {
+function plainAddress(address: string): string {
   const bare = address.replace(/^::ffff:(?=\d+\.)/i, "").replace(/(?<=:.*)%.*$/, "");
   const [, front, back] = MAPPED_IN_HEX.exec(bare) ?? [];
   if (front === undefined || back === undefined) return bare;

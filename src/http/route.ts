@@ -1,10 +1,10 @@
 import type { z } from "zod";
-import { assertAskedFirst } from "./input/content-type.ts";
+import { assertPreflighted } from "./input/content-type.ts";
 import { parseInput } from "./input/parse-input.ts";
 import { readJson } from "./input/read-json.ts";
 import type { AppContext } from "./app-env.ts";
 
-export type Method = "GET" | "POST" | "DELETE";
+type Method = "GET" | "POST" | "DELETE";
 
 /** One possible answer of a route, for the documentation. */
 export interface RouteAnswer {
@@ -38,7 +38,7 @@ export interface Route extends RouteDescription {
   handle(context: AppContext): Response | Promise<Response>;
 }
 
-export interface RouteInput<Body, Query> {
+interface RouteInput<Body, Query> {
   readonly body: Body;
   readonly query: Query;
 }
@@ -68,7 +68,7 @@ export function defineRoute<
     ...definition,
     async handle(context) {
       if (!bodySchema && definition.method !== "GET")
-        assertAskedFirst(context.req.raw.headers, context.get("isForeignPage"));
+        assertPreflighted(context.req.raw.headers, context.get("isForeignPage"));
       const query = querySchema ? parseInput(querySchema, context.req.query()) : undefined;
       const body = bodySchema ? await readJson(context, bodySchema) : undefined;
       // An absent schema is inferred as ZodUndefined, so undefined is then the right output.

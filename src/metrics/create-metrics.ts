@@ -37,7 +37,7 @@ export interface MetricsOptions {
 }
 
 /** What the daemon reports beside the requests themselves. */
-export interface LifeMetrics {
+interface LifeMetrics {
   engineRestarted(): void;
   /** An engine has ended on the GPU. */
   gpuLost(): void;

@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BrowserPage } from "../support/browser-page.ts";
 import { findChromium } from "../support/chromium.ts";
+import { requireOnCi } from "../support/require-on-ci.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 const chromium = findChromium();
+requireOnCi("Chromium", chromium !== undefined);
 
 describe.skipIf(chromium === undefined)("the API console at /docs in Chromium", () => {
   let daemon: TestDaemon;

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { readdirSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
 import net from "node:net";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -203,14 +204,33 @@ describe("clients that go away", () => {
     expect((await post("/api/generate", '{"prompt": "hi", "max_tokens": 1}')).status).toBe(200);
   });
 
-  test("hundreds of open event streams hinder nobody, and are forgotten", async () => {
+  test("hundreds of open event streams hinder nobody", async () => {
     const abort = new AbortController();
-    const streams = await Promise.all(
-      Array.from({ length: OPEN_STREAMS }, () => fetch(`${daemon.url}/api/events`, { signal: abort.signal })),
-    );
+    const streams = await openStreams(abort.signal);
     expect(streams.every((stream) => stream.status === 200)).toBe(true);
     expect((await post("/api/generate", '{"prompt": "hi", "max_tokens": 1}')).status).toBe(200);
     abort.abort();
     expect((await fetch(`${daemon.url}/health`)).status).toBe(200);
   });
+
+  test.runIf(process.platform === "linux")("close their connections with their event streams", async () => {
+    // Those of the test before may not all be closed yet.
+    await expect.poll(openFiles).toBeLessThan(OPEN_STREAMS / 2);
+    const abort = new AbortController();
+    await openStreams(abort.signal);
+    expect(openFiles()).toBeGreaterThan(OPEN_STREAMS);
+    abort.abort();
+    await expect.poll(openFiles).toBeLessThan(OPEN_STREAMS / 2);
+  });
 });
+
+function openStreams(signal: AbortSignal): Promise<Response[]> {
+  return Promise.all(
+    Array.from({ length: OPEN_STREAMS }, () => fetch(`${daemon.url}/api/events`, { signal })),
+  );
+}
+
+/** Files and connections that the daemon has open. */
+function openFiles(): number {
+  return readdirSync(`/proc/${daemon.pid}/fd`).length;
+}

@@ -189,9 +189,11 @@ describe("documentation and page", () => {
     expect(await get("/")).toMatchObject({ name: "daybreak", version: packageJson.version });
   });
 
-  test("/docs is a page to read", async () => {
-    const response = await fetch(`${daemon.url}/docs`);
-    expect(await response.text()).toContain("POST /api/generate");
+  test("/docs is a page whose files are all served", async () => {
+    const page = await (await fetch(`${daemon.url}/docs`)).text();
+    const parts = [...page.matchAll(/(?:src|href)="(docs\/[^"]+)"/g)].map(([, part]) => part);
+    expect(parts).toContain("docs/swagger-ui-bundle.js");
+    for (const part of parts) expect((await fetch(`${daemon.url}/${part}`)).status).toBe(200);
   });
 });
 

@@ -6,6 +6,7 @@ import path from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { PROGRAM } from "../support/program.ts";
+import { requireOnCi } from "../support/require-on-ci.ts";
 
 const LAUNCHER = path.join(PROGRAM, "src/launch/daybreak.mjs");
 /** A number that no system has an account for, as containers use them. */
@@ -19,6 +20,7 @@ beforeAll(() => {
 afterAll(() => rmSync(temporary, { recursive: true }));
 
 const canBeAnybody = spawnSync("unshare", [...AS_NOBODY_KNOWN, "true"]).status === 0;
+requireOnCi("way to run as an unknown user", canBeAnybody);
 
 /** The command line of an account that the system does not know. */
 function daybreak(home: string | undefined, ...args: string[]) {

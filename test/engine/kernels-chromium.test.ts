@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { findChromium, runTestFilesInPage } from "../support/chromium.ts";
+import { requireOnCi } from "../support/require-on-ci.ts";
 
 const chromium = findChromium();
-if (chromium === undefined)
-  console.warn("The kernels are not tested in a page: there is no Chromium here (CHROMIUM names one).");
+requireOnCi("Chromium", chromium !== undefined);
 
 const FILES = ["kernels", "vec-dots", "softmax", "flash-attention", "elementwise", "repacked", "dot-product"];
 

@@ -6,6 +6,7 @@ import { createEngineStarter, type EngineStarterOptions } from "../../src/engine
 import type { StartEngine } from "../../src/engine/engine.ts";
 import { preparedEngine } from "./engine-fixture.ts";
 import { spawnTestEngine } from "./program.ts";
+import { requireOnCi } from "./require-on-ci.ts";
 
 const report = await probeGpu();
 const software = report.adapters.find((each) => "software" in each && each.software);
@@ -22,6 +23,8 @@ export const testGpu: GpuAdapter | undefined = "adapter" in choice ? choice.adap
 export const onTestGpu = testGpu
   ? `on ${testGpu.name}`
   : `SKIPPED, there is no GPU adapter to test on: ${"problem" in choice ? choice.problem : ""}`;
+
+requireOnCi("software GPU to test on", testGpu?.software === true);
 
 /** What puts all layers of a model onto it; nothing where there is none. */
 export const onGpu: Partial<EngineSpec> = {

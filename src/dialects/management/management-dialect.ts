@@ -1,13 +1,12 @@
 import type { Dialect } from "../../http/dialect.ts";
 import { nativeErrorSchema, renderNativeError } from "../../http/errors/native-error.ts";
-import { openApiDocument } from "../../http/openapi/openapi-document.ts";
+import { openApiDocument } from "../../http/openapi-document.ts";
 import { defineRoute } from "../../http/route.ts";
 import { defaultModelRoutes } from "./default-model-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
 import type { ManagementServices } from "./management-services.ts";
 import { modelRoutes } from "./model-routes.ts";
 import { pageRoutes } from "./page-routes.ts";
-import { storeRoutes } from "./store-routes.ts";
 import { systemRoutes } from "./system-routes.ts";
 
 /**
@@ -23,8 +22,6 @@ export const managementDialect = (
   routes: [
     ...systemRoutes(services),
     ...eventRoutes(services),
-    // Before the routes whose name may be any path.
-    ...storeRoutes(services),
     ...modelRoutes(services),
     ...defaultModelRoutes(services),
     ...pageRoutes(services),

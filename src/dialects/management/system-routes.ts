@@ -151,10 +151,7 @@ export function systemRoutes(services: ManagementServices): readonly Route[] {
       alwaysOn: true,
       handle(context) {
         if (context.env?.ipc !== true) {
-          throw new ServiceError(
-            "route_not_found",
-            "There is no such endpoint here, only on the IPC endpoint.",
-          );
+          throw new ServiceError("route_not_found", "This endpoint exists only on the IPC socket.");
         }
         services.shutdown();
         return context.json({ status: "shutting_down" });

@@ -36,7 +36,7 @@ export function assertJsonContentType(headers: Headers): void {
  * Throws `unsupported_media_type` for a request without a body by which a foreign page would change something. Any
  * page may send a POST without asking first; declared as JSON it has asked, and CORS has decided.
  */
-export function assertAskedFirst(headers: Headers, isForeignPage: boolean): void {
+export function assertPreflighted(headers: Headers, isForeignPage: boolean): void {
   if (!isForeignPage || JSON_TYPE.test(mediaType(headers))) return;
   throw new ServiceError(
     "unsupported_media_type",

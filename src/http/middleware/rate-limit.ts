@@ -14,7 +14,7 @@ interface Bucket {
 }
 
 /** Counts requests of each client address: a bucket of a minute's worth that fills evenly. */
-export class RateLimiter {
+class RateLimiter {
   readonly #perMinute: number;
   readonly #now: () => number;
   readonly #buckets = new Map<string, Bucket>();

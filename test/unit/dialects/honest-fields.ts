@@ -41,21 +41,20 @@ export function describeHonestFields(conversions: readonly Conversion[]): void {
         expect(idle).toEqual([]);
       });
 
-      test("what is ignored makes none, whatever its value", async () => {
-        const values = [null, 1, "x", [], {}];
-        const ignored = described.filter(({ handling }) => handling === "Accepted and ignored");
-        const heeded: string[] = [];
-        for (const { field } of ignored)
-          for (const value of values) if (await changes(field, value)) heeded.push(field);
-        expect(heeded).toEqual([]);
+      // One test for each field: an API without such fields has none, in place of one that checks nothing.
+      const ignored = described.filter(({ handling }) => handling === "Accepted and ignored");
+      test.each(ignored)("$field is ignored, whatever its value", async ({ field }) => {
+        for (const value of [null, 1, "x", [], {}]) expect(await changes(field, value)).toBe(false);
       });
 
-      test("what is refused is an error that says so, unless it is empty", async () => {
-        for (const { field } of described.filter(({ handling }) => handling === "Refused")) {
+      const refused = described.filter(({ handling }) => handling === "Refused");
+      test.each(refused)(
+        "$field is refused by an error that says so, unless it is empty",
+        async ({ field }) => {
           expect(() => convert({ ...base, [field]: "x" })).toThrow(/is not supported/);
           expect(await changes(field, null)).toBe(false);
-        }
-      });
+        },
+      );
     },
   );
 }

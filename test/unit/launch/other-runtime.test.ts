@@ -3,9 +3,11 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
 import { findRuntime } from "../../../src/launch/runtime.mjs";
+import { requireOnCi } from "../../support/require-on-ci.ts";
 
 const LAUNCHER = fileURLToPath(new URL("../../../src/launch/daybreak.mjs", import.meta.url));
 const hasNodeAlong = "binary" in findRuntime();
+requireOnCi("Node that came along", hasNodeAlong);
 
 /** Makes Node look like another runtime, in the process that gets it as a flag alone. */
 const poseAs = (name: string): string =>

@@ -36,6 +36,27 @@ test("the stream ends when draining begins, so that it does not hold the daemon"
   expect((await reader.read()).done).toBe(true);
 });
 
+test("a client that has gone is forgotten", async () => {
+  const services = fakeServices();
+  const subscribe = services.events.subscribe.bind(services.events);
+  const forgotten = Promise.withResolvers<void>();
+  services.events.subscribe = (listener) => {
+    const unsubscribe = subscribe(listener);
+    return () => {
+      unsubscribe();
+      forgotten.resolve();
+    };
+  };
+  const client = new AbortController();
+  const response = await appOf(services).request("/api/events", { signal: client.signal });
+  const reader = response.body!.getReader();
+  await reader.read();
+  const rest = reader.read();
+  client.abort();
+  await forgotten.promise;
+  expect((await rest).done).toBe(true);
+});
+
 test("a reader that never reads is ended instead of filling the memory", async () => {
   const { services, reader } = await open();
   await reader.read();

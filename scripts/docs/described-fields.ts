@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 /** A field of an object as the documentation shows it. */
-export interface DescribedField {
+interface DescribedField {
   readonly name: string;
   readonly required: boolean;
   /** Such as `string`, `array of integer`, `"ok" | "starting"`. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { Dialect } from "../dialect.ts";
-import type { Route, RouteAnswer } from "../route.ts";
+import type { Dialect } from "./dialect.ts";
+import type { Route, RouteAnswer } from "./route.ts";
 
 type Json = Record<string, unknown>;
 

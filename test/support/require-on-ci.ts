@@ -1,0 +1,10 @@
+/**
+ * CI, which is a Linux, has every part that these tests need: without one it would report success for what has not run.
+ * Elsewhere the tests that need the part are skipped.
+ * @param part - as in "CI has no …"
+ * @throws Error when CI lacks it
+ */
+export function requireOnCi(part: string, isHere: boolean): void {
+  if (isHere || !process.env["CI"] || process.platform !== "linux") return;
+  throw new Error(`CI has no ${part}: the tests that need it would be skipped.`);
+}
