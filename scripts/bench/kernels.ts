@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { parseArgs } from "node:util";
 import { pathToFileURL } from "node:url";
-import { FORMATS, TYPE, type TypeName } from "../../test/support/dequantise.ts";
+import { FORMATS, TYPE, type TypeName } from "../../test/support/dequantize.ts";
 import { KernelHost } from "../../test/support/kernel-host.ts";
 import { describeMachine } from "./cpu/results.ts";
 import { spread } from "./daemon/statistics.ts";

@@ -52,9 +52,9 @@ With \`"stream": true\` a pull answers one line after the other: \`downloading\`
 
 ## Tokens
 
-\`POST /tokenize\` and \`POST /detokenize\` run llama.cpp's own tokeniser with the vocabulary of any loaded model, embedding models included, and have the shape of llama.cpp's server. They wait for no slot: the tokeniser runs between the steps of what is being generated. Up to 1 Mi characters, and as many tokens, at once. \`/detokenize\` joins the bytes of all tokens before it reads them as text; a vocabulary that begins every text with a blank gives that blank back.
+\`POST /tokenize\` and \`POST /detokenize\` run llama.cpp's own tokenizer with the vocabulary of any loaded model, embedding models included, and have the shape of llama.cpp's server. They wait for no slot: the tokenizer runs between the steps of what is being generated. Up to 1 Mi characters, and as many tokens, at once. \`/detokenize\` joins the bytes of all tokens before it reads them as text; a vocabulary that begins every text with a blank gives that blank back.
 
-They need Daybreak's own engine: with \`engine.kernels = "stock"\` they are 400 \`unsupported_feature\`. The same holds for token ids as the \`prompt\` of \`/v1/completions\`. A prompt reaches llama.cpp as text, so the daemon looks for the text of the ids, tokenises it as a prompt, and goes on only when exactly those ids come back (a token that the vocabulary puts in front of every prompt may be given or left out). Ids that no text gives, such as half of a character, are 400.
+They need Daybreak's own engine: with \`engine.kernels = "stock"\` they are 400 \`unsupported_feature\`. The same holds for token ids as the \`prompt\` of \`/v1/completions\`. A prompt reaches llama.cpp as text, so the daemon looks for the text of the ids, tokenizes it as a prompt, and goes on only when exactly those ids come back (a token that the vocabulary puts in front of every prompt may be given or left out). Ids that no text gives, such as half of a character, are 400.
 
 \`POST /v1/messages/count_tokens\` and \`POST /v1/responses/input_tokens\` are exact too, with template, system, tools and pictures, on any engine: the prompt is begun and left at llama.cpp's first report, which names its length. They take a slot for that one step; a conversation that does not fit the context is refused with its count in the message.
 

@@ -70,12 +70,12 @@ const PARTS = `
 
 | part | |
 |---|---|
-| chat-completions: \`text\`, \`image_url\`, \`refusal\` | honoured |
+| chat-completions: \`text\`, \`image_url\`, \`refusal\` | honored |
 | chat-completions: \`input_audio\`, \`file\` | refused |
-| responses: messages of \`input_text\`, \`output_text\`, \`input_image\` and \`refusal\`, \`function_call\`, \`function_call_output\`, \`reasoning\`, \`item_reference\` | honoured |
+| responses: messages of \`input_text\`, \`output_text\`, \`input_image\` and \`refusal\`, \`function_call\`, \`function_call_output\`, \`reasoning\`, \`item_reference\` | honored |
 | responses: \`encrypted_content\`, tools of other types than \`function\` | ignored |
 | responses: \`input_file\`, \`file_id\`, other items | refused |
-| messages: \`text\`, \`image\`, \`thinking\`, \`tool_use\`, \`tool_result\`, \`search_result\`, \`document\` of plain text or of text blocks | honoured |
+| messages: \`text\`, \`image\`, \`thinking\`, \`tool_use\`, \`tool_result\`, \`search_result\`, \`document\` of plain text or of text blocks | honored |
 | messages: \`redacted_thinking\`, \`cache_control\` | ignored |
 | messages: other documents, other blocks, tools that run on the server | refused |
 `;

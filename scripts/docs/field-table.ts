@@ -2,7 +2,7 @@ import type { z } from "zod";
 import { describedFields } from "./described-fields.ts";
 
 /**
- * A section with the fields of a request: which are honoured, which are ignored, which are refused. It comes from the
+ * A section with the fields of a request: which are honored, which are ignored, which are refused. It comes from the
  * schema that the route parses with.
  */
 export function fieldTable(heading: string, schema: z.ZodType): string {
@@ -17,7 +17,7 @@ const HANDLING = /^(?:Accepted and (ignored)|(Refused))(?:: )?/;
 
 function handling(description: string): string {
   const match = HANDLING.exec(description);
-  return match ? (match[1] ?? "refused") : "honoured";
+  return match ? (match[1] ?? "refused") : "honored";
 }
 
 function meaning(description: string): string {

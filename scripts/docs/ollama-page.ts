@@ -36,8 +36,8 @@ Served: \`GET\` and \`HEAD /\`, \`/api/version\`, \`/api/tags\`, \`/api/ps\`, \`
 - **Defaults** of sampling are those of the daemon's other APIs: temperature 0.7, top_p 0.9, top_k 40, no repeat penalty, for models that say nothing else.
 - **Thinking** is off unless the request or the model's definition asks for it.
 - **A prompt that does not fit** into the context is 400, never shortened. A text to embed is, unless \`truncate\` is false.
-- **\`num_ctx\`** is honoured when the model is loaded. An idle model that was loaded with less is loaded anew; one in use stays as it is. More than the model was trained for is not given.
-- **Embeddings** are L2-normalised, those of \`/api/embeddings\` too. \`context\` is neither given nor taken.
+- **\`num_ctx\`** is honored when the model is loaded. An idle model that was loaded with less is loaded anew; one in use stays as it is. More than the model was trained for is not given.
+- **Embeddings** are L2-normalized, those of \`/api/embeddings\` too. \`context\` is neither given nor taken.
 - **Pulling** asks the hub, not Ollama's library. \`digest\` in its lines, and in lists of models, tells things apart and is not the hash of a file. What fails before the first byte has a status instead of a line.
 - **\`create\`** makes a model from one that is on disk, and from a Modelfile; files are not uploaded. A copy needs a free name.
 

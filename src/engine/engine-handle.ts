@@ -4,8 +4,8 @@ import type { EngineProcess, EngineReceiver } from "./engine-process.ts";
 import type { Engine, EngineExit } from "./engine.ts";
 import type { EmbeddingResult, EngineInfo, EngineSpec, RerankResult } from "./protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "./protocol/generation.ts";
-import { checkDetokenised, checkRequestLimits, checkTextLength, checkTokenised } from "./request-limits.ts";
-import type { TokenIds, TokeniseOptions, TokenPieces } from "./protocol/tokens.ts";
+import { checkDetokenized, checkRequestLimits, checkTextLength, checkTokenized } from "./request-limits.ts";
+import type { TokenIds, TokenizeOptions, TokenPieces } from "./protocol/tokens.ts";
 import type { DaemonMessage, EngineMessage, ReportedError } from "./protocol/messages.ts";
 
 /** An engine process with its model loaded, as the daemon sees it. */
@@ -80,8 +80,8 @@ export class EngineHandle implements Engine, EngineReceiver {
     return await this.#call(readReranked, signal, (call) => ({ type: "rerank", call, query, document }));
   }
 
-  async tokenize(text: string, options: TokeniseOptions, signal: AbortSignal): Promise<TokenIds> {
-    checkTokenised(text.length);
+  async tokenize(text: string, options: TokenizeOptions, signal: AbortSignal): Promise<TokenIds> {
+    checkTokenized(text.length);
     return await this.#call(
       readTokenized,
       signal,
@@ -91,7 +91,7 @@ export class EngineHandle implements Engine, EngineReceiver {
   }
 
   async pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces> {
-    checkDetokenised(tokens, this.info.vocabSize);
+    checkDetokenized(tokens, this.info.vocabSize);
     return await this.#call(readPieces, signal, (call) => ({ type: "pieces", call, tokens }), false);
   }
 

@@ -1,6 +1,6 @@
 import type { EmbeddingResult, EngineInfo, EngineSpec, RerankResult } from "./protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "./protocol/generation.ts";
-import type { TokenIds, TokeniseOptions, TokenPieces } from "./protocol/tokens.ts";
+import type { TokenIds, TokenizeOptions, TokenPieces } from "./protocol/tokens.ts";
 
 /** Why an engine is gone. */
 export interface EngineExit {
@@ -39,8 +39,8 @@ export interface Engine {
   embed(text: string, signal: AbortSignal): Promise<EmbeddingResult>;
   /** Scores one document against a query. */
   rerank(query: string, document: string, signal: AbortSignal): Promise<RerankResult>;
-  /** Turns a text into tokens by llama.cpp's own tokeniser. Takes no slot: it runs between the steps of others. */
-  tokenize(text: string, options: TokeniseOptions, signal: AbortSignal): Promise<TokenIds>;
+  /** Turns a text into tokens by llama.cpp's own tokenizer. Takes no slot: it runs between the steps of others. */
+  tokenize(text: string, options: TokenizeOptions, signal: AbortSignal): Promise<TokenIds>;
   /** The bytes that tokens stand for. Takes no slot either. */
   pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces>;
   /** Resident memory of the process in bytes, 0 when it is gone. */

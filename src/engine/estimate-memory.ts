@@ -42,7 +42,7 @@ export interface MemoryEstimate {
   readonly totalBytes: number;
 }
 
-/** Bytes of one number in each type of cache; the quantised ones hold 32 in a block. */
+/** Bytes of one number in each type of cache; the quantized ones hold 32 in a block. */
 const CACHE_TYPE_BYTES = {
   f32: 4,
   f16: 2,
@@ -105,7 +105,7 @@ export function checkHeapLimit({ heapBytes }: MemoryEstimate, limitBytes: number
   throw new ServiceError(
     "insufficient_memory",
     `The model needs about ${mib(heapBytes)} MiB of an engine's ${mib(limitBytes)} MiB; ` +
-      "a smaller context or a smaller quantisation may fit.",
+      "a smaller context or a smaller quantization may fit.",
   );
 }
 

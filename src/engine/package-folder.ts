@@ -10,7 +10,7 @@ export interface PackageFolder {
 
 /**
  * Where a process that imports an installed package has to read. The links come first among its rights: Node 26.10
- * forgets about them when it has learnt about something in them.
+ * forgets about them when it has learned about something in them.
  * @param from the folder of the code that imports it
  * @throws Error when the package is not installed
  */

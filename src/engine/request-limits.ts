@@ -5,7 +5,7 @@ import type { TokenIds } from "./protocol/tokens.ts";
 
 /**
  * Most values in a JSON schema, tool parameters or template variables, nested ones counted; a large real tool
- * catalogue has a few thousand.
+ * catalog has a few thousand.
  */
 const MAX_JSON_VALUES = 20_000;
 
@@ -21,14 +21,14 @@ const MAX_GRAMMAR_LENGTH = 256 * 1024;
  */
 const MAX_CHARACTERS_PER_TOKEN = 64;
 
-/** Longest text to tokenise: all slots wait for it, one to three seconds. */
-const MAX_TOKENISED_CHARACTERS = 1024 * 1024;
+/** Longest text to tokenize: all slots wait for it, one to three seconds. */
+const MAX_TOKENIZED_CHARACTERS = 1024 * 1024;
 
 /** Most tokens to turn into text at once; all slots wait for it. */
-const MAX_DETOKENISED = 1024 * 1024;
+const MAX_DETOKENIZED = 1024 * 1024;
 
-/** A prompt up to this length is always tokenised, however small the context: it takes some milliseconds. */
-const ALWAYS_TOKENISED = 64 * 1024;
+/** A prompt up to this length is always tokenized, however small the context: it takes some milliseconds. */
+const ALWAYS_TOKENIZED = 64 * 1024;
 
 /**
  * Refuses a request that would block the engine for seconds before it could find out by itself.
@@ -72,7 +72,7 @@ export function checkCallDepths(input: {
 
 /** @throws ServiceError context_length_exceeded when a text of this many characters cannot fit */
 export function checkTextLength(characters: number, contextSize: number): void {
-  const most = Math.max(ALWAYS_TOKENISED, contextSize * MAX_CHARACTERS_PER_TOKEN);
+  const most = Math.max(ALWAYS_TOKENIZED, contextSize * MAX_CHARACTERS_PER_TOKEN);
   if (characters > most) {
     throw new ServiceError(
       "context_length_exceeded",
@@ -95,20 +95,20 @@ function promptLength({ input }: GenerationRequest): number {
 }
 
 /** @throws ServiceError invalid_parameter when a text of this many characters would block the engine */
-export function checkTokenised(characters: number): void {
-  if (characters > MAX_TOKENISED_CHARACTERS) {
+export function checkTokenized(characters: number): void {
+  if (characters > MAX_TOKENIZED_CHARACTERS) {
     throw new ServiceError(
       "invalid_parameter",
-      `A text to tokenise may have ${MAX_TOKENISED_CHARACTERS} characters at most; this one has ${characters}.`,
+      `A text to tokenize may have ${MAX_TOKENIZED_CHARACTERS} characters at most; this one has ${characters}.`,
       { param: "content" },
     );
   }
 }
 
 /** @throws ServiceError invalid_parameter when the tokens are too many, or not all of the model's */
-export function checkDetokenised(tokens: TokenIds, vocabSize: number): void {
-  if (tokens.length > MAX_DETOKENISED) {
-    throw new ServiceError("invalid_parameter", `At most ${MAX_DETOKENISED} tokens can be given at once.`, {
+export function checkDetokenized(tokens: TokenIds, vocabSize: number): void {
+  if (tokens.length > MAX_DETOKENIZED) {
+    throw new ServiceError("invalid_parameter", `At most ${MAX_DETOKENIZED} tokens can be given at once.`, {
       param: "tokens",
     });
   }

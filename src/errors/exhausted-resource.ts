@@ -21,7 +21,7 @@ export function exhaustedResource(error: unknown): string | undefined {
 }
 
 /**
- * Throws the error when it says that the system has no more of something: then nothing has been learnt about what was
+ * Throws the error when it says that the system has no more of something: then nothing has been learned about what was
  * looked at, and it must not be taken for missing or damaged.
  */
 export function throwExhaustion(error: unknown): void {

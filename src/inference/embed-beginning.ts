@@ -21,7 +21,7 @@ export async function embedBeginning(
   const whole = await embedIfFits(engine, text, signal);
   if (whole) return whole;
   const cut = await embedFirstTokens(engine, text, signal).catch((error: unknown) => {
-    // On the stock WASM there is no tokeniser to cut by.
+    // On the stock WASM there is no tokenizer to cut by.
     if (!(error instanceof ServiceError) || error.code !== "unsupported_feature") throw error;
     return embedFirstCharacters(engine, text, signal);
   });

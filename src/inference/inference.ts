@@ -5,7 +5,7 @@ import type {
   OutputFormat,
   Sampling,
 } from "../engine/protocol/generation.ts";
-import type { TokenIds, TokeniseOptions } from "../engine/protocol/tokens.ts";
+import type { TokenIds, TokenizeOptions } from "../engine/protocol/tokens.ts";
 import type { Endpoint } from "../metrics/metrics.ts";
 import type { Residency } from "../models/model.ts";
 import type { Piece } from "./tokens.ts";
@@ -73,7 +73,7 @@ export interface EmbedRequest {
 
 export interface EmbedAnswer {
   readonly model: string;
-  /** One L2-normalised vector for each input, in order. */
+  /** One L2-normalized vector for each input, in order. */
   readonly vectors: number[][];
   readonly totalTokens: number;
   /** As in {@link InferenceStream}. */
@@ -98,7 +98,7 @@ export interface RerankAnswer {
 export interface TokenizeRequest {
   readonly model?: string | undefined;
   readonly text: string;
-  readonly options: TokeniseOptions;
+  readonly options: TokenizeOptions;
   /** As in {@link InferenceRequest}. */
   readonly residency?: Residency | undefined;
 }
@@ -124,7 +124,7 @@ export interface Inference {
   generate(request: InferenceRequest, signal: AbortSignal): Promise<InferenceStream>;
   embed(request: EmbedRequest, signal: AbortSignal): Promise<EmbedAnswer>;
   rerank(request: RerankRequest, signal: AbortSignal): Promise<RerankAnswer>;
-  /** The tokens of a text, by llama.cpp's own tokeniser. Neither waits for a slot nor takes one. */
+  /** The tokens of a text, by llama.cpp's own tokenizer. Neither waits for a slot nor takes one. */
   tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<TokenIds>;
   /** What each token stands for. */
   pieces(request: DetokenizeRequest, signal: AbortSignal): Promise<Piece[]>;

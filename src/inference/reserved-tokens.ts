@@ -9,7 +9,7 @@ const MESSAGE_TOKENS = 32;
 
 /**
  * Tokens of context that a generation may come to need, while nobody knows how long its prompt is: no
- * tokeniser makes more tokens of a text than it has bytes. Without a limit of its own an answer may fill the context,
+ * tokenizer makes more tokens of a text than it has bytes. Without a limit of its own an answer may fill the context,
  * and what a picture takes is known to the projector alone; both get all of it.
  */
 export function reservedTokens(request: GenerationRequest, { contextSize }: EngineInfo): number {

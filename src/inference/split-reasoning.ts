@@ -10,7 +10,7 @@ export interface ReasoningTags {
 
 /**
  * Turns text between the tags into reasoning, for models whose template does not tell the engine about it.
- * Reasoning is recognised only at the very beginning of the answer (a later tag is the answer's own text);
+ * Reasoning is recognized only at the very beginning of the answer (a later tag is the answer's own text);
  * whitespace around the tags belongs to neither side. Tags may be split over any number of pieces.
  */
 export function splitReasoning(tags: ReasoningTags): EventReader {

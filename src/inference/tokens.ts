@@ -30,9 +30,9 @@ export function toTokenIds(ids: readonly number[] | TokenIds, param: string): To
 }
 
 /**
- * The text that the engine turns into exactly these tokens: texts go to llama.cpp as such, to which its tokeniser adds
+ * The text that the engine turns into exactly these tokens: texts go to llama.cpp as such, to which its tokenizer adds
  * what the vocabulary asks for around them, tokens or a blank. So a text without those is tried as well, and each is
- * tokenised and compared. Tokens that no text gives are refused rather than replaced by others.
+ * tokenized and compared. Tokens that no text gives are refused rather than replaced by others.
  * @param param the request's field that holds the tokens
  * @throws ServiceError invalid_parameter with this param
  */
@@ -43,19 +43,19 @@ export async function exactPrompt(
   signal: AbortSignal,
 ): Promise<string> {
   const tokens = toTokenIds(ids, param);
-  const tokenise = (text: string): Promise<TokenIds> =>
+  const tokenize = (text: string): Promise<TokenIds> =>
     engine.tokenize(text, { addSpecial: true, parseSpecial: true }, signal);
-  const added = await tokenise("");
+  const added = await tokenize("");
   const bare = withoutAdded(tokens, added);
   const { bytes } = await engine.pieces(bare, signal).catch(blame(param));
   const text = decode(bytes);
   const candidates = text === undefined ? [] : text.startsWith(" ") ? [text, text.slice(1)] : [text];
   for (const prompt of candidates) {
-    if (isEqual(withoutAdded(await tokenise(prompt), added), bare)) return prompt;
+    if (isEqual(withoutAdded(await tokenize(prompt), added), bare)) return prompt;
   }
   throw new ServiceError(
     "invalid_parameter",
-    "These token ids are not what the model's tokeniser makes of any text, and a prompt reaches the model as text; " +
+    "These token ids are not what the model's tokenizer makes of any text, and a prompt reaches the model as text; " +
       "send the text itself.",
     { param },
   );

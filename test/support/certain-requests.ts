@@ -1,6 +1,6 @@
 /**
  * Parts of requests to the model that ships whose answers have the form that a test asks for, always: greedy, about what
- * any version of the model has learnt or bound by a grammar, and with room for all the white space that one allows.
+ * any version of the model has learned or bound by a grammar, and with room for all the white space that one allows.
  */
 
 /** The likeliest token, each time. One of the official clients has no field of this name, and sends it all the same. */

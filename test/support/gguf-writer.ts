@@ -1,5 +1,5 @@
 import fs from "node:fs";
-import { COPY_FORMATS } from "./make-quantised-blocks.ts";
+import { COPY_FORMATS } from "./make-quantized-blocks.ts";
 
 /**
  * Writes GGUF files (version 3) for tests; the format is described in ggml's repository, docs/gguf.md.
@@ -203,14 +203,14 @@ function tensorPattern(tensor: GgufTensor, random: () => number): Buffer {
   return pattern;
 }
 
-/** Steps between zero and the largest value of a quantised weight. */
+/** Steps between zero and the largest value of a quantized weight. */
 const Q8_STEPS = 127;
 const Q4_STEPS = 8;
 
 function writeBlock(to: Buffer, at: number, { type, data }: GgufTensor, random: () => number): void {
   const isFilled = "fill" in data;
   const value = (): number => (isFilled ? data.fill : gaussian(random) * data.random);
-  // Uniform quantised weights have the same deviation when they reach to sqrt(3) times it.
+  // Uniform quantized weights have the same deviation when they reach to sqrt(3) times it.
   const scale = isFilled ? Math.abs(data.fill) : data.random * Math.sqrt(3);
   switch (type) {
     case "F32":
@@ -239,7 +239,7 @@ function writeBlock(to: Buffer, at: number, { type, data }: GgufTensor, random: 
     case "IQ4_XS":
     case "MXFP4": {
       const weights = Float32Array.from({ length: TENSOR_TYPES[type].elements }, value);
-      COPY_FORMATS[type].quantise(weights, new DataView(to.buffer, to.byteOffset, to.length), at);
+      COPY_FORMATS[type].quantize(weights, new DataView(to.buffer, to.byteOffset, to.length), at);
       return;
     }
   }

@@ -26,7 +26,7 @@ const FIRST_VEC_DOT = 3;
 const THREAD = FIRST_VEC_DOT + VEC_DOTS.length;
 const OPERATOR = THREAD + 1;
 const RESERVE = THREAD + 2;
-const DEQUANTISE = THREAD + 3;
+const DEQUANTIZE = THREAD + 3;
 const GRAPH_THREAD = THREAD + 4;
 const DECODE = THREAD + 5;
 const IS_END = THREAD + 6;
@@ -66,7 +66,7 @@ function hostModule(pages: number, isShared: boolean, machine: DotMachine, stack
     uleb(MOST_PAGES),
   ]);
   const stackPointer = [I64, 1, 0x42, ...signedLeb(stackTop), 0x0b];
-  // memory.copy of as many bytes as there are weights: what was to be dequantised stands where floats would.
+  // memory.copy of as many bytes as there are weights: what was to be dequantized stands where floats would.
   const copy = [0x20, 1, 0x20, 0, 0x20, 2, 0xfc, 10, 0, 0];
   // i64.const mark, i32.const 1, i32.store
   const mark = [0x42, ...signedLeb(FALLBACK_MARK), 0x41, 1, 0x36, 2, 0];
@@ -233,12 +233,12 @@ export function linkHost(
       vocabulary_piece: PIECE,
       free_memory: BARRIER,
       original_peg_parse: PARSE,
-      original_peg_rule: DEQUANTISE,
+      original_peg_rule: DEQUANTIZE,
       original_left_recursion: LEFT_RECURSION,
       original_parse_alternates: ALTERNATES,
       original_update_slots: BARRIER,
       original_secondary_thread: THREAD,
-      ...Object.fromEntries(CONVERSIONS.map((name) => [name, DEQUANTISE])),
+      ...Object.fromEntries(CONVERSIONS.map((name) => [name, DEQUANTIZE])),
       compute_dup: DUP,
       compute_rope: ROPE,
     },

@@ -61,7 +61,7 @@ export interface PreparedProblem {
   /** Announces a graph that uses the weights otherwise than as a product. */
   planView(): void;
   /**
-   * Plans and runs a look-up of rows, which fills the results with the bytes that the dequantiser was given, and at
+   * Plans and runs a look-up of rows, which fills the results with the bytes that the dequantizer was given, and at
    * most as many of each as a row has weights.
    */
   lookUp(rows: readonly number[]): Uint8Array[];

@@ -1,4 +1,4 @@
-import { FORMATS } from "./dequantise.ts";
+import { FORMATS } from "./dequantize.ts";
 
 export type Blocks = keyof typeof FORMATS;
 export const BLOCK_TYPES = Object.keys(FORMATS).filter((name): name is Blocks => name in FORMATS);
@@ -22,12 +22,12 @@ export function randomWeights(
     for (let at = 0; at < format.bytes; at++) block.setUint8(at, Math.floor(random() * 256));
     for (const at of format.halves) block.setUint16(at, halves[Math.floor(random() * halves.length)]!, true);
     if (type === "MXFP4") block.setUint8(0, 120 + Math.floor(random() * 12));
-    values.push(...format.dequantise(block));
+    values.push(...format.dequantize(block));
   }
   return { bytes, values };
 }
 
-/** Integers with ±127 in each block of 32 and -127 first: quantising them to bytes loses nothing. */
+/** Integers with ±127 in each block of 32 and -127 first: quantizing them to bytes loses nothing. */
 export function exactActivations(columns: number, k: number, random: () => number): Float32Array {
   return Float32Array.from({ length: columns * k }, (_, index) => {
     if (index % 256 === 0) return -127;

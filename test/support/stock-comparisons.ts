@@ -2,8 +2,8 @@ import path from "node:path";
 import type { EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
 import { SHIPPED_MODEL } from "./engine-fixture.ts";
 import { CONVERSATION, type Line, linesOf } from "./forced-text.ts";
-import type { CopyType } from "./make-quantised-blocks.ts";
-import { makeQuantised } from "./make-quantised.ts";
+import type { CopyType } from "./make-quantized-blocks.ts";
+import { makeQuantized } from "./make-quantized.ts";
 
 /**
  * What is asked of our engine and of llama.cpp's WebAssembly as @wllama/wllama ships it. What that answers is always the
@@ -57,7 +57,7 @@ function rareTypes(): () => CopyType {
 function withWeights(name: string, typeOf: () => (matrix: string) => CopyType): Comparison {
   return {
     name,
-    makeModel: (file) => makeQuantised(SHIPPED_MODEL, file, "F16", typeOf()),
+    makeModel: (file) => makeQuantized(SHIPPED_MODEL, file, "F16", typeOf()),
     settings: { slots: 1, flashAttention: "false" },
     lines: CONVERSATION_LINES,
     withOwnDifference: true,

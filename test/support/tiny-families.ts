@@ -18,7 +18,7 @@ export function tinyQwen2(): GgufFile {
   ]);
 }
 
-/** Normalised queries and keys. */
+/** Normalized queries and keys. */
 export function tinyQwen3(): GgufFile {
   return family("qwen3", [random("attn_q_norm.weight", HEAD), random("attn_k_norm.weight", HEAD)]);
 }

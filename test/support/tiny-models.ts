@@ -22,7 +22,7 @@ export interface LlamaOptions {
   readonly heads?: number;
   readonly kvHeads?: number;
   readonly context?: number;
-  /** Type of the weight matrices; their rows must be a multiple of 32 when quantised. */
+  /** Type of the weight matrices; their rows must be a multiple of 32 when quantized. */
   readonly weights?: TensorType;
   readonly chatTemplate?: string;
   /** Further words of the vocabulary, such as "<think>"; each becomes one token. */
@@ -176,7 +176,7 @@ export function tinyBert({
   rerank = false,
 }: BertOptions = {}): GgufFile {
   const feedForward = embedding * 2;
-  const normalised = (name: string): GgufTensor[] => [
+  const normalized = (name: string): GgufTensor[] => [
     ones(`${name}.weight`, embedding),
     { name: `${name}.bias`, shape: [embedding], type: "F32", data: { fill: 0 } },
   ];
@@ -184,7 +184,7 @@ export function tinyBert({
     weight("token_embd.weight", [embedding, BERT_WORDS.length], "F32", 1),
     weight("position_embd.weight", [embedding, context], "F32"),
     weight("token_types.weight", [embedding, 2], "F32"),
-    ...normalised("token_embd_norm"),
+    ...normalized("token_embd_norm"),
   ];
   for (let block = 0; block < blocks; block += 1) {
     const at = `blk.${block}.`;
@@ -192,10 +192,10 @@ export function tinyBert({
       tensors.push(weight(`${at}attn_${part}.weight`, [embedding, embedding], "F32"));
     }
     tensors.push(
-      ...normalised(`${at}attn_output_norm`),
+      ...normalized(`${at}attn_output_norm`),
       weight(`${at}ffn_up.weight`, [embedding, feedForward], "F32"),
       weight(`${at}ffn_down.weight`, [feedForward, embedding], "F32"),
-      ...normalised(`${at}layer_output_norm`),
+      ...normalized(`${at}layer_output_norm`),
     );
   }
   if (rerank) {

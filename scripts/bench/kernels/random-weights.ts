@@ -1,4 +1,4 @@
-import { FORMATS, type TypeName } from "../../../test/support/dequantise.ts";
+import { FORMATS, type TypeName } from "../../../test/support/dequantize.ts";
 import { randoms } from "../../../test/support/randoms.ts";
 
 const MODERATE_HALF = 0x2c00;

@@ -8,7 +8,7 @@ import { describeEndpoint, type Endpoint } from "./endpoint.ts";
 import { readLines } from "./read-lines.ts";
 import { ConnectError, sendRequest } from "./send-request.ts";
 
-/** Of an answer that is not understood: enough to recognise who answers. */
+/** Of an answer that is not understood: enough to recognize who answers. */
 const SHOWN_CHARACTERS = 80;
 
 /** Body of GET /health, whatever its status. */

@@ -34,7 +34,7 @@ function wholeText(text = ""): string {
   return text === "" ? "" : printable(text).replace(/\n*$/, "\n");
 }
 
-/** Of a template or a licence; fits a line beside its title. */
+/** Of a template or a license; fits a line beside its title. */
 const MAX_SHOWN = 60;
 
 /** daybreak show <model> */
@@ -44,7 +44,7 @@ export function showCommand(io: CliIo): Command {
     .argument("<model>", "name of the model")
     .option("--modelfile", "print a Modelfile that would make this model again")
     .option("--template", "print its chat template")
-    .option("--license", "print its licence")
+    .option("--license", "print its license")
     .action(async (name: string, options: ShowOptions) => {
       const client = connect(io, options);
       if (options.modelfile) {
@@ -84,7 +84,7 @@ export function showCommand(io: CliIo): Command {
         ["Settings", settingLines(model.settings)],
         ["System", model.system],
         ["Template", model.template && firstLine(model.template, "--template")],
-        ["Licence", model.license && firstLine(model.license, "--license")],
+        ["License", model.license && firstLine(model.license, "--license")],
       ];
       const known = fields.flatMap(([title, value]) =>
         value === undefined || value === ""

@@ -15,7 +15,7 @@ export const embeddingsRequestSchema = z
 export const embeddingsAnswerSchema = z
   .object({
     model: z.string(),
-    embeddings: z.array(z.array(z.number())).describe("One L2-normalised vector for each text, in order."),
+    embeddings: z.array(z.array(z.number())).describe("One L2-normalized vector for each text, in order."),
     dimensions: z.int().describe("Length of each vector."),
     total_tokens: z.int().describe("Tokens of all texts."),
   })

@@ -27,7 +27,7 @@ const tokenizeRequestSchema = z
     parse_special: z
       .boolean()
       .nullish()
-      .describe("Read special tokens where they are spelt out; else they are text. Default: true."),
+      .describe("Read special tokens where they are spelled out; else they are text. Default: true."),
     with_pieces: z.boolean().nullish().describe("Say what each token stands for. Default: false."),
   })
   .meta({ id: "TokenizeRequest" });
@@ -48,7 +48,7 @@ const detokenizeRequestSchema = z
   .meta({ id: "DetokenizeRequest" });
 
 const contentSchema = z
-  .object({ content: z.string().describe("Their text; special tokens are spelt out.") })
+  .object({ content: z.string().describe("Their text; special tokens are spelled out.") })
   .meta({ id: "DetokenizedContent" });
 
 export function tokenizeRoute({ inference }: Services): Route {
@@ -57,7 +57,7 @@ export function tokenizeRoute({ inference }: Services): Route {
     path: "/tokenize",
     tag,
     summary: "Turn a text into tokens",
-    description: "By llama.cpp's own tokeniser. It waits for no slot.",
+    description: "By llama.cpp's own tokenizer. It waits for no slot.",
     body: tokenizeRequestSchema,
     answers: [{ description: "The ids, with pieces on request.", schema: tokensSchema }],
     async handle(context, { body }) {

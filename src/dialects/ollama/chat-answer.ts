@@ -6,7 +6,7 @@ import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
 import { line } from "./ollama-error.ts";
 import {
   labelFields,
-  labelled,
+  labeled,
   logprobFields,
   logprobsField,
   residencyReasonField,
@@ -42,7 +42,7 @@ export const chatLineSchema = z.union([z.object({ ...common, done: z.literal(fal
 export function toChatAnswer(answer: Answer, label: Label): z.output<typeof chatAnswerSchema> {
   const calls = wireToolCalls(answer.toolCalls, answer.reason);
   return {
-    ...labelled(label),
+    ...labeled(label),
     message: assistant(answer.text, {
       ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
       ...(calls.length > 0 && { tool_calls: calls }),
@@ -57,7 +57,7 @@ export function toChatLoad(
   reason: ResidencyReason,
   label: Pick<Label, "model" | "now">,
 ): z.output<typeof chatLoadSchema> {
-  return { ...labelled(label), message: assistant(""), done: true, done_reason: reason };
+  return { ...labeled(label), message: assistant(""), done: true, done_reason: reason };
 }
 
 /** A line for each piece, one with the tool calls, and a last one with an empty message and the summary. */
@@ -66,7 +66,7 @@ export async function* toChatLines(
   label: Label,
 ): AsyncGenerator<string, void, undefined> {
   const piece = (value: Omit<z.output<typeof chatLineSchema>, "done" | "model" | "created_at">): string =>
-    line({ ...labelled(label), ...value, done: false });
+    line({ ...labeled(label), ...value, done: false });
   const calls: ToolCall[] = [];
   for await (const event of wholeToolCalls(events)) {
     switch (event.type) {
@@ -86,7 +86,7 @@ export async function* toChatLines(
         const wire = wireToolCalls(calls, event.reason);
         if (wire.length > 0) yield piece({ message: assistant("", { tool_calls: wire }) });
         yield line({
-          ...labelled(label),
+          ...labeled(label),
           message: assistant(""),
           done: true,
           ...summary(event, label.loadMs),

@@ -37,7 +37,7 @@ export const createRequestSchema = z
     messages: refused("a model has no conversation of its own; put examples into its system text"),
     files: refused(BLOBS),
     adapters: refused(BLOBS),
-    quantize: refused("the daemon does not quantise; pull the model in the quantisation you want"),
+    quantize: refused("the daemon does not quantize; pull the model in the quantization you want"),
     path: refused("send the Modelfile's text, or the fields"),
     insecure: ignored(),
   })

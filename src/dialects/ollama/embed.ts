@@ -38,7 +38,7 @@ type Embed = z.output<typeof embedRequestSchema>;
 export const embedAnswerSchema = z
   .object({
     model: z.string().describe("The name in the request."),
-    embeddings: z.array(z.array(z.number())).describe("L2-normalised, in the order of the texts."),
+    embeddings: z.array(z.array(z.number())).describe("L2-normalized, in the order of the texts."),
     total_duration: z.int().describe("Nanoseconds in all."),
     load_duration: z.int().describe("Nanoseconds until the model was in memory."),
     prompt_eval_count: z.int().describe("Tokens of all texts."),
@@ -56,7 +56,7 @@ export const embeddingsRequestSchema = z
   .meta({ id: "OllamaEmbeddingsRequest" });
 
 export const embeddingsAnswerSchema = z
-  .object({ embedding: z.array(z.number()).describe("L2-normalised; empty when there is no text.") })
+  .object({ embedding: z.array(z.number()).describe("L2-normalized; empty when there is no text.") })
   .meta({ id: "OllamaEmbeddingsAnswer" });
 
 export function toEmbedRequest(body: Omit<Embed, "dimensions">, model: Model): EmbedRequest {

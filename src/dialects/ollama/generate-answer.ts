@@ -4,7 +4,7 @@ import type { InferenceEvent } from "../../inference/inference.ts";
 import { line } from "./ollama-error.ts";
 import {
   labelFields,
-  labelled,
+  labeled,
   logprobFields,
   logprobsField,
   residencyReasonField,
@@ -38,7 +38,7 @@ export const generateLineSchema = z.union([
 
 export function toGenerateAnswer(answer: Answer, label: Label): z.output<typeof generateAnswerSchema> {
   return {
-    ...labelled(label),
+    ...labeled(label),
     response: answer.text,
     ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
     ...logprobFields(answer.logprobs),
@@ -51,7 +51,7 @@ export function toGenerateLoad(
   reason: ResidencyReason,
   label: Pick<Label, "model" | "now">,
 ): z.output<typeof generateLoadSchema> {
-  return { ...labelled(label), response: "", done: true, done_reason: reason };
+  return { ...labeled(label), response: "", done: true, done_reason: reason };
 }
 
 /** A line for each piece, and a last one with an empty response and the summary. */
@@ -63,17 +63,17 @@ export async function* toGenerateLines(
     switch (event.type) {
       case "text-delta":
         yield line({
-          ...labelled(label),
+          ...labeled(label),
           response: event.text,
           ...logprobFields(event.logprobs),
           done: false,
         });
         break;
       case "reasoning-delta":
-        yield line({ ...labelled(label), response: "", thinking: event.text, done: false });
+        yield line({ ...labeled(label), response: "", thinking: event.text, done: false });
         break;
       case "done":
-        yield line({ ...labelled(label), response: "", done: true, ...summary(event, label.loadMs) });
+        yield line({ ...labeled(label), response: "", done: true, ...summary(event, label.loadMs) });
         break;
       default:
         // Progress has no line here, and without tools there are no calls.

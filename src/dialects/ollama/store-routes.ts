@@ -85,7 +85,7 @@ function pullRoute(models: Models): Route {
     tag,
     summary: "Download a model from the hub",
     description:
-      "Names are the daemon's aliases and hf.co/owner/repository[:quantisation]. A client that goes away pauses the download; the next pull goes on from there.",
+      "Names are the daemon's aliases and hf.co/owner/repository[:quantization]. A client that goes away pauses the download; the next pull goes on from there.",
     body: pullRequestSchema,
     answers: statusAnswers,
     async handle(context, { body }) {

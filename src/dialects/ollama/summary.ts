@@ -54,7 +54,7 @@ export function logprobFields(logprobs: readonly TokenLogprob[] | undefined): {
   return { logprobs: logprobs.map(({ top, ...token }) => ({ ...token, top_logprobs: top })) };
 }
 
-/** How the answer is labelled: the model by the name the client used, and the clock. */
+/** How the answer is labeled: the model by the name the client used, and the clock. */
 export interface Label {
   readonly model: string;
   readonly loadMs: number;
@@ -66,7 +66,7 @@ export const labelFields = {
   created_at: z.string().describe("ISO 8601."),
 };
 
-export function labelled({ model, now }: Pick<Label, "model" | "now">) {
+export function labeled({ model, now }: Pick<Label, "model" | "now">) {
   return { model, created_at: now().toISOString() };
 }
 

@@ -40,7 +40,7 @@ export const embeddingsSchema = z
       z.object({
         object: z.literal("embedding"),
         index: z.int(),
-        embedding: z.union([z.array(z.number()), z.string()]).describe("L2-normalised."),
+        embedding: z.union([z.array(z.number()), z.string()]).describe("L2-normalized."),
       }),
     ),
     model: z.string(),

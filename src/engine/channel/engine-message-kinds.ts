@@ -2,7 +2,7 @@ import type { EngineMessage } from "../protocol/messages.ts";
 import { MIB, type MessageKinds, SENTENCE, SHORT } from "./message-kinds.ts";
 import { fromBytes, propertyOf, toBytes } from "./typed-arrays.ts";
 
-/** Token ids of the longest text that may be tokenised, four for each of its characters. */
+/** Token ids of the longest text that may be tokenized, four for each of its characters. */
 const MAX_TOKENS_BYTES = 16 * MIB;
 
 /** Bytes of the most tokens that may be turned into text at once, and where each ends. */

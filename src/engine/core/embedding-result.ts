@@ -24,7 +24,7 @@ export function readEmbedding(answer: unknown): EmbeddingResult {
   }
   const { data, usage } = parsed.data;
   const { embedding } = data[0];
-  const vector = isNested(embedding) ? normalisedMean(embedding) : embedding;
+  const vector = isNested(embedding) ? normalizedMean(embedding) : embedding;
   return { vector, tokens: usage.prompt_tokens };
 }
 
@@ -32,7 +32,7 @@ function isNested(rows: number[] | number[][]): rows is number[][] {
   return Array.isArray(rows[0]);
 }
 
-function normalisedMean(rows: readonly (readonly number[])[]): number[] {
+function normalizedMean(rows: readonly (readonly number[])[]): number[] {
   const sum: number[] = Array.from({ length: rows[0]?.length ?? 0 }, () => 0);
   for (const row of rows) row.forEach((value, index) => (sum[index] = (sum[index] ?? 0) + value));
   const norm = Math.hypot(...sum);

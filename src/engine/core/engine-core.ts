@@ -2,7 +2,7 @@ import { Mutex } from "../../async/mutex.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { EmbeddingResult, EngineInfo, RerankResult } from "../protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "../protocol/generation.ts";
-import type { TokenIds, TokeniseOptions, TokenPieces } from "../protocol/tokens.ts";
+import type { TokenIds, TokenizeOptions, TokenPieces } from "../protocol/tokens.ts";
 import { readInfo } from "./engine-info.ts";
 import { AnswerDepth } from "./answer-depth.ts";
 import { buildCompletionCall, toRequestJson } from "./build-request.ts";
@@ -23,7 +23,7 @@ import type { AcceptedResult } from "./loop-request.ts";
 import { RequestLoop } from "./request-loop.ts";
 import { checkMarks, checkMarksOf } from "./special-marks.ts";
 import { StepControl } from "./step-control.ts";
-import { Tokeniser } from "./tokeniser.ts";
+import { Tokenizer } from "./tokenizer.ts";
 import type { WorkerActions } from "./wllama-api.ts";
 import { EngineCallError, WllamaSession } from "./wllama-session.ts";
 
@@ -42,7 +42,7 @@ export class EngineCore {
   readonly info: EngineInfo;
   readonly #session: WllamaSession;
   readonly #loop: RequestLoop;
-  readonly #tokeniser: Tokeniser;
+  readonly #tokenizer: Tokenizer;
   readonly #mediaMarker: string;
   readonly #purpose: EngineSettings["purpose"];
   /** Held by whoever has a prompt read that no other may be read beside. */
@@ -59,7 +59,7 @@ export class EngineCore {
   ) {
     this.#session = session;
     this.#loop = new RequestLoop(session, steps);
-    this.#tokeniser = new Tokeniser(session, this.#loop);
+    this.#tokenizer = new Tokenizer(session, this.#loop);
     this.#mediaMarker = session.info.media_marker ?? "";
     this.#purpose = purpose;
     this.#sharedContext = sharedContext;
@@ -187,13 +187,13 @@ export class EngineCore {
   }
 
   /** Turns a text into tokens, also while the slots are taken. */
-  tokenize(text: string, options: TokeniseOptions, signal: AbortSignal): Promise<TokenIds> {
-    return this.#tokeniser.tokenise(text, options, signal);
+  tokenize(text: string, options: TokenizeOptions, signal: AbortSignal): Promise<TokenIds> {
+    return this.#tokenizer.tokenize(text, options, signal);
   }
 
   /** The bytes of tokens, also while the slots are taken. */
   pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces> {
-    return this.#tokeniser.pieces(tokens, signal);
+    return this.#tokenizer.pieces(tokens, signal);
   }
 
   /** Ends the engine's worker; calls in flight are not answered. */

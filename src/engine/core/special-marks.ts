@@ -1,7 +1,7 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { GenerationRequest } from "../protocol/generation.ts";
 
-/** How special tokens are spelt in almost all vocabularies. */
+/** How special tokens are spelled in almost all vocabularies. */
 const MARK = /<[^<>]{1,64}>|\[[^[\]\s]{1,32}\]/g;
 
 /**

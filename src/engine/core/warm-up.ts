@@ -21,7 +21,7 @@ const LONGER_TEXT = WORD.repeat(12);
 /** A first step that is over within this time, compiling included, is short enough however long the next are. */
 const SHORT_STEP_MS = 1000;
 
-/** A grey PNG of 16 by 16 pixels; a projector scales pictures to its own size. */
+/** A gray PNG of 16 by 16 pixels; a projector scales pictures to its own size. */
 const PICTURE =
   "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAAAAAA6mKC9AAAAD0lEQVR42mNoQAMMI1sAAAUMgAHjM1mKAAAAAElFTkSuQmCC";
 

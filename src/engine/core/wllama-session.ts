@@ -12,7 +12,7 @@ import {
   type WllamaInstance,
   type WorkerActions,
 } from "./wllama-api.ts";
-import { NO_TOKENISER } from "./tokeniser-patches.ts";
+import { NO_TOKENIZER } from "./tokenizer-patches.ts";
 import { HELD } from "./worker-patches.ts";
 import { templateTooDeep } from "./template-failure.ts";
 import { createWorkerClass } from "./wllama-worker.ts";
@@ -40,9 +40,9 @@ export class EngineCallError extends Error {
   override readonly name: string = "EngineCallError";
 }
 
-/** The WASM that runs is the stock one, whose tokeniser cannot be called. */
-export class NoTokeniserError extends EngineCallError {
-  override readonly name = "NoTokeniserError";
+/** The WASM that runs is the stock one, whose tokenizer cannot be called. */
+export class NoTokenizerError extends EngineCallError {
+  override readonly name = "NoTokenizerError";
 }
 
 /** llama.cpp said that it could not load the model. */
@@ -198,7 +198,7 @@ export class WllamaSession {
   #classify(error: unknown): EngineCallError | EngineFatalError {
     const { name, message } = failureSchema.parse(error);
     if (name === "CppException") return new EngineCallError(message);
-    if (name === NO_TOKENISER) return new NoTokeniserError(message);
+    if (name === NO_TOKENIZER) return new NoTokenizerError(message);
     const reason = [this.#log.reason, message].filter(Boolean).join("\n");
     this.#lost ??= new EngineFatalError(reason, { cause: error });
     return this.#lost;

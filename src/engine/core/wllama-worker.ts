@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { toError } from "../../errors/to-error.ts";
 import type { BlobLike, EnginePlatform, EngineWorker } from "./platform.ts";
-import { TOKENISER_PATCHES } from "./tokeniser-patches.ts";
+import { TOKENIZER_PATCHES } from "./tokenizer-patches.ts";
 import { applyPatches, MEMORY_VERB, WORKER_PATCHES } from "./worker-patches.ts";
 
 interface WorkerMessage {
@@ -42,7 +42,7 @@ export function createWorkerClass(
 
     constructor(url: string | URL) {
       this.#worker = platform.startWorker(String(url), (script) =>
-        applyPatches(script, [...WORKER_PATCHES, ...TOKENISER_PATCHES]),
+        applyPatches(script, [...WORKER_PATCHES, ...TOKENIZER_PATCHES]),
       );
       this.#worker.onMessage = (data) => {
         if (isMessage(data)) this.#receive(data);

@@ -53,7 +53,7 @@ export const HELD = "#held";
 export const MEMORY_VERB = "daybreak.memory";
 
 /**
- * What wllama's worker script needs with every WASM. What ours needs besides, for its larger heap and its tokeniser,
+ * What wllama's worker script needs with every WASM. What ours needs besides, for its larger heap and its tokenizer,
  * has lists of its own.
  */
 export const WORKER_PATCHES: readonly TextPatch[] = [

@@ -32,8 +32,8 @@ export function chooseAdapter(report: GpuReport, wishes: AdapterWishes): Adapter
   }
   const usable = named.filter(isUsable);
   const candidates = name === undefined ? usable.filter(({ software }) => !software) : usable;
-  const favourite = wishes.powerPreference === "low-power" ? report.thriftiest : report.fastest;
-  const adapter = candidates.find((each) => favourite && isSameDevice(each, favourite)) ?? candidates[0];
+  const favorite = wishes.powerPreference === "low-power" ? report.thriftiest : report.fastest;
+  const adapter = candidates.find((each) => favorite && isSameDevice(each, favorite)) ?? candidates[0];
   if (adapter) return { adapter };
   const problems = named.filter((each) => !isUsable(each)).map((each) => `${title(each)}: ${each.problem}`);
   const [software] = usable;

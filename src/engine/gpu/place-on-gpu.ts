@@ -93,8 +93,8 @@ function fit(
   const why =
     taken > 0
       ? `Only ${fitting} of its ${all} layers fit into ${room} beside the other models, which have ${mib(taken)} MiB; ` +
-        "unload one, or take a smaller context or a smaller quantisation."
-      : `Only ${fitting} of its ${all} layers fit into ${room}; a smaller context or a smaller quantisation needs less.`;
+        "unload one, or take a smaller context or a smaller quantization."
+      : `Only ${fitting} of its ${all} layers fit into ${room}; a smaller context or a smaller quantization needs less.`;
   return { fitting, why };
 }
 
@@ -115,7 +115,7 @@ function tooLargeToBind(
   if (most === 0) return undefined;
   const sees = `A program on ${title(adapter)} sees at most ${mib(most)} MiB at once`;
   if (weightBytes.largestInBlocks > most) {
-    return `${sees}, and a tensor of each layer has ${mib(weightBytes.largestInBlocks)} MiB; a smaller quantisation may do.`;
+    return `${sees}, and a tensor of each layer has ${mib(weightBytes.largestInBlocks)} MiB; a smaller quantization may do.`;
   }
   // Keys and values are a tensor each.
   const cache = ((kvBytesPerToken / Math.max(1, blockCount)) * contextTokens(spec)) / 2;

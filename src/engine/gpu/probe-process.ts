@@ -63,8 +63,8 @@ async function probe(): Promise<void> {
     await send(await open(dawn, device));
   }
   if (skip.length > 0) return await send({ type: "done" });
-  const fastest = await favourite(dawn, adapters, "high-performance");
-  const thriftiest = await favourite(dawn, adapters, "low-power");
+  const fastest = await favorite(dawn, adapters, "high-performance");
+  const thriftiest = await favorite(dawn, adapters, "low-power");
   await send({ type: "done", ...(fastest && { fastest }), ...(thriftiest && { thriftiest }) });
 }
 
@@ -136,7 +136,7 @@ async function deviceProblem(dawn: Dawn, device: GpuDevice): Promise<string | un
 }
 
 /** The adapter that the system itself prefers; undefined when it has no opinion. */
-async function favourite(
+async function favorite(
   dawn: Dawn,
   adapters: readonly GpuDevice[],
   powerPreference: "high-performance" | "low-power",

@@ -15,8 +15,8 @@ import { isFencedIn, UNFENCED_EXIT_CODE } from "../permission-model.ts";
 if (!isFencedIn()) process.exit(UNFENCED_EXIT_CODE);
 
 /**
- * Machine code in bytes that a function of the WASM runs before V8 optimises it. By default that is so little that V8
- * optimises what only loading a model uses, which is long over when the better code is there: a third of the
+ * Machine code in bytes that a function of the WASM runs before V8 optimizes it. By default that is so little that V8
+ * optimizes what only loading a model uses, which is long over when the better code is there: a third of the
  * instructions of a small model's start. What computes reaches this soon: with a model of 0.5B weights the load and the
  * first 32 tokens take as many instructions either way.
  */

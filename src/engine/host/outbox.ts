@@ -59,7 +59,7 @@ export class Outbox {
   }
 }
 
-/** Joins neighbouring pieces of text; true when `event` has been added to `last`. */
+/** Joins neighboring pieces of text; true when `event` has been added to `last`. */
 function mergeText(last: GenerationEvent | undefined, event: GenerationEvent): boolean {
   if (last?.type === "text-delta" && event.type === "text-delta") {
     last.text += event.text;

@@ -70,7 +70,7 @@ export const engineInfoSchema = z.object({
 export type EngineInfo = z.infer<typeof engineInfoSchema>;
 
 export const embeddingResultSchema = z.object({
-  /** L2-normalised. */
+  /** L2-normalized. */
   vector: z.array(z.number()),
   tokens: z.int().min(0),
 });

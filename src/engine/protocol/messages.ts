@@ -7,7 +7,7 @@ import {
   rerankResultSchema,
 } from "./engine-spec.ts";
 import { generationEventSchema, generationRequestSchema } from "./generation.ts";
-import { tokenIdsSchema, tokeniseOptionsSchema, tokenPiecesSchema } from "./tokens.ts";
+import { tokenIdsSchema, tokenizeOptionsSchema, tokenPiecesSchema } from "./tokens.ts";
 
 /**
  * Everything that the daemon and an engine process say to each other. Each side parses what it receives: the
@@ -24,7 +24,7 @@ export const daemonMessageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("embed"), call, text: z.string() }),
   z.object({ type: z.literal("rerank"), call, query: z.string(), document: z.string() }),
   /** Takes no slot; neither does pieces. */
-  z.object({ type: z.literal("tokenize"), call, text: z.string(), options: tokeniseOptionsSchema }),
+  z.object({ type: z.literal("tokenize"), call, text: z.string(), options: tokenizeOptionsSchema }),
   z.object({ type: z.literal("pieces"), call, tokens: tokenIdsSchema }),
   /** Answered by the call's own end: `cancelled`, or its result when that was on its way. */
   z.object({ type: z.literal("cancel"), call }),

@@ -1,20 +1,20 @@
 import { z } from "zod";
 
 /** How a text becomes tokens. */
-export const tokeniseOptionsSchema = z.object({
+export const tokenizeOptionsSchema = z.object({
   /** Put the tokens that begin and end a text around it, where the model's vocabulary says so. */
   addSpecial: z.boolean(),
-  /** Read special tokens where they are spelt out in the text; else they are text like any other. */
+  /** Read special tokens where they are spelled out in the text; else they are text like any other. */
   parseSpecial: z.boolean(),
 });
-export type TokeniseOptions = z.infer<typeof tokeniseOptionsSchema>;
+export type TokenizeOptions = z.infer<typeof tokenizeOptionsSchema>;
 
 /** Token ids; an array of numbers would be five times as large on its way between processes. */
 export const tokenIdsSchema = z.instanceof(Int32Array);
 export type TokenIds = z.infer<typeof tokenIdsSchema>;
 
 export const tokenPiecesSchema = z.object({
-  /** What the tokens stand for, one after the other; special tokens are spelt out. */
+  /** What the tokens stand for, one after the other; special tokens are spelled out. */
   bytes: z.instanceof(Uint8Array),
   /** Where each token's bytes end. */
   ends: z.instanceof(Int32Array),

@@ -93,7 +93,7 @@ export class SecondWall {
         problems.push(`${wall.name} does not work here (${failure}).`);
       }
     } catch (error) {
-      // Nothing was learnt about the walls: the next engine asks again.
+      // Nothing was learned about the walls: the next engine asks again.
       if (exhaustedResource(error) !== undefined) this.#trial = undefined;
       problems.push(`It could not be tried: ${toError(error).message}.`);
     }

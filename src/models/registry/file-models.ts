@@ -56,7 +56,7 @@ export class FileModels {
   }
 
   /**
-   * Registers a record of this catalogue, in place of another file of the same name. Returns the function that puts
+   * Registers a record of this catalog, in place of another file of the same name. Returns the function that puts
    * things back as they were, unless somebody has changed them since.
    * @throws ServiceError model_exists when the name was given away meanwhile, by another daemon maybe
    */

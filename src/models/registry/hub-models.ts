@@ -37,7 +37,7 @@ export class HubModels {
     return alias === undefined || this.#isTaken(alias) ? cached.spec : alias;
   }
 
-  /** Removes the files of a model of this catalogue. */
+  /** Removes the files of a model of this catalog. */
   async remove(record: ModelRecord): Promise<void> {
     // Not by the list: it leaves out what another entry has the same content as.
     const { source } = record;

@@ -9,15 +9,15 @@ export interface Conversion {
   /** The least body. */
   readonly base: Record<string, unknown>;
   readonly convert: (body: Record<string, unknown>) => unknown;
-  /** For each field that is honoured, a value that differs from what its absence means. */
+  /** For each field that is honored, a value that differs from what its absence means. */
   readonly samples: Record<string, unknown>;
-  /** Honoured by the route or by the answer, not by the conversion: other tests show that. */
+  /** Honored by the route or by the answer, not by the conversion: other tests show that. */
   readonly elsewhere: readonly string[];
 }
 
 /**
  * Compares what the schemas say of their fields, from which the documentation's tables are made, with what happens:
- * whoever says "honoured" of a field that changes nothing, or forgets to say something of one that does, fails here.
+ * whoever says "honored" of a field that changes nothing, or forgets to say something of one that does, fails here.
  */
 export function describeHonestFields(conversions: readonly Conversion[]): void {
   describe.for(conversions)(
@@ -25,16 +25,16 @@ export function describeHonestFields(conversions: readonly Conversion[]): void {
     ({ schema, base, convert, samples, elsewhere }) => {
       const described = Object.entries<z.ZodType>(schema.shape).map(([field, { description = "" }]) => ({
         field,
-        handling: /^(?:Accepted and (ignored)|(Refused))/.exec(description)?.[0] ?? "honoured",
+        handling: /^(?:Accepted and (ignored)|(Refused))/.exec(description)?.[0] ?? "honored",
       }));
       const changes = async (field: string, value: unknown): Promise<boolean> =>
         !isDeepStrictEqual(await convert({ ...base, [field]: value }), await convert(base));
 
-      test("what is honoured makes a difference", async () => {
-        const honoured = described.filter(
-          ({ field, handling }) => handling === "honoured" && !elsewhere.includes(field),
+      test("what is honored makes a difference", async () => {
+        const honored = described.filter(
+          ({ field, handling }) => handling === "honored" && !elsewhere.includes(field),
         );
-        expect(honoured.map(({ field }) => field).toSorted()).toEqual(Object.keys(samples).toSorted());
+        expect(honored.map(({ field }) => field).toSorted()).toEqual(Object.keys(samples).toSorted());
         const idle: string[] = [];
         for (const [field, value] of Object.entries(samples))
           if (!(await changes(field, value))) idle.push(field);

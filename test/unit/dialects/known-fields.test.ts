@@ -22,7 +22,7 @@ function declaredFields(packageName: string, file: string, interfaceName: string
   return [...body.matchAll(/^ {4}(\w+)\??:/gm)].map(([, name]) => name!);
 }
 
-describe("every field that the official clients know is honoured, ignored on purpose, or refused", () => {
+describe("every field that the official clients know is honored, ignored on purpose, or refused", () => {
   test.for([
     {
       route: "POST /v1/chat/completions",

@@ -46,7 +46,7 @@ test("a little less is taken when the cut text has more tokens than it had in th
   expect(texts[0]!.length).toBeGreaterThan(LIMIT - 8);
 });
 
-test("without a tokeniser the text is shortened until it fits", async () => {
+test("without a tokenizer the text is shortened until it fits", async () => {
   const { engine, texts } = engineOf();
   const tokenize = engine.tokenize.bind(engine);
   engine.tokenize = () => Promise.reject(new ServiceError("unsupported_feature", "Stock."));

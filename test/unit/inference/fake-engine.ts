@@ -1,7 +1,7 @@
 import type { Engine, EngineExit } from "../../../src/engine/engine.ts";
 import type { GenerationEvent, GenerationRequest } from "../../../src/engine/protocol/generation.ts";
 import type { EngineInfo, EngineSpec } from "../../../src/engine/protocol/engine-spec.ts";
-import type { TokenIds, TokeniseOptions, TokenPieces } from "../../../src/engine/protocol/tokens.ts";
+import type { TokenIds, TokenizeOptions, TokenPieces } from "../../../src/engine/protocol/tokens.ts";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import type { Model, ModelLease, Models, Residency } from "../../../src/models/model.ts";
 
@@ -115,7 +115,7 @@ export class FakeEngine implements Engine {
   }
 
   /** One token for each byte, and one to begin with. */
-  tokenize(text: string, { addSpecial }: TokeniseOptions): Promise<TokenIds> {
+  tokenize(text: string, { addSpecial }: TokenizeOptions): Promise<TokenIds> {
     const bytes = new TextEncoder().encode(text);
     return Promise.resolve(Int32Array.from(addSpecial ? [BEGIN_TOKEN, ...bytes] : bytes));
   }

@@ -20,7 +20,7 @@ describe("token ids as a prompt", () => {
     expect(await exactPrompt(new FakeEngine(), ids, "prompt", NEVER)).toBe(text);
   });
 
-  test("lose the blank that the tokeniser adds by itself", async () => {
+  test("lose the blank that the tokenizer adds by itself", async () => {
     const engine = new FakeEngine();
     const plain = engine.tokenize.bind(engine);
     engine.tokenize = (text, options) => plain(text === "" ? "" : ` ${text}`, options);

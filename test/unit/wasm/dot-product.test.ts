@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { TYPE } from "../../support/dequantise.ts";
+import { TYPE } from "../../support/dequantize.ts";
 import { DOT_MACHINES, type DotMachine } from "../../support/dot-machines.ts";
 import { KernelHost } from "../../support/kernel-host.ts";
 import { exactActivations, randomWeights } from "../../support/matrix-problems.ts";

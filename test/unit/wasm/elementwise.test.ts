@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { halfToNumber } from "../../support/dequantise.ts";
+import { halfToNumber } from "../../support/dequantize.ts";
 import type { HostTensor } from "../../support/host-tensors.ts";
 import { OperatorHost, TENSOR } from "../../support/operator-host.ts";
 import { differing, numbersFrom } from "./numbers.ts";

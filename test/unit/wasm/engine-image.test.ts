@@ -39,7 +39,7 @@ function spins(bytes: Uint8Array): number {
 }
 
 describe("the engine's image", () => {
-  it("is a valid module with the stock one's exports and imports, and the tokeniser's", async () => {
+  it("is a valid module with the stock one's exports and imports, and the tokenizer's", async () => {
     const image = await buildEngineImage(stock, kernels);
     expect(WebAssembly.validate(image)).toBe(true);
     const [before, after] = [parseModule(stock), parseModule(image)];

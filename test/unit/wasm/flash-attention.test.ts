@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { FORMATS, halfToNumber, type TypeName } from "../../support/dequantise.ts";
+import { FORMATS, halfToNumber, type TypeName } from "../../support/dequantize.ts";
 import type { HostTensor } from "../../support/host-tensors.ts";
 import { OperatorHost, TENSOR } from "../../support/operator-host.ts";
 import { differing, numbersFrom } from "./numbers.ts";
@@ -19,7 +19,7 @@ interface Problem {
   readonly heads?: number;
   readonly cacheHeads?: number;
   readonly slots?: number;
-  readonly type?: "F32" | "F16" | Quantised;
+  readonly type?: "F32" | "F16" | Quantized;
   readonly scale?: number;
   readonly bias?: number;
   /** Whether the token `token` of the step may see the token `seen` of the cache; absent: no mask. */
@@ -30,7 +30,7 @@ interface Problem {
   /** Turns queries into what is to be tried. */
   readonly spoil?: (queries: Float32Array) => void;
 }
-type Quantised = "Q4_0" | "Q4_1" | "Q5_0" | "Q5_1" | "Q8_0";
+type Quantized = "Q4_0" | "Q4_1" | "Q5_0" | "Q5_1" | "Q8_0";
 const TYPES = { F32: 0, F16: 1, Q4_0: 2, Q4_1: 3, Q5_0: 6, Q5_1: 7, Q8_0: 8 } as const;
 
 interface Cache {
@@ -55,16 +55,16 @@ function randomCache(seed: number, type: keyof typeof TYPES, ne: readonly number
   const blocks = count / format.weights;
   const data = Uint8Array.from({ length: blocks * format.bytes }, (_, at) => (at * 2_654_435_761) >>> 13);
   const view = new DataView(data.buffer);
-  const dequantised: number[] = [];
+  const dequantized: number[] = [];
   for (let block = 0; block < blocks; block++) {
     const start = block * format.bytes;
     for (const [which, half] of format.halves.entries())
       view.setUint16(start + half, (which === 1 ? 0xa800 : 0x2800) + (block % 512), true);
-    dequantised.push(...format.dequantise(new DataView(data.buffer, start, format.bytes)));
+    dequantized.push(...format.dequantize(new DataView(data.buffer, start, format.bytes)));
   }
   const row = (ne[0]! / format.weights) * format.bytes;
   const nb = [format.bytes, row, row * ne[1]!, row * ne[1]! * ne[2]!];
-  return { tensor: { type: TYPES[type], ne, nb, data }, numbers: Float32Array.from(dequantised) };
+  return { tensor: { type: TYPES[type], ne, nb, data }, numbers: Float32Array.from(dequantized) };
 }
 
 function solve(problem: Problem): { found: Float32Array | undefined; expected: number[] } {

@@ -57,7 +57,7 @@ describe("a graph", () => {
   });
 });
 
-const NORMALISED = [3, 4].map((value) => value / Math.sqrt(12.5));
+const NORMALIZED = [3, 4].map((value) => value / Math.sqrt(12.5));
 
 function normAndProduct(inPlace: boolean) {
   const x = host.add({ ne: [2, 2], values: [3, 4, 6, 8] });
@@ -73,9 +73,9 @@ describe("a norm that is multiplied with weights", () => {
   it.each([true, false])("is multiplied once, in its place: %s", (inPlace) => {
     const { norm, product } = normAndProduct(inPlace);
     expect(host.run([norm, product]).left).toBe(0);
-    const [a, b] = [NORMALISED[0]!, 10 * NORMALISED[1]!];
+    const [a, b] = [NORMALIZED[0]!, 10 * NORMALIZED[1]!];
     expect(host.values(product)).toEqual(closeTo([a, b, a, b]));
-    const alone = closeTo([...NORMALISED, ...NORMALISED]);
+    const alone = closeTo([...NORMALIZED, ...NORMALIZED]);
     expect(host.values(norm)).toEqual(inPlace ? host.values(product) : alone);
   });
 
@@ -91,7 +91,7 @@ describe("a norm that is multiplied with weights", () => {
     const after = host.add({ op: OP.add, sources: [product, product], ne: [2, 2] });
     host.run([norm, product, after], { leaveBefore: 1 });
     expect(host.values(product)).toEqual(
-      closeTo([NORMALISED[0]!, 10 * NORMALISED[1]!, NORMALISED[0]!, 10 * NORMALISED[1]!]),
+      closeTo([NORMALIZED[0]!, 10 * NORMALIZED[1]!, NORMALIZED[0]!, 10 * NORMALIZED[1]!]),
     );
     expect(host.values(after)[0]).toBeNaN();
   });
@@ -99,14 +99,14 @@ describe("a norm that is multiplied with weights", () => {
   it("may be the last node", () => {
     const { norm } = normAndProduct(true);
     host.run([norm]);
-    expect(host.values(norm)).toEqual(closeTo([...NORMALISED, ...NORMALISED]));
+    expect(host.values(norm)).toEqual(closeTo([...NORMALIZED, ...NORMALIZED]));
   });
 
   it("is not multiplied with itself in one go", () => {
     const { norm } = normAndProduct(true);
     const square = host.add({ op: OP.multiply, sources: [norm, norm], ne: [2, 2], inPlaceOf: norm });
     host.run([norm, square]);
-    const squares = NORMALISED.map((value) => value ** 2);
+    const squares = NORMALIZED.map((value) => value ** 2);
     expect(host.values(square)).toEqual(closeTo([...squares, ...squares]));
   });
 });

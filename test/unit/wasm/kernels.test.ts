@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { FORMATS, halfToNumber, TYPE, type TypeName } from "../../support/dequantise.ts";
+import { FORMATS, halfToNumber, TYPE, type TypeName } from "../../support/dequantize.ts";
 import { KernelHost } from "../../support/kernel-host.ts";
 import {
   areNanIn,

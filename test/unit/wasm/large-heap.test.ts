@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { TYPE } from "../../support/dequantise.ts";
+import { TYPE } from "../../support/dequantize.ts";
 import { KernelHost } from "../../support/kernel-host.ts";
 import {
   exactActivations,

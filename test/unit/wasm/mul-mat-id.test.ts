@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { DOT_MACHINES } from "../../support/dot-machines.ts";
-import { halfToNumber, TYPE } from "../../support/dequantise.ts";
+import { halfToNumber, TYPE } from "../../support/dequantize.ts";
 import { ExpertHost, type ExpertProblem } from "../../support/expert-host.ts";
 import {
   type Blocks,

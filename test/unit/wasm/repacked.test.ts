@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { FORMATS, halfToNumber, TYPE } from "../../support/dequantise.ts";
+import { FORMATS, halfToNumber, TYPE } from "../../support/dequantize.ts";
 import { KernelHost, type MatrixProblem } from "../../support/kernel-host.ts";
 import {
   areNanIn,
@@ -213,7 +213,7 @@ describe("weights are left as they are in the file", () => {
   it("on several backends, of which another would copy them", () => {
     expect(isLeft({ backends: 2 })).toBe(true);
   });
-  it("when they belong to no model, as a quantised KV cache", () => {
+  it("when they belong to no model, as a quantized KV cache", () => {
     expect(isLeft({ backends: undefined })).toBe(true);
   });
   it("when sixteen do not divide their rows", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { halfToNumber } from "../../support/dequantise.ts";
+import { halfToNumber } from "../../support/dequantize.ts";
 import type { HostTensor } from "../../support/host-tensors.ts";
 import { OperatorHost, TENSOR } from "../../support/operator-host.ts";
 import { numbersFrom } from "./numbers.ts";
@@ -168,7 +168,7 @@ describe("set_rows", () => {
     expect(Array.from(new Float32Array(found!.buffer))).toEqual([0, 2, 0, 1, 0, 4, 0, 3]);
   });
 
-  it("has llama.cpp quantise rows of blocks", () => {
+  it("has llama.cpp quantize rows of blocks", () => {
     const x = numbersFrom(3, 64, 2);
     const found = set(f32(x, 32, 2), i64([1, 0]), {
       type: TENSOR.q8_0,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { HostTensor } from "../../support/host-tensors.ts";
 import { OperatorHost, TENSOR } from "../../support/operator-host.ts";
-import { halfToNumber } from "../../support/dequantise.ts";
+import { halfToNumber } from "../../support/dequantize.ts";
 import { differing, numbersFrom } from "./numbers.ts";
 
 const SOFT_MAX = 46;

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { FORMATS, type TypeName } from "../../support/dequantise.ts";
+import { FORMATS, type TypeName } from "../../support/dequantize.ts";
 import { KernelHost } from "../../support/kernel-host.ts";
 import { randoms } from "../../support/randoms.ts";
 import { VEC_DOTS } from "../../../wasm/vec-dots.ts";
@@ -64,10 +64,10 @@ describe.each(VEC_DOTS)("$name", ({ kernel, name }) => {
         weights.setUint16(start + at, WEIGHT_SCALES[random(WEIGHT_SCALES.length)]!, true);
       }
       if (type === "mxfp4") weights.setUint8(start, 120 + random(12));
-      values.push(...format.dequantise(new DataView(weights.buffer, start, format.bytes)));
+      values.push(...format.dequantize(new DataView(weights.buffer, start, format.bytes)));
     }
     const activations = Array.from({ length: COUNT }, () => draw(random));
-    // A block's sum is stored as a half there: those of neighbours of opposite signs and one more are held exactly.
+    // A block's sum is stored as a half there: those of neighbors of opposite signs and one more are held exactly.
     if (activationFormat === "q8_1") {
       for (let at = 1; at < COUNT; at += 2)
         activations[at] = at % 32 === 31 ? activations[at]! : -activations[at - 1]!;

@@ -74,7 +74,7 @@ describe("run", () => {
 
   it.each([
     ["the prompt", ["run"], "from a pipe"],
-    ["a part of it", ["run", "Summarise:", "-", "In one word."], "Summarise: \nfrom a pipe\n In one word."],
+    ["a part of it", ["run", "Summarize:", "-", "In one word."], "Summarize: \nfrom a pipe\n In one word."],
   ])("reads %s from standard input", async (_what, args, prompt) => {
     const { requests } = await against(answers, args, { stdin: "from a pipe\n" });
     expect(requests[0]?.[1]).toMatchObject({ prompt });

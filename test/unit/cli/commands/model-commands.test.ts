@@ -121,7 +121,7 @@ describe("show", () => {
       'Settings      temperature 0.2\n              num_ctx 2048\n              stop "<a>"\n              stop "\\n"\n',
     );
     expect(stdout).toContain("Template      {% for m in messages %} … (--template prints it)\n");
-    expect(stdout).toContain("Licence       MIT\n");
+    expect(stdout).toContain("License       MIT\n");
     expect(stdout).not.toContain("Projector");
   });
 

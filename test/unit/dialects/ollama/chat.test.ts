@@ -61,7 +61,7 @@ describe("a whole answer", () => {
     });
   });
 
-  test("is labelled with the name that the client used", async () => {
+  test("is labeled with the name that the client used", async () => {
     const answer = await testApp({ events: PLAIN_TEXT }).post(PATH, {
       ...BASE,
       model: "library/fake",

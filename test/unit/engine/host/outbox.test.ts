@@ -49,7 +49,7 @@ describe("events on their way to the daemon", () => {
     expect(sent).toEqual([{ type: "events", call: 1, events: [{ type: "start" }, progress(1)] }]);
   });
 
-  test("are gathered while it is not, with neighbouring text joined", () => {
+  test("are gathered while it is not, with neighboring text joined", () => {
     const { outbox, sent, written } = slowChannel();
     outbox.pushEvent(1, text("first"));
     outbox.pushEvent(1, text("a"));

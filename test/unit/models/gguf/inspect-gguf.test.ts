@@ -194,7 +194,7 @@ describe("inspecting a GGUF file", () => {
       tinyLlama({ metadata: { "general.file_type": u32(15) } }),
       { quantization: "Q4_K_M" },
     ],
-  ])("recognises %s", async (_what, model, expected) => {
+  ])("recognizes %s", async (_what, model, expected) => {
     expect(await createGgufInspector()([await write(model)])).toMatchObject(expected);
   });
 

@@ -3,16 +3,16 @@ import {
   tokenIdsSchema,
   tokenPiecesSchema,
   type TokenIds,
-  type TokeniseOptions,
+  type TokenizeOptions,
   type TokenPieces,
 } from "../protocol/tokens.ts";
 import { checkMarks } from "./special-marks.ts";
 import type { RequestLoop } from "./request-loop.ts";
-import { PIECES_VERB, TOKENISE_VERB } from "./tokeniser-patches.ts";
-import { EngineCallError, NoTokeniserError, type WllamaSession } from "./wllama-session.ts";
+import { PIECES_VERB, TOKENIZE_VERB } from "./tokenizer-patches.ts";
+import { EngineCallError, NoTokenizerError, type WllamaSession } from "./wllama-session.ts";
 
-/** llama.cpp's own tokeniser with the loaded model's vocabulary. It takes no slot. */
-export class Tokeniser {
+/** llama.cpp's own tokenizer with the loaded model's vocabulary. It takes no slot. */
+export class Tokenizer {
   readonly #session: Pick<WllamaSession, "call">;
   readonly #loop: Pick<RequestLoop, "aside">;
 
@@ -22,12 +22,12 @@ export class Tokeniser {
   }
 
   /** @throws ServiceError unsupported_feature on the stock WASM, invalid_parameter for a text of too many marks */
-  async tokenise(text: string, options: TokeniseOptions, signal: AbortSignal): Promise<TokenIds> {
+  async tokenize(text: string, options: TokenizeOptions, signal: AbortSignal): Promise<TokenIds> {
     checkMarks(text);
     const bytes = new TextEncoder().encode(text);
     const { addSpecial, parseSpecial } = options;
     return tokenIdsSchema.parse(
-      await this.#ask(signal, () => this.#session.call(TOKENISE_VERB, bytes, addSpecial, parseSpecial)),
+      await this.#ask(signal, () => this.#session.call(TOKENIZE_VERB, bytes, addSpecial, parseSpecial)),
     );
   }
 
@@ -43,20 +43,20 @@ export class Tokeniser {
         return call();
       });
     } catch (error) {
-      if (error instanceof NoTokeniserError) throw unsupported(error);
+      if (error instanceof NoTokenizerError) throw unsupported(error);
       throw error instanceof EngineCallError ? failed(error) : error;
     }
   }
 }
 
 function failed(cause: Error): ServiceError {
-  return new ServiceError("inference_failed", "The model's tokeniser cannot take this text.", { cause });
+  return new ServiceError("inference_failed", "The model's tokenizer cannot take this text.", { cause });
 }
 
 function unsupported(cause: Error): ServiceError {
   return new ServiceError(
     "unsupported_feature",
-    "llama.cpp's tokeniser can be reached in Daybreak's own engine alone, and this model runs on the stock one " +
+    "llama.cpp's tokenizer can be reached in Daybreak's own engine alone, and this model runs on the stock one " +
       "(engine.kernels).",
     { cause },
   );

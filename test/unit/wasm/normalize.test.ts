@@ -13,16 +13,16 @@ function run(op: number, x: Float32Array, ne: readonly number[], threads = 1): F
 }
 
 /** Each row less its mean, if so, over the root of its mean square. */
-function reference(x: Float32Array, width: number, isCentred: boolean): number[] {
+function reference(x: Float32Array, width: number, isCentered: boolean): number[] {
   return Array.from({ length: x.length / width }, (_, row) => {
     const values = Array.from(x.subarray(row * width, (row + 1) * width));
-    const mean = isCentred ? values.reduce((sum, value) => sum + value) / width : 0;
+    const mean = isCentered ? values.reduce((sum, value) => sum + value) / width : 0;
     const square = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / width;
     return values.map((value) => (value - mean) / Math.sqrt(square + EPSILON));
   }).flat();
 }
 
-/** The largest difference: normalised numbers are about 1. */
+/** The largest difference: normalized numbers are about 1. */
 function farthest(found: Float32Array | undefined, expected: readonly number[]): number {
   return Math.max(...expected.map((value, at) => Math.abs((found?.[at] ?? Number.NaN) - value)));
 }
@@ -30,11 +30,13 @@ function farthest(found: Float32Array | undefined, expected: readonly number[]):
 describe.each([
   ["RMS_NORM", OP.rmsNorm, false],
   ["NORM", OP.norm, true],
-] as const)("%s", (_, op, isCentred) => {
+] as const)("%s", (_, op, isCentered) => {
   it.each([1, 3, 4, 7, 64, 1537])("of rows of %i", (width) => {
     const x = numbersFrom(width, width * 6, 8);
     for (const threads of [1, 4]) {
-      expect(farthest(run(op, x, [width, 3, 2], threads), reference(x, width, isCentred))).toBeLessThan(2e-6);
+      expect(farthest(run(op, x, [width, 3, 2], threads), reference(x, width, isCentered))).toBeLessThan(
+        2e-6,
+      );
     }
   });
 
@@ -47,7 +49,7 @@ describe.each([
     const source = { type: TENSOR.f32, ne: [8, 2, 2], nb: [4, 40, 80, 160], data: x };
     const rows = Float32Array.from({ length: 32 }, (__, at) => x[Math.floor(at / 8) * 10 + (at % 8)]!);
     const found = host.run({ op, parameters, sources: [source], ne: [8, 2, 2] });
-    expect(farthest(found, reference(rows, 8, isCentred))).toBeLessThan(2e-6);
+    expect(farthest(found, reference(rows, 8, isCentered))).toBeLessThan(2e-6);
   });
 });
 

@@ -8,7 +8,7 @@ import {
   setHalf,
   toLevel,
   toLevels,
-} from "./quantised-bits.ts";
+} from "./quantized-bits.ts";
 
 /** Types that few files are in. */
 export type RarerType =
@@ -26,14 +26,14 @@ export type RarerType =
 const IQ4_CODES = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
 const MXFP4_CODES = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
 
-/** Layouts and rounding as in make-quantised-blocks.ts. */
+/** Layouts and rounding as in make-quantized-blocks.ts. */
 export const RARER_FORMATS: Readonly<Record<RarerType, BlockFormat>> = {
   F32: {
     id: 0,
     fileType: 0,
     weights: 32,
     bytes: 128,
-    quantise: (weights, out, at) => {
+    quantize: (weights, out, at) => {
       for (let index = 0; index < 32; index++) out.setFloat32(at + 4 * index, weights[index]!, true);
     },
   },
@@ -42,7 +42,7 @@ export const RARER_FORMATS: Readonly<Record<RarerType, BlockFormat>> = {
     fileType: 32,
     weights: 32,
     bytes: 64,
-    quantise: (weights, out, at) => {
+    quantize: (weights, out, at) => {
       const bits = new Uint32Array(weights.slice().buffer);
       for (let index = 0; index < 32; index++) out.setUint16(at + 2 * index, bits[index]! >>> 16, true);
     },
@@ -52,14 +52,14 @@ export const RARER_FORMATS: Readonly<Record<RarerType, BlockFormat>> = {
     fileType: 3,
     weights: 32,
     bytes: 20,
-    quantise: (weights, out, at) => setNibbles(out, at + 4, levelsAboveMinimum(weights, out, at, 15)),
+    quantize: (weights, out, at) => setNibbles(out, at + 4, levelsAboveMinimum(weights, out, at, 15)),
   },
   Q5_0: {
     id: 6,
     fileType: 8,
     weights: 32,
     bytes: 22,
-    quantise: (weights, out, at) => {
+    quantize: (weights, out, at) => {
       const scale = setHalf(out, at, extreme(weights) / -16);
       setFiveBits(
         out,
@@ -73,14 +73,14 @@ export const RARER_FORMATS: Readonly<Record<RarerType, BlockFormat>> = {
     fileType: 9,
     weights: 32,
     bytes: 24,
-    quantise: (weights, out, at) => setFiveBits(out, at + 4, levelsAboveMinimum(weights, out, at, 31)),
+    quantize: (weights, out, at) => setFiveBits(out, at + 4, levelsAboveMinimum(weights, out, at, 31)),
   },
   IQ4_NL: {
     id: 20,
     fileType: 25,
     weights: 32,
     bytes: 18,
-    quantise: (weights, out, at) => {
+    quantize: (weights, out, at) => {
       const scale = setHalf(out, at, extreme(weights) / -127);
       setNibbles(out, at + 2, nearestCodes(weights, scale, IQ4_CODES));
     },
@@ -90,19 +90,19 @@ export const RARER_FORMATS: Readonly<Record<RarerType, BlockFormat>> = {
     fileType: 38,
     weights: 32,
     bytes: 17,
-    quantise: (weights, out, at) => {
+    quantize: (weights, out, at) => {
       const most = largest(weights);
       const exponent = most === 0 ? 0 : Math.ceil(Math.log2(most / 12)) + 128;
       out.setUint8(at, exponent);
       setNibbles(out, at + 1, nearestCodes(weights, 2 ** (exponent - 128), MXFP4_CODES));
     },
   },
-  Q2_K: { id: 10, fileType: 10, weights: 256, bytes: 84, quantise: quantiseQ2K },
-  Q3_K: { id: 11, fileType: 12, weights: 256, bytes: 110, quantise: quantiseQ3K },
-  IQ4_XS: { id: 23, fileType: 30, weights: 256, bytes: 136, quantise: quantiseIQ4XS },
+  Q2_K: { id: 10, fileType: 10, weights: 256, bytes: 84, quantize: quantizeQ2K },
+  Q3_K: { id: 11, fileType: 12, weights: 256, bytes: 110, quantize: quantizeQ3K },
+  IQ4_XS: { id: 23, fileType: 30, weights: 256, bytes: 136, quantize: quantizeIQ4XS },
 };
 
-function quantiseQ2K(weights: Float32Array, out: DataView, at: number): void {
+function quantizeQ2K(weights: Float32Array, out: DataView, at: number): void {
   const groups = groupsOf(weights, 16);
   const bounds = groups.map(boundsOf);
   const minima = bounds.map(([least]) => Math.max(0, -least));
@@ -119,7 +119,7 @@ function quantiseQ2K(weights: Float32Array, out: DataView, at: number): void {
   });
 }
 
-function quantiseQ3K(weights: Float32Array, out: DataView, at: number): void {
+function quantizeQ3K(weights: Float32Array, out: DataView, at: number): void {
   const groups = groupsOf(weights, 16);
   const steps = groups.map((group) => extreme(group) / -4);
   const scale = setHalf(out, at + 108, largest(Float32Array.from(steps)) / 31);
@@ -138,7 +138,7 @@ function quantiseQ3K(weights: Float32Array, out: DataView, at: number): void {
   });
 }
 
-function quantiseIQ4XS(weights: Float32Array, out: DataView, at: number): void {
+function quantizeIQ4XS(weights: Float32Array, out: DataView, at: number): void {
   const groups = groupsOf(weights, 32);
   const steps = groups.map((group) => extreme(group) / -127);
   const scale = setHalf(out, at, largest(Float32Array.from(steps)) / 31);

@@ -35,7 +35,7 @@ interface Format {
   readonly bytes: number;
   /** Where halves stand that scale the block: random bytes there would be infinities. */
   readonly halves: readonly number[];
-  dequantise(block: DataView): number[];
+  dequantize(block: DataView): number[];
 }
 
 const range = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
@@ -66,19 +66,19 @@ export const FORMATS: Readonly<Record<Exclude<TypeName, "F32" | "F16" | "BF16">,
     weights: 32,
     bytes: 18,
     halves: [0],
-    dequantise: (block) => range(32).map((i) => half(block, 0) * (nibble(block, 2, i) - 8)),
+    dequantize: (block) => range(32).map((i) => half(block, 0) * (nibble(block, 2, i) - 8)),
   },
   Q4_1: {
     weights: 32,
     bytes: 20,
     halves: [0, 2],
-    dequantise: (block) => range(32).map((i) => half(block, 0) * nibble(block, 4, i) + half(block, 2)),
+    dequantize: (block) => range(32).map((i) => half(block, 0) * nibble(block, 4, i) + half(block, 2)),
   },
   Q5_0: {
     weights: 32,
     bytes: 22,
     halves: [0],
-    dequantise: (block) =>
+    dequantize: (block) =>
       range(32).map(
         (i) => half(block, 0) * (nibble(block, 6, i) + 16 * bit(block.getUint32(2, true), i) - 16),
       ),
@@ -87,7 +87,7 @@ export const FORMATS: Readonly<Record<Exclude<TypeName, "F32" | "F16" | "BF16">,
     weights: 32,
     bytes: 24,
     halves: [0, 2],
-    dequantise: (block) =>
+    dequantize: (block) =>
       range(32).map(
         (i) =>
           half(block, 0) * (nibble(block, 8, i) + 16 * bit(block.getUint32(4, true), i)) + half(block, 2),
@@ -97,26 +97,26 @@ export const FORMATS: Readonly<Record<Exclude<TypeName, "F32" | "F16" | "BF16">,
     weights: 32,
     bytes: 34,
     halves: [0],
-    dequantise: (block) => range(32).map((i) => half(block, 0) * block.getInt8(2 + i)),
+    dequantize: (block) => range(32).map((i) => half(block, 0) * block.getInt8(2 + i)),
   },
   IQ4_NL: {
     weights: 32,
     bytes: 18,
     halves: [0],
-    dequantise: (block) => range(32).map((i) => half(block, 0) * IQ4_CODES[nibble(block, 2, i)]!),
+    dequantize: (block) => range(32).map((i) => half(block, 0) * IQ4_CODES[nibble(block, 2, i)]!),
   },
   MXFP4: {
     weights: 32,
     bytes: 17,
     halves: [],
-    dequantise: (block) =>
+    dequantize: (block) =>
       range(32).map((i) => 2 ** (block.getUint8(0) - 128) * MXFP4_CODES[nibble(block, 1, i)]!),
   },
   Q2_K: {
     weights: 256,
     bytes: 84,
     halves: [80, 82],
-    dequantise: (block) =>
+    dequantize: (block) =>
       range(256).map((i) => {
         const scales = block.getUint8(Math.floor(i / 16));
         const byte = block.getUint8(16 + 32 * Math.floor(i / 128) + (i % 32));
@@ -128,7 +128,7 @@ export const FORMATS: Readonly<Record<Exclude<TypeName, "F32" | "F16" | "BF16">,
     weights: 256,
     bytes: 110,
     halves: [108],
-    dequantise: (block) =>
+    dequantize: (block) =>
       range(256).map((i) => {
         const byte = block.getUint8(32 + 32 * Math.floor(i / 128) + (i % 32));
         const low = (byte >> (2 * (Math.floor(i / 32) % 4))) & 3;
@@ -140,7 +140,7 @@ export const FORMATS: Readonly<Record<Exclude<TypeName, "F32" | "F16" | "BF16">,
     weights: 256,
     bytes: 144,
     halves: [0, 2],
-    dequantise: (block) =>
+    dequantize: (block) =>
       range(256).map((i) => {
         const g = Math.floor(i / 32);
         const byte = block.getUint8(16 + 32 * Math.floor(g / 2) + (i % 32));
@@ -152,7 +152,7 @@ export const FORMATS: Readonly<Record<Exclude<TypeName, "F32" | "F16" | "BF16">,
     weights: 256,
     bytes: 176,
     halves: [0, 2],
-    dequantise: (block) =>
+    dequantize: (block) =>
       range(256).map((i) => {
         const g = Math.floor(i / 32);
         const byte = block.getUint8(48 + 32 * Math.floor(g / 2) + (i % 32));
@@ -165,7 +165,7 @@ export const FORMATS: Readonly<Record<Exclude<TypeName, "F32" | "F16" | "BF16">,
     weights: 256,
     bytes: 210,
     halves: [208],
-    dequantise: (block) =>
+    dequantize: (block) =>
       range(256).map((i) => {
         const part = Math.floor(i / 128);
         const g = Math.floor(i / 32) % 4;
@@ -179,7 +179,7 @@ export const FORMATS: Readonly<Record<Exclude<TypeName, "F32" | "F16" | "BF16">,
     weights: 256,
     bytes: 136,
     halves: [0],
-    dequantise: (block) =>
+    dequantize: (block) =>
       range(256).map((i) => {
         const g = Math.floor(i / 32);
         const low = (block.getUint8(4 + Math.floor(g / 2)) >> (4 * (g % 2))) & 15;

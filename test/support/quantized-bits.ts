@@ -6,7 +6,7 @@ export interface BlockFormat {
   readonly weights: number;
   readonly bytes: number;
   /** Writes one block of weights at an offset of zeroed memory. */
-  quantise(weights: Float32Array, out: DataView, at: number): void;
+  quantize(weights: Float32Array, out: DataView, at: number): void;
 }
 
 /** Writes some bits of a byte that is zero there. */

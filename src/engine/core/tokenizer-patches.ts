@@ -1,11 +1,11 @@
 import type { TextPatch } from "./worker-patches.ts";
 
 /** Verbs of the worker that wllama does not know. */
-export const TOKENISE_VERB = "daybreak.tokenize";
+export const TOKENIZE_VERB = "daybreak.tokenize";
 export const PIECES_VERB = "daybreak.pieces";
 
-/** Name of the error that the stock WASM, which keeps its tokeniser to itself, is answered with. */
-export const NO_TOKENISER = "NoTokeniser";
+/** Name of the error that the stock WASM, which keeps its tokenizer to itself, is answered with. */
+export const NO_TOKENIZER = "NoTokenizer";
 
 /** Where the loaded model's vocabulary is noted: a pointer at a static address of this build of the WASM. */
 const VOCABULARY_ADDRESS = 2_115_608;
@@ -20,27 +20,27 @@ const PIECE_BYTES = 8;
 const SPARE_BYTES = 1024;
 
 /**
- * Lets the worker call llama.cpp's tokeniser, which our image exports. The stock image does not, which the worker sees
+ * Lets the worker call llama.cpp's tokenizer, which our image exports. The stock image does not, which the worker sees
  * and says. Calls queue with wllama's own, for nothing may enter a WASM that is suspended.
  */
-export const TOKENISER_PATCHES: readonly TextPatch[] = [
+export const TOKENIZER_PATCHES: readonly TextPatch[] = [
   {
     purpose: "keep the WASM's exports",
     find: "assignWasmExports(wasmExports);",
     replace: 'assignWasmExports(wasmExports);Module["wasmExports"]=wasmExports;',
   },
   {
-    purpose: "answer calls of the tokeniser",
+    purpose: "answer calls of the tokenizer",
     find: "if (verb === 'wllama.debug') {",
-    replace: `if (verb === '${TOKENISE_VERB}' || verb === '${PIECES_VERB}') {
+    replace: `if (verb === '${TOKENIZE_VERB}' || verb === '${PIECES_VERB}') {
     await runWasmCall(callbackId, async () => {
       try {
-        const result = verb === '${TOKENISE_VERB}' ? tokenise(...args) : piecesOf(...args);
+        const result = verb === '${TOKENIZE_VERB}' ? tokenize(...args) : piecesOf(...args);
         msg({ callbackId, result });
       } catch (err) {
-        if (err.name === '${NO_TOKENISER}') msg({ callbackId, err: { name: err.name, message: err.message } });
+        if (err.name === '${NO_TOKENIZER}') msg({ callbackId, err: { name: err.name, message: err.message } });
         else if (err instanceof WebAssembly.Exception)
-          msg({ callbackId, err: { name: 'CppException', message: 'the tokeniser failed' } });
+          msg({ callbackId, err: { name: 'CppException', message: 'the tokenizer failed' } });
         else handleError(err);
       }
     });
@@ -50,12 +50,12 @@ export const TOKENISER_PATCHES: readonly TextPatch[] = [
   if (verb === 'wllama.debug') {`,
   },
   {
-    purpose: "define what calls the tokeniser",
+    purpose: "define what calls the tokenizer",
     find: "const runAction = async (data) => {",
-    replace: `const tokeniserOf = () => {
+    replace: `const tokenizerOf = () => {
   const { daybreak_tokenize, daybreak_token_to_piece, malloc, free } = Module.wasmExports;
   if (!daybreak_tokenize || !daybreak_token_to_piece) {
-    throw Object.assign(new Error('this WASM has no tokeniser'), { name: '${NO_TOKENISER}' });
+    throw Object.assign(new Error('this WASM has no tokenizer'), { name: '${NO_TOKENIZER}' });
   }
   const vocabulary = new BigUint64Array(getHeapU8().buffer, ${VOCABULARY_ADDRESS}, 1)[0];
   if (!vocabulary) throw new Error('no model is loaded');
@@ -72,8 +72,8 @@ export const TOKENISER_PATCHES: readonly TextPatch[] = [
   return { tokenize: daybreak_tokenize, tokenToPiece: daybreak_token_to_piece, vocabulary, withMemory };
 };
 
-const tokenise = (text, addSpecial, parseSpecial) => {
-  const { tokenize, vocabulary, withMemory } = tokeniserOf();
+const tokenize = (text, addSpecial, parseSpecial) => {
+  const { tokenize, vocabulary, withMemory } = tokenizerOf();
   return withMemory(text.length + 1, (textPointer) => {
     getHeapU8().set(text, textPointer);
     const attempt = (capacity) =>
@@ -89,7 +89,7 @@ const tokenise = (text, addSpecial, parseSpecial) => {
 };
 
 const piecesOf = (tokens) => {
-  const { tokenToPiece, vocabulary, withMemory } = tokeniserOf();
+  const { tokenToPiece, vocabulary, withMemory } = tokenizerOf();
   const ends = new Int32Array(tokens.length);
   const write = (capacity) =>
     withMemory(capacity, (pointer) => {

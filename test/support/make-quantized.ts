@@ -1,5 +1,5 @@
 import fs from "node:fs";
-import { COPY_FORMATS, type CopyType } from "./make-quantised-blocks.ts";
+import { COPY_FORMATS, type CopyType } from "./make-quantized-blocks.ts";
 
 /** GGUF's value types of a fixed size: number in the format, bytes. */
 const VALUE_SIZES: Readonly<Record<number, number>> = {
@@ -36,7 +36,7 @@ interface TensorInfo {
  * @param type - type of the copy's matrices; rows must be a multiple of 256 for the K types
  * @param typeOf - the type of a matrix by its name, where not all have the same
  */
-export function makeQuantised(
+export function makeQuantized(
   source: string,
   target: string,
   type: CopyType,
@@ -52,14 +52,14 @@ export function makeQuantised(
     }
     if (oldType !== Q8_0) throw new TypeError(`${name} is neither Q8_0 nor F32`);
     const newType = typeOf(name);
-    return { name, shape, type: COPY_FORMATS[newType].id, data: requantise(file, start, count, newType) };
+    return { name, shape, type: COPY_FORMATS[newType].id, data: requantize(file, start, count, newType) };
   });
   const head = Buffer.from(file.subarray(0, reader.metadataEnd));
   if (reader.fileTypeAt !== undefined) head.writeUInt32LE(COPY_FORMATS[type].fileType, reader.fileTypeAt);
   fs.writeFileSync(target, Buffer.concat([head, ...describe(tensors), ...layOut(head, tensors)]));
 }
 
-function requantise(file: Buffer, start: number, count: number, type: CopyType): Buffer {
+function requantize(file: Buffer, start: number, count: number, type: CopyType): Buffer {
   const format = COPY_FORMATS[type];
   const source = new DataView(file.buffer, file.byteOffset + start);
   const out = Buffer.alloc((count / format.weights) * format.bytes);
@@ -74,7 +74,7 @@ function requantise(file: Buffer, start: number, count: number, type: CopyType):
   }
   for (let block = 0; block < count / format.weights; block++) {
     const weights = values.subarray(block * format.weights, (block + 1) * format.weights);
-    format.quantise(weights, view, block * format.bytes);
+    format.quantize(weights, view, block * format.bytes);
   }
   return out;
 }

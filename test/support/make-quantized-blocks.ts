@@ -1,4 +1,4 @@
-import { type RarerType, RARER_FORMATS } from "./make-quantised-rarer.ts";
+import { type RarerType, RARER_FORMATS } from "./make-quantized-rarer.ts";
 import {
   addBits,
   type BlockFormat,
@@ -9,7 +9,7 @@ import {
   setHalf,
   toLevel,
   toLevels,
-} from "./quantised-bits.ts";
+} from "./quantized-bits.ts";
 
 /** Types that a copy can be made in. */
 export type CopyType = "F16" | "Q8_0" | "Q4_0" | "Q4_K" | "Q5_K" | "Q6_K" | RarerType;
@@ -29,7 +29,7 @@ export const COPY_FORMATS: Readonly<Record<CopyType, BlockFormat>> = {
     fileType: 1,
     weights: GROUP,
     bytes: 2 * GROUP,
-    quantise: (weights, out, at) => {
+    quantize: (weights, out, at) => {
       for (let index = 0; index < GROUP; index++) out.setFloat16(at + 2 * index, weights[index]!, true);
     },
   },
@@ -38,7 +38,7 @@ export const COPY_FORMATS: Readonly<Record<CopyType, BlockFormat>> = {
     fileType: 7,
     weights: GROUP,
     bytes: 34,
-    quantise: (weights, out, at) => {
+    quantize: (weights, out, at) => {
       const scale = setHalf(out, at, largest(weights) / 127);
       const levels = toLevels(weights, 0, scale, [-127, 127]);
       for (let index = 0; index < GROUP; index++) out.setInt8(at + 2 + index, levels[index]!);
@@ -49,7 +49,7 @@ export const COPY_FORMATS: Readonly<Record<CopyType, BlockFormat>> = {
     fileType: 2,
     weights: GROUP,
     bytes: 18,
-    quantise: (weights, out, at) => {
+    quantize: (weights, out, at) => {
       const scale = setHalf(out, at, extreme(weights) / -8);
       const levels = toLevels(weights, 0, scale, [-8, 7]);
       for (let index = 0; index < GROUP; index++)
@@ -61,8 +61,8 @@ export const COPY_FORMATS: Readonly<Record<CopyType, BlockFormat>> = {
     fileType: 14,
     weights: SUPER_BLOCK,
     bytes: 144,
-    quantise: (weights, out, at) => {
-      const levels = quantiseGroups(weights, out, at, 15);
+    quantize: (weights, out, at) => {
+      const levels = quantizeGroups(weights, out, at, 15);
       for (let index = 0; index < SUPER_BLOCK; index++) addNibble(out, at + 16, index, levels[index]!);
     },
   },
@@ -71,15 +71,15 @@ export const COPY_FORMATS: Readonly<Record<CopyType, BlockFormat>> = {
     fileType: 16,
     weights: SUPER_BLOCK,
     bytes: 176,
-    quantise: (weights, out, at) => {
-      const levels = quantiseGroups(weights, out, at, 31);
+    quantize: (weights, out, at) => {
+      const levels = quantizeGroups(weights, out, at, 31);
       for (let index = 0; index < SUPER_BLOCK; index++) {
         addNibble(out, at + 48, index, levels[index]! & 15);
         addBits(out, at + 16 + (index % GROUP), levels[index]! >> 4, Math.floor(index / GROUP));
       }
     },
   },
-  Q6_K: { id: 14, fileType: 18, weights: SUPER_BLOCK, bytes: 210, quantise: quantiseQ6K },
+  Q6_K: { id: 14, fileType: 18, weights: SUPER_BLOCK, bytes: 210, quantize: quantizeQ6K },
   ...RARER_FORMATS,
 };
 
@@ -89,7 +89,7 @@ function addNibble(out: DataView, at: number, index: number, level: number): voi
   addBits(out, at + GROUP * Math.floor(group / 2) + (index % GROUP), level, group % 2 ? 4 : 0);
 }
 
-function quantiseQ6K(weights: Float32Array, out: DataView, at: number): void {
+function quantizeQ6K(weights: Float32Array, out: DataView, at: number): void {
   const groups = groupsOf(weights, 16);
   const steps = groups.map((group) => extreme(group) / -32);
   const scale = setHalf(out, at + 208, largest(Float32Array.from(steps)) / 127);
@@ -110,7 +110,7 @@ function quantiseQ6K(weights: Float32Array, out: DataView, at: number): void {
 }
 
 /** Writes the two halves and the packed scales and minima of a Q4_K or Q5_K block; gives every weight's level. */
-function quantiseGroups(weights: Float32Array, out: DataView, at: number, maxLevel: number): Int16Array {
+function quantizeGroups(weights: Float32Array, out: DataView, at: number, maxLevel: number): Int16Array {
   const groups = groupsOf(weights, GROUP);
   const bounds = groups.map(boundsOf);
   const minima = bounds.map(([least]) => Math.max(0, -least));

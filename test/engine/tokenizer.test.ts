@@ -2,7 +2,7 @@ import fs from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { TokenLogprob } from "../../src/engine/protocol/generation.ts";
-import type { TokenIds, TokeniseOptions } from "../../src/engine/protocol/tokens.ts";
+import type { TokenIds, TokenizeOptions } from "../../src/engine/protocol/tokens.ts";
 import {
   collect,
   doneOf,
@@ -20,7 +20,7 @@ import { CONVERSATION, logprobsOf, shareOfRounding } from "../support/forced-tex
 import { tinyBert, tinyLlama } from "../support/tiny-models.ts";
 import { generated } from "../support/generated.ts";
 
-const PLAIN: TokeniseOptions = { addSpecial: false, parseSpecial: false };
+const PLAIN: TokenizeOptions = { addSpecial: false, parseSpecial: false };
 
 const folder = temporaryFolder();
 afterAll(() => fs.rmSync(folder, { recursive: true }));
@@ -150,7 +150,7 @@ test("the vocabulary of an embedding model (WordPiece) is read too", async () =>
   }
 });
 
-test("the stock engine says that its tokeniser cannot be called, and goes on", async () => {
+test("the stock engine says that its tokenizer cannot be called, and goes on", async () => {
   const engine = await startStockEngine(engineSpec(writeModel(folder, "llama", tinyLlama())));
   try {
     await expect(engine.tokenize("hello", PLAIN, NEVER)).rejects.toMatchObject({

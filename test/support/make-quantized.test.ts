@@ -2,12 +2,12 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { FORMATS } from "./dequantise.ts";
-import { COPY_FORMATS } from "./make-quantised-blocks.ts";
-import { makeQuantised } from "./make-quantised.ts";
+import { FORMATS } from "./dequantize.ts";
+import { COPY_FORMATS } from "./make-quantized-blocks.ts";
+import { makeQuantized } from "./make-quantized.ts";
 
 const MINI = path.join(import.meta.dirname, "../../models/daybreak-mini.gguf");
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), "quantised-"));
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), "quantized-"));
 
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
@@ -35,22 +35,22 @@ describe("copies of models in other types", () => {
     const format = COPY_FORMATS[type];
     const weights = someWeights(format.weights);
     const block = new DataView(new ArrayBuffer(format.bytes));
-    format.quantise(weights, block, 0);
-    const back = FORMATS[type].dequantise(block);
+    format.quantize(weights, block, 0);
+    const back = FORMATS[type].dequantize(block);
     const squares = weights.reduce((sum, weight, index) => sum + (weight - back[index]!) ** 2, 0);
     expect(Math.sqrt(squares / weights.length)).toBeLessThan(most);
   });
 
   it("keeps a model as it is when its type stays the same", () => {
     const copy = path.join(folder, "same.gguf");
-    makeQuantised(MINI, copy, "Q8_0");
+    makeQuantized(MINI, copy, "Q8_0");
     expect(fs.readFileSync(copy).equals(fs.readFileSync(MINI))).toBe(true);
   });
 
   // That copies in other types fit together as well is seen where the engine loads them.
   it("makes a copy in Q4_K that takes 4.5 bits for each weight", () => {
     const copy = path.join(folder, "copy.gguf");
-    makeQuantised(MINI, copy, "Q4_K");
+    makeQuantized(MINI, copy, "Q4_K");
     const ratio = fs.statSync(copy).size / fs.statSync(MINI).size;
     // Names, norms and the vocabulary, which stay as they are, are a small part of the file.
     expect(ratio).toBeCloseTo(4.5 / 8.5, 1);
