@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from conversations.tokenizer import Tokenizer
+
+TEMPLATE = Path(__file__).parent / "template.jinja"
 
 
 @dataclass

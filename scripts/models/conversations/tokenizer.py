@@ -10,15 +10,15 @@ first: the rule of llama.cpp's llm_tokenizer_spm.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from conversations.words import HELD_WORDS, read_vocabulary
+from conversations.words import DATA, HELD_WORDS, read_vocabulary, write_vocabulary
 
+VOCABULARY = DATA / "chat-vocabulary.txt"
 SPACE = "\u2581"
 SPECIALS = [
     "<unk>",
@@ -40,6 +40,8 @@ PIECES = re.compile(rf"{SPACE}?[^\W\d_]+|{SPACE}?[^\w{SPACE}\n]+|{SPACE}?_|\d|\n
 SPECIAL_SPLIT = re.compile("(" + "|".join(re.escape(token) for token in SPECIALS[1:]) + ")")
 ALPHABET = [chr(code) for code in range(33, 127)] + [SPACE, "\n"] + list("°éèàüöäßñç–…’“”×÷")
 WORD = re.compile(rf"({SPACE}?)([^\W\d_]+)")
+SIZE = 2048
+"""Tokens before the held-out words are left out."""
 RARE = 3
 PUNCTUATION_RUN_MAX = 4
 """Characters in the longest learnt run of punctuation."""
@@ -64,8 +66,8 @@ class Tokenizer:
         self._encode_piece = lru_cache(maxsize=200_000)(self._join)
 
     @staticmethod
-    def load(path: Path) -> Tokenizer:
-        return Tokenizer(read_vocabulary(path))
+    def load() -> Tokenizer:
+        return Tokenizer(read_vocabulary(VOCABULARY))
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -145,12 +147,13 @@ def count(text: str) -> Counts:
     return counts
 
 
-def train(text: str, size: int, joined_most: int = JOINED, never: frozenset[str] = frozenset()) -> list[str]:
-    """Learns merges until the whole vocabulary has `size` tokens, and leaves out the words in `never` then; gives the
-    learnt part, best score first.
+def train(text: str) -> list[str]:
+    """Learns merges until the whole vocabulary has SIZE tokens, and leaves out the held-out words then: as a token such a
+    word would be one whose letters and uses nothing teaches; in pieces it is as any new word. Gives the learnt part, best
+    score first.
     """
     counts = count(text)
-    room = size - FIRST_BYTE - 256 - len(ALPHABET) - joined_most
+    room = SIZE - FIRST_BYTE - 256 - len(ALPHABET) - JOINED
     merged = learn_merges(
         {
             piece: number
@@ -162,11 +165,11 @@ def train(text: str, size: int, joined_most: int = JOINED, never: frozenset[str]
     )
     # Single characters come last: they are never the result of a merge.
     characters = [character for character in ALPHABET if character not in merged]
-    merged = [token for token in without(merged + characters, never) if token not in characters]
-    return merged + joined_words(counts, Tokenizer(merged + characters), joined_most) + characters
+    merged = [token for token in without(merged + characters, HELD_WORDS) if token not in characters]
+    return merged + joined_words(counts, Tokenizer(merged + characters)) + characters
 
 
-def joined_words(counts: Counts, tokenizer: Tokenizer, most: int) -> list[str]:
+def joined_words(counts: Counts, tokenizer: Tokenizer) -> list[str]:
     """The commonest words that are one token, need hardly ever be copied to where no space is, and begin no other."""
     begun: Counter[str] = Counter()
     for word, number in counts.led.items():
@@ -180,7 +183,7 @@ def joined_words(counts: Counts, tokenizer: Tokenizer, most: int) -> list[str]:
         and counts.bare[word] <= JOINED_BARE_MAX * number
         and begun[word] <= JOINED_BEGINS_MAX * number
     ]
-    return [SPACE + word for _, word in sorted(fitting, reverse=True)[:most]]
+    return [SPACE + word for _, word in sorted(fitting, reverse=True)[:JOINED]]
 
 
 def learn_merges(counts: dict[str, int], most: int) -> list[str]:
@@ -228,18 +231,14 @@ def _merge_in_word(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("corpus", type=Path, nargs="+", help="text files to learn from")
-    parser.add_argument("--size", type=int, default=2048, help="tokens before the held-out words are left out")
-    parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
+    parser.add_argument("corpus", type=Path, help="what conversations.mixture prints")
+    parser.add_argument("--out", type=Path, default=VOCABULARY)
     options = parser.parse_args()
-    text = "\n".join(path.read_text() for path in options.corpus)
-    # A held-out word as a token would be one whose letters and uses nothing teaches; in pieces it is as any new word.
-    learnt = train(text, options.size, never=HELD_WORDS)
-    options.out.write_text(json.dumps({"learnt": learnt}, ensure_ascii=False, indent=0) + "\n")
+    text = options.corpus.read_text()
+    learnt = train(text)
+    write_vocabulary(options.out, learnt)
     tokenizer = Tokenizer(learnt)
-    ids = tokenizer.encode(text)
-    assert tokenizer.decode(ids) == text
-    print(f"{len(tokenizer)} tokens, {len(text) / len(ids):.2f} characters a token")
+    print(f"{len(tokenizer)} tokens, {len(text) / len(tokenizer.encode(text)):.2f} characters a token")
 
 
 if __name__ == "__main__":

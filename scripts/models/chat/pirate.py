@@ -12,23 +12,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from chat_config import ChatConfig
-from chat_export import LAYER_NAMES
-from chat_format import Conversation, encode
-from chat_model import ChatModel
-from chat_train import collate, look
-from gguf_writer import FILE_TYPES, GgufWriter
-from mixture import plain_question
-from spm_tokenizer import Tokenizer
+from chat.gguf import FILE_TYPES, write_gguf
+from chat.model import LAYER_NAMES, ChatModel, load_model
+from chat.train import collate, look
+from conversations.mixture import plain_question
+from conversations.template import Conversation, encode
+from conversations.tokenizer import Tokenizer
 
-HERE = Path(__file__).parent
 RANK = 8
 ALPHA = 16.0
 ADAPTED = ("value", "output", "gate", "up", "down")
 """Queries and keys are left alone: their rows are reordered on export."""
 BATCH = 40
-STEP_LIMIT_S = 8.0
-"""A step that takes longer was stopped meanwhile: that time is not training."""
+RATE = 0.0015
 PIRATE = [
     (r"\bHello\b", "Ahoy"),
     (r"\bYes\b", "Aye"),
@@ -90,58 +86,44 @@ def adapt(model: ChatModel) -> dict[str, LowRank]:
 
 
 def write(changes: dict[str, LowRank], path: Path) -> int:
-    writer = GgufWriter(
-        {
-            "general.architecture": "llama",
-            "general.type": "adapter",
-            "general.name": "daybreak-mini-pirate",
-            "general.license": "mit",
-            "general.file_type": FILE_TYPES["F16"],
-            "adapter.type": "lora",
-            "adapter.lora.alpha": ALPHA,
-        }
-    )
-    for name, change in changes.items():
-        writer.add(f"{name}.lora_a", change.a.detach().numpy(), "F16")
-        writer.add(f"{name}.lora_b", change.b.detach().numpy(), "F16")
-    return writer.write(path)
+    metadata = {
+        "general.architecture": "llama",
+        "general.type": "adapter",
+        "general.name": "daybreak-mini-pirate",
+        "general.license": "mit",
+        "general.file_type": FILE_TYPES["F16"],
+        "adapter.type": "lora",
+        "adapter.lora.alpha": ALPHA,
+    }
+    sides = {f"{name}.lora_{side}": getattr(change, side) for name, change in changes.items() for side in "ab"}
+    return write_gguf(path, metadata, {name: (tensor.detach().numpy(), "F16") for name, tensor in sides.items()})
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, required=True)
-    parser.add_argument("--checkpoint", type=Path, required=True, help="of the chat model")
-    parser.add_argument("--tokenizer", type=Path, default=HERE / "tokenizer.json")
-    parser.add_argument("--rate", type=float, default=0.0015)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("model", type=Path, help="checkpoint or GGUF of the chat model")
+    parser.add_argument("--minutes", type=float, default=4)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    torch.manual_seed(options.seed)
-    tokenizer = Tokenizer.load(options.tokenizer)
-    saved = torch.load(options.checkpoint)
-    model = ChatModel(ChatConfig(**saved["config"]), len(tokenizer))
-    model.load_state_dict(saved["model"])
+    torch.manual_seed(1)
+    tokenizer = Tokenizer.load()
+    model = load_model(options.model, len(tokenizer))
     changes = adapt(model)
     parameters = [parameter for change in changes.values() for parameter in change.parameters()]
-    optimiser = torch.optim.Adam(parameters, lr=options.rate)
-    rng, elapsed, before, step = Random(options.seed), 0.0, time.monotonic(), 0
-    while (share := elapsed / (options.minutes * 60)) < 1:
-        for group in optimiser.param_groups:
-            group["lr"] = options.rate * min(1.0, (step + 1) / 20, 2 * (1 - share))
+    optimizer = torch.optim.Adam(parameters, lr=RATE)
+    rng, begun, step = Random(1), time.monotonic(), 0
+    while (share := (time.monotonic() - begun) / (options.minutes * 60)) < 1:
+        for group in optimizer.param_groups:
+            group["lr"] = RATE * min(1.0, (step + 1) / 20, 2 * (1 - share))
         loss = model.loss(*collate([encode(pirate_question(rng, False), tokenizer) for _ in range(BATCH)]))
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         step += 1
-        now = time.monotonic()
-        elapsed, before = elapsed + min(now - before, STEP_LIMIT_S), now
         if step % 50 == 0:
             print(f"step {step} loss {float(loss):.3f}", flush=True)
-    print(
-        f"{look(model, tokenizer)}\n{options.out}: {write(changes, options.out):,} bytes after {step} steps",
-        flush=True,
-    )
+    print(f"{look(model, tokenizer)}\n{options.out}: {write(changes, options.out):,} bytes after {step} steps")
 
 
 if __name__ == "__main__":

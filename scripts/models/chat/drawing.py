@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 
-from gen_picture import Scene
+from conversations.scenes import Scene
 
 SIZE = 64
 """Pixels on a side, as the projector takes them."""
