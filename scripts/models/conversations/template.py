@@ -130,3 +130,29 @@ def encode(conversation: Conversation, tokenizer: Tokenizer) -> tuple[list[int],
         ids += piece
         learn += [own] * len(piece)
     return ids, learn
+
+
+def messages_until(conversation: Conversation, turn: int) -> list[dict[str, object]]:
+    """The messages before a turn, as the chat-completions API carries them."""
+    result: list[dict[str, object]] = []
+    if conversation.system:
+        result.append({"role": "system", "content": conversation.system})
+    for index, said in enumerate(conversation.turns[:turn]):
+        if said.role == "tool":
+            result += [
+                {"role": "tool", "content": text, "tool_call_id": f"call_{index}_{at}"}
+                for at, text in enumerate(said.results)
+            ]
+            continue
+        message: dict[str, object] = {"role": said.role, "content": said.content}
+        if said.calls:
+            message["tool_calls"] = [
+                {
+                    "id": f"call_{index + 1}_{at}",
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
+                }
+                for at, call in enumerate(said.calls)
+            ]
+        result.append(message)
+    return result

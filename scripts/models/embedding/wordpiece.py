@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 
+from conversations.words import DATA
+
 PHANTOM = "\u2581"
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 PAD, UNK, CLS, SEP = range(4)
@@ -15,6 +17,7 @@ CHARACTERS = [chr(code) for code in range(33, 127) if not chr(code).isupper()]
 PIECE_LENGTHS = range(2, 6)
 """Characters in a learnt continuation."""
 ENDINGS = "ations ation ings ing ments ment ers er ies ied ed es s ly".split()
+VOCABULARY, SIZE = DATA / "embedding-vocabulary.txt", 6400
 
 
 def words(text: str) -> list[str]:
@@ -34,8 +37,8 @@ def stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word[-1] in "ey" else word
 
 
-def train(texts: Iterable[str], whole_words: Iterable[str], size: int) -> list[str]:
-    """All given words, then the commonest words and word parts of the texts, `size` tokens in all."""
+def train(texts: Iterable[str], whole_words: Iterable[str]) -> list[str]:
+    """All given words, then the commonest words and word parts of the texts, SIZE tokens in all."""
     counts = Counter(word for text in texts for word in words(text))
     tokens = SPECIALS + [PHANTOM + c for c in CHARACTERS] + [c for c in CHARACTERS if c.isalnum()]
     tokens += [
@@ -46,10 +49,10 @@ def train(texts: Iterable[str], whole_words: Iterable[str], size: int) -> list[s
         for length in PIECE_LENGTHS:
             for start in range(1, len(word) - length + 1):
                 parts[word[start : start + length]] += min(count, 20)
-    room = max(0, size - len(tokens))
+    room = max(0, SIZE - len(tokens))
     tokens += [PHANTOM + word for word, count in counts.most_common(room) if count > 1 and len(word) > 1]
-    tokens += [part for part, _ in parts.most_common(max(size // 6, size - len(tokens)))]
-    return list(dict.fromkeys(tokens))[:size]
+    tokens += [part for part, _ in parts.most_common(max(SIZE // 6, SIZE - len(tokens)))]
+    return list(dict.fromkeys(tokens))[:SIZE]
 
 
 class WordPiece:

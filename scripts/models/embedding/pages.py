@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
-from wordpiece import stem, words
-from words import is_held
+from conversations.words import DATA, LISTS, is_held, wordings
+from embedding.wordpiece import stem, words
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
-QUESTIONS = HERE / "data" / "doc-questions.txt"
-SEARCH_QUESTIONS = HERE / "data" / "search-questions.txt"
+ROOT = DATA.parent.parent.parent
 MOST_PARTS = 56
 """Words and punctuation marks in the body of a passage; one longer block is cut, several short ones share."""
-STOP_WORDS = set(
-    "a an the is are was be do does did can could would should will may must how what which who where when why i me my "
-    "you your it its this that these of for to in on at by with from as and or not no there if than then so have has "
-    "had get one any all some".split()
-)
+STOP_WORDS = set(LISTS["stop words"])
 TOO_ALIKE = 0.5
 """Shared part of the words that carry the meaning, from which two questions count as the same."""
 
@@ -88,14 +81,14 @@ def _bodies(markdown: str) -> list[str]:
     return result
 
 
-@lru_cache(maxsize=1)
+@cache
 def pages() -> dict[str, str]:
     """Path and Markdown of every page."""
     files = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
     return {str(path.relative_to(ROOT)): path.read_text() for path in files}
 
 
-@lru_cache(maxsize=1)
+@cache
 def passages() -> list[Passage]:
     """Every page, cut at headings and then into blocks: what a search indexes."""
     result: list[Passage] = []
@@ -109,7 +102,7 @@ def passages() -> list[Passage]:
     return result
 
 
-@lru_cache(maxsize=50_000)
+@cache
 def meaning(text: str) -> frozenset[str]:
     """The stems of the words of a question that carry its meaning."""
     return frozenset(stem(word) for word in words(text) if word not in STOP_WORDS and word.isalnum())
@@ -121,10 +114,10 @@ def alike(one: str, other: str) -> float:
     return len(first & second) / max(1, len(first | second))
 
 
-@lru_cache(maxsize=1)
+@cache
 def search_questions() -> list[tuple[str, str]]:
     """Page and text of the questions that are for the evaluation alone."""
-    lines = SEARCH_QUESTIONS.read_text().splitlines()
+    lines = (DATA / "search-questions.txt").read_text().splitlines()
     return [tuple(line.split("\t")) for line in lines if line and not line.startswith("#")]  # type: ignore[misc]
 
 
@@ -143,7 +136,7 @@ def _answering(page: str, phrase: str) -> tuple[int, ...]:
     return ()
 
 
-@lru_cache(maxsize=1)
+@cache
 def doc_questions() -> tuple[list[Question], list[Question], list[Question], list[str]]:
     """Questions for training, of the development set (known and new places), and lines that fit no page any longer."""
     training: list[Question] = []
@@ -151,7 +144,7 @@ def doc_questions() -> tuple[list[Question], list[Question], list[Question], lis
     new: list[Question] = []
     lost: list[str] = []
     page, phrase, found = "", "", ()
-    for line in QUESTIONS.read_text().splitlines():
+    for line in (DATA / "doc-questions.txt").read_text().splitlines():
         if line.startswith("@"):
             page, phrase = line[2:].split(" | ", 1)
             found = _answering(page, phrase)
@@ -163,3 +156,45 @@ def doc_questions() -> tuple[list[Question], list[Question], list[Question], lis
             block_held = is_held(f"block {phrase}")
             (new if block_held else known if is_held(line) else training).append(question)
     return training, known, new, lost
+
+
+def _rows(page: str) -> list[list[str]]:
+    result = []
+    # The row above the line is the table's head.
+    for table in re.findall(r"^\|[-| :]+\|\n((?:\|.+\|\n)+)", pages().get(page, "") + "\n", re.M):
+        rows = [[plain(cell) for cell in re.split(r"(?<!\\)\|", line[1:-1])] for line in table.splitlines()]
+        result += [row for row in rows if len(row[0]) > 1 and row[-1]]
+    return result
+
+
+@cache
+def _asked() -> str:
+    return " ".join(text for _, text in search_questions()).lower()
+
+
+def _is_asked(name: str) -> bool:
+    """Whether a question of the evaluation is about the row: its name stands there, or the name's last part."""
+    parts = {name.lower(), name.lower().rsplit(".", 1)[-1]}
+    telling = [part for part in parts if not part.isalpha() or name.isupper()]
+    return any(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", _asked()) for part in telling)
+
+
+@cache
+def table_questions() -> list[Question]:
+    """Questions to the rows of our tables: one for each wording and row, but for rows that the evaluation asks for."""
+    result = []
+    for page, asks in wordings("tables").items():
+        for row in _rows(page):
+            holding = tuple(
+                index
+                for index, passage in enumerate(passages())
+                if passage.page == page and row[0] in passage.body and row[-1][:40] in passage.body
+            )
+            if not holding or _is_asked(row[0]):
+                continue
+            cells = row[:-1] + [""] * 4
+            for ask in asks:
+                text = ask.format(*cells, last=row[-1])
+                if "  " not in text and text == text.strip() and not is_kept_out(text):
+                    result.append(Question(text, page, holding))
+    return result

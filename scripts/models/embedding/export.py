@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from embed_model import EmbedConfig
-from gguf_writer import FILE_TYPES, GgufWriter
-from wordpiece import CLS, PAD, SEP, SPECIALS, UNK
+from chat.gguf import FILE_TYPES, write_gguf
+from conversations.words import read_vocabulary
+from embedding.model import CONTEXT, EPSILON, HEADS, HIDDEN, LAYERS, WIDTH
+from embedding.wordpiece import CLS, PAD, SEP, SPECIALS, UNK, VOCABULARY
 
-HERE = Path(__file__).parent
 POOLING_MEAN = 1
 TOKEN_NORMAL, TOKEN_CONTROL = 1, 3
 BLOCK_NAMES = {
@@ -30,19 +29,19 @@ BLOCK_NAMES = {
 }
 
 
-def metadata(config: EmbedConfig, tokens: list[str]) -> dict[str, object]:
+def metadata(tokens: list[str]) -> dict[str, object]:
     return {
         "general.architecture": "bert",
         "general.name": "daybreak-mini-embed",
         "general.license": "mit",
         "general.file_type": FILE_TYPES["Q8_0"],
         "general.quantization_version": 2,
-        "bert.context_length": config.context,
-        "bert.embedding_length": config.width,
-        "bert.block_count": config.layers,
-        "bert.feed_forward_length": config.hidden,
-        "bert.attention.head_count": config.heads,
-        "bert.attention.layer_norm_epsilon": config.norm_epsilon,
+        "bert.context_length": CONTEXT,
+        "bert.embedding_length": WIDTH,
+        "bert.block_count": LAYERS,
+        "bert.feed_forward_length": HIDDEN,
+        "bert.attention.head_count": HEADS,
+        "bert.attention.layer_norm_epsilon": EPSILON,
         "bert.attention.causal": False,
         "tokenizer.ggml.model": "bert",
         "tokenizer.ggml.pre": "default",
@@ -64,27 +63,22 @@ def metadata(config: EmbedConfig, tokens: list[str]) -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--checkpoint", type=Path, required=True, help="from embed_train.py")
-    parser.add_argument("--vocabulary", type=Path, default=HERE / "embed-vocabulary.json")
+    parser.add_argument("checkpoint", type=Path, help="from embedding.train")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    saved = torch.load(options.checkpoint, map_location="cpu")
-    config = EmbedConfig(**saved["config"])
-    weights = {name: tensor.numpy() for name, tensor in saved["model"].items()}
-    tokens = json.loads(options.vocabulary.read_text())
-    if len(tokens) != (rows := len(weights["embedding.weight"])):
-        raise SystemExit(f"{options.vocabulary} has {len(tokens)} tokens, but the weights were trained with {rows}.")
-    writer = GgufWriter(metadata(config, tokens))
-    writer.add("token_embd.weight", weights["embedding.weight"], "Q8_0")
-    writer.add("position_embd.weight", weights["position"])
-    writer.add("token_types.weight", np.zeros((2, config.width)))
-    writer.add("token_embd_norm.weight", weights["embedding_norm.weight"])
-    writer.add("token_embd_norm.bias", weights["embedding_norm.bias"])
-    for block in range(config.layers):
+    weights = {name: tensor.numpy() for name, tensor in torch.load(options.checkpoint)["model"].items()}
+    tensors = {
+        "token_embd.weight": (weights["embedding.weight"], "Q8_0"),
+        "position_embd.weight": (weights["position"], "F32"),
+        "token_types.weight": (np.zeros((2, WIDTH)), "F32"),
+        "token_embd_norm.weight": (weights["embedding_norm.weight"], "F32"),
+        "token_embd_norm.bias": (weights["embedding_norm.bias"], "F32"),
+    }
+    for block in range(LAYERS):
         for ours, theirs in BLOCK_NAMES.items():
             tensor = weights[f"blocks.{block}.{ours}"]
-            writer.add(f"blk.{block}.{theirs}", tensor, "Q8_0" if tensor.ndim == 2 else "F32")
-    print(f"{options.out}: {writer.write(options.out):,} bytes")
+            tensors[f"blk.{block}.{theirs}"] = (tensor, "Q8_0" if tensor.ndim == 2 else "F32")
+    print(f"{options.out}: {write_gguf(options.out, metadata(read_vocabulary(VOCABULARY)), tensors):,} bytes")
 
 
 if __name__ == "__main__":
