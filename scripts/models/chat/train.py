@@ -31,7 +31,7 @@ BATCH = 2560
 WARMUP_STEPS = 60
 FALL_SHARE = 0.75
 """Part of the time over which the learning rate falls."""
-MATRIX_RATE, OTHER_RATE = 0.01, 0.002
+MATRIX_RATE, OTHER_RATE = 0.005, 0.002
 LARGE_AFTER, LARGE_TIMES = 0.88, 2
 """From this share of the time on, batches are so many times larger: a step is then less noisy."""
 COPYING_UNTIL, COPYING_EARLY, COPYING_LATE = 0.3, 0.25, 0.03

@@ -112,16 +112,16 @@ def triple(rng: Random) -> tuple[str, str, str]:
 
 
 @cache
-def _fact_questions() -> list[list[str]]:
-    """The questions of every fact, without those that the search is evaluated with."""
-    return [[text for text in questions(fact, False) if not is_kept_out(text)] for fact in facts()]
+def _fact_questions(index: int) -> list[str]:
+    """The questions of a fact, without those that the search is evaluated with."""
+    return [text for text in questions(facts()[index], False) if not is_kept_out(text)]
 
 
 def fact_pairs(rng: Random, count: int) -> list[Pair]:
     """Questions of different facts, each with another question for the same or with the answer."""
     result = []
     for index in rng.sample(range(len(facts())), count):
-        asked = _fact_questions()[index]
+        asked = _fact_questions(index)
         texts = rng.sample(asked, min(2, len(asked)))
         texts.append(rng.choice(facts()[index].answers))
         if len(texts) > 1:
