@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 
 from conversations.template import Conversation
@@ -57,30 +57,27 @@ def _pair(rng: Random, held: bool, sign: str, limit: int) -> tuple[int, int]:
             return a, b
 
 
+def _asked(
+    rng: Random, held: bool, wording: str, slots: dict[str, object], answer: str, task: str, thought: str | None = None
+) -> Conversation:
+    return Conversation.single(choose(rng, SAID[wording], held).format(**slots), answer, task, thought)
+
+
 def addition(rng: Random, held: bool) -> Conversation:
     a, b = _pair(rng, held, "+", 99)
-    return Conversation.single(
-        choose(rng, SAID["add"], held).format(a=a, b=b), add(a, b), "arithmetic", f"I add {a} and {b}."
-    )
+    return _asked(rng, held, "add", {"a": a, "b": b}, add(a, b), "arithmetic", f"I add {a} and {b}.")
 
 
 def subtraction(rng: Random, held: bool) -> Conversation:
-    a, b = _pair(rng, held, "-", 99)
-    a, b = max(a, b), min(a, b)
-    return Conversation.single(
-        choose(rng, SAID["subtract"], held).format(a=a, b=b), subtract(a, b), "arithmetic", f"I take {b} from {a}."
-    )
+    b, a = sorted(_pair(rng, held, "-", 99))
+    return _asked(rng, held, "subtract", {"a": a, "b": b}, subtract(a, b), "arithmetic", f"I take {b} from {a}.")
 
 
 def multiplication(rng: Random, held: bool) -> Conversation:
     # A table to learn by heart: no pair can be held out, only the wording.
     a, b = rng.randint(0, 10), rng.randint(0, 10)
-    return Conversation.single(
-        choose(rng, SAID["times"], held).format(a=a, b=b),
-        f"{a} * {b} = {a * b}",
-        "arithmetic",
-        f"{a} times {b} is {a * b}.",
-    )
+    answer, thought = f"{a} * {b} = {a * b}", f"{a} times {b} is {a * b}."
+    return _asked(rng, held, "times", {"a": a, "b": b}, answer, "arithmetic", thought)
 
 
 def comparison(rng: Random, held: bool) -> Conversation:
@@ -88,23 +85,17 @@ def comparison(rng: Random, held: bool) -> Conversation:
     if not held and rng.random() < SHORT_SHARE:
         a, b = rng.sample([rng.randrange(10), rng.randint(10, 99)], 2)
     larger = rng.random() < 0.6
-    question = choose(rng, SAID["compare"] if larger else SAID["compare_small"], held).format(a=a, b=b)
-    best = max(a, b) if larger else min(a, b)
-    return Conversation.single(
-        question, f"{best} is {'larger' if larger else 'smaller'}.", "numbers", f"{max(a, b)} > {min(a, b)}."
-    )
+    wording, answer = ("compare", "{} is larger.") if larger else ("compare_small", "{} is smaller.")
+    best, thought = max(a, b) if larger else min(a, b), f"{max(a, b)} > {min(a, b)}."
+    return _asked(rng, held, wording, {"a": a, "b": b}, answer.format(best), "numbers", thought)
 
 
 def conversion(rng: Random, held: bool) -> Conversation:
     source, target, factor, limit = rng.choice(UNITS)
-    count = rng.randint(1, limit)
-    question = choose(rng, SAID["convert"], held).format(**{"from": source, "to": target, "n": count})
-    return Conversation.single(
-        question,
-        f"{count} {source} = {count * factor} {target}",
-        "units",
-        f"1 {source} = {factor} {target}. {count} * {factor} = {count * factor}.",
-    )
+    n = rng.randint(1, limit)
+    answer = f"{n} {source} = {n * factor} {target}"
+    thought = f"1 {source} = {factor} {target}. {n} * {factor} = {n * factor}."
+    return _asked(rng, held, "convert", {"from": source, "to": target, "n": n}, answer, "units", thought)
 
 
 def _numbers(rng: Random, held: bool, limit: int = 100) -> list[int]:
@@ -116,87 +107,59 @@ def _numbers(rng: Random, held: bool, limit: int = 100) -> list[int]:
     return numbers
 
 
+def _row(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
 def sort_numbers(rng: Random, held: bool) -> Conversation:
     numbers = _numbers(rng, held, rng.choice([10, 30, 100]))
-    text = ", ".join(map(str, numbers))
-    return Conversation.single(
-        choose(rng, SAID["sort"], held).format(list=text),
-        ", ".join(map(str, sorted(numbers))),
-        "lists",
-        f"The smallest is {min(numbers)}.",
-    )
+    thought = f"The smallest is {min(numbers)}."
+    return _asked(rng, held, "sort", {"list": _row(numbers)}, _row(sorted(numbers)), "lists", thought)
 
 
 def extreme(rng: Random, held: bool) -> Conversation:
     numbers = _numbers(rng, held)
-    largest = rng.random() < 0.5
-    text = ", ".join(map(str, numbers)) if rng.random() < 0.5 else listed([str(number) for number in numbers])
-    best = max(numbers) if largest else min(numbers)
-    question = choose(rng, SAID["largest"] if largest else SAID["smallest"], held).format(list=text)
-    return Conversation.single(
-        question,
-        f"The {'largest' if largest else 'smallest'} is {best}.",
-        "lists",
-        f"Sorted: {', '.join(map(str, sorted(numbers)))}.",
-    )
+    wording, best = ("largest", max) if rng.random() < 0.5 else ("smallest", min)
+    text = _row(numbers) if rng.random() < 0.5 else listed([str(number) for number in numbers])
+    answer, thought = f"The {wording} is {best(numbers)}.", f"Sorted: {_row(sorted(numbers))}."
+    return _asked(rng, held, wording, {"list": text}, answer, "lists", thought)
 
 
 def neighbour(rng: Random, held: bool) -> Conversation:
     number = rng.randint(1, 99)
-    after = rng.random() < 0.5
-    result = number + 1 if after else number - 1
-    return Conversation.single(
-        choose(rng, SAID["after"] if after else SAID["before"], held).format(n=number),
-        f"{result} comes {'after' if after else 'before'} {number}.",
-        "numbers",
-        f"{number} {'+' if after else '-'} 1 = {result}.",
-    )
+    wording, sign, step = ("after", "+", 1) if rng.random() < 0.5 else ("before", "-", -1)
+    answer, thought = f"{number + step} comes {wording} {number}.", f"{number} {sign} 1 = {number + step}."
+    return _asked(rng, held, wording, {"n": number}, answer, "numbers", thought)
 
 
 def in_words(rng: Random, held: bool) -> Conversation:
-    number = rng.randrange(len(NUMBER_WORDS))
-    return Conversation.single(
-        choose(rng, SAID["in_words"], held).format(n=number),
-        f"{number} is {NUMBER_WORDS[number]}.",
-        "numbers",
-        f"{number} as a word.",
-    )
+    n = rng.randrange(len(NUMBER_WORDS))
+    return _asked(rng, held, "in_words", {"n": n}, f"{n} is {NUMBER_WORDS[n]}.", "numbers", f"{n} as a word.")
 
 
 def even(rng: Random, held: bool) -> Conversation:
-    number = rng.randrange(100)
-    kind = "odd" if number % 2 else "even"
-    return Conversation.single(
-        choose(rng, SAID["even"], held).format(n=number),
-        f"{number} is {kind}.",
-        "numbers",
-        f"The last digit is {number % 10}, so it is {kind}.",
-    )
+    n = rng.randrange(100)
+    kind = "odd" if n % 2 else "even"
+    thought = f"The last digit is {n % 10}, so it is {kind}."
+    return _asked(rng, held, "even", {"n": n}, f"{n} is {kind}.", "numbers", thought)
 
 
 def count_to(rng: Random, held: bool) -> Conversation:
     first = rng.randint(0, 30)
     last = first + rng.randint(3, 10)
-    return Conversation.single(
-        choose(rng, SAID["count_to"], held).format(a=first, b=last),
-        ", ".join(map(str, range(first, last + 1))),
-        "lists",
-        f"I begin at {first} and end at {last}.",
-    )
+    answer, thought = _row(range(first, last + 1)), f"I begin at {first} and end at {last}."
+    return _asked(rng, held, "count_to", {"a": first, "b": last}, answer, "lists", thought)
 
 
 def running_total(rng: Random, held: bool) -> Conversation:
     """A sum that goes on over several turns."""
     total, step = _pair(rng, held, "+", 40)
-    conversation = Conversation.single(
-        choose(rng, SAID["add"], held).format(a=total, b=step), add(total, step), "turns"
-    )
-    total += step
+    conversation = _asked(rng, held, "add", {"a": total, "b": step}, add(total, step), "turns")
     for _ in range(rng.randint(1, 2)):
+        total += step
         step = rng.randint(1, 19)
         question = choose(rng, SAID["running_total"], held).format(step)
         conversation.turns += Conversation.single(question, add(total, step), "turns").turns
-        total += step
     return conversation
 
 

@@ -29,8 +29,6 @@ from conversations.words import (
 
 SAID = wordings("words")
 
-ORDINALS = ["first", "second", "third", "last"]
-
 
 def _word(rng: Random, held: bool) -> str:
     if not held and rng.random() < 0.45:
@@ -65,41 +63,39 @@ def sentence(rng: Random, held: bool) -> str:
     return rng.choice(forms)
 
 
+def _asked(
+    rng: Random, held: bool, wording: str, slots: tuple[str, ...], answer: str, task: str, thought: str, kind: str = ""
+) -> Conversation:
+    return Conversation.single(choose(rng, SAID[wording], held).format(*slots, kind=kind), answer, task, thought)
+
+
 def spell(rng: Random, held: bool) -> Conversation:
     word = _word(rng, held)
-    return Conversation.single(
-        choose(rng, SAID["spell"], held).format(word), "-".join(word), "spelling", f"The letters of {word}."
-    )
+    return _asked(rng, held, "spell", (word,), "-".join(word), "spelling", f"The letters of {word}.")
 
 
 def spell_list(rng: Random, held: bool) -> Conversation:
     """Several words to spell: for training, more letters for one question."""
     words = [_word(rng, held) for _ in range(rng.randint(2, 6))]
-    question = choose(rng, SAID["spell_list"], held).format(", ".join(words))
-    return Conversation.single(question, ", ".join("-".join(word) for word in words), "spelling", "One by one.")
+    answer = ", ".join("-".join(word) for word in words)
+    return _asked(rng, held, "spell_list", (", ".join(words),), answer, "spelling", "One by one.")
+
+
+def _known_word(rng: Random, held: bool) -> str:
+    return pieces(rng, 2).lower() if not held and rng.random() < 0.4 else pick(rng, WORDS, held)
 
 
 def letters(rng: Random, held: bool) -> Conversation:
-    word = pieces(rng, 2).lower() if not held and rng.random() < 0.4 else pick(rng, WORDS, held)
-    return Conversation.single(
-        choose(rng, SAID["letters"], held).format(word),
-        f"{'-'.join(word)}: {len(word)} letters.",
-        "spelling",
-        f"I spell {word} and count.",
-    )
+    word = _known_word(rng, held)
+    answer = f"{'-'.join(word)}: {len(word)} letters."
+    return _asked(rng, held, "letters", (word,), answer, "spelling", f"I spell {word} and count.")
 
 
 def end_letter(rng: Random, held: bool) -> Conversation:
-    word = pieces(rng, 2).lower() if not held and rng.random() < 0.4 else pick(rng, WORDS, held)
-    first = rng.random() < 0.5
-    letter = word[0] if first else word[-1]
-    question = choose(rng, SAID["first"] if first else SAID["last"], held).format(word)
-    return Conversation.single(
-        question,
-        f"The {'first' if first else 'last'} letter of {word} is {letter}.",
-        "spelling",
-        f"{'-'.join(word)}.",
-    )
+    word = _known_word(rng, held)
+    wording, letter = ("first", word[0]) if rng.random() < 0.5 else ("last", word[-1])
+    answer = f"The {wording} letter of {word} is {letter}."
+    return _asked(rng, held, wording, (word,), answer, "spelling", f"{'-'.join(word)}.")
 
 
 def upper(rng: Random, held: bool) -> Conversation:
@@ -107,73 +103,45 @@ def upper(rng: Random, held: bool) -> Conversation:
     if not held and rng.random() < 0.35:
         # Many tokens at once, each of which shows its letters.
         text = " ".join(_word(rng, held) for _ in range(rng.randint(3, 8)))
-    return Conversation.single(
-        choose(rng, SAID["upper"], held).format(text), text.upper(), "cases", "Every letter becomes a capital."
-    )
+    return _asked(rng, held, "upper", (text,), text.upper(), "cases", "Every letter becomes a capital.")
 
 
 def lower(rng: Random, held: bool) -> Conversation:
     text = (_word(rng, held) if rng.random() < 0.6 else sentence(rng, held)).upper()
-    return Conversation.single(
-        choose(rng, SAID["lower"], held).format(text), text.lower(), "cases", "Every letter becomes small."
-    )
+    return _asked(rng, held, "lower", (text,), text.lower(), "cases", "Every letter becomes small.")
 
 
 def echo(rng: Random, held: bool) -> Conversation:
-    text = rng.choice(
-        [
-            _word(rng, held),
-            sentence(rng, held),
-            " ".join(_words(rng, held)),
-            f"{invented(rng)} {rng.randint(0, 999)} {invented(rng)}",
-        ]
-    )
+    options = [_word(rng, held), sentence(rng, held), " ".join(_words(rng, held))]
+    text = rng.choice([*options, f"{invented(rng)} {rng.randint(0, 999)} {invented(rng)}"])
     if rng.random() < 0.3:
         text = text[0].upper() + text[1:] + rng.choice([".", "!", ""])
-    return Conversation.single(choose(rng, SAID["echo"], held).format(text), text, "echo", "I repeat it.")
+    return _asked(rng, held, "echo", (text,), text, "echo", "I repeat it.")
 
 
 def sort_words(rng: Random, held: bool) -> Conversation:
     words = _words(rng, held, 3, 4)
-    return Conversation.single(
-        choose(rng, SAID["sort"], held).format(", ".join(words)),
-        ", ".join(sorted(words)),
-        "lists",
-        f"First comes {min(words)}.",
-    )
+    answer = ", ".join(sorted(words))
+    return _asked(rng, held, "sort", (", ".join(words),), answer, "lists", f"First comes {min(words)}.")
 
 
 def count(rng: Random, held: bool) -> Conversation:
     words = _words(rng, held, 2, 7 if held else 9)
     numbered = ", ".join(f"{index} {word}" for index, word in enumerate(words, 1))
-    return Conversation.single(
-        choose(rng, SAID["count"], held).format(", ".join(words)),
-        f"There are {len(words)}.",
-        "lists",
-        f"{numbered}.",
-    )
+    return _asked(rng, held, "count", (", ".join(words),), f"There are {len(words)}.", "lists", f"{numbered}.")
 
 
 def position(rng: Random, held: bool) -> Conversation:
     words = _words(rng, held, 3, 6)
-    which = rng.choice(ORDINALS)
-    word = words[-1] if which == "last" else words[ORDINALS.index(which)]
-    return Conversation.single(
-        choose(rng, SAID["position"], held).format(which, ", ".join(words)),
-        f"The {which} is {word}.",
-        "lists",
-        f"I look for the {which}.",
-    )
+    which = rng.choice(["first", "second", "third", "last"])
+    answer = f"The {which} is {words[{'first': 0, 'second': 1, 'third': 2, 'last': -1}[which]]}."
+    return _asked(rng, held, "position", (which, ", ".join(words)), answer, "lists", f"I look for the {which}.")
 
 
 def reverse(rng: Random, held: bool) -> Conversation:
     words = _words(rng, held, 3, 5)
-    return Conversation.single(
-        choose(rng, SAID["reverse"], held).format(", ".join(words)),
-        ", ".join(reversed(words)),
-        "lists",
-        f"I begin with {words[-1]}.",
-    )
+    answer = ", ".join(reversed(words))
+    return _asked(rng, held, "reverse", (", ".join(words),), answer, "lists", f"I begin with {words[-1]}.")
 
 
 def contains(rng: Random, held: bool) -> Conversation:
@@ -181,55 +149,36 @@ def contains(rng: Random, held: bool) -> Conversation:
     inside = rng.random() < 0.5
     word = rng.choice(words) if inside else rng.choice([other for other in WORDS if other not in words])
     answer = f"Yes, {word} is in the list." if inside else f"No, {word} is not in the list."
-    return Conversation.single(
-        choose(rng, SAID["contains"], held).format(word, ", ".join(words)), answer, "lists", f"I look for {word}."
-    )
+    return _asked(rng, held, "contains", (word, ", ".join(words)), answer, "lists", f"I look for {word}.")
 
 
 def calendar(rng: Random, held: bool) -> Conversation:
-    roll = rng.random()
-    if roll < 0.25:
-        days = rng.random() < 0.5
-        return Conversation.single(
-            choose(rng, SAID["list_days"] if days else SAID["list_months"], held),
-            listed(DAYS if days else MONTHS) + ".",
-            "calendar",
-            "I know this list.",
-        )
+    if rng.random() < 0.25:
+        wording, values = ("list_days", DAYS) if rng.random() < 0.5 else ("list_months", MONTHS)
+        return _asked(rng, held, wording, (), listed(values) + ".", "calendar", "I know this list.")
     kind, values = rng.choice([("day", DAYS), ("month", MONTHS)])
     index = rng.randrange(len(values))
-    after = rng.random() < 0.5
-    other = values[(index + (1 if after else -1)) % len(values)]
-    question = choose(rng, SAID["after"] if after else SAID["before"], held).format(values[index], kind=kind)
-    return Conversation.single(
-        question,
-        f"{other} comes {'after' if after else 'before'} {values[index]}.",
-        "calendar",
-        f"{values[index]}, then {other}." if after else f"{other}, then {values[index]}.",
-    )
+    one = values[index]
+    wording, step = ("after", 1) if rng.random() < 0.5 else ("before", -1)
+    other = values[(index + step) % len(values)]
+    thought = f"{one}, then {other}." if step > 0 else f"{other}, then {one}."
+    return _asked(rng, held, wording, (one,), f"{other} comes {wording} {one}.", "calendar", thought, kind)
 
 
 def as_json(rng: Random, held: bool) -> Conversation:
     roll = rng.random()
     if roll < 0.4:
-        person, age = name(rng, held), rng.randint(2, 99)
-        text = rng.choice(
-            [
-                f"{person} is {age} years old.",
-                f"{person} is {age}.",
-                f"My friend {person} is {age} years old.",
-                f"I am {person} and I am {age}.",
-            ]
-        )
-        question, value = choose(rng, SAID["people_json"], held).format(text), {"name": person, "age": age}
+        wording, person, age = "people_json", name(rng, held), rng.randint(2, 99)
+        forms = ["{0} is {1} years old.", "{0} is {1}.", "My friend {0} is {1} years old.", "I am {0} and I am {1}."]
+        text, value = rng.choice(forms).format(person, age), {"name": person, "age": age}
     elif roll < 0.7:
-        thing, colour = pick(rng, THINGS, held), rng.choice(COLOURS)
-        text = rng.choice([f"The {thing} is {colour}.", f"I have a {colour} {thing}.", f"My {thing} is {colour}."])
-        question, value = choose(rng, SAID["thing_json"], held).format(text), {"item": thing, "colour": colour}
+        wording, thing, colour = "thing_json", pick(rng, THINGS, held), rng.choice(COLOURS)
+        forms = ["The {0} is {1}.", "I have a {1} {0}.", "My {0} is {1}."]
+        text, value = rng.choice(forms).format(thing, colour), {"item": thing, "colour": colour}
     else:
-        words = _words(rng, held, 2, 4)
-        question, value = choose(rng, SAID["list_json"], held).format(", ".join(words)), words
-    return Conversation.single(question, json.dumps(value), "json", "I write it as JSON.")
+        wording, words = "list_json", _words(rng, held, 2, 4)
+        text, value = ", ".join(words), words
+    return _asked(rng, held, wording, (text,), json.dumps(value), "json", "I write it as JSON.")
 
 
 GENERATORS: list[tuple[Callable[[Random, bool], Conversation], float]] = [
