@@ -7,24 +7,8 @@ from random import Random
 
 from conversations.template import Conversation
 from conversations.words import (
-    ANIMALS,
-    CITIES,
-    COLOURS,
-    COUNTRIES,
-    DATA,
-    FIELDS,
-    FOODS,
-    LANGUAGES,
-    NATURE,
-    QUALITIES,
-    THINGS,
-    VERBS,
-    article,
-    choose,
-    invented,
-    name,
-    pick,
-    wordings,
+    ANIMALS, CITIES, COLOURS, COUNTRIES, DATA, FIELDS, FOODS, LANGUAGES, NATURE, QUALITIES, THINGS, VERBS, article,
+    choose, invented, name, pick, wordings,
 )
 
 SOURCE = json.loads((DATA / "talk.json").read_text())

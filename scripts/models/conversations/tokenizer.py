@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 
@@ -112,15 +111,6 @@ class Tokenizer:
         return tuple(ids)
 
 
-@dataclass
-class Counts:
-    """How often words and runs of punctuation stand in a text; words also by whether a space is before them."""
-
-    pieces: Counter[str] = field(default_factory=Counter)
-    led: Counter[str] = field(default_factory=Counter)
-    bare: Counter[str] = field(default_factory=Counter)
-
-
 def without(learnt: list[str], words: frozenset[str]) -> list[str]:
     """The vocabulary without these words (in small letters) and without the tokens that are reached through them."""
     kept = [token for token in learnt if token.lower() not in words]
@@ -132,55 +122,43 @@ def without(learnt: list[str], words: frozenset[str]) -> list[str]:
         kept = reached
 
 
-def count(text: str) -> Counts:
-    counts = Counts()
-    for part in SPECIAL_SPLIT.split(text):
-        if part in SPECIALS:
-            continue
-        for piece in PIECES.findall(part.replace(" ", SPACE)):
-            word = WORD.fullmatch(piece)
-            if word:
-                counts.pieces[word[2]] += 1
-                (counts.led if word[1] else counts.bare)[word[2]] += 1
-            else:
-                counts.pieces[piece] += 1
-    return counts
-
-
 def train(text: str) -> list[str]:
     """Learns merges until the whole vocabulary has SIZE tokens, and leaves out the held-out words then: as a token such a
     word would be one whose letters and uses nothing teaches; in pieces it is as any new word. Gives the learnt part, best
     score first.
     """
-    counts = count(text)
-    room = SIZE - FIRST_BYTE - 256 - len(ALPHABET) - JOINED
-    merged = learn_merges(
-        {
-            piece: number
-            for piece, number in counts.pieces.items()
-            # Invented words occur once each: they teach nothing and would take most of the time.
-            if number >= RARE and len(piece) > 1 and (piece.isalpha() or len(piece) <= PUNCTUATION_RUN_MAX)
-        },
-        room,
-    )
+    parts = [part.replace(" ", SPACE) for part in SPECIAL_SPLIT.split(text) if part not in SPECIALS]
+    counts = Counter(piece for part in parts for piece in PIECES.findall(part))
+    bare: Counter[str] = Counter()
+    for piece, number in counts.items():
+        bare[piece.removeprefix(SPACE) if WORD.fullmatch(piece) else piece] += number
+    kept = {
+        piece: number
+        for piece, number in bare.items()
+        # Invented words occur once each: they teach nothing and would take most of the time.
+        if number >= RARE and len(piece) > 1 and (piece.isalpha() or len(piece) <= PUNCTUATION_RUN_MAX)
+    }
+    merged = learn_merges(kept, SIZE - FIRST_BYTE - 256 - len(ALPHABET) - JOINED)
     # Single characters come last: they are never the result of a merge.
     characters = [character for character in ALPHABET if character not in merged]
     merged = [token for token in without(merged + characters, HELD_WORDS) if token not in characters]
     return merged + joined_words(counts, Tokenizer(merged + characters)) + characters
 
 
-def joined_words(counts: Counts, tokenizer: Tokenizer) -> list[str]:
-    """The commonest words that are one token, need hardly ever be copied to where no space is, and begin no other."""
+def joined_words(counts: Counter[str], tokenizer: Tokenizer) -> list[str]:
+    """The commonest words that are one token, need hardly ever be copied to where no space is, and begin no other; with
+    the space before them."""
+    led = {piece[1:]: number for piece, number in counts.items() if piece[0] == SPACE and WORD.fullmatch(piece)}
     begun: Counter[str] = Counter()
-    for word, number in counts.led.items():
+    for word, number in led.items():
         ids = tokenizer.encode(word)
         if len(ids) > 1:
             begun[tokenizer.tokens[ids[0]]] += number
     fitting = [
         (number, word)
-        for word, number in counts.led.items()
+        for word, number in led.items()
         if word in tokenizer.ids
-        and counts.bare[word] <= JOINED_BARE_MAX * number
+        and counts[word] <= JOINED_BARE_MAX * number
         and begun[word] <= JOINED_BEGINS_MAX * number
     ]
     return [SPACE + word for _, word in sorted(fitting, reverse=True)[:JOINED]]
@@ -188,45 +166,31 @@ def joined_words(counts: Counts, tokenizer: Tokenizer) -> list[str]:
 
 def learn_merges(counts: dict[str, int], most: int) -> list[str]:
     """Byte-pair encoding of counted words: the tokens that it makes, the commonest pair first."""
-    words, weights = [list(word) for word in counts], list(counts.values())
-    pairs: Counter[tuple[str, str]] = Counter()
-    where: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-    for index, word in enumerate(words):
-        for pair in zip(word, word[1:]):
-            pairs[pair] += weights[index]
-            where[pair].add(index)
+    words = {tuple(word): number for word, number in counts.items()}
     merged: list[str] = []
-    while len(merged) < most and pairs:
-        pair = max(pairs, key=lambda candidate: (pairs[candidate], candidate))
-        token = "".join(pair)
-        if token not in merged:
-            merged.append(token)
-        for index in where.pop(pair):
-            _merge_in_word(words[index], pair, weights[index], index, pairs, where)
-        pairs.pop(pair, None)
-    return merged
+    while len(merged) < most:
+        pairs: Counter[tuple[str, str]] = Counter()
+        for word, number in words.items():
+            for pair in zip(word, word[1:]):
+                pairs[pair] += number
+        if not pairs:
+            break
+        best = max(pairs, key=lambda pair: (pairs[pair], pair))
+        merged.append("".join(best))
+        words = {_merged(word, best): number for word, number in words.items()}
+    return list(dict.fromkeys(merged))
 
 
-def _merge_in_word(
-    word: list[str],
-    pair: tuple[str, str],
-    weight: int,
-    index: int,
-    pairs: Counter[tuple[str, str]],
-    where: defaultdict[tuple[str, str], set[int]],
-) -> None:
-    if pair not in zip(word, word[1:]):
-        return
-    for old in zip(word, word[1:]):
-        pairs[old] -= weight
-    at = 0
-    while at < len(word) - 1:
-        if (word[at], word[at + 1]) == pair:
-            word[at : at + 2] = [word[at] + word[at + 1]]
-        at += 1
-    for new in zip(word, word[1:]):
-        pairs[new] += weight
-        where[new].add(index)
+def _merged(word: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ...]:
+    if pair[0] not in word:
+        return word
+    result: list[str] = []
+    for symbol in word:
+        if result and (result[-1], symbol) == pair:
+            result[-1] += symbol
+        else:
+            result.append(symbol)
+    return tuple(result)
 
 
 def main() -> None:

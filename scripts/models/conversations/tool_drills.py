@@ -7,17 +7,7 @@ from collections.abc import Callable
 from random import Random
 
 from conversations.made_up_tools import (
-    OBJECTS,
-    OTHER_VERBS,
-    ROLES,
-    SAID,
-    VERBS,
-    deed_descriptions,
-    giving,
-    look_up,
-    made_up_thing,
-    roles,
-    tool_name,
+    OBJECTS, OTHER_VERBS, ROLES, SAID, VERBS, deed_descriptions, giving, look_up, made_up_thing, roles, tool_name,
 )
 from conversations.template import Call, Conversation, Tool, Turn
 from conversations.tool_calls import in_one_message, wishes

@@ -9,20 +9,7 @@ from pathlib import Path
 from random import Random
 
 from conversations.words import (
-    ANIMALS,
-    DATA,
-    FOODS,
-    LISTS,
-    NATURE,
-    THINGS,
-    WORDS,
-    blocks,
-    city,
-    invented,
-    is_held,
-    name,
-    pick,
-    pieces,
+    ANIMALS, DATA, FOODS, LISTS, NATURE, THINGS, WORDS, blocks, city, invented, is_held, name, pick, pieces,
 )
 
 Value = str | int

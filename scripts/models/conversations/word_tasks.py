@@ -8,23 +8,8 @@ from random import Random
 
 from conversations.template import Conversation
 from conversations.words import (
-    ANIMALS,
-    COLOURS,
-    DAYS,
-    FOODS,
-    MONTHS,
-    QUALITIES,
-    THINGS,
-    VERBS,
-    WORDS,
-    choose,
-    city,
-    invented,
-    listed,
-    name,
-    pick,
-    pieces,
-    wordings,
+    ANIMALS, COLOURS, DAYS, FOODS, MONTHS, QUALITIES, THINGS, VERBS, WORDS, choose, city, invented, listed, name,
+    pick, pieces, wordings,
 )
 
 SAID = wordings("words")

@@ -10,28 +10,8 @@ from random import Random
 from conversations.facts import facts, questions
 from conversations.talk import TALK
 from conversations.words import (
-    ANIMALS,
-    CITIES,
-    COLOURS,
-    COUNTRIES,
-    DATA,
-    DAYS,
-    FIELDS,
-    FOODS,
-    LANGUAGES,
-    MONTHS,
-    NAMES,
-    NATURE,
-    QUALITIES,
-    THINGS,
-    VERBS,
-    WORDS,
-    article,
-    invented,
-    pick,
-    templates,
-    wordings,
-    write_vocabulary,
+    ANIMALS, CITIES, COLOURS, COUNTRIES, DATA, DAYS, FIELDS, FOODS, LANGUAGES, MONTHS, NAMES, NATURE, QUALITIES,
+    THINGS, VERBS, WORDS, article, invented, pick, templates, wordings, write_vocabulary,
 )
 from embedding.pages import Passage, doc_questions, is_kept_out, passages
 from embedding.wordpiece import VOCABULARY, train

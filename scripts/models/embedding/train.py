@@ -19,16 +19,7 @@ from conversations.words import read_vocabulary
 from embedding.model import CONTEXT, EmbedModel
 from embedding.pages import Question, doc_questions, passages, table_questions
 from embedding.texts import (
-    Pair,
-    cropped,
-    fact_pairs,
-    reworded,
-    sentence_pairs,
-    synonym_pair,
-    talk_pairs,
-    task_pair,
-    thinned,
-    triple,
+    Pair, cropped, fact_pairs, reworded, sentence_pairs, synonym_pair, talk_pairs, task_pair, thinned, triple,
 )
 from embedding.wordpiece import VOCABULARY, WordPiece
 
