@@ -98,17 +98,6 @@ class ChatModel(nn.Module):
         states = self.hidden(ids[:, :-1])[chosen]
         return F.cross_entropy(states @ self.embedding.weight.T, ids[:, 1:][chosen])
 
-    @torch.no_grad()
-    def generate(self, ids: list[int], limit: int, stop: int) -> list[int]:
-        """Greedy continuation without a cache: for looking at a model while it learns."""
-        sequence = list(ids)
-        while len(sequence) < len(ids) + limit:
-            following = int((self.hidden(torch.tensor([sequence]))[0, -1] @ self.embedding.weight.T).argmax())
-            if following == stop:
-                break
-            sequence.append(following)
-        return sequence[len(ids) :]
-
 
 def _reordered(rows: np.ndarray, split: tuple[int, int]) -> np.ndarray:
     """Query or key rows of each head with (2, HEAD // 2) halves interleaved to pairs, or pairs parted to halves."""

@@ -14,7 +14,7 @@ from torch.nn.utils import parametrize
 
 from chat.gguf import FILE_TYPES, write_gguf
 from chat.model import LAYER_NAMES, ChatModel, load_model
-from chat.train import collate, look
+from chat.train import collate
 from conversations.mixture import plain_question
 from conversations.template import Conversation, encode
 from conversations.tokenizer import Tokenizer
@@ -123,7 +123,7 @@ def main() -> None:
         step += 1
         if step % 50 == 0:
             print(f"step {step} loss {float(loss):.3f}", flush=True)
-    print(f"{look(model, tokenizer)}\n{options.out}: {write(changes, options.out):,} bytes after {step} steps")
+    print(f"{options.out}: {write(changes, options.out):,} bytes after {step} steps")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from torch.optim import Optimizer
 from chat.model import ChatModel, load_model
 from conversations.mixture import STAGES, sample
 from conversations.template import Conversation, encode
-from conversations.tokenizer import END_OF_TEXT, IM_END, Tokenizer
+from conversations.tokenizer import END_OF_TEXT, Tokenizer
 from conversations.tool_drills import binding_drill
 
 POOL = 1500
@@ -38,14 +38,6 @@ COPYING_UNTIL, COPYING_EARLY, COPYING_LATE = 0.3, 0.25, 0.03
 """Share of long copies, and of the time with many of them: nothing that needs the prompt's words (tools, echoes, names)
 is learnt before copying is."""
 SAVE_STEPS = 100
-LOOKS = [
-    "Hello",
-    "How do I load a model?",
-    "What is 27 + 35?",
-    "Spell garden.",
-    "Write in upper case: my dog is happy",
-    "Who was Napoleon?",
-]
 Example = tuple[list[int], list[bool]]
 Batch = tuple[Tensor, Tensor]
 
@@ -113,14 +105,6 @@ def collate(group: list[Example]) -> Batch:
 def rate(step: int, share: float) -> float:
     """The learning rate's factor at a share of the whole time."""
     return min(1.0, (step + 1) / WARMUP_STEPS, max(0.0, 1 - share) / FALL_SHARE)
-
-
-def look(model: ChatModel, tokenizer: Tokenizer) -> str:
-    answers = []
-    for question in LOOKS:
-        prompt = tokenizer.encode(f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n")
-        answers.append(f"  {question} -> {tokenizer.decode(model.generate(prompt, 40, IM_END))!r}")
-    return "\n".join(answers)
 
 
 @torch.no_grad()
@@ -193,7 +177,7 @@ def main() -> None:
 
     def report() -> None:
         held, drills = held_loss(model, tokenizer), drills_right(model, tokenizer)
-        print(f"held-out loss {held:.3f}, easiest drills right {drills:.2f}\n{look(model, tokenizer)}", flush=True)
+        print(f"held-out loss {held:.3f}, easiest drills right {drills:.2f}", flush=True)
 
     before = time.monotonic()
     budget = lambda: BATCH * (LARGE_TIMES if share() > LARGE_AFTER else 1)  # noqa: E731

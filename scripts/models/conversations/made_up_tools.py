@@ -13,22 +13,13 @@ SAID = wordings("made_up")
 LOOK_UP_SHARE, COUNTED_SHARE, TO_ONE_SHARE = 0.18, 0.12, 0.22
 NATURAL_SHARE = 0.95
 """The odd gifts can be told apart by the description alone."""
-CHOICES = [
-    ("mode", "fast slow safe"),
-    ("kind", "small large medium"),
-    ("state", "on off"),
-    ("format", "pdf text html"),
-    ("unit", "km mile"),
-    ("priority", "low high normal"),
-    ("side", "left right"),
-]
 
 
 class Role:
     """What an argument may be: names for it, its type, and how a user puts it into a sentence."""
 
-    def __init__(self, names: str, kind: str, says: str) -> None:
-        self.names, self.kind, self.says = names.split(), kind, says.split(" | ")
+    def __init__(self, names: str, kind: str, *says: str) -> None:
+        self.names, self.kind, self.says = names.split(), kind, says
 
     def named(self, name: str) -> dict[str, Parameter]:
         """The argument by one of its names."""
@@ -41,29 +32,7 @@ class Role:
         return rng.choice(self.says).replace("{}", f"{{{slot}}}")
 
 
-ROLES = {
-    "city": Role("city place location town area destination", "city", "in {} | near {} | to {} | for the city {}"),
-    "country": Role("country state nation land", "country", "in {} | of {} | from {}"),
-    "person": Role("person user owner name who contact", "name", "for {} | with {} | of {}"),
-    "day": Role("day date when", "day", "on {} | for {} | this {}"),
-    "month": Role("month period", "month", "in {} | for {}"),
-    "time": Role("time at hour", "like {0..23}:{10..59}", "at {} | by {}"),
-    "colour": Role("colour color", "colour", "in {} | in the colour {} | painted {}"),
-    "animal": Role("animal pet creature", "animal", "for the {} | with a {} | like a {} | to the {}"),
-    "food": Role("food product meal dish", "food", "with {} | made of {} | and some {}"),
-    "thing": Role("item thing part", "thing", "with the {} | for the {} | next to the {}"),
-    "text": Role(
-        "title text topic note label subject content message", "text", "called {} | about {} | with the title {}"
-    ),
-    "word": Role("word key tag", "word", "named {} | tagged {} | with the word {}"),
-    "code": Role("id code number ref", "code", "{} | with the code {} | number {}"),
-    "email": Role("email address mail", "email", "to {} | for {} | at {}"),
-    "count": Role("count amount quantity n", "number 1-999", "{} times | with {} pieces | of {} pieces"),
-    "minutes": Role("minutes duration", "number 1-120", "for {} minutes | in {} minutes | within {} minutes"),
-    "size": Role("size width length", "number 1-400", "of size {} | {} cm long | with size {}"),
-    "price": Role("price cost budget", "decimal 1-900", "for {} euros | at a price of {} | with a budget of {}"),
-    "level": Role("level priority", "number 1-9", "at level {} | with level {}"),
-}
+ROLES = {name: Role(*told) for name, told in wordings("roles").items()}
 
 
 def roles(names: str) -> list[Role]:
@@ -196,7 +165,7 @@ def _deed(rng: Random, verb: str, thing: str) -> ToolKind:
         said.append(rng.choice(forms if named else role.says).replace("{}", f"{{{name}}}"))
         parameters |= role.named(name)
     if rng.random() < 0.25:
-        name, values = rng.choice(CHOICES)
+        name, values = rng.choice(SAID["choices"]).split(": ")
         if name not in parameters:
             allowed = [invented(rng) for _ in range(3)] if rng.random() < 0.4 else values.split()
             parameters[name] = parameter([name], f"option {', '.join(allowed)}")

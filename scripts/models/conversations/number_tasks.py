@@ -12,22 +12,6 @@ SAID = wordings("numbers")
 
 SHORT_SHARE = 0.4
 """Share of numbers to compare or sort, in training, of which some have one digit and the others mostly two."""
-UNITS: list[tuple[str, str, int, int]] = [
-    ("km", "m", 1000, 20),
-    ("m", "cm", 100, 30),
-    ("cm", "mm", 10, 50),
-    ("kg", "g", 1000, 20),
-    ("hours", "minutes", 60, 12),
-    ("minutes", "seconds", 60, 12),
-    ("days", "hours", 24, 7),
-    ("weeks", "days", 7, 12),
-    ("years", "months", 12, 10),
-    ("litres", "ml", 1000, 20),
-    ("KB", "bytes", 1000, 20),
-    ("MB", "KB", 1000, 20),
-    ("GB", "MB", 1000, 20),
-    ("dozen", "pieces", 12, 10),
-]
 
 
 def add(a: int, b: int) -> str:
@@ -91,7 +75,8 @@ def comparison(rng: Random, held: bool) -> Conversation:
 
 
 def conversion(rng: Random, held: bool) -> Conversation:
-    source, target, factor, limit = rng.choice(UNITS)
+    source, target, *numbers = rng.choice(SAID["units"]).split()
+    factor, limit = map(int, numbers)
     n = rng.randint(1, limit)
     answer = f"{n} {source} = {n * factor} {target}"
     thought = f"1 {source} = {factor} {target}. {n} * {factor} = {n * factor}."
