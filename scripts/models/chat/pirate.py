@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from chat.gguf import FILE_TYPES, write_gguf
-from chat.model import LAYER_NAMES, ChatModel, load_model
+from chat.model import ChatModel, load_model
 from chat.train import collate
 from conversations.mixture import plain_question
 from conversations.template import Conversation, encode
@@ -21,7 +21,7 @@ from conversations.tokenizer import Tokenizer
 
 RANK = 8
 ALPHA = 16.0
-ADAPTED = ("value", "output", "gate", "up", "down")
+ADAPTED = ("attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
 """Queries and keys are left alone: their rows are reordered on export."""
 BATCH = 40
 RATE = 0.0015
@@ -76,12 +76,12 @@ def adapt(model: ChatModel) -> dict[str, LowRank]:
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     result: dict[str, LowRank] = {}
-    for index, layer in enumerate(model.layers):
+    for index, layer in enumerate(model.blk):
         for name in ADAPTED:
             linear = getattr(layer, name)
             change = LowRank(*linear.weight.shape)
             parametrize.register_parametrization(linear, "weight", change)
-            result[f"blk.{index}.{LAYER_NAMES[name]}.weight"] = change
+            result[f"blk.{index}.{name}.weight"] = change
     return result
 
 

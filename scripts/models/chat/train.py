@@ -128,7 +128,7 @@ def drills_right(model: ChatModel, tokenizer: Tokenizer, count: int = 100) -> fl
     for _ in range(count):
         ids, learn = collate([encode(binding_drill(rng, easiest=True), tokenizer)])
         chosen = learn[:, 1:]
-        likeliest = (model.hidden(ids[:, :-1])[chosen] @ model.embedding.weight.T).argmax(-1)
+        likeliest = (model.hidden(ids[:, :-1])[chosen] @ model.token_embd.weight.T).argmax(-1)
         right += bool((likeliest == ids[:, 1:][chosen]).all())
     return right / count
 
@@ -146,8 +146,8 @@ def main() -> None:
     torch.manual_seed(options.seed)
     tokenizer = Tokenizer.load()
     model = load_model(options.begin, len(tokenizer)) if options.begin else ChatModel(len(tokenizer))
-    matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and name != "embedding.weight"]
-    others = [p for name, p in model.named_parameters() if p.ndim != 2 or name == "embedding.weight"]
+    matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and name != "token_embd.weight"]
+    others = [p for name, p in model.named_parameters() if p.ndim != 2 or name == "token_embd.weight"]
     optimizers = [
         Muon(matrices, lr=MATRIX_RATE),
         torch.optim.AdamW(others, lr=OTHER_RATE, betas=(0.9, 0.98), weight_decay=0.0),

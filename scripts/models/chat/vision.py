@@ -29,55 +29,53 @@ MEAN = STD = 0.5
 BATCH = 128
 SHARPNESS = 12.0
 """Factor on the likeness to the code words in the classifying part of the loss."""
-
-
 PATCH, WIDTH, HIDDEN, LAYERS, HEADS, EPSILON = 16, 128, 384, 3, 4, 1e-6
 RATE = 0.0015
-BLOCK_NAMES = {
-    "q": "attn_q",
-    "k": "attn_k",
-    "v": "attn_v",
-    "out": "attn_out",
-    "up": "ffn_up",
-    "down": "ffn_down",
-    "ln1": "ln1",
-    "ln2": "ln2",
-}
-"""Names of a block's parts in training and in GGUF."""
 
 
 class Block(nn.Module):
     def __init__(self) -> None:
         super().__init__()
+        self.attn_q, self.attn_k, self.attn_v, self.attn_out = (nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(4))
+        self.ffn_up = nn.Linear(WIDTH, HIDDEN, bias=False)
+        self.ffn_down = nn.Linear(HIDDEN, WIDTH, bias=False)
         self.ln1, self.ln2 = (nn.LayerNorm(WIDTH, EPSILON) for _ in range(2))
-        self.q, self.k, self.v, self.out = (nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(4))
-        self.up = nn.Linear(WIDTH, HIDDEN, bias=False)
-        self.down = nn.Linear(HIDDEN, WIDTH, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         batch, length, width = x.shape
         y = self.ln1(x)
-        q, k, v = (part(y).view(batch, length, HEADS, -1).transpose(1, 2) for part in (self.q, self.k, self.v))
+        q, k, v = (part(y).view(batch, length, HEADS, -1).transpose(1, 2) for part in (self.attn_q, self.attn_k, self.attn_v))
         weights = (q @ k.transpose(2, 3) * (width // HEADS) ** -0.5).softmax(-1)
-        x = x + self.out((weights @ v).transpose(1, 2).reshape(batch, length, width))
-        return x + self.down(F.gelu(self.up(self.ln2(x)), approximate="tanh"))
+        x = x + self.attn_out((weights @ v).transpose(1, 2).reshape(batch, length, width))
+        return x + self.ffn_down(F.gelu(self.ffn_up(self.ln2(x)), approximate="tanh"))
+
+
+class Encoder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch_embd = nn.Conv2d(3, WIDTH, PATCH, PATCH)
+        self.position_embd = nn.Embedding(PICTURE_TOKENS, WIDTH)
+        nn.init.normal_(self.position_embd.weight, std=0.1)
+        self.blk = nn.ModuleList(Block() for _ in range(LAYERS))
+        self.post_ln = nn.LayerNorm(WIDTH, EPSILON)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        x = self.patch_embd(pictures).flatten(2).transpose(1, 2) + self.position_embd.weight
+        for block in self.blk:
+            x = block(x)
+        return self.post_ln(x)
 
 
 class Projector(nn.Module):
+    """Its parameters have their names of GGUF."""
+
     def __init__(self, target: int) -> None:
         super().__init__()
-        self.patch = nn.Conv2d(3, WIDTH, PATCH, PATCH)
-        self.position = nn.Parameter(torch.randn(PICTURE_TOKENS, WIDTH) * 0.1)
-        self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
-        self.post = nn.LayerNorm(WIDTH, EPSILON)
-        self.first = nn.Linear(WIDTH, target)
-        self.second = nn.Linear(target, target)
+        self.v = Encoder()
+        self.mm = nn.ModuleList([nn.Linear(WIDTH, target), nn.Linear(target, target)])
 
     def forward(self, pictures: Tensor) -> Tensor:
-        x = self.patch(pictures).flatten(2).transpose(1, 2) + self.position
-        for block in self.blocks:
-            x = block(x)
-        return self.second(F.gelu(self.first(self.post(x)), approximate="tanh"))
+        return self.mm[1](F.gelu(self.mm[0](self.v(pictures)), approximate="tanh"))
 
 
 def said(shown: Scene) -> list[str]:
@@ -97,17 +95,6 @@ def examples(rng: Random, held: bool, count: int) -> tuple[Tensor, list[list[str
     return torch.from_numpy((pictures / 255 - MEAN) / STD).permute(0, 3, 1, 2), [said(shown) for shown in scenes]
 
 
-def gguf_name(name: str) -> str:
-    """The name of a parameter in GGUF."""
-    if name == "position":
-        return "v.position_embd.weight"
-    part, _, kind = name.rpartition(".")
-    if part.startswith("blocks."):
-        _, index, ours = part.split(".")
-        return f"v.blk.{index}.{BLOCK_NAMES[ours]}.{kind}"
-    return f"{ {'patch': 'v.patch_embd', 'post': 'v.post_ln', 'first': 'mm.0', 'second': 'mm.1'}[part]}.{kind}"
-
-
 def write(model: Projector, path: Path) -> int:
     metadata = {
         "general.architecture": "clip",
@@ -122,14 +109,14 @@ def write(model: Projector, path: Path) -> int:
         "clip.vision.patch_size": PATCH,
         "clip.vision.embedding_length": WIDTH,
         "clip.vision.feed_forward_length": HIDDEN,
-        "clip.vision.projection_dim": model.second.out_features,
+        "clip.vision.projection_dim": model.mm[1].out_features,
         "clip.vision.block_count": LAYERS,
         "clip.vision.attention.head_count": HEADS,
         "clip.vision.attention.layer_norm_epsilon": EPSILON,
         "clip.vision.image_mean": [MEAN] * 3,
         "clip.vision.image_std": [STD] * 3,
     }
-    tensors = {gguf_name(name): (tensor.numpy(), "F32") for name, tensor in model.state_dict().items()}
+    tensors = {name: (tensor.numpy(), "F32") for name, tensor in model.state_dict().items()}
     return write_gguf(path, metadata, tensors)
 
 
@@ -144,7 +131,7 @@ def main() -> None:
     rng, tokenizer = Random(1), Tokenizer.load()
     words = [word for group in (NUMBERS, SHAPES, COLOURS, PLACES, BACKGROUNDS) for word in group.values()]
     ids = [tokenizer.encode(f" {word}")[0] for word in words]
-    codes = load_model(options.model, len(tokenizer)).embedding.weight.detach()[ids]
+    codes = load_model(options.model, len(tokenizer)).token_embd.weight.detach()[ids]
     spread = codes.var().item()
     model = Projector(codes.shape[1])
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.02)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from chat.gguf import FILE_TYPES, write_gguf
@@ -15,18 +14,6 @@ from embedding.wordpiece import CLS, PAD, SEP, SPECIALS, UNK, VOCABULARY
 
 POOLING_MEAN = 1
 TOKEN_NORMAL, TOKEN_CONTROL = 1, 3
-BLOCK_NAMES = {
-    "query.weight": "attn_q.weight",
-    "key.weight": "attn_k.weight",
-    "value.weight": "attn_v.weight",
-    "output.weight": "attn_output.weight",
-    "attention_norm.weight": "attn_output_norm.weight",
-    "attention_norm.bias": "attn_output_norm.bias",
-    "up.weight": "ffn_up.weight",
-    "down.weight": "ffn_down.weight",
-    "output_norm.weight": "layer_output_norm.weight",
-    "output_norm.bias": "layer_output_norm.bias",
-}
 
 
 def metadata(tokens: list[str]) -> dict[str, object]:
@@ -67,17 +54,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     weights = {name: tensor.numpy() for name, tensor in torch.load(options.checkpoint)["model"].items()}
-    tensors = {
-        "token_embd.weight": (weights["embedding.weight"], "Q8_0"),
-        "position_embd.weight": (weights["position"], "F32"),
-        "token_types.weight": (np.zeros((2, WIDTH)), "F32"),
-        "token_embd_norm.weight": (weights["embedding_norm.weight"], "F32"),
-        "token_embd_norm.bias": (weights["embedding_norm.bias"], "F32"),
-    }
-    for block in range(LAYERS):
-        for ours, theirs in BLOCK_NAMES.items():
-            tensor = weights[f"blocks.{block}.{ours}"]
-            tensors[f"blk.{block}.{theirs}"] = (tensor, "Q8_0" if tensor.ndim == 2 else "F32")
+    quantized = [name for name in weights if name.startswith(("token_embd.", "blk.")) and weights[name].ndim == 2]
+    tensors = {name: (tensor, "Q8_0" if name in quantized else "F32") for name, tensor in weights.items()}
     print(f"{options.out}: {write_gguf(options.out, metadata(read_vocabulary(VOCABULARY)), tensors):,} bytes")
 
 

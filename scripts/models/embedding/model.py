@@ -1,4 +1,5 @@
-"""daybreak-mini-embed in PyTorch: a small BERT with mean pooling, whose vectors have length one.
+"""daybreak-mini-embed in PyTorch: a small BERT with mean pooling, whose vectors have length one. Its parameters have their
+names of GGUF.
 
 It starts as a search by weighted words: words of one stem or meaning begin alike, common words light. Training has to
 learn only what words do not tell."""
@@ -30,37 +31,42 @@ LEAST_WEIGHT, UNSEEN_WEIGHT, PART_WEIGHT = 0.08, 1.0, 0.3
 class Block(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.query, self.key, self.value, self.output = (nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(4))
-        self.attention_norm, self.output_norm = (nn.LayerNorm(WIDTH, EPSILON) for _ in range(2))
-        self.up = nn.Linear(WIDTH, HIDDEN, bias=False)
-        self.down = nn.Linear(HIDDEN, WIDTH, bias=False)
+        self.attn_q, self.attn_k, self.attn_v, self.attn_output = (nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(4))
+        self.attn_output_norm = nn.LayerNorm(WIDTH, EPSILON)
+        self.ffn_up = nn.Linear(WIDTH, HIDDEN, bias=False)
+        self.ffn_down = nn.Linear(HIDDEN, WIDTH, bias=False)
+        self.layer_output_norm = nn.LayerNorm(WIDTH, EPSILON)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         batch, length, _ = x.shape
         query, key, value = (
-            part(x).view(batch, length, HEADS, -1).transpose(1, 2) for part in (self.query, self.key, self.value)
+            part(x).view(batch, length, HEADS, -1).transpose(1, 2) for part in (self.attn_q, self.attn_k, self.attn_v)
         )
         scores = query @ key.transpose(2, 3) * (WIDTH // HEADS) ** -0.5 + mask
         mixed = (scores.softmax(-1) @ value).transpose(1, 2).reshape(batch, length, WIDTH)
-        x = self.attention_norm(x + self.output(mixed))
-        return self.output_norm(x + self.down(F.gelu(self.up(x), approximate="tanh")))
+        x = self.attn_output_norm(x + self.attn_output(mixed))
+        return self.layer_output_norm(x + self.ffn_down(F.gelu(self.ffn_up(x), approximate="tanh")))
 
 
 class EmbedModel(nn.Module):
     def __init__(self, tokenizer: WordPiece) -> None:
         super().__init__()
         self.tokenizer = tokenizer
-        self.embedding = nn.Embedding(len(tokenizer.tokens), WIDTH)
-        self.position = nn.Parameter(torch.randn(CONTEXT, WIDTH) * 0.002)
-        self.embedding_norm = nn.LayerNorm(WIDTH, EPSILON)
-        self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
-        for block in self.blocks:
+        self.token_embd = nn.Embedding(len(tokenizer.tokens), WIDTH)
+        self.position_embd = nn.Embedding(CONTEXT, WIDTH)
+        nn.init.normal_(self.position_embd.weight, std=0.002)
+        self.token_types = nn.Embedding(2, WIDTH)
+        nn.init.zeros_(self.token_types.weight)
+        self.token_types.requires_grad_(False)
+        self.token_embd_norm = nn.LayerNorm(WIDTH, EPSILON)
+        self.blk = nn.ModuleList(Block() for _ in range(LAYERS))
+        for block in self.blk:
             # The first vectors are then sums of words, as the first stage of training takes them to be.
-            nn.init.normal_(block.output.weight, std=0.001)
-            nn.init.normal_(block.down.weight, std=0.001)
+            nn.init.normal_(block.attn_output.weight, std=0.001)
+            nn.init.normal_(block.ffn_down.weight, std=0.001)
         with torch.no_grad():
-            self.blocks[-1].output_norm.weight[BALLAST] = 0
-            self.embedding.weight.copy_(first_vectors(tokenizer.tokens))
+            self.blk[-1].layer_output_norm.weight[BALLAST] = 0
+            self.token_embd.weight.copy_(first_vectors(tokenizer.tokens))
 
     def forward(self, texts: list[str], limit: int = CONTEXT) -> Tensor:
         encoded = [self.tokenizer.encode(text, limit) for text in texts]
@@ -68,8 +74,8 @@ class EmbedModel(nn.Module):
         ids = torch.tensor([tokens + [PAD] * (length - len(tokens)) for tokens in encoded])
         real = torch.arange(length)[None] < torch.tensor([[len(tokens)] for tokens in encoded])
         mask = torch.zeros(real.shape).masked_fill(~real, float("-inf"))[:, None, None]
-        x = self.embedding_norm(self.embedding(ids) + self.position[:length])
-        for block in self.blocks:
+        x = self.token_embd_norm(self.token_embd(ids) + self.position_embd.weight[:length])
+        for block in self.blk:
             x = block(x, mask)
         weights = real.float()[..., None]
         return F.normalize((x * weights).sum(1) / weights.sum(1), dim=-1)

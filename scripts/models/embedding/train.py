@@ -69,8 +69,8 @@ class Trainer:
 
     def word_vectors(self, encoded: list[list[int]], kept: float = 1) -> Tensor:
         """What the model would give if its block did nothing."""
-        last = self.model.blocks[-1].output_norm
-        words = last(self.model.embedding_norm(self.model.embedding.weight))
+        last = self.model.blk[-1].layer_output_norm
+        words = last(self.model.token_embd_norm(self.model.token_embd.weight))
         ids = torch.tensor([token for tokens in encoded for token in tokens])
         starts = torch.tensor([0, *map(len, encoded)])[:-1].cumsum(0)
         weights = (torch.rand(len(ids)) < kept).float()
@@ -164,15 +164,15 @@ def main() -> None:
     trainer = Trainer(model, options.all)
     print(f"{len(passages())} passages, {len(trainer.questions)} questions")
     trainer.report()
-    norm = model.embedding_norm
-    words = {"params": [model.embedding.weight, norm.weight, norm.bias], "share": 1.0}
+    norm = model.token_embd_norm
+    words = {"params": [model.token_embd.weight, norm.weight, norm.bias], "share": 1.0}
     optimizer = torch.optim.AdamW([words], weight_decay=0.01)
     for step, share in steps(options.words):
         descend(optimizer, WORD_RATE * min(1, 2 * (1 - share)), trainer.word_loss(rng))
         if step % REPORT_STEPS == REPORT_STEPS - 1:
             trainer.report()
-    rest = [tensor for name, tensor in model.named_parameters() if name != "embedding.weight"]
-    groups = [{"params": rest, "share": 1.0}, {"params": [model.embedding.weight], "share": SETTLING_SHARE}]
+    rest = [tensor for name, tensor in model.named_parameters() if name != "token_embd.weight"]
+    groups = [{"params": rest, "share": 1.0}, {"params": [model.token_embd.weight], "share": SETTLING_SHARE}]
     optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
     for step, share in steps(options.minutes):
         if step % INDEX_STEPS == 0:
