@@ -41,14 +41,16 @@ def data_failures(tokenizer: Tokenizer) -> Iterator[str]:
     """What cannot be read (that raises by itself) or does not fit together."""
     for kind in ASKED_KINDS:
         held = {plain_words(wish) for wish in templates(kind.asks, True)}
-        yield from (f"{kind.names[0]}: held out, but for training too: {wish}" for wish in kind.more if plain_words(wish) in held)
+        both = [wish for wish in kind.more if plain_words(wish) in held]
+        yield from (f"{kind.names[0]}: held out, but for training too: {wish}" for wish in both)
     evaluated = {kind.names[0]: kind for kind in HELD_KINDS}
     yield from (f"{kind.names[0]} is held out and in training" for kind in TRAINING_KINDS if kind.names[0] in evaluated)
     for kind in read_kinds(TOOLS / "unseen.txt") + read_kinds(TOOLS / "unseen-daily.txt"):
         if not kind.asks:
             yield "a tool of the evaluation has no wishes"
     for words in (NUMBERS, SHAPES, COLOURS, PLACES, BACKGROUNDS):
-        yield from (f"code word of several tokens: {word}" for word in words.values() if len(tokenizer.encode(f" {word}")) > 1)
+        split = [word for word in words.values() if len(tokenizer.encode(f" {word}")) > 1]
+        yield from (f"code word of several tokens: {word}" for word in split)
     training, known, new, _ = doc_questions()
     asked = {plain_words(text) for _, text in search_questions()}
     trained = [question.text for question in (*training, *known, *new, *table_questions())]
@@ -57,7 +59,8 @@ def data_failures(tokenizer: Tokenizer) -> Iterator[str]:
 
 def vocabulary_failures(tokenizer: Tokenizer) -> Iterator[str]:
     """Texts that a vocabulary does not give back, and tokens that it never makes."""
-    yield from (f"held-out word is a token: {word}" for word in {token.strip(SPACE).lower() for token in tokenizer.ids} & HELD_WORDS)
+    words = {token.removeprefix(SPACE).lower() for token in tokenizer.ids}
+    yield from (f"held-out word is a token: {word}" for word in words & HELD_WORDS)
     for token in tokenizer.ids:
         if tokenizer.encode(token.replace(SPACE, " ")) != [tokenizer.ids[token]]:
             yield f"no text is ever encoded as the token {token!r}"

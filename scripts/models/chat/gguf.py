@@ -63,7 +63,8 @@ def write_gguf(path: Path, metadata: dict[str, Any], tensors: dict[str, tuple[np
         offset = 0
         for name, (tensor, form) in tensors.items():
             rows = np.ascontiguousarray(tensor, dtype=np.float32)
-            encoded.append(quantize_q8_0(rows) if form == "Q8_0" else rows.astype({"F32": "<f4", "F16": "<f2"}[form]).tobytes())
+            plain = {"F32": "<f4", "F16": "<f2"}
+            encoded.append(quantize_q8_0(rows) if form == "Q8_0" else rows.astype(plain[form]).tobytes())
             # GGML counts dimensions from the fastest one.
             out.write(_string(name) + struct.pack(f"<I{rows.ndim}Q", rows.ndim, *reversed(rows.shape)))
             out.write(struct.pack("<IQ", TENSOR_TYPES[form], offset))

@@ -1,4 +1,5 @@
-"""daybreak-mini in PyTorch: RMS norms, rotary attention, SwiGLU, tied embeddings. Its parameters have their names of GGUF."""
+"""daybreak-mini in PyTorch: RMS norms, rotary attention, SwiGLU, tied embeddings. Its parameters have
+their names of GGUF."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class Layer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.attn_norm = Norm()
-        self.attn_q, self.attn_k, self.attn_v, self.attn_output = (nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(4))
+        self.attn_q, self.attn_k, self.attn_v = (nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(3))
+        self.attn_output = nn.Linear(WIDTH, WIDTH, bias=False)
         self.ffn_norm = Norm()
         self.ffn_gate, self.ffn_up = (nn.Linear(WIDTH, HIDDEN, bias=False) for _ in range(2))
         self.ffn_down = nn.Linear(HIDDEN, WIDTH, bias=False)

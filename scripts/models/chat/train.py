@@ -46,8 +46,8 @@ class Muon(Optimizer):
     """Momentum whose matrix is made orthogonal by a Newton-Schulz iteration (Jordan et al., 2024): it needs far fewer
     tokens than Adam. For the matrices inside the layers; embeddings and norms go to AdamW."""
 
-    def __init__(self, parameters: Iterable[Tensor], lr: float, momentum: float = 0.95, weight_decay: float = 0.1) -> None:
-        super().__init__(parameters, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+    def __init__(self, parameters: Iterable[Tensor], lr: float) -> None:
+        super().__init__(parameters, {"lr": lr, "momentum": 0.95, "weight_decay": 0.1})
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:

@@ -44,7 +44,9 @@ class Block(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         batch, length, width = x.shape
         y = self.ln1(x)
-        q, k, v = (part(y).view(batch, length, HEADS, -1).transpose(1, 2) for part in (self.attn_q, self.attn_k, self.attn_v))
+        q, k, v = (
+            part(y).view(batch, length, HEADS, -1).transpose(1, 2) for part in (self.attn_q, self.attn_k, self.attn_v)
+        )
         weights = (q @ k.transpose(2, 3) * (width // HEADS) ** -0.5).softmax(-1)
         x = x + self.attn_out((weights @ v).transpose(1, 2).reshape(batch, length, width))
         return x + self.ffn_down(F.gelu(self.ffn_up(self.ln2(x)), approximate="tanh"))

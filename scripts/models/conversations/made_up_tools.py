@@ -5,10 +5,11 @@ from __future__ import annotations
 from random import Random
 
 from conversations.tool_kinds import Parameter, ToolKind, parameter
-from conversations.words import COLOURS, LISTS, QUALITIES, THINGS, article, invented, pieces, wordings
+from conversations.words import LISTS, QUALITIES, article, invented, pieces, wordings
 
-VERBS, OBJECTS, GIVING, GETTING = (LISTS[key] for key in ("tool verbs", "tool objects", "giving verbs", "getting verbs"))
-OTHER_VERBS, UNITS, STATES = LISTS["verbs with receivers"], LISTS["units"], LISTS["states"] + QUALITIES
+VERBS, OBJECTS, OTHER_VERBS = LISTS["tool verbs"], LISTS["tool objects"], LISTS["verbs with receivers"]
+GIVING, GETTING = LISTS["giving verbs"], LISTS["getting verbs"]
+UNITS, STATES = LISTS["units"], LISTS["states"] + QUALITIES
 SAID = wordings("made_up")
 LOOK_UP_SHARE, COUNTED_SHARE, TO_ONE_SHARE = 0.18, 0.12, 0.22
 NATURAL_SHARE = 0.95

@@ -25,8 +25,8 @@ VERY_LONG_SHARE = 0.004
 SYSTEM_SHARE = 0.12
 """Conversations that get a system prompt which changes nothing."""
 STAGES = {"easiest": 0.85, "drills": 0.8, "mixture": 0.0}
-"""Stages of a training that begins from nothing, and the share of conversations that are drills in finding a tool by its
-description. Beside everything else the model never learns that, so it comes first."""
+"""Stages of a training that begins from nothing, and the share of conversations that are drills in finding a tool by
+its description. Beside everything else the model never learns that, so it comes first."""
 
 
 def _group(generators: list[tuple[Generator, float]]) -> Generator:

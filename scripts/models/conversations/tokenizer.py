@@ -123,9 +123,9 @@ def without(learnt: list[str], words: frozenset[str]) -> list[str]:
 
 
 def train(text: str) -> list[str]:
-    """Learns merges until the whole vocabulary has SIZE tokens, and leaves out the held-out words then: as a token such a
-    word would be one whose letters and uses nothing teaches; in pieces it is as any new word. Gives the learnt part, best
-    score first.
+    """Learns merges until the whole vocabulary has SIZE tokens, and leaves out the held-out words then: as a token such
+    a word would be one whose letters and uses nothing teaches; in pieces it is as any new word. Gives the learnt part,
+    best score first.
     """
     parts = [part.replace(" ", SPACE) for part in SPECIAL_SPLIT.split(text) if part not in SPECIALS]
     counts = Counter(piece for part in parts for piece in PIECES.findall(part))

@@ -1,5 +1,5 @@
-"""Drills in calling tools, for training alone: several wishes at once, which tool is meant, and where a value begins and
-ends."""
+"""Drills in calling tools, for training alone: several wishes at once, which tool is meant, and where a value begins
+and ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ argument."""
 OTHERS = roles("city country person day month animal food thing word")
 """What stands behind a text."""
 TWO_VALUES_SHARE, ROW_SHARE = 0.65, 0.6
-"""Shares of tools with a second argument, and of the others' several wishes that are said as one, with a row of values."""
+"""Shares of tools with a second argument, and of the others' several wishes said as one, with a row of values."""
 BESIDE = [kind for kind in ASKED_KINDS if all(slot.kind == "integer" for slot in kind.parameters.values())]
 """Tools that take no text, and so cannot be meant."""
 

@@ -160,8 +160,8 @@ def parameter(names: Iterable[str], kind: str) -> Parameter:
 
 
 def _kind(lines: list[str], training_only: bool) -> ToolKind:
-    """One block: `tools:`, `does:`, a line `slot (names): type` for each parameter, wishes after dashes, further ones for
-    training alone after a plus, `result:` and `answer:`.
+    """One block: `tools:`, `does:`, a line `slot (names): type` for each parameter, wishes after dashes, further ones
+    for training alone after a plus, `result:` and `answer:`.
 
     Raises ValueError for a line that is none of these and for a wish whose slots are not the parameters.
     """

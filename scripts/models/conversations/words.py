@@ -114,7 +114,7 @@ def article(word: str) -> str:
 
 
 def plain_words(text: str) -> str:
-    """A text without what hardly matters, to find out whether two say the same in the same words: ' how do i load model ',
-    in lower case, without punctuation and articles, with a space at both ends."""
+    """A text without what hardly matters, to find out whether two say the same in the same words: in lower case,
+    without punctuation and articles, with a space at both ends (' how do i load model ')."""
     bare = (word.strip(".,:;?!\"'`()") for word in text.lower().split())
     return f" {' '.join(word for word in bare if word and word not in {'a', 'an', 'the'})} "

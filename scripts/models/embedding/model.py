@@ -1,5 +1,5 @@
-"""daybreak-mini-embed in PyTorch: a small BERT with mean pooling, whose vectors have length one. Its parameters have their
-names of GGUF.
+"""daybreak-mini-embed in PyTorch: a small BERT with mean pooling, whose vectors have length one. Its parameters
+have their names of GGUF.
 
 It starts as a search by weighted words: words of one stem or meaning begin alike, common words light. Training has to
 learn only what words do not tell."""
@@ -31,7 +31,8 @@ LEAST_WEIGHT, UNSEEN_WEIGHT, PART_WEIGHT = 0.08, 1.0, 0.3
 class Block(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.attn_q, self.attn_k, self.attn_v, self.attn_output = (nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(4))
+        self.attn_q, self.attn_k, self.attn_v = (nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(3))
+        self.attn_output = nn.Linear(WIDTH, WIDTH, bias=False)
         self.attn_output_norm = nn.LayerNorm(WIDTH, EPSILON)
         self.ffn_up = nn.Linear(WIDTH, HIDDEN, bias=False)
         self.ffn_down = nn.Linear(HIDDEN, WIDTH, bias=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from conversations.words import DATA, LISTS, is_held, wordings
 from embedding.wordpiece import stem, words

@@ -79,7 +79,7 @@ def sentence_pairs(rng: Random, count: int) -> list[Pair]:
 
 
 def triple(rng: Random) -> tuple[str, str, str]:
-    """A held-out sentence, its paraphrase, and another: the same frame of other things, or another frame of the same."""
+    """A held-out sentence, its paraphrase, and another: the same frame of other things, or another of the same."""
     frame, slots = rng.choice(FRAMES), _slots(rng, True)
     anchor, right = rng.choice(frame[:-1]).format(**slots), frame[-1].format(**slots)
     while True:

@@ -9,7 +9,9 @@ from random import Random
 
 from conversations.facts import facts, held_questions, questions
 from conversations.mixture import Generator
-from conversations.number_tasks import addition, comparison, conversion, extreme, multiplication, sort_numbers, subtraction
+from conversations.number_tasks import (
+    addition, comparison, conversion, extreme, multiplication, sort_numbers, subtraction,
+)
 from conversations.system_prompts import named_model, one_word
 from conversations.talk import TALK, named_user, small_talk, unknown
 from conversations.template import Conversation, Turn
@@ -177,7 +179,7 @@ def unseen_score(daemon: Daemon, name: str, file: str, seed: str) -> Score:
 
 def main() -> None:
     parser = options(__doc__, "daybreak-mini", 40)
-    parser.add_argument("--wide", action="store_true", help=f"ask for {WIDE_COUNT} other calls of tools, and nothing else")
+    parser.add_argument("--wide", action="store_true", help=f"ask for {WIDE_COUNT} other calls of tools alone")
     chosen = parser.parse_args()
     daemon, asked = Daemon(chosen.url, chosen.model), chosen.count
     if chosen.wide:
