@@ -1,4 +1,4 @@
-"""Evaluates daybreak-mini with its projector on held-out pictures, through the daemon's HTTP API."""
+"""Evaluates daybreak-mini with its projector on held-out images, through the daemon's HTTP API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=64, help="pixels on a side")
     chosen = parser.parse_args()
     daemon, rng = Daemon(chosen.url, chosen.model), Random("evaluate pictures")
-    score = Score(f"answers on held-out pictures of {chosen.size} pixels", "95 %")
+    score = Score(f"answers on held-out images of {chosen.size} pixels", "95 %")
     for _ in range(chosen.count):
         shown = scene(rng, held=True)
         asked, wanted = question(rng, True, shown)
