@@ -76,7 +76,7 @@ describe("the models that ship", () => {
 
   it("hold the chat template that training renders, so weights and template belong together", async () => {
     const { body } = await call("GET", `/api/models/${MINI}`);
-    const template = new URL("../../scripts/models/chat_template.jinja", import.meta.url);
+    const template = new URL("../../scripts/models/conversations/template.jinja", import.meta.url);
     expect(body.template.trim()).toBe((await readFile(template, "utf8")).trim());
   });
 

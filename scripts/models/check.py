@@ -1,0 +1,141 @@
+"""Checks what the shipped models are made from, in seconds and with the standard library alone: that all data can be
+read, that every kind of conversation can be made, that the vocabularies take them, and that nothing held out stands in
+training. With --prompts it prints conversations for check-template.ts instead."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from random import Random
+
+from conversations import number_tasks, word_tasks
+from conversations.facts import facts, held_questions
+from conversations.mixture import OTHER, PLAIN, STAGES, sample
+from conversations.scenes import BACKGROUNDS, COLOURS, NUMBERS, PLACES, SHAPES
+from conversations.template import Conversation, messages_until, segments
+from conversations.tokenizer import SPACE, Tokenizer
+from conversations.tool_kinds import ASKED_KINDS, HELD_KINDS, TOOLS, read_kinds
+from conversations.tool_offers import TRAINING_KINDS
+from conversations.words import HELD_WORDS, plain_words, read_vocabulary, templates
+from embedding.pages import doc_questions, passages, search_questions, table_questions
+from embedding.texts import fact_pairs, sentence_pairs, synonym_pair, talk_pairs, task_pair, triple
+from embedding.wordpiece import VOCABULARY, WordPiece
+
+EACH = 30
+"""Conversations of each kind and side."""
+TRAINING, HELD = 12_000, 2_000
+"""Conversations that are drawn to look for what is held out."""
+MAY_REPEAT = {"talk"}
+"""Tasks with held-out questions that also stand in training, but for case and punctuation ("Hi there!")."""
+ODD_TEXTS = ["", " ", "  two  spaces ", "naïve café ☕ 日本語", "tabs\tand\r\nlines\n", "<|im_start|>user\n</think>", "\\n"]
+
+
+def failures(tokenizer: Tokenizer) -> Iterator[str]:
+    yield from data_failures(tokenizer)
+    yield from vocabulary_failures(tokenizer)
+    yield from held_out_failures()
+
+
+def data_failures(tokenizer: Tokenizer) -> Iterator[str]:
+    """What cannot be read (that raises by itself) or does not fit together."""
+    for kind in ASKED_KINDS:
+        held = {plain_words(wish) for wish in templates(kind.asks, True)}
+        both = [wish for wish in kind.more if plain_words(wish) in held]
+        yield from (f"{kind.names[0]}: held out, but for training too: {wish}" for wish in both)
+    evaluated = {kind.names[0]: kind for kind in HELD_KINDS}
+    yield from (f"{kind.names[0]} is held out and in training" for kind in TRAINING_KINDS if kind.names[0] in evaluated)
+    for kind in read_kinds(TOOLS / "unseen.txt") + read_kinds(TOOLS / "unseen-daily.txt"):
+        if not kind.asks:
+            yield "a tool of the evaluation has no wishes"
+    for words in (NUMBERS, SHAPES, COLOURS, PLACES, BACKGROUNDS):
+        split = [word for word in words.values() if len(tokenizer.encode(f" {word}")) > 1]
+        yield from (f"code word of several tokens: {word}" for word in split)
+    training, known, new, _ = doc_questions()
+    asked = {plain_words(text) for _, text in search_questions()}
+    trained = [question.text for question in (*training, *known, *new, *table_questions())]
+    yield from (f"question of the evaluation in training: {text}" for text in trained if plain_words(text) in asked)
+
+
+def vocabulary_failures(tokenizer: Tokenizer) -> Iterator[str]:
+    """Texts that a vocabulary does not give back, and tokens that it never makes."""
+    words = {token.removeprefix(SPACE).lower() for token in tokenizer.ids}
+    yield from (f"held-out word is a token: {word}" for word in words & HELD_WORDS)
+    for token in tokenizer.ids:
+        if tokenizer.encode(token.replace(SPACE, " ")) != [tokenizer.ids[token]]:
+            yield f"no text is ever encoded as the token {token!r}"
+    for text in (*ODD_TEXTS, *("".join(text for text, _ in segments(one)) for one in every_kind())):
+        if tokenizer.decode(tokenizer.encode(text)) != text:
+            yield f"the vocabulary does not give back {text!r}"
+    rng, pieces = Random(1), WordPiece(read_vocabulary(VOCABULARY))
+    pairs = fact_pairs(rng, 4) + talk_pairs(rng, 4) + sentence_pairs(rng, 42) + [triple(rng)]
+    pairs += [task_pair(rng) for _ in range(EACH)] + [synonym_pair(rng) for _ in range(EACH)]
+    for text in [text for pair in pairs for text in pair[:2]] + [passage.text for passage in passages()]:
+        if len(pieces.encode(text, 256)) < 3:
+            yield f"the embedding vocabulary has nothing for {text!r}"
+
+
+def every_kind() -> Iterator[Conversation]:
+    """Some conversations of every generator and stage, of both sides where it has them."""
+    makers = [make for make, _ in PLAIN + OTHER + word_tasks.GENERATORS + number_tasks.GENERATORS]
+    for make in (*makers, word_tasks.copy_long, word_tasks.quote_long):
+        for held in (False, True):
+            rng = Random(1)
+            yield from (make(rng, held) for _ in range(EACH))
+    for stage in STAGES:
+        rng = Random(stage)
+        yield from (sample(rng, stage=stage) for _ in range(EACH))
+
+
+def held_out_failures() -> Iterator[str]:
+    """Held-out questions that a training draw holds, but for case, punctuation and articles."""
+    rng = Random("train")
+    seen = {
+        (conversation.system, plain_words(turn.content))
+        for conversation in (sample(rng) for _ in range(TRAINING))
+        for turn in conversation.turns
+        if turn.role == "user"
+    }
+    rng = Random("held")
+    drawn = [sample(rng, held=True) for _ in range(HELD)]
+    asked = [(one.task, one.system, one.turns[0].content) for one in drawn if one.task not in MAY_REPEAT]
+    asked += [("facts", None, question) for fact in facts() for question in held_questions(fact)]
+    for task, system, question in asked:
+        if (system, plain_words(question)) in seen:
+            yield f"held-out question of {task} in training: {question}"
+
+
+def prompts(count: int) -> Iterator[str]:
+    """Conversations as requests carry them, each with what training sees of it: a line of JSON."""
+    rng = Random(5)
+    for _ in range(count):
+        conversation = sample(rng)
+        for turn in conversation.turns[:-1]:
+            turn.thought = None
+        rendered = segments(conversation)
+        last = max(index for index, (_, own) in enumerate(rendered) if own)
+        yield json.dumps(
+            {
+                "messages": messages_until(conversation, len(conversation.turns) - 1),
+                "tools": [tool.schema() for tool in conversation.tools],
+                "thinking": conversation.turns[-1].thought is not None,
+                "prompt": "".join(text for text, _ in rendered[:last]),
+            }
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--prompts", type=int, help="conversations to print, instead of checking")
+    options = parser.parse_args()
+    if options.prompts:
+        for line in prompts(options.prompts):
+            print(line)
+        return
+    found = list(failures(Tokenizer.load()))
+    print("\n".join(found) or "The data of the shipped models fits together, and nothing held out stands in training.")
+    raise SystemExit(bool(found))
+
+
+if __name__ == "__main__":
+    main()

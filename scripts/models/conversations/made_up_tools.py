@@ -1,0 +1,218 @@
+"""Tools that are made up as training goes: any verb, any object, any parameters. They teach to read a signature."""
+
+from __future__ import annotations
+
+from random import Random
+
+from conversations.tool_kinds import Parameter, ToolKind, parameter
+from conversations.words import LISTS, QUALITIES, article, invented, pieces, wordings
+
+VERBS, OBJECTS, OTHER_VERBS = LISTS["tool verbs"], LISTS["tool objects"], LISTS["verbs with receivers"]
+GIVING, GETTING = LISTS["giving verbs"], LISTS["getting verbs"]
+UNITS, STATES = LISTS["units"], LISTS["states"] + QUALITIES
+SAID = wordings("made_up")
+LOOK_UP_SHARE, COUNTED_SHARE, TO_ONE_SHARE = 0.18, 0.12, 0.22
+NATURAL_SHARE = 0.95
+"""The odd gifts can be told apart by the description alone."""
+
+
+class Role:
+    """What an argument may be: names for it, its type, and how a user puts it into a sentence."""
+
+    def __init__(self, names: str, kind: str, *says: str) -> None:
+        self.names, self.kind, self.says = names.split(), kind, says
+
+    def named(self, name: str) -> dict[str, Parameter]:
+        """The argument by one of its names."""
+        return {name: parameter([name], self.kind)}
+
+    def name(self, rng: Random, *taken: str) -> str:
+        return rng.choice([word for word in self.names if word not in taken])
+
+    def said(self, rng: Random, slot: str) -> str:
+        return rng.choice(self.says).replace("{}", f"{{{slot}}}")
+
+
+ROLES = {name: Role(*told) for name, told in wordings("roles").items()}
+
+
+def roles(names: str) -> list[Role]:
+    return [ROLES[name] for name in names.split()]
+
+
+LOOKED_UP = roles("city country person day colour animal food thing text word code email")
+DONE_TO = roles("city country person colour animal food thing text word code")
+MEASURED_FOR = roles("city country person day month food thing text word")
+NATURAL = [("person", "food"), ("person", "thing"), ("animal", "thing")]
+ODD = [("food", "person"), ("thing", "person"), ("thing", "animal")]
+"""Who gets what. Food for animals is left out: a held-out tool is about it."""
+
+
+def tool_name(rng: Random, verb: str, thing: str) -> str:
+    """A way to put a deed and its object into one name."""
+    joined = [f"{verb}_{thing}", f"{verb}_{thing}", f"{thing}_{verb}", f"{verb}{thing.capitalize()}"]
+    return rng.choice([*joined, f"{verb}-{thing}", verb, f"{thing}.{verb}"])
+
+
+def deed_descriptions(verb: str, thing: str) -> tuple[str, ...]:
+    """Ways to describe a tool that does something to a thing."""
+    return (f"{verb.capitalize()} a {thing}", f"Used to {verb} the {thing}", f"{thing.capitalize()}: {verb}")
+
+
+def _said(rng: Random, verb: str) -> str:
+    """The verb as a user may say it: as the tool does, or in another word of its meaning."""
+    group = next((group.split() for group in SAID["synonyms"] if verb in group.split()), [verb])
+    return rng.choice(group) if rng.random() < 0.4 else verb
+
+
+def made_up_thing(rng: Random) -> str:
+    roll = rng.random()
+    return invented(rng) if roll < 0.3 else pieces(rng, 2).lower() if roll < 0.45 else rng.choice(OBJECTS)
+
+
+def _verb(rng: Random) -> str:
+    return invented(rng) if rng.random() < 0.15 else rng.choice(VERBS)
+
+
+def made_up(rng: Random) -> ToolKind:
+    """A new kind of tool with one to four parameters."""
+    roll = rng.random()
+    if roll < LOOK_UP_SHARE:
+        return look_up(rng, made_up_thing(rng))
+    if roll < LOOK_UP_SHARE + COUNTED_SHARE:
+        return _counted(rng)
+    if roll < LOOK_UP_SHARE + COUNTED_SHARE + TO_ONE_SHARE:
+        return _to_one(rng)
+    return _deed(rng, _verb(rng), made_up_thing(rng))
+
+
+def made_up_shape(rng: Random) -> ToolKind:
+    """A new kind whose wishes have shapes of their own: a need and what follows from it ("The lamp is old. Bring it a
+    button."), or a number before its unit ("a 12 page letter for Emma")."""
+    return giving(rng) if rng.random() < 0.55 else _measured(rng)
+
+
+def made_up_alike(rng: Random, count: int) -> list[ToolKind]:
+    """New kinds with one verb or one object: which is meant, the other word alone tells."""
+    verb, thing = _verb(rng), made_up_thing(rng)
+    roll = rng.random()
+    if roll < LOOK_UP_SHARE:
+        return [look_up(rng, made_up_thing(rng)) for _ in range(count)]
+    if roll < 0.6:
+        return [_deed(rng, other, thing) for other in rng.sample(VERBS, count)]
+    return [_deed(rng, verb, made_up_thing(rng)) for _ in range(count)]
+
+
+def look_up(rng: Random, thing: str) -> ToolKind:
+    """Something to know of one thing."""
+    role = rng.choice(LOOKED_UP)
+    about = role.name(rng, thing)
+    slots = {"O": thing.capitalize(), "o": thing, "s": f"{{{about}}}"}
+    asks = tuple(ask.format(**slots) for ask in rng.sample(SAID["look_ups"], 3))
+    names = (rng.choice(SAID["look_up_names"]).format(thing),)
+    descriptions = (rng.choice(SAID["look_up_descriptions"]).format(thing),)
+    answer = f"The {thing} of {{{about}}} is {{{thing}}}."
+    return ToolKind(names, descriptions, role.named(about), asks, answer, f"{thing} {{1..9999}}")
+
+
+def _counted(rng: Random) -> ToolKind:
+    """Something done with so many things, or with those of a colour: the values stand before the thing."""
+    verb, thing = rng.choice(VERBS), made_up_thing(rng)
+    parameters: dict[str, Parameter] = {}
+    first = rng.choice(["count", "n", "amount", "quantity", "number", f"{thing}s"])
+    if rng.random() < 0.75:
+        parameters[first] = parameter([first], "number 2-99")
+    if rng.random() < 0.6 or not parameters:
+        # Often only its place before the thing tells what the value is, not the parameter's name.
+        second = invented(rng) if rng.random() < 0.3 else rng.choice("colour color shade kind look finish dye".split())
+        parameters[second] = parameter([second], "thing" if second == "kind" else "colour")
+    before = " ".join(f"{{{name}}}" for name in parameters)
+    said = _said(rng, verb)
+    slots = {"V": said.capitalize(), "v": said, "o": thing, "b": before}
+    asks = tuple(ask.format(**slots) for ask in rng.sample(SAID["counted"], 3))
+    descriptions = (f"{verb.capitalize()} some {thing}s", f"{verb.capitalize()} a {thing}", f"Used to {verb} a {thing}")
+    return ToolKind((tool_name(rng, verb, thing),), descriptions, parameters, asks, f"I have {before} {thing}s now.")
+
+
+def _to_one(rng: Random) -> ToolKind:
+    """Something done to what the user names: the object is itself an argument, and there may be one more."""
+    verb = invented(rng) if rng.random() < 0.1 else rng.choice(VERBS + OTHER_VERBS)
+    first = rng.choice(DONE_TO)
+    second = rng.choice([role for role in ROLES.values() if role is not first])
+    one = first.name(rng)
+    other = second.name(rng, one)
+    parameters = first.named(one)
+    said, forms = _said(rng, verb), SAID["to_one"]
+    slots = {"V": said.capitalize(), "v": said, "x": f"{{{one}}}"}
+    if rng.random() >= 0.35:
+        parameters |= second.named(other)
+        order, forms = second.said(rng, other), SAID["to_one_with"]
+        slots |= {"y": f"{{{other}}}", "s": order, "S": order}
+    asks = tuple(ask.format(**slots) for ask in rng.sample(forms, 3))
+    told = rng.choice(list(parameters))
+    descriptions = (f"{verb.capitalize()} a {one}", f"{verb.capitalize()} some {told}", f"Used to {verb} the {one}")
+    return ToolKind((tool_name(rng, verb, told),), descriptions, parameters, asks, "It is done.")
+
+
+def _deed(rng: Random, verb: str, thing: str) -> ToolKind:
+    parameters: dict[str, Parameter] = {}
+    said: list[str] = []
+    for role in rng.sample(list(ROLES.values()), rng.choice([1, 1, 2, 2, 3, 4])):
+        names = [word for word in role.names if word not in parameters]
+        name = invented(rng) if rng.random() < 0.15 else rng.choice(names or [invented(rng)])
+        # Where the name alone tells which value is meant, the user says it.
+        named = name not in role.names or rng.random() < 0.3
+        forms = [f"with {name} {{}}", f"{name} {{}}", f"and {name} {{}}", f"({name}: {{}})"]
+        said.append(rng.choice(forms if named else role.says).replace("{}", f"{{{name}}}"))
+        parameters |= role.named(name)
+    if rng.random() < 0.25:
+        name, values = rng.choice(SAID["choices"]).split(": ")
+        if name not in parameters:
+            allowed = [invented(rng) for _ in range(3)] if rng.random() < 0.4 else values.split()
+            parameters[name] = parameter([name], f"option {', '.join(allowed)}")
+            said.append(rng.choice([f"with {name} {{{name}}}", f"{name} {{{name}}}"]))
+    rng.shuffle(said)
+    spoken, order = _said(rng, verb), rng.choice([" ", " ", ", "]).join(said)
+    slots = {"V": spoken.capitalize(), "v": spoken, "O": thing.capitalize(), "o": thing, "s": order, "S": order}
+    asks = tuple(begin.format(**slots) for begin in rng.sample(SAID["deeds"], 3))
+    names, descriptions = (tool_name(rng, verb, thing),), deed_descriptions(verb, thing)
+    return ToolKind(names, descriptions, parameters, asks, f"The {thing} is done.")
+
+
+def giving(rng: Random) -> ToolKind:
+    """Something given to somebody or something, of whom the user also says how they are: that is no argument."""
+    natural = rng.random() < NATURAL_SHARE
+    receiver, gift = (ROLES[name] for name in rng.choice(NATURAL if natural else ODD))
+    one = receiver.name(rng)
+    other = gift.name(rng, one)
+    verb, state = rng.choice(GIVING), invented(rng) if rng.random() < 0.15 else rng.choice(STATES)
+    said = verb if rng.random() < 0.4 else rng.choice(GIVING)
+    slots = {"V": said.capitalize(), "v": said, "x": f"{{{one}}}", "y": f"{{{other}}}", "a": state}
+    names = (rng.choice([f"{verb}_{other}", f"{verb}_{one}", verb, tool_name(rng, verb, other)]),)
+    descriptions = (
+        f"{verb.capitalize()} some {other} to a {one}",
+        f"{verb.capitalize()} a {one} some {other}",
+        f"What {other} {article(one)} gets",
+        f"Supplies {article(one)} with {article(other)}",
+        f"Lets {article(one)} have some {other}",
+    )
+    parameters = receiver.named(one) | gift.named(other)
+    asks = tuple(ask.format(**slots) for ask in rng.sample(SAID["needs"], 6))
+    return ToolKind(names, descriptions, parameters, asks, f"The {{{one}}} has {{{other}}} now.")
+
+
+def _measured(rng: Random) -> ToolKind:
+    """Something of so many units, for somebody, somewhere or some time."""
+    role, unit = rng.choice(MEASURED_FOR), rng.choice(UNITS)
+    thing = invented(rng) if rng.random() < 0.2 else rng.choice(OBJECTS)
+    count = rng.choice([f"{unit}s", f"{unit}s", "count", "n", "number", "length", "amount"])
+    other = role.name(rng, count, thing)
+    verb = rng.choice(GETTING)
+    said = verb if rng.random() < 0.5 else rng.choice(GETTING)
+    order = role.said(rng, other)
+    slots = {"V": said.capitalize(), "v": said, "n": f"{{{count}}}", "u": unit, "o": thing, "s": order, "S": order}
+    names = (rng.choice([thing, f"{thing}_{unit}s", tool_name(rng, verb, thing)]),)
+    descriptions = (f"{verb.capitalize()} a {thing} of some {unit}s", f"A {thing} and its number of {unit}s")
+    parameters = {count: parameter([count], "number 2-60")} | role.named(other)
+    asks = tuple(ask.format(**slots) for ask in rng.sample(SAID["measured"], 3))
+    return ToolKind(names, descriptions, parameters, asks, f"The {thing} is ready.")

@@ -1,0 +1,147 @@
+"""Small talk: greetings, who it is, what it cannot do, feelings, tiny stories, and plain ignorance."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+from conversations.template import Conversation
+from conversations.words import (
+    ANIMALS, CITIES, COLOURS, COUNTRIES, DATA, FIELDS, FOODS, LANGUAGES, NATURE, QUALITIES, THINGS, VERBS, article,
+    choose, invented, name, pick, wordings,
+)
+
+SOURCE = json.loads((DATA / "talk.json").read_text())
+TALK: list[tuple[list[str], list[str], str]] = [
+    (entry["questions"], entry["answers"], entry["thought"]) for entry in SOURCE["small_talk"]
+]
+SMALL_KNOWLEDGE: list[tuple[list[str], list[str], dict[str, str]]] = [
+    (entry["questions"], entry["answers"], entry["table"]) for entry in SOURCE["knowledge"]
+]
+UNKNOWN: list[str] = SOURCE["unknown"]
+MORE_UNKNOWN = (DATA / "unknown.txt").read_text().splitlines()
+"""Further templates, for training alone."""
+UNKNOWN_ANSWERS: list[str] = SOURCE["unknown_answers"]
+STORIES: list[str] = SOURCE["stories"]
+STORY_ASKS: list[str] = SOURCE["story_questions"]
+HELD_UNKNOWN = 12
+"""So many templates at the end of UNKNOWN are never trained on."""
+LIKE_FACTS_SHARE, MORE_SHARE = 0.2, 0.5
+"""Shares of unknown questions, in training, in the wording of questions about Daybreak, where only their subject tells,
+and of templates that are for training alone."""
+
+
+def slots(rng: Random, held: bool) -> dict[str, str]:
+    """One random entity for every kind of slot."""
+    thing, animal, quality = pick(rng, THINGS, held), pick(rng, ANIMALS, held), pick(rng, QUALITIES, held)
+    made_up = invented(rng)
+    return {
+        "country": pick(rng, COUNTRIES, held),
+        "city": pick(rng, CITIES, held),
+        "city2": pick(rng, CITIES, False),
+        "name": name(rng, held),
+        "surname": invented(rng).capitalize(),
+        "thing": thing,
+        "article_thing": article(thing),
+        "food": pick(rng, FOODS, held),
+        "animal": animal,
+        "article_animal": article(animal),
+        "field": pick(rng, FIELDS, held),
+        "word": pick(rng, THINGS, held),
+        "language": pick(rng, LANGUAGES, held),
+        "nature": pick(rng, NATURE, held),
+        "verb": pick(rng, VERBS, held),
+        "quality": quality,
+        "quality2": quality,
+        "article_quality": article(quality),
+        "invented": made_up,
+        "Invented": made_up.capitalize(),
+        "colour": rng.choice(COLOURS),
+    }
+
+
+def small_talk(rng: Random, held: bool) -> Conversation:
+    questions, answers, thought = rng.choice(TALK)
+    return Conversation.single(choose(rng, questions, held), rng.choice(answers), "talk", thought)
+
+
+def unknown(rng: Random, held: bool) -> Conversation:
+    roll = 1.0 if held else rng.random()
+    if roll < LIKE_FACTS_SHARE:
+        template = _like_a_fact(rng)
+    elif roll < LIKE_FACTS_SHARE + MORE_SHARE:
+        template = rng.choice(MORE_UNKNOWN)
+    else:
+        template = rng.choice(UNKNOWN[-HELD_UNKNOWN:] if held else UNKNOWN[:-HELD_UNKNOWN])
+    question = template.format(**slots(rng, held))
+    return Conversation.single(
+        question,
+        rng.choice(UNKNOWN_ANSWERS),
+        "unknown",
+        "This is not about Daybreak and no small task. I do not know it.",
+    )
+
+
+def _like_a_fact(rng: Random) -> str:
+    wrappers, subjects = rng.choice([("how", "deeds"), ("what", "things")])
+    while True:
+        template = choose(rng, wordings("facts")[wrappers], False).format(rng.choice(wordings("unknown")[subjects]))
+        if template not in UNKNOWN[-HELD_UNKNOWN:]:
+            return template
+
+
+def small_knowledge(rng: Random, held: bool) -> Conversation:
+    asks, answers, table = rng.choice(SMALL_KNOWLEDGE)
+    key = rng.choice(list(table))
+    answer = rng.choice(answers).format(k=key, v=table[key])
+    return Conversation.single(choose(rng, asks, held).format(k=key), answer, "knowledge", f"I know this about {key}.")
+
+
+def story(rng: Random, held: bool) -> Conversation:
+    words = slots(rng, held)
+    question = choose(rng, STORY_ASKS, held).format(**words)
+    return Conversation.single(
+        question, rng.choice(STORIES).format(**words), "story", f"A short story about the {words['animal']}."
+    )
+
+
+SAID = wordings("memory")
+BOTH_SHARE = 0.3
+"""Share of conversations, in training, where the user tells a name and a liking and asks for one of them."""
+
+
+def _own_name(rng: Random, held: bool) -> tuple[str, str, str, str]:
+    """What the user says of a name, what is said to that, how it is asked for, and the answer."""
+    who = name(rng, held)
+    return (
+        choose(rng, SAID["tell_name"], held).format(who),
+        f"Hello, {who}! How can I help you?",
+        choose(rng, SAID["ask_name"], held),
+        f"Your name is {who}.",
+    )
+
+
+def _liking(rng: Random, held: bool) -> tuple[str, str, str, str]:
+    kind, words = rng.choice([("colour", COLOURS), ("animal", ANIMALS), ("food", FOODS), ("city", CITIES)])
+    value = pick(rng, words, held)
+    return (
+        choose(rng, SAID["tell_liking"], held).format(kind, value),
+        f"Good! I will remember that: {value}.",
+        choose(rng, SAID["ask_liking"], held).format(kind),
+        f"Your favourite {kind} is {value}.",
+    )
+
+
+def named_user(rng: Random, held: bool) -> Conversation:
+    """The user tells a name or a liking, and asks for it."""
+    told = [_own_name(rng, held) if rng.random() < 0.5 else _liking(rng, held)]
+    if not held and rng.random() < BOTH_SHARE:
+        told = [_own_name(rng, held), _liking(rng, held)]
+        rng.shuffle(told)
+    turns = [turn for tell, heard, _, _ in told for turn in Conversation.single(tell, heard, "memory").turns]
+    if rng.random() < 0.5:
+        turns += small_talk(rng, held).turns
+        turns[-1].thought = None
+    _, _, ask, answer = rng.choice(told)
+    follow = Conversation.single(ask, answer, "memory", "The user told me that before.")
+    return Conversation(turns + follow.turns, task="memory")

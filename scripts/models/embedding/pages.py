@@ -1,0 +1,199 @@
+"""The project's own documentation as a search has it: pages, their passages, and questions that pages answer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from conversations.words import DATA, LISTS, is_held, wordings
+from embedding.wordpiece import stem, words
+
+ROOT = DATA.parent.parent.parent
+MOST_PARTS = 56
+"""Words and punctuation marks in the body of a passage; one longer block is cut, several short ones share."""
+STOP_WORDS = set(LISTS["stop words"])
+TOO_ALIKE = 0.5
+"""Shared part of the words that carry the meaning, from which two questions count as the same."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    page: str
+    section: str
+    """Title of the page and heading of the section."""
+    body: str
+
+    @property
+    def text(self) -> str:
+        """What is embedded."""
+        return f"{self.section}. {self.body}"
+
+
+@dataclass(frozen=True)
+class Question:
+    text: str
+    page: str
+    passages: tuple[int, ...]
+    """Any of them may hold the answer."""
+
+
+def plain(markdown: str) -> str:
+    """Markdown as running text."""
+    text = re.sub(r"<!--.*?-->", " ", markdown, flags=re.S)
+    return re.sub(r"\s+", " ", re.sub(r"[`*|#>\\]|\[|\]\([^)]*\)|-{3,}", " ", text)).strip()
+
+
+def _pieces(block: str) -> list[str]:
+    """A block as it is, or in runs of at most MOST_PARTS."""
+    result: list[str] = []
+    run: list[str] = []
+    size = 0
+    for word in block.split():
+        parts = len(words(word))
+        if run and size + parts > MOST_PARTS:
+            result.append(" ".join(run))
+            run, size = [], 0
+        run.append(word)
+        size += parts
+    return result + ([" ".join(run)] if run else [])
+
+
+def _blocks(markdown: str) -> list[str]:
+    """Paragraphs, items of lists, rows of tables, lines of code."""
+    text = re.sub(r"^\|[-| :]+\|$", "", markdown, flags=re.M)
+    parts = re.split(r"\n\s*\n|\n(?=\s*(?:[-*] |\d+\. |\||    ))", text)
+    return [piece for part in parts for piece in _pieces(plain(part))]
+
+
+def _bodies(markdown: str) -> list[str]:
+    result: list[str] = []
+    size = 0
+    for block in _blocks(markdown):
+        parts = len(words(block))
+        if result and size + parts <= MOST_PARTS:
+            result[-1] += f" {block}"
+            size += parts
+        else:
+            result.append(block)
+            size = parts
+    return result
+
+
+@cache
+def pages() -> dict[str, str]:
+    """Path and Markdown of every page."""
+    files = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+    return {str(path.relative_to(ROOT)): path.read_text() for path in files}
+
+
+@cache
+def passages() -> list[Passage]:
+    """Every page, cut at headings and then into blocks: what a search indexes."""
+    result: list[Passage] = []
+    for page, markdown in pages().items():
+        title = plain((re.search(r"^# (.+)$", markdown, re.M) or ["", page])[1])
+        for part in re.split(r"^(?=#{1,4} )", re.sub(r"^```.*$", "", markdown, flags=re.M), flags=re.M):
+            heading = plain((re.match(r"#{1,4} (.+)", part) or ["", title])[1])
+            body = re.sub(r"^#{1,4} .+$", "", part, count=1, flags=re.M)
+            section = title if heading == title else f"{title}: {heading}"
+            result += [Passage(page, section, text) for text in _bodies(body)]
+    return result
+
+
+@cache
+def meaning(text: str) -> frozenset[str]:
+    """The stems of the words of a question that carry its meaning."""
+    return frozenset(stem(word) for word in words(text) if word not in STOP_WORDS and word.isalnum())
+
+
+def alike(one: str, other: str) -> float:
+    """Shared words of all words, stop words left out."""
+    first, second = meaning(one), meaning(other)
+    return len(first & second) / max(1, len(first | second))
+
+
+@cache
+def search_questions() -> list[tuple[str, str]]:
+    """Page and text of the questions that are for the evaluation alone."""
+    lines = (DATA / "search-questions.txt").read_text().splitlines()
+    return [tuple(line.split("\t")) for line in lines if line and not line.startswith("#")]  # type: ignore[misc]
+
+
+def is_kept_out(text: str) -> bool:
+    """Whether a text says nearly the same as a question of the evaluation, and so may not be trained on."""
+    return any(alike(text, question) >= TOO_ALIKE for _, question in search_questions())
+
+
+def _answering(page: str, phrase: str) -> tuple[int, ...]:
+    """The passages of the sections of a page that hold the phrase, in the heading if any has it there."""
+    own = [(index, passage) for index, passage in enumerate(passages()) if passage.page == page]
+    for part in (lambda passage: passage.section, lambda passage: passage.text):
+        found = {passage.section for _, passage in own if phrase.lower() in part(passage).lower()}
+        if found:
+            return tuple(index for index, passage in own if passage.section in found)
+    return ()
+
+
+@cache
+def doc_questions() -> tuple[list[Question], list[Question], list[Question], list[str]]:
+    """Questions for training, of the development set (known and new places), and lines that fit no page any longer."""
+    training: list[Question] = []
+    known: list[Question] = []
+    new: list[Question] = []
+    lost: list[str] = []
+    page, phrase, found = "", "", ()
+    for line in (DATA / "doc-questions.txt").read_text().splitlines():
+        if line.startswith("@"):
+            page, phrase = line[2:].split(" | ", 1)
+            found = _answering(page, phrase)
+            if not found:
+                lost.append(line)
+        elif line and not line.startswith("#") and found and not is_kept_out(line):
+            question = Question(line, page, found)
+            # Rather one in ten: blocks are few.
+            block_held = is_held(f"block {phrase}")
+            (new if block_held else known if is_held(line) else training).append(question)
+    return training, known, new, lost
+
+
+def _rows(page: str) -> list[list[str]]:
+    result = []
+    # The row above the line is the table's head.
+    for table in re.findall(r"^\|[-| :]+\|\n((?:\|.+\|\n)+)", pages().get(page, "") + "\n", re.M):
+        rows = [[plain(cell) for cell in re.split(r"(?<!\\)\|", line[1:-1])] for line in table.splitlines()]
+        result += [row for row in rows if len(row[0]) > 1 and row[-1]]
+    return result
+
+
+@cache
+def _asked() -> str:
+    return " ".join(text for _, text in search_questions()).lower()
+
+
+def _is_asked(name: str) -> bool:
+    """Whether a question of the evaluation is about the row: its name stands there, or the name's last part."""
+    parts = {name.lower(), name.lower().rsplit(".", 1)[-1]}
+    telling = [part for part in parts if not part.isalpha() or name.isupper()]
+    return any(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", _asked()) for part in telling)
+
+
+@cache
+def table_questions() -> list[Question]:
+    """Questions to the rows of our tables: one for each wording and row, but for rows that the evaluation asks for."""
+    result = []
+    for page, asks in wordings("tables").items():
+        for row in _rows(page):
+            holding = tuple(
+                index
+                for index, passage in enumerate(passages())
+                if passage.page == page and row[0] in passage.body and row[-1][:40] in passage.body
+            )
+            if not holding or _is_asked(row[0]):
+                continue
+            cells = row[:-1] + [""] * 4
+            for ask in asks:
+                text = ask.format(*cells, last=row[-1])
+                if "  " not in text and text == text.strip() and not is_kept_out(text):
+                    result.append(Question(text, page, holding))
+    return result
