@@ -139,7 +139,7 @@ export const CHANGES: readonly Change[] = [
   {
     what: "The tokeniser can be called.",
     why: "Routes count tokens and show them, and the package keeps its tokeniser to itself.",
-    check: "test/engine/tokeniser.test.ts",
+    check: "test/engine/tokenizer.test.ts",
     exports: ADDED_EXPORTS,
   },
   {
