@@ -1,5 +1,4 @@
 import fs from "node:fs";
-import { generated } from "./generated.ts";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { setEnvironmentData } from "node:worker_threads";
@@ -12,6 +11,7 @@ import { createNodePlatform } from "../../src/engine/host/node-platform.ts";
 import { engineSpecSchema } from "../../src/engine/protocol/engine-spec.ts";
 import { STOCK_WASM_PATH } from "../../src/engine/stock-wasm.ts";
 import { chatRequest, NEVER, promptRequest } from "./engine-fixture.ts";
+import { generated } from "./generated.ts";
 import { tinyPng } from "./tiny-png.ts";
 
 /**
@@ -25,7 +25,6 @@ import { tinyPng } from "./tiny-png.ts";
 const COUNTING_DAWN = `
 import { createRequire } from "node:module";
 import { getEnvironmentData } from "node:worker_threads";
-import { generated } from "./generated.ts";
 const { realDawn, memory } = getEnvironmentData("count-programs");
 const { create, globals } = createRequire(import.meta.url)(realDawn);
 const counts = new Int32Array(memory);
