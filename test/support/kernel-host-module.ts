@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { IMAGE_HEAP_BYTES } from "../../wasm/changes.ts";
 import { concatBytes, sized, uleb, vector } from "../../wasm/linker/byte-writer.ts";
 import { link } from "../../wasm/linker/link.ts";
-import { VEC_DOTS } from "../../wasm/vec-dots.ts";
+import { VEC_DOTS } from "../../wasm/quantizations.ts";
 import { callForDots, DOT_TYPE, dotBody, type DotMachine } from "./dot-machines.ts";
 
 const I32 = 0x7f;
