@@ -22,6 +22,7 @@ export class FunctionFinder {
   readonly before: StockModule;
   readonly after: StockModule;
   readonly #alignments = new Map<string, Alignment>();
+  readonly #found = new Map<number, FoundFunction | undefined>();
 
   constructor(before: StockModule, after: StockModule) {
     this.before = before;
@@ -41,11 +42,16 @@ export class FunctionFinder {
    * the same body or the most similar one of all, if it is similar enough.
    */
   find(index: number): FoundFunction | undefined {
+    if (!this.#found.has(index)) this.#found.set(index, this.#search(index));
+    return this.#found.get(index);
+  }
+
+  #search(index: number): FoundFunction | undefined {
     const name = this.before.names[index];
     const named = name === undefined ? [] : this.after.named(name).filter((each) => this.#isDefined(each));
-    if (named.length === 1) return this.#found(index, named[0]!, "name");
+    if (named.length === 1) return this.#rated(index, named[0]!, "name");
     const sameBody = this.#sameBody(index, named);
-    if (sameBody.length === 1) return this.#found(index, sameBody[0]!, "bytes");
+    if (sameBody.length === 1) return this.#rated(index, sameBody[0]!, "bytes");
     if (named.length > 1) return this.#mostSimilar(index, this.#fitting(index, named), 0);
     const size = this.#size(this.before, index);
     const near = this.#fitting(
@@ -60,18 +66,23 @@ export class FunctionFinder {
     return this.#mostSimilar(index, near, LEAST_SIMILARITY);
   }
 
+  /** Whether they take and return the same. */
+  sameType(index: number, found: number): boolean {
+    return typeOf(this.before, index) === typeOf(this.after, found);
+  }
+
   #isDefined(index: number): boolean {
     return index >= this.after.module.importedFunctions;
   }
 
-  #found(index: number, found: number, by: FoundFunction["by"]): FoundFunction {
+  #rated(index: number, found: number, by: FoundFunction["by"]): FoundFunction {
     return { index: found, by, similarity: this.alignment(index, found).similarity };
   }
 
   /** Several equally similar ones are none: the code does not tell them apart. */
   #mostSimilar(index: number, candidates: readonly number[], least: number): FoundFunction | undefined {
     const [best, next] = candidates
-      .map((each) => this.#found(index, each, "likeness"))
+      .map((each) => this.#rated(index, each, "likeness"))
       .toSorted((a, b) => b.similarity - a.similarity);
     if (!best || best.similarity < least || best.similarity === next?.similarity) return undefined;
     return best;
@@ -79,8 +90,7 @@ export class FunctionFinder {
 
   /** Those that take and return the same, where there are any. */
   #fitting(index: number, candidates: readonly number[]): readonly number[] {
-    const type = typeOf(this.before, index);
-    const fitting = candidates.filter((each) => typeOf(this.after, each) === type);
+    const fitting = candidates.filter((each) => this.sameType(index, each));
     return fitting.length > 0 ? fitting : candidates;
   }
 

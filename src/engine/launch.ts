@@ -141,6 +141,7 @@ function readableCode(): string[] {
     path.join(import.meta.dirname, "..", "errors"),
     path.join(import.meta.dirname, "..", "json"),
     path.join(import.meta.dirname, "..", "machine"),
+    path.join(import.meta.dirname, "..", "..", "wasm"),
     path.join(wllama.folder, "esm"),
     zod.folder,
   ];

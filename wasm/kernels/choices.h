@@ -4,8 +4,6 @@
 #include "elementwise.h"
 #include "normalise.h"
 
-enum { OP_ADD_ID = 3, OP_SUM_ROWS = 15, OP_CLAMP = 50, OP_ARGSORT = 69 };
-
 // Longer rows, such as those of a vocabulary, are left to llama.cpp.
 enum { MOST_SORTED = 1024 };
 

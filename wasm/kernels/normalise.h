@@ -3,7 +3,6 @@
 #pragma once
 #include "rows.h"
 
-enum { OP_NORM = 24, OP_RMS_NORM = 25 };
 
 typedef struct {
   vec low, high; // of two doubles each
@@ -54,9 +53,8 @@ INLINE int norm_fits(const tensor *out) {
 
 // Whether the next node only multiplies the norm, in its place, with weights: both are done at once then.
 INLINE int multiplies_norm(const tensor *next, const tensor *norm) {
-  enum { MUL = 7 };
   const tensor *weights = next->src[1];
-  return next->op == MUL && next->flags & FLAG_COMPUTE && next->src[0] == norm && weights != norm && next->data == norm->data &&
+  return next->op == OP_MUL && next->flags & FLAG_COMPUTE && next->src[0] == norm && weights != norm && next->data == norm->data &&
          has_float_rows(next) && same_shape(next, norm) && next->nb[1] == norm->nb[1] && next->nb[2] == norm->nb[2] &&
          next->nb[3] == norm->nb[3] && has_float_rows(weights) && weights->ne[0] == norm->ne[0];
 }

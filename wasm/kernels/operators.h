@@ -10,8 +10,6 @@
 #include "repack-graph.h"
 #include "set-rows.h"
 
-enum { OP_DUP = 1, OP_CPY = 34, OP_CONT = 35, OP_SOFT_MAX = 46, OP_ROPE = 48, OP_FLASH_ATTENTION = 74 };
-
 extern void compute_dup(const compute_params *params, tensor *out);
 extern void compute_rope(const compute_params *params, tensor *out, int32_t forward);
 
@@ -72,7 +70,7 @@ int32_t kernel_operator(const compute_params *params, tensor *out) {
     if (!softmax_fits(out)) return 0;
     soft_max(params, out);
     return 1;
-  case OP_FLASH_ATTENTION:
+  case OP_FLASH_ATTN_EXT:
     if (!attention_fits(params, out)) return 0;
     flash_attention(params, out);
     return 1;

@@ -9,7 +9,6 @@
 #include "mul-mat-id.h"
 #include "repack-rows.h"
 
-enum { OP_NONE = 0, OP_MUL_MAT = 29, OP_MUL_MAT_ID = 30, OP_RESHAPE = 36, OP_TRANSPOSE = 39, OP_GET_ROWS = 40 };
 enum { BUFFER_OF_WEIGHTS = 1 };
 // The rows of a tile are copied to the stack, of which llama.cpp's thread has 5 MB.
 enum { MOST_BYTES_OF_TILE = 1 << 20 };

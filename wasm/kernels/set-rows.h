@@ -5,7 +5,6 @@
 #include "halves.h"
 #include "rows.h"
 
-enum { OP_SET_ROWS = 42 };
 
 extern void quantize_row_q4_0(const float *x, uint8_t *y, int64_t k);
 extern void quantize_row_q4_1(const float *x, uint8_t *y, int64_t k);

@@ -2,6 +2,7 @@
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
+#include "llama-cpp-build.h"
 
 enum tensor_type {
   TYPE_F32 = 0,

@@ -9,6 +9,7 @@ export const SECTION = {
   memory: 5,
   export: 7,
   code: 10,
+  data: 11,
 } as const;
 
 /** Kinds of imports and exports. */
