@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "a0074f2670bec8e3b1c2d0ae1b41462cf43c5eaf93acf060f922d33576c0f39c";
+const KERNELS_SHA256 = "a6baa5263b877b7619a065e1ed0c4e543a15b143ee44744902fefaf0b6bf8c2c";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "e79757c4ef3173cebb3791544023a68aad6300ca2f46466f09a8131f5c654a3f";
+export const IMAGE_SHA256 = "df77426c9fd78041a1a86af346c63a0501cd1d12e9d4700ff0a46e2d22d91cd4";
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {

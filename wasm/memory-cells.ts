@@ -8,7 +8,7 @@ export const MEMORY_CELLS = {
   /** uint32 each: how deep functions that call themselves are. */
   ruleDepth: 24,
   leftDepth: 28,
-  groupDepth: 32,
+  groupDepth: 36,
   /** int32: threads that sleep at a barrier. */
   sleepers: 32,
   /** int32: most tokens of a step; 0: as many as the context was made for. */
