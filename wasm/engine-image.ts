@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "a6baa5263b877b7619a065e1ed0c4e543a15b143ee44744902fefaf0b6bf8c2c";
+const KERNELS_SHA256 = "b76acbcb8095d84f841daf5f70f9e88e55e8eec2f2080b51121241987b3b94db";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "df77426c9fd78041a1a86af346c63a0501cd1d12e9d4700ff0a46e2d22d91cd4";
+export const IMAGE_SHA256 = "4845faf23fa1e33c22bde0bac57472a033c0da24744596d6492c5933943d07d0";
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {
