@@ -64,7 +64,7 @@ export const CHANGES: readonly Change[] = [
   },
   {
     what: "What a usual graph holds is computed by our kernels, node by node; llama.cpp's function does the rest.",
-    why: "Its compiler has copied the operators into one function, which V8 takes a second to optimise.",
+    why: "Its compiler has copied the operators into one function, which V8 takes a second to optimize.",
     check: "test/unit/wasm/graph-thread.test.ts",
     replace: { kernel_graph_thread: "ggml_graph_compute_thread" },
     imports: {
@@ -113,8 +113,8 @@ export const CHANGES: readonly Change[] = [
     },
   },
   {
-    what: "The tokeniser can be called.",
-    why: "Routes count tokens and show them, and the package keeps its tokeniser to itself.",
+    what: "The tokenizer can be called.",
+    why: "Routes count tokens and show them, and the package keeps its tokenizer to itself.",
     check: "test/engine/tokeniser.test.ts",
     exports: ADDED_EXPORTS,
   },

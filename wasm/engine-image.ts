@@ -9,7 +9,7 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "b76acbcb8095d84f841daf5f70f9e88e55e8eec2f2080b51121241987b3b94db";
+const KERNELS_SHA256 = "c45234082fa21dcd34f3a9156c23d284c8c581b344db99161edb31c768c900ef";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
 export const IMAGE_SHA256 = "4845faf23fa1e33c22bde0bac57472a033c0da24744596d6492c5933943d07d0";
 

@@ -47,7 +47,7 @@ INLINE int32_t compute_nodes(const compute_params *params, tensor *const *nodes,
     return 1;
   }
   if (!params->use_reference && node->op == OP_RMS_NORM && count > 1 && norm_fits(node) && multiplies_norm(nodes[1], node)) {
-    normalise(params, node, nodes[1]->src[1]);
+    normalize(params, node, nodes[1]->src[1]);
     return 2;
   }
   return kernel_operator(params, node);

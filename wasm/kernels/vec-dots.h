@@ -1,10 +1,10 @@
 // One row × one column in llama.cpp's own layouts, in place of its ggml_vec_dot functions. llama.cpp calls them where our
-// operators do not reach: for flash attention over a quantised cache, and matrices whose rows are not a multiple of four.
+// operators do not reach: for flash attention over a quantized cache, and matrices whose rows are not a multiple of four.
 //
 // The column is block_q8_0 (f16 d, 32 × i8) for formats that have no minimum, block_q8_1 (f16 d, f16 d × sum, 32 × i8)
 // for those that have one, and block_q8_K for the k-quants.
 #pragma once
-#include "quantised-matrix.h"
+#include "quantized-matrix.h"
 
 enum { BYTES_Q8_1 = 36 };
 

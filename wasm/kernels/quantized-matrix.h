@@ -1,4 +1,4 @@
-// What the operators need to know of each quantised format, by type number. Functions cannot be chosen through
+// What the operators need to know of each quantized format, by type number. Functions cannot be chosen through
 // pointers here: the linker has no indirect call table to put them in.
 #pragma once
 #include "gemm-micro-kernel.h"
@@ -33,7 +33,7 @@ INLINE vec codes_of(int32_t type) {
   return codes_iq4_nl();
 }
 
-// Bytes of one quantised column for GEMV, without the scales.
+// Bytes of one quantized column for GEMV, without the scales.
 INLINE size_t column_bytes(format_traits traits, int64_t k) {
   if (traits.per_256) return (size_t)(k / SUPER_BLOCK * Q8_K_BYTES);
   return (size_t)(traits.wide ? 2 * k : k);

@@ -60,7 +60,7 @@ INLINE int multiplies_norm(const tensor *next, const tensor *norm) {
 }
 
 // op_params: what is added to the mean square.
-NOINLINE void normalise(const compute_params *params, const tensor *out, const tensor *weights) {
+NOINLINE void normalize(const compute_params *params, const tensor *out, const tensor *weights) {
   const int64_t rows = rows_of(out), count = out->ne[0];
   const float epsilon = float_parameter(out, 0);
   for (int64_t r = first_row(params, rows); r < behind_last_row(params, rows); r++) {
