@@ -25,10 +25,11 @@ export function findBarrierCopies(stock: StockModule, { functions, offsets }: La
   const names = new Map(Object.entries(functions).map(([name, index]) => [index, name]));
   const alike = Map.groupBy(copies, (copy) => `${copy.index} ${copy.pool} ${copy.passed}`);
   return [...alike.values()].map((group) => {
-    const { index, ...locals } = group[0]!;
+    const { index, pool, passed: number } = group[0]!;
     return {
       function: names.get(index) ?? stock.names[index] ?? `function ${index}`,
-      ...locals,
+      pool,
+      passed: number,
       times: group.length,
     };
   });

@@ -14,7 +14,7 @@ export function initialMemory(stock: StockModule): Uint8Array {
     throw new TypeError(`the module has ${segments.length} pieces of data and fills ${addresses.length}`);
   const end = Math.max(...segments.map((bytes, at) => addresses[at]! + bytes.length));
   const memory = new Uint8Array(end);
-  for (const [at, bytes] of segments.entries()) memory.set(bytes, addresses[at]!);
+  for (const [at, bytes] of segments.entries()) memory.set(bytes, addresses[at]);
   return memory;
 }
 

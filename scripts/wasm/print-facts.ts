@@ -101,10 +101,6 @@ const key = (name: string): string => (/^[A-Za-z_]\w*$/.test(name) ? name : JSON
 
 /** The text of wasm/kernels/llama-cpp-build.h: the same facts for the kernels, and the cells they share with scripts. */
 export function factsHeader(facts: BuildFacts, cells: Readonly<Record<string, number>>): string {
-  const table = (entries: Readonly<Record<string, number>>, name: (key: string) => string): string =>
-    `enum {\n${Object.entries(entries)
-      .map(([entry, value]) => `  ${name(entry)} = ${value},\n`)
-      .join("")}};\n`;
   const offsets = Object.fromEntries(Object.entries(facts.offsets).map(([name, { at }]) => [name, at]));
   return `// What the kernels need to know of llama.cpp ${facts.llamaCppBuild}. Made from wasm/llama-cpp-build.ts and
 // wasm/memory-cells.ts by scripts/wasm/move-build.ts --header: do not edit.
@@ -130,3 +126,8 @@ const constant = (name: string): string =>
     .replaceAll(/[a-z](?=[A-Z])/g, "$&_")
     .replaceAll(/\W/g, "_")
     .toUpperCase();
+
+function table(entries: Readonly<Record<string, number>>, name: (key: string) => string): string {
+  const lines = Object.entries(entries).map(([entry, value]) => `  ${name(entry)} = ${value},\n`);
+  return `enum {\n${lines.join("")}};\n`;
+}

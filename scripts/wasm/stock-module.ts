@@ -114,7 +114,8 @@ function namesIn(module: WasmModule): (string | undefined)[] {
     length: module.importedFunctions + module.bodies.length,
   });
   const reader = customSection(module, "name");
-  while (reader && !reader.done) {
+  if (!reader) return names;
+  while (!reader.done) {
     const kind = reader.u8();
     const end = reader.uleb() + reader.offset;
     if (kind === IN_NAME_SECTION) {

@@ -1,7 +1,7 @@
 // Where threads wait for each other: after each operator, and within some. llama.cpp spins until the last one arrives,
 // and keeps doing so when that one has no processor because the spinning thread has it: two threads on a machine that
-// is busy otherwise then come to a few tokens a second. Ours spin for about as long as threads of one operator differ
-// (some 50 µs), then sleep until they are woken, which leaves the processor to whoever holds them up.
+// is busy otherwise then come to a few tokens a second. Ours spin for about as long as threads of one operator differ,
+// and then sleep until they are woken, which leaves the processor to whoever holds them up.
 #pragma once
 #include "llama-cpp-build.h"
 #include "simd.h"
@@ -27,7 +27,6 @@ typedef struct {
 _Static_assert(offsetof(threadpool, graph) == AT_GGML_THREADPOOL_N_GRAPH, "ggml_threadpool.n_graph");
 _Static_assert(offsetof(threadpool, status) == AT_GGML_THREADPOOL_EC, "ggml_threadpool.ec");
 
-// A round of the loop takes one to two nanoseconds.
 enum { SPINS = 32768 };
 
 // Threads that sleep at a barrier.
@@ -64,7 +63,7 @@ void kernel_barrier(threadpool *pool) {
   kernel_release_barrier(pool);
 }
 
-// ggml_graph_compute_secondary_thread, whose state names the pool. Between two graphs it would spin for some 10 ms.
+// ggml_graph_compute_secondary_thread, whose state names the pool. Between two graphs it would spin for long.
 extern uint64_t original_secondary_thread(uint8_t *state);
 
 uint64_t kernel_secondary_thread(uint8_t *state) {

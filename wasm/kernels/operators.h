@@ -1,5 +1,5 @@
 // What our kernels do of a graph. What they leave is done by llama.cpp's function for whole graphs, into which its
-// compiler has copied nearly all operators: 308 KB, which V8 needs a second of a processor to optimize, and which run
+// compiler has copied nearly all operators, which V8 takes long to optimize, and which run
 // slowly until it has. So all that a usual graph holds is done here, and V8 never sees that function.
 #pragma once
 #include "choices.h"

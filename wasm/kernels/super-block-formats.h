@@ -1,4 +1,4 @@
-// The k-quants: super-blocks of 256 weights in 8 groups of 32. Layouts as in ggml-common.h of llama.cpp b11364.
+// The k-quants: super-blocks of 256 weights in 8 groups of 32. Layouts as in ggml-common.h.
 //
 //   format   bytes  layout                                                         value
 //   Q2_K     84     16 × (4-bit scale, 4-bit min), 64 × 2 bits, f16 d, f16 dmin    d * s * q - dmin * m

@@ -1,4 +1,4 @@
-// The parts of ggml's structures that the kernels read, as laid out in llama.cpp b11364 for wasm64.
+// The parts of ggml's structures that the kernels read, as laid out by llama.cpp for wasm64.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

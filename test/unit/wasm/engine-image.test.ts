@@ -25,7 +25,9 @@ describe("the engine's image", () => {
     const [before, after] = [parseModule(stock), parseModule(image)];
     expect(after.exports.slice(0, before.exports.length)).toEqual(before.exports);
     const added = after.exports.slice(before.exports.length).map(({ name, index }) => [name, index]);
-    expect(added).toEqual(Object.entries(ADDED_EXPORTS).map(([name, stock]) => [name, FUNCTIONS[stock]]));
+    expect(added).toEqual(
+      Object.entries(ADDED_EXPORTS).map(([name, original]) => [name, FUNCTIONS[original]]),
+    );
     expect(after.imports.length).toBe(before.imports.length);
     const [memory] = after.imports.flatMap(({ limits }) => limits ?? []);
     expect((memory?.maximum ?? 0) * 64 * 1024).toBe(IMAGE_HEAP_BYTES);

@@ -47,15 +47,23 @@ test("cells of memory that kernels keep numbers in do not overlap, and lie below
   expect(Math.max(...cells)).toBeLessThan(1024 - 4);
 });
 
-describe("another build of llama.cpp", () => {
-  /** i64.const, i64.load offset=…, drop */
-  const load = (address: number, offset: number): number[] => [
-    ...[0x42, ...signed(address), 0x29, 3, ...uleb(offset), 0x1a],
-  ];
-  /** Something that no other function has: additions and subtractions in an order of its own. */
-  const mark = (order: number): number[] =>
-    Array.from({ length: 12 }, (_, bit) => [0x20, 0, 0x41, 1, (order >> bit) & 1 ? 0x6a : 0x6b, 0x1a]).flat();
+/** i64.const, i64.load offset=…, drop */
+const load = (address: number, offset: number): number[] => [
+  0x42,
+  ...signed(address),
+  0x29,
+  3,
+  ...uleb(offset),
+  0x1a,
+];
+/** Something that no other function has: additions and subtractions in an order of its own. */
+const mark = (order: number): number[] =>
+  Array.from({ length: 12 }, (_, bit) => [0x20, 0, 0x41, 1, (order >> bit) & 1 ? 0x6a : 0x6b, 0x1a]).flat();
 
+const named = (functions: readonly (readonly [string, readonly number[]])[]): Promise<StockModule> =>
+  stockModule(namedModule(functions), "", { version: "1.0.0", llamaCpp: "b1" });
+
+describe("another build of llama.cpp", () => {
   const ADDRESS = 70_000;
   const before = {
     other: mark(0b0101_0101_0101),
@@ -70,9 +78,6 @@ describe("another build of llama.cpp", () => {
   ): Promise<FunctionFinder> {
     return new FunctionFinder(await named(Object.entries(before)), await named(after));
   }
-  const named = (functions: readonly (readonly [string, readonly number[]])[]): Promise<StockModule> =>
-    stockModule(namedModule(functions), "", { version: "1.0.0", llamaCpp: "b1" });
-
   it("has a function elsewhere that its name tells", async () => {
     const finder = await finderFor([
       ["new", mark(1)],
