@@ -1,27 +1,40 @@
-import { BARRIER_SPLICES } from "./barriers.ts";
-import { GRAPH_SPLICE } from "./graph-splice.ts";
-import type { LinkPlan } from "./linker/link.ts";
-import { PINNED_FUNCTIONS as STOCK } from "./pinned-functions.ts";
-import { VEC_DOTS } from "./vec-dots.ts";
+import type { Splice } from "./linker/splice.ts";
+import type { FUNCTIONS } from "./llama-cpp-build.ts";
+import { CACHE_FORMATS, QUANTIZATIONS, VEC_DOTS } from "./quantizations.ts";
+import { BARRIER_SPLICES, GRAPH_SPLICE } from "./splices.ts";
+
+/** A function of llama.cpp's, by its name. */
+export type StockFunction = keyof typeof FUNCTIONS;
 
 /** Largest heap of our engine: V8 takes no more. */
 export const IMAGE_HEAP_BYTES = 16 * 1024 ** 3;
 
 const PAGE_BYTES = 64 * 1024;
 
-/** Name by which the engine's script calls a function of llama.cpp's that the stock module keeps to itself → index. */
+/** Name by which the engine's script calls a function of llama.cpp's that the stock module keeps to itself. */
 export const ADDED_EXPORTS = {
-  daybreak_tokenize: STOCK.tokenize.index,
-  daybreak_token_to_piece: STOCK.tokenToPiece.index,
-} as const;
+  daybreak_tokenize: "llama_vocab::tokenize",
+  daybreak_token_to_piece: "llama_vocab::token_to_piece",
+} as const satisfies Record<string, StockFunction>;
 
 /** One thing that our engine's WebAssembly does otherwise than llama.cpp's, and what the linker does for it. */
-export interface Change extends Omit<LinkPlan, "object"> {
+export interface Change {
   readonly what: string;
   readonly why: string;
   /** The test that fails when the change does not do what it should. */
   readonly check: string;
+  /** Kernel → the function whose place it takes. What it displaces, a kernel_x calls by the name original_x. */
+  readonly replace?: Readonly<Record<string, StockFunction>>;
+  /** Name by which kernels call a function of llama.cpp's. */
+  readonly imports?: Readonly<Record<string, StockFunction>>;
+  readonly splices?: readonly Splice[];
+  readonly exports?: Readonly<Record<string, StockFunction>>;
+  /** In pages of 64 KiB. */
+  readonly memoryMaximum?: number;
 }
+
+const sameName = <Name extends StockFunction>(names: readonly Name[]): Record<string, Name> =>
+  Object.fromEntries(names.map((name) => [name, name]));
 
 /** All that is changed in llama.cpp's WebAssembly. What its script needs besides is in src/engine/core/*-patches.ts. */
 export const CHANGES: readonly Change[] = [
@@ -29,57 +42,35 @@ export const CHANGES: readonly Change[] = [
     what: "Matrix products run in our kernels, in a larger work buffer.",
     why: "They are nearly all of the work, and the package's are scalar code or what the compiler made of it.",
     check: "test/unit/wasm/kernels.test.ts",
-    replace: { kernel_mul_mat: STOCK.mulMat.index, kernel_graph_plan: STOCK.graphPlan.index },
-    originals: { original_mul_mat: STOCK.mulMat.index, original_graph_plan: STOCK.graphPlan.index },
+    replace: { kernel_mul_mat: "ggml_compute_forward_mul_mat", kernel_graph_plan: "__wrap_ggml_graph_plan" },
   },
   {
     what: "Weights are repacked when a model has been loaded.",
     why: "Lanes of a vector are rows then, and a matrix is read as one stream.",
     check: "test/unit/wasm/repacked.test.ts",
-    replace: { kernel_sched_reserve: STOCK.schedReserve.index },
-    originals: { original_sched_reserve: STOCK.schedReserve.index },
-    imports: {
-      dequantize_row_q4_0: STOCK.dequantizeQ4_0.index,
-      dequantize_row_q8_0: STOCK.dequantizeQ8_0.index,
-      dequantize_row_q4_K: STOCK.dequantizeQ4_K.index,
-      dequantize_row_q5_K: STOCK.dequantizeQ5_K.index,
-      dequantize_row_q6_K: STOCK.dequantizeQ6_K.index,
-      dequantize_row_iq4_nl: STOCK.dequantizeIq4Nl.index,
-      dequantize_row_iq4_xs: STOCK.dequantizeIq4Xs.index,
-      dequantize_row_mxfp4: STOCK.dequantizeMxfp4.index,
-    },
+    replace: { kernel_sched_reserve: "ggml_backend_sched_reserve" },
+    imports: sameName(QUANTIZATIONS.map(({ name }) => `dequantize_row_${name}` as const)),
   },
   {
     what: "Threads that wait for each other fall asleep after a while.",
     why: "Those that spin take the processor from the one that they wait for, when there are fewer than threads.",
     check: "test/unit/wasm/barrier.test.ts",
     replace: {
-      kernel_barrier: STOCK.barrier.index,
-      kernel_secondary_thread: STOCK.secondaryThread.index,
+      kernel_barrier: "ggml_barrier",
+      kernel_secondary_thread: "ggml_graph_compute_secondary_thread",
     },
-    originals: { original_secondary_thread: STOCK.secondaryThread.index },
-    imports: { ggml_barrier: STOCK.barrier.index },
+    imports: { ggml_barrier: "ggml_barrier" },
     splices: BARRIER_SPLICES,
   },
   {
     what: "What a usual graph holds is computed by our kernels, node by node; llama.cpp's function does the rest.",
-    why: "Its compiler has copied the operators into one function, which V8 takes a second to optimise.",
+    why: "Its compiler has copied the operators into one function, which V8 takes a second to optimize.",
     check: "test/unit/wasm/graph-thread.test.ts",
-    replace: { kernel_graph_thread: STOCK.graphThread.index },
-    originals: { original_graph_thread: STOCK.graphThread.index },
+    replace: { kernel_graph_thread: "ggml_graph_compute_thread" },
     imports: {
-      compute_dup: STOCK.dup.index,
-      compute_rope: STOCK.rope.index,
-      dequantize_row_q4_1: STOCK.dequantizeQ4_1.index,
-      dequantize_row_q5_0: STOCK.dequantizeQ5_0.index,
-      dequantize_row_q5_1: STOCK.dequantizeQ5_1.index,
-      dequantize_row_q2_K: STOCK.dequantizeQ2_K.index,
-      dequantize_row_q3_K: STOCK.dequantizeQ3_K.index,
-      quantize_row_q4_0: STOCK.quantizeQ4_0.index,
-      quantize_row_q4_1: STOCK.quantizeQ4_1.index,
-      quantize_row_q5_0: STOCK.quantizeQ5_0.index,
-      quantize_row_q5_1: STOCK.quantizeQ5_1.index,
-      quantize_row_q8_0: STOCK.quantizeQ8_0.index,
+      compute_dup: "ggml_compute_forward_dup",
+      compute_rope: "void ggml_compute_forward_rope_flt<float>",
+      ...sameName(CACHE_FORMATS.map((name) => `quantize_row_${name}` as const)),
     },
     splices: [GRAPH_SPLICE],
   },
@@ -87,36 +78,27 @@ export const CHANGES: readonly Change[] = [
     what: "Dot products of one row and one column run in kernels of ours.",
     why: "llama.cpp's operators are left what ours do not cover, and call these.",
     check: "test/unit/wasm/vec-dots.test.ts",
-    replace: Object.fromEntries(VEC_DOTS.map(({ kernel, index }) => [kernel, index])),
+    replace: Object.fromEntries(VEC_DOTS.map(({ kernel, name }) => [kernel, name])),
   },
   {
     what: "The server can be asked for results without computing a step, told how long a step may be, and made to leave one.",
     why: "Each result of several requests would cost a step else, and come late; long steps are quick, but a cancel may not wait for them.",
     check: "test/engine/latency.test.ts",
     replace: {
-      kernel_update_slots: STOCK.updateSlots.index,
-      kernel_process: STOCK.process.index,
-      kernel_prompt_clear: STOCK.promptClear.index,
-    },
-    originals: {
-      original_update_slots: STOCK.updateSlots.index,
-      original_process: STOCK.process.index,
-      original_prompt_clear: STOCK.promptClear.index,
+      kernel_update_slots: "server_context_impl::update_slots()",
+      kernel_process: "llama_process",
+      kernel_prompt_clear: "server_slot::prompt_clear()",
     },
   },
   {
     what: "Under a grammar only text comes that an answer shows; a request ends with an error when no token fits.",
     why: "The package takes names of special tokens for text, and other bytes for characters; where none fits it may abort.",
     check: "test/unit/wasm/grammar.test.ts",
-    replace: { kernel_decode_utf8: STOCK.decodeUtf8.index, kernel_grammar_apply: STOCK.grammarApply.index },
-    originals: {
-      original_decode_utf8: STOCK.decodeUtf8.index,
-      original_grammar_apply: STOCK.grammarApply.index,
-    },
+    replace: { kernel_decode_utf8: "decode_utf8", kernel_grammar_apply: "llama_grammar_apply_impl" },
     imports: {
-      vocabulary_is_end: STOCK.isEnd.index,
-      vocabulary_piece: STOCK.tokenToPiece.index,
-      free_memory: STOCK.free.index,
+      vocabulary_is_end: "llama_vocab::is_eog",
+      vocabulary_piece: "llama_vocab::token_to_piece",
+      free_memory: "emscripten_builtin_free",
     },
   },
   {
@@ -124,21 +106,15 @@ export const CHANGES: readonly Change[] = [
     why: "The package's functions call themselves until the stack ends, and look at the same rules for hours.",
     check: "test/engine/nesting.test.ts",
     replace: {
-      kernel_peg_parse: STOCK.pegParse.index,
-      kernel_peg_rule: STOCK.pegRule.index,
-      kernel_left_recursion: STOCK.leftRecursion.index,
-      kernel_parse_alternates: STOCK.parseAlternates.index,
-    },
-    originals: {
-      original_peg_parse: STOCK.pegParse.index,
-      original_peg_rule: STOCK.pegRule.index,
-      original_left_recursion: STOCK.leftRecursion.index,
-      original_parse_alternates: STOCK.parseAlternates.index,
+      kernel_peg_parse: "common_peg_arena::parse",
+      kernel_peg_rule: "parser_executor::operator()",
+      kernel_left_recursion: "llama_grammar_detect_left_recursion",
+      kernel_parse_alternates: "llama_grammar_parser::parse_alternates",
     },
   },
   {
-    what: "The tokeniser can be called.",
-    why: "Routes count tokens and show them, and the package keeps its tokeniser to itself.",
+    what: "The tokenizer can be called.",
+    why: "Routes count tokens and show them, and the package keeps its tokenizer to itself.",
     check: "test/engine/tokenizer.test.ts",
     exports: ADDED_EXPORTS,
   },

@@ -1,20 +1,17 @@
 import { CHANGES } from "./changes.ts";
 import { link } from "./linker/link.ts";
-import { parseModule } from "./linker/wasm-module.ts";
-import { PINNED_FUNCTIONS, type PinnedFunction } from "./pinned-functions.ts";
-import { VEC_DOTS } from "./vec-dots.ts";
+import { parseObject } from "./linker/object-file.ts";
+import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
 
 /**
  * Makes our engine of llama.cpp's WebAssembly, as @wllama/wllama ships it. Indices and layouts belong to one build, so
  * everything is pinned by hash: of another file nothing is made, and the stock engine runs.
  */
 
-/** SHA-256 of esm/wasm/wllama.wasm in @wllama/wllama 3.8.1 (llama.cpp b11364). */
-const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "a0074f2670bec8e3b1c2d0ae1b41462cf43c5eaf93acf060f922d33576c0f39c";
+const KERNELS_SHA256 = "c45234082fa21dcd34f3a9156c23d284c8c581b344db99161edb31c768c900ef";
 /** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
-export const IMAGE_SHA256 = "e79757c4ef3173cebb3791544023a68aad6300ca2f46466f09a8131f5c654a3f";
+export const IMAGE_SHA256 = "4845faf23fa1e33c22bde0bac57472a033c0da24744596d6492c5933943d07d0";
 
 /** The input is not what the changes were made for. */
 export class EngineImageError extends Error {
@@ -25,7 +22,7 @@ export class EngineImageError extends Error {
  * Makes our engine from the stock module: all of {@link CHANGES}. llama.cpp's own code stays reachable for what our
  * kernels do not cover.
  *
- * @throws EngineImageError when a file or a function is not the pinned one
+ * @throws EngineImageError when a file is not the pinned one
  */
 export async function buildEngineImage(
   stock: Uint8Array,
@@ -33,15 +30,11 @@ export async function buildEngineImage(
 ): Promise<Uint8Array<ArrayBuffer>> {
   await expectHash(stock, STOCK_SHA256, "llama.cpp's WebAssembly");
   await expectHash(kernels, KERNELS_SHA256, "the kernels");
-  const { importedFunctions, bodies } = parseModule(stock);
-  const pinned: readonly PinnedFunction[] = [...Object.values(PINNED_FUNCTIONS), ...VEC_DOTS];
-  for (const { index, name, sha256 } of pinned) {
-    await expectHash(bodies[index - importedFunctions] ?? new Uint8Array(), sha256, name);
-  }
+  const replace = merged("replace");
   return link(stock, {
     object: kernels,
-    replace: merged("replace"),
-    originals: merged("originals"),
+    replace,
+    originals: calledOriginals(kernels, replace),
     imports: merged("imports"),
     splices: CHANGES.flatMap(({ splices }) => splices ?? []),
     exports: merged("exports"),
@@ -49,8 +42,21 @@ export async function buildEngineImage(
   });
 }
 
-function merged(field: "replace" | "originals" | "imports" | "exports"): Record<string, number> {
-  return Object.fromEntries(CHANGES.flatMap((change) => Object.entries(change[field] ?? {})));
+function merged(field: "replace" | "imports" | "exports"): Record<string, number> {
+  const entries = CHANGES.flatMap((change) => Object.entries(change[field] ?? {}));
+  return Object.fromEntries(entries.map(([name, stock]) => [name, FUNCTIONS[stock]]));
+}
+
+/** What kernels call of the functions that they displace: kernel_x by the name original_x. */
+function calledOriginals(
+  kernels: Uint8Array,
+  replace: Readonly<Record<string, number>>,
+): Record<string, number> {
+  const called = new Set(parseObject(kernels).symbols.flatMap(({ name, defined }) => (defined ? [] : name)));
+  const originals = Object.entries(replace).map(
+    ([kernel, index]) => [kernel.replace(/^kernel_/, "original_"), index] as const,
+  );
+  return Object.fromEntries(originals.filter(([name]) => called.has(name)));
 }
 
 async function expectHash(bytes: Uint8Array, expected: string, what: string): Promise<void> {

@@ -1,2 +1,159 @@
-/** Build of llama.cpp in @wllama/wllama's WebAssembly, which everything in this folder was made for. */
+/**
+ * All that is known of one build of llama.cpp, the one in the package @wllama/wllama: where its functions, data and fields
+ * are. scripts/wasm/move-build.ts writes this file; wasm/README.md says how to move to another build.
+ */
+
+/** Version of @wllama/wllama. */
+export const WLLAMA_VERSION = "3.8.1";
+
+/** Build of llama.cpp in it. */
 export const LLAMA_CPP_BUILD = "b11364";
+
+/** SHA-256 of the package's esm/wasm/wllama.wasm. An engine image is made of this file alone. */
+export const STOCK_SHA256 = "551f13439366eff11e057b1b91fe46a7fdac29d56d67372d4c5f19a549dfe70c";
+
+/** Functions by the name that the package's symbol map gives them: their indices. */
+export const FUNCTIONS = {
+  ggml_compute_forward_mul_mat: 2028,
+  __wrap_ggml_graph_plan: 3340,
+  ggml_backend_sched_reserve: 3096,
+  dequantize_row_q4_0: 7297,
+  dequantize_row_q8_0: 7290,
+  dequantize_row_q4_K: 7295,
+  dequantize_row_q5_K: 7292,
+  dequantize_row_q6_K: 7291,
+  dequantize_row_mxfp4: 7303,
+  dequantize_row_iq4_xs: 7304,
+  dequantize_row_iq4_nl: 7305,
+  dequantize_row_q4_1: 7296,
+  dequantize_row_q5_0: 7294,
+  dequantize_row_q5_1: 7293,
+  dequantize_row_q2_K: 7299,
+  dequantize_row_q3_K: 7298,
+  quantize_row_q4_0: 5787,
+  quantize_row_q4_1: 5786,
+  quantize_row_q5_0: 5784,
+  quantize_row_q5_1: 5783,
+  quantize_row_q8_0: 5780,
+  ggml_barrier: 270,
+  ggml_graph_compute_thread: 3053,
+  ggml_compute_forward_dup: 2029,
+  "void ggml_compute_forward_rope_flt<float>": 2239,
+  ggml_graph_compute_secondary_thread: 7124,
+  "server_context_impl::update_slots()": 5762,
+  llama_process: 586,
+  "server_slot::prompt_clear()": 1016,
+  "llama_vocab::tokenize": 1272,
+  "llama_vocab::token_to_piece": 956,
+  decode_utf8: 3144,
+  llama_grammar_apply_impl: 6800,
+  "llama_vocab::is_eog": 724,
+  "common_peg_arena::parse": 2077,
+  "parser_executor::operator()": 5805,
+  llama_grammar_detect_left_recursion: 2902,
+  "llama_grammar_parser::parse_alternates": 2897,
+  emscripten_builtin_free: 67,
+  ggml_vec_dot_q4_0_q8_0: 7104,
+  ggml_vec_dot_q4_1_q8_1: 7103,
+  ggml_vec_dot_q5_0_q8_0: 7101,
+  ggml_vec_dot_q5_1_q8_1: 7100,
+  ggml_vec_dot_mxfp4_q8_0: 7110,
+  ggml_vec_dot_q8_0_q8_0: 7097,
+  ggml_vec_dot_iq4_nl_q8_0: 7112,
+  ggml_vec_dot_q2_K_q8_K: 7106,
+  ggml_vec_dot_q3_K_q8_K: 7105,
+  ggml_vec_dot_q4_K_q8_K: 7102,
+  ggml_vec_dot_q5_K_q8_K: 7099,
+  ggml_vec_dot_q6_K_q8_K: 7098,
+  ggml_vec_dot_iq4_xs_q8_K: 7111,
+} as const;
+
+/**
+ * Where the compiler has copied ggml_barrier into another function: the locals that hold the thread pool and the number of
+ * barriers passed before, and how many copies use this pair.
+ */
+export const BARRIER_COPIES = [
+  { function: "ggml_compute_forward_mul_mat", pool: 3, passed: 58, times: 1 },
+  { function: "ggml_graph_compute_thread", pool: 1, passed: 124, times: 2 },
+  { function: "ggml_graph_compute_thread", pool: 0, passed: 124, times: 1 },
+] as const;
+
+/** Locals of ggml_graph_compute_thread. */
+export const GRAPH_LOCALS = { pool: 109, graph: 107 } as const;
+
+/** Addresses of data. */
+export const ADDRESSES = {
+  vocabulary: 2115608,
+  promptCacheLimit: 2120380,
+  geluTable: 2392304,
+  kvCacheClass: 526384,
+  kvCacheIswaClass: 527072,
+} as const;
+
+/** Offsets of fields within llama.cpp's structures, each with a function that reads or writes the field. */
+export const OFFSETS = {
+  "ggml_threadpool.cgraph": { at: 88, in: "ggml_graph_compute_thread" },
+  "ggml_threadpool.n_graph": { at: 104, in: "ggml_barrier" },
+  "ggml_threadpool.n_barrier": { at: 128, in: "ggml_barrier" },
+  "ggml_threadpool.n_barrier_passed": { at: 192, in: "ggml_barrier" },
+  "ggml_threadpool.abort": { at: 264, in: "ggml_graph_compute_thread" },
+  "ggml_threadpool.poll": { at: 288, in: "ggml_graph_compute_secondary_thread" },
+  "ggml_threadpool.ec": { at: 292, in: "ggml_graph_compute_thread" },
+  "ggml_compute_state.threadpool": { at: 528, in: "ggml_graph_compute_secondary_thread" },
+  "ggml_compute_state.ith": { at: 536, in: "ggml_graph_compute_secondary_thread" },
+  "ggml_cplan.use_ref": { at: 48, in: "ggml_graph_compute_thread" },
+  "llama_context.cparams.n_batch": { at: 16, in: "llama_n_batch" },
+  "llama_context.memory": { at: 256, in: "llama_context::decode" },
+  "server_context_impl.ctx_tgt": { at: 6632, in: "server_context_impl::update_slots()" },
+  "llama_batch_ext.tokens": { at: 64, in: "llama_context::decode" },
+  "server_slot.prompt.tokens.map_idx_to_media": { at: 2960, in: "server_context_impl::pre_decode()" },
+  "server_slot.prompt.tokens.tokens": { at: 2968, in: "server_slot::prompt_clear()" },
+  "llama_grammar.stacks": { at: 32, in: "llama_grammar_apply_impl" },
+  "llama_grammar.awaiting_trigger": { at: 65, in: "llama_grammar_apply_impl" },
+} as const;
+
+/** Numbers of enum ggml_op. */
+export const OPERATORS = {
+  NONE: 0,
+  DUP: 1,
+  ADD: 2,
+  ADD_ID: 3,
+  SUB: 6,
+  MUL: 7,
+  DIV: 8,
+  SUM_ROWS: 15,
+  NORM: 24,
+  RMS_NORM: 25,
+  MUL_MAT: 29,
+  MUL_MAT_ID: 30,
+  SCALE: 32,
+  CPY: 34,
+  CONT: 35,
+  RESHAPE: 36,
+  TRANSPOSE: 39,
+  GET_ROWS: 40,
+  SET_ROWS: 42,
+  SOFT_MAX: 46,
+  ROPE: 48,
+  CLAMP: 50,
+  ARGSORT: 69,
+  FLASH_ATTN_EXT: 74,
+  UNARY: 91,
+  GLU: 100,
+} as const;
+
+/** Numbers of enum ggml_unary_op. */
+export const UNARY_OPERATORS = {
+  RELU: 6,
+  SIGMOID: 7,
+  GELU: 8,
+  SILU: 10,
+} as const;
+
+/** Numbers of enum ggml_glu_op. */
+export const GATED_OPERATORS = {
+  REGLU: 0,
+  GEGLU: 1,
+  SWIGLU: 2,
+  SWIGLU_OAI: 3,
+} as const;

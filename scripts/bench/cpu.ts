@@ -6,8 +6,8 @@ import { parseArgs } from "node:util";
 import { type BenchEngine, type BenchSettings, CACHE_TYPES, type Workload } from "./cpu/bench-engine.ts";
 import {
   ensureBenchModel,
-  QUANTISATIONS,
-  type Quantisation,
+  QUANTIZATIONS,
+  type Quantization,
   type ShapeName,
   SHAPES,
 } from "./cpu/bench-models.ts";
@@ -22,7 +22,7 @@ const HELP = `Compares the speed on the CPU of stock llama.cpp WASM, of our kern
   node scripts/bench/cpu.ts [options]
 
   --shapes LIST         of: ${Object.keys(SHAPES).join(", ")} (default 0.5B)
-  --quantisations LIST  of: ${QUANTISATIONS.join(", ")} (default all)
+  --quantizations LIST  of: ${QUANTIZATIONS.join(", ")} (default all)
   --threads LIST        numbers of threads (default 1)
   --parts LIST          of: rates, streams, first (default all): prefill and decode; four streams against one;
                         the first prefill after loading against the second
@@ -60,7 +60,7 @@ const PARTS = ["rates", "streams", "first"] as const;
 const { values } = parseArgs({
   options: {
     shapes: { type: "string", default: "0.5B" },
-    quantisations: { type: "string", default: QUANTISATIONS.join(",") },
+    quantizations: { type: "string", default: QUANTIZATIONS.join(",") },
     threads: { type: "string", default: "1" },
     parts: { type: "string", default: PARTS.join(",") },
     without: { type: "string", default: "" },
@@ -98,16 +98,16 @@ async function measureAll(results: Results): Promise<void> {
     "shapes",
     Object.keys(SHAPES).filter((name): name is ShapeName => name in SHAPES),
   );
-  const quantisations = chosen("quantisations", QUANTISATIONS);
+  const quantizations = chosen("quantizations", QUANTIZATIONS);
   const parts = chosen("parts", PARTS);
   const engines = ENGINES.filter((engine) => !chosen("without", ENGINES).includes(engine));
   mkdirSync(values.cache, { recursive: true });
   if (engines.includes("native")) await installNative(nativeFolder(), values["native-for"]);
   for (const threads of values.threads.split(",").map(Number)) {
     for (const shape of shapes) {
-      for (const quantisation of quantisations) {
-        const file = ensureBenchModel(values.cache, shape, quantisation);
-        const bench = { results, engines, file, threads, shape, quantisation };
+      for (const quantization of quantizations) {
+        const file = ensureBenchModel(values.cache, shape, quantization);
+        const bench = { results, engines, file, threads, shape, quantization };
         if (parts.includes("rates")) await measureRates(bench);
         if (parts.includes("streams")) await measureStreams(bench);
         if (parts.includes("first")) await measureFirst(bench);
@@ -118,7 +118,7 @@ async function measureAll(results: Results): Promise<void> {
 
 /** The values of a list option. */
 function chosen<Name extends string>(
-  option: "clock" | "shapes" | "quantisations" | "parts" | "without" | "cache-type",
+  option: "clock" | "shapes" | "quantizations" | "parts" | "without" | "cache-type",
   known: readonly Name[],
 ): Name[] {
   return values[option]
@@ -137,7 +137,7 @@ interface Bench {
   readonly file: string;
   readonly threads: number;
   readonly shape: ShapeName;
-  readonly quantisation: Quantisation;
+  readonly quantization: Quantization;
 }
 
 async function measureRates(bench: Bench): Promise<void> {
@@ -227,7 +227,7 @@ function nativeFolder(): string {
 }
 
 function record(
-  { results, shape, quantisation, threads }: Bench,
+  { results, shape, quantization, threads }: Bench,
   engine: EngineName,
   { version }: BenchEngine,
   figures: Parameters<Results["add"]>[1],
@@ -240,8 +240,8 @@ function record(
   const behind = values.depth === "0" ? "" : ` behind ${values.depth} of context`;
   const native = values["native-for"] ? `, native as for ${values["native-for"]}` : "";
   const workload = `${promptTokens} tokens of prompt${behind} in steps of ${values.batch}, ${tokens} generated, ${attention} flash attention, ${values["cache-type"]} cache, ${values.clock} time${native}`;
-  const key: MeasurementKey = { shape, quantisation, threads, engine, version, workload };
+  const key: MeasurementKey = { shape, quantization, threads, engine, version, workload };
   results.add(key, figures);
   const text = Object.entries(figures).map(([figure, value]) => `${figure} ${value.toFixed(1)}`);
-  console.error(`${shape} ${quantisation}, ${threads} threads, ${engine}: ${text.join(", ")}`);
+  console.error(`${shape} ${quantization}, ${threads} threads, ${engine}: ${text.join(", ")}`);
 }

@@ -7,8 +7,8 @@ import { type AdapterChoice, chooseAdapter, title } from "../../src/engine/gpu/c
 import { probeGpu } from "../../src/engine/gpu/probe-gpu.ts";
 import {
   ensureBenchModel,
-  QUANTISATIONS,
-  type Quantisation,
+  QUANTIZATIONS,
+  type Quantization,
   type ShapeName,
   SHAPES,
 } from "./cpu/bench-models.ts";
@@ -22,7 +22,7 @@ const HELP = `Compares the speed of models on the CPU, on this machine's GPU thr
   node scripts/bench/gpu.ts [options] [MODEL.gguf...]
 
   --shapes LIST         without files: models to make, of: ${Object.keys(SHAPES).join(", ")} (default 0.5B,3B,8B)
-  --quantisations LIST  of: ${QUANTISATIONS.join(", ")} (default Q4_K_M,Q8_0)
+  --quantizations LIST  of: ${QUANTIZATIONS.join(", ")} (default Q4_K_M,Q8_0)
   --prompt N            tokens of the prompt (default 512)
   --tokens N            tokens that are generated (default 64)
   --runs N              runs of each; the fastest counts (default 3)
@@ -46,7 +46,7 @@ Native llama.cpp passes over software adapters, unless GGML_VK_VISIBLE_DEVICES s
 same one: GGML_VK_VISIBLE_DEVICES=0 node scripts/bench/gpu.ts --adapter llvmpipe --shapes tiny
 
 A file of over 5 GB, on the CPU and with some of its layers on a software adapter:
-node scripts/bench/gpu.ts --adapter llvmpipe --shapes 9B --quantisations Q4_K_M --layers 3 --prompt 4 --tokens 2 \\
+node scripts/bench/gpu.ts --adapter llvmpipe --shapes 9B --quantizations Q4_K_M --layers 3 --prompt 4 --tokens 2 \\
   --runs 1 --skip native`;
 
 /** What node-llama-cpp is built for on each platform. */
@@ -63,7 +63,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     shapes: { type: "string", default: "0.5B,3B,8B" },
-    quantisations: { type: "string", default: "Q4_K_M,Q8_0" },
+    quantizations: { type: "string", default: "Q4_K_M,Q8_0" },
     prompt: { type: "string", default: "512" },
     tokens: { type: "string", default: "64" },
     runs: { type: "string", default: "3" },
@@ -121,8 +121,8 @@ function chooseModels(): readonly Model[] {
     return positionals.map((file) => path.resolve(file));
   }
   const shapes = listOf("shapes", values.shapes, SHAPE_NAMES);
-  const quantisations = listOf<Quantisation>("quantisations", values.quantisations, QUANTISATIONS);
-  return shapes.flatMap((shape) => quantisations.map((quantisation) => ({ shape, quantisation })));
+  const quantizations = listOf<Quantization>("quantizations", values.quantizations, QUANTIZATIONS);
+  return shapes.flatMap((shape) => quantizations.map((quantization) => ({ shape, quantization })));
 }
 
 /** Says what the models take of the machine; ends where it has not that much. */
@@ -138,9 +138,9 @@ function checkRoom(models: readonly Model[], withoutNative: boolean): void {
 
 function fileOf(model: Model): string {
   if (typeof model === "string") return model;
-  const { shape, quantisation } = model;
-  say(`${shape}, ${quantisation}: made, unless it is there`);
-  return ensureBenchModel(values.cache, shape, quantisation);
+  const { shape, quantization } = model;
+  say(`${shape}, ${quantization}: made, unless it is there`);
+  return ensureBenchModel(values.cache, shape, quantization);
 }
 
 async function* measure(

@@ -20,7 +20,7 @@ const HELP = `Instructions of arm64 that the matrix kernels take, counted by an 
   --object FILE       the kernels (default wasm/kernels.o)
   --subnormal         let the halves that scale blocks be subnormal
 
-For each 32 weights and one column, in the code that V8's optimising compiler makes: what 48 rows of 2048 weights take more than
+For each 32 weights and one column, in the code that V8's optimizing compiler makes: what 48 rows of 2048 weights take more than
 16, so that activations are not counted. Needs qemu-aarch64-static and setarch, on Linux. Counts are exact, and say
 nothing about time.`;
 
@@ -40,7 +40,7 @@ const { values } = parseArgs({
 /** Length of a row; the super-blocks of K types divide it. */
 const K = 2048;
 const [FEW_ROWS, MANY_ROWS] = [16, 48];
-/** A kernel is what is optimised in its first run, and nothing else is; addresses are the same in each process. */
+/** A kernel is what is optimized in its first run, and nothing else is; addresses are the same in each process. */
 const NODE_FLAGS = ["--no-liftoff", "--random-seed=1", "--no-sparkplug", "--no-maglev", "--no-turbofan"];
 const RUNNER = path.join(import.meta.dirname, "instructions", "run-kernels.ts");
 

@@ -139,6 +139,7 @@ function readableCode(): string[] {
   const folders = [
     import.meta.dirname,
     ...["async", "errors", "json", "machine"].map((room) => path.join(import.meta.dirname, "..", room)),
+    path.join(import.meta.dirname, "..", "..", "wasm"),
     path.join(wllama.folder, "esm"),
     zod.folder,
   ];

@@ -1,3 +1,4 @@
+import { MEMORY_CELLS } from "../../wasm/memory-cells.ts";
 import { hostMemory, LEFT_COUNT, LEFT_NODE, linkHost, STACK_TOP } from "./kernel-host-module.ts";
 
 /** 4 MiB. */
@@ -6,7 +7,7 @@ const TENSOR_BYTES = 336;
 /** ggml's mark of nodes that are to be computed. */
 const COMPUTE = 16;
 /** Where wasm/kernels/steps.h looks whether to leave a step. */
-const LEAVE_STEP = 44;
+const LEAVE_STEP = MEMORY_CELLS.leaveStep;
 
 export interface GraphNode {
   /** Number of the operator in enum ggml_op; absent: a leaf. */

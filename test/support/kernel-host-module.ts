@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { IMAGE_HEAP_BYTES } from "../../wasm/changes.ts";
 import { concatBytes, sized, uleb, vector } from "../../wasm/linker/byte-writer.ts";
 import { link } from "../../wasm/linker/link.ts";
-import { VEC_DOTS } from "../../wasm/vec-dots.ts";
+import { CACHE_FORMATS, QUANTIZATIONS, VEC_DOTS } from "../../wasm/quantizations.ts";
 import { callForDots, DOT_TYPE, dotBody, type DotMachine } from "./dot-machines.ts";
 
 const I32 = 0x7f;
@@ -43,11 +43,8 @@ const BARRIER = 1;
 
 /** Functions that turn rows of blocks into floats, or back. */
 const CONVERSIONS = [
-  ...["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K"].map(
-    (format) => `dequantize_row_${format}`,
-  ),
-  ...["iq4_nl", "iq4_xs", "mxfp4"].map((format) => `dequantize_row_${format}`),
-  ...["q4_0", "q4_1", "q5_0", "q5_1", "q8_0"].map((format) => `quantize_row_${format}`),
+  ...QUANTIZATIONS.map(({ name }) => `dequantize_row_${name}`),
+  ...CACHE_FORMATS.map((name) => `quantize_row_${name}`),
 ];
 
 const text = (value: string): Uint8Array => sized(new TextEncoder().encode(value));

@@ -29,6 +29,7 @@ export const spawnTestEngine: SpawnEngine = (command, args, options) => {
   const inProgram = (arg: string): string =>
     arg
       .replace(path.join(REPOSITORY, "src"), path.join(PROGRAM, "src"))
+      .replace(path.join(REPOSITORY, "wasm", path.sep), path.join(PROGRAM, "wasm", path.sep))
       .replace(/(engine-process|close-network)\.ts$/, "$1.js");
   return spawnEngine(command, args.map(inProgram), { ...options, cwd: inProgram(options.cwd) });
 };

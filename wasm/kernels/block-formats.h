@@ -1,5 +1,5 @@
 // Weight formats in blocks of 32, and how 32 weights come out of a block as bytes. Layouts as in ggml-common.h of
-// llama.cpp b11364; a value is `scale * (unsigned - offset)` or `scale * unsigned + minimum` or `scale * code`.
+// llama.cpp; a value is `scale * (unsigned - offset)` or `scale * unsigned + minimum` or `scale * code`.
 //
 //   format   bytes  layout                                              value
 //   Q4_0     18     f16 d, 16 × two nibbles                             d * (q - 8)

@@ -1,4 +1,4 @@
-// Keys and values of a KV cache as rows of floats or halves. A quantised cache is unpacked, some two instructions for
+// Keys and values of a KV cache as rows of floats or halves. A quantized cache is unpacked, some two instructions for
 // each number, which all queries that share it then use.
 #pragma once
 #include "block-formats.h"
@@ -32,7 +32,7 @@ INLINE int is_cache_type(int32_t type) {
          type == TYPE_Q5_1 || type == TYPE_Q8_0;
 }
 
-// `rows` rows of a head's cache; those of a quantised one are unpacked to `scratch`.
+// `rows` rows of a head's cache; those of a quantized one are unpacked to `scratch`.
 NOINLINE cache_rows rows_of_cache(const tensor *cache, const uint8_t *data, int64_t rows, float *scratch, constants c) {
   if (cache->type == TYPE_F32 || cache->type == TYPE_F16) return (cache_rows){cache->type, data, cache->nb[1]};
   const int64_t width = cache->ne[0];

@@ -2,9 +2,7 @@
 // their sum (SUM_ROWS) within bounds (CLAMP), and the biases of the experts that were chosen (ADD_ID).
 #pragma once
 #include "elementwise.h"
-#include "normalise.h"
-
-enum { OP_ADD_ID = 3, OP_SUM_ROWS = 15, OP_CLAMP = 50, OP_ARGSORT = 69 };
+#include "normalize.h"
 
 // Longer rows, such as those of a vocabulary, are left to llama.cpp.
 enum { MOST_SORTED = 1024 };

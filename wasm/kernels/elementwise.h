@@ -5,7 +5,6 @@
 #include "halves.h"
 #include "rows.h"
 
-enum { OP_ADD = 2, OP_SUB = 6, OP_MUL = 7, OP_DIV = 8, OP_SCALE = 32, OP_UNARY = 91, OP_GLU = 100 };
 
 // --- two tensors, the second one repeated where it is smaller -----------------------------------------------------
 
@@ -86,10 +85,9 @@ INLINE vec silu(vec x) {
   return wasm_v128_andnot(result, wasm_f32x4_lt(x, wasm_f32x4_const_splat(-88)));
 }
 
-// ggml_table_gelu_f16 of this build: GELU of each half, as a half. Its last digits are those of a tangent in floats, which
+// ggml_table_gelu_f16: GELU of each half, as a half. Its last digits are those of a tangent in floats, which
 // anything that is computed more exactly would differ from.
-enum { GELU_TABLE_ADDRESS = 2392304 };
-#define GELU_TABLE ((const uint16_t *)GELU_TABLE_ADDRESS)
+#define GELU_TABLE ((const uint16_t *)ADDRESS_OF_GELU_TABLE)
 
 INLINE vec gelu(vec x) {
   const vec halves = wasm_v128_and(halves_of_f32(x), wasm_i32x4_const_splat(0xffff));
@@ -99,9 +97,6 @@ INLINE vec gelu(vec x) {
   return wasm_v128_andnot(bounded, wasm_f32x4_le(x, wasm_f32x4_const_splat(-10)));
 }
 
-// Numbers of enum ggml_unary_op, and of enum ggml_glu_op.
-enum { RELU = 6, SIGMOID = 7, GELU = 8, SILU = 10 };
-enum { REGLU = 0, GEGLU = 1, SWIGLU = 2, SWIGLU_OAI = 3 };
 // A kind of gpt-oss's own, whose number no other one has: a sharper SiLU of bounded numbers, with a gate that 0 opens.
 enum { BOUNDED_SILU = 100 };
 
@@ -121,7 +116,7 @@ INLINE vec activated(int activation, vec x, vec gate, activation_bounds b) {
     const vec open = wasm_f32x4_pmin(wasm_f32x4_pmax(gate, wasm_f32x4_neg(b.most)), b.most);
     return wasm_f32x4_mul(wasm_f32x4_div(bounded, wasm_f32x4_add(one, power)), wasm_f32x4_add(open, one));
   }
-  const vec y = activation == GELU ? gelu(x) : activation == SILU ? silu(x) : activation == SIGMOID ? sigmoid(x)
+  const vec y = activation == UNARY_GELU ? gelu(x) : activation == UNARY_SILU ? silu(x) : activation == UNARY_SIGMOID ? sigmoid(x)
                                                                             : wasm_v128_and(x, wasm_f32x4_gt(x, ZERO_F32));
   return wasm_f32x4_mul(y, gate);
 }
@@ -140,12 +135,12 @@ INLINE void activate_row(int activation, float *to, const float *from, const flo
 // The activation of a node, or -1 for one that is left to llama.cpp.
 INLINE int activation_of(const tensor *out) {
   const int kind = out->op_params[0];
-  if (out->op == OP_UNARY) return kind == RELU || kind == SIGMOID || kind == GELU || kind == SILU ? kind : -1;
+  if (out->op == OP_UNARY) return kind == UNARY_RELU || kind == UNARY_SIGMOID || kind == UNARY_GELU || kind == UNARY_SILU ? kind : -1;
   switch (kind) {
-  case REGLU: return RELU;
-  case GEGLU: return GELU;
-  case SWIGLU: return SILU;
-  case SWIGLU_OAI: return BOUNDED_SILU;
+  case GATED_REGLU: return UNARY_RELU;
+  case GATED_GEGLU: return UNARY_GELU;
+  case GATED_SWIGLU: return UNARY_SILU;
+  case GATED_SWIGLU_OAI: return BOUNDED_SILU;
   default: return -1;
   }
 }
@@ -173,10 +168,10 @@ INLINE void activate(int activation, const compute_params *params, const tensor 
 
 NOINLINE void activate_tensor(const compute_params *params, const tensor *out) {
   switch (activation_of(out)) {
-  case GELU: activate(GELU, params, out); break;
-  case SILU: activate(SILU, params, out); break;
-  case SIGMOID: activate(SIGMOID, params, out); break;
+  case UNARY_GELU: activate(UNARY_GELU, params, out); break;
+  case UNARY_SILU: activate(UNARY_SILU, params, out); break;
+  case UNARY_SIGMOID: activate(UNARY_SIGMOID, params, out); break;
   case BOUNDED_SILU: activate(BOUNDED_SILU, params, out); break;
-  default: activate(RELU, params, out); break;
+  default: activate(UNARY_RELU, params, out); break;
   }
 }

@@ -2,7 +2,7 @@
 // meet an expert's weights four at a time, as those of one matrix do. Each thread sorts for itself: that is little work
 // beside a product, and saves a barrier.
 #pragma once
-#include "mul-mat-quantised.h"
+#include "mul-mat-quantized.h"
 
 // An expert that has columns.
 typedef struct {

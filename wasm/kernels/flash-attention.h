@@ -1,5 +1,5 @@
 // The operator flash_attn_ext: attention in one pass over the cache, without the matrix of all scores. Keys and values
-// are F32, F16 or, with a quantised cache, unpacked here. All queries that share a head of the cache (the heads of its
+// are F32, F16 or, with a quantized cache, unpacked here. All queries that share a head of the cache (the heads of its
 // group, times the tokens of the step) meet CHUNK tokens of it at a time: scores, their exponentials against the largest
 // score so far, and the values weighted by these; what was summed before is scaled down when a larger score appears.
 // Chunks that the mask hides from every query are skipped: the future in a prompt, and other slots' tokens.
@@ -205,7 +205,7 @@ INLINE int attention_fits(const compute_params *params, const tensor *out) {
 }
 
 // Queries `first` and up to MOST_QUERIES - 1 more of those that share head `kv` of slot `slot`: token by token, the heads
-// of one token next to each other, so that those with one mask are neighbours.
+// of one token next to each other, so that those with one mask are neighbors.
 INLINE queries queries_from(const tensor *out, int64_t slot, int64_t kv, int64_t first) {
   const tensor *q = out->src[0], *mask = out->src[3];
   const int64_t group = q->ne[2] / out->src[1]->ne[2], all = group * q->ne[1];

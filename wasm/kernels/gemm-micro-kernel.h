@@ -5,7 +5,7 @@
 // 4 for 5 bits, 2 for 6 bits. Registers: 8 × i16 sums, 2 of weights, activations, splat, product: 13 of 16. The 8 × f32
 // accumulators are spilled, once for each granule.
 //
-// For each product, packing and quantising included, 64 columns and 512 rows of 2048 on Zen 3: Q4_1 0.41 instructions of x64
+// For each product, packing and quantizing included, 64 columns and 512 rows of 2048 on Zen 3: Q4_1 0.41 instructions of x64
 // and 0.093 cycles, Q5_0 0.51 and 0.111, Q3_K 0.59 and 0.126, IQ4_NL 0.74 and 0.161. A third of the instructions check the
 // bounds of loads: the package's memory is 64-bit.
 //
@@ -17,7 +17,7 @@
 #include "gemm-panel.h"
 
 typedef struct {
-  const uint8_t *quants; // of quantise_for_gemm, one group of four columns
+  const uint8_t *quants; // of quantize_for_gemm, one group of four columns
   const float *scales;   // [granule][column]
   const float *sums;     // [granule][column]
 } column_group;

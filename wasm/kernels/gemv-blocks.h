@@ -6,13 +6,13 @@
 // for the scale and one for the offset do for four rows. Registers: 8 of weights, 2 of activations, 3 of sums, scale,
 // mask; the accumulators of more than one column are spilled, one load and one store each.
 // The four rows are `row_bytes` apart; the caller chooses rows far from each other, because four streams that are
-// far apart make better use of the memory than four neighbours.
+// far apart make better use of the memory than four neighbors.
 //
 // Measured (512 rows of 2048, from a cache; see gemm-micro-kernel.h), 1 and 4 columns, in GMAC/s: Q4_0 8.2 and 13.6, Q4_1 7.1
 // and 11.7, Q5_0 5.2 and 11.4, Q5_1 6.3 and 9.7, Q8_0 5.8 and 9.2, IQ4_NL 6.1 and 9.1, MXFP4 6.1 and 11.2.
 #pragma once
 #include "block-formats.h"
-#include "quantise-activations.h"
+#include "quantize-activations.h"
 
 enum { MOST_GEMV_COLUMNS = 4 };
 
@@ -23,7 +23,7 @@ INLINE void scatter(float *out, int64_t stride, vec v) {
   out[3 * stride] = wasm_f32x4_extract_lane(v, 3);
 }
 
-// Columns of activations, from quantise_column_32 or quantise_column_256.
+// Columns of activations, from quantize_column_32 or quantize_column_256.
 typedef struct {
   const uint8_t *quants;
   size_t bytes;        // from a column's quants to the next one's

@@ -4,19 +4,9 @@
 #include "halves.h"
 #include "rows.h"
 
-extern void dequantize_row_q4_0(const uint8_t *x, float *y, int64_t k);
-extern void dequantize_row_q4_1(const uint8_t *x, float *y, int64_t k);
-extern void dequantize_row_q5_0(const uint8_t *x, float *y, int64_t k);
-extern void dequantize_row_q5_1(const uint8_t *x, float *y, int64_t k);
-extern void dequantize_row_q8_0(const uint8_t *x, float *y, int64_t k);
-extern void dequantize_row_q2_K(const uint8_t *x, float *y, int64_t k);
-extern void dequantize_row_q3_K(const uint8_t *x, float *y, int64_t k);
-extern void dequantize_row_q4_K(const uint8_t *x, float *y, int64_t k);
-extern void dequantize_row_q5_K(const uint8_t *x, float *y, int64_t k);
-extern void dequantize_row_q6_K(const uint8_t *x, float *y, int64_t k);
-extern void dequantize_row_iq4_nl(const uint8_t *x, float *y, int64_t k);
-extern void dequantize_row_iq4_xs(const uint8_t *x, float *y, int64_t k);
-extern void dequantize_row_mxfp4(const uint8_t *x, float *y, int64_t k);
+#define DEQUANTIZE(NAME, name, ...) extern void dequantize_row_##name(const uint8_t *x, float *y, int64_t k);
+FORMATS(DEQUANTIZE)
+#undef DEQUANTIZE
 
 INLINE void floats_of_halves(float *to, const uint16_t *from, int64_t count) {
   int64_t i = 0;
@@ -34,19 +24,9 @@ INLINE int get_row(int32_t type, float *to, const uint8_t *from, int64_t count) 
   case TYPE_F32: __builtin_memcpy(to, from, (size_t)count * sizeof(float)); return 1;
   case TYPE_F16: floats_of_halves(to, (const uint16_t *)from, count); return 1;
   case TYPE_BF16: floats_of_upper_halves(to, (const uint16_t *)from, count); return 1;
-  case TYPE_Q4_0: dequantize_row_q4_0(from, to, count); return 1;
-  case TYPE_Q4_1: dequantize_row_q4_1(from, to, count); return 1;
-  case TYPE_Q5_0: dequantize_row_q5_0(from, to, count); return 1;
-  case TYPE_Q5_1: dequantize_row_q5_1(from, to, count); return 1;
-  case TYPE_Q8_0: dequantize_row_q8_0(from, to, count); return 1;
-  case TYPE_Q2_K: dequantize_row_q2_K(from, to, count); return 1;
-  case TYPE_Q3_K: dequantize_row_q3_K(from, to, count); return 1;
-  case TYPE_Q4_K: dequantize_row_q4_K(from, to, count); return 1;
-  case TYPE_Q5_K: dequantize_row_q5_K(from, to, count); return 1;
-  case TYPE_Q6_K: dequantize_row_q6_K(from, to, count); return 1;
-  case TYPE_IQ4_NL: dequantize_row_iq4_nl(from, to, count); return 1;
-  case TYPE_IQ4_XS: dequantize_row_iq4_xs(from, to, count); return 1;
-  case TYPE_MXFP4: dequantize_row_mxfp4(from, to, count); return 1;
+#define ROW(NAME, name, ...) case TYPE_##NAME: dequantize_row_##name(from, to, count); return 1;
+  FORMATS(ROW)
+#undef ROW
   default: return 0;
   }
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
+#include "llama-cpp-build.h"
 
 typedef struct {
   int32_t id;
@@ -27,8 +28,8 @@ typedef struct {
   uint8_t is_lazy, awaits_trigger;
 } grammar;
 
-_Static_assert(offsetof(grammar, stacks) == 32, "llama_grammar.stacks");
-_Static_assert(offsetof(grammar, awaits_trigger) == 65, "llama_grammar.awaiting_trigger");
+_Static_assert(offsetof(grammar, stacks) == AT_LLAMA_GRAMMAR_STACKS, "llama_grammar.stacks");
+_Static_assert(offsetof(grammar, awaits_trigger) == AT_LLAMA_GRAMMAR_AWAITING_TRIGGER, "llama_grammar.awaiting_trigger");
 
 typedef struct {
   uint32_t type, value;

@@ -9,22 +9,19 @@
 typedef struct {
   uint64_t work_size;
   uint8_t *work;
-  uint8_t unused[32];
+  uint8_t unused[AT_GGML_CPLAN_USE_REF - 16];
   uint8_t use_reference;
 } graph_plan;
 
-_Static_assert(offsetof(graph_plan, use_reference) == 48, "ggml_cplan.use_ref");
-
 // ggml_compute_state, and behind it what llama.cpp's function is to take for the graph.
 typedef struct {
-  uint8_t unused[528];
+  uint8_t unused[AT_GGML_COMPUTE_STATE_THREADPOOL];
   threadpool *pool;
   int32_t thread;
   graph nodes_left;
 } thread_state;
 
-_Static_assert(offsetof(thread_state, pool) == 528, "ggml_compute_state.threadpool");
-_Static_assert(offsetof(thread_state, thread) == 536, "ggml_compute_state.ith");
+_Static_assert(offsetof(thread_state, thread) == AT_GGML_COMPUTE_STATE_ITH, "ggml_compute_state.ith");
 
 void kernel_mul_mat(const compute_params *params, tensor *out);
 extern void original_graph_thread(thread_state *state);
@@ -50,7 +47,7 @@ INLINE int32_t compute_nodes(const compute_params *params, tensor *const *nodes,
     return 1;
   }
   if (!params->use_reference && node->op == OP_RMS_NORM && count > 1 && norm_fits(node) && multiplies_norm(nodes[1], node)) {
-    normalise(params, node, nodes[1]->src[1]);
+    normalize(params, node, nodes[1]->src[1]);
     return 2;
   }
   return kernel_operator(params, node);

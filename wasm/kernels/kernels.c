@@ -36,7 +36,7 @@ void kernel_mul_mat(const compute_params *params, tensor *out) {
   }
   if (!params->use_reference && out->op_params[1] == 0) {
     if (float_fits(out, w, x) && mul_mat_float(params, out, w, x)) return;
-    if (quantised_fits(out, w, x) && mul_mat_quantised(params, out, w, x)) return;
+    if (quantized_fits(out, w, x) && mul_mat_quantized(params, out, w, x)) return;
   }
   original_mul_mat(params, out);
 }

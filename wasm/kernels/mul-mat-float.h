@@ -1,11 +1,11 @@
-// The operator mul_mat with F32, F16 or BF16 weights: models that are not quantised, and attention without flash
+// The operator mul_mat with F32, F16 or BF16 weights: models that are not quantized, and attention without flash
 // attention (keys and values are F16 there, one matrix for each head, shared by the heads of a group: all columns of
 // all these heads meet what is unpacked once). Where each slot has a KV cache of its own, the fourth dimension counts the
 // slots of a step. Instructions for each product, F16: GEMV of 1 and 2 columns 2.1 and 1.4,
 // GEMM 0.92 + 2.5 / columns. Measured (512 rows of 2048, from a cache; see gemm-micro-kernel.h), 1, 4 and 64 columns, in
 // GMAC/s: F32 4.7, 6.5 and 8.0, F16 3.8, 5.4 and 8.0, BF16 5.8, 6.6 and 8.0.
 #pragma once
-#include "mul-mat-quantised.h"
+#include "mul-mat-quantized.h"
 
 // From so many columns on, unpacking the weights into panels pays.
 enum { FLOAT_CHUNK = 64, FLOAT_GEMM_COLUMNS = 6 };
@@ -67,7 +67,7 @@ INLINE floats8 load_8_weights(int32_t type, const uint8_t *p, const constants *c
 // constants.half_up is 2^100, this the rest.
 #define HALF_REST 0x1p12f
 
-// Four neighbouring rows times one to four columns, `at_once` rows in one pass: what fits the registers.
+// Four neighboring rows times one to four columns, `at_once` rows in one pass: what fits the registers.
 INLINE tile gemv_floats(int32_t type, const uint8_t *x, size_t row_bytes, int64_t k, const float *const *y, int n,
                         int at_once, constants c) {
   const size_t size = type == TYPE_F32 ? 4 : 2;

@@ -1,6 +1,6 @@
 // The operator mul_mat_id: columns of activations, each times the matrices of the experts that were chosen for it. What
 // llama.cpp does row by row and column by column is a product of each expert's matrix and its columns here: repacked weights
-// and formats in blocks meet one column, or up to four at a time, which are quantised into the order of the experts; floats
+// and formats in blocks meet one column, or up to four at a time, which are quantized into the order of the experts; floats
 // meet activations where they are. Threads take chunks of rows of one expert after the other from a shared counter.
 #pragma once
 #include "expert-columns.h"
@@ -85,15 +85,15 @@ INLINE expert_group group_of_expert(const tensor *out, const expert_columns *sor
   return group;
 }
 
-INLINE void quantise_group(const tensor *w, const expert_group *group, const expert_area *area, int dot) {
+INLINE void quantize_group(const tensor *w, const expert_group *group, const expert_area *area, int dot) {
   const format_traits traits = area->traits;
   const int64_t k = w->ne[0];
   for (int lane = 0; lane < group->lanes; lane++) {
     const float *column = group->columns.y[lane];
     uint8_t *quants = group->quants + (size_t)lane * area->column_bytes;
-    if (w->flags & FLAG_REPACKED) quantise_record(w->type, column, k, (activation_place){group->quants, group->lanes, lane}, dot);
-    else if (traits.per_256) quantise_column_256(column, k, quants);
-    else quantise_column_32(column, k, traits.wide, quants, group->scales + lane, group->sums + lane, group->lanes, (float)traits.offset);
+    if (w->flags & FLAG_REPACKED) quantize_record(w->type, column, k, (activation_place){group->quants, group->lanes, lane}, dot);
+    else if (traits.per_256) quantize_column_256(column, k, quants);
+    else quantize_column_32(column, k, traits.wide, quants, group->scales + lane, group->sums + lane, group->lanes, (float)traits.offset);
   }
 }
 
@@ -141,7 +141,7 @@ INLINE int mul_mat_id(const compute_params *params, tensor *out) {
       for (int64_t j = 0; j < sorted.shares[s].count; j += 4) {
         if (turn++ % params->nth != 0) continue;
         const expert_group group = group_of_expert(out, &sorted, &sorted.shares[s], j, &area);
-        quantise_group(w, &group, &area, c.dot);
+        quantize_group(w, &group, &area, c.dot);
       }
     }
   }

@@ -2,7 +2,7 @@
 // tile are unpacked anew for each group, which takes a twelfth of the instructions; panels (gemm-panel.h) would save that
 // and cost more, because their bytes have to be loaded.
 #pragma once
-#include "mul-mat-quantised.h"
+#include "mul-mat-quantized.h"
 #include "repacked-product.h"
 
 _Static_assert(GEMV_CHUNK % TILE_ROWS == 0, "chunks of repacked rows are whole tiles");
@@ -20,21 +20,21 @@ INLINE size_t repacked_work_size(const tensor *w, const tensor *x) {
 }
 
 // One column.
-INLINE void quantise_record(int32_t type, const float *column, int64_t k, activation_place at, int dot) {
-  if (type == TYPE_Q4_0 || type == TYPE_IQ4_NL) quantise_blocks_of_32(column, k, 8, at);
-  else if (type == TYPE_MXFP4) quantise_blocks_of_32(column, k, 12, at);
-  else if (type == TYPE_Q8_0 && dot) quantise_blocks_for_dot(column, k, at);
-  else if (type == TYPE_Q8_0) quantise_blocks_as_words(column, k, at);
-  else quantise_super_blocks(type, column, k, at);
+INLINE void quantize_record(int32_t type, const float *column, int64_t k, activation_place at, int dot) {
+  if (type == TYPE_Q4_0 || type == TYPE_IQ4_NL) quantize_blocks_of_32(column, k, 8, at);
+  else if (type == TYPE_MXFP4) quantize_blocks_of_32(column, k, 12, at);
+  else if (type == TYPE_Q8_0 && dot) quantize_blocks_for_dot(column, k, at);
+  else if (type == TYPE_Q8_0) quantize_blocks_as_words(column, k, at);
+  else quantize_super_blocks(type, column, k, at);
 }
 
-INLINE void quantise_records(const compute_params *params, const tensor *w, const tensor *x, uint8_t *records, int dot) {
+INLINE void quantize_records(const compute_params *params, const tensor *w, const tensor *x, uint8_t *records, int dot) {
   const int64_t k = x->ne[0], columns = x->ne[1];
   const int lanes = columns == 1 ? 1 : 4;
   for (int64_t j = params->ith; j < columns; j += params->nth) {
     const float *column = (const float *)(x->data + (size_t)j * x->nb[1]);
     uint8_t *record = records + (size_t)(j / lanes * lanes) * record_bytes(w->type, k, dot);
-    quantise_record(w->type, column, k, (activation_place){record, lanes, (int)(j % lanes)}, dot);
+    quantize_record(w->type, column, k, (activation_place){record, lanes, (int)(j % lanes)}, dot);
   }
 }
 
@@ -44,7 +44,7 @@ INLINE void mul_mat_repacked(const compute_params *params, tensor *out, const te
   uint8_t *records = (uint8_t *)next_chunk + CACHE_LINE;
   if (params->ith == 0) __atomic_store_n(next_chunk, 0, __ATOMIC_RELAXED);
   const constants c = constants_for_repacked(w->type);
-  quantise_records(params, w, x, records, c.dot);
+  quantize_records(params, w, x, records, c.dot);
   ggml_barrier(params->threadpool);
   // Rows of a chunk stay in the caches while further groups of columns pass over them.
   const int64_t chunk = params->nth == 1 && columns <= 4 ? rows : GEMV_CHUNK;

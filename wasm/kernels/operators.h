@@ -1,16 +1,14 @@
 // What our kernels do of a graph. What they leave is done by llama.cpp's function for whole graphs, into which its
-// compiler has copied nearly all operators: 308 KB, which V8 needs a second of a processor to optimise, and which run
+// compiler has copied nearly all operators, which V8 takes long to optimize, and which run
 // slowly until it has. So all that a usual graph holds is done here, and V8 never sees that function.
 #pragma once
 #include "choices.h"
 #include "elementwise.h"
 #include "flash-attention.h"
 #include "get-rows.h"
-#include "normalise.h"
+#include "normalize.h"
 #include "repack-graph.h"
 #include "set-rows.h"
-
-enum { OP_DUP = 1, OP_CPY = 34, OP_CONT = 35, OP_SOFT_MAX = 46, OP_ROPE = 48, OP_FLASH_ATTENTION = 74 };
 
 extern void compute_dup(const compute_params *params, tensor *out);
 extern void compute_rope(const compute_params *params, tensor *out, int32_t forward);
@@ -36,7 +34,7 @@ int32_t kernel_operator(const compute_params *params, tensor *out) {
   case OP_NORM:
   case OP_RMS_NORM:
     if (!norm_fits(out)) return 0;
-    normalise(params, out, 0);
+    normalize(params, out, 0);
     return 1;
   case OP_SCALE:
     if (!has_float_rows(out) || !has_float_rows(out->src[0])) return 0;
@@ -72,7 +70,7 @@ int32_t kernel_operator(const compute_params *params, tensor *out) {
     if (!softmax_fits(out)) return 0;
     soft_max(params, out);
     return 1;
-  case OP_FLASH_ATTENTION:
+  case OP_FLASH_ATTN_EXT:
     if (!attention_fits(params, out)) return 0;
     flash_attention(params, out);
     return 1;

@@ -2,11 +2,10 @@
 // stack ends at some hundred or thousand levels, and with it the engine and everyone's requests; so they are stopped before.
 #pragma once
 #include <stdint.h>
+#include "llama-cpp-build.h"
 
-// How deep each is at the moment. Below the module's data the toolchain puts nothing; see HOLD_STEP_ADDRESS.
-enum { RULE_DEPTH_ADDRESS = 24, LEFT_DEPTH_ADDRESS = 28, GROUP_DEPTH_ADDRESS = 32 };
-
-#define DEPTH(address) (*(uint32_t *)(address))
+// How deep each is at the moment.
+#define DEPTH(cell) (*(uint32_t *)(cell))
 
 // What a parser returns; all zeros say that the text does not fit.
 typedef struct {
@@ -19,20 +18,20 @@ extern void original_peg_rule(parse_result *result, const void *executor, const 
 
 // common_peg_arena::parse, which begins to read an answer. An exception of an earlier one leaves its depth behind.
 void kernel_peg_parse(void *result, const void *grammar, void *context, uint64_t start) {
-  DEPTH(RULE_DEPTH_ADDRESS) = 0;
+  DEPTH(RULE_DEPTH_CELL) = 0;
   original_peg_parse(result, grammar, context, start);
 }
 
 // The reading of one rule: nothing can be nested but through rules.
 void kernel_peg_rule(parse_result *result, const void *executor, const void *rule) {
   enum { DEEPEST = 1000 };
-  if (DEPTH(RULE_DEPTH_ADDRESS) >= DEEPEST) {
+  if (DEPTH(RULE_DEPTH_CELL) >= DEEPEST) {
     *result = (parse_result){0};
     return;
   }
-  DEPTH(RULE_DEPTH_ADDRESS)++;
+  DEPTH(RULE_DEPTH_CELL)++;
   original_peg_rule(result, executor, rule);
-  DEPTH(RULE_DEPTH_ADDRESS)--;
+  DEPTH(RULE_DEPTH_CELL)--;
 }
 
 extern int32_t original_left_recursion(const void *rules, uint64_t rule, uint64_t **visited, void *open, void *empty);
@@ -42,10 +41,10 @@ extern int32_t original_left_recursion(const void *rules, uint64_t rule, uint64_
 int32_t kernel_left_recursion(const void *rules, uint64_t rule, uint64_t **visited, void *open, void *empty) {
   enum { LONGEST_CHAIN = 3000 }; // a repetition makes up to 2,000 rules
   if (visited[0][rule / 64] >> (rule % 64) & 1) return 0;
-  if (DEPTH(LEFT_DEPTH_ADDRESS) >= LONGEST_CHAIN) return 1;
-  DEPTH(LEFT_DEPTH_ADDRESS)++;
+  if (DEPTH(LEFT_DEPTH_CELL) >= LONGEST_CHAIN) return 1;
+  DEPTH(LEFT_DEPTH_CELL)++;
   const int32_t found = original_left_recursion(rules, rule, visited, open, empty);
-  DEPTH(LEFT_DEPTH_ADDRESS)--;
+  DEPTH(LEFT_DEPTH_CELL)--;
   return found;
 }
 
@@ -55,10 +54,10 @@ extern const char *original_parse_alternates(void *parser, const char *text, con
 // by its caller, which expects the end of the group.
 const char *kernel_parse_alternates(void *parser, const char *text, const void *name, int32_t rule, int32_t is_group) {
   enum { DEEPEST = 200 };
-  if (!is_group) DEPTH(GROUP_DEPTH_ADDRESS) = 0;
-  if (DEPTH(GROUP_DEPTH_ADDRESS) >= DEEPEST) return text;
-  DEPTH(GROUP_DEPTH_ADDRESS)++;
+  if (!is_group) DEPTH(GROUP_DEPTH_CELL) = 0;
+  if (DEPTH(GROUP_DEPTH_CELL) >= DEEPEST) return text;
+  DEPTH(GROUP_DEPTH_CELL)++;
   const char *end = original_parse_alternates(parser, text, name, rule, is_group);
-  DEPTH(GROUP_DEPTH_ADDRESS)--;
+  DEPTH(GROUP_DEPTH_CELL)--;
   return end;
 }

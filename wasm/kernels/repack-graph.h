@@ -9,7 +9,6 @@
 #include "mul-mat-id.h"
 #include "repack-rows.h"
 
-enum { OP_NONE = 0, OP_MUL_MAT = 29, OP_MUL_MAT_ID = 30, OP_RESHAPE = 36, OP_TRANSPOSE = 39, OP_GET_ROWS = 40 };
 enum { BUFFER_OF_WEIGHTS = 1 };
 // The rows of a tile are copied to the stack, of which llama.cpp's thread has 5 MB.
 enum { MOST_BYTES_OF_TILE = 1 << 20 };
@@ -24,7 +23,7 @@ INLINE int is_weight_to_repack(const tensor *w) {
 // Of all experts of a mixture, too: those are one tensor. Other products with several matrices are not done here.
 INLINE int is_product(const tensor *node) {
   if (node->op == OP_MUL_MAT_ID) return experts_fit(node);
-  return node->op == OP_MUL_MAT && node->op_params[1] == 0 && quantised_fits(node, node->src[0], node->src[1]);
+  return node->op == OP_MUL_MAT && node->op_params[1] == 0 && quantized_fits(node, node->src[0], node->src[1]);
 }
 
 INLINE int is_look_up(const tensor *node) {

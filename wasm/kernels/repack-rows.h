@@ -118,10 +118,9 @@ INLINE void repack_blocks(int32_t type, const uint8_t *x, size_t row_bytes, int6
 
 // The rows of a tile at `x`, into as many bytes elsewhere.
 NOINLINE void repack_rows(int32_t type, const uint8_t *x, size_t row_bytes, int64_t k, uint8_t *to, constants c) {
-#define CASE(TYPE) case TYPE: repack_blocks(TYPE, x, row_bytes, k, to, &c); break;
+#define CASE(NAME) case TYPE_##NAME: repack_blocks(TYPE_##NAME, x, row_bytes, k, to, &c); break;
   switch (type) {
-    CASE(TYPE_Q4_0) CASE(TYPE_IQ4_NL) CASE(TYPE_MXFP4) CASE(TYPE_Q8_0)
-    CASE(TYPE_Q4_K) CASE(TYPE_Q5_K) CASE(TYPE_Q6_K) CASE(TYPE_IQ4_XS)
+    REPACKED_FORMATS(CASE)
   }
 #undef CASE
 }

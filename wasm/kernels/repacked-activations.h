@@ -15,7 +15,7 @@
 // again where sums are scaled. The sums for Q4_K and Q5_K stand in the order of SUM_ORDER, which takes the minimums out of their
 // bytes in the least instructions.
 #pragma once
-#include "quantise-activations.h"
+#include "quantize-activations.h"
 #include "tensor.h"
 
 // Bytes for each column.
@@ -57,15 +57,15 @@ INLINE vec even_bytes(vec bytes) { return wasm_i16x8_shr(wasm_i16x8_shl(bytes, 8
 INLINE vec odd_bytes(vec bytes) { return wasm_i16x8_shr(bytes, 8); }
 
 // The scale, and the offset behind it; `to`: those of the group.
-INLINE void store_scale_q8_0(uint8_t *to, quantised32 q, activation_place at) {
+INLINE void store_scale_q8_0(uint8_t *to, quantized32 q, activation_place at) {
   const int32_t offset = -128 * (sum_bytes(q.quants.low) + sum_bytes(q.quants.high));
   __builtin_memcpy(to + 4 * at.lane, &q.scale, sizeof q.scale);
   __builtin_memcpy(to + 4 * (at.columns + at.lane), &offset, sizeof offset);
 }
 
-NOINLINE void quantise_blocks_as_words(const float *x, int64_t k, activation_place at) {
+NOINLINE void quantize_blocks_as_words(const float *x, int64_t k, activation_place at) {
   for (int64_t b = 0; b < k / 32; b++, x += 32, at.record += RECORD_Q8_0 * at.columns) {
-    const quantised32 q = quantise_32(x);
+    const quantized32 q = quantize_32(x);
     store_16_quants(at, 0, even_bytes(q.quants.low));
     store_16_quants(at, 1, odd_bytes(q.quants.low));
     store_16_quants(at, 2, even_bytes(q.quants.high));
@@ -74,18 +74,18 @@ NOINLINE void quantise_blocks_as_words(const float *x, int64_t k, activation_pla
   }
 }
 
-NOINLINE void quantise_blocks_for_dot(const float *x, int64_t k, activation_place at) {
+NOINLINE void quantize_blocks_for_dot(const float *x, int64_t k, activation_place at) {
   for (int64_t b = 0; b < k / 32; b++, x += 32, at.record += RECORD_Q8_0_DOT * at.columns) {
-    const quantised32 q = quantise_32(x);
+    const quantized32 q = quantize_32(x);
     store_16_quants(at, 0, q.quants.low);
     store_16_quants(at, 1, q.quants.high);
     store_scale_q8_0(at.record + 32 * at.columns, q, at);
   }
 }
 
-NOINLINE void quantise_blocks_of_32(const float *x, int64_t k, int subtracted, activation_place at) {
+NOINLINE void quantize_blocks_of_32(const float *x, int64_t k, int subtracted, activation_place at) {
   for (int64_t b = 0; b < k / 32; b++, x += 32, at.record += RECORD_Q4_0 * at.columns) {
-    const quantised32 q = quantise_32(x);
+    const quantized32 q = quantize_32(x);
     store_16_quants(at, 0, q.quants.low);
     store_16_quants(at, 1, q.quants.high);
     uint8_t *scale = at.record + 32 * at.columns + 4 * at.lane;
@@ -105,7 +105,7 @@ INLINE void store_sum(uint8_t *behind, int g, vec low, vec high, activation_plac
   } else __builtin_memcpy(behind + 16 * at.lane + 2 * SUM_ORDER(g), &sum, sizeof sum);
 }
 
-NOINLINE void quantise_super_blocks(int32_t type, const float *x, int64_t k, activation_place at) {
+NOINLINE void quantize_super_blocks(int32_t type, const float *x, int64_t k, activation_place at) {
   for (int64_t s = 0; s < k / SUPER_BLOCK; s++, at.record += RECORD_K * at.columns) {
     const float inverse = inverse_scale_256(x);
     const vec inverses = wasm_f32x4_splat(inverse);

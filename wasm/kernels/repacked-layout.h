@@ -50,19 +50,20 @@ enum { TILE_Q4_0 = 288, TILE_MXFP4 = 272, TILE_Q8_0 = 544 };
 // 0: this format is not repacked.
 INLINE size_t bytes_of_block(int32_t type) {
   switch (type) {
-  case TYPE_Q4_0: case TYPE_IQ4_NL: return 18;
-  case TYPE_MXFP4: return 17;
-  case TYPE_Q8_0: return 34;
-  case TYPE_Q4_K: return BYTES_Q4_K;
-  case TYPE_Q5_K: return BYTES_Q5_K;
-  case TYPE_Q6_K: return BYTES_Q6_K;
-  case TYPE_IQ4_XS: return BYTES_IQ4_XS;
+#define BYTES(NAME) case TYPE_##NAME: return BYTES_##NAME;
+  REPACKED_FORMATS(BYTES)
+#undef BYTES
   default: return 0;
   }
 }
 INLINE int can_repack(int32_t type) { return bytes_of_block(type) != 0; }
 INLINE int is_in_blocks(int32_t type) {
-  return type == TYPE_Q4_0 || type == TYPE_IQ4_NL || type == TYPE_MXFP4 || type == TYPE_Q8_0;
+  switch (type) {
+#define IN_BLOCKS(NAME, ...) case TYPE_##NAME: return 1;
+  BLOCK_FORMATS(IN_BLOCKS)
+#undef IN_BLOCKS
+  default: return 0;
+  }
 }
 INLINE int64_t weights_of_block(int32_t type) { return is_in_blocks(type) ? 32 : SUPER_BLOCK; }
 

@@ -5,23 +5,18 @@
 #include "halves.h"
 #include "rows.h"
 
-enum { OP_SET_ROWS = 42 };
-
-extern void quantize_row_q4_0(const float *x, uint8_t *y, int64_t k);
-extern void quantize_row_q4_1(const float *x, uint8_t *y, int64_t k);
-extern void quantize_row_q5_0(const float *x, uint8_t *y, int64_t k);
-extern void quantize_row_q5_1(const float *x, uint8_t *y, int64_t k);
-extern void quantize_row_q8_0(const float *x, uint8_t *y, int64_t k);
+#define QUANTIZE(NAME, name) extern void quantize_row_##name(const float *x, uint8_t *y, int64_t k);
+CACHE_FORMATS(QUANTIZE)
+#undef QUANTIZE
 
 INLINE void set_row(int32_t type, uint8_t *to, const float *from, int64_t count) {
   switch (type) {
   case TYPE_F32: __builtin_memcpy(to, from, (size_t)count * sizeof(float)); break;
   case TYPE_F16: store_as_halves((uint16_t *)to, from, count); break;
-  case TYPE_Q4_0: quantize_row_q4_0(from, to, count); break;
-  case TYPE_Q4_1: quantize_row_q4_1(from, to, count); break;
-  case TYPE_Q5_0: quantize_row_q5_0(from, to, count); break;
-  case TYPE_Q5_1: quantize_row_q5_1(from, to, count); break;
-  default: quantize_row_q8_0(from, to, count); break;
+#define ROW(NAME, name) case TYPE_##NAME: quantize_row_##name(from, to, count); break;
+  CACHE_FORMATS(ROW)
+#undef ROW
+  default: __builtin_unreachable();
   }
 }
 

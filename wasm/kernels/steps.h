@@ -1,55 +1,51 @@
 // Steps of llama.cpp's server: how many tokens one may have, and how one is left before its end. Both are told by the engine's
-// script, src/engine/core/step-control.ts, in bytes below the module's data, where the toolchain puts nothing.
+// script, src/engine/core/step-control.ts, in cells that wasm/memory-cells.ts lists.
 //
 // A step that is left fails as one whose computation failed: the server tells the request so and forgets the slot's prompt.
 // What was in the cache before the step is right, though, so the prompt is only cut back to that.
 #pragma once
 #include "barrier.h"
 
-enum { HOLD_STEP_ADDRESS = 16, STEP_TOKENS_ADDRESS = 40, LEAVE_STEP_ADDRESS = 44, LEFT_TOKENS_ADDRESS = 48 };
+#define HOLD_STEP (*(volatile uint8_t *)HOLD_STEP_CELL)
+#define STEP_TOKENS ((int32_t *)STEP_TOKENS_CELL) // most tokens of a step; 0: as many as the context was made for
+#define LEAVE_STEP ((int32_t *)LEAVE_STEP_CELL)
+#define LEFT_TOKENS ((int32_t *)LEFT_TOKENS_CELL) // of the step that was left
 
-#define HOLD_STEP (*(volatile uint8_t *)HOLD_STEP_ADDRESS)
-#define STEP_TOKENS ((int32_t *)STEP_TOKENS_ADDRESS) // most tokens of a step; 0: as many as the context was made for
-#define LEAVE_STEP ((int32_t *)LEAVE_STEP_ADDRESS)
-#define LEFT_TOKENS ((int32_t *)LEFT_TOKENS_ADDRESS) // of the step that was left
-
-// The parts of llama.cpp's own structures that are needed, as they lie in this build.
+// The parts of llama.cpp's own structures that are needed.
 typedef struct {
-  uint8_t unused_a[16];
+  uint8_t unused_a[AT_LLAMA_CONTEXT_CPARAMS_N_BATCH];
   int32_t batch;      // tokens of a step, cparams.n_batch
   int32_t micro_batch; // cparams.n_ubatch; the context is made with both the same
-  uint8_t unused_b[232];
+  uint8_t unused_b[AT_LLAMA_CONTEXT_MEMORY - AT_LLAMA_CONTEXT_CPARAMS_N_BATCH - 8];
   uint64_t *memory;   // whose first word is the table of its class
 } llama_context;
 
 typedef struct {
-  uint8_t unused[6632];
+  uint8_t unused[AT_SERVER_CONTEXT_IMPL_CTX_TGT];
   llama_context *context;
 } server_context;
 
 typedef struct {
-  uint8_t unused[2960];
+  uint8_t unused[AT_SERVER_SLOT_PROMPT_TOKENS_MAP_IDX_TO_MEDIA];
   uint64_t media; // pieces of the prompt that are no text
   int32_t *tokens, *tokens_end;
 } server_slot;
 
 typedef struct {
-  uint8_t unused[64];
+  uint8_t unused[AT_LLAMA_BATCH_EXT_TOKENS];
   uint8_t *tokens, *tokens_end; // BYTES_OF_TOKEN each
 } llama_batch;
 
 enum { BYTES_OF_TOKEN = 80 };
 
-_Static_assert(offsetof(llama_context, batch) == 16, "llama_context.cparams.n_batch");
-_Static_assert(offsetof(llama_context, memory) == 256, "llama_context.memory");
-_Static_assert(offsetof(server_context, context) == 6632, "server_context_impl.ctx_tgt");
-_Static_assert(offsetof(llama_batch, tokens) == 64, "llama_batch_ext.tokens");
-_Static_assert(offsetof(server_slot, media) == 2960, "server_slot.prompt.tokens.map_idx_to_media");
-_Static_assert(offsetof(server_slot, tokens) == 2968, "server_slot.prompt.tokens.tokens");
+_Static_assert(offsetof(llama_context, memory) == AT_LLAMA_CONTEXT_MEMORY, "llama_context.memory");
+_Static_assert(offsetof(server_slot, tokens) == AT_SERVER_SLOT_PROMPT_TOKENS_TOKENS, "server_slot.prompt.tokens.tokens");
 
 // Memories from whose end tokens can be taken away: llama_kv_cache and llama_kv_cache_iswa. A state that was computed from
 // all tokens, as Mamba's, cannot be taken back.
-enum { KV_CACHE_CLASS = 526384, KV_CACHE_ISWA_CLASS = 527072 };
+INLINE int is_kv_cache(uint64_t memory_class) {
+  return memory_class == ADDRESS_OF_KV_CACHE_CLASS || memory_class == ADDRESS_OF_KV_CACHE_ISWA_CLASS;
+}
 
 extern void original_update_slots(server_context *server);
 extern int32_t original_process(llama_context *context, int32_t type, const llama_batch *batch);
@@ -83,7 +79,7 @@ int32_t kernel_process(llama_context *context, int32_t type, const llama_batch *
   const int32_t result = original_process(context, type, batch);
   if (result != LEFT) return result;
   const uint64_t memory_class = context->memory ? *context->memory : 0;
-  if (memory_class == KV_CACHE_CLASS || memory_class == KV_CACHE_ISWA_CLASS) *LEFT_TOKENS = (int32_t)((batch->tokens_end - batch->tokens) / BYTES_OF_TOKEN);
+  if (is_kv_cache(memory_class)) *LEFT_TOKENS = (int32_t)((batch->tokens_end - batch->tokens) / BYTES_OF_TOKEN);
   return FAILED;
 }
 

@@ -1,4 +1,4 @@
-// The k-quants: super-blocks of 256 weights in 8 groups of 32. Layouts as in ggml-common.h of llama.cpp b11364.
+// The k-quants: super-blocks of 256 weights in 8 groups of 32. Layouts as in ggml-common.h.
 //
 //   format   bytes  layout                                                         value
 //   Q2_K     84     16 × (4-bit scale, 4-bit min), 64 × 2 bits, f16 d, f16 dmin    d * s * q - dmin * m
@@ -10,11 +10,11 @@
 //
 // Q4_K, Q5_K and IQ4_XS have a scale for each group of 32, the others one for each 16.
 #pragma once
+#include "formats.h"
 #include "block-formats.h"
 
 enum { SUPER_BLOCK = 256, GROUPS = 8 };
 
-enum { BYTES_Q2_K = 84, BYTES_Q3_K = 110, BYTES_Q4_K = 144, BYTES_Q5_K = 176, BYTES_Q6_K = 210, BYTES_IQ4_XS = 136 };
 
 // --- the quants of group g (0..7), in order ---------------------------------------------------------------------
 

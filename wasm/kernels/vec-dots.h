@@ -1,12 +1,12 @@
 // One row × one column in llama.cpp's own layouts, in place of its ggml_vec_dot functions. llama.cpp calls them where our
-// operators do not reach: for flash attention over a quantised cache, and matrices whose rows are not a multiple of four.
+// operators do not reach: for flash attention over a quantized cache, and matrices whose rows are not a multiple of four.
 //
 // The column is block_q8_0 (f16 d, 32 × i8) for formats that have no minimum, block_q8_1 (f16 d, f16 d × sum, 32 × i8)
 // for those that have one, and block_q8_K for the k-quants.
 #pragma once
-#include "quantised-matrix.h"
+#include "quantized-matrix.h"
 
-enum { BYTES_Q8_0 = 34, BYTES_Q8_1 = 36 };
+enum { BYTES_Q8_1 = 36 };
 
 // ggml_vec_dot_t: strides are for several rows at once, which this build never asks for.
 #define VEC_DOT(name) \
@@ -60,16 +60,15 @@ INLINE float dot_super_blocks(int32_t n, const uint8_t *x, const uint8_t *y, sup
   return results[0];
 }
 
-VEC_DOT(kernel_vec_dot_q4_0) { UNUSED; *result = dot_unsigned(n, x, y, FORMAT_Q4_0, ZERO_I32); }
-VEC_DOT(kernel_vec_dot_q4_1) { UNUSED; *result = dot_unsigned(n, x, y, FORMAT_Q4_1, ZERO_I32); }
-VEC_DOT(kernel_vec_dot_q5_0) { UNUSED; *result = dot_unsigned(n, x, y, FORMAT_Q5_0, ZERO_I32); }
-VEC_DOT(kernel_vec_dot_q5_1) { UNUSED; *result = dot_unsigned(n, x, y, FORMAT_Q5_1, ZERO_I32); }
-VEC_DOT(kernel_vec_dot_mxfp4) { UNUSED; *result = dot_unsigned(n, x, y, FORMAT_MXFP4, codes_mxfp4()); }
-VEC_DOT(kernel_vec_dot_q8_0) { UNUSED; *result = dot_signed(n, x, y, FORMAT_Q8_0, 1, ZERO_I32); }
-VEC_DOT(kernel_vec_dot_iq4_nl) { UNUSED; *result = dot_signed(n, x, y, FORMAT_IQ4_NL, 0, codes_iq4_nl()); }
-VEC_DOT(kernel_vec_dot_q2_K) { UNUSED; *result = dot_super_blocks(n, x, y, SUPER_Q2_K); }
-VEC_DOT(kernel_vec_dot_q3_K) { UNUSED; *result = dot_super_blocks(n, x, y, SUPER_Q3_K); }
-VEC_DOT(kernel_vec_dot_q4_K) { UNUSED; *result = dot_super_blocks(n, x, y, SUPER_Q4_K); }
-VEC_DOT(kernel_vec_dot_q5_K) { UNUSED; *result = dot_super_blocks(n, x, y, SUPER_Q5_K); }
-VEC_DOT(kernel_vec_dot_q6_K) { UNUSED; *result = dot_super_blocks(n, x, y, SUPER_Q6_K); }
-VEC_DOT(kernel_vec_dot_iq4_xs) { UNUSED; *result = dot_super_blocks(n, x, y, SUPER_IQ4_XS); }
+#define DOT(NAME, name, type, bytes, wide, granule, planes, offset, codes) \
+  VEC_DOT(kernel_vec_dot_##name) { UNUSED; *result = dot_unsigned(n, x, y, FORMAT_##NAME, codes); }
+UNSIGNED_FORMATS(DOT)
+#undef DOT
+#define DOT(NAME, name, type, bytes, wide, granule, planes, offset, is_q8_0, codes) \
+  VEC_DOT(kernel_vec_dot_##name) { UNUSED; *result = dot_signed(n, x, y, FORMAT_##NAME, is_q8_0, codes); }
+SIGNED_FORMATS(DOT)
+#undef DOT
+#define DOT(NAME, name, ...) \
+  VEC_DOT(kernel_vec_dot_##name) { UNUSED; *result = dot_super_blocks(n, x, y, SUPER_##NAME); }
+SUPER_FORMATS(DOT)
+#undef DOT

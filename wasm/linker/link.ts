@@ -1,7 +1,7 @@
 import { concatBytes, patchPaddedUleb, sized, uleb, vector } from "./byte-writer.ts";
 import { codeOffset, parseObject, type ObjectFile, type ObjectSymbol } from "./object-file.ts";
 import { splice, type Splice } from "./splice.ts";
-import { KIND, parseModule, SECTION, type WasmModule } from "./wasm-module.ts";
+import { functionTypeText, KIND, parseModule, SECTION, type WasmModule } from "./wasm-module.ts";
 
 export interface LinkPlan {
   /** Kernels to append, as a clang object. */
@@ -107,31 +107,6 @@ function assertSameType(
       `${name} has type ${kernelType}, the function ${target} it replaces has ${stockType}`,
     );
   }
-}
-
-/** The type as hexadecimal digits: two function types are equal when these are. */
-function functionTypeText(module: WasmModule, typeIndex: number | undefined): string {
-  const types = splitFunctionTypes(module);
-  const type = typeIndex === undefined ? undefined : types[typeIndex];
-  if (!type) throw new TypeError(`no function type ${typeIndex}`);
-  return Array.from(type, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-const FUNCTION_TYPE = 0x60;
-
-function splitFunctionTypes(module: WasmModule): Uint8Array[] {
-  const bytes = module.typeBytes;
-  const types: Uint8Array[] = [];
-  let offset = 0;
-  for (let count = 0; count < module.typeCount; count++) {
-    const start = offset;
-    if (bytes[offset++] !== FUNCTION_TYPE) throw new TypeError("only plain function types are supported");
-    // Parameter and result counts are below 128 and every value type is one byte in this module.
-    for (let list = 0; list < 2; list++) offset += 1 + bytes[offset]!;
-    types.push(bytes.subarray(start, offset));
-  }
-  if (offset !== bytes.length) throw new TypeError("the type section holds more than plain function types");
-  return types;
 }
 
 /** The only global that kernels may touch: the stack pointer, the module's global 0 by convention of the toolchain. */

@@ -9,6 +9,7 @@ export const SECTION = {
   memory: 5,
   export: 7,
   code: 10,
+  data: 11,
 } as const;
 
 /** Kinds of imports and exports. */
@@ -149,4 +150,29 @@ export function customSection(module: WasmModule, name: string): ByteReader | un
     if (reader.name() === name) return reader;
   }
   return undefined;
+}
+
+/** The type as hexadecimal digits: two function types are equal when these are. */
+export function functionTypeText(module: WasmModule, typeIndex: number | undefined): string {
+  const types = splitFunctionTypes(module);
+  const type = typeIndex === undefined ? undefined : types[typeIndex];
+  if (!type) throw new TypeError(`no function type ${typeIndex}`);
+  return Array.from(type, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+const FUNCTION_TYPE = 0x60;
+
+function splitFunctionTypes(module: WasmModule): Uint8Array[] {
+  const bytes = module.typeBytes;
+  const types: Uint8Array[] = [];
+  let offset = 0;
+  for (let count = 0; count < module.typeCount; count++) {
+    const start = offset;
+    if (bytes[offset++] !== FUNCTION_TYPE) throw new TypeError("only plain function types are supported");
+    // Parameter and result counts are below 128 and every value type is one byte in this module.
+    for (let list = 0; list < 2; list++) offset += 1 + bytes[offset]!;
+    types.push(bytes.subarray(start, offset));
+  }
+  if (offset !== bytes.length) throw new TypeError("the type section holds more than plain function types");
+  return types;
 }

@@ -122,8 +122,8 @@ const MIXTURES = {
   IQ4_XS: { most: "IQ4_XS", output: "Q6_K", sensitive: "IQ4_XS" },
   MXFP4: { most: "MXFP4", output: "Q8_0", sensitive: "MXFP4" },
 } as const satisfies Record<string, Record<string, TensorType>>;
-export type Quantisation = keyof typeof MIXTURES;
-export const QUANTISATIONS = Object.keys(MIXTURES).filter((name): name is Quantisation => name in MIXTURES);
+export type Quantization = keyof typeof MIXTURES;
+export const QUANTIZATIONS = Object.keys(MIXTURES).filter((name): name is Quantization => name in MIXTURES);
 
 const CONTEXT = 65_536;
 const DEVIATION = 0.02;
@@ -133,24 +133,24 @@ const ASCII = Array.from({ length: 127 }, (_, at) => String.fromCharCode(at + 1)
 const BEGIN_OF_SEQUENCE = SPECIAL.indexOf("<s>");
 const TOKEN_TYPES = { normal: 1, unknown: 2, control: 3 };
 
-export function benchModelFile(folder: string, shape: ShapeName, quantisation: Quantisation): string {
-  return path.join(folder, `random-${shape}-${quantisation}-${CONTEXT}.gguf`);
+export function benchModelFile(folder: string, shape: ShapeName, quantization: Quantization): string {
+  return path.join(folder, `random-${shape}-${quantization}-${CONTEXT}.gguf`);
 }
 
 /** Writes the model into the folder unless it is there, and returns its path. */
-export function ensureBenchModel(folder: string, shape: ShapeName, quantisation: Quantisation): string {
-  const file = benchModelFile(folder, shape, quantisation);
+export function ensureBenchModel(folder: string, shape: ShapeName, quantization: Quantization): string {
+  const file = benchModelFile(folder, shape, quantization);
   if (existsSync(file)) return file;
   mkdirSync(folder, { recursive: true });
   const unfinished = `${file}.${process.pid}.tmp`;
-  writeGguf(unfinished, benchModel(SHAPES[shape], quantisation));
+  writeGguf(unfinished, benchModel(SHAPES[shape], quantization));
   renameSync(unfinished, file);
   return file;
 }
 
 /** Bytes of the model's weights, which are almost all of its file. */
-export function benchModelBytes(shape: ShapeName, quantisation: Quantisation): number {
-  const { tensors } = benchModel(SHAPES[shape], quantisation);
+export function benchModelBytes(shape: ShapeName, quantization: Quantization): number {
+  const { tensors } = benchModel(SHAPES[shape], quantization);
   return tensors.reduce((sum, tensor) => sum + tensorBytes(tensor), 0);
 }
 
@@ -177,9 +177,9 @@ function matrix(name: string, shape: readonly number[], type: TensorType): GgufT
   return { name, shape, type, data: { random: DEVIATION } };
 }
 
-function benchModel(shape: Shape, quantisation: Quantisation): GgufFile {
+function benchModel(shape: Shape, quantization: Quantization): GgufFile {
   const { embedding, feedForward, blocks, heads, headWidth, kvHeads, vocabulary, experts } = shape;
-  const { most, output, sensitive } = MIXTURES[quantisation];
+  const { most, output, sensitive } = MIXTURES[quantization];
   const norm = (name: string): GgufTensor => ({ name, shape: [embedding], type: "F32", data: { fill: 1 } });
   const feed = (name: string, sizes: readonly number[], type: TensorType): GgufTensor =>
     experts
@@ -242,7 +242,7 @@ function describeShape({
 
 /**
  * Characters and words, no bytes: whatever a random model generates is whole characters, and shows at once. All of
- * ASCII is there, because native llama.cpp ends when a text that it tries while it loads cannot be spelt.
+ * ASCII is there, because native llama.cpp ends when a text that it tries while it loads cannot be spelled.
  */
 function describeVocabulary(size: number): GgufFile["metadata"] {
   const tokens = [...new Set([...SPECIAL, ...LETTERS, "▁", ...ASCII])];

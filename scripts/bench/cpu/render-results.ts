@@ -14,10 +14,10 @@ function rates(measurements: readonly Measurement[]): string {
     (["prefill", "decode"] as const)
       .filter((figure) => group.some((each) => each.figures[figure].length > 0))
       .map((figure) => {
-        const { shape, quantisation, threads } = group[0]!;
+        const { shape, quantization, threads } = group[0]!;
         const cell = (engine: EngineName): string => cellOf(group, engine, figure);
         return [
-          `${shape} ${quantisation}, ${threads} ${threads === 1 ? "thread" : "threads"}`,
+          `${shape} ${quantization}, ${threads} ${threads === 1 ? "thread" : "threads"}`,
           figure,
           cell("stock"),
           cell("daybreak"),
@@ -61,20 +61,20 @@ function comparison(
 ): string {
   const rows = measurements
     .filter(({ figures }) => figures[one].length > 0)
-    .map(({ shape, quantisation, threads, engine, figures }) => {
+    .map(({ shape, quantization, threads, engine, figures }) => {
       const isFirst = one === "firstPrefill";
       const ratios = figures[one].map((value, run) =>
         isFirst ? value / figures[other][run]! : figures[other][run]! / value,
       );
-      const name = `${shape} ${quantisation}, ${threads} ${threads === 1 ? "thread" : "threads"}, ${engine}`;
+      const name = `${shape} ${quantization}, ${threads} ${threads === 1 ? "thread" : "threads"}, ${engine}`;
       return [name, spread(figures[one]), spread(figures[other]), spread(ratios, 2)];
     });
   return rows.length === 0 ? "" : markdownTable(head, rows);
 }
 
 function groups(measurements: readonly Measurement[]): Measurement[][] {
-  const byModel = Map.groupBy(measurements, ({ shape, quantisation, threads }) =>
-    [shape, quantisation, threads].join(" "),
+  const byModel = Map.groupBy(measurements, ({ shape, quantization, threads }) =>
+    [shape, quantization, threads].join(" "),
   );
   return [...byModel.values()];
 }

@@ -28,7 +28,7 @@ const figuresSchema = z.object({
 
 const measurementSchema = z.object({
   shape: z.string(),
-  quantisation: z.string(),
+  quantization: z.string(),
   threads: z.int(),
   engine: z.enum(ENGINES),
   /** Measurements of one version are joined; those of another replace them. */
@@ -72,7 +72,7 @@ export class Results {
 
   #measurementOf(key: MeasurementKey): Measurement {
     const at = this.measurements.findIndex((each) =>
-      isSame(each, key, ["shape", "quantisation", "threads", "engine"]),
+      isSame(each, key, ["shape", "quantization", "threads", "engine"]),
     );
     const found = this.measurements[at];
     if (found && isSame(found, key, ["version", "workload"])) return found;

@@ -1,14 +1,14 @@
 import { existsSync, statfsSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { benchModelBytes, benchModelFile, type Quantisation, type ShapeName } from "../cpu/bench-models.ts";
+import { benchModelBytes, benchModelFile, type Quantization, type ShapeName } from "../cpu/bench-models.ts";
 
 /** node-llama-cpp with all of its prebuilt binaries. */
 export const NATIVE_BYTES = 1e9;
 
 export interface BenchModelName {
   readonly shape: ShapeName;
-  readonly quantisation: Quantisation;
+  readonly quantization: Quantization;
 }
 
 export interface Room {
@@ -22,9 +22,9 @@ export interface Room {
 
 /** What measuring these models takes of the machine, before anything is made. */
 export function roomForModels(folder: string, models: readonly BenchModelName[], installs: boolean): Room {
-  const sizes = models.map(({ shape, quantisation }) => ({
-    bytes: benchModelBytes(shape, quantisation),
-    isThere: existsSync(benchModelFile(folder, shape, quantisation)),
+  const sizes = models.map(({ shape, quantization }) => ({
+    bytes: benchModelBytes(shape, quantization),
+    isThere: existsSync(benchModelFile(folder, shape, quantization)),
   }));
   const missing = sizes.filter(({ isThere }) => !isThere).reduce((sum, { bytes }) => sum + bytes, 0);
   const diskBytes = missing + (installs ? NATIVE_BYTES : 0);
@@ -33,9 +33,9 @@ export function roomForModels(folder: string, models: readonly BenchModelName[],
   const { bavail, bsize } = statfsSync(folder);
   const problem =
     diskBytes > bavail * bsize
-      ? `${path.resolve(folder)} has ${gigabytes(bavail * bsize)} free; choose another folder with --cache, or fewer models with --shapes and --quantisations`
+      ? `${path.resolve(folder)} has ${gigabytes(bavail * bsize)} free; choose another folder with --cache, or fewer models with --shapes and --quantizations`
       : memoryBytes > os.totalmem()
-        ? `this machine has ${gigabytes(os.totalmem())} of memory; choose smaller models with --shapes and --quantisations`
+        ? `this machine has ${gigabytes(os.totalmem())} of memory; choose smaller models with --shapes and --quantizations`
         : undefined;
   return { diskBytes, memoryBytes, ...(problem !== undefined && { problem }) };
 }

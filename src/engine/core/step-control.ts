@@ -1,9 +1,8 @@
-/**
- * Addresses of what our kernels read of the steps of llama.cpp's server, two int32 below the module's data
- * (wasm/kernels/steps.h). The stock WASM does not look there.
- */
-const STEP_TOKENS_ADDRESS = 40;
-const LEAVE_STEP_ADDRESS = 44;
+import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
+
+/** Places in an array of int32 of what our kernels read of the steps of llama.cpp's server (wasm/kernels/steps.h). */
+const STEP_TOKENS = MEMORY_CELLS.stepTokens / 4;
+const LEAVE_STEP = MEMORY_CELLS.leaveStep / 4;
 
 /** Before anything was measured: few enough for the slowest machine, when another request waits. */
 const FIRST_TOKENS = 16;
@@ -43,7 +42,7 @@ export class StepControl {
     this.#most = most;
     this.#least = Math.min(most, Math.max(GROUP, slots));
     // The buffer is another one when the memory has grown.
-    this.#cells = () => memory && new Int32Array(memory.buffer, 0, LEAVE_STEP_ADDRESS / 4 + 1);
+    this.#cells = () => memory && new Int32Array(memory.buffer, 0, LEAVE_STEP + 1);
   }
 
   /**
@@ -61,8 +60,8 @@ export class StepControl {
     else this.#tokens = this.#choose(SHARED_STEP_MS, this.#least);
     const even = left > 0 ? left / Math.ceil(left / this.#tokens) : this.#tokens;
     const tokens = Math.min(this.#tokens, Math.ceil(even / GROUP) * GROUP);
-    Atomics.store(cells, STEP_TOKENS_ADDRESS / 4, tokens);
-    Atomics.store(cells, LEAVE_STEP_ADDRESS / 4, 0);
+    Atomics.store(cells, STEP_TOKENS, tokens);
+    Atomics.store(cells, LEAVE_STEP, 0);
   }
 
   /** What a step has read of a prompt, and in which time. */
@@ -73,7 +72,7 @@ export class StepControl {
   /** Ends the step that is being computed behind its next operator. Only where one request alone is in the engine. */
   leave(): void {
     const cells = this.#cells();
-    if (cells) Atomics.store(cells, LEAVE_STEP_ADDRESS / 4, 1);
+    if (cells) Atomics.store(cells, LEAVE_STEP, 1);
   }
 
   #choose(ms: number, least: number): number {

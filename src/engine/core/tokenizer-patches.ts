@@ -1,3 +1,4 @@
+import { ADDRESSES } from "../../../wasm/llama-cpp-build.ts";
 import type { TextPatch } from "./worker-patches.ts";
 
 /** Verbs of the worker that wllama does not know. */
@@ -6,9 +7,6 @@ export const PIECES_VERB = "daybreak.pieces";
 
 /** Name of the error that the stock WASM, which keeps its tokenizer to itself, is answered with. */
 export const NO_TOKENIZER = "NoTokenizer";
-
-/** Where the loaded model's vocabulary is noted: a pointer at a static address of this build of the WASM. */
-const VOCABULARY_ADDRESS = 2_115_608;
 
 /** Tokens beside one for each byte: those that begin and end a text, and a blank in front of it. */
 const EXTRA_TOKENS = 16;
@@ -57,7 +55,7 @@ export const TOKENIZER_PATCHES: readonly TextPatch[] = [
   if (!daybreak_tokenize || !daybreak_token_to_piece) {
     throw Object.assign(new Error('this WASM has no tokenizer'), { name: '${NO_TOKENIZER}' });
   }
-  const vocabulary = new BigUint64Array(getHeapU8().buffer, ${VOCABULARY_ADDRESS}, 1)[0];
+  const vocabulary = new BigUint64Array(getHeapU8().buffer, ${ADDRESSES.vocabulary}, 1)[0];
   if (!vocabulary) throw new Error('no model is loaded');
   /** Runs with some memory of the heap, which may grow meanwhile: views are made anew after each call. */
   const withMemory = (bytes, use) => {

@@ -1,3 +1,6 @@
+import { ADDRESSES } from "../../../wasm/llama-cpp-build.ts";
+import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
+
 /** One exact change of a script of wllama's. */
 export interface TextPatch {
   /** Why the change is needed; part of the message when it no longer fits. */
@@ -35,16 +38,9 @@ const FILE_CHUNK_BYTES = 8 * 1024 * 1024;
 /**
  * llama.cpp's server keeps the KV state of past prompts in memory, up to 8 GiB, and wllama offers no parameter
  * for it: an engine would grow with every conversation until its heap is full. The setting (`cache_ram_mib`, an
- * int32 in MiB) is written before the model is loaded; its address belongs to this build of the WASM, so what is
- * found there is checked first. Prompts are still reused from the KV cache itself.
+ * int32 in MiB) is written before the model is loaded; what is found there is checked first. Prompts are still reused from the KV cache itself.
  */
-const PROMPT_CACHE_SETTING = { address: 2_120_380, stock: 8192, ours: 0 } as const;
-
-/**
- * Our WASM skips the step of all slots while this byte is set (wasm/kernels/steps.h); the stock WASM has nothing
- * there and does not look.
- */
-const HOLD_STEP_ADDRESS = 16;
+const PROMPT_CACHE_SETTING = { address: ADDRESSES.promptCacheLimit, stock: 8192, ours: 0 } as const;
 
 /** Behind the name of an action: answer from what has been computed, without computing the next step. */
 export const HELD = "#held";
@@ -92,7 +88,7 @@ export const WORKER_PATCHES: readonly TextPatch[] = [
     // A C++ exception comes back as a null pointer, which wllama would read as the answer's address.
     purpose: "answer a C++ exception with an error of this call",
     find: "const outputPtr = await wllamaAction(argAction, inputPtr);",
-    replace: `getHeapU8()[${HOLD_STEP_ADDRESS}] = isHeld ? 1 : 0;
+    replace: `getHeapU8()[${MEMORY_CELLS.holdStep}] = isHeld ? 1 : 0;
     const outputPtr = await wllamaAction(argAction, inputPtr);
     if (!outputPtr) {
       msg({ callbackId, err: { name: 'CppException', message: lastErrorLines.join('\\n') || 'unknown error' } });

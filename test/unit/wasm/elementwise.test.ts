@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { ADDRESSES } from "../../../wasm/llama-cpp-build.ts";
 import { halfToNumber } from "../../support/dequantize.ts";
 import type { HostTensor } from "../../support/host-tensors.ts";
 import { OperatorHost, TENSOR } from "../../support/operator-host.ts";
@@ -9,13 +10,12 @@ const UNARY = { tanh: 4, relu: 6, sigmoid: 7, gelu: 8, silu: 10 } as const;
 const GLU = { reglu: 0, geglu: 1, swiglu: 2, bounded: 3, geglu_erf: 4 } as const;
 
 /** Where llama.cpp has its table; each half stands for another one here, and NaN for itself. */
-const TABLE_ADDRESS = 2_392_304;
 const TABLE = Uint16Array.from({ length: 65_536 }, (_, half) =>
   (half & 0x7fff) > 0x7c00 ? half : (half * 7) & 0x3bff,
 );
 
 const host = await OperatorHost.start();
-host.put(TABLE_ADDRESS, TABLE);
+host.put(ADDRESSES.geluTable, TABLE);
 const NOTHING = new Int32Array(2);
 
 function f32(data: Float32Array, ...ne: readonly number[]): HostTensor {

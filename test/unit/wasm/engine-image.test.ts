@@ -1,33 +1,13 @@
 import { existsSync, readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
-import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { ADDED_EXPORTS, CHANGES, IMAGE_HEAP_BYTES } from "../../../wasm/changes.ts";
 import { buildEngineImage, IMAGE_SHA256, EngineImageError, sha256Hex } from "../../../wasm/engine-image.ts";
-import { PINNED_FUNCTIONS } from "../../../wasm/pinned-functions.ts";
-import { VEC_DOTS } from "../../../wasm/vec-dots.ts";
+import { FUNCTIONS } from "../../../wasm/llama-cpp-build.ts";
 import { parseModule } from "../../../wasm/linker/wasm-module.ts";
 
 const wllama = new URL("../../../node_modules/@wllama/wllama/", import.meta.url);
 const stock = readFileSync(new URL("esm/wasm/wllama.wasm", wllama));
 const kernels = readFileSync(new URL("../../../wasm/kernels.o", import.meta.url));
-
-/** Function names by index, from the symbol map that comes with the package. */
-function symbolNames(): (index: number) => string | undefined {
-  const source = readFileSync(fileURLToPath(new URL("src/wasm/source-map.ts", wllama)), "utf8");
-  const packed = /default[^\n]{0,40}?['"`]([A-Za-z0-9+/=]{1000,})/.exec(source)?.[1] ?? "";
-  const map = gunzipSync(Buffer.from(packed, "base64"));
-  const [first, functions, count] = [map.readUInt32LE(0), map.readUInt32LE(4), map.readUInt32LE(8)];
-  const names: string[] = [];
-  let at = 12;
-  for (let index = 0; index < count; index++) {
-    const length = map.readUInt8(at);
-    names.push(map.toString("utf8", at + 1, at + 1 + length));
-    at += 1 + length;
-  }
-  return (index) =>
-    index - first < functions ? names[map.readUInt16LE(at + 2 * (index - first))] : undefined;
-}
 
 /** How many functions wait in a loop for a barrier to be passed. */
 function spins(bytes: Uint8Array): number {
@@ -45,7 +25,9 @@ describe("the engine's image", () => {
     const [before, after] = [parseModule(stock), parseModule(image)];
     expect(after.exports.slice(0, before.exports.length)).toEqual(before.exports);
     const added = after.exports.slice(before.exports.length).map(({ name, index }) => [name, index]);
-    expect(Object.fromEntries(added)).toEqual(ADDED_EXPORTS);
+    expect(added).toEqual(
+      Object.entries(ADDED_EXPORTS).map(([name, original]) => [name, FUNCTIONS[original]]),
+    );
     expect(after.imports.length).toBe(before.imports.length);
     const [memory] = after.imports.flatMap(({ limits }) => limits ?? []);
     expect((memory?.maximum ?? 0) * 64 * 1024).toBe(IMAGE_HEAP_BYTES);
@@ -74,23 +56,10 @@ describe("the engine's image", () => {
     expect(new Set(checks).size).toBe(CHANGES.length);
   });
 
-  it("changes no function that is not pinned", () => {
-    const pinned: readonly number[] = [...Object.values(PINNED_FUNCTIONS), ...VEC_DOTS].map(
-      ({ index }) => index,
+  it("uses each function of llama.cpp's that is pinned", () => {
+    const used = CHANGES.flatMap(({ replace = {}, imports = {}, exports = {} }) =>
+      [replace, imports, exports].flatMap((functions) => Object.values(functions)),
     );
-    const changed = CHANGES.flatMap(
-      ({ replace = {}, originals = {}, imports = {}, exports = {}, splices = [] }) =>
-        [replace, originals, imports, exports, splices.map(({ index }) => index)].flatMap((functions) =>
-          Object.values(functions),
-        ),
-    );
-    expect(changed.filter((index) => !pinned.includes(index))).toEqual([]);
-    expect(pinned.filter((index) => !changed.includes(index))).toEqual([]);
-  });
-
-  it("names each pinned function as the package's own symbol map does", () => {
-    const nameOf = symbolNames();
-    for (const { index, name } of [...Object.values(PINNED_FUNCTIONS), ...VEC_DOTS])
-      expect(nameOf(index)).toBe(name);
+    expect(new Set(Object.keys(FUNCTIONS))).toEqual(new Set(used));
   });
 });

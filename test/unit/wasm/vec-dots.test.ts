@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { FORMATS, type TypeName } from "../../support/dequantize.ts";
 import { KernelHost } from "../../support/kernel-host.ts";
 import { randoms } from "../../support/randoms.ts";
-import { VEC_DOTS } from "../../../wasm/vec-dots.ts";
+import { VEC_DOTS } from "../../../wasm/quantizations.ts";
 
 let host: KernelHost;
 beforeAll(async () => {

@@ -1,7 +1,7 @@
-// The operator mul_mat with quantised weights: quantise the activations, then GEMV for a few columns and GEMM for
+// The operator mul_mat with quantized weights: quantize the activations, then GEMV for a few columns and GEMM for
 // more. Threads take chunks of rows from a shared counter, so that a slow core delays nobody for long.
 #pragma once
-#include "quantised-matrix.h"
+#include "quantized-matrix.h"
 
 extern void ggml_barrier(void *threadpool);
 
@@ -45,14 +45,14 @@ INLINE int lay_out(const compute_params *params, format_traits traits, int64_t k
   return 2 * CACHE_LINE + quants + 2 * scales + panel_bytes * (size_t)params->nth <= params->work_size;
 }
 
-INLINE void quantise_columns(const compute_params *params, const tensor *x, format_traits traits, work_area area) {
+INLINE void quantize_columns(const compute_params *params, const tensor *x, format_traits traits, work_area area) {
   const int64_t k = x->ne[0], columns = x->ne[1];
   if (columns >= GEMM_COLUMNS) {
     for (int64_t j = params->ith; j < 4 * area.groups; j += params->nth) {
       // The last group is filled up with copies of the last column.
       const float *column = (const float *)(x->data + (size_t)(j < columns ? j : columns - 1) * x->nb[1]);
       const int64_t group = j / 4, lane = j % 4, at = group * area.granules * 4 + lane;
-      quantise_for_gemm(column, k, traits.per_256, traits.granule, area.quants + group * k * 4 + 4 * lane,
+      quantize_for_gemm(column, k, traits.per_256, traits.granule, area.quants + group * k * 4 + 4 * lane,
                         area.scales + at, area.sums + at);
     }
     return;
@@ -60,8 +60,8 @@ INLINE void quantise_columns(const compute_params *params, const tensor *x, form
   for (int64_t j = params->ith; j < columns; j += params->nth) {
     const float *column = (const float *)(x->data + (size_t)j * x->nb[1]);
     uint8_t *quants = area.quants + (size_t)j * area.column_bytes;
-    if (traits.per_256) quantise_column_256(column, k, quants);
-    else quantise_column_32(column, k, traits.wide, quants, area.scales + j, area.sums + j, columns,
+    if (traits.per_256) quantize_column_256(column, k, quants);
+    else quantize_column_32(column, k, traits.wide, quants, area.scales + j, area.sums + j, columns,
                             (float)traits.offset);
   }
 }
@@ -106,20 +106,20 @@ INLINE void gemm_chunk(const tensor *w, tensor *out, int64_t first, int64_t rows
 }
 
 // True when this operator can be done here.
-INLINE int quantised_fits(const tensor *out, const tensor *w, const tensor *x) {
+INLINE int quantized_fits(const tensor *out, const tensor *w, const tensor *x) {
   return traits_of(w->type).supported && x->type == TYPE_F32 && out->type == TYPE_F32 && w->ne[2] == 1 &&
          w->ne[3] == 1 && x->ne[2] == 1 && x->ne[3] == 1 && x->nb[0] == sizeof(float) && out->nb[0] == sizeof(float) &&
          w->ne[1] % 4 == 0;
 }
 
 // False when the work buffer is too small; nothing has happened then.
-INLINE int mul_mat_quantised(const compute_params *params, tensor *out, const tensor *w, const tensor *x) {
+INLINE int mul_mat_quantized(const compute_params *params, tensor *out, const tensor *w, const tensor *x) {
   const format_traits traits = traits_of(w->type);
   const int64_t rows = w->ne[1], columns = x->ne[1];
   work_area area;
   if (!lay_out(params, traits, w->ne[0], columns, &area)) return 0;
   if (params->ith == 0) __atomic_store_n(area.next_chunk, 0, __ATOMIC_RELAXED);
-  quantise_columns(params, x, traits, area);
+  quantize_columns(params, x, traits, area);
   ggml_barrier(params->threadpool);
   const constants c = make_constants(codes_of(w->type));
   const int gemm = columns >= GEMM_COLUMNS;

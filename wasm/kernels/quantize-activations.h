@@ -1,4 +1,4 @@
-// Activations are quantised to signed bytes before they meet quantised weights, as llama.cpp does: in blocks of 32
+// Activations are quantized to signed bytes before they meet quantized weights, as llama.cpp does: in blocks of 32
 // (scale = max / 127, rounded to a half) for formats in blocks, in super-blocks of 256 for the k-quants.
 #pragma once
 #include "simd.h"
@@ -40,22 +40,22 @@ INLINE float inverse_scale_256(const float *x) {
 typedef struct {
   bytes32 quants;
   float scale;
-} quantised32;
+} quantized32;
 
-INLINE quantised32 quantise_32(const float *x) {
+INLINE quantized32 quantize_32(const float *x) {
   const float scale = max_magnitude_32(x) / 127.f;
   const vec inverse = wasm_f32x4_splat(scale != 0 ? 1.f / scale : 0.f);
-  return (quantised32){{round_to_bytes(x, inverse), round_to_bytes(x + 16, inverse)}, round_to_f16(scale)};
+  return (quantized32){{round_to_bytes(x, inverse), round_to_bytes(x + 16, inverse)}, round_to_f16(scale)};
 }
 
 // --- one column for GEMV ----------------------------------------------------------------------------------------
 
 // Blocks of 32: bytes (or i16 when `wide`, for formats with signed quants), scales, and scale × sum of the block times
 // `sum_factor`, both `stride` apart.
-NOINLINE void quantise_column_32(const float *x, int64_t columns, int wide, uint8_t *quants, float *scales, float *sums,
+NOINLINE void quantize_column_32(const float *x, int64_t columns, int wide, uint8_t *quants, float *scales, float *sums,
                                  int64_t stride, float sum_factor) {
   for (int64_t b = 0; b < columns / 32; b++) {
-    const quantised32 q = quantise_32(x + 32 * b);
+    const quantized32 q = quantize_32(x + 32 * b);
     if (wide) {
       uint8_t *to = quants + 64 * b;
       store(to, wasm_i16x8_extend_low_i8x16(q.quants.low));
@@ -72,7 +72,7 @@ NOINLINE void quantise_column_32(const float *x, int64_t columns, int wide, uint
 }
 
 // Super-blocks of 256, in llama.cpp's own layout.
-NOINLINE void quantise_column_256(const float *x, int64_t columns, uint8_t *y) {
+NOINLINE void quantize_column_256(const float *x, int64_t columns, uint8_t *y) {
   for (int64_t s = 0; s < columns / SUPER_BLOCK; s++, y += Q8_K_BYTES, x += SUPER_BLOCK) {
     const float inverse = inverse_scale_256(x);
     const vec inverses = wasm_f32x4_splat(inverse);
@@ -99,7 +99,7 @@ INLINE void store_interleaved(uint8_t *to, vec bytes) {
 
 // One column of a group of four. `quants`, `scales` and `sums` point at this column's lane of the group; scales and
 // sums stand for `granule` weights, 32 or 16, whichever the weights' own scales do.
-NOINLINE void quantise_for_gemm(const float *x, int64_t columns, int per_256, int granule, uint8_t *quants,
+NOINLINE void quantize_for_gemm(const float *x, int64_t columns, int per_256, int granule, uint8_t *quants,
                                 float *scales, float *sums) {
   float inverse = 0, scale = 0;
   for (int64_t b = 0; b < columns / 32; b++) {
@@ -112,9 +112,9 @@ NOINLINE void quantise_for_gemm(const float *x, int64_t columns, int per_256, in
       const vec inverses = wasm_f32x4_splat(inverse);
       q = (bytes32){round_to_bytes(x + 32 * b, inverses), round_to_bytes(x + 32 * b + 16, inverses)};
     } else {
-      const quantised32 quantised = quantise_32(x + 32 * b);
-      q = quantised.quants;
-      scale = quantised.scale;
+      const quantized32 quantized = quantize_32(x + 32 * b);
+      q = quantized.quants;
+      scale = quantized.scale;
     }
     store_interleaved(quants + 128 * b, q.low);
     store_interleaved(quants + 128 * b + 64, q.high);

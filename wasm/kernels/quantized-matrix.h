@@ -1,4 +1,4 @@
-// What the operators need to know of each quantised format, by type number. Functions cannot be chosen through
+// What the operators need to know of each quantized format, by type number. Functions cannot be chosen through
 // pointers here: the linker has no indirect call table to put them in.
 #pragma once
 #include "gemm-micro-kernel.h"
@@ -16,14 +16,14 @@ typedef struct {
 
 INLINE format_traits traits_of(int32_t type) {
   switch (type) {
-  case TYPE_Q4_0: return (format_traits){1, 0, 0, 32, 1, 8};
-  case TYPE_Q5_0: return (format_traits){1, 0, 0, 32, 1, 16};
-  case TYPE_Q4_1: case TYPE_Q5_1: return (format_traits){1, 0, 0, 32, 1, -1};
-  case TYPE_MXFP4: return (format_traits){1, 0, 0, 32, 1, 12};
-  case TYPE_Q8_0: case TYPE_IQ4_NL: return (format_traits){1, 0, 1, 32, 2, 0};
-  case TYPE_Q4_K: case TYPE_Q5_K: return (format_traits){1, 1, 0, 32, 1, 0};
-  case TYPE_IQ4_XS: return (format_traits){1, 1, 0, 32, 2, 0};
-  case TYPE_Q2_K: case TYPE_Q3_K: case TYPE_Q6_K: return (format_traits){1, 1, 0, 16, 1, 0};
+#define BLOCK_TRAITS(NAME, name, type, bytes, wide, granule, planes, offset, ...) \
+  case TYPE_##NAME: return (format_traits){1, 0, wide, granule, planes, offset};
+#define SUPER_TRAITS(NAME, name, type, bytes, wide, granule, planes, offset) \
+  case TYPE_##NAME: return (format_traits){1, 1, wide, granule, planes, offset};
+  BLOCK_FORMATS(BLOCK_TRAITS)
+  SUPER_FORMATS(SUPER_TRAITS)
+#undef BLOCK_TRAITS
+#undef SUPER_TRAITS
   default: return (format_traits){0, 0, 0, 0, 0, 0};
   }
 }
@@ -33,7 +33,7 @@ INLINE vec codes_of(int32_t type) {
   return codes_iq4_nl();
 }
 
-// Bytes of one quantised column for GEMV, without the scales.
+// Bytes of one quantized column for GEMV, without the scales.
 INLINE size_t column_bytes(format_traits traits, int64_t k) {
   if (traits.per_256) return (size_t)(k / SUPER_BLOCK * Q8_K_BYTES);
   return (size_t)(traits.wide ? 2 * k : k);
@@ -46,22 +46,11 @@ NOINLINE void gemv(int32_t type, int per_256, const uint8_t *x, size_t row_bytes
   const size_t stride = row_bytes * (size_t)step;
   out.row_stride = step;
 #define CALL(name, columns) case columns: name##_##columns(x, stride, blocks, y, out, c); break;
-#define CASE(TYPE, name) case TYPE: switch (n) { CALL(name, 1) CALL(name, 2) CALL(name, 3) CALL(name, 4) } break;
+#define CASE(NAME, name, ...) \
+  case TYPE_##NAME: switch (n) { CALL(gemv_##name, 1) CALL(gemv_##name, 2) CALL(gemv_##name, 3) CALL(gemv_##name, 4) } break;
   for (int64_t i = 0; i < step; i++, x += row_bytes, out.first++) {
     switch (type) {
-      CASE(TYPE_Q4_0, gemv_q4_0)
-      CASE(TYPE_Q4_1, gemv_q4_1)
-      CASE(TYPE_Q5_0, gemv_q5_0)
-      CASE(TYPE_Q5_1, gemv_q5_1)
-      CASE(TYPE_Q8_0, gemv_q8_0)
-      CASE(TYPE_IQ4_NL, gemv_iq4_nl)
-      CASE(TYPE_MXFP4, gemv_mxfp4)
-      CASE(TYPE_Q2_K, gemv_q2_K)
-      CASE(TYPE_Q3_K, gemv_q3_K)
-      CASE(TYPE_Q4_K, gemv_q4_K)
-      CASE(TYPE_Q5_K, gemv_q5_K)
-      CASE(TYPE_Q6_K, gemv_q6_K)
-      CASE(TYPE_IQ4_XS, gemv_iq4_xs)
+      FORMATS(CASE)
     }
   }
 #undef CASE
@@ -71,21 +60,14 @@ NOINLINE void gemv(int32_t type, int per_256, const uint8_t *x, size_t row_bytes
 // Repacks four rows.
 NOINLINE void pack_panel(int32_t type, const uint8_t *x, size_t row_bytes, int64_t k, panel p, constants c) {
   const int64_t blocks = k / 32, supers = k / SUPER_BLOCK;
+#define IN_BLOCKS(NAME, name, ...) case TYPE_##NAME: pack_##name(x, row_bytes, blocks, p, c); break;
+#define IN_SUPER_BLOCKS(NAME, name, ...) case TYPE_##NAME: pack_##name(x, row_bytes, supers, p, c); break;
   switch (type) {
-  case TYPE_Q4_0: pack_q4_0(x, row_bytes, blocks, p, c); break;
-  case TYPE_Q4_1: pack_q4_1(x, row_bytes, blocks, p, c); break;
-  case TYPE_Q5_0: pack_q5_0(x, row_bytes, blocks, p, c); break;
-  case TYPE_Q5_1: pack_q5_1(x, row_bytes, blocks, p, c); break;
-  case TYPE_Q8_0: pack_q8_0(x, row_bytes, blocks, p, c); break;
-  case TYPE_IQ4_NL: pack_iq4_nl(x, row_bytes, blocks, p, c); break;
-  case TYPE_MXFP4: pack_mxfp4(x, row_bytes, blocks, p, c); break;
-  case TYPE_Q2_K: pack_q2_K(x, row_bytes, supers, p, c); break;
-  case TYPE_Q3_K: pack_q3_K(x, row_bytes, supers, p, c); break;
-  case TYPE_Q4_K: pack_q4_K(x, row_bytes, supers, p, c); break;
-  case TYPE_Q5_K: pack_q5_K(x, row_bytes, supers, p, c); break;
-  case TYPE_Q6_K: pack_q6_K(x, row_bytes, supers, p, c); break;
-  case TYPE_IQ4_XS: pack_iq4_xs(x, row_bytes, supers, p, c); break;
+    BLOCK_FORMATS(IN_BLOCKS)
+    SUPER_FORMATS(IN_SUPER_BLOCKS)
   }
+#undef IN_BLOCKS
+#undef IN_SUPER_BLOCKS
 }
 
 // Four rows × four columns, twice. Panel `b` may be `a` itself.

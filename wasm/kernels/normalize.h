@@ -3,7 +3,6 @@
 #pragma once
 #include "rows.h"
 
-enum { OP_NORM = 24, OP_RMS_NORM = 25 };
 
 typedef struct {
   vec low, high; // of two doubles each
@@ -54,15 +53,14 @@ INLINE int norm_fits(const tensor *out) {
 
 // Whether the next node only multiplies the norm, in its place, with weights: both are done at once then.
 INLINE int multiplies_norm(const tensor *next, const tensor *norm) {
-  enum { MUL = 7 };
   const tensor *weights = next->src[1];
-  return next->op == MUL && next->flags & FLAG_COMPUTE && next->src[0] == norm && weights != norm && next->data == norm->data &&
+  return next->op == OP_MUL && next->flags & FLAG_COMPUTE && next->src[0] == norm && weights != norm && next->data == norm->data &&
          has_float_rows(next) && same_shape(next, norm) && next->nb[1] == norm->nb[1] && next->nb[2] == norm->nb[2] &&
          next->nb[3] == norm->nb[3] && has_float_rows(weights) && weights->ne[0] == norm->ne[0];
 }
 
 // op_params: what is added to the mean square.
-NOINLINE void normalise(const compute_params *params, const tensor *out, const tensor *weights) {
+NOINLINE void normalize(const compute_params *params, const tensor *out, const tensor *weights) {
   const int64_t rows = rows_of(out), count = out->ne[0];
   const float epsilon = float_parameter(out, 0);
   for (int64_t r = first_row(params, rows); r < behind_last_row(params, rows); r++) {

@@ -1,0 +1,92 @@
+// What the kernels need to know of llama.cpp b11364. Made from wasm/llama-cpp-build.ts and
+// wasm/memory-cells.ts by scripts/wasm/move-build.ts --header: do not edit.
+#pragma once
+
+// Offsets of fields in llama.cpp's structures.
+enum {
+  AT_GGML_THREADPOOL_CGRAPH = 88,
+  AT_GGML_THREADPOOL_N_GRAPH = 104,
+  AT_GGML_THREADPOOL_N_BARRIER = 128,
+  AT_GGML_THREADPOOL_N_BARRIER_PASSED = 192,
+  AT_GGML_THREADPOOL_ABORT = 264,
+  AT_GGML_THREADPOOL_POLL = 288,
+  AT_GGML_THREADPOOL_EC = 292,
+  AT_GGML_COMPUTE_STATE_THREADPOOL = 528,
+  AT_GGML_COMPUTE_STATE_ITH = 536,
+  AT_GGML_CPLAN_USE_REF = 48,
+  AT_LLAMA_CONTEXT_CPARAMS_N_BATCH = 16,
+  AT_LLAMA_CONTEXT_MEMORY = 256,
+  AT_SERVER_CONTEXT_IMPL_CTX_TGT = 6632,
+  AT_LLAMA_BATCH_EXT_TOKENS = 64,
+  AT_SERVER_SLOT_PROMPT_TOKENS_MAP_IDX_TO_MEDIA = 2960,
+  AT_SERVER_SLOT_PROMPT_TOKENS_TOKENS = 2968,
+  AT_LLAMA_GRAMMAR_STACKS = 32,
+  AT_LLAMA_GRAMMAR_AWAITING_TRIGGER = 65,
+};
+
+// Addresses of llama.cpp's data.
+enum {
+  ADDRESS_OF_VOCABULARY = 2115608,
+  ADDRESS_OF_PROMPT_CACHE_LIMIT = 2120380,
+  ADDRESS_OF_GELU_TABLE = 2392304,
+  ADDRESS_OF_KV_CACHE_CLASS = 526384,
+  ADDRESS_OF_KV_CACHE_ISWA_CLASS = 527072,
+};
+
+// Cells of our own below llama.cpp's data.
+enum {
+  HOLD_STEP_CELL = 16,
+  RULE_DEPTH_CELL = 24,
+  LEFT_DEPTH_CELL = 28,
+  GROUP_DEPTH_CELL = 36,
+  SLEEPERS_CELL = 32,
+  STEP_TOKENS_CELL = 40,
+  LEAVE_STEP_CELL = 44,
+  LEFT_TOKENS_CELL = 48,
+};
+
+// enum ggml_op
+enum {
+  OP_NONE = 0,
+  OP_DUP = 1,
+  OP_ADD = 2,
+  OP_ADD_ID = 3,
+  OP_SUB = 6,
+  OP_MUL = 7,
+  OP_DIV = 8,
+  OP_SUM_ROWS = 15,
+  OP_NORM = 24,
+  OP_RMS_NORM = 25,
+  OP_MUL_MAT = 29,
+  OP_MUL_MAT_ID = 30,
+  OP_SCALE = 32,
+  OP_CPY = 34,
+  OP_CONT = 35,
+  OP_RESHAPE = 36,
+  OP_TRANSPOSE = 39,
+  OP_GET_ROWS = 40,
+  OP_SET_ROWS = 42,
+  OP_SOFT_MAX = 46,
+  OP_ROPE = 48,
+  OP_CLAMP = 50,
+  OP_ARGSORT = 69,
+  OP_FLASH_ATTN_EXT = 74,
+  OP_UNARY = 91,
+  OP_GLU = 100,
+};
+
+// enum ggml_unary_op
+enum {
+  UNARY_RELU = 6,
+  UNARY_SIGMOID = 7,
+  UNARY_GELU = 8,
+  UNARY_SILU = 10,
+};
+
+// enum ggml_glu_op
+enum {
+  GATED_REGLU = 0,
+  GATED_GEGLU = 1,
+  GATED_SWIGLU = 2,
+  GATED_SWIGLU_OAI = 3,
+};

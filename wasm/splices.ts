@@ -1,0 +1,52 @@
+import { uleb } from "./linker/byte-writer.ts";
+import type { Splice } from "./linker/splice.ts";
+import { BARRIER_COPIES, FUNCTIONS, GRAPH_LOCALS, OFFSETS } from "./llama-cpp-build.ts";
+
+const [LOOP, EMPTY, BR_IF, END, DROP, I32_EQ] = [0x03, 0x40, 0x0d, 0x0b, 0x1a, 0x46];
+const I32_ONE = [0x41, 0x01];
+const get = (local: number): number[] => [0x20, ...uleb(local)];
+const set = (local: number): number[] => [0x21, ...uleb(local)];
+const tee = (local: number): number[] => [0x22, ...uleb(local)];
+/** Alignment to 4 and 8 bytes, and an offset. */
+const word = (offset: number): number[] => [0x02, ...uleb(offset)];
+const doubleWord = (offset: number): number[] => [0x03, ...uleb(offset)];
+
+const PASSED = word(OFFSETS["ggml_threadpool.n_barrier_passed"].at);
+const LOAD_PASSED = [0xfe, 0x10, ...PASSED];
+const ADD_TO_PASSED = [0xfe, 0x1e, ...PASSED];
+
+/**
+ * Where llama.cpp's compiler has copied ggml_barrier into a function, a loop waits until the number of barriers that
+ * were passed is another one, and the last thread to arrive counts it up.
+ */
+export const BARRIER_SPLICES: readonly Splice[] = BARRIER_COPIES.flatMap(
+  ({ function: name, pool, passed, times }) => [
+    {
+      index: FUNCTIONS[name],
+      times,
+      find: [LOOP, EMPTY, ...get(pool), ...LOAD_PASSED, ...get(passed), I32_EQ, BR_IF, 0, END],
+      push: [...get(pool), ...get(passed)],
+      kernel: "kernel_await_barrier",
+    },
+    {
+      index: FUNCTIONS[name],
+      times,
+      find: [...get(pool), ...I32_ONE, ...ADD_TO_PASSED, DROP],
+      push: get(pool),
+      kernel: "kernel_release_barrier",
+    },
+  ],
+);
+
+const { pool, graph } = GRAPH_LOCALS;
+const STATE = 0;
+
+/** ggml_graph_compute_thread takes its graph from the thread's state, in which our kernels name a single node. */
+export const GRAPH_SPLICE: Splice = {
+  index: FUNCTIONS.ggml_graph_compute_thread,
+  find: [...tee(pool), 0x29, ...doubleWord(OFFSETS["ggml_threadpool.cgraph"].at), ...set(graph)],
+  times: 1,
+  push: [...set(pool), ...get(STATE)],
+  kernel: "kernel_graph_of",
+  behind: set(graph),
+};
