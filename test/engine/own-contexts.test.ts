@@ -17,8 +17,8 @@ import {
   writeModel,
 } from "../support/engine-fixture.ts";
 import { tinyLlama, tokenId } from "../support/tiny-models.ts";
-import { fakeModel } from "../unit/inference/fake-engine.ts";
-import { FakeMetrics } from "../unit/inference/fake-metrics.ts";
+import { fakeModel } from "../support/fake-models.ts";
+import { FakeMetrics } from "../support/fake-metrics.ts";
 import { generated } from "../support/generated.ts";
 
 const CONTEXT = 256;

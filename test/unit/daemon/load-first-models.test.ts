@@ -5,7 +5,8 @@ import { ServiceError } from "../../../src/errors/service-error.ts";
 import { reportFailure } from "../../../src/events/report-failure.ts";
 import type { ServiceEvents, TimedServiceEvent } from "../../../src/events/service-events.ts";
 import type { LoadOptions } from "../../../src/models/model.ts";
-import { FakeModels, fakeModel, fakeServices } from "../dialects/fake-services.ts";
+import { FakeModels, fakeModel } from "../../support/fake-models.ts";
+import { fakeServices } from "../../support/fake-services.ts";
 
 const FILE = "/somewhere/own.gguf";
 

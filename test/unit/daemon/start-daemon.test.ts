@@ -10,7 +10,8 @@ import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import type { createServices } from "../../../src/daemon/create-services.ts";
 import { startDaemon, type RunningDaemon } from "../../../src/daemon/start-daemon.ts";
 import { ipcAddress, ipcUrl } from "../../support/ipc-address.ts";
-import { FakeModels, fakeModel, fakeServices } from "../dialects/fake-services.ts";
+import { FakeModels, fakeModel } from "../../support/fake-models.ts";
+import { fakeServices } from "../../support/fake-services.ts";
 
 const hasIpv6 = Object.values(os.networkInterfaces()).some((all) =>
   all?.some(({ address }) => address === "::1"),
@@ -93,7 +94,7 @@ describe("start", () => {
     gate.resolve();
     await daemon.ready;
     expect((await fetch(`${daemon.url}/health`)).status).toBe(200);
-    expect(models.loads).toEqual([{ alias: "mini" }]);
+    expect(models.loads).toEqual([{ alias: "fake" }]);
   });
 
   test("loads what the configuration names, and serves without what cannot be loaded", async () => {
@@ -171,7 +172,7 @@ async function startBusy(config: ConfigInput = {}) {
   };
   const { daemon } = await start(config, models);
   await daemon.ready;
-  const running = fetch(`${daemon.url}/api/models/mini/unload`, { method: "POST" });
+  const running = fetch(`${daemon.url}/api/models/fake/unload`, { method: "POST" });
   running.catch(() => undefined);
   await entered.promise;
   return { daemon, running, finish: () => gate.resolve() };
@@ -181,7 +182,7 @@ describe("draining", () => {
   test("lets running requests end while new ones get 503", async () => {
     const { daemon, running, finish } = await startBusy();
     const stopped = daemon.stop();
-    const refused = await fetch(`${daemon.url}/api/models/mini/unload`, { method: "POST" });
+    const refused = await fetch(`${daemon.url}/api/models/fake/unload`, { method: "POST" });
     expect(refused.status).toBe(503);
     expect(await refused.json()).toMatchObject({ error: { code: "shutting_down", type: "overloaded" } });
     expect((await fetch(`${daemon.url}/health`)).status).toBe(503);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { PLAIN_TEXT } from "../dialects/recorded-events.ts";
-import { testApp } from "../dialects/test-app.ts";
+import { testApp } from "../../support/test-app.ts";
 
 const messages = [{ role: "user", content: "hi" }];
 

@@ -13,7 +13,7 @@ import {
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import { failing, THINKING_AND_TOOLS } from "./recorded-events.ts";
-import { fetchOf, testApp, type TestApp } from "./test-app.ts";
+import { fetchOf, testApp, type TestApp } from "../../support/test-app.ts";
 
 const address = { baseURL: "http://daybreak.test/v1", apiKey: "any" };
 const anyInput = tool({ inputSchema: jsonSchema<object>({ type: "object" }), execute: () => "fine" });

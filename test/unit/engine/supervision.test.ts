@@ -22,7 +22,7 @@ import { generated } from "../../support/generated.ts";
 import { Deadline } from "../../../src/inference/deadline.ts";
 import { GenerationStream } from "../../../src/inference/generation-stream.ts";
 
-const FAKE_ENGINE = fileURLToPath(new URL("../../support/fake-engine.mjs", import.meta.url));
+const FAKE_ENGINE = fileURLToPath(new URL("../../support/fake-engine-process.mjs", import.meta.url));
 
 const folder = temporaryFolder();
 const modelFile = writeModel(folder, "model", tinyLlama({ blocks: 1 }));

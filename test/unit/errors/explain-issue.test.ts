@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { explainIssue, IN_WORDS, issueText } from "../../../src/errors/explain-issue.ts";
 import { documentedDialects } from "../../../src/daemon/dialects.ts";
-import { fakeServices } from "../dialects/fake-services.ts";
+import { fakeServices } from "../../support/fake-services.ts";
 
 function explained(schema: z.ZodType, value: unknown): string[] {
   const { error } = schema.safeParse(value, IN_WORDS);

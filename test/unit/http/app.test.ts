@@ -7,7 +7,7 @@ import { managementDialect } from "../../../src/dialects/management/management-d
 import { defineRoute } from "../../../src/http/route.ts";
 import { ndjsonLine } from "../../../src/http/errors/native-error.ts";
 import { streamResponse, type StreamFormat } from "../../../src/http/streaming/stream-response.ts";
-import { fakeServices } from "../dialects/fake-services.ts";
+import { fakeServices } from "../../support/fake-services.ts";
 
 const format: StreamFormat = {
   contentType: "application/x-ndjson",
@@ -101,7 +101,7 @@ describe("errors have the shape of their route", () => {
   test("405 names the methods in Allow", async () => {
     const response = await app().request("/other/echo");
     expect(response.headers.get("allow")).toBe("OPTIONS, POST");
-    const model = await app().request("/api/models/mini", { method: "PATCH" });
+    const model = await app().request("/api/models/fake", { method: "PATCH" });
     expect(model.headers.get("allow")).toBe("DELETE, GET, HEAD, OPTIONS");
   });
 

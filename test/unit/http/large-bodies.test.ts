@@ -5,7 +5,7 @@ import { validValue } from "../../../scripts/test/withstand/requests/valid-value
 import { Random } from "../../../scripts/test/withstand/kit/random.ts";
 import type { App } from "../../../src/http/app.ts";
 import { longestTurn } from "../../support/longest-turn.ts";
-import { testApp } from "../dialects/test-app.ts";
+import { testApp } from "../../support/test-app.ts";
 
 const MEGABYTE = 1024 * 1024;
 /** Enough to meet every limit, and little enough to try every shape. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { clientOf } from "../../../src/http/client-address.ts";
-import { type FakeOptions, fakeApp } from "../dialects/fake-services.ts";
+import { type FakeOptions, fakeApp } from "../../support/fake-services.ts";
 
 function app(options: FakeOptions = {}) {
   return fakeApp(options);
@@ -78,7 +78,7 @@ describe("CORS", () => {
     ["another port", "https://page.test:8443"],
   ])("refuses %s, even for a POST without a body", async (_kind, foreign) => {
     const restricted = app(http({ cors_origins: [origin] }));
-    const response = await restricted.request("/api/models/mini/unload", {
+    const response = await restricted.request("/api/models/fake/unload", {
       method: "POST",
       headers: { origin: foreign, host: "daemon.test:8080" },
     });
@@ -89,11 +89,11 @@ describe("CORS", () => {
 
   describe("of a request that changes something and has no body", () => {
     const cases = [
-      ["POST", "/api/models/mini/unload"],
-      ["POST", "/api/defaults/mini/use"],
+      ["POST", "/api/models/fake/unload"],
+      ["POST", "/api/defaults/fake/use"],
       ["POST", "/api/system/shutdown"],
       ["POST", "/v1/responses/resp_1/cancel"],
-      ["DELETE", "/api/models/mini"],
+      ["DELETE", "/api/models/fake"],
       ["DELETE", "/v1/responses/resp_1"],
     ] as const;
     test.each(cases)("refuses %s %s from a foreign page that has not asked first", async (method, path) => {
@@ -277,7 +277,7 @@ describe("the daemon's life", () => {
     ["draining", "shutting_down"],
   ] as const)("while %s new work is 503 %s with Retry-After", async (state, code) => {
     const busy = app({ overrides: { life: { state } } });
-    const response = await busy.request("/api/models/mini/unload", { method: "POST" });
+    const response = await busy.request("/api/models/fake/unload", { method: "POST" });
     expect(response.status).toBe(503);
     expect(await errorCode(response)).toBe(code);
     expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);

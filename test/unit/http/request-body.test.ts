@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { HeldBodies } from "../../../src/http/input/held-bodies.ts";
-import { fakeApp } from "../dialects/fake-services.ts";
+import { fakeApp } from "../../support/fake-services.ts";
 
 const LIMIT = 1024;
 
@@ -38,9 +38,9 @@ describe("invalid bodies are 400 invalid_request", () => {
   test.each([
     ["a missing field", "{}", /^alias: is missing$/],
     ["a wrong type", '{"alias": 5}', /^alias: /],
-    ["a number out of range", '{"alias": "mini", "context_size": -5}', /^context_size: /],
-    ["a fraction for an integer", '{"alias": "mini", "context_size": 100.5}', /^context_size: /],
-    ["2^53 and more", '{"alias": "mini", "context_size": 1e400}', /^context_size: /],
+    ["a number out of range", '{"alias": "fake", "context_size": -5}', /^context_size: /],
+    ["a fraction for an integer", '{"alias": "fake", "context_size": 100.5}', /^context_size: /],
+    ["2^53 and more", '{"alias": "fake", "context_size": 1e400}', /^context_size: /],
     ["null", "null", /^The request must be an object, got null\.$/],
     ["an array", "[]", /^The request must be an object, got an empty array\.$/],
   ])("%s, with the path of the field", async (_kind, body, message) => {
@@ -65,7 +65,7 @@ describe("the body limit", () => {
       status: 413,
       code: "payload_too_large",
     });
-    const unread = await post("x".repeat(10), declared, "/api/models/mini/unload");
+    const unread = await post("x".repeat(10), declared, "/api/models/fake/unload");
     expect(unread.status).toBe(413);
   });
 
@@ -82,7 +82,7 @@ describe("the body limit", () => {
   });
 
   test("a body of exactly the limit passes", async () => {
-    const exact = JSON.stringify({ alias: "mini" }).padEnd(LIMIT);
+    const exact = JSON.stringify({ alias: "fake" }).padEnd(LIMIT);
     expect(await error(await post(exact))).toMatchObject({ status: 409 });
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { collectAnswer } from "../../../src/inference/collect-answer.ts";
 import type { InferenceEvent } from "../../../src/inference/inference.ts";
-import { DONE } from "./fake-engine.ts";
+import { DONE } from "../../support/fake-engine.ts";
 
 const done: InferenceEvent = { ...DONE, totalMs: 50, tokensPerSecond: 100 };
 

@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { GenerationEvent } from "../../../src/engine/protocol/generation.ts";
 import { collectAnswer } from "../../../src/inference/collect-answer.ts";
 import type { InferenceEvent } from "../../../src/inference/inference.ts";
-import { DONE, eventsOf, fakeModel } from "./fake-engine.ts";
+import { DONE, eventsOf } from "../../support/fake-engine.ts";
+import { fakeModel } from "../../support/fake-models.ts";
 import { endless, leftOver, never, NOTHING, REQUEST, setup } from "./inference-setup.ts";
 
 async function* failing(message: string): AsyncGenerator<GenerationEvent> {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { GenerationEvent, TokenLogprob } from "../../../src/engine/protocol/generation.ts";
 import { dropReasoningLogprobs } from "../../../src/inference/drop-reasoning-logprobs.ts";
-import { DONE } from "./fake-engine.ts";
+import { DONE } from "../../support/fake-engine.ts";
 import { readEvents } from "./read-events.ts";
 
 function piece(text: string, token: string): GenerationEvent {

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { aborted, fakeModel } from "./fake-engine.ts";
+import { aborted } from "../../support/fake-engine.ts";
+import { fakeModel } from "../../support/fake-models.ts";
 import { endless, leftOver, never, NOTHING, REQUEST, setup } from "./inference-setup.ts";
 
 describe("a batch of texts", () => {

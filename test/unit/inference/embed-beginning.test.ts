@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ServiceError } from "../../../src/errors/service-error.ts";
 import { embedBeginning } from "../../../src/inference/embed-beginning.ts";
-import { FakeEngine } from "./fake-engine.ts";
+import { FakeEngine } from "../../support/fake-engine.ts";
 
 const NEVER = new AbortController().signal;
 /** What a step of the fake engine takes: a token for each byte, and one to begin with. */

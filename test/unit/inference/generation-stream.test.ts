@@ -3,7 +3,7 @@ import type { GenerationEvent } from "../../../src/engine/protocol/generation.ts
 import { Deadline } from "../../../src/inference/deadline.ts";
 import type { EventReader } from "../../../src/inference/event-reader.ts";
 import { GenerationStream } from "../../../src/inference/generation-stream.ts";
-import { aborted, DONE } from "./fake-engine.ts";
+import { aborted, DONE } from "../../support/fake-engine.ts";
 import { never } from "./inference-setup.ts";
 
 type Run = (onEvent: (event: GenerationEvent) => void, signal: AbortSignal) => Promise<void>;

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { collectAnswer } from "../../../src/inference/collect-answer.ts";
-import { aborted, DONE } from "./fake-engine.ts";
+import { aborted, DONE } from "../../support/fake-engine.ts";
 import { endless, leftOver, never, NOTHING, REQUEST, setup } from "./inference-setup.ts";
 import { randomSource } from "./random-pieces.ts";
 

@@ -2,8 +2,9 @@ import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import { createInference } from "../../../src/inference/create-inference.ts";
 import type { Inference, InferenceRequest } from "../../../src/inference/inference.ts";
 import type { Model } from "../../../src/models/model.ts";
-import { aborted, FakeEngine, fakeModel, FakeModels } from "./fake-engine.ts";
-import { FakeMetrics } from "./fake-metrics.ts";
+import { aborted, FakeEngine } from "../../support/fake-engine.ts";
+import { fakeModel, FakeModels } from "../../support/fake-models.ts";
+import { FakeMetrics } from "../../support/fake-metrics.ts";
 
 /** A signal that is never aborted. */
 export const never = new AbortController().signal;
@@ -29,7 +30,7 @@ export function setup(
   options: { slots?: number; model?: Model; config?: ConfigInput; now?: () => number } = {},
 ): Setup {
   const engine = new FakeEngine({ slots: options.slots ?? 2 });
-  const models = new FakeModels(engine, options.model ?? fakeModel());
+  const models = new FakeModels([options.model ?? fakeModel()], engine);
   const metrics = new FakeMetrics();
   const config = configSchema.parse(options.config ?? {});
   const inference = createInference({ models, metrics, config, ...(options.now && { now: options.now }) });

@@ -3,7 +3,7 @@ import type { ChatMessage } from "../../../src/engine/protocol/generation.ts";
 import type { InferenceRequest } from "../../../src/inference/inference.ts";
 import { resolveGeneration } from "../../../src/inference/resolve-generation.ts";
 import type { Capabilities, Model, ModelSettings } from "../../../src/models/model.ts";
-import { fakeModel } from "./fake-engine.ts";
+import { fakeModel } from "../../support/fake-models.ts";
 
 const WITH_TEMPLATE = { hasChatTemplate: true };
 const USER: ChatMessage = { role: "user", content: [{ type: "text", text: "hi" }] };

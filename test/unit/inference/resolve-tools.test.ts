@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { GenerationInput } from "../../../src/engine/protocol/generation.ts";
 import { resolveTools } from "../../../src/inference/resolve-tools.ts";
-import { fakeModel } from "./fake-engine.ts";
+import { fakeModel } from "../../support/fake-models.ts";
 
 type ChatInput = Extract<GenerationInput, { kind: "chat" }>;
 

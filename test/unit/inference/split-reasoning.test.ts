@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { GenerationEvent, TokenLogprob } from "../../../src/engine/protocol/generation.ts";
 import { splitReasoning } from "../../../src/inference/split-reasoning.ts";
-import { eventsOf } from "./fake-engine.ts";
+import { eventsOf } from "../../support/fake-engine.ts";
 import { randomPieces, randomSource } from "./random-pieces.ts";
 import { readEvents } from "./read-events.ts";
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { countTokens } from "../../../src/inference/count-tokens.ts";
 import { exactPrompt, splitPieces, toTokenIds } from "../../../src/inference/tokens.ts";
-import { testApp } from "../dialects/test-app.ts";
-import { BEGIN_TOKEN, DONE, FakeEngine } from "./fake-engine.ts";
+import { testApp } from "../../support/test-app.ts";
+import { BEGIN_TOKEN, DONE, FakeEngine } from "../../support/fake-engine.ts";
 
 const NEVER = new AbortController().signal;
 const HALF_A_CHARACTER = [0xf0, 0x9f];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { settle } from "./loading/fake-engines.ts";
+import { settle } from "../../support/fake-clock.ts";
 import { startModels } from "./service-fixture.ts";
 
 const MINI = "daybreak-mini";

@@ -8,7 +8,7 @@ import { ServiceError } from "../../../src/errors/service-error.ts";
 import { writeGguf } from "../../support/gguf-writer.ts";
 import { FILES_HAVE_LINKS, FOLDERS_HAVE_LINKS, linkFolder } from "../../support/links.ts";
 import { shardsOf, tinyBert, tinyLlama, tinyProjector } from "../../support/tiny-models.ts";
-import { settle } from "./loading/fake-engines.ts";
+import { settle } from "../../support/fake-clock.ts";
 import { startModels } from "./service-fixture.ts";
 
 const MINI = "daybreak-mini";

@@ -12,7 +12,8 @@ import type { AliasTable } from "../../../src/models/names/alias-table.ts";
 import { createNameResolver } from "../../../src/models/names/name-resolver.ts";
 import { writeGguf, type GgufFile } from "../../support/gguf-writer.ts";
 import { tinyLlama } from "../../support/tiny-models.ts";
-import { FakeClock, FakeEngines } from "./loading/fake-engines.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+import { FakeEngines } from "../../support/fake-engine.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 const MIB = 1024 * 1024;

@@ -1,7 +1,7 @@
 import type { Dialect } from "../../../../src/http/dialect.ts";
 import { documentedDialects } from "../../../../src/daemon/dialects.ts";
 import type { Route } from "../../../../src/http/route.ts";
-import { fakeServices } from "../../../../test/unit/dialects/fake-services.ts";
+import { fakeServices } from "../../../../test/support/fake-services.ts";
 
 export interface AttackedRoute {
   readonly dialect: Dialect;

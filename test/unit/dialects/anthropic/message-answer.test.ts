@@ -10,7 +10,7 @@ import {
   STOP,
   THINKING_AND_TOOLS,
 } from "../recorded-events.ts";
-import { sseEvents, testApp } from "../test-app.ts";
+import { sseEvents, testApp } from "../../../support/test-app.ts";
 import { BASE, clientOf, PATH } from "./message-client.ts";
 
 function stopped(stopSequence: string): GenerationEvent[] {

@@ -1,5 +1,5 @@
 import Anthropic from "@anthropic-ai/sdk";
-import { fetchOf, type TestApp } from "../test-app.ts";
+import { fetchOf, type TestApp } from "../../../support/test-app.ts";
 
 export const PATH = "/v1/messages";
 export const messages = [{ role: "user" as const, content: "hi" }];

@@ -1,7 +1,7 @@
 import { AuthenticationError, NotFoundError } from "@anthropic-ai/sdk";
 import { describe, expect, test } from "vitest";
-import { fakeModel } from "../../inference/fake-engine.ts";
-import { testApp, type TestApp } from "../test-app.ts";
+import { fakeModel } from "../../../support/fake-models.ts";
+import { testApp, type TestApp } from "../../../support/test-app.ts";
 import { BASE, clientOf, messages, PATH } from "./message-client.ts";
 import { endless } from "../../inference/inference-setup.ts";
 

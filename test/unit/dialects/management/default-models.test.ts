@@ -7,7 +7,8 @@ import {
   defaultModelRoutes,
   type DefaultModel,
 } from "../../../../src/dialects/management/default-model-routes.ts";
-import { FakeModels, fakeModel, fakeServices } from "../fake-services.ts";
+import { FakeModels, fakeModel } from "../../../support/fake-models.ts";
+import { fakeServices } from "../../../support/fake-services.ts";
 
 const entry: DefaultModel = {
   name: "small:1b",

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fakeServices, appOf } from "../fake-services.ts";
+import { fakeServices, appOf } from "../../../support/fake-services.ts";
 
 async function open(draining = new AbortController()) {
   const services = fakeServices({ draining: draining.signal });
@@ -13,10 +13,10 @@ test("GET /api/events reports what happens from now on as server-sent events", a
   expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
   expect((await reader.read()).value).toBe(": connected\n\n");
   const read = reader.read();
-  services.events.emit({ type: "model-loaded", model: "mini" });
+  services.events.emit({ type: "model-loaded", model: "fake" });
   const frame = (await read).value ?? "";
   const [, json = ""] = /^event: model-loaded\ndata: (.*)\n\n$/.exec(frame) ?? [];
-  expect(JSON.parse(json)).toEqual({ type: "model-loaded", model: "mini", time: expect.any(String) });
+  expect(JSON.parse(json)).toEqual({ type: "model-loaded", model: "fake", time: expect.any(String) });
   await reader.cancel();
 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
-import { FakeModels, fakeModel, fakeServices, type FakeOptions, appOf } from "../fake-services.ts";
+import { FakeModels, fakeModel } from "../../../support/fake-models.ts";
+import { fakeServices, type FakeOptions, appOf } from "../../../support/fake-services.ts";
 
 function setup(models = new FakeModels(), options: FakeOptions = {}) {
   const services = fakeServices({ models, ...options });
@@ -16,8 +17,8 @@ function setup(models = new FakeModels(), options: FakeOptions = {}) {
 }
 
 const listEntry = {
-  alias: "mini",
-  path: "/models/mini.gguf",
+  alias: "fake",
+  path: "/models/fake.gguf",
   parameters: 1_000_000,
   context_size: 2048,
   gpu_layers: 0,
@@ -39,7 +40,7 @@ describe("models", () => {
           size_bytes: 1_100_000,
           quantization: "Q8_0",
           modified_at: "2026-01-02T00:00:00.000Z",
-          capabilities: { vision: false, tools: true, thinking: false, json: true },
+          capabilities: { vision: false, tools: false, thinking: false, json: true },
           memory_bytes: 50_000_000,
         },
       ],
@@ -48,12 +49,12 @@ describe("models", () => {
 
   test("GET /api/models/<name> adds architecture, vocabulary and capabilities", async () => {
     const { call } = setup();
-    const { body } = await call("GET", "/api/models/mini");
+    const { body } = await call("GET", "/api/models/fake");
     expect(body).toMatchObject({
       ...listEntry,
       architecture: "llama",
-      vocab_size: 512,
-      capabilities: { vision: false, tools: true, thinking: false, json: true },
+      vocab_size: 100,
+      capabilities: { vision: false, tools: false, thinking: false, json: true },
     });
   });
 
@@ -86,7 +87,7 @@ describe("models", () => {
     expect(await call("GET", `/api/models/${path}`)).toMatchObject({ status: 200, body: { alias } });
     expect(await call("GET", `/api/models/${path}/modelfile`)).toMatchObject({
       status: 200,
-      body: { alias, modelfile: "FROM /models/mini.gguf\n" },
+      body: { alias, modelfile: "FROM /models/fake.gguf\n" },
     });
     expect(await call("POST", `/api/models/${path}/unload`)).toEqual({
       status: 200,
@@ -120,7 +121,7 @@ describe("models", () => {
     const models = new FakeModels([fakeModel({ state: "available" })]);
     const { call } = setup(models);
     const answer = await call("POST", "/api/models/load", {
-      alias: "mini",
+      alias: "fake",
       path: "/models/other.gguf",
       gpu_layers: 3,
       context_size: 512,
@@ -129,11 +130,11 @@ describe("models", () => {
     });
     expect(answer).toEqual({
       status: 200,
-      body: { status: "loaded", alias: "mini", parameters: 1_000_000, context_size: 512, gpu_layers: 0 },
+      body: { status: "loaded", alias: "fake", parameters: 1_000_000, context_size: 512, gpu_layers: 0 },
     });
     expect(models.loads).toEqual([
       {
-        alias: "mini",
+        alias: "fake",
         path: "/models/other.gguf",
         gpuLayers: 3,
         contextSize: 512,
@@ -147,28 +148,28 @@ describe("models", () => {
     const models = new FakeModels([fakeModel({ state: "available" })]);
     const { call } = setup(models);
     const fields = { path: null, gpu_layers: null, context_size: null, mmproj: null, set_default: null };
-    expect(await call("POST", "/api/models/load", { alias: "mini", ...fields })).toMatchObject({
+    expect(await call("POST", "/api/models/load", { alias: "fake", ...fields })).toMatchObject({
       status: 200,
     });
-    expect(models.loads).toEqual([{ alias: "mini" }]);
+    expect(models.loads).toEqual([{ alias: "fake" }]);
     const pulled = await call("POST", "/api/models/pull", { name: "hf:o/r", stream: null });
     expect(pulled).toMatchObject({ status: 200, body: { status: "success" } });
-    const made = { alias: "made", modelfile: "FROM mini", base_folder: null };
+    const made = { alias: "made", modelfile: "FROM fake", base_folder: null };
     expect(await call("POST", "/api/models/create", made)).toMatchObject({ status: 200 });
   });
 
   test("loading a loaded and unloading an unloaded model is 409 conflict", async () => {
     const { call } = setup();
-    const loaded = await call("POST", "/api/models/load", { alias: "mini" });
+    const loaded = await call("POST", "/api/models/load", { alias: "fake" });
     expect(loaded).toMatchObject({ status: 409, body: { error: { type: "conflict" } } });
-    await call("POST", "/api/models/mini/unload");
-    const unloaded = await call("POST", "/api/models/mini/unload");
+    await call("POST", "/api/models/fake/unload");
+    const unloaded = await call("POST", "/api/models/fake/unload");
     expect(unloaded).toMatchObject({ status: 409, body: { error: { code: "model_already_unloaded" } } });
   });
 
   test("create and copy", async () => {
     const { call } = setup();
-    expect(await call("POST", "/api/models/create", { alias: "mine", modelfile: "FROM mini" })).toEqual({
+    expect(await call("POST", "/api/models/create", { alias: "mine", modelfile: "FROM fake" })).toEqual({
       status: 200,
       body: { status: "created", alias: "mine" },
     });
@@ -252,7 +253,7 @@ describe("status", () => {
         models_loaded: 1,
         http_endpoint: "http://0.0.0.0:8080",
         ipc_endpoint: "ipc:///run/daybreak.sock",
-        default_model: "mini",
+        default_model: "fake",
         stats: {
           requests_total: 3,
           tokens_generated: 42,

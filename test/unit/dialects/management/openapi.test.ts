@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { documentedDialects } from "../../../../src/daemon/dialects.ts";
 import { openApiPath } from "../../../../src/http/openapi-document.ts";
-import { fakeServices, fakeApp } from "../fake-services.ts";
+import { fakeServices, fakeApp } from "../../../support/fake-services.ts";
 
 interface OpenApi {
   openapi: string;

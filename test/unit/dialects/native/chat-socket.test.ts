@@ -5,10 +5,11 @@ import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { createInference } from "../../../../src/inference/create-inference.ts";
 import { type ServerFrame, serverFrameSchema } from "../../../../src/dialects/native/chat-frames.ts";
 import { ChatSocket, MAX_CHATS_PER_SOCKET } from "../../../../src/dialects/native/chat-socket.ts";
-import { aborted, FakeEngine, FakeModels } from "../../inference/fake-engine.ts";
-import { FakeMetrics } from "../../inference/fake-metrics.ts";
+import { aborted, FakeEngine } from "../../../support/fake-engine.ts";
+import { FakeModels } from "../../../support/fake-models.ts";
+import { FakeMetrics } from "../../../support/fake-metrics.ts";
 import { failing, PLAIN_TEXT, THINKING_AND_TOOLS } from "../recorded-events.ts";
-import { ABLE } from "../test-app.ts";
+import { ABLE } from "../../../support/test-app.ts";
 
 const BODY_LIMIT = 1024 * 1024;
 const messages = [{ role: "user", content: "hi" }];
@@ -38,7 +39,7 @@ function connect(assertServing: () => void = () => undefined): Peer {
   const frames: ServerFrame[] = [];
   const socket = new ChatSocket({
     inference: createInference({
-      models: new FakeModels(engine, ABLE),
+      models: new FakeModels([ABLE], engine),
       metrics,
       config: configSchema.parse({}),
     }),

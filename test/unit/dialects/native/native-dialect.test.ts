@@ -3,7 +3,7 @@ import { chatLineSchema } from "../../../../src/dialects/native/chat.ts";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { randomSource } from "../../inference/random-pieces.ts";
 import { failing, PLAIN_TEXT, randomAnswer, THINKING_AND_TOOLS } from "../recorded-events.ts";
-import { lines, testApp } from "../test-app.ts";
+import { lines, testApp } from "../../../support/test-app.ts";
 import { endless } from "../../inference/inference-setup.ts";
 
 const PNG = Buffer.from("89504e470d0a1a0a", "hex").toString("base64");

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import type { GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
-import { fakeModel } from "../../inference/fake-engine.ts";
+import { fakeModel } from "../../../support/fake-models.ts";
 import { randomSource } from "../../inference/random-pieces.ts";
 import {
   failing,
@@ -12,7 +12,7 @@ import {
   THINKING_AND_TOOLS,
   WITH_LOGPROBS,
 } from "../recorded-events.ts";
-import { lines, testApp } from "../test-app.ts";
+import { lines, testApp } from "../../../support/test-app.ts";
 
 const PATH = "/ollama/api/chat";
 const messages = [{ role: "user", content: "hi" }];

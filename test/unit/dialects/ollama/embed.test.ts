@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
-import { testApp } from "../test-app.ts";
+import { testApp } from "../../../support/test-app.ts";
 
 describe("/api/embed", () => {
   test("gives a vector for each text, with counts and nanoseconds", async () => {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { generateAnswerSchema, generateLineSchema } from "../../../../src/dialects/ollama/generate-answer.ts";
-import { fakeModel } from "../../inference/fake-engine.ts";
+import { fakeModel } from "../../../support/fake-models.ts";
 import { randomSource } from "../../inference/random-pieces.ts";
 import { PLAIN_TEXT, randomAnswer, WITH_LOGPROBS } from "../recorded-events.ts";
-import { ABLE, lines, testApp } from "../test-app.ts";
+import { ABLE, lines, testApp } from "../../../support/test-app.ts";
 
 const PATH = "/ollama/api/generate";
 const BASE = { model: "fake", prompt: "hi" };

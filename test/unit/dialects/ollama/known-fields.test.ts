@@ -14,7 +14,7 @@ import { optionsSchema } from "../../../../src/dialects/ollama/options.ts";
 import { pullRequestSchema } from "../../../../src/dialects/ollama/pull.ts";
 import { showRequestSchema } from "../../../../src/dialects/ollama/show.ts";
 import { copyRequestSchema, deleteRequestSchema } from "../../../../src/dialects/ollama/store-routes.ts";
-import { fakeModel } from "../../inference/fake-engine.ts";
+import { fakeModel } from "../../../support/fake-models.ts";
 import { type Conversion, describeHonestFields } from "../honest-fields.ts";
 
 const require = createRequire(import.meta.url);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { parameterSize, tagListSchema } from "../../../../src/dialects/ollama/model-entry.ts";
-import { fakeModel, FakeModels, fakeApp } from "../fake-services.ts";
+import { fakeModel, FakeModels } from "../../../support/fake-models.ts";
+import { fakeApp } from "../../../support/fake-services.ts";
 
 const DIGEST = expect.stringMatching(/^[0-9a-f]{64}$/);
 
@@ -35,7 +36,7 @@ describe("lists", () => {
   const made = fakeModel({
     alias: "made:1b",
     state: "available",
-    source: { kind: "modelfile", base: "mini" },
+    source: { kind: "modelfile", base: "fake" },
     settings: { ...fakeModel().settings, system: "Hi." },
   });
 
@@ -46,8 +47,8 @@ describe("lists", () => {
     expect(body).toEqual({
       models: [
         {
-          name: "mini:latest",
-          model: "mini:latest",
+          name: "fake:latest",
+          model: "fake:latest",
           modified_at: "2026-01-02T00:00:00.000Z",
           size: 1_100_000,
           digest: DIGEST,
@@ -62,7 +63,7 @@ describe("lists", () => {
         },
         expect.objectContaining({
           name: "made:1b",
-          details: expect.objectContaining({ parent_model: "mini" }),
+          details: expect.objectContaining({ parent_model: "fake" }),
         }),
       ],
     });
@@ -75,7 +76,7 @@ describe("lists", () => {
     expect(await answer.json()).toMatchObject({
       models: [
         {
-          name: "mini:latest",
+          name: "fake:latest",
           size: 50_000_000,
           expires_at: "9999-12-31T23:59:59Z",
           size_vram: 0,
@@ -88,7 +89,7 @@ describe("lists", () => {
 });
 
 describe("/api/show", () => {
-  test.for([{ model: "mini" }, { name: "mini", verbose: true }])("shows %j", async (body) => {
+  test.for([{ model: "fake" }, { name: "fake", verbose: true }])("shows %j", async (body) => {
     const settings = {
       ...fakeModel().settings,
       system: "Hi.",
@@ -96,23 +97,23 @@ describe("/api/show", () => {
       stop: ["END", '\n\nUser "x":'],
     };
     const models = new FakeModels([fakeModel({ settings })]);
-    models.modelfile = async () => 'FROM /models/mini.gguf\nLICENSE "MIT"\n';
+    models.modelfile = async () => 'FROM /models/fake.gguf\nLICENSE "MIT"\n';
     const answer = await appWith(models)("POST", "/api/show", body);
     expect(await answer.json()).toMatchObject({
-      modelfile: 'FROM /models/mini.gguf\nLICENSE "MIT"\n',
+      modelfile: 'FROM /models/fake.gguf\nLICENSE "MIT"\n',
       license: "MIT",
       parameters: expect.stringMatching(/^temperature +0\.5\nstop +"END"\nstop +"\\n\\nUser \\"x\\":"$/),
       system: "Hi.",
-      template: "",
+      template: "{{ messages }}",
       details: { family: "llama" },
       model_info: {
         "general.architecture": "llama",
-        "general.basename": "Mini",
+        "general.basename": "Fake",
         "general.parameter_count": 1_000_000,
         "llama.context_length": 2048,
         "llama.embedding_length": 64,
       },
-      capabilities: ["completion", "tools"],
+      capabilities: ["completion"],
     });
   });
 
@@ -126,10 +127,10 @@ describe("/api/show", () => {
 describe("changing what is on disk", () => {
   test("create answers in steps, or at once", async () => {
     const call = appWith(new FakeModels());
-    const streamed = await call("POST", "/api/create", { model: "new", from: "mini" });
+    const streamed = await call("POST", "/api/create", { model: "new", from: "fake" });
     expect(streamed.headers.get("content-type")).toBe("application/x-ndjson");
     expect((await streamed.text()).trimEnd().split("\n").at(-1)).toBe('{"status":"success"}');
-    const whole = await call("POST", "/api/create", { name: "new", from: "mini", stream: false });
+    const whole = await call("POST", "/api/create", { name: "new", from: "fake", stream: false });
     expect(await whole.json()).toEqual({ status: "success" });
   });
 
@@ -140,7 +141,7 @@ describe("changing what is on disk", () => {
   ] as const)("create with %j is refused", async ([more, message]) => {
     const answer = await appWith(new FakeModels())("POST", "/api/create", {
       model: "new",
-      from: "mini",
+      from: "fake",
       ...more,
     });
     expect(answer.status).toBe(400);
@@ -150,11 +151,11 @@ describe("changing what is on disk", () => {
   test("copy and delete answer with an empty body", async () => {
     const models = new FakeModels();
     const call = appWith(models);
-    const copied = await call("POST", "/api/copy", { source: "mini", destination: "twin" });
+    const copied = await call("POST", "/api/copy", { source: "fake", destination: "twin" });
     expect([copied.status, await copied.text()]).toEqual([200, ""]);
     const deleted = await call("DELETE", "/api/delete", { model: "twin" });
     expect([deleted.status, await deleted.text()]).toEqual([200, ""]);
-    expect([...models.known.keys()]).toEqual(["mini"]);
+    expect([...models.known.keys()]).toEqual(["fake"]);
     expect((await call("DELETE", "/api/delete", { name: "twin" })).status).toBe(404);
   });
 
@@ -191,7 +192,7 @@ test.for([{}, { stream: false }])(
   async (more) => {
     const models = new FakeModels();
     models.pull = () => Promise.reject(new Error("there is no hub"));
-    const answer = await appWith(models)("POST", "/api/pull", { model: "mini:latest", ...more });
+    const answer = await appWith(models)("POST", "/api/pull", { model: "fake:latest", ...more });
     expect((await answer.text()).trimEnd().split("\n").at(-1)).toBe('{"status":"success"}');
   },
 );

@@ -3,7 +3,8 @@ import { optionsSchema, toResidency } from "../../../../src/dialects/ollama/opti
 import { loadOrUnload, withContext } from "../../../../src/dialects/ollama/residency.ts";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import type { LoadOptions, Model, ModelLease, Residency } from "../../../../src/models/model.ts";
-import { FakeEngine, fakeModel } from "../../inference/fake-engine.ts";
+import { FakeEngine } from "../../../support/fake-engine.ts";
+import { fakeModel } from "../../../support/fake-models.ts";
 
 const NEVER = new AbortController().signal;
 const FOR_GOOD = Number.POSITIVE_INFINITY;
@@ -15,7 +16,7 @@ class NotingModels {
   leases = 0;
 
   constructor(changes: Partial<Model> = {}) {
-    this.model = fakeModel(changes);
+    this.model = fakeModel({ contextSize: 512, ...changes });
   }
 
   acquire = async (
@@ -115,8 +116,8 @@ describe("a context that is larger than the loaded one", () => {
 test.for<[object, Residency]>([
   [{}, {}],
   [{ num_ctx: 300 }, { contextSize: 300 }],
-  // The model was trained for 512.
-  [{ num_ctx: 100_000 }, { contextSize: 512 }],
+  // The model was trained for 2048.
+  [{ num_ctx: 100_000 }, { contextSize: 2048 }],
   [{ num_ctx: 1 }, { contextSize: 16 }],
   [{ num_gpu: 5 }, { gpuLayers: 5 }],
   [{ num_gpu: -1 }, {}],

@@ -9,7 +9,7 @@ import {
   THINKING_AND_TOOLS,
   WITH_LOGPROBS,
 } from "../recorded-events.ts";
-import { sseEvents, testApp } from "../test-app.ts";
+import { sseEvents, testApp } from "../../../support/test-app.ts";
 import { chunksOf, clientOf, messages, PATH } from "./chat-client.ts";
 
 function foldReasoning(chunks: ReturnType<typeof chunksOf>): string {

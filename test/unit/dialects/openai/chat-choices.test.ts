@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { PLAIN_TEXT } from "../recorded-events.ts";
-import { sseEvents, testApp } from "../test-app.ts";
+import { sseEvents, testApp } from "../../../support/test-app.ts";
 import { chunksOf, clientOf, messages, PATH } from "./chat-client.ts";
 
 describe("several choices", () => {

@@ -2,7 +2,7 @@ import OpenAI from "openai";
 import { expect } from "vitest";
 import type { z } from "zod";
 import { chatCompletionChunkSchema } from "../../../../src/dialects/openai/chat-answer.ts";
-import { fetchOf, type TestApp } from "../test-app.ts";
+import { fetchOf, type TestApp } from "../../../support/test-app.ts";
 
 export const PATH = "/v1/chat/completions";
 export const messages = [{ role: "user" as const, content: "hi" }];

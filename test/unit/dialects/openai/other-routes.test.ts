@@ -1,8 +1,8 @@
 import OpenAI, { NotFoundError } from "openai";
 import { describe, expect, test } from "vitest";
-import { fakeModel } from "../../inference/fake-engine.ts";
+import { fakeModel } from "../../../support/fake-models.ts";
 import { PLAIN_TEXT, WITH_LOGPROBS } from "../recorded-events.ts";
-import { fetchOf, sseEvents, testApp, type TestApp } from "../test-app.ts";
+import { fetchOf, sseEvents, testApp, type TestApp } from "../../../support/test-app.ts";
 
 function clientOf(all: TestApp): OpenAI {
   return new OpenAI({
@@ -231,7 +231,9 @@ describe("models", () => {
   test("are listed and shown one by one", async () => {
     const client = clientOf(testApp());
     const { data } = await client.models.list();
-    expect(data).toEqual([{ id: "fake", object: "model", created: 0, owned_by: "daybreak" }]);
+    expect(data).toEqual([
+      { id: "fake", object: "model", created: Date.UTC(2026, 0, 2) / 1000, owned_by: "daybreak" },
+    ]);
     expect(await client.models.retrieve("fake")).toEqual(data[0]);
     await expect(client.models.retrieve("no/such:model")).rejects.toThrow(NotFoundError);
   });

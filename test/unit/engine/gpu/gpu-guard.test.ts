@@ -6,7 +6,7 @@ import type { EngineSpec } from "../../../../src/engine/protocol/engine-spec.ts"
 import { type ErrorCode } from "../../../../src/errors/error-codes.ts";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { engineSpec } from "../../../support/engine-fixture.ts";
-import { FakeEngine } from "../../models/loading/fake-engines.ts";
+import { FakeEngine } from "../../../support/fake-engine.ts";
 import { card } from "./adapters.ts";
 
 const spec = engineSpec("/m.gguf", {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { FinishReason, GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
 import { forcedCallSchema } from "../../../../src/inference/forced-call/forced-call-schema.ts";
 import { readForcedCall } from "../../../../src/inference/forced-call/read-forced-call.ts";
-import { DONE } from "../fake-engine.ts";
+import { DONE } from "../../../support/fake-engine.ts";
 import { randomPieces, randomSource } from "../random-pieces.ts";
 import { readEvents } from "../read-events.ts";
 

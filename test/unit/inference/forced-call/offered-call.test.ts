@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { offeredCallSchema } from "../../../../src/inference/forced-call/forced-call-schema.ts";
 import { readOfferedCall } from "../../../../src/inference/forced-call/read-offered-call.ts";
-import { eventsOf } from "../fake-engine.ts";
+import { eventsOf } from "../../../support/fake-engine.ts";
 import { randomPieces, randomSource } from "../random-pieces.ts";
 import { readEvents } from "../read-events.ts";
 

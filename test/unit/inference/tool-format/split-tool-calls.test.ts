@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
 import { splitToolCalls } from "../../../../src/inference/tool-format/split-tool-calls.ts";
-import { DONE, eventsOf } from "../fake-engine.ts";
+import { DONE, eventsOf } from "../../../support/fake-engine.ts";
 import { randomPieces, randomSource } from "../random-pieces.ts";
 import { readEvents } from "../read-events.ts";
 

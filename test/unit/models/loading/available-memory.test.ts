@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { configuredAllowance, type MachineMemory } from "../../../../src/models/loading/available-memory.ts";
 import { EnginePool } from "../../../../src/models/loading/engine-pool.ts";
-import { FakeClock, FakeEngines } from "./fake-engines.ts";
+import { FakeClock } from "../../../support/fake-clock.ts";
+import { FakeEngines } from "../../../support/fake-engine.ts";
 import { loadPlan } from "./load-plans.ts";
 import { describe as describeLoaded, MB } from "./make-pool.ts";
 

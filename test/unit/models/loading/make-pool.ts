@@ -5,7 +5,8 @@ import type { Lease } from "../../../../src/models/loading/lease.ts";
 import type { LoadedModel } from "../../../../src/models/loading/loaded-model.ts";
 import type { LoadPlan } from "../../../../src/models/loading/load-planner.ts";
 import type { Model } from "../../../../src/models/model.ts";
-import { FakeClock, FakeEngines } from "./fake-engines.ts";
+import { FakeClock } from "../../../support/fake-clock.ts";
+import { FakeEngines } from "../../../support/fake-engine.ts";
 import { loadPlan } from "./load-plans.ts";
 
 export const MB = 1024 * 1024;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { settle } from "./fake-engines.ts";
+import { settle } from "../../../support/fake-clock.ts";
 import { loadPlan as plan } from "./load-plans.ts";
 import { giveBack, leaseAndReturn, makePool, MB, NEVER } from "./make-pool.ts";
 

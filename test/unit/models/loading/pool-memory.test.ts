@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Lease } from "../../../../src/models/loading/lease.ts";
-import { settle } from "./fake-engines.ts";
+import { settle } from "../../../support/fake-clock.ts";
 import { loadPlan as plan } from "./load-plans.ts";
 import { giveBack, leaseAndReturn, makePool, MB, NEVER } from "./make-pool.ts";
 

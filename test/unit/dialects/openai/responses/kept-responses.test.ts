@@ -2,7 +2,7 @@ import OpenAI, { BadRequestError, NotFoundError } from "openai";
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../../../../src/errors/service-error.ts";
 import { PLAIN_TEXT, THINKING_AND_TOOLS } from "../../recorded-events.ts";
-import { fetchOf, testApp, type TestApp } from "../../test-app.ts";
+import { fetchOf, testApp, type TestApp } from "../../../../support/test-app.ts";
 
 const body = { model: "fake", input: "hi" };
 

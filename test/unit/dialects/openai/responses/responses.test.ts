@@ -15,7 +15,7 @@ import {
   THINKING_AND_TOOLS,
   WITH_LOGPROBS,
 } from "../../recorded-events.ts";
-import { fetchOf, sseEvents, testApp, type TestApp } from "../../test-app.ts";
+import { fetchOf, sseEvents, testApp, type TestApp } from "../../../../support/test-app.ts";
 
 const PATH = "/v1/responses";
 const body = { model: "fake", input: "hi" };

@@ -1,9 +1,10 @@
-import type { Engine, EngineExit } from "../../../src/engine/engine.ts";
-import type { GenerationEvent, GenerationRequest } from "../../../src/engine/protocol/generation.ts";
-import type { EngineInfo, EngineSpec } from "../../../src/engine/protocol/engine-spec.ts";
-import type { TokenIds, TokenizeOptions, TokenPieces } from "../../../src/engine/protocol/tokens.ts";
-import { ServiceError } from "../../../src/errors/service-error.ts";
-import type { Model, ModelLease, Models, Residency } from "../../../src/models/model.ts";
+import { contextTokens } from "../../src/engine/context-tokens.ts";
+import type { Engine, EngineExit, EngineLoadOptions, StartEngine } from "../../src/engine/engine.ts";
+import type { GenerationEvent, GenerationRequest } from "../../src/engine/protocol/generation.ts";
+import type { EngineInfo, EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
+import type { TokenIds, TokenizeOptions, TokenPieces } from "../../src/engine/protocol/tokens.ts";
+import { ServiceError } from "../../src/errors/service-error.ts";
+import { settle } from "./fake-clock.ts";
 
 export const DONE: Extract<GenerationEvent, { type: "done" }> = {
   type: "done",
@@ -45,10 +46,12 @@ export class FakeEngine implements Engine {
   };
   /** Runs inside of every embed and rerank call. */
   onText: (text: string, signal: AbortSignal) => Promise<void> = async () => {};
+  /** Closing takes until this has settled. */
+  untilEnded: Promise<void> = Promise.resolve();
   readonly #exit: (exit: EngineExit) => void;
   readonly #crash = new AbortController();
 
-  constructor({ slots = 2, hasChatTemplate = true }: { slots?: number; hasChatTemplate?: boolean } = {}) {
+  constructor(spec: Partial<EngineSpec> = {}, info: Partial<EngineInfo> = {}) {
     const { promise, resolve } = Promise.withResolvers<EngineExit>();
     this.exited = promise;
     this.#exit = resolve;
@@ -59,24 +62,26 @@ export class FakeEngine implements Engine {
       contextSize: 4096,
       sharedContext: false,
       gpuLayers: 0,
-      slots,
+      slots: 2,
       threads: 1,
       batchSize: 64,
       flashAttention: "auto",
       contextShift: false,
+      ...spec,
     };
     this.info = {
-      contextSize: 4096,
-      contextTokens: slots * 4096,
-      trainedContextSize: 4096,
+      contextSize: this.spec.contextSize,
+      contextTokens: contextTokens(this.spec),
+      trainedContextSize: this.spec.contextSize,
       vocabSize: 100,
       embeddingSize: 2,
-      layers: 1,
+      layers: 2,
       gpuLayers: 0,
-      threads: 1,
-      hasChatTemplate,
-      hasImageInput: false,
+      threads: this.spec.threads,
+      hasChatTemplate: true,
+      hasImageInput: this.spec.projectorFile !== undefined,
       backendVersion: "fake",
+      ...info,
     };
   }
 
@@ -128,21 +133,26 @@ export class FakeEngine implements Engine {
   }
 
   memoryUsage(): Promise<number> {
-    return Promise.resolve(0);
+    return Promise.resolve(this.alive ? 1234 : 0);
   }
 
   async close(): Promise<void> {
-    this.#end({ expected: true, reason: "closed" });
+    this.#die("closed");
+    await this.untilEnded;
+    this.#exit({ expected: true, reason: "closed" });
+    await this.exited;
   }
 
-  crash(reason: string): void {
-    this.#end({ expected: false, reason });
+  /** Ends like a process that somebody has killed; resolves when everyone has been told. */
+  async crash(reason = "killed by SIGKILL"): Promise<void> {
+    this.#die(reason);
+    this.#exit({ expected: false, reason });
+    await settle();
   }
 
-  #end(exit: EngineExit): void {
+  #die(reason: string): void {
     this.alive = false;
-    this.#crash.abort(new ServiceError("engine_crashed", exit.reason));
-    this.#exit(exit);
+    this.#crash.abort(new ServiceError("engine_crashed", reason));
   }
 
   async #text(text: string, signal: AbortSignal): Promise<void> {
@@ -162,87 +172,50 @@ export class FakeEngine implements Engine {
   }
 }
 
-export function fakeModel(changes: Partial<Model> = {}): Model {
-  return {
-    alias: "fake",
-    source: { kind: "file" },
-    state: "loaded",
-    path: "/models/fake.gguf",
-    files: ["/models/fake.gguf"],
-    projector: undefined,
-    adapters: [],
-    gguf: {
-      architecture: "llama",
-      name: undefined,
-      parameters: 1,
-      vocabSize: 100,
-      contextLength: 512,
-      embeddingLength: 2,
-      headCount: 1,
-      blockCount: 1,
-      quantization: "F16",
-      fileSize: 1,
-      chatTemplate: "{{ messages }}",
-      infill: undefined,
-      callTokens: [],
-      kvBytesPerToken: 1,
-      weightBytes: { blocks: 1, largestInBlocks: 1, embedding: 0, output: 0 },
-      purpose: "generate",
-      auxiliary: undefined,
-    },
-    capabilities: { vision: false, tools: false, thinking: false, json: true },
-    settings: {
-      system: undefined,
-      template: undefined,
-      sampling: {},
-      maxTokens: undefined,
-      stop: [],
-      contextSize: undefined,
-      gpuLayers: undefined,
-      flashAttention: undefined,
-      thinking: undefined,
-      toolFormat: undefined,
-      capabilities: {},
-    },
-    contextSize: 512,
-    gpuLayers: 0,
-    isDefault: true,
-    activeRequests: 0,
-    modifiedAt: 0,
-    memoryBytes: undefined,
-    expiresAt: undefined,
-    ...changes,
-  };
+export interface FakeStart {
+  readonly spec: EngineSpec;
+  readonly signal: AbortSignal | undefined;
+  /** Says that another engine is started in place of the one that was asked for. */
+  readonly makeRoom: EngineLoadOptions["makeRoom"];
+  succeed(): FakeEngine;
+  fail(error: unknown): void;
 }
 
-/** Lends one engine and counts the leases that are out. */
-export class FakeModels implements Pick<Models, "acquire"> {
-  leases = 0;
-  /** How each request wanted its model to be in memory. */
-  readonly residencies: (Residency | undefined)[] = [];
-  readonly engine: FakeEngine;
-  readonly model: Model;
+/** Starts fake engines: at once, or, when `manual`, as the test says. */
+export class FakeEngines {
+  readonly starts: FakeStart[] = [];
+  readonly engines: FakeEngine[] = [];
+  manual = false;
+  /** Thrown by the next starts, when set. */
+  error: unknown;
 
-  constructor(engine: FakeEngine, model: Model = fakeModel()) {
-    this.engine = engine;
-    this.model = model;
-  }
-
-  async acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<ModelLease> {
-    signal.throwIfAborted();
-    this.residencies.push(residency);
-    if (name !== undefined && name !== this.model.alias) {
-      throw new ServiceError("model_not_found", `There is no model "${name}".`);
-    }
-    this.leases += 1;
-    let lent = true;
-    return {
-      model: this.model,
-      engine: this.engine,
-      [Symbol.dispose]: () => {
-        if (lent) this.leases -= 1;
-        lent = false;
+  readonly start: StartEngine = async (
+    spec: EngineSpec,
+    options: EngineLoadOptions = {},
+  ): Promise<Engine> => {
+    const { promise, resolve, reject } = Promise.withResolvers<Engine>();
+    options.signal?.addEventListener("abort", () => reject(options.signal?.reason));
+    const start: FakeStart = {
+      spec,
+      signal: options.signal,
+      makeRoom: options.makeRoom,
+      succeed: () => {
+        const engine = new FakeEngine(spec);
+        this.engines.push(engine);
+        resolve(engine);
+        return engine;
       },
+      fail: reject,
     };
+    this.starts.push(start);
+    if (this.error !== undefined) start.fail(this.error);
+    else if (!this.manual) start.succeed();
+    return await promise;
+  };
+
+  get last(): FakeEngine {
+    const engine = this.engines.at(-1);
+    if (!engine) throw new Error("no engine has been started");
+    return engine;
   }
 }

@@ -1,4 +1,4 @@
-import type { Endpoint, Metrics } from "../../../src/metrics/metrics.ts";
+import type { Endpoint, Metrics } from "../../src/metrics/metrics.ts";
 
 /** Notes what was counted. */
 export class FakeMetrics implements Metrics {

@@ -1,12 +1,12 @@
-import { configSchema, type ConfigInput } from "../../../src/config/schema.ts";
-import type { GenerationEvent, GenerationRequest } from "../../../src/engine/protocol/generation.ts";
-import { ServiceError } from "../../../src/errors/service-error.ts";
-import type { App } from "../../../src/http/app.ts";
-import { createInference } from "../../../src/inference/create-inference.ts";
-import type { Model, Models } from "../../../src/models/model.ts";
+import { configSchema, type ConfigInput } from "../../src/config/schema.ts";
+import type { GenerationEvent, GenerationRequest } from "../../src/engine/protocol/generation.ts";
+import type { App } from "../../src/http/app.ts";
+import { createInference } from "../../src/inference/create-inference.ts";
+import type { Model } from "../../src/models/model.ts";
 import { fakeApp } from "./fake-services.ts";
-import { FakeEngine, fakeModel, FakeModels } from "../inference/fake-engine.ts";
-import { FakeMetrics } from "../inference/fake-metrics.ts";
+import { FakeEngine } from "./fake-engine.ts";
+import { FakeMetrics } from "./fake-metrics.ts";
+import { fakeModel, FakeModels } from "./fake-models.ts";
 
 export interface TestApp {
   readonly app: App;
@@ -33,12 +33,12 @@ export function testApp(
       yield* events;
     };
   }
-  const models = new FakeModels(engine, options.model ?? ABLE);
+  const models = new FakeModels([options.model ?? ABLE], engine);
   const metrics = new FakeMetrics();
   const config = configSchema.parse(options.config ?? {});
   const inference = createInference({ models, metrics, config });
   const overrides = { config, inference, metrics };
-  const app = fakeApp({ models: listing(models), overrides });
+  const app = fakeApp({ models, overrides });
   return {
     app,
     engine,
@@ -57,21 +57,6 @@ export function testApp(
       return request;
     },
   };
-}
-
-/** Only what the generation dialects call. */
-function listing(models: FakeModels): Models {
-  const partial: Pick<Models, "acquire" | "list" | "get"> = {
-    acquire: (name, signal) => models.acquire(name, signal),
-    list: () => Promise.resolve([models.model]),
-    get: (name) =>
-      name === models.model.alias
-        ? Promise.resolve(models.model)
-        : Promise.reject(new ServiceError("model_not_found", `There is no model "${name}".`)),
-  };
-  // The rest of the interface is never reached from these routes, and fails loudly if it is.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return partial as Models;
 }
 
 /** A fetch for the official clients that ends in the app. */

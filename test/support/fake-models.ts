@@ -1,0 +1,158 @@
+import { ServiceError } from "../../src/errors/service-error.ts";
+import type {
+  DeletedModel,
+  Download,
+  LoadOptions,
+  Model,
+  ModelLease,
+  Models,
+  Residency,
+} from "../../src/models/model.ts";
+import { FakeEngine } from "./fake-engine.ts";
+
+/** A small model in memory that can speak and nothing else. */
+export function fakeModel(changes: Partial<Model> = {}): Model {
+  return {
+    alias: "fake",
+    source: { kind: "shipped", base: undefined },
+    state: "loaded",
+    path: "/models/fake.gguf",
+    files: ["/models/fake.gguf"],
+    projector: undefined,
+    adapters: [],
+    gguf: {
+      architecture: "llama",
+      name: "Fake",
+      parameters: 1_000_000,
+      vocabSize: 100,
+      contextLength: 2048,
+      embeddingLength: 64,
+      headCount: 4,
+      blockCount: 4,
+      quantization: "Q8_0",
+      fileSize: 1_100_000,
+      chatTemplate: "{{ messages }}",
+      infill: undefined,
+      callTokens: [],
+      kvBytesPerToken: 128,
+      weightBytes: { blocks: 1, largestInBlocks: 1, embedding: 0, output: 0 },
+      purpose: "generate",
+      auxiliary: undefined,
+    },
+    capabilities: { vision: false, tools: false, thinking: false, json: true },
+    settings: {
+      system: undefined,
+      template: undefined,
+      sampling: {},
+      maxTokens: undefined,
+      stop: [],
+      contextSize: undefined,
+      gpuLayers: undefined,
+      flashAttention: undefined,
+      thinking: undefined,
+      toolFormat: undefined,
+      capabilities: {},
+    },
+    contextSize: 2048,
+    gpuLayers: 0,
+    isDefault: true,
+    activeRequests: 0,
+    modifiedAt: Date.UTC(2026, 0, 2),
+    memoryBytes: 50_000_000,
+    expiresAt: undefined,
+    ...changes,
+  };
+}
+
+/** Models in a list, with the rules on states that the real ones keep; all are lent the same engine. */
+export class FakeModels implements Models {
+  readonly known: Map<string, Model>;
+  readonly loads: LoadOptions[] = [];
+  defaultAlias: string | undefined;
+  readonly downloads: Download[] = [];
+  readonly engine: FakeEngine;
+  /** Those that are out. */
+  leases = 0;
+  /** How each request wanted its model to be in memory. */
+  readonly residencies: (Residency | undefined)[] = [];
+
+  constructor(models: readonly Model[] = [fakeModel()], engine = new FakeEngine()) {
+    this.engine = engine;
+    this.known = new Map(models.map((model) => [model.alias, model]));
+    this.defaultAlias = models.find((model) => model.isDefault)?.alias;
+  }
+
+  async list(): Promise<readonly Model[]> {
+    return [...this.known.values()];
+  }
+
+  async get(name: string): Promise<Model> {
+    const model = this.known.get(name);
+    if (!model) throw new ServiceError("model_not_found", `No model "${name}" is known.`);
+    return model;
+  }
+
+  async setDefault(alias: string): Promise<void> {
+    this.defaultAlias = alias;
+  }
+
+  async acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<ModelLease> {
+    signal.throwIfAborted();
+    this.residencies.push(residency);
+    const model = await this.get(name ?? this.defaultAlias ?? "");
+    this.leases += 1;
+    let lent = true;
+    return {
+      model,
+      engine: this.engine,
+      [Symbol.dispose]: () => {
+        if (lent) this.leases -= 1;
+        lent = false;
+      },
+    };
+  }
+
+  async load(options: LoadOptions): Promise<Model> {
+    this.loads.push(options);
+    const model = await this.get(options.alias);
+    if (model.state === "loaded") throw new ServiceError("model_already_loaded", "It is loaded already.");
+    const contextSize = options.contextSize ?? model.contextSize;
+    return this.#put({ ...model, state: "loaded", contextSize });
+  }
+
+  async unload(name: string): Promise<void> {
+    const model = await this.get(name);
+    if (model.state !== "loaded") throw new ServiceError("model_already_unloaded", "It is not loaded.");
+    this.#put({ ...model, state: "available" });
+  }
+
+  async delete(name: string): Promise<DeletedModel> {
+    const { alias, source } = await this.get(name);
+    this.known.delete(name);
+    return { alias, source: source.kind };
+  }
+
+  pull: Models["pull"] = async (name) => {
+    this.#put(fakeModel({ alias: name, state: "available" }));
+    return { alias: name, repo: "owner/repo", sizeBytes: 100 };
+  };
+
+  async create(alias: string): Promise<Model> {
+    return this.#put(fakeModel({ alias, source: { kind: "modelfile", base: "fake" } }));
+  }
+
+  async copy(source: string, target: string): Promise<Model> {
+    return this.#put({ ...(await this.get(source)), alias: target });
+  }
+
+  async modelfile(): Promise<string> {
+    return "FROM /models/fake.gguf\n";
+  }
+
+  async close(): Promise<void> {}
+
+  #put(model: Model): Model {
+    this.known.set(model.alias, model);
+    return model;
+  }
+}

@@ -1,0 +1,76 @@
+import { pino } from "pino";
+import { configSchema, type ConfigInput } from "../../src/config/schema.ts";
+import { ServiceError } from "../../src/errors/service-error.ts";
+import { ServiceEvents } from "../../src/events/service-events.ts";
+import { createDialects } from "../../src/daemon/dialects.ts";
+import { pageFile } from "../../src/daemon/page-file.ts";
+import type { ManagementServices } from "../../src/dialects/management/management-services.ts";
+import { createApp, type App } from "../../src/http/app.ts";
+import type { Inference } from "../../src/inference/inference.ts";
+import type { Metrics } from "../../src/metrics/metrics.ts";
+import type { Models } from "../../src/models/model.ts";
+import { FakeModels } from "./fake-models.ts";
+
+const idleInference: Inference = {
+  activeRequests: 0,
+  generate: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
+  embed: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
+  rerank: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
+  tokenize: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
+  detokenize: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
+  pieces: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
+  promptOf: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
+};
+
+const idleMetrics: Metrics = {
+  totals: { requests: 3, tokensGenerated: 42, activeRequests: 0 },
+  requestStarted: () => undefined,
+  requestsWaiting: () => undefined,
+  requestFinished: () => undefined,
+  tokensGenerated: () => undefined,
+  promptTokens: () => undefined,
+  render: async () => "# HELP service_info The daemon.\n",
+};
+
+export interface FakeOptions {
+  readonly config?: ConfigInput;
+  readonly models?: Models;
+  readonly log?: (line: string) => void;
+  readonly draining?: AbortSignal;
+  readonly overrides?: Partial<ManagementServices>;
+}
+
+/** Services without a process or a file behind them, in the state ready. */
+export function fakeServices(options: FakeOptions = {}): ManagementServices {
+  const write = options.log ?? (() => undefined);
+  return {
+    config: configSchema.parse({ socket: "", ...options.config }),
+    models: options.models ?? new FakeModels(),
+    inference: idleInference,
+    metrics: idleMetrics,
+    events: new ServiceEvents(),
+    logger: pino({ level: "debug" }, { write }),
+    version: "1.2.3",
+    startedAt: performance.now() - 5000,
+    life: { state: "ready" },
+    draining: options.draining ?? new AbortController().signal,
+    gpu: { available: false, adapter: undefined, problem: "none in this test", adapters: [] },
+    kernels: "daybreak",
+    wall: { state: { mode: "auto", wall: "none", parts: [], problem: "none in this test" } },
+    endpoints: { http: "http://0.0.0.0:8080", ipc: "ipc:///run/daybreak.sock" },
+    machineMemory: async () => ({ usedBytes: 1_000_000, totalBytes: 8_000_000 }),
+    defaultModels: () => [],
+    pageFile,
+    shutdown: () => undefined,
+    ...options.overrides,
+  };
+}
+
+/** The whole HTTP side on services, with the dialects that the daemon has. */
+export function appOf(services: ManagementServices): App {
+  return createApp(services, createDialects(services));
+}
+
+export function fakeApp(options: FakeOptions = {}): App {
+  return appOf(fakeServices(options));
+}
