@@ -20,7 +20,7 @@ interface Waiter {
   refuse(error: ServiceError): void;
 }
 
-export interface AdmissionWish {
+export interface AdmissionRequest {
   /** Tokens of context that the call may come to need; as many as there are at most. Default: none. */
   tokens?: number;
   /** The caller belongs to a request that was let in before, such as a further text of a batch. Default: false. */
@@ -92,7 +92,7 @@ export class AdmissionQueue {
    */
   async acquire(
     signal: AbortSignal,
-    { tokens: wished = 0, bypassQueueLimit = false }: AdmissionWish = {},
+    { tokens: wished = 0, bypassQueueLimit = false }: AdmissionRequest = {},
   ): Promise<Permit> {
     signal.throwIfAborted();
     if (this.#closedWith) throw this.#closedWith();

@@ -36,7 +36,7 @@ export function toTokenIds(ids: readonly number[] | TokenIds, param: string): To
  * @param param the request's field that holds the tokens
  * @throws ServiceError invalid_parameter with this param
  */
-export async function exactPrompt(
+export async function promptFromTokens(
   engine: Pick<Engine, "tokenize" | "pieces">,
   ids: readonly number[] | TokenIds,
   param: string,

@@ -12,7 +12,7 @@ const imageBlock = z.object({
   type: z.literal("image"),
   source: z.discriminatedUnion("type", [
     z.object({ type: z.literal("base64"), media_type: z.string(), data: z.string() }),
-    z.object({ type: z.literal("url"), url: z.string() }).describe("A data: URL; addresses are not fetched."),
+    z.object({ type: z.literal("url"), url: z.string() }).describe("A data: URL; URLs are not fetched."),
   ]),
 });
 
@@ -23,7 +23,7 @@ const documentBlock = z.object({
     z.object({ type: z.literal("text"), data: z.string() }),
     z.object({ type: z.literal("content"), content: z.union([z.string(), list(textBlock)]) }),
     z.object({ type: z.literal("base64") }).describe("Refused: PDF cannot be read."),
-    z.object({ type: z.literal("url") }).describe("Refused: addresses are not fetched."),
+    z.object({ type: z.literal("url") }).describe("Refused: URLs are not fetched."),
   ]),
 });
 
@@ -79,7 +79,7 @@ const messageSchema = z.discriminatedUnion("role", [
     role: z.literal("user"),
     content: z
       .union([z.string(), list(userBlock)])
-      .describe("Text, or blocks of text, pictures and tool results."),
+      .describe("Text, or blocks of text, images and tool results."),
   }),
   z.object({
     role: z.literal("assistant"),
