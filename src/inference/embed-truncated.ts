@@ -26,7 +26,7 @@ export async function embedTruncated(
     return embedFirstCharacters(engine, text, signal);
   });
   if (cut) return cut;
-  throw new ServiceError("context_length_exceeded", "Not even the beginning of the text fits.");
+  throw new ServiceError("context_length_exceeded", "The text does not fit, not even its beginning.");
 }
 
 async function embedFirstTokens(

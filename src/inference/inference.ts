@@ -128,7 +128,7 @@ export interface Inference {
   tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<TokenIds>;
   /** What each token stands for. */
   pieces(request: DetokenizeRequest, signal: AbortSignal): Promise<Piece[]>;
-  /** The text that tokens stand for; bytes that are no text become U+FFFD. */
+  /** The text that tokens stand for; bytes that are not text become U+FFFD. */
   detokenize(request: DetokenizeRequest, signal: AbortSignal): Promise<string>;
   /** The prompt that the model takes as exactly these tokens; see promptFromTokens(). */
   promptFromTokens(request: PromptFromTokensRequest, signal: AbortSignal): Promise<string>;

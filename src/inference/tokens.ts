@@ -26,7 +26,7 @@ export function toTokenIds(ids: readonly number[] | TokenIds, param: string): To
   const tokens = Int32Array.from(ids);
   const wrong = ids.find((id, at) => tokens[at] !== id);
   if (wrong === undefined) return tokens;
-  throw new ServiceError("invalid_parameter", `There is no token ${wrong}.`, { param });
+  throw new ServiceError("invalid_parameter", `${wrong} is not a token id.`, { param });
 }
 
 /**

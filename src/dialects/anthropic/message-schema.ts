@@ -91,7 +91,7 @@ const messageSchema = z.discriminatedUnion("role", [
 ]);
 
 const toolSchema = z.object({
-  type: z.literal("custom", { error: "only tools of the client's own (custom) are supported" }).nullish(),
+  type: z.literal("custom", { error: "only custom tools are supported" }).nullish(),
   name: z.string().min(1),
   description: z.string().nullish(),
   input_schema: jsonSchemaSchema.describe("JSON Schema of the arguments."),
@@ -157,7 +157,7 @@ export const messageRequestSchema = z
     context_management: ignored(),
     diagnostics: ignored(),
     inference_geo: ignored("inference happens here"),
-    mcp_servers: refused("the daemon calls no servers; give it tools of your own"),
+    mcp_servers: refused("the daemon does not call servers; use your own tools"),
     metadata: ignored(),
     service_tier: ignored(),
     speed: ignored(),

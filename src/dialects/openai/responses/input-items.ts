@@ -4,7 +4,7 @@ import { list } from "../../../http/input/list.ts";
 const textPart = z.object({
   type: z
     .enum(["input_text", "output_text"])
-    .describe("Both mean text, whoever wrote it; clients give back what they got."),
+    .describe("Both mean text, from either side; clients give back what they got."),
   text: z.string(),
 });
 
