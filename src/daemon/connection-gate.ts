@@ -16,7 +16,7 @@ const SURPLUS_MS = 5000;
 
 interface Guest {
   readonly address: string;
-  /** Requests under way on it; an upgraded connection has one for ever. */
+  /** Requests under way on it; an upgraded connection has one until it closes. */
   requests: number;
 }
 
@@ -35,7 +35,7 @@ export class ConnectionGate {
   readonly #surplus = new Set<Socket>();
 
   /**
-   * @param onFull called for every connection that finds no place
+   * @param onFull called for every connection that is turned away
    * @param now milliseconds since any origin
    */
   constructor(

@@ -9,14 +9,14 @@ const SMALLEST_RESERVE = 96;
 const RESERVED_SHARE = 1 / 4;
 const LARGEST_RESERVE = 1024;
 
-/** However few descriptors there are: a daemon that hears nobody is of no use. */
+/** However few descriptors there are: a daemon that accepts no connection is useless. */
 const FEWEST_CONNECTIONS = 16;
 
 /** What the owner's socket has for itself, so that it answers when strangers have taken all the rest. */
 const OWNER_SHARE = 1 / 8;
 const MOST_OWNER_CONNECTIONS = 128;
 
-/** One address may hold this much of the rest: what is left can be had by others. */
+/** One address may hold this much of the rest: the rest is left for others. */
 const ADDRESS_SHARE = 1 / 2;
 
 export interface ConnectionLimits {

@@ -50,7 +50,7 @@ export async function createModels(
   });
   // Nobody waits for it: what it removes is in nobody's way.
   hub.removeLeftovers().catch((error: unknown) => {
-    logger.warn({ err: error }, "What killed processes have left in the cache cannot be removed");
+    logger.warn({ err: error }, "Cannot remove leftovers of killed processes from the cache");
   });
   const start = startWithImage(config.engine, image, wall);
   return await startable(

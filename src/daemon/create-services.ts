@@ -38,7 +38,7 @@ export async function createServices(
     sandbox: config.sandbox,
   });
   const wall = new SecondWall({ mode: config.sandbox });
-  // Models are loaded a moment later; whoever needs the wall is told then.
+  // A failure is reported when a model that needs the wall is loaded.
   void wall.find().catch(() => {});
   const engine = await EngineImage.prepare(
     { cacheDir: config.cache_dir, kernels: config.engine.kernels, fallbacks: fallbackFolders() },

@@ -3,7 +3,7 @@ export class DaemonStartError extends Error {
   override readonly name: string = "DaemonStartError";
 }
 
-/** The IPC socket cannot be had at its path, and no other daemon is why. */
+/** The IPC socket cannot be made at its path, and not because of another daemon. */
 export class SocketUnavailableError extends DaemonStartError {
   override readonly name = "SocketUnavailableError";
 }

@@ -10,7 +10,7 @@ import { answerUnreadableRequest } from "./unreadable-request.ts";
 
 /** Longer than the idle time of common proxies and clients, so that they close first and no request gets lost. */
 const KEEP_ALIVE_MS = 75_000;
-/** A head comes in one piece, or in a few: whoever takes longer holds a connection for nothing. */
+/** A head comes in one piece, or in a few: a client that takes longer ties up a connection. */
 const HEADERS_MS = 20_000;
 /** Time for the largest body over a slow line. */
 const REQUEST_MS = 300_000;
@@ -28,7 +28,7 @@ interface ListenerOptions {
   /** Largest WebSocket message in bytes. */
   readonly maxMessageBytes: number;
   readonly connections: ConnectionLimits;
-  /** Hears what goes wrong with the listener itself or with connections, and is no request's error. */
+  /** Logs failures of the listener or its connections that do not belong to a request. */
   readonly logger: Pick<Logger, "warn">;
 }
 

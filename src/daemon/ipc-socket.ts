@@ -24,20 +24,20 @@ const PIPE_ADVICE: Advice = {
 
 const ANOTHER = 'Name another with --socket or SERVICE_SOCKET, or none with SERVICE_SOCKET=""';
 
-/** Why no socket can be made in a folder, to be put behind its name. */
+/** Why no socket can be made in a folder, to follow its name. */
 const REASONS: Readonly<Record<string, string>> = {
   EACCES: "this user may not write there",
   EPERM: "this user may not write there",
   EROFS: "it is read-only",
-  ENOENT: "it is not there any more",
+  ENOENT: "it no longer exists",
   ENOTDIR: "a part of its path is not a folder",
   EEXIST: "a part of its path is not a folder",
-  ELOOP: "its links lead in a circle",
+  ELOOP: "its links form a loop",
   ENAMETOOLONG: "its name is too long",
   ENOSPC: "the disk is full",
-  EADDRINUSE: "another program has made its socket there in this moment",
-  ENOTSUP: "its file system holds no sockets",
-  EOPNOTSUPP: "its file system holds no sockets",
+  EADDRINUSE: "another program has just made its socket there",
+  ENOTSUP: "its file system does not support sockets",
+  EOPNOTSUPP: "its file system does not support sockets",
 };
 
 /** True for the name of a Windows named pipe, which is not a file. */
@@ -93,7 +93,7 @@ export function socketPathProblem(name: string, platform = process.platform): st
   const longest = platform === "linux" ? LONGEST_ON_LINUX : LONGEST_SOCKET_PATH;
   const length = Buffer.byteLength(name);
   if (length <= longest) return undefined;
-  return `The socket path ${name} is ${length} bytes long, but the system allows ${longest}.`;
+  return `The socket path ${name} is ${length} bytes long; the system allows ${longest}.`;
 }
 
 /** What the system refuses, in words about the socket's folder. */

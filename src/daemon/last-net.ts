@@ -18,12 +18,13 @@ export function catchStrays(logger: Pick<Logger, "error">): Disposable {
   const report = (err: unknown): void => {
     const now = performance.now();
     if (now >= windowEnd) {
-      if (hushed > 0) logger.error({ times: hushed }, "Faults of which no line was written");
+      if (hushed > 0) logger.error({ times: hushed }, "Errors that were not logged one by one");
       windowEnd = now + WINDOW_MS;
       lines = 0;
       hushed = 0;
     }
-    if (lines++ < MOST_LINES) logger.error({ err }, "A fault in the daemon: please report it. It goes on");
+    if (lines++ < MOST_LINES)
+      logger.error({ err }, "Bug in the daemon, please report it; the daemon keeps running");
     else hushed++;
   };
   process.on("uncaughtException", report);

@@ -2,7 +2,7 @@ import type { Server } from "node:http";
 import { exhaustedResource } from "../errors/exhausted-resource.ts";
 import { DaemonStartError } from "./daemon-start-error.ts";
 
-/** What to do about a failure, by the system's code, to be put behind the place. */
+/** What to do about a failure, by the system's code, to follow the place. */
 export type Advice = Readonly<Record<string, string>>;
 
 /** Calls `listen` and waits until it has worked; says what to do when it has not. */

@@ -13,7 +13,7 @@ export interface RunOptions {
   readonly stdout: LogOutput;
   /** For the log. */
   readonly stderr: LogOutput;
-  /** Aborting it drains the daemon; whoever aborts it also ends the process when asked a second time. */
+  /** Aborting it drains the daemon; its owner also ends the process on a second request. */
   readonly signal: AbortSignal;
 }
 
@@ -40,7 +40,7 @@ export async function runDaemon(
   if (signal.aborted) onSignal();
   else signal.addEventListener("abort", onSignal, { once: true });
   daemon.services.draining.addEventListener("abort", () => {
-    logger.info("draining: running requests may end, new ones are refused");
+    logger.info("draining: running requests may finish, new ones are refused");
   });
   announce(listeningLine(daemon));
   const exposure = exposureWarning(daemon.services);
@@ -59,7 +59,7 @@ export async function runDaemon(
   logger.info("stopped");
 }
 
-/** What the system refuses is for whoever starts the daemon; anything else is a fault of ours, with its stack. */
+/** What the system refuses is told to the user who starts the daemon; anything else is a bug, with its stack. */
 function startFailure(error: unknown): unknown {
   if (error instanceof DaemonStartError) return error;
   const { code, message } = ServiceError.from(error);

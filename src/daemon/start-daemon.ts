@@ -23,7 +23,7 @@ export interface RunningDaemon {
   readonly services: ManagementServices;
   /** Settles when the first models are loaded, or have failed; never rejects. */
   readonly ready: Promise<void>;
-  /** Resolves when it has ended, whoever asked for it. */
+  /** Resolves when it has ended, for whatever reason. */
   readonly stopped: Promise<void>;
   /** Drains, then ends everything. A second call waits for the first. */
   stop(): Promise<void>;
@@ -123,7 +123,7 @@ function disposableDeadline(millis: number): Disposable & { signal: AbortSignal;
   };
 }
 
-/** False when a socket that nobody asked for cannot be had: the daemon is of use without it. */
+/** False when a socket that was not asked for cannot be made: the daemon is useful without it. */
 async function hasSocket(
   listener: HttpListener,
   name: string,
@@ -135,7 +135,9 @@ async function hasSocket(
     return true;
   } catch (error) {
     if (isChosen || !(error instanceof SocketUnavailableError)) throw error;
-    logger.warn(`The daemon goes on without a socket, by which "daybreak stop" finds it. ${error.message}`);
+    logger.warn(
+      `The daemon runs without its IPC socket, so "daybreak stop" cannot find it. ${error.message}`,
+    );
     return false;
   }
 }

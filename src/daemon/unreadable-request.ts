@@ -13,7 +13,7 @@ const CODES: ReadonlyMap<unknown, ErrorCode> = new Map<unknown, ErrorCode>([
 ]);
 
 const MESSAGES: Partial<Record<ErrorCode, string>> = {
-  headers_too_large: `The headers of the request are larger than the ${maxHeaderSize / 1024} KiB that the daemon reads.`,
+  headers_too_large: `The request headers are larger than the limit of ${maxHeaderSize / 1024} KiB.`,
   payload_too_large: "The extensions of the body's chunks are too large.",
   request_timeout: "The request did not arrive in time.",
 };

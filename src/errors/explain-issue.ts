@@ -34,7 +34,7 @@ const UNITS: Readonly<Record<string, readonly [one: string, many: string]>> = {
 export interface ExplainedIssue {
   /** Of the field at fault; empty for the whole value. */
   readonly path: readonly PropertyKey[];
-  /** What is wrong with it, to be put behind its name: `must be a whole number`. */
+  /** What is wrong with it, to follow its name: `must be a whole number`. */
   readonly message: string;
   /** What there was instead, where that helps: `"abc"`. Not to be shown where it may be a secret. */
   readonly got: string | undefined;
@@ -50,7 +50,7 @@ export const IN_WORDS: { readonly error: z.core.$ZodErrorMap } = {
 };
 
 /**
- * What a validation has found, in words for whoever wrote the value.
+ * What a validation has found, in words for the author of the value.
  * @param value what was validated, of which the fault is shown
  */
 export function explainIssue(issue: Issue, value: unknown): ExplainedIssue {

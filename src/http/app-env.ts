@@ -17,9 +17,9 @@ export interface AppEnv {
     requestId: string;
     /** Carries the request id in each line. Never log prompts, keys or bodies. */
     logger: Logger;
-    /** Largest body in bytes; enforced by whoever reads the body. */
+    /** Largest body in bytes; enforced where the body is read. */
     bodyLimit: number;
-    /** Counts the bytes of all bodies under way; whoever reads a body adds to it. */
+    /** Counts the bytes of all bodies under way; code that reads a body adds to it. */
     heldBodies: HeldBodies;
     /**
      * Counts one more message of this client against the rate limit; throws `rate_limited` beyond it. For what comes

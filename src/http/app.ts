@@ -64,7 +64,7 @@ function noSuchRoute(context: AppContext, methods: TrieRouter<string>): ServiceE
   const { method, path } = context.req;
   const allowed = new Set(methods.match("ALL", path)[0].map(([allowedMethod]) => allowedMethod));
   if (allowed.size === 0)
-    return new ServiceError("route_not_found", `There is no endpoint ${method} ${path}.`);
+    return new ServiceError("route_not_found", `Endpoint not found: ${method} ${path}.`);
   if (allowed.has("GET")) allowed.add("HEAD");
   const list = [...allowed, "OPTIONS"].toSorted().join(", ");
   context.res.headers.set("allow", list);

@@ -3,7 +3,7 @@ import net from "node:net";
 /** Numbers that an IPv6 address is written with. */
 const IPV6_GROUPS = 8;
 
-/** How URLs and some systems write an IPv4 address as IPv6, in two numbers in place of four. */
+/** How URLs and some systems write an IPv4 address as IPv6, in two numbers instead of four. */
 const MAPPED_IN_HEX = /^::ffff:([\da-f]{1,4}):([\da-f]{1,4})$/i;
 
 /**

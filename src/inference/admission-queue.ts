@@ -20,7 +20,7 @@ interface Waiter {
   refuse(error: ServiceError): void;
 }
 
-export interface AdmissionWish {
+export interface AdmissionRequest {
   /** Tokens of context that the call may come to need; as many as there are at most. Default: none. */
   tokens?: number;
   /** The caller belongs to a request that was let in before, such as a further text of a batch. Default: false. */
@@ -39,9 +39,9 @@ export interface AdmissionQueueOptions {
 }
 
 /**
- * First come, first served admission to one engine. Invariants: at most `slots` slots are out, and what they may need
- * fits into the context together; nobody waits who could be let in, except behind others; a slot is freed exactly
- * once, whoever ends first.
+ * First come, first served admission to one engine. Invariants: at most `slots` permits are out, and what they may need
+ * fits into the context together; no caller waits that could be admitted, except after others; a permit is freed
+ * exactly once.
  */
 export class AdmissionQueue {
   readonly #slots: number;
@@ -71,7 +71,7 @@ export class AdmissionQueue {
     return this.#slots;
   }
 
-  /** Slots that are out. */
+  /** Permits that are out. */
   get running(): number {
     return this.#running;
   }
@@ -80,19 +80,19 @@ export class AdmissionQueue {
     return this.#waiting.size;
   }
 
-  /** Seconds until a new caller may expect a slot, from the mean time that slots were held. */
+  /** Seconds until a new caller may expect a permit, from the mean time that permits were held. */
   get retryAfterSecs(): number {
     const estimate = Math.ceil(((this.#waiting.size + 1) * this.#meanHoldSecs) / this.#slots);
     return Math.min(Math.max(estimate, 1), MAX_RETRY_AFTER_SECS);
   }
 
   /**
-   * Resolves with a slot when it is this caller's turn. Rejects with `overloaded` when too many wait, with the
+   * Resolves with a permit when it is this caller's turn. Rejects with `overloaded` when too many wait, with the
    * signal's reason when it aborts first, and with the closing error when the engine is gone.
    */
   async acquire(
     signal: AbortSignal,
-    { tokens: wished = 0, bypassQueueLimit = false }: AdmissionWish = {},
+    { tokens: wished = 0, bypassQueueLimit = false }: AdmissionRequest = {},
   ): Promise<Permit> {
     signal.throwIfAborted();
     if (this.#closedWith) throw this.#closedWith();
@@ -102,7 +102,7 @@ export class AdmissionQueue {
       const retryAfterSecs = this.retryAfterSecs;
       throw new ServiceError(
         "overloaded",
-        `The model's slots or its context are taken, and ${this.#waiting.size} requests wait already; ` +
+        `All slots or the whole context of the model are in use, and ${this.#waiting.size} requests are waiting; ` +
           `try again in about ${retryAfterSecs} s.`,
         { retryAfterSecs },
       );
@@ -115,7 +115,7 @@ export class AdmissionQueue {
       const onAbort = () => {
         leave();
         reject(signal.reason);
-        // Those behind may fit where this one did not.
+        // Later callers may fit where this one did not.
         this.#grant();
       };
       const waiter: Waiter = {
@@ -134,7 +134,7 @@ export class AdmissionQueue {
     });
   }
 
-  /** Refuses everyone who waits and everyone who comes later. Slots that are out are freed by their holders. */
+  /** Refuses all waiting and later callers. Permits that are out are freed by their holders. */
   close(makeError: () => ServiceError): void {
     this.#closedWith ??= makeError;
     for (const waiter of this.#waiting) waiter.refuse(this.#closedWith());
@@ -144,7 +144,7 @@ export class AdmissionQueue {
     return this.#running < this.#slots && this.#tokens + tokens <= this.#contextTokens;
   }
 
-  /** Lets in who waits, in order: whoever does not fit holds up those behind, or it might never get its turn. */
+  /** Admits waiting callers in order: one that does not fit holds up those after it, or it might never get its turn. */
   #grant(): void {
     if (this.#closedWith) return;
     for (const waiter of this.#waiting) {

@@ -6,8 +6,8 @@ import type { InferenceRequest } from "./inference.ts";
 export function checkGeneration({ input, format, sampling }: InferenceRequest, model: Model): void {
   const { alias, capabilities, settings } = model;
   if (model.gguf.purpose !== "generate") {
-    const kind = model.gguf.purpose === "embed" ? "an embedding model" : "a reranker";
-    refuse(`"${alias}" is ${kind} and generates no text; choose a model for generation.`, "model");
+    const kind = model.gguf.purpose === "embed" ? "an embedding model" : "a reranker model";
+    refuse(`"${alias}" is ${kind} and cannot generate text; choose a text-generation model.`, "model");
   }
   const unknown = sampling.logitBias?.find(({ token }) => token >= model.gguf.vocabSize);
   if (unknown) {
@@ -23,7 +23,7 @@ export function checkGeneration({ input, format, sampling }: InferenceRequest, m
   }
   if (input.kind === "prompt" || input.kind === "infill") return;
   if (input.thinking === true && !capabilities.thinking) {
-    refuse(`"${alias}" cannot think before it answers; leave thinking off or choose another model.`, "think");
+    refuse(`"${alias}" does not support thinking; leave it off or choose another model.`, "think");
   }
   if (countImages(input) > 0 && !capabilities.vision) {
     refuse(
@@ -35,29 +35,29 @@ export function checkGeneration({ input, format, sampling }: InferenceRequest, m
   const { tools, toolChoice } = input;
   if (tools.length > 0 && toolChoice !== "none" && !capabilities.tools && !settings.toolFormat) {
     refuse(
-      `"${alias}" has no tool calling; choose a model with tools, or give it a TOOLFORMAT in a Modelfile.`,
+      `"${alias}" does not support tools; choose a model that does, or give it a TOOLFORMAT in a Modelfile.`,
       "tools",
     );
   }
   if (toolChoice === "required" && tools.length === 0) {
-    invalid("The tool choice asks for a call, but the request names no tools.");
+    invalid("The tool choice requires a call, but the request has no tools.");
   }
   if (typeof toolChoice === "object" && !tools.some(({ name }) => name === toolChoice.name)) {
     invalid(`The tool choice names "${toolChoice.name}", which is not among the request's tools.`);
   }
 }
 
-/** Refuses embeddings of a model that gives none. */
+/** Refuses embeddings of a model that cannot make them. */
 export function checkEmbedding({ alias, gguf }: Model): void {
   if (gguf.purpose === "rerank") {
-    refuse(`"${alias}" is a reranker and gives no embeddings; choose an embedding model.`, "model");
+    refuse(`"${alias}" is a reranker model and cannot make embeddings; choose an embedding model.`, "model");
   }
 }
 
-/** Refuses reranking by a model that is none for it. */
+/** Refuses reranking by a model that is not a reranker. */
 export function checkReranking({ alias, gguf }: Model): void {
   if (gguf.purpose !== "rerank") {
-    refuse(`"${alias}" is not a reranker; choose a model made for reranking.`, "model");
+    refuse(`"${alias}" is not a reranker model; choose one that is.`, "model");
   }
 }
 

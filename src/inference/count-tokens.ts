@@ -1,7 +1,7 @@
 import type { Inference, InferenceRequest } from "./inference.ts";
 
 /**
- * Counts the tokens that a request's prompt has for its model: template, tools and pictures included. The request is
+ * Counts the tokens that a request's prompt has for its model: template, tools and images included. The request is
  * begun and left at llama.cpp's first report of progress, which names the exact number and comes with the first step
  * of the prompt; so a long prompt is not worked through. It takes a slot for that time.
  */

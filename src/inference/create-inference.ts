@@ -5,11 +5,11 @@ import type { GenerationEvent } from "../engine/protocol/generation.ts";
 import type { TokenIds } from "../engine/protocol/tokens.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Model, Models } from "../models/model.ts";
-import type { AdmissionWish, Permit } from "./admission-queue.ts";
+import type { AdmissionRequest, Permit } from "./admission-queue.ts";
 import { checkEmbedding, checkReranking } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
 import { dropReasoningLogprobs } from "./drop-reasoning-logprobs.ts";
-import { embedBeginning } from "./embed-beginning.ts";
+import { embedTruncated } from "./embed-truncated.ts";
 import { EngineQueues } from "./engine-queues.ts";
 import type { EventReader } from "./event-reader.ts";
 import { firstCallOnly } from "./first-call-only.ts";
@@ -24,7 +24,7 @@ import type {
   InferenceEvent,
   InferenceRequest,
   InferenceStream,
-  PromptOfRequest,
+  PromptFromTokensRequest,
   RerankAnswer,
   RerankRequest,
   TokenizeRequest,
@@ -34,7 +34,7 @@ import { RequestAccounting } from "./request-accounting.ts";
 import { resolveGeneration, type ResolvedGeneration } from "./resolve-generation.ts";
 import { runBatch } from "./run-batch.ts";
 import { splitReasoning } from "./split-reasoning.ts";
-import { exactPrompt, type Piece, splitPieces, toTokenIds } from "./tokens.ts";
+import { promptFromTokens, type Piece, splitPieces, toTokenIds } from "./tokens.ts";
 import { splitToolCalls } from "./tool-format/split-tool-calls.ts";
 
 export interface InferenceOptions {
@@ -110,7 +110,7 @@ class InferenceService implements Inference {
       signal,
       checkEmbedding,
       (engine, text, abort) =>
-        request.truncate ? embedBeginning(engine, text, abort) : engine.embed(text, abort),
+        request.truncate ? embedTruncated(engine, text, abort) : engine.embed(text, abort),
     );
     const totalTokens = this.#countPrompt(results);
     return { model, loadMs, vectors: results.map(({ vector }) => vector), totalTokens };
@@ -146,10 +146,10 @@ class InferenceService implements Inference {
     return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
   }
 
-  async promptOf(request: PromptOfRequest, signal: AbortSignal): Promise<string> {
+  async promptFromTokens(request: PromptFromTokensRequest, signal: AbortSignal): Promise<string> {
     const { model, tokens, param, residency } = request;
     using lease = await this.#models.acquire(model || undefined, signal, residency);
-    return await exactPrompt(lease.engine, tokens, param, signal);
+    return await promptFromTokens(lease.engine, tokens, param, signal);
   }
 
   async #batch<Item, Result>(
@@ -177,7 +177,12 @@ class InferenceService implements Inference {
     return { model: model.alias, loadMs, results };
   }
 
-  async #admit(engine: Engine, { alias }: Model, signal: AbortSignal, wish: AdmissionWish): Promise<Permit> {
+  async #admit(
+    engine: Engine,
+    { alias }: Model,
+    signal: AbortSignal,
+    wish: AdmissionRequest,
+  ): Promise<Permit> {
     this.#metrics.requestsWaiting(1);
     try {
       return await this.#queues.of(engine, alias).acquire(signal, wish);

@@ -16,13 +16,13 @@ const ALTERNATIVE_BYTES = 150;
 type DoneEvent = Extract<GenerationEvent, { type: "done" }>;
 
 export interface GenerationStreamOptions {
-  /** Runs the generation on its engine; settles when the engine has let go of it. */
+  /** Runs the generation on its engine; settles when the engine has released it. */
   readonly run: (onEvent: (event: GenerationEvent) => void, signal: AbortSignal) => Promise<void>;
   /** How the engine's events are to be read, the first one first. */
   readonly readers: readonly EventReader[];
   /** Ends the generation with the client or when its time is over; ended here when the reader leaves. */
   readonly deadline: Deadline;
-  /** What the request holds: given back once, as soon as the engine has let go. */
+  /** What the request holds: released once, as soon as the engine is done. */
   readonly held: Disposable;
   /** Called with the length of the prompt in tokens when the engine reports it. */
   readonly onPrompt: (tokens: number) => void;
@@ -32,8 +32,8 @@ export interface GenerationStreamOptions {
 
 /**
  * One answer, from the engine's first event to the last that its reader takes. What the request holds is given back
- * exactly once, as soon as the engine is done with it: behind the last event, after an error, when the reader leaves
- * (even before its first step), and when the deadline aborts while nobody reads. The stream ends behind `done`, or
+ * exactly once, as soon as the engine is done with it: after the last event, after an error, when the reader leaves
+ * (even before its first step), and when the deadline aborts while nobody reads. The stream ends after `done`, or
  * throws a ServiceError or the deadline's reason.
  */
 export class GenerationStream implements AsyncIterableIterator<InferenceEvent, undefined> {
@@ -58,7 +58,7 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
     return this.#events.next();
   }
 
-  /** The reader leaves: resolves when the engine has let go. */
+  /** The reader leaves: resolves when the engine is done. */
   async return(): Promise<IteratorResult<InferenceEvent, undefined>> {
     this.#events.clear();
     this.#options.deadline.abort(new Error("the reader has left"));
@@ -79,7 +79,7 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
     } catch (error) {
       failure = deadline.signal.aborted ? deadline.signal.reason : error;
     }
-    // The slot is free before the reader knows that the answer is over, so that the next request finds it free.
+    // The permit is free before the reader knows that the answer is over, so that the next request finds it free.
     held[Symbol.dispose]();
     if (this.#done) {
       this.#events.push(finish(this.#done));

@@ -1,9 +1,12 @@
 import { ServiceError } from "../errors/service-error.ts";
+import { decodeBase64 } from "./base64.ts";
 
 const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*;base64,/i;
-/** Lines of base64 are 64 or 76 characters long, and may be indented. */
-const LEAST_SHARE_OF_DIGITS = 0.5;
-/** First bytes of the kinds of pictures that llama.cpp decodes. */
+/** Characters looked at before decoding, in steps that no length of lines is a multiple of. */
+const SAMPLES = 256;
+const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
+const SPACE = 0x20;
+/** First bytes of the image formats that llama.cpp decodes. */
 const SIGNATURES: readonly (readonly number[])[] = [
   [0x89, 0x50, 0x4e, 0x47], // PNG
   [0xff, 0xd8, 0xff], // JPEG
@@ -12,42 +15,31 @@ const SIGNATURES: readonly (readonly number[])[] = [
 ];
 
 /**
- * Decodes a picture that a request carries as base64, alone or as a data: URL.
+ * Decodes an image that a request carries as base64, alone or as a data: URL.
  * @param param path of the field, for the error
- * @throws ServiceError invalid_parameter for an address (the daemon fetches nothing), for what is not base64 and
- * for what is no PNG, JPEG, GIF or BMP
+ * @throws ServiceError invalid_parameter for a URL (the daemon fetches nothing), and for what is not base64 or
+ * not a PNG, JPEG, GIF or BMP
  */
 export function decodeImage(text: string, param: string): Uint8Array<ArrayBuffer> {
   if (/^https?:/i.test(text)) {
-    throw invalid(param, "the daemon fetches no addresses; send the picture itself as base64 or a data: URL");
+    throw invalid(param, "the daemon does not fetch URLs; send the image itself as base64 or a data: URL");
   }
   const encoded = text.slice(DATA_URL.exec(text.slice(0, 200))?.[0].length ?? 0);
-  const bytes = decodeBase64(encoded) ?? decodeLines(encoded);
-  if (!bytes) throw invalid(param, "must be a picture as base64 or a data: URL");
+  const bytes = isMostlyBlank(encoded) ? undefined : decodeBase64(encoded);
+  if (!bytes) throw invalid(param, "must be an image as base64 or a data: URL");
   const known = SIGNATURES.some((signature) => signature.every((byte, index) => bytes[index] === byte));
-  if (!known) throw invalid(param, "must be a PNG, JPEG, GIF or BMP");
+  if (!known) throw invalid(param, "must be a PNG, JPEG, GIF or BMP image");
   return bytes;
 }
 
-/** Base64 in lines, which is rare: to take the blanks out takes longer than to decode, so no text of blanks is searched. */
-function decodeLines(encoded: string): Uint8Array<ArrayBuffer> | undefined {
-  const mostBytes = (encoded.length * 3) / 4;
-  if (Buffer.from(encoded, "base64").byteLength < mostBytes * LEAST_SHARE_OF_DIGITS) return undefined;
-  return decodeBase64(encoded.replaceAll(/\s+/g, ""));
-}
-
-/** Undefined for what is empty or not base64 throughout: of that, Buffer would leave out what it cannot read. */
-function decodeBase64(encoded: string): Uint8Array<ArrayBuffer> | undefined {
-  const padding = encoded.endsWith("==") ? 2 : encoded.endsWith("=") ? 1 : 0;
-  const isUrlSafe = encoded.includes("-") || encoded.includes("_");
-  const decoded = Buffer.from(encoded, "base64");
-  const digits = encoded.length - padding;
-  if (digits === 0 || isUrlSafe || decoded.byteLength !== Math.floor((digits * 3) / 4)) return undefined;
-  // Small Buffers share their memory with others: those are copied.
-  const { buffer, byteLength } = decoded;
-  return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength
-    ? new Uint8Array(buffer)
-    : new Uint8Array(decoded);
+/** True for a text of which most is blank: decoding would search all of it for the few digits. */
+function isMostlyBlank(encoded: string): boolean {
+  let blanks = 0;
+  for (let sample = 0; sample < SAMPLES; sample += 1) {
+    const place = Math.floor(((sample * GOLDEN_RATIO) % 1) * encoded.length);
+    if (encoded.charCodeAt(place) <= SPACE) blanks += 1;
+  }
+  return blanks > SAMPLES / 2;
 }
 
 function invalid(param: string, what: string): ServiceError {

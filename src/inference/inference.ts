@@ -110,7 +110,7 @@ export interface DetokenizeRequest {
   readonly residency?: Residency | undefined;
 }
 
-export interface PromptOfRequest extends DetokenizeRequest {
+export interface PromptFromTokensRequest extends DetokenizeRequest {
   /** The request's field that holds the tokens, for errors. */
   readonly param: string;
 }
@@ -128,10 +128,10 @@ export interface Inference {
   tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<TokenIds>;
   /** What each token stands for. */
   pieces(request: DetokenizeRequest, signal: AbortSignal): Promise<Piece[]>;
-  /** The text that tokens stand for; bytes that are no text become U+FFFD. */
+  /** The text that tokens stand for; bytes that are not text become U+FFFD. */
   detokenize(request: DetokenizeRequest, signal: AbortSignal): Promise<string>;
-  /** The prompt that the model takes as exactly these tokens; see exactPrompt(). */
-  promptOf(request: PromptOfRequest, signal: AbortSignal): Promise<string>;
+  /** The prompt that the model takes as exactly these tokens; see promptFromTokens(). */
+  promptFromTokens(request: PromptFromTokensRequest, signal: AbortSignal): Promise<string>;
   /** Requests running or waiting for a slot. */
   readonly activeRequests: number;
 }

@@ -15,6 +15,6 @@ export function loadOnDemand(inference: Inference): Inference {
     tokenize: (request, signal) => inference.tokenize({ residency: {}, ...request }, signal),
     detokenize: (request, signal) => inference.detokenize({ residency: {}, ...request }, signal),
     pieces: (request, signal) => inference.pieces({ residency: {}, ...request }, signal),
-    promptOf: (request, signal) => inference.promptOf({ residency: {}, ...request }, signal),
+    promptFromTokens: (request, signal) => inference.promptFromTokens({ residency: {}, ...request }, signal),
   };
 }

@@ -2,7 +2,7 @@ import type { ChatMessage, ToolCall } from "../engine/protocol/generation.ts";
 
 /**
  * Messages whose earlier tool calls a template can read: their arguments must be JSON. None at all means a function
- * without parameters; what a model wrote that is no JSON, such as arguments cut off by the length, is given back as
+ * without parameters; what a model wrote that is not JSON, such as arguments cut off by the length, is given back as
  * the text that it is.
  */
 export function withReadableCalls(messages: readonly ChatMessage[]): ChatMessage[] {

@@ -7,18 +7,22 @@ const TEMPLATE_TOKENS = 512;
 /** Marks around one message of a chat, in any template. */
 const MESSAGE_TOKENS = 32;
 
+const ENCODER = new TextEncoder();
+/** Texts are encoded here only to be measured. */
+const SCRATCH = new Uint8Array(16 * 1024);
+
 /**
- * Tokens of context that a generation may come to need, while nobody knows how long its prompt is: no
- * tokenizer makes more tokens of a text than it has bytes. Without a limit of its own an answer may fill the context,
- * and what a picture takes is known to the projector alone; both get all of it.
+ * Tokens of context that a generation may come to need, before the length of its prompt is known: no
+ * tokenizer makes more tokens of a text than it has bytes. An answer without a limit may fill the context, and only
+ * the projector knows how many tokens an image takes; both reserve all of it.
  */
 export function reservedTokens(request: GenerationRequest, { contextSize }: EngineInfo): number {
   const { input, maxTokens } = request;
   if (maxTokens === undefined || hasImages(input)) return contextSize;
-  return Math.min(contextSize, promptBytes(input) + maxTokens);
+  return Math.min(contextSize, promptBytes(input, contextSize) + maxTokens);
 }
 
-/** The same when llama.cpp has said how long the prompt is. */
+/** The same once llama.cpp has reported the length of the prompt. */
 export function neededTokens(
   { maxTokens }: GenerationRequest,
   promptTokens: number,
@@ -43,9 +47,21 @@ function hasImages(input: GenerationInput): boolean {
   );
 }
 
-function promptBytes(input: GenerationInput): number {
-  if (input.kind === "prompt") return Buffer.byteLength(input.prompt) + MESSAGE_TOKENS;
+function promptBytes(input: GenerationInput, most: number): number {
+  if (input.kind === "prompt") return utf8Length(input.prompt, most) + MESSAGE_TOKENS;
   const { messages, tools, templateVariables } = input;
-  const document = Buffer.byteLength(JSON.stringify([messages, tools, templateVariables]));
+  const document = utf8Length(JSON.stringify([messages, tools, templateVariables]), most);
   return document + messages.length * MESSAGE_TOKENS + TEMPLATE_TOKENS;
+}
+
+/** Bytes of a text in UTF-8; at least `most` for a text that has more, which is then not counted. */
+function utf8Length(text: string, most: number): number {
+  if (text.length >= most) return text.length;
+  let bytes = 0;
+  for (let at = 0; at < text.length;) {
+    const { read, written } = ENCODER.encodeInto(at === 0 ? text : text.slice(at), SCRATCH);
+    at += read;
+    bytes += written;
+  }
+  return bytes;
 }

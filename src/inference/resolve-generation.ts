@@ -77,7 +77,7 @@ function resolveInput(
   if (!hasChatTemplate && input.images.length === 0) {
     return { kind: "prompt", prompt: system ? `${system}\n\n${input.prompt}` : input.prompt };
   }
-  // The text comes last: a picture at the very end of the prompt would end the engine.
+  // The text comes last: an image at the very end of the prompt would end the engine.
   const content: ContentPart[] = input.images.map((data) => ({ type: "image", data }));
   content.push({ type: "text", text: input.prompt });
   return {

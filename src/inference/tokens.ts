@@ -26,7 +26,7 @@ export function toTokenIds(ids: readonly number[] | TokenIds, param: string): To
   const tokens = Int32Array.from(ids);
   const wrong = ids.find((id, at) => tokens[at] !== id);
   if (wrong === undefined) return tokens;
-  throw new ServiceError("invalid_parameter", `There is no token ${wrong}.`, { param });
+  throw new ServiceError("invalid_parameter", `${wrong} is not a token id.`, { param });
 }
 
 /**
@@ -36,7 +36,7 @@ export function toTokenIds(ids: readonly number[] | TokenIds, param: string): To
  * @param param the request's field that holds the tokens
  * @throws ServiceError invalid_parameter with this param
  */
-export async function exactPrompt(
+export async function promptFromTokens(
   engine: Pick<Engine, "tokenize" | "pieces">,
   ids: readonly number[] | TokenIds,
   param: string,

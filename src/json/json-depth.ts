@@ -4,7 +4,7 @@ import { beyondBounds } from "./json-bounds.ts";
 /**
  * Deepest nesting of any JSON that a client sends or an engine gets: bodies, frames, schemas, tool-call arguments,
  * template variables. What walks such values may be recursive, ours and llama.cpp's, and llama.cpp's time to make a
- * grammar grows with the square of the depth: 2,000 levels block it for 4 s, 100 for some milliseconds.
+ * grammar grows with the square of the depth.
  */
 export const MAX_JSON_DEPTH = 100;
 

@@ -11,7 +11,7 @@ export const MAX_JSON_NUMBERS = 1024 * 1024 + 1024;
  */
 export const MAX_JSON_ITEMS = 128 * 1024;
 
-/** Longest number as it is written: of more digits than this no reader keeps any. */
+/** Longest number as it is written: no reader keeps more digits than this. */
 const MAX_NUMBER_LENGTH = 1024;
 /** Longer than any escape. */
 const LONGEST_ESCAPE = 6;
@@ -52,7 +52,7 @@ export class JsonReader {
 
   /**
    * Reads a piece; it takes time and memory as the piece is long, so cut long ones.
-   * @throws SyntaxError for what is no JSON, ServiceError invalid_json for what is beyond the limits
+   * @throws SyntaxError for what is not JSON, ServiceError invalid_json for what is beyond the limits
    */
   write(piece: string): void {
     this.#read(this.#rest + piece, false);
@@ -138,7 +138,7 @@ export class JsonReader {
     return end;
   }
 
-  /** Reads on in a string, up to behind its quote where that is there. */
+  /** Reads on in a string, past its closing quote if that has arrived. */
   #goOnWithString(text: string, begin: number): number {
     const quote = endOfString(text, begin);
     const end = quote < 0 ? this.#endOfWholeEscapes(text, begin) : quote;

@@ -54,8 +54,18 @@ export async function parseJsonBytes(pieces: AsyncIterable<Uint8Array>, what: st
   if (long) return await long.end();
   if (size === 0) throw new ServiceError("invalid_json", `${what} is empty.`);
   if (size > PARSED_AT_ONCE) await nextTimeSlice();
-  const bytes = begun.length === 1 ? begun[0]! : Buffer.concat(begun, size);
+  const bytes = begun.length === 1 ? begun[0]! : joined(begun, size);
   return await blamed(what, () => parseWhole(new TextDecoder("utf-8", { fatal: true }).decode(bytes), what));
+}
+
+function joined(pieces: readonly Uint8Array[], size: number): Uint8Array {
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.byteLength;
+  }
+  return bytes;
 }
 
 class LongText {

@@ -183,7 +183,7 @@ describe("errors of POST /api/generate", () => {
     ["a field out of range", { prompt: "hi", temperature: -1 }, 400, "invalid_parameter"],
     ["an unknown model", { prompt: "hi", model: "no-such-model" }, 404, "model_not_found"],
     [
-      "a picture for a model without eyes",
+      "an image for a model without vision",
       { prompt: "hi", images: ["iVBORw0KGgo="] },
       400,
       "unsupported_feature",

@@ -285,7 +285,7 @@ describe("errors", () => {
       /context/,
     ],
     [
-      "a picture for a model that sees none",
+      "an image for a model without vision",
       () => client.generate({ model, prompt: "?", images: ["iVBORw0KGgo="] }),
       400,
       /vision/,

@@ -80,7 +80,7 @@ describe("the models that ship", () => {
     expect(body.template.trim()).toBe((await readFile(template, "utf8")).trim());
   });
 
-  it("see pictures with the projector, and only with it", async () => {
+  it("see images with the projector, and only with it", async () => {
     expect((await call("GET", `/api/models/${VISION}`)).body).toMatchObject({
       capabilities: { vision: true },
       projector: expect.stringContaining("daybreak-mini-vision.gguf"),

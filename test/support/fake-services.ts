@@ -19,7 +19,7 @@ const idleInference: Inference = {
   tokenize: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
   detokenize: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
   pieces: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
-  promptOf: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
+  promptFromTokens: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
 };
 
 const idleMetrics: Metrics = {

@@ -56,7 +56,7 @@ function countTokensRoute({ inference }: Services): Route {
     tag: "Messages API",
     summary: "Count the tokens of a conversation",
     description:
-      "Exact: what the model's template makes of the messages, system, tools and pictures included. The prompt is " +
+      "Exact: what the model's template makes of the messages, system, tools and images included. The prompt is " +
       "begun for it and left after its first step.",
     body: countTokensRequestSchema,
     answers: [{ description: "The number of tokens.", schema: tokenCountSchema }],

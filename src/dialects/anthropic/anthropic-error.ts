@@ -40,7 +40,7 @@ export function renderAnthropicError(error: ServiceError, requestId: string): Re
     body: anthropicErrorBody(error, requestId),
     headers: {
       "request-id": requestId,
-      // The official clients try 409, 429 and 5xx again unless they are told that it is of no use.
+      // The official clients try 409, 429 and 5xx again unless they are told not to.
       ...(!error.retryable && { "x-should-retry": "false" }),
     },
   };

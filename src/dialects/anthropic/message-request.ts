@@ -89,7 +89,7 @@ function toPart(block: PlainUserBlock, param: string): ContentPart {
   }
   const { source, title } = block;
   if (source.type !== "text" && source.type !== "content") {
-    throw new ServiceError("unsupported_feature", "Only documents of plain text can be read.", {
+    throw new ServiceError("unsupported_feature", "Only plain-text documents are supported.", {
       param: `${param}.source`,
     });
   }

@@ -12,7 +12,7 @@ const imageBlock = z.object({
   type: z.literal("image"),
   source: z.discriminatedUnion("type", [
     z.object({ type: z.literal("base64"), media_type: z.string(), data: z.string() }),
-    z.object({ type: z.literal("url"), url: z.string() }).describe("A data: URL; addresses are not fetched."),
+    z.object({ type: z.literal("url"), url: z.string() }).describe("A data: URL; URLs are not fetched."),
   ]),
 });
 
@@ -23,7 +23,7 @@ const documentBlock = z.object({
     z.object({ type: z.literal("text"), data: z.string() }),
     z.object({ type: z.literal("content"), content: z.union([z.string(), list(textBlock)]) }),
     z.object({ type: z.literal("base64") }).describe("Refused: PDF cannot be read."),
-    z.object({ type: z.literal("url") }).describe("Refused: addresses are not fetched."),
+    z.object({ type: z.literal("url") }).describe("Refused: URLs are not fetched."),
   ]),
 });
 
@@ -79,7 +79,7 @@ const messageSchema = z.discriminatedUnion("role", [
     role: z.literal("user"),
     content: z
       .union([z.string(), list(userBlock)])
-      .describe("Text, or blocks of text, pictures and tool results."),
+      .describe("Text, or blocks of text, images and tool results."),
   }),
   z.object({
     role: z.literal("assistant"),
@@ -91,7 +91,7 @@ const messageSchema = z.discriminatedUnion("role", [
 ]);
 
 const toolSchema = z.object({
-  type: z.literal("custom", { error: "only tools of the client's own (custom) are supported" }).nullish(),
+  type: z.literal("custom", { error: "only custom tools are supported" }).nullish(),
   name: z.string().min(1),
   description: z.string().nullish(),
   input_schema: jsonSchemaSchema.describe("JSON Schema of the arguments."),
@@ -157,7 +157,7 @@ export const messageRequestSchema = z
     context_management: ignored(),
     diagnostics: ignored(),
     inference_geo: ignored("inference happens here"),
-    mcp_servers: refused("the daemon calls no servers; give it tools of your own"),
+    mcp_servers: refused("the daemon does not call servers; use your own tools"),
     metadata: ignored(),
     service_tier: ignored(),
     speed: ignored(),

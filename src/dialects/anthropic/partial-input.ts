@@ -1,7 +1,7 @@
 /**
  * The arguments of a tool call as an object. Of arguments that the length limit has cut, what was complete, as the
  * API's own client makes of the pieces of a stream: members, items and brackets that were begun are closed or, where
- * there is no telling how they would have gone on, left out. Empty when the text is no object.
+ * there is no telling how they would have gone on, left out. Empty when the text is not an object.
  */
 export function parseInput(text: string): Record<string, unknown> {
   const { last, rest } = cuts(text);

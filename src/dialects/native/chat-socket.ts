@@ -96,7 +96,7 @@ export class ChatSocket {
 
   /** Answers a frame that holds no text. */
   receiveBinary(): void {
-    this.#fail(new ServiceError("invalid_json", "Frames must be JSON as text."), undefined);
+    this.#fail(new ServiceError("invalid_json", "Frames must be JSON in text frames."), undefined);
   }
 
   /** Calls back once, when no chat is under way; at once when there is none. */
@@ -114,7 +114,7 @@ export class ChatSocket {
   #start(frame: ChatFrame, size: number): void {
     this.#options.assertServing();
     if (this.#chats.has(frame.id)) {
-      throw new ServiceError("invalid_parameter", `id: a chat "${frame.id}" is under way already.`, {
+      throw new ServiceError("invalid_parameter", `id: a chat "${frame.id}" is already in progress.`, {
         param: "id",
       });
     }

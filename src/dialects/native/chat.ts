@@ -27,7 +27,7 @@ const messageSchema = z.discriminatedUnion("role", [
   z.object({
     role: z.literal("user"),
     content: z.string().describe("Message text."),
-    images: list(z.string()).nullish().describe("Pictures as base64 (PNG, JPEG, GIF, BMP)."),
+    images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP)."),
   }),
   z.object({
     role: z.literal("assistant"),
@@ -132,7 +132,7 @@ function toImages(images: readonly string[], param: string): ContentPart[] {
   return images.map((image, at) => ({ type: "image", data: decodeImage(image, `${param}.${at}`) }));
 }
 
-/** Pictures of the request itself belong to the last message of the user. */
+/** Images of the request itself belong to the last message of the user. */
 function withImages(messages: ChatMessage[], images: readonly string[]): ChatMessage[] {
   if (images.length === 0) return messages;
   const parts = toImages(images, "images");

@@ -75,7 +75,7 @@ export const generationFields = {
     .union([z.literal("json"), z.literal(""), jsonSchemaSchema])
     .nullish()
     .describe('"json" for any JSON object, or a JSON Schema that the answer must fit.'),
-  images: list(z.string()).nullish().describe("Pictures as base64 (PNG, JPEG, GIF, BMP)."),
+  images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP)."),
   think: z
     .boolean()
     .nullish()

@@ -36,7 +36,7 @@ const pieceSchema = z.object({
   id: z.int(),
   piece: z
     .union([z.string(), z.array(z.int())])
-    .describe("The token's text, or its bytes where they are no text by themselves."),
+    .describe("The token's text, or its bytes where they are not text by themselves."),
 });
 
 const tokensSchema = z

@@ -26,7 +26,7 @@ const messageSchema = z.object({
   role: z.enum(["system", "developer", "user", "assistant", "tool"]),
   content: z.string().nullish().describe("Message text."),
   thinking: z.string().nullish().describe("What the model thought, for templates that want it back."),
-  images: list(z.string()).nullish().describe("Pictures as base64 (PNG, JPEG, GIF, BMP)."),
+  images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP)."),
   tool_calls: list(
     z.object({
       id: z.string().nullish(),
@@ -71,7 +71,7 @@ export const chatRequestSchema = z
   .meta({ id: "OllamaChatRequest" });
 export type ChatRequest = z.output<typeof chatRequestSchema>;
 
-/** @throws ServiceError invalid_parameter for a picture that is none */
+/** @throws ServiceError invalid_parameter for an invalid image */
 export function toChatRequest(body: ChatRequest, model: Model): InferenceRequest {
   return {
     endpoint: "chat",

@@ -25,7 +25,7 @@ export const generateRequestSchema = z
       .nullish()
       .describe("The text. None, and no images: the model is only loaded, or unloaded with keep_alive 0."),
     system: z.string().nullish().describe("System text; replaces the model's own SYSTEM."),
-    images: list(z.string()).nullish().describe("Pictures as base64 (PNG, JPEG, GIF, BMP)."),
+    images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP)."),
     raw: z
       .boolean()
       .nullish()
@@ -42,9 +42,9 @@ export const generateRequestSchema = z
       ),
     template: onlyEmpty("a model's template is set when it is made; make one with POST /api/create"),
     context: ignored("the conversation's tokens are not kept; use chat with its messages"),
-    width: ignored("the daemon makes no pictures"),
-    height: ignored("the daemon makes no pictures"),
-    steps: ignored("the daemon makes no pictures"),
+    width: ignored("the daemon makes no images"),
+    height: ignored("the daemon makes no images"),
+    steps: ignored("the daemon makes no images"),
   })
   .meta({ id: "OllamaGenerateRequest" });
 export type GenerateRequest = z.output<typeof generateRequestSchema>;
@@ -62,7 +62,7 @@ export function isEmptyPrompt({ prompt, images }: GenerateRequest): boolean {
   return !prompt && (images ?? []).length === 0;
 }
 
-/** @throws ServiceError invalid_parameter for a picture that is none, and for what does not go with raw */
+/** @throws ServiceError invalid_parameter for an invalid image, and for what does not go with raw */
 export function toGenerateRequest(body: GenerateRequest, model: Model): InferenceRequest {
   return {
     endpoint: "generate",

@@ -26,7 +26,7 @@ export function wireToolCalls(calls: readonly ToolCall[], reason: FinishReason):
     if (reason === "length") return [];
     throw new ServiceError(
       "inference_failed",
-      `The model called "${name}" with arguments that are no JSON object.`,
+      `The model called "${name}" with arguments that are not a JSON object.`,
     );
   });
 }

@@ -81,7 +81,7 @@ function toUserContent(
       return { type: "image", data: decodeImage(part.image_url.url, `${param}.${at}.image_url.url`) };
     }
     const what = part.type === "file" ? "File" : "Audio";
-    throw unsupported(`${what} input is not supported; send text or pictures.`, `${param}.${at}`);
+    throw unsupported(`${what} input is not supported; send text or images.`, `${param}.${at}`);
   });
 }
 

@@ -12,12 +12,12 @@ const userPart = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("image_url"),
     image_url: z.object({
-      url: z.string().describe("The picture as a data: URL; addresses are not fetched."),
+      url: z.string().describe("The image as a data: URL; URLs are not fetched."),
       detail: z.string().nullish().describe("Ignored."),
     }),
   }),
   z.object({ type: z.literal("input_audio") }).describe("Refused: no model here hears."),
-  z.object({ type: z.literal("file") }).describe("Refused: send text or pictures."),
+  z.object({ type: z.literal("file") }).describe("Refused: send text or images."),
 ]);
 
 const assistantPart = z.discriminatedUnion("type", [
@@ -40,7 +40,7 @@ const messageSchema = z.discriminatedUnion("role", [
   }),
   z.object({
     role: z.literal("user"),
-    content: content.describe("Text, or parts of text and pictures."),
+    content: content.describe("Text, or parts of text and images."),
     name,
   }),
   z.object({
@@ -65,7 +65,7 @@ const messageSchema = z.discriminatedUnion("role", [
   }),
   z.object({
     role: z.literal("tool"),
-    content: content.describe("Text, or parts of text and pictures."),
+    content: content.describe("Text, or parts of text and images."),
     tool_call_id: z.string().describe("The call that this answers."),
   }),
 ]);

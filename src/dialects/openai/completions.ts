@@ -10,7 +10,7 @@ import { sseData } from "../../http/streaming/sse-frame.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
-import type { InferenceRequest, PromptOfRequest } from "../../inference/inference.ts";
+import type { InferenceRequest, PromptFromTokensRequest } from "../../inference/inference.ts";
 import type { AnswerHead } from "./answer-head.ts";
 import {
   commonFields,
@@ -90,10 +90,10 @@ export const completionChunkSchema = z
   .meta({ id: "CompletionChunk" });
 type Chunk = z.output<typeof completionChunkSchema>;
 
-/** The prompts of a request as texts; `promptOf` finds the text that the model reads as given tokens. */
+/** The prompts of a request as texts; `promptFromTokens` finds the text that the model reads as given tokens. */
 export async function toPrompts(
   { prompt, model }: CompletionRequest,
-  promptOf: (request: PromptOfRequest) => Promise<string>,
+  promptFromTokens: (request: PromptFromTokensRequest) => Promise<string>,
 ): Promise<readonly string[]> {
   if (typeof prompt === "string") return [prompt];
   const prompts: (string | number[])[] = [];
@@ -107,7 +107,7 @@ export async function toPrompts(
     prompts.map(async (item) =>
       typeof item === "string"
         ? item
-        : await promptOf({ model: model ?? undefined, tokens: item, param: "prompt" }),
+        : await promptFromTokens({ model: model ?? undefined, tokens: item, param: "prompt" }),
     ),
   );
 }

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { list, tokenList } from "../../http/input/list.ts";
 import { mapInTimeSlices } from "../../async/time-slices.ts";
-import type { EmbedAnswer, EmbedRequest, PromptOfRequest } from "../../inference/inference.ts";
+import { encodeBase64 } from "../../inference/base64.ts";
+import type { EmbedAnswer, EmbedRequest, PromptFromTokensRequest } from "../../inference/inference.ts";
 import { shortenVector } from "../../inference/shorten-vector.ts";
 import { ignored, modelName } from "../../http/input/known-fields.ts";
 
@@ -48,17 +49,17 @@ export const embeddingsSchema = z
   })
   .meta({ id: "OpenAIEmbeddings" });
 
-/** @param promptOf finds the text that the model reads as given tokens */
+/** @param promptFromTokens finds the text that the model reads as given tokens */
 export async function toEmbedRequest(
   { model: name, input }: EmbeddingsRequest,
-  promptOf: (request: PromptOfRequest) => Promise<string>,
+  promptFromTokens: (request: PromptFromTokensRequest) => Promise<string>,
 ): Promise<EmbedRequest> {
   const model = name ?? undefined;
   const items = inputItems(input);
   const texts = items.map(async (item, at) =>
     typeof item === "string"
       ? item
-      : await promptOf({ model, tokens: item, param: items.length === 1 ? "input" : `input.${at}` }),
+      : await promptFromTokens({ model, tokens: item, param: items.length === 1 ? "input" : `input.${at}` }),
   );
   return { model, input: await Promise.all(texts) };
 }
@@ -93,5 +94,5 @@ export async function toEmbeddings(
 
 /** Systems that can run an engine are little-endian. */
 function toBase64(vector: readonly number[]): string {
-  return Buffer.from(Float32Array.from(vector).buffer).toString("base64");
+  return encodeBase64(new Uint8Array(Float32Array.from(vector).buffer));
 }

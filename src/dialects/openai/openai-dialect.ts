@@ -90,7 +90,9 @@ function completionsRoute({ inference, config }: Services): Route {
       const { slots } = config.models;
       checkChoices(body.n ?? 1, slots);
       const { signal } = context.req.raw;
-      const prompts = await completions.toPrompts(body, (request) => inference.promptOf(request, signal));
+      const prompts = await completions.toPrompts(body, (request) =>
+        inference.promptFromTokens(request, signal),
+      );
       const requests = completions.toCompletionRequests(body, prompts);
       const { model, events } = await generateChoices(inference, requests, slots, signal);
       const completion = {
@@ -121,7 +123,9 @@ function embeddingsRoute({ inference }: Services): Route {
     answers: [{ description: "The vectors.", schema: embeddings.embeddingsSchema }],
     async handle(context, { body }) {
       const { signal } = context.req.raw;
-      const texts = await embeddings.toEmbedRequest(body, (request) => inference.promptOf(request, signal));
+      const texts = await embeddings.toEmbedRequest(body, (request) =>
+        inference.promptFromTokens(request, signal),
+      );
       const answer = await inference.embed(texts, signal);
       return longJson(await embeddings.toEmbeddings(answer, body));
     },

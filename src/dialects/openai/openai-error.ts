@@ -29,7 +29,7 @@ export function renderOpenaiError(error: ServiceError): RenderedError {
   return {
     status: error.status,
     body: openaiErrorBody(error),
-    // The official clients try 409, 429 and 5xx again unless they are told that it is of no use.
+    // The official clients try 409, 429 and 5xx again unless they are told not to.
     ...(!error.retryable && { headers: { "x-should-retry": "false" } }),
   };
 }

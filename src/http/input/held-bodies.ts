@@ -34,7 +34,7 @@ export class HeldBodies {
         if (this.#held <= this.#limit) return;
         throw new ServiceError(
           "overloaded",
-          "The bodies of the requests under way are too large together; try again in a moment.",
+          "The bodies of all current requests together are too large; try again in a moment.",
         );
       },
       release: () => {

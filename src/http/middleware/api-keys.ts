@@ -21,7 +21,7 @@ export function apiKeys(keys: readonly string[]): MiddlewareHandler<AppEnv> {
       context.res.headers.set("www-authenticate", challenge(context));
       throw new ServiceError(
         "unauthorized",
-        "This daemon asks for an API key, as Authorization: Bearer or x-api-key.",
+        "This daemon requires an API key: send it as Authorization: Bearer or x-api-key.",
       );
     }
     await next();
@@ -58,7 +58,7 @@ function digest(key: string): Buffer {
   return createHash("sha256").update(key).digest();
 }
 
-/** Compares with every key, so that the time says nothing about which one was near. */
+/** Compares with every key, so that the time does not reveal which one was close. */
 function isKnown(key: string, digests: readonly Buffer[]): boolean {
   const presented = digest(key);
   let known = false;

@@ -40,7 +40,7 @@ export function originCheck(origins: readonly string[]): MiddlewareHandler<AppEn
     if (!open && !fits) {
       throw new ServiceError(
         "forbidden_host",
-        "Pages of this origin may not call. Add it to http.cors_origins if it is yours.",
+        "This origin is not allowed. Add it to http.cors_origins if it is yours.",
       );
     }
     const isForeign = FOREIGN_SITES.has(site)

@@ -23,7 +23,7 @@ export function hostCheck(boundTo: string, allowedHosts: readonly string[]): Mid
       if (!isLoopbackAddress(name) && !name.endsWith(".localhost") && !allowed.has(name)) {
         throw new ServiceError(
           "forbidden_host",
-          "This Host header is not served. Add the name to http.allowed_hosts if it is yours.",
+          "This Host header is not allowed. Add the name to http.allowed_hosts if it is yours.",
         );
       }
     }

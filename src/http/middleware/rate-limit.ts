@@ -50,7 +50,7 @@ class RateLimiter {
 
 /**
  * 429 with Retry-After beyond the limit. Requests are counted, on kept connections too, and so are the messages of a
- * WebSocket, by whoever gets them. /health and the owner's IPC socket are not counted; 0 means no limit.
+ * WebSocket, by the code that receives them. /health and the owner's IPC socket are not counted; 0 means no limit.
  */
 export function rateLimit(perMinute: number, now?: () => number): MiddlewareHandler<AppEnv> {
   const limiter = new RateLimiter(perMinute, now);

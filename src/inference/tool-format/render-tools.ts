@@ -8,7 +8,7 @@ import type {
 import type { ToolFormat } from "../../models/model.ts";
 
 /**
- * Writes tools, calls and results into the messages as text, for models whose template knows none: the tools
+ * Writes tools, calls and results into the messages as text, for models whose template does not support them: the tools
  * go into the system message, earlier calls into the assistant's text, results into user messages (which is
  * the only role besides that every template has).
  */

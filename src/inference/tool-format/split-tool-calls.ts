@@ -14,7 +14,7 @@ export interface SplitToolCallsOptions {
 
 /**
  * Turns calls written as text into tool-call events, by the tags of a TOOLFORMAT. What stands between the tags
- * but is no call stays text, so nothing of the answer is lost. Whitespace around calls is dropped. Tags may be
+ * but is not a call stays text, so nothing of the answer is lost. Whitespace around calls is dropped. Tags may be
  * split over any number of pieces.
  */
 export function splitToolCalls(

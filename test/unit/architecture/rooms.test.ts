@@ -117,6 +117,10 @@ describe("dialects and inference", () => {
       }
     }
     expect(ofServers).toEqual([]);
+    const withBuffer = [...reached].filter((file) =>
+      /\bBuffer[.(]/.test(readFileSync(path.join(ROOT, file), "utf8")),
+    );
+    expect(withBuffer, "uses Node's global Buffer").toEqual([]);
   });
 
   test("leave out only what serves", () => {

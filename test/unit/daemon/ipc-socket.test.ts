@@ -51,7 +51,7 @@ describe.skipIf(process.platform === "win32")("the IPC socket", () => {
       (within: string) => path.join(within, "file", "run"),
       /a part of its path is not a folder/,
     ],
-    ["is a loop of links", (within: string) => path.join(within, "loop"), /its links lead in a circle/],
+    ["is a loop of links", (within: string) => path.join(within, "loop"), /its links form a loop/],
     ["has too long a name", (within: string) => path.join(within, "x".repeat(300)), /bytes long|too long/],
     ["is of the kernel's", () => "/proc/self", /no sockets|not there|may not write|refuses it/],
   ])("whose folder %s is an error about the folder, with what to do", async (_, where, reason) => {
@@ -112,7 +112,7 @@ describe.skipIf(process.platform === "win32")("the IPC socket", () => {
     ["darwin", 103],
   ] as const)("says so when the path is longer than %s allows", async (platform, longest) => {
     await expect(listen(path.join(folder, "x".repeat(120)), platform)).rejects.toThrow(
-      new RegExp(`bytes long, but the system allows ${longest}\\. .*SERVICE_SOCKET`),
+      new RegExp(`bytes long; the system allows ${longest}\\. .*SERVICE_SOCKET`),
     );
   });
 

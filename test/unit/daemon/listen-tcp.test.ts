@@ -42,7 +42,7 @@ test.each(["EAFNOSUPPORT", "EADDRNOTAVAIL", "EINVAL"])(
 
 test.each([
   ["EADDRINUSE", /port 1234: another program is using it/],
-  ["EACCES", /port 1234: this user may not/],
+  ["EACCES", /port 1234: this user is not allowed to/],
 ])("a port that is refused (%s) is not tried with IPv4 alone", async (code, message) => {
   const server = new LimitedServer(code);
   const attempt = listenTcp(server, { addr: "0.0.0.0", port: 1234, isChosen: false });

@@ -124,7 +124,7 @@ describe("instructions", () => {
     expect(input).toEqual({ kind: "prompt", prompt: "Tell.\n\nOnce" });
   });
 
-  test("put images before the text, so that a picture never ends the prompt", () => {
+  test("put images before the text, so that an image never ends the prompt", () => {
     const { input } = resolve(
       { input: { kind: "instruct", prompt: "What?", images: [PNG] } },
       model({}, { vision: true }),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { countTokens } from "../../../src/inference/count-tokens.ts";
-import { exactPrompt, splitPieces, toTokenIds } from "../../../src/inference/tokens.ts";
+import { promptFromTokens, splitPieces, toTokenIds } from "../../../src/inference/tokens.ts";
 import { testApp } from "../../support/test-app.ts";
 import { BEGIN_TOKEN, DONE, FakeEngine } from "../../support/fake-engine.ts";
 
@@ -17,14 +17,14 @@ describe("token ids as a prompt", () => {
     ["without it, for the model puts it there", bytes("grüße"), "grüße"],
     ["with a blank that belongs to the text", [BEGIN_TOKEN, ...bytes(" a")], " a"],
   ])("become the text that gives them, %s", async (_, ids, text) => {
-    expect(await exactPrompt(new FakeEngine(), ids, "prompt", NEVER)).toBe(text);
+    expect(await promptFromTokens(new FakeEngine(), ids, "prompt", NEVER)).toBe(text);
   });
 
   test("lose the blank that the tokenizer adds by itself", async () => {
     const engine = new FakeEngine();
     const plain = engine.tokenize.bind(engine);
     engine.tokenize = (text, options) => plain(text === "" ? "" : ` ${text}`, options);
-    expect(await exactPrompt(engine, [BEGIN_TOKEN, ...bytes(" a")], "prompt", NEVER)).toBe("a");
+    expect(await promptFromTokens(engine, [BEGIN_TOKEN, ...bytes(" a")], "prompt", NEVER)).toBe("a");
   });
 
   test.each([
@@ -32,7 +32,7 @@ describe("token ids as a prompt", () => {
     ["their text gives others", [...bytes("a"), BEGIN_TOKEN]],
     ["they are no ids at all", [2 ** 31]],
   ])("are refused when %s", async (_, ids) => {
-    await expect(exactPrompt(new FakeEngine(), ids, "prompt", NEVER)).rejects.toMatchObject({
+    await expect(promptFromTokens(new FakeEngine(), ids, "prompt", NEVER)).rejects.toMatchObject({
       code: "invalid_parameter",
       param: "prompt",
     });

@@ -27,7 +27,7 @@ type ListedItem = z.output<typeof inputItemListSchema>["data"][number];
 
 /**
  * The items that a response was made from, those of earlier responses included.
- * @throws ServiceError invalid_parameter when `after` is none of them
+ * @throws ServiceError invalid_parameter when `after` is not one of them
  */
 export function toInputItemList(
   { response, items }: StoredResponse,

@@ -4,13 +4,13 @@ import { list } from "../../../http/input/list.ts";
 const textPart = z.object({
   type: z
     .enum(["input_text", "output_text"])
-    .describe("Both mean text, whoever wrote it; clients give back what they got."),
+    .describe("Both mean text, from either side; clients give back what they got."),
   text: z.string(),
 });
 
 const imagePart = z.object({
   type: z.literal("input_image"),
-  image_url: z.string().nullish().describe("The picture as a data: URL; addresses are not fetched."),
+  image_url: z.string().nullish().describe("The image as a data: URL; URLs are not fetched."),
   file_id: z.string().nullish().describe("Refused: there are no stored files."),
   detail: z.string().nullish().describe("Ignored."),
 });
@@ -18,7 +18,7 @@ const imagePart = z.object({
 const inputPart = z.discriminatedUnion("type", [
   textPart,
   imagePart,
-  z.object({ type: z.literal("input_file") }).describe("Refused: send text or pictures."),
+  z.object({ type: z.literal("input_file") }).describe("Refused: send text or images."),
 ]);
 export type InputPart = z.output<typeof inputPart>;
 
@@ -40,7 +40,7 @@ const messageItem = z.discriminatedUnion("role", [
   z.object({
     type,
     role: z.literal("user"),
-    content: inputContent.describe("Text, or parts of text and pictures."),
+    content: inputContent.describe("Text, or parts of text and images."),
   }),
   z.object({
     type,
@@ -65,7 +65,7 @@ export const inputItemSchema = z.discriminatedUnion(
     z.object({
       type: z.literal("function_call_output"),
       call_id: z.string().describe("The call that this answers."),
-      output: inputContent.describe("Text, or parts of text and pictures."),
+      output: inputContent.describe("Text, or parts of text and images."),
     }),
     z.object({
       type: z.literal("reasoning"),

@@ -67,12 +67,12 @@ function toContent(content: string | readonly InputPart[], param: string): Conte
   if (typeof content === "string") return toText(content);
   return content.map((part, at) => {
     if (part.type === "input_file") {
-      throw unsupported("File input is not supported; send text or pictures.", `${param}.${at}`);
+      throw unsupported("File input is not supported; send text or images.", `${param}.${at}`);
     }
     if (part.type !== "input_image") return { type: "text", text: part.text };
     if (part.image_url == null) {
       throw unsupported(
-        "There are no stored files; send the picture as a data: URL in image_url.",
+        "There are no stored files; send the image as a data: URL in image_url.",
         `${param}.${at}`,
       );
     }

@@ -84,7 +84,7 @@ function inputTokensRoute({ inference }: Pick<Services, "inference">, store: Res
     tag,
     summary: "Count the tokens of a conversation",
     description:
-      "Exact: what the model's template makes of the conversation, tools and pictures included. The prompt is begun " +
+      "Exact: what the model's template makes of the conversation, tools and images included. The prompt is begun " +
       "for it and left after its first step.",
     body: inputTokensRequestSchema,
     answers: [{ description: "The number of tokens.", schema: inputTokensSchema }],

@@ -3,7 +3,7 @@ import type { InputItem } from "./input-items.ts";
 import type { OutputItem, ResponseObject } from "./response-object.ts";
 
 /**
- * Most characters of JSON that are kept, pictures included: thousands of long conversations, and at most 128 MiB
+ * Most characters of JSON that are kept, images included: thousands of long conversations, and at most 128 MiB
  * of memory, as a character takes up to two bytes.
  */
 const MAX_STORED_CHARACTERS = 64 * 2 ** 20;

@@ -176,7 +176,7 @@ describe("POST /api/chat", () => {
     ]);
   });
 
-  test("knows all roles, tool turns and pictures", async () => {
+  test("knows all roles, tool turns and images", async () => {
     const all = testApp();
     await all.post("/api/chat", {
       messages: [
@@ -319,18 +319,18 @@ describe("errors", () => {
       /^messages\.1\.content:/,
     ],
     [
-      "a picture that is none",
+      "an invalid image",
       "/api/chat",
       { messages: [{ role: "user", content: "", images: ["aGVsbG8="] }] },
       "invalid_parameter",
       /^messages\.0\.images\.0:/,
     ],
     [
-      "a picture by its address",
+      "an image by its URL",
       "/api/generate",
       { prompt: "", images: ["https://example.org/a.png"] },
       "invalid_parameter",
-      /^images\.0:.*fetches no addresses/,
+      /^images\.0:.*does not fetch URLs/,
     ],
     ["no input", "/api/embeddings", {}, "invalid_parameter", /^input:/],
     ["an empty batch", "/api/embeddings", { input: [] }, "invalid_parameter", /^input:/],

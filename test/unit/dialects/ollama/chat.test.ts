@@ -174,7 +174,7 @@ function fold(all: readonly unknown[]): object {
 }
 
 describe("a request", () => {
-  test("gives the engine messages, tools and pictures", async () => {
+  test("gives the engine messages, tools and images", async () => {
     const all = testApp({ events: PLAIN_TEXT });
     await all.post(PATH, {
       model: "fake",

@@ -61,7 +61,7 @@ describe("an answer", () => {
 });
 
 describe("a request", () => {
-  test("goes through the chat template, with system text and pictures", async () => {
+  test("goes through the chat template, with system text and images", async () => {
     const all = testApp({ events: PLAIN_TEXT });
     await all.post(PATH, { ...BASE, system: "Be short.", images: [PNG], think: false });
     expect(all.lastRequest().input).toMatchObject({

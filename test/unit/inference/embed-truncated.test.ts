@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { ServiceError } from "../../../src/errors/service-error.ts";
-import { embedBeginning } from "../../../src/inference/embed-beginning.ts";
+import { embedTruncated } from "../../../src/inference/embed-truncated.ts";
 import { FakeEngine } from "../../support/fake-engine.ts";
 
 const NEVER = new AbortController().signal;
@@ -23,25 +23,25 @@ function engineOf(limit = LIMIT) {
 
 test("a text that fits is embedded as it is", async () => {
   const { engine, texts } = engineOf();
-  await embedBeginning(engine, "short", NEVER);
+  await embedTruncated(engine, "short", NEVER);
   expect(texts).toEqual(["short"]);
 });
 
 test("of a longer one the first tokens are, as many as fit", async () => {
   const { engine, texts } = engineOf();
-  await embedBeginning(engine, "x".repeat(10_000), NEVER);
+  await embedTruncated(engine, "x".repeat(10_000), NEVER);
   expect(texts).toEqual(["x".repeat(LIMIT - 1)]);
 });
 
 test("half a character at the cut is left out", async () => {
   const { engine, texts } = engineOf();
-  await embedBeginning(engine, "🙂".repeat(1000), NEVER);
+  await embedTruncated(engine, "🙂".repeat(1000), NEVER);
   expect(texts).toEqual(["🙂".repeat(Math.floor((LIMIT - 1) / 4))]);
 });
 
 test("a little less is taken when the cut text has more tokens than it had in the whole", async () => {
   const { engine, texts } = engineOf(LIMIT - 2);
-  await embedBeginning(engine, "x".repeat(1000), NEVER);
+  await embedTruncated(engine, "x".repeat(1000), NEVER);
   expect(texts).toHaveLength(1);
   expect(texts[0]!.length).toBeGreaterThan(LIMIT - 8);
 });
@@ -56,7 +56,7 @@ test("without a tokenizer the text is shortened until it fits", async () => {
     texts.push(text);
     return { vector: [text.length, 0], tokens: length };
   };
-  await embedBeginning(engine, "x".repeat(10_000), NEVER);
+  await embedTruncated(engine, "x".repeat(10_000), NEVER);
   expect(texts).toHaveLength(1);
   expect(texts[0]!.length).toBeGreaterThan(LIMIT / 2);
 });
@@ -64,5 +64,5 @@ test("without a tokenizer the text is shortened until it fits", async () => {
 test("any other failure is passed on", async () => {
   const { engine } = engineOf();
   engine.embed = () => Promise.reject(new ServiceError("engine_crashed", "Gone."));
-  await expect(embedBeginning(engine, "x", NEVER)).rejects.toMatchObject({ code: "engine_crashed" });
+  await expect(embedTruncated(engine, "x", NEVER)).rejects.toMatchObject({ code: "engine_crashed" });
 });

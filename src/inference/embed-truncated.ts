@@ -13,7 +13,7 @@ const SHORTER = 0.75;
  * Embeds a text, or of one that is too long as many of its first tokens as the engine takes at once. A text that is
  * cut may have a token more than was counted in the whole: then a little less is taken.
  */
-export async function embedBeginning(
+export async function embedTruncated(
   engine: CuttingEngine,
   text: string,
   signal: AbortSignal,
@@ -26,7 +26,7 @@ export async function embedBeginning(
     return embedFirstCharacters(engine, text, signal);
   });
   if (cut) return cut;
-  throw new ServiceError("context_length_exceeded", "Not even the beginning of the text fits.");
+  throw new ServiceError("context_length_exceeded", "The text does not fit, not even its beginning.");
 }
 
 async function embedFirstTokens(

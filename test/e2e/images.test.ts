@@ -11,7 +11,7 @@ import { CHATML_TEMPLATE, CHATML_WORDS, tinyLlama, tinyProjector } from "../supp
 import { tinyPng } from "../support/tiny-png.ts";
 
 /** 32 pixels in patches of 8 make 4 times 4 tokens. */
-const PICTURE_TOKENS = 16;
+const IMAGE_TOKENS = 16;
 const png = tinyPng(32, 32);
 const base64 = Buffer.from(png).toString("base64");
 const dataUrl = `data:image/png;base64,${base64}`;
@@ -38,14 +38,14 @@ afterAll(async () => {
   fs.rmSync(folder, { recursive: true });
 });
 
-describe("a model with a projector is shown pictures", () => {
-  /** Tokens of a prompt with a picture, or without one. */
-  const apis: { api: string; promptTokens: (withPicture: boolean) => Promise<number | undefined> }[] = [
+describe("a model with a projector is shown images", () => {
+  /** Tokens of a prompt with an image, or without one. */
+  const apis: { api: string; promptTokens: (withImage: boolean) => Promise<number | undefined> }[] = [
     {
       api: "chat completions",
-      promptTokens: async (withPicture) => {
-        const picture = { type: "image_url" as const, image_url: { url: dataUrl } };
-        const content = [...(withPicture ? [picture] : []), { type: "text" as const, text }];
+      promptTokens: async (withImage) => {
+        const image = { type: "image_url" as const, image_url: { url: dataUrl } };
+        const content = [...(withImage ? [image] : []), { type: "text" as const, text }];
         const { usage } = await openai.chat.completions.create({
           model,
           max_tokens: 1,
@@ -56,9 +56,9 @@ describe("a model with a projector is shown pictures", () => {
     },
     {
       api: "responses",
-      promptTokens: async (withPicture) => {
-        const picture = { type: "input_image" as const, image_url: dataUrl, detail: "auto" as const };
-        const content = [...(withPicture ? [picture] : []), { type: "input_text" as const, text }];
+      promptTokens: async (withImage) => {
+        const image = { type: "input_image" as const, image_url: dataUrl, detail: "auto" as const };
+        const content = [...(withImage ? [image] : []), { type: "input_text" as const, text }];
         const { usage } = await openai.responses.create({
           model,
           max_output_tokens: 1,
@@ -69,10 +69,10 @@ describe("a model with a projector is shown pictures", () => {
     },
     {
       api: "messages",
-      promptTokens: async (withPicture) => {
+      promptTokens: async (withImage) => {
         const source = { type: "base64" as const, media_type: "image/png" as const, data: base64 };
-        const picture = { type: "image" as const, source };
-        const content = [...(withPicture ? [picture] : []), { type: "text" as const, text }];
+        const image = { type: "image" as const, source };
+        const content = [...(withImage ? [image] : []), { type: "text" as const, text }];
         const { usage } = await anthropic.messages.create({
           model,
           max_tokens: 1,
@@ -83,10 +83,10 @@ describe("a model with a projector is shown pictures", () => {
     },
     {
       api: "the Vercel AI SDK",
-      promptTokens: async (withPicture) => {
+      promptTokens: async (withImage) => {
         const provider = createOpenAI({ baseURL: `${daemon.url}/v1`, apiKey: "any" });
-        const picture = { type: "image" as const, image: new Uint8Array(png), mediaType: "image/png" };
-        const content = [...(withPicture ? [picture] : []), { type: "text" as const, text }];
+        const image = { type: "image" as const, image: new Uint8Array(png), mediaType: "image/png" };
+        const content = [...(withImage ? [image] : []), { type: "text" as const, text }];
         const { usage } = await generateText({
           model: provider.responses(model),
           maxRetries: 0,
@@ -100,6 +100,6 @@ describe("a model with a projector is shown pictures", () => {
 
   test.for(apis)("through $api", async ({ promptTokens }) => {
     const without = await promptTokens(false);
-    expect(await promptTokens(true)).toBeGreaterThanOrEqual(without! + PICTURE_TOKENS);
+    expect(await promptTokens(true)).toBeGreaterThanOrEqual(without! + IMAGE_TOKENS);
   });
 });
