@@ -29,6 +29,6 @@ export const spawnTestEngine: SpawnEngine = (command, args, options) => {
   const inProgram = (arg: string): string =>
     arg
       .replace(path.join(REPOSITORY, "src"), path.join(PROGRAM, "src"))
-      .replace(/(engine-process|close-network)\.ts$/, "$1.js");
+      .replace(/(engine-main|close-network)\.ts$/, "$1.js");
   return spawnEngine(command, args.map(inProgram), { ...options, cwd: inProgram(options.cwd) });
 };

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import type { Engine } from "../../../src/engine/engine.ts";
 import { spawnEngine } from "../../../src/engine/launch.ts";
-import { isRunning } from "../../../src/engine/is-running.ts";
+import { isRunning } from "../../../src/engine/process-signals.ts";
 import { createEngineStarter } from "../../../src/engine/start-engine.ts";
 import {
   collect,

@@ -303,9 +303,9 @@ describe("the loop that drives llama.cpp", () => {
       expect(await cancelledBehind([piece(null), reading(20), nothing])).toEqual(["alone", "alone", "leave"]);
     });
 
-    test("leaves none in which a picture may be computed", async () => {
-      const picture = new Uint8Array(1);
-      expect(await cancelledBehind([piece(null), reading(20), nothing], 0, [picture])).not.toContain("leave");
+    test("leaves none in which an image may be computed", async () => {
+      const image = new Uint8Array(1);
+      expect(await cancelledBehind([piece(null), reading(20), nothing], 0, [image])).not.toContain("leave");
     });
 
     test("leaves none that others share", async () => {

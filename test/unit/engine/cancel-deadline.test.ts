@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { CancelPatience } from "../../../src/engine/cancel-patience.ts";
+import { CancelDeadline } from "../../../src/engine/cancel-deadline.ts";
 
 /** An engine that was silent for so many milliseconds at a time. */
-function after(...silences: readonly number[]): CancelPatience {
+function after(...silences: readonly number[]): CancelDeadline {
   let time = 0;
-  const patience = new CancelPatience(() => time);
+  const patience = new CancelDeadline(() => time);
   patience.workBegins();
   for (const silence of silences) {
     time += silence;
@@ -24,7 +24,7 @@ test.each([
 
 test("an engine that has nothing to do is not slow", () => {
   let time = 0;
-  const patience = new CancelPatience(() => time);
+  const patience = new CancelDeadline(() => time);
   patience.workBegins();
   time = 10;
   patience.heard();
