@@ -127,7 +127,7 @@ export class CallDispatcher {
     void call.settled.promise.then(() => clearTimeout(timer));
   }
 
-  /** Settles when the engine has let go of one of the calls whose callers have gone. */
+  /** Settles when the engine has finished one of the calls whose callers have gone. */
   async #nextFree(signal: AbortSignal): Promise<void> {
     const abandoned = [...this.#open.values()].filter((call) => call.takesSlot && call.abandoned);
     if (abandoned.length === 0) {

@@ -29,7 +29,7 @@ export class EngineHandle implements Engine, EngineReceiver {
         }),
       onUnresponsive: (allowedMs) =>
         process.end(
-          `did not let go of a cancelled request within ${seconds(allowedMs)} s; the next request starts it again`,
+          `did not stop a cancelled request within ${seconds(allowedMs)} s; the next request starts it again`,
         ),
     });
   }

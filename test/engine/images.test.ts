@@ -93,7 +93,7 @@ describe("a template that trims what it is given and adds nothing", () => {
   ])("makes a chat that ends with %s the request's fault, and the engine goes on", async (_, parts) => {
     await expect(collect(generated(engine, chatRequest(parts), NEVER))).rejects.toMatchObject({
       code: "invalid_parameter",
-      message: expect.stringMatching(/write a text behind the image/),
+      message: expect.stringMatching(/add text after the image/),
     });
     const { usage } = doneOf(await collect(generated(engine, chatRequest([image, text]), NEVER)));
     expect(usage.promptTokens).toBeGreaterThan(IMAGE_TOKENS);
@@ -116,7 +116,7 @@ test("an abort of llama.cpp ends the engine and says why", async () => {
   );
   await expect(collect(generated(engine, request, NEVER))).rejects.toMatchObject({
     code: "engine_crashed",
-    message: expect.stringMatching(/stopped at a check of its own/),
+    message: expect.stringMatching(/failed an internal check/),
   });
   expect(await engine.exited).toMatchObject({
     expected: false,

@@ -105,7 +105,7 @@ describe("a damaged model is an error that says so, and no process stays behind"
   });
 });
 
-describe("a sound file that is no model", () => {
+describe("an intact file that is not a model", () => {
   test.each([
     ["of an unknown architecture", tinyLlama({ architecture: "nonsense" }), "invalid_model_file", /nonsense/],
     [

@@ -100,7 +100,7 @@ export class EngineCore {
   }
 
   /**
-   * Runs one generation; resolves behind its last event. Aborting the signal cancels it; the slot is free when this
+   * Runs one generation; Resolves after its last event. Aborting the signal cancels it; the slot is free when this
    * settles. Requests are within {@link checkRequestLimits}.
    */
   async generate(

@@ -6,7 +6,7 @@ import type { AcceptedResult } from "./loop-request.ts";
 /** Stands for an image in the chat that tells what the template does; no template writes it by itself. */
 const SENTINEL = "daybreak-ends-here";
 
-/** Body of a request that makes llama.cpp render a chat whose content ends as it does behind an image. */
+/** Body of a request that makes llama.cpp render a chat whose content ends as it does after an image. */
 export const PROBE_BODY = {
   stream: true,
   // The verbose form says what the prompt was.
@@ -45,8 +45,8 @@ export function leavesEndBare(result: AcceptedResult): boolean {
 export function noTextAfterImage(): ServiceError {
   return new ServiceError(
     "invalid_parameter",
-    "This model's chat template puts nothing behind an image at the end of a chat, which the model cannot read; " +
-      "write a text behind the image.",
+    "This model's chat template puts nothing after an image at the end of a chat, which the model cannot read; " +
+      "add text after the image.",
     { param: "messages" },
   );
 }

@@ -18,7 +18,7 @@ test.each([
   ["three of its longest steps where they are long", [20, 2500, 20], 7500],
   ["half a minute where steps take minutes", [100_000], 30_000],
   ["ten seconds where no step has been seen yet", [], 10_000],
-])("an engine may take %s to let go of a cancelled call", (_, silences, allowedMs) => {
+])("an engine may take %s to stop a cancelled call", (_, silences, allowedMs) => {
   expect(after(...silences).allowedMs).toBe(allowedMs);
 });
 
