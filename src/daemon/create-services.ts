@@ -8,7 +8,7 @@ import type { MachineMemory, ManagementServices } from "../dialects/management/m
 import { createInference } from "../inference/create-inference.ts";
 import { createMetrics, type ScrapedGauges } from "../metrics/create-metrics.ts";
 import { memoryTotal } from "../machine/memory-limits.ts";
-import { residentBytes } from "../machine/resident-bytes.ts";
+import { residentBytes } from "../machine/process-memory.ts";
 import type { Model, Models } from "../models/model.ts";
 import { createModels } from "./create-models.ts";
 import { pageFile } from "./page-file.ts";

@@ -1,6 +1,6 @@
 import { abortable } from "../async/abortable.ts";
 import { ServiceError } from "../errors/service-error.ts";
-import { CancelPatience } from "./cancel-patience.ts";
+import { CancelDeadline } from "./cancel-deadline.ts";
 import type { DaemonMessage, EngineMessage } from "./protocol/messages.ts";
 
 /** A message of the engine that belongs to a call. */
@@ -30,7 +30,7 @@ export interface CallDispatcherOptions {
   /** The engine has not said a word about one of its calls for too long. */
   readonly onStall: () => void;
   /** The engine works on at a call that was cancelled so many milliseconds ago. */
-  readonly onDeafness: (allowedMs: number) => void;
+  readonly onUnresponsive: (allowedMs: number) => void;
   /** Milliseconds since any origin. */
   readonly now?: () => number;
 }
@@ -45,13 +45,13 @@ const LONGEST_GOODBYE_MS = 500;
 export class CallDispatcher {
   readonly #options: CallDispatcherOptions;
   readonly #open = new Map<number, OpenCall>();
-  readonly #patience: CancelPatience;
+  readonly #cancelDeadline: CancelDeadline;
   #lastId = 0;
   #endError: Error | undefined;
 
   constructor(options: CallDispatcherOptions) {
     this.#options = options;
-    this.#patience = new CancelPatience(options.now);
+    this.#cancelDeadline = new CancelDeadline(options.now);
   }
 
   /**
@@ -73,7 +73,7 @@ export class CallDispatcher {
     const stallTimer = setTimeout(this.#options.onStall, this.#options.stallTimeoutMs);
     stallTimer.unref();
     const settled = Promise.withResolvers<void>();
-    if (takesSlot) this.#patience.workBegins();
+    if (takesSlot) this.#cancelDeadline.workBegins();
     this.#open.set(id, { receiver, takesSlot, stallTimer, settled, abandoned: false });
     return id;
   }
@@ -84,7 +84,7 @@ export class CallDispatcher {
     if (!call) return false;
     call.stallTimer.refresh();
     // How much memory it has an engine says while it computes.
-    if (message.type !== "memory") this.#patience.heard();
+    if (message.type !== "memory") this.#cancelDeadline.heard();
     const outcome = call.receiver.accept(message);
     if (outcome === "done") this.#settle(message.call, call);
     return outcome !== "unexpected";
@@ -101,7 +101,7 @@ export class CallDispatcher {
     if (!call.abandoned) {
       this.#options.post({ type: "cancel", call: id });
       call.abandoned = true;
-      this.#reportDeafness(id, call);
+      this.#watchCancel(id, call);
     }
     const goodbye = Promise.withResolvers<void>();
     const timer = setTimeout(goodbye.resolve, LONGEST_GOODBYE_MS);
@@ -118,16 +118,16 @@ export class CallDispatcher {
     }
   }
 
-  #reportDeafness(id: number, call: OpenCall): void {
-    const allowedMs = Math.min(this.#patience.allowedMs, this.#options.stallTimeoutMs);
+  #watchCancel(id: number, call: OpenCall): void {
+    const allowedMs = Math.min(this.#cancelDeadline.allowedMs, this.#options.stallTimeoutMs);
     const timer = setTimeout(() => {
-      if (this.#open.has(id)) this.#options.onDeafness(allowedMs);
+      if (this.#open.has(id)) this.#options.onUnresponsive(allowedMs);
     }, allowedMs);
     timer.unref();
     void call.settled.promise.then(() => clearTimeout(timer));
   }
 
-  /** Settles when the engine has let go of one of the calls whose callers have gone. */
+  /** Settles when the engine has finished one of the calls whose callers have gone. */
   async #nextFree(signal: AbortSignal): Promise<void> {
     const abandoned = [...this.#open.values()].filter((call) => call.takesSlot && call.abandoned);
     if (abandoned.length === 0) {
@@ -142,7 +142,7 @@ export class CallDispatcher {
   #settle(id: number, call: OpenCall): void {
     clearTimeout(call.stallTimer);
     this.#open.delete(id);
-    if (call.takesSlot && this.#slotsTaken() === 0) this.#patience.workEnds();
+    if (call.takesSlot && this.#slotsTaken() === 0) this.#cancelDeadline.workEnds();
     call.settled.resolve();
   }
 

@@ -9,7 +9,7 @@ const GGUF_MAGIC = "GGUF";
 
 /**
  * Shortest thinkable GGUF: magic, version and two counts; see the format's description in ggml's repository.
- * A file without a single key or tensor is no model, but that is for llama.cpp to say.
+ * A file without a single key or tensor is not a model, but that is for llama.cpp to say.
  */
 const SHORTEST_GGUF_BYTES = 24;
 

@@ -27,9 +27,9 @@ export class EngineHandle implements Engine, EngineReceiver {
         process.end(`did not answer for ${Math.round(stallTimeoutMs / 1000)} s`, {
           code: "deadline_exceeded",
         }),
-      onDeafness: (allowedMs) =>
+      onUnresponsive: (allowedMs) =>
         process.end(
-          `did not let go of a cancelled request within ${seconds(allowedMs)} s; the next request starts it again`,
+          `did not stop a cancelled request within ${seconds(allowedMs)} s; the next request starts it again`,
         ),
     });
   }

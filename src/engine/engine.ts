@@ -27,8 +27,8 @@ export interface Engine {
   /** Settles when the process has ended; never rejects. */
   readonly exited: Promise<EngineExit>;
   /**
-   * Runs one generation and hands over its events, in their order; the last is `done`. Resolves behind it, and rejects
-   * with the signal's reason when that aborts; the slot is free again when this settles. No event comes behind an abort.
+   * Runs one generation and hands over its events, in their order; the last is `done`. Resolves after it, and rejects
+   * with the signal's reason when that aborts; the slot is free again when this settles. No event comes after an abort.
    */
   generate(
     request: GenerationRequest,
@@ -57,7 +57,7 @@ export interface EngineLoadOptions {
   /** Aborting ends the process; the start rejects with the signal's reason. */
   signal?: AbortSignal;
   /**
-   * Called before the engine is started otherwise than was asked, which may take more memory. A rejection ends the
+   * Called before the engine is started differently than was asked, which may take more memory. A rejection ends the
    * start, with the same error.
    */
   makeRoom?: (spec: EngineSpec) => Promise<void>;

@@ -4,7 +4,7 @@ import { Writable } from "node:stream";
 import { pathToFileURL } from "node:url";
 import { FIRST_INPUT_ON } from "./channel/descriptors.ts";
 import { driverEnvironment, gpuPermissions } from "./gpu/gpu-process-rights.ts";
-import { packageFolder } from "./package-folder.ts";
+import { findPackage } from "./find-package.ts";
 import { spawnFailure } from "./spawn-failure.ts";
 import type { ProcessStart, Wall } from "./walls/wall.ts";
 
@@ -96,7 +96,7 @@ export function launchEngine(options: LaunchOptions): ChildProcess {
     ...engineRights(readable),
     ...(gpu ? gpuPermissions(gpu.dawnPath) : []),
     `--max-old-space-size=${SCRIPT_HEAP_MIB}`,
-    hostFile("engine-process"),
+    hostFile("engine-main"),
     pathToFileURL(wasmPath).href,
     String(heapLimitBytes),
     ...(gpu ? [gpu.dawnPath, String(gpu.longestWaitMs)] : []),
@@ -134,8 +134,8 @@ function hostFile(name: string): string {
 
 /** What an engine process imports, and the package.json by which Node finds it. */
 function readableCode(): string[] {
-  const wllama = packageFolder("@wllama/wllama");
-  const zod = packageFolder("zod");
+  const wllama = findPackage("@wllama/wllama");
+  const zod = findPackage("zod");
   const folders = [
     import.meta.dirname,
     ...["async", "errors", "json", "machine"].map((room) => path.join(import.meta.dirname, "..", room)),

@@ -6,7 +6,7 @@ import { buildEngineImage, EngineImageError, IMAGE_SHA256, sha256Hex } from "../
 import { removeFile } from "../files/remove-file.ts";
 import { replaceFile } from "../files/replace-file.ts";
 import { writeRefusal } from "../files/write-refusal.ts";
-import { markUsed, privateFolder, removeUnused } from "./image-store.ts";
+import { markUsed, privateFolder, removeUnused } from "./engine-image-store.ts";
 import { STOCK_HEAP_BYTES } from "./core/heap-patches.ts";
 import { STOCK_WASM_PATH } from "./stock-wasm.ts";
 

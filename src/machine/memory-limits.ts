@@ -1,7 +1,7 @@
 import os from "node:os";
 import path from "node:path";
 import { cgroupLimits, type MemoryLimit } from "./cgroup-limits.ts";
-import { residentBytes } from "./resident-bytes.ts";
+import { residentBytes } from "./process-memory.ts";
 import { readSystemFile } from "./system-file.ts";
 
 const KIB = 1024;

@@ -26,3 +26,15 @@ function treeBytes(pid: number): number {
 function childrenOf(pid: number): readonly number[] {
   return (readSystemFile(`/proc/${pid}/task/${pid}/children`) ?? "").split(" ").filter(Boolean).map(Number);
 }
+
+/**
+ * Bytes of memory that this process has now. Where the system hides /proc that is not known: then the most that it has
+ * had.
+ */
+export function residentBytes(read = () => process.memoryUsage.rss()): number {
+  try {
+    return read();
+  } catch {
+    return process.resourceUsage().maxRSS * KIB;
+  }
+}

@@ -90,7 +90,7 @@ describe("the package", () => {
         "docs/install.md",
         "package.json",
         "dist/src/cli/main.js",
-        "dist/src/engine/host/engine-process.js",
+        "dist/src/engine/host/engine-main.js",
         "dist/src/ui/docs/LICENSE",
         "dist/src/ui/docs/console.js",
         "dist/wasm/kernels.o",

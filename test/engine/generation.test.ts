@@ -243,7 +243,7 @@ describe("an engine with the shipped model", () => {
     await expect(generateText(engine, promptRequest("Hello"))).resolves.toBeDefined();
   });
 
-  test("a picture is refused by a model that sees none", async () => {
+  test("an image is refused by a model that sees none", async () => {
     const request = chatRequest([{ type: "image", data: new Uint8Array([1, 2, 3]) }]);
     await expect(collect(generated(engine, request, NEVER))).rejects.toMatchObject({
       code: "unsupported_feature",

@@ -22,8 +22,8 @@ const projectorFile = writeModel(folder, "projector", tinyProjector());
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
 /** 32 pixels in patches of 8 make 4 times 4 tokens. */
-const PICTURE_TOKENS = 16;
-const picture: ContentPart = { type: "image", data: tinyPng(32, 32) };
+const IMAGE_TOKENS = 16;
+const image: ContentPart = { type: "image", data: tinyPng(32, 32) };
 const text: ContentPart = { type: "text", text: "what is it" };
 
 describe("a model with a vision projector", () => {
@@ -37,33 +37,33 @@ describe("a model with a vision projector", () => {
     return doneOf(await collect(generated(engine, chatRequest(parts), NEVER))).usage.promptTokens;
   }
 
-  test("sees pictures before, behind and between texts", async () => {
+  test("sees images before, behind and between texts", async () => {
     expect(engine.info.hasImageInput).toBe(true);
     const without = await promptTokens([text]);
     for (const parts of [
-      [picture, text],
-      [text, picture],
-      [text, picture, text, picture],
+      [image, text],
+      [text, image],
+      [text, image, text, image],
     ]) {
-      const pictures = parts.filter((part) => part === picture).length;
-      expect(await promptTokens(parts)).toBeGreaterThanOrEqual(without + pictures * PICTURE_TOKENS);
+      const images = parts.filter((part) => part === image).length;
+      expect(await promptTokens(parts)).toBeGreaterThanOrEqual(without + images * IMAGE_TOKENS);
     }
   });
 
   test.each([
     ["junk", new Uint8Array(50)],
     ["nothing", new Uint8Array(0)],
-    ["half a picture", tinyPng(32, 32).subarray(0, 60)],
-  ])("refuses %s in the place of a picture, and goes on", async (_, data) => {
+    ["half an image", tinyPng(32, 32).subarray(0, 60)],
+  ])("refuses %s in the place of an image, and goes on", async (_, data) => {
     const request = chatRequest([{ type: "image", data }, text]);
     await expect(collect(generated(engine, request, NEVER))).rejects.toMatchObject({
       code: "invalid_parameter",
     });
-    expect(await promptTokens([picture, text])).toBeGreaterThan(PICTURE_TOKENS);
+    expect(await promptTokens([image, text])).toBeGreaterThan(IMAGE_TOKENS);
   });
 
-  test("refuses more pictures than its context holds, with both numbers", async () => {
-    const request = chatRequest([...Array.from({ length: 40 }, () => picture), text]);
+  test("refuses more images than its context holds, with both numbers", async () => {
+    const request = chatRequest([...Array.from({ length: 40 }, () => image), text]);
     await expect(collect(generated(engine, request, NEVER))).rejects.toMatchObject({
       code: "context_length_exceeded",
       message: expect.stringMatching(/\d{3,} tokens.* 512 tokens/),
@@ -71,11 +71,11 @@ describe("a model with a vision projector", () => {
   });
 });
 
-test("a picture at the very end of the prompt is followed by text of ours, else llama.cpp would abort", async () => {
+test("an image at the very end of the prompt is followed by text of ours, else llama.cpp would abort", async () => {
   const bare = "{%- for message in messages %}{{ message.content }}{% endfor %}";
   const engine = await startEngine(engineSpec(modelFile, { projectorFile, chatTemplate: bare }));
-  const { usage } = doneOf(await collect(generated(engine, chatRequest([text, picture]), NEVER)));
-  expect(usage.promptTokens).toBeGreaterThan(PICTURE_TOKENS);
+  const { usage } = doneOf(await collect(generated(engine, chatRequest([text, image]), NEVER)));
+  expect(usage.promptTokens).toBeGreaterThan(IMAGE_TOKENS);
   await engine.close();
 });
 
@@ -88,15 +88,15 @@ describe("a template that trims what it is given and adds nothing", () => {
   afterAll(() => engine.close());
 
   test.each([
-    ["a picture", [text, picture]],
-    ["a picture and blanks", [text, picture, { type: "text", text: " \n" } as const]],
+    ["an image", [text, image]],
+    ["an image and blanks", [text, image, { type: "text", text: " \n" } as const]],
   ])("makes a chat that ends with %s the request's fault, and the engine goes on", async (_, parts) => {
     await expect(collect(generated(engine, chatRequest(parts), NEVER))).rejects.toMatchObject({
       code: "invalid_parameter",
-      message: expect.stringMatching(/write a text behind the picture/),
+      message: expect.stringMatching(/add text after the image/),
     });
-    const { usage } = doneOf(await collect(generated(engine, chatRequest([picture, text]), NEVER)));
-    expect(usage.promptTokens).toBeGreaterThan(PICTURE_TOKENS);
+    const { usage } = doneOf(await collect(generated(engine, chatRequest([image, text]), NEVER)));
+    expect(usage.promptTokens).toBeGreaterThan(IMAGE_TOKENS);
   });
 });
 
@@ -107,7 +107,7 @@ test("an abort of llama.cpp ends the engine and says why", async () => {
   const engine = await startEngine(engineSpec(modelFile, { projectorFile, chatTemplate: fickle }));
   const messages = [
     { role: "user", content: [text] },
-    { role: "user", content: [text, picture] },
+    { role: "user", content: [text, image] },
   ] as const;
   const request = chatRequest(
     [],
@@ -116,7 +116,7 @@ test("an abort of llama.cpp ends the engine and says why", async () => {
   );
   await expect(collect(generated(engine, request, NEVER))).rejects.toMatchObject({
     code: "engine_crashed",
-    message: expect.stringMatching(/stopped at a check of its own/),
+    message: expect.stringMatching(/failed an internal check/),
   });
   expect(await engine.exited).toMatchObject({
     expected: false,

@@ -4,7 +4,7 @@ import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { packageFolder } from "../../src/engine/package-folder.ts";
+import { findPackage } from "../../src/engine/find-package.ts";
 import { engineSpec, promptRequest, temporaryFolder, writeModel } from "../support/engine-fixture.ts";
 import { linkedInstallation } from "../support/linked-installation.ts";
 import { tinyLlama } from "../support/tiny-models.ts";
@@ -26,5 +26,5 @@ test("an engine runs where packages are links, as pnpm installs them", async () 
 });
 
 test("a package that is not installed is named", () => {
-  expect(() => packageFolder("no-such-package")).toThrow("The package no-such-package is not installed.");
+  expect(() => findPackage("no-such-package")).toThrow("The package no-such-package is not installed.");
 });

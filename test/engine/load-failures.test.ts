@@ -3,7 +3,7 @@ import path from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { ServiceError } from "../../src/errors/service-error.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
-import { isRunning } from "../../src/engine/is-running.ts";
+import { isRunning } from "../../src/engine/process-signals.ts";
 import { engineSpec, temporaryFolder, writeModel } from "../support/engine-fixture.ts";
 import { ggufHeader, string, u32, writeTruncated, writeWithFlippedBits } from "../support/gguf-writer.ts";
 import { spawnTestEngine } from "../support/program.ts";
@@ -105,7 +105,7 @@ describe("a damaged model is an error that says so, and no process stays behind"
   });
 });
 
-describe("a sound file that is no model", () => {
+describe("an intact file that is not a model", () => {
   test.each([
     ["of an unknown architecture", tinyLlama({ architecture: "nonsense" }), "invalid_model_file", /nonsense/],
     [

@@ -72,7 +72,7 @@ async function probe(wall: Wall | undefined): Promise<z.infer<typeof probeSchema
     files: [modelFile, PROBE],
     wall,
     spawn: (command, args, options) => {
-      const entry = /engine-process\.[jt]s$/;
+      const entry = /engine-main\.[jt]s$/;
       return spawnEngine(
         command,
         args.map((arg) => (entry.test(arg) ? PROBE : arg)),

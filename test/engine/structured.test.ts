@@ -33,7 +33,7 @@ afterAll(() => fs.rmSync(folder, { recursive: true }));
 
 const chat = { chatTemplate: CHATML_TEMPLATE, words: CHATML_WORDS };
 
-/** What hung for one seed of seven with the shipped model, which then wrote bytes that are no text. */
+/** What hung for one seed of seven with the shipped model, which then wrote bytes that are not text. */
 const TAG = schemaForm("a bounded text", {
   type: "object",
   properties: { idTag: { type: "string", minLength: 6, maxLength: 20 } },

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { isRunning } from "../../src/engine/is-running.ts";
+import { isRunning } from "../../src/engine/process-signals.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import {
   collect,
@@ -169,7 +169,7 @@ describe.skipIf(process.platform === "win32")("a client that leaves an engine th
     await expect(collect(generated(engine, promptRequest("Next"), NEVER))).rejects.toMatchObject({
       code: "engine_crashed",
       retryable: true,
-      message: expect.stringMatching(/did not let go of a cancelled request/),
+      message: expect.stringMatching(/did not stop a cancelled request/),
     });
     expect((await engine.exited).expected).toBe(false);
   });

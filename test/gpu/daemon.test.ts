@@ -203,7 +203,7 @@ function childrenOf(parent: number): string[] {
       const [, ppid] = /^PPid:\s+(\d+)$/m.exec(fs.readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
       if (Number(ppid) !== parent) continue;
       const commandLine = fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
-      if (commandLine.includes("engine-process")) found.push(commandLine);
+      if (commandLine.includes("engine-main")) found.push(commandLine);
       found.push(...childrenOf(Number(pid)));
     } catch {
       // It ended meanwhile.

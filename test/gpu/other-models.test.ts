@@ -24,8 +24,8 @@ const LEAST_COSINE = 0.999;
 /** Largest difference between a score on the GPU and on the CPU. */
 const SCORE_TOLERANCE = 0.05;
 
-/** The same for the log-probability of a token after a picture, which passes through 16 bits in two models. */
-const PICTURE_TOLERANCE = 0.2;
+/** The same for the log-probability of a token after an image, which passes through 16 bits in two models. */
+const IMAGE_TOLERANCE = 0.2;
 
 const folder = temporaryFolder();
 const engines: Engine[] = [];
@@ -102,7 +102,7 @@ describe.skipIf(!testGpu)(`beside plain text, ${onTestGpu}`, { timeout: GPU_TEST
     }
   });
 
-  test("a picture and an adapter change the answer as they do on the CPU", async () => {
+  test("an image and an adapter change the answer as they do on the CPU", async () => {
     const spec = engineSpec(SHIPPED_MODEL, {
       batchSize: 32,
       slots: 1,
@@ -125,7 +125,7 @@ describe.skipIf(!testGpu)(`beside plain text, ${onTestGpu}`, { timeout: GPU_TEST
     const differences = [...(found ?? [])].map(([token, logprob]) =>
       Math.abs(logprob - (expected?.get(token) ?? logprob)),
     );
-    expect(Math.max(...differences)).toBeLessThan(PICTURE_TOLERANCE);
+    expect(Math.max(...differences)).toBeLessThan(IMAGE_TOLERANCE);
     // The likeliest on either side is among the likeliest of the other.
     expect([...(expected?.keys() ?? [])]).toContain(found?.keys().next().value);
     const blind = await topOfFirst(cpu, chatRequest("What do you see?", { maxTokens: 1, logprobs: 5 }));

@@ -5,7 +5,7 @@ export function enginePids(daemonPid: number): number[] {
   const rows = execFileSync("ps", ["-A", "-o", "pid=,ppid=,args="], { encoding: "utf8" }).split("\n");
   const processes = rows.map((row) => {
     const [pid = "", ppid = "", ...args] = row.trim().split(/\s+/);
-    return { pid: Number(pid), ppid: Number(ppid), isEngine: args.join(" ").includes("engine-process") };
+    return { pid: Number(pid), ppid: Number(ppid), isEngine: args.join(" ").includes("engine-main") };
   });
   const below = (parent: number): number[] =>
     processes

@@ -18,7 +18,7 @@ export async function engineProcesses(modelFile: string): Promise<EngineProcesse
   });
   const rows = stdout
     .split("\n")
-    .filter((row) => row.includes("engine-process") && row.includes(modelFile))
+    .filter((row) => row.includes("engine-main") && row.includes(modelFile))
     .map((row) => {
       const [pid = "", ppid = ""] = row.trim().split(/\s+/, 2);
       return { pid: Number(pid), ppid: Number(ppid) };

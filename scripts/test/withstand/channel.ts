@@ -8,7 +8,7 @@ import { ENGINE_MESSAGE_KINDS } from "../../../src/engine/channel/engine-message
 import { FrameReader } from "../../../src/engine/channel/frame.ts";
 import { MessageCodec } from "../../../src/engine/channel/message-codec.ts";
 import type { Engine } from "../../../src/engine/engine.ts";
-import { isRunning } from "../../../src/engine/is-running.ts";
+import { isRunning } from "../../../src/engine/process-signals.ts";
 import { spawnEngine } from "../../../src/engine/launch.ts";
 import { engineMessageSchema } from "../../../src/engine/protocol/messages.ts";
 import { createEngineStarter } from "../../../src/engine/start-engine.ts";

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { isRunning } from "../../engine/is-running.ts";
+import { isRunning } from "../../engine/process-signals.ts";
 
 /** A daemon that is left alone for so long does no harm. */
 const LOOK_MS = 500;

@@ -17,15 +17,15 @@ const ANY: MessageKind = {
   },
 };
 
-/** Most pictures of one request, as a frame counts them. */
-const MAX_PICTURES = 0xffff;
+/** Most images of one request, as a frame counts them. */
+const MAX_IMAGES = 0xffff;
 
 /** What the daemon says. */
 export const DAEMON_MESSAGE_KINDS: MessageKinds<DaemonMessage> = {
   load: ANY,
   generate: {
-    limits: { ...ANY.limits, attachments: MAX_PICTURES, binary: 512 * MIB },
-    attaching: { detach: detachPictures, attach: attachPictures },
+    limits: { ...ANY.limits, attachments: MAX_IMAGES, binary: 512 * MIB },
+    attaching: { detach: detachImages, attach: attachImages },
   },
   embed: ANY,
   rerank: ANY,
@@ -41,11 +41,11 @@ export const DAEMON_MESSAGE_KINDS: MessageKinds<DaemonMessage> = {
   memory: ANY,
 };
 
-/** In the JSON a picture's data are the number of the attachment that holds them. */
-function detachPictures(message: Generate): { rest: object; attachments: Uint8Array[] } {
+/** In the JSON an image's data are the number of the attachment that holds them. */
+function detachImages(message: Generate): { rest: object; attachments: Uint8Array[] } {
   const { input } = message.request;
   const attachments: Uint8Array[] = [];
-  if (input.kind !== "chat" || !input.messages.some(hasPicture)) return { rest: message, attachments };
+  if (input.kind !== "chat" || !input.messages.some(hasImage)) return { rest: message, attachments };
   const withoutData = (part: ContentPart): object =>
     part.type === "image" ? { ...part, data: attachments.push(part.data) - 1 } : part;
   const messages = input.messages.map((turn) => ({ ...turn, content: turn.content.map(withoutData) }));
@@ -53,11 +53,11 @@ function detachPictures(message: Generate): { rest: object; attachments: Uint8Ar
   return { rest: { ...message, request }, attachments };
 }
 
-function hasPicture({ content }: { content: readonly ContentPart[] }): boolean {
+function hasImage({ content }: { content: readonly ContentPart[] }): boolean {
   return content.some((part) => part.type === "image");
 }
 
-/** As much of a chat as has to be known to find its pictures. */
+/** As much of a chat as has to be known to find its images. */
 const chatSchema = z.looseObject({
   request: z.looseObject({
     input: z.looseObject({
@@ -68,7 +68,7 @@ const chatSchema = z.looseObject({
   }),
 });
 
-function attachPictures(rest: object, attachments: readonly Uint8Array[]): object {
+function attachImages(rest: object, attachments: readonly Uint8Array[]): object {
   if (attachments.length === 0) return rest;
   const message = chatSchema.parse(rest);
   const { input } = message.request;

@@ -34,7 +34,7 @@ export class MessageCodec<Message extends { readonly type: string }> {
 
   /**
    * What a frame carries; whoever reads it checks it by its schema.
-   * @throws ChannelError when it is no message of its kind
+   * @throws ChannelError when it is not a message of its kind
    */
   decode({ kind: number, json, attachments }: Frame): unknown {
     const [type, kind] = this.#kinds[number] ?? [];

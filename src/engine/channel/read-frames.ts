@@ -8,7 +8,7 @@ export interface ReadFramesOptions {
   readonly stream: Readable;
   readonly reader: FrameReader;
   readonly onFrame: (frame: Frame) => void;
-  /** What came is no frame, or `onFrame` threw; nothing is read after it. */
+  /** What came is not a frame, or `onFrame` threw; nothing is read after it. */
   readonly onProblem: (error: unknown) => void;
 }
 

@@ -14,7 +14,7 @@ export interface CompletionCall {
   readonly isChat: boolean;
   /** Body in the form of llama.cpp's server. */
   readonly body: Readonly<Record<string, unknown>>;
-  /** Pictures in the order of their markers. */
+  /** Images in the order of their markers. */
   readonly files: Uint8Array[];
 }
 
@@ -26,7 +26,7 @@ const ANY_OBJECT: JsonSchema = { type: "object" };
 
 /** What the loaded model adds to a request. */
 export interface RequestContext {
-  /** Text that stands for a picture in the prompt. */
+  /** Text that stands for an image in the prompt. */
   readonly mediaMarker: string;
   /** Tokens of context. */
   readonly contextSize: number;
@@ -125,7 +125,7 @@ function buildMessage(message: ChatMessage, mediaMarker: string, files: Uint8Arr
     files.push(part.data);
     return { type: "text", text: mediaMarker };
   });
-  // llama.cpp aborts on a prompt that ends with a picture; a template may add nothing after the content.
+  // llama.cpp aborts on a prompt that ends with an image; a template may add nothing after the content.
   if (message.content.at(-1)?.type === "image") parts.push({ type: "text", text: "" });
   const [only] = parts;
   const isPlain = parts.length === 1 && only !== undefined;

@@ -3,7 +3,7 @@ import type { ChunkDelta, ChunkLogprob, ChunkToken, CompletionChunk } from "./co
 
 type DoneEvent = Extract<GenerationEvent, { type: "done" }>;
 
-/** Shown where the model wrote bytes that are no text. */
+/** Shown where the model wrote bytes that are not text. */
 const REPLACEMENT_CHARACTER = "\uFFFD";
 
 /** Turns the chunks of one answer, as llama.cpp's server streams them, into our events. */

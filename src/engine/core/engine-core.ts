@@ -17,7 +17,7 @@ import {
   unreadableAnswer,
 } from "./engine-failure.ts";
 import { adapterName, buildLoadParameters, type EngineSettings, fullStep } from "./load-parameters.ts";
-import { endsWithPicture, leavesEndBare, noTextBehindPicture, PROBE_BODY } from "./picture-ending.ts";
+import { endsWithImage, leavesEndBare, noTextAfterImage, PROBE_BODY } from "./image-ending.ts";
 import type { BlobLike, EnginePlatform } from "./platform.ts";
 import type { AcceptedResult } from "./loop-request.ts";
 import { RequestLoop } from "./request-loop.ts";
@@ -48,7 +48,7 @@ export class EngineCore {
   /** Held by whoever has a prompt read that no other may be read beside. */
   readonly #prompts = new Mutex();
   readonly #sharedContext: boolean;
-  /** Whether the chat template leaves a picture at the very end; unknown until it matters. */
+  /** Whether the chat template leaves an image at the very end; unknown until it matters. */
   #isBare: boolean | undefined;
 
   private constructor(
@@ -100,7 +100,7 @@ export class EngineCore {
   }
 
   /**
-   * Runs one generation; resolves behind its last event. Aborting the signal cancels it; the slot is free when this
+   * Runs one generation; Resolves after its last event. Aborting the signal cancels it; the slot is free when this
    * settles. Requests are within {@link checkRequestLimits}.
    */
   async generate(
@@ -136,7 +136,7 @@ export class EngineCore {
     if (call.files.length > 0 && !this.info.hasImageInput) {
       throw unsupported("see images");
     }
-    if (endsWithPicture(request) && (await this.#leavesPicturesBare(signal))) throw noTextBehindPicture();
+    if (endsWithImage(request) && (await this.#leavesImagesBare(signal))) throw noTextAfterImage();
     const folder = new ChunkFolder({ maxTokens: request.maxTokens, topLogprobs: request.logprobs ?? 0 });
     const depth = new AnswerDepth(request.format);
     let isStarted = false;
@@ -202,7 +202,7 @@ export class EngineCore {
   }
 
   /** Asks the template once; what it does with the end of a chat is the same for every chat. */
-  async #leavesPicturesBare(signal: AbortSignal): Promise<boolean> {
+  async #leavesImagesBare(signal: AbortSignal): Promise<boolean> {
     if (this.#isBare === undefined) {
       let isBare = false;
       const data_json = toRequestJson(PROBE_BODY);

@@ -15,14 +15,14 @@ export type AcceptedResult =
 export type StartAction = "completion" | "embedding" | "rerank";
 
 /**
- * What a request brings: a text that is read in steps; one that is computed in one step, however long; or a text with pictures,
+ * What a request brings: a text that is read in steps; one that is computed in one step, however long; or a text with images,
  * whose time is not that of tokens, and in whose computation none of it is left.
  */
-type InputKind = "text" | "whole text" | "pictures";
+type InputKind = "text" | "whole text" | "images";
 
 export function inputKind(action: StartAction, body: WorkerActions[StartAction]): InputKind {
   if (action !== "completion") return "whole text";
-  return "files" in body && body.files.length > 0 ? "pictures" : "text";
+  return "files" in body && body.files.length > 0 ? "images" : "text";
 }
 
 /** A request under way, and who takes its results. */

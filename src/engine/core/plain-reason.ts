@@ -72,7 +72,7 @@ export function isInternal(text: string): boolean {
 export function plainEnd(reason: string): string {
   if (OUT_OF_MEMORY.test(reason)) return "the model ran out of the memory that it was given";
   if (/Maximum call stack size exceeded/.test(reason)) return "what it worked on was nested too deeply";
-  return isInternal(reason) ? "llama.cpp stopped at a check of its own; the log has its words" : reason;
+  return isInternal(reason) ? "llama.cpp failed an internal check; see the log for its message" : reason;
 }
 
 export const OUT_OF_MEMORY =

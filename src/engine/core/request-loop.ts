@@ -8,7 +8,7 @@ import { EngineCallError, type WllamaSession } from "./wllama-session.ts";
 /**
  * What llama.cpp throws while it writes a result that is not UTF-8: that piece is lost, and what follows is usually fine.
  * The result has been counted by then. One that cannot be read for another reason has not, and llama.cpp would promise a
- * further one for ever: so no other exception may be polled past.
+ * further one forever: so no other exception may be polled past.
  */
 const LOST_PIECE =
   /^\[json\.exception\.type_error\.316\] (invalid UTF-8 byte at index \d+|incomplete UTF-8 string; last byte): 0x[\dA-F]{2}$/;
@@ -50,7 +50,7 @@ export class RequestLoop {
   }
 
   /**
-   * Runs a request; resolves behind its last result. Aborting cancels it; the slot is free when this settles.
+   * Runs a request; Resolves after its last result. Aborting cancels it; the slot is free when this settles.
    * @param onResult takes the results in their order, each while the worker computes what comes next; what it throws
    *   cancels the request and is thrown here
    * @throws EngineCallError when llama.cpp refuses the request or cannot read its own answer, EngineFatalError when the

@@ -21,8 +21,8 @@ const LONGER_TEXT = WORD.repeat(12);
 /** A first step that is over within this time, compiling included, is short enough however long the next are. */
 const SHORT_STEP_MS = 1000;
 
-/** A gray PNG of 16 by 16 pixels; a projector scales pictures to its own size. */
-const PICTURE =
+/** A gray PNG of 16 by 16 pixels; a projector scales images to its own size. */
+const IMAGE =
   "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAAAAAA6mKC9AAAAD0lEQVR42mNoQAMMI1sAAAUMgAHjM1mKAAAAAElFTkSuQmCC";
 
 /**
@@ -60,9 +60,9 @@ export async function warmUp(
   return first < SHORT_STEP_MS ? first : await promptMs(engine, full);
 }
 
-/** Looks at a picture: the projector has programs of its own. */
+/** Looks at an image: the projector has programs of its own. */
 async function see(engine: EngineCore): Promise<void> {
-  const data = Uint8Array.from(atob(PICTURE), (character) => character.charCodeAt(0));
+  const data = Uint8Array.from(atob(IMAGE), (character) => character.charCodeAt(0));
   const input: GenerationRequest["input"] = {
     kind: "chat",
     messages: [
@@ -81,7 +81,7 @@ async function see(engine: EngineCore): Promise<void> {
   try {
     await engine.generate({ ...request(0), input }, () => undefined, new AbortController().signal);
   } catch (error) {
-    // A template that does not take this chat, or a context too small for a picture: requests will be told so.
+    // A template that does not take this chat, or a context too small for an image: requests will be told so.
     if (ServiceError.from(error).type !== "invalid_request") throw error;
   }
 }

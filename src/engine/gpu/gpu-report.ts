@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { GPU_BACKENDS } from "./gpu-backends.ts";
+import { GPU_BACKENDS } from "./adapter-requirements.ts";
 
 /** Longest name or description taken from a driver. */
 const MAX_TEXT = 512;

@@ -22,7 +22,7 @@ export interface GpuWishes {
 
 export interface GpuPlacement {
   readonly spec: EngineSpec;
-  /** What the user should know: the model is placed otherwise than was asked. */
+  /** What the user should know: the model is placed differently than was asked. */
   readonly warning?: string | undefined;
 }
 

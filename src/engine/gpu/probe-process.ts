@@ -1,11 +1,10 @@
 import { pathToFileURL } from "node:url";
 import { ParentChannel, onParentGone } from "../channel/parent-channel.ts";
 import { type Dawn, type DawnAdapter, type DawnGpu, deviceFlags } from "./dawn.ts";
-import { GPU_BACKENDS } from "./gpu-backends.ts";
+import { GPU_BACKENDS, unusable } from "./adapter-requirements.ts";
 import type { GpuAdapter, GpuDevice, ProbeMessage } from "./gpu-report.ts";
 import { glibcVersion, loadProblem } from "./load-problem.ts";
 import { PROBE_MESSAGE_KINDS } from "./probe-message-kinds.ts";
-import { unusable } from "./unusable-adapter.ts";
 
 /**
  * The entry of the probe process: opens every adapter once and says what it found. A driver may crash or hang in

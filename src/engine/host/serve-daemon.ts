@@ -1,24 +1,24 @@
 import { DAEMON_MESSAGE_KINDS } from "../channel/daemon-message-kinds.ts";
 import { ENGINE_MESSAGE_KINDS } from "../channel/engine-message-kinds.ts";
-import { firstProblem } from "../channel/first-problem.ts";
+import { firstProblem } from "../channel/channel-error.ts";
 import { ParentChannel } from "../channel/parent-channel.ts";
 import { EngineCore } from "../core/engine-core.ts";
 import { fromLoadFailure } from "../core/engine-failure.ts";
 import { toError } from "../../errors/to-error.ts";
-import { residentBytes } from "../../machine/resident-bytes.ts";
+import { residentBytes } from "../../machine/process-memory.ts";
 import { warmUp } from "../core/warm-up.ts";
 import { type DaemonMessage, daemonMessageSchema, type EngineMessage } from "../protocol/messages.ts";
 import { deviceFlags } from "../gpu/dawn.ts";
 import type { LogLevel } from "../core/platform.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
-import { CallDesk } from "./call-desk.ts";
+import { CallRunner } from "./call-runner.ts";
 import { openEngineFiles } from "./engine-files.ts";
 import { createNodePlatform } from "./node-platform.ts";
 import { Outbox } from "./outbox.ts";
 import { sendInParts } from "./send-in-parts.ts";
 import { toReportedError } from "./reported-error.ts";
 
-/** What an engine process does for its daemon, after its entry, engine-process.ts, has prepared it. */
+/** What an engine process does for its daemon, after its entry, engine-main.ts, has prepared it. */
 
 /** A step of progress worth a message. */
 const PROGRESS_STEP = 0.01;
@@ -38,7 +38,7 @@ const channel = new ParentChannel<DaemonMessage, EngineMessage>({
   onProblem: (error) => die(`the daemon's messages cannot be read: ${toError(error).message}`),
 });
 const outbox = new Outbox((message, written) => send(message, written));
-let desk: CallDesk | undefined;
+let calls: CallRunner | undefined;
 
 function send(message: EngineMessage, written?: () => void): void {
   sendInParts(message, (part, done) => channel.post(part, done), written);
@@ -50,13 +50,13 @@ function receive(message: DaemonMessage): void {
       void load(message.spec);
       return;
     case "cancel":
-      desk?.cancel(message.call);
+      calls?.cancel(message.call);
       return;
     case "memory":
       send({ type: "memory", call: message.call, bytes: residentBytes() });
       return;
     default:
-      if (desk) void desk.run(message);
+      if (calls) void calls.run(message);
       else die("the daemon sent a call before the model was loaded");
   }
 }
@@ -80,7 +80,7 @@ async function load(spec: EngineSpec): Promise<void> {
     // Nothing is read any more, but the daemon would take silence for standstill.
     const reportLife = (): void => send({ type: "load-progress", progress: reported });
     const stepMs = engine.info.gpuLayers > 0 ? await warmUp(engine, spec, reportLife) : undefined;
-    desk = new CallDesk(engine, outbox, die);
+    calls = new CallRunner(engine, outbox, die);
     send({ type: "loaded", info: { ...engine.info, ...(stepMs !== undefined && { stepMs }) } });
   } catch (error) {
     // A GPU that fails while its programs are compiled has failed to load the model as well.

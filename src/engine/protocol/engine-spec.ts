@@ -28,7 +28,7 @@ export const engineSpecSchema = z.object({
     .extend({
       /** Layers that the model has, the output layer included. */
       layers: z.int().min(1),
-      /** Tokens of prompt processed in one step there, in place of `batchSize`. */
+      /** Tokens of prompt processed in one step there, instead of `batchSize`. */
       batchSize: z.int().min(1).max(8192),
     })
     .optional(),

@@ -58,7 +58,7 @@ export function bubblewrap({ binary, runtimeFiles, arch }: BubblewrapOptions): W
     };
   };
   const parts = [
-    "a view of its own files alone",
+    "a view of only its own files",
     "no network",
     "no other process",
     ...(filter ? ["a filter of system calls"] : []),

@@ -11,7 +11,7 @@ export const SANDBOX_EXEC = "/usr/bin/sandbox-exec";
 export function sandboxExec(): Wall {
   return {
     name: "sandbox-exec",
-    parts: ["a view of its own files and the system's libraries alone", "no network", "no other process"],
+    parts: ["a view of only its own files and the system's libraries", "no network", "no other process"],
     enclose,
   };
 }

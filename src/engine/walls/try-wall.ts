@@ -1,6 +1,6 @@
 import path from "node:path";
 import { exhaustedResource } from "../../errors/exhausted-resource.ts";
-import { killGroup } from "../kill-group.ts";
+import { killGroup } from "../process-signals.ts";
 import { LastLines } from "../last-lines.ts";
 import { engineRights, MINIMAL_ENVIRONMENT, NETWORK_CLOSER, type SpawnEngine } from "../launch.ts";
 import type { Wall } from "./wall.ts";

@@ -1,7 +1,6 @@
 import type { MemoryLimit } from "../../machine/cgroup-limits.ts";
 import { memoryLimits } from "../../machine/memory-limits.ts";
-import { descendantBytes, privateBytes } from "../../machine/process-memory.ts";
-import { residentBytes } from "../../machine/resident-bytes.ts";
+import { descendantBytes, privateBytes, residentBytes } from "../../machine/process-memory.ts";
 
 const MIB = 1024 * 1024;
 /** Part of the machine's memory that engines may use when no budget is configured. */

@@ -17,7 +17,7 @@ test("a mutex lets callers in one at a time, in their order", async () => {
   expect(log).toEqual(["a in", "a out", "b in", "b out", "c in", "c out"]);
 });
 
-test("a mutex that is given back twice lets in one more, not two", async () => {
+test("releasing a mutex twice admits one waiter, not two", async () => {
   const mutex = new Mutex();
   const first = await mutex.lock(NEVER);
   const second = mutex.lock(NEVER);
@@ -32,7 +32,7 @@ test("a mutex that is given back twice lets in one more, not two", async () => {
   await third;
 });
 
-test("whoever leaves the queue of a mutex holds up nobody, and lets nobody in early", async () => {
+test("a waiter that aborts neither blocks a mutex nor lets another in early", async () => {
   const mutex = new Mutex();
   const first = await mutex.lock(NEVER);
   const client = new AbortController();

@@ -4,7 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { EngineImage } from "../../../src/engine/engine-image.ts";
-import { privateFolder } from "../../../src/engine/image-store.ts";
+import { privateFolder } from "../../../src/engine/engine-image-store.ts";
 import { prepareEngine } from "../../../src/engine/prepare-engine.ts";
 import { IMAGE_SHA256, sha256Hex } from "../../../wasm/engine-image.ts";
 

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import type { Engine } from "../../../src/engine/engine.ts";
 import { spawnEngine } from "../../../src/engine/launch.ts";
-import { isRunning } from "../../../src/engine/is-running.ts";
+import { isRunning } from "../../../src/engine/process-signals.ts";
 import { createEngineStarter } from "../../../src/engine/start-engine.ts";
 import {
   collect,
@@ -163,7 +163,7 @@ describe("a loaded engine", () => {
     const engine = await play("fatal").started;
     await expect(collect(generated(engine, promptRequest("Hi"), NEVER))).rejects.toMatchObject({
       code: "engine_crashed",
-      message: expect.stringMatching(/request ran: llama.cpp stopped at a check of its own/),
+      message: expect.stringMatching(/request ran: llama.cpp failed an internal check/),
     });
     expect(await engine.exited).toMatchObject({ reason: expect.stringMatching(/GGML_ASSERT/) });
   });

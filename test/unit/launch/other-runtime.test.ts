@@ -18,7 +18,7 @@ const poseAs = (name: string): string =>
 it.skipIf(!hasNodeAlong).each(["deno", "bun"])(
   "under %s the launcher hands over to the Node that came along, without the other's flags",
   async (name) => {
-    // With the flag the next process would hand over as well, for ever.
+    // With the flag the next process would hand over as well, forever.
     const args = ["--import", poseAs(name), LAUNCHER, "--version"];
     const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 20_000 });
     expect(stdout).toMatch(/^\d+\.\d+\.\d+ \(llama\.cpp b\d+\)\n$/);

@@ -57,7 +57,7 @@ describe.skipIf(process.platform === "win32")("a binary that is to run the progr
     expect(existsSync(kept)).toBe(false);
   });
 
-  it("that is no program is told of, without its bytes", () => {
+  it("that is not a program is reported, without its bytes", () => {
     const [binary, kept] = program("damaged", "");
     writeFileSync(binary, Buffer.from("\u007fELF\u001b[31m\u0000\u0007nothing\n"));
     expect(startProblem(binary, kept)?.problem).toMatch(/does not start here: [\x20-\x7e]+$/);

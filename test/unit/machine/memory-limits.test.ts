@@ -3,7 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { memoryLimits, memoryTotal } from "../../../src/machine/memory-limits.ts";
-import { residentBytes } from "../../../src/machine/resident-bytes.ts";
+import { residentBytes } from "../../../src/machine/process-memory.ts";
 import { userLimits } from "../../../src/machine/user-limits.ts";
 
 const MIB = 1024 * 1024;

@@ -1,4 +1,4 @@
-import { pollGently } from "./poll-gently.ts";
+import { pollWithBackoff } from "./poll-with-backoff.ts";
 import { reuseBindGroups } from "./reuse-bind-groups.ts";
 import { skipIdleWaits } from "./skip-idle-waits.ts";
 import { gatherParameters } from "./gather-parameters.ts";
@@ -18,7 +18,7 @@ export function openGpu({ globals, create }: DawnPackage, flags: readonly string
   reuseBindGroups(globals);
   gatherParameters(globals);
   skipIdleWaits(globals);
-  pollGently(globals);
+  pollWithBackoff(globals);
   Object.assign(globalThis, globals);
   Object.defineProperty(globalThis.navigator, "gpu", { value: create(flags) });
 }

@@ -35,8 +35,8 @@ describe("the nesting of an answer", () => {
     ],
     ["wide", { type: "json" }, [text(`[${"[],".repeat(500)}`)]],
     ["of several tool calls", { type: "text" }, [call(0, deepest), call(1, deepest)]],
-    ["that is no JSON", { type: "text" }, [text(deepest), text(deepest)]],
-  ] as const)("lets go on what is not: %s", (_, format, events) => {
+    ["that is not JSON", { type: "text" }, [text(deepest), text(deepest)]],
+  ] as const)("accepts an answer that is not too deep: %s", (_, format, events) => {
     expect(watch(format, events)).not.toThrow();
   });
 });

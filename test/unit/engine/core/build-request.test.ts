@@ -140,7 +140,7 @@ describe("a request to llama.cpp's server", () => {
     });
   });
 
-  test("puts markers in the place of pictures and text behind the last one", () => {
+  test("puts markers in the place of images and text behind the last one", () => {
     const data = new Uint8Array([1]);
     const call = buildCompletionCall(
       chatRequest([

@@ -88,7 +88,7 @@ test.each([
   ["exited with code 7 (Error: the disk is on fire)", "exited with code 7 (Error: the disk is on fire)"],
   [
     "/source/llama.cpp/src/x.cpp:1: GGML_ASSERT(batch.size() > 0) failed",
-    "llama.cpp stopped at a check of its own; the log has its words",
+    "llama.cpp failed an internal check; see the log for its message",
   ],
   ["Aborted(OOM)", "the model ran out of the memory that it was given"],
   ["Maximum call stack size exceeded", "what it worked on was nested too deeply"],

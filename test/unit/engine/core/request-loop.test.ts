@@ -194,7 +194,7 @@ describe("the loop that drives llama.cpp", () => {
     "[json.exception.type_error.316] incomplete UTF-8 string; last byte: 0xE3",
     "an error of another request, logged in the same step\n" +
       "[json.exception.type_error.316] invalid UTF-8 byte at index 12: 0x80",
-  ])("keeps polling after a piece that is no text: %s", async (message) => {
+  ])("keeps polling after a piece that is not text: %s", async (message) => {
     const session = new FakeSession(() => [piece("a"), new EngineCallError(message), last("b")]);
     expect(
       (await drain(run(new RequestLoop(session), "completion", call, NEVER))).map(({ kind }) => kind),
@@ -207,7 +207,7 @@ describe("the loop that drives llama.cpp", () => {
   ])(
     "ends a request at once, and frees its slot, when llama.cpp cannot read the answer: %s",
     async (message) => {
-      // After such an exception llama.cpp promises a further result for ever.
+      // After such an exception llama.cpp promises a further result forever.
       const forever = Array.from({ length: 50 }, () => nothing);
       const session = new FakeSession((id) =>
         id === 1
@@ -303,9 +303,9 @@ describe("the loop that drives llama.cpp", () => {
       expect(await cancelledBehind([piece(null), reading(20), nothing])).toEqual(["alone", "alone", "leave"]);
     });
 
-    test("leaves none in which a picture may be computed", async () => {
-      const picture = new Uint8Array(1);
-      expect(await cancelledBehind([piece(null), reading(20), nothing], 0, [picture])).not.toContain("leave");
+    test("leaves none in which an image may be computed", async () => {
+      const image = new Uint8Array(1);
+      expect(await cancelledBehind([piece(null), reading(20), nothing], 0, [image])).not.toContain("leave");
     });
 
     test("leaves none that others share", async () => {

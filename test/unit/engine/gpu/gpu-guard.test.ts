@@ -63,7 +63,7 @@ async function setUp({ mode = "auto", isStepFixed = false }: { mode?: GpuMode; i
   return { start, guarded, crash, said, started, engines, time, failing, pace };
 }
 
-test("an engine on the CPU is none of its business", async () => {
+test("the GPU guard ignores an engine on the CPU", async () => {
   const { guarded, started } = await setUp();
   await guarded(onCpu);
   expect(started).toEqual([onCpu]);
@@ -218,7 +218,7 @@ test("a model lost on the GPU comes back there, and after the second loss on the
   expect(started.at(-1)?.gpuLayers).toBe(-1);
 });
 
-test("closing an engine is no loss", async () => {
+test("closing an engine does not count as a lost GPU", async () => {
   const { start, said } = await setUp();
   for (let round = 0; round < 3; round++) await (await start()).close();
   expect(said).toEqual([]);

@@ -14,7 +14,7 @@ const LONGEST_NAP_MS = 1;
 const CAN_NAP = process.platform !== "win32";
 
 /** Milliseconds to sleep in a wait that has lasted so long; 0: not yet. */
-export function napOf(waitedMs: number): number {
+export function backoffMs(waitedMs: number): number {
   if (waitedMs <= EAGER_MS) return 0;
   return Math.min(LONGEST_NAP_MS, Math.max(SHORTEST_NAP_MS, waitedMs * NAP_SHARE));
 }
@@ -23,7 +23,7 @@ export function napOf(waitedMs: number): number {
  * Dawn asks the driver whether work is done in every turn of the event loop, which keeps a processor busy for as
  * long as the GPU is. So a wait that is not over soon goes on in naps.
  */
-export function pollGently(
+export function pollWithBackoff(
   { GPUQueue, GPUBuffer }: WebGpuClasses,
   scope: { setImmediate: (...args: never[]) => unknown } = globalThis,
 ): void {
@@ -49,7 +49,7 @@ export function pollGently(
   // Dawn takes it from the global scope for each of its turns; Node's own parts do not.
   const { setImmediate } = scope;
   scope.setImmediate = (...args) => {
-    const nap = napOf(performance.now() - waitsSince);
+    const nap = backoffMs(performance.now() - waitsSince);
     if (nap > 0) Atomics.wait(bed, 0, 0, nap);
     return setImmediate(...args);
   };

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { CancelPatience } from "../../../src/engine/cancel-patience.ts";
+import { CancelDeadline } from "../../../src/engine/cancel-deadline.ts";
 
 /** An engine that was silent for so many milliseconds at a time. */
-function after(...silences: readonly number[]): CancelPatience {
+function after(...silences: readonly number[]): CancelDeadline {
   let time = 0;
-  const patience = new CancelPatience(() => time);
+  const patience = new CancelDeadline(() => time);
   patience.workBegins();
   for (const silence of silences) {
     time += silence;
@@ -18,13 +18,13 @@ test.each([
   ["three of its longest steps where they are long", [20, 2500, 20], 7500],
   ["half a minute where steps take minutes", [100_000], 30_000],
   ["ten seconds where no step has been seen yet", [], 10_000],
-])("an engine may take %s to let go of a cancelled call", (_, silences, allowedMs) => {
+])("an engine may take %s to stop a cancelled call", (_, silences, allowedMs) => {
   expect(after(...silences).allowedMs).toBe(allowedMs);
 });
 
 test("an engine that has nothing to do is not slow", () => {
   let time = 0;
-  const patience = new CancelPatience(() => time);
+  const patience = new CancelDeadline(() => time);
   patience.workBegins();
   time = 10;
   patience.heard();

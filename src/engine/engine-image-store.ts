@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
-import { isRunning } from "./is-running.ts";
+import { isRunning } from "./process-signals.ts";
 import { removeFile } from "../files/remove-file.ts";
 
 /** A mark of another machine or container that shares the folder is believed for so long. */

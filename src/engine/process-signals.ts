@@ -12,3 +12,13 @@ export function killGroup(child: ChildProcess): void {
     child.kill("SIGKILL"); // the group is gone, or was never its own
   }
 }
+
+/** True when there is a process of this id, whoever's it is. */
+export function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    // A process of another user is there, but may not be asked.
+    return error instanceof Error && "code" in error && error.code === "EPERM";
+  }
+}

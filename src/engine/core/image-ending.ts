@@ -3,10 +3,10 @@ import type { ChatMessage, GenerationRequest } from "../protocol/generation.ts";
 import { completionResultSchema } from "./completion-chunk.ts";
 import type { AcceptedResult } from "./loop-request.ts";
 
-/** Stands for a picture in the chat that tells what the template does; no template writes it by itself. */
+/** Stands for an image in the chat that tells what the template does; no template writes it by itself. */
 const SENTINEL = "daybreak-ends-here";
 
-/** Body of a request that makes llama.cpp render a chat whose content ends as it does behind a picture. */
+/** Body of a request that makes llama.cpp render a chat whose content ends as it does after an image. */
 export const PROBE_BODY = {
   stream: true,
   // The verbose form says what the prompt was.
@@ -24,8 +24,8 @@ export const PROBE_BODY = {
   ],
 } as const;
 
-/** True when nothing but blanks follows the last picture of a chat; llama.cpp aborts on a prompt that ends with one. */
-export function endsWithPicture({ input }: GenerationRequest): boolean {
+/** True when nothing but blanks follows the last image of a chat; llama.cpp aborts on a prompt that ends with one. */
+export function endsWithImage({ input }: GenerationRequest): boolean {
   if (input.kind !== "chat") return false;
   const parts = input.messages.flatMap(({ content }: ChatMessage) => content);
   return parts.findLast((part) => part.type === "image" || part.text.trim() !== "")?.type === "image";
@@ -42,11 +42,11 @@ export function leavesEndBare(result: AcceptedResult): boolean {
     .some(({ __verbose: verbose }) => verbose?.prompt?.endsWith(SENTINEL) ?? false);
 }
 
-export function noTextBehindPicture(): ServiceError {
+export function noTextAfterImage(): ServiceError {
   return new ServiceError(
     "invalid_parameter",
-    "This model's chat template puts nothing behind a picture at the end of a chat, which the model cannot read; " +
-      "write a text behind the picture.",
+    "This model's chat template puts nothing after an image at the end of a chat, which the model cannot read; " +
+      "add text after the image.",
     { param: "messages" },
   );
 }

@@ -1,5 +1,8 @@
 import type { GpuAdapter } from "./gpu-report.ts";
 
+/** Graphics interfaces that Dawn's WebGPU is complete on; others it has are for tests or lack compute. */
+export const GPU_BACKENDS = ["d3d12", "metal", "vulkan"] as const;
+
 /**
  * Workgroup memory that llama.cpp's matrix shaders are laid out for, in bytes: the least that WebGPU promises.
  */

@@ -7,7 +7,7 @@ import { toReportedError } from "./reported-error.ts";
 type CallMessage = Extract<DaemonMessage, { type: "generate" | "embed" | "rerank" | "tokenize" | "pieces" }>;
 
 /** Runs the daemon's calls on the engine and answers each exactly once. */
-export class CallDesk {
+export class CallRunner {
   readonly #engine: EngineCore;
   readonly #outbox: Outbox;
   readonly #onFatal: (reason: string) => void;

@@ -22,7 +22,7 @@ const UNKNOWN_MS = 10_000;
  * on this machine, with this model and this context, its silences until now tell. A machine that was asleep meanwhile
  * only makes the engine look slower than it is.
  */
-export class CancelPatience {
+export class CancelDeadline {
   readonly #now: () => number;
   /** When the engine last said something, or began to work; undefined: it has nothing to do. */
   #silentSince: number | undefined;

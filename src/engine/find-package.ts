@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, readlinkSync, realpathSync } from "node:fs";
 import path from "node:path";
 
-export interface PackageFolder {
+export interface InstalledPackage {
   /** Where the package really is. */
   readonly folder: string;
   /** What Node follows to get there; none but where packages are links, as pnpm makes them. */
@@ -14,7 +14,7 @@ export interface PackageFolder {
  * @param from the folder of the code that imports it
  * @throws Error when the package is not installed
  */
-export function packageFolder(name: string, from: string = import.meta.dirname): PackageFolder {
+export function findPackage(name: string, from: string = import.meta.dirname): InstalledPackage {
   for (let above = from; ; above = path.dirname(above)) {
     const found = path.join(above, "node_modules", name);
     if (existsSync(found)) return { folder: realpathSync(found), links: linksOn(found) };
