@@ -27,7 +27,7 @@ describe("status", () => {
     const answer = { ...status, kernels: "stock" };
     await using daemon = await startFakeDaemon({ "GET /api/system/status": answer });
     const { stdout } = await runCli(["status", "--url", daemon.url]);
-    expect(stdout).toContain("CPU kernels       llama.cpp's own, which are slow\n");
+    expect(stdout).toContain("CPU kernels       llama.cpp's (slow)\n");
     const json = await runCli(["status", "--json", "--url", daemon.url]);
     expect(JSON.parse(json.stdout)).toMatchObject({ kernels: "stock" });
   });
@@ -70,7 +70,7 @@ describe("stop", () => {
       { ipc: true },
     );
     const { code, stdout } = await runCli(["stop", "--socket", daemon.socket]);
-    expect({ code, stdout }).toEqual({ code: 0, stdout: "The daemon has stopped.\n" });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "The daemon is stopped.\n" });
     expect(daemon.requests.map(({ path }) => path)).toEqual([
       "/api/system/shutdown",
       "/health",

@@ -93,7 +93,7 @@ describe("the models on disk", () => {
       {
         name: "Models",
         verdict: "ok",
-        message: "1 downloaded, none damaged or incomplete, beside those that ship",
+        message: "1 downloaded, none damaged or incomplete, besides those that ship",
       },
     ]);
   });
@@ -131,7 +131,7 @@ describe("the models on disk", () => {
     const [finding] = await look(modelsCheck(cache));
     expect(finding).toMatchObject({
       verdict: "note",
-      message: "owner/tiny: a download was cut after 5.0 kB",
+      message: "owner/tiny: a download was interrupted after 5.0 kB",
     });
   });
 

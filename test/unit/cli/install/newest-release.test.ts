@@ -36,7 +36,7 @@ describe("what the registry says", () => {
   });
 
   it.each([
-    ["nothing of that name", 404, {}, "has no package of that name"],
+    ["nothing of that name", 404, {}, "has no package with that name"],
     ["a fault", 503, {}, "answers with status 503"],
     ["another program", 200, { version: "3.0.0", bin: { dawn: "x" } }, "is another program"],
   ])("may be %s", async (_what, status, body, expected) => {
@@ -54,7 +54,7 @@ describe("what the registry says", () => {
 });
 
 it("needs an address", async () => {
-  expect(await ask({ registry: "npm" })).toEqual({ unknown: "npm is no address of a registry" });
+  expect(await ask({ registry: "npm" })).toEqual({ unknown: "npm is not a registry address" });
 });
 
 describe("daybreak update", () => {
