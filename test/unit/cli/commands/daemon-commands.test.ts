@@ -39,7 +39,7 @@ describe("status", () => {
     expect(stdout).toContain("Version           1.2.3 (llama.cpp b7)\n");
     expect(stdout).toContain("Running for       4m 05s\n");
     expect(stdout).toContain("IPC               off\n");
-    expect(stdout).toContain("Requests          7 in all, 1 now\n");
+    expect(stdout).toContain("Requests          7 in total, 1 active\n");
     expect(stdout).toContain("Memory            70.0 MB of 8.0 GB\n");
     expect(stdout).toContain("GPU               none (daybreak gpu says why)\n");
     expect(stdout).toContain("CPU kernels       Daybreak's\n");
@@ -89,12 +89,12 @@ describe("stop", () => {
       env: { SERVICE_HTTP_ADDR: "127.0.0.1", SERVICE_HTTP_PORT: new URL(daemon.url).port },
     });
     expect(code).not.toBe(0);
-    expect(stderr).toContain("A daemon answers at its port and not at this socket");
+    expect(stderr).toContain("A daemon answers at its port but not at this socket");
   });
 
   it("ends with 2 when there is no socket to ask over", async () => {
     const { code, stderr } = await runCli(["stop", "--url", "http://127.0.0.1:1"]);
     expect(code).toBe(2);
-    expect(stderr).toContain("by its socket only");
+    expect(stderr).toContain("only be stopped through its socket");
   });
 });

@@ -36,7 +36,7 @@ describe("the cache folder", () => {
     const [finding] = await look(cacheCheck(path.join(folder, "not", "yet"), tools));
     expect(finding).toMatchObject({
       verdict: "ok",
-      message: expect.stringContaining("made when it is needed"),
+      message: expect.stringContaining("created when needed"),
     });
     expect(readdirSync(folder)).toEqual([]);
   });
@@ -66,7 +66,7 @@ describe("the cache folder", () => {
   it("may be where there are no links", async () => {
     const folder = await temporaryFolder();
     const [finding] = await look(cacheCheck(folder, { ...tools, symlink: refuse }));
-    expect(finding).toMatchObject({ verdict: "note", message: expect.stringContaining("has no links") });
+    expect(finding).toMatchObject({ verdict: "note", message: expect.stringContaining("does not support links") });
   });
 });
 

@@ -94,7 +94,7 @@ describe("the memory", () => {
 
   it("is not judged where the system does not tell what is free", async () => {
     const [finding] = await look(memoryCheck(() => [limit("this machine", 8 * GB, 8 * GB)], "darwin"));
-    expect(finding).toEqual({ name: "Memory", verdict: "ok", message: "8.0 GB in all" });
+    expect(finding).toEqual({ name: "Memory", verdict: "ok", message: "8.0 GB in total" });
   });
 });
 

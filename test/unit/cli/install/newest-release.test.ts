@@ -46,7 +46,7 @@ describe("what the registry says", () => {
 
   it("may be nothing at all", async () => {
     answer = () => {};
-    expect(await ask({ deadlineMs: 50 })).toEqual({ unknown: "127.0.0.1 has not answered in 0.05 s" });
+    expect(await ask({ deadlineMs: 50 })).toEqual({ unknown: "127.0.0.1 has not answered within 0.05 s" });
     expect(await ask({ registry: "http://127.0.0.1:65535" })).toEqual({
       unknown: expect.stringContaining("ECONNREFUSED"),
     });
@@ -78,7 +78,7 @@ describe("daybreak update", () => {
       env: { npm_config_registry: "http://127.0.0.1:65535" },
     });
     expect(code).toBe(0);
-    expect(stdout).toContain("not known: 127.0.0.1 cannot be reached");
+    expect(stdout).toContain("newer version: 127.0.0.1 cannot be reached");
   });
 });
 
