@@ -95,9 +95,7 @@ describe.skipIf(process.platform === "win32")("the daemon and its places", () =>
   it("may be a daemon of before an update, or one that is starting", async () => {
     const status = { ...STATUS, version: "0.9.0" };
     await using old = await startFakeDaemon({ ...ROUTES, "GET /api/system/status": status }, { ipc: true });
-    expect((await look(old.socket, 0))["Daemon"]).toBe(
-      "note: runs version 0.9.0, but this is 1.0.0",
-    );
+    expect((await look(old.socket, 0))["Daemon"]).toBe("note: runs version 0.9.0, but this is 1.0.0");
     await using young = await startFakeDaemon({ "GET /health": { status: "starting" } }, { ipc: true });
     expect((await look(young.socket, 0))["Daemon"]).toBe("note: runs, and is starting");
   });

@@ -66,7 +66,10 @@ describe("the cache folder", () => {
   it("may be where there are no links", async () => {
     const folder = await temporaryFolder();
     const [finding] = await look(cacheCheck(folder, { ...tools, symlink: refuse }));
-    expect(finding).toMatchObject({ verdict: "note", message: expect.stringContaining("does not support links") });
+    expect(finding).toMatchObject({
+      verdict: "note",
+      message: expect.stringContaining("does not support links"),
+    });
   });
 });
 
