@@ -12,7 +12,7 @@ const LONGEST_LINE = 80;
 
 /** The text of docs/daybreak.1, made from the definitions of the commands. */
 export async function manPage(): Promise<string> {
-  const program = await createProgram(unusedIo(), [], { tellsErrors: false });
+  const program = await createProgram(unusedIo(), [], { printsErrors: false });
   const sections = [
     section("NAME", "daybreak \\- a local server of language models, and commands that talk to it"),
     section("SYNOPSIS", [

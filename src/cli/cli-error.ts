@@ -18,7 +18,7 @@ export function usageError(message: string): CliError {
   return new CliError(EXIT.usage, "usage", message);
 }
 
-/** The reason of an aborted signal: what ended the command before it was done. Printed to nobody. */
+/** The reason of an aborted signal: what ended the command early. Never printed. */
 export class Interruption extends Error {
   override readonly name = "Interruption";
   readonly exitCode: ExitCode;

@@ -14,7 +14,7 @@ export interface CliIo {
   readonly env: NodeJS.ProcessEnv;
   /** Aborted with an {@link Interruption} by Ctrl-C or a signal that asks the process to end. */
   readonly stopSignal: AbortSignal;
-  /** Aborted as `stopSignal` is, and also when nobody reads the output any more. */
+  /** Aborted as `stopSignal` is, and also when nothing reads the output anymore. */
   readonly signal: AbortSignal;
   /** Calls `handler` for every Ctrl-C instead of aborting `signal`, until the result is disposed. */
   catchInterrupts(handler: () => void): Disposable;
@@ -24,8 +24,8 @@ export interface CliIo {
 const SAME_SIGNAL_MS = 250;
 
 /**
- * The real process. The first interruption aborts the signals, so that the command can cancel what it has asked the
- * daemon for; a second one ends the process at once.
+ * The real process. The first interruption aborts the signals, so that the command can cancel its request to the
+ * daemon; a second one ends the process at once.
  */
 export function processIo(now: () => number = () => performance.now()): CliIo {
   const stop = new AbortController();
@@ -43,7 +43,7 @@ export function processIo(now: () => number = () => performance.now()): CliIo {
   process.on("SIGINT", () => (catcher ? catcher() : interrupt(EXIT.interrupted)));
   process.on("SIGTERM", () => interrupt(EXIT.terminated));
   process.on("SIGHUP", () => interrupt(EXIT.hungUp));
-  // The launcher that this process runs for is gone, without a signal that could have been passed on.
+  // The launcher above this process is gone, without a signal that it could pass on.
   process.once("disconnect", () => interrupt(EXIT.terminated));
   // Listening alone would keep this process alive.
   process.channel?.unref();
@@ -70,7 +70,7 @@ export function processIo(now: () => number = () => performance.now()): CliIo {
   };
 }
 
-/** A full disk, most often: the file that the output goes to has no room. A daemon goes on without its log. */
+/** Usually a full disk. A daemon continues without its log. */
 function unwritable(error: NodeJS.ErrnoException): CliError {
   return new CliError(
     EXIT.error,

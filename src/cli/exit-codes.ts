@@ -1,7 +1,7 @@
 /** What the program's exit code says; part of its interface, listed in docs/cli.md. */
 export const EXIT = {
   ok: 0,
-  /** Anything that has no code of its own. */
+  /** Anything without a more specific code. */
   error: 1,
   /** What was given is wrong: the command line, the configuration, a name, a value, a Modelfile; nothing was done. */
   usage: 2,
@@ -17,7 +17,7 @@ export const EXIT = {
   hungUp: 129,
   /** Ctrl-C: 128 + SIGINT. */
   interrupted: 130,
-  /** Whoever read the output left: 128 + SIGPIPE. */
+  /** The reader of the output is gone: 128 + SIGPIPE. */
   brokenPipe: 141,
   /** 128 + SIGTERM. */
   terminated: 143,

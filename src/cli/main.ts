@@ -18,7 +18,7 @@ const SHOWN_HELP = "commander.help";
 export async function main(given: readonly string[], io: CliIo = processIo()): Promise<ExitCode> {
   const args = commandFirst(given);
   const asJson = asksForJson(args);
-  const program = await createProgram(io, args, { tellsErrors: !asJson });
+  const program = await createProgram(io, args, { printsErrors: !asJson });
   try {
     await program.parseAsync(args, { from: "user" });
     return EXIT.ok;
@@ -27,7 +27,7 @@ export async function main(given: readonly string[], io: CliIo = processIo()): P
   }
 }
 
-/** Also known when the command line is wrong otherwise; what follows "--" is text. */
+/** Also works when the rest of the command line is wrong; what follows "--" is text. */
 function asksForJson(args: readonly string[]): boolean {
   const end = args.indexOf("--");
   return (end === -1 ? args : args.slice(0, end)).includes("--json");
@@ -36,7 +36,7 @@ function asksForJson(args: readonly string[]): boolean {
 async function report(io: CliIo, error: unknown, asJson: boolean): Promise<ExitCode> {
   if (error instanceof Interruption) return error.exitCode;
   if (error instanceof CommanderError) {
-    // Its codes are 0 (help, version) and 1. It has said itself what is wrong, or shown the help.
+    // Its codes are 0 (help, version) and 1. Commander has already printed the error or the help.
     if (error.exitCode === 0) return EXIT.ok;
     if (!asJson || error.code === SHOWN_HELP) return EXIT.usage;
   }

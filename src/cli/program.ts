@@ -4,8 +4,8 @@ import { packageVersion } from "../daemon/package-version.ts";
 import type { CliIo } from "./cli-io.ts";
 
 export interface ProgramOptions {
-  /** False: a wrong command line is thrown alone, not also written to standard error. */
-  readonly tellsErrors: boolean;
+  /** False: a wrong command line is only thrown, not also written to standard error. */
+  readonly printsErrors: boolean;
 }
 
 type MakeCommand = (io: CliIo) => Promise<Command>;
@@ -45,20 +45,20 @@ const NEED_ALL_COMMANDS = new Set(["completion"]);
 
 /**
  * The command line, with the one command that the arguments name, or with all of them where that is not one.
- * (Loading every command takes several times as long as running one.) Instead of ending the process it throws a
+ * (Loading every command is much slower than loading one.) Instead of ending the process it throws a
  * CommanderError.
  */
 export async function createProgram(
   io: CliIo,
   args: readonly string[],
-  { tellsErrors }: ProgramOptions,
+  { printsErrors }: ProgramOptions,
 ): Promise<Command> {
   const program = new Command("daybreak")
-    .description("Runs language models on this machine: a daemon, and commands that talk to it.")
+    .description("Run language models on this machine: a daemon, and commands that talk to it.")
     .version(
       `${packageVersion()} (llama.cpp ${LLAMA_CPP_BUILD})`,
       "-V, --version",
-      "print the version, and that of llama.cpp",
+      "print the version, and llama.cpp's",
     );
   const first = args[0] ?? "";
   const named = NEED_ALL_COMMANDS.has(first) ? undefined : COMMANDS.get(ALIASES.get(first) ?? first);
@@ -69,7 +69,7 @@ export async function createProgram(
       writeOut: (text) => io.stdout.write(text),
       writeErr: (text) => io.stderr.write(text),
       outputError: (text, write) => {
-        if (tellsErrors) write(text);
+        if (printsErrors) write(text);
       },
       getOutHelpWidth: () => io.stdout.columns ?? PIPED_HELP_COLUMNS,
       getErrHelpWidth: () => io.stderr.columns ?? PIPED_HELP_COLUMNS,

@@ -81,7 +81,7 @@ function absolute({ name }: ConfigOption, { value, folder, source }: Found): unk
   } catch (cause) {
     if (!(cause instanceof NoHomeError)) throw cause;
     throw new ConfigError(
-      `${source}: ${name}: this account has no home folder that ~ could stand for; write the whole path.`,
+      `${source}: ${name}: this account has no home folder for ~; use an absolute path.`,
       { cause },
     );
   }
@@ -138,6 +138,6 @@ function unknownVariables(env: NodeJS.ProcessEnv): string[] {
     .filter((name) => name.startsWith("SERVICE_") && !known.has(name) && !OTHER_VARIABLES.has(name))
     .map(
       (name) =>
-        `The environment variable ${name} is not an option of this daemon: correct its name, or unset it.`,
+        `The environment variable ${name} is not an option of the daemon: correct its name or unset it.`,
     );
 }

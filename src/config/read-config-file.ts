@@ -63,9 +63,9 @@ function isThere(file: string): boolean {
 function skipped(file: string, why: string): ReadConfig {
   const isMissed = isThere(file);
   const caution = isMissed
-    ? " The daemon listens on 127.0.0.1 alone unless it is told otherwise, since the file may ask for that, or for keys."
+    ? " The daemon listens on 127.0.0.1 only unless told otherwise, since the file may ask for that or for keys."
     : "";
-  const leftOut = `The configuration ${file} ${why} and is left out.${caution} To use it, name it with --config or SERVICE_CONFIG.`;
+  const leftOut = `The configuration ${file} ${why} and is ignored.${caution} To use it, name it with --config or SERVICE_CONFIG.`;
   return { tree: undefined, leftOut, isMissed };
 }
 
@@ -86,6 +86,6 @@ function isMissing(cause: unknown): boolean {
 
 function reasonOf(cause: unknown): string {
   if (cause instanceof Error && "code" in cause && (cause.code === "EACCES" || cause.code === "EPERM"))
-    return "this user may not read it";
+    return "this user is not allowed to read it";
   return cause instanceof Error ? cause.message : String(cause);
 }

@@ -107,6 +107,6 @@ export async function isOwned(file: string): Promise<boolean> {
 function keptByOther(folder: string, waitedMs: number): ServiceError {
   return new ServiceError(
     "model_busy",
-    `Another process has kept ${path.join(folder, LOCK_FILE)} locked for ${Math.round(waitedMs / 1000)} s. If a daemon that shares the folder is stopped or hangs, end it; then try again.`,
+    `Another process has held the lock ${path.join(folder, LOCK_FILE)} for ${Math.round(waitedMs / 1000)} s. If a daemon that shares the folder is suspended or hangs, end it; then try again.`,
   );
 }

@@ -2,13 +2,13 @@ import { exhaustedResource, isSystemError } from "../errors/exhausted-resource.t
 
 const REASONS: Readonly<Record<string, string>> = {
   ENOSPC: "the disk is full",
-  EDQUOT: "this user may store no more there",
+  EDQUOT: "this user's disk quota is used up",
   EROFS: "it is read-only",
-  EACCES: "this user may not write there",
-  EPERM: "this user may not write there",
+  EACCES: "this user is not allowed to write there",
+  EPERM: "this user is not allowed to write there",
   ENOTDIR: "a part of its path is not a folder",
   EEXIST: "a part of its path is not a folder",
-  EIO: "the disk does not work",
+  EIO: "the disk reports an error",
 };
 
 /** Why nothing can be written to a folder, to be put behind its name; undefined for what the system has not said. */

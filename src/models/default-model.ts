@@ -49,7 +49,7 @@ export class DefaultModel {
     if (this.alias !== undefined) return this.alias;
     throw new ServiceError(
       "model_not_found",
-      "There is no model that generates text on this machine; download one with POST /api/models/pull or daybreak pull.",
+      "No model on this machine generates text; download one with POST /api/models/pull or daybreak pull.",
     );
   }
 

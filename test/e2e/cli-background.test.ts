@@ -44,7 +44,7 @@ describe("run without a daemon", () => {
     expect(status.http_endpoint).toMatch(/^http:\/\/127\.0\.0\.1:/);
     expect(readFileSync(path.join(folder, "cache/daemon.log"), "utf8")).toContain(status.http_endpoint);
 
-    expect(await runCli(["stop"], { env })).toMatchObject({ code: 0, stdout: "The daemon has stopped.\n" });
+    expect(await runCli(["stop"], { env })).toMatchObject({ code: 0, stdout: "The daemon is stopped.\n" });
     expect(await runCli(["status", "--url", status.http_endpoint], { env })).toMatchObject({ code: 3 });
   });
 

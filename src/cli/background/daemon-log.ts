@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, statSync } from "node:fs"
 import path from "node:path";
 import { replaceFile } from "../../files/replace-file.ts";
 
-/** A log beyond this is put aside at the next start; with the one put aside it bounds what logs take on disk. */
+/** A larger log is rotated at the next start; with the one rotated log this bounds the disk space of logs. */
 const LARGEST_LOG_BYTES = 5_000_000;
 /** Enough to hold the reason why a start failed. */
 const LAST_LINES = 5;

@@ -9,7 +9,7 @@ import { daemonLogFile } from "./daemon-log.ts";
 import { startDaemon } from "./start-daemon.ts";
 
 /**
- * Sees to it that the local daemon serves: waits for one that is starting, starts one where there is none, and
+ * Makes sure that the local daemon serves: waits for one that is starting, starts one if there is none, and
  * says so. Does nothing when the user named the daemon by its address.
  */
 export async function startDaemonIfNone(io: CliIo, options: ClientOptions): Promise<void> {
@@ -25,7 +25,7 @@ export async function startDaemonIfNone(io: CliIo, options: ClientOptions): Prom
   if (health === "ok") return;
   const logFile = daemonLogFile(loaded.config.cache_dir);
   await writeLine(io.stderr, `Starting a daemon in the background (log: ${logFile}) ...`);
-  // Nobody who types "run" means to open this machine to the network: only who says so in the configuration does.
+  // "run" must not open this machine to the network unless the configuration says so.
   const flags = loaded.origins.has("http.addr") ? [] : ["--http-addr", "127.0.0.1"];
   if (options.socket !== undefined) flags.push("--socket", options.socket);
   if (options.config !== undefined) flags.push("--config", path.resolve(options.config));

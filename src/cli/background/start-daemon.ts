@@ -10,9 +10,9 @@ import { withoutNpm } from "./watch-parent.ts";
 import { lastLogLines, openDaemonLog } from "./daemon-log.ts";
 
 const LAUNCHER = fileURLToPath(new URL("src/launch/daybreak.mjs", PACKAGE_FOLDER));
-/** Keeps other processes from opening Node's inspector; on Windows nothing but this flag does. */
+/** Keeps other processes from opening Node's inspector; on Windows only this flag does. */
 const NO_DEBUGGER = "--disable-sigusr1";
-/** A daemon listens before it loads a model: one that does not answer for so long never will. */
+/** A daemon listens before it loads a model: one that has not answered by then never will. */
 const LONGEST_SILENCE_MS = 30_000;
 
 export interface BackgroundStart {
@@ -28,8 +28,8 @@ export interface BackgroundStart {
 
 /**
  * Starts a daemon in the background, with its output in a log file, and waits until it serves. Rejects with a
- * CliError that holds the end of the log when it ends before; when another daemon was quicker, that one is waited
- * for. Aborting the signal ends the wait, not the daemon.
+ * CliError that holds the end of the log if it exits first; if another daemon was quicker, waits for that one.
+ * Aborting the signal ends the wait, not the daemon.
  */
 export async function startDaemon(start: BackgroundStart): Promise<void> {
   const { client, logFile, env, signal } = start;
@@ -54,7 +54,7 @@ export async function startDaemon(start: BackgroundStart): Promise<void> {
     if (health !== undefined) silentSince = performance.now();
     else if (ended !== undefined) throw startFailed(ended, logFile, log.size);
     else if (performance.now() - silentSince > LONGEST_SILENCE_MS) {
-      throw startFailed(`does not answer, process ${child.pid} still runs`, logFile, log.size);
+      throw startFailed(`does not answer, although process ${child.pid} is still running`, logFile, log.size);
     }
     await pause(signal);
   }
@@ -69,7 +69,7 @@ async function openLog(logFile: string): ReturnType<typeof openDaemonLog> {
     throw new CliError(
       EXIT.error,
       "daemon_start_failed",
-      `The daemon cannot write its log ${logFile}: ${reason}. Set SERVICE_CACHE_DIR to a folder that this account may write to, or run the daemon in a terminal of its own: daybreak serve`,
+      `The daemon cannot write its log ${logFile}: ${reason}. Set SERVICE_CACHE_DIR to a folder that this account can write to, or run the daemon in a separate terminal: daybreak serve`,
       error,
     );
   }
@@ -79,10 +79,10 @@ async function openLog(logFile: string): ReturnType<typeof openDaemonLog> {
 function watchEnd(child: ChildProcess): () => string | undefined {
   let ended: string | undefined;
   child.once("error", (error) => {
-    ended = `cannot be started: ${error.message}`;
+    ended = `could not be started: ${error.message}`;
   });
   child.once("exit", (code, signal) => {
-    ended ??= signal ? `was ended by ${signal}` : `ended with exit code ${code}`;
+    ended ??= signal ? `was killed by ${signal}` : `ended with exit code ${code}`;
   });
   return () => ended;
 }

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { isRunning } from "../../engine/process-signals.ts";
 
-/** A daemon that is left alone for so long does no harm. */
+/** An orphaned daemon does no harm for this long. */
 const LOOK_MS = 500;
 
-/** Tells of the processes of this machine. */
-export interface ProcessLook {
+/** Looks up processes of this machine. */
+export interface ProcessTable {
   /** The parent of this process. */
   ownParent(): number;
   /** The parent of another process; undefined where the system does not tell cheaply, or when it is gone. */
@@ -30,11 +30,11 @@ export function withoutNpm(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 }
 
 /**
- * Aborted when the process that started this one is gone, or the one behind that: npm behind its shell, or the shell
- * behind the launcher. Does not keep this process alive.
+ * Aborted when the parent of this process is gone, or its grandparent: npm above its shell, or the shell above the
+ * launcher. Does not keep this process alive.
  * @param hasLauncher true when the parent is this program under an older Node
  */
-export function parentGone(hasLauncher: boolean, look: ProcessLook = THIS_MACHINE): AbortSignal {
+export function parentGone(hasLauncher: boolean, look: ProcessTable = THIS_MACHINE): AbortSignal {
   const controller = new AbortController();
   const parent = look.ownParent();
   const others = ancestors(parent, hasLauncher, look);
@@ -52,7 +52,7 @@ export function parentGone(hasLauncher: boolean, look: ProcessLook = THIS_MACHIN
 }
 
 /** Processes between this one and npm, each with the parent that it must keep: an orphan gets another. */
-function ancestors(parent: number, hasLauncher: boolean, look: ProcessLook): [number, number][] {
+function ancestors(parent: number, hasLauncher: boolean, look: ProcessTable): [number, number][] {
   const chain: [number, number][] = [];
   let pid = parent;
   let mayGoOn = hasLauncher;
@@ -66,7 +66,7 @@ function ancestors(parent: number, hasLauncher: boolean, look: ProcessLook): [nu
   return chain;
 }
 
-const THIS_MACHINE: ProcessLook = {
+const THIS_MACHINE: ProcessTable = {
   ownParent: () => process.ppid,
   parentOf(pid) {
     // "pid (name) state ppid …", where the name may hold anything (proc(5)).

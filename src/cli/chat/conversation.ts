@@ -20,7 +20,7 @@ export interface ConversationOptions {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** A conversation with a model: what has been said so far, and how the next answer is had and shown. */
+/** A conversation with a model: keeps the messages so far, and requests and shows the next answer. */
 export class Conversation {
   readonly #io: CliIo;
   readonly #client: DaemonClient;
@@ -41,8 +41,8 @@ export class Conversation {
   }
 
   /**
-   * Says something and shows the answer as it comes. What has been shown of an answer stays part of the
-   * conversation when it is broken off by `signal`; a message without any answer does not.
+   * Sends a message and shows the answer as it comes. What has been shown of an answer stays part of the
+   * conversation when `signal` aborts it; a message without any answer does not.
    */
   async say(text: string, signal: AbortSignal): Promise<AnswerSummary | undefined> {
     this.#messages.push({ role: "user", content: text });

@@ -1,7 +1,7 @@
 const QUOTES = '"""';
 
 /**
- * Makes messages of lines: a line is a message, unless it ends in a backslash (the next one belongs to it) or
+ * Joins lines into messages: a line is a message, unless it ends in a backslash (the next one belongs to it) or
  * stands between lines with three double quotes.
  */
 export class MessageLines {

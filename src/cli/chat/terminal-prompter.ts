@@ -6,7 +6,7 @@ import type { Prompter, PromptEvent } from "./prompter.ts";
 
 const PROMPT = "> ";
 const CONTINUATION = "... ";
-/** As many messages as one scrolls back through with the arrow keys. */
+/** Messages that the arrow keys scroll back through. */
 const HISTORY_SIZE = 200;
 /** Bracketed paste: the terminal marks what is pasted, so that its line ends do not send it. */
 const PASTE_ON = "\u001b[?2004h";
@@ -32,7 +32,7 @@ export class TerminalPrompter implements Prompter {
     const echo = new Writable({
       write: (chunk: Buffer, _encoding, done) => {
         if (this.#waiting) io.stdout.write(chunk);
-        // At once: what is queued here would be judged by whether somebody waits later.
+        // At once: a queued event would be handled by whoever waits later.
         done();
       },
     });
@@ -102,7 +102,7 @@ export class TerminalPrompter implements Prompter {
     this.#pasted = [];
     if (this.#onInterrupt) this.#onInterrupt();
     else {
-      // What stood on the line is dropped, as in a shell.
+      // Drop the line, as a shell does.
       this.#readline.write(null, { ctrl: true, name: "e" });
       this.#readline.write(null, { ctrl: true, name: "u" });
       this.#emit({ type: "interrupt" });

@@ -9,7 +9,7 @@ const summaryFields = {
   tokens_per_second: z.number().optional(),
 };
 
-/** A line of a streamed POST /api/generate, or its whole answer: as much of it as the CLI needs. */
+/** A line of a streamed POST /api/generate, or its whole answer: only what the CLI needs. */
 export const generateLineSchema = z.object({
   model: z.string(),
   response: z.string(),

@@ -3,14 +3,14 @@ import { ERROR_CODES, type ErrorCode } from "../../errors/error-codes.ts";
 import { CliError } from "../cli-error.ts";
 import { EXIT, type ExitCode } from "../exit-codes.ts";
 
-/** The error body of every own route of the daemon, whole or as the last line of a stream. */
+/** The error body of every native route of the daemon, whole or as the last line of a stream. */
 export const errorBody = z.object({
   error: z.object({ message: z.string(), type: z.string(), code: z.string() }),
 });
 
 /**
- * Names of codes and types are those of the interface specification, part "Errors". A code tells most, and also
- * within a stream; the status speaks for what this program does not know, such as a newer daemon's codes.
+ * Codes and types are those of docs/errors.md. The code says most, also within a stream; the status decides for codes
+ * that this program does not know, such as a newer daemon's.
  */
 function exitCodeFor(code: string, type: string, sent: number | undefined): ExitCode {
   const status = isErrorCode(code) ? ERROR_CODES[code].status : sent;

@@ -22,18 +22,18 @@ export function daemonAddress(env: CliIo["env"], options: ClientOptions): Daemon
   const loaded = load(env, options);
   const { config } = loaded;
   const keyFromEnv = env["SERVICE_API_KEY"] || undefined;
-  // --socket names the local daemon more closely than a variable that is set for every command.
+  // --socket is more specific than a variable that is set for every command.
   const url = options.url ?? (options.socket === undefined ? env["SERVICE_URL"] || undefined : undefined);
   if (url === undefined) {
     const endpoints = localEndpoints(config);
     return { endpoints, apiKey: keyFromEnv ?? config.api_keys[0], named: false, loaded };
   }
   try {
-    // The local daemon's own keys stay here: the address may be anybody's.
+    // The local daemon's own keys stay here: the address may belong to anyone.
     return { endpoints: [parseEndpoint(url, config.http.port)], apiKey: keyFromEnv, named: true, loaded };
   } catch {
     throw usageError(
-      `"${url}" is no address of a daemon. Examples: http://192.168.1.5:8080, box:8080, ipc:///run/d.sock`,
+      `"${url}" is not a daemon address. Examples: http://192.168.1.5:8080, box:8080, ipc:///run/d.sock`,
     );
   }
 }

@@ -8,7 +8,7 @@ import { describeEndpoint, type Endpoint } from "./endpoint.ts";
 import { readLines } from "./read-lines.ts";
 import { ConnectError, sendRequest } from "./send-request.ts";
 
-/** Of an answer that is not understood: enough to recognize who answers. */
+/** Characters shown of an answer that is not understood. */
 const SHOWN_CHARACTERS = 80;
 
 /** Body of GET /health, whatever its status. */
@@ -22,7 +22,7 @@ export interface DaemonClientOptions {
   readonly signal: AbortSignal;
 }
 
-/** A thin client of the daemon's own routes. Methods reject with a CliError, or with the signal's reason. */
+/** A thin client of the daemon's native routes. Methods reject with a CliError, or with the signal's reason. */
 export class DaemonClient {
   readonly #options: DaemonClientOptions;
   #endpoints: readonly Endpoint[];
@@ -72,8 +72,8 @@ export class DaemonClient {
   }
 
   /**
-   * What GET /health says: "ok" when the daemon serves, "starting" or "draining" when not. Undefined when nothing
-   * that is a daemon answers.
+   * What GET /health says: "ok" when the daemon serves, "starting" or "draining" when not. Undefined when no
+   * daemon answers.
    */
   async health(): Promise<string | undefined> {
     const { signal } = this.#options;
@@ -105,7 +105,7 @@ export class DaemonClient {
     if ((answer.statusCode ?? 0) < 400) return answer;
     const failure = parseAs(errorBody, await this.#textOf(answer, signal));
     if (failure) throw new ApiError(failure, answer.statusCode);
-    throw this.#stranger(`HTTP status ${answer.statusCode} without a reason`);
+    throw this.#notDaybreak(`HTTP status ${answer.statusCode} without a reason`);
   }
 
   async #connect(outgoing: Parameters<typeof sendRequest>[1]): Promise<IncomingMessage> {
@@ -139,7 +139,7 @@ export class DaemonClient {
   #parse<Schema extends z.ZodType>(schema: Schema, json: string): z.input<Schema> {
     const value = parseAs(schema, json);
     if (value !== undefined) return value;
-    throw this.#stranger(
+    throw this.#notDaybreak(
       `it sent ${json.length > SHOWN_CHARACTERS ? `${json.slice(0, SHOWN_CHARACTERS)}…` : json}`,
     );
   }
@@ -147,10 +147,10 @@ export class DaemonClient {
   #explain(error: unknown, signal: AbortSignal): unknown {
     if (signal.aborted) return signal.reason;
     if (error instanceof CliError) return error;
-    return this.#cut(error);
+    return this.#connectionLost(error);
   }
 
-  #cut(cause?: unknown): CliError {
+  #connectionLost(cause?: unknown): CliError {
     return new CliError(
       EXIT.error,
       "connection_lost",
@@ -159,11 +159,11 @@ export class DaemonClient {
     );
   }
 
-  #stranger(what: string): CliError {
+  #notDaybreak(what: string): CliError {
     return new CliError(
       EXIT.error,
       "unexpected_answer",
-      `What answers at ${this.description} does not behave like Daybreak: ${what}.`,
+      `The server at ${this.description} does not behave like Daybreak: ${what}.`,
     );
   }
 }

@@ -22,7 +22,7 @@ export function localEndpoints(config: { socket: string; http: { addr: string; p
   const endpoints: Endpoint[] = [];
   if (config.socket !== "") endpoints.push({ kind: "ipc", socketPath: config.socket });
   const { addr, port } = config.http;
-  // Port 0 is the system's choice: nothing to be found by the configuration.
+  // Port 0 lets the system choose: the configuration cannot tell which.
   if (port === 0) return endpoints;
   for (const host of ANY_ADDRESS.get(addr) ?? [addr]) {
     const url = new URL(`http://${host.includes(":") ? `[${host}]` : host}:${port}`);
@@ -33,7 +33,7 @@ export function localEndpoints(config: { socket: string; http: { addr: string; p
 
 /**
  * Reads what a user gave as the daemon's address: a URL, host:port, a host, or ipc://<path>.
- * Throws a TypeError when it is none of them.
+ * Throws a TypeError when it is something else.
  */
 export function parseEndpoint(text: string, defaultPort: number): Endpoint {
   if (text.startsWith("ipc://")) return { kind: "ipc", socketPath: text.slice("ipc://".length) };

@@ -2,12 +2,12 @@ import type { IncomingMessage } from "node:http";
 import type { Endpoint } from "./endpoint.ts";
 
 /**
- * An import of node:http would read all that it exports, some of which makes Node load its own fetch: that would be a
- * third of what a command takes.
+ * Importing node:http would read all its exports, some of which make Node load its own fetch, which would slow every
+ * command.
  */
 const http = process.getBuiltinModule("node:http");
 
-/** A daemon that is there accepts within milliseconds, one across the internet within seconds. */
+/** A local daemon accepts within milliseconds, one across the internet within seconds. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
 export interface OutgoingRequest {
@@ -25,8 +25,8 @@ export class ConnectError extends Error {
 }
 
 /**
- * Sends one request on a connection of its own and resolves with the answer's head. Rejects with a
- * {@link ConnectError} when there is nobody at the endpoint, with the signal's reason when aborted; aborting
+ * Sends one request on a new connection and resolves with the answer's head. Rejects with a
+ * {@link ConnectError} when nothing listens at the endpoint, with the signal's reason when aborted; aborting
  * later ends the connection, by which the daemon cancels its work.
  */
 export function sendRequest(endpoint: Endpoint, outgoing: OutgoingRequest): Promise<IncomingMessage> {

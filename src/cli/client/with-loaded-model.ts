@@ -9,7 +9,7 @@ const statusSchema = z.object({ default_model: z.string() });
 
 /**
  * Does something that needs a loaded model. When it is refused because the model is on disk but not loaded, loads
- * the model, says so, and does it once more.
+ * the model, says so, and retries once.
  */
 export async function withLoadedModel<Result>(
   io: CliIo,
@@ -27,7 +27,7 @@ export async function withLoadedModel<Result>(
   try {
     await client.json(loadResultSchema, "POST", "/api/models/load", { alias });
   } catch (error) {
-    // Somebody else was quicker.
+    // Another client was quicker.
     if (!(error instanceof ApiError) || error.code !== "model_already_loaded") throw error;
   }
   return work();

@@ -21,7 +21,7 @@ import { writeLine } from "../terminal/write.ts";
 const HELP = `/clear        forget the conversation so far
 /bye          leave (or Ctrl-D)
 /help         this list
-"""           begin and end a message of several lines; a \\ at the end of a line also continues it
+"""           begin and end a multi-line message; a \\ at the end of a line also continues it
 Ctrl-C        cancel the answer; at the prompt, twice, leave`;
 
 interface ChatOptions extends ClientOptions, GenerationOptions {}
@@ -40,7 +40,7 @@ export function chatCommand(io: CliIo): Command {
       using prompter = await openPrompter(io);
       const conversation = new Conversation(io, client, { model, system, hideThinking, json, fields });
       if (io.stdin.isTTY)
-        await writeLine(io.stderr, styleFor(io.stderr, io.env).dim("/help lists what there is."));
+        await writeLine(io.stderr, styleFor(io.stderr, io.env).dim("/help lists the commands."));
       await converse(io, prompter, conversation, options);
     });
 }
@@ -64,7 +64,7 @@ async function converse(
     if (event.type === "interrupt") {
       if (interrupted) throw new Interruption(EXIT.interrupted);
       interrupted = true;
-      await writeLine(io.stderr, "\nCtrl-C once more, or /bye, to leave.");
+      await writeLine(io.stderr, "\nPress Ctrl-C again, or type /bye, to leave.");
       continue;
     }
     interrupted = false;
@@ -72,10 +72,10 @@ async function converse(
     if (text === "/bye" || text === "/exit" || text === "/quit") return;
     if (text === "/clear") {
       conversation.clear();
-      await writeLine(io.stderr, "The conversation begins anew.");
+      await writeLine(io.stderr, "Started a new conversation.");
     } else if (text === "/help" || text === "/?") await writeLine(io.stderr, HELP);
     else if (/^\/[a-z]+$/.test(text))
-      await writeLine(io.stderr, `There is no ${text}; /help lists what there is.`);
+      await writeLine(io.stderr, `Unknown command ${text}; /help lists the commands.`);
     else if (text !== "") await answer(io, prompter, conversation, event.text, options);
   }
 }
@@ -99,7 +99,7 @@ async function answer(
   } catch (error) {
     if (io.signal.aborted) throw error;
     if (cancelled.signal.aborted) await writeLine(io.stderr, "(cancelled)");
-    // At a terminal a person reads it and decides; a script must learn of it by the exit code.
+    // At a terminal a person reads it and decides; a script needs the exit code.
     else if (error instanceof CliError && io.stdin.isTTY)
       await writeLine(io.stderr, `daybreak: ${error.message}`);
     else throw error;

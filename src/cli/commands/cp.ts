@@ -8,7 +8,7 @@ import { writeJson, writeLine } from "../terminal/write.ts";
 /** daybreak cp <source> <destination> */
 export function cpCommand(io: CliIo): Command {
   return clientCommand("cp")
-    .description("give a model a second name; its files are shared")
+    .description("copy a model to a second name; both share its files")
     .argument("<source>", "name of the model")
     .argument("<destination>", "name of the copy")
     .action(async (source: string, destination: string, options: ClientOptions) => {

@@ -7,20 +7,20 @@ import { printable } from "../terminal/printable.ts";
 import { styleFor } from "../terminal/style.ts";
 import { writeJson, writeLine } from "../terminal/write.ts";
 
-/** Columns before a finding's words: the verdict and the name, with their gaps. */
+/** Columns before a finding's message: the verdict and the name, with their gaps. */
 const VERDICT_COLUMNS = "problem".length + 2;
 const NAME_COLUMNS = "Configuration".length + 2;
 
-/** daybreak doctor: looks by itself, so that it also helps where no daemon can start. */
+/** daybreak doctor: runs without a daemon, so that it also helps when none can start. */
 export function doctorCommand(io: CliIo): Command {
   return new Command("doctor")
     .description(
-      "check this machine and installation, and say what to do; exit code 1 when there is a problem",
+      "check this machine and installation, and say what to fix; exit code 1 when there is a problem",
     )
     .option("--json", "print what was found as JSON")
     .option("--config <file>", "configuration file of the local daemon (also SERVICE_CONFIG)")
     .action(async (options: { json?: boolean; config?: string }) => {
-      // Other commands need not know how to look at all this.
+      // Only this command loads the checks.
       const [{ allChecks }, { readConfiguration }, { runChecks }] = await Promise.all([
         import("../doctor/all-checks.ts"),
         import("../doctor/configuration-check.ts"),
@@ -33,7 +33,7 @@ export function doctorCommand(io: CliIo): Command {
       else for (const finding of findings) await show(io, finding);
       if (problems === 0) return;
       const count = problems === 1 ? "There is a problem" : `There are ${problems} problems`;
-      throw new CliError(EXIT.error, "problems_found", `${count}: what to do about it is said with each.`);
+      throw new CliError(EXIT.error, "problems_found", `${count}: each says what to do about it.`);
     });
 }
 

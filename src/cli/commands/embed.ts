@@ -18,8 +18,8 @@ const embeddingsSchema = z.object({
 /** daybreak embed [text…] */
 export function embedCommand(io: CliIo): Command {
   return clientCommand("embed")
-    .description("turn texts into vectors; prints one JSON array of numbers to a line")
-    .argument("[text...]", "the texts; standard input is one text when there is none")
+    .description("turn texts into vectors; prints one JSON array of numbers per line")
+    .argument("[text...]", "the texts; without any, standard input is the text")
     .option("-m, --model <name>", "model to use; the daemon's default model when absent")
     .action(async (texts: string[], options: ClientOptions & { model?: string }) => {
       const input = texts.length > 0 ? texts : [await readText(io)];
@@ -34,6 +34,6 @@ export function embedCommand(io: CliIo): Command {
 }
 
 async function readText(io: CliIo): Promise<string> {
-  if (io.stdin.isTTY) throw usageError("Which text? Give it as an argument or on standard input.");
+  if (io.stdin.isTTY) throw usageError("No text given. Pass it as an argument or on standard input.");
   return readStdin(io);
 }

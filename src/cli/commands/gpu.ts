@@ -14,10 +14,10 @@ import { writeJson, writeLine } from "../terminal/write.ts";
 
 type GpuOptions = Readonly<Record<string, unknown>> & { readonly json?: boolean; readonly config?: string };
 
-/** What the daemon's choice depends on; given here, one sees what they would change. */
+/** What the daemon's choice depends on; as flags they show what a change would do. */
 const SETTINGS = ["gpu.mode", "gpu.adapter", "gpu.power_preference", "sandbox"];
 
-/** daybreak gpu: looks by itself, so that it also helps where no daemon can start. */
+/** daybreak gpu: runs without a daemon, so that it also helps when none can start. */
 export function gpuCommand(io: CliIo): Command {
   const command = new Command("gpu")
     .description("show the GPUs of this machine, which one models use, and why others cannot be used")
@@ -26,7 +26,7 @@ export function gpuCommand(io: CliIo): Command {
   for (const option of configFlagOptions(SETTINGS)) command.addOption(option);
   return command.action(async (options: GpuOptions) => {
     const { gpu, sandbox } = readConfig(io, options);
-    // Other commands need not know how to look for a GPU.
+    // Only this command loads the GPU finder.
     const { GpuFinder } = await import("../../engine/gpu/gpu-finder.ts");
     const { mode, adapter, power_preference: powerPreference } = gpu;
     const finder = new GpuFinder({ mode, adapter, powerPreference, sandbox });
@@ -69,7 +69,7 @@ function describe(adapter: ReportedAdapter): (readonly [string, string])[] {
     ["Driver", adapter.description],
     ["Vendor", `${adapter.vendor} ${adapter.architecture}`.trim()],
     ["Kind", adapter.software ? "software (computes on the CPU)" : "hardware"],
-    ["Memory", memory === undefined ? "not known" : formatBytes(memory)],
+    ["Memory", memory === undefined ? "unknown" : formatBytes(memory)],
     ["16-bit floats", yesOrNo(features.shaderF16)],
     ["Subgroups", yesOrNo(features.subgroups)],
     ["Subgroup matrices", yesOrNo(features.subgroupMatrices)],

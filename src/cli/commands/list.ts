@@ -12,7 +12,7 @@ export function listCommand(io: CliIo): Command {
   return clientCommand("list")
     .alias("ls")
     .description("list the models on disk")
-    .option("-q, --quiet", "print names only, one to a line")
+    .option("-q, --quiet", "print names only, one per line")
     .action(async (options: ClientOptions & { quiet?: boolean }) => {
       const client = connect(io, options);
       const answer = await client.json(modelListSchema, "GET", "/api/models");

@@ -10,7 +10,7 @@ import { writeJson, writeLine } from "../terminal/write.ts";
 /** daybreak pull <model> */
 export function pullCommand(io: CliIo): Command {
   return clientCommand("pull", "print each progress report of the daemon as a line of JSON")
-    .description("download a model; a cut download goes on where it ended")
+    .description("download a model; an interrupted download resumes where it stopped")
     .argument("<model>", "alias, or hub spec such as hf:owner/repository:Q4_K_M")
     .action(async (name: string, options: ClientOptions) => {
       const client = connect(io, options);

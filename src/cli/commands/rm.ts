@@ -7,11 +7,11 @@ import { modelPath } from "../client/model-path.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
 import { writeJson, writeLine } from "../terminal/write.ts";
 
-/** What deleting meant, which differs by where the model is from. */
+/** What deletion did, which depends on the model's source. */
 function describe({ alias, source }: z.infer<typeof deleteResultSchema>): string {
   if (source === "shipped")
-    return `Forgot ${alias}. It ships with Daybreak: its file stays, and it comes back when it is loaded or pulled, or with the next start.`;
-  return source === "file" ? `Forgot ${alias}. Its file, which is your own, stays.` : `Deleted ${alias}.`;
+    return `Forgot ${alias}. It ships with Daybreak: its file stays, and it comes back when it is loaded or pulled, or at the next start.`;
+  return source === "file" ? `Forgot ${alias}. The file is yours and stays.` : `Deleted ${alias}.`;
 }
 
 /** daybreak rm <model…> */

@@ -26,8 +26,11 @@ interface RunOptions extends ClientOptions, GenerationOptions {
 export function runCommand(io: CliIo): Command {
   return withGenerationOptions(clientCommand("run", "print the whole answer as one JSON object"))
     .description("answer one prompt; starts a daemon in the background when none runs")
-    .argument("[prompt...]", "the prompt; - stands for standard input, which is read when there is no prompt")
-    .option("-i, --image <file>", "a picture to look at; may be given several times", collect)
+    .argument(
+      "[prompt...]",
+      "the prompt; - stands for standard input, which is also read when there is no prompt",
+    )
+    .option("-i, --image <file>", "an image to look at; may be given several times", collect)
     .action(async (words: string[], options: RunOptions) => {
       const request = {
         prompt: await readPrompt(io, words),
@@ -74,7 +77,7 @@ async function showAnswer(
 
 async function readPrompt(io: CliIo, words: readonly string[]): Promise<string> {
   if (words.length === 0 && io.stdin.isTTY) {
-    throw usageError('What is the prompt? Give it as an argument (daybreak run "...") or on standard input.');
+    throw usageError('No prompt given. Pass it as an argument (daybreak run "...") or on standard input.');
   }
   const piped = words.length === 0 || words.includes("-") ? await readStdin(io) : "";
   const prompt =
@@ -87,6 +90,6 @@ async function readImages(files: readonly string[]): Promise<string[]> {
   try {
     return await Promise.all(files.map((file) => readFile(file, "base64")));
   } catch (error) {
-    throw usageError(`Cannot read the picture: ${error instanceof Error ? error.message : String(error)}`);
+    throw usageError(`Cannot read the image: ${error instanceof Error ? error.message : String(error)}`);
   }
 }

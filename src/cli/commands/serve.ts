@@ -17,7 +17,7 @@ export function serveCommand(io: CliIo): Command {
   for (const option of configFlagOptions()) command.addOption(option);
   return command.action(async (options: ServeOptions) => {
     const loaded = load(io, options);
-    // The daemon with all it imports is loaded by this command alone: the others start the quicker.
+    // Only this command loads the daemon with all its imports, so the others start faster.
     const [{ runDaemon }, { DaemonStartError }] = await Promise.all([
       import("../../daemon/run-daemon.ts"),
       import("../../daemon/daemon-start-error.ts"),
@@ -26,7 +26,7 @@ export function serveCommand(io: CliIo): Command {
       ? AbortSignal.any([io.stopSignal, parentGone(process.connected)])
       : io.stopSignal;
     try {
-      // A daemon lives on when whoever read its output has left.
+      // A daemon continues when the reader of its output is gone.
       await runDaemon(loaded, { stdout: io.stdout, stderr: io.stderr, signal: stop });
     } catch (error) {
       if (!(error instanceof DaemonStartError)) throw error;

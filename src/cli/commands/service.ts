@@ -47,12 +47,9 @@ export function serviceCommand(io: CliIo): Command {
   return new Command("service")
     .description("run the daemon as a service of this account or system: install, uninstall, or show it")
     .addArgument(new Argument("<action>", "what to do").choices(Object.keys(ACTIONS)))
-    .option(
-      "--system",
-      "for the whole system, from boot on, under an account of its own (systemd; needs root)",
-    )
-    .option("--config <file>", "configuration file of the service, in place of its default")
-    .option("--print", "print what would be written and run, and do nothing")
+    .option("--system", "for the whole system, from boot, under a separate account (systemd; needs root)")
+    .option("--config <file>", "configuration file of the service, instead of the default")
+    .option("--print", "print what would be written and run, but change nothing")
     .option("--json", "print the outcome as JSON")
     .action(async (action: keyof typeof ACTIONS, options: ServiceOptions) => {
       const scope = options.system ? "system" : "user";
@@ -94,7 +91,7 @@ async function uninstall(task: ServiceTask): Promise<void> {
   return await writeLine(
     io.stdout,
     removed
-      ? `The ${manager.title} is ended and removed (${manager.file}). Models and configuration are kept.`
+      ? `The ${manager.title} is stopped and removed (${manager.file}). Models and configuration are kept.`
       : `There is no ${manager.title} (${manager.file}).`,
   );
 }
@@ -114,13 +111,11 @@ async function status({ io, options, manager }: ServiceTask): Promise<void> {
 
 function describeInstalled({ installed, outdated }: ServiceReport): string {
   if (!installed) return "no (daybreak service install)";
-  return outdated
-    ? 'yes, but not as it would be now ("daybreak service install" brings it up to date)'
-    : "yes";
+  return outdated ? 'yes, but out of date ("daybreak service install" updates it)' : "yes";
 }
 
 function describeRunning({ running, pid }: ServiceReport): string {
-  if (running === undefined) return "not known (daybreak status)";
+  if (running === undefined) return "unknown (try: daybreak status)";
   return running ? `yes${pid === undefined ? "" : `, process ${pid}`}` : "no";
 }
 
@@ -137,33 +132,33 @@ async function print(
   const { file } = manager;
   if (options.json) return await writeJson(io.stdout, { file, content, commands: calls });
   if (content !== undefined) {
-    await writeLine(io.stdout, `${file} would be:\n`);
+    await writeLine(io.stdout, `${file} would contain:\n`);
     await write(io.stdout, `${content}\n`);
   }
-  await writeLine(io.stdout, "These would be run:\n");
+  await writeLine(io.stdout, "These commands would run:\n");
   for (const call of calls) await writeLine(io.stdout, `  ${call.join(" ")}`);
   for (const line of notes) await writeLine(io.stderr, line);
 }
 
-/** What the user may be surprised by later. */
+/** What may surprise the user later. */
 function notesFor({ lostVariables, file, config }: ServiceSettings): string[] {
   const { kind } = findInstallation(packageRoot());
   const lost =
     lostVariables.length === 0
       ? []
       : [
-          `Set in this shell, and not known to the service: ${lostVariables.join(", ")}. Set them in ${file}.`,
+          `These variables are set in this shell but not for the service: ${lostVariables.join(", ")}. Set them in ${file}.`,
         ];
   const npx =
     kind === "npx"
       ? [
-          "Note that npx's cache, from which this runs, may be removed: npm install --global daybreak, then install again.",
+          "This runs from npx's cache, which npm may remove. Run npm install --global daybreak, then install the service again.",
         ]
       : [];
   const isOpen = ANY_ADDRESS.has(config.http.addr) && config.api_keys.length === 0;
   const open = isOpen
     ? [
-        `It listens on all addresses and asks for no key. For this machine alone: addr = "127.0.0.1" below [http] in ${file}`,
+        `It listens on all addresses and asks for no key. To serve this machine only, set addr = "127.0.0.1" under [http] in ${file}`,
       ]
     : [];
   return [...open, ...lost, ...npx];
@@ -171,14 +166,14 @@ function notesFor({ lostVariables, file, config }: ServiceSettings): string[] {
 
 function requireRoot(action: string): void {
   if (process.getuid?.() === 0) return;
-  throw usageError(`A service of the system needs root: sudo daybreak service ${action} --system`);
+  throw usageError(`A system service needs root: sudo daybreak service ${action} --system`);
 }
 
 function requireOpen(file: string): void {
   const closed = closedToOthers(file);
   if (closed === undefined) return;
   throw usageError(
-    `The service has an account of its own, which cannot read ${file} since ${closed} is closed to others. Install Daybreak where every account can read it, for example with: sudo npm install --global daybreak`,
+    `The service runs under a separate account, which cannot read ${file} because ${closed} is closed to other accounts. Install Daybreak where every account can read it, for example with: sudo npm install --global daybreak`,
   );
 }
 
@@ -188,6 +183,6 @@ async function requireNoDaemon(io: CliIo, { config }: ServiceSettings): Promise<
   throw new CliError(
     EXIT.conflict,
     "daemon_runs",
-    'A daemon that is not this service runs already, and both cannot listen at one place. End it with "daybreak stop", then install the service.',
+    'A daemon that is not this service is already running, and both would use the same address. Stop it with "daybreak stop", then install the service.',
   );
 }

@@ -42,7 +42,7 @@ export function showCommand(io: CliIo): Command {
   return clientCommand("show")
     .description("show what is known about a model")
     .argument("<model>", "name of the model")
-    .option("--modelfile", "print a Modelfile that would make this model again")
+    .option("--modelfile", "print a Modelfile that recreates this model")
     .option("--template", "print its chat template")
     .option("--license", "print its license")
     .action(async (name: string, options: ShowOptions) => {

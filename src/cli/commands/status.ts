@@ -40,7 +40,7 @@ const statusSchema = z.object({
 /** daybreak status */
 export function statusCommand(io: CliIo): Command {
   return clientCommand("status")
-    .description("show how the daemon is; exit code 3 when none answers")
+    .description("show the daemon's status; exit code 3 when no daemon answers")
     .action(async (options: ClientOptions) => {
       const client = connect(io, options);
       const status = await client.json(statusSchema, "GET", "/api/system/status");
@@ -53,10 +53,10 @@ export function statusCommand(io: CliIo): Command {
         ["IPC", status.ipc_endpoint || "off"],
         ["Default model", status.default_model || "none"],
         ["Models loaded", String(status.models_loaded)],
-        ["Requests", `${stats.requests_total} in all, ${stats.active_requests} now`],
+        ["Requests", `${stats.requests_total} in total, ${stats.active_requests} active`],
         ["Tokens generated", String(stats.tokens_generated)],
         ["Memory", `${formatBytes(stats.memory_used_bytes)} of ${formatBytes(stats.memory_total_bytes)}`],
-        ["CPU kernels", status.kernels === "stock" ? "llama.cpp's own, which are slow" : "Daybreak's"],
+        ["CPU kernels", status.kernels === "stock" ? "llama.cpp's (slow)" : "Daybreak's"],
         ["Sandbox", printable(describeSandbox(status.sandbox))],
         ["GPU", printable(status.gpu?.adapter ?? "none (daybreak gpu says why)")],
       ] as const;
@@ -65,10 +65,10 @@ export function statusCommand(io: CliIo): Command {
     });
 }
 
-/** Which walls stand around engines. */
+/** Which walls confine engines. */
 function describeSandbox(sandbox: z.infer<typeof statusSchema>["sandbox"]): string {
   const first = "Node's permission model";
-  if (!sandbox || sandbox.wall === "unknown") return `${first}; what the system adds is not known yet`;
+  if (!sandbox || sandbox.wall === "unknown") return `${first}; the system's sandbox is not known yet`;
   const { wall, parts, problem } = sandbox;
   const better = problem === undefined ? "" : ` (${problem})`;
   return wall === "none" ? `${first} alone${better}` : `${first} and ${wall}: ${parts.join(", ")}${better}`;

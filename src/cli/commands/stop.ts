@@ -12,16 +12,16 @@ import { writeJson, writeLine } from "../terminal/write.ts";
 /** daybreak stop */
 export function stopCommand(io: CliIo): Command {
   return clientCommand("stop")
-    .description("end the local daemon once the requests under way are done")
+    .description("stop the local daemon once its running requests are done")
     .action(async (options: ClientOptions) => {
       const { endpoints, apiKey } = daemonAddress(io.env, options);
-      // Over the network the daemon knows no such route: only who may use its socket may end it.
+      // The route does not exist over the network: only those who can use the socket may stop the daemon.
       const local = endpoints.filter((endpoint) => endpoint.kind === "ipc");
       if (local.length === 0) {
         throw new CliError(
           EXIT.usage,
           "usage",
-          "A daemon can be stopped by its socket only, and none is configured.",
+          "A daemon can only be stopped through its socket, and no socket is configured. End its process instead.",
         );
       }
       const client = new DaemonClient({ endpoints: local, apiKey, signal: io.signal });
@@ -33,7 +33,7 @@ export function stopCommand(io: CliIo): Command {
       }
       while ((await client.health()) !== undefined) await pause(io.signal);
       if (options.json) return writeJson(io.stdout, { status: "stopped" });
-      return writeLine(io.stdout, "The daemon has stopped.");
+      return writeLine(io.stdout, "The daemon is stopped.");
     });
 }
 
@@ -45,7 +45,7 @@ function noSocket(cause: unknown): CliError {
   return new CliError(
     EXIT.conflict,
     "no_socket",
-    "A daemon answers at its port and not at this socket, by which alone it can be stopped. Name its socket with --socket; if it has none, or is another account's, end its process.",
+    "A daemon answers at its port but not at this socket, and it can only be stopped through its socket. Name its socket with --socket; if it has none, or runs under another account, end its process.",
     cause,
   );
 }

@@ -10,12 +10,10 @@ import { writeJson, writeLine } from "../terminal/write.ts";
 
 const REGISTRY = "https://registry.npmjs.org/";
 
-/** daybreak update: only says how, since package managers need rights and answers that are the user's to give. */
+/** daybreak update: only says how, since package managers need rights and answers that only the user can give. */
 export function updateCommand(io: CliIo): Command {
   return new Command("update")
-    .description(
-      "say how this installation is updated, and whether there is a newer version; changes nothing",
-    )
+    .description("say how to update this installation, and whether there is a newer version; changes nothing")
     .option("--json", "print what was found as JSON")
     .action(async (options: { json?: boolean }) => {
       const { http1Fetch } = await import("../../models/hub/remote/http1-fetch.ts");
@@ -32,9 +30,9 @@ export function updateCommand(io: CliIo): Command {
 }
 
 function describeRelease(version: string, release: Release): string {
-  if ("unknown" in release) return `Whether there is a newer version is not known: ${release.unknown}.`;
+  if ("unknown" in release) return `Cannot tell whether there is a newer version: ${release.unknown}.`;
   if (isNewer(release.version, version)) return `There is a newer version: ${release.version}.`;
-  return `There is no newer version than that in the registry (${release.version}).`;
+  return `The registry has no newer version (${release.version}).`;
 }
 
 function advice({ folder, command, advice: further }: Installation): string[] {
@@ -42,7 +40,7 @@ function advice({ folder, command, advice: further }: Installation): string[] {
   return [
     ...(command === undefined ? [] : [`To update it, run${place}: ${command}`]),
     ...(further === undefined ? [] : [further]),
-    "A daemon that runs goes on as it is until it is started again: daybreak stop ends it.",
+    "A running daemon keeps its version until it is restarted: daybreak stop stops it.",
   ];
 }
 

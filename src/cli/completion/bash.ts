@@ -1,6 +1,6 @@
 import type { Completable, CompletableCommand } from "./describe-program.ts";
 
-/** Bash completion that needs nothing of the bash-completion package, which not every system has. */
+/** Bash completion that does not need the bash-completion package, which not every system has. */
 export function bashCompletion(commands: readonly CompletableCommand[]): string {
   const cases = commands.map((command) => {
     const options = command.options.flatMap((option) => option.names).join(" ");
@@ -30,7 +30,7 @@ _daybreak_models() {
 }
 _daybreak() {
   local line=\${COMP_LINE:0:COMP_POINT}
-  # From the line, not from COMP_WORDS, where a colon divides a model's name.
+  # From the line: in COMP_WORDS a colon splits a model's name.
   local current=\${line##*[[:space:]]} words
   read -ra words <<<"\${line%"$current"}"
   local previous=\${words[-1]}

@@ -1,6 +1,6 @@
 import type { Command, Option } from "commander";
 
-/** What can stand at a place of the command line. */
+/** What can be completed at a place of the command line. */
 export type Completable =
   | { readonly kind: "models" }
   | { readonly kind: "files" }

@@ -28,7 +28,7 @@ export function allChecks(
     apiKey: env["SERVICE_API_KEY"] || config.api_keys[0],
   };
   const daemon = lookForDaemon(where, signal);
-  // Who waits for it is told of its failure; one that ends before need not be.
+  // Those who await it see its failure; otherwise it does not matter.
   daemon.catch(() => {});
   return [
     runtimeCheck(),
@@ -48,7 +48,7 @@ export function allChecks(
   ];
 }
 
-/** A daemon may run with other rights than this command: what it says counts. */
+/** A daemon may run with other rights than this command: its report counts. */
 async function wallOf(daemon: Promise<DaemonLook>, mode: WallState["mode"]): Promise<WallState> {
   const said = (await daemon).status?.sandbox;
   if (said && said.wall !== "unknown") return { ...said, problem: said.problem };

@@ -16,12 +16,12 @@ import { type Check, type Finding, note, ok, problem } from "./check.ts";
 
 const NAME = "Cache folder";
 
-/** Downloads leave so much to others. */
+/** Downloads leave this much free. */
 const RESERVE_BYTES = 256 * 1024 * 1024;
 /** A model of seven billion weights takes about as much. */
 const SCARCE_BYTES = 5e9;
 
-/** What tries a folder out. */
+/** File system calls that test a folder. */
 export interface CacheTools {
   readonly measure: FreeSpace;
   readonly symlink: typeof symlinkSync;
@@ -30,7 +30,7 @@ export interface CacheTools {
 
 const TOOLS: CacheTools = { measure: freeSpace, symlink: symlinkSync, link: linkSync };
 
-/** The folder of models: whether it can be written, has room, and is on a file system with links. */
+/** The folder of models: whether it is writable, has free space, and is on a file system with links. */
 export function cacheCheck(folder: string, tools: CacheTools = TOOLS): Check {
   return { name: NAME, deadlineMs: 10_000, look: async () => [await look(folder, tools)] };
 }
@@ -40,39 +40,39 @@ async function look(folder: string, tools: CacheTools): Promise<Finding> {
   const existing = isThere ? folder : nearestExisting(folder);
   let links: Links;
   try {
-    // What is not there yet is not made: whoever asks how things are changes nothing.
+    // A missing folder is not created: a check changes nothing.
     links = isThere ? tryLinks(folder, tools) : "symbolic";
     // With its slash only a folder passes.
     accessSync(path.join(existing, path.sep), constants.W_OK);
   } catch (error) {
     return problem(
       NAME,
-      `${folder} cannot be ${isThere ? "written" : "made"}: ${writeRefusal(error) ?? String(error)}`,
-      "See that a folder is there that this account may write to, or choose another (cache_dir, SERVICE_CACHE_DIR).",
+      `${folder} cannot be ${isThere ? "written" : "created"}: ${writeRefusal(error) ?? String(error)}`,
+      "Make the folder writable for this account, or choose another (cache_dir, SERVICE_CACHE_DIR).",
     );
   }
   const free = await tools.measure(existing);
   const room = free === undefined ? "" : `, ${formatBytes(free)} free`;
-  const what = `${folder}${isThere ? "" : " (made when it is needed)"}${room}`;
+  const what = `${folder}${isThere ? "" : " (created when needed)"}${room}`;
   if (free !== undefined && free < RESERVE_BYTES) {
     return problem(
       NAME,
-      `${what}: nothing can be downloaded`,
-      "Make room: daybreak rm <model>, or choose another folder.",
+      `${what}: too little to download anything`,
+      "Free space with daybreak rm <model>, or choose another folder.",
     );
   }
   if (links === "none") {
     return note(
       NAME,
-      `${what}; its file system has no links`,
-      "Models can be downloaded, but versions that share files take the room of each; a folder on another file system is better.",
+      `${what}; its file system does not support links`,
+      "Models can be downloaded, but versions of a model cannot share files and take more space. Prefer a folder on another file system.",
     );
   }
   if (free !== undefined && free < SCARCE_BYTES) {
     return note(
       NAME,
       `${what}: enough for small models only`,
-      "Make room: daybreak rm <model>, or choose another folder.",
+      "Free space with daybreak rm <model>, or choose another folder.",
     );
   }
   return ok(NAME, what);
@@ -80,7 +80,7 @@ async function look(folder: string, tools: CacheTools): Promise<Finding> {
 
 type Links = "symbolic" | "names" | "none";
 
-/** Tries in a folder of its own, which it removes, what downloads do. Throws when nothing can be written. */
+/** Tries what downloads do in a temporary folder, which it removes. Throws when nothing can be written. */
 function tryLinks(folder: string, { symlink, link }: CacheTools): Links {
   const trial = mkdtempSync(path.join(folder, ".doctor-"));
   try {

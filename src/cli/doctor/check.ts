@@ -1,7 +1,7 @@
-/** ok: as it should be; note: it works, and something is to be known; problem: something does not work. */
+/** ok: as it should be; note: it works, but worth knowing; problem: something does not work. */
 export type Verdict = "ok" | "note" | "problem";
 
-/** What was found of one thing. */
+/** The result of one check. */
 export interface Finding {
   /** For people, and for programs that look for one of them: "Cache folder". */
   readonly name: string;
@@ -11,9 +11,9 @@ export interface Finding {
   readonly cure?: string;
 }
 
-/** One look at the machine or the installation. It changes nothing. */
+/** One check of the machine or the installation. It changes nothing. */
 export interface Check {
-  /** Of the finding when the check has none of its own, because it failed or took too long. */
+  /** Name of the finding when the check failed or took too long. */
   readonly name: string;
   /** Longest time that it may take, in milliseconds. */
   readonly deadlineMs: number;

@@ -9,7 +9,7 @@ const NAME = "Configuration";
 /** What was read, or why nothing could be. */
 export type ReadConfiguration = LoadedConfig & { readonly error?: string };
 
-/** Reads the configuration; when it is wrong the defaults, by which the other checks can still go. */
+/** Reads the configuration; when it is wrong, the defaults, which the other checks can still use. */
 export function readConfiguration(env: NodeJS.ProcessEnv, file: string | undefined): ReadConfiguration {
   try {
     return loadConfig({ env, file });
@@ -25,7 +25,7 @@ export function configurationCheck(read: ReadConfiguration, env: NodeJS.ProcessE
   const look = () => {
     const { file, warnings, error } = read;
     if (error !== undefined) {
-      return problem(NAME, error, "Correct it (docs/configuration.md); what follows goes by the defaults.");
+      return problem(NAME, error, "Correct it (docs/configuration.md); the checks below use the defaults.");
     }
     if (warnings.length === 0)
       return ok(NAME, file === undefined ? noFile(defaultConfigFile(env)) : `valid: ${file}`);
@@ -36,5 +36,5 @@ export function configurationCheck(read: ReadConfiguration, env: NodeJS.ProcessE
 }
 
 function noFile(place: string | undefined): string {
-  return place === undefined ? "no file" : `no file; there could be one at ${place}`;
+  return place === undefined ? "no file" : `no file; one could be at ${place}`;
 }

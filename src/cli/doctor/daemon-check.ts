@@ -32,13 +32,13 @@ function daemonFinding({ atSocket, atPort, status }: DaemonLook, version: string
   if (health === undefined) return ok(NAME, "does not run; daybreak serve, run and chat start one");
   if (health !== "ok") return note(NAME, `runs, and is ${health}`);
   if (!status)
-    return note(NAME, "runs, and does not say how it is", "Set SERVICE_API_KEY if it asks for a key.");
+    return note(NAME, "runs, but does not report its status", "Set SERVICE_API_KEY if it asks for a key.");
   const models = `${status.models_loaded} ${status.models_loaded === 1 ? "model" : "models"} in memory`;
   if (status.version === version) return ok(NAME, `runs, version ${version}, ${models}`);
   return note(
     NAME,
-    `runs, still as version ${status.version}, while this is ${version}`,
-    "daybreak stop, then start it again.",
+    `runs version ${status.version}, but this is ${version}`,
+    "Run daybreak stop, then start it again.",
   );
 }
 
@@ -49,7 +49,7 @@ async function portFinding({ http }: LocalDaemon, { atSocket, atPort }: DaemonLo
     if (atSocket !== undefined) return ok(PORT, `${place}: the daemon listens there`);
     return note(
       PORT,
-      `${place}: a daemon listens there, and none at the socket: it has another, or none, or is another account's`,
+      `${place}: a daemon listens there, but not at the socket: it uses another socket, none, or runs under another account`,
     );
   }
   const code = await whyTaken(http);
@@ -65,8 +65,8 @@ async function portFinding({ http }: LocalDaemon, { atSocket, atPort }: DaemonLo
     case "EACCES":
       return problem(
         PORT,
-        `${place}: this account may not listen there`,
-        "Choose a port from 1024 on (http.port).",
+        `${place}: this account is not allowed to listen there`,
+        "Choose a port of 1024 or higher (http.port).",
       );
     case "EADDRNOTAVAIL":
     case "ENOTFOUND":
@@ -82,25 +82,25 @@ async function portFinding({ http }: LocalDaemon, { atSocket, atPort }: DaemonLo
 
 async function socketFinding({ socket }: LocalDaemon, { atSocket }: DaemonLook): Promise<Finding> {
   if (socket === "")
-    return note(SOCKET, "switched off; commands use the port, and daybreak stop cannot work");
+    return note(SOCKET, "switched off; commands use the port, and daybreak stop does not work");
   if (atSocket !== undefined) return ok(SOCKET, `${socket}: the daemon listens there`);
   const unfit = socketPathProblem(socket);
   if (unfit !== undefined)
     return problem(SOCKET, unfit.replace(/\.$/, ""), "Choose another (socket, --socket).");
-  // Pipes leave nothing behind.
+  // A named pipe disappears with its daemon.
   if (isNamedPipe(socket)) return ok(SOCKET, `${socket} is free`);
   const stats = lstatSync(socket, { throwIfNoEntry: false });
   if (!stats) return ok(SOCKET, `${socket} is free`);
   if (!stats.isSocket()) {
     return problem(
       SOCKET,
-      `${socket} is there and is no socket`,
+      `${socket} exists and is not a socket`,
       "Remove it, or choose another (socket, --socket).",
     );
   }
   const code = await tryToConnect(socket);
   if (code === "ECONNREFUSED")
-    return ok(SOCKET, `${socket} was left by a daemon that is gone; the next one replaces it`);
+    return ok(SOCKET, `${socket} was left by a daemon that ended; the next one replaces it`);
   return problem(
     SOCKET,
     `${socket} belongs to a program that does not answer as a daemon does${code === undefined ? "" : ` (${code})`}`,
@@ -112,7 +112,7 @@ async function socketFinding({ socket }: LocalDaemon, { atSocket }: DaemonLook):
 async function whyTaken({ addr, port, isChosen }: LocalDaemon["http"]): Promise<string | undefined> {
   if (addr === "0.0.0.0" && !isChosen) {
     const code = await tryToListen({ host: "::", port });
-    // Anything else says that the machine has no IPv6, and then the daemon does without.
+    // Any other code means that the machine has no IPv6; the daemon does without it then.
     if (code === undefined || code === "EADDRINUSE" || code === "EACCES") return code;
   }
   return await tryToListen({ host: addr, port });
@@ -136,7 +136,7 @@ async function tryToConnect(path: string): Promise<string | undefined> {
   const socket = net.connect(path);
   try {
     await once(socket, "connect");
-    // Whoever listens may cut the connection before we do.
+    // The listener may close the connection before we do.
     socket.on("error", () => {});
     return undefined;
   } catch (error) {

@@ -4,7 +4,7 @@ import { type Check, type Finding, note, ok, problem } from "./check.ts";
 
 const NAME = "GPU";
 
-/** Longest that drivers may take, some of which are opened for the first time. */
+/** Drivers that are opened for the first time take long. */
 const DEADLINE_MS = 45_000;
 
 /** What `daybreak gpu` shows, in a sentence. */

@@ -6,10 +6,10 @@ import { type Check, type Finding, note, ok, problem } from "./check.ts";
 
 const [NAME, TOKEN, CLOCK] = ["Hub", "Hub token", "Clock"];
 
-/** Downloads wait longer; whoever asks how things are does not. */
+/** Shorter than downloads wait: a check should be quick. */
 const DEADLINE_MS = 5000;
 
-/** Certificates and signed addresses are good for minutes longer than they should be, seldom for more. */
+/** Certificates and signed URLs tolerate a clock that is minutes off, seldom more. */
 const LARGEST_DIFFERENCE_MS = 5 * 60_000;
 
 export interface HubQuestion {
@@ -61,13 +61,13 @@ function tokenFinding(status: number, base: string): Finding {
       `Make a new one at ${base}/settings/tokens and set HUB_TOKEN to it, or unset HUB_TOKEN: only gated models need one.`,
     );
   }
-  return note(TOKEN, `${base} does not say whether it is good (status ${status})`);
+  return note(TOKEN, `${base} does not say whether the token is valid (status ${status})`);
 }
 
 function clockFindings(headers: Headers, now: number): readonly Finding[] {
   const date = Date.parse(headers.get("date") ?? "");
   if (Number.isNaN(date)) return [];
-  // What a cache between us has kept is as old as it says.
+  // The answer of a cache is as old as its age header says.
   const theirs = date + Number(headers.get("age") ?? 0) * 1000;
   const difference = now - theirs;
   if (Math.abs(difference) <= LARGEST_DIFFERENCE_MS) return [ok(CLOCK, "agrees with the hub's")];
@@ -75,8 +75,8 @@ function clockFindings(headers: Headers, now: number): readonly Finding[] {
   return [
     note(
       CLOCK,
-      `${how} the hub's; certificates and signed addresses may be refused`,
-      "Set it, best by the network (Linux: timedatectl set-ntp true).",
+      `${how} the hub's; certificates and signed URLs may be rejected`,
+      "Set the clock, preferably from the network (Linux: timedatectl set-ntp true).",
     ),
   ];
 }
@@ -100,6 +100,6 @@ function hubFailure(error: unknown, base: string): Finding {
   return note(
     NAME,
     `${base} cannot be reached (${why})`,
-    "Models on disk work without it. To download, see that the network is there, and HTTPS_PROXY set where it takes a proxy.",
+    "Models on disk work without it. To download, check the network connection, and set HTTPS_PROXY if a proxy is needed.",
   );
 }

@@ -21,15 +21,15 @@ export function memoryCheck(
 function judge(limits: readonly MemoryLimit[], platform: NodeJS.Platform) {
   const [narrowest] = limits.toSorted((a, b) => left(a) - left(b));
   if (narrowest === undefined) return note(NAME, "not known");
-  // Elsewhere no figure tells what other programs would give back.
-  if (platform !== "linux") return ok(NAME, `${formatBytes(narrowest.bytes)} in all`);
+  // Other systems do not report what other programs would free.
+  if (platform !== "linux") return ok(NAME, `${formatBytes(narrowest.bytes)} in total`);
   const free = left(narrowest);
   const what = `${formatBytes(free)} free of ${formatBytes(narrowest.bytes)} (${narrowest.name})`;
   if (free >= SCARCE_BYTES) return ok(NAME, what);
   const cure =
     "Unload models (daybreak unload), end other programs, or raise the limit of the container or control group.";
   if (free >= LITTLE_BYTES) return note(NAME, `${what}: enough for small models only`, cure);
-  return problem(NAME, `${what}: too little for nearly every model`, cure);
+  return problem(NAME, `${what}: too little for almost any model`, cure);
 }
 
 function left({ bytes, usedBytes }: MemoryLimit): number {

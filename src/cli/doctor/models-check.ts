@@ -13,12 +13,11 @@ import { type Check, type Finding, note, ok, problem } from "./check.ts";
 
 const NAME = "Models";
 
-/** Reading the beginning of each model takes about a twentieth of a second. */
+/** Reads the header of every model. */
 const DEADLINE_MS = 20_000;
 
 /**
- * The models on disk, as far as a look at each beginning and each length goes: what is damaged within is found by
- * loading it.
+ * The models on disk, checked by their headers and lengths only: damage further in shows when a model is loaded.
  */
 export function modelsCheck(cacheDir: string, inspect: InspectGguf = createGgufInspector()): Check {
   return {
@@ -27,7 +26,7 @@ export function modelsCheck(cacheDir: string, inspect: InspectGguf = createGgufI
     look: async (signal) => {
       const unreadable = await whyUnreadable(cacheDir);
       if (unreadable !== undefined)
-        return [note(NAME, `not known: ${unreadable}`, "See what is said of the cache folder.")];
+        return [note(NAME, `not known: ${unreadable}`, "See the check of the cache folder.")];
       const store = new DiskHubStore({ cacheDir, hubUrl: "http://localhost" });
       const models = await store.list();
       const findings: Finding[] = [];
@@ -42,7 +41,7 @@ export function modelsCheck(cacheDir: string, inspect: InspectGguf = createGgufI
       if (findings.length > 0) return findings;
       const count =
         models.length === 0 ? "none downloaded" : `${models.length} downloaded, none damaged or incomplete`;
-      return [ok(NAME, `${count}, beside those that ship`)];
+      return [ok(NAME, `${count}, besides those that ship`)];
     },
   };
 }
@@ -68,31 +67,29 @@ async function damageOf(files: readonly string[], inspect: InspectGguf): Promise
   }
 }
 
-/** Downloads that were cut, and names whose content is gone. */
+/** Interrupted downloads, and names whose content is gone. */
 async function incompleteFindings(cacheDir: string): Promise<readonly Finding[]> {
   const repos = (await listNames(cacheDir)).map(repoOfFolder).filter((repo) => repo !== undefined);
   const findings = await Promise.all(
     repos.map(async (repo) => {
       const cache = new RepoCache(cacheDir, repo);
-      return [await cutDownloads(cache), await lostFiles(cache)];
+      return [await interruptedDownloads(cache), await lostFiles(cache)];
     }),
   );
   return findings.flat(2);
 }
 
-async function cutDownloads(cache: RepoCache): Promise<readonly Finding[]> {
+async function interruptedDownloads(cache: RepoCache): Promise<readonly Finding[]> {
   let bytes = 0;
   for (const name of await listNames(cache.blobs)) {
     const hex = RepoCache.unfinishedBlob(name);
-    // One that a process works on is not cut.
+    // One that a process is working on is not interrupted.
     if (hex === undefined || (await isOwned(cache.lock(hex)))) continue;
     bytes += (await lstat(path.join(cache.blobs, name))).size;
   }
   if (bytes === 0) return [];
-  const what = `${cache.repo}: a download was cut after ${formatBytes(bytes)}`;
-  return [
-    note(NAME, what, `daybreak pull hf:${cache.repo} goes on with it; after a month without, it is removed.`),
-  ];
+  const what = `${cache.repo}: a download was interrupted after ${formatBytes(bytes)}`;
+  return [note(NAME, what, `daybreak pull hf:${cache.repo} resumes it; it is removed after a month.`)];
 }
 
 async function lostFiles(cache: RepoCache): Promise<readonly Finding[]> {

@@ -3,7 +3,7 @@ import { toError } from "../../errors/to-error.ts";
 import { type Check, type Finding, note, problem } from "./check.ts";
 
 /**
- * Runs checks beside each other and gives their findings in the order of the checks. A check that fails or is late is a
+ * Runs checks concurrently and returns their findings in the order of the checks. A check that fails or is late is a
  * finding too. Rejects with the signal's reason only.
  */
 export async function runChecks(checks: readonly Check[], signal: AbortSignal): Promise<readonly Finding[]> {
@@ -17,21 +17,21 @@ async function runCheck(check: Check, signal: AbortSignal): Promise<readonly Fin
   using patience = deadline(deadlineMs);
   const both = AbortSignal.any([signal, patience.signal]);
   try {
-    // Some looks cannot be ended: they are left alone.
+    // Some checks cannot be canceled: they are abandoned.
     return await abortable(check.look(both), both);
   } catch (error) {
     signal.throwIfAborted();
     if (patience.signal.aborted) {
       const seconds = deadlineMs / 1000;
       return [
-        note(name, `not known: it took longer than ${seconds} s`, "Try again when the machine is less busy."),
+        note(name, `unknown: it took longer than ${seconds} s`, "Try again when the machine is less busy."),
       ];
     }
     return [
       problem(
         name,
-        `cannot be looked at: ${toError(error).message}`,
-        "This may be a fault of Daybreak: please report it.",
+        `the check failed: ${toError(error).message}`,
+        "This may be a bug in Daybreak: please report it.",
       ),
     ];
   }

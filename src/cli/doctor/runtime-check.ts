@@ -46,13 +46,13 @@ function runtimeFinding({ version, binary, jspi, memory64 }: RuntimeFacts): Find
   const what = `Node ${version}, ${origin}`;
   const missing = [...(jspi ? [] : ["JSPI"]), ...(memory64 ? [] : ["memory64"])];
   if (runtimeSuits({ node: version }) && missing.length === 0)
-    return ok(NAME, `${what}; JSPI and memory64 are there`);
+    return ok(NAME, `${what}; JSPI and memory64 work`);
   return problem(
     NAME,
     missing.length === 0
       ? `${what}, is too old`
       : `${what}, lacks ${missing.join(" and ")}, which engines need`,
-    `Install Node ${MINIMUM_NODE_MAJOR} or later (https://nodejs.org), and see that NODE_OPTIONS switches off nothing of V8.`,
+    `Install Node ${MINIMUM_NODE_MAJOR} or later (https://nodejs.org), and check that NODE_OPTIONS does not switch off V8 features.`,
   );
 }
 
@@ -71,15 +71,15 @@ function processorsFinding({ simd, processors, instructions }: RuntimeFacts): Fi
   if (!simd) {
     return problem(
       PROCESSORS,
-      `${count}; they have no SIMD that WebAssembly could use, and no engine runs`,
+      `${count}; they have no SIMD that WebAssembly can use, so no engine can run`,
       "Use a machine with SSE4.1 or NEON; in a virtual machine, pass the host's processor through.",
     );
   }
   const slow = instructions !== undefined && !["avx2", "fma"].every((name) => instructions.includes(name));
-  if (!slow) return ok(PROCESSORS, `${count}; SIMD is there`);
+  if (!slow) return ok(PROCESSORS, `${count}; SIMD is available`);
   return note(
     PROCESSORS,
-    `${count}; SIMD is there, AVX2 with FMA is not, so models are slow`,
+    `${count}; SIMD is available but AVX2 with FMA is not, so models are slow`,
     "In a virtual machine, pass the host's processor through.",
   );
 }

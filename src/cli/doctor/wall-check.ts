@@ -12,9 +12,9 @@ function judge({ mode, wall, parts, problem: why }: WallState): Finding {
   if (wall === "unknown")
     return note(NAME, "not known yet: the daemon has started no engine", "daybreak load <model>");
   if (wall === "none") {
-    const what = "Node's permission model alone keeps engines in";
+    const what = "only Node's permission model confines engines";
     if (mode === "off")
-      return note(NAME, `${what}: ${why}`, "Set sandbox to auto to have the system's wall too.");
+      return note(NAME, `${what}: ${why}`, "Set sandbox to auto to use the system's sandbox too.");
     if (mode === "require")
       return problem(NAME, "no model can be loaded: a sandbox is required, and none works", why ?? "");
     return note(NAME, what, why);

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 
-/** How this program came onto the machine, and so how it gets newer. */
+/** How this program was installed, and so how it is updated. */
 export interface Installation {
   readonly kind: "clone" | "global" | "project" | "npx" | "archive" | "container";
   /** The folder to update it in; undefined where that does not matter. */
@@ -17,7 +17,7 @@ export interface Installation {
 /** Where a container's runtime says that it is one. */
 const CONTAINER_MARKS = ["/.dockerenv", "/run/.containerenv"];
 
-/** What archives hold beside the package's own files, and images do not. */
+/** What archives contain besides the package's files, and images do not. */
 const ARCHIVE_MARK = "LICENSES.txt";
 
 /** Folders in which package managers keep what is installed for the whole account or machine. */
@@ -36,7 +36,7 @@ const PROJECT_MANAGERS: readonly (readonly [file: string, command: string])[] = 
 ];
 
 /**
- * Tells by what lies around the program how it was installed.
+ * Detects from the files around the program how it was installed.
  * @param root the folder of the package's package.json: the repository, or what was unpacked or installed
  * @param exists true for files and folders that are there
  */
@@ -56,7 +56,7 @@ export function findInstallation(root: string, exists: (file: string) => boolean
     return {
       kind: "npx",
       folder: undefined,
-      description: "a copy in npx's cache, which npm may remove",
+      description: "a copy in npx's cache, which npm may delete",
       command: "npx daybreak@latest",
       advice: "To keep it, install it: npm install --global daybreak",
     };
@@ -74,7 +74,7 @@ function installedPackage(
   inContainer: boolean,
 ): Installation {
   const advice = inContainer
-    ? "This runs in a container: do it where its image is built, or it is lost with the container."
+    ? "This runs in a container: update it where its image is built, or the update is lost with the container."
     : undefined;
   const ofManager = GLOBAL_FOLDERS.find(([folder]) => folder.test(root))?.[1];
   if (ofManager !== undefined || !exists(path.join(project, "package.json"))) {
@@ -100,9 +100,10 @@ function inImage(root: string): Installation {
   return {
     kind: "container",
     folder: undefined,
-    description: `part of a container's image (${root})`,
+    description: `part of a container image (${root})`,
     command: undefined,
-    advice: "Pull or build a newer image and start the container from it: what is changed inside is lost.",
+    advice:
+      "Pull or build a newer image and start the container from it: changes inside a container are lost.",
   };
 }
 
@@ -110,8 +111,8 @@ function unpacked(root: string): Installation {
   return {
     kind: "archive",
     folder: root,
-    description: `an archive that was unpacked in ${root}`,
+    description: `an archive unpacked in ${root}`,
     command: undefined,
-    advice: "Unpack the archive of the newer version in its place.",
+    advice: "Replace the folder with the archive of the newer version.",
   };
 }

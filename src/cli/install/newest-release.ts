@@ -1,11 +1,11 @@
 import { z } from "zod";
 
-/** A registry across the ocean answers within a second; nobody waits longer for a piece of advice. */
+/** A registry answers within a second; advice is not worth a longer wait. */
 const DEADLINE_MS = 4000;
 
 const releaseSchema = z.object({
   version: z.string(),
-  // Of another package that has the name, nothing is to be said.
+  // Another package may have this name.
   bin: z.object({ daybreak: z.string() }),
 });
 
@@ -24,19 +24,19 @@ export interface ReleaseQuestion {
 export async function newestRelease(question: ReleaseQuestion): Promise<Release> {
   const { registry, signal, deadlineMs = DEADLINE_MS } = question;
   const address = URL.parse("daybreak/latest", registry.endsWith("/") ? registry : `${registry}/`);
-  if (address === null) return { unknown: `${registry} is no address of a registry` };
+  if (address === null) return { unknown: `${registry} is not a registry address` };
   const { hostname } = address;
   const late = AbortSignal.timeout(deadlineMs);
   try {
     const answer = await question.fetch(address, { signal: AbortSignal.any([signal, late]) });
-    if (answer.status === 404) return { unknown: `${hostname} has no package of that name` };
+    if (answer.status === 404) return { unknown: `${hostname} has no package with that name` };
     if (!answer.ok) return { unknown: `${hostname} answers with status ${answer.status}` };
     const release = releaseSchema.safeParse(await answer.json());
     if (release.success) return { version: release.data.version };
-    return { unknown: `what ${hostname} has under that name is another program` };
+    return { unknown: `the package with that name at ${hostname} is another program` };
   } catch (error) {
     signal.throwIfAborted();
-    if (late.aborted) return { unknown: `${hostname} has not answered in ${deadlineMs / 1000} s` };
+    if (late.aborted) return { unknown: `${hostname} has not answered within ${deadlineMs / 1000} s` };
     return { unknown: `${hostname} cannot be reached (${reasonOf(error)})` };
   }
 }

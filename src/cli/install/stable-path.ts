@@ -1,6 +1,6 @@
 import { realpathSync } from "node:fs";
 
-/** Paths that hold a version, and what the same file is called for as long as it is installed at all. */
+/** Paths that contain a version, and the name of the same file that updates keep. */
 const VERSIONED: readonly (readonly [RegExp, string])[] = [
   // Homebrew: /opt/homebrew/Cellar/node/26.1.0/bin/node is /opt/homebrew/opt/node/bin/node.
   [/\/Cellar\/([^/]+)\/[^/]+\//, "/opt/$1/"],

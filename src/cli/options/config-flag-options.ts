@@ -4,7 +4,7 @@ import type { ConfigFlags } from "../../config/load-config.ts";
 import { configSchema } from "../../config/schema.ts";
 import { collect } from "./collect.ts";
 
-/** Shorter names of flags that are typed by hand often. */
+/** Short names of flags that are often typed by hand. */
 const SHORT_FLAGS: Readonly<Record<string, string>> = {
   "http.port": "-p",
   "models.auto_load": "--auto-load",
@@ -21,7 +21,7 @@ const VALUE_NAMES: Readonly<Record<ConfigOption["kind"], string>> = {
 
 /**
  * The options of `serve`: one for every option of the configuration that has a flag, and --no-… for the booleans.
- * @param names options of the configuration, of which there are to be no others
+ * @param names the configuration options to include; all when absent
  */
 export function configFlagOptions(names?: readonly string[]): Option[] {
   const defaults: unknown = configSchema.parse({});
@@ -33,7 +33,7 @@ export function configFlagOptions(names?: readonly string[]): Option[] {
     if (option.kind === "boolean") {
       const positive = new Option(flags, description);
       const negative = new Option(`--no-${flag.slice(2)}`, `The opposite of ${flag}. ${description}`);
-      // Help shows the one that changes something.
+      // Help shows the one that changes the default.
       return [positive.hideHelp(preset === true), negative.hideHelp(preset !== true)];
     }
     const valueName = option.holdsPath ? "path" : VALUE_NAMES[option.kind];
@@ -52,7 +52,7 @@ function valueAt(tree: unknown, keys: readonly string[]): unknown {
   return value;
 }
 
-/** Told in words: were it commander's default, it would look like a flag that was given and win over the file. */
+/** As text: a commander default would look like a given flag and override the file. */
 function describeDefault({ kind }: ConfigOption, preset: unknown): string {
   const shown = Array.isArray(preset) ? preset.join(",") : preset;
   if (shown === undefined || shown === "") return "";

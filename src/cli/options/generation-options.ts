@@ -28,9 +28,9 @@ export function withGenerationOptions(command: Command): Command {
     .option("--top-k <n>", "top-k sampling", parseInteger(0))
     .option("-n, --max-tokens <n>", "longest answer in tokens", parseInteger(1))
     .option("--seed <n>", "seed of the sampling", parseInteger(0))
-    .option("--format <format>", 'form of the answer: "json", a JSON schema, or a file that holds one')
-    .addOption(new Option("--think", "let a model that can do so reason first"))
-    .addOption(new Option("--no-think", "do not let it reason first"))
+    .option("--format <format>", 'format of the answer: "json", a JSON schema, or a file that holds one')
+    .addOption(new Option("--think", "let a model that can reason think first"))
+    .addOption(new Option("--no-think", "do not let it think first"))
     .option("--hide-thinking", "do not show the reasoning")
     .option("-v, --verbose", "show statistics after the answer");
 }
@@ -58,6 +58,6 @@ async function readFormat(format: string): Promise<unknown> {
     return schema;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw usageError(`--format is neither "json" nor a JSON schema nor a file that holds one: ${reason}`);
+    throw usageError(`--format is not "json", a JSON schema or a file that holds one: ${reason}`);
   }
 }

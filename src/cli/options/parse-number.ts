@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from "commander";
 
-/** A parser for an option that is a number; the range that holds is the daemon's matter. */
+/** A parser for an option that is a number; the daemon checks its range. */
 export function parseNumber(text: string): number {
   const value = Number(text);
   if (text.trim() === "" || !Number.isFinite(value)) throw new InvalidArgumentError("Not a number.");

@@ -23,7 +23,7 @@ export async function serviceReport(manager: ServiceManager, run: RunTool): Prom
 
 /**
  * Writes the service's file and makes it take effect; does nothing that is done already. Throws a CliError when the file
- * is somebody else's, when it cannot be written, or when the service manager refuses.
+ * belongs to something else, when it cannot be written, or when the service manager refuses.
  * @param beforeStart called when the service does not run yet; what it throws ends the installation before anything is changed
  */
 export async function installService(
@@ -57,7 +57,7 @@ export async function installService(
 
 /**
  * Ends the service and removes what {@link installService} has made. True when there was anything. Throws a CliError
- * when the file is somebody else's or the service goes on.
+ * when the file belongs to something else or the service keeps running.
  */
 export async function uninstallService(manager: ServiceManager, run: RunTool): Promise<boolean> {
   const { file, title } = manager;
@@ -66,14 +66,15 @@ export async function uninstallService(manager: ServiceManager, run: RunTool): P
   requireOurs(content, file);
   const problems = await runAll(manager.deactivate, run);
   const { enabled, running } = await stateOf(manager, run);
-  // What counts is how things are: a part of it may have been undone before.
-  if (enabled || running === true) throw serviceError(`The ${title} cannot be ended. ${problems.join(" ")}`);
+  // The state decides: parts may have been undone before.
+  if (enabled || running === true)
+    throw serviceError(`The ${title} cannot be stopped. ${problems.join(" ")}`);
   rmSync(file);
   await runAll(manager.forget, run);
   return true;
 }
 
-/** Runs all, and gives what those have said that failed. */
+/** Runs all, and returns the messages of those that failed. */
 async function runAll(calls: readonly ToolCall[], run: RunTool): Promise<string[]> {
   const problems: string[] = [];
   for (const call of calls) {
@@ -113,7 +114,7 @@ function requireOurs(content: string, file: string): void {
   throw new CliError(
     EXIT.conflict,
     "service_exists",
-    `${file} was not made by this command, and is left as it is. Remove it or give it another name first.`,
+    `${file} was not made by this command and is left unchanged. Remove or rename it first.`,
   );
 }
 

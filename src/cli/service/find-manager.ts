@@ -15,7 +15,7 @@ export interface ManagerQuestion {
   readonly platform?: NodeJS.Platform;
 }
 
-/** The service manager of this system. Throws a usage error where there is none that is known, or not in that scope. */
+/** The service manager of this system. Throws a usage error when none is known, or not in that scope. */
 export function findManager({
   scope,
   program,
@@ -24,10 +24,10 @@ export function findManager({
 }: ManagerQuestion): ServiceManager {
   if (scope === "system" && platform !== "linux") {
     throw usageError(
-      "--system is for systemd; on this system Daybreak is a service of your account: leave it out.",
+      "--system needs systemd. On this system Daybreak runs as a service of your account: leave --system out.",
     );
   }
-  // The system's unit has an account of its own.
+  // The system unit has a separate account.
   const { username, homedir } = scope === "system" ? { username: "root", homedir: "/root" } : accountHere();
   const home = env["HOME"] || homedir;
   switch (platform) {
@@ -47,18 +47,18 @@ export function findManager({
     }
     default:
       throw usageError(
-        'On this system Daybreak knows no service manager: have the one that it has run "daybreak serve".',
+        `Daybreak does not know this system's service manager. Configure it to run "daybreak serve".`,
       );
   }
 }
 
-/** Containers run under numbers that the system has no name for. */
+/** Containers may run under a user id without a name. */
 function accountHere(): Pick<os.UserInfo<string>, "username" | "homedir"> {
   try {
     return os.userInfo();
   } catch {
     throw usageError(
-      "The system does not know this account, and so it has no services of its own: as root, install one for the system with --system.",
+      "The system does not know this account, so it cannot have services. As root, install one for the system with --system.",
     );
   }
 }

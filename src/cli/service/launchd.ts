@@ -47,7 +47,7 @@ export function launchd({ program, home, uid }: LaunchdOptions): ServiceManager 
   };
 }
 
-/** The property list of the agent. Its log is appended to a file, which nothing cuts. */
+/** The property list of the agent. Its log is appended to a file, which nothing rotates. */
 export function launchdAgent({ command, env, stopSeconds }: ServiceProgram, log: string): string {
   const strings = command.map((word) => `    <string>${xmlText(word)}</string>`);
   const variables = Object.entries(env).map(
@@ -55,7 +55,7 @@ export function launchdAgent({ command, env, stopSeconds }: ServiceProgram, log:
   );
   const stop =
     stopSeconds === Number.POSITIVE_INFINITY
-      ? "" // launchd has no word for it: its own time holds
+      ? "" // launchd cannot express it: its default applies
       : `  <key>ExitTimeOut</key>\n  <integer>${stopSeconds}</integer>\n`;
   return `<?xml version="1.0" encoding="UTF-8"?>
 <!-- ${MARK} -->

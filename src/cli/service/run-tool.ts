@@ -21,11 +21,11 @@ export function toolRunner(env: NodeJS.ProcessEnv, signal: AbortSignal): RunTool
 
 function toolReason(error: ExecFileException): string {
   return error.code === "ENOENT"
-    ? `there is no such program, so this system has no service manager that Daybreak knows; start "daybreak serve" from the one it has`
+    ? `there is no such program, so Daybreak does not know this system's service manager; configure it to run "daybreak serve"`
     : error.message;
 }
 
-/** The service manager does not do as it is told. */
+/** The service manager failed. */
 export function serviceError(message: string): CliError {
   return new CliError(EXIT.error, "service_failed", message);
 }

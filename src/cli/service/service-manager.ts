@@ -11,7 +11,7 @@ export interface ToolResult {
 export interface ServiceState {
   /** It starts by itself, at boot or when the user logs in. */
   readonly enabled: boolean;
-  /** Undefined where the service manager does not tell. */
+  /** Undefined when the service manager does not say. */
   readonly running: boolean | undefined;
   readonly pid?: number;
 }
@@ -20,12 +20,12 @@ export interface ServiceState {
 export interface ServiceProgram {
   /** Absolute paths of Node and the launcher, then arguments. */
   readonly command: readonly [node: string, launcher: string, ...args: string[]];
-  /** Longest time that it may take to end, in seconds; Infinity: as long as it likes. */
+  /** Longest time that it may take to stop, in seconds; Infinity for no limit. */
   readonly stopSeconds: number;
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A file that makes the daemon a service of this system, and what must be said to the system about it. All of it data. */
+/** A file that makes the daemon a service of this system, and the system calls that install it. All of it data. */
 export interface ServiceManager {
   /** For people: "systemd unit of this account". */
   readonly title: string;
@@ -46,7 +46,7 @@ export interface ServiceManager {
   readonly nextSteps: readonly string[];
 }
 
-/** In every file that the command writes: it changes and removes no other. */
+/** Marks the files that the command writes: it changes and removes no others. */
 export const MARK = "Made by: daybreak service install";
 
 /** The service's name, in the way of the system. */

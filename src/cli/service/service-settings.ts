@@ -7,11 +7,11 @@ import type { Config } from "../../config/schema.ts";
 import { usageError } from "../cli-error.ts";
 import type { SystemdScope } from "./systemd-unit.ts";
 
-/** What the daemon takes beyond the time that its requests get, in seconds: to end engines, and to start late. */
+/** Seconds that the daemon takes beyond the drain timeout, to stop engines. */
 const MARGIN_SECONDS = 30;
 
 const NO_HOME =
-  "This account has no home folder, and so no services of its own: as root, install one for the system with --system.";
+  "This account has no home folder, so it cannot have services. As root, install one for the system with --system.";
 
 export interface ServiceSettings {
   /** As the daemon will find it. */
@@ -34,7 +34,7 @@ export interface SettingsQuestion {
 }
 
 /**
- * Reads the configuration as a service would: it has no variables of anybody's shell. Throws a usage error when the
+ * Reads the configuration as a service would: without the variables of any shell. Throws a usage error when the
  * configuration is wrong: such a service could not start.
  */
 export function serviceSettings({ env, scope, file }: SettingsQuestion): ServiceSettings {
@@ -57,7 +57,7 @@ export function serviceSettings({ env, scope, file }: SettingsQuestion): Service
     return {
       config,
       file: read,
-      // The journal has its own times and levels, and people read it; but what the user has chosen counts.
+      // The journal has its own times and levels, and people read it; but the user's choice wins.
       env: { ...given, ...(origins.has("log.format") ? {} : { SERVICE_LOG_FORMAT: "text" }) },
       args: absolute === undefined ? [] : ["--config", absolute],
       stopSeconds: Math.ceil(config.drain_timeout / 1000) + MARGIN_SECONDS,

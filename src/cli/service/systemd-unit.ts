@@ -12,10 +12,10 @@ export interface SystemdUnitOptions extends ServiceProgram {
 const HOMES = ["/home/", "/root/", "/run/user/"];
 
 /**
- * Fences that leave engines their own, stronger ones. Left out is what takes those away: RestrictNamespaces= and
+ * Restrictions that do not disable the engines' own, stronger sandbox. These would, and are left out: RestrictNamespaces= and
  * SystemCallFilter= (both walls unshare and mount), ProtectHostname= (bubblewrap names the engine's host), ProcSubset=
  * (it reads /proc/sys), and ProtectKernelTunables=, ProtectKernelLogs= and ProtectProc= (where parts of /proc are
- * covered, a kernel may refuse a namespace one of its own). PrivateDevices= and ProtectClock= hide GPUs;
+ * covered, a kernel may refuse a namespace its own). PrivateDevices= and ProtectClock= hide GPUs;
  * MemoryDenyWriteExecute= ends Node.
  */
 const FENCES = [
@@ -33,7 +33,7 @@ export function systemdUnit(options: SystemdUnitOptions): string {
   const lines = [
     `# ${MARK}`,
     "[Unit]",
-    "Description=Daybreak, a local server of language models",
+    "Description=Daybreak, a local LLM server",
     "Documentation=man:daybreak(1)",
     ...(scope === "system" ? ["After=network.target"] : []),
     "",
@@ -45,12 +45,12 @@ export function systemdUnit(options: SystemdUnitOptions): string {
     "SyslogIdentifier=daybreak",
     "Restart=on-failure",
     "RestartSec=5",
-    "# A configuration that is wrong stays wrong.",
+    "# Restarting does not fix a wrong configuration.",
     "RestartPreventExitStatus=2",
-    "# The daemon lets requests end, and ends its engines itself.",
+    "# The daemon drains its requests and stops its engines itself.",
     "KillMode=mixed",
     `TimeoutStopSec=${stopSeconds === Number.POSITIVE_INFINITY ? "infinity" : stopSeconds}`,
-    "# An engine that the kernel ends for want of memory is started again by the daemon.",
+    "# The daemon restarts an engine that the kernel kills when memory runs out.",
     "OOMPolicy=continue",
     ...FENCES,
     "",
@@ -82,7 +82,7 @@ function unitWord(word: string): string {
   return unitText(word.replaceAll("%", "%%").replaceAll("$", "$$$$"));
 }
 
-/** Quoted where systemd would divide it. */
+/** Quoted where systemd would split it. */
 function unitText(text: string): string {
   if (/^[\w/.:@%$+=,-]+$/.test(text)) return text;
   return `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;

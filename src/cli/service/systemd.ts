@@ -47,7 +47,7 @@ export function systemd(options: SystemdOptions): ServiceManager {
 
 function userSteps(account: string): string[] {
   return [
-    `It runs while ${account} is logged in. From boot on, and after logging out: loginctl enable-linger ${account}`,
+    `It runs while ${account} is logged in. To run it from boot and after logout: loginctl enable-linger ${account}`,
     `Its log: journalctl --user --unit ${SERVICE_NAME}`,
     `After an update: systemctl --user restart ${SERVICE_NAME}`,
   ];
@@ -55,7 +55,7 @@ function userSteps(account: string): string[] {
 
 const SYSTEM_STEPS = [
   "It reads /etc/daybreak/daybreak.toml, and secrets such as HUB_TOKEN from /etc/daybreak/daybreak.env.",
-  "Its models are in /var/cache/daybreak. Commands reach it at its port; root also by --socket /run/daybreak/daybreak.sock",
+  "Its models are in /var/cache/daybreak. Commands reach it at its port; root can also use --socket /run/daybreak/daybreak.sock",
   `Its log: journalctl --unit ${SERVICE_NAME}`,
   `After an update: systemctl restart ${SERVICE_NAME}`,
 ];
@@ -64,14 +64,14 @@ function readState({ code, stdout, stderr }: ToolResult, scope: SystemdScope): S
   if (code !== 0) {
     const said = stderr.trim().split("\n")[0] || `exit code ${code}`;
     throw new Error(
-      scope === "user" ? `${said.replace(/\.$/, "")}. Log in as the account itself, or use --system` : said,
+      scope === "user" ? `${said.replace(/\.$/, "")}. Log in as that account, or use --system` : said,
     );
   }
   const read = (name: string): string => new RegExp(`^${name}=(.*)$`, "m").exec(stdout)?.[1] ?? "";
   const pid = Number(read("MainPID"));
   return {
     enabled: read("UnitFileState") === "enabled",
-    // Between two attempts to start it again it counts as running: it is about to.
+    // Waiting for a restart counts as running.
     running: ["active", "activating", "reloading", "deactivating"].includes(read("ActiveState")),
     ...(pid > 0 && { pid }),
   };

@@ -24,7 +24,7 @@ export function taskScheduler({ program, dataFolder, account }: TaskOptions): Se
     content: scheduledTask(program, account, log),
     encoding: "utf16le",
     query: ["schtasks", "/Query", "/TN", TASK],
-    // Whether it runs is said in the language of the system alone.
+    // Whether it runs is only reported in the system's language.
     readState: ({ code }) => ({ enabled: code === 0, running: undefined }),
     activate: () => [
       ["schtasks", "/Create", "/TN", TASK, "/XML", file, "/F"],

@@ -45,7 +45,7 @@ export class AnswerDisplay {
     await write(stdout, shown);
   }
 
-  /** The answer is complete, or has been broken off: what follows begins on a line of its own. */
+  /** The answer is complete, or was interrupted: what follows begins on a new line. */
   async end(): Promise<void> {
     if (this.#lastOutput === "thinking") await writeLine(this.#io.stderr);
     else if (!this.#endsInNewline) await writeLine(this.#io.stdout);
@@ -53,7 +53,7 @@ export class AnswerDisplay {
     this.#endsInNewline = true;
   }
 
-  /** Tells when an answer is not whole, though it may look so. */
+  /** Says so when an answer was cut off. */
   async cutNote(summary: AnswerSummary): Promise<void> {
     if (summary.done_reason !== "length") return;
     const { stderr, env } = this.#io;

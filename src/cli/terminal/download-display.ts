@@ -6,14 +6,14 @@ import { formatBytes, formatDuration } from "./quantity.ts";
 
 /** The rate shown is that of the last few seconds: a download that was resumed or throttled shows soon. */
 const RATE_WINDOW_MS = 10_000;
-/** Room for everything in the line beside the bar. */
+/** Space for everything in the line besides the bar. */
 const TEXT_COLUMNS = 64;
 const LONGEST_BAR = 40;
 const SHORTEST_BAR = 8;
 
 type Downloading = Extract<PullLine, { status: "downloading" }>;
 
-/** The course of a download: a bar on a terminal, elsewhere only what goes wrong. */
+/** Progress of a download: a bar on a terminal, otherwise only problems. */
 export class DownloadDisplay implements Disposable {
   readonly #output: Output;
   readonly #name: string;
@@ -73,7 +73,7 @@ export class DownloadDisplay implements Disposable {
       barsize,
       hideCursor: true,
       gracefulExit: false,
-      // Of its own accord it would draw nothing when the terminal claims to be dumb, and wrap long lines otherwise.
+      // By default it draws nothing on a dumb terminal and wraps long lines elsewhere.
       linewrap: false,
     });
   }

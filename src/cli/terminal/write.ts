@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Output } from "../cli-io.ts";
 
 /**
- * Writes and, when the reader is slower than we are, waits for it. A reader that has left is not an error here:
+ * Writes and, when the reader is slower, waits for it. A reader that has left is not an error here:
  * the process's streams turn it into an interruption.
  */
 export async function write(output: Output, text: string): Promise<void> {

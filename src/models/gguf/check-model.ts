@@ -84,7 +84,7 @@ function checkVocabulary(metadata: Metadata): void {
     const list = metadata.get(key);
     if (list === undefined) continue;
     if (typeof list !== "object" || !types.includes(list.type ?? -1) || list.length < count) {
-      throw new InvalidGguf(`its vocabulary has ${count} tokens, and its list of ${name} does not fit them`);
+      throw new InvalidGguf(`its vocabulary has ${count} tokens, and its list of ${name} does not match`);
     }
   }
   if (model !== WORDPIECE) return;
@@ -112,22 +112,22 @@ export function checkShards(headers: readonly [GgufHeader, ...GgufHeader[]]): vo
   if (headers.length === 1) {
     if (typeof count !== "number" || count <= 1) return;
     throw new InvalidGguf(
-      `it is one of ${claimed(count)} shards, and is not named so that the others can be found`,
+      `it is one of ${claimed(count)} shards, but its name does not tell where the others are`,
     );
   }
   if (count !== headers.length) {
     throw new InvalidGguf(
-      `by its name it is one of ${headers.length} shards, and its header says something else`,
+      `its name says that it is one of ${headers.length} shards, but its header does not`,
     );
   }
   for (const [index, header] of headers.entries()) {
     if (header.metadata.get("split.no") === index) continue;
-    throw new InvalidGguf(`what is named shard ${index + 1} of ${headers.length} is not that shard`);
+    throw new InvalidGguf(`the file named shard ${index + 1} of ${headers.length} is not that shard`);
   }
   const tensors = headers.reduce((sum, header) => sum + header.tensors.count, 0);
   if (metadata.get("split.tensors.count") !== tensors) {
     throw new InvalidGguf(
-      `its shards have ${tensors} tensors together, and its header says something else: one of them is missing a part, or is of another model`,
+      `its shards have ${tensors} tensors together, but its header says otherwise: one of them is incomplete or belongs to another model`,
     );
   }
 }

@@ -96,7 +96,7 @@ function unusable(file: string | undefined, cause: unknown): ServiceError {
 }
 
 function missing(file: string, cause: unknown): ServiceError {
-  return new ServiceError("model_file_not_found", `There is no model file ${file}.`, { cause });
+  return new ServiceError("model_file_not_found", `The model file ${file} does not exist.`, { cause });
 }
 
 /** Opening a FIFO would wait for a writer, so the file is opened without waiting and looked at then. */

@@ -185,7 +185,7 @@ function repoOf({ owner, repo, revision }: HubSpec): string {
   if (!isRepoName(name) || (revision !== undefined && !isRevision(revision)))
     throw new ServiceError(
       "invalid_model_name",
-      "This is not a hub spec: its owner, repository or revision is malformed.",
+      "Not a hub spec: its owner, repository or revision is malformed.",
     );
   return name;
 }

@@ -61,7 +61,7 @@ export class Failures {
     const { error, count } = failures;
     throw new ServiceError(
       error.code,
-      `${error.message} It failed ${count} times and is tried again in ${seconds} s.`,
+      `${error.message} It failed ${count} times and will be retried in ${seconds} s.`,
       { cause: error, retryAfterSecs: seconds },
     );
   }

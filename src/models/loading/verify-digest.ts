@@ -23,7 +23,7 @@ export function createDigestVerifier(): VerifyDigest {
     if (actual === digest) return;
     throw new ServiceError(
       "checksum_mismatch",
-      `${files[0]} has the SHA-256 ${actual}, and its Modelfile demands ${digest}.`,
+      `${files[0]} has the SHA-256 ${actual}, but its Modelfile requires ${digest}.`,
     );
   };
 }

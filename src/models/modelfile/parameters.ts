@@ -58,11 +58,10 @@ export function setParameter(settings: MutableParameters, name: string, value: s
   }
   const field = SAMPLING.get(name);
   if (!field && name !== "num_ctx" && name !== "num_predict") {
-    return `there is no parameter ${JSON.stringify(name)}. The parameters are ${PARAMETER_NAMES.join(", ")}`;
+    return `unknown parameter ${JSON.stringify(name)}. The parameters are ${PARAMETER_NAMES.join(", ")}`;
   }
   const number = readNumber(value);
-  if (number === undefined)
-    return `${JSON.stringify(value)} is not a number; comments have lines of their own`;
+  if (number === undefined) return `${JSON.stringify(value)} is not a number; comments need their own line`;
   const schema = field ? samplingSchema.shape[field] : name === "num_ctx" ? contextSchema : maxTokensSchema;
   const result = schema.safeParse(number, IN_WORDS);
   if (!result.success) {

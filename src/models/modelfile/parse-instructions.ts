@@ -136,7 +136,7 @@ export function readBoolean(line: number, name: string, text: string): boolean {
   const value = text.toLowerCase();
   if (value === "true") return true;
   if (value === "false") return false;
-  throw modelfileError(line, `${name} is true or false.`);
+  throw modelfileError(line, `${name} must be true or false.`);
 }
 
 /** The error for a line of a Modelfile; lines count from 1. */

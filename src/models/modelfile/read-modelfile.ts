@@ -57,7 +57,7 @@ export function readModelfile(text: string, baseFolder: string | undefined): Mod
     instructions.filter((instruction) => instruction.directive === directive);
 
   const from = one("FROM");
-  if (!from) throw modelfileError(1, "there is no FROM, which names the model to start from.");
+  if (!from) throw modelfileError(1, "it needs FROM, which names the base model.");
   const projector = one("VISION_PROJECTOR");
   const digest = one("DIGEST");
   const adapters = all("ADAPTER").map((adapter) => readAdapter(adapter, baseFolder));
@@ -113,7 +113,7 @@ function checkRepeats(instructions: readonly Instruction[]): void {
     const name = key === "" ? directive : `${directive} ${key}`;
     const earlier = first.get(name);
     if (earlier !== undefined && !REPEATABLE.has(name)) {
-      throw modelfileError(line, `${name} stands in line ${earlier} already.`);
+      throw modelfileError(line, `${name} is already set in line ${earlier}.`);
     }
     first.set(name, line);
   }
@@ -145,7 +145,7 @@ function readAdapter(instruction: Instruction, baseFolder: string | undefined): 
   if (scale === undefined || Math.abs(scale) > MAX_SCALE) {
     throw modelfileError(
       instruction.line,
-      `the scale of an adapter is a number from -${MAX_SCALE} to ${MAX_SCALE}.`,
+      `the scale of an adapter must be a number from -${MAX_SCALE} to ${MAX_SCALE}.`,
     );
   }
   return { path: readPath(instruction, pathOf(instruction, written), baseFolder), scale };
@@ -162,7 +162,7 @@ function readPath(instruction: Instruction, written: string, baseFolder: string 
   if (/^[A-Za-z][A-Za-z0-9+.-]+:\/\//.test(written)) {
     throw modelfileError(
       instruction.line,
-      `${instruction.directive} takes a path of this machine, not an address.`,
+      `${instruction.directive} takes a path on this machine, not a URL.`,
     );
   }
   const place = withLine(instruction, () =>
@@ -172,7 +172,7 @@ function readPath(instruction: Instruction, written: string, baseFolder: string 
   if (baseFolder !== undefined) return path.resolve(baseFolder, place);
   throw modelfileError(
     instruction.line,
-    `${JSON.stringify(written)} is relative, and this Modelfile comes without a folder; write the absolute path.`,
+    `${JSON.stringify(written)} is relative, but this Modelfile comes without a folder; use an absolute path.`,
   );
 }
 
@@ -189,7 +189,7 @@ function withLine<T>(instruction: Instruction, read: () => T): T {
 function readDigest({ line, text }: Instruction): string {
   const digest = /^sha256:([0-9a-f]{64})$/i.exec(text)?.[1];
   if (digest === undefined)
-    throw modelfileError(line, "DIGEST is sha256: with 64 hexadecimal digits behind it.");
+    throw modelfileError(line, "DIGEST must be sha256: followed by 64 hexadecimal digits.");
   return digest.toLowerCase();
 }
 
@@ -197,13 +197,13 @@ function readGpuLayers({ line, text }: Instruction): number {
   const layers = readNumber(text);
   if (layers !== undefined && Number.isInteger(layers) && layers >= -1 && layers <= MAX_GPU_LAYERS)
     return layers;
-  throw modelfileError(line, "GPU_LAYERS is a number of layers: 0 for none, -1 for all.");
+  throw modelfileError(line, "GPU_LAYERS must be a number of layers: 0 for none, -1 for all.");
 }
 
 function readFlashAttention({ line, text }: Instruction): "auto" | "true" | "false" {
   const mode = text.toLowerCase();
   if (mode === "auto" || mode === "true" || mode === "false") return mode;
-  throw modelfileError(line, "FLASH_ATTENTION is auto, true or false.");
+  throw modelfileError(line, "FLASH_ATTENTION must be auto, true or false.");
 }
 
 function readCapabilities(instructions: readonly Instruction[]): Partial<Capabilities> {

@@ -199,7 +199,7 @@ describe("a file at the default place", () => {
     expect(read).toBeUndefined();
     expect(warnings).toEqual([
       expect.stringMatching(
-        /^The configuration .*daybreak\.toml cannot be read .* left out\. .* 127\.0\.0\.1 alone .* name it with --config or SERVICE_CONFIG\.$/,
+        /^The configuration .*daybreak\.toml cannot be read .* ignored\. .* 127\.0\.0\.1 only .* name it with --config or SERVICE_CONFIG\.$/,
       ),
     ]);
     expect(config.http.addr).toBe("127.0.0.1");
@@ -230,6 +230,6 @@ describe("a file at the default place", () => {
 test("a variable with the prefix that is no option is a warning", () => {
   const { warnings } = load({ env: { SERVICE_HTTP_PROT: "1", SERVICE_URL: "x", SERVICE_UI: "true" } });
   expect(warnings).toEqual([
-    "The environment variable SERVICE_HTTP_PROT is not an option of this daemon: correct its name, or unset it.",
+    "The environment variable SERVICE_HTTP_PROT is not an option of the daemon: correct its name or unset it.",
   ]);
 });

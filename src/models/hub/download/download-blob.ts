@@ -122,7 +122,7 @@ async function readRest(
   try {
     for await (const chunk of body.read(part.received, AbortSignal.any([signal, stall.signal]))) {
       if (part.received + chunk.length > remote.file.size)
-        throw new StaleRemoteFailure("more bytes arrive than the file has");
+        throw new StaleRemoteFailure("more bytes arrived than the file has");
       await part.append(chunk);
       report.onBytes(part.received);
     }

@@ -26,7 +26,7 @@ export function toHubError(error: unknown, context: HubErrorContext): unknown {
   if (isDiskFull(error))
     return new ServiceError(
       "insufficient_disk",
-      `The disk filled up while ${context.repo} was being downloaded. What has arrived is kept: make room and pull again to go on from there.`,
+      `The disk filled up while ${context.repo} was being downloaded. The part downloaded is kept: free space and pull again to resume.`,
       { cause: error },
     );
   return error;
@@ -48,7 +48,7 @@ function fromStatus(failure: HubHttpFailure, context: HubErrorContext): ServiceE
   if (status === 401 && /invalid credentials/i.test(failure.message))
     return new ServiceError(
       "hub_access_denied",
-      "The hub does not accept HUB_TOKEN: it is wrong or has run out.",
+      "The hub does not accept HUB_TOKEN: it is invalid or has expired.",
       {
         cause: failure,
       },
@@ -67,7 +67,7 @@ function fromStatus(failure: HubHttpFailure, context: HubErrorContext): ServiceE
 function unusable(cause: Error, { hub, repo }: HubErrorContext): ServiceError {
   return new ServiceError(
     "hub_answer_invalid",
-    `What the hub at ${hub.url} answers for ${repo} cannot be used: ${cause.message}. See that HUB_URL is the address of a model hub and that no proxy answers in its place; what has arrived is kept.`,
+    `The answer of the hub at ${hub.url} for ${repo} cannot be used: ${cause.message}. Check that HUB_URL is the address of a model hub and that no proxy answers instead; the part downloaded is kept.`,
     { cause },
   );
 }

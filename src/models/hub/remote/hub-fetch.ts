@@ -92,7 +92,7 @@ export class HubFetch {
       await discard(response);
       const next = parseUrl(location, url);
       seen.add(url.href);
-      if (seen.has(next.href)) throw new HubAnswerFailure("it redirects in a circle");
+      if (seen.has(next.href)) throw new HubAnswerFailure("it redirects in a loop");
       if (next.origin !== url.origin) for (const name of CREDENTIAL_HEADERS) headers.delete(name);
       url = next;
     }
@@ -128,7 +128,10 @@ export class HubFetch {
 /** Checked here because the error of Headers would quote the token. */
 function sendable(token: string): string {
   if (/^[\x21-\x7e]+$/.test(token)) return token;
-  throw new ServiceError("hub_access_denied", "HUB_TOKEN holds characters that no access token has.");
+  throw new ServiceError(
+    "hub_access_denied",
+    "HUB_TOKEN contains characters that an access token cannot have.",
+  );
 }
 
 /** Turns an answer with an error status into the failure to throw; reads a little of its body. */
@@ -219,7 +222,7 @@ function networkFailure(error: unknown): HubNetworkFailure {
   const code = reason instanceof Error && "code" in reason ? String(reason.code) : "";
   if (NO_TRUST.test(code))
     return new HubNetworkFailure(
-      `its certificate is not accepted (${quotable(message)}); where a proxy or a hub of your own has another authority, start the daemon with NODE_EXTRA_CA_CERTS set to its certificates, and see that the clock is right`,
+      `its certificate is not accepted (${quotable(message)}); for a proxy or hub with a private certificate authority, start the daemon with NODE_EXTRA_CA_CERTS set to its certificates, and check that the clock is right`,
       { cause: error, neverConnected: true, isFinal: true },
     );
   const isBlocked = message === BLOCKED_PORT;

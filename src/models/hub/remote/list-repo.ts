@@ -165,7 +165,7 @@ function end(json: JsonReader): unknown {
     return json.end();
   } catch (error) {
     // It may have been cut short on its way.
-    throw new HubAnswerFailure("an answer breaks off", { cause: error, mayDiffer: true });
+    throw new HubAnswerFailure("an answer is cut off", { cause: error, mayDiffer: true });
   }
 }
 

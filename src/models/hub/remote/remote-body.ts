@@ -73,8 +73,7 @@ export class RemoteBody {
       yield* this.#readPlain(offset, signal);
       return;
     }
-    if (downloadInfo.size !== file.size)
-      throw new StaleRemoteFailure("it names another size than its listing");
+    if (downloadInfo.size !== file.size) throw new StaleRemoteFailure("its size differs from its listing");
     checkLinkedEtag(unquoteEtag(downloadInfo.etag), file);
     const blob = await downloadFile({ ...target, downloadInfo, fetch: hub.asFetch(signal) });
     if (blob === null) throw new HubNetworkFailure("the hub has no such file");
@@ -91,7 +90,7 @@ export class RemoteBody {
     try {
       if (!response.ok) {
         if (response.status === 416)
-          throw new StaleRemoteFailure("the file is shorter than what has arrived of it");
+          throw new StaleRemoteFailure("the file is shorter than the part downloaded");
         throw await httpFailure(response, fromHub);
       }
       checkLinkedEtag(linkedEtag, file);
@@ -117,7 +116,7 @@ export class RemoteBody {
 
 function checkLinkedEtag(etag: string | undefined, file: RepoFile): void {
   if (etag !== undefined && isSha256(etag) && file.digest.algorithm === "sha256" && etag !== file.digest.hex)
-    throw new StaleRemoteFailure("it names another hash than its listing");
+    throw new StaleRemoteFailure("its hash differs from its listing");
 }
 
 function checkRange(response: Response, offset: number, size: number): void {

@@ -86,7 +86,7 @@ export class GoExpressionReader {
   /** Reads a pipeline up to the end of the text. */
   readAll(): GoExpression {
     const expression = this.#readPipeline();
-    if (!this.isDone) throw new TemplateProblem(this.position, `there is no place for ${this.#shown()}`);
+    if (!this.isDone) throw new TemplateProblem(this.position, `unexpected ${this.#shown()}`);
     return expression;
   }
 
@@ -96,7 +96,7 @@ export class GoExpressionReader {
     while (this.take("|")) {
       const position = this.position;
       const next = this.#readCommand();
-      if (next.kind !== "call") throw new TemplateProblem(position, "behind | comes a function");
+      if (next.kind !== "call") throw new TemplateProblem(position, "a function must follow |");
       expression = { ...next, arguments: [...next.arguments, expression] };
     }
     return expression;
@@ -128,17 +128,18 @@ export class GoExpressionReader {
       case "word":
         if (token.text === "true" || token.text === "false")
           return { kind: "literal", value: token.text === "true" };
-        throw new TemplateProblem(token.position, `${token.text} with its arguments needs brackets here`);
+        throw new TemplateProblem(token.position, `${token.text} with its arguments needs parentheses here`);
       default:
         if (token.text === "(") return this.#readBrackets(token);
-        throw new TemplateProblem(token.position, `there is no place for ${token.text}`);
+        throw new TemplateProblem(token.position, `unexpected ${token.text}`);
     }
   }
 
   #readBrackets(opening: Token): GoExpression {
-    if (++this.#depth > MAX_DEPTH) throw new TemplateProblem(opening.position, "there are too many brackets");
+    if (++this.#depth > MAX_DEPTH)
+      throw new TemplateProblem(opening.position, "parentheses are nested too deeply");
     const value = this.#readPipeline();
-    if (!this.take(")")) throw new TemplateProblem(opening.position, "a bracket is not closed");
+    if (!this.take(")")) throw new TemplateProblem(opening.position, "a parenthesis is not closed");
     this.#depth--;
     const suffix = this.#tokens[this.#at];
     if (suffix?.kind !== "chain" || !suffix.attached || !suffix.text.startsWith(".")) return value;

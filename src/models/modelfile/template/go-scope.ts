@@ -81,7 +81,7 @@ function access(
 ): JinjaValue {
   const [first, ...rest] = path;
   if (base.kind === "root" || (base.kind === "dot" && !scope.dot)) {
-    if (first === undefined) throw new TemplateProblem(position, "everything at once cannot be shown");
+    if (first === undefined) throw new TemplateProblem(position, "the whole data object cannot be printed");
     const value = scope.root.get(first);
     if (!value) throw unknown(`.${first}`, [...scope.root.keys()], position);
     return follow(value, rest, position);

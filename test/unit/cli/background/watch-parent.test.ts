@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import {
   parentGone,
-  type ProcessLook,
+  type ProcessTable,
   runsBelowNpm,
   withoutNpm,
 } from "../../../../src/cli/background/watch-parent.ts";
@@ -12,7 +12,7 @@ afterEach(() => void vi.useRealTimers());
 const [US, LAUNCHER, SHELL, NPM, LOGIN, INIT] = [50, 40, 30, 20, 10, 1];
 
 /** A family of processes: each with its parent. Who is not in it is dead; shells of npm are named. */
-function family(parents: Map<number, number>): ProcessLook {
+function family(parents: Map<number, number>): ProcessTable {
   return {
     ownParent: () => parents.get(US) ?? INIT,
     parentOf: (pid) => parents.get(pid),

@@ -60,7 +60,7 @@ describe("daemonAddress", () => {
   });
 
   it.each([
-    ["a wrong address", { url: "ftp://box" }, "no address of a daemon"],
+    ["a wrong address", { url: "ftp://box" }, "is not a daemon address"],
     [
       "a configuration file that is not there",
       { config: "/nonexistent.toml" },

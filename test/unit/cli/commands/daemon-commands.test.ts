@@ -27,7 +27,7 @@ describe("status", () => {
     const answer = { ...status, kernels: "stock" };
     await using daemon = await startFakeDaemon({ "GET /api/system/status": answer });
     const { stdout } = await runCli(["status", "--url", daemon.url]);
-    expect(stdout).toContain("CPU kernels       llama.cpp's own, which are slow\n");
+    expect(stdout).toContain("CPU kernels       llama.cpp's (slow)\n");
     const json = await runCli(["status", "--json", "--url", daemon.url]);
     expect(JSON.parse(json.stdout)).toMatchObject({ kernels: "stock" });
   });
@@ -39,7 +39,7 @@ describe("status", () => {
     expect(stdout).toContain("Version           1.2.3 (llama.cpp b7)\n");
     expect(stdout).toContain("Running for       4m 05s\n");
     expect(stdout).toContain("IPC               off\n");
-    expect(stdout).toContain("Requests          7 in all, 1 now\n");
+    expect(stdout).toContain("Requests          7 in total, 1 active\n");
     expect(stdout).toContain("Memory            70.0 MB of 8.0 GB\n");
     expect(stdout).toContain("GPU               none (daybreak gpu says why)\n");
     expect(stdout).toContain("CPU kernels       Daybreak's\n");
@@ -70,7 +70,7 @@ describe("stop", () => {
       { ipc: true },
     );
     const { code, stdout } = await runCli(["stop", "--socket", daemon.socket]);
-    expect({ code, stdout }).toEqual({ code: 0, stdout: "The daemon has stopped.\n" });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "The daemon is stopped.\n" });
     expect(daemon.requests.map(({ path }) => path)).toEqual([
       "/api/system/shutdown",
       "/health",
@@ -89,12 +89,12 @@ describe("stop", () => {
       env: { SERVICE_HTTP_ADDR: "127.0.0.1", SERVICE_HTTP_PORT: new URL(daemon.url).port },
     });
     expect(code).not.toBe(0);
-    expect(stderr).toContain("A daemon answers at its port and not at this socket");
+    expect(stderr).toContain("A daemon answers at its port but not at this socket");
   });
 
   it("ends with 2 when there is no socket to ask over", async () => {
     const { code, stderr } = await runCli(["stop", "--url", "http://127.0.0.1:1"]);
     expect(code).toBe(2);
-    expect(stderr).toContain("by its socket only");
+    expect(stderr).toContain("only be stopped through its socket");
   });
 });

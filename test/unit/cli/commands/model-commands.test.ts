@@ -205,7 +205,7 @@ describe("rm and cp", () => {
   it.each([
     ["hub", "Deleted a."],
     ["modelfile", "Deleted a."],
-    ["file", "Forgot a. Its file, which is your own, stays."],
+    ["file", "Forgot a. The file is yours and stays."],
     ["shipped", "Forgot a. It ships with Daybreak: its file stays"],
   ])("says what deleting a model from %s means", async (source, said) => {
     const answer = { status: "deleted", alias: "a", source };

@@ -95,9 +95,7 @@ describe.skipIf(process.platform === "win32")("the daemon and its places", () =>
   it("may be a daemon of before an update, or one that is starting", async () => {
     const status = { ...STATUS, version: "0.9.0" };
     await using old = await startFakeDaemon({ ...ROUTES, "GET /api/system/status": status }, { ipc: true });
-    expect((await look(old.socket, 0))["Daemon"]).toBe(
-      "note: runs, still as version 0.9.0, while this is 1.0.0",
-    );
+    expect((await look(old.socket, 0))["Daemon"]).toBe("note: runs version 0.9.0, but this is 1.0.0");
     await using young = await startFakeDaemon({ "GET /health": { status: "starting" } }, { ipc: true });
     expect((await look(young.socket, 0))["Daemon"]).toBe("note: runs, and is starting");
   });
@@ -113,7 +111,7 @@ describe.skipIf(process.platform === "win32")("the daemon and its places", () =>
     });
     await using another = await startFakeDaemon(ROUTES);
     expect((await look(await noSocket(), portOf(another.url)))["Port"]).toMatch(
-      /^note: .* another account's$/,
+      /^note: .* under another account$/,
     );
   });
 
@@ -130,10 +128,10 @@ describe.skipIf(process.platform === "win32")("the daemon and its places", () =>
     expect((await look(socket, 0))["Socket"]).toMatch(/^problem: .* is 130 bytes long; the system allows/);
   });
 
-  it("may be blocked by what is no socket", async () => {
+  it("may be blocked by a file that is not a socket", async () => {
     const file = await noSocket();
     writeFileSync(file, "");
-    expect((await look(file, 0))["Socket"]).toBe(`problem: ${file} is there and is no socket`);
+    expect((await look(file, 0))["Socket"]).toBe(`problem: ${file} exists and is not a socket`);
   });
 });
 

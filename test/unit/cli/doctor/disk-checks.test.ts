@@ -36,7 +36,7 @@ describe("the cache folder", () => {
     const [finding] = await look(cacheCheck(path.join(folder, "not", "yet"), tools));
     expect(finding).toMatchObject({
       verdict: "ok",
-      message: expect.stringContaining("made when it is needed"),
+      message: expect.stringContaining("created when needed"),
     });
     expect(readdirSync(folder)).toEqual([]);
   });
@@ -66,7 +66,10 @@ describe("the cache folder", () => {
   it("may be where there are no links", async () => {
     const folder = await temporaryFolder();
     const [finding] = await look(cacheCheck(folder, { ...tools, symlink: refuse }));
-    expect(finding).toMatchObject({ verdict: "note", message: expect.stringContaining("has no links") });
+    expect(finding).toMatchObject({
+      verdict: "note",
+      message: expect.stringContaining("does not support links"),
+    });
   });
 });
 
@@ -93,7 +96,7 @@ describe("the models on disk", () => {
       {
         name: "Models",
         verdict: "ok",
-        message: "1 downloaded, none damaged or incomplete, beside those that ship",
+        message: "1 downloaded, none damaged or incomplete, besides those that ship",
       },
     ]);
   });
@@ -131,7 +134,7 @@ describe("the models on disk", () => {
     const [finding] = await look(modelsCheck(cache));
     expect(finding).toMatchObject({
       verdict: "note",
-      message: "owner/tiny: a download was cut after 5.0 kB",
+      message: "owner/tiny: a download was interrupted after 5.0 kB",
     });
   });
 

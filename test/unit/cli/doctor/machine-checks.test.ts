@@ -64,7 +64,7 @@ describe("the runtime", () => {
     expect((await found({}))[1]).toEqual({
       name: "Processors",
       verdict: "ok",
-      message: "8 usable, 4 cores; SIMD is there",
+      message: "8 usable, 4 cores; SIMD is available",
     });
     expect((await found({ instructions: ["sse4_1"] }))[1]?.verdict).toBe("note");
     expect((await found({ instructions: undefined }))[1]?.verdict).toBe("ok");
@@ -94,7 +94,7 @@ describe("the memory", () => {
 
   it("is not judged where the system does not tell what is free", async () => {
     const [finding] = await look(memoryCheck(() => [limit("this machine", 8 * GB, 8 * GB)], "darwin"));
-    expect(finding).toEqual({ name: "Memory", verdict: "ok", message: "8.0 GB in all" });
+    expect(finding).toEqual({ name: "Memory", verdict: "ok", message: "8.0 GB in total" });
   });
 });
 
@@ -116,7 +116,12 @@ describe("the wall around engines", () => {
     ],
     ["none", none, "note", "Install bubblewrap."],
     ["none where one is required", { ...none, mode: "require" }, "problem", "Install bubblewrap."],
-    ["switched off", { ...none, mode: "off" }, "note", "Set sandbox to auto to have the system's wall too."],
+    [
+      "switched off",
+      { ...none, mode: "off" },
+      "note",
+      "Set sandbox to auto to use the system's sandbox too.",
+    ],
   ])("may be %s", async (_what, state, verdict, cure) => {
     const [wall] = await look(wallCheck(async () => state));
     expect({ verdict: wall?.verdict, cure: wall?.cure }).toEqual({ verdict, cure });

@@ -40,7 +40,7 @@ describe("checks", () => {
     );
     expect(findings).toMatchObject([
       { name: "broken", verdict: "problem", message: expect.stringContaining("no such thing") },
-      { name: "late", verdict: "note", message: "not known: it took longer than 0.02 s" },
+      { name: "late", verdict: "note", message: "unknown: it took longer than 0.02 s" },
       { name: "fine", verdict: "ok" },
     ]);
   });

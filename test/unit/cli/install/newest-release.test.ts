@@ -36,7 +36,7 @@ describe("what the registry says", () => {
   });
 
   it.each([
-    ["nothing of that name", 404, {}, "has no package of that name"],
+    ["nothing of that name", 404, {}, "has no package with that name"],
     ["a fault", 503, {}, "answers with status 503"],
     ["another program", 200, { version: "3.0.0", bin: { dawn: "x" } }, "is another program"],
   ])("may be %s", async (_what, status, body, expected) => {
@@ -46,7 +46,7 @@ describe("what the registry says", () => {
 
   it("may be nothing at all", async () => {
     answer = () => {};
-    expect(await ask({ deadlineMs: 50 })).toEqual({ unknown: "127.0.0.1 has not answered in 0.05 s" });
+    expect(await ask({ deadlineMs: 50 })).toEqual({ unknown: "127.0.0.1 has not answered within 0.05 s" });
     expect(await ask({ registry: "http://127.0.0.1:65535" })).toEqual({
       unknown: expect.stringContaining("ECONNREFUSED"),
     });
@@ -54,7 +54,7 @@ describe("what the registry says", () => {
 });
 
 it("needs an address", async () => {
-  expect(await ask({ registry: "npm" })).toEqual({ unknown: "npm is no address of a registry" });
+  expect(await ask({ registry: "npm" })).toEqual({ unknown: "npm is not a registry address" });
 });
 
 describe("daybreak update", () => {
@@ -78,7 +78,7 @@ describe("daybreak update", () => {
       env: { npm_config_registry: "http://127.0.0.1:65535" },
     });
     expect(code).toBe(0);
-    expect(stdout).toContain("not known: 127.0.0.1 cannot be reached");
+    expect(stdout).toContain("newer version: 127.0.0.1 cannot be reached");
   });
 });
 

@@ -83,6 +83,6 @@ describe("on other systems", () => {
   });
 
   it("has no service of the system beside systemd's", () => {
-    expect(() => find("system", "darwin")).toThrow(/--system is for systemd/);
+    expect(() => find("system", "darwin")).toThrow(/--system needs systemd/);
   });
 });

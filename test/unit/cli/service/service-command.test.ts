@@ -83,7 +83,7 @@ describe.runIf(process.platform === "linux")("daybreak service", () => {
     await service(["install"]);
     expect(changes()).toContain("--user start daybreak.service");
     configure(`drain_timeout = "5m"\n`);
-    expect((await service(["status"])).stdout).toMatch(/Installed +yes, but not as it would be now/);
+    expect((await service(["status"])).stdout).toMatch(/Installed +yes, but out of date/);
     await service(["install"]);
     expect(changes()).toContain("--user restart daybreak.service");
     expect(readFileSync(unit, "utf8")).toContain("TimeoutStopSec=330");
@@ -137,7 +137,7 @@ describe.runIf(process.platform === "linux")("daybreak service", () => {
       SERVICE_SOCKET: `${home}/none.sock`,
       HUB_TOKEN: "hf_secret",
     });
-    expect(stdout).toContain(`not known to the service: SERVICE_SOCKET, HUB_TOKEN. Set them in ${file}.`);
+    expect(stdout).toContain(`but not for the service: SERVICE_SOCKET, HUB_TOKEN. Set them in ${file}.`);
     expect(stdout).toContain("It listens on all addresses and asks for no key.");
     const text = readFileSync(unit, "utf8");
     expect(text).toContain(` serve --config ${file}\n`);
@@ -193,7 +193,7 @@ describe.runIf(process.platform === "linux")("daybreak service", () => {
     rmSync(path.join(fake, "refuses-start"));
     expect((await service(["install"])).code).toBe(0);
     mark("refuses-disable");
-    expect((await service(["uninstall"])).stderr).toContain("cannot be ended");
+    expect((await service(["uninstall"])).stderr).toContain("cannot be stopped");
     expect(existsSync(unit)).toBe(true);
   });
 });

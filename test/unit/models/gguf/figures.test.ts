@@ -66,12 +66,16 @@ describe("a model that would load and never work is refused", () => {
     ["a vocabulary that is said to be none", { "tokenizer.ggml.model": string("no_vocab") }, /no vocabulary/],
     ["an empty vocabulary", { "tokenizer.ggml.tokens": array("string", []) }, /no vocabulary/],
     ["numbers for tokens", { "tokenizer.ggml.tokens": array("u32", [1, 2, 3]) }, /no vocabulary/],
-    ["fewer scores than tokens", { "tokenizer.ggml.scores": tokens(5) }, /list of scores does not fit/],
-    ["scores of another type", { "tokenizer.ggml.scores": array("u8", [1]) }, /list of scores does not fit/],
+    ["fewer scores than tokens", { "tokenizer.ggml.scores": tokens(5) }, /list of scores does not match/],
+    [
+      "scores of another type",
+      { "tokenizer.ggml.scores": array("u8", [1]) },
+      /list of scores does not match/,
+    ],
     [
       "one token type",
       { "tokenizer.ggml.token_type": array("i32", [1]) },
-      /list of token types does not fit/,
+      /list of token types does not match/,
     ],
     [
       "a megabyte of template",

@@ -119,21 +119,21 @@ describe("inspecting a GGUF file", () => {
   });
 
   it.each([
-    ["in another order", [shard1, shard3, shard2], /what is named shard 2 of 3 is not that shard/],
-    ["with one twice", [shard1, shard1, shard3], /what is named shard 2 of 3 is not that shard/],
+    ["in another order", [shard1, shard3, shard2], /the file named shard 2 of 3 is not that shard/],
+    ["with one twice", [shard1, shard1, shard3], /the file named shard 2 of 3 is not that shard/],
     ["of two splits", [shard1, shardOf(1, 4), shard3], /have 18 tensors together/],
     ["that lack tensors", [shard1, { ...shard2, tensors: [] }, shard3], /have 13 tensors together/],
     [
       "of which the first says it is all",
       [withKeys(shard1, { "split.count": u32(1) }), shard2, shard3],
-      /one of 3 shards, and/,
+      /one of 3 shards, but/,
     ],
     [
       "of which the first counts in words",
       [withKeys(shard1, { "split.count": string("3") }), shard2, shard3],
-      /one of 3 shards, and/,
+      /one of 3 shards, but/,
     ],
-    ["without numbers", [shard1, { ...shard2, metadata: {} }, shard3], /what is named shard 2 of 3/],
+    ["without numbers", [shard1, { ...shard2, metadata: {} }, shard3], /the file named shard 2 of 3/],
   ])("refuses shards %s", async (_what, shards, message) => {
     const folder = await temporaryFolder();
     const files = shards.map((each, index) => {

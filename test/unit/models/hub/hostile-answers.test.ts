@@ -90,7 +90,7 @@ describe("an answer of a hub that can only be no", () => {
 
     expect(error).toMatchObject({ code: "hub_answer_invalid", status: 502, retryable: false });
     expect(error.message).toMatch(
-      new RegExp(`^What the hub at ${hub.url} answers for ${REPO} cannot be used: `),
+      new RegExp(`^The answer of the hub at ${hub.url} for ${REPO} cannot be used: `),
     );
     expect(error.message).toContain("HUB_URL");
   });

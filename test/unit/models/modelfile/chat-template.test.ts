@@ -227,13 +227,13 @@ describe("a template that cannot be read", () => {
     ["{{ .Prompt }}{{ range .Messages }}{{ break }}{{ end }}", 10, "{{ break }} is not supported"],
     ["{{ range .Messages }}{{ else }}none{{ end }}", 10, "{{ else }} of a range"],
     ["{{ .Prompt }}{{ eq .System }}", 10, "eq has 1 arguments"],
-    ["{{ .Prompt }}{{ (eq .System }}", 10, "bracket is not closed"],
-    ["{{ .Prompt }}{{ .System .Prompt }}", 10, "no place for"],
+    ["{{ .Prompt }}{{ (eq .System }}", 10, "parenthesis is not closed"],
+    ["{{ .Prompt }}{{ .System .Prompt }}", 10, "unexpected"],
     ["{{ .Prompt }}{{ % }}", 10, "cannot be read"],
-    ["{{ .Prompt }}{{ . }}", 10, "everything at once"],
+    ["{{ .Prompt }}{{ . }}", 10, "the whole data object"],
     ["{{ .Prompt }}{{}}", 10, "something is missing"],
     [`{{ .Prompt }}${"{{ if .System }}".repeat(2000)}`, 10, "nested too deeply"],
-    [`{{ .Prompt }}{{ ${"(".repeat(2000)} }}`, 10, "too many brackets"],
+    [`{{ .Prompt }}{{ ${"(".repeat(2000)} }}`, 10, "nested too deeply"],
   ])("%j says the line and the reason", (template, line, reason) => {
     expect(errorOf(template)).toMatchObject({ code: "invalid_modelfile" });
     expect(String(errorOf(template))).toContain(`Modelfile, line ${line}: TEMPLATE: `);
