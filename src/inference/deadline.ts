@@ -20,7 +20,8 @@ export class Deadline implements Disposable {
     else parent.addEventListener("abort", this.#onParentAbort, { once: true });
     if (Number.isFinite(limitMs)) {
       this.#timer = setTimeout(() => this.#expire(limitMs), Math.min(limitMs, MAX_TIMER_MS));
-      this.#timer.unref();
+      // A page has numbers for timers, and nothing that a timer keeps alive.
+      if (typeof this.#timer === "object") this.#timer.unref();
     }
   }
 

@@ -62,7 +62,7 @@ describe("a crash of the engine", () => {
     const running = collectAnswer(events);
     const waiting = all.inference.generate(REQUEST, never);
     await expect.poll(() => all.models.leases).toBe(2);
-    all.engine.crash("aborted");
+    void all.engine.crash("aborted");
     await expect(running).rejects.toMatchObject({ code: "engine_crashed" });
     await expect(waiting).rejects.toMatchObject({ code: "engine_crashed" });
     expect(leftOver(all)).toEqual(NOTHING);
