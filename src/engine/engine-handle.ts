@@ -63,8 +63,8 @@ export class EngineHandle implements Engine, EngineReceiver {
     checkRequestLimits(request, this.info.contextSize);
     const read = (message: CallMessage): Reading<void> => {
       if (message.type !== "events") return "unexpected";
-      if (signal.aborted) return "more";
-      for (const event of message.events) onEvent(event);
+      // An answer may end while its cancel is on the way: then nobody takes its events, and it has ended all the same.
+      if (!signal.aborted) for (const event of message.events) onEvent(event);
       return message.events.at(-1)?.type === "done" ? { result: undefined } : "more";
     };
     return await this.#call(read, signal, (call) => ({ type: "generate", call, request }));
@@ -125,7 +125,8 @@ export class EngineHandle implements Engine, EngineReceiver {
         else {
           const reading = read(answer);
           if (typeof reading === "string") return reading;
-          resolve(reading.result);
+          if (signal.aborted) reject(signal.reason);
+          else resolve(reading.result);
         }
         return "done";
       },

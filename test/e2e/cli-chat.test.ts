@@ -59,8 +59,8 @@ describe.skipIf(process.platform !== "linux")("chat in a terminal", () => {
     await chat.type("", PROMPT);
     await chat.type("Hello\r", /\n> $/);
     expect(await chat.type("/help\r", PROMPT)).toContain("forget the conversation");
-    expect(await chat.type("/clear\r", PROMPT)).toContain("begins anew");
-    expect(await chat.type("/nothing\r", PROMPT)).toContain("There is no /nothing");
+    expect(await chat.type("/clear\r", PROMPT)).toContain("Started a new conversation");
+    expect(await chat.type("/nothing\r", PROMPT)).toContain("Unknown command /nothing");
     await chat.type("/bye\r", /bye/);
     expect(await chat.ended).toBe(0);
   });
@@ -70,7 +70,7 @@ describe.skipIf(process.platform !== "linux")("chat in a terminal", () => {
     await chat.type("", PROMPT);
     await chat.type("Go on\r", /Go on\r*\n.*\S{3}/s);
     await chat.type(CTRL_C, /\(cancelled\)\s+> $/);
-    await chat.type(CTRL_C, /Ctrl-C once more.*\s+> $/);
+    await chat.type(CTRL_C, /Press Ctrl-C again.*\s+> $/);
     await chat.type(CTRL_C, /$/);
     expect(await chat.ended).toBe(130);
   });

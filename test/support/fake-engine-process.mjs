@@ -80,6 +80,25 @@ const answers = {
     },
   },
   silent: { load: () => [{ type: "loaded", info }] },
+  /** Its answer has ended when the cancel arrives, and crosses it on the way. */
+  "ends before the cancel": {
+    load: () => [{ type: "loaded", info }],
+    generate: ({ call }) => [{ type: "events", call, events: [{ type: "start" }] }],
+    cancel: ({ call }) => [
+      {
+        type: "events",
+        call,
+        events: [
+          {
+            type: "done",
+            reason: "stop",
+            usage: { promptTokens: 1, completionTokens: 1, cachedTokens: 0, reasoningTokens: 0 },
+            timings: { promptMs: 1, completionMs: 1 },
+          },
+        ],
+      },
+    ],
+  },
   forged: {
     load: () => [{ type: "loaded", info }],
     generate: ({ call }) => [

@@ -186,6 +186,20 @@ describe("a loaded engine", () => {
     expect(await engine.exited).toMatchObject({ expected: false });
   });
 
+  test("whose answer ends while its cancel is on the way has let go of the call", async () => {
+    const engine = await play("ends before the cancel", { stallTimeoutMs: 400 }).started;
+    for (let round = 0; round < 3; round += 1) {
+      const controller = new AbortController();
+      const generation = collect(generated(engine, promptRequest("Hi"), controller.signal));
+      controller.abort(new Error("the client went away"));
+      await expect(generation).rejects.toThrow("the client went away");
+    }
+    // Longer than a call that is never let go of would be left alone.
+    await setTimeout(500);
+    expect(engine.alive).toBe(true);
+    await engine.close();
+  });
+
   test("that floods its daemon neither fills its memory nor holds it up, and loses its call", async () => {
     const engine = await play("floods").started;
     const before = process.memoryUsage().rss;
