@@ -215,14 +215,15 @@ describe("clients that go away", () => {
 
   test.runIf(process.platform === "linux")("close their connections with their event streams", async () => {
     // Those of the test before may not all be closed yet.
-    await expect.poll(openFiles).toBeLessThan(OPEN_STREAMS / 2);
+    await expect.poll(openFiles).toBeLessThan(OPEN_STREAMS / 4);
     const abort = new AbortController();
     // Held, or the garbage collector would close them.
     const streams = await openStreams(abort.signal);
-    expect(openFiles()).toBeGreaterThan(streams.length);
-    expect(streams).toHaveLength(OPEN_STREAMS);
+    const opened = streams.filter(({ status }) => status === 200).length;
+    expect(opened).toBeGreaterThan(OPEN_STREAMS / 4);
+    expect(openFiles()).toBeGreaterThan(opened);
     abort.abort();
-    await expect.poll(openFiles).toBeLessThan(OPEN_STREAMS / 2);
+    await expect.poll(openFiles).toBeLessThan(OPEN_STREAMS / 4);
   });
 });
 
