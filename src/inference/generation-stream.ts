@@ -81,10 +81,9 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
     }
     // The permit is free before the reader knows that the answer is over, so that the next request finds it free.
     held[Symbol.dispose]();
-    if (this.#done) {
-      this.#events.push(finish(this.#done));
-      this.#events.end();
-    } else this.#events.end(failure ?? incomplete());
+    if (!this.#done) this.#events.end(failure ?? incomplete());
+    else if (this.#events.push(finish(this.#done))) this.#events.end();
+    else this.#events.clear(readTooSlowly());
   }
 
   /** Reads an event of the engine; what no reader can read ends the answer. */

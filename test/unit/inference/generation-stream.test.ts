@@ -86,6 +86,16 @@ describe("a generation stream", () => {
     expect(state).toEqual({ released: 1, engineAborted: true });
   });
 
+  test("says so when the reader is too slow even for the last event", async () => {
+    const { began } = stream(async (onEvent) => {
+      onEvent({ type: "start" });
+      // All that may wait but for some bytes: fewer than an event takes.
+      onEvent(text("x".repeat((16 * 1024 * 1024 - 250) / 2)));
+      onEvent(DONE);
+    });
+    await expect(Array.fromAsync(await began)).rejects.toMatchObject({ code: "overloaded" });
+  });
+
   test("gives out what came before the engine failed, then the failure", async () => {
     const { state, began } = stream(async (onEvent) => {
       onEvent(text("a"));
