@@ -65,7 +65,7 @@ const OPERATIONS: Readonly<Record<string, (ask: Ask) => Promise<Answer>>> = {
 const ERROR = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
 /** What is said of models and files that are not there or damaged; but they are, and could not be looked at. */
 const MISLEADING = new Set(["model_not_found", "model_file_not_found", "invalid_model_file"]);
-const HELD_BACK = /is tried again in (\d+) s/;
+const HELD_BACK = /will be retried in (\d+) s/;
 /** Node's own words for a failed call: "EMFILE: too many open files", "spawn /usr/bin/node EAGAIN". */
 const NODE_WORDS = /\bE[A-Z]{3,}: |\b(spawn|connect|listen|write|read|open|scandir) \S* ?E[A-Z]{3,}/;
 

@@ -50,7 +50,7 @@ const EXPECTED: ReadonlySet<string> = new Set([
   "model_already_loaded",
   "model_already_unloaded",
 ]);
-const HELD_BACK = /is tried again in (\d+) s/;
+const HELD_BACK = /will be retried in (\d+) s/;
 
 interface Answer {
   readonly status: number;
