@@ -3,24 +3,11 @@ import { CHILD_SPEAKS_ON } from "../../src/engine/channel/descriptors.ts";
 import { encodeFrame } from "../../src/engine/channel/frame.ts";
 import { DAEMON_MESSAGE_KINDS } from "../../src/engine/channel/daemon-message-kinds.ts";
 import { ENGINE_MESSAGE_KINDS } from "../../src/engine/channel/engine-message-kinds.ts";
+import { TINY_ENGINE_INFO as info } from "./tiny-engine-info.ts";
 import { onParentGone, ParentChannel } from "../../src/engine/channel/parent-channel.ts";
 
 // Stands in for an engine process: plays the part that its first argument names.
 const [, , part] = process.argv;
-
-const info = {
-  contextSize: 512,
-  contextTokens: 512,
-  trainedContextSize: 512,
-  vocabSize: 100,
-  embeddingSize: 8,
-  layers: 1,
-  gpuLayers: 0,
-  threads: 1,
-  hasChatTemplate: false,
-  hasImageInput: false,
-  backendVersion: "b1",
-};
 
 /** Number of a kind of message. */
 const kindOf = (type) => Object.keys(ENGINE_MESSAGE_KINDS).indexOf(type);

@@ -11,6 +11,7 @@ import {
 } from "../../../../src/engine/protocol/messages.ts";
 import { Random } from "../kit/random.ts";
 import { hostileAnswer } from "./hostile-frames.ts";
+import { TINY_ENGINE_INFO as INFO } from "../../../../test/support/tiny-engine-info.ts";
 
 /**
  * In the place of an engine's process: loads, and answers its first call in a hostile way.
@@ -20,20 +21,6 @@ import { hostileAnswer } from "./hostile-frames.ts";
 
 /** Before the next attempt to write into a pipe that is full. */
 const FULL_PAUSE_MS = 1;
-
-const INFO = {
-  contextSize: 512,
-  contextTokens: 512,
-  trainedContextSize: 512,
-  vocabSize: 100,
-  embeddingSize: 8,
-  layers: 1,
-  gpuLayers: 0,
-  threads: 1,
-  hasChatTemplate: false,
-  hasImageInput: false,
-  backendVersion: "b1",
-};
 
 const random = new Random(Number(process.argv[2]));
 onParentGone(() => process.exit());

@@ -1,0 +1,16 @@
+import type { EngineInfo } from "../../src/engine/protocol/engine-spec.ts";
+
+/** What processes say of their model that stand in for an engine. */
+export const TINY_ENGINE_INFO: EngineInfo = {
+  contextSize: 512,
+  contextTokens: 512,
+  trainedContextSize: 512,
+  vocabSize: 100,
+  embeddingSize: 8,
+  layers: 1,
+  gpuLayers: 0,
+  threads: 1,
+  hasChatTemplate: false,
+  hasImageInput: false,
+  backendVersion: "b1",
+};
