@@ -23,7 +23,8 @@ export async function* pulled<Value>(
     (error: unknown) => values.end(error),
   );
   try {
-    yield* values;
+    // What came before an abort and was not read by then is of no use to whoever has aborted.
+    for await (const value of values) if (!signal.aborted) yield value;
   } finally {
     left.abort(new Error("the reader has left"));
     await over;
