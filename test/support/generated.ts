@@ -22,9 +22,10 @@ export async function* pulled<Value>(
     () => values.end(),
     (error: unknown) => values.end(error),
   );
+  // Whoever has aborted has no use for what came before and was not read by then.
+  signal.addEventListener("abort", () => values.clear(signal.reason), { once: true });
   try {
-    // What came before an abort and was not read by then is of no use to whoever has aborted.
-    for await (const value of values) if (!signal.aborted) yield value;
+    yield* values;
   } finally {
     left.abort(new Error("the reader has left"));
     await over;
