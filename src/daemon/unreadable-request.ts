@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { maxHeaderSize, STATUS_CODES } from "node:http";
+import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ErrorCode } from "../errors/error-codes.ts";
 import { ServiceError } from "../errors/service-error.ts";
@@ -19,14 +20,25 @@ const MESSAGES: Partial<Record<ErrorCode, string>> = {
 };
 
 /**
+ * A connection that a client opened ahead of a request gets this much longer than one with half a request: it may send
+ * the request in the very moment it is closed, and would take an error for the answer.
+ */
+const UNUSED_MS = 55_000;
+
+/**
  * Answers what never became a request, and so never reaches the app, with an error body of the interface
  * specification, and closes the connection. For the event `clientError` of an HTTP server. A connection that the
- * client broke is closed without a word.
+ * client broke is closed without an answer, and so is one that sent nothing, `unusedMs` milliseconds later.
  */
-export function answerUnreadableRequest(error: Error, socket: Duplex): void {
+export function answerUnreadableRequest(error: Error, socket: Duplex, unusedMs = UNUSED_MS): void {
   const reason: unknown = "code" in error ? error.code : undefined;
   if (reason === "ECONNRESET" || !socket.writable) {
     socket.destroy();
+    return;
+  }
+  if (reason === "ERR_HTTP_REQUEST_TIMEOUT" && isUnused(socket)) {
+    const timer = setTimeout(() => isUnused(socket) && socket.destroy(), unusedMs);
+    socket.once("close", () => clearTimeout(timer));
     return;
   }
   const code = CODES.get(reason) ?? "malformed_request";
@@ -44,4 +56,8 @@ export function answerUnreadableRequest(error: Error, socket: Duplex): void {
   ];
   // The client may go on sending what nobody reads.
   socket.end(lines.join("\r\n"), () => socket.destroy());
+}
+
+function isUnused(socket: Duplex): boolean {
+  return socket instanceof Socket && socket.bytesRead === 0;
 }
