@@ -38,7 +38,7 @@ export interface CallDispatcherOptions {
 /**
  * Longest wait of a cancelled call for the engine: its permit is free again within a second, whatever the engine does.
  */
-const LONGEST_GOODBYE_MS = 500;
+const CANCEL_WAIT_MS = 500;
 
 /** Sends calls to an engine process and hands its answers to them, with a deadline for each. */
 export class CallDispatcher {
@@ -90,7 +90,7 @@ export class CallDispatcher {
 
   /**
    * Asks the engine to cancel a call; does nothing when the call has ended. Settles when its slot is free, or after
-   * {@link LONGEST_GOODBYE_MS}; later calls wait for the slot then. Reports the engine as unresponsive when it keeps
+   * {@link CANCEL_WAIT_MS}; later calls wait for the slot then. Reports the engine as unresponsive when it keeps
    * the slot for longer than its steps can explain.
    */
   async cancel(id: number): Promise<void> {
@@ -102,7 +102,7 @@ export class CallDispatcher {
       this.#watchCancel(id, call);
     }
     const goodbye = Promise.withResolvers<void>();
-    const timer = setTimeout(goodbye.resolve, LONGEST_GOODBYE_MS);
+    const timer = setTimeout(goodbye.resolve, CANCEL_WAIT_MS);
     await Promise.race([call.settled.promise, goodbye.promise]);
     clearTimeout(timer);
   }

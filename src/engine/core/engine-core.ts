@@ -45,7 +45,7 @@ export class EngineCore {
   readonly #tokenizer: Tokenizer;
   readonly #mediaMarker: string;
   readonly #purpose: EngineSettings["purpose"];
-  /** Held by whoever has a prompt read that no other may be read beside. */
+  /** Held while a prompt is read that must be the only one. */
   readonly #prompts = new Mutex();
   readonly #sharedContext: boolean;
   /** Whether the chat template leaves an image at the very end; unknown until it matters. */
@@ -84,7 +84,7 @@ export class EngineCore {
       );
       try {
         const info = readInfo(session, settings, files.projector !== undefined);
-        // A GPU's steps are measured before they are used, and its commands cannot be taken back.
+        // A GPU's step size is chosen at warm-up, and its commands cannot be cancelled.
         const steps =
           info.gpuLayers > 0
             ? undefined
