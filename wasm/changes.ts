@@ -3,29 +3,29 @@ import type { FUNCTIONS } from "./llama-cpp-build.ts";
 import { CACHE_FORMATS, QUANTIZATIONS, VEC_DOTS } from "./quantizations.ts";
 import { BARRIER_SPLICES, GRAPH_SPLICE } from "./splices.ts";
 
-/** A function of llama.cpp's, by its name. */
+/** Name of a llama.cpp function. */
 export type StockFunction = keyof typeof FUNCTIONS;
 
-/** Largest heap of our engine: V8 takes no more. */
+/** Largest heap of our engine, which is V8's limit. */
 export const IMAGE_HEAP_BYTES = 16 * 1024 ** 3;
 
 const PAGE_BYTES = 64 * 1024;
 
-/** Name by which the engine's script calls a function of llama.cpp's that the stock module keeps to itself. */
+/** Functions that the stock module does not export, by the names under which the engine's script calls them. */
 export const ADDED_EXPORTS = {
   daybreak_tokenize: "llama_vocab::tokenize",
   daybreak_token_to_piece: "llama_vocab::token_to_piece",
 } as const satisfies Record<string, StockFunction>;
 
-/** One thing that our engine's WebAssembly does otherwise than llama.cpp's, and what the linker does for it. */
+/** One difference between our engine's WebAssembly and the stock one, and what the linker does for it. */
 export interface Change {
   readonly what: string;
   readonly why: string;
   /** The test that fails when the change does not do what it should. */
   readonly check: string;
-  /** Kernel → the function whose place it takes. What it displaces, a kernel_x calls by the name original_x. */
+  /** Kernel → the function that it replaces. kernel_x calls the replaced function as original_x. */
   readonly replace?: Readonly<Record<string, StockFunction>>;
-  /** Name by which kernels call a function of llama.cpp's. */
+  /** Name under which kernels call a llama.cpp function → that function. */
   readonly imports?: Readonly<Record<string, StockFunction>>;
   readonly splices?: readonly Splice[];
   readonly exports?: Readonly<Record<string, StockFunction>>;
@@ -36,7 +36,7 @@ export interface Change {
 const sameName = <Name extends StockFunction>(names: readonly Name[]): Record<string, Name> =>
   Object.fromEntries(names.map((name) => [name, name]));
 
-/** All that is changed in llama.cpp's WebAssembly. What its script needs besides is in src/engine/core/*-patches.ts. */
+/** All changes to llama.cpp's WebAssembly. Patches of its script are in src/engine/core/*-patches.ts. */
 export const CHANGES: readonly Change[] = [
   {
     what: "Matrix products run in our kernels, in a larger work buffer.",

@@ -4,23 +4,22 @@ import { parseObject } from "./linker/object-file.ts";
 import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
 
 /**
- * Makes our engine of llama.cpp's WebAssembly, as @wllama/wllama ships it. Indices and layouts belong to one build, so
- * everything is pinned by hash: of another file nothing is made, and the stock engine runs.
+ * Builds our engine from llama.cpp's WebAssembly in @wllama/wllama. Indices and layouts belong to one build, so the inputs
+ * are pinned by hash: with any other file, the stock engine runs instead.
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
 const KERNELS_SHA256 = "c45234082fa21dcd34f3a9156c23d284c8c581b344db99161edb31c768c900ef";
-/** SHA-256 of what {@link buildEngineImage} makes of the two: a copy that was kept is used as long as it is this. */
+/** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
 export const IMAGE_SHA256 = "4845faf23fa1e33c22bde0bac57472a033c0da24744596d6492c5933943d07d0";
 
-/** The input is not what the changes were made for. */
+/** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {
   override readonly name = "EngineImageError";
 }
 
 /**
- * Makes our engine from the stock module: all of {@link CHANGES}. llama.cpp's own code stays reachable for what our
- * kernels do not cover.
+ * Applies all {@link CHANGES} to the stock module. Our kernels can still call llama.cpp's code for cases they do not cover.
  *
  * @throws EngineImageError when a file is not the pinned one
  */
@@ -47,7 +46,7 @@ function merged(field: "replace" | "imports" | "exports"): Record<string, number
   return Object.fromEntries(entries.map(([name, stock]) => [name, FUNCTIONS[stock]]));
 }
 
-/** What kernels call of the functions that they displace: kernel_x by the name original_x. */
+/** Replaced functions that kernels still call: kernel_x calls original_x. */
 function calledOriginals(
   kernels: Uint8Array,
   replace: Readonly<Record<string, number>>,

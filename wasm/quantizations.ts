@@ -1,6 +1,5 @@
 /**
- * Quantized formats that the kernels multiply, by llama.cpp's names: the one place that names them on this side. In C it is
- * wasm/kernels/formats.h.
+ * Quantized formats that the kernels multiply, by llama.cpp's names. The C side's table is wasm/kernels/formats.h.
  */
 export const QUANTIZATIONS = [
   { name: "q4_0", dot: "ggml_vec_dot_q4_0_q8_0" },
@@ -18,12 +17,12 @@ export const QUANTIZATIONS = [
   { name: "iq4_xs", dot: "ggml_vec_dot_iq4_xs_q8_K" },
 ] as const;
 
-/** Formats that a KV cache may have beside floats. */
+/** Quantized formats of a KV cache. */
 export const CACHE_FORMATS = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0"] as const;
 
 /**
- * llama.cpp's dot products of one row and one column, which it calls where our operators do not reach: for matrices
- * whose rows are not a multiple of four, and for flash attention over a quantized cache.
+ * llama.cpp's dot products of one row and one column. It calls them where our operators do not apply: for matrices whose
+ * rows are not a multiple of four, and for flash attention over a quantized cache.
  */
 export const VEC_DOTS = QUANTIZATIONS.map(({ name, dot }) => ({
   kernel: `kernel_vec_dot_${name}`,

@@ -16,8 +16,8 @@ const LOAD_PASSED = [0xfe, 0x10, ...PASSED];
 const ADD_TO_PASSED = [0xfe, 0x1e, ...PASSED];
 
 /**
- * Where llama.cpp's compiler has copied ggml_barrier into a function, a loop waits until the number of barriers that
- * were passed is another one, and the last thread to arrive counts it up.
+ * Where the compiler has inlined ggml_barrier, a loop waits until the number of passed barriers changes, and the last thread
+ * to arrive increments it.
  */
 export const BARRIER_SPLICES: readonly Splice[] = BARRIER_COPIES.flatMap(
   ({ function: name, pool, passed, times }) => [
@@ -41,7 +41,7 @@ export const BARRIER_SPLICES: readonly Splice[] = BARRIER_COPIES.flatMap(
 const { pool, graph } = GRAPH_LOCALS;
 const STATE = 0;
 
-/** ggml_graph_compute_thread takes its graph from the thread's state, in which our kernels name a single node. */
+/** Makes ggml_graph_compute_thread take its graph from our kernel, which can name a single node in the thread's state. */
 export const GRAPH_SPLICE: Splice = {
   index: FUNCTIONS.ggml_graph_compute_thread,
   find: [...tee(pool), 0x29, ...doubleWord(OFFSETS["ggml_threadpool.cgraph"].at), ...set(graph)],

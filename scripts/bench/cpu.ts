@@ -48,7 +48,7 @@ Models have random weights in real shapes and real mixtures of formats, and are 
 cache and is no dependency of the project. Each engine is a process of its own, and engines take turns, run by run.
 Figures are medians with the smallest and largest in brackets. The default takes about ten minutes.`;
 
-/** Stock is so slow that it gets less to do; what it lacks in depth of context is no part of its time. */
+/** The stock engine is so slow that it gets less to do; reading the context is not part of its time. */
 const STOCK_WORKLOAD: Workload = { promptTokens: 32, tokens: 8 };
 const STREAMS = 4;
 const STREAMS_WORKLOAD: Workload = { promptTokens: 64, tokens: 48 };

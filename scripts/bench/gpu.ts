@@ -49,7 +49,7 @@ A file of over 5 GB, on the CPU and with some of its layers on a software adapte
 node scripts/bench/gpu.ts --adapter llvmpipe --shapes 9B --quantizations Q4_K_M --layers 3 --prompt 4 --tokens 2 \\
   --runs 1 --skip native`;
 
-/** What node-llama-cpp is built for on each platform. */
+/** Backends of node-llama-cpp's builds on each platform. */
 const NATIVE_BACKENDS: Partial<Record<NodeJS.Platform, readonly string[]>> = {
   linux: ["cpu", "cuda", "vulkan"],
   win32: ["cpu", "cuda", "vulkan"],

@@ -7,9 +7,9 @@ export interface NumberPlaces {
   /** Places that say so, and those that say something else. */
   readonly votes: number;
   readonly against: number;
-  /** All places where the old number stands; in some no instruction of the new module stands for the old one. */
+  /** All places that use the old number; some of their instructions have no counterpart in the new module. */
   readonly of: number;
-  /** It stands nowhere in the code, but numbers before and behind it have moved equally far. */
+  /** The code does not use it, but numbers before and after it have moved equally far. */
   readonly isGuess: boolean;
 }
 

@@ -2,7 +2,7 @@ import { ByteReader } from "../../wasm/linker/byte-reader.ts";
 
 /** One instruction of a function: what it does, and its immediate numbers (see {@link ImmediateKind}). */
 export interface Instruction {
-  /** Opcode; those behind a prefix byte are `prefix << 16 | number`. */
+  /** Opcode; those after a prefix byte are `prefix << 16 | number`. */
   readonly opcode: number;
   /** What {@link numbers} mean. */
   readonly kind: ImmediateKind;

@@ -12,7 +12,7 @@ import { bytesOnGpu, partOnCpu, usableMemory } from "../engine/gpu/gpu-memory.ts
 import { placeOnGpu } from "../engine/gpu/place-on-gpu.ts";
 import type { EngineSpec } from "../engine/protocol/engine-spec.ts";
 import type { EngineImage } from "../engine/engine-image.ts";
-import type { SecondWall } from "../engine/walls/second-wall.ts";
+import type { SandboxFinder } from "../engine/walls/sandbox-finder.ts";
 import { createEngineStarter } from "../engine/start-engine.ts";
 import { createTemplateTrial } from "../engine/try-template.ts";
 import { ServiceError } from "../errors/service-error.ts";
@@ -39,7 +39,7 @@ export async function createModels(
   logger: Logger,
   gpu: GpuFinder,
   image: EngineImage,
-  wall: SecondWall,
+  wall: SandboxFinder,
 ): Promise<Models> {
   const { kernels, heapLimitBytes } = image.prepared;
   const limits = userLimits();
@@ -104,7 +104,7 @@ export async function createModels(
 function startWithImage(
   { load_timeout: loadTimeoutMs, stall_timeout: stallTimeoutMs }: Config["engine"],
   image: EngineImage,
-  wall: SecondWall,
+  wall: SandboxFinder,
 ): StartEngine {
   return async (spec, options) => {
     const { wasmPath, heapLimitBytes } = await image.ensure();

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/schema.ts";
 import { GpuFinder, type GpuState } from "../engine/gpu/gpu-finder.ts";
-import { SecondWall } from "../engine/walls/second-wall.ts";
+import { SandboxFinder } from "../engine/walls/sandbox-finder.ts";
 import { EngineImage, fallbackFolders } from "../engine/engine-image.ts";
 import { ServiceEvents } from "../events/service-events.ts";
 import type { MachineMemory, ManagementServices } from "../dialects/management/management-services.ts";
@@ -37,7 +37,7 @@ export async function createServices(
     powerPreference: config.gpu.power_preference,
     sandbox: config.sandbox,
   });
-  const wall = new SecondWall({ mode: config.sandbox });
+  const wall = new SandboxFinder({ mode: config.sandbox });
   // A failure is reported when a model that needs the wall is loaded.
   void wall.find().catch(() => {});
   const engine = await EngineImage.prepare(

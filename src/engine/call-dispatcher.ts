@@ -19,7 +19,7 @@ interface OpenCall {
   readonly takesSlot: boolean;
   readonly stallTimer: NodeJS.Timeout;
   readonly settled: PromiseWithResolvers<void>;
-  /** Its caller has been let go before the engine was: nobody listens to its messages any more. */
+  /** The caller is gone while the engine still works on it: its messages are ignored. */
   abandoned: boolean;
 }
 
@@ -27,19 +27,18 @@ export interface CallDispatcherOptions {
   readonly slots: number;
   readonly stallTimeoutMs: number;
   readonly post: (message: DaemonMessage) => void;
-  /** The engine has not said a word about one of its calls for too long. */
+  /** The engine has been silent about a call for too long. */
   readonly onStall: () => void;
-  /** The engine works on at a call that was cancelled so many milliseconds ago. */
+  /** The engine still works on a call that was cancelled `allowedMs` ago. */
   readonly onUnresponsive: (allowedMs: number) => void;
   /** Milliseconds since any origin. */
   readonly now?: () => number;
 }
 
 /**
- * Longest wait of a caller who has gone for the engine to let go: whoever cancels has his slot back within a second,
- * whatever the engine does.
+ * Longest wait of a cancelled call for the engine: its permit is free again within a second, whatever the engine does.
  */
-const LONGEST_GOODBYE_MS = 500;
+const CANCEL_WAIT_MS = 500;
 
 /** Sends calls to an engine process and hands its answers to them, with a deadline for each. */
 export class CallDispatcher {
@@ -55,8 +54,7 @@ export class CallDispatcher {
   }
 
   /**
-   * Opens a call and sends its message. A call that takes a slot first waits for one that the engine has not let go of
-   * yet, though its caller has gone.
+   * Opens a call and sends its message. A call that takes a slot first waits when cancelled calls still occupy all slots.
    * @throws ServiceError internal_error when the caller has more calls in flight than there are slots: the
    *   engine would never answer the one too many; the signal's reason when it aborts before the message is sent
    */
@@ -83,7 +81,7 @@ export class CallDispatcher {
     const call = this.#open.get(message.call);
     if (!call) return false;
     call.stallTimer.refresh();
-    // How much memory it has an engine says while it computes.
+    // An engine reports its memory even while it computes.
     if (message.type !== "memory") this.#cancelDeadline.heard();
     const outcome = call.receiver.accept(message);
     if (outcome === "done") this.#settle(message.call, call);
@@ -91,9 +89,9 @@ export class CallDispatcher {
   }
 
   /**
-   * Asks the engine to give up a call; nothing happens when it has ended. Settles when its slot is free, or after half
-   * a second: from then on it is for later calls to wait. An engine that does not let go for longer than any of its
-   * steps can explain is reported as deaf.
+   * Asks the engine to cancel a call; does nothing when the call has ended. Settles when its slot is free, or after
+   * {@link CANCEL_WAIT_MS}; later calls wait for the slot then. Reports the engine as unresponsive when it keeps
+   * the slot for longer than its steps can explain.
    */
   async cancel(id: number): Promise<void> {
     const call = this.#open.get(id);
@@ -104,7 +102,7 @@ export class CallDispatcher {
       this.#watchCancel(id, call);
     }
     const goodbye = Promise.withResolvers<void>();
-    const timer = setTimeout(goodbye.resolve, LONGEST_GOODBYE_MS);
+    const timer = setTimeout(goodbye.resolve, CANCEL_WAIT_MS);
     await Promise.race([call.settled.promise, goodbye.promise]);
     clearTimeout(timer);
   }
@@ -127,7 +125,7 @@ export class CallDispatcher {
     void call.settled.promise.then(() => clearTimeout(timer));
   }
 
-  /** Settles when the engine has finished one of the calls whose callers have gone. */
+  /** Settles when the engine has finished one of the cancelled calls. */
   async #nextFree(signal: AbortSignal): Promise<void> {
     const abandoned = [...this.#open.values()].filter((call) => call.takesSlot && call.abandoned);
     if (abandoned.length === 0) {

@@ -1,30 +1,27 @@
 /**
- * A client that left has its own slot back before; this is for how long those who come after may wait for the engine's.
- * A machine that is busy otherwise can keep a process from running for a second.
+ * Long enough for a busy machine that keeps the process from running for a while.
  */
 const SHORTEST_MS = 2000;
 
-/** Nobody should wait longer for a slot that nobody uses, not even of a model whose steps take minutes. */
+/** Nobody should wait longer for an unused slot, even when the model's steps take minutes. */
 const LONGEST_MS = 30_000;
 
-/** Steps of one engine differ: the first ones are compiled while they run, later ones read a longer context. */
+/** Allowance for steps of different length: the first are compiled while they run, later ones read a longer context. */
 const STEPS = 3;
 
 /**
- * For an engine that has not shown yet how long its steps are. They are chosen to take less than half a second on an
- * ordinary machine; this one may be twenty times slower.
+ * For an engine whose step time is not known yet. Generous, because this machine may be much slower than usual.
  */
 const UNKNOWN_MS = 10_000;
 
 /**
- * How long an engine may work on at a call that was cancelled before it counts as deaf. llama.cpp looks for a
- * cancellation between two steps, so a healthy engine can be silent for one step and no longer; and how long that is
- * on this machine, with this model and this context, its silences until now tell. A machine that was asleep meanwhile
- * only makes the engine look slower than it is.
+ * How long an engine may keep working on a cancelled call before it counts as unresponsive. llama.cpp checks for
+ * cancellation between steps, so a healthy engine is silent for one step at most; its longest silence so far tells how
+ * long that takes. A machine that was suspended only makes the engine look slower than it is.
  */
 export class CancelDeadline {
   readonly #now: () => number;
-  /** When the engine last said something, or began to work; undefined: it has nothing to do. */
+  /** When the engine last sent a message or began to work; undefined while it is idle. */
   #silentSince: number | undefined;
   #longestSilenceMs: number | undefined;
 
@@ -33,7 +30,7 @@ export class CancelDeadline {
     this.#now = now;
   }
 
-  /** Milliseconds from a cancellation on. */
+  /** Milliseconds allowed after a cancellation. */
   get allowedMs(): number {
     const shown = this.#longestSilenceMs;
     if (shown === undefined) return UNKNOWN_MS;

@@ -8,8 +8,7 @@ import type { EngineSpec } from "./protocol/engine-spec.ts";
 const GGUF_MAGIC = "GGUF";
 
 /**
- * Shortest thinkable GGUF: magic, version and two counts; see the format's description in ggml's repository.
- * A file without a single key or tensor is not a model, but that is for llama.cpp to say.
+ * Shortest possible GGUF: magic, version and two counts. llama.cpp rejects one without tensors.
  */
 const SHORTEST_GGUF_BYTES = 24;
 
@@ -23,7 +22,7 @@ export function filesOf(spec: EngineSpec): string[] {
 }
 
 /**
- * Refuses what cannot be a model before a process is started for it.
+ * Rejects files that cannot be models before a process is started.
  * @throws ServiceError model_file_not_found, invalid_model_file or model_load_failed
  */
 export async function checkModelFile(path: string): Promise<void> {

@@ -5,15 +5,15 @@ import type { MemoryEstimate } from "./estimate-memory.ts";
 const GIB = 1024 ** 3;
 
 /**
- * Address space that an engine reserves, nearly all of it never used: V8 surrounds a 64-bit WebAssembly memory with
- * pages that nobody may touch. It is the same for every size of heap.
+ * Address space that an engine reserves, nearly all of it unused: V8 surrounds a 64-bit WebAssembly memory with guard
+ * pages. It does not depend on the heap's size.
  */
 const ADDRESS_SPACE_BYTES = 43 * GIB;
 
-/** Writable memory that V8 sets aside beside the heap, nearly all of it never used either. */
+/** Writable memory that V8 reserves besides the heap, nearly all of it unused. */
 const DATA_BASE_BYTES = 1.25 * GIB;
 
-/** @throws ServiceError insufficient_memory when a limit of the shell lets no engine start; the message names it */
+/** @throws ServiceError insufficient_memory when a shell limit keeps engines from starting; the message names it */
 export function checkUserLimits(
   { heapBytes }: Pick<MemoryEstimate, "heapBytes">,
   { addressSpaceBytes = Infinity, dataBytes = Infinity }: UserLimits,

@@ -26,42 +26,38 @@ const MOST_THREADS = 32;
 const MOST_BATCH = 8192;
 
 /**
- * A step of the stock WASM may take this long. llama.cpp looks for a cancelled request between steps only, and a cancel
- * that just missed one waits for the whole of it: less than half a second leaves room for a machine that is busy otherwise.
- * With our kernels the engine measures its steps and makes them as long as is good for whoever waits.
+ * Longest step with the stock WASM. llama.cpp checks for cancelled requests only between steps, so a cancel may have to
+ * wait for a whole step. With our kernels the engine times its steps and adapts their size instead.
  */
 const STOCK_STEP_SECONDS = 0.4;
 
 /**
- * Weights times prompt tokens that one thread of an ordinary core gets through in a second with llama.cpp's WASM as it is
- * shipped, which reaches 3.9 tokens/s (Q4_0) to 12.6 (Q4_K) for 500 million weights. The slowest of the common formats
- * counts, less a fifth for machines that are slower still.
+ * Weights times prompt tokens that one thread of an ordinary core processes per second with the stock WASM. Based on the
+ * slowest common format, with a margin for slower machines.
  */
 const STOCK_WEIGHT_TOKENS_PER_SECOND = 1.6e9;
 
-/** Larger steps gain nothing measurable on a CPU: steps of 256 read a prompt 5 percent faster than steps of 64. */
+/** Larger steps are hardly faster on a CPU. */
 const LARGEST_STEP = 512;
 
-/** Nor may their intermediate results take memory that models and contexts have better uses for. */
+/** Most memory for the intermediate results of a step; models and contexts need it more. */
 const LARGEST_STEP_BYTES = 128 * 1024 ** 2;
 
-/** With fewer tokens in a step weights are read so often that it costs: a fifth of the speed. */
+/** With smaller steps the weights are read so often that prefill slows down. */
 const SMALLEST_LARGEST_STEP = 16;
 
 /**
- * Threads of one engine: one for each physical core, but where every processor is a core one less, for the daemon and
- * for others. llama.cpp's threads wait for each other by spinning, so one that has to share its processor holds all the
- * others up.
+ * Threads of one engine: one per physical core, minus one for the daemon when every processor is a core. llama.cpp's
+ * threads spin while they wait for each other, so one thread that shares its processor delays all the others.
  */
 export function chooseThreads({ usable, cores }: Processors): number {
   return Math.min(MOST_THREADS, Math.max(1, Math.min(cores, usable - 1)));
 }
 
 /**
- * Slots of one engine. llama.cpp's steps have one token for each slot at least, and its own kernels are so slow that
- * with several slots even the smallest step of a middling model takes longer than a cancel should: such a model gets
- * as few slots as it takes, two at least, and further requests wait. Little is lost, for a step of several tokens
- * takes these kernels as many times as long.
+ * Slots of one engine. A step has at least one token per slot. With the stock kernels, whose time grows with every
+ * token of a step, many slots would make a cancel wait too long: such a model gets fewer slots, at least two, and more
+ * requests queue.
  * @param slots as configured
  */
 export function chooseSlots({
@@ -76,9 +72,9 @@ export function chooseSlots({
 }
 
 /**
- * Most prompt tokens of one step, a multiple of the slots. Generating: with the stock WASM so few that a cancel is obeyed
- * within a second, but one for each slot at least, because generating slots are served first and a waiting prompt takes
- * what they leave. Embedding and reranking: the whole context, because a text cannot be split.
+ * Most prompt tokens of one step, a multiple of the slots. For generation with the stock WASM, few enough that a cancel
+ * takes effect within a second, but at least one per slot, because generating slots come first and prompts get the rest.
+ * For embedding and reranking, the whole context, because a text cannot be split.
  */
 export function chooseBatchSize({
   purpose,
@@ -97,12 +93,12 @@ export function chooseBatchSize({
 }
 
 /**
- * A KV cache up to this size may be had for every slot. Small models stay far below it, and their requests need not
- * wait for each other; for large ones it would be memory that they, or other models, have better uses for.
+ * Largest KV cache that is allocated in full for every slot. Small models stay far below it; for large ones, the memory
+ * is better used otherwise.
  */
 const CHEAP_CACHE_BYTES = 1024 ** 3;
 
-/** Nor may it take more of the machine than this, which is 512 MiB of a laptop's 8 GiB. */
+/** Largest share of the machine's memory for such a KV cache. */
 const CHEAP_CACHE_SHARE = 1 / 16;
 
 /**

@@ -117,7 +117,7 @@ export class EngineProcess {
     this.#channel.finish();
     this.#hasEnded = true;
     if (code === UNFENCED_EXIT_CODE) this.#announceEnd(UNFENCED_REASON, { code: "model_load_failed" });
-    // A process that ended by itself has said why; one that was killed may not have known.
+    // A process that exited has said why; a killed one could not.
     const line = this.#output.lastError ?? ((signal ?? killerOf(code)) ? undefined : this.#output.last);
     const killer = signal ?? killerOf(code);
     const how = killer ? `killed by ${killer}` : `exited with code ${code}`;

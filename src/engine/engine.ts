@@ -70,6 +70,6 @@ export interface EngineLoadOptions {
 
 /**
  * Starts an engine process and loads the model. Rejects with a ServiceError (`model_load_failed`,
- * `invalid_model_file`, `insufficient_memory`, `deadline_exceeded`) and leaves no process behind.
+ * `invalid_model_file`, `insufficient_memory`, `deadline_exceeded`) and leaves no process running.
  */
 export type StartEngine = (spec: EngineSpec, options?: EngineLoadOptions) => Promise<Engine>;

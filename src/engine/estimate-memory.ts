@@ -59,27 +59,26 @@ const COMMON_HEAD_WIDTH = 64;
 /** Vectors of the embedding's length that a step holds at once: residual, queries, keys, values, feed-forward. */
 const VECTORS_IN_A_STEP = 12;
 
-/** llama.cpp's tables, vocabulary, chat templates and file cache inside the heap; measured, and rounded up. */
+/** llama.cpp's tables, vocabulary, chat templates and file cache inside the heap. */
 const HEAP_BASE_BYTES = 32 * MIB;
 
 /**
- * Room beyond the estimate: requests and what is made of them (prompts, grammars), which is gone when they are answered,
- * and llama.cpp's plan of a step, some 22 KiB for each of eight nodes a tensor, of which next to nothing is ever touched.
- * Not booked, as hardly any engine ever needs it: the part of the machine that models do not get has room for a few that
- * do.
+ * Room beyond the estimate: requests with their prompts and grammars, which is freed when they are answered,
+ * and llama.cpp's plan of a step, which is hardly ever touched. Not reserved, because few engines need it: the part of
+ * the machine's memory that models do not get has room for those.
  */
 const REQUESTS_BYTES = 320 * MIB;
 
 /**
- * The same for a projector: its own plan, images while they are decoded, and the scores of all pairs of an image's
- * patches, which take more than a GiB in common models and stand in no header.
+ * The same for a projector: its plan, images while they are decoded, and the attention scores of an image's patches, whose
+ * size is not in the header.
  */
 const IMAGES_BYTES = 2048 * MIB;
 
-/** What the estimate may be wrong by: architectures differ in what they keep beside weights and KV cache. */
+/** Margin of error: architectures differ in what they keep besides weights and KV cache. */
 const ESTIMATE_ERROR = 1 / 8;
 
-/** Node, the worker, compiled WASM: 245 MiB at most when measured with one thread. */
+/** Node, the worker and the compiled WASM, with one thread. */
 const PROCESS_BASE_BYTES = 232 * MIB;
 
 /** A thread's own copy of the scripts and its stack. */

@@ -4,7 +4,7 @@
  */
 export const UNFENCED_EXIT_CODE = 78;
 
-/** For whoever wanted the model. */
+/** Message for whoever requested the model. */
 export const UNFENCED_REASON =
   "The model cannot be loaded: the program that runs its engine has no permission model, or has it switched off, and would give a model file all of this account's rights. Start Daybreak with Node 24 or later.";
 

@@ -24,7 +24,7 @@ export interface PreparedEngine {
 }
 
 export interface PrepareEngineOptions {
-  /** The image is kept here, in a folder of its own. */
+  /** The image is cached here, in its own folder. */
   readonly cacheDir: string;
   /** auto: ours, and the stock engine when ours cannot be made; stock: never ours. */
   readonly kernels: "auto" | "stock";
@@ -61,7 +61,7 @@ export async function prepareEngine({
         const problem = `The engine is kept in ${path.dirname(wasmPath)} until the daemon ends, because it cannot be kept in ${folder}: ${reason}.`;
         return { ...ours, wasmPath, problem };
       } catch (other) {
-        reasonOf(other); // what is no failure of the folder is thrown
+        reasonOf(other); // rethrows what is not a failure of the folder
       }
     }
     return { ...stock, problem: `Models run slowly, on llama.cpp's own kernels: ${reason} (${folder}).` };

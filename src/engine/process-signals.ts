@@ -13,7 +13,7 @@ export function killGroup(child: ChildProcess): void {
   }
 }
 
-/** True when there is a process of this id, whoever's it is. */
+/** True when a process with this id exists, whoever owns it. */
 export function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0);

@@ -9,7 +9,7 @@ import type { TokenIds } from "./protocol/tokens.ts";
  */
 const MAX_JSON_VALUES = 20_000;
 
-/** Most characters of their texts and names: as many as a grammar may have. */
+/** Most characters of their texts and names, the same as for a grammar. */
 const MAX_JSON_CHARACTERS = 256 * 1024;
 
 /** Longest grammar, in characters; those made of large schemas have some tens of thousands. */
@@ -27,11 +27,11 @@ const MAX_TOKENIZED_CHARACTERS = 1024 * 1024;
 /** Most tokens to turn into text at once; all slots wait for it. */
 const MAX_DETOKENIZED = 1024 * 1024;
 
-/** A prompt up to this length is always tokenized, however small the context: it takes some milliseconds. */
+/** A prompt up to this length is always tokenized, however small the context: that is quick. */
 const ALWAYS_TOKENIZED = 64 * 1024;
 
 /**
- * Refuses a request that would block the engine for seconds before it could find out by itself.
+ * Refuses a request that would block the engine for seconds before it could reject it.
  * @throws ServiceError invalid_parameter or context_length_exceeded
  */
 export function checkRequestLimits(request: GenerationRequest, contextSize: number): void {

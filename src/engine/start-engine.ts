@@ -14,9 +14,9 @@ import type { EngineMessage } from "./protocol/messages.ts";
 import { type EngineInfo, type EngineSpec, engineSpecSchema } from "./protocol/engine-spec.ts";
 
 export interface EngineStarterOptions {
-  /** Longest time that loading may make no progress, in milliseconds. */
+  /** Longest time without progress while loading, in milliseconds. */
   readonly loadTimeoutMs: number;
-  /** How long an engine may say nothing about a call that is in flight, in milliseconds. */
+  /** How long an engine may be silent about a call in flight, in milliseconds. */
   readonly stallTimeoutMs: number;
   /** The Node binary that runs engines; the default is the daemon's own. */
   readonly runtime?: string;
@@ -112,7 +112,7 @@ class Loading implements EngineReceiver {
     this.#info.reject(error);
   }
 
-  /** Waits for the model; whoever called ends the process when this rejects. */
+  /** Waits for the model; the caller ends the process when this rejects. */
   async result(
     process: EngineProcess,
     timeoutMs: number,

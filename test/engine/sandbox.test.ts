@@ -12,7 +12,7 @@ import type { Engine } from "../../src/engine/engine.ts";
 import { launchEngine, spawnEngine } from "../../src/engine/launch.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
 import { STOCK_WASM_PATH } from "../../src/engine/stock-wasm.ts";
-import { candidatesHere } from "../../src/engine/walls/second-wall.ts";
+import { candidatesHere } from "../../src/engine/walls/sandbox-finder.ts";
 import { tryWall } from "../../src/engine/walls/try-wall.ts";
 import type { Wall } from "../../src/engine/walls/wall.ts";
 import {

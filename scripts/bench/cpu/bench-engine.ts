@@ -9,7 +9,7 @@ export interface Rates {
 }
 
 export interface Workload {
-  /** Tokens of context before the prompt, which are computed once and not measured; absent: none. */
+  /** Tokens of context before the prompt, computed once and not timed; absent: none. */
   readonly depth?: number;
   /** Tokens of the prompt, the begin of the sequence included where nothing comes before. */
   readonly promptTokens: number;
@@ -35,13 +35,13 @@ export interface BenchSettings {
   readonly clock: Clock;
 }
 
-/** A loaded model in a process of its own. Prompts are those of benchPrompt() and never found in a cache, but for their depth. */
+/** A loaded model in a separate process. Prompts are those of benchPrompt() and never found in a cache, but for their depth. */
 export interface BenchEngine {
   /** What runs, for the table's caption. */
   readonly version: string;
   /** @param salt - another number is another prompt of the same length */
   measure(workload: Workload, salt: number): Promise<Rates>;
-  /** Generated tokens a second of several sequences together, behind prompts that are computed beforehand. */
+  /** Generated tokens per second of several sequences together, after prompts that are computed beforehand. */
   measureStreams(streams: number, workload: Workload, salt: number): Promise<number>;
   close(): Promise<void>;
 }

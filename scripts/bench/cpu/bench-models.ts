@@ -156,7 +156,7 @@ export function benchModelBytes(shape: ShapeName, quantization: Quantization): n
 
 /**
  * The same prompt as text and as tokens, whose first is the begin of the sequence.
- * @param salt another number makes other tokens behind the first `depth`
+ * @param salt another number makes other tokens after the first `depth`
  */
 export function benchPrompt(
   tokens: number,

@@ -40,7 +40,7 @@ type Answer = z.infer<typeof answerSchema>;
  * Installs native llama.cpp into a folder, unless it is there.
  * @param processor the kind of processor whose build is to run, as the package names its libraries; absent: llama.cpp chooses the
  *   best for this one
- * @throws Error when there is no such build
+ * @throws Error when that build does not exist
  */
 export async function installNative(folder: string, processor?: string): Promise<void> {
   const binaries = BINARIES[`${process.platform}-${process.arch}`];
@@ -66,7 +66,7 @@ export async function installNative(folder: string, processor?: string): Promise
   for (const name of others) rmSync(path.join(libraries, name));
 }
 
-/** Starts native llama.cpp in a process of its own, on the processors alone. */
+/** Starts native llama.cpp in a separate process, on the CPU only. */
 export async function startNativeEngine(folder: string, settings: BenchSettings): Promise<BenchEngine> {
   copyFileSync(path.join(import.meta.dirname, RUNNER), path.join(folder, RUNNER));
   const child = fork(path.join(folder, RUNNER), [JSON.stringify(settings)], { cwd: folder, stdio: "ignore" });

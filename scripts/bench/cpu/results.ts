@@ -6,7 +6,7 @@ import { describeDotProduct } from "../dot-product.ts";
 export const ENGINES = ["stock", "daybreak", "native"] as const;
 export type EngineName = (typeof ENGINES)[number];
 
-/** What can be measured; tokens per second, each run a number. */
+/** Measured rates in tokens per second, one number per run. */
 export const FIGURES = {
   prefill: "prefill, tokens/s",
   decode: "decode, tokens/s",

@@ -1,7 +1,7 @@
 import { tinyLlama } from "../../../test/support/tiny-models.ts";
 import { type GgufTensor, type GgufValue, writeGguf } from "../../../test/support/gguf-writer.ts";
 
-/** Words of the bench vocabulary beside bytes and letters: as many as a small real model has. */
+/** Words of the bench vocabulary besides bytes and letters, like a small real model. */
 const WORDS = 8000;
 
 /** Shapes that give about 100 tokens a second on one core of today: the rate at which overhead is judged. */

@@ -8,7 +8,7 @@ const WARM_UP_RUNS = 60;
 /** Enough to know that a first token was one of several; the rest of an answer says nothing about its beginning. */
 const SHORT_ANSWER = 4;
 
-/** A first token varies by more than what is asked for, and costs little: many are measured. */
+/** Times to first token vary a lot and are cheap to measure, so many are taken. */
 const FIRST_TOKENS_PER_RUN = 20;
 
 /** The same work on both sides, run by run. */

@@ -10,7 +10,7 @@ export type StreamClient = (
 /** Connections stay open between the requests, as a program that uses a service keeps them. */
 const AGENT = new Agent({ keepAlive: true });
 
-/** Node's plain client: little of what is measured is its own. */
+/** Node's plain HTTP client, which adds little overhead to what is measured. */
 export const plainClient: StreamClient = (url, body, onPiece) =>
   new Promise((resolve, reject) => {
     const json = body === undefined ? undefined : Buffer.from(JSON.stringify(body));

@@ -16,7 +16,7 @@ import { greedyRequest } from "./greedy-request.ts";
 import { generated } from "../../../test/support/generated.ts";
 
 // Loads a model onto a GPU as an engine process does, with the warm-up or without, and prints the times as JSON.
-// A process of its own, because a driver and V8 keep what they have compiled. Argument: a FirstRequestsTask as JSON.
+// A separate process, because drivers and V8 cache what they compile. Argument: a FirstRequestsTask as JSON.
 
 const LONGEST_WAIT_MS = 600_000;
 

@@ -12,7 +12,7 @@ export const FIRST_TOKENS = 16;
 export interface RequestTimes {
   /** Milliseconds to the first token. */
   readonly firstTokenMs: number;
-  /** Tokens per second behind it. */
+  /** Tokens per second after it. */
   readonly decode: number;
 }
 
@@ -39,7 +39,7 @@ const WITHOUT_DRIVER_CACHE = { MESA_SHADER_CACHE_DISABLE: "true", __GL_SHADER_DI
 
 const run = promisify(execFile);
 
-/** Loads a model in a process of its own and times the first two requests. */
+/** Loads a model in a separate process and times the first two requests. */
 export async function timeFirstRequests(task: FirstRequestsTask): Promise<FirstRequests> {
   const { stdout } = await run(process.execPath, [PROCESS, JSON.stringify(task)], {
     timeout: TIMEOUT_MS,

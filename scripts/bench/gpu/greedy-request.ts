@@ -1,6 +1,6 @@
 import type { GenerationRequest } from "../../../src/engine/protocol/generation.ts";
 
-/** Asks for so many tokens behind a prompt that is read anew each time, whatever the model would rather say. */
+/** Request for an exact number of tokens after a prompt that is not cached. */
 export function greedyRequest(prompt: string, tokens: number): GenerationRequest {
   return {
     input: { kind: "prompt", prompt },

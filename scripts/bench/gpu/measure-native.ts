@@ -38,7 +38,7 @@ function whyNot(error: unknown): string {
   return said[0] ?? lines[0] ?? "";
 }
 
-/** Measures a model in native llama.cpp, in a process of its own: a backend that is not there may end it. */
+/** Measures a model in native llama.cpp, in a separate process: a missing backend may crash it. */
 export async function measureNative(
   folder: string,
   file: string,

@@ -7,7 +7,7 @@ export interface Workload {
   readonly threads: number;
 }
 
-/** Tokens per second, or why there is no figure. */
+/** Tokens per second, or why they could not be measured. */
 export interface Speed {
   readonly prefill?: number;
   readonly decode?: number;

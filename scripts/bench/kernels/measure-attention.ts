@@ -6,7 +6,7 @@ import { timed } from "./timed.ts";
 const FLASH_ATTENTION = 74;
 /** Numbers of a key, and of a value. */
 const WIDTH = 64;
-/** Heads of the cache: enough that a run is no matter of microseconds. */
+/** KV heads: enough for a run that can be timed. */
 const HEADS = 8;
 const WORK_BYTES = 4 * 1024 * 1024;
 /** Runs until V8 has replaced its baseline code. */

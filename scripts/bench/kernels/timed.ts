@@ -1,4 +1,4 @@
-/** Milliseconds of one run, over as many as fit the time. */
+/** Mean milliseconds of one run, over as many runs as fit the time. */
 export function timed(run: () => unknown, milliseconds: number): number {
   const start = cpuMilliseconds();
   let runs = 0;

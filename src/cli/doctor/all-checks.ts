@@ -1,5 +1,5 @@
 import { GpuFinder } from "../../engine/gpu/gpu-finder.ts";
-import { SecondWall, type WallState } from "../../engine/walls/second-wall.ts";
+import { SandboxFinder, type WallState } from "../../engine/walls/sandbox-finder.ts";
 import { packageVersion } from "../../daemon/package-version.ts";
 import { http1Fetch } from "../../models/hub/remote/http1-fetch.ts";
 import { cacheCheck } from "./cache-check.ts";
@@ -52,7 +52,7 @@ export function allChecks(
 async function wallOf(daemon: Promise<DaemonLook>, mode: WallState["mode"]): Promise<WallState> {
   const said = (await daemon).status?.sandbox;
   if (said && said.wall !== "unknown") return { ...said, problem: said.problem };
-  const wall = new SecondWall({ mode });
+  const wall = new SandboxFinder({ mode });
   // Throws where one is required and none works: the state says so too.
   await wall.find().catch(() => undefined);
   return wall.state;

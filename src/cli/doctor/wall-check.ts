@@ -1,4 +1,4 @@
-import type { WallState } from "../../engine/walls/second-wall.ts";
+import type { WallState } from "../../engine/walls/sandbox-finder.ts";
 import { type Check, type Finding, note, ok, problem } from "./check.ts";
 
 const NAME = "Sandbox";

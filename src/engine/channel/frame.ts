@@ -64,7 +64,7 @@ export class FrameReader {
   #start = 0;
   #end = 0;
 
-  /** @param limitsOf what a kind of message may have; undefined: there is no such kind */
+  /** @param limitsOf limits of a kind of message; undefined for an unknown kind */
   constructor(limitsOf: (kind: number) => FrameLimits | undefined) {
     this.#limitsOf = limitsOf;
   }

@@ -33,7 +33,7 @@ export class MessageCodec<Message extends { readonly type: string }> {
   }
 
   /**
-   * What a frame carries; whoever reads it checks it by its schema.
+   * Content of a frame; the reader checks it against its schema.
    * @throws ChannelError when it is not a message of its kind
    */
   decode({ kind: number, json, attachments }: Frame): unknown {

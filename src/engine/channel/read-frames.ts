@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import type { Frame, FrameReader } from "./frame.ts";
 
-/** Longest time that one pipe keeps the event loop before others have their turn, in milliseconds. */
+/** Longest time that one pipe may hold the event loop, in milliseconds. */
 const TURN_MS = 5;
 
 export interface ReadFramesOptions {

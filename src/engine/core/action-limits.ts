@@ -11,12 +11,12 @@ const START_MS = 15_000;
 /** As much again for each million characters of the request: tokens of as many take half a second. */
 const START_CHARACTERS = 1_000_000;
 
-/** Longest time in milliseconds that llama.cpp may take for a request before it answers that it has it. */
+/** Longest time in milliseconds that llama.cpp may take to accept a request. */
 export function startLimitMs(requestJson: string): number {
   return START_MS * (1 + requestJson.length / START_CHARACTERS);
 }
 
-/** The error of a request that llama.cpp did not take on in so many milliseconds. */
+/** Error of a request that llama.cpp did not accept in time. */
 export function tookTooLong(isChat: boolean, limitMs: number): ServiceError {
   if (isChat) return templateTooSlow(limitMs / 1000);
   return new ServiceError(

@@ -26,7 +26,7 @@ const ANY_OBJECT: JsonSchema = { type: "object" };
 
 /** What the loaded model adds to a request. */
 export interface RequestContext {
-  /** Text that stands for an image in the prompt. */
+  /** Placeholder of an image in the prompt. */
   readonly mediaMarker: string;
   /** Tokens of context. */
   readonly contextSize: number;

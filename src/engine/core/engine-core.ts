@@ -21,7 +21,7 @@ import { endsWithImage, leavesEndBare, noTextAfterImage, PROBE_BODY } from "./im
 import type { BlobLike, EnginePlatform } from "./platform.ts";
 import type { AcceptedResult } from "./loop-request.ts";
 import { RequestLoop } from "./request-loop.ts";
-import { checkMarks, checkMarksOf } from "./special-marks.ts";
+import { checkSpecialTokens, checkSpecialTokensOf } from "./special-token-limit.ts";
 import { StepControl } from "./step-control.ts";
 import { Tokenizer } from "./tokenizer.ts";
 import type { WorkerActions } from "./wllama-api.ts";
@@ -45,7 +45,7 @@ export class EngineCore {
   readonly #tokenizer: Tokenizer;
   readonly #mediaMarker: string;
   readonly #purpose: EngineSettings["purpose"];
-  /** Held by whoever has a prompt read that no other may be read beside. */
+  /** Held while a prompt is read that must be the only one. */
   readonly #prompts = new Mutex();
   readonly #sharedContext: boolean;
   /** Whether the chat template leaves an image at the very end; unknown until it matters. */
@@ -84,7 +84,7 @@ export class EngineCore {
       );
       try {
         const info = readInfo(session, settings, files.projector !== undefined);
-        // A GPU's steps are measured before they are used, and its commands cannot be taken back.
+        // A GPU's step size is chosen at warm-up, and its commands cannot be cancelled.
         const steps =
           info.gpuLayers > 0
             ? undefined
@@ -128,7 +128,7 @@ export class EngineCore {
     signal: AbortSignal,
   ): Promise<void> {
     if (this.#purpose !== "generate") throw unsupported("generate text");
-    checkMarksOf(request);
+    checkSpecialTokensOf(request);
     const call = buildCompletionCall(request, {
       mediaMarker: this.#mediaMarker,
       contextSize: this.info.contextSize,
@@ -169,7 +169,7 @@ export class EngineCore {
   /** Embeds one text; the vector is L2-normalized. */
   async embed(text: string, signal: AbortSignal): Promise<EmbeddingResult> {
     if (this.#purpose === "rerank") throw unsupported("embed texts");
-    checkMarks(text);
+    checkSpecialTokens(text);
     // With a context for each slot, llama.cpp cuts texts that it reads together where the shortest ends, and averages
     // the last piece alone.
     using held = new DisposableStack();
@@ -181,7 +181,7 @@ export class EngineCore {
   /** Scores one document against a query. */
   async rerank(query: string, document: string, signal: AbortSignal): Promise<RerankResult> {
     if (this.#purpose !== "rerank") throw unsupported("rerank documents");
-    checkMarks(document);
+    checkSpecialTokens(document);
     const body = { _name: "rrnk_req", data_json: toRequestJson({ query, document }) } as const;
     return readRerank(await this.#only("rerank", body, signal));
   }

@@ -103,7 +103,7 @@ export function fromCallError(error: unknown): unknown {
   return OUT_OF_MEMORY.test(error.message) ? outOfMemory(error) : unreadableAnswer(error);
 }
 
-/** The model wrote what is no answer: no text, or not in the form that was asked for. */
+/** The model wrote no valid answer: no text, or not in the requested form. */
 export function unreadableAnswer(cause?: Error): ServiceError {
   return new ServiceError(
     "inference_failed",

@@ -4,7 +4,7 @@ import { toJsonPattern } from "./json-pattern.ts";
 /** Keywords whose value is data, not a schema. */
 const DATA = new Set(["const", "enum", "default", "examples"]);
 
-/** Keywords whose value has schemas by names of its own. */
+/** Keywords whose value maps names to schemas. */
 const NAMED = new Set(["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"]);
 
 /** A schema with the same meaning, all of whose patterns llama.cpp can make a grammar of, as far as there is one. */

@@ -42,7 +42,7 @@ export class LoopRequest {
     this.#onResult = onResult;
   }
 
-  /** Settles behind the last result, or with what has failed. */
+  /** Settles after the last result; rejects when the request fails. */
   get over(): Promise<void> {
     return this.#over.promise;
   }

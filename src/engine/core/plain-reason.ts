@@ -42,7 +42,7 @@ const SENTENCES: readonly (readonly [RegExp, (match: readonly string[]) => strin
   [WASM_TRAP, () => "the figures of its header do not fit together"],
 ];
 
-/** Said by whoever meets a reason without a sentence of its own. */
+/** Fallback for a reason without its own message. */
 export const NO_PLAIN_REASON = "llama.cpp cannot work with it";
 
 /** @param text what llama.cpp has logged, the most telling line first */

@@ -6,41 +6,41 @@ import type { ActionResult, WorkerActions } from "./wllama-api.ts";
 import { EngineCallError, type WllamaSession } from "./wllama-session.ts";
 
 /**
- * What llama.cpp throws while it writes a result that is not UTF-8: that piece is lost, and what follows is usually fine.
- * The result has been counted by then. One that cannot be read for another reason has not, and llama.cpp would promise a
- * further one forever: so no other exception may be polled past.
+ * Thrown by llama.cpp when a result is not valid UTF-8: that piece is lost, but later ones are usually fine. The result has
+ * been counted by then. With any other exception it has not, and llama.cpp would promise another result forever, so
+ * polling must stop.
  */
 const LOST_PIECE =
   /^\[json\.exception\.type_error\.316\] (invalid UTF-8 byte at index \d+|incomplete UTF-8 string; last byte): 0x[\dA-F]{2}$/;
 
-/** The exception is the last that a call logs; what a model has written never is a line of its own there. */
+/** The exception is the last line that a call logs; model output never forms its own line there. */
 function isLostPiece({ message }: EngineCallError): boolean {
   return LOST_PIECE.test(message.trimEnd().split("\n").at(-1) ?? "");
 }
 
 /**
  * Drives all requests of one engine. llama.cpp computes only while it is polled, and its worker handles one call at
- * a time: so there is one loop, which polls the requests in turn and lets cancellations and new requests go first.
- * A cancel therefore waits for one step at most, and of a request that is alone not even for that: its step is left.
+ * a time: so one loop polls the requests in turn, and cancellations and new requests go first. A cancel waits for one
+ * step at most; when the request is the only one, its step is aborted.
  *
  * A step gives a token to every slot, but a poll returns one result of one request. So the first poll of a round
  * computes, and the others are held: they collect. With the stock WASM, which computes at every poll, results pile
  * up while several requests run, and each is delivered the later the more of them there are.
  *
- * The caller keeps to the number of slots: a request beyond it would never be answered.
+ * The caller must not exceed the number of slots: a request beyond it would never be answered.
  */
 export class RequestLoop {
   readonly #session: Pick<WllamaSession, "act">;
   readonly #steps: Pick<StepControl, "next" | "measured" | "leave"> | undefined;
   readonly #urgent: (() => Promise<void>)[] = [];
-  readonly #asides: (() => Promise<void>)[] = [];
+  readonly #betweenPolls: (() => Promise<void>)[] = [];
   readonly #requests: LoopRequest[] = [];
-  /** What the last poll brought is handed over once the worker has its next call: it computes meanwhile. */
+  /** Delivers the last result once the worker has its next call, so that both run in parallel. */
   #handOver: (() => void) | undefined;
   #running = false;
-  /** The request for which alone a step is being computed. */
+  /** The request of the current step, when it is the only one. */
   #alone: LoopRequest | undefined;
-  /** How long the last step took, of which several results may come. */
+  /** Duration of the last step, which may yield several results. */
   #stepMs = 0;
 
   /** @param steps how long steps are; absent: as llama.cpp was loaded */
@@ -50,7 +50,7 @@ export class RequestLoop {
   }
 
   /**
-   * Runs a request; Resolves after its last result. Aborting cancels it; the slot is free when this settles.
+   * Runs a request; resolves after its last result. Aborting cancels it; the slot is free when this settles.
    * @param onResult takes the results in their order, each while the worker computes what comes next; what it throws
    *   cancels the request and is thrown here
    * @throws EngineCallError when llama.cpp refuses the request or cannot read its own answer, EngineFatalError when the
@@ -75,11 +75,10 @@ export class RequestLoop {
   }
 
   /**
-   * Runs a call that needs no slot. At most one between two polls, so that however many there are, those who generate
-   * wait for one at a time.
+   * Runs a call that needs no slot. At most one runs between two polls, so that such calls do not hold up generation.
    */
-  aside<Result>(call: () => Promise<Result>): Promise<Result> {
-    return this.#queue(this.#asides, call);
+  runBetweenPolls<Result>(call: () => Promise<Result>): Promise<Result> {
+    return this.#queue(this.#betweenPolls, call);
   }
 
   /** Runs a call before the next poll. */
@@ -87,7 +86,7 @@ export class RequestLoop {
     return this.#queue(this.#urgent, call);
   }
 
-  /** What a call throws, at once or later, is its caller's: the loop is everybody's. */
+  /** Errors of a call go to its caller; the loop goes on. */
   #queue<Result>(calls: (() => Promise<void>)[], call: () => Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
       calls.push(async () => {
@@ -104,13 +103,13 @@ export class RequestLoop {
   async #leave(request: LoopRequest): Promise<void> {
     request.abandon();
     if (!this.#remove(request)) return;
-    // Of an answer that has begun a step is a token; and what cannot forget a token would lose the whole prompt.
+    // Only during the prompt: later a step is a single token, and a context that cannot drop it would lose the whole prompt.
     if (this.#alone === request && request.kind === "text" && request.promptTokens !== undefined)
       this.#steps?.leave();
-    await this.#cancel(request).catch(() => {}); // the engine is lost: there is no slot left to free
+    await this.#cancel(request).catch(() => {}); // the engine is lost: there is no slot to free
   }
 
-  /** Frees a slot; the others need not compute for that. */
+  /** Frees a slot without computing a step. */
   async #cancel({ id }: LoopRequest): Promise<void> {
     await this.#first(() => this.#session.act("cancel", { _name: "cncl_req", req_id: id }, true));
   }
@@ -122,7 +121,7 @@ export class RequestLoop {
   }
 
   async #drive(): Promise<void> {
-    /** How many requests have yet to collect what the last step gave. */
+    /** Requests that have not collected their result of the last step. */
     let uncollected = 0;
     let sameAgain: LoopRequest | undefined;
     for (;;) {
@@ -131,13 +130,13 @@ export class RequestLoop {
         await this.#meanwhile(call());
         continue;
       }
-      const aside = this.#asides.shift();
-      if (aside) await this.#meanwhile(aside());
+      const callBetweenPolls = this.#betweenPolls.shift();
+      if (callBetweenPolls) await this.#meanwhile(callBetweenPolls());
       if (sameAgain && !this.#requests.includes(sameAgain)) sameAgain = undefined;
       const request: LoopRequest | undefined = sameAgain ?? this.#nextRequest();
       if (!request) {
         this.#handOverNow();
-        if (this.#asides.length + this.#urgent.length > 0) continue;
+        if (this.#betweenPolls.length + this.#urgent.length > 0) continue;
         break;
       }
       const isHeld = sameAgain !== undefined || uncollected > 0;
@@ -147,7 +146,7 @@ export class RequestLoop {
     this.#running = false;
   }
 
-  /** Hands over what the last poll brought, then waits for the worker's answer. */
+  /** Delivers the last result, then waits for the worker's answer. */
   async #meanwhile<Result>(answer: Promise<Result>): Promise<Result> {
     this.#handOverNow();
     return await answer;
@@ -159,14 +158,14 @@ export class RequestLoop {
     handOver?.();
   }
 
-  /** Goes round: each request's turn comes after all others'. */
+  /** Round robin. */
   #nextRequest(): LoopRequest | undefined {
     const request = this.#requests.shift();
     if (request) this.#requests.push(request);
     return request;
   }
 
-  /** @returns true when the same step may have given the request something more */
+  /** @returns true when the same step may have yielded another result for the request */
   async #poll(request: LoopRequest, isHeld: boolean): Promise<boolean> {
     const startMs = performance.now();
     if (!isHeld) {
@@ -188,7 +187,7 @@ export class RequestLoop {
       } else {
         this.#remove(request);
         request.fail(error);
-        // A lost engine has no slot left to free.
+        // A lost engine has no slot to free.
         if (error instanceof EngineCallError) this.#cancel(request).catch(() => {});
       }
       return false;
@@ -227,7 +226,7 @@ export class RequestLoop {
     return isPreliminary;
   }
 
-  /** The engine has forgotten this request: nothing to poll, nothing to cancel. False: it had already. */
+  /** Stops polling a request. Returns false when it was gone already. */
   #remove(request: LoopRequest): boolean {
     const at = this.#requests.indexOf(request);
     if (at < 0) return false;

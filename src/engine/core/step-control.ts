@@ -4,7 +4,7 @@ import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
 const STEP_TOKENS = MEMORY_CELLS.stepTokens / 4;
 const LEAVE_STEP = MEMORY_CELLS.leaveStep / 4;
 
-/** Before anything was measured: few enough for the slowest machine, when another request waits. */
+/** Initial limit while another request waits: few enough for the slowest machine. */
 const FIRST_TOKENS = 16;
 
 /** Others get their next token, and a newcomer its turn, after one step; a cancel among them waits for it as well. */
@@ -69,7 +69,7 @@ export class StepControl {
     if (tokens > 0 && ms > 0) this.#tokensPerMs = tokens / ms;
   }
 
-  /** Ends the step that is being computed behind its next operator. Only where one request alone is in the engine. */
+  /** Aborts the current step after its next operator. Only for a request that is alone in the engine. */
   leave(): void {
     const cells = this.#cells();
     if (cells) Atomics.store(cells, LEAVE_STEP, 1);

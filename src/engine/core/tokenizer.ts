@@ -6,7 +6,7 @@ import {
   type TokenizeOptions,
   type TokenPieces,
 } from "../protocol/tokens.ts";
-import { checkMarks } from "./special-marks.ts";
+import { checkSpecialTokens } from "./special-token-limit.ts";
 import type { RequestLoop } from "./request-loop.ts";
 import { PIECES_VERB, TOKENIZE_VERB } from "./tokenizer-patches.ts";
 import { EngineCallError, NoTokenizerError, type WllamaSession } from "./wllama-session.ts";
@@ -14,16 +14,16 @@ import { EngineCallError, NoTokenizerError, type WllamaSession } from "./wllama-
 /** llama.cpp's own tokenizer with the loaded model's vocabulary. It takes no slot. */
 export class Tokenizer {
   readonly #session: Pick<WllamaSession, "call">;
-  readonly #loop: Pick<RequestLoop, "aside">;
+  readonly #loop: Pick<RequestLoop, "runBetweenPolls">;
 
-  constructor(session: Pick<WllamaSession, "call">, loop: Pick<RequestLoop, "aside">) {
+  constructor(session: Pick<WllamaSession, "call">, loop: Pick<RequestLoop, "runBetweenPolls">) {
     this.#session = session;
     this.#loop = loop;
   }
 
-  /** @throws ServiceError unsupported_feature on the stock WASM, invalid_parameter for a text of too many marks */
+  /** @throws ServiceError unsupported_feature on the stock WASM, invalid_parameter for a text with too many possible special tokens */
   async tokenize(text: string, options: TokenizeOptions, signal: AbortSignal): Promise<TokenIds> {
-    checkMarks(text);
+    checkSpecialTokens(text);
     const bytes = new TextEncoder().encode(text);
     const { addSpecial, parseSpecial } = options;
     return tokenIdsSchema.parse(
@@ -38,7 +38,7 @@ export class Tokenizer {
 
   async #ask(signal: AbortSignal, call: () => Promise<unknown>): Promise<unknown> {
     try {
-      return await this.#loop.aside(() => {
+      return await this.#loop.runBetweenPolls(() => {
         signal.throwIfAborted();
         return call();
       });

@@ -6,7 +6,7 @@ import { type EngineSettings, fullStep } from "./load-parameters.ts";
 /** One token in almost every vocabulary. */
 const WORD = " a";
 
-/** The first token comes with the prompt; the steps behind it are all alike. */
+/** The first token comes with the prompt; the steps after it are all alike. */
 const GENERATED_TOKENS = 2;
 
 /**
@@ -29,7 +29,7 @@ const IMAGE =
  * Has a GPU compile the programs that requests need: llama.cpp does that when it first uses one, and the first
  * requests would pay for it.
  * @param onProgress called after each request
- * @returns the milliseconds that a full step of a prompt takes, at most; undefined for a model that is given whole texts
+ * @returns longest time of a full prefill step in milliseconds; undefined for a model that is given whole texts
  */
 export async function warmUp(
   engine: EngineCore,
@@ -60,7 +60,7 @@ export async function warmUp(
   return first < SHORT_STEP_MS ? first : await promptMs(engine, full);
 }
 
-/** Looks at an image: the projector has programs of its own. */
+/** Processes an image: the projector has its own programs. */
 async function see(engine: EngineCore): Promise<void> {
   const data = Uint8Array.from(atob(IMAGE), (character) => character.charCodeAt(0));
   const input: GenerationRequest["input"] = {
@@ -86,7 +86,7 @@ async function see(engine: EngineCore): Promise<void> {
   }
 }
 
-/** Generates behind so many tokens; resolves to the milliseconds that these took. */
+/** Generates after a prompt of this many tokens; resolves to the prompt's milliseconds. */
 async function promptMs(engine: EngineCore, tokens: number): Promise<number> {
   let milliseconds = 0;
   try {

@@ -40,7 +40,7 @@ export interface LoadedInfo {
   readonly n_layer: number;
   readonly metadata: Readonly<Record<string, string>>;
   readonly has_image_input: boolean;
-  /** Text that stands for an image in a prompt. */
+  /** Placeholder of an image in a prompt. */
   readonly media_marker?: string;
 }
 

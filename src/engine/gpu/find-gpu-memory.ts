@@ -7,7 +7,7 @@ const UNIFIED_SHARE = 0.5;
 /** What Metal recommends on Apple's machines is two thirds, and three quarters of large ones. */
 const APPLE_SHARE = 2 / 3;
 
-/** Less memory of its own than this is a window into the machine's. */
+/** Less dedicated memory than this is a window into the machine's. */
 const LEAST_DEDICATED_BYTES = 3 * 1024 ** 3;
 
 const MIB = 1024 * 1024;
@@ -55,7 +55,7 @@ function smallest(cards: readonly Card[], isCalled: (name: string) => boolean): 
   return candidates.length > 0 ? Math.min(...candidates) : undefined;
 }
 
-/** A chip with little memory of its own uses the machine's. */
+/** A chip with little dedicated memory uses the machine's. */
 function unlessShared(
   bytes: number | undefined,
   maker: string,

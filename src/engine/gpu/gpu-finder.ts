@@ -1,7 +1,7 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import { type AdapterWishes, chooseAdapter } from "./choose-adapter.ts";
 import type { GpuAdapter, GpuReport, ReportedAdapter } from "./gpu-report.ts";
-import type { SandboxMode } from "../walls/second-wall.ts";
+import type { SandboxMode } from "../walls/sandbox-finder.ts";
 import { probeGpu } from "./probe-gpu.ts";
 
 /** auto: what is there is used; off: nothing is; require: without a GPU no model is loaded. */

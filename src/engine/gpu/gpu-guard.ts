@@ -17,7 +17,7 @@ const FAILURE_WINDOW_MS = 600_000;
 const LONGEST_STEP_MS = 2000;
 const BEARABLE_STEP_MS = 1000;
 
-/** What drivers, Dawn and llama.cpp say when there is no memory left. */
+/** Out-of-memory messages of drivers, Dawn and llama.cpp. */
 const OUT_OF_MEMORY =
   /out[ _]?of[ _]?(device[ _]|host[ _])?memory|(failed|unable) to allocate|alloc\w* failed/i;
 
@@ -30,13 +30,13 @@ const MAY_BE_OF_THE_GPU: ReadonlySet<string> = new Set<ErrorCode>([
   "inference_failed",
 ]);
 
-/** What is asked of a GPU in place of more; -1 layers are all. */
+/** Reduced request to a GPU; -1 means all layers. */
 export type Reduction = Pick<EngineSpec, "gpuLayers" | "sharedContext">;
 
 export interface GpuGuardOptions {
   readonly start: StartEngine;
   readonly finder: Pick<GpuFinder, "settings">;
-  /** An engine on the GPU has ended by itself. */
+  /** An engine on the GPU exited unexpectedly. */
   readonly onLoss: (model: string, reason: string) => void;
   /** The GPU's memory does not hold what it was to take, and this is tried next. */
   readonly onReduction: (model: string, next: Reduction, reason: string) => void;

@@ -15,7 +15,7 @@ const gpuAdapterSchema = gpuDeviceSchema.extend({
   vendor: text,
   architecture: text,
   description: text,
-  /** Computes on the CPU: for tests, never chosen by itself. */
+  /** Computes on the CPU; for tests, never chosen automatically. */
   software: z.boolean(),
   features: z.object({
     /** 16-bit floats in shaders: llama.cpp needs them. */
@@ -70,7 +70,7 @@ export interface GpuReport {
   /** The system's choices where speed, or a battery, counts. */
   readonly fastest?: GpuDevice | undefined;
   readonly thriftiest?: GpuDevice | undefined;
-  /** Why there is no adapter, and what to do; absent when there is one. */
+  /** Why no adapter was found, and what to do; absent when there is one. */
   readonly problem?: string | undefined;
 }
 

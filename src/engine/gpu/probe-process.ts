@@ -42,7 +42,7 @@ const channel = new ParentChannel<never, ProbeMessage>({
   onProblem: () => process.exit(1),
 });
 await probe();
-// Drivers leave threads behind, which would keep the process alive.
+// Threads of drivers would keep the process alive.
 process.exit();
 
 async function probe(): Promise<void> {

@@ -1,13 +1,13 @@
 import type { TextPatch } from "../core/worker-patches.ts";
 
-/** How long llama.cpp waits for a GPU before it gives the device up, in milliseconds. */
+/** How long llama.cpp waits for a GPU before it gives up, in milliseconds. */
 const STOCK_WAIT_MS = 30_000;
 
 /**
  * Changes of llama.cpp's script by which an engine waits for its GPU as long as the daemon waits for the engine. The
  * first step on a device includes what its driver compiles, which a software adapter on a busy machine does for longer
  * than llama.cpp waits, however small the step is.
- * @param longestMs milliseconds that one wait may take
+ * @param longestMs longest wait in milliseconds
  */
 export function queueWaitPatches(longestMs: number): readonly TextPatch[] {
   return [

@@ -37,7 +37,7 @@ export class CallRunner {
     }
   }
 
-  /** A call that has ended meanwhile is no longer known: its answer is on its way. */
+  /** Ignores a call that has already ended: its answer is on its way. */
   cancel(call: number): void {
     this.#calls.get(call)?.abort();
   }

@@ -38,7 +38,7 @@ function beneath(handle: unknown): object {
   return prototype;
 }
 
-/** The class beneath connections: it is there as soon as Node sees that what it shall connect to is no address. */
+/** The class beneath connections: Node creates it once it sees that the target is not an address. */
 function connectionHandle(nowhere: object): object {
   const socket = new net.Socket();
   try {

@@ -29,7 +29,7 @@ setFlagsFromString("--wasm-lazy-validation");
 /** An engine must not outlive its daemon. A signal ends it even where a busy worker would hold back an exit. */
 onParentGone(() => {
   process.kill(process.pid, "SIGKILL");
-  // The first process of a namespace is not killed by itself.
+  // The first process of a namespace cannot kill itself with a signal.
   process.abort();
 });
 

@@ -1,7 +1,7 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { ReportedError } from "../protocol/messages.ts";
 
-/** An error in the form that crosses to the daemon; anything unexpected keeps its text, for it is no secret here. */
+/** An error in the form that crosses to the daemon; unexpected errors keep their message, which is not a secret here. */
 export function toReportedError(error: unknown): ReportedError {
   if (error instanceof ServiceError) {
     return {

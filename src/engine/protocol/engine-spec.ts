@@ -19,7 +19,7 @@ export const engineSpecSchema = z.object({
   purpose: z.enum(["generate", "embed", "rerank"]),
   /** Tokens of context that one request can have. */
   contextSize: z.int().min(16),
-  /** All slots share one context; else each has one of its own, and the KV cache is as many times as large. */
+  /** All slots share one context; otherwise each has its own, which multiplies the KV cache. */
   sharedContext: z.boolean(),
   /** Layers to offload; 0 is CPU, -1 is all. Without an adapter in `gpu` nothing is offloaded. */
   gpuLayers: z.int().min(-1),
@@ -59,7 +59,7 @@ export const engineInfoSchema = z.object({
   layers: z.int(),
   /** Layers really offloaded to a GPU. */
   gpuLayers: z.int(),
-  /** Milliseconds that a full step of a prompt takes on the GPU, at most; absent where it was not measured. */
+  /** Longest time of a full prefill step on the GPU, in milliseconds; absent when unknown. */
   stepMs: z.number().optional(),
   threads: z.int(),
   hasChatTemplate: z.boolean(),

@@ -62,7 +62,7 @@ export const engineMessageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("call-failed"), call, error: reportedErrorSchema }),
   z.object({ type: z.literal("cancelled"), call }),
   z.object({ type: z.literal("memory"), call, bytes: z.int().min(0) }),
-  /** The engine is beyond use and ends by itself after this message. */
+  /** The engine is unusable and exits after this message. */
   z.object({ type: z.literal("fatal"), reason }),
 ]);
 export type EngineMessage = z.infer<typeof engineMessageSchema>;

@@ -9,7 +9,7 @@ export const tokenizeOptionsSchema = z.object({
 });
 export type TokenizeOptions = z.infer<typeof tokenizeOptionsSchema>;
 
-/** Token ids; an array of numbers would be five times as large on its way between processes. */
+/** Token ids; an array of numbers would be much larger when sent between processes. */
 export const tokenIdsSchema = z.instanceof(Int32Array);
 export type TokenIds = z.infer<typeof tokenIdsSchema>;
 

@@ -2,16 +2,16 @@ import { Worker } from "node:worker_threads";
 import { parentInput } from "../channel/parent-channel.ts";
 
 /**
- * The entry of a process that finds out whether engines can live behind a wall: threads that share memory and wait for
- * each other, WebAssembly, a pipe. Ends with code 0 when they can, and the wall is there.
+ * Entry of a process that checks that engines can run inside a wall (shared memory, threads, WebAssembly, a pipe) and that
+ * the wall is in effect. Exits with code 0 when both are true.
  *
  * Argument: "own-processes" when no process outside may be visible.
  */
 
-/** The smallest WebAssembly with a memory that threads share. */
+/** The smallest WebAssembly module with a shared memory. */
 const SHARED_MEMORY = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 5, 4, 1, 3, 1, 2);
 
-/** What the first process of a namespace has as its parent; a child of that one has it. */
+/** Highest parent id inside a new process namespace. */
 const FIRST_PROCESS = 1;
 
 if (process.argv[2] === "own-processes" && process.ppid > FIRST_PROCESS) {

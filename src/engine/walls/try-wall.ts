@@ -5,14 +5,14 @@ import { LastLines } from "../last-lines.ts";
 import { engineRights, MINIMAL_ENVIRONMENT, NETWORK_CLOSER, type SpawnEngine } from "../launch.ts";
 import type { Wall } from "./wall.ts";
 
-/** Longest time that the trial may take, in milliseconds; a tenth of a second is usual. */
+/** Longest time that the trial may take, in milliseconds. */
 const DEADLINE_MS = 10_000;
 
 const KEPT_LINES = 5;
 
 /**
- * Starts a small program with an engine's rights behind a wall. Says why it does not work; undefined: it does.
- * @throws the system's error when it has nothing left to start a process with, which says nothing about the wall
+ * Starts a small program with an engine's rights inside a wall. Returns why that fails; undefined when it works.
+ * @throws the system's error when it lacks the resources to start a process, which says nothing about the wall
  */
 export async function tryWall(wall: Wall, runtime: string, spawn: SpawnEngine): Promise<string | undefined> {
   const entry = path.join(import.meta.dirname, `trial-process${path.extname(import.meta.filename)}`);

@@ -7,15 +7,15 @@ export interface UnshareOptions {
 }
 
 /**
- * The wall of util-linux, where there is no bubblewrap: no network, no other process and no privilege. The disk is as
- * the account sees it, so only Node keeps an engine from its files.
+ * The util-linux wall, for systems without bubblewrap: no network, no other processes and no privileges. The disk is not
+ * hidden, so only Node's permission model keeps an engine from the account's files.
  */
 export function unshare({ unshare: binary, setpriv }: UnshareOptions): Wall {
   const enclose = (start: ProcessStart): ProcessStart => ({
     ...start,
     command: setpriv,
     args: [
-      // Whatever ends the daemon ends unshare, and that its child.
+      // When the daemon dies, unshare is killed, and with it its child.
       "--pdeathsig",
       "KILL",
       "--",

@@ -4,11 +4,11 @@ export interface ProcessStart {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
-  /** What the descriptors after those of the channel give to read, one after the other. */
+  /** Contents to read from the descriptors after those of the channel, in order. */
   readonly inputs?: readonly Uint8Array[];
 }
 
-/** What a process behind a wall may see of the disk, beside the runtime. */
+/** What a process inside a wall may see of the disk besides the runtime. */
 export interface WallView {
   /** Files and folders that it may read. */
   readonly readable: readonly string[];
@@ -16,11 +16,11 @@ export interface WallView {
 
 export type WallName = "bubblewrap" | "namespaces" | "sandbox-exec";
 
-/** What the operating system puts around an engine, outside of Node's permission model. */
+/** Sandbox that the operating system puts around an engine, outside Node's permission model. */
 export interface Wall {
   readonly name: WallName;
   /** What it is made of, for people. */
   readonly parts: readonly string[];
-  /** The same process behind the wall. */
+  /** Wraps a process start in the wall. */
   enclose(start: ProcessStart, view: WallView): ProcessStart;
 }

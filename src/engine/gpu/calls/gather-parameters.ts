@@ -1,26 +1,26 @@
 import type { WebGpuClasses } from "./webgpu-classes.ts";
 
-/** GPUBufferUsage.UNIFORM | COPY_DST: such a buffer changes by what the host writes and copies, by no shader. */
+/** GPUBufferUsage.UNIFORM | COPY_DST: only the host changes such a buffer, never a shader. */
 const PARAMETERS_USAGE = 0x40 | 0x08;
 
 /** llama.cpp's buffer of parameters has 128 bytes for each program of a submission. */
 const LARGEST_BUFFER = 1024 * 1024;
 
 interface Parameters {
-  /** What is in the buffer when all that was asked for is done. WebGPU promises that a new one is all zeros. */
+  /** Content of the buffer after all pending writes. WebGPU zeroes new buffers. */
   readonly bytes: Uint8Array;
-  /** The part that Dawn has not been given yet; empty when `from` is not below `to`. */
+  /** The part that has not been passed to Dawn yet; empty when `from` is not below `to`. */
   from: number;
   to: number;
 }
 
 /**
- * Writes the parameters of all programs of a submission in one call. llama.cpp writes those of each program by
- * themselves, and each call into Dawn takes 9 µs. No program can see the difference: none runs before it is submitted.
+ * Writes the parameters of all programs of a submission in one call. llama.cpp writes those of each program separately,
+ * and each call into Dawn is expensive. Programs cannot see the difference: they run only after they are submitted.
  */
 export function gatherParameters({ GPUDevice, GPUQueue, GPUCommandEncoder, GPUBuffer }: WebGpuClasses): void {
   const gathered = new WeakMap<object, Parameters>();
-  /** Buffers with parameters that Dawn has not been given, and the queue that is to write them. */
+  /** Buffers with parameters that have not been passed to Dawn, and the queue that will write them. */
   const unwritten = new Map<object, object>();
 
   const { createBuffer } = GPUDevice.prototype;
@@ -48,7 +48,7 @@ export function gatherParameters({ GPUDevice, GPUQueue, GPUCommandEncoder, GPUBu
   GPUQueue.prototype.writeBuffer = function (this: object, buffer, at, data, offset, size) {
     const parameters = gathered.get(buffer);
     if (!parameters || at + size > parameters.bytes.length) {
-      // What is beyond the end is for Dawn to refuse.
+      // Dawn rejects writes beyond the end.
       Reflect.apply(writeBuffer, this, [buffer, at, data, offset, size]);
       return;
     }
@@ -62,7 +62,7 @@ export function gatherParameters({ GPUDevice, GPUQueue, GPUCommandEncoder, GPUBu
     Reflect.apply(submit, this, [commands]);
   };
 
-  // What else could change such a buffer; llama.cpp does none of it. From then on, Dawn is given each write as it comes.
+  // Other ways to change such a buffer, which llama.cpp does not use. After one, writes go directly to Dawn.
   const leaveToDawn = (thing: unknown): void => {
     if (typeof thing !== "object" || thing === null || !gathered.has(thing)) return;
     write();

@@ -10,9 +10,9 @@ interface DawnPackage {
 }
 
 /**
- * Gives llama.cpp's script a GPU, in the worker in which it runs: the classes and `navigator.gpu` of a page. What
- * llama.cpp asks of them for each token is the same again and again, and a call into Dawn costs more than the work on
- * a fast GPU; so calls that change nothing stay here.
+ * Gives llama.cpp's script a GPU in its worker: the WebGPU classes and `navigator.gpu`, as in a page. llama.cpp repeats
+ * the same calls for each token, and a call into Dawn may cost more than the work on a fast GPU, so redundant calls are
+ * skipped.
  */
 export function openGpu({ globals, create }: DawnPackage, flags: readonly string[]): void {
   reuseBindGroups(globals);

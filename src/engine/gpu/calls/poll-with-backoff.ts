@@ -1,27 +1,27 @@
 import type { WebGpuClasses } from "./webgpu-classes.ts";
 
-/** Most waits of a fast GPU end within this time, and every microsecond counts. In milliseconds. */
+/** Polls without sleeping for this long, in milliseconds: most waits for a fast GPU end within it. */
 const EAGER_MS = 1;
 
-/** A nap adds at most this part to a wait, or the shortest that there is. */
+/** A nap lasts at most this share of the wait so far, or the shortest nap. */
 const NAP_SHARE = 0.01;
 const SHORTEST_NAP_MS = 0.05;
 
-/** Longer ones would save next to nothing. */
+/** Longer naps would save almost nothing. */
 const LONGEST_NAP_MS = 1;
 
-/** Windows rounds a nap up to whole ticks of its clock, of up to 16 ms. */
+/** Windows rounds naps up to whole clock ticks, which are too long. */
 const CAN_NAP = process.platform !== "win32";
 
-/** Milliseconds to sleep in a wait that has lasted so long; 0: not yet. */
+/** Milliseconds to sleep after waiting for `waitedMs`; 0: do not sleep yet. */
 export function backoffMs(waitedMs: number): number {
   if (waitedMs <= EAGER_MS) return 0;
   return Math.min(LONGEST_NAP_MS, Math.max(SHORTEST_NAP_MS, waitedMs * NAP_SHARE));
 }
 
 /**
- * Dawn asks the driver whether work is done in every turn of the event loop, which keeps a processor busy for as
- * long as the GPU is. So a wait that is not over soon goes on in naps.
+ * Dawn polls the driver in every turn of the event loop, which keeps a processor busy as long as the GPU is. Longer waits
+ * sleep between polls instead.
  */
 export function pollWithBackoff(
   { GPUQueue, GPUBuffer }: WebGpuClasses,
@@ -46,7 +46,7 @@ export function pollWithBackoff(
     return Reflect.apply(mapAsync, this, args);
   };
 
-  // Dawn takes it from the global scope for each of its turns; Node's own parts do not.
+  // Dawn looks up the global function each time; Node's own modules do not.
   const { setImmediate } = scope;
   scope.setImmediate = (...args) => {
     const nap = backoffMs(performance.now() - waitsSince);

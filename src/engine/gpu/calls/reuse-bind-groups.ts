@@ -1,14 +1,14 @@
 import type { BindGroupDescriptor, WebGpuClasses } from "./webgpu-classes.ts";
 
 /**
- * Most bind groups that are kept. A step of a model with 80 layers makes about 1,800, the same ones for each token
- * but for a few that grow with the context. When there are more, all are dropped and the next steps make theirs anew.
+ * Most bind groups in the cache, several times what a step of a large model uses. When it is full, all are dropped and the
+ * next steps create theirs again.
  */
 const MOST_KEPT = 8192;
 
 /**
- * Makes a bind group once. llama.cpp describes the same ones for every token, and Dawn takes 40 µs to read each
- * description: more than a GPU takes to compute with it. The same for the layouts that they are made with.
+ * Caches bind groups and their layouts. llama.cpp describes the same ones for every token, and Dawn may take longer to
+ * read a description than the GPU takes to compute with it.
  */
 export function reuseBindGroups({ GPUDevice, GPUComputePipeline }: WebGpuClasses): void {
   const numbers = new WeakMap<object, number>();
@@ -43,7 +43,7 @@ export function reuseBindGroups({ GPUDevice, GPUComputePipeline }: WebGpuClasses
   };
 }
 
-/** Equal for bind groups that are equal; undefined for one that holds other things than buffers. */
+/** Cache key of a bind group; undefined when it holds anything other than buffers. */
 function keyOf(
   { layout, entries }: BindGroupDescriptor,
   numberOf: (thing: object) => number,

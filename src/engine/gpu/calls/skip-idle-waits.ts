@@ -1,14 +1,14 @@
 import type { WebGpuClasses } from "./webgpu-classes.ts";
 
 /**
- * Bytes that may be written between two waits that wait. Dawn holds what is written until the GPU has it, so a
- * model that is being loaded would be in memory twice.
+ * Most bytes written between two real waits. Dawn keeps written data until the GPU has it, so without waits a model would
+ * be in memory twice while it loads.
  */
 const MOST_UNWAITED_BYTES = 1024 * 1024;
 
 /**
- * Answers at once where llama.cpp waits for work that there is none of. It waits after each tensor that it writes,
- * a dozen for each token; but the queue keeps the order, so the programs that follow see what was written before.
+ * Skips waits when no work is pending. llama.cpp waits after each tensor that it writes, several times per token, but the
+ * queue keeps the order, so later programs see what was written before.
  */
 export function skipIdleWaits({ GPUQueue }: WebGpuClasses): void {
   let submissions = 0;

@@ -7,7 +7,7 @@ import { runtimeCheck, type RuntimeFacts } from "../../../../src/cli/doctor/runt
 import { platformPackages } from "../../../../src/launch/platform-packages.mjs";
 import { wallCheck } from "../../../../src/cli/doctor/wall-check.ts";
 import type { GpuState } from "../../../../src/engine/gpu/gpu-finder.ts";
-import type { WallState } from "../../../../src/engine/walls/second-wall.ts";
+import type { WallState } from "../../../../src/engine/walls/sandbox-finder.ts";
 import type { MemoryLimit } from "../../../../src/machine/cgroup-limits.ts";
 
 const GB = 1e9;

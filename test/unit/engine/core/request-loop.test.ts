@@ -125,7 +125,7 @@ describe("the loop that drives llama.cpp", () => {
     const loop = new RequestLoop(session);
     const running = drain(run(loop, "completion", call, NEVER));
     const asides = [1, 2, 3].map((number) =>
-      loop.aside(async () => {
+      loop.runBetweenPolls(async () => {
         session.log.push(`aside ${number}`);
         return number;
       }),
@@ -144,8 +144,8 @@ describe("the loop that drives llama.cpp", () => {
 
   test("runs such calls while nothing else is asked, and passes on their failure", async () => {
     const loop = new RequestLoop(new FakeSession(() => []));
-    const failing = loop.aside(() => Promise.reject(new Error("no")));
-    const next = loop.aside(() => Promise.resolve("yes"));
+    const failing = loop.runBetweenPolls(() => Promise.reject(new Error("no")));
+    const next = loop.runBetweenPolls(() => Promise.resolve("yes"));
     await expect(failing).rejects.toThrow("no");
     expect(await next).toBe("yes");
   });
@@ -154,12 +154,12 @@ describe("the loop that drives llama.cpp", () => {
     const session = new FakeSession((id) => [...Array.from({ length: 5 }, () => piece(id)), last(id)]);
     const loop = new RequestLoop(session);
     const running = drain(run(loop, "completion", call, NEVER));
-    const failing = loop.aside(() => {
+    const failing = loop.runBetweenPolls(() => {
       throw new Error("the client has left");
     });
     await expect(failing).rejects.toThrow("the client has left");
     await running;
-    expect(await loop.aside(() => Promise.resolve("yes"))).toBe("yes");
+    expect(await loop.runBetweenPolls(() => Promise.resolve("yes"))).toBe("yes");
   });
 
   test("polls requests in turn", async () => {

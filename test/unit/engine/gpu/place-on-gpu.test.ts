@@ -1,4 +1,4 @@
-import type { SandboxMode } from "../../../../src/engine/walls/second-wall.ts";
+import type { SandboxMode } from "../../../../src/engine/walls/sandbox-finder.ts";
 import { describe, expect, test } from "vitest";
 import { GpuFinder, type GpuMode } from "../../../../src/engine/gpu/gpu-finder.ts";
 import { bytesOnGpu, gpuNeeds, partOnCpu } from "../../../../src/engine/gpu/gpu-memory.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { checkMarks, checkMarksOf } from "../../../../src/engine/core/special-marks.ts";
+import { checkSpecialTokens, checkSpecialTokensOf } from "../../../../src/engine/core/special-token-limit.ts";
 import { chatRequest } from "../../../support/engine-fixture.ts";
 
 const TOO_MANY = 80_000;
@@ -7,13 +7,13 @@ const TOO_MANY = 80_000;
 test.each(["<tool_call>", "<s>", "</s>", "<|im_end|>", "[INST]", "<|a b|>"])(
   "a text with eighty thousand of %s is refused before an engine looks at it",
   (mark) => {
-    expect(() => checkMarks(mark.repeat(TOO_MANY))).toThrow(/marks like/);
+    expect(() => checkSpecialTokens(mark.repeat(TOO_MANY))).toThrow(/marks like/);
   },
 );
 
 test("they count in all messages together", () => {
   const content = Array.from({ length: 100 }, () => ({ type: "text" as const, text: "<s>".repeat(800) }));
-  expect(() => checkMarksOf(chatRequest(content))).toThrow(/marks like/);
+  expect(() => checkSpecialTokensOf(chatRequest(content))).toThrow(/marks like/);
 });
 
 test.each([
@@ -22,6 +22,6 @@ test.each([
   ["signs that open and never close", "<[".repeat(500_000)],
 ])("%s is taken, quickly", (_, text) => {
   const startedAt = performance.now();
-  expect(() => checkMarks(text)).not.toThrow();
+  expect(() => checkSpecialTokens(text)).not.toThrow();
   expect(performance.now() - startedAt).toBeLessThan(500);
 });

@@ -12,21 +12,21 @@ import { tryWall } from "./try-wall.ts";
 import { unshare } from "./unshare.ts";
 import type { Wall, WallName } from "./wall.ts";
 
-/** auto: the best wall that works here; require: no engine without one; off: none. */
+/** auto: the best wall that works on this machine; require: engines start only inside one; off: none. */
 export type SandboxMode = "auto" | "require" | "off";
 
-/** What is known of the wall around engines. */
+/** State of the wall around engines. */
 export interface WallState {
   readonly mode: SandboxMode;
-  /** none: Node's permission model is the only one; unknown: the first engine has yet to be started. */
+  /** none: only Node's permission model; unknown: no engine has been started yet. */
   readonly wall: WallName | "none" | "unknown";
   /** What it is made of, for people. */
   readonly parts: readonly string[];
-  /** Why there is none, or no better one, and what to do. */
+  /** Why there is no wall, or no better one, and what to do. */
   readonly problem: string | undefined;
 }
 
-export interface SecondWallOptions {
+export interface SandboxFinderOptions {
   readonly mode: SandboxMode;
   readonly runtime?: string;
   readonly spawn?: SpawnEngine;
@@ -39,13 +39,13 @@ export interface Candidates {
   readonly missing: readonly string[];
 }
 
-/** Finds, by trying, what the operating system can put around engines. Tries once, and again only after a trial that the system had no room for. */
-export class SecondWall {
-  readonly #options: SecondWallOptions;
+/** Finds the best wall that works on this machine by trying. Tries once, and again only after the system lacked resources for a trial. */
+export class SandboxFinder {
+  readonly #options: SandboxFinderOptions;
   #trial: Promise<Wall | undefined> | undefined;
   #state: WallState;
 
-  constructor(options: SecondWallOptions) {
+  constructor(options: SandboxFinderOptions) {
     this.#options = options;
     const { mode } = options;
     const wall = mode === "off" ? "none" : "unknown";
@@ -58,8 +58,8 @@ export class SecondWall {
   }
 
   /**
-   * The wall for engines; undefined when there is none, and need not be.
-   * @throws ServiceError sandbox_unavailable when there must be one and is none
+   * Returns the wall for engines; undefined when there is none and none is required.
+   * @throws ServiceError sandbox_unavailable when one is required and none works
    */
   async find(): Promise<Wall | undefined> {
     if (this.#options.mode === "off") return undefined;
@@ -93,7 +93,7 @@ export class SecondWall {
         problems.push(`${wall.name} does not work here (${failure}).`);
       }
     } catch (error) {
-      // Nothing was learned about the walls: the next engine asks again.
+      // This says nothing about the walls: the next engine tries again.
       if (exhaustedResource(error) !== undefined) this.#trial = undefined;
       problems.push(`It could not be tried: ${toError(error).message}.`);
     }
@@ -102,7 +102,7 @@ export class SecondWall {
   }
 }
 
-/** What this system has, tried or not. */
+/** Walls that this system has, not tried yet. */
 export function candidatesHere(): Candidates {
   switch (process.platform) {
     case "linux":
@@ -132,7 +132,7 @@ function candidatesOfLinux(): Candidates {
   return { walls, missing };
 }
 
-/** What the kernel says about why accounts may not make namespaces. */
+/** How to allow namespaces, by the kernel's settings. */
 function cures(): string[] {
   if (process.platform !== "linux") return [];
   if (kernelSetting("kernel/apparmor_restrict_unprivileged_userns") === "1") {
@@ -155,7 +155,7 @@ function kernelSetting(name: string): string | undefined {
   return readSystemFile(path.join("/proc/sys", name))?.trim();
 }
 
-/** Where systems have their programs; the daemon's own PATH may name folders that others can write. */
+/** System program folders; the daemon's PATH may name folders that others can write to. */
 const PROGRAM_FOLDERS = ["/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin"];
 
 function findProgram(name: string): string | undefined {

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { spawnEngine } from "../../../../src/engine/launch.ts";
 import { bubblewrap } from "../../../../src/engine/walls/bubblewrap.ts";
 import { sandboxExec, sandboxProfile } from "../../../../src/engine/walls/sandbox-exec.ts";
-import { type Candidates, SecondWall } from "../../../../src/engine/walls/second-wall.ts";
+import { type Candidates, SandboxFinder } from "../../../../src/engine/walls/sandbox-finder.ts";
 import type { Wall } from "../../../../src/engine/walls/wall.ts";
 
 /** A wall that starts another program in place of the one that it is given. */
@@ -28,11 +28,11 @@ function neverAsked(): Candidates {
 
 describe("the wall around engines", () => {
   test("is not known before it has been tried", () => {
-    expect(new SecondWall({ mode: "auto", candidates: found([works]) }).state.wall).toBe("unknown");
+    expect(new SandboxFinder({ mode: "auto", candidates: found([works]) }).state.wall).toBe("unknown");
   });
 
   test("is the first that works, and says why it is no better one", async () => {
-    const wall = new SecondWall({ mode: "auto", candidates: found([fails, works]) });
+    const wall = new SandboxFinder({ mode: "auto", candidates: found([fails, works]) });
     expect((await wall.find())?.name).toBe("namespaces");
     expect(wall.state).toEqual({
       mode: "auto",
@@ -44,7 +44,7 @@ describe("the wall around engines", () => {
 
   test("is tried once, however many engines start", async () => {
     let looked = 0;
-    const wall = new SecondWall({
+    const wall = new SandboxFinder({
       mode: "require",
       candidates: () => {
         looked += 1;
@@ -58,7 +58,7 @@ describe("the wall around engines", () => {
 
   test("is tried again after the system had no process left for the trial", async () => {
     const failures = [Object.assign(new Error("spawn EAGAIN"), { code: "EAGAIN" })];
-    const wall = new SecondWall({
+    const wall = new SandboxFinder({
       mode: "auto",
       candidates: found([works]),
       spawn: (...start) => {
@@ -74,14 +74,14 @@ describe("the wall around engines", () => {
   });
 
   test("may be missing where it is not required, and says what is missing", async () => {
-    const wall = new SecondWall({ mode: "auto", candidates: found([], ["bubblewrap is not installed."]) });
+    const wall = new SandboxFinder({ mode: "auto", candidates: found([], ["bubblewrap is not installed."]) });
     expect(await wall.find()).toBeUndefined();
     expect(wall.state.wall).toBe("none");
     expect(wall.state.problem).toMatch(/^bubblewrap is not installed\./);
   });
 
   test("that is required and does not work is an error that says what to do", async () => {
-    const wall = new SecondWall({ mode: "require", candidates: found([fails]) });
+    const wall = new SandboxFinder({ mode: "require", candidates: found([fails]) });
     for (let time = 0; time < 2; time += 1) {
       await expect(wall.find()).rejects.toMatchObject({
         code: "sandbox_unavailable",
@@ -91,7 +91,7 @@ describe("the wall around engines", () => {
   });
 
   test("is not looked for when it is switched off", async () => {
-    const wall = new SecondWall({ mode: "off", candidates: neverAsked });
+    const wall = new SandboxFinder({ mode: "off", candidates: neverAsked });
     expect(await wall.find()).toBeUndefined();
     expect(wall.state).toMatchObject({ wall: "none", problem: expect.stringContaining("sandbox = off") });
   });
