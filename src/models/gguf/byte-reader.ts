@@ -1,25 +1,37 @@
-import type { FileHandle } from "node:fs/promises";
-
 /** Longest part of a name that a message shows: a damaged file has some of many kilobytes. */
 const SHOWN_CHARACTERS = 80;
 
 /** Bytes read at once: a header of a large vocabulary is then some thirty reads. */
 const CHUNK_SIZE = 256 * 1024;
 
+/** A file, wherever it lies. */
+export interface ByteSource {
+  /** Fills a part of the target with the bytes from a position on; returns how many there were, 0 at the end. */
+  read(target: Uint8Array, position: number): Promise<number>;
+}
+
+const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
+
+/** Text from a file; what is not UTF-8 becomes U+FFFD. */
+export function decodeText(bytes: Uint8Array): string {
+  return DECODER.decode(bytes);
+}
+
 /**
  * Reads little-endian numbers one after another from a file, with one buffer of fixed size: whatever the file
  * claims, no more memory is taken. Reading past `limit` throws InvalidGguf.
  */
 export class ByteReader {
-  readonly #file: FileHandle;
+  readonly #file: ByteSource;
   readonly #limit: number;
-  readonly #buffer = Buffer.alloc(CHUNK_SIZE);
+  readonly #buffer = new Uint8Array(CHUNK_SIZE);
+  readonly #view = new DataView(this.#buffer.buffer);
   /** File position of the buffer's first byte, and how many of its bytes are filled. */
   #start = 0;
   #filled = 0;
   #position = 0;
 
-  constructor(file: FileHandle, limit: number) {
+  constructor(file: ByteSource, limit: number) {
     this.#file = file;
     this.#limit = limit;
   }
@@ -46,12 +58,8 @@ export class ByteReader {
     this.#filled = 0;
     const wanted = Math.min(CHUNK_SIZE, this.remaining);
     while (this.#filled < count) {
-      const { bytesRead } = await this.#file.read(
-        this.#buffer,
-        this.#filled,
-        wanted - this.#filled,
-        this.#start + this.#filled,
-      );
+      const rest = this.#buffer.subarray(this.#filled, wanted);
+      const bytesRead = await this.#file.read(rest, this.#start + this.#filled);
       if (bytesRead === 0) throw truncated();
       this.#filled += bytesRead;
     }
@@ -59,20 +67,20 @@ export class ByteReader {
 
   /** The methods below are synchronous: `need` has been called for their bytes. */
   u8(): number {
-    return this.#buffer.readUInt8(this.#advance(1));
+    return this.#view.getUint8(this.#advance(1));
   }
 
   u32(): number {
-    return this.#buffer.readUInt32LE(this.#advance(4));
+    return this.#view.getUint32(this.#advance(4), true);
   }
 
   /** An unsigned 64-bit integer; inexact above 2^53, where every caller's limit has long been passed. */
   u64(): number {
     const at = this.#advance(8);
-    return this.#buffer.readUInt32LE(at) + this.#buffer.readUInt32LE(at + 4) * 2 ** 32;
+    return this.#view.getUint32(at, true) + this.#view.getUint32(at + 4, true) * 2 ** 32;
   }
 
-  bytes(count: number): Buffer {
+  bytes(count: number): Uint8Array {
     const at = this.#advance(count);
     return this.#buffer.subarray(at, at + count);
   }
@@ -84,13 +92,13 @@ export class ByteReader {
   }
 
   /** Reads `length` bytes into a new buffer; the caller has bounded the length. */
-  async read(length: number): Promise<Buffer> {
+  async read(length: number): Promise<Uint8Array> {
     if (length > this.remaining) throw truncated();
-    const result = Buffer.alloc(length);
+    const result = new Uint8Array(length);
     for (let done = 0; done < length;) {
       const step = Math.min(CHUNK_SIZE, length - done);
       await this.need(step);
-      this.bytes(step).copy(result, done);
+      result.set(this.bytes(step), done);
       done += step;
     }
     return result;

@@ -1,6 +1,6 @@
 import { InvalidGguf, claimed } from "./byte-reader.ts";
 import type { Metadata, MetadataValue } from "./read-metadata.ts";
-import type { GgufHeader } from "./inspect-gguf.ts";
+import type { GgufHeader } from "./read-header.ts";
 
 /** llama.cpp keeps it in 32 bits with a sign. */
 const LONGEST_CONTEXT = 2 ** 31 - 1;

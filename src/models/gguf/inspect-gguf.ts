@@ -3,24 +3,9 @@ import { open, stat, type FileHandle } from "node:fs/promises";
 import { throwExhaustion } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { GgufSummary } from "../model.ts";
-import { ByteReader, InvalidGguf } from "./byte-reader.ts";
+import { type ByteSource, InvalidGguf } from "./byte-reader.ts";
+import { type GgufHeader, readHeader } from "./read-header.ts";
 import { summarizeHeaders } from "./summarize-headers.ts";
-import { readMetadata, type Metadata } from "./read-metadata.ts";
-import { readTensors, type TensorSums } from "./read-tensors.ts";
-
-const MAGIC = "GGUF";
-/** llama.cpp reads versions 2 and 3, little-endian. */
-const VERSIONS: ReadonlySet<number> = new Set([2, 3]);
-/** Magic, version, tensor count and key count. */
-const FIXED_PART = 24;
-/** The largest headers of published models are below 40 MB (a vocabulary of 260,000 with its merges). */
-const MAX_HEADER_SIZE = 128 * 1024 * 1024;
-
-export interface GgufHeader {
-  readonly metadata: Metadata;
-  readonly tensors: TensorSums;
-  readonly fileSize: number;
-}
 
 /** Reads what a model's files say of it; given all its shards in order. */
 export type InspectGguf = (files: readonly string[]) => Promise<GgufSummary>;
@@ -29,14 +14,14 @@ export type InspectGguf = (files: readonly string[]) => Promise<GgufSummary>;
  * Makes an inspector that remembers its answers for as long as the size and the time of the files stay the same.
  * The inspector throws `invalid_model_file` or `model_file_not_found`.
  */
-export function createGgufInspector(readHeader = readGgufHeader): InspectGguf {
+export function createGgufInspector(read = readGgufHeader): InspectGguf {
   const known = new Map<string, { readonly state: string; readonly summary: Promise<GgufSummary> }>();
   return async (files) => {
     const key = files.join("\0");
     const state = await fileState(files);
     const before = known.get(key);
     if (before?.state === state) return await before.summary;
-    const summary = inspect(files, readHeader);
+    const summary = inspect(files, read);
     known.set(key, { state, summary });
     // A file that could not be read just now says nothing of itself.
     summary.catch((error: unknown) => {
@@ -59,10 +44,10 @@ async function fileState(files: readonly string[]): Promise<string> {
 
 async function inspect(
   files: readonly string[],
-  readHeader: (file: string) => Promise<GgufHeader>,
+  read: (file: string) => Promise<GgufHeader>,
 ): Promise<GgufSummary> {
   const headers: GgufHeader[] = [];
-  for (const file of files) headers.push(await readHeader(file));
+  for (const file of files) headers.push(await read(file));
   const [first, ...others] = headers;
   if (!first) throw new ServiceError("model_file_not_found", "The model has no files.");
   try {
@@ -72,22 +57,23 @@ async function inspect(
   }
 }
 
-/**
- * Reads the header of one GGUF file, and checks that the file is long enough for the tensors it promises. Format:
- * docs/gguf.md of ggml. Throws `invalid_model_file`, or `model_file_not_found`. Time and memory are bounded by
- * constants, whatever the file's numbers claim.
- */
+/** Reads the header of one GGUF file. Throws `invalid_model_file`, or `model_file_not_found`. */
 export async function readGgufHeader(path: string): Promise<GgufHeader> {
   const file = await openRegularFile(path);
   try {
-    const fileSize = (await file.stat()).size;
-    return await parse(new ByteReader(file, Math.min(fileSize, MAX_HEADER_SIZE)), fileSize);
+    return await readHeader(sourceOf(file), (await file.stat()).size);
   } catch (error) {
     throwExhaustion(error);
     throw unusable(path, error);
   } finally {
     await file.close();
   }
+}
+
+function sourceOf(file: FileHandle): ByteSource {
+  return {
+    read: async (target, position) => (await file.read(target, 0, target.length, position)).bytesRead,
+  };
 }
 
 function unusable(file: string | undefined, cause: unknown): ServiceError {
@@ -112,16 +98,4 @@ async function openRegularFile(path: string): Promise<FileHandle> {
   if ((await file.stat()).isFile()) return file;
   await file.close();
   throw new ServiceError("invalid_model_file", `${path} is not a regular file.`);
-}
-
-async function parse(reader: ByteReader, fileSize: number): Promise<GgufHeader> {
-  await reader.need(FIXED_PART);
-  if (reader.bytes(4).toString("latin1") !== MAGIC) throw new InvalidGguf("it does not begin with GGUF");
-  const version = reader.u32();
-  if (!VERSIONS.has(version)) throw new InvalidGguf(`its version ${version} is not supported`);
-  const tensorCount = reader.u64();
-  const keyCount = reader.u64();
-  const metadata = await readMetadata(reader, keyCount);
-  const tensors = await readTensors(reader, tensorCount, metadata, fileSize);
-  return { metadata, tensors, fileSize };
 }

@@ -1,4 +1,4 @@
-import { type ByteReader, claimed, InvalidGguf, quoted } from "./byte-reader.ts";
+import { type ByteReader, claimed, decodeText, InvalidGguf, quoted } from "./byte-reader.ts";
 
 /** An array: its length, and its numbers when it is short enough to be one value for each layer. */
 interface MetadataArray {
@@ -72,7 +72,7 @@ export async function readName(reader: ByteReader, max: number): Promise<string>
   const length = reader.u64();
   if (length > max) throw new InvalidGguf(`it is damaged: it has a name of ${claimed(length)} bytes`);
   await reader.need(length);
-  return reader.bytes(length).toString("utf8");
+  return decodeText(reader.bytes(length));
 }
 
 async function readValue(reader: ByteReader, type: number, key: string): Promise<MetadataValue> {
@@ -88,7 +88,7 @@ async function readValue(reader: ByteReader, type: number, key: string): Promise
 async function readString(reader: ByteReader): Promise<MetadataValue> {
   await reader.need(8);
   const length = reader.u64();
-  if (length <= MAX_KEPT_STRING) return (await reader.read(length)).toString("utf8");
+  if (length <= MAX_KEPT_STRING) return decodeText(await reader.read(length));
   reader.skip(length);
   return { length, numbers: undefined };
 }
@@ -136,35 +136,36 @@ async function readMarkers(reader: ByteReader, count: number): Promise<Map<numbe
       continue;
     }
     if (!reader.has(length)) await reader.need(length);
-    const text = reader.bytes(length).toString("utf8");
+    const text = decodeText(reader.bytes(length));
     if (MARKER.test(text)) markers.set(index, text);
   }
   return markers;
 }
 
 /** Numbers of 64 bits come out inexact above 2^53; none that matters is so large. */
-function decodeNumber(bytes: Buffer, type: number): number {
+function decodeNumber(bytes: Uint8Array, type: number): number {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   switch (type) {
     case 0:
     case BOOL:
-      return bytes.readUInt8();
+      return view.getUint8(0);
     case 1:
-      return bytes.readInt8();
+      return view.getInt8(0);
     case 2:
-      return bytes.readUInt16LE();
+      return view.getUint16(0, true);
     case 3:
-      return bytes.readInt16LE();
+      return view.getInt16(0, true);
     case 4:
-      return bytes.readUInt32LE();
+      return view.getUint32(0, true);
     case 5:
-      return bytes.readInt32LE();
+      return view.getInt32(0, true);
     case 6:
-      return bytes.readFloatLE();
+      return view.getFloat32(0, true);
     case 10:
-      return Number(bytes.readBigUInt64LE());
+      return Number(view.getBigUint64(0, true));
     case 11:
-      return Number(bytes.readBigInt64LE());
+      return Number(view.getBigInt64(0, true));
     default:
-      return bytes.readDoubleLE();
+      return view.getFloat64(0, true);
   }
 }

@@ -3,7 +3,7 @@ import { callTokens, infillTokens } from "./vocabulary-markers.ts";
 import { checkFigures, checkShards } from "./check-model.ts";
 import { FILE_TYPE_NAMES } from "./ggml-types.ts";
 import { InvalidGguf } from "./byte-reader.ts";
-import type { GgufHeader } from "./inspect-gguf.ts";
+import type { GgufHeader } from "./read-header.ts";
 import type { Metadata } from "./read-metadata.ts";
 
 /** Architectures that only encode: they embed or rank, and never generate. */
