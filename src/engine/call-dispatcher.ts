@@ -1,4 +1,5 @@
 import { abortable } from "../async/abortable.ts";
+import { backgroundTimer, Watchdog } from "../async/watchdog.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { CancelDeadline } from "./cancel-deadline.ts";
 import type { DaemonMessage, EngineMessage } from "./protocol/messages.ts";
@@ -17,7 +18,7 @@ export interface CallReceiver {
 interface OpenCall {
   readonly receiver: CallReceiver;
   readonly takesSlot: boolean;
-  readonly stallTimer: NodeJS.Timeout;
+  readonly stalling: Watchdog;
   readonly settled: PromiseWithResolvers<void>;
   /** The caller is gone while the engine still works on it: its messages are ignored. */
   abandoned: boolean;
@@ -68,11 +69,10 @@ export class CallDispatcher {
     if (this.#endError) throw this.#endError;
     const id = ++this.#lastId;
     this.#options.post(message(id));
-    const stallTimer = setTimeout(this.#options.onStall, this.#options.stallTimeoutMs);
-    stallTimer.unref();
+    const stalling = new Watchdog(this.#options.stallTimeoutMs, this.#options.onStall);
     const settled = Promise.withResolvers<void>();
     if (takesSlot) this.#cancelDeadline.workBegins();
-    this.#open.set(id, { receiver, takesSlot, stallTimer, settled, abandoned: false });
+    this.#open.set(id, { receiver, takesSlot, stalling, settled, abandoned: false });
     return id;
   }
 
@@ -80,7 +80,7 @@ export class CallDispatcher {
   receive(message: CallMessage): boolean {
     const call = this.#open.get(message.call);
     if (!call) return false;
-    call.stallTimer.refresh();
+    call.stalling.reset();
     // An engine reports its memory even while it computes.
     if (message.type !== "memory") this.#cancelDeadline.heard();
     const outcome = call.receiver.accept(message);
@@ -118,10 +118,9 @@ export class CallDispatcher {
 
   #watchCancel(id: number, call: OpenCall): void {
     const allowedMs = Math.min(this.#cancelDeadline.allowedMs, this.#options.stallTimeoutMs);
-    const timer = setTimeout(() => {
+    const timer = backgroundTimer(() => {
       if (this.#open.has(id)) this.#options.onUnresponsive(allowedMs);
     }, allowedMs);
-    timer.unref();
     void call.settled.promise.then(() => clearTimeout(timer));
   }
 
@@ -138,7 +137,7 @@ export class CallDispatcher {
   }
 
   #settle(id: number, call: OpenCall): void {
-    clearTimeout(call.stallTimer);
+    call.stalling.stop();
     this.#open.delete(id);
     if (call.takesSlot && this.#slotsTaken() === 0) this.#cancelDeadline.workEnds();
     call.settled.resolve();

@@ -1,6 +1,6 @@
 import { ServiceError } from "../errors/service-error.ts";
 import { CallDispatcher, type CallMessage, type CallReceiver } from "./call-dispatcher.ts";
-import type { EngineProcess, EngineReceiver } from "./engine-process.ts";
+import type { EngineConnection, EngineReceiver } from "./engine-connection.ts";
 import type { Engine, EngineExit } from "./engine.ts";
 import type { EmbeddingResult, EngineInfo, EngineSpec, RerankResult } from "./protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "./protocol/generation.ts";
@@ -8,27 +8,27 @@ import { checkDetokenized, checkRequestLimits, checkTextLength, checkTokenized }
 import type { TokenIds, TokenizeOptions, TokenPieces } from "./protocol/tokens.ts";
 import type { DaemonMessage, EngineMessage, ReportedError } from "./protocol/messages.ts";
 
-/** An engine process with its model loaded, as the daemon sees it. */
+/** An engine with its model loaded, as its users see it. */
 export class EngineHandle implements Engine, EngineReceiver {
   readonly spec: EngineSpec;
   readonly info: EngineInfo;
-  readonly #process: EngineProcess;
+  readonly #connection: EngineConnection;
   readonly #calls: CallDispatcher;
 
-  constructor(process: EngineProcess, spec: EngineSpec, info: EngineInfo, stallTimeoutMs: number) {
+  constructor(connection: EngineConnection, spec: EngineSpec, info: EngineInfo, stallTimeoutMs: number) {
     this.spec = spec;
     this.info = info;
-    this.#process = process;
+    this.#connection = connection;
     this.#calls = new CallDispatcher({
       slots: spec.slots,
       stallTimeoutMs,
-      post: (message) => process.post(message),
+      post: (message) => connection.post(message),
       onStall: () =>
-        process.end(`did not answer for ${Math.round(stallTimeoutMs / 1000)} s`, {
+        connection.end(`did not answer for ${Math.round(stallTimeoutMs / 1000)} s`, {
           code: "deadline_exceeded",
         }),
       onUnresponsive: (allowedMs) =>
-        process.end(
+        connection.end(
           `did not stop a cancelled request within ${seconds(allowedMs)} s; the next request starts it again`,
         ),
     });
@@ -38,21 +38,21 @@ export class EngineHandle implements Engine, EngineReceiver {
     return "call" in message && this.#calls.receive(message);
   }
 
-  /** The process has ended: so have its calls. */
+  /** The engine has ended: so have its calls. */
   end(error: ServiceError): void {
     this.#calls.end(error);
   }
 
   get pid(): number {
-    return this.#process.pid;
+    return this.#connection.pid;
   }
 
   get alive(): boolean {
-    return this.#process.alive;
+    return this.#connection.alive;
   }
 
   get exited(): Promise<EngineExit> {
-    return this.#process.exited;
+    return this.#connection.exited;
   }
 
   async generate(
@@ -102,7 +102,7 @@ export class EngineHandle implements Engine, EngineReceiver {
   }
 
   async close(): Promise<void> {
-    this.#process.end("closed, because the model was unloaded", {
+    this.#connection.end("closed, because the model was unloaded", {
       expected: true,
       code: "model_not_loaded",
     });

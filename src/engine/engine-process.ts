@@ -1,12 +1,17 @@
 import type { ChildProcess } from "node:child_process";
 import { constants } from "node:os";
-import { ServiceError } from "../errors/service-error.ts";
+import type { ServiceError } from "../errors/service-error.ts";
 import { ChildChannel } from "./channel/child-channel.ts";
 import { DAEMON_MESSAGE_KINDS } from "./channel/daemon-message-kinds.ts";
 import { ENGINE_MESSAGE_KINDS } from "./channel/engine-message-kinds.ts";
 import { firstProblem } from "./channel/channel-error.ts";
-import { plainEnd } from "./core/plain-reason.ts";
 import { type DaemonMessage, type EngineMessage, engineMessageSchema } from "./protocol/messages.ts";
+import {
+  type EndOptions,
+  endError,
+  type EngineConnection,
+  type EngineReceiver,
+} from "./engine-connection.ts";
 import type { EngineExit } from "./engine.ts";
 import { killGroup } from "./process-signals.ts";
 import { LastLines } from "./last-lines.ts";
@@ -19,24 +24,8 @@ const SIGNAL_CODES_FROM = 128;
 /** Lines of output kept to explain an end. */
 const KEPT_LINES = 20;
 
-/** How an end that we decide on is told. */
-interface EndOptions {
-  /** Nothing has failed. */
-  readonly expected?: boolean;
-  /** engine_crashed when absent. */
-  readonly code?: "deadline_exceeded" | "model_not_loaded" | "model_load_failed";
-}
-
-/** Who is told what an engine process says. */
-export interface EngineReceiver {
-  /** Takes a valid message. False: nothing of the kind was expected, so the engine cannot be trusted. */
-  receive(message: EngineMessage): boolean;
-  /** Called once, when the process has ended. */
-  end(error: ServiceError): void;
-}
-
 /** One engine process: its channel, its end, and the reason for it. */
-export class EngineProcess {
+export class EngineProcess implements EngineConnection {
   readonly #child: ChildProcess;
   readonly #channel: ChildChannel<EngineMessage, DaemonMessage>;
   readonly #output = new LastLines(KEPT_LINES);
@@ -132,20 +121,4 @@ export class EngineProcess {
 function killerOf(code: number | null): string | undefined {
   const number = (code ?? 0) - SIGNAL_CODES_FROM;
   return Object.entries(constants.signals).find(([, signal]) => signal === number)?.[0];
-}
-
-function endError(reason: string, code: EndOptions["code"]): ServiceError {
-  switch (code) {
-    case "deadline_exceeded":
-      return new ServiceError(code, `The model stopped answering: it ${reason}.`);
-    case "model_not_loaded":
-      return new ServiceError(code, "The model was unloaded while the request ran.");
-    case "model_load_failed":
-      return new ServiceError(code, reason);
-    default:
-      return new ServiceError(
-        "engine_crashed",
-        `The model's engine ended while the request ran: ${plainEnd(reason)}`,
-      );
-  }
 }

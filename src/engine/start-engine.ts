@@ -1,17 +1,14 @@
 import path from "node:path";
-import { abortable } from "../async/abortable.ts";
-import type { ServiceError } from "../errors/service-error.ts";
 import { checkModelFile, filesOf } from "./check-model-files.ts";
 import { engineHeapLimit, STOCK_HEAP_BYTES } from "./core/heap-patches.ts";
-import { EngineHandle, toServiceError } from "./engine-handle.ts";
-import { EngineProcess, type EngineReceiver } from "./engine-process.ts";
+import { EngineProcess } from "./engine-process.ts";
 import type { StartEngine } from "./engine.ts";
 import { findDawn } from "./gpu/find-dawn.ts";
+import { loadEngine } from "./load-engine.ts";
 import { launchEngine, type SpawnEngine, spawnEngine } from "./launch.ts";
 import { STOCK_WASM_PATH } from "./stock-wasm.ts";
 import type { Wall } from "./walls/wall.ts";
-import type { EngineMessage } from "./protocol/messages.ts";
-import { type EngineInfo, type EngineSpec, engineSpecSchema } from "./protocol/engine-spec.ts";
+import { type EngineSpec, engineSpecSchema } from "./protocol/engine-spec.ts";
 
 export interface EngineStarterOptions {
   /** Longest time without progress while loading, in milliseconds. */
@@ -49,31 +46,23 @@ export function createEngineStarter({
     for (const file of files) await checkModelFile(file);
     const wall = await findWall();
     const usesGpu = spec.gpu !== undefined && spec.gpuLayers !== 0;
-    const loading = new Loading(options.onProgress);
-    let receiver: EngineReceiver = loading;
-    const engine = new EngineProcess(
-      launchEngine({
-        runtime,
-        wasmPath,
-        heapLimitBytes: engineHeapLimit(options.heapLimit?.(spec) ?? heapLimitBytes, heapLimitBytes),
-        files,
-        spawn,
-        wall,
-        gpu: usesGpu && dawnPath !== undefined ? { dawnPath, longestWaitMs: stallTimeoutMs } : undefined,
-      }),
-      { receive: (message) => receiver.receive(message), end: (error) => receiver.end(error) },
+    return await loadEngine(
+      (receiver) =>
+        new EngineProcess(
+          launchEngine({
+            runtime,
+            wasmPath,
+            heapLimitBytes: engineHeapLimit(options.heapLimit?.(spec) ?? heapLimitBytes, heapLimitBytes),
+            files,
+            spawn,
+            wall,
+            gpu: usesGpu && dawnPath !== undefined ? { dawnPath, longestWaitMs: stallTimeoutMs } : undefined,
+          }),
+          receiver,
+        ),
+      spec,
+      { loadTimeoutMs, stallTimeoutMs, onProgress: options.onProgress, signal: options.signal },
     );
-    try {
-      engine.post({ type: "load", spec });
-      const info = await loading.result(engine, loadTimeoutMs, options.signal);
-      const handle = new EngineHandle(engine, spec, info, stallTimeoutMs);
-      receiver = handle;
-      return handle;
-    } catch (error) {
-      engine.end("failed to load the model");
-      await engine.exited;
-      throw error;
-    }
   };
 }
 
@@ -85,49 +74,4 @@ function withAbsolutePaths(spec: EngineSpec): EngineSpec {
     ...(spec.projectorFile !== undefined && { projectorFile: path.resolve(spec.projectorFile) }),
     adapters: spec.adapters.map((adapter) => ({ ...adapter, path: path.resolve(adapter.path) })),
   };
-}
-
-/** An engine process until its model is loaded. */
-class Loading implements EngineReceiver {
-  readonly #onProgress: ((progress: number) => void) | undefined;
-  readonly #info = Promise.withResolvers<EngineInfo>();
-  #onLife: () => void = () => undefined;
-
-  constructor(onProgress: ((progress: number) => void) | undefined) {
-    this.#onProgress = onProgress;
-    // The engine may end while nobody waits yet.
-    this.#info.promise.catch(() => undefined);
-  }
-
-  receive(message: EngineMessage): boolean {
-    this.#onLife();
-    if (message.type === "load-progress") this.#onProgress?.(message.progress);
-    else if (message.type === "loaded") this.#info.resolve(message.info);
-    else if (message.type === "load-failed") this.#info.reject(toServiceError(message.error));
-    else return false;
-    return true;
-  }
-
-  end(error: ServiceError): void {
-    this.#info.reject(error);
-  }
-
-  /** Waits for the model; the caller ends the process when this rejects. */
-  async result(
-    process: EngineProcess,
-    timeoutMs: number,
-    signal: AbortSignal | undefined,
-  ): Promise<EngineInfo> {
-    const timer = setTimeout(() => {
-      process.end(`made no progress in loading for ${Math.round(timeoutMs / 1000)} s`, {
-        code: "deadline_exceeded",
-      });
-    }, timeoutMs);
-    this.#onLife = () => timer.refresh();
-    try {
-      return await (signal ? abortable(this.#info.promise, signal) : this.#info.promise);
-    } finally {
-      clearTimeout(timer);
-    }
-  }
 }

@@ -1,3 +1,4 @@
+import { backgroundTimer } from "../async/watchdog.ts";
 import { ServiceError } from "../errors/service-error.ts";
 
 /** Longest delay that a timer takes; beyond it Node would fire at once. */
@@ -10,7 +11,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 export class Deadline implements Disposable {
   readonly #controller = new AbortController();
   readonly #parent: AbortSignal;
-  readonly #timer: NodeJS.Timeout | undefined;
+  readonly #timer: ReturnType<typeof setTimeout> | undefined;
   readonly #onParentAbort = () => this.#controller.abort(this.#parent.reason);
 
   /** @param limitMs Infinity: no limit but the parent's. */
@@ -19,9 +20,7 @@ export class Deadline implements Disposable {
     if (parent.aborted) this.#onParentAbort();
     else parent.addEventListener("abort", this.#onParentAbort, { once: true });
     if (Number.isFinite(limitMs)) {
-      this.#timer = setTimeout(() => this.#expire(limitMs), Math.min(limitMs, MAX_TIMER_MS));
-      // A page has numbers for timers, and nothing that a timer keeps alive.
-      if (typeof this.#timer === "object") this.#timer.unref();
+      this.#timer = backgroundTimer(() => this.#expire(limitMs), Math.min(limitMs, MAX_TIMER_MS));
     }
   }
 
