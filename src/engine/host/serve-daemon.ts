@@ -1,100 +1,49 @@
+import { residentBytes } from "../../machine/process-memory.ts";
+import { toError } from "../../errors/to-error.ts";
 import { DAEMON_MESSAGE_KINDS } from "../channel/daemon-message-kinds.ts";
 import { ENGINE_MESSAGE_KINDS } from "../channel/engine-message-kinds.ts";
 import { firstProblem } from "../channel/channel-error.ts";
 import { ParentChannel } from "../channel/parent-channel.ts";
-import { EngineCore } from "../core/engine-core.ts";
-import { fromLoadFailure } from "../core/engine-failure.ts";
-import { toError } from "../../errors/to-error.ts";
-import { residentBytes } from "../../machine/process-memory.ts";
-import { warmUp } from "../core/warm-up.ts";
-import { type DaemonMessage, daemonMessageSchema, type EngineMessage } from "../protocol/messages.ts";
-import { deviceFlags } from "../gpu/dawn.ts";
 import type { LogLevel } from "../core/platform.ts";
-import type { EngineSpec } from "../protocol/engine-spec.ts";
-import { CallRunner } from "./call-runner.ts";
+import { deviceFlags } from "../gpu/dawn.ts";
+import { type DaemonMessage, daemonMessageSchema, type EngineMessage } from "../protocol/messages.ts";
 import { openEngineFiles } from "./engine-files.ts";
+import { EngineServer } from "./engine-server.ts";
 import { createNodePlatform } from "./node-platform.ts";
-import { Outbox } from "./outbox.ts";
 import { sendInParts } from "./send-in-parts.ts";
-import { toReportedError } from "./reported-error.ts";
 
 /** What an engine process does for its daemon, after its entry, engine-main.ts, has prepared it. */
 
-/** A step of progress worth a message. */
-const PROGRESS_STEP = 0.01;
-
 const [, , wasmUrl = "", heapLimit, dawnPath, longestWait] = process.argv;
 
-process.on("uncaughtException", (error) => die(error.message));
+process.on("uncaughtException", (error) => server.die(error.message));
 
 const channel = new ParentChannel<DaemonMessage, EngineMessage>({
   incoming: DAEMON_MESSAGE_KINDS,
   outgoing: ENGINE_MESSAGE_KINDS,
   onMessage: (message) => {
     const parsed = daemonMessageSchema.safeParse(message);
-    if (parsed.success) receive(parsed.data);
-    else die(`the daemon sent a message that is not valid: ${firstProblem(parsed.error)}`);
+    if (parsed.success) server.receive(parsed.data);
+    else server.die(`the daemon sent a message that is not valid: ${firstProblem(parsed.error)}`);
   },
-  onProblem: (error) => die(`the daemon's messages cannot be read: ${toError(error).message}`),
+  onProblem: (error) => server.die(`the daemon's messages cannot be read: ${toError(error).message}`),
 });
-const outbox = new Outbox((message, written) => send(message, written));
-let calls: CallRunner | undefined;
 
-function send(message: EngineMessage, written?: () => void): void {
-  sendInParts(message, (part, done) => channel.post(part, done), written);
-}
-
-function receive(message: DaemonMessage): void {
-  switch (message.type) {
-    case "load":
-      void load(message.spec);
-      return;
-    case "cancel":
-      calls?.cancel(message.call);
-      return;
-    case "memory":
-      send({ type: "memory", call: message.call, bytes: residentBytes() });
-      return;
-    default:
-      if (calls) void calls.run(message);
-      else die("the daemon sent a call before the model was loaded");
-  }
-}
-
-async function load(spec: EngineSpec): Promise<void> {
-  let reported = 0;
-  const reportProgress = (progress: number): void => {
-    if (progress < reported + PROGRESS_STEP && progress < 1) return;
-    if (progress === reported) return;
-    reported = progress;
-    send({ type: "load-progress", progress });
-  };
-  try {
+const server: EngineServer = new EngineServer({
+  open(spec, onProgress) {
     const gpu =
       spec.gpu && dawnPath !== undefined
         ? { dawnPath, flags: deviceFlags(spec.gpu), longestWaitMs: Number(longestWait) }
         : undefined;
     const platform = createNodePlatform(wasmUrl, logProblem, { gpu, heapLimitBytes: Number(heapLimit) });
-    const files = openEngineFiles(spec, reportProgress);
-    const engine = await EngineCore.load(platform, spec, files);
-    // Nothing is read any more, but the daemon would take silence for standstill.
-    const reportLife = (): void => send({ type: "load-progress", progress: reported });
-    const stepMs = engine.info.gpuLayers > 0 ? await warmUp(engine, spec, reportLife) : undefined;
-    calls = new CallRunner(engine, outbox, die);
-    send({ type: "loaded", info: { ...engine.info, ...(stepMs !== undefined && { stepMs }) } });
-  } catch (error) {
-    // A GPU that fails while its programs are compiled has failed to load the model as well.
-    const failure = toReportedError(fromLoadFailure(error));
-    send({ type: "load-failed", error: failure }, () => process.kill(process.pid, "SIGKILL"));
-  }
-}
+    return { platform, files: openEngineFiles(spec, onProgress) };
+  },
+  send: (message, written) => sendInParts(message, (part, done) => channel.post(part, done), written),
+  memoryUsage: residentBytes,
+  kill: () => process.kill(process.pid, "SIGKILL"),
+});
 
 /** The daemon keeps the last lines, to explain an end. */
 function logProblem(level: LogLevel, line: string): void {
   if (level === "warn" || level === "error") process.stderr.write(`${line}\n`);
-}
-
-/** Says why, then ends the process; the daemon starts another one. */
-function die(reason: string): void {
-  send({ type: "fatal", reason }, () => process.kill(process.pid, "SIGKILL"));
 }
