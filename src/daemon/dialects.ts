@@ -1,6 +1,7 @@
 import { anthropicDialect } from "../dialects/anthropic/anthropic-dialect.ts";
 import { managementDialect } from "../dialects/management/management-dialect.ts";
 import type { ManagementServices } from "../dialects/management/management-services.ts";
+import { chatSocketRoute } from "../dialects/native/chat-socket-route.ts";
 import { nativeDialect } from "../dialects/native/native-dialect.ts";
 import { ollamaDialect } from "../dialects/ollama/ollama-dialect.ts";
 import { openaiDialect } from "../dialects/openai/openai-dialect.ts";
@@ -14,7 +15,7 @@ import { loadOnDemand } from "../inference/load-on-demand.ts";
 export function documentedDialects(services: ManagementServices): readonly Dialect[] {
   const dialects: readonly Dialect[] = [
     managementDialect(services, () => dialects),
-    nativeDialect(services),
+    nativeDialect(services, [chatSocketRoute(services)]),
     openaiDialect(services),
     anthropicDialect(services),
     ollamaDialect(services),

@@ -4,10 +4,13 @@ import type { Life } from "../http/errors/serving.ts";
 import type { Inference } from "../inference/inference.ts";
 import type { Models } from "../models/model.ts";
 
-/** What the routes of every dialect may use; made once by the daemon and handed down. */
+/** What the routes of every dialect may use; made once by the daemon, or by a page, and handed down. */
 export interface Services {
-  readonly config: Config;
-  readonly models: Models;
+  readonly config: {
+    readonly models: Pick<Config["models"], "slots" | "queue_size">;
+    readonly engine: Pick<Config["engine"], "request_timeout">;
+  };
+  readonly models: Pick<Models, "list" | "get">;
   readonly inference: Inference;
   readonly logger: Logger;
   /** Version of package.json. */
@@ -15,4 +18,9 @@ export interface Services {
   readonly life: Life;
   /** Aborted when draining begins: what waits without end, such as an event stream, ends then. */
   readonly draining: AbortSignal;
+}
+
+/** What routes may use that also load models, pull and delete them. */
+export interface ModelServices extends Services {
+  readonly models: Models;
 }

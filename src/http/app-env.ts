@@ -7,6 +7,8 @@ import type { HeldBodies } from "./input/held-bodies.ts";
 export interface AppEnv {
   /** Absent when the app is called without a socket, as unit tests do. */
   Bindings: Partial<HttpBindings> & {
+    /** The whole body, where it did not come through a socket. */
+    body?: Uint8Array;
     /** True for what came over the IPC socket, which only the owner of the daemon can open. */
     ipc?: boolean;
     /** True for a connection beyond the daemon's limit, which is there to be told so. */

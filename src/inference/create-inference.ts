@@ -40,7 +40,10 @@ import { splitToolCalls } from "./tool-format/split-tool-calls.ts";
 export interface InferenceOptions {
   models: Pick<Models, "acquire">;
   metrics: Metrics;
-  config: Pick<Config, "models" | "engine">;
+  config: {
+    readonly models: Pick<Config["models"], "queue_size">;
+    readonly engine: Pick<Config["engine"], "request_timeout">;
+  };
   /** Milliseconds since any origin. */
   now?: () => number;
 }

@@ -80,6 +80,21 @@ export interface ModelSettings {
   readonly capabilities: Partial<Capabilities>;
 }
 
+/** The settings of a model that nobody has set anything for. */
+export const NO_SETTINGS: ModelSettings = {
+  system: undefined,
+  template: undefined,
+  sampling: {},
+  maxTokens: undefined,
+  stop: [],
+  contextSize: undefined,
+  gpuLayers: undefined,
+  flashAttention: undefined,
+  thinking: undefined,
+  toolFormat: undefined,
+  capabilities: {},
+};
+
 /** TOOLFORMAT: how calls and results look in the text, for models whose template does not say it. */
 export interface ToolFormat {
   readonly style: string;

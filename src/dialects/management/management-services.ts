@@ -1,14 +1,16 @@
+import type { Config } from "../../config/schema.ts";
 import type { GpuState } from "../../engine/gpu/gpu-finder.ts";
 import type { Kernels } from "../../engine/prepare-engine.ts";
 import type { WallState } from "../../engine/walls/sandbox-finder.ts";
 import type { ServiceEvents } from "../../events/service-events.ts";
 import type { Metrics } from "../../metrics/metrics.ts";
-import type { Services } from "../services.ts";
+import type { ModelServices } from "../services.ts";
 import type { DefaultModel } from "./default-model-routes.ts";
 import type { PageFile, PageFileName } from "./page-routes.ts";
 
 /** What the management routes may use beside what every dialect has: the state of the daemon itself. */
-export interface ManagementServices extends Services {
+export interface ManagementServices extends ModelServices {
+  readonly config: Config;
   readonly metrics: Metrics;
   readonly events: ServiceEvents;
   /** Milliseconds since an arbitrary origin (performance.now) at the start. */

@@ -5,7 +5,6 @@ import { defineRoute, type Route } from "../../http/route.ts";
 import type { Services } from "../services.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
-import { chatSocketRoute } from "./chat-socket-route.ts";
 import * as chat from "./chat.ts";
 import * as embeddings from "./embeddings.ts";
 import * as generate from "./generate.ts";
@@ -13,8 +12,11 @@ import { detokenizeRoute, tokenizeRoute } from "./token-routes.ts";
 
 const tag = "Generation";
 
-/** Generation over the daemon's own routes. */
-export const nativeDialect = (services: Services): Dialect => ({
+/**
+ * Generation over the daemon's own routes.
+ * @param serverRoutes those that only a server can have
+ */
+export const nativeDialect = (services: Services, serverRoutes: readonly Route[] = []): Dialect => ({
   name: "Native",
   prefixes: ["/api/generate", "/api/chat", "/api/embeddings", "/tokenize", "/detokenize", "/ws/chat"],
   routes: [
@@ -23,7 +25,7 @@ export const nativeDialect = (services: Services): Dialect => ({
     embeddingsRoute(services),
     tokenizeRoute(services),
     detokenizeRoute(services),
-    chatSocketRoute(services),
+    ...serverRoutes,
   ],
   renderError: renderNativeError,
   errorSchema: nativeErrorSchema,

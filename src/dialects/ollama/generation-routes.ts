@@ -1,6 +1,6 @@
 import { longJson } from "../../http/streaming/long-json.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { Services } from "../services.ts";
+import type { ModelServices } from "../services.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
 import type {
@@ -26,11 +26,11 @@ const STREAMED =
   "Unless stream is false: one line for each piece; the last one has done true and the summary.";
 const now = (): Date => new Date();
 
-export function generationRoutes(services: Services): readonly Route[] {
+export function generationRoutes(services: ModelServices): readonly Route[] {
   return [chatRoute(services), generateRoute(services), embedRoute(services), embeddingsRoute(services)];
 }
 
-function chatRoute(services: Services): Route {
+function chatRoute(services: ModelServices): Route {
   const { models } = services;
   return defineRoute({
     method: "POST",
@@ -58,7 +58,7 @@ function chatRoute(services: Services): Route {
   });
 }
 
-function generateRoute(services: Services): Route {
+function generateRoute(services: ModelServices): Route {
   const { models } = services;
   return defineRoute({
     method: "POST",
@@ -89,7 +89,7 @@ function generateRoute(services: Services): Route {
 }
 
 async function begin(
-  { inference, models }: Services,
+  { inference, models }: ModelServices,
   request: InferenceRequest,
   model: Model,
   signal: AbortSignal,
@@ -102,7 +102,7 @@ async function begin(
   );
 }
 
-function embedRoute(services: Services): Route {
+function embedRoute(services: ModelServices): Route {
   const { models } = services;
   return defineRoute({
     method: "POST",
@@ -122,7 +122,7 @@ function embedRoute(services: Services): Route {
   });
 }
 
-function embeddingsRoute(services: Services): Route {
+function embeddingsRoute(services: ModelServices): Route {
   const { models } = services;
   return defineRoute({
     method: "POST",
@@ -142,7 +142,7 @@ function embeddingsRoute(services: Services): Route {
 }
 
 async function beginEmbedding(
-  { inference, models }: Services,
+  { inference, models }: ModelServices,
   request: EmbedRequest,
   model: Model,
   signal: AbortSignal,

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { Services } from "../services.ts";
+import type { ModelServices } from "../services.ts";
 import { findModel } from "./find-model.ts";
 import { runningListSchema, tagListSchema, toRunningList, toTagList } from "./model-entry.ts";
 import { requestedName } from "./requested-name.ts";
@@ -17,7 +17,7 @@ const API_VERSION = "0.14.0";
 const GREETING = "Ollama is running";
 
 /** What only reads: served while the daemon starts and drains too. */
-export function informationRoutes({ models, version }: Services): readonly Route[] {
+export function informationRoutes({ models, version }: ModelServices): readonly Route[] {
   return [
     ...["/ollama", "/ollama/"].map((path) =>
       defineRoute({

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { modelName } from "../../http/input/known-fields.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { Services } from "../services.ts";
+import type { ModelServices } from "../services.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import type { Models } from "../../models/model.ts";
 import { PullSteps } from "../../models/pull-steps.ts";
@@ -33,7 +33,7 @@ export const copyRequestSchema = z
   .meta({ id: "OllamaCopyRequest" });
 
 /** What changes the models on disk. */
-export function storeRoutes({ models }: Services): readonly Route[] {
+export function storeRoutes({ models }: ModelServices): readonly Route[] {
   return [
     pullRoute(models),
     defineRoute({

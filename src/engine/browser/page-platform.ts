@@ -6,22 +6,39 @@ import { applyPatches, type TextPatch } from "../core/worker-patches.ts";
 /** While an engine loads, wllama finds another class under this name. */
 const PageWorker = globalThis.Worker;
 
+/** While a worker has a GPU, llama.cpp opens a device on it even for a model that stays on the CPU. */
+const HIDE_GPU = "Object.defineProperty(navigator, 'gpu', { value: undefined });\n";
+
 export interface PagePlatformOptions {
   /** Address of llama.cpp's WebAssembly. */
   readonly wasmUrl: string;
-  /** Largest heap that the WebAssembly may grow to, in bytes. */
+  /** Largest heap that the WebAssembly may have, in bytes. */
   readonly heapLimitBytes: number;
+  readonly log: (level: LogLevel, line: string) => void;
+}
+
+export interface PagePlatform extends EnginePlatform {
+  /** Ends the workers; what waits for them fails. */
+  terminate(): void;
 }
 
 /** wllama's platform in a browser: in a page, or in a worker of one. */
-export function createPagePlatform(
-  { wasmUrl, heapLimitBytes }: PagePlatformOptions,
-  log: (level: LogLevel, line: string) => void,
-): EnginePlatform {
+export function createPagePlatform({ wasmUrl, heapLimitBytes, log }: PagePlatformOptions): PagePlatform {
+  const workers: EngineWorker[] = [];
   return {
     wasmUrl,
     log,
-    startWorker: (scriptUrl, patch) => startWorker(scriptUrl, patch, heapLimitBytes),
+    startWorker(scriptUrl, patch) {
+      const worker = startWorker(scriptUrl, patch, heapLimitBytes);
+      workers.push(worker);
+      return worker;
+    },
+    terminate() {
+      for (const worker of workers) {
+        worker.terminate();
+        worker.onError(new Error("the engine has been ended"));
+      }
+    },
   };
 }
 
@@ -46,7 +63,7 @@ function startWorker(
     URL.revokeObjectURL(scriptUrl);
     const patched = applyPatches(patch(script), [...modulePatches, ...workerHeapPatches(heapLimitBytes)]);
     if (isEnded) return;
-    const url = URL.createObjectURL(new Blob([patched], { type: "text/javascript" }));
+    const url = URL.createObjectURL(new Blob([HIDE_GPU, patched], { type: "text/javascript" }));
     const worker = new PageWorker(url);
     worker.addEventListener("message", ({ data }: MessageEvent<unknown>) => shim.onMessage(data));
     worker.addEventListener("error", ({ message }) =>

@@ -196,6 +196,11 @@ export class EngineCore {
     return this.#tokenizer.pieces(tokens, signal);
   }
 
+  /** Bytes of WebAssembly memory; 0 where threads cannot share it. */
+  get heapBytes(): number {
+    return this.#session.memory?.buffer.byteLength ?? 0;
+  }
+
   /** Ends the engine's worker; calls in flight are not answered. */
   close(): void {
     this.#session.close();

@@ -61,9 +61,9 @@ export class EngineServer {
     this.#host.send({ type: "fatal", reason }, () => this.#host.kill());
   }
 
-  /** Ends llama.cpp's worker; calls in flight are not answered. */
-  close(): void {
-    this.#core?.close();
+  /** Bytes of WebAssembly memory that the loaded model has. */
+  get heapBytes(): number {
+    return this.#core?.heapBytes ?? 0;
   }
 
   async #load(spec: EngineSpec): Promise<void> {

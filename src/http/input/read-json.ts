@@ -54,6 +54,7 @@ async function discardRest(incoming: IncomingMessage | undefined): Promise<void>
  * of a small request. Leaving that stream early must not end the connection, on which the error has yet to be sent.
  */
 function bodyOf({ env, req }: AppContext): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
+  if (env?.body) return [env.body];
   return env?.incoming?.iterator({ destroyOnReturn: false }) ?? req.raw.body ?? [];
 }
 

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import type { MiddlewareHandler } from "hono";
 import type { Logger } from "pino";
 import type { AppEnv } from "../app-env.ts";
@@ -12,7 +11,7 @@ export function requestId(logger: Logger, bodyLimit: number): MiddlewareHandler<
   const heldBodies = new HeldBodies(bodyLimit);
   return async (context, next) => {
     const given = context.req.header("x-request-id");
-    const id = given !== undefined && SANE_ID.test(given) ? given : randomUUID();
+    const id = given !== undefined && SANE_ID.test(given) ? given : crypto.randomUUID();
     context.set("requestId", id);
     context.set("logger", logger.child({ request_id: id }));
     context.set("bodyLimit", bodyLimit);

@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { throwExhaustion } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import type { GgufSummary, ModelSettings, ModelSource } from "../model.ts";
+import { type GgufSummary, type ModelSettings, type ModelSource, NO_SETTINGS } from "../model.ts";
 import type { ModelDefinition } from "../modelfile/read-modelfile.ts";
 import { shardFiles } from "../names/shards.ts";
 import { realModelPath, type ModelFile } from "./model-file.ts";
@@ -22,21 +22,6 @@ export interface ModelRecord {
   /** Unix milliseconds. */
   readonly modifiedAt: number;
 }
-
-/** The settings of a model that nobody has set anything for. */
-export const NO_SETTINGS: ModelSettings = {
-  system: undefined,
-  template: undefined,
-  sampling: {},
-  maxTokens: undefined,
-  stop: [],
-  contextSize: undefined,
-  gpuLayers: undefined,
-  flashAttention: undefined,
-  thinking: undefined,
-  toolFormat: undefined,
-  capabilities: {},
-};
 
 interface RecordParts {
   readonly alias: string;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { detectCapabilities } from "../../../src/models/describe-model.ts";
-import { NO_SETTINGS } from "../../../src/models/registry/model-record.ts";
+import { NO_SETTINGS } from "../../../src/models/model.ts";
 
 const PLAIN = "{% for message in messages %}{{ message.content }}{% endfor %}";
 const generate = (

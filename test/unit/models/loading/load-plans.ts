@@ -1,5 +1,5 @@
 import type { LoadPlan, MemoryNeeds } from "../../../../src/models/loading/load-planner.ts";
-import { NO_SETTINGS } from "../../../../src/models/registry/model-record.ts";
+import { NO_SETTINGS } from "../../../../src/models/model.ts";
 
 const MB = 1024 * 1024;
 

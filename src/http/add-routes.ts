@@ -1,0 +1,40 @@
+import type { Hono } from "hono";
+import { TrieRouter } from "hono/router/trie-router";
+import { ServiceError } from "../errors/service-error.ts";
+import type { AppContext, AppEnv } from "./app-env.ts";
+import type { Dialect } from "./dialect.ts";
+import { errorResponse } from "./errors/error-response.ts";
+import { assertServing, type Life } from "./errors/serving.ts";
+import type { Route } from "./route.ts";
+
+/** Serves the routes of dialects, behind what the app has been told to use so far, and answers everything else. */
+export function addRoutes(app: Hono<AppEnv>, dialects: readonly Dialect[], life: Readonly<Life>): void {
+  app.onError((error, context) => errorResponse(context, error, dialects));
+  const routes = dialects.flatMap((dialect) => dialect.routes);
+  for (const route of routes) {
+    app.on(route.method, route.path, async (context) => {
+      if (!route.alwaysOn) assertServing({ life });
+      return await route.handle(context);
+    });
+  }
+  const methods = methodsByPath(routes);
+  app.notFound((context) => errorResponse(context, noSuchRoute(context, methods), dialects));
+}
+
+function methodsByPath(routes: readonly Route[]): TrieRouter<string> {
+  const router = new TrieRouter<string>();
+  for (const route of routes) router.add("ALL", route.path, route.method);
+  return router;
+}
+
+/** 404, or 405 with Allow when the path exists for other methods. */
+function noSuchRoute(context: AppContext, methods: TrieRouter<string>): ServiceError {
+  const { method, path } = context.req;
+  const allowed = new Set(methods.match("ALL", path)[0].map(([allowedMethod]) => allowedMethod));
+  if (allowed.size === 0)
+    return new ServiceError("route_not_found", `Endpoint not found: ${method} ${path}.`);
+  if (allowed.has("GET")) allowed.add("HEAD");
+  const list = [...allowed, "OPTIONS"].toSorted().join(", ");
+  context.res.headers.set("allow", list);
+  return new ServiceError("method_not_allowed", `${path} does not serve ${method}, only ${list}.`);
+}

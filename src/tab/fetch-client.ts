@@ -1,0 +1,117 @@
+import type { AnswerMessage, FetchMessage } from "./fetch-messages.ts";
+
+interface Exchange {
+  readonly head: PromiseWithResolvers<Response>;
+  readonly stop: () => void;
+  body: ReadableStreamDefaultController<Uint8Array> | undefined;
+  /** Settles when the piece that was asked for last is there. */
+  asked: PromiseWithResolvers<void> | undefined;
+}
+
+/** A `fetch` whose requests go out as messages. */
+export class FetchClient {
+  readonly #send: (message: FetchMessage) => void;
+  readonly #exchanges = new Map<number, Exchange>();
+  #lastId = 0;
+  #endError: Error | undefined;
+
+  constructor(send: (message: FetchMessage) => void) {
+    this.#send = send;
+  }
+
+  /** As the global one; of the address only path and query count. */
+  readonly fetch = async (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
+    const request = new Request(input instanceof Request ? input : new URL(input, location.href), init);
+    const { signal } = request;
+    signal.throwIfAborted();
+    const body = request.method === "GET" ? undefined : new Uint8Array(await request.arrayBuffer());
+    if (this.#endError) throw this.#endError;
+    signal.throwIfAborted();
+    const id = ++this.#lastId;
+    const onAbort = (): void => {
+      this.#send({ type: "abort", id });
+      this.#fail(id, signal.reason);
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    const exchange: Exchange = {
+      head: Promise.withResolvers(),
+      stop: () => signal.removeEventListener("abort", onAbort),
+      body: undefined,
+      asked: undefined,
+    };
+    this.#exchanges.set(id, exchange);
+    const { pathname, search } = new URL(request.url);
+    const head = { method: request.method, path: pathname + search, headers: [...request.headers] };
+    this.#send({ type: "request", id, head, body });
+    return await exchange.head.promise;
+  };
+
+  receive(message: AnswerMessage): void {
+    const { id } = message;
+    const exchange = this.#exchanges.get(id);
+    if (!exchange) return;
+    switch (message.type) {
+      case "head": {
+        const { status, headers } = message;
+        const hasBody = status !== 204 && status !== 304;
+        exchange.head.resolve(
+          new Response(hasBody ? this.#bodyOf(id, exchange) : null, {
+            status,
+            headers: headers.map(([name, value]): [string, string] => [name, value]),
+          }),
+        );
+        return;
+      }
+      case "piece":
+        exchange.body?.enqueue(message.bytes);
+        exchange.asked?.resolve();
+        return;
+      case "end":
+        exchange.body?.close();
+        this.#forget(id, exchange);
+        return;
+      case "failed":
+        this.#fail(id, new TypeError(message.reason));
+    }
+  }
+
+  /** Nobody will answer any more. */
+  end(error: Error): void {
+    this.#endError = error;
+    for (const id of this.#exchanges.keys()) this.#fail(id, error);
+  }
+
+  #bodyOf(id: number, exchange: Exchange): ReadableStream<Uint8Array> {
+    return new ReadableStream(
+      {
+        start: (controller) => {
+          exchange.body = controller;
+        },
+        pull: async () => {
+          exchange.asked = Promise.withResolvers();
+          this.#send({ type: "pull", id });
+          await exchange.asked.promise;
+        },
+        cancel: () => {
+          this.#send({ type: "abort", id });
+          this.#forget(id, exchange);
+        },
+      },
+      { highWaterMark: 1 },
+    );
+  }
+
+  #fail(id: number, error: unknown): void {
+    const exchange = this.#exchanges.get(id);
+    if (!exchange) return;
+    exchange.head.reject(error);
+    exchange.body?.error(error);
+    this.#forget(id, exchange);
+  }
+
+  #forget(id: number, exchange: Exchange): void {
+    exchange.stop();
+    exchange.asked?.resolve();
+    this.#exchanges.delete(id);
+  }
+}

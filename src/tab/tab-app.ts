@@ -1,0 +1,61 @@
+import { Hono } from "hono";
+import pino from "pino";
+import { anthropicDialect } from "../dialects/anthropic/anthropic-dialect.ts";
+import { nativeDialect } from "../dialects/native/native-dialect.ts";
+import { openaiDialect } from "../dialects/openai/openai-dialect.ts";
+import type { Services } from "../dialects/services.ts";
+import { addRoutes } from "../http/add-routes.ts";
+import type { AppEnv } from "../http/app-env.ts";
+import type { Dialect } from "../http/dialect.ts";
+import { requestId } from "../http/middleware/request-id.ts";
+import { createInference } from "../inference/create-inference.ts";
+import type { Endpoint, Metrics } from "../metrics/metrics.ts";
+import type { TabModels } from "./tab-models.ts";
+
+/** Largest body of a request, in bytes; as in the daemon's configuration. */
+const BODY_LIMIT = 100 * 1024 * 1024;
+/** Requests that may wait for a slot. */
+const QUEUE_SIZE = 100;
+
+/** The daemon's APIs for generation, served by the engine of a page. */
+export function createTabApp(models: TabModels, slots: number): Hono<AppEnv> {
+  const config = {
+    models: { slots, queue_size: QUEUE_SIZE },
+    engine: { request_timeout: Number.POSITIVE_INFINITY },
+  };
+  const logger = pino({ level: "warn" });
+  const life = { state: "ready" } as const;
+  const services: Services = {
+    config,
+    models,
+    inference: createInference({ models, metrics: new NoMetrics(), config }),
+    logger,
+    version: "",
+    life,
+    draining: new AbortController().signal,
+  };
+  const app = new Hono<AppEnv>();
+  app.use(requestId(logger, BODY_LIMIT));
+  const native = nativeDialect(services);
+  // Covers the paths that no other dialect does.
+  const dialects: Dialect[] = [
+    { ...native, prefixes: ["/"] },
+    openaiDialect(services),
+    anthropicDialect(services),
+  ];
+  addRoutes(app, dialects, life);
+  return app;
+}
+
+/** A page counts nothing. */
+class NoMetrics implements Metrics {
+  readonly totals = { requests: 0, tokensGenerated: 0, activeRequests: 0 };
+  requestStarted(_endpoint: Endpoint): void {}
+  requestsWaiting(): void {}
+  requestFinished(): void {}
+  tokensGenerated(): void {}
+  promptTokens(): void {}
+  async render(): Promise<string> {
+    return "";
+  }
+}

@@ -1,0 +1,136 @@
+import { bytesPerStepToken, checkHeapLimit, estimateMemory } from "../engine/estimate-memory.ts";
+import { canAffordOwnContexts, chooseBatchSize } from "../engine/choose-engine-settings.ts";
+import { engineHeapLimit } from "../engine/core/heap-patches.ts";
+import type { PageModelFiles } from "../engine/browser/start-page-engine.ts";
+import type { EngineSpec } from "../engine/protocol/engine-spec.ts";
+import { ServiceError } from "../errors/service-error.ts";
+import { InvalidGguf } from "../models/gguf/byte-reader.ts";
+import { type GgufHeader, readHeader } from "../models/gguf/read-header.ts";
+import { summarizeHeaders } from "../models/gguf/summarize-headers.ts";
+import type { GgufSummary, ModelSettings } from "../models/model.ts";
+
+/** Largest heap that the engine's WebAssembly declares; the same as the daemon's engines have. */
+const HEAP_LIMIT_BYTES = 16 * 1024 ** 3;
+
+/** Context of a request when nobody says how much, as in the daemon's configuration. */
+const DEFAULT_CONTEXT = 4096;
+
+/** A page cannot ask how much memory there is; own contexts for the slots take a sixteenth of this at most. */
+const ASSUMED_MEMORY_BYTES = 4 * 1024 ** 3;
+
+/** How a page wants its model to run. Absent: as the daemon would choose. */
+export interface TabModelOptions {
+  /** Tokens of context for each request. */
+  readonly contextSize?: number | undefined;
+  /** Requests that are answered at once; others wait. */
+  readonly slots?: number | undefined;
+  readonly threads?: number | undefined;
+}
+
+/** A model as a page has it, before it is loaded. */
+export interface TabModel {
+  readonly alias: string;
+  readonly files: PageModelFiles;
+  readonly gguf: GgufSummary;
+  readonly settings: ModelSettings;
+  readonly spec: EngineSpec;
+  readonly heapLimitBytes: number;
+}
+
+/**
+ * Reads what a model's files say of it, without loading them.
+ * @throws ServiceError invalid_model_file or insufficient_memory
+ */
+export async function readTabModel(
+  alias: string,
+  files: PageModelFiles,
+  settings: ModelSettings,
+  options: TabModelOptions,
+): Promise<TabModel> {
+  const gguf = await inspectBlobs(alias, files.model);
+  if (gguf.auxiliary !== undefined) throw unusable(alias, `it is not a model but a ${gguf.auxiliary}`);
+  const spec = chooseSpec(files, gguf, settings, options);
+  const blobs = [...files.model, ...files.adapters.map(({ blob }) => blob)];
+  if (files.projector) blobs.push(files.projector);
+  const estimate = estimateMemory({
+    fileBytes: blobs.reduce((sum, { size }) => sum + size, 0),
+    kvBytesPerToken: gguf.kvBytesPerToken,
+    vocabSize: gguf.vocabSize,
+    embeddingLength: gguf.embeddingLength,
+    headCount: gguf.headCount,
+    spec,
+  });
+  checkHeapLimit(estimate, HEAP_LIMIT_BYTES);
+  const heapLimitBytes = engineHeapLimit(estimate.heapLimitBytes, HEAP_LIMIT_BYTES);
+  return { alias, files, gguf, settings, spec, heapLimitBytes };
+}
+
+async function inspectBlobs(alias: string, blobs: readonly Blob[]): Promise<GgufSummary> {
+  const headers: GgufHeader[] = [];
+  try {
+    for (const blob of blobs) {
+      const read = async (target: Uint8Array, position: number): Promise<number> => {
+        const bytes = await blob.slice(position, position + target.length).arrayBuffer();
+        target.set(new Uint8Array(bytes));
+        return bytes.byteLength;
+      };
+      headers.push(await readHeader({ read }, blob.size));
+    }
+    const [first, ...others] = headers;
+    if (!first) throw new InvalidGguf("it has no files");
+    return summarizeHeaders([first, ...others]);
+  } catch (error) {
+    throw error instanceof InvalidGguf
+      ? unusable(alias, error.message, error)
+      : unusable(alias, "it cannot be read", error);
+  }
+}
+
+function unusable(alias: string, why: string, cause?: unknown): ServiceError {
+  return new ServiceError("invalid_model_file", `The model "${alias}" cannot be used: ${why}.`, { cause });
+}
+
+function chooseSpec(
+  files: PageModelFiles,
+  gguf: GgufSummary,
+  settings: ModelSettings,
+  options: TabModelOptions,
+): EngineSpec {
+  const { purpose, parameters, contextLength } = gguf;
+  const contextSize =
+    options.contextSize ??
+    settings.contextSize ??
+    Math.min(DEFAULT_CONTEXT, contextLength || DEFAULT_CONTEXT);
+  const slots = options.slots ?? 1;
+  const threads = options.threads ?? chooseTabThreads();
+  const wished = { purpose, contextSize, slots };
+  const { kvBytesPerToken } = gguf;
+  return {
+    ...wished,
+    modelFiles: files.model.map((_, index) => `model-${index}`),
+    ...(files.projector && { projectorFile: "projector" }),
+    adapters: files.adapters.map(({ scale }, index) => ({ path: `adapter-${index}`, scale })),
+    sharedContext: !canAffordOwnContexts({ ...wished, kvBytesPerToken, memory: ASSUMED_MEMORY_BYTES }),
+    gpuLayers: 0,
+    threads,
+    batchSize: chooseBatchSize({
+      ...wished,
+      parameters,
+      threads,
+      bytesPerStepToken: bytesPerStepToken(gguf, contextSize),
+      kernels: "daybreak",
+    }),
+    flashAttention: settings.flashAttention ?? "auto",
+    ...(settings.template !== undefined && { chatTemplate: settings.template }),
+    contextShift: false,
+  };
+}
+
+/**
+ * A page sees logical processors, of which most cores have two, and shares them with the browser. Without isolation from
+ * other origins it has no threads at all.
+ */
+function chooseTabThreads(): number {
+  if (!globalThis.crossOriginIsolated) return 1;
+  return Math.max(1, Math.floor(navigator.hardwareConcurrency / 2));
+}
