@@ -7,7 +7,7 @@ import { applyPatches, type TextPatch } from "../core/worker-patches.ts";
 const PageWorker = globalThis.Worker;
 
 /** While a worker has a GPU, llama.cpp opens a device on it even for a model that stays on the CPU. */
-const HIDE_GPU = "Object.defineProperty(navigator, 'gpu', { value: undefined });\n";
+const HIDE_GPU = "delete WorkerNavigator.prototype.gpu;\n";
 
 export interface PagePlatformOptions {
   /** Address of llama.cpp's WebAssembly. */

@@ -1,0 +1,144 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { BrowserPage } from "../support/browser-page.ts";
+import { type BrowserSite, startBrowserSite } from "../support/browser-site.ts";
+import { findChromium } from "../support/chromium.ts";
+import { requireOnCi } from "../support/require-on-ci.ts";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { tinyPng } from "../support/tiny-png.ts";
+
+const chromium = findChromium();
+requireOnCi("Chromium", chromium !== undefined);
+
+const IMAGE = `data:image/png;base64,${Buffer.from(tinyPng(64, 64)).toString("base64")}`;
+
+interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+/** What was generated: the rest differs from request to request. */
+function choicesOf({ status, body }: Answer): unknown {
+  expect(status).toBe(200);
+  const { choices } = body as { choices?: unknown };
+  expect(choices).toBeInstanceOf(Array);
+  return choices;
+}
+
+describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () => {
+  let site: BrowserSite;
+  let page: BrowserPage;
+  let daemon: TestDaemon;
+  beforeAll(async () => {
+    site = await startBrowserSite();
+    daemon = await startDaemon({ args: ["--auto-load"] });
+    page = await BrowserPage.open(chromium!, site.url);
+    await page.until("document.readyState === 'complete'");
+    await page.evaluate(`(async () => {
+      globalThis.engines = {};
+      const { createEngine } = await import("/browser/daybreak.js");
+      const load = async (name) => new File([await (await fetch("/models/" + name + ".gguf")).blob()], name + ".gguf");
+      globalThis.start = async (name, key, options = {}, parts = {}) => {
+        const files = { model: await load(options.model ?? name) };
+        if (parts.projector) files.projector = await load(parts.projector);
+        if (parts.adapter) files.adapters = [{ file: await load(parts.adapter) }];
+        engines[key] = await createEngine({ ...files, name, wasm: "/engine.wasm", ...options, ...files });
+        return engines[key].info;
+      };
+      globalThis.ask = async (key, path, body) => {
+        const headers = { "content-type": "application/json" };
+        const answer = await engines[key].fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
+        return { status: answer.status, body: await answer.json() };
+      };
+    })()`);
+  });
+  afterAll(async () => {
+    await page?.[Symbol.asyncDispose]();
+    await site?.[Symbol.asyncDispose]();
+    await daemon?.stop();
+  });
+
+  async function inPage(key: string, path: string, body: object): Promise<Answer> {
+    const answer = await page.evaluate(
+      `ask(${JSON.stringify(key)}, ${JSON.stringify(path)}, ${JSON.stringify(body)})`,
+    );
+    return answer as Answer;
+  }
+
+  async function inDaemon(path: string, body: object): Promise<Answer> {
+    const answer = await fetch(daemon.url + path, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    return { status: answer.status, body: await answer.json() };
+  }
+
+  const question = (text: string): object => ({
+    messages: [{ role: "user", content: text }],
+    logprobs: true,
+    top_logprobs: 5,
+    max_tokens: 48,
+  });
+
+  describe.each([1, 2])("with the chat model on %i threads", (threads) => {
+    const key = `chat-${threads}`;
+    beforeAll(async () => {
+      const info = await page.evaluate(`start("daybreak-mini", "${key}", { threads: ${threads} })`);
+      expect(info).toMatchObject({ threads });
+    });
+    afterAll(async () => void (await page.evaluate(`engines["${key}"].close()`)));
+
+    test.each([
+      ["greedily", { temperature: 0 }],
+      ["with a seed", { temperature: 1, top_p: 1, seed: 11 }],
+    ])("generates %s the tokens and log-probabilities of the daemon, bit by bit", async (_how, sampling) => {
+      for (const text of ["What is Daybreak?", "Spell the word mountain.", "What is 17 + 26?"]) {
+        const body = { model: "daybreak-mini", ...question(text), ...sampling };
+        const [here, there] = [
+          await inPage(key, "/v1/chat/completions", body),
+          await inDaemon("/v1/chat/completions", body),
+        ];
+        expect(choicesOf(here)).toEqual(choicesOf(there));
+      }
+    });
+  });
+
+  test("generates with an adapter what the daemon does", async () => {
+    await page.evaluate(
+      `start("daybreak-mini-pirate", "pirate", { model: "daybreak-mini" }, { adapter: "daybreak-mini-pirate" })`,
+    );
+    const body = { model: "daybreak-mini-pirate", ...question("What is Daybreak?"), temperature: 0 };
+    const here = await inPage("pirate", "/v1/chat/completions", body);
+    expect(choicesOf(here)).toEqual(choicesOf(await inDaemon("/v1/chat/completions", body)));
+    await page.evaluate("engines.pirate.close()");
+  });
+
+  test("sees in an image what the daemon does", async () => {
+    await page.evaluate(
+      `start("daybreak-mini-vision", "vision", { model: "daybreak-mini" }, { projector: "daybreak-mini-vision" })`,
+    );
+    const content = [
+      { type: "image_url", image_url: { url: IMAGE } },
+      { type: "text", text: "What is in the image?" },
+    ];
+    const body = {
+      model: "daybreak-mini-vision",
+      messages: [{ role: "user", content }],
+      temperature: 0,
+      logprobs: true,
+      max_tokens: 32,
+    };
+    const here = await inPage("vision", "/v1/chat/completions", body);
+    expect(choicesOf(here)).toEqual(choicesOf(await inDaemon("/v1/chat/completions", body)));
+    await page.evaluate("engines.vision.close()");
+  });
+
+  test("embeds texts as the daemon does", async () => {
+    await page.evaluate(`start("daybreak-mini-embed", "embed")`);
+    const body = { model: "daybreak-mini-embed", input: ["How is a model loaded?", "A GPU"] };
+    const here = await inPage("embed", "/v1/embeddings", body);
+    expect(here.status).toBe(200);
+    expect(here).toEqual(await inDaemon("/v1/embeddings", body));
+    await page.evaluate("engines.embed.close()");
+  });
+});
