@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -14,17 +13,14 @@ npm ci does this in a clone, and npm run build does it for the package.`;
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
+/** Each is one file, which needs no other. */
+const ENTRIES = { "daybreak.js": "src/tab/create-engine.ts", "engine-worker.js": "src/tab/engine-worker.ts" };
+
 /** Writes the files that pages load into a folder. */
 export async function buildBrowser(folder: string): Promise<void> {
-  const bundle = await rolldown({
-    cwd: ROOT,
-    input: { daybreak: "src/tab/create-engine.ts", "engine-worker": "src/tab/engine-worker.ts" },
-    platform: "browser",
-  });
-  const { output } = await bundle.generate({ format: "esm", minify: true, entryFileNames: "[name].js" });
-  mkdirSync(folder, { recursive: true });
-  for (const file of output) {
-    writeFileSync(path.join(folder, file.fileName), file.type === "chunk" ? file.code : file.source);
+  for (const [name, input] of Object.entries(ENTRIES)) {
+    const bundle = await rolldown({ cwd: ROOT, input, platform: "browser" });
+    await bundle.write({ file: path.join(folder, name), format: "esm", minify: true });
   }
 }
 

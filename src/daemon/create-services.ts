@@ -11,6 +11,8 @@ import { memoryTotal } from "../machine/memory-limits.ts";
 import { residentBytes } from "../machine/process-memory.ts";
 import type { Model, Models } from "../models/model.ts";
 import { createModels } from "./create-models.ts";
+import { browserScript } from "./browser-script.ts";
+import { createFileOpener } from "./open-file.ts";
 import { pageFile } from "./page-file.ts";
 import { packageVersion } from "./package-version.ts";
 import { readDefaultModels } from "./read-default-models.ts";
@@ -50,6 +52,7 @@ export async function createServices(
     uptimeSecs: () => (performance.now() - startedAt) / 1000,
     scrape: () => scrape(models, gpu),
   });
+  const openFile = createFileOpener();
   const inference = createInference({ models, metrics, config });
   events.subscribe((event) => {
     if (event.type === "engine-restarted") metrics.engineRestarted();
@@ -76,6 +79,9 @@ export async function createServices(
     endpoints: { http: "", ipc: "" },
     machineMemory: async () => machineMemory(await models.list()),
     defaultModels: readDefaultModels,
+    openFile,
+    engineImage: async () => await openFile((await engine.ensure()).wasmPath),
+    browserScript,
     pageFile,
   };
 }

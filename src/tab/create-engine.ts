@@ -1,3 +1,4 @@
+import { IMAGE_SHA256 } from "../../wasm/engine-image.ts";
 import type { EngineInfo } from "../engine/protocol/engine-spec.ts";
 import type { PageModelFiles } from "../engine/browser/start-page-engine.ts";
 import { ServiceError } from "../errors/service-error.ts";
@@ -15,14 +16,18 @@ export interface CreateEngineOptions extends TabModelOptions {
   readonly projector?: Blob;
   /** LoRA adapters; the default scale is 1. */
   readonly adapters?: readonly { readonly file: Blob; readonly scale?: number }[];
-  /** Address of llama.cpp's WebAssembly; a daemon serves it at /engine/daybreak.wasm. */
-  readonly wasm: string | URL;
+  /** Address of the engine's WebAssembly. Default: engine.wasm beside this file, where a daemon serves it. */
+  readonly wasm?: string | URL;
   /** Address of the engine's worker script. Default: the file beside this one. */
   readonly worker?: string | URL;
   /** Called with 0..1 while the model is read. */
   readonly onProgress?: (progress: number) => void;
   readonly signal?: AbortSignal;
 }
+
+const DEFAULT_WORKER = new URL("./engine-worker.js", import.meta.url);
+/** With its hash, so that browsers keep it for good. */
+const DEFAULT_WASM = new URL(`./engine.wasm?v=${IMAGE_SHA256}`, import.meta.url);
 
 /** A language model that runs in this page. */
 export interface BrowserEngine {
@@ -46,9 +51,7 @@ export interface BrowserEngine {
 export async function createEngine(options: CreateEngineOptions): Promise<BrowserEngine> {
   const { signal, onProgress } = options;
   signal?.throwIfAborted();
-  const worker = new Worker(options.worker ?? new URL("./engine-worker.js", import.meta.url), {
-    type: "module",
-  });
+  const worker = new Worker(options.worker ?? DEFAULT_WORKER, { type: "module" });
   const ready = Promise.withResolvers<Extract<WorkerMessage, { type: "ready" }>>();
   const client = new FetchClient((message) => worker.postMessage(message));
   const end = (error: Error): void => {
@@ -95,7 +98,7 @@ function startMessage(options: CreateEngineOptions): StartMessage {
     type: "start",
     alias: options.name ?? nameOf(model[0]),
     files,
-    wasmUrl: new URL(options.wasm, location.href).href,
+    wasmUrl: new URL(options.wasm ?? DEFAULT_WASM, location.href).href,
     options: { contextSize, slots, threads },
   };
 }

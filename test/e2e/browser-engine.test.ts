@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BrowserPage } from "../support/browser-page.ts";
-import { type BrowserSite, startBrowserSite } from "../support/browser-site.ts";
 import { findChromium } from "../support/chromium.ts";
 import { requireOnCi } from "../support/require-on-ci.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
@@ -25,23 +24,26 @@ function choicesOf({ status, body }: Answer): unknown {
 }
 
 describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () => {
-  let site: BrowserSite;
   let page: BrowserPage;
   let daemon: TestDaemon;
   beforeAll(async () => {
-    site = await startBrowserSite();
     daemon = await startDaemon({ args: ["--auto-load"] });
-    page = await BrowserPage.open(chromium!, site.url);
+    page = await BrowserPage.open(chromium!, `${daemon.url}/ui/`);
     await page.until("document.readyState === 'complete'");
     await page.evaluate(`(async () => {
       globalThis.engines = {};
       const { createEngine } = await import("/browser/daybreak.js");
-      const load = async (name) => new File([await (await fetch("/models/" + name + ".gguf")).blob()], name + ".gguf");
-      globalThis.start = async (name, key, options = {}, parts = {}) => {
-        const files = { model: await load(options.model ?? name) };
-        if (parts.projector) files.projector = await load(parts.projector);
-        if (parts.adapter) files.adapters = [{ file: await load(parts.adapter) }];
-        engines[key] = await createEngine({ ...files, name, wasm: "/engine.wasm", ...options, ...files });
+      globalThis.start = async (name, key, options = {}) => {
+        const { files } = await (await fetch("/api/models/" + name + "/files")).json();
+        const model = [], adapters = [];
+        let projector;
+        for (const { role, url, scale } of files) {
+          const blob = await (await fetch(url)).blob();
+          if (role === "model") model.push(blob);
+          else if (role === "projector") projector = blob;
+          else adapters.push({ file: blob, scale });
+        }
+        engines[key] = await createEngine({ name, model, projector, adapters, ...options });
         return engines[key].info;
       };
       globalThis.ask = async (key, path, body) => {
@@ -53,7 +55,6 @@ describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () =
   });
   afterAll(async () => {
     await page?.[Symbol.asyncDispose]();
-    await site?.[Symbol.asyncDispose]();
     await daemon?.stop();
   });
 
@@ -104,9 +105,7 @@ describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () =
   });
 
   test("generates with an adapter what the daemon does", async () => {
-    await page.evaluate(
-      `start("daybreak-mini-pirate", "pirate", { model: "daybreak-mini" }, { adapter: "daybreak-mini-pirate" })`,
-    );
+    await page.evaluate(`start("daybreak-mini-pirate", "pirate")`);
     const body = { model: "daybreak-mini-pirate", ...question("What is Daybreak?"), temperature: 0 };
     const here = await inPage("pirate", "/v1/chat/completions", body);
     expect(choicesOf(here)).toEqual(choicesOf(await inDaemon("/v1/chat/completions", body)));
@@ -114,9 +113,7 @@ describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () =
   });
 
   test("sees in an image what the daemon does", async () => {
-    await page.evaluate(
-      `start("daybreak-mini-vision", "vision", { model: "daybreak-mini" }, { projector: "daybreak-mini-vision" })`,
-    );
+    await page.evaluate(`start("daybreak-mini-vision", "vision")`);
     const content = [
       { type: "image_url", image_url: { url: IMAGE } },
       { type: "text", text: "What is in the image?" },
@@ -131,6 +128,12 @@ describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () =
     const here = await inPage("vision", "/v1/chat/completions", body);
     expect(choicesOf(here)).toEqual(choicesOf(await inDaemon("/v1/chat/completions", body)));
     await page.evaluate("engines.vision.close()");
+  });
+
+  test("needs nothing that the page's Content-Security-Policy refuses, and nothing from elsewhere", () => {
+    const elsewhere = page.requests.filter((url) => !/^(?:blob:)?http:\/\/127\.0\.0\.1:/.test(url));
+    expect(elsewhere.filter((url) => !url.startsWith("data:"))).toEqual([]);
+    expect(page.problems).toEqual([]);
   });
 
   test("embeds texts as the daemon does", async () => {

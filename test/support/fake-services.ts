@@ -3,6 +3,8 @@ import { configSchema, type ConfigInput } from "../../src/config/schema.ts";
 import { ServiceError } from "../../src/errors/service-error.ts";
 import { ServiceEvents } from "../../src/events/service-events.ts";
 import { createDialects } from "../../src/daemon/dialects.ts";
+import { browserScript } from "../../src/daemon/browser-script.ts";
+import { createFileOpener } from "../../src/daemon/open-file.ts";
 import { pageFile } from "../../src/daemon/page-file.ts";
 import type { ManagementServices } from "../../src/dialects/management/management-services.ts";
 import { createApp, type App } from "../../src/http/app.ts";
@@ -60,6 +62,9 @@ export function fakeServices(options: FakeOptions = {}): ManagementServices {
     endpoints: { http: "http://0.0.0.0:8080", ipc: "ipc:///run/daybreak.sock" },
     machineMemory: async () => ({ usedBytes: 1_000_000, totalBytes: 8_000_000 }),
     defaultModels: () => [],
+    openFile: createFileOpener(),
+    engineImage: async () => Promise.reject(new ServiceError("internal_error", "not in this test")),
+    browserScript,
     pageFile,
     shutdown: () => undefined,
     ...options.overrides,

@@ -4,6 +4,7 @@ import { stripTypeScriptTypes } from "node:module";
 import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { TestProject } from "vitest/node";
+import { buildBrowser } from "../../scripts/release/build-browser.ts";
 import type { prepareEngine } from "../../src/engine/prepare-engine.ts";
 
 /**
@@ -58,6 +59,7 @@ async function make(program: string, files: readonly string[]): Promise<void> {
   const { href } = pathToFileURL(path.join(temporary, "src/engine/prepare-engine.js"));
   const made: { prepareEngine: typeof prepareEngine } = await import(href);
   await made.prepareEngine({ cacheDir: path.join(temporary, "cache"), kernels: "auto" });
+  await buildBrowser(path.join(temporary, "browser"));
   try {
     fs.renameSync(temporary, program);
   } catch (error) {

@@ -2,9 +2,11 @@ import type { Dialect } from "../../http/dialect.ts";
 import { nativeErrorSchema, renderNativeError } from "../../http/errors/native-error.ts";
 import { openApiDocument } from "../../http/openapi-document.ts";
 import { defineRoute } from "../../http/route.ts";
+import { browserRoutes } from "./browser-routes.ts";
 import { defaultModelRoutes } from "./default-model-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
 import type { ManagementServices } from "./management-services.ts";
+import { modelFileRoutes } from "./model-file-routes.ts";
 import { modelRoutes } from "./model-routes.ts";
 import { pageRoutes } from "./page-routes.ts";
 import { systemRoutes } from "./system-routes.ts";
@@ -22,9 +24,11 @@ export const managementDialect = (
   routes: [
     ...systemRoutes(services),
     ...eventRoutes(services),
+    ...modelFileRoutes(services),
     ...modelRoutes(services),
     ...defaultModelRoutes(services),
     ...pageRoutes(services),
+    ...browserRoutes(services),
     defineRoute({
       method: "GET",
       path: "/openapi.json",

@@ -5,7 +5,10 @@ import type { WallState } from "../../engine/walls/sandbox-finder.ts";
 import type { ServiceEvents } from "../../events/service-events.ts";
 import type { Metrics } from "../../metrics/metrics.ts";
 import type { ModelServices } from "../services.ts";
+import type { ServedFile } from "../../http/streaming/send-file.ts";
 import type { DefaultModel } from "./default-model-routes.ts";
+import type { BrowserScript } from "./browser-routes.ts";
+import type { OpenFile } from "./model-file-routes.ts";
 import type { PageFile, PageFileName } from "./page-routes.ts";
 
 /** What the management routes may use beside what every dialect has: the state of the daemon itself. */
@@ -27,6 +30,12 @@ export interface ManagementServices extends ModelServices {
   machineMemory(): Promise<MachineMemory>;
   /** The hand-picked models of configs/defaults.toml. */
   defaultModels(): readonly DefaultModel[];
+  /** Opens a file of a model. */
+  readonly openFile: OpenFile;
+  /** @throws ServiceError when the scripts for browsers have not been built */
+  browserScript(name: BrowserScript): ServedFile;
+  /** The WebAssembly that engines run. */
+  engineImage(): Promise<ServedFile>;
   /** @throws when the file is missing from this installation */
   pageFile(name: PageFileName): PageFile;
   /**

@@ -25,9 +25,15 @@ export type PageFileName =
   | (typeof UI_FILES)[keyof typeof UI_FILES]
   | (typeof DOCS_FILES)[keyof typeof DOCS_FILES];
 
+/** Only a page that is isolated from other origins has the shared memory that an engine's threads need. */
+const ISOLATION = {
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-embedder-policy": "require-corp",
+} as const;
+
 /** The pages talk to their own daemon only, and text of a model can never become markup or script. */
 const PAGE_CSP =
-  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+  "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:; style-src 'self'; connect-src 'self' blob:; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const page = { tag: "Page", alwaysOn: true } as const;
 const documentation = { tag: "Documentation", alwaysOn: true } as const;
@@ -106,6 +112,7 @@ function sendFile(context: AppContext, { content, etag }: PageFile, type: string
   return context.body(content, 200, {
     ...headers,
     "content-type": `${type}; charset=utf-8`,
+    ...ISOLATION,
     "content-security-policy": PAGE_CSP,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",

@@ -1,0 +1,61 @@
+import { defineRoute, type Route } from "../../http/route.ts";
+import { sendFile } from "../../http/streaming/send-file.ts";
+import type { ManagementServices } from "./management-services.ts";
+
+/** The files that a page loads to run the engine itself. */
+const SCRIPTS = ["daybreak.js", "engine-worker.js"] as const;
+export type BrowserScript = (typeof SCRIPTS)[number];
+
+const common = { method: "GET", tag: "Page", alwaysOn: true } as const;
+
+/** Also for pages of other origins, which see in them only what everybody can have. */
+const PUBLIC = {
+  "cross-origin-resource-policy": "cross-origin",
+  "x-content-type-options": "nosniff",
+} as const;
+
+/** A worker has a policy of its own: it runs llama.cpp in workers whose scripts it has put together. */
+const WORKER = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self' blob: 'wasm-unsafe-eval'; worker-src blob:; connect-src 'self' blob:",
+  "cross-origin-embedder-policy": "require-corp",
+} as const;
+
+/** A year, which is what browsers keep a file for that never changes. */
+const FOREVER = "public, max-age=31536000, immutable";
+
+/** The engine for browsers: its scripts, and its WebAssembly. */
+export function browserRoutes({ browserScript, engineImage }: ManagementServices): readonly Route[] {
+  return [
+    ...SCRIPTS.map((name) =>
+      defineRoute({
+        ...common,
+        path: `/browser/${name}`,
+        summary: name === "daybreak.js" ? "The engine for browsers, as a module" : "Its worker",
+        answers: [{ contentType: "text/javascript", description: "The script." }],
+        handle: (context) =>
+          sendFile(context, browserScript(name), {
+            ...PUBLIC,
+            ...WORKER,
+            "content-type": "text/javascript; charset=utf-8",
+            "cache-control": "no-cache",
+          }),
+      }),
+    ),
+    defineRoute({
+      ...common,
+      path: "/browser/engine.wasm",
+      summary: "llama.cpp as WebAssembly, as the daemon's own engines run it",
+      description: "With its SHA-256 as `v`, browsers keep it for good.",
+      answers: [{ contentType: "application/wasm", description: "The WebAssembly." }],
+      async handle(context) {
+        const image = await engineImage();
+        return sendFile(context, image, {
+          ...PUBLIC,
+          "content-type": "application/wasm",
+          "cache-control": context.req.query("v") === image.etag ? FOREVER : "no-cache",
+        });
+      },
+    }),
+  ];
+}
