@@ -23,7 +23,7 @@ interface OpenCall {
   abandoned: boolean;
 }
 
-export interface CallDispatcherOptions {
+interface CallDispatcherOptions {
   readonly slots: number;
   readonly stallTimeoutMs: number;
   readonly post: (message: DaemonMessage) => void;

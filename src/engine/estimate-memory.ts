@@ -5,7 +5,7 @@ import type { EngineSpec } from "./protocol/engine-spec.ts";
 const MIB = 1024 * 1024;
 
 /** What the size of a step's intermediate results depends on. */
-export type StepModel = Pick<MemoryQuestion, "vocabSize" | "embeddingLength" | "headCount">;
+type StepModel = Pick<MemoryQuestion, "vocabSize" | "embeddingLength" | "headCount">;
 
 /** What loading needs to know; plain numbers, so that any layer can ask before anything is loaded. */
 export interface MemoryQuestion {

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, readlinkSync, realpathSync } from "node:fs";
 import path from "node:path";
 
-export interface InstalledPackage {
+interface InstalledPackage {
   /** Where the package really is. */
   readonly folder: string;
   /** What Node follows to get there; none but where packages are links, as pnpm makes them. */

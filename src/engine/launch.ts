@@ -15,9 +15,9 @@ export type SpawnEngine = (
   options: SpawnEngineOptions,
 ) => ChildProcess;
 
-export type SpawnEngineOptions = Pick<ProcessStart, "env" | "cwd" | "inputs">;
+type SpawnEngineOptions = Pick<ProcessStart, "env" | "cwd" | "inputs">;
 
-export interface LaunchOptions {
+interface LaunchOptions {
   /** The Node binary; it must be version 24 or later. */
   readonly runtime: string;
   /** llama.cpp's WebAssembly, as prepareEngine() chose it. */
@@ -33,7 +33,7 @@ export interface LaunchOptions {
   readonly spawn: SpawnEngine;
 }
 
-export interface EngineGpu {
+interface EngineGpu {
   /** Entry file of Dawn: the engine may load addons. */
   readonly dawnPath: string;
   /** Longest wait for the GPU's work, in milliseconds. */

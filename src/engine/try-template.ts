@@ -7,7 +7,7 @@ import type { EngineSpec } from "./protocol/engine-spec.ts";
 export type TryTemplate = (template: string) => Promise<void>;
 
 /** Longest chat template in characters; the longest published ones have some tens of thousands. */
-export const LONGEST_TEMPLATE = 256 * 1024;
+const LONGEST_TEMPLATE = 256 * 1024;
 
 /** Heap for an engine that only has to try a template: the small model takes a part of it. */
 const TRIAL_HEAP_BYTES = 256 * 1024 ** 2;

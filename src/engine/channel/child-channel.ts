@@ -11,7 +11,7 @@ import { type FrameReading, readFrames } from "./read-frames.ts";
 /** Bytes of messages that a child may leave unread: its main thread does nothing but read them. */
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 
-export interface ChildChannelOptions<Incoming extends { type: string }, Outgoing extends { type: string }> {
+interface ChildChannelOptions<Incoming extends { type: string }, Outgoing extends { type: string }> {
   readonly child: ChildProcess;
   readonly incoming: MessageKinds<Incoming>;
   readonly outgoing: MessageKinds<Outgoing>;

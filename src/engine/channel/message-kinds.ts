@@ -5,7 +5,7 @@ import type { JsonBounds } from "../../json/json-bounds.ts";
 export interface KindLimits extends FrameLimits, JsonBounds {}
 
 /** A kind of message that carries bytes beside its JSON. */
-export interface Attaching<Message> {
+interface Attaching<Message> {
   /** Takes the bytes out of a message; what is left can be written as JSON. */
   detach(message: Message): { readonly rest: object; readonly attachments: Uint8Array[] };
   /** Puts them back; what was read may be anything. @throws TypeError when it has no place for them */

@@ -5,7 +5,7 @@ import { MessageCodec } from "./message-codec.ts";
 import type { MessageKinds } from "./message-kinds.ts";
 import { readFrames } from "./read-frames.ts";
 
-export interface ParentChannelOptions<Incoming extends { type: string }, Outgoing extends { type: string }> {
+interface ParentChannelOptions<Incoming extends { type: string }, Outgoing extends { type: string }> {
   readonly incoming: MessageKinds<Incoming>;
   readonly outgoing: MessageKinds<Outgoing>;
   /** Receives what the parent says. */

@@ -4,7 +4,7 @@ import type { Frame, FrameReader } from "./frame.ts";
 /** Longest time that one pipe may hold the event loop, in milliseconds. */
 const TURN_MS = 5;
 
-export interface ReadFramesOptions {
+interface ReadFramesOptions {
   readonly stream: Readable;
   readonly reader: FrameReader;
   readonly onFrame: (frame: Frame) => void;

@@ -10,7 +10,7 @@ import type {
 import { toGrammarSchema } from "./grammar-schema.ts";
 
 /** What goes to llama.cpp's completion action. */
-export interface CompletionCall {
+interface CompletionCall {
   readonly isChat: boolean;
   /** Body in the form of llama.cpp's server. */
   readonly body: Readonly<Record<string, unknown>>;
@@ -25,7 +25,7 @@ const WHOLE_CONTEXT = -1;
 const ANY_OBJECT: JsonSchema = { type: "object" };
 
 /** What the loaded model adds to a request. */
-export interface RequestContext {
+interface RequestContext {
   /** Placeholder of an image in the prompt. */
   readonly mediaMarker: string;
   /** Tokens of context. */

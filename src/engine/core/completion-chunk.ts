@@ -26,7 +26,7 @@ const deltaSchema = z.object({
 export type ChunkDelta = z.infer<typeof deltaSchema>;
 
 /** One chunk of an answer as llama.cpp's server streams it, chat or raw; as much of it as we read. */
-export const completionChunkSchema = z.object({
+const completionChunkSchema = z.object({
   choices: z
     .array(
       z.object({

@@ -43,7 +43,7 @@ export function templateTooDeep(text: string): ServiceError | undefined {
   );
 }
 
-export function templateTooLarge(): ServiceError {
+function templateTooLarge(): ServiceError {
   return new ServiceError(
     "invalid_template",
     `The model's chat template needs more memory than the model was given. ${ADVICE}`,

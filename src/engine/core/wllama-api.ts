@@ -78,7 +78,7 @@ export interface WllamaInstance {
   };
 }
 
-export interface WllamaClass {
+interface WllamaClass {
   new (
     paths: { default: string },
     config: {

@@ -50,7 +50,7 @@ export class ModelLoadError extends Error {
   override readonly name = "ModelLoadError";
 }
 
-export interface SessionFiles {
+interface SessionFiles {
   /** The model or all its shards in order, and the projector. */
   readonly blobs: readonly BlobLike[];
   /** Further files, by the name under which load parameters refer to them, without the folder `models/`. */

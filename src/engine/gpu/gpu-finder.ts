@@ -7,7 +7,7 @@ import { probeGpu } from "./probe-gpu.ts";
 /** auto: what is there is used; off: nothing is; require: without a GPU no model is loaded. */
 export type GpuMode = "auto" | "off" | "require";
 
-export interface GpuSettings extends AdapterWishes {
+interface GpuSettings extends AdapterWishes {
   readonly mode: GpuMode;
   /** require: no native code, which no wall of ours stands around. */
   readonly sandbox: SandboxMode;

@@ -31,9 +31,9 @@ const MAY_BE_OF_THE_GPU: ReadonlySet<string> = new Set<ErrorCode>([
 ]);
 
 /** Reduced request to a GPU; -1 means all layers. */
-export type Reduction = Pick<EngineSpec, "gpuLayers" | "sharedContext">;
+type Reduction = Pick<EngineSpec, "gpuLayers" | "sharedContext">;
 
-export interface GpuGuardOptions {
+interface GpuGuardOptions {
   readonly start: StartEngine;
   readonly finder: Pick<GpuFinder, "settings">;
   /** An engine on the GPU exited unexpectedly. */

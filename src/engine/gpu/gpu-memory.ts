@@ -22,7 +22,7 @@ export interface GpuModel {
 }
 
 /** Bytes that the parts of a model take on a GPU. */
-export interface GpuNeeds {
+interface GpuNeeds {
   /** One block, with its part of the KV cache. */
   readonly block: number;
   /** The output layer, which llama.cpp moves first. */

@@ -6,7 +6,7 @@ import type { ServiceError } from "../../errors/service-error.ts";
 import { driverEnvironment, gpuPermissions } from "./gpu-process-rights.ts";
 import type { GpuDevice } from "./gpu-report.ts";
 
-export interface LaunchProbeOptions {
+interface LaunchProbeOptions {
   readonly runtime: string;
   readonly spawn: SpawnEngine;
   readonly dawnPath: string;

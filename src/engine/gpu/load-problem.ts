@@ -1,5 +1,5 @@
 /** What the system is on which Dawn could not be loaded. */
-export interface LoadingSystem {
+interface LoadingSystem {
   readonly platform: NodeJS.Platform;
   /** Version of the C library that Node runs with; undefined on Linux means another one, musl. */
   readonly glibc: string | undefined;

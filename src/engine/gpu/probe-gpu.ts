@@ -33,7 +33,7 @@ const MOST_MESSAGES = 256;
 /** Lines of output kept to explain an end. */
 const KEPT_LINES = 5;
 
-export interface ProbeOptions {
+interface ProbeOptions {
   readonly runtime?: string;
   readonly spawn?: SpawnEngine;
   /** Dawn's entry file; undefined: it is not installed. */

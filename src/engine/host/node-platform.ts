@@ -26,7 +26,7 @@ const GPU_OPENER = path.join(
 );
 
 /** The GPU of an engine, as its worker opens it. */
-export interface WorkerGpu {
+interface WorkerGpu {
   /** Entry file of the package that carries Dawn. */
   readonly dawnPath: string;
   /** Dawn's flags, which name the adapter. */
@@ -38,7 +38,7 @@ export interface WorkerGpu {
 /** JavaScript's own heap of the worker: wllama's script and one request or result at a time. */
 const WORKER_HEAP_MIB = 512;
 
-export interface NodePlatformOptions {
+interface NodePlatformOptions {
   /** Absent: the engine stays on the CPU. */
   readonly gpu?: WorkerGpu | undefined;
   /** Largest heap that the WASM declares; absent: that of the stock one. */

@@ -2,7 +2,7 @@ import type { GenerationEvent } from "../protocol/generation.ts";
 import type { EngineMessage } from "../protocol/messages.ts";
 
 /** Hands one message to the channel and calls back when it has been written. */
-export type Send = (message: EngineMessage, written: () => void) => void;
+type Send = (message: EngineMessage, written: () => void) => void;
 
 /**
  * How long the news of a prompt waits for the token that comes of the same step: that is there in one or two

@@ -3,7 +3,7 @@ import { FIRST_INPUT_ON } from "../channel/descriptors.ts";
 import { isFilteredArch, seccompFilter } from "./seccomp-filter.ts";
 import type { ProcessStart, Wall, WallView } from "./wall.ts";
 
-export interface BubblewrapOptions {
+interface BubblewrapOptions {
   /** Its binary. */
   readonly binary: string;
   /** Files of the runtime: its libraries, and what the loader needs to find them. */

@@ -1,5 +1,5 @@
 /** A system call by its numbers, where the architecture has it. */
-export interface Syscall {
+interface Syscall {
   readonly x64?: number;
   readonly arm64?: number;
 }

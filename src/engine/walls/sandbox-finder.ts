@@ -26,7 +26,7 @@ export interface WallState {
   readonly problem: string | undefined;
 }
 
-export interface SandboxFinderOptions {
+interface SandboxFinderOptions {
   readonly mode: SandboxMode;
   readonly runtime?: string;
   readonly spawn?: SpawnEngine;

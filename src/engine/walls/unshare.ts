@@ -1,6 +1,6 @@
 import type { ProcessStart, Wall } from "./wall.ts";
 
-export interface UnshareOptions {
+interface UnshareOptions {
   /** Binaries of util-linux. */
   readonly unshare: string;
   readonly setpriv: string;
