@@ -1,4 +1,4 @@
-import { contextTokens } from "./context-tokens.ts";
+import { contextTokens } from "./protocol/engine-spec.ts";
 import { SMALLEST_STEP } from "./core/load-parameters.ts";
 import type { Processors } from "./machine-processors.ts";
 import type { Kernels } from "./prepare-engine.ts";

@@ -1,12 +1,18 @@
-import { ServiceError } from "../errors/service-error.ts";
+import type { ServiceError } from "../errors/service-error.ts";
 import { CallDispatcher, type CallMessage, type CallReceiver } from "./call-dispatcher.ts";
 import type { EngineProcess, EngineReceiver } from "./engine-process.ts";
 import type { Engine, EngineExit } from "./engine.ts";
-import type { EmbeddingResult, EngineInfo, EngineSpec, RerankResult } from "./protocol/engine-spec.ts";
+import type { EngineInfo, EngineSpec } from "./protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "./protocol/generation.ts";
 import { checkDetokenized, checkRequestLimits, checkTextLength, checkTokenized } from "./request-limits.ts";
-import type { TokenIds, TokenizeOptions, TokenPieces } from "./protocol/tokens.ts";
-import type { DaemonMessage, EngineMessage, ReportedError } from "./protocol/messages.ts";
+import type {
+  EmbeddingResult,
+  RerankResult,
+  TokenIds,
+  TokenizeOptions,
+  TokenPieces,
+} from "./protocol/calls.ts";
+import { type DaemonMessage, type EngineMessage, toServiceError } from "./protocol/messages.ts";
 
 /** An engine process with its model loaded, as the daemon sees it. */
 export class EngineHandle implements Engine, EngineReceiver {
@@ -171,8 +177,4 @@ function readMemory(message: CallMessage): Reading<number> {
 
 function seconds(milliseconds: number): string {
   return (milliseconds / 1000).toFixed(1);
-}
-
-export function toServiceError({ code, message, param }: ReportedError): ServiceError {
-  return new ServiceError(code, message, param === undefined ? {} : { param });
 }

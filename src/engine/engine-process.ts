@@ -4,9 +4,13 @@ import { ServiceError } from "../errors/service-error.ts";
 import { ChildChannel } from "./channel/child-channel.ts";
 import { DAEMON_MESSAGE_KINDS } from "./channel/daemon-message-kinds.ts";
 import { ENGINE_MESSAGE_KINDS } from "./channel/engine-message-kinds.ts";
-import { firstProblem } from "./channel/channel-error.ts";
 import { plainEnd } from "./core/plain-reason.ts";
-import { type DaemonMessage, type EngineMessage, engineMessageSchema } from "./protocol/messages.ts";
+import {
+  type DaemonMessage,
+  type EngineMessage,
+  engineMessageSchema,
+  firstProblem,
+} from "./protocol/messages.ts";
 import type { EngineExit } from "./engine.ts";
 import { killGroup } from "./process-signals.ts";
 import { LastLines } from "./last-lines.ts";

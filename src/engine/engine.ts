@@ -1,6 +1,12 @@
-import type { EmbeddingResult, EngineInfo, EngineSpec, RerankResult } from "./protocol/engine-spec.ts";
+import type { EngineInfo, EngineSpec } from "./protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "./protocol/generation.ts";
-import type { TokenIds, TokenizeOptions, TokenPieces } from "./protocol/tokens.ts";
+import type {
+  EmbeddingResult,
+  RerankResult,
+  TokenIds,
+  TokenizeOptions,
+  TokenPieces,
+} from "./protocol/calls.ts";
 
 /** Why an engine is gone. */
 export interface EngineExit {

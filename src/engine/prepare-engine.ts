@@ -1,5 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import { isSystemError } from "../errors/exhausted-resource.ts";
 import { IMAGE_HEAP_BYTES } from "../../wasm/changes.ts";
 import { buildEngineImage, EngineImageError, IMAGE_SHA256, sha256Hex } from "../../wasm/engine-image.ts";
@@ -8,7 +9,9 @@ import { replaceFile } from "../files/replace-file.ts";
 import { writeRefusal } from "../files/write-refusal.ts";
 import { markUsed, privateFolder, removeUnused } from "./engine-image-store.ts";
 import { STOCK_HEAP_BYTES } from "./core/heap-patches.ts";
-import { STOCK_WASM_PATH } from "./stock-wasm.ts";
+
+/** llama.cpp's WebAssembly as @wllama/wllama ships it. */
+export const STOCK_WASM_PATH = fileURLToPath(import.meta.resolve("@wllama/wllama/esm/wasm/wllama.wasm"));
 
 /** Which code multiplies matrices in an engine: ours, or llama.cpp's as it was compiled. */
 export type Kernels = "daybreak" | "stock";

@@ -1,7 +1,7 @@
 import { ServiceError } from "../errors/service-error.ts";
 import { checkTextDepth, MAX_JSON_DEPTH } from "../json/json-depth.ts";
 import type { ChatMessage, GenerationRequest } from "./protocol/generation.ts";
-import type { TokenIds } from "./protocol/tokens.ts";
+import type { TokenIds } from "./protocol/calls.ts";
 
 /**
  * Most values in a JSON schema, tool parameters or template variables, nested ones counted; a large real tool

@@ -3,14 +3,14 @@ import { abortable } from "../async/abortable.ts";
 import type { ServiceError } from "../errors/service-error.ts";
 import { checkModelFile, filesOf } from "./check-model-files.ts";
 import { engineHeapLimit, STOCK_HEAP_BYTES } from "./core/heap-patches.ts";
-import { EngineHandle, toServiceError } from "./engine-handle.ts";
+import { EngineHandle } from "./engine-handle.ts";
 import { EngineProcess, type EngineReceiver } from "./engine-process.ts";
 import type { StartEngine } from "./engine.ts";
 import { findDawn } from "./gpu/find-dawn.ts";
 import { launchEngine, type SpawnEngine, spawnEngine } from "./launch.ts";
-import { STOCK_WASM_PATH } from "./stock-wasm.ts";
+import { STOCK_WASM_PATH } from "./prepare-engine.ts";
 import type { Wall } from "./walls/wall.ts";
-import type { EngineMessage } from "./protocol/messages.ts";
+import { type EngineMessage, toServiceError } from "./protocol/messages.ts";
 import { type EngineInfo, type EngineSpec, engineSpecSchema } from "./protocol/engine-spec.ts";
 
 export interface EngineStarterOptions {

@@ -9,7 +9,7 @@ import { findDawn } from "../../src/engine/gpu/find-dawn.ts";
 import { openEngineFiles } from "../../src/engine/host/engine-files.ts";
 import { createNodePlatform } from "../../src/engine/host/node-platform.ts";
 import { engineSpecSchema } from "../../src/engine/protocol/engine-spec.ts";
-import { STOCK_WASM_PATH } from "../../src/engine/stock-wasm.ts";
+import { STOCK_WASM_PATH } from "../../src/engine/prepare-engine.ts";
 import { chatRequest, NEVER, promptRequest } from "./engine-fixture.ts";
 import { generated } from "./generated.ts";
 import { tinyPng } from "./tiny-png.ts";

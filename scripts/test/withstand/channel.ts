@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import path from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ChannelError } from "../../../src/engine/channel/channel-error.ts";
+import { ChannelError } from "../../../src/engine/channel/frame.ts";
 import { ENGINE_MESSAGE_KINDS } from "../../../src/engine/channel/engine-message-kinds.ts";
 import { FrameReader } from "../../../src/engine/channel/frame.ts";
 import { MessageCodec } from "../../../src/engine/channel/message-codec.ts";

@@ -1,9 +1,8 @@
 import type { ChildProcess } from "node:child_process";
 import { Readable, type Writable } from "node:stream";
 import { ServiceError } from "../../errors/service-error.ts";
-import { ChannelError } from "./channel-error.ts";
 import { CHILD_SPEAKS_ON } from "./descriptors.ts";
-import { FrameReader } from "./frame.ts";
+import { ChannelError, FrameReader } from "./frame.ts";
 import { MessageCodec } from "./message-codec.ts";
 import type { MessageKinds } from "./message-kinds.ts";
 import { type FrameReading, readFrames } from "./read-frames.ts";

@@ -1,4 +1,5 @@
-import { ChannelError } from "./channel-error.ts";
+/** The other process, which is not trusted, sent something that is not a message. */
+export class ChannelError extends Error {}
 
 /**
  * How a message lies in a pipe, all numbers in the machine's own order, which both ends share:

@@ -1,7 +1,9 @@
 import { beyondBounds } from "../../json/json-bounds.ts";
-import { ChannelError, MessageTooLargeError } from "./channel-error.ts";
-import { encodeFrame, type Frame, type FrameLimits } from "./frame.ts";
+import { ChannelError, encodeFrame, type Frame, type FrameLimits } from "./frame.ts";
 import type { KindLimits, MessageKind, MessageKinds } from "./message-kinds.ts";
+
+/** The message is larger than its kind allows, so the other side would reject it. */
+export class MessageTooLargeError extends Error {}
 
 /** Writes and reads the messages that go one way through a channel. */
 export class MessageCodec<Message extends { readonly type: string }> {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { EmbeddingResult, RerankResult } from "../protocol/engine-spec.ts";
+import type { EmbeddingResult, RerankResult } from "../protocol/calls.ts";
 
 const vectorSchema = z.array(z.number()).min(1);
 

@@ -1,8 +1,14 @@
 import { Mutex } from "../../async/mutex.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { EmbeddingResult, EngineInfo, RerankResult } from "../protocol/engine-spec.ts";
+import type { EngineInfo } from "../protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "../protocol/generation.ts";
-import type { TokenIds, TokenizeOptions, TokenPieces } from "../protocol/tokens.ts";
+import type {
+  EmbeddingResult,
+  RerankResult,
+  TokenIds,
+  TokenizeOptions,
+  TokenPieces,
+} from "../protocol/calls.ts";
 import { readInfo } from "./engine-info.ts";
 import { AnswerDepth } from "./answer-depth.ts";
 import { buildCompletionCall, toRequestJson } from "./build-request.ts";

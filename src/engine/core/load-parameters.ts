@@ -1,4 +1,4 @@
-import { contextTokens } from "../context-tokens.ts";
+import { contextTokens } from "../protocol/engine-spec.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
 import type { LoadParameters } from "./wllama-api.ts";
 

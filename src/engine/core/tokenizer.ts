@@ -5,7 +5,7 @@ import {
   type TokenIds,
   type TokenizeOptions,
   type TokenPieces,
-} from "../protocol/tokens.ts";
+} from "../protocol/calls.ts";
 import { checkSpecialTokens } from "./special-token-limit.ts";
 import type { RequestLoop } from "./request-loop.ts";
 import { PIECES_VERB, TOKENIZE_VERB } from "./tokenizer-patches.ts";

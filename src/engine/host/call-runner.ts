@@ -1,8 +1,7 @@
 import type { EngineCore } from "../core/engine-core.ts";
 import { EngineFatalError } from "../core/wllama-session.ts";
-import type { DaemonMessage } from "../protocol/messages.ts";
+import { type DaemonMessage, toReportedError } from "../protocol/messages.ts";
 import type { Outbox } from "./outbox.ts";
-import { toReportedError } from "./reported-error.ts";
 
 type CallMessage = Extract<DaemonMessage, { type: "generate" | "embed" | "rerank" | "tokenize" | "pieces" }>;
 

@@ -1,8 +1,7 @@
-import { MessageTooLargeError } from "../channel/channel-error.ts";
+import { MessageTooLargeError } from "../channel/message-codec.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { GenerationEvent } from "../protocol/generation.ts";
-import type { EngineMessage } from "../protocol/messages.ts";
-import { toReportedError } from "./reported-error.ts";
+import { type EngineMessage, toReportedError } from "../protocol/messages.ts";
 
 type Post = (message: EngineMessage, written?: () => void) => void;
 

@@ -1,13 +1,18 @@
 import { DAEMON_MESSAGE_KINDS } from "../channel/daemon-message-kinds.ts";
 import { ENGINE_MESSAGE_KINDS } from "../channel/engine-message-kinds.ts";
-import { firstProblem } from "../channel/channel-error.ts";
 import { ParentChannel } from "../channel/parent-channel.ts";
 import { EngineCore } from "../core/engine-core.ts";
 import { fromLoadFailure } from "../core/engine-failure.ts";
 import { toError } from "../../errors/to-error.ts";
 import { residentBytes } from "../../machine/process-memory.ts";
 import { warmUp } from "../core/warm-up.ts";
-import { type DaemonMessage, daemonMessageSchema, type EngineMessage } from "../protocol/messages.ts";
+import {
+  type DaemonMessage,
+  daemonMessageSchema,
+  type EngineMessage,
+  firstProblem,
+  toReportedError,
+} from "../protocol/messages.ts";
 import { deviceFlags } from "../gpu/dawn.ts";
 import type { LogLevel } from "../core/platform.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
@@ -16,7 +21,6 @@ import { openEngineFiles } from "./engine-files.ts";
 import { createNodePlatform } from "./node-platform.ts";
 import { Outbox } from "./outbox.ts";
 import { sendInParts } from "./send-in-parts.ts";
-import { toReportedError } from "./reported-error.ts";
 
 /** What an engine process does for its daemon, after its entry, engine-main.ts, has prepared it. */
 

@@ -47,6 +47,15 @@ export const engineSpecSchema = z.object({
 });
 export type EngineSpec = z.infer<typeof engineSpecSchema>;
 
+/** Tokens that the KV cache of an engine holds: one context when the slots share it, otherwise one per slot. */
+export function contextTokens({
+  contextSize,
+  slots,
+  sharedContext,
+}: Pick<EngineSpec, "contextSize" | "slots" | "sharedContext">): number {
+  return sharedContext ? contextSize : contextSize * slots;
+}
+
 /** What the engine found in the model, read back after loading. */
 export const engineInfoSchema = z.object({
   /** Tokens of context that one request really can have. */
@@ -68,17 +77,3 @@ export const engineInfoSchema = z.object({
   backendVersion: z.string(),
 });
 export type EngineInfo = z.infer<typeof engineInfoSchema>;
-
-export const embeddingResultSchema = z.object({
-  /** L2-normalized. */
-  vector: z.array(z.number()),
-  tokens: z.int().min(0),
-});
-export type EmbeddingResult = z.infer<typeof embeddingResultSchema>;
-
-export const rerankResultSchema = z.object({
-  /** Raw logit: higher is more relevant. */
-  score: z.number(),
-  tokens: z.int().min(0),
-});
-export type RerankResult = z.infer<typeof rerankResultSchema>;

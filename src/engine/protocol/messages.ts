@@ -1,13 +1,15 @@
 import { z } from "zod";
 import { ERROR_CODES, type ErrorCode } from "../../errors/error-codes.ts";
+import { ServiceError } from "../../errors/service-error.ts";
 import {
   embeddingResultSchema,
-  engineInfoSchema,
-  engineSpecSchema,
   rerankResultSchema,
-} from "./engine-spec.ts";
+  tokenIdsSchema,
+  tokenizeOptionsSchema,
+  tokenPiecesSchema,
+} from "./calls.ts";
+import { engineInfoSchema, engineSpecSchema } from "./engine-spec.ts";
 import { generationEventSchema, generationRequestSchema } from "./generation.ts";
-import { tokenIdsSchema, tokenizeOptionsSchema, tokenPiecesSchema } from "./tokens.ts";
 
 /**
  * Everything that the daemon and an engine process say to each other. Each side parses what it receives: the
@@ -46,8 +48,24 @@ const reportedErrorSchema = z.object({
   message: reason,
   param: z.string().optional(),
 });
-/** A ServiceError on its way through a process boundary. */
-export type ReportedError = z.infer<typeof reportedErrorSchema>;
+/** A ServiceError on its way across the process boundary. */
+type ReportedError = z.infer<typeof reportedErrorSchema>;
+
+/** An unexpected error keeps its message, which the daemon may see. */
+export function toReportedError(error: unknown): ReportedError {
+  if (error instanceof ServiceError) {
+    return {
+      code: error.code,
+      message: error.message,
+      ...(error.param !== undefined && { param: error.param }),
+    };
+  }
+  return { code: "inference_failed", message: error instanceof Error ? error.message : String(error) };
+}
+
+export function toServiceError({ code, message, param }: ReportedError): ServiceError {
+  return new ServiceError(code, message, param === undefined ? {} : { param });
+}
 
 export const engineMessageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("load-progress"), progress: z.number().min(0).max(1) }),
@@ -66,3 +84,14 @@ export const engineMessageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("fatal"), reason }),
 ]);
 export type EngineMessage = z.infer<typeof engineMessageSchema>;
+
+/** Longest problem that is reported: the sender of an invalid message chooses part of the text. */
+const MAX_PROBLEM_LENGTH = 200;
+
+/** The first thing that is wrong with a message, in words; a forged one may have any number of problems. */
+export function firstProblem(error: z.ZodError): string {
+  const [issue] = error.issues;
+  if (!issue) return "it does not match its schema";
+  const place = issue.path.length === 0 ? "" : ` at ${issue.path.join(".")}`;
+  return `${issue.message}${place}`.slice(0, MAX_PROBLEM_LENGTH);
+}

@@ -1,4 +1,6 @@
-import { lstatSync, readlinkSync } from "node:fs";
+import { existsSync, lstatSync, readlinkSync } from "node:fs";
+import path from "node:path";
+import { z } from "zod";
 import { FIRST_INPUT_ON } from "../channel/descriptors.ts";
 import { isFilteredArch, seccompFilter } from "./seccomp-filter.ts";
 import type { ProcessStart, Wall, WallView } from "./wall.ts";
@@ -75,4 +77,17 @@ function show(file: string): string[] {
 /** Libraries have names that are links to others beside them, which are not shown. */
 function isLibrary(file: string): boolean {
   return /\.so(\.\d+)*$/.test(file);
+}
+
+/** The dynamic loader's index of libraries. */
+const LOADER_CACHE = "/etc/ld.so.cache";
+
+const reportSchema = z.object({ sharedObjects: z.array(z.string()) });
+
+/** Files that Node needs in order to start: its libraries, under the names by which it loads them. */
+export function runtimeFiles(): string[] {
+  // Otherwise the report resolves the host names of all connections.
+  Object.assign(process.report, { excludeNetwork: true });
+  const { sharedObjects } = reportSchema.parse(process.report.getReport());
+  return [...sharedObjects, LOADER_CACHE].filter((file) => path.isAbsolute(file) && existsSync(file));
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { MessageTooLargeError } from "../../../../src/engine/channel/channel-error.ts";
+import { MessageTooLargeError } from "../../../../src/engine/channel/message-codec.ts";
 import { DAEMON_MESSAGE_KINDS } from "../../../../src/engine/channel/daemon-message-kinds.ts";
 import { ENGINE_MESSAGE_KINDS } from "../../../../src/engine/channel/engine-message-kinds.ts";
 import { encodeFrame, FrameReader } from "../../../../src/engine/channel/frame.ts";

@@ -1,5 +1,21 @@
 import { z } from "zod";
 
+/** What the short calls take and return: embed, rerank, tokenize and pieces. */
+
+export const embeddingResultSchema = z.object({
+  /** L2-normalized. */
+  vector: z.array(z.number()),
+  tokens: z.int().min(0),
+});
+export type EmbeddingResult = z.infer<typeof embeddingResultSchema>;
+
+export const rerankResultSchema = z.object({
+  /** Raw logit: higher is more relevant. */
+  score: z.number(),
+  tokens: z.int().min(0),
+});
+export type RerankResult = z.infer<typeof rerankResultSchema>;
+
 /** How a text becomes tokens. */
 export const tokenizeOptionsSchema = z.object({
   /** Put the tokens that begin and end a text around it, where the model's vocabulary says so. */
