@@ -15,7 +15,7 @@ import type { EngineExit } from "./engine.ts";
 import { killGroup } from "./process-signals.ts";
 import { LastLines } from "./last-lines.ts";
 import { UNFENCED_EXIT_CODE, UNFENCED_REASON } from "./permission-model.ts";
-import { spawnFailure } from "./spawn-failure.ts";
+import { spawnFailure } from "./launch.ts";
 
 /** Exit codes from here on stand for signals. */
 const SIGNAL_CODES_FROM = 128;

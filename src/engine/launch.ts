@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import path from "node:path";
 import { Writable } from "node:stream";
 import { pathToFileURL } from "node:url";
+import { exhaustedResource, isSystemError } from "../errors/exhausted-resource.ts";
+import { ServiceError } from "../errors/service-error.ts";
 import { FIRST_INPUT_ON } from "./channel/descriptors.ts";
-import { driverEnvironment, gpuPermissions } from "./gpu/gpu-process-rights.ts";
 import { findPackage } from "./find-package.ts";
-import { spawnFailure } from "./spawn-failure.ts";
 import type { ProcessStart, Wall } from "./walls/wall.ts";
 
 /** Starts a process with the pipes of a {@link ChildChannel}. */
@@ -59,6 +59,30 @@ export const spawnEngine: SpawnEngine = (command, args, { env, cwd, inputs = [] 
   });
   return child;
 };
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: "the program that runs it is not there any more",
+  EACCES: "this user may not run the program",
+  EPERM: "the system does not permit it",
+};
+
+/**
+ * A process that could not be started, as the answer to the request that needed it.
+ * @param what was to be started: "The model's engine"
+ */
+export function spawnFailure(what: string, cause: unknown): ServiceError {
+  const exhausted = exhaustedResource(cause);
+  if (exhausted !== undefined) {
+    return new ServiceError("resources_exhausted", `${what} cannot be started: ${exhausted}.`, { cause });
+  }
+  const program = isSystemError(cause) ? (cause.path ?? process.execPath) : process.execPath;
+  const reason = (isSystemError(cause) ? REASONS[cause.code] : undefined) ?? "the system refuses it";
+  return new ServiceError(
+    "model_load_failed",
+    `${what} cannot be started: ${reason} (${program}). Start the daemon again, or install it anew.`,
+    { cause },
+  );
+}
 
 /** Node's permission model knows of the network from 25 on. */
 const NODE_GUARDS_NETWORK = process.allowedNodeEnvironmentFlags.has("--allow-net");
@@ -160,3 +184,27 @@ export const MINIMAL_ENVIRONMENT: Readonly<Record<string, string>> = {
   // glibc keeps freed memory for each thread otherwise: 30 MiB more after some minutes. Others ignore it.
   MALLOC_ARENA_MAX: "1",
 };
+
+/**
+ * What a process needs beyond an engine's rights in order to load Dawn. Only processes that use a GPU get it: native
+ * code is outside the sandbox.
+ */
+export function gpuPermissions(dawnPath: string): string[] {
+  return ["--allow-addons", `--allow-fs-read=${path.join(path.dirname(dawnPath), path.sep)}`];
+}
+
+/**
+ * Variables by which people and systems tell graphics drivers where they are and which to use; none of them holds
+ * a secret. Drivers keep compiled shaders in folders that the others name.
+ */
+const DRIVER_VARIABLES =
+  /^(VK_|MESA_|RADV_|ANV_|NVK_|TU_|LP_|GALLIUM_|LIBGL_|DRI_|__NV_|__GLX_|__EGL_|__GL_|CUDA_VISIBLE_DEVICES$|XDG_RUNTIME_DIR$|XDG_CACHE_HOME$|XDG_DATA_DIRS$|XDG_DATA_HOME$|XDG_CONFIG_DIRS$|LD_LIBRARY_PATH$|HOME$|TMPDIR$|PATH$|LOCALAPPDATA$|APPDATA$|USERPROFILE$|ProgramData$|ProgramFiles|TEMP$|TMP$)/;
+
+/** The part of an environment that graphics drivers look at. */
+export function driverEnvironment(environment: NodeJS.ProcessEnv): Record<string, string> {
+  const kept: Record<string, string> = {};
+  for (const [name, value] of Object.entries(environment)) {
+    if (value !== undefined && DRIVER_VARIABLES.test(name)) kept[name] = value;
+  }
+  return kept;
+}

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import type { ServiceError } from "../../errors/service-error.ts";
 import { LoadEnding, startLimitMs, tookTooLong } from "./action-limits.ts";
-import { FailureLog } from "./failure-log.ts";
-import { OffloadLog } from "./offload-log.ts";
+import { FailureLog, OffloadLog } from "./llama-log.ts";
 import type { BlobLike, EnginePlatform, LogLevel } from "./platform.ts";
 import {
   type ActionResult,

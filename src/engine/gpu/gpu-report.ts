@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { GPU_BACKENDS } from "./adapter-requirements.ts";
+import { GPU_BACKENDS } from "./dawn.ts";
 
 /** Longest name or description taken from a driver. */
 const MAX_TEXT = 512;

@@ -1,9 +1,13 @@
 import type { ChildProcess } from "node:child_process";
 import path from "node:path";
-import { MINIMAL_ENVIRONMENT, type SpawnEngine } from "../launch.ts";
-import { spawnFailure } from "../spawn-failure.ts";
+import {
+  driverEnvironment,
+  gpuPermissions,
+  MINIMAL_ENVIRONMENT,
+  type SpawnEngine,
+  spawnFailure,
+} from "../launch.ts";
 import type { ServiceError } from "../../errors/service-error.ts";
-import { driverEnvironment, gpuPermissions } from "./gpu-process-rights.ts";
 import type { GpuDevice } from "./gpu-report.ts";
 
 interface LaunchProbeOptions {

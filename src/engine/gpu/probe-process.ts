@@ -1,9 +1,16 @@
 import { pathToFileURL } from "node:url";
 import { ParentChannel, onParentGone } from "../channel/parent-channel.ts";
-import { type Dawn, type DawnAdapter, type DawnGpu, deviceFlags } from "./dawn.ts";
-import { GPU_BACKENDS, unusable } from "./adapter-requirements.ts";
+import {
+  type Dawn,
+  type DawnAdapter,
+  type DawnGpu,
+  deviceFlags,
+  glibcVersion,
+  GPU_BACKENDS,
+  loadProblem,
+  unusable,
+} from "./dawn.ts";
 import type { GpuAdapter, GpuDevice, ProbeMessage } from "./gpu-report.ts";
-import { glibcVersion, loadProblem } from "./load-problem.ts";
 import { PROBE_MESSAGE_KINDS } from "./probe-message-kinds.ts";
 
 /**

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { FailureLog } from "../../../../src/engine/core/failure-log.ts";
+import { FailureLog } from "../../../../src/engine/core/llama-log.ts";
 
 test("a lost GPU is the reason; that there is none is not", () => {
   const log = new FailureLog();

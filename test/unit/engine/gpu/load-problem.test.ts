@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { glibcVersion, loadProblem } from "../../../../src/engine/gpu/load-problem.ts";
+import { glibcVersion, loadProblem } from "../../../../src/engine/gpu/dawn.ts";
 
 const debian = { platform: "linux", glibc: "2.36" } as const;
 
