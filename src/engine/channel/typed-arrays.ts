@@ -10,21 +10,22 @@ export function toBytes(array: NumberArray): Uint8Array {
 }
 
 /**
- * A copy of an attachment as numbers: it need not lie where such numbers may, and its memory is used again.
- * @throws TypeError when there is no attachment, or its bytes are not a whole number of numbers
+ * Copies an attachment into a typed array: its bytes may not be aligned, and its buffer is reused.
+ * @throws TypeError when the attachment is missing or ends in the middle of a number
  */
 export function fromBytes<Result extends NumberArray>(
   type: ArrayType<Result>,
   bytes: Uint8Array | undefined,
 ): Result {
   if (!bytes) throw new TypeError("lacks an attachment");
-  if (bytes.length % type.BYTES_PER_ELEMENT !== 0) throw new TypeError("has part of a number");
+  if (bytes.length % type.BYTES_PER_ELEMENT !== 0)
+    throw new TypeError("has an attachment that ends in the middle of a number");
   const copy = new ArrayBuffer(bytes.length);
   new Uint8Array(copy).set(bytes);
   return new type(copy);
 }
 
-/** A property that is an object. @throws TypeError when it is not */
+/** @throws TypeError when the property is not an object */
 export function propertyOf(value: object, name: string): object {
   const property: unknown = Object.entries(value).find(([key]) => key === name)?.[1];
   if (typeof property !== "object" || property === null) throw new TypeError(`has no ${name}`);

@@ -16,24 +16,24 @@ export const rerankResultSchema = z.object({
 });
 export type RerankResult = z.infer<typeof rerankResultSchema>;
 
-/** How a text becomes tokens. */
+/** How to tokenize a text. */
 export const tokenizeOptionsSchema = z.object({
-  /** Put the tokens that begin and end a text around it, where the model's vocabulary says so. */
+  /** Add the tokens that begin and end a text, where the model's vocabulary asks for them. */
   addSpecial: z.boolean(),
-  /** Read special tokens where they are spelled out in the text; else they are text like any other. */
+  /** Recognize special tokens that are spelled out in the text; otherwise they are ordinary text. */
   parseSpecial: z.boolean(),
 });
 export type TokenizeOptions = z.infer<typeof tokenizeOptionsSchema>;
 
-/** Token ids; an array of numbers would be much larger when sent between processes. */
+/** Token ids, as a typed array because that is much smaller when sent between processes. */
 export const tokenIdsSchema = z.instanceof(Int32Array);
 export type TokenIds = z.infer<typeof tokenIdsSchema>;
 
 export const tokenPiecesSchema = z.object({
-  /** What the tokens stand for, one after the other; special tokens are spelled out. */
+  /** The text of all tokens, concatenated; special tokens are spelled out. */
   bytes: z.instanceof(Uint8Array),
   /** Where each token's bytes end. */
   ends: z.instanceof(Int32Array),
 });
-/** The bytes of tokens: a character may be spread over several of them. */
+/** The text of tokens as bytes, because one character may be spread over several tokens. */
 export type TokenPieces = z.infer<typeof tokenPiecesSchema>;

@@ -12,11 +12,11 @@ import { engineInfoSchema, engineSpecSchema } from "./engine-spec.ts";
 import { generationEventSchema, generationRequestSchema } from "./generation.ts";
 
 /**
- * Everything that the daemon and an engine process say to each other. Each side parses what it receives: the
- * engine handles files and text from strangers, so to the daemon its messages are input like any other.
+ * All messages between the daemon and an engine process. Each side validates what it receives: the engine handles files
+ * and text from strangers, so the daemon does not trust it.
  */
 
-/** Number of a call, chosen by the daemon, never used twice for one engine. */
+/** Number of a call, chosen by the daemon, unique for each engine. */
 const call = z.int().min(1);
 
 export const daemonMessageSchema = z.discriminatedUnion("type", [
@@ -25,10 +25,10 @@ export const daemonMessageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("generate"), call, request: generationRequestSchema }),
   z.object({ type: z.literal("embed"), call, text: z.string() }),
   z.object({ type: z.literal("rerank"), call, query: z.string(), document: z.string() }),
-  /** Takes no slot; neither does pieces. */
+  /** Like `pieces`, this does not take a slot. */
   z.object({ type: z.literal("tokenize"), call, text: z.string(), options: tokenizeOptionsSchema }),
   z.object({ type: z.literal("pieces"), call, tokens: tokenIdsSchema }),
-  /** Answered by the call's own end: `cancelled`, or its result when that was on its way. */
+  /** Answered by `cancelled`, or by the call's result when that was already on its way. */
   z.object({ type: z.literal("cancel"), call }),
   z.object({ type: z.literal("memory"), call }),
 ]);
@@ -38,7 +38,7 @@ const errorCode = z.custom<ErrorCode>(
   (value) => typeof value === "string" && Object.hasOwn(ERROR_CODES, value),
 );
 
-/** Longest text of one error or reason: more would be no explanation. */
+/** Longest text of an error or reason. */
 const MAX_REASON_LENGTH = 4096;
 
 const reason = z.string().transform((text) => text.slice(0, MAX_REASON_LENGTH));
@@ -71,7 +71,7 @@ export const engineMessageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("load-progress"), progress: z.number().min(0).max(1) }),
   z.object({ type: z.literal("loaded"), info: engineInfoSchema }),
   z.object({ type: z.literal("load-failed"), error: reportedErrorSchema }),
-  /** Several events at once when they come faster than messages go out. */
+  /** Several events when they are produced faster than messages are sent. */
   z.object({ type: z.literal("events"), call, events: z.array(generationEventSchema).min(1) }),
   z.object({ type: z.literal("embedded"), call, result: embeddingResultSchema }),
   z.object({ type: z.literal("reranked"), call, result: rerankResultSchema }),
