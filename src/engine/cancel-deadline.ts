@@ -1,17 +1,13 @@
-/**
- * Long enough for a busy machine that keeps the process from running for a while.
- */
+/** Allows for a busy machine on which the process does not run for a while. */
 const SHORTEST_MS = 2000;
 
-/** Nobody should wait longer for an unused slot, even when the model's steps take minutes. */
+/** Nobody should wait longer for a slot, even when the model's steps take minutes. */
 const LONGEST_MS = 30_000;
 
-/** Allowance for steps of different length: the first are compiled while they run, later ones read a longer context. */
+/** Steps differ in length: the first ones include compilation, later ones have a longer context. */
 const STEPS = 3;
 
-/**
- * For an engine whose step time is not known yet. Generous, because this machine may be much slower than usual.
- */
+/** For an engine whose step time is not known yet; the machine may be slow. */
 const UNKNOWN_MS = 10_000;
 
 /**

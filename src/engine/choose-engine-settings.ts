@@ -4,18 +4,18 @@ import type { Processors } from "./machine-processors.ts";
 import type { Kernels } from "./prepare-engine.ts";
 import type { EngineSpec } from "./protocol/engine-spec.ts";
 
-/** What the choice of settings depends on; plain numbers, so that any layer can ask. */
+/** What the choice of settings depends on. */
 export interface SettingsQuestion {
   readonly purpose: EngineSpec["purpose"];
-  /** Weights of the model. */
+  /** Number of weights. */
   readonly parameters: number;
   /** Tokens of context. */
   readonly contextSize: number;
   readonly slots: number;
   readonly threads: number;
-  /** Memory that each token of a step takes; see {@link bytesPerStepToken}. */
+  /** Memory per token of a step; see {@link bytesPerStepToken}. */
   readonly bytesPerStepToken: number;
-  /** Which code multiplies matrices; absent: llama.cpp's own. */
+  /** Absent: llama.cpp's own kernels. */
   readonly kernels?: Kernels;
 }
 
@@ -32,15 +32,15 @@ const MOST_BATCH = 8192;
 const STOCK_STEP_SECONDS = 0.4;
 
 /**
- * Weights times prompt tokens that one thread of an ordinary core processes per second with the stock WASM. Based on the
- * slowest common format, with a margin for slower machines.
+ * Weights times prompt tokens that one thread processes per second with the stock WASM, in the slowest common format and
+ * on a slow machine.
  */
 const STOCK_WEIGHT_TOKENS_PER_SECOND = 1.6e9;
 
 /** Larger steps are hardly faster on a CPU. */
 const LARGEST_STEP = 512;
 
-/** Most memory for the intermediate results of a step; models and contexts need it more. */
+/** Most memory for the intermediate results of a step; the rest is for models and contexts. */
 const LARGEST_STEP_BYTES = 128 * 1024 ** 2;
 
 /** With smaller steps the weights are read so often that prefill slows down. */
@@ -55,9 +55,8 @@ export function chooseThreads({ usable, cores }: Processors): number {
 }
 
 /**
- * Slots of one engine. A step has at least one token per slot. With the stock kernels, whose time grows with every
- * token of a step, many slots would make a cancel wait too long: such a model gets fewer slots, at least two, and more
- * requests queue.
+ * Slots of one engine. A step has at least one token per slot, and the stock kernels take longer for each token, so with
+ * many slots a large model could not be cancelled quickly. It gets fewer slots, at least two, and more requests queue.
  * @param slots as configured
  */
 export function chooseSlots({
@@ -72,9 +71,9 @@ export function chooseSlots({
 }
 
 /**
- * Most prompt tokens of one step, a multiple of the slots. For generation with the stock WASM, few enough that a cancel
- * takes effect within a second, but at least one per slot, because generating slots come first and prompts get the rest.
- * For embedding and reranking, the whole context, because a text cannot be split.
+ * Most prompt tokens per step, a multiple of the slots. For generation with the stock WASM, few enough that a cancel
+ * takes effect within a second, but at least one per slot, because decoding comes first and prompts get the rest. For
+ * embedding and reranking, the whole context, because a text cannot be split.
  */
 export function chooseBatchSize({
   purpose,
@@ -93,8 +92,8 @@ export function chooseBatchSize({
 }
 
 /**
- * Largest KV cache that is allocated in full for every slot. Small models stay far below it; for large ones, the memory
- * is better used otherwise.
+ * Largest KV cache with which every slot gets a full context. Small models stay far below it; for large ones, there are
+ * better uses for the memory.
  */
 const CHEAP_CACHE_BYTES = 1024 ** 3;
 
@@ -102,10 +101,9 @@ const CHEAP_CACHE_BYTES = 1024 ** 3;
 const CHEAP_CACHE_SHARE = 1 / 16;
 
 /**
- * Whether each slot may have a context of its own: it is worth something, and memory is no reason against it. An
- * encoder keeps no context.
- * @param question.kvBytesPerToken bytes of KV cache for one token
- * @param question.memory bytes of the machine
+ * Whether each slot gets its own context: it must be useful, which it is not for an encoder, and fit into memory easily.
+ * @param question.kvBytesPerToken bytes of KV cache per token
+ * @param question.memory the machine's memory in bytes
  */
 export function canAffordOwnContexts({
   purpose,
@@ -122,7 +120,7 @@ export function canAffordOwnContexts({
   return cacheBytes <= Math.min(CHEAP_CACHE_BYTES, memory * CHEAP_CACHE_SHARE);
 }
 
-/** How many tokens the stock WASM gets through in the time that a step may take. */
+/** How many tokens the stock WASM processes in the longest acceptable step. */
 function stockStepTokens(parameters: number, threads: number): number {
   return Math.floor(
     ((STOCK_WEIGHT_TOKENS_PER_SECOND * threads) / Math.max(1, parameters)) * STOCK_STEP_SECONDS,

@@ -17,35 +17,35 @@ import { LastLines } from "./last-lines.ts";
 import { UNFENCED_EXIT_CODE, UNFENCED_REASON } from "./permission-model.ts";
 import { spawnFailure } from "./launch.ts";
 
-/** Exit codes from here on stand for signals. */
+/** Exit codes from here on mean signals, as in a shell. */
 const SIGNAL_CODES_FROM = 128;
 
-/** Lines of output kept to explain an end. */
+/** Lines of output kept to explain an exit. */
 const KEPT_LINES = 20;
 
-/** How an end that we decide on is told. */
+/** How to report that we ended the process. */
 interface EndOptions {
-  /** Nothing has failed. */
+  /** Not a failure. */
   readonly expected?: boolean;
   /** engine_crashed when absent. */
   readonly code?: "deadline_exceeded" | "model_not_loaded" | "model_load_failed";
 }
 
-/** Who is told what an engine process says. */
+/** Receives the messages of an engine process. */
 export interface EngineReceiver {
-  /** Takes a valid message. False: nothing of the kind was expected, so the engine cannot be trusted. */
+  /** Handles a valid message. Returns false when it was not expected, so the engine cannot be trusted. */
   receive(message: EngineMessage): boolean;
   /** Called once, when the process has ended. */
   end(error: ServiceError): void;
 }
 
-/** One engine process: its channel, its end, and the reason for it. */
+/** One engine process: its channel, and how and why it ended. */
 export class EngineProcess {
   readonly #child: ChildProcess;
   readonly #channel: ChildChannel<EngineMessage, DaemonMessage>;
   readonly #output = new LastLines(KEPT_LINES);
   readonly #exited = Promise.withResolvers<EngineExit>();
-  /** Set when we end the process, or it says that it ends. */
+  /** Set when we end the process, or it announces that it ends. */
   #ending: { readonly exit: EngineExit; readonly error: ServiceError } | undefined;
   #hasEnded = false;
   readonly #receiver: EngineReceiver;
@@ -83,7 +83,7 @@ export class EngineProcess {
     return !this.#hasEnded && this.#ending === undefined;
   }
 
-  /** Settles when the process is gone; never rejects. */
+  /** Resolves when the process is gone; never rejects. */
   get exited(): Promise<EngineExit> {
     return this.#exited.promise;
   }
@@ -93,7 +93,7 @@ export class EngineProcess {
     if (this.alive) this.#channel.post(message);
   }
 
-  /** Ends the process. The first reason counts. */
+  /** Ends the process. Only the first reason counts. */
   end(reason: string, options: EndOptions = {}): void {
     this.#announceEnd(reason, options);
     this.#channel.stop();
@@ -108,11 +108,11 @@ export class EngineProcess {
     if (this.#ending) return;
     const parsed = engineMessageSchema.safeParse(message);
     if (!parsed.success) {
-      this.end(`sent a message that is not valid: ${firstProblem(parsed.error)}`);
+      this.end(`sent an invalid message: ${firstProblem(parsed.error)}`);
     } else if (parsed.data.type === "fatal") {
       this.end(parsed.data.reason);
     } else if (!this.#receiver.receive(parsed.data)) {
-      this.end(`sent a message that was not expected: ${parsed.data.type}`);
+      this.end(`sent an unexpected message: ${parsed.data.type}`);
     }
   }
 
@@ -121,7 +121,7 @@ export class EngineProcess {
     this.#channel.finish();
     this.#hasEnded = true;
     if (code === UNFENCED_EXIT_CODE) this.#announceEnd(UNFENCED_REASON, { code: "model_load_failed" });
-    // A process that exited has said why; a killed one could not.
+    // A process that exits by itself may have printed why; a killed one has not.
     const line = this.#output.lastError ?? ((signal ?? killerOf(code)) ? undefined : this.#output.last);
     const killer = signal ?? killerOf(code);
     const how = killer ? `killed by ${killer}` : `exited with code ${code}`;
@@ -132,7 +132,7 @@ export class EngineProcess {
   }
 }
 
-/** Behind a wall a signal arrives as a code, as in a shell. */
+/** Inside a wall, a signal is reported as an exit code. */
 function killerOf(code: number | null): string | undefined {
   const number = (code ?? 0) - SIGNAL_CODES_FROM;
   return Object.entries(constants.signals).find(([, signal]) => signal === number)?.[0];

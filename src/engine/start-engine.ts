@@ -14,24 +14,24 @@ import { type EngineMessage, toServiceError } from "./protocol/messages.ts";
 import { type EngineInfo, type EngineSpec, engineSpecSchema } from "./protocol/engine-spec.ts";
 
 export interface EngineStarterOptions {
-  /** Longest time without progress while loading, in milliseconds. */
+  /** Longest time without progress while a model loads, in milliseconds. */
   readonly loadTimeoutMs: number;
-  /** How long an engine may be silent about a call in flight, in milliseconds. */
+  /** Longest time without a message about a call in flight, in milliseconds. */
   readonly stallTimeoutMs: number;
-  /** The Node binary that runs engines; the default is the daemon's own. */
+  /** The Node binary that runs engines; the default is the daemon's. */
   readonly runtime?: string;
   readonly spawn?: SpawnEngine;
-  /** llama.cpp's WebAssembly; the default is the one that @wllama/wllama ships. */
+  /** llama.cpp's WebAssembly; the default is the one in @wllama/wllama. */
   readonly wasmPath?: string;
-  /** Largest heap that it declares, in bytes; an engine gets as much of it as its model is to have. */
+  /** Largest heap that it declares, in bytes; an engine may get less. */
   readonly heapLimitBytes?: number;
-  /** Entry file of Dawn, for engines that use a GPU; the default is the npm package's. */
+  /** Entry file of Dawn, for engines that use a GPU; the default is in the npm package. */
   readonly dawnPath?: string | undefined;
-  /** Finds what the operating system puts around engines; the default is nothing. */
+  /** Finds the wall for engines; the default is none. */
   readonly findWall?: () => Promise<Wall | undefined>;
 }
 
-/** Makes the function that starts engines with these settings. */
+/** Creates the function that starts engines with these settings. */
 export function createEngineStarter({
   loadTimeoutMs,
   stallTimeoutMs,
@@ -77,7 +77,7 @@ export function createEngineStarter({
   };
 }
 
-/** An engine's working folder is not the daemon's. */
+/** An engine has another working folder than the daemon. */
 function withAbsolutePaths(spec: EngineSpec): EngineSpec {
   return {
     ...spec,
@@ -91,16 +91,16 @@ function withAbsolutePaths(spec: EngineSpec): EngineSpec {
 class Loading implements EngineReceiver {
   readonly #onProgress: ((progress: number) => void) | undefined;
   readonly #info = Promise.withResolvers<EngineInfo>();
-  #onLife: () => void = () => undefined;
+  #onMessage: () => void = () => undefined;
 
   constructor(onProgress: ((progress: number) => void) | undefined) {
     this.#onProgress = onProgress;
-    // The engine may end while nobody waits yet.
+    // The engine may end before anybody waits for it.
     this.#info.promise.catch(() => undefined);
   }
 
   receive(message: EngineMessage): boolean {
-    this.#onLife();
+    this.#onMessage();
     if (message.type === "load-progress") this.#onProgress?.(message.progress);
     else if (message.type === "loaded") this.#info.resolve(message.info);
     else if (message.type === "load-failed") this.#info.reject(toServiceError(message.error));
@@ -123,7 +123,7 @@ class Loading implements EngineReceiver {
         code: "deadline_exceeded",
       });
     }, timeoutMs);
-    this.#onLife = () => timer.refresh();
+    this.#onMessage = () => timer.refresh();
     try {
       return await (signal ? abortable(this.#info.promise, signal) : this.#info.promise);
     } finally {

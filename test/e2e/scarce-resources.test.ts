@@ -207,7 +207,7 @@ describe.skipIf(process.platform !== "linux").each([
       expect(await (await fetch(`${daemon.url}/api/system/status`)).json()).toMatchObject({
         kernels: "daybreak",
       });
-      const [, elsewhere] = /The engine is kept in (\S+) until the daemon ends/.exec(daemon.logs()) ?? [];
+      const [, elsewhere] = /The engine is kept in (\S+) until the daemon exits/.exec(daemon.logs()) ?? [];
       expect(elsewhere !== undefined).toBe(isElsewhere);
       expect((await post(daemon, "/api/models/load", { alias: "own", path: modelFile })).status).toBe(200);
       expect(await generate(daemon, "own")).toBe(200);

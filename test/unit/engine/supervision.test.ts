@@ -87,15 +87,15 @@ test("an engine that finds no permission model ends before it reads a file, and 
   });
   await expect(start(engineSpec(modelFile))).rejects.toMatchObject({
     code: "model_load_failed",
-    message: expect.stringMatching(/has no permission model.*Start Daybreak with Node 24 or later/),
+    message: expect.stringMatching(/lacks Node.s permission model.*Start Daybreak with Node 24 or later/),
   });
 });
 
 describe("an engine that fails to load", () => {
   test.each([
     ["silent while loading", { loadTimeoutMs: 300 }, "deadline_exceeded", /no progress in loading/],
-    ["forged while loading", {}, "engine_crashed", /not valid/],
-    ["premature while loading", {}, "engine_crashed", /not expected: cancelled/],
+    ["forged while loading", {}, "engine_crashed", /invalid message/],
+    ["premature while loading", {}, "engine_crashed", /unexpected message: cancelled/],
     ["exits while loading", {}, "engine_crashed", /code 7 \(Error: the disk is on fire\)/],
   ])("(%s) rejects the start and leaves no process behind", async (part, timeouts, code, message) => {
     const { started, pid } = play(part, timeouts);
@@ -111,7 +111,7 @@ describe("an engine that fails to load", () => {
     });
     await expect(start(engineSpec(modelFile))).rejects.toMatchObject({
       code: "model_load_failed",
-      message: expect.stringMatching(/not there any more \(.*no-such-node\)\. Start the daemon again/),
+      message: expect.stringMatching(/its program no longer exists \(.*no-such-node\)\. Restart the daemon/),
     });
   });
 
@@ -132,9 +132,9 @@ describe("an engine that fails to load", () => {
 
 describe("a loaded engine", () => {
   test.each([
-    ["forged", "engine_crashed", /not valid/],
-    ["answers another call", "engine_crashed", /not expected: events/],
-    ["answers with the wrong kind", "engine_crashed", /not expected: embedded/],
+    ["forged", "engine_crashed", /invalid message/],
+    ["answers another call", "engine_crashed", /unexpected message: events/],
+    ["answers with the wrong kind", "engine_crashed", /unexpected message: embedded/],
     ["writes garbage", "engine_crashed", /does not begin like a message/],
     ["announces an endless message", "engine_crashed", /announces 4294967295 bytes of JSON/],
     ["announces endless bytes beside it", "engine_crashed", /announces 4294967295 bytes of attachments/],
