@@ -66,7 +66,7 @@ describe("daybreak gpu says why there is none, and what to do", { timeout: GPU_T
   test.runIf(process.platform === "linux" && findDawn())("without a driver", async () => {
     const none = path.join(folder, "none.json");
     expect(await verdict({ env: { VK_DRIVER_FILES: none, VK_ICD_FILENAMES: none } })).toMatch(
-      /^Models run on the CPU\. (There is no Vulkan loader|No driver offers an adapter .*A newer driver may help)/,
+      /^Models run on the CPU\. (There is no Vulkan loader|No driver offers an adapter .*Install or update the driver)/,
     );
   });
 });

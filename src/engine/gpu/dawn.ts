@@ -1,6 +1,6 @@
 import type { GpuAdapter, GpuDevice } from "./gpu-report.ts";
 
-/** The part of Dawn's WebGPU that we call ourselves; llama.cpp's glue uses the rest. */
+/** The part of Dawn's WebGPU that we call; llama.cpp's script uses the rest. */
 export interface DawnAdapter {
   readonly features: ReadonlySet<string>;
   readonly limits: Readonly<Record<string, number>>;
@@ -23,12 +23,12 @@ export interface DawnGpu {
   }): Promise<DawnAdapter | null>;
 }
 
-/** Dawn as an addon for Node, in the form of the npm package `webgpu`. */
+/** Dawn as a Node addon, with the interface of the npm package `webgpu`. */
 export interface Dawn {
   create(flags: readonly string[]): DawnGpu;
 }
 
-/** Dawn's flags for one adapter and no other. */
+/** Dawn's flags for exactly one adapter. */
 export function deviceFlags({ backend, name }: GpuDevice): string[] {
   return [`backend=${backend}`, `adapter=${name}`];
 }
@@ -61,10 +61,10 @@ interface LoadingSystem {
 export function loadProblem(message: string, { platform, glibc }: LoadingSystem): string {
   const [line = ""] = message.split("\n", 1);
   if (platform === "linux" && glibc === undefined) {
-    return "Dawn cannot be loaded here: it is built for Linux with glibc, and this system has another C library (musl, as in Alpine). An image of Debian or Ubuntu has glibc.";
+    return "Dawn cannot be loaded here: it is built for Linux with glibc, but this system has another C library (musl, as in Alpine). Use a system with glibc, such as Debian or Ubuntu.";
   }
   if (/GLIBC(XX)?_[\d.]+' not found/.test(line)) {
-    return `Dawn cannot be loaded here: it needs glibc 2.34 or later, and this system has ${glibc ?? "an older one"}. A newer release of the system has it.`;
+    return `Dawn cannot be loaded here: it needs glibc 2.34 or later, but this system has ${glibc ?? "an older one"}. Upgrade to a newer release of the system.`;
   }
   return `Dawn cannot be loaded here: ${line}`;
 }

@@ -8,28 +8,28 @@ import { type GpuModel, gpuNeeds, layersThatFit, outputBytes, usableMemory } fro
 import type { GpuAdapter } from "./gpu-report.ts";
 
 export interface GpuWishes {
-  /** Layers as a user gave them, for this load or for this model: 0 is CPU, -1 is all; absent: by the configuration. */
+  /** Layers that a user asked for: 0 for none, -1 for all; absent: according to the configuration. */
   readonly layers?: number | undefined;
-  /** Bytes of the GPU that all models together may use; 0: by what the GPU has. */
+  /** Bytes of GPU memory that all models together may use; 0: depends on the GPU. */
   readonly memory: number;
-  /** Bytes of it that other models have. */
+  /** Bytes of it that other models use. */
   readonly taken: number;
-  /** Prompt tokens for one step; 0: by the device. */
+  /** Prompt tokens per step; 0: depends on the GPU. */
   readonly batchSize: number;
-  /** Bytes of the projector and of adapters, which go where the layers are. */
+  /** Bytes of the projector and of adapters, which are placed with the layers. */
   readonly besides: number;
 }
 
 export interface GpuPlacement {
   readonly spec: EngineSpec;
-  /** What the user should know: the model is placed differently than was asked. */
+  /** For the user, when the model is placed differently than requested. */
   readonly warning?: string | undefined;
 }
 
 const MIB = 1024 * 1024;
 
 /**
- * Decides how many layers of a model go to the GPU, before anything is loaded.
+ * Decides how many layers of a model go to the GPU.
  * @throws ServiceError gpu_unavailable or insufficient_memory when a GPU is required
  */
 export async function placeOnGpu(
@@ -50,7 +50,7 @@ export async function placeOnGpu(
     if (wishes.layers === undefined) return { spec: onCpu };
     return {
       spec: onCpu,
-      warning: `The model stays on the CPU, though GPU layers were asked for. ${problem}`,
+      warning: `The model stays on the CPU, although GPU layers were requested. ${problem}`,
     };
   }
   const step = gpuBatchSize(adapter, model, spec);
@@ -69,7 +69,7 @@ export async function placeOnGpu(
   return {
     spec: {
       ...spec,
-      // How llama.cpp counts layers is its own affair where it gets all of them.
+      // llama.cpp may count layers differently, so "all" is passed on as such.
       gpuLayers: layers === all ? -1 : layers,
       gpu: { backend: adapter.backend, name: adapter.name, layers: all, batchSize },
     },
@@ -77,7 +77,7 @@ export async function placeOnGpu(
   };
 }
 
-/** How many layers the memory of the adapter holds, and the sentence for a model that has more. */
+/** How many layers fit into the memory of the adapter, and the message for a model that has more. */
 function fit(
   adapter: GpuAdapter,
   model: GpuModel,
@@ -92,19 +92,19 @@ function fit(
   const room = `the ${mib(memory)} MiB of ${title(adapter)} that models may use${whose}`;
   const why =
     taken > 0
-      ? `Only ${fitting} of its ${all} layers fit into ${room} beside the other models, which have ${mib(taken)} MiB; ` +
-        "unload one, or take a smaller context or a smaller quantization."
-      : `Only ${fitting} of its ${all} layers fit into ${room}; a smaller context or a smaller quantization needs less.`;
+      ? `Only ${fitting} of its ${all} layers fit into ${room}, since other models use ${mib(taken)} MiB; ` +
+        "unload one, or use a smaller context or a smaller quantization."
+      : `Only ${fitting} of its ${all} layers fit into ${room}; use a smaller context or a smaller quantization.`;
   return { fitting, why };
 }
 
 function tooSlow(adapter: GpuAdapter): string {
-  return `The model is too large for ${title(adapter)}, which computes on the CPU: each step would take over 10 s.`;
+  return `The model is too large for ${title(adapter)}, which computes on the CPU: each step would take more than 10 s.`;
 }
 
 /**
- * A program sees one tensor at once. llama.cpp leaves weights that are too large to the CPU, at each layer again, and
- * aborts when it is the cache.
+ * A shader binds whole tensors. Of weights that are too large to bind, llama.cpp computes each layer on the CPU; with a KV
+ * cache that is too large, it aborts.
  */
 function tooLargeToBind(
   { limits, ...adapter }: GpuAdapter,
@@ -113,22 +113,22 @@ function tooLargeToBind(
 ): string | undefined {
   const most = limits.maxStorageBufferBindingSize;
   if (most === 0) return undefined;
-  const sees = `A program on ${title(adapter)} sees at most ${mib(most)} MiB at once`;
+  const sees = `A shader on ${title(adapter)} can access at most ${mib(most)} MiB at once`;
   if (weightBytes.largestInBlocks > most) {
-    return `${sees}, and a tensor of each layer has ${mib(weightBytes.largestInBlocks)} MiB; a smaller quantization may do.`;
+    return `${sees}, but each layer has a tensor of ${mib(weightBytes.largestInBlocks)} MiB; use a smaller quantization.`;
   }
-  // Keys and values are a tensor each.
+  // Keys and values are separate tensors.
   const cache = ((kvBytesPerToken / Math.max(1, blockCount)) * contextTokens(spec)) / 2;
   return cache > most
-    ? `${sees}, and the cache of each layer has ${mib(cache)} MiB; a smaller context will do.`
+    ? `${sees}, but the KV cache of each layer has ${mib(cache)} MiB; use a smaller context.`
     : undefined;
 }
 
-/** The same for the output, which is there once. */
+/** The same for the output layer, which costs less because there is only one. */
 function outputStays({ limits, ...adapter }: GpuAdapter, model: GpuModel): string | undefined {
   const most = limits.maxStorageBufferBindingSize;
   if (most === 0 || outputBytes(model) <= most) return undefined;
-  return `The output layer of ${mib(outputBytes(model))} MiB stays on the CPU, which makes each token slower: a program on ${title(adapter)} sees at most ${mib(most)} MiB at once.`;
+  return `The output layer of ${mib(outputBytes(model))} MiB stays on the CPU, which makes each token slower: a shader on ${title(adapter)} can access at most ${mib(most)} MiB at once.`;
 }
 
 function mib(bytes: number): number {

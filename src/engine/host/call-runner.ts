@@ -5,7 +5,7 @@ import type { Outbox } from "./outbox.ts";
 
 type CallMessage = Extract<DaemonMessage, { type: "generate" | "embed" | "rerank" | "tokenize" | "pieces" }>;
 
-/** Runs the daemon's calls on the engine and answers each exactly once. */
+/** Runs the daemon's calls on the engine and answers each of them exactly once. */
 export class CallRunner {
   readonly #engine: EngineCore;
   readonly #outbox: Outbox;

@@ -22,9 +22,9 @@ import { createNodePlatform } from "./node-platform.ts";
 import { Outbox } from "./outbox.ts";
 import { sendInParts } from "./send-in-parts.ts";
 
-/** What an engine process does for its daemon, after its entry, engine-main.ts, has prepared it. */
+/** The engine process: serves the daemon. Loaded by engine-main.ts. */
 
-/** A step of progress worth a message. */
+/** Smallest progress that is reported. */
 const PROGRESS_STEP = 0.01;
 
 const [, , wasmUrl = "", heapLimit, dawnPath, longestWait] = process.argv;
@@ -37,7 +37,7 @@ const channel = new ParentChannel<DaemonMessage, EngineMessage>({
   onMessage: (message) => {
     const parsed = daemonMessageSchema.safeParse(message);
     if (parsed.success) receive(parsed.data);
-    else die(`the daemon sent a message that is not valid: ${firstProblem(parsed.error)}`);
+    else die(`the daemon sent an invalid message: ${firstProblem(parsed.error)}`);
   },
   onProblem: (error) => die(`the daemon's messages cannot be read: ${toError(error).message}`),
 });
@@ -81,24 +81,24 @@ async function load(spec: EngineSpec): Promise<void> {
     const platform = createNodePlatform(wasmUrl, logProblem, { gpu, heapLimitBytes: Number(heapLimit) });
     const files = openEngineFiles(spec, reportProgress);
     const engine = await EngineCore.load(platform, spec, files);
-    // Nothing is read any more, but the daemon would take silence for standstill.
-    const reportLife = (): void => send({ type: "load-progress", progress: reported });
-    const stepMs = engine.info.gpuLayers > 0 ? await warmUp(engine, spec, reportLife) : undefined;
+    // No more bytes are read, but the daemon expects messages while the load makes progress.
+    const reportAlive = (): void => send({ type: "load-progress", progress: reported });
+    const stepMs = engine.info.gpuLayers > 0 ? await warmUp(engine, spec, reportAlive) : undefined;
     calls = new CallRunner(engine, outbox, die);
     send({ type: "loaded", info: { ...engine.info, ...(stepMs !== undefined && { stepMs }) } });
   } catch (error) {
-    // A GPU that fails while its programs are compiled has failed to load the model as well.
+    // Failures during the warm-up are load failures as well.
     const failure = toReportedError(fromLoadFailure(error));
     send({ type: "load-failed", error: failure }, () => process.kill(process.pid, "SIGKILL"));
   }
 }
 
-/** The daemon keeps the last lines, to explain an end. */
+/** The daemon keeps the last lines to explain an exit. */
 function logProblem(level: LogLevel, line: string): void {
   if (level === "warn" || level === "error") process.stderr.write(`${line}\n`);
 }
 
-/** Says why, then ends the process; the daemon starts another one. */
+/** Reports the reason, then ends the process. */
 function die(reason: string): void {
   send({ type: "fatal", reason }, () => process.kill(process.pid, "SIGKILL"));
 }

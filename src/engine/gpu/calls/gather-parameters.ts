@@ -3,7 +3,7 @@ import type { WebGpuClasses } from "./webgpu-classes.ts";
 /** GPUBufferUsage.UNIFORM | COPY_DST: only the host changes such a buffer, never a shader. */
 const PARAMETERS_USAGE = 0x40 | 0x08;
 
-/** llama.cpp's buffer of parameters has 128 bytes for each program of a submission. */
+/** Far more than llama.cpp's buffer for the parameters of one submission. */
 const LARGEST_BUFFER = 1024 * 1024;
 
 interface Parameters {

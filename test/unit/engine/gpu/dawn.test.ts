@@ -8,7 +8,7 @@ test.each([
   [
     "/lib/libc.so.6: version `GLIBC_2.34' not found (required by dawn.node)",
     { ...debian, glibc: "2.31" },
-    /needs glibc 2\.34 or later, and this system has 2\.31/,
+    /needs glibc 2\.34 or later, but this system has 2\.31/,
   ],
   ["libX11.so.6: cannot open\nmore", debian, /^Dawn cannot be loaded here: libX11\.so\.6: cannot open$/],
   ["not a DLL", { platform: "win32", glibc: undefined } as const, /: not a DLL$/],

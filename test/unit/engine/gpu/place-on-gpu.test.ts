@@ -104,15 +104,13 @@ describe("the memory of the GPU", () => {
     const taken = 100 * MIB;
     const { spec: placed, warning } = await place(finder("auto"), { memory: room + taken, taken });
     expect(placed).toMatchObject({ gpuLayers: 2, gpu });
-    expect(warning).toMatch(
-      /^Only 2 of its 4 layers fit into .* beside the other models, which have 100 MiB; unload one/,
-    );
+    expect(warning).toMatch(/^Only 2 of its 4 layers fit into .* since other models use 100 MiB; unload one/);
     const known = { ...card, memory: Math.floor((room + taken) / 0.9) };
     expect((await place(finder("auto", [known]), { taken })).spec.gpuLayers).toBe(2);
     expect((await place(finder("auto"), { memory: taken, taken })).spec).toEqual(spec);
     await expect(place(finder("require", [known]), { taken })).rejects.toMatchObject({
       code: "insufficient_memory",
-      message: expect.stringContaining("beside the other models, which have 100 MiB"),
+      message: expect.stringContaining("since other models use 100 MiB"),
     });
     // Nobody knows how much there is, so nothing can be taken from it.
     expect((await place(finder("auto"), { taken })).spec.gpuLayers).toBe(-1);
@@ -142,7 +140,7 @@ describe("tensors that no program can see as a whole", () => {
     const wide = { ...model, weightBytes: { ...model.weightBytes, largestInBlocks: 4 * MIB } };
     expect(await place(finder("auto", [narrow]), {}, { model: wide })).toEqual({
       spec,
-      warning: expect.stringContaining("sees at most 3 MiB at once"),
+      warning: expect.stringContaining("can access at most 3 MiB at once"),
     });
     await expect(place(finder("require", [narrow]), {}, { model: wide })).rejects.toMatchObject({
       code: "gpu_unavailable",
@@ -160,7 +158,7 @@ describe("tensors that no program can see as a whole", () => {
     });
     expect(await place(finder("auto", [narrow]), {}, { model: small, spec: beyond })).toEqual({
       spec: beyond,
-      warning: expect.stringContaining("a smaller context will do"),
+      warning: expect.stringContaining("use a smaller context"),
     });
   });
 
