@@ -3,13 +3,13 @@ import type { ChunkDelta, ChunkLogprob, ChunkToken, CompletionChunk } from "./co
 
 type DoneEvent = Extract<GenerationEvent, { type: "done" }>;
 
-/** Shown where the model wrote bytes that are not text. */
+/** Stands for bytes that are not valid UTF-8. */
 const REPLACEMENT_CHARACTER = "\uFFFD";
 
-/** Turns the chunks of one answer, as llama.cpp's server streams them, into our events. */
+/** Converts the chunks of one answer from llama.cpp's server into our events. */
 export class ChunkFolder {
   readonly #maxTokens: number | undefined;
-  /** How many alternatives per position were asked for; raw completions give one at least. */
+  /** Requested alternatives per position; raw completions always contain at least one. */
   readonly #topLogprobs: number;
   readonly #toolCalls = new Set<number>();
   #reason: FinishReason | undefined;
@@ -40,20 +40,20 @@ export class ChunkFolder {
     const choice = chunk.choices?.[0];
     if (!choice) return;
     const delta: ChunkDelta = choice.delta ?? { content: choice.text ?? null };
-    // The end-of-generation token comes as an empty one.
+    // The end-of-generation token is empty.
     const tokens = choice.logprobs?.content?.filter(({ token }) => token !== "");
     const logprobs = tokens?.map((entry) => this.#logprob(entry));
     yield* this.#delta(delta, logprobs);
     if (choice.finish_reason) this.#reason = finishReason(choice.finish_reason);
   }
 
-  /** A piece that was lost because it was not UTF-8. */
+  /** The event for a piece that was lost because it was not valid UTF-8. */
   unreadable(): GenerationEvent {
     this.#pieces += 1;
     return { type: "text-delta", text: REPLACEMENT_CHARACTER };
   }
 
-  /** The last event. What the final chunk would have said is made up from the pieces when it was lost. */
+  /** The last event. If the final chunk was lost, its figures are derived from the other chunks. */
   finish(): DoneEvent {
     const { usage, timings } = this.#soFar();
     const isFull = this.#maxTokens !== undefined && usage.completionTokens >= this.#maxTokens;

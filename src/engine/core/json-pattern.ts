@@ -1,11 +1,11 @@
 import { type CodePoints, escapedPart, plainPart, plainRest } from "./code-point-set.ts";
 
-/** The pattern has what a grammar cannot hold: a look-ahead, a reference back, an anchor in its middle. */
+/** The pattern has something that a grammar cannot express: a lookahead, a backreference, an anchor in the middle. */
 class NotRegularError extends Error {
   override readonly name = "NotRegularError";
 }
 
-/** Deepest nesting of groups: so deep llama.cpp reads the grammar that it makes. */
+/** Deepest nesting of groups that llama.cpp can parse. */
 const MAX_DEPTH = 100;
 
 const DIGITS: readonly CodePoints[] = [[0x30, 0x39]];
@@ -35,7 +35,7 @@ const LINE_ENDS: readonly CodePoints[] = [
 
 const CLASSES: Readonly<Record<string, readonly CodePoints[]>> = { d: DIGITS, w: WORD, s: BLANKS };
 const CONTROLS: Readonly<Record<string, number>> = { n: 10, t: 9, r: 13, f: 12, v: 11, b: 8, 0: 0 };
-/** Escapes that JSON has a letter for. */
+/** Characters for which JSON has a short escape. */
 const JSON_LETTERS: Readonly<Record<number, string>> = {
   8: "b",
   9: "t",
@@ -47,13 +47,13 @@ const JSON_LETTERS: Readonly<Record<number, string>> = {
 };
 
 /**
- * The pattern of a JSON schema in the words that llama.cpp can read, matching what stands between the quotes of a JSON
- * text. llama.cpp takes a pattern for that text itself: it writes quotes and line ends of a class as they are, which is
- * no JSON, and takes any text for a pattern with `\d`, without anchors or with a lazy quantifier.
+ * Rewrites the pattern of a JSON schema so that llama.cpp can convert it and it matches the encoded string between the
+ * quotes. llama.cpp does not encode: it would allow unescaped quotes and line breaks from a class, which is not JSON. And
+ * it accepts any string for a pattern with `\d`, without anchors or with a lazy quantifier.
  *
- * What is the complement of something (`.`, `[^…]`, `\D`) leaves out the characters that JSON escapes.
+ * Complements (`.`, `[^…]`, `\D`) do not match characters that need an escape in JSON.
  *
- * @returns the pattern as it came when no grammar can hold it
+ * @returns the unchanged pattern when a grammar cannot express it
  */
 export function toJsonPattern(pattern: string): string {
   try {
@@ -84,7 +84,7 @@ class PatternReader {
     return alternatives.length === 1 ? `^${alternatives[0]}$` : `^(?:${alternatives.join("|")})$`;
   }
 
-  /** Up to the end of an alternative. */
+  /** Reads up to the end of an alternative. */
   #sequence(depth: number): string {
     let result = "";
     for (let next = this.#peek(); next !== undefined && !"|)$".includes(next); next = this.#peek()) {
@@ -119,7 +119,7 @@ class PatternReader {
     const rest = this.#characters.slice(this.#at, this.#at + 24).join("");
     const found = /^(?:[*+?]|\{\d{1,9}(?:,\d{0,9})?\})/.exec(rest)?.[0] ?? "";
     this.#at += found.length;
-    if (found !== "") this.#take("?"); // whether lazy or not, it matches the same texts
+    if (found !== "") this.#take("?"); // a lazy quantifier matches the same strings
     return found;
   }
 
@@ -157,7 +157,7 @@ class PatternReader {
     if (control !== undefined) return single(control);
     if (letter === "x") return single(this.#hex(2));
     if (letter === "u") return single(this.#take("{") ? this.#hexToBrace() : this.#hex(4));
-    // References back, properties and the like; other letters would have no meaning.
+    // Backreferences, properties and the like.
     if (/[a-zA-Z0-9]/.test(letter)) throw new NotRegularError();
     return { set: [pointOf(letter)], isComplement: false };
   }
@@ -204,7 +204,7 @@ function pointOf(character: string): CodePoints {
 
 const writtenSet = (set: readonly CodePoints[]): string => written(plainPart(set), escapedPart(set));
 
-/** One of the plain characters, or one that JSON escapes. */
+/** A pattern for one character: one of the ranges as it is, or one of the others by its JSON escape. */
 function written(plain: readonly CodePoints[], escaped: readonly number[]): string {
   const ranges = plain.map(([from, to]) =>
     from === to ? classMember(from) : `${classMember(from)}-${classMember(to)}`,
@@ -214,7 +214,7 @@ function written(plain: readonly CodePoints[], escaped: readonly number[]): stri
   return choices.length === 1 && escaped.length === 0 ? choices.join("") : `(?:${choices.join("|")})`;
 }
 
-/** As it may stand in a class: letters, digits and what lies beyond four digits as they are. */
+/** A character in a class: as it is if it is a letter, a digit or has more than four hex digits, otherwise by its code. */
 function classMember(point: number): string {
   const text = String.fromCodePoint(point);
   return point > 0xffff || /[A-Za-z0-9]/.test(text) ? text : `\\u${point.toString(16).padStart(4, "0")}`;

@@ -1,22 +1,22 @@
 import type { LogLevel } from "./platform.ts";
 
-/** Lines kept; the first error often is the reason, and those after it repeat it from further up. */
+/** Lines kept. The first error is often the reason; later ones repeat it for callers further up. */
 const KEPT_LINES = 8;
 
 /**
- * What llama.cpp's assertions, out-of-memory ends and lost GPUs look like; they are not marked as errors. That there is
- * no adapter it says on every CPU.
+ * Failed assertions, out-of-memory aborts and lost GPUs, which are not logged as errors. Without a GPU llama.cpp always
+ * logs that there is no adapter, which is not a failure.
  */
 const LAST_WORDS =
   /GGML_ASSERT|Aborted\([^)]|terminating due to|fatal error|ggml_webgpu: (?!failed to get an adapter).*(failed|lost|timed out|exhausted|error)/i;
 
-/** The last line of the report of a chat template that failed; it is not marked as an error either. */
+/** The last line of the report on a failed chat template, which is not logged as an error either. */
 const TEMPLATE_REASON = /^Error: /;
 
-/** wllama's annotated stack: it says where, not why. */
+/** wllama's stack trace, which says where but not why. */
 const STACK_TRACE = /^Stack trace/;
 
-/** Remembers what llama.cpp said before it failed. */
+/** Remembers what llama.cpp logged before it failed. */
 export class FailureLog {
   #errors: string[] = [];
   #lastWords: string | undefined;
@@ -28,13 +28,13 @@ export class FailureLog {
       this.#errors.push(line);
   }
 
-  /** Why it failed, the most telling line first; undefined when nothing was said. */
+  /** Why it failed, the most relevant line first; undefined when nothing was logged. */
   get reason(): string | undefined {
     const lines = this.#lastWords === undefined ? this.#errors : [this.#lastWords, ...this.#errors];
     return lines.length > 0 ? lines.join("\n") : undefined;
   }
 
-  /** Errors of one step say nothing about the next. */
+  /** Forgets errors of earlier calls. */
   clear(): void {
     this.#errors = [];
   }
@@ -43,10 +43,7 @@ export class FailureLog {
 const USING_DEVICE = /using device WebGPU/;
 const OFFLOADED = /offloaded (\d+)\/\d+ layers to GPU/;
 
-/**
- * What llama.cpp says in its log, and nowhere else, about the layers that it has put on a GPU while it loaded. It
- * counts the output layer as one more.
- */
+/** Finds the number of offloaded layers, including the output layer, which llama.cpp reports only in its log. */
 export class OffloadLog {
   #usesDevice = false;
   #layers = 0;
@@ -57,7 +54,7 @@ export class OffloadLog {
     if (match) this.#layers = Number(match[1]);
   }
 
-  /** Layers on the GPU; 0 when no device was opened, whatever was asked for. */
+  /** Layers on the GPU; 0 when no device was opened. */
   get layers(): number {
     return this.#usesDevice ? this.#layers : 0;
   }

@@ -6,9 +6,8 @@ import type { ActionResult, WorkerActions } from "./wllama-api.ts";
 import { EngineCallError, type WllamaSession } from "./wllama-session.ts";
 
 /**
- * Thrown by llama.cpp when a result is not valid UTF-8: that piece is lost, but later ones are usually fine. The result has
- * been counted by then. With any other exception it has not, and llama.cpp would promise another result forever, so
- * polling must stop.
+ * llama.cpp throws this when a result is not valid UTF-8: that piece is lost, but later ones are usually fine. After any
+ * other exception llama.cpp would announce another result forever, so polling must stop.
  */
 const LOST_PIECE =
   /^\[json\.exception\.type_error\.316\] (invalid UTF-8 byte at index \d+|incomplete UTF-8 string; last byte): 0x[\dA-F]{2}$/;
@@ -24,8 +23,8 @@ function isLostPiece({ message }: EngineCallError): boolean {
  * step at most; when the request is the only one, its step is aborted.
  *
  * A step gives a token to every slot, but a poll returns one result of one request. So the first poll of a round
- * computes, and the others are held: they collect. With the stock WASM, which computes at every poll, results pile
- * up while several requests run, and each is delivered the later the more of them there are.
+ * computes, and the others are held: they only collect. The stock WASM computes at every poll, so results of several
+ * requests pile up and are delivered late.
  *
  * The caller must not exceed the number of slots: a request beyond it would never be answered.
  */
@@ -75,7 +74,7 @@ export class RequestLoop {
   }
 
   /**
-   * Runs a call that needs no slot. At most one runs between two polls, so that such calls do not hold up generation.
+   * Runs a call that does not need a slot. At most one runs between two polls, so that such calls do not delay generation.
    */
   runBetweenPolls<Result>(call: () => Promise<Result>): Promise<Result> {
     return this.#queue(this.#betweenPolls, call);

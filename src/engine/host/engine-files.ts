@@ -1,6 +1,6 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";
-import type { EngineFiles } from "../core/engine-core.ts";
+import type { EngineFiles } from "../core/platform.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
 import { FileBlob } from "./file-blob.ts";
 
