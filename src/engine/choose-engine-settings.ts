@@ -1,8 +1,7 @@
-import { contextTokens } from "./protocol/engine-spec.ts";
+import { contextTokens, type EngineSpec } from "./protocol/engine-spec.ts";
 import { SMALLEST_STEP } from "./core/load-parameters.ts";
 import type { Processors } from "./machine-processors.ts";
 import type { Kernels } from "./prepare-engine.ts";
-import type { EngineSpec } from "./protocol/engine-spec.ts";
 
 /** What the choice of settings depends on. */
 export interface SettingsQuestion {

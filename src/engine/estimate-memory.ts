@@ -1,6 +1,5 @@
 import { ServiceError } from "../errors/service-error.ts";
-import { contextTokens } from "./protocol/engine-spec.ts";
-import type { EngineSpec } from "./protocol/engine-spec.ts";
+import { contextTokens, type EngineSpec } from "./protocol/engine-spec.ts";
 
 const MIB = 1024 * 1024;
 
@@ -57,7 +56,7 @@ const CACHE_TYPE_BYTES = {
 const COMMON_HEAD_WIDTH = 64;
 
 /** Vectors of the embedding length that a step holds at once: residual, queries, keys, values, feed-forward. */
-const VECTORS_IN_A_STEP = 12;
+export const VECTORS_IN_A_STEP = 12;
 
 /** llama.cpp's tables, vocabulary, chat templates and file cache in the heap. */
 const HEAP_BASE_BYTES = 32 * MIB;

@@ -1,5 +1,4 @@
-import { contextTokens } from "../protocol/engine-spec.ts";
-import type { EngineSpec } from "../protocol/engine-spec.ts";
+import { contextTokens, type EngineSpec } from "../protocol/engine-spec.ts";
 import type { LoadParameters } from "./wllama-api.ts";
 
 /** The part of a specification without file names; files reach the engine as blobs. */

@@ -1,5 +1,5 @@
-import { contextTokens } from "../protocol/engine-spec.ts";
-import type { EngineSpec } from "../protocol/engine-spec.ts";
+import { contextTokens, type EngineSpec } from "../protocol/engine-spec.ts";
+import { VECTORS_IN_A_STEP } from "../estimate-memory.ts";
 import type { GpuAdapter } from "./gpu-report.ts";
 
 /** The figures from a GGUF header on which the GPU memory of a model depends. */
@@ -30,9 +30,6 @@ interface GpuNeeds {
   /** Intermediate results, whatever the number of layers. */
   readonly work: number;
 }
-
-/** Vectors of the embedding's length that a step holds at once: residual, queries, keys, values, feed-forward. */
-const VECTORS_IN_A_STEP = 12;
 
 /** Compiled programs, readback buffers and the driver's own memory. */
 const DEVICE_BASE_BYTES = 64 * 1024 ** 2;

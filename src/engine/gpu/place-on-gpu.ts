@@ -1,6 +1,5 @@
 import { ServiceError } from "../../errors/service-error.ts";
-import { contextTokens } from "../protocol/engine-spec.ts";
-import type { EngineSpec } from "../protocol/engine-spec.ts";
+import { contextTokens, type EngineSpec } from "../protocol/engine-spec.ts";
 import { title } from "./choose-adapter.ts";
 import { gpuBatchSize } from "./gpu-batch-size.ts";
 import type { GpuFinder } from "./gpu-finder.ts";

@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { MessageTooLargeError } from "../../../../src/engine/channel/message-codec.ts";
+import { MessageCodec, MessageTooLargeError } from "../../../../src/engine/channel/message-codec.ts";
 import { DAEMON_MESSAGE_KINDS } from "../../../../src/engine/channel/daemon-message-kinds.ts";
 import { ENGINE_MESSAGE_KINDS } from "../../../../src/engine/channel/engine-message-kinds.ts";
 import { encodeFrame, FrameReader } from "../../../../src/engine/channel/frame.ts";
-import { MessageCodec } from "../../../../src/engine/channel/message-codec.ts";
 import {
   type DaemonMessage,
   daemonMessageSchema,
