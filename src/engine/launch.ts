@@ -24,11 +24,11 @@ interface LaunchOptions {
   readonly wasmPath: string;
   /** Largest heap of this engine, in bytes. */
   readonly heapLimitBytes: number;
-  /** Files that the engine may read in addition to its code: the model's. */
+  /** The model's files, which the engine may read in addition to its code. */
   readonly files: readonly string[];
   /** For an engine that uses a GPU. */
   readonly gpu?: EngineGpu | undefined;
-  /** Ignored for an engine that uses a GPU, because drivers need more access. */
+  /** Not used with a GPU, because drivers need more access. */
   readonly wall?: Wall | undefined;
   readonly spawn: SpawnEngine;
 }
@@ -76,7 +76,7 @@ export function spawnFailure(what: string, cause: unknown): ServiceError {
     return new ServiceError("resources_exhausted", `${what} cannot be started: ${exhausted}.`, { cause });
   }
   const program = isSystemError(cause) ? (cause.path ?? process.execPath) : process.execPath;
-  const reason = (isSystemError(cause) ? REASONS[cause.code] : undefined) ?? "the system refuses to";
+  const reason = (isSystemError(cause) ? REASONS[cause.code] : undefined) ?? "the system refused to start it";
   return new ServiceError(
     "model_load_failed",
     `${what} cannot be started: ${reason} (${program}). Restart the daemon, or reinstall Daybreak.`,

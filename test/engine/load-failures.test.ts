@@ -42,7 +42,7 @@ async function loadError(file: string): Promise<ServiceError> {
 
 describe("what cannot be a model is refused before a process is started", () => {
   test.each([
-    ["a missing file", () => at("nowhere.gguf"), "model_file_not_found", /no file .*nowhere/],
+    ["a missing file", () => at("nowhere.gguf"), "model_file_not_found", /nowhere.* does not exist/],
     ["a folder", () => folder, "invalid_model_file", /not a file/],
     ["an empty file", () => write("empty", Buffer.alloc(0)), "invalid_model_file", /0 bytes/],
     [

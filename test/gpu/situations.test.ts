@@ -59,7 +59,7 @@ describe("daybreak gpu says why there is none, and what to do", { timeout: GPU_T
     const libraries = fs.mkdtempSync(`${folder}/`);
     fs.writeFileSync(path.join(libraries, "libvulkan.so.1"), "no library");
     expect(await verdict({ env: { LD_LIBRARY_PATH: libraries } })).toMatch(
-      /^Models run on the CPU\. There is no Vulkan loader .*; install it, and the Vulkan driver of the GPU/,
+      /^Models run on the CPU\. There is no Vulkan loader .*; install it and the GPU's Vulkan driver/,
     );
   });
 

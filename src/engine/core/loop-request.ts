@@ -42,7 +42,7 @@ export class LoopRequest {
     this.#onResult = onResult;
   }
 
-  /** Settles after the last result; rejects when the request fails. */
+  /** Resolves after the last result; rejects when the request fails. */
   get over(): Promise<void> {
     return this.#over.promise;
   }

@@ -18,9 +18,9 @@ function isLostPiece({ message }: EngineCallError): boolean {
 }
 
 /**
- * Drives all requests of one engine. llama.cpp computes only while it is polled, and its worker handles one call at
- * a time: so one loop polls the requests in turn, and cancellations and new requests go first. A cancel waits for one
- * step at most; when the request is the only one, its step is aborted.
+ * Drives all requests of one engine. llama.cpp computes only while it is polled, and its worker handles one call at a time,
+ * so one loop polls the requests in turn; cancellations and new requests go first. A cancellation waits for one step at
+ * most; when the request is the only one, its step is aborted.
  *
  * A step gives a token to every slot, but a poll returns one result of one request. So the first poll of a round
  * computes, and the others are held: they only collect. The stock WASM computes at every poll, so results of several
@@ -34,7 +34,7 @@ export class RequestLoop {
   readonly #urgent: (() => Promise<void>)[] = [];
   readonly #betweenPolls: (() => Promise<void>)[] = [];
   readonly #requests: LoopRequest[] = [];
-  /** Delivers the last result once the worker has its next call, so that both run in parallel. */
+  /** Delivers the last result after the worker has received its next call, so that both run in parallel. */
   #handOver: (() => void) | undefined;
   #running = false;
   /** The request of the current step, when it is the only one. */
@@ -42,7 +42,7 @@ export class RequestLoop {
   /** Duration of the last step, which may yield several results. */
   #stepMs = 0;
 
-  /** @param steps how long steps are; absent: as llama.cpp was loaded */
+  /** @param steps sets the size of steps; absent: they keep the size with which llama.cpp was loaded */
   constructor(session: Pick<WllamaSession, "act">, steps?: Pick<StepControl, "next" | "measured" | "leave">) {
     this.#session = session;
     this.#steps = steps;
@@ -50,9 +50,9 @@ export class RequestLoop {
 
   /**
    * Runs a request; resolves after its last result. Aborting cancels it; the slot is free when this settles.
-   * @param onResult takes the results in their order, each while the worker computes what comes next; what it throws
-   *   cancels the request and is thrown here
-   * @throws EngineCallError when llama.cpp refuses the request or cannot read its own answer, EngineFatalError when the
+   * @param onResult called with each result in order, while the worker computes the next one; if it throws, the request is
+   *   cancelled and the error is thrown here
+   * @throws EngineCallError when llama.cpp rejects the request or cannot parse its own answer, EngineFatalError when the
    *   engine is lost, the signal's reason when aborted
    */
   async run<Action extends StartAction>(

@@ -16,7 +16,7 @@ const SHARED_STEP_MS = 400;
  */
 const ALONE_STEP_MS = 2000;
 
-/** Steps for a single request are not smaller, however long they take: a prompt would become slower. */
+/** Smallest step for a single request; smaller ones would make prompts slower. */
 const ALONE_LEAST = 32;
 
 /** Limits how much longer the next step may be, in case the last one was unusually fast. */
@@ -25,7 +25,7 @@ const MOST_GROWTH = 2;
 /** Our kernels multiply groups of this many tokens. */
 const GROUP = 4;
 
-/** Chooses the size of the next step by the duration of earlier ones, and aborts steps. */
+/** Chooses the size of each step from the duration of earlier ones, and aborts steps. */
 export class StepControl {
   readonly #most: number;
   readonly #least: number;
