@@ -86,7 +86,7 @@ describe.skipIf(!testGpu)(`daybreak gpu ${onTestGpu}`, { timeout: GPU_TEST_TIMEO
     [
       "has no memory left",
       { refusal: "out of memory" },
-      /cannot be opened \(out of memory\)\. Another program/,
+      /cannot be opened \(out of memory\)\. Close programs/,
     ],
   ])("says so of an adapter that %s", async (_what, double, words) => {
     const home = installationWith(double);
