@@ -1,8 +1,8 @@
 /** Allows for a busy machine on which the process does not run for a while. */
-const SHORTEST_MS = 2000;
+const MIN_MS = 2000;
 
 /** Nobody should wait longer for a slot, even when the model's steps take minutes. */
-const LONGEST_MS = 30_000;
+const MAX_MS = 30_000;
 
 /** Steps differ in length: the first ones include compilation, later ones have a longer context. */
 const STEPS = 3;
@@ -30,7 +30,7 @@ export class CancelDeadline {
   get allowedMs(): number {
     const shown = this.#longestSilenceMs;
     if (shown === undefined) return UNKNOWN_MS;
-    return Math.min(LONGEST_MS, Math.max(SHORTEST_MS, STEPS * shown));
+    return Math.min(MAX_MS, Math.max(MIN_MS, STEPS * shown));
   }
 
   workBegins(): void {

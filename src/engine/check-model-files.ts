@@ -8,7 +8,7 @@ import type { EngineSpec } from "./protocol/engine-spec.ts";
 const GGUF_MAGIC = "GGUF";
 
 /** Shortest possible GGUF: magic, version and two counts. */
-const SHORTEST_GGUF_BYTES = 24;
+const MIN_GGUF_BYTES = 24;
 
 /** All files that an engine loads. */
 export function filesOf(spec: EngineSpec): string[] {
@@ -27,7 +27,7 @@ export async function checkModelFile(path: string): Promise<void> {
   const stat = await fs.stat(path).catch((error: unknown) => fail(path, error));
   // Opening a pipe would wait for a writer.
   if (!stat.isFile()) throw new ServiceError("invalid_model_file", `${path} is not a file.`);
-  if (stat.size < SHORTEST_GGUF_BYTES) {
+  if (stat.size < MIN_GGUF_BYTES) {
     throw new ServiceError(
       "invalid_model_file",
       `${path} has ${stat.size} bytes, which is too small for a model.`,

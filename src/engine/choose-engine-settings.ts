@@ -1,5 +1,5 @@
 import { contextTokens, type EngineSpec } from "./protocol/engine-spec.ts";
-import { SMALLEST_STEP } from "./core/load-parameters.ts";
+import { MIN_STEP } from "./core/load-parameters.ts";
 import type { Processors } from "./machine-processors.ts";
 import type { Kernels } from "./prepare-engine.ts";
 
@@ -21,8 +21,8 @@ export interface SettingsQuestion {
 type SlotsQuestion = Omit<SettingsQuestion, "contextSize" | "bytesPerStepToken">;
 
 /** The limits of engineSpecSchema. */
-const MOST_THREADS = 32;
-const MOST_BATCH = 8192;
+const MAX_THREADS = 32;
+const MAX_BATCH = 8192;
 
 /**
  * Longest step with the stock WASM. llama.cpp checks for cancelled requests only between steps, so a cancel may have to
@@ -37,20 +37,20 @@ const STOCK_STEP_SECONDS = 0.4;
 const STOCK_WEIGHT_TOKENS_PER_SECOND = 1.6e9;
 
 /** Larger steps are hardly faster on a CPU. */
-const LARGEST_STEP = 512;
+const MAX_STEP = 512;
 
 /** Most memory for the intermediate results of a step; the rest is for models and contexts. */
-const LARGEST_STEP_BYTES = 128 * 1024 ** 2;
+const MAX_STEP_BYTES = 128 * 1024 ** 2;
 
 /** With smaller steps the weights are read so often that prefill slows down. */
-const SMALLEST_LARGEST_STEP = 16;
+const MIN_EFFICIENT_STEP = 16;
 
 /**
  * Threads of one engine: one per physical core, minus one for the daemon when every processor is a core. llama.cpp's
  * threads spin while they wait for each other, so one thread that shares its processor delays all the others.
  */
 export function chooseThreads({ usable, cores }: Processors): number {
-  return Math.min(MOST_THREADS, Math.max(1, Math.min(cores, usable - 1)));
+  return Math.min(MAX_THREADS, Math.max(1, Math.min(cores, usable - 1)));
 }
 
 /**
@@ -66,7 +66,7 @@ export function chooseSlots({
   kernels = "stock",
 }: SlotsQuestion): number {
   if (purpose !== "generate" || kernels !== "stock") return slots;
-  return Math.min(slots, Math.max(SMALLEST_STEP, stockStepTokens(parameters, threads)));
+  return Math.min(slots, Math.max(MIN_STEP, stockStepTokens(parameters, threads)));
 }
 
 /**
@@ -83,11 +83,11 @@ export function chooseBatchSize({
   bytesPerStepToken,
   kernels = "stock",
 }: SettingsQuestion): number {
-  if (purpose !== "generate") return Math.min(contextSize, MOST_BATCH);
-  const affordable = Math.max(SMALLEST_LARGEST_STEP, Math.floor(LARGEST_STEP_BYTES / bytesPerStepToken));
-  const bearable = kernels === "stock" ? stockStepTokens(parameters, threads) : affordable;
-  const step = Math.min(LARGEST_STEP, contextSize, affordable, bearable);
-  return Math.max(slots, SMALLEST_STEP, step - (step % slots));
+  if (purpose !== "generate") return Math.min(contextSize, MAX_BATCH);
+  const affordable = Math.max(MIN_EFFICIENT_STEP, Math.floor(MAX_STEP_BYTES / bytesPerStepToken));
+  const acceptable = kernels === "stock" ? stockStepTokens(parameters, threads) : affordable;
+  const step = Math.min(MAX_STEP, contextSize, affordable, acceptable);
+  return Math.max(slots, MIN_STEP, step - (step % slots));
 }
 
 /**

@@ -14,12 +14,12 @@ const STACK_FRAME = /^(\d+: (0x[\da-f]+ |.*:\d+:\d+\)?( \[.*\])?$)|-+ .*stack tr
 
 /** Keeps the last lines of a process's output, to explain why it ended. */
 export class LastLines {
-  readonly #most: number;
+  readonly #max: number;
   readonly #lines: string[] = [];
 
-  /** @param most how many lines are kept */
-  constructor(most: number) {
-    this.#most = most;
+  /** @param max how many lines are kept */
+  constructor(max: number) {
+    this.#max = max;
   }
 
   /** Reads a stream to its end, so that the process never blocks on it. */
@@ -49,6 +49,6 @@ export class LastLines {
     const text = line.trim().slice(0, MAX_LINE_LENGTH);
     if (text === "" || STACK_FRAME.test(text)) return;
     this.#lines.push(text);
-    if (this.#lines.length > this.#most) this.#lines.shift();
+    if (this.#lines.length > this.#max) this.#lines.shift();
   }
 }

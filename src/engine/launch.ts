@@ -37,7 +37,7 @@ interface EngineGpu {
   /** Entry file of Dawn; the engine may load native addons. */
   readonly dawnPath: string;
   /** Longest wait for the GPU, in milliseconds. */
-  readonly longestWaitMs: number;
+  readonly maxWaitMs: number;
 }
 
 export const spawnEngine: SpawnEngine = (command, args, { env, cwd, inputs = [] }) => {
@@ -123,7 +123,7 @@ export function launchEngine(options: LaunchOptions): ChildProcess {
     hostFile("engine-main"),
     pathToFileURL(wasmPath).href,
     String(heapLimitBytes),
-    ...(gpu ? [gpu.dawnPath, String(gpu.longestWaitMs)] : []),
+    ...(gpu ? [gpu.dawnPath, String(gpu.maxWaitMs)] : []),
   ];
   const env = {
     ...(gpu ? driverEnvironment(process.env) : {}),

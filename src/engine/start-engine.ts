@@ -59,7 +59,7 @@ export function createEngineStarter({
         files,
         spawn,
         wall,
-        gpu: usesGpu && dawnPath !== undefined ? { dawnPath, longestWaitMs: stallTimeoutMs } : undefined,
+        gpu: usesGpu && dawnPath !== undefined ? { dawnPath, maxWaitMs: stallTimeoutMs } : undefined,
       }),
       { receive: (message) => receiver.receive(message), end: (error) => receiver.end(error) },
     );

@@ -7,7 +7,7 @@ import type { EngineSpec } from "./protocol/engine-spec.ts";
 export type TryTemplate = (template: string) => Promise<void>;
 
 /** Longest chat template in characters; published ones have tens of thousands at most. */
-const LONGEST_TEMPLATE = 256 * 1024;
+const MAX_TEMPLATE_LENGTH = 256 * 1024;
 
 /** Heap of an engine that only tests a template, with a small model. */
 const TRIAL_HEAP_BYTES = 256 * 1024 ** 2;
@@ -17,10 +17,10 @@ const REMEMBERED = 100;
 
 /** @throws ServiceError invalid_template when the template is too long */
 export function checkTemplateLength(template: string | undefined): void {
-  if (template === undefined || template.length <= LONGEST_TEMPLATE) return;
+  if (template === undefined || template.length <= MAX_TEMPLATE_LENGTH) return;
   throw new ServiceError(
     "invalid_template",
-    `The model's chat template has ${template.length} characters; it may have at most ${LONGEST_TEMPLATE}.`,
+    `The model's chat template has ${template.length} characters; it may have at most ${MAX_TEMPLATE_LENGTH}.`,
   );
 }
 

@@ -50,7 +50,7 @@ fs.writeFileSync(dawnPath, COUNTING_DAWN);
 const log: string[] = [];
 const keep = (_level: string, line: string): void => void log.push(line);
 const platform = createNodePlatform(pathToFileURL(STOCK_WASM_PATH).href, keep, {
-  gpu: { dawnPath, flags: deviceFlags(spec.gpu), longestWaitMs: 600_000 },
+  gpu: { dawnPath, flags: deviceFlags(spec.gpu), maxWaitMs: 600_000 },
 });
 const engine = await EngineCore.load(
   platform,

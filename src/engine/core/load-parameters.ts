@@ -50,11 +50,11 @@ export function wholeContext(contextSize: number): number {
 }
 
 /** llama.cpp aborts when it loads a model with steps of one token. */
-export const SMALLEST_STEP = 2;
+export const MIN_STEP = 2;
 
 /** Most tokens in a step, a multiple of the slots: otherwise llama.cpp aborts when it plans the pooling of embeddings. */
 export function fullStep({ batchSize, slots }: Pick<EngineSettings, "batchSize" | "slots">): number {
-  return Math.max(SMALLEST_STEP, Math.ceil(batchSize / slots) * slots);
+  return Math.max(MIN_STEP, Math.ceil(batchSize / slots) * slots);
 }
 
 /** More layers than any model has, so llama.cpp offloads all of them. */

@@ -17,30 +17,30 @@ const SHARED_STEP_MS = 400;
 const ALONE_STEP_MS = 2000;
 
 /** Smallest step for a single request; smaller ones would make prompts slower. */
-const ALONE_LEAST = 32;
+const MIN_ALONE_TOKENS = 32;
 
 /** Limits how much longer the next step may be, in case the last one was unusually fast. */
-const MOST_GROWTH = 2;
+const MAX_GROWTH = 2;
 
 /** Our kernels multiply groups of this many tokens. */
 const GROUP = 4;
 
 /** Chooses the size of each step from the duration of earlier ones, and aborts steps. */
 export class StepControl {
-  readonly #most: number;
-  readonly #least: number;
+  readonly #max: number;
+  readonly #min: number;
   readonly #cells: () => Int32Array | undefined;
   #tokensPerMs: number | undefined;
   #tokens = 0;
 
   /**
-   * @param most tokens of a step with which llama.cpp was loaded
+   * @param max tokens of a step with which llama.cpp was loaded
    * @param slots each may have a token in every step
    * @param memory of the WASM, shared with the thread that computes; absent: steps keep their size and cannot be aborted
    */
-  constructor(most: number, slots: number, memory: WebAssembly.Memory | undefined) {
-    this.#most = most;
-    this.#least = Math.min(most, Math.max(GROUP, slots));
+  constructor(max: number, slots: number, memory: WebAssembly.Memory | undefined) {
+    this.#max = max;
+    this.#min = Math.min(max, Math.max(GROUP, slots));
     // The buffer is replaced when the memory grows.
     this.#cells = () => memory && new Int32Array(memory.buffer, 0, LEAVE_STEP + 1);
   }
@@ -55,9 +55,9 @@ export class StepControl {
   next(isAlone: boolean, isWhole: boolean, left = 0): void {
     const cells = this.#cells();
     if (!cells) return;
-    if (isWhole) this.#tokens = this.#most;
-    else if (isAlone) this.#tokens = this.#choose(ALONE_STEP_MS, ALONE_LEAST);
-    else this.#tokens = this.#choose(SHARED_STEP_MS, this.#least);
+    if (isWhole) this.#tokens = this.#max;
+    else if (isAlone) this.#tokens = this.#choose(ALONE_STEP_MS, MIN_ALONE_TOKENS);
+    else this.#tokens = this.#choose(SHARED_STEP_MS, this.#min);
     const even = left > 0 ? left / Math.ceil(left / this.#tokens) : this.#tokens;
     const tokens = Math.min(this.#tokens, Math.ceil(even / GROUP) * GROUP);
     Atomics.store(cells, STEP_TOKENS, tokens);
@@ -77,8 +77,8 @@ export class StepControl {
 
   #choose(ms: number, least: number): number {
     const known = this.#tokensPerMs;
-    if (known === undefined) return Math.min(this.#most, Math.max(this.#least, FIRST_TOKENS));
-    const fitting = Math.min(known * ms, MOST_GROWTH * Math.max(this.#tokens, FIRST_TOKENS));
-    return Math.min(this.#most, Math.max(least, Math.floor(fitting / GROUP) * GROUP));
+    if (known === undefined) return Math.min(this.#max, Math.max(this.#min, FIRST_TOKENS));
+    const fitting = Math.min(known * ms, MAX_GROWTH * Math.max(this.#tokens, FIRST_TOKENS));
+    return Math.min(this.#max, Math.max(least, Math.floor(fitting / GROUP) * GROUP));
   }
 }

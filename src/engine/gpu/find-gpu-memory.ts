@@ -8,7 +8,7 @@ const UNIFIED_SHARE = 0.5;
 const APPLE_SHARE = 2 / 3;
 
 /** With less dedicated memory than this, a GPU mainly uses the machine's. */
-const LEAST_DEDICATED_BYTES = 3 * 1024 ** 3;
+const MIN_DEDICATED_BYTES = 3 * 1024 ** 3;
 
 const MIB = 1024 * 1024;
 const PCI_AMD = "0x1002";
@@ -62,7 +62,7 @@ function unlessShared(
   { machineMemory }: MemorySources,
 ): number | undefined {
   const isChip = maker === "intel" || maker === "amd" || maker === "qualcomm";
-  if (!isChip || (bytes !== undefined && bytes >= LEAST_DEDICATED_BYTES)) return bytes;
+  if (!isChip || (bytes !== undefined && bytes >= MIN_DEDICATED_BYTES)) return bytes;
   return Math.floor(machineMemory * UNIFIED_SHARE);
 }
 
@@ -84,7 +84,7 @@ async function amdCards({ list, read }: MemorySources): Promise<Card[]> {
     if ((await read(`${folder}/vendor`))?.trim() !== PCI_AMD) continue;
     const own = Number(await read(`${folder}/mem_info_vram_total`)) || 0;
     const shared = Number(await read(`${folder}/mem_info_gtt_total`)) || 0;
-    cards.push({ name: card, bytes: own < LEAST_DEDICATED_BYTES ? own + shared : own });
+    cards.push({ name: card, bytes: own < MIN_DEDICATED_BYTES ? own + shared : own });
   }
   return cards;
 }

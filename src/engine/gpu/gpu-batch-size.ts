@@ -12,7 +12,7 @@ const SOFTWARE_STEP = 16;
 const SOFTWARE_WEIGHT_TOKENS = 0.8e9;
 
 /** Cancellation and the tokens of other slots wait for a whole step. */
-const LONGEST_STEP_SECONDS = 10;
+const MAX_STEP_SECONDS = 10;
 
 /**
  * Prompt tokens per step on a GPU; undefined when the adapter is so slow that even the smallest possible step takes too
@@ -33,7 +33,7 @@ export function gpuBatchSize(
   // Decoding comes first, so a step must have room for more tokens than there are slots.
   const least = whole ?? slots + 1;
   if (!software) return whole ?? Math.max(least, Math.min(GPU_STEP, contextSize));
-  const bearable = Math.floor((SOFTWARE_WEIGHT_TOKENS * LONGEST_STEP_SECONDS) / Math.max(1, parameters));
-  if (bearable < least) return undefined;
-  return whole ?? Math.max(least, Math.min(SOFTWARE_STEP, bearable, contextSize));
+  const acceptable = Math.floor((SOFTWARE_WEIGHT_TOKENS * MAX_STEP_SECONDS) / Math.max(1, parameters));
+  if (acceptable < least) return undefined;
+  return whole ?? Math.max(least, Math.min(SOFTWARE_STEP, acceptable, contextSize));
 }

@@ -5,14 +5,14 @@ import type { EngineSpec } from "../protocol/engine-spec.ts";
 import type { GpuFinder } from "./gpu-finder.ts";
 
 /** After this many failures within {@link FAILURE_WINDOW_MS}, the model is loaded on the CPU. */
-const MOST_FAILURES = 2;
+const MAX_FAILURES = 2;
 
 /** An older failure may have been a driver update or a suspended laptop, so the next load tries the GPU again. */
 const FAILURE_WINDOW_MS = 600_000;
 
 /** Cancellation and other slots wait for a whole step. Steps longer than the first limit are shortened to the second. */
-const LONGEST_STEP_MS = 2000;
-const BEARABLE_STEP_MS = 1000;
+const MAX_STEP_MS = 2000;
+const TARGET_STEP_MS = 1000;
 
 /** Out-of-memory messages of drivers, Dawn and llama.cpp. */
 const OUT_OF_MEMORY =
@@ -91,7 +91,7 @@ export function guardGpu({
       return await start(onCpu, options);
     };
     const count = recent(model).length;
-    if (count >= MOST_FAILURES && !isRequired) {
+    if (count >= MAX_FAILURES && !isRequired) {
       return await startOnCpu(`the GPU failed ${count} times in ${FAILURE_WINDOW_MS / 60_000} minutes`);
     }
     let asked: Reduction = spec;
@@ -101,8 +101,8 @@ export function guardGpu({
       try {
         const engine = await start({ ...spec, gpuLayers, sharedContext, batchSize }, options);
         const { stepMs = 0 } = engine.info;
-        const shorter = Math.max(spec.slots + 1, Math.floor((batchSize * BEARABLE_STEP_MS) / stepMs));
-        if (stepMs > LONGEST_STEP_MS && shorter < batchSize && !isStepFixed) {
+        const shorter = Math.max(spec.slots + 1, Math.floor((batchSize * TARGET_STEP_MS) / stepMs));
+        if (stepMs > MAX_STEP_MS && shorter < batchSize && !isStepFixed) {
           onShorterStep(model, shorter, stepMs);
           shorterSteps.set(model, shorter);
           await engine.close();

@@ -25,7 +25,7 @@ const CURE =
   "Update the driver. If you do not need it, remove it or exclude it (VK_DRIVER_FILES lists the manifests of the Vulkan drivers to open).";
 
 /** Most messages of one probe; a healthy one sends far fewer. */
-const MOST_MESSAGES = 256;
+const MAX_MESSAGES = 256;
 
 /** Lines of output kept to explain an exit. */
 const KEPT_LINES = 5;
@@ -117,7 +117,7 @@ async function watch(
     outgoing: {},
     onMessage: (message) => {
       const parsed = probeMessageSchema.safeParse(message);
-      if (!parsed.success || messages.length === MOST_MESSAGES) return kill();
+      if (!parsed.success || messages.length === MAX_MESSAGES) return kill();
       messages.push(parsed.data);
       timer.refresh();
     },

@@ -32,7 +32,7 @@ interface WorkerGpu {
   /** Dawn's flags, which select the adapter. */
   readonly flags: readonly string[];
   /** Longest wait for the GPU, in milliseconds. */
-  readonly longestWaitMs: number;
+  readonly maxWaitMs: number;
 }
 
 /** Limit of the worker's JavaScript heap: wllama's script and one request or result at a time. */
@@ -91,7 +91,7 @@ function startWorker(
   const modulePatches = [
     ...MODULE_PATCHES,
     ...moduleHeapPatches(heapLimitBytes),
-    ...(gpu ? queueWaitPatches(gpu.longestWaitMs) : []),
+    ...(gpu ? queueWaitPatches(gpu.maxWaitMs) : []),
   ];
   /** Messages that wllama sends before the worker runs, since reading the script is asynchronous. */
   const queue: { message: unknown; transfer: ArrayBuffer[] }[] = [];

@@ -76,7 +76,7 @@ async function load(spec: EngineSpec): Promise<void> {
   try {
     const gpu =
       spec.gpu && dawnPath !== undefined
-        ? { dawnPath, flags: deviceFlags(spec.gpu), longestWaitMs: Number(longestWait) }
+        ? { dawnPath, flags: deviceFlags(spec.gpu), maxWaitMs: Number(longestWait) }
         : undefined;
     const platform = createNodePlatform(wasmUrl, logProblem, { gpu, heapLimitBytes: Number(heapLimit) });
     const files = openEngineFiles(spec, reportProgress);

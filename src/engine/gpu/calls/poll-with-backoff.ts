@@ -5,10 +5,10 @@ const EAGER_MS = 1;
 
 /** A nap lasts at most this share of the wait so far, or the shortest nap. */
 const NAP_SHARE = 0.01;
-const SHORTEST_NAP_MS = 0.05;
+const MIN_NAP_MS = 0.05;
 
 /** Longer naps would save almost nothing. */
-const LONGEST_NAP_MS = 1;
+const MAX_NAP_MS = 1;
 
 /** Windows rounds naps up to whole clock ticks, which are too long. */
 const CAN_NAP = process.platform !== "win32";
@@ -16,7 +16,7 @@ const CAN_NAP = process.platform !== "win32";
 /** Milliseconds to sleep after waiting for `waitedMs`; 0: do not sleep yet. */
 export function backoffMs(waitedMs: number): number {
   if (waitedMs <= EAGER_MS) return 0;
-  return Math.min(LONGEST_NAP_MS, Math.max(SHORTEST_NAP_MS, waitedMs * NAP_SHARE));
+  return Math.min(MAX_NAP_MS, Math.max(MIN_NAP_MS, waitedMs * NAP_SHARE));
 }
 
 /**
