@@ -85,7 +85,7 @@ const LOADER_CACHE = "/etc/ld.so.cache";
 const reportSchema = z.object({ sharedObjects: z.array(z.string()) });
 
 /** Files that Node needs in order to start: its libraries, under the names by which it loads them. */
-export function runtimeFiles(): string[] {
+export function findRuntimeFiles(): string[] {
   // Otherwise the report resolves the host names of all connections.
   Object.assign(process.report, { excludeNetwork: true });
   const { sharedObjects } = reportSchema.parse(process.report.getReport());

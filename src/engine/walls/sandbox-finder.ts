@@ -5,7 +5,7 @@ import { exhaustedResource } from "../../errors/exhausted-resource.ts";
 import { toError } from "../../errors/to-error.ts";
 import { readSystemFile } from "../../machine/system-file.ts";
 import { type SpawnEngine, spawnEngine } from "../launch.ts";
-import { bubblewrap, runtimeFiles } from "./bubblewrap.ts";
+import { bubblewrap, findRuntimeFiles } from "./bubblewrap.ts";
 import { SANDBOX_EXEC, sandboxExec } from "./sandbox-exec.ts";
 import { tryWall } from "./try-wall.ts";
 import { unshare } from "./unshare.ts";
@@ -126,7 +126,7 @@ function candidatesOfLinux(): Candidates {
   const missing: string[] = [];
   const bwrap = findProgram("bwrap");
   if (bwrap === undefined) missing.push("bubblewrap, which provides the best sandbox, is not installed.");
-  else walls.push(bubblewrap({ binary: bwrap, runtimeFiles: runtimeFiles(), arch: process.arch }));
+  else walls.push(bubblewrap({ binary: bwrap, runtimeFiles: findRuntimeFiles(), arch: process.arch }));
   const [unshareBinary, setpriv] = [findProgram("unshare"), findProgram("setpriv")];
   if (unshareBinary !== undefined && setpriv !== undefined) {
     walls.push(unshare({ unshare: unshareBinary, setpriv }));
