@@ -6,7 +6,7 @@ import {
   type ReportedAdapter,
 } from "./gpu-report.ts";
 
-export interface AdapterWishes {
+export interface AdapterPreferences {
   /** Part of the name or description of the adapter; absent: the best one. */
   readonly adapter?: string | undefined;
   readonly powerPreference: "high-performance" | "low-power";
@@ -21,9 +21,9 @@ export type AdapterChoice =
  * Picks the adapter for all models. A software adapter is used only when it is named: it computes on the CPU, more slowly
  * than llama.cpp's CPU kernels.
  */
-export function chooseAdapter(report: GpuReport, wishes: AdapterWishes): AdapterChoice {
+export function chooseAdapter(report: GpuReport, preferences: AdapterPreferences): AdapterChoice {
   if (report.adapters.length === 0) return { problem: report.problem ?? "No GPU was found." };
-  const name = wishes.adapter === "" ? undefined : wishes.adapter;
+  const name = preferences.adapter === "" ? undefined : preferences.adapter;
   const named =
     name === undefined ? report.adapters : report.adapters.filter((each) => matchesName(each, name));
   if (named.length === 0) {
@@ -33,8 +33,8 @@ export function chooseAdapter(report: GpuReport, wishes: AdapterWishes): Adapter
   }
   const usable = named.filter(isUsable);
   const candidates = name === undefined ? usable.filter(({ software }) => !software) : usable;
-  const favorite = wishes.powerPreference === "low-power" ? report.thriftiest : report.fastest;
-  const adapter = candidates.find((each) => favorite && isSameDevice(each, favorite)) ?? candidates[0];
+  const preferred = preferences.powerPreference === "low-power" ? report.lowPower : report.fastest;
+  const adapter = candidates.find((each) => preferred && isSameDevice(each, preferred)) ?? candidates[0];
   if (adapter) return { adapter };
   const problems = named.filter((each) => !isUsable(each)).map((each) => `${title(each)}: ${each.problem}`);
   const [software] = usable;

@@ -1,5 +1,5 @@
 import { ServiceError } from "../../errors/service-error.ts";
-import { type AdapterWishes, chooseAdapter } from "./choose-adapter.ts";
+import { type AdapterPreferences, chooseAdapter } from "./choose-adapter.ts";
 import type { GpuAdapter, GpuReport, ReportedAdapter } from "./gpu-report.ts";
 import type { SandboxMode } from "../walls/sandbox-finder.ts";
 import { probeGpu } from "./probe-gpu.ts";
@@ -7,7 +7,7 @@ import { probeGpu } from "./probe-gpu.ts";
 /** auto: use a GPU if there is one; off: never use one; require: do not load models without one. */
 export type GpuMode = "auto" | "off" | "require";
 
-interface GpuSettings extends AdapterWishes {
+interface GpuSettings extends AdapterPreferences {
   readonly mode: GpuMode;
   /** "require" forbids GPUs: their drivers are native code, which cannot run inside a wall. */
   readonly sandbox: SandboxMode;

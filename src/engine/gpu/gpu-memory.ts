@@ -79,11 +79,11 @@ export function outputBytes({ weightBytes }: Pick<GpuModel, "weightBytes">): num
 export function bytesOnGpu(
   model: GpuModel,
   spec: Pick<EngineSpec, "gpuLayers" | "gpu" | "contextSize" | "slots" | "sharedContext">,
-  besides: number,
+  extraBytes: number,
 ): number {
   if (!spec.gpu || spec.gpuLayers === 0) return 0;
   const { block, output, work } = gpuNeeds(model, spec, spec.gpu.batchSize);
-  return work + besides + output + block * blocksOnGpu(model, spec.gpuLayers);
+  return work + extraBytes + output + block * blocksOnGpu(model, spec.gpuLayers);
 }
 
 /** What stays in main memory: bytes of the model's files, and the share of its KV cache, 0 to 1. */

@@ -56,7 +56,7 @@ export const probeMessageSchema = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("done"),
     fastest: gpuDeviceSchema.optional(),
-    thriftiest: gpuDeviceSchema.optional(),
+    lowPower: gpuDeviceSchema.optional(),
   }),
 ]);
 export type ProbeMessage = z.infer<typeof probeMessageSchema>;
@@ -69,7 +69,7 @@ export interface GpuReport {
   readonly adapters: readonly ReportedAdapter[];
   /** The system's choices for high performance and for low power. */
   readonly fastest?: GpuDevice | undefined;
-  readonly thriftiest?: GpuDevice | undefined;
+  readonly lowPower?: GpuDevice | undefined;
   /** Why no adapter was found, and what to do; absent when there is one. */
   readonly problem?: string | undefined;
 }

@@ -6,7 +6,7 @@ import type { GpuFinder } from "./gpu-finder.ts";
 import { type GpuModel, gpuNeeds, layersThatFit, outputBytes, usableMemory } from "./gpu-memory.ts";
 import type { GpuAdapter } from "./gpu-report.ts";
 
-export interface GpuWishes {
+export interface GpuPreferences {
   /** Layers that a user asked for: 0 for none, -1 for all; absent: according to the configuration. */
   readonly layers?: number | undefined;
   /** Bytes of GPU memory that all models together may use; 0: depends on the GPU. */
@@ -16,7 +16,7 @@ export interface GpuWishes {
   /** Prompt tokens per step; 0: depends on the GPU. */
   readonly batchSize: number;
   /** Bytes of the projector and of adapters, which are placed with the layers. */
-  readonly besides: number;
+  readonly extraBytes: number;
 }
 
 export interface GpuPlacement {
@@ -35,18 +35,19 @@ export async function placeOnGpu(
   finder: GpuFinder,
   { gpu: _none, ...spec }: EngineSpec,
   model: GpuModel,
-  wishes: GpuWishes,
+  preferences: GpuPreferences,
 ): Promise<GpuPlacement> {
   const onCpu: EngineSpec = { ...spec, gpuLayers: 0 };
   const { mode } = finder.settings;
-  if (wishes.layers === 0 || (wishes.layers === undefined && mode === "off")) return { spec: onCpu };
+  if (preferences.layers === 0 || (preferences.layers === undefined && mode === "off"))
+    return { spec: onCpu };
   await finder.ready;
   const { adapter, problem } = finder;
   if (!adapter) {
     if (mode === "require") {
       throw new ServiceError("gpu_unavailable", `The configuration requires a GPU. ${problem}`);
     }
-    if (wishes.layers === undefined) return { spec: onCpu };
+    if (preferences.layers === undefined) return { spec: onCpu };
     return {
       spec: onCpu,
       warning: `The model stays on the CPU, although GPU layers were requested. ${problem}`,
@@ -58,10 +59,11 @@ export async function placeOnGpu(
     if (mode === "require") throw new ServiceError("gpu_unavailable", `${obstacle}`);
     return { spec: onCpu, warning: `The model stays on the CPU. ${obstacle}` };
   }
-  const batchSize = wishes.batchSize > 0 && spec.purpose === "generate" ? wishes.batchSize : step;
+  const batchSize = preferences.batchSize > 0 && spec.purpose === "generate" ? preferences.batchSize : step;
   const all = model.blockCount + 1;
-  const asked = wishes.layers === undefined || wishes.layers < 0 ? all : Math.min(wishes.layers, all);
-  const { fitting, why } = fit(adapter, model, { ...spec, batchSize }, wishes);
+  const asked =
+    preferences.layers === undefined || preferences.layers < 0 ? all : Math.min(preferences.layers, all);
+  const { fitting, why } = fit(adapter, model, { ...spec, batchSize }, preferences);
   if (asked > fitting && mode === "require") throw new ServiceError("insufficient_memory", why);
   const layers = Math.min(asked, fitting);
   if (layers === 0) return { spec: onCpu, warning: why };
@@ -81,12 +83,12 @@ function fit(
   adapter: GpuAdapter,
   model: GpuModel,
   spec: EngineSpec,
-  { memory: configured, taken, besides }: GpuWishes,
+  { memory: configured, taken, extraBytes }: GpuPreferences,
 ): { readonly fitting: number; readonly why: string } {
   const all = model.blockCount + 1;
   const { work, ...needs } = gpuNeeds(model, spec, spec.batchSize);
   const memory = usableMemory(adapter, configured);
-  const fitting = layersThatFit({ ...needs, work: work + besides }, model.blockCount, memory - taken);
+  const fitting = layersThatFit({ ...needs, work: work + extraBytes }, model.blockCount, memory - taken);
   const whose = configured > 0 ? " (gpu.memory)" : "";
   const room = `the ${mib(memory)} MiB of ${title(adapter)} that models may use${whose}`;
   const why =
@@ -112,14 +114,14 @@ function tooLargeToBind(
 ): string | undefined {
   const most = limits.maxStorageBufferBindingSize;
   if (most === 0) return undefined;
-  const sees = `A shader on ${title(adapter)} can access at most ${mib(most)} MiB at once`;
+  const limit = `A shader on ${title(adapter)} can access at most ${mib(most)} MiB at once`;
   if (weightBytes.largestInBlocks > most) {
-    return `${sees}, but each layer has a tensor of ${mib(weightBytes.largestInBlocks)} MiB; use a smaller quantization.`;
+    return `${limit}, but each layer has a tensor of ${mib(weightBytes.largestInBlocks)} MiB; use a smaller quantization.`;
   }
   // Keys and values are separate tensors.
   const cache = ((kvBytesPerToken / Math.max(1, blockCount)) * contextTokens(spec)) / 2;
   return cache > most
-    ? `${sees}, but the KV cache of each layer has ${mib(cache)} MiB; use a smaller context.`
+    ? `${limit}, but the KV cache of each layer has ${mib(cache)} MiB; use a smaller context.`
     : undefined;
 }
 

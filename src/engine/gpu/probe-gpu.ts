@@ -21,7 +21,7 @@ import { PROBE_MESSAGE_KINDS } from "./probe-message-kinds.ts";
 const PROBE_DEADLINE_MS = 30_000;
 
 /** What to do when a driver crashes the process. */
-const CURE =
+const ADVICE =
   "Update the driver. If you do not need it, remove it or exclude it (VK_DRIVER_FILES lists the manifests of the Vulkan drivers to open).";
 
 /** Most messages of one probe; a healthy one sends far fewer. */
@@ -157,13 +157,13 @@ function fold(messages: readonly ProbeMessage[], skipped: readonly GpuDevice[], 
       case "failed":
         return { report: { adapters, problem: message.reason } };
       case "done":
-        return { report: { adapters, fastest: message.fastest, thriftiest: message.thriftiest } };
+        return { report: { adapters, fastest: message.fastest, lowPower: message.lowPower } };
     }
   }
   const [culprit] = pending;
   // All adapters are known; only the system's preferences are missing.
   if (adapters.length > 0 && culprit === undefined) return { report: { adapters } };
-  const problem = `The process that opened the driver ${end}. ${CURE}`;
+  const problem = `The process that opened the driver ${end}. ${ADVICE}`;
   if (culprit === undefined) return { report: { adapters, problem } };
   return { report: { adapters }, culprit: { ...culprit, problem } };
 }

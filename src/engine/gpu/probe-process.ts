@@ -32,7 +32,7 @@ const ALL_FEATURES = "enable-dawn-features=allow_unsafe_apis";
 const SOFTWARE_NAMES = /llvmpipe|lavapipe|swiftshader|basic render driver|\bwarp\b/i;
 
 /** What to do when a driver fails without saying why. */
-const CURE = "Close programs that may use all of its memory, or update the driver.";
+const ADVICE = "Close programs that may use all of its memory, or update the driver.";
 
 /** The Vulkan loader that Dawn uses on Linux. */
 const VULKAN_LOADER = "libvulkan.so.1";
@@ -69,9 +69,9 @@ async function probe(): Promise<void> {
     await send(await open(dawn, device));
   }
   if (skip.length > 0) return await send({ type: "done" });
-  const fastest = await favorite(dawn, adapters, "high-performance");
-  const thriftiest = await favorite(dawn, adapters, "low-power");
-  await send({ type: "done", ...(fastest && { fastest }), ...(thriftiest && { thriftiest }) });
+  const fastest = await preferred(dawn, adapters, "high-performance");
+  const lowPower = await preferred(dawn, adapters, "low-power");
+  await send({ type: "done", ...(fastest && { fastest }), ...(lowPower && { lowPower }) });
 }
 
 async function listAdapters(dawn: Dawn): Promise<GpuDevice[]> {
@@ -94,7 +94,7 @@ async function open(dawn: Dawn, device: GpuDevice): Promise<ProbeMessage> {
   try {
     const adapter = await dawn.create([...deviceFlags(device), ALL_FEATURES]).requestAdapter();
     if (!adapter)
-      return { type: "unopened", adapter: { ...device, problem: `The driver could not open it. ${CURE}` } };
+      return { type: "unopened", adapter: { ...device, problem: `The driver could not open it. ${ADVICE}` } };
     const found = describe(device, adapter);
     const problem = unusable(found) ?? (await deviceProblem(dawn, device));
     return { type: "opened", adapter: problem === undefined ? found : { ...found, problem } };
@@ -135,14 +135,14 @@ async function deviceProblem(dawn: Dawn, device: GpuDevice): Promise<string | un
     const adapter = await dawn.create(deviceFlags(device)).requestAdapter();
     const opened = await adapter?.requestDevice({ requiredFeatures: ["shader-f16"] });
     opened?.destroy();
-    return opened ? undefined : `The driver could not open it a second time. ${CURE}`;
+    return opened ? undefined : `The driver could not open it a second time. ${ADVICE}`;
   } catch (error) {
-    return `The device cannot be opened (${firstLine(error)}). ${CURE}`;
+    return `The device cannot be opened (${firstLine(error)}). ${ADVICE}`;
   }
 }
 
 /** The adapter that the system prefers; undefined when it has no preference. */
-async function favorite(
+async function preferred(
   dawn: Dawn,
   adapters: readonly GpuDevice[],
   powerPreference: "high-performance" | "low-power",

@@ -99,7 +99,7 @@ export class SandboxFinder {
       if (exhaustedResource(error) !== undefined) this.#trial = undefined;
       problems.push(`The sandbox could not be tested: ${toError(error).message}.`);
     }
-    this.#state = { mode, wall: "none", parts: [], problem: [...problems, ...cures()].join(" ") };
+    this.#state = { mode, wall: "none", parts: [], problem: [...problems, ...namespaceAdvice()].join(" ") };
     return undefined;
   }
 }
@@ -135,7 +135,7 @@ function candidatesOfLinux(): Candidates {
 }
 
 /** What to do when the kernel's settings forbid namespaces. */
-function cures(): string[] {
+function namespaceAdvice(): string[] {
   if (process.platform !== "linux") return [];
   if (kernelSetting("kernel/apparmor_restrict_unprivileged_userns") === "1") {
     return [

@@ -5,7 +5,7 @@ import { broken, card, chip, software } from "./adapters.ts";
 const best = { powerPreference: "high-performance" } as const;
 
 test("takes what the system prefers, by speed or by power", () => {
-  const report = { adapters: [chip, card, software], fastest: card, thriftiest: chip };
+  const report = { adapters: [chip, card, software], fastest: card, lowPower: chip };
   expect(chooseAdapter(report, best)).toEqual({ adapter: card });
   expect(chooseAdapter(report, { powerPreference: "low-power" })).toEqual({ adapter: chip });
 });

@@ -51,7 +51,7 @@ describe("the probe", () => {
         expect.objectContaining({ name: "is software", software: true }),
       ],
       fastest: { backend: "vulkan", name: "is software" },
-      thriftiest: { backend: "vulkan", name: "is software" },
+      lowPower: { backend: "vulkan", name: "is software" },
     });
     expect(report.adapters[0]).not.toHaveProperty("problem");
   });
