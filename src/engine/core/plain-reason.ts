@@ -37,13 +37,13 @@ const SENTENCES: readonly (readonly [RegExp, (match: readonly string[]) => strin
   [/magic|bad (?:file|version)|gguf_init|gguf\.cpp|gguf\.c/i, () => "its header is damaged"],
   [
     /n_embd|n_head|n_rot|n_layer|hparams|rope|ggml\.c|ggml-|llama-model|llama-graph|llama-kv/i,
-    () => "the values in its header do not match",
+    () => "the values in its header are inconsistent",
   ],
-  [WASM_TRAP, () => "the values in its header do not match"],
+  [WASM_TRAP, () => "the values in its header are inconsistent"],
 ];
 
 /** Fallback for a reason without its own message. */
-export const NO_PLAIN_REASON = "llama.cpp cannot use it";
+export const NO_PLAIN_REASON = "llama.cpp rejected it";
 
 /** @param text llama.cpp's log, the most relevant line first */
 export function plainReason(text: string): string {

@@ -53,9 +53,9 @@ describe("a load", () => {
       "llama_adapter_lora_init: failed to apply lora adapter: LoRA tensor pair for 'blk.0.attn_q.weight' is missing one component",
       "an adapter does not fit the model",
     ],
-    ["remainder by zero", "the values in its header do not match"],
-    ["memory access out of bounds", "the values in its header do not match"],
-    ["llama_model_load: error loading model: std::length_error", "llama.cpp cannot use it"],
+    ["remainder by zero", "the values in its header are inconsistent"],
+    ["memory access out of bounds", "the values in its header are inconsistent"],
+    ["llama_model_load: error loading model: std::length_error", "llama.cpp rejected it"],
   ])("that ends with %j says: %s", (message, sentence) => {
     expect(fromLoadFailure(new EngineFatalError(message)).message).toBe(
       `The model file cannot be used: ${sentence}.`,
