@@ -1,8 +1,7 @@
 import { z } from "zod";
 import type { ContentPart } from "../protocol/generation.ts";
 import type { DaemonMessage } from "../protocol/messages.ts";
-import { type MessageKind, type MessageKinds, MIB } from "./message-kinds.ts";
-import { fromBytes, toBytes } from "./typed-arrays.ts";
+import { fromBytes, type MessageKind, type MessageKinds, MIB, toBytes } from "./message-kinds.ts";
 
 type Generate = Extract<DaemonMessage, { type: "generate" }>;
 

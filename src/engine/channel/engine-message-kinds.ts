@@ -1,6 +1,5 @@
 import type { EngineMessage } from "../protocol/messages.ts";
-import { MIB, type MessageKinds, SENTENCE, SHORT } from "./message-kinds.ts";
-import { fromBytes, propertyOf, toBytes } from "./typed-arrays.ts";
+import { fromBytes, type MessageKinds, MIB, propertyOf, SENTENCE, SHORT, toBytes } from "./message-kinds.ts";
 
 /** Token ids of the longest text that may be tokenized: four per character. */
 const MAX_TOKENS_BYTES = 16 * MIB;
