@@ -88,8 +88,8 @@ export class CallDispatcher {
 
   /**
    * Asks the engine to cancel a call; does nothing when the call has ended. Resolves when its slot is free, or after
-   * {@link CANCEL_WAIT_MS}, in which case later calls wait for the slot. Reports the engine as unresponsive when it keeps
-   * the slot for longer than its steps can explain.
+   * {@link CANCEL_WAIT_MS}, in which case later calls wait for the slot. Reports the engine as unresponsive when it
+   * keeps the slot for longer than its steps can explain.
    */
   async cancel(id: number): Promise<void> {
     const call = this.#open.get(id);

@@ -31,8 +31,8 @@ const MAX_BATCH = 8192;
 const STOCK_STEP_SECONDS = 0.4;
 
 /**
- * Weights times prompt tokens that one thread processes per second with the stock WASM, in the slowest common format and
- * on a slow machine.
+ * Weights times prompt tokens that one thread processes per second with the stock WASM, in the slowest common format
+ * and on a slow machine.
  */
 const STOCK_WEIGHT_TOKENS_PER_SECOND = 1.6e9;
 
@@ -54,8 +54,9 @@ export function chooseThreads({ usable, cores }: Processors): number {
 }
 
 /**
- * Slots of one engine. A step has at least one token per slot, and the stock kernels take longer for each token, so with
- * many slots a large model could not be cancelled quickly. It gets fewer slots, at least two, and more requests queue.
+ * Slots of one engine. A step has at least one token per slot, and the stock kernels take longer for each token, so
+ * with many slots a large model could not be cancelled quickly. It gets fewer slots, at least two, and more requests
+ * queue.
  * @param slots as configured
  */
 export function chooseSlots({
@@ -100,7 +101,8 @@ const CHEAP_CACHE_BYTES = 1024 ** 3;
 const CHEAP_CACHE_SHARE = 1 / 16;
 
 /**
- * Whether each slot gets its own context: it must be useful, which it is not for an encoder, and fit into memory easily.
+ * Whether each slot gets its own context: it must be useful, which it is not for an encoder, and fit into memory
+ * easily.
  * @param question.kvBytesPerToken bytes of KV cache per token
  * @param question.memory the machine's memory in bytes
  */

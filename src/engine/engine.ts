@@ -32,8 +32,8 @@ export interface Engine {
   /** Resolves when the process has ended; never rejects. */
   readonly exited: Promise<EngineExit>;
   /**
-   * Runs one generation and passes on its events in order; the last is `done`. Rejects with the signal's reason when that
-   * aborts; no event comes after that. The slot is free when this settles.
+   * Runs one generation and passes on its events in order; the last is `done`. Rejects with the signal's reason when
+   * that aborts; no event comes after that. The slot is free when this settles.
    */
   generate(
     request: GenerationRequest,
@@ -62,13 +62,13 @@ export interface EngineLoadOptions {
   /** Aborting ends the process, and the start rejects with the signal's reason. */
   signal?: AbortSignal;
   /**
-   * Called before the engine is started with other settings than requested, which may take more memory. If it rejects, the
-   * start rejects with the same error.
+   * Called before the engine is started with other settings than requested, which may take more memory. If it rejects,
+   * the start rejects with the same error.
    */
   makeRoom?: (spec: EngineSpec) => Promise<void>;
   /**
-   * Largest heap in bytes of an engine with these settings; whatever needs more fails inside the engine. Absent: the limit
-   * of its WebAssembly.
+   * Largest heap in bytes of an engine with these settings; whatever needs more fails inside the engine. Absent: the
+   * limit of its WebAssembly.
    */
   heapLimit?: (spec: EngineSpec) => number;
 }

@@ -33,8 +33,8 @@ export interface MemoryEstimate {
   /** Inside the WASM heap; must stay below the engine's limit. */
   readonly heapBytes: number;
   /**
-   * Largest heap: the estimate plus room for what the header does not tell. An engine that needs more may be under attack,
-   * for example by a chat template.
+   * Largest heap: the estimate plus room for what the header does not tell. An engine that needs more may be under
+   * attack, for example by a chat template.
    */
   readonly heapLimitBytes: number;
   /** Whole process. */
@@ -118,8 +118,8 @@ function stepBytes(question: MemoryQuestion): number {
 }
 
 /**
- * Bytes of intermediate results per token of a step, without flash attention: its scores in every head for every token of
- * the context, its logits, and vectors.
+ * Bytes of intermediate results per token of a step, without flash attention: its scores in every head for every token
+ * of the context, its logits, and vectors.
  */
 export function bytesPerStepToken(model: StepModel, contextSize: number): number {
   const { vocabSize, embeddingLength } = model;

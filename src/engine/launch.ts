@@ -87,7 +87,10 @@ export function spawnFailure(what: string, cause: unknown): ServiceError {
 /** Node's permission model covers the network from version 25 on. */
 const NODE_GUARDS_NETWORK = process.allowedNodeEnvironmentFlags.has("--allow-net");
 
-/** Disables the network where Node's permission model does not; processes with {@link engineRights} must be able to read it. */
+/**
+ * Disables the network where Node's permission model does not; processes with {@link engineRights} must be able to read
+ * it.
+ */
 export const NETWORK_CLOSER = hostFile("close-network");
 
 /** Node flags that restrict a process which handles files and text from strangers. */
@@ -109,8 +112,8 @@ export function engineRights(readable: readonly string[]): string[] {
 
 /**
  * Starts an engine process that may read its own code and the given files, and nothing else: it cannot write, use the
- * network, start processes or load addons, and gets no environment variables. With a GPU it may also load Dawn, and gets
- * the variables of graphics drivers.
+ * network, start processes or load addons, and gets no environment variables. With a GPU it may also load Dawn, and
+ * gets the variables of graphics drivers.
  * @throws ServiceError resources_exhausted or model_load_failed when the process cannot be started
  */
 export function launchEngine(options: LaunchOptions): ChildProcess {
@@ -177,8 +180,8 @@ function readableCode(): string[] {
 }
 
 /**
- * The environment of a process that handles files and text from strangers, without the daemon's variables. Node adds what
- * Windows needs to start a process.
+ * The environment of a process that handles files and text from strangers, without the daemon's variables. Node adds
+ * what Windows needs to start a process.
  */
 export const MINIMAL_ENVIRONMENT: Readonly<Record<string, string>> = {
   // Otherwise glibc keeps freed memory for each thread. Other C libraries ignore this.
@@ -194,8 +197,8 @@ export function gpuPermissions(dawnPath: string): string[] {
 }
 
 /**
- * Variables that configure graphics drivers and name the folders where they cache compiled shaders. None of them holds a
- * secret.
+ * Variables that configure graphics drivers and name the folders where they cache compiled shaders. None of them holds
+ * a secret.
  */
 const DRIVER_VARIABLES =
   /^(VK_|MESA_|RADV_|ANV_|NVK_|TU_|LP_|GALLIUM_|LIBGL_|DRI_|__NV_|__GLX_|__EGL_|__GL_|CUDA_VISIBLE_DEVICES$|XDG_RUNTIME_DIR$|XDG_CACHE_HOME$|XDG_DATA_DIRS$|XDG_DATA_HOME$|XDG_CONFIG_DIRS$|LD_LIBRARY_PATH$|HOME$|TMPDIR$|PATH$|LOCALAPPDATA$|APPDATA$|USERPROFILE$|ProgramData$|ProgramFiles|TEMP$|TMP$)/;

@@ -9,8 +9,8 @@ export const UNFENCED_REASON =
   "The model cannot be loaded: the runtime of its engine lacks Node's permission model, or it is turned off, so a model file would get all rights of this user. Start Daybreak with Node 24 or later.";
 
 /**
- * True when the permission model restricts this process. Other runtimes do not have it and silently ignore the flag that
- * turns it on.
+ * True when the permission model restricts this process. Other runtimes do not have it and silently ignore the flag
+ * that turns it on.
  */
 export function isFencedIn(permission: Permission | undefined = process.permission): boolean {
   return permission !== undefined && !FORBIDDEN.some((right) => permission.has(right));

@@ -40,8 +40,9 @@ export interface PrepareEngineOptions {
 const KERNELS = new URL("../../wasm/kernels.o", import.meta.url);
 
 /**
- * Finds the engine image in the cache folder or builds it there. An image with another hash than expected is rebuilt, so
- * that an incomplete or modified file is never run. Images of other versions are removed when no daemon uses them anymore.
+ * Finds the engine image in the cache folder or builds it there. An image with another hash than expected is rebuilt,
+ * so that an incomplete or modified file is never run. Images of other versions are removed when no daemon uses them
+ * anymore.
  */
 export async function prepareEngine({
   cacheDir,

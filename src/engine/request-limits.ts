@@ -4,8 +4,8 @@ import type { ChatMessage, GenerationRequest } from "./protocol/generation.ts";
 import type { TokenIds } from "./protocol/calls.ts";
 
 /**
- * Most values in a JSON schema, tool parameters or template variables, including nested ones; a large tool catalog has a
- * few thousand.
+ * Most values in a JSON schema, tool parameters or template variables, including nested ones; a large tool catalog has
+ * a few thousand.
  */
 const MAX_JSON_VALUES = 20_000;
 
@@ -16,8 +16,8 @@ const MAX_JSON_CHARACTERS = 256 * 1024;
 const MAX_GRAMMAR_LENGTH = 256 * 1024;
 
 /**
- * A prompt with more characters per token of context is rejected without tokenizing it. English has about four per token;
- * the longest tokens, runs of blanks, have a few dozen.
+ * A prompt with more characters per token of context is rejected without tokenizing it. English has about four per
+ * token; the longest tokens, runs of blanks, have a few dozen.
  */
 const MAX_CHARACTERS_PER_TOKEN = 64;
 
@@ -54,8 +54,8 @@ export function checkRequestLimits(request: GenerationRequest, contextSize: numb
 }
 
 /**
- * Rejects earlier tool calls whose arguments are nested so deeply that parsing them would overflow the engine's stack and
- * end it for everyone.
+ * Rejects earlier tool calls whose arguments are nested so deeply that parsing them would overflow the engine's stack
+ * and end it for everyone.
  * @throws ServiceError invalid_json
  */
 export function checkCallDepths(input: {

@@ -19,8 +19,8 @@ export class MessageCodec<Message extends { readonly type: string }> {
 
   /**
    * @returns the pieces to write, one after the other
-   * @throws MessageTooLargeError when the message exceeds the limits of its kind; TypeError when it cannot be written as
-   *   JSON
+   * @throws MessageTooLargeError when the message exceeds the limits of its kind; TypeError when it cannot be written
+   *   as JSON
    */
   encode(message: Message): Uint8Array[] {
     const number = this.#numbers.get(message.type) ?? -1;

@@ -3,8 +3,8 @@ import type { BlobLike } from "./platform.ts";
 import { templateTooSlow } from "./template-failure.ts";
 
 /**
- * Longest time to accept a request: to render the chat template and tokenize the prompt. It does not include a step of the
- * model, so it is normally short.
+ * Longest time to accept a request: to render the chat template and tokenize the prompt. It does not include a step of
+ * the model, so it is normally short.
  */
 const START_MS = 15_000;
 
@@ -38,8 +38,8 @@ const BYTES_PER_SECOND = 100 * 1024 ** 2;
 const GPU_ENDING_MS = 180_000;
 
 /**
- * Limits the end of a load. While weights are read, progress is visible; after that only the trials and the chat template
- * are left, and a template may never finish.
+ * Limits the end of a load. While weights are read, progress is visible; after that only the trials and the chat
+ * template are left, and a template may never finish.
  */
 export class LoadEnding {
   readonly #limitMs: number;

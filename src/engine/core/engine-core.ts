@@ -34,8 +34,8 @@ import type { WorkerActions } from "./wllama-api.ts";
 import { EngineCallError, WllamaSession } from "./wllama-session.ts";
 
 /**
- * llama.cpp with one model loaded. The caller keeps at most `slots` calls in flight. Methods throw a ServiceError when one
- * call failed and an EngineFatalError when the engine is lost.
+ * llama.cpp with one model loaded. The caller keeps at most `slots` calls in flight. Methods throw a ServiceError when
+ * one call failed and an EngineFatalError when the engine is lost.
  */
 export class EngineCore {
   readonly info: EngineInfo;
@@ -100,8 +100,8 @@ export class EngineCore {
   }
 
   /**
-   * Runs one generation; resolves after its last event. Aborting the signal cancels it; the slot is free when this settles.
-   * The caller has checked the request with {@link checkRequestLimits}.
+   * Runs one generation; resolves after its last event. Aborting the signal cancels it; the slot is free when this
+   * settles. The caller has checked the request with {@link checkRequestLimits}.
    */
   async generate(
     request: GenerationRequest,
@@ -213,7 +213,9 @@ export class EngineCore {
     return only.data;
   }
 
-  /** Runs a request. An exception before its first result means that the request is invalid, a later one that it failed. */
+  /**
+   * Runs a request. An exception before its first result means that the request is invalid, a later one that it failed.
+   */
   async #run<Action extends "completion" | "embedding" | "rerank">(
     action: Action,
     body: WorkerActions[Action],

@@ -20,8 +20,8 @@ export function engineHeapLimit(bytes: number, wasmLimitBytes: number): number {
 }
 
 /**
- * Patches llama.cpp's script in the worker and its threads for another heap limit than the stock one. A WebAssembly memory
- * may have a lower limit than its module declares, so each engine can have its own.
+ * Patches llama.cpp's script in the worker and its threads for another heap limit than the stock one. A WebAssembly
+ * memory may have a lower limit than its module declares, so each engine can have its own.
  */
 export function moduleHeapPatches(heapBytes: number): readonly TextPatch[] {
   if (heapBytes === STOCK_HEAP_BYTES) return [];

@@ -48,8 +48,8 @@ const JSON_LETTERS: Readonly<Record<number, string>> = {
 
 /**
  * Rewrites the pattern of a JSON schema so that llama.cpp can convert it and it matches the encoded string between the
- * quotes. llama.cpp does not encode: it would allow unescaped quotes and line breaks from a class, which is not JSON. And
- * it accepts any string for a pattern with `\d`, without anchors or with a lazy quantifier.
+ * quotes. llama.cpp does not encode: it would allow unescaped quotes and line breaks from a class, which is not JSON.
+ * And it accepts any string for a pattern with `\d`, without anchors or with a lazy quantifier.
  *
  * Complements (`.`, `[^…]`, `\D`) do not match characters that need an escape in JSON.
  *
@@ -214,7 +214,9 @@ function written(plain: readonly CodePoints[], escaped: readonly number[]): stri
   return choices.length === 1 && escaped.length === 0 ? choices.join("") : `(?:${choices.join("|")})`;
 }
 
-/** A character in a class: as it is if it is a letter, a digit or has more than four hex digits, otherwise by its code. */
+/**
+ * A character in a class: as it is if it is a letter, a digit or has more than four hex digits, otherwise by its code.
+ */
 function classMember(point: number): string {
   const text = String.fromCodePoint(point);
   return point > 0xffff || /[A-Za-z0-9]/.test(text) ? text : `\\u${point.toString(16).padStart(4, "0")}`;

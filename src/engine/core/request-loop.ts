@@ -6,8 +6,8 @@ import type { ActionResult, WorkerActions } from "./wllama-api.ts";
 import { EngineCallError, type WllamaSession } from "./wllama-session.ts";
 
 /**
- * llama.cpp throws this when a result is not valid UTF-8: that piece is lost, but later ones are usually fine. After any
- * other exception llama.cpp would announce another result forever, so polling must stop.
+ * llama.cpp throws this when a result is not valid UTF-8: that piece is lost, but later ones are usually fine. After
+ * any other exception llama.cpp would announce another result forever, so polling must stop.
  */
 const LOST_PIECE =
   /^\[json\.exception\.type_error\.316\] (invalid UTF-8 byte at index \d+|incomplete UTF-8 string; last byte): 0x[\dA-F]{2}$/;
@@ -18,9 +18,9 @@ function isLostPiece({ message }: EngineCallError): boolean {
 }
 
 /**
- * Drives all requests of one engine. llama.cpp computes only while it is polled, and its worker handles one call at a time,
- * so one loop polls the requests in turn; cancellations and new requests go first. A cancellation waits for one step at
- * most; when the request is the only one, its step is aborted.
+ * Drives all requests of one engine. llama.cpp computes only while it is polled, and its worker handles one call at a
+ * time, so one loop polls the requests in turn; cancellations and new requests go first. A cancellation waits for one
+ * step at most; when the request is the only one, its step is aborted.
  *
  * A step gives a token to every slot, but a poll returns one result of one request. So the first poll of a round
  * computes, and the others are held: they only collect. The stock WASM computes at every poll, so results of several
@@ -50,10 +50,10 @@ export class RequestLoop {
 
   /**
    * Runs a request; resolves after its last result. Aborting cancels it; the slot is free when this settles.
-   * @param onResult called with each result in order, while the worker computes the next one; if it throws, the request is
-   *   cancelled and the error is thrown here
-   * @throws EngineCallError when llama.cpp rejects the request or cannot parse its own answer, EngineFatalError when the
-   *   engine is lost, the signal's reason when aborted
+   * @param onResult called with each result in order, while the worker computes the next one; if it throws, the request
+   *   is cancelled and the error is thrown here
+   * @throws EngineCallError when llama.cpp rejects the request or cannot parse its own answer, EngineFatalError when
+   *   the engine is lost, the signal's reason when aborted
    */
   async run<Action extends StartAction>(
     action: Action,
@@ -74,7 +74,8 @@ export class RequestLoop {
   }
 
   /**
-   * Runs a call that does not need a slot. At most one runs between two polls, so that such calls do not delay generation.
+   * Runs a call that does not need a slot. At most one runs between two polls, so that such calls do not delay
+   * generation.
    */
   runBetweenPolls<Result>(call: () => Promise<Result>): Promise<Result> {
     return this.#queue(this.#betweenPolls, call);
@@ -102,7 +103,7 @@ export class RequestLoop {
   async #leave(request: LoopRequest): Promise<void> {
     request.abandon();
     if (!this.#remove(request)) return;
-    // Only during the prompt: later a step is a single token, and a context that cannot drop it would lose the whole prompt.
+    // Only during the prompt: later a step is one token, and a context that cannot drop it would lose the whole prompt.
     if (this.#alone === request && request.kind === "text" && request.promptTokens !== undefined)
       this.#steps?.leave();
     await this.#cancel(request).catch(() => {}); // the engine is lost: there is no slot to free

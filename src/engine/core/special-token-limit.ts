@@ -5,8 +5,8 @@ import type { GenerationRequest } from "../protocol/generation.ts";
 const SPECIAL_TOKEN = /<[^<>]{1,64}>|\[[^[\]\s]{1,32}\]/g;
 
 /**
- * Most possible special tokens in one request, far more than the tags on an HTML page. The time that llama.cpp takes to find
- * them grows quadratically, and all slots wait for it.
+ * Most possible special tokens in one request, far more than the tags on an HTML page. The time that llama.cpp takes to
+ * find them grows quadratically, and all slots wait for it.
  */
 const MAX_SPECIAL_TOKENS = 32_768;
 

@@ -36,7 +36,8 @@ export class StepControl {
   /**
    * @param max tokens of a step with which llama.cpp was loaded
    * @param slots each may have a token in every step
-   * @param memory of the WASM, shared with the thread that computes; absent: steps keep their size and cannot be aborted
+   * @param memory of the WASM, shared with the thread that computes; absent: steps keep their size and cannot be
+   *   aborted
    */
   constructor(max: number, slots: number, memory: WebAssembly.Memory | undefined) {
     this.#max = max;
@@ -49,8 +50,8 @@ export class StepControl {
    * Sets the size of the next step. Call it between steps.
    * @param isAlone there is only one request
    * @param isWhole a request cannot be split, such as a text to embed
-   * @param left prompt tokens that are left, as far as is known: they are split evenly, since a short last step would cost
-   *   almost as much as a full one
+   * @param left prompt tokens that are left, as far as is known: they are split evenly, since a short last step would
+   *   cost almost as much as a full one
    */
   next(isAlone: boolean, isWhole: boolean, left = 0): void {
     const cells = this.#cells();

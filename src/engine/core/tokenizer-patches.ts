@@ -18,8 +18,8 @@ const PIECE_BYTES = 8;
 const SPARE_BYTES = 1024;
 
 /**
- * Lets the worker call llama.cpp's tokenizer, which our image exports; for the stock WASM the worker returns an error. The
- * calls go through wllama's queue, because a suspended WASM must not be entered.
+ * Lets the worker call llama.cpp's tokenizer, which our image exports; for the stock WASM the worker returns an error.
+ * The calls go through wllama's queue, because a suspended WASM must not be entered.
  */
 export const TOKENIZER_PATCHES: readonly TextPatch[] = [
   {

@@ -10,8 +10,8 @@ const WORD = " a";
 const GENERATED_TOKENS = 2;
 
 /**
- * llama.cpp has a shader for each small number of tokens in a step, and one for all larger numbers. Small steps are common
- * when several slots decode.
+ * llama.cpp has a shader for each small number of tokens in a step, and one for all larger numbers. Small steps are
+ * common when several slots decode.
  */
 const SMALL_STEPS = [1, 2, 3, 4, 5, 6];
 

@@ -73,8 +73,8 @@ export class WllamaSession {
   }
 
   /**
-   * Starts wllama on a platform and loads a model. Only one load at a time: wllama takes its Worker class from the global
-   * scope.
+   * Starts wllama on a platform and loads a model. Only one load at a time: wllama takes its Worker class from the
+   * global scope.
    * @throws ModelLoadError when llama.cpp rejects the model, EngineFatalError when it crashes
    */
   static async start(
@@ -148,8 +148,8 @@ export class WllamaSession {
   }
 
   /**
-   * Waits until llama.cpp has accepted a request. For that it renders the chat template and tokenizes the result, neither
-   * of which is guaranteed to finish.
+   * Waits until llama.cpp has accepted a request. For that it renders the chat template and tokenizes the result,
+   * neither of which is guaranteed to finish.
    */
   async #accepted(ask: () => Promise<ActionResult>, isChat: boolean, json: string): Promise<ActionResult> {
     const limitMs = startLimitMs(json);

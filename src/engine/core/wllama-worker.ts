@@ -27,8 +27,8 @@ interface WorkerListeners {
 }
 
 /**
- * The Worker class that wllama finds in the global scope while an engine loads. It runs wllama's script with our patches
- * and adds other files than shards and a projector, which wllama does not support.
+ * The Worker class that wllama finds in the global scope while an engine loads. It runs wllama's script with our
+ * patches and adds other files than shards and a projector, which wllama does not support.
  */
 export function createWorkerClass(
   platform: EnginePlatform,

@@ -36,9 +36,9 @@ export function applyPatches(script: string, patches: readonly TextPatch[]): str
 const FILE_CHUNK_BYTES = 8 * 1024 * 1024;
 
 /**
- * llama.cpp's server has a prompt cache of up to 8 GiB in addition to the KV cache, and wllama has no parameter for it: an
- * engine would grow with every conversation until its heap is full. The setting (`cache_ram_mib`, an int32 in MiB) is
- * overwritten before the model is loaded, after a check of its old value.
+ * llama.cpp's server has a prompt cache of up to 8 GiB in addition to the KV cache, and wllama has no parameter for it:
+ * an engine would grow with every conversation until its heap is full. The setting (`cache_ram_mib`, an int32 in MiB)
+ * is overwritten before the model is loaded, after a check of its old value.
  */
 const PROMPT_CACHE_SETTING = { address: ADDRESSES.promptCacheLimit, stock: 8192, ours: 0 } as const;
 

@@ -18,8 +18,8 @@ export type AdapterChoice =
   | { readonly problem: string };
 
 /**
- * Picks the adapter for all models. A software adapter is used only when it is named: it computes on the CPU, more slowly
- * than llama.cpp's CPU kernels.
+ * Picks the adapter for all models. A software adapter is used only when it is named: it computes on the CPU, more
+ * slowly than llama.cpp's CPU kernels.
  */
 export function chooseAdapter(report: GpuReport, preferences: AdapterPreferences): AdapterChoice {
   if (report.adapters.length === 0) return { problem: report.problem ?? "No GPU was found." };

@@ -19,8 +19,8 @@ const WINDOWS_DRIVERS =
   "HKLM:\\SYSTEM\\CurrentControlSet\\Control\\Class\\{4d36e968-e325-11ce-bfc1-08002be10318}\\0*";
 
 /**
- * An adapter's memory in bytes, according to the operating system, since WebGPU does not tell; undefined when unknown. Of
- * several cards that cannot be told apart, the smallest counts.
+ * An adapter's memory in bytes, according to the operating system, since WebGPU does not tell; undefined when unknown.
+ * Of several cards that cannot be told apart, the smallest counts.
  */
 export async function findGpuMemory(
   { vendor, name, description, software }: Omit<GpuAdapter, "features" | "limits">,

@@ -10,7 +10,9 @@ const MAX_FAILURES = 2;
 /** An older failure may have been a driver update or a suspended laptop, so the next load tries the GPU again. */
 const FAILURE_WINDOW_MS = 600_000;
 
-/** Cancellation and other slots wait for a whole step. Steps longer than the first limit are shortened to the second. */
+/**
+ * Cancellation and other slots wait for a whole step. Steps longer than the first limit are shortened to the second.
+ */
 const MAX_STEP_MS = 2000;
 const TARGET_STEP_MS = 1000;
 
@@ -48,9 +50,9 @@ interface GpuGuardOptions {
 }
 
 /**
- * Starts engines so that a failing GPU costs speed but not availability. When the GPU's memory is full, the model gets one
- * context for all slots, then fewer layers on the GPU. When it cannot be loaded there, or its engine crashes repeatedly,
- * it is loaded on the CPU, unless a GPU is required. A slow GPU gets shorter steps.
+ * Starts engines so that a failing GPU costs speed but not availability. When the GPU's memory is full, the model gets
+ * one context for all slots, then fewer layers on the GPU. When it cannot be loaded there, or its engine crashes
+ * repeatedly, it is loaded on the CPU, unless a GPU is required. A slow GPU gets shorter steps.
  */
 export function guardGpu({
   start,

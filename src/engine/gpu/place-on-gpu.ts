@@ -104,8 +104,8 @@ function tooSlow(adapter: GpuAdapter): string {
 }
 
 /**
- * A shader binds whole tensors. Of weights that are too large to bind, llama.cpp computes each layer on the CPU; with a KV
- * cache that is too large, it aborts.
+ * A shader binds whole tensors. Weights that are too large to bind are computed on the CPU, in every layer; when the KV
+ * cache is too large, llama.cpp aborts.
  */
 function tooLargeToBind(
   { limits, ...adapter }: GpuAdapter,

@@ -17,7 +17,9 @@ import {
 import { launchProbe, probeFailure } from "./launch-probe.ts";
 import { PROBE_MESSAGE_KINDS } from "./probe-message-kinds.ts";
 
-/** Longest silence of a probe. The first time after a boot, opening a driver takes long on slow disks and busy machines. */
+/**
+ * Longest silence of a probe. The first time after a boot, opening a driver takes long on slow disks and busy machines.
+ */
 const PROBE_DEADLINE_MS = 30_000;
 
 /** What to do when a driver crashes the process. */
@@ -41,8 +43,8 @@ interface ProbeOptions {
 }
 
 /**
- * Finds all GPUs, in a separate process. When a driver crashes or hangs, that process is ended, and the remaining adapters
- * are probed in another one. Never rejects.
+ * Finds all GPUs, in a separate process. When a driver crashes or hangs, that process is ended, and the remaining
+ * adapters are probed in another one. Never rejects.
  */
 export async function probeGpu({
   runtime = process.execPath,

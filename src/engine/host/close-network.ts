@@ -4,10 +4,10 @@ import { syncBuiltinESMExports } from "node:module";
 import net from "node:net";
 
 /**
- * Disables the network on Node 24, whose permission model does not cover it, unlike later versions. Runs before anything
- * else, in every thread. Replaces every function that connects, listens, binds, sends or resolves names, in Node's public
- * classes and in the native ones below them. Inherited pipes keep working. Like the permission model, this does not
- * restrict a thread that hostile code starts with its own flags.
+ * Disables the network on Node 24, whose permission model does not cover it, unlike later versions. Runs before
+ * anything else, in every thread. Replaces every function that connects, listens, binds, sends or resolves names, in
+ * Node's public classes and in the native ones below them. Inherited pipes keep working. Like the permission model,
+ * this does not restrict a thread that hostile code starts with its own flags.
  */
 
 const WAYS_OUT = ["connect", "connect6", "bind", "bind6", "listen", "send", "send6"];

@@ -16,7 +16,8 @@ if (!isFencedIn()) process.exit(UNFENCED_EXIT_CODE);
 
 /**
  * Bytes of machine code that a WASM function executes before V8 optimizes it. With V8's default, V8 also optimizes code
- * that only loading uses and that has finished by the time the optimized code is ready. Kernels reach this budget quickly.
+ * that only loading uses and that has finished by the time the optimized code is ready. Kernels reach this budget
+ * quickly.
  */
 const TIERING_BUDGET = 400_000_000;
 

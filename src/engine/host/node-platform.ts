@@ -46,8 +46,8 @@ interface NodePlatformOptions {
 }
 
 /**
- * The part of a web worker's global scope that wllama's script uses. `navigator.gpu` is only defined for an engine with a
- * GPU: when it exists, llama.cpp opens a device even for a model that stays on the CPU.
+ * The part of a web worker's global scope that wllama's script uses. `navigator.gpu` is only defined for an engine with
+ * a GPU: when it exists, llama.cpp opens a device even for a model that stays on the CPU.
  */
 const WORKER_SCOPE = `
 {

@@ -4,14 +4,16 @@ import type { EngineMessage } from "../protocol/messages.ts";
 /** Writes a message to the channel and calls back when it has been written. */
 type Send = (message: EngineMessage, written: () => void) => void;
 
-/** How long progress of a prompt waits for the first token, which usually follows soon: an extra message would delay it. */
+/**
+ * How long progress of a prompt waits for the first token, which usually follows soon: an extra message would delay it.
+ */
 const PROMPT_DELAY_MS = 5;
 
 const PROMPT_EVENTS: ReadonlySet<GenerationEvent["type"]> = new Set(["start", "prompt-progress"]);
 
 /**
- * Sends events to the daemon: right away while the channel is free, otherwise several in one message. So the first token
- * does not wait, and a fast model does not need a message per token.
+ * Sends events to the daemon: right away while the channel is free, otherwise several in one message. So the first
+ * token does not wait, and a fast model does not need a message per token.
  */
 export class Outbox {
   readonly #send: Send;

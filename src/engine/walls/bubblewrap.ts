@@ -17,8 +17,8 @@ interface BubblewrapOptions {
 const NOBODY = "65534";
 
 /**
- * The bubblewrap wall: a separate root with only Node, the engine's code and the model's files, all read-only; no network,
- * no other processes, no privileges, and a system call filter.
+ * The bubblewrap wall: a separate root with only Node, the engine's code and the model's files, all read-only; no
+ * network, no other processes, no privileges, and a system call filter.
  */
 export function bubblewrap({ binary, runtimeFiles, arch }: BubblewrapOptions): Wall {
   const filter = isFilteredArch(arch) ? seccompFilter(arch) : undefined;

@@ -13,8 +13,8 @@ const call = (x64: number | undefined, arm64: number | undefined): Syscall => ({
 const everywhere = (number: number): Syscall => call(number, number);
 
 /**
- * System calls that an engine does not need and that could help it escape its sandbox or attack the kernel. None of those
- * that Node, its threads and compiled WebAssembly were observed to make is in this list.
+ * System calls that an engine does not need and that could help it escape its sandbox or attack the kernel. None of
+ * those that Node, its threads and compiled WebAssembly were observed to make is in this list.
  */
 export const DENIED_SYSCALLS: Readonly<Record<string, readonly Syscall[]>> = {
   "other processes": [

@@ -65,8 +65,8 @@ export function isFilteredArch(arch: string): arch is FilteredArch {
 }
 
 /**
- * A seccomp program (classic BPF) that denies {@link DENIED_SYSCALLS}, new processes, and system calls that are not known
- * here. A denied call fails with an error; the process goes on.
+ * A seccomp program (classic BPF) that denies {@link DENIED_SYSCALLS}, new processes, and system calls that are not
+ * known here. A denied call fails with an error; the process goes on.
  */
 export function seccompFilter(arch: FilteredArch): Buffer {
   const facts = ARCHS[arch];

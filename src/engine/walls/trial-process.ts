@@ -2,8 +2,8 @@ import { Worker } from "node:worker_threads";
 import { parentInput } from "../channel/parent-channel.ts";
 
 /**
- * The entry of a process that checks that engines can run inside a wall (shared memory, threads, WebAssembly, a pipe) and
- * that the wall is in effect. Exits with code 0 when both are true.
+ * The entry of a process that checks that engines can run inside a wall (shared memory, threads, WebAssembly, a pipe)
+ * and that the wall is in effect. Exits with code 0 when both are true.
  *
  * Argument: "own-processes" when processes outside the wall must not be visible.
  */

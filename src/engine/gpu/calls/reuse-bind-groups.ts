@@ -1,8 +1,8 @@
 import type { BindGroupDescriptor, WebGpuClasses } from "./webgpu-classes.ts";
 
 /**
- * Most bind groups in the cache, several times what a step of a large model uses. When it is full, all are dropped and the
- * next steps create theirs again.
+ * Most bind groups in the cache, several times what a step of a large model uses. When it is full, all are dropped and
+ * the next steps create theirs again.
  */
 const MAX_CACHED = 8192;
 
