@@ -213,9 +213,7 @@ export class EngineCore {
     return only.data;
   }
 
-  /**
-   * Runs a request. An exception before its first result means that the request is invalid, a later one that it failed.
-   */
+  /** Runs a request. An exception before its first result means that it is invalid, a later one that it failed. */
   async #run<Action extends "completion" | "embedding" | "rerank">(
     action: Action,
     body: WorkerActions[Action],

@@ -214,9 +214,7 @@ function written(plain: readonly CodePoints[], escaped: readonly number[]): stri
   return choices.length === 1 && escaped.length === 0 ? choices.join("") : `(?:${choices.join("|")})`;
 }
 
-/**
- * A character in a class: as it is if it is a letter, a digit or has more than four hex digits, otherwise by its code.
- */
+/** A character in a class: letters, digits and those beyond U+FFFF as they are, others by their code. */
 function classMember(point: number): string {
   const text = String.fromCodePoint(point);
   return point > 0xffff || /[A-Za-z0-9]/.test(text) ? text : `\\u${point.toString(16).padStart(4, "0")}`;

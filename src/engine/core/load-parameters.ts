@@ -52,9 +52,7 @@ export function wholeContext(contextSize: number): number {
 /** llama.cpp aborts when it loads a model with steps of one token. */
 export const MIN_STEP = 2;
 
-/**
- * Most tokens in a step, a multiple of the slots: otherwise llama.cpp aborts when it plans the pooling of embeddings.
- */
+/** Most tokens in a step, a multiple of the slots: otherwise llama.cpp aborts when it plans embeddings. */
 export function fullStep({ batchSize, slots }: Pick<EngineSettings, "batchSize" | "slots">): number {
   return Math.max(MIN_STEP, Math.ceil(batchSize / slots) * slots);
 }

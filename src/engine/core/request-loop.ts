@@ -73,10 +73,7 @@ export class RequestLoop {
     }
   }
 
-  /**
-   * Runs a call that does not need a slot. At most one runs between two polls, so that such calls do not delay
-   * generation.
-   */
+  /** Runs a call that does not need a slot. At most one runs between two polls, so that generation is not delayed. */
   runBetweenPolls<Result>(call: () => Promise<Result>): Promise<Result> {
     return this.#queue(this.#betweenPolls, call);
   }

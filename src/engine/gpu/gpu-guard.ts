@@ -10,9 +10,7 @@ const MAX_FAILURES = 2;
 /** An older failure may have been a driver update or a suspended laptop, so the next load tries the GPU again. */
 const FAILURE_WINDOW_MS = 600_000;
 
-/**
- * Cancellation and other slots wait for a whole step. Steps longer than the first limit are shortened to the second.
- */
+/** Cancellation and other slots wait for a step, so longer steps than the first are shortened to the second. */
 const MAX_STEP_MS = 2000;
 const TARGET_STEP_MS = 1000;
 

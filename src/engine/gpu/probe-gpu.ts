@@ -17,9 +17,7 @@ import {
 import { launchProbe, probeFailure } from "./launch-probe.ts";
 import { PROBE_MESSAGE_KINDS } from "./probe-message-kinds.ts";
 
-/**
- * Longest silence of a probe. The first time after a boot, opening a driver takes long on slow disks and busy machines.
- */
+/** Longest silence of a probe. After a boot, opening a driver takes long on slow disks and busy machines. */
 const PROBE_DEADLINE_MS = 30_000;
 
 /** What to do when a driver crashes the process. */

@@ -4,9 +4,7 @@ import type { EngineMessage } from "../protocol/messages.ts";
 /** Writes a message to the channel and calls back when it has been written. */
 type Send = (message: EngineMessage, written: () => void) => void;
 
-/**
- * How long progress of a prompt waits for the first token, which usually follows soon: an extra message would delay it.
- */
+/** How long progress of a prompt waits for the first token: an extra message would delay that token. */
 const PROMPT_DELAY_MS = 5;
 
 const PROMPT_EVENTS: ReadonlySet<GenerationEvent["type"]> = new Set(["start", "prompt-progress"]);
