@@ -14,7 +14,7 @@ import {
 import type { EngineExit } from "./engine.ts";
 import { killGroup } from "./process-signals.ts";
 import { LastLines } from "./last-lines.ts";
-import { UNFENCED_EXIT_CODE, UNFENCED_REASON } from "./permission-model.ts";
+import { UNRESTRICTED_EXIT_CODE, UNRESTRICTED_REASON } from "./permission-model.ts";
 import { spawnFailure } from "./launch.ts";
 
 /** Exit codes from here on mean signals, as in a shell. */
@@ -120,7 +120,8 @@ export class EngineProcess {
     if (this.#hasEnded) return;
     this.#channel.finish();
     this.#hasEnded = true;
-    if (code === UNFENCED_EXIT_CODE) this.#announceEnd(UNFENCED_REASON, { code: "model_load_failed" });
+    if (code === UNRESTRICTED_EXIT_CODE)
+      this.#announceEnd(UNRESTRICTED_REASON, { code: "model_load_failed" });
     // A process that exits by itself may have printed why; a killed one has not.
     const line = this.#output.lastError ?? ((signal ?? killerOf(code)) ? undefined : this.#output.last);
     const killer = signal ?? killerOf(code);

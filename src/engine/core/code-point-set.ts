@@ -11,7 +11,7 @@ const UNESCAPED: readonly CodePoints[] = [
 ];
 
 /** The members of a set that need no escape in JSON. */
-export function plainPart(set: readonly CodePoints[]): CodePoints[] {
+export function unescapedIn(set: readonly CodePoints[]): CodePoints[] {
   return merged(
     UNESCAPED.flatMap(([first, last]) =>
       set
@@ -22,7 +22,7 @@ export function plainPart(set: readonly CodePoints[]): CodePoints[] {
 }
 
 /** The code points outside a set that need no escape in JSON. */
-export function plainRest(set: readonly CodePoints[]): CodePoints[] {
+export function unescapedOutside(set: readonly CodePoints[]): CodePoints[] {
   let rest: CodePoints[] = [...UNESCAPED];
   for (const [from, to] of set) {
     rest = rest.flatMap(([first, last]) =>
@@ -38,7 +38,7 @@ export function plainRest(set: readonly CodePoints[]): CodePoints[] {
 }
 
 /** The members of a set that need an escape in JSON. */
-export function escapedPart(set: readonly CodePoints[]): number[] {
+export function escapedIn(set: readonly CodePoints[]): number[] {
   const all = [...Array.from({ length: 0x20 }, (_, control) => control), 0x22, 0x5c];
   return all.filter((point) => set.some(([from, to]) => from <= point && point <= to));
 }

@@ -12,7 +12,7 @@ import type {
 import { readInfo } from "./engine-info.ts";
 import { AnswerDepth } from "./answer-depth.ts";
 import { buildCompletionCall, toRequestJson } from "./build-request.ts";
-import { ChunkFolder } from "./chunk-folder.ts";
+import { ChunkReader } from "./chunk-reader.ts";
 import { completionResultSchema } from "./completion-chunk.ts";
 import { readEmbedding, readRerank } from "./embedding-result.ts";
 import {
@@ -137,7 +137,7 @@ export class EngineCore {
       throw unsupported("see images");
     }
     if (endsWithImage(request) && (await this.#imageEnding.isBare(signal))) throw noTextAfterImage();
-    const folder = new ChunkFolder({ maxTokens: request.maxTokens, topLogprobs: request.logprobs ?? 0 });
+    const reader = new ChunkReader({ maxTokens: request.maxTokens, topLogprobs: request.logprobs ?? 0 });
     const depth = new AnswerDepth(request.format);
     let isStarted = false;
     let isLastLost = false;
@@ -145,10 +145,10 @@ export class EngineCore {
       if (!isStarted) onEvent({ type: "start" });
       isStarted = true;
       isLastLost = result.kind === "unreadable";
-      if (isLastLost) onEvent(folder.unreadable());
+      if (isLastLost) onEvent(reader.unreadable());
       if (result.kind !== "data") return;
       for (const chunk of completionResultSchema.parse(result.data)) {
-        for (const event of folder.push(chunk)) {
+        for (const event of reader.push(chunk)) {
           depth.check(event);
           onEvent(event);
         }
@@ -163,7 +163,7 @@ export class EngineCore {
     );
     // With a grammar, the lost result may have been an error message that quotes the answer.
     if (isLastLost && request.format.type !== "text") throw unreadableAnswer();
-    onEvent(folder.finish());
+    onEvent(reader.finish());
   }
 
   /** Embeds one text; the vector is L2-normalized. */

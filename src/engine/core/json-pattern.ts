@@ -1,4 +1,4 @@
-import { type CodePoints, escapedPart, plainPart, plainRest } from "./code-point-set.ts";
+import { type CodePoints, escapedIn, unescapedIn, unescapedOutside } from "./code-point-set.ts";
 
 /** The pattern has something that a grammar cannot express: a lookahead, a backreference, an anchor in the middle. */
 class NotRegularError extends Error {
@@ -73,7 +73,7 @@ class PatternReader {
   }
 
   read(): string {
-    const any = `${written(plainRest([]), [])}*`;
+    const any = `${characterPattern(unescapedOutside([]), [])}*`;
     const alternatives: string[] = [];
     do {
       const start = this.#take("^") ? "" : any;
@@ -97,13 +97,13 @@ class PatternReader {
     const next = this.#next();
     if (next === "(") return this.#group(depth + 1);
     if (next === "[") return this.#class();
-    if (next === ".") return written(plainRest(LINE_ENDS), []);
+    if (next === ".") return characterPattern(unescapedOutside(LINE_ENDS), []);
     if (next === "\\") {
       const { set, isComplement } = this.#escape(false);
-      return isComplement ? written(plainRest(set), []) : writtenSet(set);
+      return isComplement ? characterPattern(unescapedOutside(set), []) : setPattern(set);
     }
     if ("^*+?{}]".includes(next)) throw new NotRegularError();
-    return writtenSet([pointOf(next)]);
+    return setPattern([pointOf(next)]);
   }
 
   #group(depth: number): string {
@@ -138,14 +138,14 @@ class PatternReader {
         set.push(...first);
       }
     }
-    return isComplement ? written(plainRest(set), []) : writtenSet(set);
+    return isComplement ? characterPattern(unescapedOutside(set), []) : setPattern(set);
   }
 
   #member(): readonly CodePoints[] {
     const next = this.#next();
     if (next !== "\\") return [pointOf(next)];
     const { set, isComplement } = this.#escape(true);
-    return isComplement ? plainRest(set) : set;
+    return isComplement ? unescapedOutside(set) : set;
   }
 
   #escape(isInClass: boolean): { set: readonly CodePoints[]; isComplement: boolean } {
@@ -202,10 +202,10 @@ function pointOf(character: string): CodePoints {
   return [point, point];
 }
 
-const writtenSet = (set: readonly CodePoints[]): string => written(plainPart(set), escapedPart(set));
+const setPattern = (set: readonly CodePoints[]): string => characterPattern(unescapedIn(set), escapedIn(set));
 
 /** A pattern for one character: one of the ranges as it is, or one of the others by its JSON escape. */
-function written(plain: readonly CodePoints[], escaped: readonly number[]): string {
+function characterPattern(plain: readonly CodePoints[], escaped: readonly number[]): string {
   const ranges = plain.map(([from, to]) =>
     from === to ? classMember(from) : `${classMember(from)}-${classMember(to)}`,
   );

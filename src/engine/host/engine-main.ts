@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { onParentGone } from "../channel/parent-channel.ts";
 import { skipLanguages } from "../../launch/skip-languages.mjs";
-import { isFencedIn, UNFENCED_EXIT_CODE } from "../permission-model.ts";
+import { isRestricted, UNRESTRICTED_EXIT_CODE } from "../permission-model.ts";
 
 /**
  * The entry of an engine process, which has one model and may only read its files. The main thread only passes messages
@@ -12,7 +12,7 @@ import { isFencedIn, UNFENCED_EXIT_CODE } from "../permission-model.ts";
  */
 
 // Without its restrictions, an engine must not parse any file.
-if (!isFencedIn()) process.exit(UNFENCED_EXIT_CODE);
+if (!isRestricted()) process.exit(UNRESTRICTED_EXIT_CODE);
 
 /**
  * Bytes of machine code that a WASM function executes before V8 optimizes it. With V8's default, V8 also optimizes code

@@ -7,7 +7,7 @@ type DoneEvent = Extract<GenerationEvent, { type: "done" }>;
 const REPLACEMENT_CHARACTER = "\uFFFD";
 
 /** Converts the chunks of one answer from llama.cpp's server into our events. */
-export class ChunkFolder {
+export class ChunkReader {
   readonly #maxTokens: number | undefined;
   /** Requested alternatives per position; raw completions always contain at least one. */
   readonly #topLogprobs: number;

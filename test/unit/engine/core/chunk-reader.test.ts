@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ChunkFolder } from "../../../../src/engine/core/chunk-folder.ts";
+import { ChunkReader } from "../../../../src/engine/core/chunk-reader.ts";
 import type { CompletionChunk } from "../../../../src/engine/core/completion-chunk.ts";
 import type { GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
 
@@ -7,8 +7,8 @@ function fold(
   chunks: readonly CompletionChunk[],
   options: { maxTokens?: number; topLogprobs?: number } = {},
 ): GenerationEvent[] {
-  const folder = new ChunkFolder({ maxTokens: options.maxTokens, topLogprobs: options.topLogprobs ?? 0 });
-  return [...chunks.flatMap((chunk) => [...folder.push(chunk)]), folder.finish()];
+  const reader = new ChunkReader({ maxTokens: options.maxTokens, topLogprobs: options.topLogprobs ?? 0 });
+  return [...chunks.flatMap((chunk) => [...reader.push(chunk)]), reader.finish()];
 }
 
 type Delta = NonNullable<NonNullable<CompletionChunk["choices"]>[0]["delta"]>;
@@ -131,8 +131,8 @@ describe("the events of an answer", () => {
   });
 
   test("survive the loss of pieces and of the final one", () => {
-    const folder = new ChunkFolder({ maxTokens: 2, topLogprobs: 0 });
-    expect([...folder.push(delta({ content: "a" })), folder.unreadable(), folder.finish()]).toMatchObject([
+    const reader = new ChunkReader({ maxTokens: 2, topLogprobs: 0 });
+    expect([...reader.push(delta({ content: "a" })), reader.unreadable(), reader.finish()]).toMatchObject([
       { type: "text-delta", text: "a" },
       { type: "text-delta", text: "\uFFFD" },
       { type: "done", reason: "length", usage: { completionTokens: 2 } },
