@@ -2,8 +2,8 @@ import { z } from "zod";
 import { nativeErrorSchema } from "../../http/errors/native-error.ts";
 import type { InferenceStream } from "../../inference/inference.ts";
 import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
-import { chatFields } from "./chat.ts";
-import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./summary.ts";
+import { chatFields } from "./native-chat.ts";
+import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
 
 /** Longest id of a chat: a UUID has 36 characters. */
 export const MAX_ID_LENGTH = 128;

@@ -11,7 +11,7 @@ import {
   type ClientFrame,
   type ServerFrame,
 } from "./chat-frames.ts";
-import { toChatRequest } from "./chat.ts";
+import { toChatRequest } from "./native-chat.ts";
 
 /** Chats of one socket at once; more would only wait in the queue in front of other clients. */
 export const MAX_CHATS_PER_SOCKET = 32;

@@ -6,9 +6,9 @@ import type { Services } from "../services.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
 import { chatSocketRoute } from "./chat-socket-route.ts";
-import * as chat from "./chat.ts";
-import * as embeddings from "./embeddings.ts";
-import * as generate from "./generate.ts";
+import * as chat from "./native-chat.ts";
+import * as embeddings from "./native-embeddings.ts";
+import * as generate from "./native-generate.ts";
 import { detokenizeRoute, tokenizeRoute } from "./token-routes.ts";
 
 const tag = "Generation";

@@ -5,7 +5,7 @@ import { longJson } from "../../http/streaming/long-json.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { Services } from "../services.ts";
 import type { Piece } from "../../inference/tokens.ts";
-import { modelField } from "./request-fields.ts";
+import { modelField } from "./native-request-fields.ts";
 
 /** Bodies and answers as llama.cpp's server has them, under the same paths; `model` is ours. */
 

@@ -10,16 +10,16 @@ import type {
   InferenceStream,
 } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
-import * as chat from "./chat-answer.ts";
-import { chatRequestSchema, toChatRequest } from "./chat-request.ts";
-import * as embed from "./embed.ts";
+import * as chat from "./ollama-chat-answer.ts";
+import { chatRequestSchema, toChatRequest } from "./ollama-chat-request.ts";
+import * as embed from "./ollama-embed.ts";
 import { findModel } from "./find-model.ts";
-import * as generate from "./generate-answer.ts";
-import { generateRequestSchema, isEmptyPrompt, toGenerateRequest } from "./generate-request.ts";
+import * as generate from "./ollama-generate-answer.ts";
+import { generateRequestSchema, isEmptyPrompt, toGenerateRequest } from "./ollama-generate-request.ts";
 import { ollamaLines } from "./ollama-error.ts";
-import { toResidency } from "./options.ts";
+import { toResidency } from "./ollama-options.ts";
 import { loadOrUnload, withContext } from "./residency.ts";
-import type { Label } from "./summary.ts";
+import type { Label } from "./ollama-answer-fields.ts";
 
 const tag = "Ollama API";
 const STREAMED =

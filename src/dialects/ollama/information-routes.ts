@@ -4,7 +4,7 @@ import type { Services } from "../services.ts";
 import { findModel } from "./find-model.ts";
 import { runningListSchema, tagListSchema, toRunningList, toTagList } from "./model-entry.ts";
 import { requestedName } from "./requested-name.ts";
-import { showAnswerSchema, showRequestSchema, toShowAnswer } from "./show.ts";
+import { showAnswerSchema, showRequestSchema, toShowAnswer } from "./ollama-show.ts";
 
 const tag = "Ollama API";
 /**

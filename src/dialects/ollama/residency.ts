@@ -1,7 +1,7 @@
 import type { ErrorCode } from "../../errors/error-codes.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { Model, Models, Residency } from "../../models/model.ts";
-import type { ResidencyReason } from "./summary.ts";
+import type { ResidencyReason } from "./ollama-answer-fields.ts";
 
 /** How a load fails that asked for too much. */
 const LOAD_FAILURES: readonly ErrorCode[] = ["insufficient_memory", "model_load_failed"];

@@ -10,7 +10,7 @@ import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
 import type { ChatCompletionMessage, ChatCompletionRequest } from "./chat-schema.ts";
-import { toMaxTokens, toSampling, toStop, unsupported, withChoice } from "./common-fields.ts";
+import { toMaxTokens, toSampling, toStop, unsupported, withChoice } from "./openai-request-fields.ts";
 import { toThinking } from "./thinking.ts";
 
 /** One request for each of the `n` choices. */

@@ -20,7 +20,7 @@ import {
   toStop,
   unsupported,
   withChoice,
-} from "./common-fields.ts";
+} from "./openai-request-fields.ts";
 import { STREAM_END } from "./openai-error.ts";
 import { toUsage, usageSchema } from "./usage.ts";
 

@@ -14,7 +14,7 @@ import {
 } from "./chat-answer.ts";
 import { toChatRequests } from "./chat-request.ts";
 import { chatCompletionRequestSchema } from "./chat-schema.ts";
-import { checkChoices } from "./common-fields.ts";
+import { checkChoices } from "./openai-request-fields.ts";
 import * as completions from "./completions.ts";
 import * as embeddings from "./embeddings.ts";
 import { openaiModelListSchema, openaiModelSchema, toModel, toModelList } from "./model-list.ts";

@@ -1,6 +1,6 @@
 import type { ChatMessage, ContentPart } from "../../../engine/protocol/generation.ts";
 import { decodeImage } from "../../../inference/image-data.ts";
-import { unsupported } from "../common-fields.ts";
+import { unsupported } from "../openai-request-fields.ts";
 import type { InputItem, InputPart, OutputPart } from "./input-items.ts";
 
 type AssistantItem = Extract<InputItem, { role: "assistant" } | { type: "reasoning" | "function_call" }>;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createRequestSchema, toModelfile } from "../../../../src/dialects/ollama/create.ts";
+import { createRequestSchema, toModelfile } from "../../../../src/dialects/ollama/ollama-create.ts";
 import { parseInstructions } from "../../../../src/models/modelfile/parse-instructions.ts";
 import { readModelfile } from "../../../../src/models/modelfile/read-modelfile.ts";
 

@@ -14,7 +14,7 @@ import {
   summaryFields,
   type Label,
   type ResidencyReason,
-} from "./summary.ts";
+} from "./ollama-answer-fields.ts";
 import { wireToolCalls, wireToolCallSchema } from "./tool-calls.ts";
 
 const messageSchema = z.object({

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ignored } from "../../http/input/known-fields.ts";
 import type { PullStep } from "../../models/pull-steps.ts";
 import { sha256 } from "./model-entry.ts";
-import { modelField, nameField, streamField } from "./request-fields.ts";
+import { modelField, nameField, streamField } from "./ollama-request-fields.ts";
 
 /** Digits of a digest that clients show. */
 const SHORT_DIGEST = 12;

@@ -12,7 +12,7 @@ import {
   summaryFields,
   type Label,
   type ResidencyReason,
-} from "./summary.ts";
+} from "./ollama-answer-fields.ts";
 
 const common = {
   ...labelFields,

@@ -16,8 +16,8 @@ import {
   toSampling,
   toToolChoice,
   toTools,
-} from "./request-fields.ts";
-import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./summary.ts";
+} from "./native-request-fields.ts";
+import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
 
 const messageSchema = z.discriminatedUnion("role", [
   z.object({

@@ -5,9 +5,9 @@ import { shortenVector } from "../../inference/shorten-vector.ts";
 import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
 import { keepAliveField } from "./keep-alive.ts";
-import { optionsField, toResidency } from "./options.ts";
-import { modelField } from "./request-fields.ts";
-import { nanoseconds } from "./summary.ts";
+import { optionsField, toResidency } from "./ollama-options.ts";
+import { modelField } from "./ollama-request-fields.ts";
+import { nanoseconds } from "./ollama-answer-fields.ts";
 
 /** So many take some milliseconds. */
 const VECTORS_IN_A_TURN = 64;

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { MAX_NAME_LENGTH, modelName } from "../../http/input/known-fields.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS, type OutputFormat } from "../../engine/protocol/generation.ts";
 import { keepAliveField } from "./keep-alive.ts";
-import { optionsField } from "./options.ts";
+import { optionsField } from "./ollama-options.ts";
 
 export const modelField = z
   .string({ error: "is required" })

@@ -14,8 +14,8 @@ import {
   toSampling,
   toToolChoice,
   toTools,
-} from "./request-fields.ts";
-import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./summary.ts";
+} from "./native-request-fields.ts";
+import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
 
 export const generateRequestSchema = z
   .object({

@@ -6,7 +6,7 @@ import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
-import { toMaxTokens, toResidency, toSampling, toStop } from "./options.ts";
+import { toMaxTokens, toResidency, toSampling, toStop } from "./ollama-options.ts";
 import {
   generationFields,
   modelField,
@@ -14,7 +14,7 @@ import {
   toFormat,
   toLogprobs,
   toThinking,
-} from "./request-fields.ts";
+} from "./ollama-request-fields.ts";
 
 /** POST /api/generate of the Ollama API. Unknown fields are ignored. */
 export const generateRequestSchema = z

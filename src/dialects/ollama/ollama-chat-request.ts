@@ -10,7 +10,7 @@ import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
-import { toMaxTokens, toResidency, toSampling, toStop } from "./options.ts";
+import { toMaxTokens, toResidency, toSampling, toStop } from "./ollama-options.ts";
 import {
   generationFields,
   modelField,
@@ -19,7 +19,7 @@ import {
   toLogprobs,
   toThinking,
   type Think,
-} from "./request-fields.ts";
+} from "./ollama-request-fields.ts";
 import { linkToolResults } from "./tool-calls.ts";
 
 const messageSchema = z.object({

@@ -4,7 +4,7 @@ import type { Model } from "../../models/model.ts";
 import { listParameters } from "../../models/modelfile/parameters.ts";
 import { licenseText, parseInstructions } from "../../models/modelfile/parse-instructions.ts";
 import { details, tagListSchema } from "./model-entry.ts";
-import { modelField, nameField } from "./request-fields.ts";
+import { modelField, nameField } from "./ollama-request-fields.ts";
 
 /** Column of the values in the list of parameters. */
 const VALUE_COLUMN = 30;

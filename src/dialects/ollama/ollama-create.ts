@@ -4,8 +4,8 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { ignored, modelNameSchema, refused } from "../../http/input/known-fields.ts";
 import { MAX_MODELFILE_LENGTH, quote } from "../../models/modelfile/parse-instructions.ts";
 import { toModelName } from "./model-name.ts";
-import { optionsSchema } from "./options.ts";
-import { modelField, nameField, streamField } from "./request-fields.ts";
+import { optionsSchema } from "./ollama-options.ts";
+import { modelField, nameField, streamField } from "./ollama-request-fields.ts";
 
 const BLOBS = "files are not uploaded; pull the model, or name a file of the daemon's machine in a Modelfile";
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { list } from "../../http/input/list.ts";
 import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
-import { modelField } from "./request-fields.ts";
+import { modelField } from "./native-request-fields.ts";
 
 const text = z.string().min(1, { error: "must not be empty" });
 
