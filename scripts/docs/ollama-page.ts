@@ -1,7 +1,7 @@
-import { chatRequestSchema } from "../../src/dialects/ollama/ollama-chat-request.ts";
+import { chatRequestSchema } from "../../src/dialects/ollama/ollama-chat.ts";
 import { createRequestSchema } from "../../src/dialects/ollama/ollama-create.ts";
 import { embeddingsRequestSchema, embedRequestSchema } from "../../src/dialects/ollama/ollama-embed.ts";
-import { generateRequestSchema } from "../../src/dialects/ollama/ollama-generate-request.ts";
+import { generateRequestSchema } from "../../src/dialects/ollama/ollama-generate.ts";
 import { optionsSchema } from "../../src/dialects/ollama/ollama-options.ts";
 import { pullRequestSchema } from "../../src/dialects/ollama/ollama-pull.ts";
 import { showRequestSchema } from "../../src/dialects/ollama/ollama-show.ts";

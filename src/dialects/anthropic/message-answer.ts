@@ -2,7 +2,6 @@ import { z } from "zod";
 import type { Usage } from "../../engine/protocol/generation.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { parseInput } from "./partial-input.ts";
-import { toToolUseId } from "./tool-use-id.ts";
 
 const contentBlockSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("thinking"), thinking: z.string(), signature: z.string() }),
@@ -44,6 +43,11 @@ export type Message = z.output<typeof messageSchema>;
 
 export function messageId(): string {
   return `msg_${crypto.randomUUID().replaceAll("-", "")}`;
+}
+
+/** The id of a tool call as the API writes it, whatever the prefix that it has had before. */
+export function toToolUseId(id: string): string {
+  return `toolu_${id.replace(/^(?:call|toolu)_/, "")}`;
 }
 
 /** Clients give thinking back with its signature. Nothing is checked by it, so it only has to be well formed. */

@@ -1,9 +1,8 @@
 import { sseEvent } from "../../http/streaming/sse-frame.ts";
 import type { InferenceEvent } from "../../inference/inference.ts";
-import { signThinking, toStop, toUsage, type ContentBlock } from "./message-answer.ts";
-import { toToolUseId } from "./tool-use-id.ts";
+import { signThinking, toStop, toToolUseId, toUsage, type ContentBlock } from "./message-answer.ts";
 
-export interface MessageStreamOptions {
+interface MessageStreamOptions {
   readonly id: string;
   readonly model: string;
   /** The request's own. */

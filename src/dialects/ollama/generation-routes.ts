@@ -10,12 +10,10 @@ import type {
   InferenceStream,
 } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
-import * as chat from "./ollama-chat-answer.ts";
-import { chatRequestSchema, toChatRequest } from "./ollama-chat-request.ts";
+import * as chat from "./ollama-chat.ts";
 import * as embed from "./ollama-embed.ts";
-import { findModel } from "./find-model.ts";
-import * as generate from "./ollama-generate-answer.ts";
-import { generateRequestSchema, isEmptyPrompt, toGenerateRequest } from "./ollama-generate-request.ts";
+import { findModel } from "./model-name.ts";
+import * as generate from "./ollama-generate.ts";
 import { ollamaLines } from "./ollama-error.ts";
 import { toResidency } from "./ollama-options.ts";
 import { loadOrUnload, withContext } from "./residency.ts";
@@ -38,7 +36,7 @@ function chatRoute(services: Services): Route {
     tag,
     summary: "Answer in a conversation",
     description: "A model that is on disk is loaded. Unknown fields are ignored.",
-    body: chatRequestSchema,
+    body: chat.chatRequestSchema,
     answers: [
       { description: "The whole message.", schema: chat.chatAnswerSchema },
       { contentType: NDJSON_TYPE, description: STREAMED, schema: chat.chatLineSchema },
@@ -50,7 +48,7 @@ function chatRoute(services: Services): Route {
         const reason = await loadOrUnload(models, model, toResidency(body, model), signal);
         return context.json(chat.toChatLoad(reason, { model: body.model, now }));
       }
-      const { events, loadMs } = await begin(services, toChatRequest(body, model), model, signal);
+      const { events, loadMs } = await begin(services, chat.toChatRequest(body, model), model, signal);
       const label: Label = { model: body.model, loadMs, now };
       if (body.stream !== false) return streamResponse(context, chat.toChatLines(events, label), ollamaLines);
       return context.json(chat.toChatAnswer(await collectAnswer(events), label));
@@ -66,7 +64,7 @@ function generateRoute(services: Services): Route {
     tag,
     summary: "Generate text from a prompt",
     description: "A model that is on disk is loaded. Unknown fields are ignored.",
-    body: generateRequestSchema,
+    body: generate.generateRequestSchema,
     answers: [
       { description: "The whole text.", schema: generate.generateAnswerSchema },
       { contentType: NDJSON_TYPE, description: STREAMED, schema: generate.generateLineSchema },
@@ -74,11 +72,16 @@ function generateRoute(services: Services): Route {
     async handle(context, { body }) {
       const { signal } = context.req.raw;
       const model = await findModel(models, body.model);
-      if (isEmptyPrompt(body)) {
+      if (generate.isEmptyPrompt(body)) {
         const reason = await loadOrUnload(models, model, toResidency(body, model), signal);
         return context.json(generate.toGenerateLoad(reason, { model: body.model, now }));
       }
-      const { events, loadMs } = await begin(services, toGenerateRequest(body, model), model, signal);
+      const { events, loadMs } = await begin(
+        services,
+        generate.toGenerateRequest(body, model),
+        model,
+        signal,
+      );
       const label: Label = { model: body.model, loadMs, now };
       if (body.stream !== false) {
         return streamResponse(context, generate.toGenerateLines(events, label), ollamaLines);

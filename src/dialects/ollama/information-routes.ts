@@ -1,9 +1,8 @@
 import { z } from "zod";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { Services } from "../services.ts";
-import { findModel } from "./find-model.ts";
+import { findModel, requestedName } from "./model-name.ts";
 import { runningListSchema, tagListSchema, toRunningList, toTagList } from "./model-entry.ts";
-import { requestedName } from "./requested-name.ts";
 import { showAnswerSchema, showRequestSchema, toShowAnswer } from "./ollama-show.ts";
 
 const tag = "Ollama API";

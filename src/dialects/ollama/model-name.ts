@@ -1,3 +1,6 @@
+import { ServiceError } from "../../errors/service-error.ts";
+import type { Model, Models } from "../../models/model.ts";
+
 /** The library that names without an owner are in; clients may spell it out. */
 const LIBRARY = /^(?:registry\.ollama\.ai\/)?library\//;
 /** How clients write a repository of the hub. */
@@ -15,4 +18,32 @@ export function toModelName(name: string): string {
 /** A model's name in lists, where every name has a tag. */
 export function toListedName(alias: string): string {
   return alias.includes(":") ? alias : alias + LATEST;
+}
+
+/** The model of a request that may say `model` or, as older clients do, `name`. */
+export function requestedName(body: {
+  model?: string | null | undefined;
+  name?: string | null | undefined;
+}): string {
+  const name = body.model || body.name;
+  if (name) return name;
+  throw new ServiceError("invalid_parameter", "model: is required", { param: "model" });
+}
+
+/**
+ * The model that a client names.
+ * @throws ServiceError model_not_found in the words that clients of this API look for, also for what can be no
+ * name of a model here, such as one with an owner: to the client it is a model that has to be pulled
+ */
+export async function findModel(models: Pick<Models, "get">, name: string): Promise<Model> {
+  try {
+    return await models.get(toModelName(name));
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    if (error.code !== "model_not_found" && error.code !== "invalid_model_name") throw error;
+    throw new ServiceError("model_not_found", `model '${name}' not found, try pulling it first`, {
+      param: "model",
+      cause: error,
+    });
+  }
 }

@@ -6,12 +6,10 @@ import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-respons
 import type { Models } from "../../models/model.ts";
 import { PullSteps } from "../../models/pull-steps.ts";
 import { CREATE_STATUSES, createRequestSchema, toModelfile } from "./ollama-create.ts";
-import { findModel } from "./find-model.ts";
-import { toModelName } from "./model-name.ts";
+import { findModel, requestedName, toModelName } from "./model-name.ts";
 import { line, ollamaLines } from "./ollama-error.ts";
 import { pullRequestSchema, statusLineSchema, toPullLines } from "./ollama-pull.ts";
 import { modelField, nameField } from "./ollama-request-fields.ts";
-import { requestedName } from "./requested-name.ts";
 
 const tag = "Ollama API";
 const SUCCESS = { status: "success" };

@@ -4,11 +4,15 @@ import { sseData } from "../../http/streaming/sse-frame.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { InferenceEvent } from "../../inference/inference.ts";
-import type { AnswerHead } from "./answer-head.ts";
-import { toCallId } from "./call-id.ts";
+import {
+  type AnswerHead,
+  toCallId,
+  tokenLogprobsSchema,
+  toTokenLogprobs,
+  toUsage,
+  usageSchema,
+} from "./openai-answer-fields.ts";
 import { STREAM_END } from "./openai-error.ts";
-import { tokenLogprobsSchema, toTokenLogprobs } from "./token-logprobs.ts";
-import { toUsage, usageSchema } from "./usage.ts";
 
 const logprobsSchema = z.object({ content: tokenLogprobsSchema, refusal: z.null() }).nullable();
 type WireLogprobs = z.output<typeof logprobsSchema>;

@@ -10,8 +10,14 @@ import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
 import type { ChatCompletionMessage, ChatCompletionRequest } from "./chat-schema.ts";
-import { toMaxTokens, toSampling, toStop, unsupported, withChoice } from "./openai-request-fields.ts";
-import { toThinking } from "./thinking.ts";
+import {
+  toMaxTokens,
+  toSampling,
+  toStop,
+  toThinking,
+  unsupported,
+  withChoice,
+} from "./openai-request-fields.ts";
 
 /** One request for each of the `n` choices. */
 export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] {

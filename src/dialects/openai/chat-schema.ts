@@ -2,8 +2,7 @@ import { z } from "zod";
 import { dictionary, list } from "../../http/input/list.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { ignored, refused } from "../../http/input/known-fields.ts";
-import { commonFields, tokenLimit } from "./openai-request-fields.ts";
-import { reasoningEffortSchema } from "./thinking.ts";
+import { commonFields, reasoningEffortSchema, tokenLimit } from "./openai-request-fields.ts";
 
 const textPart = z.object({ type: z.literal("text"), text: z.string() });
 

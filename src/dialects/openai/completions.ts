@@ -11,7 +11,7 @@ import type { Answer } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { InferenceRequest, PromptFromTokensRequest } from "../../inference/inference.ts";
-import type { AnswerHead } from "./answer-head.ts";
+import { type AnswerHead, toUsage, usageSchema } from "./openai-answer-fields.ts";
 import {
   commonFields,
   tokenLimit,
@@ -22,7 +22,6 @@ import {
   withChoice,
 } from "./openai-request-fields.ts";
 import { STREAM_END } from "./openai-error.ts";
-import { toUsage, usageSchema } from "./usage.ts";
 
 /** What the API says where the request does not. */
 const DEFAULT_MAX_TOKENS = 16;
@@ -58,7 +57,7 @@ export const completionRequestSchema = z
     best_of: z.int().min(1).nullish().describe("Only up to n: answers are not compared."),
   })
   .meta({ id: "CompletionRequest" });
-export type CompletionRequest = z.output<typeof completionRequestSchema>;
+type CompletionRequest = z.output<typeof completionRequestSchema>;
 
 const logprobsSchema = z
   .object({
@@ -146,7 +145,7 @@ export function toCompletionRequests(
   );
 }
 
-export interface CompletionContext {
+interface CompletionContext {
   readonly head: AnswerHead;
   readonly prompts: readonly string[];
   /** Choices for each prompt. */

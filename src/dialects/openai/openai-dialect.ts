@@ -5,7 +5,7 @@ import { defineRoute, type Route } from "../../http/route.ts";
 import type { Services } from "../services.ts";
 import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectChoices, generateChoices } from "../../inference/generate-choices.ts";
-import { answerHead } from "./answer-head.ts";
+import { answerHead } from "./openai-answer-fields.ts";
 import {
   chatCompletionChunkSchema,
   chatCompletionSchema,

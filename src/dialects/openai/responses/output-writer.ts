@@ -1,6 +1,5 @@
 import type { InferenceEvent } from "../../../inference/inference.ts";
-import { toCallId } from "../call-id.ts";
-import { toTokenLogprobs, type TokenLogprobs } from "../token-logprobs.ts";
+import { toCallId, type TokenLogprobs, toTokenLogprobs } from "../openai-answer-fields.ts";
 import { newId, type ItemStatus, type OutputItem } from "./response-object.ts";
 
 /** An event of a streamed response, before it has its number. */

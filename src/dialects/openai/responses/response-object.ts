@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Usage } from "../../../engine/protocol/generation.ts";
-import { reasoningEffortSchema } from "../thinking.ts";
-import { tokenLogprobsSchema } from "../token-logprobs.ts";
+import { reasoningEffortSchema } from "../openai-request-fields.ts";
+import { tokenLogprobsSchema } from "../openai-answer-fields.ts";
 import { functionTools } from "./response-request.ts";
 import {
   functionToolSchema,

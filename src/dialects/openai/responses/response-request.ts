@@ -2,7 +2,7 @@ import type { OutputFormat, ToolChoice, ToolDefinition } from "../../../engine/p
 import { ServiceError } from "../../../errors/service-error.ts";
 import { DEFAULT_SAMPLING } from "../../../inference/default-sampling.ts";
 import type { InferenceRequest } from "../../../inference/inference.ts";
-import { toThinking } from "../thinking.ts";
+import { toThinking } from "../openai-request-fields.ts";
 import type { InputItem } from "./input-items.ts";
 import { toMessages } from "./input-messages.ts";
 import type { FunctionTool, ResponseRequest } from "./response-schema.ts";

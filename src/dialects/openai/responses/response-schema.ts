@@ -3,8 +3,7 @@ import { dictionary, list } from "../../../http/input/list.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../../engine/protocol/generation.ts";
 import { ignored, refused } from "../../../http/input/known-fields.ts";
 import { sizeOf } from "../../../json/size-of.ts";
-import { commonFields } from "../openai-request-fields.ts";
-import { reasoningEffortSchema } from "../thinking.ts";
+import { commonFields, reasoningEffortSchema } from "../openai-request-fields.ts";
 import { inputItemSchema } from "./input-items.ts";
 
 /** Longest id of a response; the daemon's own have 37 characters. */

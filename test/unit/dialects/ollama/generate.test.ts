@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import {
   generateAnswerSchema,
   generateLineSchema,
-} from "../../../../src/dialects/ollama/ollama-generate-answer.ts";
+} from "../../../../src/dialects/ollama/ollama-generate.ts";
 import { fakeModel } from "../../../support/fake-models.ts";
 import { randomSource } from "../../inference/random-pieces.ts";
 import { PLAIN_TEXT, randomAnswer, WITH_LOGPROBS } from "../recorded-events.ts";

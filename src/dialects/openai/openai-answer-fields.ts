@@ -1,5 +1,39 @@
 import { z } from "zod";
-import type { Usage } from "../../engine/protocol/generation.ts";
+import type { TokenLogprob, Usage } from "../../engine/protocol/generation.ts";
+
+/** Fields that every chunk of an answer repeats. */
+export interface AnswerHead {
+  readonly id: string;
+  /** Unix seconds. */
+  readonly created: number;
+  readonly model: string;
+}
+
+/** @param prefix "chatcmpl", "cmpl" or "rerank" */
+export function answerHead(prefix: string, model: string): AnswerHead {
+  return {
+    id: `${prefix}-${crypto.randomUUID().replaceAll("-", "")}`,
+    created: Math.floor(Date.now() / 1000),
+    model,
+  };
+}
+
+const CALL_PREFIX = "call_";
+
+/** The ID of a tool call with the API's prefix, which the engine's IDs lack. */
+export function toCallId(id: string): string {
+  return id.startsWith(CALL_PREFIX) ? id : CALL_PREFIX + id;
+}
+
+const tokenSchema = z.object({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() });
+
+/** Log-probabilities of a text's tokens, as chat completions and responses both show them. */
+export const tokenLogprobsSchema = z.array(tokenSchema.extend({ top_logprobs: z.array(tokenSchema) }));
+export type TokenLogprobs = z.output<typeof tokenLogprobsSchema>;
+
+export function toTokenLogprobs(logprobs: readonly TokenLogprob[]): TokenLogprobs {
+  return logprobs.map(({ token, logprob, bytes, top }) => ({ token, logprob, bytes, top_logprobs: top }));
+}
 
 export const usageSchema = z
   .object({

@@ -4,7 +4,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { ignored } from "../../http/input/known-fields.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeImage } from "../../inference/image-data.ts";
-import type { InferenceRequest } from "../../inference/inference.ts";
+import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
 import { toMaxTokens, toResidency, toSampling, toStop } from "./ollama-options.ts";
 import {
@@ -15,6 +15,19 @@ import {
   toLogprobs,
   toThinking,
 } from "./ollama-request-fields.ts";
+import type { Answer } from "../../inference/collect-answer.ts";
+import { line } from "./ollama-error.ts";
+import {
+  labelFields,
+  labeled,
+  logprobFields,
+  logprobsField,
+  residencyReasonField,
+  summary,
+  summaryFields,
+  type Label,
+  type ResidencyReason,
+} from "./ollama-answer-fields.ts";
 
 /** POST /api/generate of the Ollama API. Unknown fields are ignored. */
 export const generateRequestSchema = z
@@ -96,4 +109,72 @@ function toInput(body: GenerateRequest): InferenceRequest["input"] {
     images: images.map((image, at) => decodeImage(image, `images.${at}`)),
     thinking: toThinking(body.think),
   };
+}
+
+const common = {
+  ...labelFields,
+  response: z.string().describe("The text, or a piece of it."),
+  thinking: z.string().optional().describe("What the model thought, or a piece of it."),
+  logprobs: logprobsField,
+};
+
+export const generateAnswerSchema = z
+  .object({ ...common, done: z.literal(true), ...summaryFields })
+  .meta({ id: "OllamaGenerateAnswer" });
+/** The answer when there is no prompt. */
+const generateLoadSchema = z.object({
+  ...labelFields,
+  response: z.literal(""),
+  done: z.literal(true),
+  done_reason: residencyReasonField,
+});
+export const generateLineSchema = z.union([
+  z.object({ ...common, done: z.literal(false) }),
+  generateAnswerSchema,
+]);
+
+export function toGenerateAnswer(answer: Answer, label: Label): z.output<typeof generateAnswerSchema> {
+  return {
+    ...labeled(label),
+    response: answer.text,
+    ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
+    ...logprobFields(answer.logprobs),
+    done: true,
+    ...summary(answer, label.loadMs),
+  };
+}
+
+export function toGenerateLoad(
+  reason: ResidencyReason,
+  label: Pick<Label, "model" | "now">,
+): z.output<typeof generateLoadSchema> {
+  return { ...labeled(label), response: "", done: true, done_reason: reason };
+}
+
+/** A line for each piece, and a last one with an empty response and the summary. */
+export async function* toGenerateLines(
+  events: AsyncIterable<InferenceEvent>,
+  label: Label,
+): AsyncGenerator<string, void, undefined> {
+  for await (const event of events) {
+    switch (event.type) {
+      case "text-delta":
+        yield line({
+          ...labeled(label),
+          response: event.text,
+          ...logprobFields(event.logprobs),
+          done: false,
+        });
+        break;
+      case "reasoning-delta":
+        yield line({ ...labeled(label), response: "", thinking: event.text, done: false });
+        break;
+      case "done":
+        yield line({ ...labeled(label), response: "", done: true, ...summary(event, label.loadMs) });
+        break;
+      default:
+        // Progress has no line here, and without tools there are no calls.
+        break;
+    }
+  }
 }
