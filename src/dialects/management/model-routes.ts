@@ -144,7 +144,7 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
       method: "GET",
       path: NAME,
       tag,
-      summary: "Show one model",
+      summary: "Show a model",
       answers: [{ description: "The model.", schema: schemas.modelDetailSchema }],
       alwaysOn: true,
       async handle(context) {

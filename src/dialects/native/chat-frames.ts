@@ -26,7 +26,11 @@ export const clientFrameSchema = z
 /** What the daemon sends: for each chat one start, deltas, and one done or error. */
 export const serverFrameSchema = z
   .union([
-    z.object({ type: z.literal("start"), id, model: z.string().describe("The model that answers.") }),
+    z.object({
+      type: z.literal("start"),
+      id,
+      model: z.string().describe("The model that generated the answer."),
+    }),
     z.object({ type: z.literal("delta"), id, content: z.string().describe("A piece of the text.") }),
     z.object({ type: z.literal("reasoning"), id, content: z.string().describe("A piece of the thinking.") }),
     z.object({ type: z.literal("tool_call"), id, tool_call: wireToolCallSchema }),

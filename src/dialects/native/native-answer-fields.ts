@@ -11,7 +11,7 @@ export const summaryFields = {
     .describe("Milliseconds from the request's arrival to its end, waiting included."),
   prompt_tokens: z.int().describe("Tokens of the prompt, template included."),
   completion_tokens: z.int().describe("Tokens generated."),
-  tokens_per_second: z.number().describe("Tokens generated per second of generating."),
+  tokens_per_second: z.number().describe("Generation speed."),
 };
 
 /** Decimals of tokens_per_second: more would be noise. */

@@ -21,7 +21,7 @@ import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./nati
 
 const messageSchema = z.discriminatedUnion("role", [
   z.object({
-    role: z.enum(["system", "developer"]).describe("Instructions; developer means the same as system."),
+    role: z.enum(["system", "developer"]).describe("Instructions; developer is treated as system."),
     content: z.string().describe("Message text."),
   }),
   z.object({
@@ -31,8 +31,8 @@ const messageSchema = z.discriminatedUnion("role", [
   }),
   z.object({
     role: z.literal("assistant"),
-    content: z.string().nullish().describe("Message text; may be left out beside tool calls."),
-    thinking: z.string().nullish().describe("What the model thought, for templates that want it back."),
+    content: z.string().nullish().describe("Message text; optional when there are tool calls."),
+    thinking: z.string().nullish().describe("The model's earlier reasoning, for templates that use it."),
     tool_calls: list(
       z.object({
         id: z.string().nullish(),
@@ -45,12 +45,12 @@ const messageSchema = z.discriminatedUnion("role", [
       }),
     )
       .nullish()
-      .describe("Calls that the model made in this turn."),
+      .describe("Calls the model made in this turn."),
   }),
   z.object({
     role: z.literal("tool"),
     content: z.string().describe("What the tool returned."),
-    tool_call_id: z.string().nullish().describe("The call that this answers."),
+    tool_call_id: z.string().nullish().describe("ID of the call this is the result of."),
     name: z.string().nullish().describe("Name of the tool."),
   }),
 ]);
@@ -67,7 +67,7 @@ export const chatRequestSchema = z.object({ ...chatFields, stream: streamField }
 const answerMessageSchema = z.object({
   role: z.literal("assistant"),
   content: z.string().describe("The text, or a piece of it."),
-  thinking: z.string().optional().describe("What the model thought before it answered."),
+  thinking: z.string().optional().describe("The model's reasoning."),
   tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
 });
 

@@ -31,8 +31,8 @@ export const generateRequestSchema = z
   .meta({ id: "GenerateRequest" });
 
 const pieceFields = {
-  model: z.string().describe("The model that answers."),
-  thinking: z.string().optional().describe("What the model thought before it answered."),
+  model: z.string().describe("The model that generated the answer."),
+  thinking: z.string().optional().describe("The model's reasoning."),
   tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
 };
 

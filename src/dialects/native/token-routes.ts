@@ -10,8 +10,8 @@ import { modelField } from "./native-request-fields.ts";
 /** Bodies and answers as llama.cpp's server has them, under the same paths; `model` is ours. */
 
 const tag = "Tokens";
-/** So many take some milliseconds; a long text has a million. */
-const PIECES_IN_A_TURN = 4096;
+/** Few enough that one time slice does not hold up other requests: a long text has a million pieces. */
+const PIECES_PER_SLICE = 4096;
 const DECODER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 const tokenizeRequestSchema = z
@@ -67,7 +67,7 @@ export function tokenizeRoute({ inference }: Services): Route {
       const tokens = await inference.tokenize({ model, text: body.content, options }, signal);
       if (!body.with_pieces) return longJson({ tokens: [...tokens] });
       const pieces = await inference.pieces({ model, tokens }, signal);
-      return longJson({ tokens: await mapInTimeSlices(pieces, PIECES_IN_A_TURN, toWirePiece) });
+      return longJson({ tokens: await mapInTimeSlices(pieces, PIECES_PER_SLICE, toWirePiece) });
     },
   });
 }

@@ -72,7 +72,7 @@ export function informationRoutes({ models, version }: Services): readonly Route
       method: "POST",
       path: "/ollama/api/show",
       tag,
-      summary: "Show one model",
+      summary: "Show a model",
       body: showRequestSchema,
       answers: [{ description: "The model.", schema: showAnswerSchema }],
       alwaysOn: true,

@@ -40,7 +40,7 @@ import {
 const messageSchema = z.object({
   role: z.enum(["system", "developer", "user", "assistant", "tool"]),
   content: z.string().nullish().describe("Message text."),
-  thinking: z.string().nullish().describe("What the model thought, for templates that want it back."),
+  thinking: z.string().nullish().describe("The model's earlier reasoning, for templates that use it."),
   images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP)."),
   tool_calls: list(
     z.object({
@@ -55,7 +55,7 @@ const messageSchema = z.object({
     }),
   )
     .nullish()
-    .describe("Calls that the model made in this turn."),
+    .describe("Calls the model made in this turn."),
   tool_name: z.string().nullish().describe("In a tool's result: which tool."),
   tool_call_id: z.string().nullish().describe("In a tool's result: which call. Default: the first open one."),
 });
@@ -64,9 +64,9 @@ type WireMessage = z.output<typeof messageSchema>;
 const toolSchema = z.object({
   type: z.string().nullish(),
   function: z.object({
-    name: z.string().min(1).describe("Name of the function."),
-    description: z.string().nullish().describe("What it does, for the model."),
-    parameters: jsonSchemaSchema.nullish().describe("JSON Schema of its arguments."),
+    name: z.string().min(1).describe("Function name."),
+    description: z.string().nullish().describe("Description for the model."),
+    parameters: jsonSchemaSchema.nullish().describe("JSON Schema of the arguments."),
   }),
 });
 
@@ -77,7 +77,7 @@ export const chatRequestSchema = z
     messages: list(messageSchema)
       .nullish()
       .describe("The conversation. None: the model is only loaded, or unloaded with keep_alive 0."),
-    tools: list(toolSchema).nullish().describe("Functions that the model may call."),
+    tools: list(toolSchema).nullish().describe("Functions the model may call."),
     think: thinkSchema.describe(
       'Let the model think before it answers: true, false, or "low", "medium", "high", "max" for templates that know levels. Default: as its THINKING says, else false.',
     ),
@@ -161,7 +161,7 @@ function argumentsText(value: string | Record<string, unknown> | null | undefine
 const answerMessageSchema = z.object({
   role: z.literal("assistant"),
   content: z.string().describe("The text, or a piece of it."),
-  thinking: z.string().optional().describe("What the model thought, or a piece of it."),
+  thinking: z.string().optional().describe("The model's reasoning, or a piece of it."),
   tool_calls: z.array(wireToolCallSchema).optional(),
 });
 type AnswerMessage = z.output<typeof answerMessageSchema>;

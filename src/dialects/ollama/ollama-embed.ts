@@ -9,8 +9,8 @@ import { optionsField, toResidency } from "./ollama-options.ts";
 import { modelField } from "./ollama-request-fields.ts";
 import { nanoseconds } from "./ollama-answer-fields.ts";
 
-/** So many take some milliseconds. */
-const VECTORS_IN_A_TURN = 64;
+/** Few enough that one time slice does not hold up other requests. */
+const VECTORS_PER_SLICE = 64;
 
 /** POST /api/embed of the Ollama API. Unknown fields are ignored. */
 export const embedRequestSchema = z
@@ -24,7 +24,7 @@ export const embedRequestSchema = z
       .int()
       .min(1)
       .nullish()
-      .describe("Keep only the first so many components; meant for models trained for it."),
+      .describe("Truncate vectors to this many dimensions; for models trained for it (Matryoshka)."),
     keep_alive: keepAliveField,
     options: optionsField,
     truncate: z
@@ -70,7 +70,7 @@ export function toEmbedRequest(body: Omit<Embed, "dimensions">, model: Model): E
   };
 }
 
-/** @throws ServiceError invalid_parameter when more dimensions are asked for than the model has */
+/** @throws ServiceError invalid_parameter when `dimensions` is more than the model has */
 export async function toEmbedAnswer(
   { vectors, totalTokens, loadMs }: EmbedAnswer,
   body: Embed,
@@ -82,7 +82,7 @@ export async function toEmbedAnswer(
     embeddings:
       dimensions == null
         ? vectors
-        : await mapInTimeSlices(vectors, VECTORS_IN_A_TURN, (vector) => shortenVector(vector, dimensions)),
+        : await mapInTimeSlices(vectors, VECTORS_PER_SLICE, (vector) => shortenVector(vector, dimensions)),
     total_duration: nanoseconds(totalMs),
     load_duration: nanoseconds(loadMs),
     prompt_eval_count: totalTokens,

@@ -114,7 +114,7 @@ function toInput(body: GenerateRequest): InferenceRequest["input"] {
 const common = {
   ...labelFields,
   response: z.string().describe("The text, or a piece of it."),
-  thinking: z.string().optional().describe("What the model thought, or a piece of it."),
+  thinking: z.string().optional().describe("The model's reasoning, or a piece of it."),
   logprobs: logprobsField,
 };
 

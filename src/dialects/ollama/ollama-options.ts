@@ -31,26 +31,32 @@ export const optionsSchema = z
       .describe("Layers to offload when this request loads the model; -1: as the model or the daemon says."),
     temperature: range.temperature
       .nullable()
-      .describe(`0 always takes the likeliest token. Default: ${DEFAULT_SAMPLING.temperature}.`),
+      .describe(
+        `Sampling temperature; 0 always picks the most likely token. Default: ${DEFAULT_SAMPLING.temperature}.`,
+      ),
     top_p: range.topP.nullable().describe(`Nucleus sampling. Default: ${DEFAULT_SAMPLING.topP}.`),
     top_k: z
       .int()
       .max(1_000_000)
       .nullish()
-      .describe(`Top-k sampling; 0 or less switches it off. Default: ${DEFAULT_SAMPLING.topK}.`),
-    min_p: range.minP.nullable().describe("Least probability relative to the likeliest token."),
-    typical_p: range.typicalP.nullable().describe("Locally typical sampling; 1 switches it off."),
+      .describe(`Top-k sampling; 0 or less disables it. Default: ${DEFAULT_SAMPLING.topK}.`),
+    min_p: range.minP.nullable().describe("Minimum token probability, relative to the most likely token."),
+    typical_p: range.typicalP.nullable().describe("Locally typical sampling; 1 disables it."),
     seed: z.int().nullish().describe("Makes sampling repeatable; -1: another one for each request."),
     stop: z
       .union([z.string(), list(z.string(), { most: MAX_STOPS })])
       .nullish()
-      .describe("Texts at which to stop; they are not part of the answer."),
-    repeat_penalty: range.repeatPenalty.nullable().describe("Penalty for repeated tokens; 1 is none."),
+      .describe("Stop sequences; they are not part of the answer."),
+    repeat_penalty: range.repeatPenalty.nullable().describe("Penalty for repeated tokens; 1 disables it."),
     repeat_last_n: range.repeatLastN
       .nullable()
       .describe("How many last tokens that penalty looks at; -1: the whole context."),
-    presence_penalty: range.presencePenalty.nullable().describe("Penalty for tokens that occurred before."),
-    frequency_penalty: range.frequencyPenalty.nullable().describe("Penalty by how often a token occurred."),
+    presence_penalty: range.presencePenalty
+      .nullable()
+      .describe("Penalty for tokens that have already occurred."),
+    frequency_penalty: range.frequencyPenalty
+      .nullable()
+      .describe("Penalty that grows with how often a token has occurred."),
     mirostat: range.mirostat.nullable().describe("Mirostat sampling: 0 off, 1 or 2."),
     mirostat_tau: range.mirostatTau.nullable().describe("Its target entropy."),
     mirostat_eta: range.mirostatEta.nullable().describe("Its learning rate."),

@@ -19,7 +19,7 @@ export const generationFields = {
   format: z
     .union([z.enum(["", "json"]), jsonSchemaSchema])
     .nullish()
-    .describe('"json" for any JSON object, or a JSON Schema that the answer must fit.'),
+    .describe('"json" for any JSON object, or a JSON Schema the answer must match.'),
   keep_alive: keepAliveField,
   options: optionsField,
   logprobs: z.boolean().nullish().describe("Report the log-probability of each token."),

@@ -22,7 +22,7 @@ import {
 /** One request for each of the `n` choices. */
 export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] {
   if (body.modalities?.some((modality) => modality !== "text")) {
-    throw unsupported("Only text can be generated.", "modalities");
+    throw unsupported("Only text output is supported.", "modalities");
   }
   const sampling = toSampling(body);
   const request: InferenceRequest = {
@@ -113,7 +113,7 @@ function toFormat(format: ChatCompletionRequest["response_format"]): OutputForma
 function toLogprobs(body: ChatCompletionRequest): number | undefined {
   if (body.logprobs) return body.top_logprobs ?? 0;
   if (body.top_logprobs == null) return undefined;
-  throw new ServiceError("invalid_parameter", "top_logprobs: needs logprobs to be true.", {
+  throw new ServiceError("invalid_parameter", "top_logprobs: requires logprobs to be true.", {
     param: "top_logprobs",
   });
 }

@@ -27,7 +27,7 @@ export function toCallId(id: string): string {
 
 const tokenSchema = z.object({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() });
 
-/** Log-probabilities of a text's tokens, as chat completions and responses both show them. */
+/** Log probabilities of tokens, in the format that chat completions and responses share. */
 export const tokenLogprobsSchema = z.array(tokenSchema.extend({ top_logprobs: z.array(tokenSchema) }));
 export type TokenLogprobs = z.output<typeof tokenLogprobsSchema>;
 
@@ -41,13 +41,13 @@ export const usageSchema = z
     completion_tokens: z.int(),
     total_tokens: z.int(),
     prompt_tokens_details: z.object({
-      cached_tokens: z.int().describe("Found in the cache of earlier prompts."),
+      cached_tokens: z.int().describe("Prompt tokens reused from the KV cache."),
     }),
     completion_tokens_details: z.object({ reasoning_tokens: z.int() }),
   })
   .meta({ id: "CompletionUsage" });
 
-/** The counts of all choices; the prompt is counted once for each distinct one, as the API does. */
+/** Sums the usage of all choices; like the API, counts each prompt once however many choices it has. */
 export function toUsage(usages: readonly Usage[], prompts = 1): z.output<typeof usageSchema> {
   const choicesPerPrompt = Math.max(1, usages.length / prompts);
   const firstOfPrompt = usages.filter((_, choice) => choice % choicesPerPrompt === 0);

@@ -7,33 +7,37 @@ import { DEFAULT_SAMPLING, toSeed } from "../../inference/default-sampling.ts";
 
 const range = samplingSchema.shape;
 
-/** What chat and text completions have in common. For all of them null means the same as leaving them out. */
+/** Fields that chat and text completions share. Null means the same as leaving a field out. */
 export const commonFields = {
-  model: modelName.nullish().describe("Name of the model. Default: the daemon's default model."),
+  model: modelName.nullish().describe("Model name. Default: the daemon's default model."),
   temperature: range.temperature
     .nullable()
     .describe(
-      `Sampling temperature; 0 always takes the likeliest token. Default: ${DEFAULT_SAMPLING.temperature}.`,
+      `Sampling temperature; 0 always picks the most likely token. Default: ${DEFAULT_SAMPLING.temperature}.`,
     ),
   top_p: range.topP.nullable().describe(`Nucleus sampling. Default: ${DEFAULT_SAMPLING.topP}.`),
-  presence_penalty: range.presencePenalty.nullable().describe("Penalty for tokens that occurred before."),
-  frequency_penalty: range.frequencyPenalty.nullable().describe("Penalty by how often a token occurred."),
+  presence_penalty: range.presencePenalty
+    .nullable()
+    .describe("Penalty for tokens that have already occurred."),
+  frequency_penalty: range.frequencyPenalty
+    .nullable()
+    .describe("Penalty that grows with how often a token has occurred."),
   top_k: z
     .union([range.topK, z.literal(-1)])
     .nullable()
-    .describe(`Top-k sampling; 0 and -1 switch it off. Default: ${DEFAULT_SAMPLING.topK}.`),
-  min_p: range.minP.nullable().describe("Least probability relative to the likeliest token."),
-  repeat_penalty: range.repeatPenalty.nullable().describe("Penalty for repeated tokens; 1 is none."),
-  seed: z.int().nullish().describe("Makes sampling repeatable; -1 and absent mean another one each time."),
+    .describe(`Top-k sampling; 0 and -1 disable it. Default: ${DEFAULT_SAMPLING.topK}.`),
+  min_p: range.minP.nullable().describe("Minimum token probability, relative to the most likely token."),
+  repeat_penalty: range.repeatPenalty.nullable().describe("Penalty for repeated tokens; 1 disables it."),
+  seed: z.int().nullish().describe("Sampling seed. Default, and -1: a new one for each request."),
   stop: z
     .union([z.string(), list(z.string(), { most: MAX_STOPS })])
     .nullish()
-    .describe("Text, or texts, at which to stop; they are not part of the answer. Empty ones count as none."),
-  logit_bias: dictionary(z.number().min(-100).max(100), z.string().regex(/^\d{1,10}$/, "must be a token id"))
+    .describe("Stop sequence, or several; they are not part of the answer. Empty strings are ignored."),
+  logit_bias: dictionary(z.number().min(-100).max(100), z.string().regex(/^\d{1,10}$/, "must be a token ID"))
     .nullish()
-    .describe("Bias by token id, -100 to 100."),
-  n: z.int().min(1).nullish().describe("How many answers, up to the number of slots of a model. Default: 1."),
-  stream: z.boolean().nullish().describe("Answer by server-sent events. Default: false."),
+    .describe("Bias by token ID, -100 to 100."),
+  n: z.int().min(1).nullish().describe("Number of choices, at most the model's slots. Default: 1."),
+  stream: z.boolean().nullish().describe("Stream the answer as server-sent events. Default: false."),
   stream_options: z
     .object({ include_usage: z.boolean().nullish() })
     .nullish()
@@ -72,27 +76,31 @@ export function toStop(stop: CommonFields["stop"]): readonly string[] | undefine
   return [stop].flat().filter((text) => text !== "");
 }
 
-/** Each further choice has a seed of its own, or all would be the same. */
+/** Gives each choice its own seed, so that they differ. */
 export function withChoice(sampling: Sampling, choice: number): Sampling {
   return sampling.seed === undefined ? sampling : { ...sampling, seed: (sampling.seed + choice) >>> 0 };
 }
 
-/** @throws ServiceError invalid_parameter when more answers are asked for than one model can work on at once */
+/** @throws ServiceError invalid_parameter when there are more choices than slots */
 export function checkChoices(count: number, slots: number): void {
   if (count <= slots) return;
-  throw new ServiceError("invalid_parameter", `n: at most ${slots} answers at once, the slots of a model.`, {
-    param: "n",
-  });
+  throw new ServiceError(
+    "invalid_parameter",
+    `n: must be at most ${slots}, the number of slots of a model.`,
+    {
+      param: "n",
+    },
+  );
 }
 
 export function unsupported(message: string, param: string): ServiceError {
   return new ServiceError("unsupported_feature", message, { param });
 }
 
-/** What clients may ask for; a template knows some of them. */
+/** What clients may send; a template supports some of them. */
 export const reasoningEffortSchema = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
 
-/** An effort lets a model think, "none" forbids it, and a template that knows the word gets it. */
+/** "none" disables thinking; any other effort enables it on models that support it, and is passed to the template. */
 export function toThinking(
   effort: z.output<typeof reasoningEffortSchema> | null | undefined,
   variables?: Readonly<Record<string, unknown>> | null,

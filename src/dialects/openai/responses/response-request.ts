@@ -9,10 +9,10 @@ import type { FunctionTool, ResponseRequest } from "./response-schema.ts";
 
 const LOGPROBS = "message.output_text.logprobs";
 
-/** The items of a whole conversation, references resolved. */
+/** A whole conversation, with item references resolved. */
 export interface Conversation {
   readonly items: readonly InputItem[];
-  /** How many of them come from an earlier response. */
+  /** How many of the items come from earlier responses. */
   readonly earlier: number;
 }
 
@@ -44,7 +44,7 @@ export function toInferenceRequest(
   };
 }
 
-/** The tools that the client itself runs; the daemon has none of its own. */
+/** The tools that the client runs: the daemon has no built-in tools. */
 export function functionTools(body: Partial<ResponseRequest>): FunctionTool[] {
   return (body.tools ?? []).filter((tool): tool is FunctionTool => tool.type === "function");
 }
