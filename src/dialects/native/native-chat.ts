@@ -49,9 +49,9 @@ const messageSchema = z.discriminatedUnion("role", [
   }),
   z.object({
     role: z.literal("tool"),
-    content: z.string().describe("What the tool returned."),
+    content: z.string().describe("Result of the tool."),
     tool_call_id: z.string().nullish().describe("ID of the call this is the result of."),
-    name: z.string().nullish().describe("Name of the tool."),
+    name: z.string().nullish().describe("Tool name."),
   }),
 ]);
 type WireMessage = z.output<typeof messageSchema>;
@@ -132,7 +132,7 @@ function toImages(images: readonly string[], param: string): ContentPart[] {
   return images.map((image, at) => ({ type: "image", data: decodeImage(image, `${param}.${at}`) }));
 }
 
-/** Images of the request itself belong to the last message of the user. */
+/** Adds the request's top-level images to the last user message. */
 function withImages(messages: ChatMessage[], images: readonly string[]): ChatMessage[] {
   if (images.length === 0) return messages;
   const parts = toImages(images, "images");
@@ -161,7 +161,7 @@ function chatLine(line: z.output<typeof chatLineSchema>): string {
   return ndjsonLine(line);
 }
 
-/** The lines of a streamed answer: messages with a piece each, then an empty one with the summary. */
+/** The lines of a streamed answer: one per piece, then an empty message with the summary. */
 export async function* toChatLines({ model, events }: InferenceStream): AsyncGenerator<string> {
   const piece = (content: string, more: Partial<z.output<typeof answerMessageSchema>> = {}): string =>
     chatLine({ model, message: { role: "assistant", content, ...more }, done: false });

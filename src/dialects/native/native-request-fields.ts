@@ -11,17 +11,16 @@ import {
 } from "../../engine/protocol/generation.ts";
 import { DEFAULT_SAMPLING, toSeed } from "../../inference/default-sampling.ts";
 
-/** Of the interface specification, part "Limits"; a model's own PARAMETER comes before it. */
+/** Used when neither the request nor the Modelfile sets a limit. */
 export const DEFAULT_MAX_TOKENS = 512;
 
 const range = samplingSchema.shape;
 
-/** A field that may be left out; null means the same. */
 export const modelField = modelName.nullish().describe("Model name. Default: the daemon's default model.");
 export const streamField = z
   .boolean()
   .nullish()
-  .describe("Answer line by line as the text comes. Default: false.");
+  .describe("Stream the answer as lines of JSON. Default: false.");
 
 const toolSchema = z.object({
   type: z.literal("function").default("function"),
@@ -37,13 +36,15 @@ const toolChoiceSchema = z.union([
   z.object({ type: z.literal("function"), function: z.object({ name: z.string() }) }),
 ]);
 
-/** What /api/generate, /api/chat and the chat frames of /ws/chat have in common. */
+/** Fields that /api/generate, /api/chat and the chat frames of /ws/chat share. */
 export const generationFields = {
   max_tokens: z
     .int()
     .min(1)
     .nullish()
-    .describe(`Most tokens to generate. Default: ${DEFAULT_MAX_TOKENS}, or what the Modelfile says.`),
+    .describe(
+      `Maximum number of tokens to generate. Default: the Modelfile's, otherwise ${DEFAULT_MAX_TOKENS}.`,
+    ),
   temperature: range.temperature
     .nullable()
     .describe(
@@ -59,11 +60,7 @@ export const generationFields = {
   frequency_penalty: range.frequencyPenalty
     .nullable()
     .describe("Penalty that grows with how often a token has occurred."),
-  seed: z
-    .int()
-    .min(-1)
-    .nullish()
-    .describe("Makes sampling repeatable. Default: another one for each request; so does -1."),
+  seed: z.int().min(-1).nullish().describe("Sampling seed. Default, and -1: a new one for each request."),
   stop: list(z.string().min(1), { most: MAX_STOPS })
     .nullish()
     .describe("Stop sequences; they are not part of the answer."),
@@ -79,7 +76,7 @@ export const generationFields = {
   think: z
     .boolean()
     .nullish()
-    .describe("Let the model think before it answers. Default: false, or what the Modelfile says."),
+    .describe("Let the model think before it answers. Default: the Modelfile's, otherwise false."),
 };
 
 const generationFieldsSchema = z.object(generationFields);

@@ -50,14 +50,17 @@ const messageSchema = z.object({
         arguments: z
           .union([dictionary(z.unknown()), z.string()])
           .nullish()
-          .describe("An object; JSON text is taken too."),
+          .describe("An object, or JSON text."),
       }),
     }),
   )
     .nullish()
     .describe("Calls the model made in this turn."),
-  tool_name: z.string().nullish().describe("In a tool's result: which tool."),
-  tool_call_id: z.string().nullish().describe("In a tool's result: which call. Default: the first open one."),
+  tool_name: z.string().nullish().describe("In a tool result: name of the tool."),
+  tool_call_id: z
+    .string()
+    .nullish()
+    .describe("In a tool result: ID of the call. Default: the first call without a result."),
 });
 type WireMessage = z.output<typeof messageSchema>;
 
@@ -76,10 +79,10 @@ export const chatRequestSchema = z
     model: modelField,
     messages: list(messageSchema)
       .nullish()
-      .describe("The conversation. None: the model is only loaded, or unloaded with keep_alive 0."),
+      .describe("The conversation. Empty: only loads the model, or unloads it with keep_alive 0."),
     tools: list(toolSchema).nullish().describe("Functions the model may call."),
     think: thinkSchema.describe(
-      'Let the model think before it answers: true, false, or "low", "medium", "high", "max" for templates that know levels. Default: as its THINKING says, else false.',
+      'Let the model think before it answers: true, false, or "low", "medium", "high", "max" for templates that support levels. Default: the Modelfile\'s THINKING, otherwise false.',
     ),
     ...generationFields,
   })
@@ -110,7 +113,7 @@ export function toChatRequest(body: ChatRequest, model: Model): InferenceRequest
   };
 }
 
-/** Templates of models with levels read it as reasoning_effort. */
+/** Chat templates that support levels read reasoning_effort. */
 function thinkingLevel(think: Think): { templateVariables?: Record<string, unknown> } {
   return typeof think === "string" ? { templateVariables: { reasoning_effort: think } } : {};
 }
@@ -171,7 +174,7 @@ const common = { ...labelFields, message: answerMessageSchema, logprobs: logprob
 export const chatAnswerSchema = z
   .object({ ...common, done: z.literal(true), ...summaryFields })
   .meta({ id: "OllamaChatAnswer" });
-/** The answer when there are no messages. */
+/** The answer to a request without messages. */
 const chatLoadSchema = z.object({
   ...labelFields,
   message: answerMessageSchema,
@@ -201,7 +204,7 @@ export function toChatLoad(
   return { ...labeled(label), message: assistant(""), done: true, done_reason: reason };
 }
 
-/** A line for each piece, one with the tool calls, and a last one with an empty message and the summary. */
+/** One line per piece, one with the tool calls, and an empty message with the summary. */
 export async function* toChatLines(
   events: AsyncIterable<InferenceEvent>,
   label: Label,

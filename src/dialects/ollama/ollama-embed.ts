@@ -19,7 +19,7 @@ export const embedRequestSchema = z
     input: z
       .union([z.string(), list(z.string())])
       .nullish()
-      .describe("Text or texts. None: the model is only loaded."),
+      .describe("One text or several. Empty: only loads the model."),
     dimensions: z
       .int()
       .min(1)
@@ -30,7 +30,7 @@ export const embedRequestSchema = z
     truncate: z
       .boolean()
       .nullish()
-      .describe("Of a text that is too long embed the beginning; false: refuse it. Default: true."),
+      .describe("Truncate texts that are too long; false: refuse them. Default: true."),
   })
   .meta({ id: "OllamaEmbedRequest" });
 type Embed = z.output<typeof embedRequestSchema>;
@@ -39,17 +39,17 @@ export const embedAnswerSchema = z
   .object({
     model: z.string().describe("The name in the request."),
     embeddings: z.array(z.array(z.number())).describe("L2-normalized, in the order of the texts."),
-    total_duration: z.int().describe("Nanoseconds in all."),
+    total_duration: z.int().describe("Total nanoseconds."),
     load_duration: z.int().describe("Nanoseconds until the model was in memory."),
     prompt_eval_count: z.int().describe("Tokens of all texts."),
   })
   .meta({ id: "OllamaEmbedAnswer" });
 
-/** POST /api/embeddings, the older form, for one text. */
+/** POST /api/embeddings, the older route, for one text. */
 export const embeddingsRequestSchema = z
   .object({
     model: modelField,
-    prompt: z.string().nullish().describe("The text. None: the model is only loaded."),
+    prompt: z.string().nullish().describe("The text. Empty: only loads the model."),
     keep_alive: keepAliveField,
     options: optionsField,
   })
@@ -63,7 +63,7 @@ export function toEmbedRequest(body: Omit<Embed, "dimensions">, model: Model): E
   const texts = typeof body.input === "string" ? [body.input] : (body.input ?? []);
   return {
     model: model.alias,
-    // An empty text alone only loads the model.
+    // A single empty text only loads the model.
     input: texts.length === 1 && texts[0] === "" ? [] : texts,
     truncate: body.truncate ?? true,
     residency: toResidency(body, model),

@@ -36,33 +36,35 @@ export const generateRequestSchema = z
     prompt: z
       .string()
       .nullish()
-      .describe("The text. None, and no images: the model is only loaded, or unloaded with keep_alive 0."),
-    system: z.string().nullish().describe("System text; replaces the model's own SYSTEM."),
+      .describe("The prompt. Empty, and no images: only loads the model, or unloads it with keep_alive 0."),
+    system: z.string().nullish().describe("System prompt; replaces the model's SYSTEM."),
     images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP)."),
     raw: z
       .boolean()
       .nullish()
-      .describe("Give the prompt to the model as it is, without its template. Not with system or images."),
+      .describe(
+        "Send the prompt to the model without the chat template. Cannot be combined with system or images.",
+      ),
     think: thinkSchema.describe(
-      "Let the model think before it answers; a level counts as true. Default: as its THINKING says, else false.",
+      "Let the model think before it answers; a level counts as true. Default: the Modelfile's THINKING, otherwise false.",
     ),
     ...generationFields,
     suffix: z
       .string()
       .nullish()
       .describe(
-        "What comes after the text, for models that can fill in the middle; others refuse it. Not with system or images.",
+        "Text after the completion; requires a model that supports fill-in-the-middle. Cannot be combined with system or images.",
       ),
-    template: onlyEmpty("a model's template is set when it is made; make one with POST /api/create"),
-    context: ignored("the conversation's tokens are not kept; use chat with its messages"),
-    width: ignored("the daemon makes no images"),
-    height: ignored("the daemon makes no images"),
-    steps: ignored("the daemon makes no images"),
+    template: onlyEmpty("set a template when creating a model, with POST /api/create"),
+    context: ignored("the tokens of a conversation are not stored; use chat with its messages"),
+    width: ignored("the daemon does not generate images"),
+    height: ignored("the daemon does not generate images"),
+    steps: ignored("the daemon does not generate images"),
   })
   .meta({ id: "OllamaGenerateRequest" });
 export type GenerateRequest = z.output<typeof generateRequestSchema>;
 
-/** A text that the daemon cannot heed. Clients that always send the field send it empty. */
+/** A field that is not supported, but that some clients always send, empty. */
 function onlyEmpty(why: string) {
   return z
     .literal("", { error: `is not supported: ${why}` })
@@ -70,12 +72,12 @@ function onlyEmpty(why: string) {
     .describe(`Refused: ${why}.`);
 }
 
-/** True when there is nothing to answer: the request is about the model's memory alone. */
+/** True for a request that only loads or unloads the model. */
 export function isEmptyPrompt({ prompt, images }: GenerateRequest): boolean {
   return !prompt && (images ?? []).length === 0;
 }
 
-/** @throws ServiceError invalid_parameter for an invalid image, and for what does not go with raw */
+/** @throws ServiceError invalid_parameter for an invalid image, or for a field that raw or suffix excludes */
 export function toGenerateRequest(body: GenerateRequest, model: Model): InferenceRequest {
   return {
     endpoint: "generate",
@@ -98,7 +100,9 @@ function toInput(body: GenerateRequest): InferenceRequest["input"] {
   if (isRaw || body.suffix) {
     if (body.system || images.length > 0) {
       const param = isRaw ? "raw" : "suffix";
-      throw new ServiceError("invalid_parameter", `${param}: goes without system and images.`, { param });
+      throw new ServiceError("invalid_parameter", `${param}: cannot be combined with system or images.`, {
+        param,
+      });
     }
     return body.suffix ? { kind: "infill", prefix: prompt, suffix: body.suffix } : { kind: "prompt", prompt };
   }
@@ -121,7 +125,7 @@ const common = {
 export const generateAnswerSchema = z
   .object({ ...common, done: z.literal(true), ...summaryFields })
   .meta({ id: "OllamaGenerateAnswer" });
-/** The answer when there is no prompt. */
+/** The answer to a request without a prompt. */
 const generateLoadSchema = z.object({
   ...labelFields,
   response: z.literal(""),
@@ -151,7 +155,7 @@ export function toGenerateLoad(
   return { ...labeled(label), response: "", done: true, done_reason: reason };
 }
 
-/** A line for each piece, and a last one with an empty response and the summary. */
+/** One line per piece, then an empty response with the summary. */
 export async function* toGenerateLines(
   events: AsyncIterable<InferenceEvent>,
   label: Label,
@@ -173,7 +177,7 @@ export async function* toGenerateLines(
         yield line({ ...labeled(label), response: "", done: true, ...summary(event, label.loadMs) });
         break;
       default:
-        // Progress has no line here, and without tools there are no calls.
+        // This API has no progress lines, and there are no calls without tools.
         break;
     }
   }

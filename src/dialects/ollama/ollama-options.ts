@@ -6,10 +6,28 @@ import { DEFAULT_SAMPLING, toSeed } from "../../inference/default-sampling.ts";
 import type { Model, Residency } from "../../models/model.ts";
 
 const range = samplingSchema.shape;
-/** The engine takes no smaller context. */
-const SMALLEST_CONTEXT = 16;
+/** The engine's minimum. */
+const MIN_CONTEXT = 16;
 
-/** The field `options`: what a Modelfile calls PARAMETER. Unknown options are ignored. */
+/** Options of Ollama that change nothing here, neither in a request nor as a new model's PARAMETER. */
+export const ignoredOptions = {
+  num_keep: ignored("prompts are never shortened; one that does not fit is refused"),
+  num_batch: ignored("the daemon picks a size at which requests can be cancelled quickly"),
+  num_thread: ignored("set engine.threads in the daemon's configuration"),
+  main_gpu: ignored(),
+  low_vram: ignored(),
+  f16_kv: ignored(),
+  use_mmap: ignored(),
+  use_mlock: ignored(),
+  numa: ignored(),
+  vocab_only: ignored(),
+  logits_all: ignored(),
+  embedding_only: ignored(),
+  penalize_newline: ignored("llama.cpp has removed this setting"),
+  tfs_z: ignored("llama.cpp has removed this setting"),
+};
+
+/** The `options` field: what a Modelfile calls PARAMETER. Unknown options are ignored. */
 export const optionsSchema = z
   .object({
     num_ctx: z
@@ -17,18 +35,20 @@ export const optionsSchema = z
       .min(1)
       .nullish()
       .describe(
-        "Tokens of context, at most what the model was trained for. Takes effect when the model is loaded; one that is loaded with less is loaded anew unless other requests use it.",
+        "Context size in tokens, at most what the model was trained for. A model loaded with less is reloaded, unless other requests are using it.",
       ),
     num_predict: z
       .int()
       .nullish()
       .describe(
-        "Most tokens to generate; -1 (or any number below 1): until the context is full. Default: what the model's PARAMETER says, else -1.",
+        "Maximum number of tokens to generate; -1, or any number below 1: until the context is full. Default: the model's PARAMETER, otherwise -1.",
       ),
     num_gpu: z
       .int()
       .nullish()
-      .describe("Layers to offload when this request loads the model; -1: as the model or the daemon says."),
+      .describe(
+        "Layers to offload to the GPU when this request loads the model; -1: the default of the model or the daemon.",
+      ),
     temperature: range.temperature
       .nullable()
       .describe(
@@ -42,7 +62,7 @@ export const optionsSchema = z
       .describe(`Top-k sampling; 0 or less disables it. Default: ${DEFAULT_SAMPLING.topK}.`),
     min_p: range.minP.nullable().describe("Minimum token probability, relative to the most likely token."),
     typical_p: range.typicalP.nullable().describe("Locally typical sampling; 1 disables it."),
-    seed: z.int().nullish().describe("Makes sampling repeatable; -1: another one for each request."),
+    seed: z.int().nullish().describe("Sampling seed; -1: a new one for each request."),
     stop: z
       .union([z.string(), list(z.string(), { most: MAX_STOPS })])
       .nullish()
@@ -50,36 +70,23 @@ export const optionsSchema = z
     repeat_penalty: range.repeatPenalty.nullable().describe("Penalty for repeated tokens; 1 disables it."),
     repeat_last_n: range.repeatLastN
       .nullable()
-      .describe("How many last tokens that penalty looks at; -1: the whole context."),
+      .describe("How many of the last tokens repeat_penalty looks at; -1: the whole context."),
     presence_penalty: range.presencePenalty
       .nullable()
       .describe("Penalty for tokens that have already occurred."),
     frequency_penalty: range.frequencyPenalty
       .nullable()
       .describe("Penalty that grows with how often a token has occurred."),
-    mirostat: range.mirostat.nullable().describe("Mirostat sampling: 0 off, 1 or 2."),
-    mirostat_tau: range.mirostatTau.nullable().describe("Its target entropy."),
-    mirostat_eta: range.mirostatEta.nullable().describe("Its learning rate."),
-    num_keep: ignored("a prompt is never shortened; one that does not fit is refused"),
-    num_batch: ignored("the daemon chooses it so that a cancelled request ends within a second"),
-    num_thread: ignored("set engine.threads in the daemon's configuration"),
-    main_gpu: ignored(),
-    low_vram: ignored(),
-    f16_kv: ignored(),
-    use_mmap: ignored(),
-    use_mlock: ignored(),
-    numa: ignored(),
-    vocab_only: ignored(),
-    logits_all: ignored(),
-    embedding_only: ignored(),
-    penalize_newline: ignored("llama.cpp has no such setting any more"),
-    tfs_z: ignored("llama.cpp has no such setting any more"),
+    mirostat: range.mirostat.nullable().describe("Mirostat sampling: 0 (off), 1 or 2."),
+    mirostat_tau: range.mirostatTau.nullable().describe("Mirostat target entropy."),
+    mirostat_eta: range.mirostatEta.nullable().describe("Mirostat learning rate."),
+    ...ignoredOptions,
   })
   .meta({ id: "OllamaOptions" });
 
 export const optionsField = optionsSchema
   .nullish()
-  .describe("Sampling, length and context: see the options below.");
+  .describe("Sampling, length and context; see the options below.");
 type Options = z.output<typeof optionsField>;
 
 export function toSampling(options: Options): Sampling {
@@ -104,18 +111,18 @@ export function toSampling(options: Options): Sampling {
 export function toStop(options: Options): string[] | undefined {
   const stop = options?.stop;
   if (stop == null) return undefined;
-  // Some clients send the empty text for "none"; to the engine it would mean "at once".
+  // Some clients send an empty string for "none", which would stop the engine immediately.
   return [stop].flat().filter((text) => text !== "");
 }
 
-/** As many as the context holds when there is to be no limit: the model's own PARAMETER must not set one then. */
+/** For "no limit", returns the context size: undefined would let the model's PARAMETER set a limit. */
 export function toMaxTokens(options: Options, model: Model): number | undefined {
   const limit = options?.num_predict;
   if (limit == null) return undefined;
   return limit > 0 ? limit : (wantedContext(options, model) ?? model.contextSize);
 }
 
-/** Every request of this API loads its model when it has to. */
+/** Every request of this API loads its model on demand. */
 export function toResidency(
   body: { options?: Options; keep_alive?: number | null | undefined },
   model: Model,
@@ -132,5 +139,5 @@ function wantedContext(options: Options, { gguf }: Model): number | undefined {
   const asked = options?.num_ctx;
   if (asked == null) return undefined;
   const trained = gguf.contextLength > 0 ? gguf.contextLength : asked;
-  return Math.max(SMALLEST_CONTEXT, Math.min(asked, trained));
+  return Math.max(MIN_CONTEXT, Math.min(asked, trained));
 }

@@ -92,8 +92,8 @@ describe("a request", () => {
   });
 
   test.for([
-    [{ raw: true, system: "no" }, /^raw: goes without system/],
-    [{ suffix: "end", images: [PNG] }, /^suffix: goes without system and images/],
+    [{ raw: true, system: "no" }, /^raw: cannot be combined with system/],
+    [{ suffix: "end", images: [PNG] }, /^suffix: cannot be combined with system or images/],
     [{ suffix: "end" }, /^model does not support insert: "fake" cannot fill in the middle/],
     [{ template: "{{ .Prompt }}" }, /template: is not supported: .*\/api\/create/],
     [{ images: ["not base64!"] }, /images\.0/],
