@@ -55,7 +55,7 @@ describe("the Modelfile of a create request", () => {
     ]);
     expect(() => modelfileOf({ from: "base\nADAPTER /etc/evil.gguf" })).toThrow(/control characters/);
     expect(() => modelfileOf({ from: "base", parameters: { "x\nADAPTER /e.gguf": 1 } })).toThrow(
-      /not a name/,
+      /not a valid parameter name/,
     );
   });
 

@@ -1,8 +1,5 @@
 import { describe, expect, test } from "vitest";
-import {
-  generateAnswerSchema,
-  generateLineSchema,
-} from "../../../../src/dialects/ollama/ollama-generate.ts";
+import { generateAnswerSchema, generateLineSchema } from "../../../../src/dialects/ollama/ollama-generate.ts";
 import { fakeModel } from "../../../support/fake-models.ts";
 import { randomSource } from "../../inference/random-pieces.ts";
 import { PLAIN_TEXT, randomAnswer, WITH_LOGPROBS } from "../recorded-events.ts";

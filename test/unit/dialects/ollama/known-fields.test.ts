@@ -6,10 +6,7 @@ import type { z } from "zod";
 import { chatRequestSchema, toChatRequest } from "../../../../src/dialects/ollama/ollama-chat.ts";
 import { createRequestSchema, toModelfile } from "../../../../src/dialects/ollama/ollama-create.ts";
 import { embeddingsRequestSchema, embedRequestSchema } from "../../../../src/dialects/ollama/ollama-embed.ts";
-import {
-  generateRequestSchema,
-  toGenerateRequest,
-} from "../../../../src/dialects/ollama/ollama-generate.ts";
+import { generateRequestSchema, toGenerateRequest } from "../../../../src/dialects/ollama/ollama-generate.ts";
 import { optionsSchema } from "../../../../src/dialects/ollama/ollama-options.ts";
 import { pullRequestSchema } from "../../../../src/dialects/ollama/ollama-pull.ts";
 import { showRequestSchema } from "../../../../src/dialects/ollama/ollama-show.ts";
