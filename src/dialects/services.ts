@@ -4,7 +4,7 @@ import type { Life } from "../http/errors/serving.ts";
 import type { Inference } from "../inference/inference.ts";
 import type { Models } from "../models/model.ts";
 
-/** What the routes of every dialect can use; the daemon creates it once. */
+/** Services for the routes of every dialect, created once by the daemon. */
 export interface Services {
   readonly config: Config;
   readonly models: Models;

@@ -17,7 +17,7 @@ export const anthropicErrorSchema = z
   })
   .meta({ id: "AnthropicError" });
 
-/** The API's status for what is 503 elsewhere. */
+/** The API's status for an overloaded server, instead of 503. */
 const OVERLOADED = 529;
 
 const TYPE_BY_STATUS: Readonly<Record<number, string>> = {

@@ -7,7 +7,7 @@ import type { Services } from "../services.ts";
 import type { DefaultModel } from "./default-model-routes.ts";
 import type { PageFile, PageFileName } from "./page-routes.ts";
 
-/** What the management routes can use in addition: the state of the daemon. */
+/** More services for the management routes: the state of the daemon. */
 export interface ManagementServices extends Services {
   readonly metrics: Metrics;
   readonly events: ServiceEvents;

@@ -14,7 +14,7 @@ const id = z
   .max(MAX_ID_LENGTH)
   .describe("The client's ID for a chat, repeated in its frames.");
 
-/** What a client can send on /ws/chat, one JSON object per text frame. */
+/** A frame from a client of /ws/chat: one JSON object per text frame. */
 export const clientFrameSchema = z
   .discriminatedUnion("type", [
     z.object({ type: z.literal("chat"), id, ...chatFields }),
@@ -23,7 +23,7 @@ export const clientFrameSchema = z
   ])
   .meta({ id: "ChatClientFrame" });
 
-/** What the daemon sends: for each chat a start, deltas, then a done or an error. */
+/** A frame from the daemon. Each chat gets a start, deltas, then a done or an error. */
 export const serverFrameSchema = z
   .union([
     z.object({

@@ -178,7 +178,7 @@ export class ChatSocket {
   }
 }
 
-/** A function that returns what the promise resolves to, or throws what it rejects with. */
+/** Resolves to a function that returns the promise's value, or throws its error. */
 function outcome<Value>(promise: Promise<Value>): Promise<() => Value> {
   return promise.then(
     (value) => () => value,

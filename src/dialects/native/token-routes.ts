@@ -18,7 +18,12 @@ const tokenizeRequestSchema = z
   .object({
     model: modelField,
     content: z.string().describe("Text to tokenize."),
-    add_special: z.boolean().nullish().describe("Add the model's BOS and EOS tokens. Default: false."),
+    add_special: z
+      .boolean()
+      .nullish()
+      .describe(
+        "Add the special tokens that the model's vocabulary puts around a text, such as BOS. Default: false.",
+      ),
     parse_special: z
       .boolean()
       .nullish()

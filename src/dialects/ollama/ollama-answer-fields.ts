@@ -54,7 +54,7 @@ export function logprobFields(logprobs: readonly TokenLogprob[] | undefined): {
   return { logprobs: logprobs.map(({ top, ...token }) => ({ ...token, top_logprobs: top })) };
 }
 
-/** What the first fields of an answer are made from. */
+/** The values of the fields that start every answer and line. */
 export interface Label {
   /** The name in the request. */
   readonly model: string;

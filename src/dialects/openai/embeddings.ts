@@ -91,7 +91,7 @@ export async function toEmbeddings(
   };
 }
 
-/** Assumes a little-endian machine, as every one that runs an engine is. */
+/** Little-endian, like every machine that can run an engine. */
 function toBase64(vector: readonly number[]): string {
   return encodeBase64(new Uint8Array(Float32Array.from(vector).buffer));
 }

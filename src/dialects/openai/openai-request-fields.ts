@@ -97,7 +97,7 @@ export function unsupported(message: string, param: string): ServiceError {
   return new ServiceError("unsupported_feature", message, { param });
 }
 
-/** What clients may send; a template supports some of them. */
+/** The efforts that clients send; each template supports some of them. */
 export const reasoningEffortSchema = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
 
 /** "none" disables thinking; any other effort enables it on models that support it, and is passed to the template. */

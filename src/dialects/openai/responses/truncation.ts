@@ -6,7 +6,7 @@ import type { ResponseRequest } from "./response-schema.ts";
 
 /**
  * Starts generating. With truncation "auto", a conversation that does not fit the context is retried without its
- * oldest turns: one fewer, then two more, then four more. Instructions and the last turn always stay.
+ * oldest turns: it drops one turn, then two more, then four more. Instructions and the last turn always stay.
  */
 export async function generateWithTruncation(
   inference: Pick<Inference, "generate">,
