@@ -119,7 +119,7 @@ export function toStop(options: Options): string[] | undefined {
 export function toMaxTokens(options: Options, model: Model): number | undefined {
   const limit = options?.num_predict;
   if (limit == null) return undefined;
-  return limit > 0 ? limit : (wantedContext(options, model) ?? model.contextSize);
+  return limit > 0 ? limit : (requestedContext(options, model) ?? model.contextSize);
 }
 
 /** Every request of this API loads its model on demand. */
@@ -129,15 +129,15 @@ export function toResidency(
 ): Residency {
   const layers = body.options?.num_gpu;
   return {
-    contextSize: wantedContext(body.options, model),
+    contextSize: requestedContext(body.options, model),
     gpuLayers: layers == null || layers < 0 ? undefined : layers,
     keepAliveMs: body.keep_alive ?? undefined,
   };
 }
 
-function wantedContext(options: Options, { gguf }: Model): number | undefined {
-  const asked = options?.num_ctx;
-  if (asked == null) return undefined;
-  const trained = gguf.contextLength > 0 ? gguf.contextLength : asked;
-  return Math.max(MIN_CONTEXT, Math.min(asked, trained));
+function requestedContext(options: Options, { gguf }: Model): number | undefined {
+  const requested = options?.num_ctx;
+  if (requested == null) return undefined;
+  const trained = gguf.contextLength > 0 ? gguf.contextLength : requested;
+  return Math.max(MIN_CONTEXT, Math.min(requested, trained));
 }

@@ -76,11 +76,11 @@ export async function toEmbeddings(
   { encoding_format: format, dimensions }: EmbeddingsRequest,
 ): Promise<z.output<typeof embeddingsSchema>> {
   const data = await mapInTimeSlices(vectors, VECTORS_PER_SLICE, (vector, index) => {
-    const wanted = dimensions == null ? vector : shortenVector(vector, dimensions);
+    const shortened = dimensions == null ? vector : shortenVector(vector, dimensions);
     return {
       object: "embedding" as const,
       index,
-      embedding: format === "base64" ? toBase64(wanted) : wanted,
+      embedding: format === "base64" ? toBase64(shortened) : shortened,
     };
   });
   return {
