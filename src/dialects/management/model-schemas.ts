@@ -29,7 +29,7 @@ const modelFields = {
     .min(0)
     .max(1)
     .optional()
-    .describe("Of its download; until it ends, unknown fields are 0 or empty."),
+    .describe("Progress of its download; until it ends, unknown fields are 0 or empty."),
   source: sourceSchema,
   from: z.string().optional().describe("The hub spec it was pulled from, or the model it was created from."),
   size_bytes: z.int().describe("Total size of its files."),
@@ -49,7 +49,7 @@ export const modelDetailSchema = z
     vocab_size: z.int(),
     capabilities: capabilitiesSchema,
     trained_context_size: z.int().describe("Context size the model was trained for."),
-    embedding_size: z.int().describe("Length of its hidden vectors."),
+    embedding_size: z.int().describe("Length of its embedding vectors."),
     block_count: z.int(),
     purpose: z.enum(["generate", "embed", "rerank"]),
     name: z.string().optional().describe("Name in the GGUF header."),

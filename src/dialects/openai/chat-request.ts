@@ -14,6 +14,7 @@ import {
   toMaxTokens,
   toSampling,
   toStop,
+  toTextContent,
   toThinking,
   unsupported,
   withChoice,
@@ -66,14 +67,6 @@ function toMessage(message: ChatCompletionMessage, index: number): ChatMessage {
     return { role: "tool", content: toUserContent(message.content, param), toolCallId: message.tool_call_id };
   }
   return { role: "system", content: toTextContent(message.content), name: message.name ?? undefined };
-}
-
-type TextPart = { type: "text"; text: string } | { type: "refusal"; refusal: string };
-
-function toTextContent(content: string | readonly TextPart[] | null | undefined): ContentPart[] {
-  if (content == null) return [];
-  if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
-  return content.map((part) => ({ type: "text", text: part.type === "text" ? part.text : part.refusal }));
 }
 
 function toUserContent(

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { dictionary, list, MAX_STOPS } from "../../http/input/list.ts";
-import { samplingSchema, type Sampling } from "../../engine/protocol/generation.ts";
+import { samplingSchema, type ContentPart, type Sampling } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { ignored, modelName } from "../../http/input/known-fields.ts";
 import { DEFAULT_SAMPLING, toSeed } from "../../inference/default-sampling.ts";
@@ -112,4 +112,13 @@ export function toThinking(
     ...(thinking !== undefined && { thinking }),
     ...(Object.keys(merged).length > 0 && { templateVariables: merged }),
   };
+}
+
+/** The text of a message: a string, or parts of text and refusals. */
+export function toTextContent(
+  content: string | readonly ({ text: string } | { refusal: string })[] | null | undefined,
+): ContentPart[] {
+  if (content == null || content === "") return [];
+  if (typeof content === "string") return [{ type: "text", text: content }];
+  return content.map((part) => ({ type: "text", text: "text" in part ? part.text : part.refusal }));
 }

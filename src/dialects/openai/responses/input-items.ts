@@ -24,7 +24,6 @@ const outputPart = z.discriminatedUnion("type", [
   textPart,
   z.object({ type: z.literal("refusal"), refusal: z.string() }),
 ]);
-export type OutputPart = z.output<typeof outputPart>;
 
 const inputContent = z.union([z.string(), list(inputPart)]);
 const type = z.literal("message").nullish();

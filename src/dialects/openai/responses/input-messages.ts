@@ -1,7 +1,7 @@
 import type { ChatMessage, ContentPart } from "../../../engine/protocol/generation.ts";
 import { decodeImage } from "../../../inference/image-data.ts";
-import { unsupported } from "../openai-request-fields.ts";
-import type { InputItem, InputPart, OutputPart } from "./input-items.ts";
+import { toTextContent, unsupported } from "../openai-request-fields.ts";
+import type { InputItem, InputPart } from "./input-items.ts";
 
 type AssistantItem = Extract<InputItem, { role: "assistant" } | { type: "reasoning" | "function_call" }>;
 
@@ -45,7 +45,7 @@ function extend(turn: ChatMessage, item: AssistantItem): void {
     const reasoning = [...(item.summary ?? []), ...(item.content ?? [])].map(({ text }) => text);
     if (reasoning.length > 0) turn.reasoning = [turn.reasoning ?? [], reasoning].flat().join("\n\n");
   } else {
-    turn.content.push(...toText(item.content));
+    turn.content.push(...toTextContent(item.content));
   }
 }
 
@@ -54,16 +54,11 @@ function toMessage(item: Exclude<InputItem, AssistantItem>, param: string): Chat
     return { role: "tool", content: toContent(item.output, `${param}.output`), toolCallId: item.call_id };
   }
   if (item.role === "user") return { role: "user", content: toContent(item.content, `${param}.content`) };
-  return { role: "system", content: toText(item.content) };
-}
-
-function toText(content: string | readonly OutputPart[]): ContentPart[] {
-  if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
-  return content.map((part) => ({ type: "text", text: part.type === "refusal" ? part.refusal : part.text }));
+  return { role: "system", content: toTextContent(item.content) };
 }
 
 function toContent(content: string | readonly InputPart[], param: string): ContentPart[] {
-  if (typeof content === "string") return toText(content);
+  if (typeof content === "string") return toTextContent(content);
   return content.map((part, at) => {
     if (part.type === "input_file") {
       throw unsupported("File input is not supported; send text or images.", `${param}.${at}`);

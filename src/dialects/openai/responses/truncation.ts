@@ -33,8 +33,8 @@ function isTooLong(error: unknown): boolean {
 /** A turn starts with a user message. Instructions belong to no turn and always stay. */
 function withoutOldestTurns(items: readonly InputItem[], count: number): readonly InputItem[] {
   const starts = [...items.keys()].filter((index) => isUser(items[index]));
-  const kept = starts[Math.min(count, starts.length - 1)] ?? 0;
-  return items.filter((item, index) => index >= kept || isInstruction(item));
+  const firstKept = starts[Math.min(count, starts.length - 1)] ?? 0;
+  return items.filter((item, index) => index >= firstKept || isInstruction(item));
 }
 
 function isUser(item: InputItem | undefined): boolean {
