@@ -2,14 +2,14 @@ import type { AppContext } from "../../http/app-env.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { ManagementServices } from "./management-services.ts";
 
-/** A file of a page that the daemon serves, and what tells it from what it was in another version. */
+/** A file of a page that the daemon serves. */
 export interface PageFile {
   readonly content: Uint8Array<ArrayBuffer>;
-  /** With its quotes. */
+  /** Including the quotes. */
   readonly etag: string;
 }
 
-/** The files of the pages by their paths: no other exists, so no name of a file is ever built from a request. */
+/** The files of the pages by path. A file name is never built from a request. */
 const UI_FILES = {
   "/ui/": "ui/index.html",
   "/ui/app.js": "ui/app.js",
@@ -25,22 +25,22 @@ export type PageFileName =
   | (typeof UI_FILES)[keyof typeof UI_FILES]
   | (typeof DOCS_FILES)[keyof typeof DOCS_FILES];
 
-/** The pages talk to their own daemon only, and text of a model can never become markup or script. */
+/** The pages can only connect to their own daemon, and a model's text can never run as a script. */
 const PAGE_CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const page = { tag: "Page", alwaysOn: true } as const;
 const documentation = { tag: "Documentation", alwaysOn: true } as const;
 
-/** The root, the page under /ui/ unless the configuration switches it off, and the API's reference with its console. */
+/** The root, the page under /ui/ unless it is disabled, and the API reference with its console. */
 export function pageRoutes(services: ManagementServices): readonly Route[] {
   return [
     defineRoute({
       ...page,
       method: "GET",
       path: "/",
-      summary: "The page for browsers, else what this is",
-      answers: [{ description: "Name, version and where to go on." }],
+      summary: "Redirect browsers to the page; otherwise describe the server",
+      answers: [{ description: "Name, version and links." }],
       handle(context) {
         if (services.config.ui && context.req.header("accept")?.includes("text/html"))
           return context.redirect("/ui/");
@@ -59,7 +59,7 @@ export function pageRoutes(services: ManagementServices): readonly Route[] {
         ]
       : []),
     redirect(documentation, "/docs/", "/docs"),
-    ...files(services, documentation, DOCS_FILES, "This API as a page to read and to try"),
+    ...files(services, documentation, DOCS_FILES, "API reference with a console"),
   ];
 }
 
@@ -68,13 +68,13 @@ function redirect(common: typeof page | typeof documentation, path: string, to: 
     ...common,
     method: "GET",
     path,
-    summary: `Redirects to ${to}`,
+    summary: `Redirect to ${to}`,
     answers: [{ status: 302, contentType: "text/plain", description: `To ${to}.` }],
     handle: (context) => context.redirect(to),
   });
 }
 
-/** The first of the files is the page, the others are its parts. */
+/** The first file is the page; the others are its assets. */
 function files(
   services: ManagementServices,
   common: typeof page | typeof documentation,
@@ -99,7 +99,7 @@ function contentTypeOf(name: PageFileName): string {
   return name.endsWith(".css") ? "text/css" : "text/html";
 }
 
-/** Browsers keep the file and ask whether it is still the same, so that a new version is seen at once. */
+/** Browsers revalidate a cached file every time, so that they see a new version immediately. */
 function sendFile(context: AppContext, { content, etag }: PageFile, type: string): Response {
   const headers = { etag, "cache-control": "no-cache" };
   if (context.req.header("if-none-match") === etag) return context.body(null, 304, headers);

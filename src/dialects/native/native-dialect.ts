@@ -6,14 +6,14 @@ import type { Services } from "../services.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
 import { chatSocketRoute } from "./chat-socket-route.ts";
-import * as chat from "./chat.ts";
-import * as embeddings from "./embeddings.ts";
-import * as generate from "./generate.ts";
+import * as chat from "./native-chat.ts";
+import * as embeddings from "./native-embeddings.ts";
+import * as generate from "./native-generate.ts";
 import { detokenizeRoute, tokenizeRoute } from "./token-routes.ts";
 
 const tag = "Generation";
 
-/** Generation over the daemon's own routes. */
+/** The daemon's own API for generation. */
 export const nativeDialect = (services: Services): Dialect => ({
   name: "Native",
   prefixes: ["/api/generate", "/api/chat", "/api/embeddings", "/tokenize", "/detokenize", "/ws/chat"],
@@ -35,14 +35,13 @@ function generateRoute({ inference }: Services): Route {
     path: "/api/generate",
     tag,
     summary: "Generate text from a prompt",
-    description:
-      "The prompt goes through the model's chat template when it has one. Unknown fields are ignored.",
+    description: "Applies the model's chat template when it has one. Unknown fields are ignored.",
     body: generate.generateRequestSchema,
     answers: [
-      { description: "The whole text.", schema: generate.generateAnswerSchema },
+      { description: "The complete text.", schema: generate.generateAnswerSchema },
       {
         contentType: NDJSON_TYPE,
-        description: "With stream: one line for each piece; the last one is empty and carries the summary.",
+        description: "With stream: one line per piece; the last one is empty and has the summary.",
         schema: generate.generateLineSchema,
       },
     ],
@@ -59,14 +58,14 @@ function chatRoute({ inference }: Services): Route {
     method: "POST",
     path: "/api/chat",
     tag,
-    summary: "Answer in a conversation",
+    summary: "Answer a chat",
     description: "Unknown fields are ignored.",
     body: chat.chatRequestSchema,
     answers: [
-      { description: "The whole message.", schema: chat.chatAnswerSchema },
+      { description: "The complete message.", schema: chat.chatAnswerSchema },
       {
         contentType: NDJSON_TYPE,
-        description: "With stream: one line for each piece; the last one is empty and carries the summary.",
+        description: "With stream: one line per piece; the last one is empty and has the summary.",
         schema: chat.chatLineSchema,
       },
     ],
@@ -83,9 +82,9 @@ function embeddingsRoute({ inference }: Services): Route {
     method: "POST",
     path: "/api/embeddings",
     tag,
-    summary: "Turn texts into vectors",
+    summary: "Create embeddings",
     body: embeddings.embeddingsRequestSchema,
-    answers: [{ description: "The vectors.", schema: embeddings.embeddingsAnswerSchema }],
+    answers: [{ description: "The embeddings.", schema: embeddings.embeddingsAnswerSchema }],
     async handle(context, { body }) {
       const answer = await inference.embed(embeddings.toEmbedRequest(body), context.req.raw.signal);
       return longJson(embeddings.toEmbeddingsAnswer(answer));

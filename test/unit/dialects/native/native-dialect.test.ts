@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { chatLineSchema } from "../../../../src/dialects/native/chat.ts";
+import { chatLineSchema } from "../../../../src/dialects/native/native-chat.ts";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { randomSource } from "../../inference/random-pieces.ts";
 import { failing, PLAIN_TEXT, randomAnswer, THINKING_AND_TOOLS } from "../recorded-events.ts";

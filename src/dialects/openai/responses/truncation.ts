@@ -5,10 +5,10 @@ import { type Conversation, toInferenceRequest } from "./response-request.ts";
 import type { ResponseRequest } from "./response-schema.ts";
 
 /**
- * Begins the answer to a conversation. With truncation "auto" one that does not fit into the context is tried again
- * without its oldest turns: without one, then two more, then four more. Instructions and the last turn always stay.
+ * Starts generating. With truncation "auto", a conversation that does not fit the context is retried without its
+ * oldest turns: it drops one turn, then two more, then four more. Instructions and the last turn always stay.
  */
-export async function generateFitting(
+export async function generateWithTruncation(
   inference: Pick<Inference, "generate">,
   body: ResponseRequest,
   conversation: Conversation,
@@ -30,11 +30,11 @@ function isTooLong(error: unknown): boolean {
   return error instanceof ServiceError && error.code === "context_length_exceeded";
 }
 
-/** A turn begins with the user's words; what instructs the model belongs to none. */
+/** A turn starts with a user message. Instructions belong to no turn and always stay. */
 function withoutOldestTurns(items: readonly InputItem[], count: number): readonly InputItem[] {
-  const begins = [...items.keys()].filter((index) => isUser(items[index]));
-  const kept = begins[Math.min(count, begins.length - 1)] ?? 0;
-  return items.filter((item, index) => index >= kept || isInstruction(item));
+  const starts = [...items.keys()].filter((index) => isUser(items[index]));
+  const firstKept = starts[Math.min(count, starts.length - 1)] ?? 0;
+  return items.filter((item, index) => index >= firstKept || isInstruction(item));
 }
 
 function isUser(item: InputItem | undefined): boolean {

@@ -2,39 +2,43 @@ import { z } from "zod";
 import { MAX_NAME_LENGTH, modelName } from "../../http/input/known-fields.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS, type OutputFormat } from "../../engine/protocol/generation.ts";
 import { keepAliveField } from "./keep-alive.ts";
-import { optionsField } from "./options.ts";
+import { optionsField } from "./ollama-options.ts";
 
 export const modelField = z
   .string({ error: "is required" })
   .min(1, { error: "is required" })
   .max(MAX_NAME_LENGTH)
-  .describe("Name of the model. A name without a tag means `:latest`; hf.co/owner/repo:Q4_K_M is one too.");
-/** Older clients say `name` where newer ones say `model`. */
-export const nameField = modelName.nullish().describe("Older word for model.");
-export const streamField = z.boolean().nullish().describe("Answer line by line. Default: true.");
+  .describe(
+    "Model name, or a hub repository such as hf.co/owner/repo:Q4_K_M. A name without a tag means `:latest`.",
+  );
+/** Older clients send `name` instead of `model`. */
+export const nameField = modelName.nullish().describe("Older name of model.");
+export const streamField = z
+  .boolean()
+  .nullish()
+  .describe("Stream the answer as lines of JSON. Default: true.");
 
-/** What chat and generate have in common. */
+/** Fields that chat and generate share. */
 export const generationFields = {
   stream: streamField,
   format: z
     .union([z.enum(["", "json"]), jsonSchemaSchema])
     .nullish()
-    .describe('"json" for any JSON object, or a JSON Schema that the answer must fit.'),
+    .describe('"json" for any JSON object, or a JSON Schema the answer must match.'),
   keep_alive: keepAliveField,
   options: optionsField,
-  logprobs: z.boolean().nullish().describe("Report the log-probability of each token."),
+  logprobs: z.boolean().nullish().describe("Return the log probability of each token."),
   top_logprobs: z
     .int()
     .min(0)
     .max(MAX_TOP_LOGPROBS)
     .nullish()
-    .describe("Report so many alternatives for each token; needs logprobs."),
+    .describe("Number of alternatives to return for each token; requires logprobs."),
 };
 
 export const thinkSchema = z.union([z.boolean(), z.enum(["low", "medium", "high", "max"])]).nullish();
 export type Think = z.output<typeof thinkSchema>;
 
-/** False says no; true and a level say yes. */
 export function toThinking(think: Think): boolean | undefined {
   return think == null ? undefined : think !== false;
 }

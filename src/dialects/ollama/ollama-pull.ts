@@ -2,9 +2,9 @@ import { z } from "zod";
 import { ignored } from "../../http/input/known-fields.ts";
 import type { PullStep } from "../../models/pull-steps.ts";
 import { sha256 } from "./model-entry.ts";
-import { modelField, nameField, streamField } from "./request-fields.ts";
+import { modelField, nameField, streamField } from "./ollama-request-fields.ts";
 
-/** Digits of a digest that clients show. */
+/** Digits of the digest in the status, as clients show it. */
 const SHORT_DIGEST = 12;
 
 /** POST /api/pull of the Ollama API. Unknown fields are ignored. */
@@ -13,24 +13,24 @@ export const pullRequestSchema = z
     model: modelField.nullish(),
     name: nameField,
     stream: streamField,
-    insecure: ignored("the hub's address is the daemon's configuration"),
+    insecure: ignored("the hub's address is set in the daemon's configuration"),
     username: ignored("the daemon uses HUB_TOKEN"),
     password: ignored("the daemon uses HUB_TOKEN"),
   })
   .meta({ id: "OllamaPullRequest" });
 
-/** A line of a streamed pull or create; `success` is the last. */
+/** A line of a streamed pull or create; the last status is `success`. */
 export const statusLineSchema = z
   .object({
     status: z.string(),
-    digest: z.string().optional().describe("Tells downloads apart; not the hash of a file."),
-    total: z.int().optional().describe("Bytes in all."),
+    digest: z.string().optional().describe("Identifies the download; not the hash of a file."),
+    total: z.int().optional().describe("Total bytes."),
     completed: z.int().optional().describe("Bytes on disk."),
   })
   .meta({ id: "OllamaStatusLine" });
 type StatusLine = z.output<typeof statusLineSchema>;
 
-/** The course of a pull in the words of this API. */
+/** Converts the steps of a pull to this API's statuses. */
 export async function* toPullLines(
   name: string,
   steps: AsyncIterable<PullStep>,

@@ -5,12 +5,12 @@ import { shortenVector } from "../../inference/shorten-vector.ts";
 import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
 import { keepAliveField } from "./keep-alive.ts";
-import { optionsField, toResidency } from "./options.ts";
-import { modelField } from "./request-fields.ts";
-import { nanoseconds } from "./summary.ts";
+import { optionsField, toResidency } from "./ollama-options.ts";
+import { modelField } from "./ollama-request-fields.ts";
+import { nanoseconds } from "./ollama-answer-fields.ts";
 
-/** So many take some milliseconds. */
-const VECTORS_IN_A_TURN = 64;
+/** Few enough that one time slice does not hold up other requests. */
+const VECTORS_PER_SLICE = 64;
 
 /** POST /api/embed of the Ollama API. Unknown fields are ignored. */
 export const embedRequestSchema = z
@@ -19,18 +19,18 @@ export const embedRequestSchema = z
     input: z
       .union([z.string(), list(z.string())])
       .nullish()
-      .describe("Text or texts. None: the model is only loaded."),
+      .describe("One text or several. Empty: only loads the model."),
     dimensions: z
       .int()
       .min(1)
       .nullish()
-      .describe("Keep only the first so many components; meant for models trained for it."),
+      .describe("Truncate vectors to this many dimensions; for models trained for it (Matryoshka)."),
     keep_alive: keepAliveField,
     options: optionsField,
     truncate: z
       .boolean()
       .nullish()
-      .describe("Of a text that is too long embed the beginning; false: refuse it. Default: true."),
+      .describe("Truncate texts that are too long; false: refuse them. Default: true."),
   })
   .meta({ id: "OllamaEmbedRequest" });
 type Embed = z.output<typeof embedRequestSchema>;
@@ -39,17 +39,17 @@ export const embedAnswerSchema = z
   .object({
     model: z.string().describe("The name in the request."),
     embeddings: z.array(z.array(z.number())).describe("L2-normalized, in the order of the texts."),
-    total_duration: z.int().describe("Nanoseconds in all."),
+    total_duration: z.int().describe("Total nanoseconds."),
     load_duration: z.int().describe("Nanoseconds until the model was in memory."),
     prompt_eval_count: z.int().describe("Tokens of all texts."),
   })
   .meta({ id: "OllamaEmbedAnswer" });
 
-/** POST /api/embeddings, the older form, for one text. */
+/** POST /api/embeddings, the older route, for one text. */
 export const embeddingsRequestSchema = z
   .object({
     model: modelField,
-    prompt: z.string().nullish().describe("The text. None: the model is only loaded."),
+    prompt: z.string().nullish().describe("The text. Empty: only loads the model."),
     keep_alive: keepAliveField,
     options: optionsField,
   })
@@ -63,14 +63,14 @@ export function toEmbedRequest(body: Omit<Embed, "dimensions">, model: Model): E
   const texts = typeof body.input === "string" ? [body.input] : (body.input ?? []);
   return {
     model: model.alias,
-    // An empty text alone only loads the model.
+    // A single empty text only loads the model.
     input: texts.length === 1 && texts[0] === "" ? [] : texts,
     truncate: body.truncate ?? true,
     residency: toResidency(body, model),
   };
 }
 
-/** @throws ServiceError invalid_parameter when more dimensions are asked for than the model has */
+/** @throws ServiceError invalid_parameter when `dimensions` is more than the model has */
 export async function toEmbedAnswer(
   { vectors, totalTokens, loadMs }: EmbedAnswer,
   body: Embed,
@@ -82,7 +82,7 @@ export async function toEmbedAnswer(
     embeddings:
       dimensions == null
         ? vectors
-        : await mapInTimeSlices(vectors, VECTORS_IN_A_TURN, (vector) => shortenVector(vector, dimensions)),
+        : await mapInTimeSlices(vectors, VECTORS_PER_SLICE, (vector) => shortenVector(vector, dimensions)),
     total_duration: nanoseconds(totalMs),
     load_duration: nanoseconds(loadMs),
     prompt_eval_count: totalTokens,

@@ -3,22 +3,22 @@ import type { FinishReason, Timings, TokenLogprob, Usage } from "../../engine/pr
 
 const NS_PER_MS = 1e6;
 
-/** This API counts time in whole nanoseconds. */
+/** The API reports durations in whole nanoseconds. */
 export function nanoseconds(milliseconds: number): number {
   return Math.round(milliseconds * NS_PER_MS);
 }
 
-/** The fields with which a generation ends, whole or streamed. */
+/** The last fields of an answer, streamed or not. */
 export const summaryFields = {
   done_reason: z
     .enum(["stop", "length"])
-    .describe("A turn that ends with tool calls has ended by itself: stop."),
-  total_duration: z.int().describe("Nanoseconds from the request's arrival to its end, waiting included."),
-  load_duration: z.int().describe("Nanoseconds until the model was in memory."),
+    .describe("length: the token limit; stop: anything else, tool calls included."),
+  total_duration: z.int().describe("Nanoseconds from receiving the request to the end, queueing included."),
+  load_duration: z.int().describe("Nanoseconds to load the model."),
   prompt_eval_count: z.int().describe("Tokens of the prompt, template included."),
-  prompt_eval_duration: z.int().describe("Nanoseconds spent on the prompt."),
+  prompt_eval_duration: z.int().describe("Nanoseconds of prefill."),
   eval_count: z.int().describe("Tokens generated."),
-  eval_duration: z.int().describe("Nanoseconds spent on generating."),
+  eval_duration: z.int().describe("Nanoseconds of decoding."),
 };
 
 export interface End {
@@ -44,9 +44,9 @@ const tokenFields = { token: z.string(), logprob: z.number(), bytes: z.array(z.i
 export const logprobsField = z
   .array(z.object({ ...tokenFields, top_logprobs: z.array(z.object(tokenFields)) }))
   .optional()
-  .describe("Of the tokens of this piece, when asked for.");
+  .describe("Of the tokens in this piece, when requested.");
 
-/** As fields of an answer or a line; none when there are no log-probabilities. */
+/** The logprobs field of an answer or a line, if there are any. */
 export function logprobFields(logprobs: readonly TokenLogprob[] | undefined): {
   logprobs?: z.output<typeof logprobsField>;
 } {
@@ -54,8 +54,9 @@ export function logprobFields(logprobs: readonly TokenLogprob[] | undefined): {
   return { logprobs: logprobs.map(({ top, ...token }) => ({ ...token, top_logprobs: top })) };
 }
 
-/** How the answer is labeled: the model by the name the client used, and the clock. */
+/** The values of the fields that start every answer and line. */
 export interface Label {
+  /** The name in the request. */
   readonly model: string;
   readonly loadMs: number;
   readonly now: () => Date;
@@ -70,6 +71,6 @@ export function labeled({ model, now }: Pick<Label, "model" | "now">) {
   return { model, created_at: now().toISOString() };
 }
 
-/** The answer to a request that only loads or unloads. */
+/** The done_reason of a request that only loads or unloads the model. */
 export const residencyReasonField = z.enum(["load", "unload"]);
 export type ResidencyReason = z.output<typeof residencyReasonField>;

@@ -1,20 +1,20 @@
 import { z } from "zod";
 import { finishReasonSchema, type ToolCall, type Usage } from "../../engine/protocol/generation.ts";
 
-/** The fields with which a generation ends, whole or streamed. */
+/** The last fields of an answer, streamed or not. */
 export const summaryFields = {
   done_reason: finishReasonSchema.describe(
-    "Why it ended: at a natural end or stop text, at its length, for tool calls.",
+    "Why it ended: end of turn or a stop sequence, the token limit, or tool calls.",
   ),
   total_duration_ms: z
     .int()
-    .describe("Milliseconds from the request's arrival to its end, waiting included."),
+    .describe("Milliseconds from receiving the request to the end, queueing included."),
   prompt_tokens: z.int().describe("Tokens of the prompt, template included."),
   completion_tokens: z.int().describe("Tokens generated."),
-  tokens_per_second: z.number().describe("Tokens generated per second of generating."),
+  tokens_per_second: z.number().describe("Generation speed."),
 };
 
-/** Decimals of tokens_per_second: more would be noise. */
+/** More decimals of tokens_per_second would be noise. */
 const RATE_DECIMALS = 2;
 
 export function summary(end: {

@@ -1,21 +1,21 @@
 import { z } from "zod";
 import { list } from "../../http/input/list.ts";
 import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
-import { modelField } from "./request-fields.ts";
+import { modelField } from "./native-request-fields.ts";
 
 const text = z.string().min(1, { error: "must not be empty" });
 
 export const embeddingsRequestSchema = z
   .object({
     model: modelField,
-    input: z.union([text, list(text, { least: 1 })]).describe("Text or batch of texts."),
+    input: z.union([text, list(text, { least: 1 })]).describe("One text or several."),
   })
   .meta({ id: "EmbeddingsRequest" });
 
 export const embeddingsAnswerSchema = z
   .object({
     model: z.string(),
-    embeddings: z.array(z.array(z.number())).describe("One L2-normalized vector for each text, in order."),
+    embeddings: z.array(z.array(z.number())).describe("One L2-normalized vector per text, in order."),
     dimensions: z.int().describe("Length of each vector."),
     total_tokens: z.int().describe("Tokens of all texts."),
   })

@@ -16,12 +16,12 @@ import {
   toSampling,
   toToolChoice,
   toTools,
-} from "./request-fields.ts";
-import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./summary.ts";
+} from "./native-request-fields.ts";
+import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
 
 const messageSchema = z.discriminatedUnion("role", [
   z.object({
-    role: z.enum(["system", "developer"]).describe("Instructions; developer means the same as system."),
+    role: z.enum(["system", "developer"]).describe("Instructions; developer is treated as system."),
     content: z.string().describe("Message text."),
   }),
   z.object({
@@ -31,8 +31,8 @@ const messageSchema = z.discriminatedUnion("role", [
   }),
   z.object({
     role: z.literal("assistant"),
-    content: z.string().nullish().describe("Message text; may be left out beside tool calls."),
-    thinking: z.string().nullish().describe("What the model thought, for templates that want it back."),
+    content: z.string().nullish().describe("Message text; optional when there are tool calls."),
+    thinking: z.string().nullish().describe("The model's earlier reasoning, for templates that use it."),
     tool_calls: list(
       z.object({
         id: z.string().nullish(),
@@ -45,13 +45,13 @@ const messageSchema = z.discriminatedUnion("role", [
       }),
     )
       .nullish()
-      .describe("Calls that the model made in this turn."),
+      .describe("Calls the model made in this turn."),
   }),
   z.object({
     role: z.literal("tool"),
-    content: z.string().describe("What the tool returned."),
-    tool_call_id: z.string().nullish().describe("The call that this answers."),
-    name: z.string().nullish().describe("Name of the tool."),
+    content: z.string().describe("Result of the tool."),
+    tool_call_id: z.string().nullish().describe("ID of the call this is the result of."),
+    name: z.string().nullish().describe("Tool name."),
   }),
 ]);
 type WireMessage = z.output<typeof messageSchema>;
@@ -67,7 +67,7 @@ export const chatRequestSchema = z.object({ ...chatFields, stream: streamField }
 const answerMessageSchema = z.object({
   role: z.literal("assistant"),
   content: z.string().describe("The text, or a piece of it."),
-  thinking: z.string().optional().describe("What the model thought before it answered."),
+  thinking: z.string().optional().describe("The model's reasoning."),
   tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
 });
 
@@ -132,7 +132,7 @@ function toImages(images: readonly string[], param: string): ContentPart[] {
   return images.map((image, at) => ({ type: "image", data: decodeImage(image, `${param}.${at}`) }));
 }
 
-/** Images of the request itself belong to the last message of the user. */
+/** Adds the request's top-level images to the last user message. */
 function withImages(messages: ChatMessage[], images: readonly string[]): ChatMessage[] {
   if (images.length === 0) return messages;
   const parts = toImages(images, "images");
@@ -161,7 +161,7 @@ function chatLine(line: z.output<typeof chatLineSchema>): string {
   return ndjsonLine(line);
 }
 
-/** The lines of a streamed answer: messages with a piece each, then an empty one with the summary. */
+/** The lines of a streamed answer: one per piece, then an empty message with the summary. */
 export async function* toChatLines({ model, events }: InferenceStream): AsyncGenerator<string> {
   const piece = (content: string, more: Partial<z.output<typeof answerMessageSchema>> = {}): string =>
     chatLine({ model, message: { role: "assistant", content, ...more }, done: false });

@@ -11,26 +11,23 @@ import {
 } from "../../engine/protocol/generation.ts";
 import { DEFAULT_SAMPLING, toSeed } from "../../inference/default-sampling.ts";
 
-/** Of the interface specification, part "Limits"; a model's own PARAMETER comes before it. */
+/** Used when neither the request nor the Modelfile sets a limit. */
 export const DEFAULT_MAX_TOKENS = 512;
 
 const range = samplingSchema.shape;
 
-/** A field that may be left out; null means the same. */
-export const modelField = modelName
-  .nullish()
-  .describe("Name of the model. Default: the daemon's default model.");
+export const modelField = modelName.nullish().describe("Model name. Default: the daemon's default model.");
 export const streamField = z
   .boolean()
   .nullish()
-  .describe("Answer line by line as the text comes. Default: false.");
+  .describe("Stream the answer as lines of JSON. Default: false.");
 
 const toolSchema = z.object({
   type: z.literal("function").default("function"),
   function: z.object({
-    name: z.string().min(1).describe("Name of the function."),
-    description: z.string().nullish().describe("What it does, for the model."),
-    parameters: jsonSchemaSchema.nullish().describe("JSON Schema of its arguments."),
+    name: z.string().min(1).describe("Function name."),
+    description: z.string().nullish().describe("Description for the model."),
+    parameters: jsonSchemaSchema.nullish().describe("JSON Schema of the arguments."),
   }),
 });
 
@@ -39,47 +36,47 @@ const toolChoiceSchema = z.union([
   z.object({ type: z.literal("function"), function: z.object({ name: z.string() }) }),
 ]);
 
-/** What /api/generate, /api/chat and the chat frames of /ws/chat have in common. */
+/** Fields that /api/generate, /api/chat and the chat frames of /ws/chat share. */
 export const generationFields = {
   max_tokens: z
     .int()
     .min(1)
     .nullish()
-    .describe(`Most tokens to generate. Default: ${DEFAULT_MAX_TOKENS}, or what the Modelfile says.`),
+    .describe(
+      `Maximum number of tokens to generate. Default: the Modelfile's, otherwise ${DEFAULT_MAX_TOKENS}.`,
+    ),
   temperature: range.temperature
     .nullable()
     .describe(
-      `Sampling temperature; 0 always takes the likeliest token. Default: ${DEFAULT_SAMPLING.temperature}.`,
+      `Sampling temperature; 0 always picks the most likely token. Default: ${DEFAULT_SAMPLING.temperature}.`,
     ),
   top_p: range.topP.nullable().describe(`Nucleus sampling. Default: ${DEFAULT_SAMPLING.topP}.`),
-  top_k: range.topK
+  top_k: range.topK.nullable().describe(`Top-k sampling; 0 disables it. Default: ${DEFAULT_SAMPLING.topK}.`),
+  min_p: range.minP.nullable().describe("Minimum token probability, relative to the most likely token."),
+  repeat_penalty: range.repeatPenalty.nullable().describe("Penalty for repeated tokens; 1 disables it."),
+  presence_penalty: range.presencePenalty
     .nullable()
-    .describe(`Top-k sampling; 0 switches it off. Default: ${DEFAULT_SAMPLING.topK}.`),
-  min_p: range.minP.nullable().describe("Least probability relative to the likeliest token."),
-  repeat_penalty: range.repeatPenalty.nullable().describe("Penalty for repeated tokens; 1 is none."),
-  presence_penalty: range.presencePenalty.nullable().describe("Penalty for tokens that occurred before."),
-  frequency_penalty: range.frequencyPenalty.nullable().describe("Penalty by how often a token occurred."),
-  seed: z
-    .int()
-    .min(-1)
-    .nullish()
-    .describe("Makes sampling repeatable. Default: another one for each request; so does -1."),
+    .describe("Penalty for tokens that have already occurred."),
+  frequency_penalty: range.frequencyPenalty
+    .nullable()
+    .describe("Penalty that grows with how often a token has occurred."),
+  seed: z.int().min(-1).nullish().describe("Sampling seed. Default, and -1: a new one for each request."),
   stop: list(z.string().min(1), { most: MAX_STOPS })
     .nullish()
-    .describe("Texts at which to stop; they are not part of the answer."),
-  tools: list(toolSchema).nullish().describe("Functions that the model may call."),
+    .describe("Stop sequences; they are not part of the answer."),
+  tools: list(toolSchema).nullish().describe("Functions the model may call."),
   tool_choice: toolChoiceSchema
     .nullish()
     .describe('"auto", "none", "required", or one function by name. Default: auto.'),
   format: z
     .union([z.literal("json"), z.literal(""), jsonSchemaSchema])
     .nullish()
-    .describe('"json" for any JSON object, or a JSON Schema that the answer must fit.'),
+    .describe('"json" for any JSON object, or a JSON Schema the answer must match.'),
   images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP)."),
   think: z
     .boolean()
     .nullish()
-    .describe("Let the model think before it answers. Default: false, or what the Modelfile says."),
+    .describe("Let the model think before it answers. Default: the Modelfile's, otherwise false."),
 };
 
 const generationFieldsSchema = z.object(generationFields);

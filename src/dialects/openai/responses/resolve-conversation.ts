@@ -5,8 +5,8 @@ import type { ResponseRequest } from "./response-schema.ts";
 import type { ResponseStore } from "./response-store.ts";
 
 /**
- * The conversation that a request goes on with: that of the previous response, then its own input.
- * @throws ServiceError previous_response_not_found, or invalid_parameter for an item that is not kept
+ * The conversation a request continues: that of the previous response, then its own input.
+ * @throws ServiceError previous_response_not_found, or invalid_parameter for an item that is not stored
  */
 export function resolveConversation(
   { input, previous_response_id: previous }: Pick<ResponseRequest, "input" | "previous_response_id">,
@@ -25,7 +25,7 @@ function earlierItems(id: string, store: Pick<ResponseStore, "get">): readonly I
   if (stored) return stored.items;
   throw new ServiceError(
     "previous_response_not_found",
-    `The response "${id}" is not, or no longer, kept; send the whole conversation as input.`,
+    `Response "${id}" was not found; it may have been removed to free memory. Send the whole conversation as input.`,
     { param: "previous_response_id" },
   );
 }
@@ -35,7 +35,7 @@ function referredItem({ id }: ItemReference, index: number, store: Pick<Response
   if (item) return item;
   throw new ServiceError(
     "invalid_parameter",
-    `input.${index}.id: the item "${id}" is not, or no longer, kept; send the item itself.`,
+    `input.${index}.id: item "${id}" was not found; it may have been removed to free memory. Send the item itself.`,
     { param: `input.${index}.id` },
   );
 }

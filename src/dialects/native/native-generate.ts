@@ -14,25 +14,22 @@ import {
   toSampling,
   toToolChoice,
   toTools,
-} from "./request-fields.ts";
-import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./summary.ts";
+} from "./native-request-fields.ts";
+import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
 
 export const generateRequestSchema = z
   .object({
     model: modelField,
     prompt: z.string().describe("Input text."),
-    system: z
-      .string()
-      .nullish()
-      .describe("System prompt. Default: the Modelfile's; an empty text means none at all."),
+    system: z.string().nullish().describe("System prompt; empty for none. Default: the Modelfile's."),
     stream: streamField,
     ...generationFields,
   })
   .meta({ id: "GenerateRequest" });
 
 const pieceFields = {
-  model: z.string().describe("The model that answers."),
-  thinking: z.string().optional().describe("What the model thought before it answered."),
+  model: z.string().describe("The model that generated the answer."),
+  thinking: z.string().optional().describe("The model's reasoning."),
   tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
 };
 
@@ -71,7 +68,7 @@ export function toGenerateRequest(body: GenerateRequest): InferenceRequest {
   };
 }
 
-/** Tools need the form of a chat; without them a model without a chat template can answer too. */
+/** Tools require a chat; without tools, models without a chat template can answer too. */
 function toInput(body: GenerateRequest): InferenceRequest["input"] {
   const images = (body.images ?? []).map((image, index) => decodeImage(image, `images.${index}`));
   const tools = toTools(body.tools);
@@ -82,7 +79,7 @@ function toInput(body: GenerateRequest): InferenceRequest["input"] {
   return {
     kind: "chat",
     messages: [
-      // An empty system message keeps the Modelfile's away, and says nothing itself.
+      // An empty system message overrides the Modelfile's.
       ...(body.system == null
         ? []
         : [{ role: "system" as const, content: [{ type: "text" as const, text: body.system }] }]),
@@ -116,7 +113,7 @@ function generateLine(line: z.output<typeof generateLineSchema>): string {
   return ndjsonLine(line);
 }
 
-/** The lines of a streamed answer: pieces, then an empty one with the summary. */
+/** The lines of a streamed answer: one per piece, then an empty one with the summary. */
 export async function* toGenerateLines({ model, events }: InferenceStream): AsyncGenerator<string> {
   for await (const event of wholeToolCalls(events)) {
     switch (event.type) {

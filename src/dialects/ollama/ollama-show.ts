@@ -4,9 +4,9 @@ import type { Model } from "../../models/model.ts";
 import { listParameters } from "../../models/modelfile/parameters.ts";
 import { licenseText, parseInstructions } from "../../models/modelfile/parse-instructions.ts";
 import { details, tagListSchema } from "./model-entry.ts";
-import { modelField, nameField } from "./request-fields.ts";
+import { modelField, nameField } from "./ollama-request-fields.ts";
 
-/** Column of the values in the list of parameters. */
+/** Column where the values start. */
 const VALUE_COLUMN = 30;
 
 /** POST /api/show of the Ollama API. Unknown fields are ignored. */
@@ -14,7 +14,7 @@ export const showRequestSchema = z
   .object({
     model: modelField.nullish(),
     name: nameField,
-    verbose: ignored("the answer is the same"),
+    verbose: ignored("the answer does not change"),
     system: ignored(),
     template: ignored(),
     options: ignored(),
@@ -23,13 +23,13 @@ export const showRequestSchema = z
 
 export const showAnswerSchema = z
   .object({
-    modelfile: z.string().describe("A Modelfile that would make this model again."),
-    parameters: z.string().describe("PARAMETERs, one a line."),
-    template: z.string().describe("Chat template in Jinja; empty when it has none."),
+    modelfile: z.string().describe("A Modelfile that recreates this model."),
+    parameters: z.string().describe("PARAMETERs, one per line."),
+    template: z.string().describe("Chat template in Jinja, or empty."),
     system: z.string().optional(),
     license: z.string().optional(),
     details: tagListSchema.shape.models.element.shape.details,
-    model_info: z.record(z.string(), z.unknown()).describe("What the GGUF header says."),
+    model_info: z.record(z.string(), z.unknown()).describe("From the GGUF header."),
     capabilities: z.array(z.enum(["completion", "embedding", "insert", "tools", "vision", "thinking"])),
     modified_at: z.string().describe("ISO 8601."),
   })
@@ -44,7 +44,7 @@ export function toShowAnswer(model: Model, modelfile: string): ShowAnswer {
     parameters: listParameters(settings)
       .map(
         ([name, value]) =>
-          // In JSON's quotes, with which a text of several lines is one line too.
+          // JSON quoting keeps a text of several lines on one line.
           `${name.padEnd(VALUE_COLUMN)} ${typeof value === "string" ? JSON.stringify(value) : value}`,
       )
       .join("\n"),
