@@ -112,7 +112,7 @@ describe("what the linker refuses", () => {
     ["an object that is a finished module", { object: smallModule() }, /no linking section/],
     ["a name that is exported already", { exports: { call_square: ADD } }, /exported already/],
   ];
-  it.each(cases)("%s", (_, plan, message) => {
+  it.each(cases)("refuses %s", (_, plan, message) => {
     expect(() => link(smallModule(), plan)).toThrow(message);
   });
 

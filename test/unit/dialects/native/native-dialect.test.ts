@@ -337,7 +337,7 @@ describe("errors", () => {
     ["an empty text", "/api/embeddings", { input: ["a", ""] }, "invalid_parameter", /^input\.1: must not/],
     ["a batch of other things", "/api/embeddings", { input: ["a", 1] }, "invalid_parameter", /^input\.1:/],
     ["broken JSON", "/api/chat", "{", "invalid_json", /JSON/],
-  ])("%s", async ([, path, body, code, message]) => {
+  ])("refuses %s", async ([, path, body, code, message]) => {
     const answer = await testApp().post(path, body);
     expect(answer.status).toBe(400);
     expect(await answer.json()).toEqual({
