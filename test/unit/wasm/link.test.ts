@@ -116,7 +116,7 @@ describe("what the linker refuses", () => {
     expect(() => link(smallModule(), plan)).toThrow(message);
   });
 
-  it("bytes that are no module", () => {
+  it("bytes that are not a module", () => {
     expect(() => link(new Uint8Array([1, 2, 3]), {})).toThrow(/not a WebAssembly module/);
   });
 
