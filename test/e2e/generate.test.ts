@@ -189,7 +189,7 @@ describe("errors of POST /api/generate", () => {
       "unsupported_feature",
     ],
     ["a prompt beyond the context", { prompt: "word ".repeat(4000) }, 400, "context_length_exceeded"],
-  ])("%s", async ([, body, status, code]) => {
+  ])("refuses %s", async ([, body, status, code]) => {
     const response = await post(body);
     expect(response.status).toBe(status);
     expect(await response.json()).toEqual({
@@ -197,7 +197,7 @@ describe("errors of POST /api/generate", () => {
     });
   });
 
-  test("broken JSON", async () => {
+  test("refuses broken JSON", async () => {
     const response = await fetch(`${daemon.url}/api/generate`, {
       method: "POST",
       headers: { "content-type": "application/json" },

@@ -51,7 +51,7 @@ describe("what cannot be a model is refused before a process is started", () => 
       "invalid_model_file",
       /not a GGUF/,
     ],
-  ])("%s", async (_, makeFile, code, message) => {
+  ])("refuses %s", async (_, makeFile, code, message) => {
     const before = pids.length;
     const file = makeFile();
     expect(await loadError(file)).toMatchObject({ code, message: expect.stringMatching(message) });
@@ -86,7 +86,7 @@ describe("a damaged model is an error that says so, and no process stays behind"
     ["a negative number of tensors", () => countOf(8, 2n ** 64n - 1n)],
     ["a name longer than the file", () => countOf(24, 2n ** 48n)],
     ["an unknown version", () => countOf(4, 99n)],
-  ])("%s", async (name, bytes) => {
+  ])("refuses %s", async (name, bytes) => {
     const error = await loadError(write(name.replaceAll(" ", "-"), bytes()));
     expect(error.code).toMatch(/^(invalid_model_file|model_load_failed)$/);
     expect(error.message).toMatch(/: .{8,}/);

@@ -131,7 +131,7 @@ describe.each([
   });
 });
 
-describe("an answer in which bytes that are no text are likely", () => {
+describe("an answer in which bytes that are not text are likely", () => {
   const model = tinyLlama(chat);
   let file: string;
   beforeAll(() => {

@@ -75,7 +75,7 @@ export class MemoryBudget {
   }
 
   /**
-   * The least recently used idle models, as few as that order allows. A GPU that is too full all the same is no error
+   * The least recently used idle models, as few as that order allows. A GPU that is too full all the same is not an error
    * here: an engine can do with fewer layers on it.
    */
   #chooseVictims({ alias, bytes, gpuBytes, mayEvict }: Candidate): LoadedModel[] {

@@ -2,7 +2,7 @@ import { chooseByQuantization, quantizationOf, withoutQuantization } from "./qua
 import { fileStem, nameShards, shardOf } from "./shards.ts";
 import type { HubSpec } from "./hub-spec.ts";
 
-/** Parts of the names of GGUF files that are no models by themselves but accompany one. */
+/** Parts of the names of GGUF files that are not models by themselves but accompany one. */
 const SIDECAR_WORDS = ["mmproj", "imatrix", "ggml-vocab"] as const;
 
 /**

@@ -139,7 +139,7 @@ describe("a loaded engine", () => {
     ["announces an endless message", "engine_crashed", /announces 4294967295 bytes of JSON/],
     ["announces endless bytes beside it", "engine_crashed", /announces 4294967295 bytes of attachments/],
     ["announces more attachments than there are", "engine_crashed", /announces 3 attachments/],
-    ["writes what is no JSON", "engine_crashed", /is not JSON/],
+    ["writes what is not JSON", "engine_crashed", /is not JSON/],
     ["writes one kind in the frame of another", "engine_crashed", /not of the kind that its frame states/],
     ["nests an object 3,000 deep", "engine_crashed", /nested more than \d+ levels/],
     ["writes a hundred thousand values", "engine_crashed", /more than \d+ values/],

@@ -22,7 +22,7 @@ const PART_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
  * content, the blobs that no snapshot uses any longer, and what is left empty. Does nothing when it is gone.
  */
 export async function removeCached(cache: RepoCache, model: CachedModel): Promise<void> {
-  // Every file counts: one that is no model may share a blob with one that is.
+  // Every file counts: one that is not a model may share a blob with one that is.
   const snapshots = await readSnapshots(cache, () => true);
   const home = snapshots.find((snapshot) => snapshot.commit === model.revision);
   const wanted = home && modelsOf(home).find((files) => files[0]!.path === model.file);

@@ -33,7 +33,7 @@ type FileFilter = (path: string) => boolean;
 export const isGguf: FileFilter = (file) => /\.gguf$/i.test(file);
 
 /**
- * Reads the files of every snapshot of a repository. What leads out of the cache, does not exist or is no regular
+ * Reads the files of every snapshot of a repository. What leads out of the cache, does not exist or is not a regular
  * file is passed over.
  * @throws the system's error when it has no descriptor left to look with, which says nothing about the files
  * @param wanted - which files to look at, by their paths inside the repository
@@ -103,7 +103,7 @@ async function readRef(file: string): Promise<string> {
   }
 }
 
-/** Paths of everything in a folder that is no folder, relative to it; folders that are links are not entered. */
+/** Paths of everything in a folder that is not a folder, relative to it; folders that are links are not entered. */
 async function listTree(folder: string): Promise<string[]> {
   const entries = await listFolder(folder);
   const nested = await Promise.all(
@@ -137,7 +137,7 @@ export interface CacheEntry {
 /**
  * Names the models of a repository's snapshots. A snapshot that a branch or tag points to is named by it. Others
  * are what main once was: a model that is only there still counts as main's, and one whose content is listed
- * already is no model of its own.
+ * already is not a model of its own.
  */
 export function nameEntries(snapshots: readonly Snapshot[]): CacheEntry[] {
   const entries: CacheEntry[] = [];

@@ -96,7 +96,7 @@ function atHub(link: string, address: string): string {
   return new URL(pathname + search, address).href;
 }
 
-/** None for what is no file, or no file that could be downloaded. */
+/** None for what is not a file, or no file that could be downloaded. */
 function parseEntry(entry: unknown): RepoFile[] {
   const parsed = treeEntry.safeParse(entry);
   if (!parsed.success)

@@ -53,7 +53,7 @@ const COMMON_FIELDS: readonly (readonly [string, JinjaValue])[] = [
   ["Tools", { code: "tools", prints: "json" }],
   ["Think", { code: "(enable_thinking is defined and enable_thinking)", prints: "plain" }],
   ["IsThinkSet", { code: "(enable_thinking is defined)", prints: "plain" }],
-  // Filling in the middle is no chat.
+  // Fill-in-the-middle is not chat.
   ["Suffix", { code: '("")', prints: "plain" }],
 ];
 

@@ -10,7 +10,7 @@ const BASE = { model: "fake", prompt: "hi" };
 const PNG = Buffer.from("89504e470d0a1a0a", "hex").toString("base64");
 
 describe("an answer", () => {
-  test("comes whole", async () => {
+  test("comes whole without stream", async () => {
     const answer = await testApp({ events: PLAIN_TEXT }).post(PATH, { ...BASE, stream: false });
     expect(await answer.json()).toEqual({
       model: "fake",

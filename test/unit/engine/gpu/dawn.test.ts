@@ -12,7 +12,7 @@ test.each([
   ],
   ["libX11.so.6: cannot open\nmore", debian, /^Dawn cannot be loaded here: libX11\.so\.6: cannot open$/],
   ["not a DLL", { platform: "win32", glibc: undefined } as const, /: not a DLL$/],
-])("%s", (message, system, words) => {
+])("explains why Dawn could not be loaded: %s", (message, system, words) => {
   expect(loadProblem(message, system)).toMatch(words);
 });
 
