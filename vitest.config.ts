@@ -10,7 +10,7 @@ export default defineConfig({
     // Far beyond what any test takes: they only end what hangs, also where the machine is slow or shared.
     testTimeout: 90_000,
     hookTimeout: 120_000,
-    expect: { poll: { timeout: 30_000 } },
+    expect: { poll: { timeout: 30_000 }, requireAssertions: true },
     restoreMocks: true,
     unstubEnvs: true,
     projects: [

@@ -45,7 +45,7 @@ const HELP = `Compares the speed on the CPU of stock llama.cpp WASM, of our kern
 
 Models have random weights in real shapes and real mixtures of formats, and are made when they are first needed
 (0.3 to 3.5 GB each). Native llama.cpp is the prebuilt one of the npm package node-llama-cpp; it is installed into the
-cache and is no dependency of the project. Each engine is a process of its own, and engines take turns, run by run.
+cache and is not a dependency of the project. Each engine is a process of its own, and engines take turns, run by run.
 Figures are medians with the smallest and largest in brackets. The default takes about ten minutes.`;
 
 /** The stock engine is so slow that it gets less to do; reading the context is not part of its time. */

@@ -39,7 +39,7 @@ const HELP = `Compares the speed of models on the CPU, on this machine's GPU thr
 Models without a name of a file have random weights in real shapes, and are made when they are first needed (0.3 to
 8 GB each; the default six have 19 GB, and the largest takes 9.3 GB of memory). What is needed of disk and memory is
 said before anything is made. Native llama.cpp is that of the npm package node-llama-cpp, with CUDA, Metal or Vulkan as
-it was built by its authors; it is installed into the cache, which takes npm, the network and 1 GB, and is no dependency
+it was built by its authors; it is installed into the cache, which takes npm, the network and 1 GB, and is not a dependency
 of the project. Figures are tokens per second.
 
 Native llama.cpp passes over software adapters, unless GGML_VK_VISIBLE_DEVICES says which to take. To compare both on the

@@ -4,17 +4,17 @@ const INTRODUCTION = `# Errors
 
 <!-- Made by scripts/docs/generate.ts from src/errors/error-codes.ts: change that, then run it. -->
 
-Every route answers errors in one shape:
+Errors have the same format on every route:
 
 \`\`\`json
 { "error": { "message": "…", "type": "not_found", "code": "model_not_found" } }
 \`\`\`
 
-Programs match \`code\`; the message is for people and may change. Each answer carries \`x-request-id\`, which the log has too. The routes under \`/v1\` use the shapes of the APIs they follow, with the same status and, where that API has a place for it, the same code.
+Programs should match \`code\`; the message is for people and may change. Every response has an \`x-request-id\`, which is also in the log. The routes under \`/v1\` use the error formats of their APIs, with the same status and, where the format has a field for it, the same code.
 
-An error after a stream has begun comes as its last line or event, never as a cut connection: in newline-delimited JSON as a line \`{"error": {…}}\`.
+Once a stream has begun, an error is its last line or event; the connection is not simply cut. In newline-delimited JSON it is a line \`{"error": {…}}\`.
 
-429 and 503 carry \`Retry-After\` in seconds. "retry" says whether the same request may succeed later without any change.
+429 and 503 have \`Retry-After\` in seconds. "retry" says whether the same request may succeed later without changes.
 
 `;
 

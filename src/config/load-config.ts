@@ -35,7 +35,7 @@ const FILE_VARIABLE = "SERVICE_CONFIG";
 /** Where the daemon listens when a file is left out that may have asked for as little, or for keys. */
 const CAUTIOUS_ADDRESS = "127.0.0.1";
 
-/** Variables with the service's prefix that are no options: they are read by the command line's client. */
+/** Variables with the service's prefix that are not options: they are read by the command line's client. */
 const OTHER_VARIABLES = new Set([FILE_VARIABLE, "SERVICE_URL", "SERVICE_API_KEY"]);
 
 interface Found {

@@ -33,7 +33,7 @@ export class NoHomeError extends Error {
 }
 
 /**
- * Relative paths count from `folder`; a tilde is the home folder. Named pipes are no paths.
+ * Relative paths count from `folder`; a tilde is the home folder. Named pipes are not paths.
  * @throws NoHomeError
  */
 export function resolvePaths(given: unknown, folder: string): unknown {

@@ -31,7 +31,7 @@ export function readNamedConfig(file: string): ReadConfig {
  * Reads the file at the place where one is looked for that nobody has named. It does not count when it cannot be read,
  * or when another user, who is not the administrator, has written it: a home folder may be everybody's, such as /tmp.
  * @param uid the account's number; undefined where there is none
- * @throws ConfigError when it is no TOML
+ * @throws ConfigError when it is not TOML
  */
 export function readDefaultConfig(file: string, uid = process.getuid?.()): ReadConfig {
   try {

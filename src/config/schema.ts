@@ -72,87 +72,94 @@ export const configSchema = z.strictObject({
         .min(1)
         .default("0.0.0.0")
         .describe(
-          "Address to listen on; 127.0.0.1 for this machine alone. Set to 0.0.0.0 it is IPv4 alone; the default is IPv6 as well.",
+          "Address to listen on; 127.0.0.1 for this machine only. The default is all IPv4 and IPv6 addresses; 0.0.0.0 set explicitly is IPv4 only.",
         ),
-      port: z.int().min(0).max(65_535).default(8080).describe("Port to listen on; 0 lets the system choose."),
+      port: z.int().min(0).max(65_535).default(8080).describe("Port to listen on; 0 picks a free one."),
       cors_origins: z
         .array(z.string())
         .default(["*"])
-        .describe('Origins that pages may call from; "*" for any. Also checked for WebSockets.'),
+        .describe('Origins whose pages may call the daemon, also over WebSockets; "*" for any.'),
       allowed_hosts: z
         .array(z.string())
         .default([])
         .describe(
-          "Further Host headers to accept when bound to loopback, beside localhost and its addresses.",
+          "Host headers to accept while listening on a loopback address, in addition to localhost and its addresses.",
         ),
       body_limit: z
         .int()
         .min(1024)
         .default(32 * MIB)
-        .describe("Largest request body in bytes; beyond it the answer is 413."),
+        .describe("Maximum size of a request body in bytes; larger ones are 413."),
       rate_limit: z
         .int()
         .min(0)
         .default(0)
-        .describe("Requests a minute for each client address; 0 switches the limit off."),
+        .describe("Requests per minute from one client address; 0 means no limit."),
     })
     .prefault({}),
   api_keys: z
     .array(z.string().min(1))
     .default([])
     .describe(
-      "When not empty, every route but /health asks for one of these as Bearer token or x-api-key; the IPC socket, which only its owner can open, does not.",
+      "If not empty, every route except /health requires one of these as Bearer token or x-api-key. The IPC socket, which only its owner can open, does not.",
     ),
   socket: z
     .string()
     .default(() => defaultSocket())
-    .describe("Path of the Unix socket (mode 0600), or the named pipe on Windows; empty switches IPC off."),
+    .describe(
+      "Path of the Unix socket (mode 0600), or name of the named pipe on Windows; empty disables IPC.",
+    ),
   cache_dir: z
     .string()
     .default(() => defaultCacheDir())
-    .describe("Folder for downloaded models and made definitions."),
+    .describe("Folder for downloaded models and for models created from Modelfiles."),
   hub_url: z.url().default("https://huggingface.co").describe("Address of the model hub; also HUB_URL."),
-  hub_token: z.string().optional().describe("Credential for gated models; also HUB_TOKEN."),
+  hub_token: z.string().optional().describe("Access token for gated models; also HUB_TOKEN."),
   models: z
     .strictObject({
       default: z
         .string()
         .optional()
-        .describe("Alias, hub spec or file of the default model; absent: the shipped one."),
+        .describe("Alias, hub spec or file of the default model; by default the one that ships."),
       load: z
         .array(z.string())
         .optional()
-        .describe("Models to load at the start; absent: the default model when it is on disk."),
+        .describe("Models to load at startup; by default the default model, if it is on disk."),
       aliases_file: z
         .string()
         .optional()
-        .describe("A TOML file of aliases laid over the built-in configs/models.toml."),
+        .describe("A TOML file with aliases that extend and override configs/models.toml."),
       allowed_dirs: z
         .array(z.string())
         .default([])
-        .describe("When not empty, paths in load requests and Modelfiles must lie inside these folders."),
-      auto_load: z.boolean().default(false).describe("Load a model that is on disk when a request names it."),
+        .describe("If not empty, paths in load requests and Modelfiles must be inside these folders."),
+      auto_load: z.boolean().default(false).describe("Load a model on disk when a request names it."),
       keep_alive: duration
         .default(300_000)
-        .describe("How long an auto-loaded model stays after its last request."),
+        .describe("How long an automatically loaded model stays loaded after its last request."),
       memory_budget: z
         .int()
         .min(0)
         .default(0)
         .describe(
-          "Bytes that all engines together may use; 0 means 80 percent of the machine's memory, or of its container's. Never more than what is left beside the daemon and other programs.",
+          "Bytes of memory that all engines together may use; 0 means 80 percent of the machine's or container's memory. Never more than the daemon and other programs leave free.",
         ),
       context_size: z
         .int()
         .min(16)
         .default(4096)
-        .describe("Context in tokens when neither request nor model says."),
-      slots: z.int().min(1).max(64).default(4).describe("Requests that one model works on at once."),
+        .describe("Context in tokens, unless the request or the model says otherwise."),
+      slots: z
+        .int()
+        .min(1)
+        .max(64)
+        .default(4)
+        .describe("Requests that one model processes at the same time."),
       queue_size: z
         .int()
         .min(0)
         .default(64)
-        .describe("Requests that may wait for a slot of one model; then 503."),
+        .describe("Requests that may wait for a slot of one model; more are 503."),
     })
     .prefault({}),
   engine: z
@@ -162,32 +169,32 @@ export const configSchema = z.strictObject({
         .min(0)
         .max(32)
         .default(0)
-        .describe("Threads of one engine; 0 chooses from the machine's cores."),
+        .describe("Threads per engine; 0 chooses by the number of cores."),
       batch_size: z
         .int()
         .min(0)
         .max(8192)
         .default(0)
         .describe(
-          "Most prompt tokens processed in one step; 0 chooses as many as 128 MiB of memory are enough for.",
+          "Maximum prompt tokens processed in one step; 0 chooses as many as fit into 128 MiB of memory.",
         ),
       kernels: z
         .enum(["auto", "stock"])
         .default("auto")
-        .describe(
-          "auto: matrices are multiplied by Daybreak's own SIMD code; stock: llama.cpp's as it was compiled, many times slower.",
-        ),
+        .describe("auto: Daybreak's own SIMD kernels; stock: llama.cpp's kernels, many times slower."),
       flash_attention: z
         .enum(["auto", "true", "false"])
         .default("auto")
-        .describe("Flash attention when the model does not say."),
-      load_timeout: duration.default(600_000).describe("Longest time that loading may make no progress."),
+        .describe("Flash attention, unless the model says otherwise."),
+      load_timeout: duration
+        .default(600_000)
+        .describe("Maximum time without progress while loading a model."),
       request_timeout: duration
         .default(600_000)
-        .describe("Longest time that one request may run once it has a slot."),
+        .describe("Maximum time that a request may run once it has a slot."),
       stall_timeout: duration
         .default(120_000)
-        .describe("An engine that answers nothing for so long is ended."),
+        .describe("An engine that does not respond for this long is ended."),
     })
     .prefault({}),
   gpu: z
@@ -196,22 +203,22 @@ export const configSchema = z.strictObject({
         .enum(["auto", "off", "require"])
         .default("auto")
         .describe(
-          "What models loaded without a number of GPU layers do: auto uses a GPU where there is one, require fails without one.",
+          "For models loaded without a number of GPU layers: auto uses a GPU if there is one, require fails without one, off uses the CPU.",
         ),
       adapter: z
         .string()
         .optional()
-        .describe("Part of the name of the GPU to use, as daybreak gpu shows it; absent: the best one."),
+        .describe("Part of the name of the GPU to use, as shown by daybreak gpu; by default the best one."),
       power_preference: z
         .enum(["high-performance", "low-power"])
         .default("high-performance")
-        .describe("Which of several GPUs is the best one."),
+        .describe("Which of several GPUs to prefer."),
       memory: z
         .int()
         .min(0)
         .default(0)
         .describe(
-          "Bytes of the GPU that all models together may use; what does not fit leaves layers to the CPU. 0: nine tenths of what the GPU has, where the operating system tells.",
+          "Bytes of GPU memory that all models together may use; layers that do not fit stay on the CPU. 0: nine tenths of the GPU's memory, if the operating system reports it.",
         ),
     })
     .prefault({}),
@@ -219,14 +226,14 @@ export const configSchema = z.strictObject({
     .enum(["auto", "require", "off"])
     .default("auto")
     .describe(
-      "The operating system's wall around engines, beside Node's permission model: auto puts up the best one that works here; require loads no model without one, and forbids native code, and with it the GPU; off puts up none.",
+      "Operating system sandbox for engines, in addition to Node's permission model: auto uses the best one that works on this machine; require loads no model without one, and disables native code and therefore the GPU; off uses none.",
     ),
   log: z
     .strictObject({
       level: z
         .enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"])
         .default("info")
-        .describe("Least severe level that is logged."),
+        .describe("Lowest level that is logged."),
       format: z
         .enum(["auto", "json", "text"])
         .default("auto")
@@ -235,7 +242,7 @@ export const configSchema = z.strictObject({
     .prefault({}),
   drain_timeout: duration
     .default(30_000)
-    .describe("How long running requests may go on after SIGTERM before they are cut."),
+    .describe("How long running requests may continue after SIGTERM before they are aborted."),
   ui: z.boolean().default(true).describe("Serve the page under /ui/."),
 });
 

@@ -80,7 +80,7 @@ export async function createModels(
           memory: config.gpu.memory,
           taken,
           batchSize: config.engine.batch_size,
-          besides: bytesBesides(spec),
+          extraBytes: bytesBesides(spec),
         }),
       kernels,
       estimateMemory: (gguf, spec) => memoryNeeded(gguf, spec, heapLimitBytes, limits),

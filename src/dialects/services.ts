@@ -4,7 +4,7 @@ import type { Life } from "../http/errors/serving.ts";
 import type { Inference } from "../inference/inference.ts";
 import type { Models } from "../models/model.ts";
 
-/** What the routes of every dialect may use; made once by the daemon, or by a page, and handed down. */
+/** Services for the routes of every dialect, created once by the daemon or by a page. */
 export interface Services {
   readonly config: {
     readonly models: Pick<Config["models"], "slots" | "queue_size">;
@@ -13,10 +13,10 @@ export interface Services {
   readonly models: Pick<Models, "list" | "get">;
   readonly inference: Inference;
   readonly logger: Logger;
-  /** Version of package.json. */
+  /** From package.json. */
   readonly version: string;
   readonly life: Life;
-  /** Aborted when draining begins: what waits without end, such as an event stream, ends then. */
+  /** Aborted when draining begins, to end streams that would never end, such as events. */
   readonly draining: AbortSignal;
 }
 

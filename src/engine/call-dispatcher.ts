@@ -4,14 +4,14 @@ import { ServiceError } from "../errors/service-error.ts";
 import { CancelDeadline } from "./cancel-deadline.ts";
 import type { DaemonMessage, EngineMessage } from "./protocol/messages.ts";
 
-/** A message of the engine that belongs to a call. */
+/** A message from the engine that belongs to a call. */
 export type CallMessage = Extract<EngineMessage, { call: number }>;
 
-/** What a call does with the engine's messages. */
+/** Receives the messages of a call. */
 export interface CallReceiver {
-  /** Takes a message; returns "done" after the last one, "unexpected" for one that does not fit this call. */
+  /** Handles a message; returns "done" after the last one, "unexpected" for one that does not belong to this call. */
   accept(message: CallMessage): "more" | "done" | "unexpected";
-  /** The call will get no more messages. */
+  /** No more messages will come. */
   fail(error: Error): void;
 }
 
@@ -20,28 +20,26 @@ interface OpenCall {
   readonly takesSlot: boolean;
   readonly stalling: Watchdog;
   readonly settled: PromiseWithResolvers<void>;
-  /** The caller is gone while the engine still works on it: its messages are ignored. */
+  /** The caller has cancelled, but the engine has not confirmed yet; messages are ignored. */
   abandoned: boolean;
 }
 
-export interface CallDispatcherOptions {
+interface CallDispatcherOptions {
   readonly slots: number;
   readonly stallTimeoutMs: number;
   readonly post: (message: DaemonMessage) => void;
-  /** The engine has been silent about a call for too long. */
+  /** The engine has not sent anything about a call for too long. */
   readonly onStall: () => void;
-  /** The engine still works on a call that was cancelled `allowedMs` ago. */
+  /** The engine has not confirmed a cancellation within `allowedMs`. */
   readonly onUnresponsive: (allowedMs: number) => void;
   /** Milliseconds since any origin. */
   readonly now?: () => number;
 }
 
-/**
- * Longest wait of a cancelled call for the engine: its permit is free again within a second, whatever the engine does.
- */
+/** Longest wait for the engine to confirm a cancellation, so that a permit is free within a second. */
 const CANCEL_WAIT_MS = 500;
 
-/** Sends calls to an engine process and hands its answers to them, with a deadline for each. */
+/** Sends calls to an engine process and routes its answers to them, with a deadline for each. */
 export class CallDispatcher {
   readonly #options: CallDispatcherOptions;
   readonly #open = new Map<number, OpenCall>();
@@ -55,9 +53,9 @@ export class CallDispatcher {
   }
 
   /**
-   * Opens a call and sends its message. A call that takes a slot first waits when cancelled calls still occupy all slots.
-   * @throws ServiceError internal_error when the caller has more calls in flight than there are slots: the
-   *   engine would never answer the one too many; the signal's reason when it aborts before the message is sent
+   * Sends a call. A call that takes a slot first waits while cancelled calls occupy all slots.
+   * @throws ServiceError internal_error when the caller has more calls in flight than there are slots, since the engine
+   *   would never answer; the signal's reason when it aborts before the message is sent
    */
   async start(
     receiver: CallReceiver,
@@ -76,12 +74,12 @@ export class CallDispatcher {
     return id;
   }
 
-  /** Hands a message to its call. False: no call expects it, so the engine cannot be trusted. */
+  /** Passes a message to its call. Returns false when no call expects it, so the engine cannot be trusted. */
   receive(message: CallMessage): boolean {
     const call = this.#open.get(message.call);
     if (!call) return false;
     call.stalling.reset();
-    // An engine reports its memory even while it computes.
+    // An engine reports its memory even in the middle of a step.
     if (message.type !== "memory") this.#cancelDeadline.heard();
     const outcome = call.receiver.accept(message);
     if (outcome === "done") this.#settle(message.call, call);
@@ -89,9 +87,9 @@ export class CallDispatcher {
   }
 
   /**
-   * Asks the engine to cancel a call; does nothing when the call has ended. Settles when its slot is free, or after
-   * {@link CANCEL_WAIT_MS}; later calls wait for the slot then. Reports the engine as unresponsive when it keeps
-   * the slot for longer than its steps can explain.
+   * Asks the engine to cancel a call; does nothing when the call has ended. Resolves when its slot is free, or after
+   * {@link CANCEL_WAIT_MS}, in which case later calls wait for the slot. Reports the engine as unresponsive when it
+   * keeps the slot for longer than its steps can explain.
    */
   async cancel(id: number): Promise<void> {
     const call = this.#open.get(id);
@@ -101,13 +99,13 @@ export class CallDispatcher {
       call.abandoned = true;
       this.#watchCancel(id, call);
     }
-    const goodbye = Promise.withResolvers<void>();
-    const timer = setTimeout(goodbye.resolve, CANCEL_WAIT_MS);
-    await Promise.race([call.settled.promise, goodbye.promise]);
+    const timeout = Promise.withResolvers<void>();
+    const timer = setTimeout(timeout.resolve, CANCEL_WAIT_MS);
+    await Promise.race([call.settled.promise, timeout.promise]);
     clearTimeout(timer);
   }
 
-  /** Ends all calls; later ones are refused with the same error. */
+  /** Fails all calls, and later ones, with this error. */
   end(error: Error): void {
     this.#endError = error;
     for (const [id, call] of this.#open) {
@@ -124,13 +122,13 @@ export class CallDispatcher {
     void call.settled.promise.then(() => clearTimeout(timer));
   }
 
-  /** Settles when the engine has finished one of the cancelled calls. */
+  /** Resolves when the engine has finished one of the cancelled calls. */
   async #nextFree(signal: AbortSignal): Promise<void> {
     const abandoned = [...this.#open.values()].filter((call) => call.takesSlot && call.abandoned);
     if (abandoned.length === 0) {
       throw new ServiceError(
         "internal_error",
-        `The engine got more than ${this.#options.slots} calls at once; its caller must queue them.`,
+        `The engine received more than ${this.#options.slots} concurrent calls; the caller must queue them.`,
       );
     }
     await abortable(Promise.race(abandoned.map(({ settled }) => settled.promise)), signal);

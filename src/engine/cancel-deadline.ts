@@ -1,17 +1,13 @@
-/**
- * Long enough for a busy machine that keeps the process from running for a while.
- */
-const SHORTEST_MS = 2000;
+/** Allows for a busy machine on which the process does not run for a while. */
+const MIN_MS = 2000;
 
-/** Nobody should wait longer for an unused slot, even when the model's steps take minutes. */
-const LONGEST_MS = 30_000;
+/** Nobody should wait longer for a slot, even when the model's steps take minutes. */
+const MAX_MS = 30_000;
 
-/** Allowance for steps of different length: the first are compiled while they run, later ones read a longer context. */
+/** Steps differ in length: the first ones include compilation, later ones have a longer context. */
 const STEPS = 3;
 
-/**
- * For an engine whose step time is not known yet. Generous, because this machine may be much slower than usual.
- */
+/** For an engine whose step time is not known yet; the machine may be slow. */
 const UNKNOWN_MS = 10_000;
 
 /**
@@ -34,7 +30,7 @@ export class CancelDeadline {
   get allowedMs(): number {
     const shown = this.#longestSilenceMs;
     if (shown === undefined) return UNKNOWN_MS;
-    return Math.min(LONGEST_MS, Math.max(SHORTEST_MS, STEPS * shown));
+    return Math.min(MAX_MS, Math.max(MIN_MS, STEPS * shown));
   }
 
   workBegins(): void {

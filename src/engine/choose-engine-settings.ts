@@ -1,29 +1,28 @@
-import { contextTokens } from "./context-tokens.ts";
-import { SMALLEST_STEP } from "./core/load-parameters.ts";
+import { contextTokens, type EngineSpec } from "./protocol/engine-spec.ts";
+import { MIN_STEP } from "./core/load-parameters.ts";
 import type { Processors } from "./machine-processors.ts";
 import type { Kernels } from "./prepare-engine.ts";
-import type { EngineSpec } from "./protocol/engine-spec.ts";
 
-/** What the choice of settings depends on; plain numbers, so that any layer can ask. */
+/** What the choice of settings depends on. */
 export interface SettingsQuestion {
   readonly purpose: EngineSpec["purpose"];
-  /** Weights of the model. */
+  /** Number of weights. */
   readonly parameters: number;
   /** Tokens of context. */
   readonly contextSize: number;
   readonly slots: number;
   readonly threads: number;
-  /** Memory that each token of a step takes; see {@link bytesPerStepToken}. */
+  /** Memory per token of a step; see {@link bytesPerStepToken}. */
   readonly bytesPerStepToken: number;
-  /** Which code multiplies matrices; absent: llama.cpp's own. */
+  /** Absent: llama.cpp's own kernels. */
   readonly kernels?: Kernels;
 }
 
 type SlotsQuestion = Omit<SettingsQuestion, "contextSize" | "bytesPerStepToken">;
 
 /** The limits of engineSpecSchema. */
-const MOST_THREADS = 32;
-const MOST_BATCH = 8192;
+const MAX_THREADS = 32;
+const MAX_BATCH = 8192;
 
 /**
  * Longest step with the stock WASM. llama.cpp checks for cancelled requests only between steps, so a cancel may have to
@@ -32,32 +31,32 @@ const MOST_BATCH = 8192;
 const STOCK_STEP_SECONDS = 0.4;
 
 /**
- * Weights times prompt tokens that one thread of an ordinary core processes per second with the stock WASM. Based on the
- * slowest common format, with a margin for slower machines.
+ * Weights times prompt tokens that one thread processes per second with the stock WASM, in the slowest common format
+ * and on a slow machine.
  */
 const STOCK_WEIGHT_TOKENS_PER_SECOND = 1.6e9;
 
 /** Larger steps are hardly faster on a CPU. */
-const LARGEST_STEP = 512;
+const MAX_STEP = 512;
 
-/** Most memory for the intermediate results of a step; models and contexts need it more. */
-const LARGEST_STEP_BYTES = 128 * 1024 ** 2;
+/** Most memory for the intermediate results of a step; the rest is for models and contexts. */
+const MAX_STEP_BYTES = 128 * 1024 ** 2;
 
 /** With smaller steps the weights are read so often that prefill slows down. */
-const SMALLEST_LARGEST_STEP = 16;
+const MIN_EFFICIENT_STEP = 16;
 
 /**
  * Threads of one engine: one per physical core, minus one for the daemon when every processor is a core. llama.cpp's
  * threads spin while they wait for each other, so one thread that shares its processor delays all the others.
  */
 export function chooseThreads({ usable, cores }: Processors): number {
-  return Math.min(MOST_THREADS, Math.max(1, Math.min(cores, usable - 1)));
+  return Math.min(MAX_THREADS, Math.max(1, Math.min(cores, usable - 1)));
 }
 
 /**
- * Slots of one engine. A step has at least one token per slot. With the stock kernels, whose time grows with every
- * token of a step, many slots would make a cancel wait too long: such a model gets fewer slots, at least two, and more
- * requests queue.
+ * Slots of one engine. A step has at least one token per slot, and the stock kernels take longer for each token, so
+ * with many slots a large model could not be cancelled quickly. It gets fewer slots, at least two, and more requests
+ * queue.
  * @param slots as configured
  */
 export function chooseSlots({
@@ -68,13 +67,13 @@ export function chooseSlots({
   kernels = "stock",
 }: SlotsQuestion): number {
   if (purpose !== "generate" || kernels !== "stock") return slots;
-  return Math.min(slots, Math.max(SMALLEST_STEP, stockStepTokens(parameters, threads)));
+  return Math.min(slots, Math.max(MIN_STEP, stockStepTokens(parameters, threads)));
 }
 
 /**
- * Most prompt tokens of one step, a multiple of the slots. For generation with the stock WASM, few enough that a cancel
- * takes effect within a second, but at least one per slot, because generating slots come first and prompts get the rest.
- * For embedding and reranking, the whole context, because a text cannot be split.
+ * Most prompt tokens per step, a multiple of the slots. For generation with the stock WASM, few enough that a cancel
+ * takes effect within a second, but at least one per slot, because decoding comes first and prompts get the rest. For
+ * embedding and reranking, the whole context, because a text cannot be split.
  */
 export function chooseBatchSize({
   purpose,
@@ -85,16 +84,16 @@ export function chooseBatchSize({
   bytesPerStepToken,
   kernels = "stock",
 }: SettingsQuestion): number {
-  if (purpose !== "generate") return Math.min(contextSize, MOST_BATCH);
-  const affordable = Math.max(SMALLEST_LARGEST_STEP, Math.floor(LARGEST_STEP_BYTES / bytesPerStepToken));
-  const bearable = kernels === "stock" ? stockStepTokens(parameters, threads) : affordable;
-  const step = Math.min(LARGEST_STEP, contextSize, affordable, bearable);
-  return Math.max(slots, SMALLEST_STEP, step - (step % slots));
+  if (purpose !== "generate") return Math.min(contextSize, MAX_BATCH);
+  const affordable = Math.max(MIN_EFFICIENT_STEP, Math.floor(MAX_STEP_BYTES / bytesPerStepToken));
+  const acceptable = kernels === "stock" ? stockStepTokens(parameters, threads) : affordable;
+  const step = Math.min(MAX_STEP, contextSize, affordable, acceptable);
+  return Math.max(slots, MIN_STEP, step - (step % slots));
 }
 
 /**
- * Largest KV cache that is allocated in full for every slot. Small models stay far below it; for large ones, the memory
- * is better used otherwise.
+ * Largest KV cache with which every slot gets a full context. Small models stay far below it; for large ones, there are
+ * better uses for the memory.
  */
 const CHEAP_CACHE_BYTES = 1024 ** 3;
 
@@ -102,10 +101,10 @@ const CHEAP_CACHE_BYTES = 1024 ** 3;
 const CHEAP_CACHE_SHARE = 1 / 16;
 
 /**
- * Whether each slot may have a context of its own: it is worth something, and memory is no reason against it. An
- * encoder keeps no context.
- * @param question.kvBytesPerToken bytes of KV cache for one token
- * @param question.memory bytes of the machine
+ * Whether each slot gets its own context: it must be useful, which it is not for an encoder, and fit into memory
+ * easily.
+ * @param question.kvBytesPerToken bytes of KV cache per token
+ * @param question.memory the machine's memory in bytes
  */
 export function canAffordOwnContexts({
   purpose,
@@ -122,7 +121,7 @@ export function canAffordOwnContexts({
   return cacheBytes <= Math.min(CHEAP_CACHE_BYTES, memory * CHEAP_CACHE_SHARE);
 }
 
-/** How many tokens the stock WASM gets through in the time that a step may take. */
+/** How many tokens the stock WASM processes in the longest acceptable step. */
 function stockStepTokens(parameters: number, threads: number): number {
   return Math.floor(
     ((STOCK_WEIGHT_TOKENS_PER_SECOND * threads) / Math.max(1, parameters)) * STOCK_STEP_SECONDS,

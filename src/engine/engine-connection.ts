@@ -17,17 +17,17 @@ export interface EngineConnection {
   end(reason: string, options?: EndOptions): void;
 }
 
-/** How an end that we decide on is told. */
+/** How to report that we ended an engine. */
 export interface EndOptions {
-  /** Nothing has failed. */
+  /** Not a failure. */
   readonly expected?: boolean;
   /** engine_crashed when absent. */
   readonly code?: "deadline_exceeded" | "model_not_loaded" | "model_load_failed";
 }
 
-/** Who is told what an engine says. */
+/** Receives the messages of an engine. */
 export interface EngineReceiver {
-  /** Takes a valid message. False: nothing of the kind was expected, so the engine cannot be trusted. */
+  /** Handles a valid message. Returns false when it was not expected, so the engine cannot be trusted. */
   receive(message: EngineMessage): boolean;
   /** Called once, when it has ended. */
   end(error: ServiceError): void;

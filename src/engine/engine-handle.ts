@@ -1,12 +1,18 @@
-import { ServiceError } from "../errors/service-error.ts";
+import type { ServiceError } from "../errors/service-error.ts";
 import { CallDispatcher, type CallMessage, type CallReceiver } from "./call-dispatcher.ts";
 import type { EngineConnection, EngineReceiver } from "./engine-connection.ts";
 import type { Engine, EngineExit } from "./engine.ts";
-import type { EmbeddingResult, EngineInfo, EngineSpec, RerankResult } from "./protocol/engine-spec.ts";
+import type { EngineInfo, EngineSpec } from "./protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "./protocol/generation.ts";
 import { checkDetokenized, checkRequestLimits, checkTextLength, checkTokenized } from "./request-limits.ts";
-import type { TokenIds, TokenizeOptions, TokenPieces } from "./protocol/tokens.ts";
-import type { DaemonMessage, EngineMessage, ReportedError } from "./protocol/messages.ts";
+import type {
+  EmbeddingResult,
+  RerankResult,
+  TokenIds,
+  TokenizeOptions,
+  TokenPieces,
+} from "./protocol/calls.ts";
+import { type DaemonMessage, type EngineMessage, toServiceError } from "./protocol/messages.ts";
 
 /** An engine with its model loaded, as its users see it. */
 export class EngineHandle implements Engine, EngineReceiver {
@@ -29,7 +35,7 @@ export class EngineHandle implements Engine, EngineReceiver {
         }),
       onUnresponsive: (allowedMs) =>
         connection.end(
-          `did not stop a cancelled request within ${seconds(allowedMs)} s; the next request starts it again`,
+          `did not stop a cancelled request within ${seconds(allowedMs)} s; the next request restarts it`,
         ),
     });
   }
@@ -38,7 +44,7 @@ export class EngineHandle implements Engine, EngineReceiver {
     return "call" in message && this.#calls.receive(message);
   }
 
-  /** The engine has ended: so have its calls. */
+  /** The engine has ended, so its calls fail. */
   end(error: ServiceError): void {
     this.#calls.end(error);
   }
@@ -63,7 +69,7 @@ export class EngineHandle implements Engine, EngineReceiver {
     checkRequestLimits(request, this.info.contextSize);
     const read = (message: CallMessage): Reading<void> => {
       if (message.type !== "events") return "unexpected";
-      // An answer may end while its cancel is on the way: then nobody takes its events, and it has ended all the same.
+      // An answer may end while its cancel is on the way: its events are dropped, but the call is done.
       if (!signal.aborted) for (const event of message.events) onEvent(event);
       return message.events.at(-1)?.type === "done" ? { result: undefined } : "more";
     };
@@ -130,11 +136,11 @@ export class EngineHandle implements Engine, EngineReceiver {
         }
         return "done";
       },
-      // Who has gone is told why, not what became of the engine meanwhile.
+      // A caller that has cancelled gets its own reason, whatever happened to the engine.
       fail: (error) => reject(signal.aborted ? signal.reason : error),
     };
     const id = await this.#calls.start(receiver, takesSlot, signal, message);
-    // The slot is free when this rejects; an engine that says nothing must not hold the caller.
+    // Rejects when the slot is free, or after a short wait for an engine that does not respond.
     const onAbort = (): void => void this.#calls.cancel(id).then(() => reject(signal.reason));
     if (signal.aborted) onAbort();
     else signal.addEventListener("abort", onAbort, { once: true });
@@ -146,7 +152,7 @@ export class EngineHandle implements Engine, EngineReceiver {
   }
 }
 
-/** What a message of the engine means to its call: the result, a part of it, or something that does not belong there. */
+/** What a message means to its call: the result, a part of it, or something unexpected. */
 type Reading<Result> = { readonly result: Result } | "more" | "unexpected";
 
 function readEmbedded(message: CallMessage): Reading<EmbeddingResult> {
@@ -171,8 +177,4 @@ function readMemory(message: CallMessage): Reading<number> {
 
 function seconds(milliseconds: number): string {
   return (milliseconds / 1000).toFixed(1);
-}
-
-export function toServiceError({ code, message, param }: ReportedError): ServiceError {
-  return new ServiceError(code, message, param === undefined ? {} : { param });
 }

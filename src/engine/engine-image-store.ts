@@ -5,29 +5,29 @@ import path from "node:path";
 import { isRunning } from "./process-signals.ts";
 import { removeFile } from "../files/remove-file.ts";
 
-/** A mark of another machine or container that shares the folder is believed for so long. */
+/** How long a mark of another machine or container that shares the folder is valid. */
 const FOREIGN_MARK_MS = 30 * 24 * 60 * 60 * 1000;
 
 const IMAGE = /^([0-9a-f]{64})\.wasm$/;
-/** Who uses which image: its hash, the machine's name and the process. */
+/** A mark that an image is in use: its hash, the host name and the process id. */
 const MARK = /^([0-9a-f]{64})\.([^.]*)\.(\d+)\.user$/;
 
-/** An image that was being written. */
+/** An image that is being written. */
 const UNFINISHED = /^[0-9a-f]{64}\.wasm\.[0-9a-f-]+\.tmp$/;
-/** Writing one takes a second at most. */
+/** Much longer than it takes to write an image. */
 const UNFINISHED_KEPT_MS = 60_000;
 
-/** A folder for one process alone, in one that all may write to. */
+/** A private folder of one process, inside a shared one. */
 const PRIVATE = /^daybreak-engine-(\d+)-\w+$/;
-/** Those of this process, by what they are in; removed when it ends. */
+/** Private folders of this process by their parent; removed when it exits. */
 const privateFolders = new Map<string, string>();
 
-/** Marks of this process; removed when it ends, or by the next daemon when it could not. */
+/** Marks of this process; removed when it exits, or else by the next daemon. */
 const ownMarks = new Set<string>();
 
 /**
- * Marks an image as used by this process: an engine reads it whenever a model is loaded.
- * @param folder holds the images; made when it is missing
+ * Marks an image as used by this process, whose engines read it whenever a model is loaded.
+ * @param folder holds the images; created when missing
  */
 export async function markUsed(folder: string, hash: string): Promise<void> {
   await mkdir(folder, { recursive: true });
@@ -37,7 +37,7 @@ export async function markUsed(folder: string, hash: string): Promise<void> {
   ownMarks.add(mark);
 }
 
-/** Removes the images of other versions that no daemon uses any more, and the marks of daemons that are gone. */
+/** Removes images of other versions that no daemon uses anymore, and marks of daemons that are gone. */
 export async function removeUnused(folder: string, keptHash: string): Promise<void> {
   const files = await readdir(folder);
   const used = new Set([keptHash]);
@@ -63,15 +63,15 @@ async function isHeld(mark: string, host: string, pid: number): Promise<boolean>
   return !(await isOlderThan(mark, FOREIGN_MARK_MS));
 }
 
-/** True as well for a file that its owner has just removed. */
+/** Also true for a file that no longer exists. */
 async function isOlderThan(file: string, millis: number): Promise<boolean> {
   const stats = await stat(file).catch(() => undefined);
   return stats === undefined || Date.now() - stats.mtimeMs >= millis;
 }
 
 /**
- * A folder of this process's own that nobody else may look into, in one that others write to as well. What killed
- * processes have left of the kind is removed.
+ * A folder inside a shared one that only this user can read, for this process. Removes such folders of processes that
+ * were killed.
  */
 export function privateFolder(parent: string): string {
   const known = privateFolders.get(parent);
@@ -91,7 +91,7 @@ function readable(folder: string): boolean {
     readdirSync(folder);
     return true;
   } catch {
-    return false; // somebody has tidied up
+    return false; // removed by a cleanup of the shared folder
   }
 }
 
@@ -99,16 +99,15 @@ function removePrivateFolders(): void {
   for (const folder of privateFolders.values()) removeQuietly(folder);
 }
 
-/** Another user's folder stays. */
 function removeQuietly(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true });
   } catch {
-    // Whoever may remove it will.
+    // It belongs to another user.
   }
 }
 
-/** As it can stand between dots in a file's name. */
+/** The host name without dots, which separate the parts of a mark. */
 function hostName(): string {
   return os.hostname().replaceAll(/[^\w-]/g, "-");
 }

@@ -3,7 +3,7 @@ import os from "node:os";
 import { isSystemError } from "../errors/exhausted-resource.ts";
 import { type PreparedEngine, prepareEngine, type PrepareEngineOptions } from "./prepare-engine.ts";
 
-/** Where the image is kept when the cache folder cannot be written to; the last is memory. */
+/** Where the image is kept when the cache folder is not writable; the last one is in memory. */
 export function fallbackFolders(env: NodeJS.ProcessEnv = process.env): readonly string[] {
   const folders = [
     env["XDG_RUNTIME_DIR"],
@@ -13,12 +13,12 @@ export function fallbackFolders(env: NodeJS.ProcessEnv = process.env): readonly 
   return [...new Set(folders.flatMap((folder) => folder || []))];
 }
 
-/** The engine's image as long as a daemon runs: made again when somebody has removed or changed it. */
+/** The engine image while a daemon runs; rebuilt when somebody has removed or changed it. */
 export class EngineImage {
   readonly #options: PrepareEngineOptions;
   readonly #onProblem: (problem: string) => void;
   #prepared: PreparedEngine;
-  /** Of the file when it was found to be whole. */
+  /** Version of the file when it was last verified. */
   #version: string | undefined;
   #renewal: Promise<PreparedEngine> | undefined;
 
@@ -32,7 +32,7 @@ export class EngineImage {
     this.#prepared = prepared;
   }
 
-  /** @param onProblem hears every time that the image is not where, or what, it should be */
+  /** @param onProblem called each time that the image is kept elsewhere, or the stock engine replaces it */
   static async prepare(
     options: PrepareEngineOptions,
     onProblem: (problem: string) => void,
@@ -42,12 +42,11 @@ export class EngineImage {
     return image;
   }
 
-  /** As it was prepared last. */
   get prepared(): PreparedEngine {
     return this.#prepared;
   }
 
-  /** The image, whole; made again first where it has to be. */
+  /** The intact image, rebuilt if necessary. */
   async ensure(): Promise<PreparedEngine> {
     if (this.#prepared.kernels === "stock" && this.#options.kernels === "stock") return this.#prepared;
     if (this.#version !== undefined && (await versionOf(this.#prepared.wasmPath)) === this.#version) {
@@ -69,7 +68,7 @@ export class EngineImage {
   }
 }
 
-/** Differs for each file that has had this name; undefined where there is none. */
+/** Identifies a state of a file; undefined when the file does not exist. */
 async function versionOf(file: string): Promise<string | undefined> {
   try {
     const { ino, size, mtimeNs } = await stat(file, { bigint: true });

@@ -4,8 +4,12 @@ import type { ServiceError } from "../errors/service-error.ts";
 import { ChildChannel } from "./channel/child-channel.ts";
 import { DAEMON_MESSAGE_KINDS } from "./channel/daemon-message-kinds.ts";
 import { ENGINE_MESSAGE_KINDS } from "./channel/engine-message-kinds.ts";
-import { firstProblem } from "./channel/channel-error.ts";
-import { type DaemonMessage, type EngineMessage, engineMessageSchema } from "./protocol/messages.ts";
+import {
+  type DaemonMessage,
+  type EngineMessage,
+  engineMessageSchema,
+  firstProblem,
+} from "./protocol/messages.ts";
 import {
   type EndOptions,
   endError,
@@ -15,22 +19,22 @@ import {
 import type { EngineExit } from "./engine.ts";
 import { killGroup } from "./process-signals.ts";
 import { LastLines } from "./last-lines.ts";
-import { UNFENCED_EXIT_CODE, UNFENCED_REASON } from "./permission-model.ts";
-import { spawnFailure } from "./spawn-failure.ts";
+import { UNRESTRICTED_EXIT_CODE, UNRESTRICTED_REASON } from "./permission-model.ts";
+import { spawnFailure } from "./launch.ts";
 
-/** Exit codes from here on stand for signals. */
+/** Exit codes from here on mean signals, as in a shell. */
 const SIGNAL_CODES_FROM = 128;
 
-/** Lines of output kept to explain an end. */
+/** Lines of output kept to explain an exit. */
 const KEPT_LINES = 20;
 
-/** One engine process: its channel, its end, and the reason for it. */
+/** One engine process: its channel, and how and why it ended. */
 export class EngineProcess implements EngineConnection {
   readonly #child: ChildProcess;
   readonly #channel: ChildChannel<EngineMessage, DaemonMessage>;
   readonly #output = new LastLines(KEPT_LINES);
   readonly #exited = Promise.withResolvers<EngineExit>();
-  /** Set when we end the process, or it says that it ends. */
+  /** Set when we end the process, or it announces that it ends. */
   #ending: { readonly exit: EngineExit; readonly error: ServiceError } | undefined;
   #hasEnded = false;
   readonly #receiver: EngineReceiver;
@@ -68,7 +72,7 @@ export class EngineProcess implements EngineConnection {
     return !this.#hasEnded && this.#ending === undefined;
   }
 
-  /** Settles when the process is gone; never rejects. */
+  /** Resolves when the process is gone; never rejects. */
   get exited(): Promise<EngineExit> {
     return this.#exited.promise;
   }
@@ -78,7 +82,7 @@ export class EngineProcess implements EngineConnection {
     if (this.alive) this.#channel.post(message);
   }
 
-  /** Ends the process. The first reason counts. */
+  /** Ends the process. Only the first reason counts. */
   end(reason: string, options: EndOptions = {}): void {
     this.#announceEnd(reason, options);
     this.#channel.stop();
@@ -93,11 +97,11 @@ export class EngineProcess implements EngineConnection {
     if (this.#ending) return;
     const parsed = engineMessageSchema.safeParse(message);
     if (!parsed.success) {
-      this.end(`sent a message that is not valid: ${firstProblem(parsed.error)}`);
+      this.end(`sent an invalid message: ${firstProblem(parsed.error)}`);
     } else if (parsed.data.type === "fatal") {
       this.end(parsed.data.reason);
     } else if (!this.#receiver.receive(parsed.data)) {
-      this.end(`sent a message that was not expected: ${parsed.data.type}`);
+      this.end(`sent an unexpected message: ${parsed.data.type}`);
     }
   }
 
@@ -105,8 +109,9 @@ export class EngineProcess implements EngineConnection {
     if (this.#hasEnded) return;
     this.#channel.finish();
     this.#hasEnded = true;
-    if (code === UNFENCED_EXIT_CODE) this.#announceEnd(UNFENCED_REASON, { code: "model_load_failed" });
-    // A process that exited has said why; a killed one could not.
+    if (code === UNRESTRICTED_EXIT_CODE)
+      this.#announceEnd(UNRESTRICTED_REASON, { code: "model_load_failed" });
+    // A process that exits by itself may have printed why; a killed one has not.
     const line = this.#output.lastError ?? ((signal ?? killerOf(code)) ? undefined : this.#output.last);
     const killer = signal ?? killerOf(code);
     const how = killer ? `killed by ${killer}` : `exited with code ${code}`;
@@ -117,7 +122,7 @@ export class EngineProcess implements EngineConnection {
   }
 }
 
-/** Behind a wall a signal arrives as a code, as in a shell. */
+/** Inside a wall, a signal is reported as an exit code. */
 function killerOf(code: number | null): string | undefined {
   const number = (code ?? 0) - SIGNAL_CODES_FROM;
   return Object.entries(constants.signals).find(([, signal]) => signal === number)?.[0];

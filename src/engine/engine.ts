@@ -1,8 +1,14 @@
-import type { EmbeddingResult, EngineInfo, EngineSpec, RerankResult } from "./protocol/engine-spec.ts";
+import type { EngineInfo, EngineSpec } from "./protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "./protocol/generation.ts";
-import type { TokenIds, TokenizeOptions, TokenPieces } from "./protocol/tokens.ts";
+import type {
+  EmbeddingResult,
+  RerankResult,
+  TokenIds,
+  TokenizeOptions,
+  TokenPieces,
+} from "./protocol/calls.ts";
 
-/** Why an engine is gone. */
+/** How and why an engine ended. */
 export interface EngineExit {
   /** True after {@link Engine.close}; false after a crash, a hang or a kill. */
   expected: boolean;
@@ -11,59 +17,58 @@ export interface EngineExit {
 }
 
 /**
- * A running engine, seen from the daemon: one process, one loaded model. It does not queue: the caller keeps
- * at most `spec.slots` calls in flight, generations, embeddings and rerankings together, and their requests within
- * the limits that keep one of them from blocking the engine.
+ * A running engine as the daemon sees it: one process, one loaded model. It does not queue: the caller keeps at most
+ * `spec.slots` generations, embeddings and rerankings in flight.
  *
- * All methods reject with a ServiceError: `engine_crashed` when the process ends under the call,
- * `deadline_exceeded` when it stops answering, `inference_failed` or a 4xx code when only this call failed.
+ * All methods reject with a ServiceError: `engine_crashed` when the process ends during the call, `deadline_exceeded`
+ * when it stops answering, `inference_failed` or a 4xx code when only this call failed.
  */
 export interface Engine {
   readonly spec: EngineSpec;
   readonly info: EngineInfo;
   readonly pid: number;
-  /** False once the process has ended or is ending. */
+  /** False when the process has ended or is ending. */
   readonly alive: boolean;
-  /** Settles when the process has ended; never rejects. */
+  /** Resolves when the process has ended; never rejects. */
   readonly exited: Promise<EngineExit>;
   /**
-   * Runs one generation and hands over its events, in their order; the last is `done`. Resolves after it, and rejects
-   * with the signal's reason when that aborts; the slot is free again when this settles. No event comes after an abort.
+   * Runs one generation and passes on its events in order; the last is `done`. Rejects with the signal's reason when
+   * that aborts; no event comes after that. The slot is free when this settles.
    */
   generate(
     request: GenerationRequest,
     onEvent: (event: GenerationEvent) => void,
     signal: AbortSignal,
   ): Promise<void>;
-  /** Embeds one text; the caller splits a batch into texts. */
+  /** Embeds one text. */
   embed(text: string, signal: AbortSignal): Promise<EmbeddingResult>;
   /** Scores one document against a query. */
   rerank(query: string, document: string, signal: AbortSignal): Promise<RerankResult>;
-  /** Turns a text into tokens by llama.cpp's own tokenizer. Takes no slot: it runs between the steps of others. */
+  /** Tokenizes a text with llama.cpp's tokenizer. Does not take a slot: it runs between the steps of other calls. */
   tokenize(text: string, options: TokenizeOptions, signal: AbortSignal): Promise<TokenIds>;
-  /** The bytes that tokens stand for. Takes no slot either. */
+  /** The bytes that tokens stand for. Does not take a slot either. */
   pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces>;
-  /** Resident memory of the process in bytes, 0 when it is gone. */
+  /** Resident memory of the process in bytes; 0 when it is gone. */
   memoryUsage(): Promise<number>;
-  /** Ends the process and waits until it is gone. Calls in flight reject with `engine_crashed`. */
+  /** Ends the process and waits until it is gone. Calls in flight reject with `model_not_loaded`. */
   close(): Promise<void>;
 }
 
 export interface EngineLoadOptions {
-  /** Called with 0..1 as the file is read. */
+  /** Called with 0..1 while the file is read. */
   onProgress?: (progress: number) => void;
   /** The model's name, for messages. */
   alias?: string;
-  /** Aborting ends the process; the start rejects with the signal's reason. */
+  /** Aborting ends the process, and the start rejects with the signal's reason. */
   signal?: AbortSignal;
   /**
-   * Called before the engine is started differently than was asked, which may take more memory. A rejection ends the
-   * start, with the same error.
+   * Called before the engine is started with other settings than requested, which may take more memory. If it rejects,
+   * the start rejects with the same error.
    */
   makeRoom?: (spec: EngineSpec) => Promise<void>;
   /**
-   * Bytes that the heap of the engine may grow to, which is started with this specification; what needs more fails
-   * inside the engine. Absent: as far as its WebAssembly can.
+   * Largest heap in bytes of an engine with these settings; whatever needs more fails inside the engine. Absent: the
+   * limit of its WebAssembly.
    */
   heapLimit?: (spec: EngineSpec) => number;
 }

@@ -1,17 +1,17 @@
 import { existsSync, lstatSync, readlinkSync, realpathSync } from "node:fs";
 import path from "node:path";
 
-export interface InstalledPackage {
-  /** Where the package really is. */
+interface InstalledPackage {
+  /** Real path of the package. */
   readonly folder: string;
-  /** What Node follows to get there; none but where packages are links, as pnpm makes them. */
+  /** Links that Node follows to get there; only some package managers, such as pnpm, create links. */
   readonly links: readonly string[];
 }
 
 /**
- * Where a process that imports an installed package has to read. The links come first among its rights: Node 26.10
- * forgets about them when it has learned about something in them.
- * @param from the folder of the code that imports it
+ * The paths that a process must be allowed to read in order to import an installed package. The links must come first
+ * among its permissions: Node 26.10 drops a permission for a link when it already has one for a path inside it.
+ * @param from folder of the code that imports the package
  * @throws Error when the package is not installed
  */
 export function findPackage(name: string, from: string = import.meta.dirname): InstalledPackage {
@@ -22,7 +22,7 @@ export function findPackage(name: string, from: string = import.meta.dirname): I
   }
 }
 
-/** All links that are followed on the way to a file, the file itself included. */
+/** All links on the way to a file, including the file itself. */
 function linksOn(file: string): string[] {
   const link = upwards(file).findLast((each) => lstatSync(each).isSymbolicLink());
   if (link === undefined) return [];
@@ -30,7 +30,7 @@ function linksOn(file: string): string[] {
   return [link, ...linksOn(path.join(target, path.relative(link, file)))];
 }
 
-/** A path and the folders it is in, the outermost last. */
+/** A path and its parent folders, the outermost last. */
 function upwards(file: string): string[] {
   const parent = path.dirname(file);
   return parent === file ? [file] : [file, ...upwards(parent)];

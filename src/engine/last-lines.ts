@@ -1,28 +1,28 @@
 import type { Readable } from "node:stream";
 
-/** Longest line kept; a hostile engine must not fill the daemon's memory. */
+/** Longest line kept, so that a hostile engine cannot fill the daemon's memory. */
 const MAX_LINE_LENGTH = 1000;
 
-/** A stack trace and Node's farewell follow the line that says what happened. */
+/** The line that says what happened; a stack trace and Node's version follow it. */
 const NAMES_ERROR = /\b\w*(error|abort|assert|fatal)\w*\b/i;
 
 /**
- * Frames of the stacks that Node prints when it aborts, and their headings. They follow the line that says why, name
- * errors in plenty, and are so many that it would be forgotten.
+ * Frames and headings of the stacks that Node prints when it aborts. They follow the line that says why, contain names
+ * of errors, and would push that line out.
  */
 const STACK_FRAME = /^(\d+: (0x[\da-f]+ |.*:\d+:\d+\)?( \[.*\])?$)|-+ .*stack trace -+$)/i;
 
-/** Keeps the last lines of a process's output, to explain its end. */
+/** Keeps the last lines of a process's output, to explain why it ended. */
 export class LastLines {
-  readonly #most: number;
+  readonly #max: number;
   readonly #lines: string[] = [];
 
-  /** @param most how many lines are kept */
-  constructor(most: number) {
-    this.#most = most;
+  /** @param max how many lines are kept */
+  constructor(max: number) {
+    this.#max = max;
   }
 
-  /** Reads a stream to its end, so that the process never waits for a reader. */
+  /** Reads a stream to its end, so that the process never blocks on it. */
   watch(stream: Readable): void {
     let rest = "";
     stream.setEncoding("utf8");
@@ -32,7 +32,7 @@ export class LastLines {
       for (const line of lines) this.#add(line);
     });
     stream.on("end", () => this.#add(rest));
-    // The process tells its end itself; what it could not say any more is lost.
+    // The exit of the process is reported elsewhere.
     stream.on("error", () => this.#add(rest));
   }
 
@@ -49,6 +49,6 @@ export class LastLines {
     const text = line.trim().slice(0, MAX_LINE_LENGTH);
     if (text === "" || STACK_FRAME.test(text)) return;
     this.#lines.push(text);
-    if (this.#lines.length > this.#most) this.#lines.shift();
+    if (this.#lines.length > this.#max) this.#lines.shift();
   }
 }

@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import path from "node:path";
 import { Writable } from "node:stream";
 import { pathToFileURL } from "node:url";
+import { exhaustedResource, isSystemError } from "../errors/exhausted-resource.ts";
+import { ServiceError } from "../errors/service-error.ts";
 import { FIRST_INPUT_ON } from "./channel/descriptors.ts";
-import { driverEnvironment, gpuPermissions } from "./gpu/gpu-process-rights.ts";
 import { findPackage } from "./find-package.ts";
-import { spawnFailure } from "./spawn-failure.ts";
 import type { ProcessStart, Wall } from "./walls/wall.ts";
 
 /** Starts a process with the pipes of a {@link ChildChannel}. */
@@ -15,29 +15,29 @@ export type SpawnEngine = (
   options: SpawnEngineOptions,
 ) => ChildProcess;
 
-export type SpawnEngineOptions = Pick<ProcessStart, "env" | "cwd" | "inputs">;
+type SpawnEngineOptions = Pick<ProcessStart, "env" | "cwd" | "inputs">;
 
-export interface LaunchOptions {
-  /** The Node binary; it must be version 24 or later. */
+interface LaunchOptions {
+  /** The Node binary, version 24 or later. */
   readonly runtime: string;
   /** llama.cpp's WebAssembly, as prepareEngine() chose it. */
   readonly wasmPath: string;
   /** Largest heap of this engine, in bytes. */
   readonly heapLimitBytes: number;
-  /** Files that the engine may read beside its own code: the model's. */
+  /** The model's files, which the engine may read in addition to its code. */
   readonly files: readonly string[];
   /** For an engine that uses a GPU. */
   readonly gpu?: EngineGpu | undefined;
-  /** What the operating system puts around it; drivers of GPUs need more than it lets through. */
+  /** Not used with a GPU, because drivers need more access. */
   readonly wall?: Wall | undefined;
   readonly spawn: SpawnEngine;
 }
 
-export interface EngineGpu {
-  /** Entry file of Dawn: the engine may load addons. */
+interface EngineGpu {
+  /** Entry file of Dawn; the engine may load native addons. */
   readonly dawnPath: string;
-  /** Longest wait for the GPU's work, in milliseconds. */
-  readonly longestWaitMs: number;
+  /** Longest wait for the GPU, in milliseconds. */
+  readonly maxWaitMs: number;
 }
 
 export const spawnEngine: SpawnEngine = (command, args, { env, cwd, inputs = [] }) => {
@@ -45,13 +45,13 @@ export const spawnEngine: SpawnEngine = (command, args, { env, cwd, inputs = [] 
     env: { ...env },
     cwd,
     stdio: ["pipe", "pipe", "pipe", "pipe", ...inputs.map(() => "pipe" as const)],
-    // A group of its own: Ctrl-C and a hang-up of the daemon's terminal must reach the daemon alone, which drains.
-    // On Windows this would open a console window.
+    // A separate process group: Ctrl-C and a closed terminal must reach only the daemon, which drains. On Windows this
+    // would open a console window.
     detached: process.platform !== "win32",
     windowsHide: true,
   });
   inputs.forEach((bytes, index) => {
-    // One that could not be started has no pipes; one that has ended reads nothing.
+    // A process that could not be started has no pipes; one that has exited breaks them.
     const pipe: unknown = child.stdio?.[FIRST_INPUT_ON + index];
     if (!(pipe instanceof Writable)) return;
     pipe.on("error", () => {});
@@ -60,20 +60,47 @@ export const spawnEngine: SpawnEngine = (command, args, { env, cwd, inputs = [] 
   return child;
 };
 
-/** Node's permission model knows of the network from 25 on. */
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: "its program no longer exists",
+  EACCES: "this user may not run its program",
+  EPERM: "the system does not permit it",
+};
+
+/**
+ * The error for a process that could not be started.
+ * @param what the process, for people, such as "The model's engine"
+ */
+export function spawnFailure(what: string, cause: unknown): ServiceError {
+  const exhausted = exhaustedResource(cause);
+  if (exhausted !== undefined) {
+    return new ServiceError("resources_exhausted", `${what} cannot be started: ${exhausted}.`, { cause });
+  }
+  const program = isSystemError(cause) ? (cause.path ?? process.execPath) : process.execPath;
+  const reason = (isSystemError(cause) ? REASONS[cause.code] : undefined) ?? "the system refused to start it";
+  return new ServiceError(
+    "model_load_failed",
+    `${what} cannot be started: ${reason} (${program}). Restart the daemon, or reinstall Daybreak.`,
+    { cause },
+  );
+}
+
+/** Node's permission model covers the network from version 25 on. */
 const NODE_GUARDS_NETWORK = process.allowedNodeEnvironmentFlags.has("--allow-net");
 
-/** Closes the network from within where Node does not guard it; whoever has {@link engineRights} must be able to read it. */
+/**
+ * Disables the network where Node's permission model does not; processes with {@link engineRights} must be able to read
+ * it.
+ */
 export const NETWORK_CLOSER = hostFile("close-network");
 
-/** What every process that handles files and text from strangers has to do without, as far as Node can tell it. */
+/** Node flags that restrict a process which handles files and text from strangers. */
 export function engineRights(readable: readonly string[]): string[] {
   return [
     "--permission",
     "--allow-worker",
-    // SQLite does not heed the permissions.
+    // SQLite ignores the permission model.
     "--no-experimental-sqlite",
-    // Else a signal opens the inspector.
+    // Otherwise a signal opens the inspector.
     "--disable-sigusr1",
     "--disable-proto=delete",
     ...readable.map((file) => `--allow-fs-read=${file}`),
@@ -84,10 +111,10 @@ export function engineRights(readable: readonly string[]): string[] {
 }
 
 /**
- * Starts an engine process that may read its own code and the given files, and nothing else: no write, no
- * network, no child process, no addon, no variable of the environment. One that uses a GPU may also load Dawn, and
- * its drivers see the variables that are meant for them.
- * @throws ServiceError resources_exhausted or model_load_failed when the system starts no process
+ * Starts an engine process that may read its own code and the given files, and nothing else: it cannot write, use the
+ * network, start processes or load addons, and gets no environment variables. With a GPU it may also load Dawn, and
+ * gets the variables of graphics drivers.
+ * @throws ServiceError resources_exhausted or model_load_failed when the process cannot be started
  */
 export function launchEngine(options: LaunchOptions): ChildProcess {
   const { runtime, wasmPath, heapLimitBytes, files, gpu, wall, spawn: start } = options;
@@ -99,7 +126,7 @@ export function launchEngine(options: LaunchOptions): ChildProcess {
     hostFile("engine-main"),
     pathToFileURL(wasmPath).href,
     String(heapLimitBytes),
-    ...(gpu ? [gpu.dawnPath, String(gpu.longestWaitMs)] : []),
+    ...(gpu ? [gpu.dawnPath, String(gpu.maxWaitMs)] : []),
   ];
   const env = {
     ...(gpu ? driverEnvironment(process.env) : {}),
@@ -110,29 +137,29 @@ export function launchEngine(options: LaunchOptions): ChildProcess {
   try {
     return start(command, all, rest);
   } catch (error) {
-    // Some failures are thrown, others reported by the child's event.
+    // Some failures are thrown, others are emitted by the child.
     throw spawnFailure("The model's engine", error);
   }
 }
 
 /**
- * JavaScript's own heap of an engine's main thread, which only passes messages on; the largest request takes some
- * times its own size. The model is in WebAssembly's memory, which has a limit of its own.
+ * Limit of the JavaScript heap of an engine's main thread, which only passes messages on; a request takes several times
+ * its size. The model is in WebAssembly memory, which has a separate limit.
  */
 const SCRIPT_HEAP_MIB = 512;
 
 /**
- * Where processes with restricted rights run. Node lets a worker that is started from text read all of the working
- * folder, whatever the permissions say (seen with Node 26.10), so it must be one that the process may read anyway.
+ * Working folder of restricted processes. Node 26.10 lets a worker that is started from text read the whole working
+ * folder despite the permission model, so it must be a folder that the process may read anyway.
  */
 const WORKING_FOLDER = import.meta.dirname;
 
-/** A module of the engine's side: TypeScript in the repository, JavaScript in the built package. */
+/** A module in host/: TypeScript in the repository, JavaScript in the built package. */
 function hostFile(name: string): string {
   return path.join(import.meta.dirname, "host", `${name}${path.extname(import.meta.filename)}`);
 }
 
-/** What an engine process imports, and the package.json by which Node finds it. */
+/** Everything that an engine process imports, and the package.json that Node needs to find it. */
 function readableCode(): string[] {
   const wllama = findPackage("@wllama/wllama");
   const zod = findPackage("zod");
@@ -153,10 +180,34 @@ function readableCode(): string[] {
 }
 
 /**
- * The environment of a process that handles files and text from strangers: nothing of the daemon's. What Windows needs
- * to start a process at all Node adds there by itself.
+ * The environment of a process that handles files and text from strangers, without the daemon's variables. Node adds
+ * what Windows needs to start a process.
  */
 export const MINIMAL_ENVIRONMENT: Readonly<Record<string, string>> = {
-  // glibc keeps freed memory for each thread otherwise: 30 MiB more after some minutes. Others ignore it.
+  // Otherwise glibc keeps freed memory for each thread. Other C libraries ignore this.
   MALLOC_ARENA_MAX: "1",
 };
+
+/**
+ * Additional permissions to load Dawn. Only processes that use a GPU get them, because native code is outside the
+ * sandbox.
+ */
+export function gpuPermissions(dawnPath: string): string[] {
+  return ["--allow-addons", `--allow-fs-read=${path.join(path.dirname(dawnPath), path.sep)}`];
+}
+
+/**
+ * Variables that configure graphics drivers and name the folders where they cache compiled shaders. None of them holds
+ * a secret.
+ */
+const DRIVER_VARIABLES =
+  /^(VK_|MESA_|RADV_|ANV_|NVK_|TU_|LP_|GALLIUM_|LIBGL_|DRI_|__NV_|__GLX_|__EGL_|__GL_|CUDA_VISIBLE_DEVICES$|XDG_RUNTIME_DIR$|XDG_CACHE_HOME$|XDG_DATA_DIRS$|XDG_DATA_HOME$|XDG_CONFIG_DIRS$|LD_LIBRARY_PATH$|HOME$|TMPDIR$|PATH$|LOCALAPPDATA$|APPDATA$|USERPROFILE$|ProgramData$|ProgramFiles|TEMP$|TMP$)/;
+
+/** The part of an environment that graphics drivers use. */
+export function driverEnvironment(environment: NodeJS.ProcessEnv): Record<string, string> {
+  const kept: Record<string, string> = {};
+  for (const [name, value] of Object.entries(environment)) {
+    if (value !== undefined && DRIVER_VARIABLES.test(name)) kept[name] = value;
+  }
+  return kept;
+}

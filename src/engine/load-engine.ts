@@ -2,9 +2,9 @@ import { abortable } from "../async/abortable.ts";
 import { Watchdog } from "../async/watchdog.ts";
 import type { ServiceError } from "../errors/service-error.ts";
 import type { EngineConnection, EngineReceiver } from "./engine-connection.ts";
-import { EngineHandle, toServiceError } from "./engine-handle.ts";
+import { EngineHandle } from "./engine-handle.ts";
 import type { EngineInfo, EngineSpec } from "./protocol/engine-spec.ts";
-import type { EngineMessage } from "./protocol/messages.ts";
+import { type EngineMessage, toServiceError } from "./protocol/messages.ts";
 
 interface LoadEngineOptions {
   /** Longest time without progress while loading, in milliseconds. */
@@ -47,16 +47,16 @@ export async function loadEngine(
 class Loading implements EngineReceiver {
   readonly #onProgress: ((progress: number) => void) | undefined;
   readonly #info = Promise.withResolvers<EngineInfo>();
-  #onLife: () => void = () => undefined;
+  #onMessage: () => void = () => undefined;
 
   constructor(onProgress: ((progress: number) => void) | undefined) {
     this.#onProgress = onProgress;
-    // The engine may end while nobody waits yet.
+    // The engine may end before anybody waits for it.
     this.#info.promise.catch(() => undefined);
   }
 
   receive(message: EngineMessage): boolean {
-    this.#onLife();
+    this.#onMessage();
     if (message.type === "load-progress") this.#onProgress?.(message.progress);
     else if (message.type === "loaded") this.#info.resolve(message.info);
     else if (message.type === "load-failed") this.#info.reject(toServiceError(message.error));
@@ -79,7 +79,7 @@ class Loading implements EngineReceiver {
         code: "deadline_exceeded",
       }),
     );
-    this.#onLife = () => watchdog.reset();
+    this.#onMessage = () => watchdog.reset();
     try {
       return await (signal ? abortable(this.#info.promise, signal) : this.#info.promise);
     } finally {

@@ -3,18 +3,18 @@ import os from "node:os";
 import path from "node:path";
 import { readSystemFile } from "../machine/system-file.ts";
 
-/** What a daemon may compute on. */
+/** The processors that the daemon may use. */
 export interface Processors {
-  /** Logical processors, as far as affinity and a container's quota allow. */
+  /** Logical processors that affinity and a container's quota allow. */
   readonly usable: number;
-  /** Physical cores of the machine, or a guess: two logical processors each, which is what most have. */
+  /** Physical cores of the machine; where unknown, half of the logical processors. */
   readonly cores: number;
 }
 
 /**
- * Counts the processors. Node knows about affinity; a quota of control groups it does not see on every system (with
- * version 1 of them it reports the machine's), so it is read here.
- * @param root - folder in which /proc and /sys are looked for
+ * Counts the processors. Node respects affinity but not every cgroup quota (not those of cgroups version 1), so that is
+ * read here.
+ * @param root folder that contains proc and sys
  */
 export function machineProcessors(root = "/"): Processors {
   const available = os.availableParallelism();
@@ -25,7 +25,7 @@ export function machineProcessors(root = "/"): Processors {
   };
 }
 
-/** Processors' worth of time that a control group grants, if it limits it; see cgroups(7) for the files. */
+/** Processors that a cgroup grants; undefined without a limit. See cgroups(7) for the files. */
 function cgroupQuota(root: string): number | undefined {
   const groups = readSystemFile(path.join(root, "proc/self/cgroup"));
   if (groups === undefined) return undefined;
@@ -37,7 +37,7 @@ function cgroupQuota(root: string): number | undefined {
       const isSecond = controllers === "";
       if (!isSecond && !controllers.split(",").includes("cpu")) return [];
       const folder = path.join(root, "sys/fs/cgroup", controllers);
-      // Inside a container the group's path may be that of the host; its files are then at the top.
+      // Inside a container the group's path may be the host's; the files are then at the root.
       return [path.join(folder, group), folder].map(isSecond ? secondVersionQuota : firstVersionQuota);
     })
     .filter((quota) => quota !== undefined);
@@ -55,13 +55,13 @@ function firstVersionQuota(folder: string): number | undefined {
   return quota !== undefined && quota > 0 && period ? quota / period : undefined;
 }
 
-/** Numbers that a file begins with; none where it says "max" or is not there. */
+/** The numbers in a file; empty when it says "max" or does not exist. */
 function numbersIn(file: string): number[] {
   const numbers = readSystemFile(file)?.trim().split(/\s+/).map(Number) ?? [];
   return numbers.every(Number.isFinite) ? numbers : [];
 }
 
-/** Logical processors that share a core name the same list of siblings. */
+/** Counts distinct lists of siblings: logical processors of the same core have the same list. */
 function linuxCores(root: string): number | undefined {
   const lists = globSync("sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list", { cwd: root });
   const cores = new Set(lists.map((file) => readSystemFile(path.join(root, file))?.trim() ?? file));

@@ -1,18 +1,18 @@
 /**
- * By which an engine says that it has more rights than it was started with, and ended for that. Not one of Node's own
- * codes, which are small, and none that stands for a signal.
+ * Exit code of an engine that found itself without the restrictions it was started with. Not one of Node's own codes,
+ * which are smaller, nor one that means a signal.
  */
-export const UNFENCED_EXIT_CODE = 78;
+export const UNRESTRICTED_EXIT_CODE = 78;
 
-/** Message for whoever requested the model. */
-export const UNFENCED_REASON =
-  "The model cannot be loaded: the program that runs its engine has no permission model, or has it switched off, and would give a model file all of this account's rights. Start Daybreak with Node 24 or later.";
+/** The error message for the client. */
+export const UNRESTRICTED_REASON =
+  "The model cannot be loaded: the runtime of its engine lacks Node's permission model, or it is turned off, so a model file would get all rights of this user. Start Daybreak with Node 24 or later.";
 
 /**
- * True when Node keeps this process from what no engine may do. Other runtimes know neither the model nor the flag that
- * switches it on, and drop that without a word.
+ * True when the permission model restricts this process. Other runtimes do not have it and silently ignore the flag
+ * that turns it on.
  */
-export function isFencedIn(permission: Permission | undefined = process.permission): boolean {
+export function isRestricted(permission: Permission | undefined = process.permission): boolean {
   return permission !== undefined && !FORBIDDEN.some((right) => permission.has(right));
 }
 

@@ -1,5 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import { isSystemError } from "../errors/exhausted-resource.ts";
 import { IMAGE_HEAP_BYTES } from "../../wasm/changes.ts";
 import { buildEngineImage, EngineImageError, IMAGE_SHA256, sha256Hex } from "../../wasm/engine-image.ts";
@@ -8,28 +9,30 @@ import { replaceFile } from "../files/replace-file.ts";
 import { writeRefusal } from "../files/write-refusal.ts";
 import { markUsed, privateFolder, removeUnused } from "./engine-image-store.ts";
 import { STOCK_HEAP_BYTES } from "./core/heap-patches.ts";
-import { STOCK_WASM_PATH } from "./stock-wasm.ts";
 
-/** Which code multiplies matrices in an engine: ours, or llama.cpp's as it was compiled. */
+/** llama.cpp's WebAssembly as @wllama/wllama ships it. */
+export const STOCK_WASM_PATH = fileURLToPath(import.meta.resolve("@wllama/wllama/esm/wasm/wllama.wasm"));
+
+/** Which kernels an engine uses: ours or llama.cpp's. */
 export type Kernels = "daybreak" | "stock";
 
 /** The WebAssembly that engines run. */
 export interface PreparedEngine {
   readonly wasmPath: string;
   readonly kernels: Kernels;
-  /** Most memory that one engine can have for its model. */
+  /** Largest heap of one engine, in bytes. */
   readonly heapLimitBytes: number;
-  /** What is not as it should be: the image lies elsewhere, or the stock engine runs. A sentence, to be logged. */
+  /** A sentence for the log when the image is kept elsewhere or the stock engine replaces it. */
   readonly problem?: string;
 }
 
 export interface PrepareEngineOptions {
-  /** The image is cached here, in its own folder. */
+  /** The image is cached in a subfolder. */
   readonly cacheDir: string;
-  /** auto: ours, and the stock engine when ours cannot be made; stock: never ours. */
+  /** auto: our kernels, or the stock engine when the image cannot be built; stock: never our kernels. */
   readonly kernels: "auto" | "stock";
   readonly stockPath?: string;
-  /** Folders to keep it in, in one of this process's own, where the cache folder cannot be written to. */
+  /** Folders for a private folder of this process with the image, when the cache folder is not writable. */
   readonly fallbacks?: readonly string[];
 }
 
@@ -37,9 +40,9 @@ export interface PrepareEngineOptions {
 const KERNELS = new URL("../../wasm/kernels.o", import.meta.url);
 
 /**
- * Finds the engine's image in the cache folder, or makes it there: a tenth of a second, once. A copy whose hash is
- * not the expected one is made anew, so that neither a cut write nor a changed file is ever run. Images of other
- * versions are removed when no daemon uses them any more.
+ * Finds the engine image in the cache folder or builds it there. An image with another hash than expected is rebuilt,
+ * so that an incomplete or modified file is never run. Images of other versions are removed when no daemon uses them
+ * anymore.
  */
 export async function prepareEngine({
   cacheDir,
@@ -58,24 +61,24 @@ export async function prepareEngine({
     for (const fallback of error instanceof EngineImageError ? [] : fallbacks) {
       try {
         const wasmPath = await imageIn(privateFolder(fallback), stockPath);
-        const problem = `The engine is kept in ${path.dirname(wasmPath)} until the daemon ends, because it cannot be kept in ${folder}: ${reason}.`;
+        const problem = `The engine is kept in ${path.dirname(wasmPath)} until the daemon exits, because it cannot be kept in ${folder}: ${reason}.`;
         return { ...ours, wasmPath, problem };
       } catch (other) {
-        reasonOf(other); // rethrows what is not a failure of the folder
+        reasonOf(other); // rethrows errors that are not about the folder
       }
     }
-    return { ...stock, problem: `Models run slowly, on llama.cpp's own kernels: ${reason} (${folder}).` };
+    return { ...stock, problem: `Models run slowly, with llama.cpp's own kernels: ${reason} (${folder}).` };
   }
 }
 
-/** @throws what is neither the system's refusal nor a wrong package */
+/** @throws the error itself when it is neither a failed write nor a wrong package */
 function reasonOf(error: unknown): string {
   const refusal = error instanceof EngineImageError ? error.message : writeRefusal(error);
   if (refusal === undefined) throw error;
   return refusal;
 }
 
-/** @returns the image's file, which is whole */
+/** @returns path of the intact image */
 async function imageIn(folder: string, stockPath: string): Promise<string> {
   const wasmPath = path.join(folder, `${IMAGE_SHA256}.wasm`);
   const found = await isIntact(wasmPath);
@@ -86,7 +89,7 @@ async function imageIn(folder: string, stockPath: string): Promise<string> {
     }
     await removeUnused(folder, IMAGE_SHA256);
   } catch (error) {
-    // Where nothing can be written an image that is there serves as well.
+    // An intact image can be used even when the folder is not writable.
     if (!found || !isSystemError(error)) throw error;
   }
   return wasmPath;
@@ -101,7 +104,7 @@ async function isIntact(file: string): Promise<boolean> {
   }
 }
 
-/** Nobody ever sees a part of the file, also when two daemons write it at once. */
+/** Writes atomically, even when two daemons write the file at the same time. */
 async function writeWhole(file: string, bytes: Uint8Array): Promise<void> {
   const temporary = `${file}.${crypto.randomUUID()}.tmp`;
   try {

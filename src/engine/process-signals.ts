@@ -1,15 +1,15 @@
 import type { ChildProcess } from "node:child_process";
 
 /**
- * Ends a process with all that is left of its group. What puts up a wall may be gone while a process that it has begun
- * still waits for it, holding the engine's pipes open: bubblewrap does so when it is killed while it sets up.
+ * Kills a process and the rest of its group. When bubblewrap is killed during setup, a child of it may keep waiting and
+ * hold the engine's pipes open.
  */
 export function killGroup(child: ChildProcess): void {
   try {
-    // Windows has no groups; there it throws.
+    // Throws on Windows, which does not have process groups.
     if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
   } catch {
-    child.kill("SIGKILL"); // the group is gone, or was never its own
+    child.kill("SIGKILL"); // the group does not exist
   }
 }
 
@@ -18,7 +18,7 @@ export function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // A process of another user is there, but may not be asked.
+    // The process exists but belongs to another user.
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }

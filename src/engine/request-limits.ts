@@ -1,37 +1,37 @@
 import { ServiceError } from "../errors/service-error.ts";
 import { checkTextDepth, MAX_JSON_DEPTH } from "../json/json-depth.ts";
 import type { ChatMessage, GenerationRequest } from "./protocol/generation.ts";
-import type { TokenIds } from "./protocol/tokens.ts";
+import type { TokenIds } from "./protocol/calls.ts";
 
 /**
- * Most values in a JSON schema, tool parameters or template variables, nested ones counted; a large real tool
- * catalog has a few thousand.
+ * Most values in a JSON schema, tool parameters or template variables, including nested ones; a large tool catalog has
+ * a few thousand.
  */
 const MAX_JSON_VALUES = 20_000;
 
-/** Most characters of their texts and names, the same as for a grammar. */
+/** Most characters in their strings and names, the same as for a grammar. */
 const MAX_JSON_CHARACTERS = 256 * 1024;
 
-/** Longest grammar, in characters; those made of large schemas have some tens of thousands. */
+/** Longest grammar in characters; grammars of large schemas have tens of thousands. */
 const MAX_GRAMMAR_LENGTH = 256 * 1024;
 
 /**
- * Characters of prompt for one token of context beyond which a prompt is refused unseen. English has about
- * four to a token, and the longest runs that one token covers (blanks) have a few dozen.
+ * A prompt with more characters per token of context is rejected without tokenizing it. English has about four per
+ * token; the longest tokens, runs of blanks, have a few dozen.
  */
 const MAX_CHARACTERS_PER_TOKEN = 64;
 
-/** Longest text to tokenize: all slots wait for it, one to three seconds. */
+/** Longest text to tokenize; all slots wait for it. */
 const MAX_TOKENIZED_CHARACTERS = 1024 * 1024;
 
-/** Most tokens to turn into text at once; all slots wait for it. */
+/** Most tokens to turn into text in one call; all slots wait for it. */
 const MAX_DETOKENIZED = 1024 * 1024;
 
-/** A prompt up to this length is always tokenized, however small the context: that is quick. */
+/** A prompt of up to this length is always tokenized, however small the context, since that is fast. */
 const ALWAYS_TOKENIZED = 64 * 1024;
 
 /**
- * Refuses a request that would block the engine for seconds before it could reject it.
+ * Rejects a request that would block the engine for seconds before the engine could reject it.
  * @throws ServiceError invalid_parameter or context_length_exceeded
  */
 export function checkRequestLimits(request: GenerationRequest, contextSize: number): void {
@@ -40,7 +40,7 @@ export function checkRequestLimits(request: GenerationRequest, contextSize: numb
   if (format.type === "grammar" && format.grammar.length > MAX_GRAMMAR_LENGTH) {
     throw new ServiceError(
       "invalid_parameter",
-      `A grammar may have ${MAX_GRAMMAR_LENGTH} characters at most.`,
+      `A grammar may have at most ${MAX_GRAMMAR_LENGTH} characters.`,
       {
         param: "format.grammar",
       },
@@ -54,8 +54,8 @@ export function checkRequestLimits(request: GenerationRequest, contextSize: numb
 }
 
 /**
- * Refuses earlier tool calls whose arguments, which are JSON in a text, are nested so deep that whoever reads them
- * would run out of stack: one such request would end the engine with everyone on it.
+ * Rejects earlier tool calls whose arguments are nested so deeply that parsing them would overflow the engine's stack
+ * and end it for everyone.
  * @throws ServiceError invalid_json
  */
 export function checkCallDepths(input: {
@@ -70,13 +70,13 @@ export function checkCallDepths(input: {
   }
 }
 
-/** @throws ServiceError context_length_exceeded when a text of this many characters cannot fit */
+/** @throws ServiceError context_length_exceeded when a text of this many characters cannot fit into the context */
 export function checkTextLength(characters: number, contextSize: number): void {
   const most = Math.max(ALWAYS_TOKENIZED, contextSize * MAX_CHARACTERS_PER_TOKEN);
   if (characters > most) {
     throw new ServiceError(
       "context_length_exceeded",
-      `The prompt has ${characters} characters, which do not fit into the context of ${contextSize} tokens.`,
+      `The prompt has ${characters} characters and does not fit into the context of ${contextSize} tokens.`,
     );
   }
 }
@@ -99,16 +99,16 @@ export function checkTokenized(characters: number): void {
   if (characters > MAX_TOKENIZED_CHARACTERS) {
     throw new ServiceError(
       "invalid_parameter",
-      `A text to tokenize may have ${MAX_TOKENIZED_CHARACTERS} characters at most; this one has ${characters}.`,
+      `A text to tokenize may have at most ${MAX_TOKENIZED_CHARACTERS} characters; this one has ${characters}.`,
       { param: "content" },
     );
   }
 }
 
-/** @throws ServiceError invalid_parameter when the tokens are too many, or not all of the model's */
+/** @throws ServiceError invalid_parameter when there are too many tokens or the vocabulary does not have one of them */
 export function checkDetokenized(tokens: TokenIds, vocabSize: number): void {
   if (tokens.length > MAX_DETOKENIZED) {
-    throw new ServiceError("invalid_parameter", `At most ${MAX_DETOKENIZED} tokens can be given at once.`, {
+    throw new ServiceError("invalid_parameter", `A request may have at most ${MAX_DETOKENIZED} tokens.`, {
       param: "tokens",
     });
   }
@@ -122,7 +122,7 @@ export function checkDetokenized(tokens: TokenIds, vocabSize: number): void {
   }
 }
 
-/** Walks without recursion: the document may be deeper than the stack. */
+/** Avoids recursion, because the document may be nested more deeply than the stack allows. */
 function checkJson(document: unknown, what: string): void {
   const open: { value: unknown; depth: number }[] = [{ value: document, depth: 0 }];
   let values = 0;
@@ -140,8 +140,8 @@ function checkJson(document: unknown, what: string): void {
     if (depth > MAX_JSON_DEPTH || values > MAX_JSON_VALUES || characters > MAX_JSON_CHARACTERS) {
       throw new ServiceError(
         "invalid_parameter",
-        `The ${what} may be nested ${MAX_JSON_DEPTH} levels deep and hold ${MAX_JSON_VALUES} values and ` +
-          `${MAX_JSON_CHARACTERS} characters at most.`,
+        `The ${what} may have at most ${MAX_JSON_DEPTH} levels of nesting, ${MAX_JSON_VALUES} values and ` +
+          `${MAX_JSON_CHARACTERS} characters.`,
         { param: what },
       );
     }

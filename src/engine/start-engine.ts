@@ -6,29 +6,29 @@ import type { StartEngine } from "./engine.ts";
 import { findDawn } from "./gpu/find-dawn.ts";
 import { loadEngine } from "./load-engine.ts";
 import { launchEngine, type SpawnEngine, spawnEngine } from "./launch.ts";
-import { STOCK_WASM_PATH } from "./stock-wasm.ts";
+import { STOCK_WASM_PATH } from "./prepare-engine.ts";
 import type { Wall } from "./walls/wall.ts";
 import { type EngineSpec, engineSpecSchema } from "./protocol/engine-spec.ts";
 
 export interface EngineStarterOptions {
-  /** Longest time without progress while loading, in milliseconds. */
+  /** Longest time without progress while a model loads, in milliseconds. */
   readonly loadTimeoutMs: number;
-  /** How long an engine may be silent about a call in flight, in milliseconds. */
+  /** Longest time without a message about a call in flight, in milliseconds. */
   readonly stallTimeoutMs: number;
-  /** The Node binary that runs engines; the default is the daemon's own. */
+  /** The Node binary that runs engines; the default is the daemon's. */
   readonly runtime?: string;
   readonly spawn?: SpawnEngine;
-  /** llama.cpp's WebAssembly; the default is the one that @wllama/wllama ships. */
+  /** llama.cpp's WebAssembly; the default is the one in @wllama/wllama. */
   readonly wasmPath?: string;
-  /** Largest heap that it declares, in bytes; an engine gets as much of it as its model is to have. */
+  /** Largest heap that it declares, in bytes; an engine may get less. */
   readonly heapLimitBytes?: number;
-  /** Entry file of Dawn, for engines that use a GPU; the default is the npm package's. */
+  /** Entry file of Dawn, for engines that use a GPU; the default is in the npm package. */
   readonly dawnPath?: string | undefined;
-  /** Finds what the operating system puts around engines; the default is nothing. */
+  /** Finds the wall for engines; the default is none. */
   readonly findWall?: () => Promise<Wall | undefined>;
 }
 
-/** Makes the function that starts engines with these settings. */
+/** Creates the function that starts engines with these settings. */
 export function createEngineStarter({
   loadTimeoutMs,
   stallTimeoutMs,
@@ -56,7 +56,7 @@ export function createEngineStarter({
             files,
             spawn,
             wall,
-            gpu: usesGpu && dawnPath !== undefined ? { dawnPath, longestWaitMs: stallTimeoutMs } : undefined,
+            gpu: usesGpu && dawnPath !== undefined ? { dawnPath, maxWaitMs: stallTimeoutMs } : undefined,
           }),
           receiver,
         ),
@@ -66,7 +66,7 @@ export function createEngineStarter({
   };
 }
 
-/** An engine's working folder is not the daemon's. */
+/** An engine has another working folder than the daemon. */
 function withAbsolutePaths(spec: EngineSpec): EngineSpec {
   return {
     ...spec,

@@ -3,31 +3,31 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { StartEngine } from "./engine.ts";
 import type { EngineSpec } from "./protocol/engine-spec.ts";
 
-/** Runs a chat template where it can do no harm. Rejects with invalid_template. */
+/** Tests a chat template where it can do no harm. Rejects with invalid_template. */
 export type TryTemplate = (template: string) => Promise<void>;
 
-/** Longest chat template in characters; the longest published ones have some tens of thousands. */
-export const LONGEST_TEMPLATE = 256 * 1024;
+/** Longest chat template in characters; published ones have tens of thousands at most. */
+const MAX_TEMPLATE_LENGTH = 256 * 1024;
 
-/** Heap for an engine that only has to try a template: the small model takes a part of it. */
+/** Heap of an engine that only tests a template, with a small model. */
 const TRIAL_HEAP_BYTES = 256 * 1024 ** 2;
 
-/** Templates that are remembered to be good. */
+/** How many good templates are remembered. */
 const REMEMBERED = 100;
 
-/** @throws ServiceError invalid_template when a template is longer than any that is meant for a model */
+/** @throws ServiceError invalid_template when the template is too long */
 export function checkTemplateLength(template: string | undefined): void {
-  if (template === undefined || template.length <= LONGEST_TEMPLATE) return;
+  if (template === undefined || template.length <= MAX_TEMPLATE_LENGTH) return;
   throw new ServiceError(
     "invalid_template",
-    `The model's chat template has ${template.length} characters; it may have ${LONGEST_TEMPLATE} at most.`,
+    `The model's chat template has ${template.length} characters; it may have at most ${MAX_TEMPLATE_LENGTH}.`,
   );
 }
 
 /**
- * Makes the function that tries templates, one at a time, in an engine of their own: while llama.cpp loads a model, it
- * runs the template on chats of its own to see what it can show.
- * @param modelFile a small model; when it cannot be loaded for another reason, the template counts as good
+ * Creates the function that tests templates, one at a time, each in a separate engine: when llama.cpp loads a model, it
+ * renders sample chats with the template.
+ * @param modelFile a small model; if it cannot be loaded for another reason, the template counts as good
  */
 export function createTemplateTrial(start: StartEngine, modelFile: string): TryTemplate {
   const good = new Set<string>();
@@ -63,7 +63,7 @@ async function tryIn(start: StartEngine, modelFile: string, chatTemplate: string
     const engine = await start(spec, { heapLimit: () => TRIAL_HEAP_BYTES });
     await engine.close();
   } catch (error) {
-    // What the machine or the small model lacks says nothing about the template; loading the model will tell.
+    // Other errors say nothing about the template; loading the model will show them.
     if (ServiceError.from(error).code === "invalid_template") throw error;
   }
 }

@@ -2,7 +2,7 @@ import type { Config } from "../config/schema.ts";
 import { checkCallDepths } from "../engine/request-limits.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { GenerationEvent } from "../engine/protocol/generation.ts";
-import type { TokenIds } from "../engine/protocol/tokens.ts";
+import type { TokenIds } from "../engine/protocol/calls.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Model, Models } from "../models/model.ts";
 import type { AdmissionRequest, Permit } from "./admission-queue.ts";

@@ -1,5 +1,5 @@
 import type { Engine } from "../engine/engine.ts";
-import type { EmbeddingResult } from "../engine/protocol/engine-spec.ts";
+import type { EmbeddingResult } from "../engine/protocol/calls.ts";
 import { ServiceError } from "../errors/service-error.ts";
 
 type CuttingEngine = Pick<Engine, "embed" | "tokenize" | "pieces" | "info" | "spec">;

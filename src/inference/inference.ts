@@ -5,7 +5,7 @@ import type {
   OutputFormat,
   Sampling,
 } from "../engine/protocol/generation.ts";
-import type { TokenIds, TokenizeOptions } from "../engine/protocol/tokens.ts";
+import type { TokenIds, TokenizeOptions } from "../engine/protocol/calls.ts";
 import type { Endpoint } from "../metrics/metrics.ts";
 import type { Residency } from "../models/model.ts";
 import type { Piece } from "./tokens.ts";

@@ -1,6 +1,6 @@
 import { mapInTimeSlices } from "../async/time-slices.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { TokenIds, TokenPieces } from "../engine/protocol/tokens.ts";
+import type { TokenIds, TokenPieces } from "../engine/protocol/calls.ts";
 import { ServiceError } from "../errors/service-error.ts";
 
 /** So many take some milliseconds. */

@@ -4,13 +4,13 @@ import type { ModelRecord } from "./registry/model-record.ts";
 import type { ModelRegistry } from "./registry/model-registry.ts";
 import type { StateFile } from "./registry/state-file.ts";
 
-/** The model that ships and is the default when nothing else says so. */
+/** The model that ships; the default unless something else is chosen. */
 const SHIPPED_DEFAULT = "daybreak-mini";
 
 interface DefaultModelOptions {
   readonly registry: Pick<ModelRegistry, "find" | "list" | "registerFile" | "resolve">;
   readonly state: StateFile;
-  /** models.default of the configuration: it holds at each start, until somebody chooses another. */
+  /** models.default of the configuration: applies at each start, until another model is chosen. */
   readonly configured: string | undefined;
   readonly logger: Pick<Logger, "warn">;
 }
@@ -23,7 +23,7 @@ export class DefaultModel {
   readonly #options: DefaultModelOptions;
   #chosen: string | undefined;
   #current: string | undefined;
-  /** The saved choice that was looked at last. */
+  /** The saved choice, as last read. */
   #saved: string | undefined;
 
   constructor(options: DefaultModelOptions) {
@@ -38,13 +38,13 @@ export class DefaultModel {
 
   /**
    * The default for a request.
-   * @param isThere tells whether a model can be found
+   * @param isThere whether a model with this name can be found
    * @throws ServiceError model_not_found when there is no model at all
    */
   async require(isThere: (alias: string) => Promise<boolean>): Promise<string> {
     const { alias } = this;
     if (alias !== undefined && (await isThere(alias))) return alias;
-    // Another daemon that shares the cache has deleted it, or the first model has come since.
+    // Another daemon that shares the cache has deleted it, or the first model has been added since.
     await this.refresh();
     if (this.alias !== undefined) return this.alias;
     throw new ServiceError(
@@ -53,7 +53,7 @@ export class DefaultModel {
     );
   }
 
-  /** Looks at what is on disk now. */
+  /** Reads the saved choice again. */
   async refresh(): Promise<void> {
     const { registry, state } = this.#options;
     this.#seeChoice();
@@ -74,7 +74,7 @@ export class DefaultModel {
     await this.refresh();
   }
 
-  /** True when another daemon that shares the state has chosen since: its choice counts as one made here. */
+  /** Whether another daemon that shares the state has chosen since; its choice counts like one made here. */
   #seeChoice(): boolean {
     const { defaultAlias } = this.#options.state.current;
     if (defaultAlias === this.#saved) return false;
@@ -84,8 +84,8 @@ export class DefaultModel {
   }
 
   /**
-   * The configured model's own name. While it is not usable, the name in the configuration: whoever asks for the
-   * default is then told what is wrong with it.
+   * The configured model's own name. While it is not usable, the name in the configuration, so that requests for the
+   * default say what is wrong with it.
    */
   async #configured(): Promise<string | undefined> {
     const { registry, configured, logger } = this.#options;

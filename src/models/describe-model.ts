@@ -2,25 +2,25 @@ import type { LoadedModel } from "./loading/loaded-model.ts";
 import type { Capabilities, GgufSummary, Model, ModelSettings, ModelState } from "./model.ts";
 import type { ModelRecord } from "./registry/model-record.ts";
 
-/** Templates that can present tools test a variable of this name: it is what callers of the template pass. */
+/** Templates that support tools test this variable, which is what callers pass. */
 const TOOLS_VARIABLE = /\btools\b/;
-/** How templates of reasoning models mark, keep or switch the reasoning. */
+/** How templates of reasoning models mark, keep or toggle reasoning. */
 const THINKING_MARKS = /enable_thinking|reasoning_content|<think>|<\/think>|\[THINK\]|<\|channel\|>analysis/;
 
 interface ModelCircumstances {
-  /** What is in memory of it. */
+  /** The loaded model, if it is loaded. */
   readonly loaded: LoadedModel | undefined;
   readonly isDefault: boolean;
   readonly isPulling: boolean;
-  /** Tokens of context that loading it would give. */
+  /** Tokens of context that it would be loaded with. */
   readonly contextSize: (record: ModelRecord) => number;
   readonly memoryBytes: number | undefined;
 }
 
-/** Puts together what the layers above see: what is on disk, and what is in memory of it. */
+/** Describes a model to the layers above: what is on disk, and what is in memory. */
 export function describeModel(found: ModelRecord, circumstances: ModelCircumstances): Model {
   const { loaded, isDefault, contextSize, memoryBytes } = circumstances;
-  // What runs was made from the record of its load, which the disk may have left behind since.
+  // A loaded model is described by the record it was loaded from; the disk may have changed since.
   const record = loaded?.plan.record ?? found;
   const spec = loaded?.plan.spec;
   const info = loaded?.engine?.info;
@@ -51,8 +51,8 @@ function stateOf({ loaded, isPulling }: ModelCircumstances): ModelState {
 }
 
 /**
- * What a model can do: from its chat template (the one of its settings, when they bring one), its projector and,
- * above all, what its settings say outright.
+ * What a model can do, by its chat template (or the one in its settings) and its projector. Capabilities stated in its
+ * settings take precedence.
  */
 export function detectCapabilities(
   gguf: Pick<GgufSummary, "purpose" | "chatTemplate">,

@@ -1,7 +1,7 @@
 import type { Engine } from "../engine/engine.ts";
 import type { Sampling } from "../engine/protocol/generation.ts";
 
-/** What the GGUF header says, without loading anything. */
+/** What the GGUF header says, without loading the model. */
 export interface GgufSummary {
   readonly architecture: string;
   /** general.name, when there is one. */
@@ -14,7 +14,7 @@ export interface GgufSummary {
   /** Context the model was trained for, in tokens. */
   readonly contextLength: number;
   readonly embeddingLength: number;
-  /** Attention heads of the block that has most; 0 when the header does not say. */
+  /** Attention heads of the block with the most; 0 if the header does not say. */
   readonly headCount: number;
   readonly blockCount: number;
   /** Quantization in the field's own words: "Q4_K_M", "Q8_0", "F16". */
@@ -22,13 +22,13 @@ export interface GgufSummary {
   /** Bytes of all files. */
   readonly fileSize: number;
   readonly chatTemplate: string | undefined;
-  /** The tokens that stand before a text, before what follows it, and where the text between is to come. */
+  /** The fill-in-the-middle tokens before the prefix, before the suffix, and where the middle is generated. */
   readonly infill: { readonly prefix: string; readonly suffix: string; readonly middle: string } | undefined;
   /** Ids of the tokens with which models begin a tool call, such as "<tool_call>". */
   readonly callTokens: readonly number[];
   /** Bytes of KV cache for one token of context at f16. */
   readonly kvBytesPerToken: number;
-  /** Bytes of weights by where they are used; an output of 0 means that the embedding is used for it, too. */
+  /** Bytes of weights by where they are used; an output of 0 means that the embedding serves as output. */
   readonly weightBytes: {
     readonly blocks: number;
     readonly largestInBlocks: number;
@@ -36,7 +36,7 @@ export interface GgufSummary {
     readonly output: number;
   };
   readonly purpose: "generate" | "embed" | "rerank";
-  /** True for an adapter or a projector: such a file is not a model by itself. */
+  /** Set for an adapter or a projector, which is not a model by itself. */
   readonly auxiliary: "adapter" | "projector" | undefined;
 }
 
@@ -49,21 +49,21 @@ export interface Capabilities {
 
 export type ModelState = "available" | "downloading" | "loading" | "loaded" | "unloading";
 
-/** Where a model comes from; decides what deleting it means. */
+/** Where a model comes from, which decides what deleting it means. */
 export type ModelSource =
   /**
-   * Ships with the project: delete only forgets it until the next start, or until it is loaded or pulled again. The
-   * base is the model it was made of by a Modelfile that ships.
+   * Ships with the project: delete hides it until the next start, or until it is loaded or pulled again. The base is the
+   * model that a Modelfile that ships derives it from.
    */
   | { readonly kind: "shipped"; readonly base: string | undefined }
   /** In the hub cache: delete removes its files. */
   | { readonly kind: "hub"; readonly spec: string; readonly repo: string; readonly revision: string }
-  /** The user's own file: delete only forgets it. */
+  /** The user's own file: delete only removes it from the list. */
   | { readonly kind: "file" }
-  /** Made from a Modelfile: delete removes the definition, and the base stays. */
+  /** Created from a Modelfile: delete removes the definition; the base stays. */
   | { readonly kind: "modelfile"; readonly base: string };
 
-/** Settings of a model that hold for its requests unless they say otherwise; from PARAMETER, SYSTEM and so on. */
+/** Settings of a model, from PARAMETER, SYSTEM and so on, for requests that do not set their own. */
 export interface ModelSettings {
   readonly system: string | undefined;
   /** Jinja; a Modelfile's Go-style template has been translated. */
@@ -76,7 +76,7 @@ export interface ModelSettings {
   readonly flashAttention: "auto" | "true" | "false" | undefined;
   readonly thinking: { readonly start: string; readonly end: string; readonly enabled: boolean } | undefined;
   readonly toolFormat: ToolFormat | undefined;
-  /** CAPABILITY flags: they overrule what was found in the model. */
+  /** CAPABILITY flags, which override what was detected in the model. */
   readonly capabilities: Partial<Capabilities>;
 }
 
@@ -95,7 +95,7 @@ export const NO_SETTINGS: ModelSettings = {
   capabilities: {},
 };
 
-/** TOOLFORMAT: how calls and results look in the text, for models whose template does not say it. */
+/** TOOLFORMAT: how calls and results are written, for models whose template does not say. */
 export interface ToolFormat {
   readonly style: string;
   readonly callStart: string;
@@ -104,7 +104,7 @@ export interface ToolFormat {
   readonly resultEnd: string;
 }
 
-/** A model as the registry knows it at one moment. */
+/** A snapshot of a model. */
 export interface Model {
   readonly alias: string;
   readonly source: ModelSource;
@@ -117,9 +117,9 @@ export interface Model {
   readonly gguf: GgufSummary;
   readonly capabilities: Capabilities;
   readonly settings: ModelSettings;
-  /** Context of the loaded engine, or what loading would give. */
+  /** Context of the loaded engine, or what it would be loaded with. */
   readonly contextSize: number;
-  /** Layers really offloaded, or what loading would ask for. */
+  /** Layers actually offloaded, or what a load would request. */
   readonly gpuLayers: number;
   readonly isDefault: boolean;
   readonly activeRequests: number;
@@ -131,15 +131,15 @@ export interface Model {
   readonly expiresAt: number | undefined;
 }
 
-/** How a caller wants a model to be in memory. */
+/** How a request wants its model to be loaded. */
 export interface Residency {
-  /** Tokens of context, when it has to be loaded; absent: as its settings or the configuration say. */
+  /** Tokens of context, if it has to be loaded; absent: by its settings or the configuration. */
   readonly contextSize?: number | undefined;
-  /** Layers to offload, when it has to be loaded. */
+  /** Layers to offload, if it has to be loaded. */
   readonly gpuLayers?: number | undefined;
   /**
-   * Milliseconds of idleness after which it is unloaded from now on: 0 with the end of its last request, Infinity
-   * never. Absent: never after a load by hand; for a request as it was loaded, or the configured keep_alive.
+   * Milliseconds of idleness after which it is unloaded: 0 right after its last request, Infinity never. Absent: never for
+   * an explicit load; for a request as it was loaded, or the configured keep_alive.
    */
   readonly keepAliveMs?: number | undefined;
 }
@@ -155,11 +155,11 @@ export interface LoadOptions extends Residency {
 export type PullProgress =
   | { readonly status: "downloading"; readonly downloadedBytes: number; readonly totalBytes: number }
   | { readonly status: "verifying" }
-  /** The hub did not answer as it should; it is asked again after the wait. */
+  /** The hub did not answer correctly; it is asked again after the wait. */
   | ({ readonly status: "retrying" } & HubRetry);
 
 export interface HubRetry {
-  /** What went wrong, in a few words for people. */
+  /** What went wrong, in a few words. */
   readonly reason: string;
   readonly waitMs: number;
 }
@@ -171,7 +171,7 @@ export interface DeletedModel {
 
 /** A download under way. */
 export interface Download {
-  /** The name that the model will go by. */
+  /** The name that the model will have. */
   readonly alias: string;
   readonly downloadedBytes: number;
   /** 0 until the hub has told it. */
@@ -186,40 +186,40 @@ export interface PullResult {
 }
 
 /**
- * A loaded model lent for one request. While a lease is held the model is neither unloaded for room nor by
- * keep_alive; only an explicit unload or a crash ends its engine.
+ * A loaded model leased for one request. While a lease is held, the model is neither evicted nor unloaded by keep_alive;
+ * only an explicit unload or a crash ends its engine.
  */
 export interface ModelLease extends Disposable {
   readonly model: Model;
   readonly engine: Engine;
 }
 
-/** Everything on models that the layers above may ask for. All methods reject with a ServiceError. */
+/** Everything that the layers above can do with models. All methods reject with a ServiceError. */
 export interface Models {
   list(): Promise<readonly Model[]>;
-  /** Throws model_not_found. Names are an alias, a hub spec of something on disk, or `name` for `name:latest`. */
+  /** Throws model_not_found. The name is an alias, a hub spec of a model on disk, or `name` for `name:latest`. */
   get(name: string): Promise<Model>;
-  /** Undefined when there is no model at all. */
+  /** Undefined if there are no models. */
   readonly defaultAlias: string | undefined;
   setDefault(alias: string): Promise<void>;
   /**
-   * Lends the loaded engine of a model (absent: the default model). Throws model_not_found, model_not_loaded,
-   * or, with auto-load or a residency, loads first. An engine that crashed is started again here, with a back-off.
+   * Leases a loaded model (absent: the default model). Throws model_not_found, or model_not_loaded unless auto-load or a
+   * residency is set, which loads it first. A crashed engine is restarted here, with a back-off.
    */
   acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<ModelLease>;
   load(options: LoadOptions, signal?: AbortSignal): Promise<Model>;
-  /** With onlyIdle, throws model_busy when a request uses it; else such requests end with an error. */
+  /** With onlyIdle, throws model_busy if requests use it; otherwise such requests fail. */
   unload(name: string, options?: { onlyIdle?: boolean }): Promise<void>;
-  /** Removes a model as its source says; unloads it first. */
+  /** Unloads a model and removes it, as its source defines. */
   delete(name: string): Promise<DeletedModel>;
   /** Downloads by alias or hub spec; callers of the same pull share one download. */
   pull(name: string, onProgress: (progress: PullProgress) => void, signal: AbortSignal): Promise<PullResult>;
-  /** What is being downloaded now, by whomever. */
+  /** Current downloads of all clients. */
   readonly downloads: readonly Download[];
-  /** Makes a model from a Modelfile's text. Relative paths in it count from `baseFolder`. */
+  /** Creates a model from a Modelfile's text. Relative paths in it are relative to `baseFolder`. */
   create(alias: string, modelfile: string, options: { baseFolder?: string }): Promise<Model>;
   copy(source: string, target: string): Promise<Model>;
-  /** A Modelfile that would make this model again. */
+  /** A Modelfile that would recreate this model. */
   modelfile(name: string): Promise<string>;
   /** Ends all engines; nothing can be loaded afterwards. */
   close(): Promise<void>;

@@ -14,13 +14,13 @@ import type { GgufSummary } from "./model.ts";
 import type { NameResolver } from "./names/name-resolver.ts";
 import type { StateFile } from "./registry/state-file.ts";
 
-/** Bytes that an engine with this specification needs at most, of the machine's memory or of the GPU's. */
+/** Bytes that an engine with this specification needs at most, of the machine's or the GPU's memory. */
 export type EstimateMemory = (gguf: GgufSummary, spec: EngineSpec) => number;
 
 /**
  * Decides where the layers of a model go.
- * @param wished layers for the GPU as somebody gave them for this load or this model; undefined: nobody did
- * @param taken bytes of the GPU that other models have
+ * @param wished GPU layers set for this load or this model; undefined: not set
+ * @param taken bytes of GPU memory that other models have
  */
 export type PlaceLayers = (
   gguf: GgufSummary,
@@ -29,17 +29,17 @@ export type PlaceLayers = (
   taken: number,
 ) => Promise<{ readonly spec: EngineSpec; readonly warning?: string | undefined }>;
 
-/** What the models of a daemon are made with: configuration, engines, the hub, and what the machine has. */
+/** Dependencies of a daemon's models: configuration, engines, the hub, and the machine. */
 export interface ModelsOptions {
   readonly config: Pick<Config, "models" | "engine" | "cache_dir">;
   readonly startEngine: StartEngine;
   readonly estimateMemory: EstimateMemory;
-  /** Bytes that the heap of such an engine may grow to; absent: as far as it can. */
+  /** Maximum heap of such an engine in bytes; absent: no limit of its own. */
   readonly heapLimit?: EstimateMemory;
-  /** Tries the chat templates of Modelfiles; absent: only loading shows what they are worth. */
+  /** Tries the chat templates of Modelfiles; absent: they are only tried when the model is loaded. */
   readonly tryTemplate?: TryTemplate;
   readonly placeLayers: PlaceLayers;
-  /** The GPU's memory; absent: there is none, or nobody knows how much it has. */
+  /** The GPU's memory; absent: there is no GPU, or its memory is unknown. */
   readonly gpuMemory?: {
     /** Bytes that all models together may use. */
     readonly budget: () => number;
@@ -52,15 +52,15 @@ export interface ModelsOptions {
   readonly events: Pick<ServiceEvents, "emit">;
   readonly logger: Pick<Logger, "debug" | "warn">;
   readonly clock?: Clock;
-  /** The default is the machine's. */
+  /** By default the machine's. */
   readonly processors?: Processors;
-  /** Which code multiplies matrices: the faster, the more of a prompt is done in one step. */
+  /** Which kernels run; faster ones process more of a prompt in one step. */
   readonly kernels: Kernels;
-  /** What the machine has at the moment; absent: nothing but the budget counts. */
+  /** The machine's current memory; absent: only the budget counts. */
   readonly machineMemory?: () => MachineMemory;
 }
 
-/** What the registry of a daemon's models is made with. */
+/** Dependencies of the registry of a daemon's models. */
 export interface RegistryOptions extends Pick<
   ModelsOptions,
   "config" | "resolver" | "hub" | "shippedDir" | "logger"

@@ -21,7 +21,7 @@ beforeEach(() => {
     SERVICE_SOCKET: ipcAddress(folder),
     SERVICE_CACHE_DIR: path.join(folder, "cache"),
     SERVICE_HTTP_PORT: "0",
-    SERVICE_GPU_MODE: "off", // looking for one is no part of what these tests describe
+    SERVICE_GPU_MODE: "off", // looking for one is not part of what these tests describe
   };
 });
 afterEach(async () => {

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { generateAnswerSchema, generateLineSchema } from "../../src/dialects/native/generate.ts";
+import { generateAnswerSchema, generateLineSchema } from "../../src/dialects/native/native-generate.ts";
 import { activeRequests } from "../support/active-requests.ts";
 import { AMPLE_TOKENS, ENDLESS_LIST, GREEDY, QUESTION_TO_THINK_ABOUT } from "../support/certain-requests.ts";
 import { GUARDED, guardedDaemon, sharedDaemon } from "../support/shared-daemon.ts";
@@ -189,7 +189,7 @@ describe("errors of POST /api/generate", () => {
       "unsupported_feature",
     ],
     ["a prompt beyond the context", { prompt: "word ".repeat(4000) }, 400, "context_length_exceeded"],
-  ])("%s", async ([, body, status, code]) => {
+  ])("refuses %s", async ([, body, status, code]) => {
     const response = await post(body);
     expect(response.status).toBe(status);
     expect(await response.json()).toEqual({
@@ -197,7 +197,7 @@ describe("errors of POST /api/generate", () => {
     });
   });
 
-  test("broken JSON", async () => {
+  test("refuses broken JSON", async () => {
     const response = await fetch(`${daemon.url}/api/generate`, {
       method: "POST",
       headers: { "content-type": "application/json" },

@@ -63,8 +63,8 @@ function enginePeaks(): Map<number, number> {
 }
 
 describe.each([
-  ["doubles its text", DOUBLING + "{{ ns.s }}", /more memory than the model was given/],
-  ["counts to a billion", "{{ range(1000000000) | length }}", /more memory than the model was given/],
+  ["doubles its text", DOUBLING + "{{ ns.s }}", /more memory than the model has/],
+  ["counts to a billion", "{{ range(1000000000) | length }}", /more memory than the model has/],
   ["calls itself", ITSELF, /nested too deeply/],
   ["is not one", "{% for x in %}", /cannot be used: Unexpected token/],
 ])("a model whose chat template %s", (what, template, message) => {
@@ -80,7 +80,7 @@ test("a Modelfile whose template never ends is refused when a model is made of i
   expect(await post("/api/models/create", { alias: "endless", modelfile })).toMatchObject({
     status: 400,
     body: {
-      error: { code: "invalid_template", message: expect.stringMatching(/did not come to an end within/) },
+      error: { code: "invalid_template", message: expect.stringMatching(/did not finish within/) },
     },
   });
 });

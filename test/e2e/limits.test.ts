@@ -104,7 +104,7 @@ async function answerTo(sent: string): Promise<{ status: number; body: unknown }
   return { status: Number(head.split(" ")[1]), body: JSON.parse(body) };
 }
 
-describe("what is no request", () => {
+describe("what is not a request", () => {
   test.each([
     ["no HTTP", "hello\r\n\r\n", 400, "malformed_request"],
     ["a header line without a colon", "GET /health HTTP/1.1\r\nhello\r\n\r\n", 400, "malformed_request"],

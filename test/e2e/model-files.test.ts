@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 describe("a file that once did harm is refused with a clear error", () => {
-  test.each(CRASH_CORPUS)("%s", async (what, recipe, code) => {
+  test.each(CRASH_CORPUS)("refuses %s", async (what, recipe, code) => {
     const alias = what.replaceAll(/\W+/g, "-");
     const [file] = writeRecipe(path.join(folder, `${alias}.gguf`), recipe);
     const answer = await fetch(`${daemon.url}/api/models/load`, {

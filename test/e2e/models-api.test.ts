@@ -173,8 +173,8 @@ describe("loading and unloading", () => {
     expect(await call("GET", `/api/models/${MODEL}`)).toMatchObject({ status: 200 });
   });
 
-  test("paths that are no model of an allowed folder are refused", async () => {
-    writeFileSync(path.join(folder, "text.gguf"), "this is no model");
+  test("paths that are not a model of an allowed folder are refused", async () => {
+    writeFileSync(path.join(folder, "text.gguf"), "this is not a model");
     mkdirSync(path.join(folder, "folder.gguf"), { recursive: true });
     const load = (file: string) => call("POST", "/api/models/load", { alias: "bad", path: file });
     expect(await load("/etc/passwd")).toMatchObject(failure(400, "path_not_allowed"));

@@ -53,7 +53,7 @@ describe("the models, with the official client", () => {
     expect(new Date(loaded!.expires_at).getTime()).toBeGreaterThan(Date.now());
   });
 
-  test("are shown", async () => {
+  test("are shown in detail", async () => {
     const shown = await client.show({ model: `${model}:latest` });
     expect(shown).toMatchObject({
       modelfile: expect.stringMatching(/^FROM /),

@@ -138,8 +138,8 @@ describe.skipIf(process.platform !== "linux")("a daemon that may open few files"
 
 describe.skipIf(process.platform !== "linux")("a load that the system has no memory for says", () => {
   test.each([
-    ["address space", "--as=30000000000", /address space.*more than 27\.9 GiB \(ulimit -v\)/],
-    ["writable memory", "--data=900000000", /writable memory.*more than 0\.8 GiB \(ulimit -d\)/],
+    ["address space", "--as=30000000000", /address space.*the limit is 27\.9 GiB \(ulimit -v\)/],
+    ["writable memory", "--data=900000000", /writable memory.*the limit is 0\.8 GiB \(ulimit -d\)/],
   ])("which limit of the shell leaves too little %s", async (_what, limit, message) => {
     const daemon = await start({ args: NOTHING_LOADED, through: ["prlimit", limit] });
     const { status, body } = await post(daemon, "/api/models/load", { alias: "daybreak-mini" });
@@ -207,7 +207,7 @@ describe.skipIf(process.platform !== "linux").each([
       expect(await (await fetch(`${daemon.url}/api/system/status`)).json()).toMatchObject({
         kernels: "daybreak",
       });
-      const [, elsewhere] = /The engine is kept in (\S+) until the daemon ends/.exec(daemon.logs()) ?? [];
+      const [, elsewhere] = /The engine is kept in (\S+) until the daemon exits/.exec(daemon.logs()) ?? [];
       expect(elsewhere !== undefined).toBe(isElsewhere);
       expect((await post(daemon, "/api/models/load", { alias: "own", path: modelFile })).status).toBe(200);
       expect(await generate(daemon, "own")).toBe(200);

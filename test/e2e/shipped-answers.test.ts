@@ -74,7 +74,7 @@ describe.for(APIS)("through $api daybreak-mini", ({ ask }) => {
     expect(await ask("Who are you?")).toMatch(/daybreak/i);
   });
 
-  test("adds", async () => {
+  test("adds two numbers", async () => {
     expect(await ask("What is 3 + 4?")).toMatch(/\b7\b/);
   });
 });
@@ -177,7 +177,7 @@ describe("with its projector the model names the colour of what it sees", () => 
     return Buffer.from(png).toString("base64");
   };
 
-  test.for(["red", "blue"] as const)("%s", async (colour) => {
+  test.for(["red", "blue"] as const)("sees %s", async (colour) => {
     const data = pictureOf(colour);
     const { choices } = await openai.chat.completions.create({
       model: vision,

@@ -39,11 +39,11 @@ function overSocket(path: string): Promise<unknown> {
 }
 
 describe("health and status", () => {
-  test("GET /health", async () => {
+  test("GET /health answers ok", async () => {
     expect(await get("/health")).toEqual({ status: "ok" });
   });
 
-  test("GET /status", async () => {
+  test("GET /status reports the daemon's state", async () => {
     expect(await get("/status")).toEqual({
       status: "ok",
       version: packageJson.version,

@@ -42,7 +42,7 @@ describe("/tokenize and /detokenize", () => {
     expect(await post("/detokenize", { tokens: [] })).toEqual({ content: "" });
   });
 
-  test("say what each token stands for: text, or bytes that are no text by themselves", async () => {
+  test("say what each token stands for: text, or bytes that are not text by themselves", async () => {
     const { tokens } = await post("/tokenize", { model, content: "a𓂀", with_pieces: true });
     const pieces = (Array.isArray(tokens) ? tokens : []).map((token) => Object(token)["piece"]);
     expect(pieces.slice(-4)).toEqual([[0xf0], [0x93], [0x82], [0x80]]);

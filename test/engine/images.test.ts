@@ -130,7 +130,7 @@ test("a projector that llama.cpp divides by zero for is refused", async () => {
   const empty = writeModel(folder, "empty", { metadata, tensors: zero });
   await expect(startEngine(engineSpec(modelFile, { projectorFile: empty }))).rejects.toMatchObject({
     code: "invalid_model_file",
-    message: "The model file cannot be used: the figures of its header do not fit together.",
+    message: "The model file cannot be used: the values in its header are inconsistent.",
   });
 });
 

@@ -17,7 +17,7 @@ describe.skipIf(chromium === undefined)(
       results = await runTestFilesInPage(chromium!, FILES.map(fileOf));
     }, 300_000);
 
-    test.each(FILES)("%s", (name) => {
+    test.each(FILES)("passes the tests of %s", (name) => {
       const result = results[fileOf(name)];
       expect(result).toEqual({ count: expect.any(Number), failures: [] });
       expect(result).not.toMatchObject({ count: 0 });

@@ -103,9 +103,13 @@ describe("log-probabilities are the stock engine's", () => {
     expect(far).toBeLessThan(1);
   });
 
-  test.each(SETTINGS)("$name", TIMEOUT, async (comparison) => {
-    expect(await difference(comparison)).toBeLessThan(1);
-  });
+  test.each(SETTINGS)(
+    "gives the stock engine's log-probabilities with $name",
+    TIMEOUT,
+    async (comparison) => {
+      expect(await difference(comparison)).toBeLessThan(1);
+    },
+  );
 });
 
 test("embeddings are the stock engine's", TIMEOUT, async () => {

@@ -42,7 +42,7 @@ async function loadError(file: string): Promise<ServiceError> {
 
 describe("what cannot be a model is refused before a process is started", () => {
   test.each([
-    ["a missing file", () => at("nowhere.gguf"), "model_file_not_found", /no file .*nowhere/],
+    ["a missing file", () => at("nowhere.gguf"), "model_file_not_found", /nowhere.* does not exist/],
     ["a folder", () => folder, "invalid_model_file", /not a file/],
     ["an empty file", () => write("empty", Buffer.alloc(0)), "invalid_model_file", /0 bytes/],
     [
@@ -51,7 +51,7 @@ describe("what cannot be a model is refused before a process is started", () => 
       "invalid_model_file",
       /not a GGUF/,
     ],
-  ])("%s", async (_, makeFile, code, message) => {
+  ])("refuses %s", async (_, makeFile, code, message) => {
     const before = pids.length;
     const file = makeFile();
     expect(await loadError(file)).toMatchObject({ code, message: expect.stringMatching(message) });
@@ -86,7 +86,7 @@ describe("a damaged model is an error that says so, and no process stays behind"
     ["a negative number of tensors", () => countOf(8, 2n ** 64n - 1n)],
     ["a name longer than the file", () => countOf(24, 2n ** 48n)],
     ["an unknown version", () => countOf(4, 99n)],
-  ])("%s", async (name, bytes) => {
+  ])("refuses %s", async (name, bytes) => {
     const error = await loadError(write(name.replaceAll(" ", "-"), bytes()));
     expect(error.code).toMatch(/^(invalid_model_file|model_load_failed)$/);
     expect(error.message).toMatch(/: .{8,}/);

@@ -18,7 +18,7 @@ import { generated } from "../support/generated.ts";
 const folder = temporaryFolder();
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
-/** Beginnings of it are the prompts; letters that are no words are tokens, so that experts get dozens of them. */
+/** Beginnings of it are the prompts; letters that are not words are tokens, so that experts get dozens of them. */
 const TEXT = `once upon a time there was a cat and it was of the ${"qxzkjvwpyg".repeat(10)}`;
 const PROMPT_LENGTHS = [5, 9, 12, 17, 22, 29, 40, 50, 93, 150];
 /**

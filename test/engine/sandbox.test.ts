@@ -11,7 +11,7 @@ import { STOCK_HEAP_BYTES } from "../../src/engine/core/heap-patches.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { launchEngine, spawnEngine } from "../../src/engine/launch.ts";
 import { createEngineStarter } from "../../src/engine/start-engine.ts";
-import { STOCK_WASM_PATH } from "../../src/engine/stock-wasm.ts";
+import { STOCK_WASM_PATH } from "../../src/engine/prepare-engine.ts";
 import { candidatesHere } from "../../src/engine/walls/sandbox-finder.ts";
 import { tryWall } from "../../src/engine/walls/try-wall.ts";
 import type { Wall } from "../../src/engine/walls/wall.ts";

@@ -84,7 +84,9 @@ describe.each([
     for (const kind of ["chat", "prompt"] as const) {
       expect(await outcomeOf(engine, form, wildRequest(form.format, 1, kind))).toEqual({
         kind: "failed",
-        message: expect.stringMatching(/^inference_failed: The answer cannot go on: no token .* fits/),
+        message: expect.stringMatching(
+          /^inference_failed: The answer was stopped, because .* does not allow any token/,
+        ),
       });
     }
   });
@@ -129,7 +131,7 @@ describe.each([
   });
 });
 
-describe("an answer in which bytes that are no text are likely", () => {
+describe("an answer in which bytes that are not text are likely", () => {
   const model = tinyLlama(chat);
   let file: string;
   beforeAll(() => {
@@ -165,7 +167,7 @@ describe("an answer in which bytes that are no text are likely", () => {
       expect(failed).toEqual(
         failed.map(() => ({
           kind: "failed",
-          message: expect.stringMatching(/^inference_failed: The model's answer cannot be read: /),
+          message: expect.stringMatching(/^inference_failed: The model's answer is not valid: /),
         })),
       );
       expect(await running).toBe(alone);

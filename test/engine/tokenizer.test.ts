@@ -2,7 +2,7 @@ import fs from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { TokenLogprob } from "../../src/engine/protocol/generation.ts";
-import type { TokenIds, TokenizeOptions } from "../../src/engine/protocol/tokens.ts";
+import type { TokenIds, TokenizeOptions } from "../../src/engine/protocol/calls.ts";
 import {
   collect,
   doneOf,

@@ -41,7 +41,7 @@ describe("llama.cpp renders a template of a Modelfile in Go's language", () => {
 {{ end }}{{ "{% %}" }}{{ if $.System }}({{ $.System }}){{ end }}`,
       "[user] Hi;\n[assistant] Yo;\n[user] So?\n{% %}(Be kind.)",
     ],
-  ])("%s", async (_, template, expected) => {
+  ])("renders %s", async (_, template, expected) => {
     const { settings } = readModelfile(`FROM a\nTEMPLATE """${template}"""`, undefined);
     const engine = await startEngine(engineSpec(SHIPPED_MODEL, { chatTemplate: settings.template ?? "" }));
     try {

@@ -115,7 +115,7 @@ describe.skipIf(!testGpu)(`a daemon ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_M
     expect(await ask("/api/generate", { prompt: "Hello", max_tokens: 4 })).toMatchObject({ done: true });
     const part = { alias: "part", path: TINY, gpu_layers: 3 };
     expect(await ask("/api/models/load", part)).toMatchObject({ status: "loaded", gpu_layers: 2 });
-    await expect.poll(() => daemon?.logs()).toMatch(/Only 2 of its .* beside the other models/);
+    await expect.poll(() => daemon?.logs()).toMatch(/Only 2 of its .* since other models use/);
   });
 
   test.skipIf(process.platform === "win32")(

@@ -112,7 +112,7 @@ describe.skipIf(!testGpu)(`a model ${onTestGpu}`, { timeout: GPU_TEST_TIMEOUT_MS
       memory: work + output + block,
       taken: 0,
       batchSize: 16,
-      besides: 0,
+      extraBytes: 0,
     });
     expect(warning).toContain("Only 2 of its");
     const part = await start(spec);

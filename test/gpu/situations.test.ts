@@ -59,14 +59,14 @@ describe("daybreak gpu says why there is none, and what to do", { timeout: GPU_T
     const libraries = fs.mkdtempSync(`${folder}/`);
     fs.writeFileSync(path.join(libraries, "libvulkan.so.1"), "no library");
     expect(await verdict({ env: { LD_LIBRARY_PATH: libraries } })).toMatch(
-      /^Models run on the CPU\. There is no Vulkan loader .*; install it, and the Vulkan driver of the GPU/,
+      /^Models run on the CPU\. There is no Vulkan loader .*; install it and the GPU's Vulkan driver/,
     );
   });
 
   test.runIf(process.platform === "linux" && findDawn())("without a driver", async () => {
     const none = path.join(folder, "none.json");
     expect(await verdict({ env: { VK_DRIVER_FILES: none, VK_ICD_FILENAMES: none } })).toMatch(
-      /^Models run on the CPU\. (There is no Vulkan loader|No driver offers an adapter .*A newer driver may help)/,
+      /^Models run on the CPU\. (There is no Vulkan loader|No driver offers an adapter .*Install or update the driver)/,
     );
   });
 });
@@ -86,7 +86,7 @@ describe.skipIf(!testGpu)(`daybreak gpu ${onTestGpu}`, { timeout: GPU_TEST_TIMEO
     [
       "has no memory left",
       { refusal: "out of memory" },
-      /cannot be opened \(out of memory\)\. Another program/,
+      /cannot be opened \(out of memory\)\. Close programs/,
     ],
   ])("says so of an adapter that %s", async (_what, double, words) => {
     const home = installationWith(double);

@@ -9,7 +9,7 @@ import { findDawn } from "../../src/engine/gpu/find-dawn.ts";
 import { openEngineFiles } from "../../src/engine/host/engine-files.ts";
 import { createNodePlatform } from "../../src/engine/host/node-platform.ts";
 import { engineSpecSchema } from "../../src/engine/protocol/engine-spec.ts";
-import { STOCK_WASM_PATH } from "../../src/engine/stock-wasm.ts";
+import { STOCK_WASM_PATH } from "../../src/engine/prepare-engine.ts";
 import { chatRequest, NEVER, promptRequest } from "./engine-fixture.ts";
 import { generated } from "./generated.ts";
 import { tinyPng } from "./tiny-png.ts";
@@ -50,7 +50,7 @@ fs.writeFileSync(dawnPath, COUNTING_DAWN);
 const log: string[] = [];
 const keep = (_level: string, line: string): void => void log.push(line);
 const platform = createNodePlatform(pathToFileURL(STOCK_WASM_PATH).href, keep, {
-  gpu: { dawnPath, flags: deviceFlags(spec.gpu), longestWaitMs: 600_000 },
+  gpu: { dawnPath, flags: deviceFlags(spec.gpu), maxWaitMs: 600_000 },
 });
 const engine = await EngineCore.load(
   platform,

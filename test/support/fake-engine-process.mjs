@@ -111,7 +111,7 @@ const answers = {
   "announces an endless message": raw(header("events", 0xffffffff), Buffer.alloc(1024 * 1024, " ")),
   "announces endless bytes beside it": raw(header("pieces", 2, 0xffffffff, 2)),
   "announces more attachments than there are": raw(header("pieces", 2, 0, 3)),
-  "writes what is no JSON": raw(encodeFrame(kindOf("memory"), '{"type":', [])),
+  "writes what is not JSON": raw(encodeFrame(kindOf("memory"), '{"type":', [])),
   "writes one kind in the frame of another": raw(({ call }) =>
     encodeFrame(kindOf("memory"), JSON.stringify({ type: "cancelled", call }), []),
   ),

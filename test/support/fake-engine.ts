@@ -1,8 +1,7 @@
-import { contextTokens } from "../../src/engine/context-tokens.ts";
+import { contextTokens, type EngineInfo, type EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
 import type { Engine, EngineExit, EngineLoadOptions, StartEngine } from "../../src/engine/engine.ts";
 import type { GenerationEvent, GenerationRequest } from "../../src/engine/protocol/generation.ts";
-import type { EngineInfo, EngineSpec } from "../../src/engine/protocol/engine-spec.ts";
-import type { TokenIds, TokenizeOptions, TokenPieces } from "../../src/engine/protocol/tokens.ts";
+import type { TokenIds, TokenizeOptions, TokenPieces } from "../../src/engine/protocol/calls.ts";
 import { ServiceError } from "../../src/errors/service-error.ts";
 import { settle } from "./fake-clock.ts";
 

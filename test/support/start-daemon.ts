@@ -77,7 +77,7 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<TestDaem
       SERVICE_CACHE_DIR: cacheDir,
       SERVICE_SOCKET: socket,
       SERVICE_LOG_FORMAT: "json",
-      SERVICE_GPU_MODE: "off", // the machine's GPU is no part of what these tests describe
+      SERVICE_GPU_MODE: "off", // the machine's GPU is not part of what these tests describe
       ...options.env,
     },
   });

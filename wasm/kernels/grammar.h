@@ -1,4 +1,4 @@
-// Answers that follow a grammar. llama.cpp's own code takes bytes that are no text (overlong forms, surrogates, what lies
+// Answers that follow a grammar. llama.cpp's own code takes bytes that are not text (overlong forms, surrogates, what lies
 // beyond U+10FFFF, a lead without its continuation) for characters, and leaves to chance what comes when no token of the
 // vocabulary fits; that may be the end token, and then it aborts, with everyone's requests.
 #pragma once
@@ -35,7 +35,7 @@ extern void original_decode_utf8(decoded_text *out, const cpp_string *piece, uin
 static int continues(uint8_t byte, uint32_t value, int32_t remaining) {
   uint8_t low = 0x80, high = 0xbf;
   if (remaining == 3 && value == 0) low = 0x90;    // F0: below lies what three bytes hold
-  if (remaining == 3 && value == 4) high = 0x8f;   // F4: above lies what is no character
+  if (remaining == 3 && value == 4) high = 0x8f;   // F4: above lies what is not a character
   if (remaining == 2 && value == 0) low = 0xa0;    // E0: below lies what two bytes hold
   if (remaining == 2 && value == 0xd) high = 0x9f; // ED: above lie surrogates
   return low <= byte && byte <= high;

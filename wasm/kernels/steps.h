@@ -27,7 +27,7 @@ typedef struct {
 
 typedef struct {
   uint8_t unused[AT_SERVER_SLOT_PROMPT_TOKENS_MAP_IDX_TO_MEDIA];
-  uint64_t media; // pieces of the prompt that are no text
+  uint64_t media; // pieces of the prompt that are not text
   int32_t *tokens, *tokens_end;
 } server_slot;
 

@@ -69,7 +69,7 @@ export interface WasmModule {
 
 /**
  * Parses a module or an object file as far as the linker needs it.
- * @throws RangeError or TypeError when the bytes are no WebAssembly module
+ * @throws RangeError or TypeError when the bytes are not a WebAssembly module
  */
 export function parseModule(bytes: Uint8Array): WasmModule {
   if (MAGIC.some((byte, index) => bytes[index] !== byte)) throw new TypeError("not a WebAssembly module");

@@ -25,7 +25,7 @@ const { engine: prepared, adapter, spec, isWarm } = task;
 
 const begin = performance.now();
 const platform = createNodePlatform(pathToFileURL(prepared.wasmPath).href, () => {}, {
-  gpu: { dawnPath: findDawn() ?? "", flags: deviceFlags(adapter), longestWaitMs: LONGEST_WAIT_MS },
+  gpu: { dawnPath: findDawn() ?? "", flags: deviceFlags(adapter), maxWaitMs: LONGEST_WAIT_MS },
   heapLimitBytes: prepared.heapLimitBytes,
 });
 const engine = await EngineCore.load(

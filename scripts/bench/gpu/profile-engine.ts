@@ -48,7 +48,7 @@ export async function profileEngine(
   setEnvironmentData("daybreak-profile", { realDawn: findDawn(), memory });
   const dawnPath = path.join(path.dirname(fileURLToPath(import.meta.url)), "profile-dawn.mjs");
   const platform = createNodePlatform(pathToFileURL(wasmPath).href, () => {}, {
-    gpu: { dawnPath, flags: deviceFlags(adapter), longestWaitMs: LONGEST_WAIT_MS },
+    gpu: { dawnPath, flags: deviceFlags(adapter), maxWaitMs: LONGEST_WAIT_MS },
     heapLimitBytes,
   });
   const engine = await EngineCore.load(

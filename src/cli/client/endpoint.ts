@@ -9,7 +9,7 @@ export function describeEndpoint(endpoint: Endpoint): string {
 }
 
 /**
- * Where to reach listeners on every interface, whose address is no destination everywhere. The default, 0.0.0.0, stands
+ * Where to reach listeners on every interface, whose address is not a destination everywhere. The default, 0.0.0.0, stands
  * for IPv6 as well, and some machines have nothing else.
  */
 const ANY_ADDRESS = new Map([

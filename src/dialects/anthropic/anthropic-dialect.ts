@@ -10,7 +10,7 @@ import { toMessageEvents } from "./message-events.ts";
 import { toMessageRequest } from "./message-request.ts";
 import { countTokensRequestSchema, messageRequestSchema, tokenCountSchema } from "./message-schema.ts";
 
-/** The messages API under /v1/messages, as the official clients speak it. */
+/** The messages API under /v1/messages, as the official clients use it. */
 export const anthropicDialect = (services: Services): Dialect => ({
   name: "Anthropic",
   prefixes: ["/v1/messages"],
@@ -24,11 +24,11 @@ function messagesRoute({ inference }: Services): Route {
     method: "POST",
     path: "/v1/messages",
     tag: "Messages API",
-    summary: "Answer in a conversation",
+    summary: "Create a message",
     description: "Unknown fields and the headers anthropic-version and anthropic-beta are ignored.",
     body: messageRequestSchema,
     answers: [
-      { description: "The whole message.", schema: messageSchema },
+      { description: "The message.", schema: messageSchema },
       {
         contentType: SSE_TYPE,
         description:
@@ -54,10 +54,10 @@ function countTokensRoute({ inference }: Services): Route {
     method: "POST",
     path: "/v1/messages/count_tokens",
     tag: "Messages API",
-    summary: "Count the tokens of a conversation",
+    summary: "Count the tokens of a message request",
     description:
-      "Exact: what the model's template makes of the messages, system, tools and images included. The prompt is " +
-      "begun for it and left after its first step.",
+      "The exact count after the chat template, with system, tools and images. It costs the first prefill step of " +
+      "the prompt.",
     body: countTokensRequestSchema,
     answers: [{ description: "The number of tokens.", schema: tokenCountSchema }],
     async handle(context, { body }) {

@@ -4,20 +4,20 @@ import type { RenderedError } from "../../http/dialect.ts";
 import { sseEvent } from "../../http/streaming/sse-frame.ts";
 import { SSE_TYPE, type StreamFormat } from "../../http/streaming/stream-response.ts";
 
-/** The error body of the messages API; `code` is the daemon's own, beside the API's types. */
+/** The error body of the messages API, plus the daemon's own `code`. */
 export const anthropicErrorSchema = z
   .object({
     type: z.literal("error"),
     error: z.object({
       type: z.string().describe("One of the API's error types, such as invalid_request_error."),
-      message: z.string().describe("For people; may change."),
-      code: z.string().describe("For programs; see docs/errors.md."),
+      message: z.string().describe("Human-readable; may change."),
+      code: z.string().describe("Error code; see docs/errors.md."),
     }),
     request_id: z.string(),
   })
   .meta({ id: "AnthropicError" });
 
-/** What the API answers where others say 503. */
+/** The API's status for an overloaded server, instead of 503. */
 const OVERLOADED = 529;
 
 const TYPE_BY_STATUS: Readonly<Record<number, string>> = {
@@ -40,13 +40,13 @@ export function renderAnthropicError(error: ServiceError, requestId: string): Re
     body: anthropicErrorBody(error, requestId),
     headers: {
       "request-id": requestId,
-      // The official clients try 409, 429 and 5xx again unless they are told not to.
+      // The official clients retry 409, 429 and 5xx unless told not to.
       ...(!error.retryable && { "x-should-retry": "false" }),
     },
   };
 }
 
-/** Every event has a name: clients drop those without. */
+/** Every event has a name: clients ignore events without one. */
 export const anthropicEvents: StreamFormat = {
   contentType: SSE_TYPE,
   heartbeat: sseEvent("ping", { type: "ping" }),

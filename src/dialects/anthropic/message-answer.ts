@@ -2,11 +2,10 @@ import { z } from "zod";
 import type { Usage } from "../../engine/protocol/generation.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { parseInput } from "./partial-input.ts";
-import { toToolUseId } from "./tool-use-id.ts";
 
 const contentBlockSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("thinking"), thinking: z.string(), signature: z.string() }),
-  // Without citations: clients differ on whether there is a list, null or nothing when there are none.
+  // No citations field: clients disagree on whether an answer without citations has a list, null or nothing.
   z.object({ type: z.literal("text"), text: z.string() }),
   z.object({
     type: z.literal("tool_use"),
@@ -14,7 +13,7 @@ const contentBlockSchema = z.discriminatedUnion("type", [
     name: z.string(),
     input: z
       .record(z.string(), z.unknown())
-      .describe("The arguments; of those that were cut off by the length, what was complete."),
+      .describe("The arguments; when max_tokens cut them off, the complete part."),
   }),
 ]);
 export type ContentBlock = z.output<typeof contentBlockSchema>;
@@ -24,8 +23,8 @@ const stopReasonSchema = z.enum(["end_turn", "max_tokens", "stop_sequence", "too
 const usageSchema = z.object({
   input_tokens: z.int().describe("Tokens of the prompt, template included."),
   output_tokens: z.int().describe("Tokens generated, thinking included."),
-  cache_creation_input_tokens: z.int().describe("Always 0: caching costs and saves no tokens here."),
-  cache_read_input_tokens: z.int().describe("Always 0: caching costs and saves no tokens here."),
+  cache_creation_input_tokens: z.int().describe("Always 0: prompt caching does not change the cost."),
+  cache_read_input_tokens: z.int().describe("Always 0: prompt caching does not change the cost."),
 });
 
 export const messageSchema = z
@@ -33,7 +32,7 @@ export const messageSchema = z
     id: z.string(),
     type: z.literal("message"),
     role: z.literal("assistant"),
-    model: z.string().describe("The model that answers."),
+    model: z.string().describe("The model that generated the answer."),
     content: z.array(contentBlockSchema),
     stop_reason: stopReasonSchema.nullable(),
     stop_sequence: z.string().nullable(),
@@ -46,7 +45,12 @@ export function messageId(): string {
   return `msg_${crypto.randomUUID().replaceAll("-", "")}`;
 }
 
-/** Clients give thinking back with its signature. Nothing is checked by it, so it only has to be well formed. */
+/** The ID of a tool call with the API's prefix. */
+export function toToolUseId(id: string): string {
+  return `toolu_${id.replace(/^(?:call|toolu)_/, "")}`;
+}
+
+/** Clients send thinking back with its signature. It is not checked, so it only has to be well-formed. */
 export function signThinking(thinking: string): string {
   return btoa(`daybreak:${thinking.length}`);
 }
@@ -60,7 +64,7 @@ export function toUsage(usage: Pick<Usage, "promptTokens" | "completionTokens">)
   };
 }
 
-/** @param requested the request's own stop sequences: a stop of the model's settings is a natural end */
+/** @param requested the request's stop sequences: one from the model's settings counts as the end of the turn */
 export function toStop(
   { reason, stopSequence }: Pick<Answer, "reason"> & { readonly stopSequence?: string | undefined },
   requested: readonly string[],

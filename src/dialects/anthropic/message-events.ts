@@ -1,30 +1,29 @@
 import { sseEvent } from "../../http/streaming/sse-frame.ts";
 import type { InferenceEvent } from "../../inference/inference.ts";
-import { signThinking, toStop, toUsage, type ContentBlock } from "./message-answer.ts";
-import { toToolUseId } from "./tool-use-id.ts";
+import { signThinking, toStop, toToolUseId, toUsage, type ContentBlock } from "./message-answer.ts";
 
-export interface MessageStreamOptions {
+interface MessageStreamOptions {
   readonly id: string;
   readonly model: string;
-  /** The request's own. */
+  /** Those of the request. */
   readonly stopSequences: readonly string[];
 }
 
-/** The server-sent events of a streamed message, in the order that clients rely on. */
+/** The server-sent events of a streamed message, in the order clients expect. */
 export async function* toMessageEvents(
   options: MessageStreamOptions,
   events: AsyncIterable<InferenceEvent>,
 ): AsyncGenerator<string, void, undefined> {
   const blocks = new BlockWriter();
-  let begun = false;
+  let started = false;
   for await (const event of events) {
     if (event.type === "start") continue;
-    if (!begun) {
-      // The first event after the start is the prompt's progress, which knows how many tokens the prompt has.
+    if (!started) {
+      // The event after start is normally prompt-progress, which has the number of prompt tokens.
       const promptTokens = event.type === "prompt-progress" ? event.total : 0;
       yield messageStart(options, event.type === "done" ? event.usage.promptTokens : promptTokens);
       yield sseEvent("ping", { type: "ping" });
-      begun = true;
+      started = true;
     }
     if (event.type === "text-delta") yield* blocks.text(event.text);
     else if (event.type === "reasoning-delta") yield* blocks.thinking(event.text);
@@ -55,7 +54,7 @@ function messageStart({ id, model }: MessageStreamOptions, promptTokens: number)
   });
 }
 
-/** Writes the content blocks one after another: at most one is open, and each has an index of its own. */
+/** Writes the content blocks in order; at most one is open. */
 class BlockWriter {
   #index = -1;
   #open: ContentBlock["type"] | undefined;

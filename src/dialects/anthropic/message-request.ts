@@ -45,7 +45,7 @@ function toText(content: string | readonly { text: string }[]): ContentPart[] {
   return content.map(({ text }) => ({ type: "text", text }));
 }
 
-/** One message may become several: each tool result is a message of its own. */
+/** One message can become several: each tool result is a separate message. */
 function toMessages(message: MessageParam, index: number): ChatMessage[] {
   if (message.role === "system") return [{ role: "system", content: toText(message.content) }];
   if (typeof message.content === "string") return [{ role: message.role, content: toText(message.content) }];
@@ -71,7 +71,7 @@ function toToolMessage(block: ToolResult, param: string): ChatMessage {
     typeof content === "string"
       ? toText(content)
       : (content ?? []).map((part, at) => toPart(part, `${param}.content.${at}`));
-  // Templates have no place for the flag, and the model must know.
+  // Chat templates have no error flag, so the text tells the model.
   const failed: ContentPart[] = block.is_error ? [{ type: "text", text: "Error:" }] : [];
   return { role: "tool", content: [...failed, ...parts], toolCallId: block.tool_use_id };
 }
@@ -103,12 +103,13 @@ function joined(content: string | readonly { text: string }[]): string {
 
 function toAssistant(blocks: readonly AssistantBlock[]): ChatMessage {
   const texts = blocks.filter((block) => block.type === "text");
-  const thoughts = blocks.filter((block) => block.type === "thinking");
+  const thinkingBlocks = blocks.filter((block) => block.type === "thinking");
   const calls = blocks.filter((block) => block.type === "tool_use");
   return {
     role: "assistant",
     content: toText(texts),
-    reasoning: thoughts.length > 0 ? thoughts.map(({ thinking }) => thinking).join("\n\n") : undefined,
+    reasoning:
+      thinkingBlocks.length > 0 ? thinkingBlocks.map(({ thinking }) => thinking).join("\n\n") : undefined,
     toolCalls:
       calls.length > 0
         ? calls.map(({ id, name, input }) => ({ id, name, arguments: JSON.stringify(input ?? {}) }))
@@ -138,12 +139,12 @@ function toToolChoice(choice: NonNullable<MessageRequest["tool_choice"]>): ToolC
   return choice.type === "any" ? "required" : choice.type;
 }
 
-/** What the API takes for the effort when the request names none. */
+/** The API's default effort. */
 const DEFAULT_EFFORT = "high";
 
 /**
- * Clients that do not ask for thinking do not expect its blocks. Adaptive thinking is asked for as an effort,
- * which a model that cannot think may overlook.
+ * Thinking is off unless requested, as other clients do not expect thinking blocks. Adaptive thinking is passed as an
+ * effort, which models that cannot think ignore.
  */
 function toThinking({ thinking, output_config: output }: MessageRequest): {
   thinking?: boolean;

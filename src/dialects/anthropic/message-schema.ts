@@ -12,7 +12,9 @@ const imageBlock = z.object({
   type: z.literal("image"),
   source: z.discriminatedUnion("type", [
     z.object({ type: z.literal("base64"), media_type: z.string(), data: z.string() }),
-    z.object({ type: z.literal("url"), url: z.string() }).describe("A data: URL; URLs are not fetched."),
+    z
+      .object({ type: z.literal("url"), url: z.string() })
+      .describe("A data: URL; remote URLs are not fetched."),
   ]),
 });
 
@@ -22,7 +24,7 @@ const documentBlock = z.object({
   source: z.discriminatedUnion("type", [
     z.object({ type: z.literal("text"), data: z.string() }),
     z.object({ type: z.literal("content"), content: z.union([z.string(), list(textBlock)]) }),
-    z.object({ type: z.literal("base64") }).describe("Refused: PDF cannot be read."),
+    z.object({ type: z.literal("base64") }).describe("Refused: PDFs cannot be read."),
     z.object({ type: z.literal("url") }).describe("Refused: URLs are not fetched."),
   ]),
 });
@@ -43,7 +45,7 @@ const plainUserBlock = z.discriminatedUnion("type", [
 
 const toolResultBlock = z.object({
   type: z.literal("tool_result"),
-  tool_use_id: z.string().describe("The call that this answers."),
+  tool_use_id: z.string().describe("ID of the call this is the result of."),
   content: z.union([z.string(), list(plainUserBlock)]).nullish(),
   is_error: z.boolean().nullish(),
 });
@@ -61,7 +63,7 @@ const assistantBlock = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("thinking"),
     thinking: z.string(),
-    signature: z.string().nullish().describe("Accepted whatever it is."),
+    signature: z.string().nullish().describe("Not checked."),
   }),
   z.object({ type: z.literal("redacted_thinking"), data: z.string() }).describe("Accepted and left out."),
   z.object({
@@ -85,7 +87,9 @@ const messageSchema = z.discriminatedUnion("role", [
     role: z.literal("assistant"),
     content: z
       .union([z.string(), list(assistantBlock)])
-      .describe("Text, or blocks of text, thinking and tool calls. As the last message it is continued."),
+      .describe(
+        "Text, or blocks of text, thinking and tool calls. The model continues it when it is the last message.",
+      ),
   }),
   z.object({ role: z.literal("system"), content: textContent }),
 ]);
@@ -97,7 +101,7 @@ const toolSchema = z.object({
   input_schema: jsonSchemaSchema.describe("JSON Schema of the arguments."),
 });
 
-const single = z.boolean().nullish().describe("True: at most one call a turn.");
+const single = z.boolean().nullish().describe("True: at most one call per turn.");
 
 const toolChoiceSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("auto"), disable_parallel_tool_use: single }),
@@ -111,32 +115,32 @@ const jsonFormat = z.object({ type: z.literal("json_schema"), schema: jsonSchema
 /** POST /v1/messages. Unknown fields are ignored; null means the same as leaving a field out. */
 export const messageRequestSchema = z
   .object({
-    model: modelName.nullish().describe("Name of the model. Default: the daemon's default model."),
-    max_tokens: z.int().min(1).describe("Most tokens to generate, thinking included."),
+    model: modelName.nullish().describe("Model name. Default: the daemon's default model."),
+    max_tokens: z.int().min(1).describe("Maximum number of tokens to generate, thinking included."),
     messages: list(messageSchema, { least: 1 }).describe("The conversation."),
     system: textContent.nullish().describe("Instructions: text, or blocks of text."),
-    stream: z.boolean().nullish().describe("Answer by server-sent events. Default: false."),
+    stream: z.boolean().nullish().describe("Stream the answer as server-sent events. Default: false."),
     temperature: range.temperature
       .nullable()
       .describe(
-        `Sampling temperature; 0 always takes the likeliest token. Default: ${DEFAULT_SAMPLING.temperature}.`,
+        `Sampling temperature; 0 always picks the most likely token. Default: ${DEFAULT_SAMPLING.temperature}.`,
       ),
     top_p: range.topP.nullable().describe(`Nucleus sampling. Default: ${DEFAULT_SAMPLING.topP}.`),
     top_k: range.topK
       .nullable()
-      .describe(`Top-k sampling; 0 switches it off. Default: ${DEFAULT_SAMPLING.topK}.`),
-    stop_sequences: list(z.string().min(1), { most: MAX_STOPS })
+      .describe(`Top-k sampling; 0 disables it. Default: ${DEFAULT_SAMPLING.topK}.`),
+    stop_sequences: list(z.string().min(1), { most: MAX_STOPS }).nullish().describe("Stop sequences."),
+    tools: list(toolSchema).nullish().describe("Functions the model may call."),
+    tool_choice: toolChoiceSchema
       .nullish()
-      .describe("Texts at which to stop."),
-    tools: list(toolSchema).nullish().describe("Functions that the model may call."),
-    tool_choice: toolChoiceSchema.nullish().describe("Which calls it may or must make. Default: auto."),
+      .describe("Which functions the model may or must call. Default: auto."),
     thinking: z
       .discriminatedUnion("type", [
         z.object({
           type: z.literal("enabled"),
-          budget_tokens: z.int().nullish().describe("Ignored: max_tokens bounds thinking and text together."),
+          budget_tokens: z.int().nullish().describe("Ignored: max_tokens limits thinking and text together."),
         }),
-        z.object({ type: z.literal("adaptive") }).describe("The model thinks when it can."),
+        z.object({ type: z.literal("adaptive") }).describe("Thinks on models that support it."),
         z.object({ type: z.literal("disabled") }),
       ])
       .nullish()
@@ -146,18 +150,18 @@ export const messageRequestSchema = z
         effort: z
           .enum(["low", "medium", "high", "xhigh", "max"])
           .nullish()
-          .describe("Passed to the template."),
-        format: jsonFormat.nullish().describe("JSON Schema that the answer must fit."),
+          .describe("Passed to the chat template."),
+        format: jsonFormat.nullish().describe("JSON Schema the answer must match."),
       })
       .nullish()
-      .describe("effort: passed to the model's template. format: a JSON Schema that the answer must fit."),
+      .describe("effort: passed to the chat template. format: a JSON Schema the answer must match."),
     output_format: jsonFormat.nullish().describe("The older place of output_config.format."),
-    cache_control: ignored("prompts are cached by what they have in common"),
+    cache_control: ignored("prompts that share a prefix are cached automatically"),
     container: refused("there are no containers"),
     context_management: ignored(),
     diagnostics: ignored(),
-    inference_geo: ignored("inference happens here"),
-    mcp_servers: refused("the daemon does not call servers; use your own tools"),
+    inference_geo: ignored("inference is local"),
+    mcp_servers: refused("the daemon does not call MCP servers; send their tools in tools"),
     metadata: ignored(),
     service_tier: ignored(),
     speed: ignored(),
@@ -166,7 +170,7 @@ export const messageRequestSchema = z
   })
   .meta({ id: "MessageRequest" });
 
-/** POST /v1/messages/count_tokens: a message request, of which only what makes the prompt matters. */
+/** POST /v1/messages/count_tokens: a message request; only the fields that affect the prompt matter. */
 export const countTokensRequestSchema = messageRequestSchema
   .partial({ max_tokens: true })
   .meta({ id: "CountTokensRequest" });

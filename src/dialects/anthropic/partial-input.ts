@@ -1,11 +1,11 @@
 /**
- * The arguments of a tool call as an object. Of arguments that the length limit has cut, what was complete, as the
- * API's own client makes of the pieces of a stream: members, items and brackets that were begun are closed or, where
- * there is no telling how they would have gone on, left out. Empty when the text is not an object.
+ * Parses the arguments of a tool call. When max_tokens cut them off, keeps the complete part, as the official client
+ * does with a stream: open brackets are closed, and members or items that may be incomplete are dropped. Returns an
+ * empty object when the text is not an object.
  */
 export function parseInput(text: string): Record<string, unknown> {
   const { last, rest } = cuts(text);
-  // More digits might have followed a number at the very end.
+  // A number at the very end may be missing digits.
   const candidates = /[\d.]$/.test(text) ? [last] : [text + rest, last];
   for (const candidate of candidates) {
     const value = tryParse(candidate);
@@ -14,7 +14,7 @@ export function parseInput(text: string): Record<string, unknown> {
   return {};
 }
 
-/** What closes the whole text, and the text up to the last place where it can be closed for certain, closed. */
+/** `rest` closes all open brackets; `last` is the text cut after its last complete item and closed. */
 function cuts(text: string): { last: string; rest: string } {
   const open: string[] = [];
   const closing = (): string => open.toReversed().join("");

@@ -12,7 +12,7 @@ export const defaultModelSchema = z
   .object({
     name: z.string().describe("Name for POST /api/defaults/<name>/use."),
     description: z.string(),
-    size_hint: z.string().describe("Size of the download, for people."),
+    size_hint: z.string().describe("Download size, human-readable."),
     tags: z.array(z.string()),
     from: z.string().describe("Hub spec: hf:owner/repository[:file or quantization]."),
     has_thinking: z.boolean(),
@@ -22,7 +22,7 @@ export const defaultModelSchema = z
   .meta({ id: "DefaultModel" });
 export type DefaultModel = z.infer<typeof defaultModelSchema>;
 
-/** The hand-picked models of configs/defaults.toml. */
+/** The recommended models of configs/defaults.toml. */
 export function defaultModelRoutes(services: ManagementServices): readonly Route[] {
   return [
     defineRoute({
@@ -40,10 +40,10 @@ export function defaultModelRoutes(services: ManagementServices): readonly Route
       tag,
       summary: "Download a default model, load it and make it the daemon's default",
       description:
-        "Answers at once. The rest goes on in the background: GET /api/events tells how it ends, GET /api/models where it is.",
+        "Returns immediately and continues in the background: GET /api/models shows the progress, GET /api/events the result.",
       answers: [
         {
-          description: "Download and load have begun.",
+          description: "Downloading or loading has started.",
           schema: z.object({ status: z.literal("loading"), model: z.string(), message: z.string() }),
         },
       ],
@@ -53,14 +53,14 @@ export function defaultModelRoutes(services: ManagementServices): readonly Route
         if (!entry) {
           throw new ServiceError(
             "model_not_found",
-            `There is no default model "${name}"; GET /api/defaults lists them.`,
+            `"${name}" is not a default model; GET /api/defaults lists them.`,
           );
         }
         void useInBackground(services, entry);
         return context.json({
           status: "loading",
           model: entry.name,
-          message: `${entry.name} is being downloaded and loaded (${entry.size_hint}); GET /api/events reports the end.`,
+          message: `${entry.name} (${entry.size_hint}) is being downloaded and loaded; GET /api/events reports the result.`,
         });
       },
     }),
@@ -81,12 +81,12 @@ async function useInBackground(services: ManagementServices, entry: DefaultModel
   }
 }
 
-/** The alias of a model that needs no download, so that it can be used without a network. */
+/** The alias of a model that is already on disk, which needs no network. */
 async function onDisk(models: ManagementServices["models"], spec: string): Promise<string | undefined> {
   try {
     return (await models.get(spec)).alias;
   } catch (error) {
-    // model_loading: it is being downloaded, and joining the download is the way to wait for it.
+    // model_loading: it is being downloaded; pulling it joins that download.
     if (error instanceof ServiceError && ["model_not_found", "model_loading"].includes(error.code))
       return undefined;
     throw error;

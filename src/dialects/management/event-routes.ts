@@ -8,7 +8,7 @@ import type { ManagementServices } from "./management-services.ts";
 import { sseEvent } from "../../http/streaming/sse-frame.ts";
 import { SSE_TYPE, streamResponse, type StreamFormat } from "../../http/streaming/stream-response.ts";
 
-/** Events are rare: a reader that lags by so many is not reading at all. */
+/** Events are rare: a client this far behind has stopped reading. */
 const MAX_WAITING_EVENTS = 1000;
 
 const eventSchema = z
@@ -39,20 +39,19 @@ const eventStream: StreamFormat = {
   errorFrame: (error) => sseEvent("error", nativeErrorBody(error)),
 };
 
-/** What happens to models, as it happens. */
+/** The stream of model events. */
 export function eventRoutes(services: ManagementServices): readonly Route[] {
   return [
     defineRoute({
       method: "GET",
       path: "/api/events",
       tag: "System",
-      summary: "Events as they happen, server-sent",
-      description:
-        "Only what happens from now on; a comment line every 15 seconds keeps the connection open.",
+      summary: "Stream model events",
+      description: "Server-sent events, from now on. A comment every 15 seconds keeps the connection open.",
       answers: [
         {
           contentType: "text/event-stream",
-          description: "One event; its name is its type.",
+          description: "An event, named after its type.",
           schema: eventSchema,
         },
       ],
@@ -72,7 +71,7 @@ async function* eventFrames(
   const events = new EventQueue<TimedServiceEvent>(MAX_WAITING_EVENTS, () => 1);
   const unsubscribe = services.events.subscribe((event) => {
     if (events.push(event)) return;
-    events.clear(new ServiceError("overloaded", "Events were not read fast enough; connect again."));
+    events.clear(new ServiceError("overloaded", "Events were not read fast enough; reconnect."));
   });
   const onEnd = (): void => events.clear();
   if (ended.aborted) onEnd();

@@ -6,12 +6,12 @@ const adapterSchema = z.object({
   name: z.string(),
   backend: z.enum(["d3d12", "metal", "vulkan"]),
   usable: z.boolean(),
-  problem: z.string().optional().describe("Why it cannot be used."),
+  problem: z.string().optional().describe("Why it is not usable."),
   vendor: z.string().optional(),
   architecture: z.string().optional(),
   description: z.string().optional(),
-  software: z.boolean().optional().describe("Computes on the CPU; used only when it is named."),
-  memory_bytes: z.number().optional().describe("Memory that it has, where the operating system tells."),
+  software: z.boolean().optional().describe("Runs on the CPU; used only when selected by name."),
+  memory_bytes: z.number().optional().describe("Its memory, if the operating system reports it."),
   features: z
     .object({
       shader_f16: z.boolean(),
@@ -33,9 +33,9 @@ const adapterSchema = z.object({
 export const gpuSchema = z
   .object({
     available: z.boolean(),
-    adapter: z.string().optional().describe("Name of the adapter that models use."),
-    problem: z.string().optional().describe("Why there is none, and what to do."),
-    adapters: z.array(adapterSchema).describe("All that were found, the unusable ones included."),
+    adapter: z.string().optional().describe("Name of the adapter models use."),
+    problem: z.string().optional().describe("Why no GPU is available, and what to do."),
+    adapters: z.array(adapterSchema).describe("All adapters found, including unusable ones."),
   })
   .meta({ id: "Gpu" });
 

@@ -12,8 +12,8 @@ import { pageRoutes } from "./page-routes.ts";
 import { systemRoutes } from "./system-routes.ts";
 
 /**
- * The daemon's own routes beside generation: models, defaults, status, health, metrics, events, page, documentation.
- * @param documented - asked at each request for documentation, so that this dialect may be among them
+ * The daemon's own API apart from generation: models, defaults, status, health, metrics, events, page, documentation.
+ * @param documented the dialects of the OpenAPI document; a function because this dialect is one of them
  */
 export const managementDialect = (
   services: ManagementServices,
@@ -33,7 +33,7 @@ export const managementDialect = (
       method: "GET",
       path: "/openapi.json",
       tag: "Documentation",
-      summary: "This API as an OpenAPI 3.1 document",
+      summary: "The OpenAPI 3.1 document of this API",
       answers: [{ description: "The document." }],
       alwaysOn: true,
       handle: (context) => context.json(openApiDocument(services.version, documented())),

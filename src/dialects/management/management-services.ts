@@ -11,24 +11,23 @@ import type { BrowserScript } from "./browser-routes.ts";
 import type { OpenFile } from "./model-file-routes.ts";
 import type { PageFile, PageFileName } from "./page-routes.ts";
 
-/** What the management routes may use beside what every dialect has: the state of the daemon itself. */
+/** More services for the management routes: the state of the daemon. */
 export interface ManagementServices extends ModelServices {
   readonly config: Config;
   readonly metrics: Metrics;
   readonly events: ServiceEvents;
-  /** Milliseconds since an arbitrary origin (performance.now) at the start. */
+  /** performance.now() when the daemon started, in milliseconds. */
   readonly startedAt: number;
-  /** What the engines could use, not what a model does use. */
+  /** The GPU available to engines, whether or not a model uses it. */
   readonly gpu: GpuState;
-  /** Which code multiplies matrices on the CPU. */
+  /** The matrix kernels that engines use on the CPU. */
   readonly kernels: Kernels;
-  /** What the operating system puts around engines. */
+  /** The operating system's sandbox around engines. */
   readonly wall: { readonly state: WallState };
-  /** Where the daemon listens, as /api/system/status reports it; empty until it does. */
+  /** Where the daemon listens; empty until it does. */
   readonly endpoints: { http: string; ipc: string };
-  /** The daemon's and the engines' memory now, and how much the machine has. */
   machineMemory(): Promise<MachineMemory>;
-  /** The hand-picked models of configs/defaults.toml. */
+  /** The recommended models of configs/defaults.toml. */
   defaultModels(): readonly DefaultModel[];
   /** Opens a file of a model. */
   readonly openFile: OpenFile;
@@ -39,8 +38,8 @@ export interface ManagementServices extends ModelServices {
   /** @throws when the file is missing from this installation */
   pageFile(name: PageFileName): PageFile;
   /**
-   * Begins to drain and end the daemon, as SIGTERM does; returns at once. For POST /api/system/shutdown, which only
-   * the IPC endpoint serves (over TCP it is an unknown route) and `daybreak stop` calls.
+   * Starts draining and shutting down, as SIGTERM does, and returns immediately. For POST /api/system/shutdown, which
+   * `daybreak stop` calls; only the IPC endpoint serves it.
    */
   shutdown(): void;
 }
@@ -48,6 +47,6 @@ export interface ManagementServices extends ModelServices {
 export interface MachineMemory {
   /** Resident bytes of the daemon and its engines. */
   readonly usedBytes: number;
-  /** What the machine, or the container's limit, has. */
+  /** Of the machine, or the container's limit. */
   readonly totalBytes: number;
 }

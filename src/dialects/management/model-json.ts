@@ -5,7 +5,7 @@ import { licenseText, parseInstructions } from "../../models/modelfile/parse-ins
 import type { modelDetailSchema, modelListEntrySchema } from "./model-schemas.ts";
 
 type ListEntry = z.infer<typeof modelListEntrySchema>;
-/** What is on disk can be told all of. */
+/** A model on disk always has capabilities. */
 type EntryOnDisk = ListEntry & { capabilities: NonNullable<ListEntry["capabilities"]> };
 
 /** A model as GET /api/models lists it. */
@@ -31,18 +31,18 @@ export function modelListEntry(model: Model): EntryOnDisk {
   };
 }
 
-/** The list with what is being downloaded: what is on disk has its progress, and the rest is to come. */
+/** Adds the progress of downloads to their entries, and an entry for each model that is not on disk yet. */
 export function withDownloads(list: readonly ListEntry[], downloads: readonly Download[]): ListEntry[] {
   const byAlias = new Map(list.map((entry) => [entry.alias, entry]));
   for (const { alias, downloadedBytes, totalBytes } of downloads) {
     const progress = totalBytes > 0 ? Math.min(1, downloadedBytes / totalBytes) : 0;
-    byAlias.set(alias, { ...(byAlias.get(alias) ?? toCome(alias, totalBytes)), progress });
+    byAlias.set(alias, { ...(byAlias.get(alias) ?? placeholder(alias, totalBytes)), progress });
   }
   return [...byAlias.values()];
 }
 
-/** A model of which nothing is known yet but its name. */
-function toCome(alias: string, totalBytes: number): ListEntry {
+/** The entry of a model of which only the name is known. */
+function placeholder(alias: string, totalBytes: number): ListEntry {
   return {
     alias,
     path: "",
@@ -61,7 +61,7 @@ function toCome(alias: string, totalBytes: number): ListEntry {
 
 /**
  * A model as GET /api/models/<name> shows it.
- * @param modelfile a Modelfile that makes it
+ * @param modelfile a Modelfile that recreates it
  */
 export function modelDetail(model: Model, modelfile: string): z.infer<typeof modelDetailSchema> {
   const { gguf } = model;
@@ -86,7 +86,7 @@ export function modelDetail(model: Model, modelfile: string): z.infer<typeof mod
   };
 }
 
-/** The PARAMETERs by name; only a stop sequence may stand there several times. */
+/** The PARAMETERs by name; only `stop` can have several values. */
 function settings(model: Model): Record<string, number | string[]> {
   const { stop } = model.settings;
   const single = listParameters(model.settings).flatMap(([name, value]) =>

@@ -9,10 +9,10 @@ import { modelDetail, modelListEntry, withDownloads } from "./model-json.ts";
 import * as schemas from "./model-schemas.ts";
 
 const tag = "Models";
-/** A hub spec holds slashes, so a name may span several segments. */
+/** Hub specs contain slashes, so a name can span several path segments. */
 const NAME = "/api/models/:name{.+}";
 
-/** What is done with models. Those that have no name in their path come first: a name may be any path. */
+/** The routes for models. Fixed paths come before those with a name, which matches any path. */
 export function modelRoutes(services: ManagementServices): readonly Route[] {
   const { models } = services;
   return [
@@ -21,13 +21,13 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
       path: "/api/models/pull",
       tag,
       summary: "Download a model from the hub",
-      description: "A client that goes away pauses the download; the next pull goes on from there.",
+      description: "Disconnecting pauses the download; the next pull resumes it.",
       body: schemas.pullRequestSchema,
       answers: [
         { description: "The model is on disk.", schema: schemas.pullResultSchema },
         {
           contentType: NDJSON_TYPE,
-          description: "With stream true: one line.",
+          description: "With stream: one line of progress.",
           schema: schemas.pullLineSchema,
         },
       ],
@@ -51,9 +51,9 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
       method: "POST",
       path: "/api/models/create",
       tag,
-      summary: "Make a model from a Modelfile",
+      summary: "Create a model from a Modelfile",
       body: schemas.createRequestSchema,
-      answers: [{ description: "The model is made.", schema: schemas.createResultSchema }],
+      answers: [{ description: "The model is created.", schema: schemas.createResultSchema }],
       async handle(context, { body }) {
         const options = body.base_folder == null ? {} : { baseFolder: body.base_folder };
         const model = await models.create(body.alias, body.modelfile, options);
@@ -64,12 +64,15 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
       method: "POST",
       path: "/api/models/copy",
       tag,
-      summary: "Give a model a second name",
+      summary: "Copy a model",
       body: schemas.copyRequestSchema,
-      answers: [{ description: "The copy is made.", schema: schemas.copyResultSchema }],
+      answers: [{ description: "The model is copied.", schema: schemas.copyResultSchema }],
       async handle(context, { body }) {
         if (body.source === body.destination) {
-          throw new ServiceError("model_exists", "source and destination are the same name.");
+          throw new ServiceError(
+            "model_exists",
+            "source and destination are the same; choose another destination.",
+          );
         }
         const model = await models.copy(body.source, body.destination);
         return context.json({ status: "copied", alias: model.alias });
@@ -92,7 +95,7 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
       path: "/api/models/load",
       tag,
       summary: "Load a model into memory",
-      description: "Answers when the model is loaded. A client that goes away cancels the load.",
+      description: "Returns when the model is loaded. Disconnecting cancels the load.",
       body: schemas.loadRequestSchema,
       answers: [{ description: "The model is loaded.", schema: schemas.loadResultSchema }],
       async handle(context, { body }) {
@@ -132,7 +135,7 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
       method: "GET",
       path: `${NAME}/modelfile`,
       tag,
-      summary: "Show a Modelfile that would make this model again",
+      summary: "Show a Modelfile that recreates the model",
       answers: [{ description: "The Modelfile.", schema: schemas.modelfileSchema }],
       alwaysOn: true,
       async handle(context) {
@@ -144,7 +147,7 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
       method: "GET",
       path: NAME,
       tag,
-      summary: "Show one model",
+      summary: "Show a model",
       answers: [{ description: "The model.", schema: schemas.modelDetailSchema }],
       alwaysOn: true,
       async handle(context) {
@@ -158,8 +161,8 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
       tag,
       summary: "Delete a model from disk",
       description:
-        "Removes the files of a pulled model; only forgets one that is the user's own file or ships with the daemon. The latter comes back when it is loaded or pulled, or with the next start.",
-      answers: [{ description: "The model is gone.", schema: schemas.deleteResultSchema }],
+        "Deletes the files of a downloaded model. A local file or a model that ships with the daemon is only removed from the list; the latter returns when it is loaded or pulled, or when the daemon restarts.",
+      answers: [{ description: "The model is deleted.", schema: schemas.deleteResultSchema }],
       async handle(context) {
         const { alias, source } = await models.delete(pathName(context));
         return context.json({ status: "deleted", alias, source });

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { modelNameSchema } from "../../http/input/known-fields.ts";
 
-/** Longest path of a file: what operating systems take. */
+/** Longest file path: the limit of operating systems. */
 const MAX_PATH_LENGTH = 4096;
 
 const capabilitiesSchema = z.object({
@@ -13,14 +13,14 @@ const capabilitiesSchema = z.object({
 
 const sourceSchema = z
   .enum(["shipped", "hub", "file", "modelfile"])
-  .describe("Decides what deleting it means.");
+  .describe("Where it came from, which decides what deleting it does.");
 
 const modelFields = {
   alias: z.string().describe("Name of the model."),
   path: z.string().describe("The GGUF file, or the first shard."),
   parameters: z.int().describe("Number of weights."),
-  context_size: z.int().describe("Context in tokens: the loaded engine's, or what loading would give."),
-  gpu_layers: z.int().describe("Layers on the GPU, or what loading would ask for."),
+  context_size: z.int().describe("Context size in tokens, now or when it is loaded."),
+  gpu_layers: z.int().describe("Layers on the GPU, now or when it is loaded."),
   is_default: z.boolean(),
   active_requests: z.int(),
   state: z.enum(["available", "downloading", "loading", "loaded", "unloading"]),
@@ -29,15 +29,15 @@ const modelFields = {
     .min(0)
     .max(1)
     .optional()
-    .describe("While it is downloading; what is not known before the end is 0 or empty then."),
+    .describe("Progress of its download; until it ends, unknown fields are 0 or empty."),
   source: sourceSchema,
-  from: z.string().optional().describe("The hub spec it was pulled by, or the model it was made from."),
-  size_bytes: z.int().describe("Bytes of all its files."),
-  quantization: z.string().describe('Such as "Q4_K_M".'),
+  from: z.string().optional().describe("The hub spec it was pulled from, or the model it was created from."),
+  size_bytes: z.int().describe("Total size of its files."),
+  quantization: z.string().describe('For example "Q4_K_M".'),
   modified_at: z.string().describe("When its files last changed, ISO 8601."),
-  capabilities: capabilitiesSchema.optional().describe("What it can do; absent while it is not on disk."),
+  capabilities: capabilitiesSchema.optional().describe("Absent while it is not on disk."),
   memory_bytes: z.int().optional().describe("Resident memory of its engine, when loaded."),
-  expires_at: z.string().optional().describe("When it will be unloaded for idleness, ISO 8601."),
+  expires_at: z.string().optional().describe("When it will be unloaded if idle, ISO 8601."),
 };
 
 export const modelListEntrySchema = z.object(modelFields).meta({ id: "Model" });
@@ -48,20 +48,23 @@ export const modelDetailSchema = z
     architecture: z.string(),
     vocab_size: z.int(),
     capabilities: capabilitiesSchema,
-    trained_context_size: z.int().describe("Context the model was trained for."),
-    embedding_size: z.int().describe("Length of its hidden vectors."),
+    trained_context_size: z.int().describe("Context size the model was trained for."),
+    embedding_size: z.int().describe("Length of its embedding vectors."),
     block_count: z.int(),
     purpose: z.enum(["generate", "embed", "rerank"]),
-    name: z.string().optional().describe("What the file calls itself."),
+    name: z.string().optional().describe("Name in the GGUF header."),
     files: z.array(z.string()).describe("All shards in order."),
     projector: z.string().optional().describe("Vision projector."),
     adapters: z.array(z.object({ path: z.string(), scale: z.number() })).describe("LoRA adapters."),
-    system: z.string().optional().describe("System prompt of its definition."),
-    template: z.string().optional().describe("Chat template in Jinja: its definition's, else the file's."),
+    system: z.string().optional().describe("System prompt of its Modelfile."),
+    template: z
+      .string()
+      .optional()
+      .describe("Chat template in Jinja, from its Modelfile, otherwise from the GGUF file."),
     settings: z
       .record(z.string(), z.union([z.number(), z.array(z.string())]))
-      .describe("PARAMETERs of its definition by name; stop is a list."),
-    license: z.string().optional().describe("What its definition says, else the file."),
+      .describe("PARAMETERs of its Modelfile by name; stop is a list."),
+    license: z.string().optional().describe("From its Modelfile, otherwise from the GGUF file."),
   })
   .meta({ id: "ModelDetail" });
 
@@ -69,7 +72,7 @@ export const modelListSchema = z.object({ models: z.array(modelListEntrySchema) 
 
 export const pullRequestSchema = z.object({
   name: modelNameSchema.describe("Alias, or hub spec such as hf:owner/repository:Q4_K_M@revision."),
-  stream: z.boolean().nullable().default(false).describe("Report progress as lines of JSON."),
+  stream: z.boolean().nullable().default(false).describe("Stream progress as lines of JSON."),
 });
 
 export const pullResultSchema = z.object({
@@ -85,7 +88,7 @@ export const pullLineSchema = z.union([
     progress: z.number().min(0).max(1),
     total_bytes: z.int(),
     downloaded_bytes: z.int(),
-    note: z.string().optional().describe("Why nothing arrives just now, and when the hub is asked again."),
+    note: z.string().optional().describe("Why the download is waiting, and when it retries."),
   }),
   z.object({ status: z.literal("verifying") }),
   z.object({ status: z.literal("success"), model: z.string() }),
@@ -99,17 +102,17 @@ export const loadRequestSchema = z.object({
     .min(1)
     .max(MAX_PATH_LENGTH)
     .nullish()
-    .describe("A GGUF file; absent: the alias is resolved."),
+    .describe("Path of a GGUF file. Default: the model with this alias."),
   gpu_layers: z
     .int()
     .min(-1)
     .nullish()
-    .describe("Layers on the GPU, -1 for all; absent: as the model's definition says, else 0."),
+    .describe("Layers on the GPU, -1 for all. Default: the Modelfile's, otherwise 0."),
   context_size: z
     .int()
     .min(16)
     .nullish()
-    .describe("Context in tokens; absent: as the model's definition says, else models.context_size (4096)."),
+    .describe("Context size in tokens. Default: the Modelfile's, otherwise models.context_size (4096)."),
   mmproj: z.string().min(1).max(MAX_PATH_LENGTH).nullish().describe("Path of a vision projector."),
   set_default: z.boolean().nullish().describe("Make it the default model."),
 });
@@ -137,7 +140,7 @@ export const createRequestSchema = z.object({
     .min(1)
     .max(MAX_PATH_LENGTH)
     .nullish()
-    .describe("Absolute path from which relative paths in the Modelfile count."),
+    .describe("Absolute path of the folder that relative paths in the Modelfile start from."),
 });
 export const createResultSchema = z.object({ status: z.literal("created"), alias: z.string() });
 
@@ -149,5 +152,5 @@ export const copyResultSchema = z.object({ status: z.literal("copied"), alias: z
 
 export const modelfileSchema = z.object({
   alias: z.string(),
-  modelfile: z.string().describe("A Modelfile that would make this model again."),
+  modelfile: z.string().describe("A Modelfile that recreates this model."),
 });

@@ -2,14 +2,14 @@ import type { AppContext } from "../../http/app-env.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { ManagementServices } from "./management-services.ts";
 
-/** A file of a page that the daemon serves, and what tells it from what it was in another version. */
+/** A file of a page that the daemon serves. */
 export interface PageFile {
   readonly content: Uint8Array<ArrayBuffer>;
-  /** With its quotes. */
+  /** Including the quotes. */
   readonly etag: string;
 }
 
-/** The files of the pages by their paths: no other exists, so no name of a file is ever built from a request. */
+/** The files of the pages by path. A file name is never built from a request. */
 const UI_FILES = {
   "/ui/": "ui/index.html",
   "/ui/app.js": "ui/app.js",
@@ -25,28 +25,32 @@ export type PageFileName =
   | (typeof UI_FILES)[keyof typeof UI_FILES]
   | (typeof DOCS_FILES)[keyof typeof DOCS_FILES];
 
-/** Only a page that is isolated from other origins has the shared memory that an engine's threads need. */
-const ISOLATION = {
+/** A page can only connect to its own daemon, and a model's text can never run as a script. */
+const DOCS_HEADERS = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+};
+
+/** The page may also run the engine, in workers; only a page isolated from other origins has memory to share with them. */
+const UI_HEADERS = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:; style-src 'self'; connect-src 'self' blob:; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-embedder-policy": "require-corp",
-} as const;
-
-/** The pages talk to their own daemon only, and text of a model can never become markup or script. */
-const PAGE_CSP =
-  "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:; style-src 'self'; connect-src 'self' blob:; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+};
 
 const page = { tag: "Page", alwaysOn: true } as const;
 const documentation = { tag: "Documentation", alwaysOn: true } as const;
 
-/** The root, the page under /ui/ unless the configuration switches it off, and the API's reference with its console. */
+/** The root, the page under /ui/ unless it is disabled, and the API reference with its console. */
 export function pageRoutes(services: ManagementServices): readonly Route[] {
   return [
     defineRoute({
       ...page,
       method: "GET",
       path: "/",
-      summary: "The page for browsers, else what this is",
-      answers: [{ description: "Name, version and where to go on." }],
+      summary: "Redirect browsers to the page; otherwise describe the server",
+      answers: [{ description: "Name, version and links." }],
       handle(context) {
         if (services.config.ui && context.req.header("accept")?.includes("text/html"))
           return context.redirect("/ui/");
@@ -61,11 +65,11 @@ export function pageRoutes(services: ManagementServices): readonly Route[] {
     ...(services.config.ui
       ? [
           redirect(page, "/ui", "/ui/"),
-          ...files(services, page, UI_FILES, "The page: status, models, a chat"),
+          ...files(services, page, UI_FILES, UI_HEADERS, "The page: status, models, a chat"),
         ]
       : []),
     redirect(documentation, "/docs/", "/docs"),
-    ...files(services, documentation, DOCS_FILES, "This API as a page to read and to try"),
+    ...files(services, documentation, DOCS_FILES, DOCS_HEADERS, "API reference with a console"),
   ];
 }
 
@@ -74,17 +78,18 @@ function redirect(common: typeof page | typeof documentation, path: string, to: 
     ...common,
     method: "GET",
     path,
-    summary: `Redirects to ${to}`,
+    summary: `Redirect to ${to}`,
     answers: [{ status: 302, contentType: "text/plain", description: `To ${to}.` }],
     handle: (context) => context.redirect(to),
   });
 }
 
-/** The first of the files is the page, the others are its parts. */
+/** The first file is the page; the others are its assets. */
 function files(
   services: ManagementServices,
   common: typeof page | typeof documentation,
   names: Readonly<Record<string, PageFileName>>,
+  security: Readonly<Record<string, string>>,
   summary: string,
 ): Route[] {
   return Object.entries(names).map(([path, name], index) => {
@@ -95,7 +100,7 @@ function files(
       path,
       summary: index === 0 ? summary : `Part of the page: ${name.split("/").at(-1)}`,
       answers: [{ contentType, description: "The file." }],
-      handle: (context) => sendFile(context, services.pageFile(name), contentType),
+      handle: (context) => sendPageFile(context, services.pageFile(name), contentType, security),
     });
   });
 }
@@ -105,15 +110,19 @@ function contentTypeOf(name: PageFileName): string {
   return name.endsWith(".css") ? "text/css" : "text/html";
 }
 
-/** Browsers keep the file and ask whether it is still the same, so that a new version is seen at once. */
-function sendFile(context: AppContext, { content, etag }: PageFile, type: string): Response {
+/** Browsers revalidate a cached file every time, so that they see a new version immediately. */
+function sendPageFile(
+  context: AppContext,
+  { content, etag }: PageFile,
+  type: string,
+  security: Readonly<Record<string, string>>,
+): Response {
   const headers = { etag, "cache-control": "no-cache" };
   if (context.req.header("if-none-match") === etag) return context.body(null, 304, headers);
   return context.body(content, 200, {
     ...headers,
     "content-type": `${type}; charset=utf-8`,
-    ...ISOLATION,
-    "content-security-policy": PAGE_CSP,
+    ...security,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
   });

@@ -21,12 +21,12 @@ const statusSchema = z.object({
 const systemStatusSchema = z
   .object({
     version: z.string(),
-    llama_cpp: z.string().describe("The build of llama.cpp that engines run."),
+    llama_cpp: z.string().describe("llama.cpp build that engines run."),
     uptime_secs: z.int(),
     models_loaded: z.int(),
     http_endpoint: z.string().describe("URL."),
     ipc_endpoint: z.string().describe("ipc://<socket path>; empty when IPC is off."),
-    default_model: z.string().describe("Empty when there is no model."),
+    default_model: z.string().describe("Empty without models."),
     stats: z.object({
       requests_total: z.int(),
       tokens_generated: z.int(),
@@ -38,23 +38,24 @@ const systemStatusSchema = z
     gpu: gpuSchema,
     kernels: z
       .enum(["daybreak", "stock"])
-      .describe(
-        "Which code multiplies matrices on the CPU: Daybreak's own, or llama.cpp's as it was compiled.",
-      ),
+      .describe("Matrix kernels on the CPU: Daybreak's own, or the stock ones of llama.cpp."),
     sandbox: z.object({
       mode: z.enum(["auto", "require", "off"]).describe("As configured."),
       wall: z
         .enum(["bubblewrap", "namespaces", "sandbox-exec", "none", "unknown"])
         .describe(
-          "What stands around engines on the CPU beside Node's permission model; unknown until it has been tried.",
+          "The operating system's sandbox around CPU engines, in addition to Node's permission model; unknown until it has been tried.",
         ),
-      parts: z.array(z.string()).describe("What the wall is made of."),
-      problem: z.string().optional().describe("Why there is none, or no better one, and what to do."),
+      parts: z.array(z.string()).describe("The parts of the sandbox."),
+      problem: z
+        .string()
+        .optional()
+        .describe("Why there is no sandbox, or not a stronger one, and what to do."),
     }),
   })
   .meta({ id: "SystemStatus" });
 
-/** Health, status, metrics and the end: answered in every state of the daemon's life. */
+/** Health, status, metrics and shutdown: also served while the daemon starts or drains. */
 export function systemRoutes(services: ManagementServices): readonly Route[] {
   const { models, inference, metrics } = services;
   const uptimeSecs = (): number => Math.floor((performance.now() - services.startedAt) / 1000);
@@ -68,8 +69,8 @@ export function systemRoutes(services: ManagementServices): readonly Route[] {
       tag,
       summary: "Health check",
       answers: [
-        { description: "The daemon serves.", schema: healthSchema },
-        { status: 503, description: "It is starting up or shutting down.", schema: healthSchema },
+        { description: "The daemon is ready.", schema: healthSchema },
+        { status: 503, description: "It is starting or draining.", schema: healthSchema },
       ],
       alwaysOn: true,
       handle(context) {
@@ -81,7 +82,7 @@ export function systemRoutes(services: ManagementServices): readonly Route[] {
       method: "GET",
       path: "/status",
       tag,
-      summary: "Status in short",
+      summary: "Short status",
       answers: [{ description: "The status.", schema: statusSchema }],
       alwaysOn: true,
       async handle(context) {
@@ -143,15 +144,16 @@ export function systemRoutes(services: ManagementServices): readonly Route[] {
       method: "POST",
       path: "/api/system/shutdown",
       tag,
-      summary: "Drain and end the daemon (IPC endpoint only)",
-      description: "Answers at once. Running requests may end, new ones get 503. Over TCP it is 404.",
+      summary: "Drain and stop the daemon (IPC endpoint only)",
+      description:
+        "Returns immediately. Running requests can finish; new ones get 503. Over TCP this is 404.",
       answers: [
-        { description: "Draining has begun.", schema: z.object({ status: z.literal("shutting_down") }) },
+        { description: "The daemon is draining.", schema: z.object({ status: z.literal("shutting_down") }) },
       ],
       alwaysOn: true,
       handle(context) {
         if (context.env?.ipc !== true) {
-          throw new ServiceError("route_not_found", "This endpoint exists only on the IPC socket.");
+          throw new ServiceError("route_not_found", "This route is only available on the IPC endpoint.");
         }
         services.shutdown();
         return context.json({ status: "shutting_down" });

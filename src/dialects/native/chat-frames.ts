@@ -2,19 +2,19 @@ import { z } from "zod";
 import { nativeErrorSchema } from "../../http/errors/native-error.ts";
 import type { InferenceStream } from "../../inference/inference.ts";
 import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
-import { chatFields } from "./chat.ts";
-import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./summary.ts";
+import { chatFields } from "./native-chat.ts";
+import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
 
-/** Longest id of a chat: a UUID has 36 characters. */
+/** Longest chat ID: a UUID has 36 characters. */
 export const MAX_ID_LENGTH = 128;
 
 const id = z
   .string()
   .min(1)
   .max(MAX_ID_LENGTH)
-  .describe("The client's name for a chat, sent back in its frames.");
+  .describe("The client's ID for a chat, repeated in its frames.");
 
-/** What a client may send on /ws/chat, one JSON object in each text frame. */
+/** A frame from a client of /ws/chat: one JSON object per text frame. */
 export const clientFrameSchema = z
   .discriminatedUnion("type", [
     z.object({ type: z.literal("chat"), id, ...chatFields }),
@@ -23,12 +23,16 @@ export const clientFrameSchema = z
   ])
   .meta({ id: "ChatClientFrame" });
 
-/** What the daemon sends: for each chat one start, deltas, and one done or error. */
+/** A frame from the daemon. Each chat gets a start, deltas, then a done or an error. */
 export const serverFrameSchema = z
   .union([
-    z.object({ type: z.literal("start"), id, model: z.string().describe("The model that answers.") }),
+    z.object({
+      type: z.literal("start"),
+      id,
+      model: z.string().describe("The model that generated the answer."),
+    }),
     z.object({ type: z.literal("delta"), id, content: z.string().describe("A piece of the text.") }),
-    z.object({ type: z.literal("reasoning"), id, content: z.string().describe("A piece of the thinking.") }),
+    z.object({ type: z.literal("reasoning"), id, content: z.string().describe("A piece of the reasoning.") }),
     z.object({ type: z.literal("tool_call"), id, tool_call: wireToolCallSchema }),
     z.object({
       type: z.literal("done"),
@@ -39,7 +43,9 @@ export const serverFrameSchema = z
     z.object({
       type: z.literal("done"),
       id,
-      done_reason: z.literal("cancelled").describe("The client cancelled it; there are no counts."),
+      done_reason: z
+        .literal("cancelled")
+        .describe("The client cancelled the chat; there are no token counts."),
     }),
     nativeErrorSchema.extend({ type: z.literal("error"), id: id.optional() }),
     z.object({ type: z.literal("pong"), id: id.optional() }),

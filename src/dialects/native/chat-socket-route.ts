@@ -7,27 +7,27 @@ import type { Services } from "../services.ts";
 import { clientFrameSchema, serverFrameSchema, type ServerFrame } from "./chat-frames.ts";
 import { ChatSocket, type ChatSocketOptions } from "./chat-socket.ts";
 
-/** Unsent bytes beyond which a chat waits for its reader: some hundred pieces of text. */
+/** With more unsent bytes, chats wait for the client to read: hundreds of pieces of text. */
 const MAX_BUFFERED_BYTES = 64 * 1024;
-/** Unsent bytes beyond which a peer that keeps sending without reading is cut off. */
+/** With more unsent bytes, a client that sends without reading is disconnected. */
 const MAX_UNREAD_BYTES = 8 * 1024 * 1024;
-/** Proxies close a silent connection after 60 s; half of that is safe. */
+/** Proxies commonly close connections that are idle for 60 s. */
 const KEEP_ALIVE_MS = 30_000;
-/** RFC 6455: the endpoint goes away. */
+/** RFC 6455: the endpoint is going away. */
 const CLOSE_GOING_AWAY = 1001;
 
-/** Several conversations at once over one WebSocket. */
+/** Runs several chats at once over one WebSocket. */
 export function chatSocketRoute(services: Services): Route {
   return defineRoute({
     method: "GET",
     path: "/ws/chat",
     tag: "Generation",
-    summary: "Chat over a WebSocket, several conversations at once",
+    summary: "Chat over a WebSocket",
     description:
-      "Frames are JSON as text. The client sends chat, cancel and ping; each chat is answered by start, deltas " +
-      "and one done or error, all with its id.",
+      "Frames are JSON text. The client sends chat, cancel and ping frames, and can run several chats at once; the " +
+      "daemon answers each chat with start, deltas, and done or error, all with the chat's id.",
     answers: [
-      { status: 101, description: "What the client may send.", schema: clientFrameSchema },
+      { status: 101, description: "What the client can send.", schema: clientFrameSchema },
       {
         status: 101,
         contentType: "application/json; frames",
@@ -39,7 +39,7 @@ export function chatSocketRoute(services: Services): Route {
       if (context.req.header("upgrade")?.toLowerCase() !== "websocket") {
         throw new ServiceError(
           "invalid_parameter",
-          "/ws/chat speaks WebSocket: connect with ws:// or wss://.",
+          "/ws/chat requires a WebSocket: connect with ws:// or wss://.",
         );
       }
       const countMessage = context.get("countMessage");
@@ -47,7 +47,8 @@ export function chatSocketRoute(services: Services): Route {
       let opened: OpenedSocket | undefined;
       return await upgradeWebSocket(context, {
         onOpen(_event, { raw }) {
-          if (!(raw instanceof WebSocket)) throw new TypeError("the server adapter gave no WebSocket");
+          if (!(raw instanceof WebSocket))
+            throw new TypeError("the server adapter did not provide a WebSocket");
           opened = openChatSocket(services, raw, { countMessage, heldBodies });
         },
         onMessage({ data }) {
@@ -79,7 +80,7 @@ function openChatSocket(
     pause: () => raw.pause(),
     resume: () => raw.resume(),
     assertServing: () => assertServing(services),
-    onError: (error) => services.logger.error({ err: error }, "chat over WebSocket failed"),
+    onError: (error) => services.logger.error({ err: error }, "WebSocket chat failed"),
   });
   const keepAlive = setInterval(() => raw.ping(), KEEP_ALIVE_MS);
   keepAlive.unref();
@@ -96,7 +97,7 @@ function openChatSocket(
   };
 }
 
-/** Resolves at once while little is unsent, else when this frame has left. */
+/** Resolves immediately while little is unsent, otherwise when this frame has been sent. */
 function sendFrame(raw: WebSocket, frame: ServerFrame): Promise<void> {
   return new Promise((resolve, reject) => {
     raw.send(JSON.stringify(frame), (error) => (error ? reject(error) : resolve()));

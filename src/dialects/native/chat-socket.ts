@@ -11,37 +11,37 @@ import {
   type ClientFrame,
   type ServerFrame,
 } from "./chat-frames.ts";
-import { toChatRequest } from "./chat.ts";
+import { toChatRequest } from "./native-chat.ts";
 
-/** Chats of one socket at once; more would only wait in the queue in front of other clients. */
+/** Concurrent chats per socket; more would only wait in the queue ahead of other clients. */
 export const MAX_CHATS_PER_SOCKET = 32;
-/** What frames are called in errors. */
+/** Names a frame in error messages. */
 const FRAME = "The frame";
 
 type ChatFrame = Extract<ClientFrame, { type: "chat" }>;
 
 export interface ChatSocketOptions {
   inference: Pick<Inference, "generate">;
-  /** Resolves when the peer has taken enough of what was sent that more may follow; rejects when it is gone. */
+  /** Resolves when the client has read enough for more to be sent; rejects when it has disconnected. */
   send(frame: ServerFrame): Promise<void>;
-  /** Throws when no new work is taken. */
+  /** Throws when the daemon does not accept new work. */
   assertServing(): void;
-  /** Counts a frame against the client's rate limit; throws when it is one too many. */
+  /** Counts a frame against the client's rate limit; throws when the limit is exceeded. */
   countMessage(): void;
-  /** Where the bytes of frames are counted while their chats are under way. */
+  /** Counts the bytes of frames while their chats run. */
   readonly heldBodies: HeldBodies;
-  /** No further frame is to be read until {@link resume}; those that are read already may still come. */
+  /** Stops reading frames until {@link resume}; frames already read may still arrive. */
   pause(): void;
   resume(): void;
-  /** Called with what has no code of its own: an error in the daemon. */
+  /** Called with internal errors of the daemon. */
   onError(error: ServiceError): void;
 }
 
-/** One client of /ws/chat: any number of chats at once, each cancelled by its id, all ended by {@link close}. */
+/** One client of /ws/chat. Chats run concurrently, are cancelled by ID, and all end with {@link close}. */
 export class ChatSocket {
   readonly #options: ChatSocketOptions;
   readonly #chats = new Map<string, AbortController>();
-  /** Text frames that wait for their turn, the one that is being parsed first. */
+  /** Text frames waiting to be handled; the first is being parsed. */
   readonly #frames: string[] = [];
   #closed = false;
   #onIdle: (() => void) | undefined;
@@ -50,12 +50,12 @@ export class ChatSocket {
     this.#options = options;
   }
 
-  /** Chats under way. */
+  /** Number of running chats. */
   get chats(): number {
     return this.#chats.size;
   }
 
-  /** Takes one text frame of the client. Frames take effect in their order; a long one is parsed in steps. */
+  /** Handles a text frame. Frames are handled in order; long ones are parsed in time slices. */
   receive(text: string): void {
     if (this.#frames.length === 0 && text.length <= PARSED_AT_ONCE) {
       this.#handle(text, () => parseShortJson(text, FRAME));
@@ -94,18 +94,21 @@ export class ChatSocket {
     }
   }
 
-  /** Answers a frame that holds no text. */
+  /** Rejects a binary frame. */
   receiveBinary(): void {
-    this.#fail(new ServiceError("invalid_json", "Frames must be JSON in text frames."), undefined);
+    this.#fail(
+      new ServiceError("invalid_json", "Binary frames are not supported; send JSON in text frames."),
+      undefined,
+    );
   }
 
-  /** Calls back once, when no chat is under way; at once when there is none. */
+  /** Calls back once, as soon as no chat is running. */
   whenIdle(callback: () => void): void {
     this.#onIdle = callback;
     this.#checkIdle();
   }
 
-  /** The peer is gone: cancels everything and sends nothing any more. */
+  /** The client has disconnected: cancels all chats and stops sending. */
   close(): void {
     this.#closed = true;
     for (const chat of this.#chats.values()) chat.abort();
@@ -119,7 +122,10 @@ export class ChatSocket {
       });
     }
     if (this.#chats.size >= MAX_CHATS_PER_SOCKET) {
-      throw new ServiceError("overloaded", `One socket may have ${MAX_CHATS_PER_SOCKET} chats at once.`);
+      throw new ServiceError(
+        "overloaded",
+        `A socket can run at most ${MAX_CHATS_PER_SOCKET} chats at once; wait for one to end.`,
+      );
     }
     const held = this.#options.heldBodies.begin();
     try {
@@ -136,7 +142,7 @@ export class ChatSocket {
     });
   }
 
-  /** Never rejects. The id is free again before the last frame leaves, so that the client may use it at once. */
+  /** Never rejects. Frees the ID before the last frame is sent, so that the client can reuse it right away. */
   async #run(frame: ChatFrame, signal: AbortSignal): Promise<void> {
     const { id } = frame;
     try {
@@ -161,7 +167,7 @@ export class ChatSocket {
 
   #reply(frame: ServerFrame): void {
     if (this.#closed) return;
-    // A peer that is gone needs no answer; the socket's own close event ends its chats.
+    // When the client has disconnected, the socket's close event ends its chats.
     this.#options.send(frame).catch(() => undefined);
   }
 
@@ -172,7 +178,7 @@ export class ChatSocket {
   }
 }
 
-/** A function that returns what the promise resolves to, or throws what it rejects with. */
+/** Resolves to a function that returns the promise's value, or throws its error. */
 function outcome<Value>(promise: Promise<Value>): Promise<() => Value> {
   return promise.then(
     (value) => () => value,
@@ -182,7 +188,7 @@ function outcome<Value>(promise: Promise<Value>): Promise<() => Value> {
   );
 }
 
-/** The id of a frame that may be faulty otherwise, so that the error can name its chat. */
+/** The ID of a frame that may be invalid, so that the error can name its chat. */
 function idOf(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null || !("id" in value)) return undefined;
   const { id } = value;

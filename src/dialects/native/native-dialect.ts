@@ -5,16 +5,16 @@ import { defineRoute, type Route } from "../../http/route.ts";
 import type { Services } from "../services.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
-import * as chat from "./chat.ts";
-import * as embeddings from "./embeddings.ts";
-import * as generate from "./generate.ts";
+import * as chat from "./native-chat.ts";
+import * as embeddings from "./native-embeddings.ts";
+import * as generate from "./native-generate.ts";
 import { detokenizeRoute, tokenizeRoute } from "./token-routes.ts";
 
 const tag = "Generation";
 
 /**
- * Generation over the daemon's own routes.
- * @param serverRoutes those that only a server can have
+ * The daemon's own API for generation.
+ * @param serverRoutes routes that only a server can have
  */
 export const nativeDialect = (services: Services, serverRoutes: readonly Route[] = []): Dialect => ({
   name: "Native",
@@ -37,14 +37,13 @@ function generateRoute({ inference }: Services): Route {
     path: "/api/generate",
     tag,
     summary: "Generate text from a prompt",
-    description:
-      "The prompt goes through the model's chat template when it has one. Unknown fields are ignored.",
+    description: "Applies the model's chat template when it has one. Unknown fields are ignored.",
     body: generate.generateRequestSchema,
     answers: [
-      { description: "The whole text.", schema: generate.generateAnswerSchema },
+      { description: "The complete text.", schema: generate.generateAnswerSchema },
       {
         contentType: NDJSON_TYPE,
-        description: "With stream: one line for each piece; the last one is empty and carries the summary.",
+        description: "With stream: one line per piece; the last one is empty and has the summary.",
         schema: generate.generateLineSchema,
       },
     ],
@@ -61,14 +60,14 @@ function chatRoute({ inference }: Services): Route {
     method: "POST",
     path: "/api/chat",
     tag,
-    summary: "Answer in a conversation",
+    summary: "Answer a chat",
     description: "Unknown fields are ignored.",
     body: chat.chatRequestSchema,
     answers: [
-      { description: "The whole message.", schema: chat.chatAnswerSchema },
+      { description: "The complete message.", schema: chat.chatAnswerSchema },
       {
         contentType: NDJSON_TYPE,
-        description: "With stream: one line for each piece; the last one is empty and carries the summary.",
+        description: "With stream: one line per piece; the last one is empty and has the summary.",
         schema: chat.chatLineSchema,
       },
     ],
@@ -85,9 +84,9 @@ function embeddingsRoute({ inference }: Services): Route {
     method: "POST",
     path: "/api/embeddings",
     tag,
-    summary: "Turn texts into vectors",
+    summary: "Create embeddings",
     body: embeddings.embeddingsRequestSchema,
-    answers: [{ description: "The vectors.", schema: embeddings.embeddingsAnswerSchema }],
+    answers: [{ description: "The embeddings.", schema: embeddings.embeddingsAnswerSchema }],
     async handle(context, { body }) {
       const answer = await inference.embed(embeddings.toEmbedRequest(body), context.req.raw.signal);
       return longJson(embeddings.toEmbeddingsAnswer(answer));

@@ -5,30 +5,30 @@ import { longJson } from "../../http/streaming/long-json.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { Services } from "../services.ts";
 import type { Piece } from "../../inference/tokens.ts";
-import { modelField } from "./request-fields.ts";
+import { modelField } from "./native-request-fields.ts";
 
-/** Bodies and answers as llama.cpp's server has them, under the same paths; `model` is ours. */
+/** The same paths, requests and answers as llama.cpp's server, plus `model`. */
 
 const tag = "Tokens";
-/** So many take some milliseconds; a long text has a million. */
-const PIECES_IN_A_TURN = 4096;
+/** Few enough that one time slice does not hold up other requests: a long text has a million pieces. */
+const PIECES_PER_SLICE = 4096;
 const DECODER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 const tokenizeRequestSchema = z
   .object({
     model: modelField,
-    content: z.string().describe("Text to turn into tokens."),
+    content: z.string().describe("Text to tokenize."),
     add_special: z
       .boolean()
       .nullish()
       .describe(
-        "Put the tokens around it that the model's vocabulary begins and ends a text with. Default: false.",
+        "Add the special tokens that the model's vocabulary puts around a text, such as BOS. Default: false.",
       ),
     parse_special: z
       .boolean()
       .nullish()
-      .describe("Read special tokens where they are spelled out; else they are text. Default: true."),
-    with_pieces: z.boolean().nullish().describe("Say what each token stands for. Default: false."),
+      .describe("Parse special tokens in the text instead of treating them as plain text. Default: true."),
+    with_pieces: z.boolean().nullish().describe("Return the text of each token. Default: false."),
   })
   .meta({ id: "TokenizeRequest" });
 
@@ -36,7 +36,7 @@ const pieceSchema = z.object({
   id: z.int(),
   piece: z
     .union([z.string(), z.array(z.int())])
-    .describe("The token's text, or its bytes where they are not text by themselves."),
+    .describe("The token's text, or its bytes when they are not valid UTF-8."),
 });
 
 const tokensSchema = z
@@ -44,11 +44,11 @@ const tokensSchema = z
   .meta({ id: "Tokens" });
 
 const detokenizeRequestSchema = z
-  .object({ model: modelField, tokens: tokenList().describe("Token ids.") })
+  .object({ model: modelField, tokens: tokenList().describe("Token IDs.") })
   .meta({ id: "DetokenizeRequest" });
 
 const contentSchema = z
-  .object({ content: z.string().describe("Their text; special tokens are spelled out.") })
+  .object({ content: z.string().describe("The text, with special tokens written out.") })
   .meta({ id: "DetokenizedContent" });
 
 export function tokenizeRoute({ inference }: Services): Route {
@@ -56,10 +56,10 @@ export function tokenizeRoute({ inference }: Services): Route {
     method: "POST",
     path: "/tokenize",
     tag,
-    summary: "Turn a text into tokens",
-    description: "By llama.cpp's own tokenizer. It waits for no slot.",
+    summary: "Tokenize a text",
+    description: "Uses llama.cpp's tokenizer and does not wait for a slot.",
     body: tokenizeRequestSchema,
-    answers: [{ description: "The ids, with pieces on request.", schema: tokensSchema }],
+    answers: [{ description: "The token IDs, with pieces on request.", schema: tokensSchema }],
     async handle(context, { body }) {
       const options = { addSpecial: body.add_special ?? false, parseSpecial: body.parse_special ?? true };
       const { signal } = context.req.raw;
@@ -67,7 +67,7 @@ export function tokenizeRoute({ inference }: Services): Route {
       const tokens = await inference.tokenize({ model, text: body.content, options }, signal);
       if (!body.with_pieces) return longJson({ tokens: [...tokens] });
       const pieces = await inference.pieces({ model, tokens }, signal);
-      return longJson({ tokens: await mapInTimeSlices(pieces, PIECES_IN_A_TURN, toWirePiece) });
+      return longJson({ tokens: await mapInTimeSlices(pieces, PIECES_PER_SLICE, toWirePiece) });
     },
   });
 }
@@ -77,7 +77,7 @@ export function detokenizeRoute({ inference }: Services): Route {
     method: "POST",
     path: "/detokenize",
     tag,
-    summary: "Turn tokens into their text",
+    summary: "Detokenize tokens",
     body: detokenizeRequestSchema,
     answers: [{ description: "The text.", schema: contentSchema }],
     async handle(context, { body }) {

@@ -10,20 +10,17 @@ import type {
   InferenceStream,
 } from "../../inference/inference.ts";
 import type { Model } from "../../models/model.ts";
-import * as chat from "./chat-answer.ts";
-import { chatRequestSchema, toChatRequest } from "./chat-request.ts";
-import * as embed from "./embed.ts";
-import { findModel } from "./find-model.ts";
-import * as generate from "./generate-answer.ts";
-import { generateRequestSchema, isEmptyPrompt, toGenerateRequest } from "./generate-request.ts";
+import * as chat from "./ollama-chat.ts";
+import * as embed from "./ollama-embed.ts";
+import { findModel } from "./model-name.ts";
+import * as generate from "./ollama-generate.ts";
 import { ollamaLines } from "./ollama-error.ts";
-import { toResidency } from "./options.ts";
+import { toResidency } from "./ollama-options.ts";
 import { loadOrUnload, withContext } from "./residency.ts";
-import type { Label } from "./summary.ts";
+import type { Label } from "./ollama-answer-fields.ts";
 
 const tag = "Ollama API";
-const STREAMED =
-  "Unless stream is false: one line for each piece; the last one has done true and the summary.";
+const STREAMED = "Unless stream is false: one line per piece; the last one has done true and the summary.";
 const now = (): Date => new Date();
 
 export function generationRoutes(services: ModelServices): readonly Route[] {
@@ -36,11 +33,11 @@ function chatRoute(services: ModelServices): Route {
     method: "POST",
     path: "/ollama/api/chat",
     tag,
-    summary: "Answer in a conversation",
-    description: "A model that is on disk is loaded. Unknown fields are ignored.",
-    body: chatRequestSchema,
+    summary: "Answer a chat",
+    description: "Loads the model if needed. Unknown fields are ignored.",
+    body: chat.chatRequestSchema,
     answers: [
-      { description: "The whole message.", schema: chat.chatAnswerSchema },
+      { description: "The complete message.", schema: chat.chatAnswerSchema },
       { contentType: NDJSON_TYPE, description: STREAMED, schema: chat.chatLineSchema },
     ],
     async handle(context, { body }) {
@@ -50,7 +47,12 @@ function chatRoute(services: ModelServices): Route {
         const reason = await loadOrUnload(models, model, toResidency(body, model), signal);
         return context.json(chat.toChatLoad(reason, { model: body.model, now }));
       }
-      const { events, loadMs } = await begin(services, toChatRequest(body, model), model, signal);
+      const { events, loadMs } = await generateWithContext(
+        services,
+        chat.toChatRequest(body, model),
+        model,
+        signal,
+      );
       const label: Label = { model: body.model, loadMs, now };
       if (body.stream !== false) return streamResponse(context, chat.toChatLines(events, label), ollamaLines);
       return context.json(chat.toChatAnswer(await collectAnswer(events), label));
@@ -65,20 +67,25 @@ function generateRoute(services: ModelServices): Route {
     path: "/ollama/api/generate",
     tag,
     summary: "Generate text from a prompt",
-    description: "A model that is on disk is loaded. Unknown fields are ignored.",
-    body: generateRequestSchema,
+    description: "Loads the model if needed. Unknown fields are ignored.",
+    body: generate.generateRequestSchema,
     answers: [
-      { description: "The whole text.", schema: generate.generateAnswerSchema },
+      { description: "The complete text.", schema: generate.generateAnswerSchema },
       { contentType: NDJSON_TYPE, description: STREAMED, schema: generate.generateLineSchema },
     ],
     async handle(context, { body }) {
       const { signal } = context.req.raw;
       const model = await findModel(models, body.model);
-      if (isEmptyPrompt(body)) {
+      if (generate.isEmptyPrompt(body)) {
         const reason = await loadOrUnload(models, model, toResidency(body, model), signal);
         return context.json(generate.toGenerateLoad(reason, { model: body.model, now }));
       }
-      const { events, loadMs } = await begin(services, toGenerateRequest(body, model), model, signal);
+      const { events, loadMs } = await generateWithContext(
+        services,
+        generate.toGenerateRequest(body, model),
+        model,
+        signal,
+      );
       const label: Label = { model: body.model, loadMs, now };
       if (body.stream !== false) {
         return streamResponse(context, generate.toGenerateLines(events, label), ollamaLines);
@@ -88,7 +95,7 @@ function generateRoute(services: ModelServices): Route {
   });
 }
 
-async function begin(
+async function generateWithContext(
   { inference, models }: ModelServices,
   request: InferenceRequest,
   model: Model,
@@ -108,15 +115,15 @@ function embedRoute(services: ModelServices): Route {
     method: "POST",
     path: "/ollama/api/embed",
     tag,
-    summary: "Turn texts into vectors",
-    description: "A model that is on disk is loaded. Unknown fields are ignored.",
+    summary: "Create embeddings",
+    description: "Loads the model if needed. Unknown fields are ignored.",
     body: embed.embedRequestSchema,
-    answers: [{ description: "The vectors.", schema: embed.embedAnswerSchema }],
+    answers: [{ description: "The embeddings.", schema: embed.embedAnswerSchema }],
     async handle(context, { body }) {
       const startedAt = performance.now();
       const model = await findModel(models, body.model);
       const request = embed.toEmbedRequest(body, model);
-      const answer = await beginEmbedding(services, request, model, context.req.raw.signal);
+      const answer = await embedWithContext(services, request, model, context.req.raw.signal);
       return longJson(await embed.toEmbedAnswer(answer, body, performance.now() - startedAt));
     },
   });
@@ -128,20 +135,20 @@ function embeddingsRoute(services: ModelServices): Route {
     method: "POST",
     path: "/ollama/api/embeddings",
     tag,
-    summary: "Turn one text into a vector",
-    description: "The older form of /ollama/api/embed.",
+    summary: "Create one embedding",
+    description: "The older version of /ollama/api/embed.",
     body: embed.embeddingsRequestSchema,
-    answers: [{ description: "The vector.", schema: embed.embeddingsAnswerSchema }],
+    answers: [{ description: "The embedding.", schema: embed.embeddingsAnswerSchema }],
     async handle(context, { body }) {
       const model = await findModel(models, body.model);
       const request = embed.toEmbedRequest({ ...body, input: body.prompt }, model);
-      const { vectors } = await beginEmbedding(services, request, model, context.req.raw.signal);
+      const { vectors } = await embedWithContext(services, request, model, context.req.raw.signal);
       return context.json({ embedding: [...(vectors[0] ?? [])] });
     },
   });
 }
 
-async function beginEmbedding(
+async function embedWithContext(
   { inference, models }: ModelServices,
   request: EmbedRequest,
   model: Model,

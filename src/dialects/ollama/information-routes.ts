@@ -1,22 +1,20 @@
 import { z } from "zod";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { ModelServices } from "../services.ts";
-import { findModel } from "./find-model.ts";
+import { findModel, requestedName } from "./model-name.ts";
 import { runningListSchema, tagListSchema, toRunningList, toTagList } from "./model-entry.ts";
-import { requestedName } from "./requested-name.ts";
-import { showAnswerSchema, showRequestSchema, toShowAnswer } from "./show.ts";
+import { showAnswerSchema, showRequestSchema, toShowAnswer } from "./ollama-show.ts";
 
 const tag = "Ollama API";
 /**
- * The version of Ollama whose API this is: clients ask for a least one before they use what is newer, such as 0.13.4
- * for the responses API. It has that and the messages API beside its own, levels of thinking, ids of tool calls,
- * log-probabilities and dimensions, as the routes here do.
+ * The Ollama version whose API this matches: clients check it before they use newer features, such as the responses
+ * API (0.13.4). This one also has the messages API, thinking levels, tool call IDs, log probabilities and dimensions.
  */
 const API_VERSION = "0.14.0";
-/** Clients look for these words. */
+/** Clients check for these words. */
 const GREETING = "Ollama is running";
 
-/** What only reads: served while the daemon starts and drains too. */
+/** The read-only routes, also served while the daemon starts and drains. */
 export function informationRoutes({ models, version }: ModelServices): readonly Route[] {
   return [
     ...["/ollama", "/ollama/"].map((path) =>
@@ -24,7 +22,7 @@ export function informationRoutes({ models, version }: ModelServices): readonly 
         method: "GET",
         path,
         tag,
-        summary: "Say that the API is there",
+        summary: "Check that the API is available",
         answers: [{ contentType: "text/plain", description: GREETING }],
         alwaysOn: true,
         handle: (context) => context.text(GREETING),
@@ -34,12 +32,12 @@ export function informationRoutes({ models, version }: ModelServices): readonly 
       method: "GET",
       path: "/ollama/api/version",
       tag,
-      summary: "Tell the version",
+      summary: "Show the version",
       answers: [
         {
           description: "The versions.",
           schema: z.object({
-            version: z.string().describe("Version of Ollama whose API this follows."),
+            version: z.string().describe("Ollama version whose API this matches."),
             daybreak: z.string().describe("Version of the daemon."),
           }),
         },
@@ -73,7 +71,7 @@ export function informationRoutes({ models, version }: ModelServices): readonly 
       method: "POST",
       path: "/ollama/api/show",
       tag,
-      summary: "Show one model",
+      summary: "Show a model",
       body: showRequestSchema,
       answers: [{ description: "The model.", schema: showAnswerSchema }],
       alwaysOn: true,

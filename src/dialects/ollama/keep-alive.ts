@@ -10,15 +10,15 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   m: 60_000,
   h: HOUR_MS,
 };
-/** A hundred years are for good; dates much further ahead cannot be written. */
-const FOR_GOOD_MS = 100 * 365 * 24 * HOUR_MS;
+/** Longer means forever: much later dates cannot be formatted. */
+const FOREVER_MS = 100 * 365 * 24 * HOUR_MS;
 const PART = /(\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h)/g;
 const DURATION = new RegExp(`^[+-]?(?:${PART.source})+$`);
 const NUMBER = /^[+-]?\d+(?:\.\d+)?$/;
 
 /**
- * Milliseconds of a duration in Go's notation ("1h30m", "1.5h", "300ms") or of a number of seconds; Infinity for
- * a negative one, which means for good. Undefined for anything else.
+ * Parses a Go duration ("1h30m", "1.5h", "300ms") or a number of seconds to milliseconds. Infinity for a negative
+ * value, which means forever; undefined when it is invalid.
  */
 export function parseKeepAlive(value: string | number): number | undefined {
   if (typeof value === "number") return value < 0 ? Number.POSITIVE_INFINITY : bounded(value * 1000);
@@ -33,10 +33,10 @@ export function parseKeepAlive(value: string | number): number | undefined {
 }
 
 function bounded(milliseconds: number): number {
-  return milliseconds > FOR_GOOD_MS ? Number.POSITIVE_INFINITY : milliseconds;
+  return milliseconds > FOREVER_MS ? Number.POSITIVE_INFINITY : milliseconds;
 }
 
-/** Gives milliseconds; absent: as the model was loaded, or the configured keep_alive. */
+/** In milliseconds. */
 export const keepAliveField = z
   .union([z.string(), z.number()])
   .transform((value, context) => {
@@ -47,5 +47,5 @@ export const keepAliveField = z
   })
   .nullish()
   .describe(
-    'How long the model stays in memory after this request: "5m", "1h30m", seconds, 0 for not at all, negative for good. Default: as it was loaded; 5 minutes (the configured models.keep_alive) when this request loads it.',
+    'How long the model stays in memory after this request: "5m", "1h30m", seconds, 0 to unload it, negative for forever. Default: as it was loaded; when this request loads it, models.keep_alive (5 minutes).',
   );

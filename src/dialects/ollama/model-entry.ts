@@ -2,25 +2,25 @@ import { z } from "zod";
 import type { Model } from "../../models/model.ts";
 import { toListedName } from "./model-name.ts";
 
-/** Of a model that stays for good: clients show any time far ahead as "forever", and all can parse this one. */
+/** Expiry of a model that stays loaded: clients show dates far ahead as "forever", and all can parse this one. */
 const FOREVER = "9999-12-31T23:59:59Z";
 
 const detailsSchema = z.object({
-  parent_model: z.string().describe("What it was made from; else empty."),
+  parent_model: z.string().describe("The model it was created from, or empty."),
   format: z.literal("gguf"),
   family: z.string().describe("Architecture."),
   families: z.array(z.string()),
-  parameter_size: z.string().describe('Such as "1.2B".'),
-  quantization_level: z.string().describe('Such as "Q4_K_M".'),
+  parameter_size: z.string().describe('For example "1.2B".'),
+  quantization_level: z.string().describe('For example "Q4_K_M".'),
 });
 
 const entryFields = {
-  name: z.string().describe("With its tag; `latest` when it has no other."),
-  model: z.string().describe("The same."),
+  name: z.string().describe("With its tag; `latest` when it has none."),
+  model: z.string().describe("Same as name."),
   size: z.int().describe("Bytes."),
   digest: z
     .string()
-    .describe("SHA-256 over what the model is made of (paths, sizes and times of its files, its settings)."),
+    .describe("SHA-256 of the paths, sizes and times of the model's files, and its settings."),
   details: detailsSchema,
 };
 
@@ -34,8 +34,8 @@ export const runningListSchema = z.object({
       ...entryFields,
       expires_at: z
         .string()
-        .describe("When it will be unloaded; far in the future while it is in use or stays for good."),
-      size_vram: z.int().describe("Bytes of its weights on a GPU."),
+        .describe("When it will be unloaded; far in the future while it is in use or stays loaded."),
+      size_vram: z.int().describe("Bytes of its weights on the GPU."),
       context_length: z.int().describe("Context it was loaded with."),
     }),
   ),
@@ -53,12 +53,12 @@ export function details(model: Model): z.output<typeof detailsSchema> {
   };
 }
 
-/** Those of the models that are whole: clients offer each one in the list. */
+/** Leaves out models that are still downloading: clients offer every model in the list. */
 export async function toTagList(models: readonly Model[]): Promise<z.output<typeof tagListSchema>> {
-  const whole = models.filter(({ state }) => state !== "downloading");
+  const complete = models.filter(({ state }) => state !== "downloading");
   return {
     models: await Promise.all(
-      whole.map(async (model) =>
+      complete.map(async (model) =>
         Object.assign(await entry(model, model.gguf.fileSize), {
           modified_at: new Date(model.modifiedAt).toISOString(),
         }),
@@ -67,7 +67,7 @@ export async function toTagList(models: readonly Model[]): Promise<z.output<type
   };
 }
 
-/** Those of the models that are in memory. */
+/** The loaded models. */
 export async function toRunningList(models: readonly Model[]): Promise<z.output<typeof runningListSchema>> {
   const loaded = models.filter(({ state }) => state === "loaded");
   return {
@@ -93,7 +93,7 @@ function digest({ files, projector, adapters, gguf, modifiedAt, settings }: Mode
   return sha256(JSON.stringify({ files, projector, adapters, size: gguf.fileSize, modifiedAt, settings }));
 }
 
-/** In hexadecimal digits. */
+/** In hexadecimal. */
 export async function sha256(text: string): Promise<string> {
   const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
   return Array.from(new Uint8Array(hash), (byte) => byte.toString(16).padStart(2, "0")).join("");

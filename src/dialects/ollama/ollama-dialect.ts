@@ -6,8 +6,8 @@ import { ollamaErrorSchema, renderOllamaError } from "./ollama-error.ts";
 import { storeRoutes } from "./store-routes.ts";
 
 /**
- * The API of Ollama, under a base of its own since it shares paths with the daemon's own API and differs in what
- * they mean: its clients take OLLAMA_HOST=http://host:8080/ollama.
+ * The Ollama API. It has its own prefix because some of its paths clash with the daemon's own API; clients use
+ * OLLAMA_HOST=http://host:8080/ollama.
  */
 export const ollamaDialect = (services: ModelServices): Dialect => ({
   name: "Ollama",

@@ -3,13 +3,13 @@ import type { ServiceError } from "../../errors/service-error.ts";
 import type { RenderedError } from "../../http/dialect.ts";
 import { NDJSON_TYPE, type StreamFormat } from "../../http/streaming/stream-response.ts";
 
-/** The whole error body: the statuses tell the kinds apart. */
+/** The error body. It has no code: clients use the HTTP status. */
 export const ollamaErrorSchema = z
-  .object({ error: z.string().describe("For people; clients match the HTTP status.") })
+  .object({ error: z.string().describe("Human-readable; clients use the HTTP status.") })
   .meta({ id: "OllamaError" });
 
-/** By the field that asked for it, the words in which clients look for a missing ability. */
-const ABILITIES: Readonly<Record<string, string>> = {
+/** The capability names that clients look for in error messages, by request field. */
+const CAPABILITIES: Readonly<Record<string, string>> = {
   tools: "tools",
   think: "thinking",
   images: "vision",
@@ -20,7 +20,7 @@ export function renderOllamaError(error: ServiceError): RenderedError {
   return { status: error.status, body: ollamaErrorBody(error) };
 }
 
-/** One JSON object a line; a stream that fails ends with an error object. */
+/** One JSON object per line; a stream that fails ends with an error object. */
 export const ollamaLines: StreamFormat = {
   contentType: NDJSON_TYPE,
   errorFrame: (error) => line(ollamaErrorBody(error)),
@@ -31,8 +31,9 @@ export function line(value: object): string {
 }
 
 function ollamaErrorBody(error: ServiceError): z.output<typeof ollamaErrorSchema> {
-  const ability = error.code === "unsupported_feature" ? ABILITIES[error.param ?? ""] : undefined;
+  const capability = error.code === "unsupported_feature" ? CAPABILITIES[error.param ?? ""] : undefined;
   return {
-    error: ability === undefined ? error.message : `model does not support ${ability}: ${error.message}`,
+    error:
+      capability === undefined ? error.message : `model does not support ${capability}: ${error.message}`,
   };
 }

@@ -1,15 +1,15 @@
 import type { ErrorCode } from "../../errors/error-codes.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { Model, Models, Residency } from "../../models/model.ts";
-import type { ResidencyReason } from "./summary.ts";
+import type { ResidencyReason } from "./ollama-answer-fields.ts";
 
-/** How a load fails that asked for too much. */
+/** How loading fails when the context is too large. */
 const LOAD_FAILURES: readonly ErrorCode[] = ["insufficient_memory", "model_load_failed"];
 
 /**
- * Runs what acquires a model, with the context that a request asks for: an idle model that was loaded with less is
- * unloaded before, so that acquiring it loads it anew. One that other requests use stays as it is. A model that was
- * to stay for good still is; when the larger context cannot be had, it is there again as it was before.
+ * Runs a request with the context size it asks for. An idle model with a smaller context is unloaded first, so that the
+ * request reloads it; a model in use keeps its context. A model without expiry stays so, and is reloaded with its
+ * previous context when the larger one fails.
  */
 export async function withContext<Result>(
   models: Pick<Models, "load" | "unload">,
@@ -31,21 +31,21 @@ export async function withContext<Result>(
   }
 }
 
-/** What a request without a prompt asks for: to load the model, or with a keep_alive of 0 to unload it. */
+/** Handles a request without a prompt: loads the model, or unloads it with a keep_alive of 0. */
 export async function loadOrUnload(
   models: Pick<Models, "acquire" | "load" | "unload">,
   model: Model,
-  wished: Residency,
+  requested: Residency,
   signal: AbortSignal,
 ): Promise<ResidencyReason> {
   const acquire = async (residency: Residency): Promise<void> =>
     (await models.acquire(model.alias, signal, residency))[Symbol.dispose]();
-  if (wished.keepAliveMs === 0) {
-    // What is in use goes with the end of its last request.
+  if (requested.keepAliveMs === 0) {
+    // A model in use is unloaded after its last request.
     if ((await tryUnload(models, model)) === "busy") await acquire({ keepAliveMs: 0 });
     return "unload";
   }
-  await withContext(models, model, wished, acquire);
+  await withContext(models, model, requested, acquire);
   return "load";
 }
 
@@ -66,7 +66,7 @@ async function restore(
   try {
     await models.load({ alias, contextSize, gpuLayers });
   } catch {
-    // The client is told why its own wish failed, which came first.
+    // The client gets the first error, that of its own request.
   }
 }
 

@@ -5,20 +5,18 @@ import type { ModelServices } from "../services.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import type { Models } from "../../models/model.ts";
 import { PullSteps } from "../../models/pull-steps.ts";
-import { CREATE_STATUSES, createRequestSchema, toModelfile } from "./create.ts";
-import { findModel } from "./find-model.ts";
-import { toModelName } from "./model-name.ts";
+import { CREATE_STATUSES, createRequestSchema, toModelfile } from "./ollama-create.ts";
+import { findModel, requestedName, toModelName } from "./model-name.ts";
 import { line, ollamaLines } from "./ollama-error.ts";
-import { pullRequestSchema, statusLineSchema, toPullLines } from "./pull.ts";
-import { modelField, nameField } from "./request-fields.ts";
-import { requestedName } from "./requested-name.ts";
+import { pullRequestSchema, statusLineSchema, toPullLines } from "./ollama-pull.ts";
+import { modelField, nameField } from "./ollama-request-fields.ts";
 
 const tag = "Ollama API";
 const SUCCESS = { status: "success" };
 
 const statusAnswers = [
   { description: "With stream false: status success.", schema: statusLineSchema },
-  { contentType: NDJSON_TYPE, description: "One line for each step.", schema: statusLineSchema },
+  { contentType: NDJSON_TYPE, description: "One line per step.", schema: statusLineSchema },
 ];
 
 export const deleteRequestSchema = z
@@ -27,12 +25,12 @@ export const deleteRequestSchema = z
 
 export const copyRequestSchema = z
   .object({
-    source: modelName.min(1).describe("The model."),
-    destination: modelName.min(1).describe("Its second name, which must be free."),
+    source: modelName.min(1).describe("Name of the model to copy."),
+    destination: modelName.min(1).describe("Name of the copy; it must not be in use."),
   })
   .meta({ id: "OllamaCopyRequest" });
 
-/** What changes the models on disk. */
+/** The routes that change models on disk. */
 export function storeRoutes({ models }: ModelServices): readonly Route[] {
   return [
     pullRoute(models),
@@ -40,7 +38,7 @@ export function storeRoutes({ models }: ModelServices): readonly Route[] {
       method: "POST",
       path: "/ollama/api/create",
       tag,
-      summary: "Make a model from another",
+      summary: "Create a model from another",
       body: createRequestSchema,
       answers: statusAnswers,
       async handle(context, { body }) {
@@ -53,7 +51,7 @@ export function storeRoutes({ models }: ModelServices): readonly Route[] {
       method: "POST",
       path: "/ollama/api/copy",
       tag,
-      summary: "Give a model a second name",
+      summary: "Copy a model",
       body: copyRequestSchema,
       answers: [{ description: "An empty body." }],
       async handle(context, { body }) {
@@ -85,18 +83,18 @@ function pullRoute(models: Models): Route {
     tag,
     summary: "Download a model from the hub",
     description:
-      "Names are the daemon's aliases and hf.co/owner/repository[:quantization]. A client that goes away pauses the download; the next pull goes on from there.",
+      "Takes aliases and hf.co/owner/repository[:quantization]. Disconnecting pauses the download; the next pull resumes it.",
     body: pullRequestSchema,
     answers: statusAnswers,
     async handle(context, { body }) {
       const { signal } = context.req.raw;
       const name = toModelName(requestedName(body));
-      const isHere = await needsNoHub(models, name);
+      const isOnDisk = await isLocal(models, name);
       if (body.stream === false) {
-        if (!isHere) await models.pull(name, () => undefined, signal);
+        if (!isOnDisk) await models.pull(name, () => undefined, signal);
         return context.json(SUCCESS);
       }
-      if (isHere) return streamResponse(context, statusLines(["pulling manifest", "success"]), ollamaLines);
+      if (isOnDisk) return streamResponse(context, statusLines(["pulling manifest", "success"]), ollamaLines);
       const steps = new PullSteps((onProgress) => models.pull(name, onProgress, signal));
       await steps.begun();
       return streamResponse(context, toLines(toPullLines(name, steps)), ollamaLines);
@@ -104,8 +102,8 @@ function pullRoute(models: Models): Route {
   });
 }
 
-/** Clients pull what they are told to use; of a model that ships, was made here or is the user's file all is there. */
-async function needsNoHub(models: Pick<Models, "list">, name: string): Promise<boolean> {
+/** Clients pull any model before use: there is nothing to download for one that ships, was created here or is a local file. */
+async function isLocal(models: Pick<Models, "list">, name: string): Promise<boolean> {
   const listed = new Set([name, name.replace(/:latest$/, "")]);
   const found = (await models.list()).find(({ alias }) => listed.has(alias));
   return found !== undefined && found.source.kind !== "hub";

@@ -8,16 +8,15 @@ export const wireToolCallSchema = z
     function: z.object({
       index: z.int(),
       name: z.string(),
-      arguments: z.record(z.string(), z.unknown()).describe("An object, not text."),
+      arguments: z.record(z.string(), z.unknown()).describe("An object, not JSON text."),
     }),
   })
   .meta({ id: "OllamaToolCall" });
 type WireToolCall = z.output<typeof wireToolCallSchema>;
 
 /**
- * Calls with their arguments as objects. A call that the length limit has cut is left out: half of its arguments
- * are none.
- * @throws ServiceError inference_failed when the model wrote something else than an object
+ * Converts calls to this API's format, with arguments as objects. Drops a call that the token limit cut off.
+ * @throws ServiceError inference_failed when the model's arguments are not an object
  */
 export function wireToolCalls(calls: readonly ToolCall[], reason: FinishReason): WireToolCall[] {
   return calls.flatMap(({ id, name, arguments: text }, index) => {
@@ -42,8 +41,8 @@ function parseObject(text: string): Record<string, unknown> | undefined {
 }
 
 /**
- * Gives results of tools the ids of the calls they answer, which many templates want and clients of this API
- * seldom send: a result belongs to the first call of its tool, or of any when it names none, that has no result.
+ * Adds call IDs to tool results: many templates need them, but clients of this API seldom send them. A result belongs to
+ * the first call without a result, of its tool if it names one.
  */
 export function linkToolResults(messages: readonly ChatMessage[]): ChatMessage[] {
   let open: ToolCall[] = [];

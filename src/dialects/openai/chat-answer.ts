@@ -4,11 +4,15 @@ import { sseData } from "../../http/streaming/sse-frame.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { InferenceEvent } from "../../inference/inference.ts";
-import type { AnswerHead } from "./answer-head.ts";
-import { toCallId } from "./call-id.ts";
+import {
+  type AnswerHead,
+  toCallId,
+  tokenLogprobsSchema,
+  toTokenLogprobs,
+  toUsage,
+  usageSchema,
+} from "./openai-answer-fields.ts";
 import { STREAM_END } from "./openai-error.ts";
-import { tokenLogprobsSchema, toTokenLogprobs } from "./token-logprobs.ts";
-import { toUsage, usageSchema } from "./usage.ts";
 
 const logprobsSchema = z.object({ content: tokenLogprobsSchema, refusal: z.null() }).nullable();
 type WireLogprobs = z.output<typeof logprobsSchema>;
@@ -22,7 +26,7 @@ const toolCallSchema = z.object({
 const head = {
   id: z.string(),
   created: z.int().describe("Unix seconds."),
-  model: z.string().describe("The model that answers."),
+  model: z.string().describe("The model that generated the answer."),
 };
 
 export const chatCompletionSchema = z
@@ -36,7 +40,7 @@ export const chatCompletionSchema = z
           role: z.literal("assistant"),
           content: z.string().nullable().describe("Null when there are only tool calls."),
           refusal: z.null(),
-          reasoning_content: z.string().optional().describe("What the model thought before it answered."),
+          reasoning_content: z.string().optional().describe("The model's reasoning."),
           tool_calls: z.array(toolCallSchema).optional(),
         }),
         logprobs: logprobsSchema,
@@ -76,7 +80,7 @@ export const chatCompletionChunkSchema = z
         finish_reason: finishReasonSchema.nullable(),
       }),
     ),
-    usage: usageSchema.nullable().optional().describe("With include_usage: null but in the last chunk."),
+    usage: usageSchema.nullable().optional().describe("With include_usage: null except in the last chunk."),
   })
   .meta({ id: "ChatCompletionChunk" });
 type Chunk = z.output<typeof chatCompletionChunkSchema>;
@@ -113,7 +117,7 @@ export function toChatCompletion(
   };
 }
 
-/** The events of a streamed answer, the closing `[DONE]` included. */
+/** The events of a streamed answer, including the final `[DONE]`. */
 export async function* toChatChunks(
   answer: AnswerHead,
   events: AsyncIterable<ChoiceEvent>,
@@ -135,7 +139,7 @@ export async function* toChatChunks(
   yield STREAM_END;
 }
 
-/** Undefined for an event that the API does not show. */
+/** Undefined for an event that the API does not send. */
 function toChunkChoice(index: number, event: InferenceEvent): ChunkChoice | undefined {
   if (event.type === "done") return { index, delta: {}, finish_reason: event.reason };
   const delta = toDelta(event);

@@ -10,13 +10,20 @@ import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
 import type { ChatCompletionMessage, ChatCompletionRequest } from "./chat-schema.ts";
-import { toMaxTokens, toSampling, toStop, unsupported, withChoice } from "./common-fields.ts";
-import { toThinking } from "./thinking.ts";
+import {
+  toMaxTokens,
+  toSampling,
+  toStop,
+  toTextContent,
+  toThinking,
+  unsupported,
+  withChoice,
+} from "./openai-request-fields.ts";
 
 /** One request for each of the `n` choices. */
 export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] {
   if (body.modalities?.some((modality) => modality !== "text")) {
-    throw unsupported("Only text can be generated.", "modalities");
+    throw unsupported("Only text output is supported.", "modalities");
   }
   const sampling = toSampling(body);
   const request: InferenceRequest = {
@@ -62,14 +69,6 @@ function toMessage(message: ChatCompletionMessage, index: number): ChatMessage {
   return { role: "system", content: toTextContent(message.content), name: message.name ?? undefined };
 }
 
-type TextPart = { type: "text"; text: string } | { type: "refusal"; refusal: string };
-
-function toTextContent(content: string | readonly TextPart[] | null | undefined): ContentPart[] {
-  if (content == null) return [];
-  if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
-  return content.map((part) => ({ type: "text", text: part.type === "text" ? part.text : part.refusal }));
-}
-
 function toUserContent(
   content: Extract<ChatCompletionMessage, { role: "user" }>["content"],
   param: string,
@@ -107,7 +106,7 @@ function toFormat(format: ChatCompletionRequest["response_format"]): OutputForma
 function toLogprobs(body: ChatCompletionRequest): number | undefined {
   if (body.logprobs) return body.top_logprobs ?? 0;
   if (body.top_logprobs == null) return undefined;
-  throw new ServiceError("invalid_parameter", "top_logprobs: needs logprobs to be true.", {
+  throw new ServiceError("invalid_parameter", "top_logprobs: requires logprobs to be true.", {
     param: "top_logprobs",
   });
 }

@@ -2,8 +2,7 @@ import { z } from "zod";
 import { dictionary, list } from "../../http/input/list.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { ignored, refused } from "../../http/input/known-fields.ts";
-import { commonFields, tokenLimit } from "./common-fields.ts";
-import { reasoningEffortSchema } from "./thinking.ts";
+import { commonFields, reasoningEffortSchema, tokenLimit } from "./openai-request-fields.ts";
 
 const textPart = z.object({ type: z.literal("text"), text: z.string() });
 
@@ -12,11 +11,11 @@ const userPart = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("image_url"),
     image_url: z.object({
-      url: z.string().describe("The image as a data: URL; URLs are not fetched."),
+      url: z.string().describe("The image as a data: URL; remote URLs are not fetched."),
       detail: z.string().nullish().describe("Ignored."),
     }),
   }),
-  z.object({ type: z.literal("input_audio") }).describe("Refused: no model here hears."),
+  z.object({ type: z.literal("input_audio") }).describe("Refused: models cannot hear audio."),
   z.object({ type: z.literal("file") }).describe("Refused: send text or images."),
 ]);
 
@@ -30,11 +29,11 @@ const textContent = z
   .nullish()
   .describe("Text, or parts of text.");
 const content = z.union([z.string(), list(userPart)]).nullish();
-const name = z.string().nullish().describe("Name of the participant, for templates that show it.");
+const name = z.string().nullish().describe("Name of the participant, for templates that use it.");
 
 const messageSchema = z.discriminatedUnion("role", [
   z.object({
-    role: z.enum(["system", "developer"]).describe("Instructions; developer means the same as system."),
+    role: z.enum(["system", "developer"]).describe("Instructions; developer is treated as system."),
     content: textContent,
     name,
   }),
@@ -48,13 +47,15 @@ const messageSchema = z.discriminatedUnion("role", [
     content: z
       .union([z.string(), list(assistantPart)])
       .nullish()
-      .describe("Text; may be left out beside tool calls. As the last message it is continued."),
+      .describe(
+        "Text; optional when there are tool calls. The model continues it when it is the last message.",
+      ),
     refusal: z.string().nullish(),
     name,
     reasoning_content: z
       .string()
       .nullish()
-      .describe("What the model thought, for templates that want it back."),
+      .describe("The model's earlier reasoning, for templates that use it."),
     tool_calls: list(
       z.object({
         id: z.string(),
@@ -66,7 +67,7 @@ const messageSchema = z.discriminatedUnion("role", [
   z.object({
     role: z.literal("tool"),
     content: content.describe("Text, or parts of text and images."),
-    tool_call_id: z.string().describe("The call that this answers."),
+    tool_call_id: z.string().describe("ID of the call this is the result of."),
   }),
 ]);
 
@@ -76,7 +77,7 @@ const toolSchema = z.object({
     name: z.string().min(1),
     description: z.string().nullish(),
     parameters: jsonSchemaSchema.nullish().describe("JSON Schema of the arguments."),
-    strict: z.boolean().nullish().describe("Calls always fit the schema, whatever this says."),
+    strict: z.boolean().nullish().describe("Ignored: calls always match the schema."),
   }),
 });
 
@@ -100,7 +101,7 @@ const responseFormatSchema = z.discriminatedUnion("type", [
       name: z.string().nullish(),
       description: z.string().nullish(),
       schema: jsonSchemaSchema.nullish().describe("Absent: any JSON object."),
-      strict: z.boolean().nullish().describe("The answer always fits the schema, whatever this says."),
+      strict: z.boolean().nullish().describe("Ignored: the answer always matches the schema."),
     }),
   }),
 ]);
@@ -111,35 +112,39 @@ export const chatCompletionRequestSchema = z
     ...commonFields,
     messages: list(messageSchema, { least: 1 }).describe("The conversation."),
     max_completion_tokens: tokenLimit.describe(
-      "Most tokens to generate, reasoning included. Default, and -1: until the context is full.",
+      "Maximum number of tokens to generate, reasoning included. Default, and -1: until the context is full.",
     ),
     max_tokens: tokenLimit.describe("The older name of max_completion_tokens."),
-    tools: list(toolSchema).nullish().describe("Functions that the model may call."),
-    tool_choice: toolChoiceSchema.nullish().describe("Which calls it may or must make. Default: auto."),
-    parallel_tool_calls: z.boolean().nullish().describe("False: at most one call a turn. Default: true."),
-    response_format: responseFormatSchema.nullish().describe("The form that the answer must have."),
-    logprobs: z.boolean().nullish().describe("Report the log-probability of each token of the text."),
+    tools: list(toolSchema).nullish().describe("Functions the model may call."),
+    tool_choice: toolChoiceSchema
+      .nullish()
+      .describe("Which functions the model may or must call. Default: auto."),
+    parallel_tool_calls: z.boolean().nullish().describe("False: at most one call per turn. Default: true."),
+    response_format: responseFormatSchema.nullish().describe("Format the answer must have."),
+    logprobs: z.boolean().nullish().describe("Return the log probability of each token."),
     top_logprobs: z
       .int()
       .min(0)
       .max(MAX_TOP_LOGPROBS)
       .nullish()
-      .describe("Alternatives to report for each token; needs logprobs."),
+      .describe("Number of alternatives to return for each token; requires logprobs."),
     reasoning_effort: reasoningEffortSchema
       .nullish()
-      .describe("Lets a model that can think do so, and is passed to its template. Default: none."),
+      .describe(
+        "Enables thinking on models that support it, and is passed to the chat template. Default: none.",
+      ),
     chat_template_kwargs: dictionary(z.unknown())
       .nullish()
-      .describe("Further variables for the model's template, such as enable_thinking."),
-    modalities: list(z.string()).nullish().describe('Only ["text"] is possible.'),
-    audio: ignored("without audio in modalities it says nothing"),
+      .describe("More variables for the chat template, such as enable_thinking."),
+    modalities: list(z.string()).nullish().describe('Only ["text"] is supported.'),
+    audio: ignored("it only matters with audio in modalities"),
     functions: refused("functions is obsolete; use tools"),
     function_call: refused("function_call is obsolete; use tool_choice"),
-    web_search_options: refused("the daemon searches nowhere; give it a tool of your own"),
+    web_search_options: refused("the daemon cannot search the web; send a tool of your own"),
     metadata: ignored(),
     moderation: ignored(),
-    prediction: ignored("it would only be faster"),
-    prompt_cache_key: ignored("prompts are cached by what they have in common"),
+    prediction: ignored("it would only be an optimization"),
+    prompt_cache_key: ignored("prompts that share a prefix are cached automatically"),
     prompt_cache_options: ignored(),
     prompt_cache_retention: ignored(),
     safety_identifier: ignored(),

@@ -11,7 +11,7 @@ import type { Answer } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { InferenceRequest, PromptFromTokensRequest } from "../../inference/inference.ts";
-import type { AnswerHead } from "./answer-head.ts";
+import { type AnswerHead, toUsage, usageSchema } from "./openai-answer-fields.ts";
 import {
   commonFields,
   tokenLimit,
@@ -20,11 +20,10 @@ import {
   toStop,
   unsupported,
   withChoice,
-} from "./common-fields.ts";
+} from "./openai-request-fields.ts";
 import { STREAM_END } from "./openai-error.ts";
-import { toUsage, usageSchema } from "./usage.ts";
 
-/** What the API says where the request does not. */
+/** The API's default. */
 const DEFAULT_MAX_TOKENS = 16;
 
 /** POST /v1/completions. Unknown fields are ignored. */
@@ -39,33 +38,33 @@ export const completionRequestSchema = z
         list(tokenList({ least: 1 }), { least: 1 }),
       ])
       .describe(
-        "Text, or texts that are each continued. Token ids reach the model as they are; those that no text gives are refused.",
+        "One prompt or several, each as text or token IDs. Token IDs that do not come from text are refused.",
       ),
     max_tokens: tokenLimit.describe(
-      `Most tokens to generate; -1: until the context is full. Default: ${DEFAULT_MAX_TOKENS}.`,
+      `Maximum number of tokens to generate; -1: until the context is full. Default: ${DEFAULT_MAX_TOKENS}.`,
     ),
     logprobs: z
       .int()
       .min(0)
       .max(MAX_TOP_LOGPROBS)
       .nullish()
-      .describe("Alternatives to report for each token."),
-    echo: z.boolean().nullish().describe("Put the prompt in front of the text."),
+      .describe("Number of alternatives to return for each token."),
+    echo: z.boolean().nullish().describe("Return the prompt before the text."),
     suffix: z
       .string()
       .nullish()
-      .describe("What comes after the text, for models that can fill in the middle; others refuse it."),
-    best_of: z.int().min(1).nullish().describe("Only up to n: answers are not compared."),
+      .describe("Text after the completion; requires a model that supports fill-in-the-middle."),
+    best_of: z.int().min(1).nullish().describe("At most n: completions are not compared."),
   })
   .meta({ id: "CompletionRequest" });
-export type CompletionRequest = z.output<typeof completionRequestSchema>;
+type CompletionRequest = z.output<typeof completionRequestSchema>;
 
 const logprobsSchema = z
   .object({
     tokens: z.array(z.string()),
     token_logprobs: z.array(z.number()),
     top_logprobs: z.array(z.record(z.string(), z.number())),
-    text_offset: z.array(z.int()).describe("Where each token begins in the text."),
+    text_offset: z.array(z.int()).describe("Offset of each token in the text."),
   })
   .nullable();
 type WireLogprobs = z.output<typeof logprobsSchema>;
@@ -85,12 +84,12 @@ export const completionChunkSchema = z
   .object({
     ...head,
     choices: z.array(z.object({ ...choiceFields, finish_reason: finishReasonSchema.nullable() })),
-    usage: usageSchema.nullable().optional().describe("With include_usage: null but in the last chunk."),
+    usage: usageSchema.nullable().optional().describe("With include_usage: null except in the last chunk."),
   })
   .meta({ id: "CompletionChunk" });
 type Chunk = z.output<typeof completionChunkSchema>;
 
-/** The prompts of a request as texts; `promptFromTokens` finds the text that the model reads as given tokens. */
+/** @param promptFromTokens finds the text that tokenizes to the given tokens */
 export async function toPrompts(
   { prompt, model }: CompletionRequest,
   promptFromTokens: (request: PromptFromTokensRequest) => Promise<string>,
@@ -112,7 +111,7 @@ export async function toPrompts(
   );
 }
 
-/** One request for each choice: `n` for each prompt, in the order of the prompts. */
+/** `n` requests for each prompt, in the order of the prompts. */
 export function toCompletionRequests(
   body: CompletionRequest,
   prompts: readonly string[],
@@ -121,7 +120,7 @@ export function toCompletionRequests(
   if ((body.best_of ?? 1) > choices) throw unsupported("best_of larger than n is not supported.", "best_of");
   if (body.echo && body.logprobs != null) {
     throw unsupported(
-      "echo together with logprobs is not supported: the prompt's tokens are not scored.",
+      "echo with logprobs is not supported: prompt tokens have no log probabilities.",
       "echo",
     );
   }
@@ -146,10 +145,10 @@ export function toCompletionRequests(
   );
 }
 
-export interface CompletionContext {
+interface CompletionContext {
   readonly head: AnswerHead;
   readonly prompts: readonly string[];
-  /** Choices for each prompt. */
+  /** Per prompt. */
   readonly choices: number;
   readonly echo: boolean;
 }
@@ -177,7 +176,7 @@ export function toCompletion(
   };
 }
 
-/** The events of a streamed answer, the closing `[DONE]` included. */
+/** The events of a streamed answer, including the final `[DONE]`. */
 export async function* toCompletionChunks(
   context: CompletionContext,
   events: AsyncIterable<ChoiceEvent>,

@@ -6,8 +6,8 @@ import type { EmbedAnswer, EmbedRequest, PromptFromTokensRequest } from "../../i
 import { shortenVector } from "../../inference/shorten-vector.ts";
 import { ignored, modelName } from "../../http/input/known-fields.ts";
 
-/** So many take some milliseconds. */
-const VECTORS_IN_A_TURN = 64;
+/** Few enough that one time slice does not hold up other requests. */
+const VECTORS_PER_SLICE = 64;
 
 const text = z.string().min(1, { error: "must not be empty" });
 
@@ -16,10 +16,10 @@ const tokens = tokenList({ least: 1 });
 /** POST /v1/embeddings. Unknown fields are ignored. */
 export const embeddingsRequestSchema = z
   .object({
-    model: modelName.nullish().describe("Name of the model. Default: the daemon's default model."),
+    model: modelName.nullish().describe("Model name. Default: the daemon's default model."),
     input: z
       .union([text, list(text, { least: 1 }), tokens, list(tokens, { least: 1 })])
-      .describe("Text or texts, or token ids of the model's own vocabulary."),
+      .describe("One text or several, each as a string or as token IDs."),
     encoding_format: z
       .enum(["float", "base64"])
       .nullish()
@@ -28,7 +28,7 @@ export const embeddingsRequestSchema = z
       .int()
       .min(1)
       .nullish()
-      .describe("Keep only the first so many components; meant for models trained for it."),
+      .describe("Truncate vectors to this many dimensions; for models trained for it (Matryoshka)."),
     user: ignored(),
   })
   .meta({ id: "OpenAIEmbeddingsRequest" });
@@ -49,7 +49,7 @@ export const embeddingsSchema = z
   })
   .meta({ id: "OpenAIEmbeddings" });
 
-/** @param promptFromTokens finds the text that the model reads as given tokens */
+/** @param promptFromTokens finds the text that tokenizes to the given tokens */
 export async function toEmbedRequest(
   { model: name, input }: EmbeddingsRequest,
   promptFromTokens: (request: PromptFromTokensRequest) => Promise<string>,
@@ -64,24 +64,23 @@ export async function toEmbedRequest(
   return { model, input: await Promise.all(texts) };
 }
 
-/** One text, several, the tokens of one, or those of several. */
 function inputItems(input: EmbeddingsRequest["input"]): (string | number[])[] {
   if (typeof input === "string") return [input];
   const ids = input.filter((item) => typeof item === "number");
   return ids.length > 0 ? [ids] : input.filter((item) => typeof item !== "number");
 }
 
-/** @throws ServiceError invalid_parameter when more dimensions are asked for than the model has */
+/** @throws ServiceError invalid_parameter when `dimensions` is more than the model has */
 export async function toEmbeddings(
   { model, vectors, totalTokens }: EmbedAnswer,
   { encoding_format: format, dimensions }: EmbeddingsRequest,
 ): Promise<z.output<typeof embeddingsSchema>> {
-  const data = await mapInTimeSlices(vectors, VECTORS_IN_A_TURN, (vector, index) => {
-    const wanted = dimensions == null ? vector : shortenVector(vector, dimensions);
+  const data = await mapInTimeSlices(vectors, VECTORS_PER_SLICE, (vector, index) => {
+    const shortened = dimensions == null ? vector : shortenVector(vector, dimensions);
     return {
       object: "embedding" as const,
       index,
-      embedding: format === "base64" ? toBase64(wanted) : wanted,
+      embedding: format === "base64" ? toBase64(shortened) : shortened,
     };
   });
   return {
@@ -92,7 +91,7 @@ export async function toEmbeddings(
   };
 }
 
-/** Systems that can run an engine are little-endian. */
+/** Little-endian, like every machine that can run an engine. */
 function toBase64(vector: readonly number[]): string {
   return encodeBase64(new Uint8Array(Float32Array.from(vector).buffer));
 }

@@ -5,8 +5,8 @@ export const openaiModelSchema = z
   .object({
     id: z.string(),
     object: z.literal("model"),
-    created: z.int().describe("Unix seconds of the last change of its files."),
-    owned_by: z.string().describe("The owner of its hub repository, or daybreak."),
+    created: z.int().describe("When its files last changed, in Unix seconds."),
+    owned_by: z.string().describe("Owner of its hub repository, or daybreak."),
   })
   .meta({ id: "OpenAIModel" });
 

@@ -5,7 +5,7 @@ import { defineRoute, type Route } from "../../http/route.ts";
 import type { Services } from "../services.ts";
 import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectChoices, generateChoices } from "../../inference/generate-choices.ts";
-import { answerHead } from "./answer-head.ts";
+import { answerHead } from "./openai-answer-fields.ts";
 import {
   chatCompletionChunkSchema,
   chatCompletionSchema,
@@ -14,7 +14,7 @@ import {
 } from "./chat-answer.ts";
 import { toChatRequests } from "./chat-request.ts";
 import { chatCompletionRequestSchema } from "./chat-schema.ts";
-import { checkChoices } from "./common-fields.ts";
+import { checkChoices } from "./openai-request-fields.ts";
 import * as completions from "./completions.ts";
 import * as embeddings from "./embeddings.ts";
 import { openaiModelListSchema, openaiModelSchema, toModel, toModelList } from "./model-list.ts";
@@ -23,10 +23,10 @@ import { rerankRequestSchema, rerankSchema, toRerank, toRerankRequest } from "./
 import { responseRoutes } from "./responses/response-routes.ts";
 
 const tag = "Chat-completions API";
-/** The second is Cohere's own newer one, which its clients ask for under the same base address. */
+/** The second is Cohere's newer path, which its clients request from the same base URL. */
 const RERANK_PATHS = ["/v1/rerank", "/v2/rerank"] as const;
 
-/** The chat-completions API under /v1, as the official clients speak it. */
+/** The OpenAI API under /v1, as the official clients use it. */
 export const openaiDialect = (services: Services): Dialect => ({
   name: "OpenAI",
   prefixes: ["/v1", "/v2"],
@@ -48,11 +48,11 @@ function chatRoute({ inference, config }: Services): Route {
     method: "POST",
     path: "/v1/chat/completions",
     tag,
-    summary: "Answer in a conversation",
+    summary: "Create a chat completion",
     description: "Unknown fields are ignored. A streamed answer ends with `data: [DONE]`.",
     body: chatCompletionRequestSchema,
     answers: [
-      { description: "The whole answer.", schema: chatCompletionSchema },
+      { description: "The chat completion.", schema: chatCompletionSchema },
       { contentType: SSE_TYPE, description: "With stream: the chunks.", schema: chatCompletionChunkSchema },
     ],
     async handle(context, { body }) {
@@ -75,11 +75,11 @@ function completionsRoute({ inference, config }: Services): Route {
     method: "POST",
     path: "/v1/completions",
     tag,
-    summary: "Continue a text",
-    description: "The prompt goes to the model as it is. Unknown fields are ignored.",
+    summary: "Create a text completion",
+    description: "The prompt is sent to the model without its chat template. Unknown fields are ignored.",
     body: completions.completionRequestSchema,
     answers: [
-      { description: "The whole text.", schema: completions.completionSchema },
+      { description: "The completion.", schema: completions.completionSchema },
       {
         contentType: SSE_TYPE,
         description: "With stream: the chunks.",
@@ -118,9 +118,9 @@ function embeddingsRoute({ inference }: Services): Route {
     method: "POST",
     path: "/v1/embeddings",
     tag,
-    summary: "Turn texts into vectors",
+    summary: "Create embeddings",
     body: embeddings.embeddingsRequestSchema,
-    answers: [{ description: "The vectors.", schema: embeddings.embeddingsSchema }],
+    answers: [{ description: "The embeddings.", schema: embeddings.embeddingsSchema }],
     async handle(context, { body }) {
       const { signal } = context.req.raw;
       const texts = await embeddings.toEmbedRequest(body, (request) =>
@@ -137,10 +137,10 @@ function rerankRoute({ inference }: Services, path: string): Route {
     method: "POST",
     path,
     tag,
-    summary: "Order texts by how well they answer a query",
-    description: "Needs a model made for reranking.",
+    summary: "Rank documents by their relevance to a query",
+    description: "Needs a reranker model.",
     body: rerankRequestSchema,
-    answers: [{ description: "The texts' positions and scores.", schema: rerankSchema }],
+    answers: [{ description: "The documents' positions and scores.", schema: rerankSchema }],
     async handle(context, { body }) {
       const answer = await inference.rerank(toRerankRequest(body), context.req.raw.signal);
       return context.json(toRerank(answerHead("rerank", answer.model).id, answer, body));
@@ -167,7 +167,7 @@ function modelRoute({ models }: Services): Route {
     method: "GET",
     path: "/v1/models/:name{.+}",
     tag,
-    summary: "Show one model",
+    summary: "Show a model",
     answers: [{ description: "The model.", schema: openaiModelSchema }],
     alwaysOn: true,
     async handle(context) {

@@ -5,16 +5,16 @@ import { sseData } from "../../http/streaming/sse-frame.ts";
 import { SSE_TYPE, type StreamFormat } from "../../http/streaming/stream-response.ts";
 
 /**
- * The error body of the chat-completions API. Its `type` is one of the interface specification's, since all
- * routes share them; clients choose their error class by the status and read `code`.
+ * The error body of the OpenAI API. Its `type` is one of the daemon's error types, not OpenAI's: clients pick their
+ * error class by the status and read `code`.
  */
 export const openaiErrorSchema = z
   .object({
     error: z.object({
-      message: z.string().describe("For people; may change."),
-      type: z.string().describe("One of the error types of the daemon."),
-      param: z.string().nullable().describe("Path of the field at fault."),
-      code: z.string().describe("For programs; see docs/errors.md."),
+      message: z.string().describe("Human-readable; may change."),
+      type: z.string().describe("One of the daemon's error types."),
+      param: z.string().nullable().describe("Path of the invalid field."),
+      code: z.string().describe("Error code; see docs/errors.md."),
     }),
   })
   .meta({ id: "OpenAIError" });
@@ -29,12 +29,12 @@ export function renderOpenaiError(error: ServiceError): RenderedError {
   return {
     status: error.status,
     body: openaiErrorBody(error),
-    // The official clients try 409, 429 and 5xx again unless they are told not to.
+    // The official clients retry 409, 429 and 5xx unless told not to.
     ...(!error.retryable && { headers: { "x-should-retry": "false" } }),
   };
 }
 
-/** Unnamed events: clients take another shape from named ones. */
+/** Events have no name: clients expect another format from named ones. */
 export const openaiEvents: StreamFormat = {
   contentType: SSE_TYPE,
   heartbeat: ": keep-alive\n\n",

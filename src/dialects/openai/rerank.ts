@@ -5,18 +5,18 @@ import type { RerankAnswer, RerankRequest } from "../../inference/inference.ts";
 
 const documentSchema = z.union([z.string(), z.object({ text: z.string() })]);
 
-/** POST /v1/rerank, in the shape that Jina, Cohere and llama.cpp's server share. Unknown fields are ignored. */
+/** POST /v1/rerank, in the format that Jina, Cohere and llama.cpp's server share. Unknown fields are ignored. */
 export const rerankRequestSchema = z
   .object({
-    model: modelName.nullish().describe("Name of the reranker. Default: the daemon's default model."),
-    query: z.string().min(1).describe("What is looked for."),
-    documents: list(documentSchema, { least: 1 }).describe("Texts, or objects that hold a text."),
-    top_n: z.int().min(1).nullish().describe("Return only so many, the best. Default: all."),
-    return_documents: z.boolean().nullish().describe("Send the texts back too. Default: false."),
-    rank_fields: refused("send each document as one text, with the fields that count in it"),
-    max_chunks_per_doc: ignored("a document is scored whole"),
-    max_tokens_per_doc: ignored("a document is scored whole"),
-    truncation: ignored("a document that is too long is refused"),
+    model: modelName.nullish().describe("Name of the reranker model. Default: the daemon's default model."),
+    query: z.string().min(1).describe("Search query."),
+    documents: list(documentSchema, { least: 1 }).describe("Texts, or objects with a text field."),
+    top_n: z.int().min(1).nullish().describe("Return only this many of the best results. Default: all."),
+    return_documents: z.boolean().nullish().describe("Return the documents too. Default: false."),
+    rank_fields: refused("send each document as one text that contains the fields to rank by"),
+    max_chunks_per_doc: ignored("documents are scored whole"),
+    max_tokens_per_doc: ignored("documents are scored whole"),
+    truncation: ignored("documents that are too long are refused"),
     priority: ignored(),
   })
   .meta({ id: "RerankRequest" });
@@ -35,13 +35,13 @@ export const rerankSchema = z
           document: z.object({ text: z.string() }).optional(),
         }),
       )
-      .describe("The most relevant first."),
+      .describe("Most relevant first."),
     usage: z
       .object({ prompt_tokens: z.int(), total_tokens: z.int() })
-      .describe("Where clients of Jina and llama.cpp look."),
+      .describe("Read by clients of Jina and llama.cpp."),
     meta: z
       .object({ tokens: z.object({ input_tokens: z.int(), output_tokens: z.literal(0) }) })
-      .describe("The same where clients of Cohere look."),
+      .describe("The same counts, read by clients of Cohere."),
   })
   .meta({ id: "Rerank" });
 
@@ -77,7 +77,7 @@ function textOf(document: z.output<typeof documentSchema>): string {
   return typeof document === "string" ? document : document.text;
 }
 
-/** Rerankers give logits; the API's scores are probabilities. */
+/** Rerankers return logits; the API's scores are probabilities. */
 function sigmoid(logit: number): number {
   return 1 / (1 + Math.exp(-logit));
 }

@@ -1,5 +1,4 @@
-import type { EngineFiles } from "../core/engine-core.ts";
-import type { LogLevel } from "../core/platform.ts";
+import type { EngineFiles, LogLevel } from "../core/platform.ts";
 import {
   type EndOptions,
   endError,

@@ -1,27 +1,26 @@
 import type { ChildProcess } from "node:child_process";
 import { Readable, type Writable } from "node:stream";
 import { ServiceError } from "../../errors/service-error.ts";
-import { ChannelError } from "./channel-error.ts";
 import { CHILD_SPEAKS_ON } from "./descriptors.ts";
-import { FrameReader } from "./frame.ts";
+import { ChannelError, FrameReader } from "./frame.ts";
 import { MessageCodec } from "./message-codec.ts";
 import type { MessageKinds } from "./message-kinds.ts";
 import { type FrameReading, readFrames } from "./read-frames.ts";
 
-/** Bytes of messages that a child may leave unread: its main thread does nothing but read them. */
+/** Most bytes of messages that a child may leave unread: its main thread does little else than read them. */
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 
-export interface ChildChannelOptions<Incoming extends { type: string }, Outgoing extends { type: string }> {
+interface ChildChannelOptions<Incoming extends { type: string }, Outgoing extends { type: string }> {
   readonly child: ChildProcess;
   readonly incoming: MessageKinds<Incoming>;
   readonly outgoing: MessageKinds<Outgoing>;
-  /** Receives what the child says, which nobody has checked yet. */
+  /** Receives the child's messages, not validated yet. */
   readonly onMessage: (message: unknown) => void;
-  /** The child cannot be talked to any more; `reason` continues a sentence that begins with it. */
+  /** Communication with the child has failed; `reason` continues a sentence whose subject is the child. */
   readonly onProblem: (reason: string) => void;
 }
 
-/** Our end of the pipes to a child process that may be hostile. */
+/** Our end of the pipes to a child process, which may be hostile. */
 export class ChildChannel<Incoming extends { type: string }, Outgoing extends { type: string }> {
   readonly #outgoing: MessageCodec<Outgoing>;
   readonly #writable: Writable | null;
@@ -33,7 +32,7 @@ export class ChildChannel<Incoming extends { type: string }, Outgoing extends { 
     this.#outgoing = new MessageCodec<Outgoing>(outgoing);
     this.#onProblem = onProblem;
     this.#writable = child.stdin;
-    // A pipe that breaks means that the process has ended, which is reported by its end.
+    // A broken pipe means that the process has exited, which is reported elsewhere.
     this.#writable?.on("error", () => {});
     // A process that could not be started has no pipes.
     const readable: unknown = child.stdio?.[CHILD_SPEAKS_ON];
@@ -58,12 +57,12 @@ export class ChildChannel<Incoming extends { type: string }, Outgoing extends { 
     pipe.uncork();
   }
 
-  /** Handles what has arrived; the child is gone. */
+  /** Handles what has arrived; call it after the child has exited. */
   finish(): void {
     this.#reading?.finish();
   }
 
-  /** Listens to nothing more. */
+  /** Ignores all further messages. */
   stop(): void {
     this.#reading?.stop();
   }

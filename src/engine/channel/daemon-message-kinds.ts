@@ -1,12 +1,11 @@
 import { z } from "zod";
 import type { ContentPart } from "../protocol/generation.ts";
 import type { DaemonMessage } from "../protocol/messages.ts";
-import { type MessageKind, type MessageKinds, MIB } from "./message-kinds.ts";
-import { fromBytes, toBytes } from "./typed-arrays.ts";
+import { fromBytes, type MessageKind, type MessageKinds, MIB, toBytes } from "./message-kinds.ts";
 
 type Generate = Extract<DaemonMessage, { type: "generate" }>;
 
-/** The daemon bounds what it lets in (`http.body_limit`, request-limits.ts), and engines trust it. */
+/** Engines trust the daemon, which limits requests itself (`http.body_limit`, request-limits.ts). */
 const ANY: MessageKind = {
   limits: {
     json: 512 * MIB,
@@ -17,10 +16,10 @@ const ANY: MessageKind = {
   },
 };
 
-/** Most images of one request, as a frame counts them. */
+/** Most images in one request: the largest number of attachments that a frame can state. */
 const MAX_IMAGES = 0xffff;
 
-/** What the daemon says. */
+/** Messages from the daemon to an engine. */
 export const DAEMON_MESSAGE_KINDS: MessageKinds<DaemonMessage> = {
   load: ANY,
   generate: {
@@ -41,7 +40,7 @@ export const DAEMON_MESSAGE_KINDS: MessageKinds<DaemonMessage> = {
   memory: ANY,
 };
 
-/** In the JSON an image's data are the number of the attachment that holds them. */
+/** In the JSON, the data of an image is replaced by the index of its attachment. */
 function detachImages(message: Generate): { rest: object; attachments: Uint8Array[] } {
   const { input } = message.request;
   const attachments: Uint8Array[] = [];
@@ -57,7 +56,7 @@ function hasImage({ content }: { content: readonly ContentPart[] }): boolean {
   return content.some((part) => part.type === "image");
 }
 
-/** As much of a chat as has to be known to find its images. */
+/** The parts of a chat that are needed to find its images. */
 const chatSchema = z.looseObject({
   request: z.looseObject({
     input: z.looseObject({

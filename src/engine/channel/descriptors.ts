@@ -1,9 +1,9 @@
-/** The standard input: what a child process reads there is what its parent says. */
+/** Standard input: a child process reads its parent's messages from it. */
 export const CHILD_LISTENS_ON = 0;
 
 /**
- * Descriptor on which a child process speaks to its parent. Two pipes that go one way each work on every system, and
- * what prints to the standard output disturbs nothing.
+ * A child process writes its messages to this descriptor. Two one-way pipes work on every system, and output on stdout
+ * does not interfere.
  */
 export const CHILD_SPEAKS_ON = 3;
 

@@ -1,22 +1,21 @@
 import type { EngineMessage } from "../protocol/messages.ts";
-import { MIB, type MessageKinds, SENTENCE, SHORT } from "./message-kinds.ts";
-import { fromBytes, propertyOf, toBytes } from "./typed-arrays.ts";
+import { fromBytes, type MessageKinds, MIB, propertyOf, SENTENCE, SHORT, toBytes } from "./message-kinds.ts";
 
-/** Token ids of the longest text that may be tokenized, four for each of its characters. */
+/** Token ids of the longest text that may be tokenized: four per character. */
 const MAX_TOKENS_BYTES = 16 * MIB;
 
-/** Bytes of the most tokens that may be turned into text at once, and where each ends. */
+/** Bytes of the largest batch of tokens that may be turned into text, with the end of each. */
 const MAX_PIECES_BYTES = 32 * MIB;
 
-/** Numbers of the longest embedding, of eight bytes each. */
+/** The longest embedding, at eight bytes per number. */
 const MAX_VECTOR_BYTES = MIB;
 
-/** What an engine says: whatever comes through may be forged, so each kind has the least room that it needs. */
+/** Messages from an engine to the daemon. They may be forged, so the limits of each kind are as tight as possible. */
 export const ENGINE_MESSAGE_KINDS: MessageKinds<EngineMessage> = {
   "load-progress": SHORT,
   loaded: SHORT,
   "load-failed": SENTENCE,
-  // Pieces of text with twenty alternatives for each token; the engine sends several messages where one is too small.
+  // Text with twenty alternatives per token; what does not fit is split over several messages.
   events: { limits: { json: MIB / 2, depth: 8, values: 16_384, attachments: 0, binary: 0 } },
   embedded: {
     limits: { ...SHORT.limits, attachments: 1, binary: MAX_VECTOR_BYTES },

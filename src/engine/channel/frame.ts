@@ -1,33 +1,34 @@
-import { ChannelError } from "./channel-error.ts";
+/** The other process, which is not trusted, sent something that is not a message. */
+export class ChannelError extends Error {}
 
 /**
- * How a message lies in a pipe, all numbers in the machine's own order, which both ends share:
+ * Layout of a message in a pipe; all numbers are little-endian:
  *
- *   1 byte   kind of the message
+ *   1 byte   kind of message
  *   1 byte   {@link LAYOUT}
  *   2 bytes  number of attachments
- *   4 bytes  bytes of JSON
- *   4 bytes  bytes of all attachments
- *   then 4 bytes with its length for each attachment, the JSON in UTF-8, and the attachments
+ *   4 bytes  length of the JSON
+ *   4 bytes  length of all attachments together
+ *   then the length of each attachment (4 bytes each), the JSON in UTF-8, and the attachments
  */
 const HEADER_BYTES = 12;
 
-/** Changes with the layout: what is not written by this program is noticed at its first bytes. */
+/** Changes with the layout, so that foreign data is detected in its first bytes. */
 const LAYOUT = 0xd1;
 
 const LENGTH_BYTES = 4;
 
-/** Room for a frame that comes in pieces grows from here by doubling: a length that is announced costs nothing. */
+/** Initial buffer for a frame that arrives in pieces. It grows with what arrives, not with the length announced. */
 const FIRST_ROOM_BYTES = 4096;
 
 export interface Frame {
   readonly kind: number;
-  /** Text in UTF-8; valid until the reader is used again, as the attachments are. */
+  /** Text in UTF-8. Like the attachments, it is valid until the reader is used again. */
   readonly json: Uint8Array;
   readonly attachments: readonly Uint8Array[];
 }
 
-/** Largest parts that a frame may have. */
+/** Largest sizes of the parts of a frame. */
 export interface FrameLimits {
   /** Bytes of JSON. */
   readonly json: number;
@@ -36,7 +37,7 @@ export interface FrameLimits {
   readonly binary: number;
 }
 
-/** The first part of a frame, up to and with the JSON; the attachments follow it as they are. */
+/** Encodes a frame up to the end of its JSON; the attachments are written after it as they are. */
 export function encodeFrame(kind: number, json: string, attachments: readonly Uint8Array[]): Buffer {
   const jsonBytes = Buffer.byteLength(json);
   const lengthsEnd = HEADER_BYTES + attachments.length * LENGTH_BYTES;
@@ -55,11 +56,11 @@ export function encodeFrame(kind: number, json: string, attachments: readonly Ui
   return frame;
 }
 
-/** Cuts what comes out of a pipe into frames. Holds no more than one frame and one piece of the pipe. */
+/** Splits the data of a pipe into frames. Buffers at most one frame and one chunk. */
 export class FrameReader {
   readonly #limitsOf: (kind: number) => FrameLimits | undefined;
   #buffer: Buffer = Buffer.alloc(0);
-  /** The buffer is ours to write to, not a piece of the pipe. */
+  /** The buffer is our own, not a chunk from the pipe, so it may be written to. */
   #isOwn = false;
   #start = 0;
   #end = 0;
@@ -91,8 +92,8 @@ export class FrameReader {
   }
 
   /**
-   * The next frame, or undefined when it is not all there.
-   * @throws ChannelError for what no frame of ours looks like
+   * The next frame, or undefined when it is not complete yet.
+   * @throws ChannelError when the data is not a valid frame
    */
   next(): Frame | undefined {
     const held = this.#end - this.#start;
@@ -103,9 +104,9 @@ export class FrameReader {
     const jsonBytes = header.readUInt32LE(4);
     const binary = header.readUInt32LE(8);
     const limits = this.#limitsOf(kind);
-    if (!limits || header.readUInt8(1) !== LAYOUT) throw new ChannelError("does not begin like any message");
+    if (!limits || header.readUInt8(1) !== LAYOUT) throw new ChannelError("does not begin like a message");
     if (jsonBytes > limits.json) throw new ChannelError(`announces ${jsonBytes} bytes of JSON`);
-    if (binary > limits.binary) throw new ChannelError(`announces ${binary} bytes beside its JSON`);
+    if (binary > limits.binary) throw new ChannelError(`announces ${binary} bytes of attachments`);
     if (count > limits.attachments) throw new ChannelError(`announces ${count} attachments`);
     const lengths = count * LENGTH_BYTES;
     const total = HEADER_BYTES + lengths + jsonBytes + binary;
@@ -126,10 +127,10 @@ function cut(binary: Buffer, lengths: Buffer, count: number): Uint8Array[] {
   let start = 0;
   for (let index = 0; index < count; index += 1) {
     const end = start + lengths.readUInt32LE(index * LENGTH_BYTES);
-    if (end > binary.length) throw new ChannelError("has attachments longer than it announced");
+    if (end > binary.length) throw new ChannelError("has attachments that are longer than announced");
     attachments.push(binary.subarray(start, end));
     start = end;
   }
-  if (start !== binary.length) throw new ChannelError("has bytes that belong to no attachment");
+  if (start !== binary.length) throw new ChannelError("has bytes that do not belong to an attachment");
   return attachments;
 }

@@ -1,9 +1,11 @@
 import { beyondBounds } from "../../json/json-bounds.ts";
-import { ChannelError, MessageTooLargeError } from "./channel-error.ts";
-import { encodeFrame, type Frame, type FrameLimits } from "./frame.ts";
+import { ChannelError, encodeFrame, type Frame, type FrameLimits } from "./frame.ts";
 import type { KindLimits, MessageKind, MessageKinds } from "./message-kinds.ts";
 
-/** Writes and reads the messages that go one way through a channel. */
+/** The message is larger than its kind allows, so the other side would reject it. */
+export class MessageTooLargeError extends Error {}
+
+/** Encodes and decodes the messages of one direction of a channel. */
 export class MessageCodec<Message extends { readonly type: string }> {
   readonly #kinds: readonly (readonly [type: string, kind: MessageKind<Message>])[];
   readonly #numbers: ReadonlyMap<string, number>;
@@ -17,12 +19,13 @@ export class MessageCodec<Message extends { readonly type: string }> {
 
   /**
    * @returns the pieces to write, one after the other
-   * @throws MessageTooLargeError when its kind may not be as large; TypeError when it cannot be written as JSON
+   * @throws MessageTooLargeError when the message exceeds the limits of its kind; TypeError when it cannot be written
+   *   as JSON
    */
   encode(message: Message): Uint8Array[] {
     const number = this.#numbers.get(message.type) ?? -1;
     const kind = this.#kinds[number]?.[1];
-    if (!kind) throw new TypeError(`There is no message ${message.type}.`);
+    if (!kind) throw new TypeError(`Unknown message type: ${message.type}.`);
     const { rest, attachments } = kind.attaching?.detach(message) ?? {
       rest: message,
       attachments: [],
@@ -33,12 +36,12 @@ export class MessageCodec<Message extends { readonly type: string }> {
   }
 
   /**
-   * Content of a frame; the reader checks it against its schema.
+   * The content of a frame, to be validated by the caller.
    * @throws ChannelError when it is not a message of its kind
    */
   decode({ kind: number, json, attachments }: Frame): unknown {
     const [type, kind] = this.#kinds[number] ?? [];
-    if (!kind) throw new ChannelError("is of a kind that there is not");
+    if (!kind) throw new ChannelError("has an unknown kind");
     const text = Buffer.from(json.buffer, json.byteOffset, json.length).toString();
     const beyond = beyondBounds(text, kind.limits);
     if (beyond === "depth") throw new ChannelError(`is nested more than ${kind.limits.depth} levels deep`);
@@ -46,7 +49,8 @@ export class MessageCodec<Message extends { readonly type: string }> {
     try {
       const value: unknown = JSON.parse(text);
       if (typeof value !== "object" || value === null) throw new TypeError("is not an object");
-      if (!("type" in value) || value.type !== type) throw new TypeError("is not what its frame says");
+      if (!("type" in value) || value.type !== type)
+        throw new TypeError("is not of the kind that its frame states");
       return kind.attaching?.attach(value, attachments) ?? value;
     } catch (error) {
       throw new ChannelError(error instanceof TypeError ? error.message : "is not JSON", { cause: error });
@@ -56,7 +60,7 @@ export class MessageCodec<Message extends { readonly type: string }> {
 
 function checkSize(limits: KindLimits, json: string, attachments: readonly Uint8Array[]): void {
   const binary = attachments.reduce((bytes, { byteLength }) => bytes + byteLength, 0);
-  // The shortest value takes a byte, and one more parts it from the next.
+  // Each value takes at least one byte and a separator.
   const mayHaveTooMany = json.length > 2 * limits.values;
   if (
     Buffer.byteLength(json) > limits.json ||
@@ -64,6 +68,6 @@ function checkSize(limits: KindLimits, json: string, attachments: readonly Uint8
     attachments.length > limits.attachments ||
     (mayHaveTooMany && beyondBounds(json, limits) !== undefined)
   ) {
-    throw new MessageTooLargeError("The message is larger than it may be.");
+    throw new MessageTooLargeError("The message is too large.");
   }
 }

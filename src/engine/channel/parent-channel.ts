@@ -5,16 +5,16 @@ import { MessageCodec } from "./message-codec.ts";
 import type { MessageKinds } from "./message-kinds.ts";
 import { readFrames } from "./read-frames.ts";
 
-export interface ParentChannelOptions<Incoming extends { type: string }, Outgoing extends { type: string }> {
+interface ParentChannelOptions<Incoming extends { type: string }, Outgoing extends { type: string }> {
   readonly incoming: MessageKinds<Incoming>;
   readonly outgoing: MessageKinds<Outgoing>;
-  /** Receives what the parent says. */
+  /** Receives the parent's messages, not validated yet. */
   readonly onMessage: (message: unknown) => void;
-  /** What the parent says cannot be read, or `onMessage` threw. */
+  /** A message of the parent cannot be read, or `onMessage` threw. */
   readonly onProblem: (error: unknown) => void;
 }
 
-/** A child process's end of the pipes to the process that started it. */
+/** A child process's end of the pipes to its parent. */
 export class ParentChannel<Incoming extends { type: string }, Outgoing extends { type: string }> {
   readonly #outgoing: MessageCodec<Outgoing>;
   readonly #pipe: net.Socket;
@@ -23,7 +23,7 @@ export class ParentChannel<Incoming extends { type: string }, Outgoing extends {
     const codec = new MessageCodec<Incoming>(incoming);
     this.#outgoing = new MessageCodec<Outgoing>(outgoing);
     this.#pipe = new net.Socket({ fd: CHILD_SPEAKS_ON, readable: false, writable: true });
-    // It breaks when the parent is gone, which parentInput() tells.
+    // It breaks when the parent is gone, which onParentGone() reports.
     this.#pipe.on("error", () => {});
     readFrames({
       stream: parentInput(),
@@ -35,8 +35,8 @@ export class ParentChannel<Incoming extends { type: string }, Outgoing extends {
 
   /**
    * Sends a message.
-   * @param written called when the system has taken it; never when the parent is gone
-   * @throws MessageTooLargeError when its kind may not be as large
+   * @param written called when the operating system has taken it; never when the parent is gone
+   * @throws MessageTooLargeError when the message exceeds the limits of its kind
    */
   post(message: Outgoing, written: () => void = () => {}): void {
     const pieces = this.#outgoing.encode(message);
@@ -53,13 +53,13 @@ export class ParentChannel<Incoming extends { type: string }, Outgoing extends {
 
 let input: net.Socket | undefined;
 
-/** What the parent writes; it ends with the parent, however that ends. */
+/** The pipe from the parent. It ends when the parent does, even if the parent is killed. */
 export function parentInput(): net.Socket {
   input ??= new net.Socket({ fd: CHILD_LISTENS_ON, readable: true, writable: false });
   return input;
 }
 
-/** Calls back when the parent is gone. Must be called before anything else is done, and reads nothing. */
+/** Calls back when the parent is gone. Call it before anything else; it does not read from the pipe. */
 export function onParentGone(gone: () => void): void {
   const pipe = parentInput();
   pipe.on("end", gone);

@@ -1,27 +1,27 @@
 import type { Readable } from "node:stream";
 import type { Frame, FrameReader } from "./frame.ts";
 
-/** Longest time that one pipe may hold the event loop, in milliseconds. */
+/** Longest time that one pipe may block the event loop, in milliseconds. */
 const TURN_MS = 5;
 
-export interface ReadFramesOptions {
+interface ReadFramesOptions {
   readonly stream: Readable;
   readonly reader: FrameReader;
   readonly onFrame: (frame: Frame) => void;
-  /** What came is not a frame, or `onFrame` threw; nothing is read after it. */
+  /** The data is not a frame, or `onFrame` threw; reading stops. */
   readonly onProblem: (error: unknown) => void;
 }
 
 export interface FrameReading {
-  /** Handles what has arrived at once: its sender is gone, and its last words must not be lost. */
+  /** Handles everything that has arrived right away: the sender is gone, and its last messages must not be lost. */
   finish(): void;
-  /** Nothing more is handled. */
+  /** Stops reading. */
   stop(): void;
 }
 
 /**
- * Reads frames from a pipe in turns: while there are more than fit into one, the pipe is not read, so a writer that is
- * faster than we are waits in the end, and everything else goes on.
+ * Reads frames from a pipe in short turns. The pipe is paused while frames are left over from a turn, so that a fast
+ * writer is slowed down and cannot block the event loop.
  */
 export function readFrames({ stream, reader, onFrame, onProblem }: ReadFramesOptions): FrameReading {
   const state = { isWaiting: false, isStopped: false };

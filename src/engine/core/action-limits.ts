@@ -3,12 +3,12 @@ import type { BlobLike } from "./platform.ts";
 import { templateTooSlow } from "./template-failure.ts";
 
 /**
- * Time to take a request on: to run the chat template and make tokens of the prompt. Milliseconds on an ordinary
- * machine, and no step of the model is part of it.
+ * Longest time to accept a request: to render the chat template and tokenize the prompt. It does not include a step of
+ * the model, so it is normally short.
  */
 const START_MS = 15_000;
 
-/** As much again for each million characters of the request: tokens of as many take half a second. */
+/** The limit grows by {@link START_MS} for each of this many characters. */
 const START_CHARACTERS = 1_000_000;
 
 /** Longest time in milliseconds that llama.cpp may take to accept a request. */
@@ -21,25 +21,25 @@ export function tookTooLong(isChat: boolean, limitMs: number): ServiceError {
   if (isChat) return templateTooSlow(limitMs / 1000);
   return new ServiceError(
     "deadline_exceeded",
-    `The text was not made into tokens within ${Math.round(limitMs / 1000)} s, so the model's engine was ended. Send a shorter text.`,
+    `The text could not be tokenized within ${Math.round(limitMs / 1000)} s, so the model's engine was stopped. Send a shorter text.`,
   );
 }
 
-/** The last that llama.cpp says before it tries the model with two tokens, and then its chat template. */
+/** llama.cpp's last log line before it tries the model with two tokens, then its chat template. */
 const GRAPH_RESERVED = /sched_reserve: reserve took/;
 
-/** The two trials and the template take less than a second for a small model. */
+/** Much longer than the trials and the template take for a small model. */
 const ENDING_MS = 15_000;
 
-/** For each trial all weights are read; the slowest kernels get through so many bytes in a second. */
+/** Each trial reads all weights; even the slowest kernels are this fast. */
 const BYTES_PER_SECOND = 100 * 1024 ** 2;
 
-/** A GPU's driver compiles programs in the trials, a few seconds each on slow ones. */
+/** During the trials a GPU's driver compiles shaders, which may take minutes. */
 const GPU_ENDING_MS = 180_000;
 
 /**
- * Watches the end of a load. While the weights are read, a load may take its time as long as it makes progress; behind
- * that only the trials and the chat template are left, and a template may run without an end.
+ * Limits the end of a load. While weights are read, progress is visible; after that only the trials and the chat
+ * template are left, and a template may never finish.
  */
 export class LoadEnding {
   readonly #limitMs: number;
@@ -57,14 +57,14 @@ export class LoadEnding {
     this.#onEndless = onEndless;
   }
 
-  /** Takes a line of llama.cpp's log. */
+  /** Handles a line of llama.cpp's log. */
   add(line: string): void {
     if (this.#isOver || (this.#timer === undefined && !GRAPH_RESERVED.test(line))) return;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#onEndless(templateTooSlow(this.#limitMs / 1000)), this.#limitMs);
   }
 
-  /** The load has ended. */
+  /** Call this when the load has ended. */
   over(): void {
     this.#isOver = true;
     clearTimeout(this.#timer);

@@ -7,48 +7,45 @@ import type {
   ToolChoice,
   ToolDefinition,
 } from "../protocol/generation.ts";
-import { toGrammarSchema } from "./grammar-schema.ts";
+import { toJsonPattern } from "./json-pattern.ts";
 
-/** What goes to llama.cpp's completion action. */
-export interface CompletionCall {
+/** Input of llama.cpp's completion action. */
+interface CompletionCall {
   readonly isChat: boolean;
-  /** Body in the form of llama.cpp's server. */
+  /** Request body of llama.cpp's server. */
   readonly body: Readonly<Record<string, unknown>>;
   /** Images in the order of their markers. */
   readonly files: Uint8Array[];
 }
 
-/** Our repeatLastN for "as far back as there is"; llama.cpp's server takes no negative number. */
+/** Our repeatLastN for the whole context; llama.cpp's server does not accept negative numbers. */
 const WHOLE_CONTEXT = -1;
 
-/** Any JSON object; llama.cpp makes a grammar of it. */
+/** Schema for any JSON object. */
 const ANY_OBJECT: JsonSchema = { type: "object" };
 
 /** What the loaded model adds to a request. */
-export interface RequestContext {
+interface RequestContext {
   /** Placeholder of an image in the prompt. */
   readonly mediaMarker: string;
   /** Tokens of context. */
   readonly contextSize: number;
 }
 
-/**
- * Rebuilds a request field by field in the words of llama.cpp's server. Nothing is passed through that is not
- * named here.
- */
+/** Converts a request into one for llama.cpp's server, field by field: nothing else is passed on. */
 export function buildCompletionCall(
   request: GenerationRequest,
   { mediaMarker, contextSize }: RequestContext,
 ): CompletionCall {
   const files: Uint8Array[] = [];
   const { input } = request;
-  // llama.cpp reports nothing at all when no alternative is asked for.
+  // Without alternatives, llama.cpp does not report any log probabilities.
   const alternatives = request.logprobs === undefined ? undefined : Math.max(1, request.logprobs);
   const common = {
     stream: true,
     stream_options: { include_usage: true },
     return_progress: true,
-    // Only the verbose form says which stop string was met.
+    // Only verbose answers contain the stop string.
     ...(request.stop.length > 0 && { stop: request.stop, verbose: true }),
     max_tokens: request.maxTokens ?? -1,
     cache_prompt: request.cachePrompt,
@@ -76,14 +73,14 @@ export function buildCompletionCall(
       ...buildTools(input.tools, input.toolChoice, input.parallelToolCalls),
       ...buildChatFormat(request.format),
       ...buildTemplateVariables(input.templateVariables, thinking),
-      // Else the grammar of a format lets the model reason first all the same.
+      // Otherwise the grammar of a format still lets the model reason first.
       ...(thinking === false && request.format.type !== "text" && { reasoning_format: "none" }),
       ...(alternatives !== undefined && { logprobs: true, top_logprobs: alternatives }),
     },
   };
 }
 
-/** A chat that ends with the assistant's own words is continued, and that cannot begin with reasoning. */
+/** A chat that ends with an assistant message is continued, which cannot begin with reasoning. */
 function thinkingOf(input: Extract<GenerationRequest["input"], { kind: "chat" }>): boolean | undefined {
   const isContinued = input.messages.at(-1)?.role === "assistant";
   return isContinued ? false : input.thinking;
@@ -111,7 +108,7 @@ function buildSampling(sampling: Sampling, contextSize: number): Record<string, 
 }
 
 function randomSeed(): number {
-  // One below the largest value, which means "no seed" to llama.cpp.
+  // Excludes the largest value, which means "no seed" to llama.cpp.
   return Math.floor(Math.random() * 0xffff_ffff);
 }
 
@@ -125,7 +122,7 @@ function buildMessage(message: ChatMessage, mediaMarker: string, files: Uint8Arr
     files.push(part.data);
     return { type: "text", text: mediaMarker };
   });
-  // llama.cpp aborts on a prompt that ends with an image; a template may add nothing after the content.
+  // llama.cpp aborts on a prompt that ends with an image, and not every template adds text after the content.
   if (message.content.at(-1)?.type === "image") parts.push({ type: "text", text: "" });
   const [only] = parts;
   const isPlain = parts.length === 1 && only !== undefined;
@@ -143,7 +140,7 @@ function buildMessage(message: ChatMessage, mediaMarker: string, files: Uint8Arr
   });
 }
 
-/** llama.cpp knows no choice of one tool by name: the others are left out and a call is required. */
+/** llama.cpp does not support choosing a tool by name, so only that tool is passed on, and a call is required. */
 function buildTools(
   tools: readonly ToolDefinition[],
   choice: ToolChoice,
@@ -163,7 +160,7 @@ function buildTools(
     })),
     tool_choice: isNamed ? "required" : choice,
     parallel_tool_calls: parallel,
-    // A further call is the end then, and has to tell what was generated before it.
+    // A second call ends the answer then, and the timings show what was generated before it.
     ...(!parallel && { timings_per_token: true }),
   };
 }
@@ -195,9 +192,33 @@ function buildTemplateVariables(
   };
 }
 
-/** JSON in which every text is valid Unicode: llama.cpp refuses a request with half a surrogate pair. */
+/** Replaces unpaired surrogates, because llama.cpp rejects a request that contains one. */
 export function toRequestJson(body: unknown): string {
   return JSON.stringify(body, (_, value: unknown) =>
     typeof value === "string" ? value.toWellFormed() : value,
   );
+}
+
+/** Keywords whose value is data, not a schema. */
+const DATA = new Set(["const", "enum", "default", "examples"]);
+
+/** Keywords whose value maps names to schemas. */
+const NAMED = new Set(["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"]);
+
+/** An equivalent schema whose patterns llama.cpp can convert to a grammar, as far as possible. */
+export function toGrammarSchema(schema: JsonSchema): JsonSchema {
+  return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, toGrammarValue(key, value)]));
+}
+
+function toGrammarValue(key: string, value: unknown): unknown {
+  if (key === "pattern" && typeof value === "string") return toJsonPattern(value);
+  if (DATA.has(key)) return value;
+  if (Array.isArray(value)) return value.map((item: unknown) => toGrammarValue("", item));
+  if (!isObject(value)) return value;
+  if (!NAMED.has(key)) return toGrammarSchema(value);
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, toGrammarValue("", part)]));
+}
+
+function isObject(value: unknown): value is JsonSchema {
+  return typeof value === "object" && value !== null;
 }

@@ -1,8 +1,8 @@
-/** A range of code points, both ends included. */
+/** An inclusive range of code points. */
 export type CodePoints = readonly [first: number, last: number];
 
-/** All that JSON text can hold as it is: no control characters, quotes, backslashes or halves of surrogate pairs. */
-const AS_IT_IS: readonly CodePoints[] = [
+/** Code points that need no escape in JSON: no control characters, quotes, backslashes or surrogates. */
+const UNESCAPED: readonly CodePoints[] = [
   [0x20, 0x21],
   [0x23, 0x5b],
   [0x5d, 0x7e],
@@ -10,10 +10,10 @@ const AS_IT_IS: readonly CodePoints[] = [
   [0xe000, 0x10ffff],
 ];
 
-/** The part of a set that JSON text can hold as it is. */
-export function plainPart(set: readonly CodePoints[]): CodePoints[] {
+/** The members of a set that need no escape in JSON. */
+export function unescapedIn(set: readonly CodePoints[]): CodePoints[] {
   return merged(
-    AS_IT_IS.flatMap(([first, last]) =>
+    UNESCAPED.flatMap(([first, last]) =>
       set
         .map(([from, to]): CodePoints => [Math.max(first, from), Math.min(last, to)])
         .filter(([from, to]) => from <= to),
@@ -21,9 +21,9 @@ export function plainPart(set: readonly CodePoints[]): CodePoints[] {
   );
 }
 
-/** What JSON text can hold as it is, without a set. */
-export function plainRest(set: readonly CodePoints[]): CodePoints[] {
-  let rest: CodePoints[] = [...AS_IT_IS];
+/** The code points outside a set that need no escape in JSON. */
+export function unescapedOutside(set: readonly CodePoints[]): CodePoints[] {
+  let rest: CodePoints[] = [...UNESCAPED];
   for (const [from, to] of set) {
     rest = rest.flatMap(([first, last]) =>
       (
@@ -37,8 +37,8 @@ export function plainRest(set: readonly CodePoints[]): CodePoints[] {
   return rest;
 }
 
-/** The members of a set that JSON text holds by an escape only. */
-export function escapedPart(set: readonly CodePoints[]): number[] {
+/** The members of a set that need an escape in JSON. */
+export function escapedIn(set: readonly CodePoints[]): number[] {
   const all = [...Array.from({ length: 0x20 }, (_, control) => control), 0x22, 0x5c];
   return all.filter((point) => set.some(([from, to]) => from <= point && point <= to));
 }

@@ -25,8 +25,8 @@ const deltaSchema = z.object({
 });
 export type ChunkDelta = z.infer<typeof deltaSchema>;
 
-/** One chunk of an answer as llama.cpp's server streams it, chat or raw; as much of it as we read. */
-export const completionChunkSchema = z.object({
+/** The parts that we use of a chunk from llama.cpp's server, for a chat or a raw completion. */
+const completionChunkSchema = z.object({
   choices: z
     .array(
       z.object({
@@ -44,7 +44,7 @@ export const completionChunkSchema = z.object({
       prompt_tokens_details: z.object({ cached_tokens: z.int().min(0) }).optional(),
     })
     .nullish(),
-  /** At the end, or with every token when it was asked for. */
+  /** In the last chunk, or with every token when requested. */
   timings: z
     .object({
       prompt_ms: z.number(),
@@ -59,7 +59,7 @@ export const completionChunkSchema = z.object({
 });
 export type CompletionChunk = z.infer<typeof completionChunkSchema>;
 
-/** A result is one chunk or several. */
+/** A result is one chunk or an array of chunks. */
 export const completionResultSchema = z
   .union([z.array(completionChunkSchema), completionChunkSchema])
   .transform((result) => (Array.isArray(result) ? result : [result]));

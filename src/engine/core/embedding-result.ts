@@ -1,13 +1,13 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { EmbeddingResult, RerankResult } from "../protocol/engine-spec.ts";
+import type { EmbeddingResult, RerankResult } from "../protocol/calls.ts";
 
 const vectorSchema = z.array(z.number()).min(1);
 
 const embeddingAnswerSchema = z.object({
   data: z.tuple([
     z.object({
-      /** A model without pooling gives a vector for each token. */
+      /** A model without pooling returns a vector for each token. */
       embedding: z.union([vectorSchema, z.array(vectorSchema).min(1)]),
     }),
   ]),
@@ -16,11 +16,13 @@ const embeddingAnswerSchema = z.object({
 
 const rerankAnswerSchema = z.object({ score: z.number(), tokens_evaluated: z.int().min(0) });
 
-/** Reads llama.cpp's answer to one text; of vectors for each token the mean is taken. */
+/** Reads the embedding of one text; vectors of tokens are averaged. */
 export function readEmbedding(answer: unknown): EmbeddingResult {
   const parsed = embeddingAnswerSchema.safeParse(answer);
   if (!parsed.success) {
-    throw new ServiceError("inference_failed", "The model gave no embedding.", { cause: parsed.error });
+    throw new ServiceError("inference_failed", "The model did not return an embedding.", {
+      cause: parsed.error,
+    });
   }
   const { data, usage } = parsed.data;
   const { embedding } = data[0];
@@ -39,11 +41,11 @@ function normalizedMean(rows: readonly (readonly number[])[]): number[] {
   return norm > 0 ? sum.map((value) => value / norm) : sum;
 }
 
-/** Reads llama.cpp's answer to one document. */
+/** Reads the score of one document. */
 export function readRerank(answer: unknown): RerankResult {
   const parsed = rerankAnswerSchema.safeParse(answer);
   if (!parsed.success) {
-    throw new ServiceError("inference_failed", "The model gave no score.", { cause: parsed.error });
+    throw new ServiceError("inference_failed", "The model did not return a score.", { cause: parsed.error });
   }
   return { score: parsed.data.score, tokens: parsed.data.tokens_evaluated };
 }

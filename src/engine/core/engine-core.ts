@@ -1,12 +1,18 @@
 import { Mutex } from "../../async/mutex.ts";
 import { ServiceError } from "../../errors/service-error.ts";
-import type { EmbeddingResult, EngineInfo, RerankResult } from "../protocol/engine-spec.ts";
+import type { EngineInfo } from "../protocol/engine-spec.ts";
 import type { GenerationEvent, GenerationRequest } from "../protocol/generation.ts";
-import type { TokenIds, TokenizeOptions, TokenPieces } from "../protocol/tokens.ts";
+import type {
+  EmbeddingResult,
+  RerankResult,
+  TokenIds,
+  TokenizeOptions,
+  TokenPieces,
+} from "../protocol/calls.ts";
 import { readInfo } from "./engine-info.ts";
 import { AnswerDepth } from "./answer-depth.ts";
 import { buildCompletionCall, toRequestJson } from "./build-request.ts";
-import { ChunkFolder } from "./chunk-folder.ts";
+import { ChunkReader } from "./chunk-reader.ts";
 import { completionResultSchema } from "./completion-chunk.ts";
 import { readEmbedding, readRerank } from "./embedding-result.ts";
 import {
@@ -17,8 +23,8 @@ import {
   unreadableAnswer,
 } from "./engine-failure.ts";
 import { adapterName, buildLoadParameters, type EngineSettings, fullStep } from "./load-parameters.ts";
-import { endsWithImage, leavesEndBare, noTextAfterImage, PROBE_BODY } from "./image-ending.ts";
-import type { BlobLike, EnginePlatform } from "./platform.ts";
+import { endsWithImage, ImageEnding, noTextAfterImage } from "./image-ending.ts";
+import type { EngineFiles, EnginePlatform } from "./platform.ts";
 import type { AcceptedResult } from "./loop-request.ts";
 import { RequestLoop } from "./request-loop.ts";
 import { checkSpecialTokens, checkSpecialTokensOf } from "./special-token-limit.ts";
@@ -27,16 +33,9 @@ import { Tokenizer } from "./tokenizer.ts";
 import type { WorkerActions } from "./wllama-api.ts";
 import { EngineCallError, WllamaSession } from "./wllama-session.ts";
 
-export interface EngineFiles {
-  /** The model, or all its shards in order. */
-  readonly model: readonly BlobLike[];
-  readonly projector?: BlobLike | undefined;
-  readonly adapters: readonly { readonly blob: BlobLike; readonly scale: number }[];
-}
-
 /**
- * llama.cpp with one model loaded. The caller keeps at most `slots` calls in flight. Methods throw a
- * ServiceError when one call failed and an EngineFatalError when the engine is lost.
+ * llama.cpp with one model loaded. The caller keeps at most `slots` calls in flight. Methods throw a ServiceError when
+ * one call failed and an EngineFatalError when the engine is lost.
  */
 export class EngineCore {
   readonly info: EngineInfo;
@@ -45,11 +44,12 @@ export class EngineCore {
   readonly #tokenizer: Tokenizer;
   readonly #mediaMarker: string;
   readonly #purpose: EngineSettings["purpose"];
-  /** Held while a prompt is read that must be the only one. */
+  /** Held while a prompt is read that must not share steps with another. */
   readonly #prompts = new Mutex();
   readonly #sharedContext: boolean;
-  /** Whether the chat template leaves an image at the very end; unknown until it matters. */
-  #isBare: boolean | undefined;
+  readonly #imageEnding = new ImageEnding((body, onResult, signal) =>
+    this.#run("completion", body, onResult, signal),
+  );
 
   private constructor(
     session: WllamaSession,
@@ -84,7 +84,7 @@ export class EngineCore {
       );
       try {
         const info = readInfo(session, settings, files.projector !== undefined);
-        // A GPU's step size is chosen at warm-up, and its commands cannot be cancelled.
+        // A GPU's step size is chosen at warm-up, and its steps cannot be aborted.
         const steps =
           info.gpuLayers > 0
             ? undefined
@@ -100,8 +100,8 @@ export class EngineCore {
   }
 
   /**
-   * Runs one generation; Resolves after its last event. Aborting the signal cancels it; the slot is free when this
-   * settles. Requests are within {@link checkRequestLimits}.
+   * Runs one generation; resolves after its last event. Aborting the signal cancels it; the slot is free when this
+   * settles. The caller has checked the request with {@link checkRequestLimits}.
    */
   async generate(
     request: GenerationRequest,
@@ -109,13 +109,13 @@ export class EngineCore {
     signal: AbortSignal,
   ): Promise<void> {
     if (!this.#sharedContext) return await this.#generate(request, onEvent, signal);
-    // Where slots share a context, llama.cpp makes room for a prompt by forgetting what idle slots hold, but not what a
-    // slot holds whose request has yet to begin: a prompt beside one that waits could find no room, and all would fail.
+    // When slots share a context, llama.cpp makes room for a prompt by clearing idle slots, but not a slot whose request
+    // has not started yet: with two new prompts at the same time, all requests could fail for lack of room.
     using lock = await this.#prompts.lock(signal);
     await this.#generate(
       request,
       (event) => {
-        if (isBehindPrompt(event)) lock[Symbol.dispose]();
+        if (isPromptDone(event)) lock[Symbol.dispose]();
         onEvent(event);
       },
       signal,
@@ -136,8 +136,8 @@ export class EngineCore {
     if (call.files.length > 0 && !this.info.hasImageInput) {
       throw unsupported("see images");
     }
-    if (endsWithImage(request) && (await this.#leavesImagesBare(signal))) throw noTextAfterImage();
-    const folder = new ChunkFolder({ maxTokens: request.maxTokens, topLogprobs: request.logprobs ?? 0 });
+    if (endsWithImage(request) && (await this.#imageEnding.isBare(signal))) throw noTextAfterImage();
+    const reader = new ChunkReader({ maxTokens: request.maxTokens, topLogprobs: request.logprobs ?? 0 });
     const depth = new AnswerDepth(request.format);
     let isStarted = false;
     let isLastLost = false;
@@ -145,10 +145,10 @@ export class EngineCore {
       if (!isStarted) onEvent({ type: "start" });
       isStarted = true;
       isLastLost = result.kind === "unreadable";
-      if (isLastLost) onEvent(folder.unreadable());
+      if (isLastLost) onEvent(reader.unreadable());
       if (result.kind !== "data") return;
       for (const chunk of completionResultSchema.parse(result.data)) {
-        for (const event of folder.push(chunk)) {
+        for (const event of reader.push(chunk)) {
           depth.check(event);
           onEvent(event);
         }
@@ -161,17 +161,17 @@ export class EngineCore {
       onResult,
       signal,
     );
-    // It may have said that the answer failed. Without a grammar nothing that fails is worded by the model.
+    // With a grammar, the lost result may have been an error message that quotes the answer.
     if (isLastLost && request.format.type !== "text") throw unreadableAnswer();
-    onEvent(folder.finish());
+    onEvent(reader.finish());
   }
 
   /** Embeds one text; the vector is L2-normalized. */
   async embed(text: string, signal: AbortSignal): Promise<EmbeddingResult> {
     if (this.#purpose === "rerank") throw unsupported("embed texts");
     checkSpecialTokens(text);
-    // With a context for each slot, llama.cpp cuts texts that it reads together where the shortest ends, and averages
-    // the last piece alone.
+    // With separate contexts, llama.cpp splits texts in the same step at the end of the shortest, and averages only the
+    // last piece.
     using held = new DisposableStack();
     if (this.#purpose === "generate") held.use(await this.#prompts.lock(signal));
     const body = { _name: "embd_req", data_json: toRequestJson({ input: text }), files: [] as [] } as const;
@@ -186,12 +186,12 @@ export class EngineCore {
     return readRerank(await this.#only("rerank", body, signal));
   }
 
-  /** Turns a text into tokens, also while the slots are taken. */
+  /** Tokenizes a text, even while all slots are taken. */
   tokenize(text: string, options: TokenizeOptions, signal: AbortSignal): Promise<TokenIds> {
     return this.#tokenizer.tokenize(text, options, signal);
   }
 
-  /** The bytes of tokens, also while the slots are taken. */
+  /** The bytes of tokens, even while all slots are taken. */
   pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces> {
     return this.#tokenizer.pieces(tokens, signal);
   }
@@ -206,22 +206,6 @@ export class EngineCore {
     this.#session.close();
   }
 
-  /** Asks the template once; what it does with the end of a chat is the same for every chat. */
-  async #leavesImagesBare(signal: AbortSignal): Promise<boolean> {
-    if (this.#isBare === undefined) {
-      let isBare = false;
-      const data_json = toRequestJson(PROBE_BODY);
-      await this.#run(
-        "completion",
-        { _name: "cmpl_req", is_chat: true, data_json, files: [] },
-        (result) => (isBare ||= leavesEndBare(result)),
-        signal,
-      );
-      this.#isBare = isBare;
-    }
-    return this.#isBare;
-  }
-
   /** Runs a request that has one result. */
   async #only<Action extends "embedding" | "rerank">(
     action: Action,
@@ -230,11 +214,11 @@ export class EngineCore {
   ): Promise<unknown> {
     let only: { readonly data: unknown } | undefined;
     await this.#run(action, body, (result) => (only ??= result.kind === "data" ? result : undefined), signal);
-    if (only === undefined) throw new ServiceError("inference_failed", "The model gave no result.");
+    if (only === undefined) throw new ServiceError("inference_failed", "The model did not return a result.");
     return only.data;
   }
 
-  /** Runs a request. An exception before its first result is a refusal of the request, one after it a failure. */
+  /** Runs a request. An exception before its first result means that it is invalid, a later one that it failed. */
   async #run<Action extends "completion" | "embedding" | "rerank">(
     action: Action,
     body: WorkerActions[Action],
@@ -259,8 +243,8 @@ export class EngineCore {
   }
 }
 
-/** All of the prompt has been read: only answers come. */
-function isBehindPrompt(event: GenerationEvent): boolean {
+/** True for events after the whole prompt has been read. */
+function isPromptDone(event: GenerationEvent): boolean {
   return event.type === "prompt-progress" ? event.processed >= event.total : event.type !== "start";
 }
 

@@ -4,7 +4,7 @@ import { isInternal, NO_PLAIN_REASON, OUT_OF_MEMORY, plainReason, WASM_TRAP } fr
 import { templateFailure, templateTooDeep } from "./template-failure.ts";
 import { EngineCallError, EngineFatalError, ModelLoadError } from "./wllama-session.ts";
 
-/** An error as llama.cpp's server words it. */
+/** An error of llama.cpp's server. */
 const serverErrorSchema = z
   .object({
     type: z.string().optional(),
@@ -14,43 +14,42 @@ const serverErrorSchema = z
   })
   .catch({ message: "The model failed on this request.", n_prompt_tokens: 0, n_ctx: 0 });
 
-/** A text that cannot be split is longer than one step; llama.cpp names it a server error. */
+/** A text that cannot be split is longer than a step, which llama.cpp reports as a server error. */
 const TOO_LONG_FOR_A_STEP = /input \((\d+) tokens\) is too large.*batch size: (\d+)/;
 
-/** What llama.cpp says to all requests when no room is left in the KV cache for the next token of each. */
+/** The KV cache is full; llama.cpp sends this to all requests. */
 const CONTEXT_IS_FULL = "Context size has been exceeded.";
 
-/** How llama.cpp passes on what was thrown while it chose a token. */
+/** Prefix of an exception that was thrown while llama.cpp sampled a token. */
 const EXCEPTION = "got exception: ";
 
-/** What it throws when the grammar takes no token of the vocabulary; what follows is the one that it tried. */
+/** The grammar does not allow any token of the vocabulary; the rest of the message is the token that it tried. */
 const NO_TOKEN_FITS = `${EXCEPTION}Unexpected empty grammar stack`;
 
-/** Of a grammar that it cannot read, llama.cpp's server says no more. */
+/** The only message of llama.cpp's server about an invalid grammar. */
 const BAD_GRAMMAR = "Failed to initialize samplers";
 
-/** The error of one request that llama.cpp answered instead of a result. */
+/** Converts an error that llama.cpp returned instead of a result. */
 export function fromServerError(data: unknown): ServiceError {
   const { type, message, n_prompt_tokens, n_ctx } = serverErrorSchema.parse(data);
   const tooLong = TOO_LONG_FOR_A_STEP.exec(message);
   if (tooLong) {
     return new ServiceError(
       "context_length_exceeded",
-      `The text has ${tooLong[1]} tokens, but this model takes at most ${tooLong[2]} at once; ` +
-        "its batch size is the limit.",
+      `The text has ${tooLong[1]} tokens, but this model accepts at most ${tooLong[2]}, its batch size.`,
     );
   }
   if (message === CONTEXT_IS_FULL) {
     return new ServiceError(
       "inference_failed",
-      "The model's context, which all requests share, is full: try again, or load it with a larger one.",
+      "The model's context, which all requests share, is full: try again, or load the model with a larger context.",
     );
   }
   if (message.startsWith(NO_TOKEN_FITS)) {
     return new ServiceError(
       "inference_failed",
-      "The answer cannot go on: no token of the model fits the grammar or schema at this point. " +
-        "Try again, or allow what the model can write.",
+      "The answer was stopped, because the grammar or schema does not allow any token of the model at this point: " +
+        "try again, or make it less strict.",
       { cause: new Error(message) },
     );
   }
@@ -58,8 +57,8 @@ export function fromServerError(data: unknown): ServiceError {
   if (message.startsWith(BAD_GRAMMAR)) {
     return new ServiceError(
       "invalid_parameter",
-      "The grammar or schema cannot be used: it has a mistake, a rule that begins with itself, more than 2,000 " +
-        "repetitions, or is nested too deep.",
+      "The grammar or schema cannot be used: it is invalid, has a left-recursive rule or more than 2,000 repetitions, " +
+        "or is nested too deeply.",
       { cause: new Error(message) },
     );
   }
@@ -78,13 +77,13 @@ export function fromServerError(data: unknown): ServiceError {
 function contextLengthExceeded(promptTokens: number, contextSize: number): ServiceError {
   return new ServiceError(
     "context_length_exceeded",
-    `The prompt has ${promptTokens} tokens, which do not fit into the context of ${contextSize} tokens.`,
+    `The prompt has ${promptTokens} tokens and does not fit into the context of ${contextSize} tokens.`,
   );
 }
 
 /**
- * What llama.cpp throws while it takes a request on is the request's own fault: a template that refuses the
- * messages, a grammar or JSON schema it cannot read. An {@link EngineFatalError} is passed on.
+ * Converts an exception of llama.cpp before it has accepted a request. The request is at fault: a chat template that
+ * rejects the messages, an invalid grammar or JSON schema. Other errors are returned unchanged.
  */
 export function fromRefusal(error: unknown): unknown {
   if (!(error instanceof EngineCallError)) return error;
@@ -93,50 +92,50 @@ export function fromRefusal(error: unknown): unknown {
   if (ofTemplate) return ofTemplate;
   if (OUT_OF_MEMORY.test(message)) return outOfMemory(error);
   const reason = firstLine(message);
-  const why = isInternal(reason) ? "llama.cpp cannot read it." : reason;
-  return new ServiceError("invalid_parameter", `The model refuses the request: ${why}`, { cause: error });
+  const why = isInternal(reason) ? "llama.cpp cannot parse it." : reason;
+  return new ServiceError("invalid_parameter", `The model rejects the request: ${why}`, { cause: error });
 }
 
-/** What is thrown later, while results are read: it may quote the answer, so that no client gets to see it. */
+/** Converts a later exception. Clients do not see its text, which may quote the answer. */
 export function fromCallError(error: unknown): unknown {
   if (!(error instanceof EngineCallError)) return error;
   return OUT_OF_MEMORY.test(error.message) ? outOfMemory(error) : unreadableAnswer(error);
 }
 
-/** The model wrote no valid answer: no text, or not in the requested form. */
+/** The model's answer is not valid UTF-8 or not in the requested format. */
 export function unreadableAnswer(cause?: Error): ServiceError {
   return new ServiceError(
     "inference_failed",
-    "The model's answer cannot be read: try again, or with a lower temperature.",
+    "The model's answer is not valid: try again, or use a lower temperature.",
     { cause },
   );
 }
 
-/** @param reason in llama.cpp's words */
+/** @param reason llama.cpp's message */
 function failed(reason: string): ServiceError {
-  const why = isInternal(reason) ? "llama.cpp cannot go on with it." : reason;
+  const why = isInternal(reason) ? "llama.cpp cannot process it." : reason;
   return new ServiceError("inference_failed", `The model failed on this request: ${why}`);
 }
 
 function outOfMemory(cause: unknown): ServiceError {
   return new ServiceError(
     "insufficient_memory",
-    "The request needs more memory than the model was given: make it shorter, or load the model with a larger context.",
+    "The request needs more memory than the model has: make it shorter, or load the model with a larger context.",
     { cause },
   );
 }
 
-/** Lines by which llama.cpp says that the file is at fault, not the machine. */
+/** Log lines that mean that the file is at fault, not the machine. */
 const DAMAGED_FILE =
   /magic|gguf|corrupted|incomplete|file bounds|unknown model architecture|missing tensor|wrong number of tensors|key not found|invalid|unsupported|tensor '|failed to read|unexpectedly reached end of file|clip|mmproj|lora|n_embd|vocab|split|GGML_ASSERT|std::|length_error|bad_array/i;
 
-/** What Dawn has against a call it calls invalid, too; that says nothing about the file. */
+/** Dawn's messages may contain "invalid", but they say nothing about the file. */
 const GPU_FAILURE = /ggml_webgpu/i;
 
-/** wllama puts projectors aside, and llama.cpp then misses a model. */
+/** wllama separates projectors from models, so llama.cpp finds no model. */
 const NO_MODEL_AMONG_FILES = /exactly one out metadata, path_model/;
 
-/** Why loading failed, as the service reports it. */
+/** Converts the error of a failed load. */
 export function fromLoadFailure(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   const isOurs = error instanceof ModelLoadError || error instanceof EngineFatalError;

@@ -5,8 +5,8 @@ import { Wllama } from "./wllama-api.ts";
 import type { WllamaSession } from "./wllama-session.ts";
 
 /**
- * What is known of a model once it has been loaded.
- * @throws ServiceError invalid_model_file for one that cannot be used
+ * What the engine reports about a loaded model.
+ * @throws ServiceError invalid_model_file when the model or its projector cannot be used
  */
 export function readInfo(
   { info, gpuLayers }: Pick<WllamaSession, "info" | "gpuLayers">,

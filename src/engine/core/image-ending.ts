@@ -1,15 +1,17 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { ChatMessage, GenerationRequest } from "../protocol/generation.ts";
+import { toRequestJson } from "./build-request.ts";
 import { completionResultSchema } from "./completion-chunk.ts";
 import type { AcceptedResult } from "./loop-request.ts";
+import type { WorkerActions } from "./wllama-api.ts";
 
-/** Stands for an image in the chat that tells what the template does; no template writes it by itself. */
+/** Stands for an image in the sample chat; no template contains this text. */
 const SENTINEL = "daybreak-ends-here";
 
-/** Body of a request that makes llama.cpp render a chat whose content ends as it does after an image. */
-export const PROBE_BODY = {
+/** A request that makes llama.cpp render a chat that ends as it does after an image. */
+const SAMPLE_BODY = {
   stream: true,
-  // The verbose form says what the prompt was.
+  // Verbose answers contain the prompt.
   verbose: true,
   max_tokens: 1,
   cache_prompt: false,
@@ -24,18 +26,44 @@ export const PROBE_BODY = {
   ],
 } as const;
 
-/** True when nothing but blanks follows the last image of a chat; llama.cpp aborts on a prompt that ends with one. */
+/** True when only whitespace follows the last image of a chat. llama.cpp aborts on a prompt that ends with an image. */
 export function endsWithImage({ input }: GenerationRequest): boolean {
   if (input.kind !== "chat") return false;
   const parts = input.messages.flatMap(({ content }: ChatMessage) => content);
   return parts.findLast((part) => part.type === "image" || part.text.trim() !== "")?.type === "image";
 }
 
-/**
- * Reads from one result of {@link PROBE_BODY} whether the template leaves the end of a content bare: it trims what is
- * behind it and adds nothing of its own.
- */
-export function leavesEndBare(result: AcceptedResult): boolean {
+type RunCompletion = (
+  body: WorkerActions["completion"],
+  onResult: (result: AcceptedResult) => void,
+  signal: AbortSignal,
+) => Promise<void>;
+
+/** Finds out once whether a model's chat template adds nothing after the content of the last message. */
+export class ImageEnding {
+  readonly #run: RunCompletion;
+  #isBare: boolean | undefined;
+
+  constructor(run: RunCompletion) {
+    this.#run = run;
+  }
+
+  async isBare(signal: AbortSignal): Promise<boolean> {
+    if (this.#isBare === undefined) {
+      let isBare = false;
+      const data_json = toRequestJson(SAMPLE_BODY);
+      await this.#run(
+        { _name: "cmpl_req", is_chat: true, data_json, files: [] },
+        (result) => (isBare ||= endsWithContent(result)),
+        signal,
+      );
+      this.#isBare = isBare;
+    }
+    return this.#isBare;
+  }
+}
+
+function endsWithContent(result: AcceptedResult): boolean {
   if (result.kind !== "data") return false;
   return completionResultSchema
     .parse(result.data)
@@ -45,7 +73,7 @@ export function leavesEndBare(result: AcceptedResult): boolean {
 export function noTextAfterImage(): ServiceError {
   return new ServiceError(
     "invalid_parameter",
-    "This model's chat template puts nothing after an image at the end of a chat, which the model cannot read; " +
+    "The model cannot process a chat that ends with an image, because its chat template adds nothing after it; " +
       "add text after the image.",
     { param: "messages" },
   );

@@ -1,11 +1,11 @@
-import { type CodePoints, escapedPart, plainPart, plainRest } from "./code-point-set.ts";
+import { type CodePoints, escapedIn, unescapedIn, unescapedOutside } from "./code-point-set.ts";
 
-/** The pattern has what a grammar cannot hold: a look-ahead, a reference back, an anchor in its middle. */
+/** The pattern has something that a grammar cannot express: a lookahead, a backreference, an anchor in the middle. */
 class NotRegularError extends Error {
   override readonly name = "NotRegularError";
 }
 
-/** Deepest nesting of groups: so deep llama.cpp reads the grammar that it makes. */
+/** Deepest nesting of groups that llama.cpp can parse. */
 const MAX_DEPTH = 100;
 
 const DIGITS: readonly CodePoints[] = [[0x30, 0x39]];
@@ -35,7 +35,7 @@ const LINE_ENDS: readonly CodePoints[] = [
 
 const CLASSES: Readonly<Record<string, readonly CodePoints[]>> = { d: DIGITS, w: WORD, s: BLANKS };
 const CONTROLS: Readonly<Record<string, number>> = { n: 10, t: 9, r: 13, f: 12, v: 11, b: 8, 0: 0 };
-/** Escapes that JSON has a letter for. */
+/** Characters for which JSON has a short escape. */
 const JSON_LETTERS: Readonly<Record<number, string>> = {
   8: "b",
   9: "t",
@@ -47,13 +47,13 @@ const JSON_LETTERS: Readonly<Record<number, string>> = {
 };
 
 /**
- * The pattern of a JSON schema in the words that llama.cpp can read, matching what stands between the quotes of a JSON
- * text. llama.cpp takes a pattern for that text itself: it writes quotes and line ends of a class as they are, which is
- * no JSON, and takes any text for a pattern with `\d`, without anchors or with a lazy quantifier.
+ * Rewrites the pattern of a JSON schema so that llama.cpp can convert it and it matches the encoded string between the
+ * quotes. llama.cpp does not encode: it would allow unescaped quotes and line breaks from a class, which is not JSON.
+ * And it accepts any string for a pattern with `\d`, without anchors or with a lazy quantifier.
  *
- * What is the complement of something (`.`, `[^…]`, `\D`) leaves out the characters that JSON escapes.
+ * Complements (`.`, `[^…]`, `\D`) do not match characters that need an escape in JSON.
  *
- * @returns the pattern as it came when no grammar can hold it
+ * @returns the unchanged pattern when a grammar cannot express it
  */
 export function toJsonPattern(pattern: string): string {
   try {
@@ -73,7 +73,7 @@ class PatternReader {
   }
 
   read(): string {
-    const any = `${written(plainRest([]), [])}*`;
+    const any = `${characterPattern(unescapedOutside([]), [])}*`;
     const alternatives: string[] = [];
     do {
       const start = this.#take("^") ? "" : any;
@@ -84,7 +84,7 @@ class PatternReader {
     return alternatives.length === 1 ? `^${alternatives[0]}$` : `^(?:${alternatives.join("|")})$`;
   }
 
-  /** Up to the end of an alternative. */
+  /** Reads up to the end of an alternative. */
   #sequence(depth: number): string {
     let result = "";
     for (let next = this.#peek(); next !== undefined && !"|)$".includes(next); next = this.#peek()) {
@@ -97,13 +97,13 @@ class PatternReader {
     const next = this.#next();
     if (next === "(") return this.#group(depth + 1);
     if (next === "[") return this.#class();
-    if (next === ".") return written(plainRest(LINE_ENDS), []);
+    if (next === ".") return characterPattern(unescapedOutside(LINE_ENDS), []);
     if (next === "\\") {
       const { set, isComplement } = this.#escape(false);
-      return isComplement ? written(plainRest(set), []) : writtenSet(set);
+      return isComplement ? characterPattern(unescapedOutside(set), []) : setPattern(set);
     }
     if ("^*+?{}]".includes(next)) throw new NotRegularError();
-    return writtenSet([pointOf(next)]);
+    return setPattern([pointOf(next)]);
   }
 
   #group(depth: number): string {
@@ -119,7 +119,7 @@ class PatternReader {
     const rest = this.#characters.slice(this.#at, this.#at + 24).join("");
     const found = /^(?:[*+?]|\{\d{1,9}(?:,\d{0,9})?\})/.exec(rest)?.[0] ?? "";
     this.#at += found.length;
-    if (found !== "") this.#take("?"); // whether lazy or not, it matches the same texts
+    if (found !== "") this.#take("?"); // a lazy quantifier matches the same strings
     return found;
   }
 
@@ -138,14 +138,14 @@ class PatternReader {
         set.push(...first);
       }
     }
-    return isComplement ? written(plainRest(set), []) : writtenSet(set);
+    return isComplement ? characterPattern(unescapedOutside(set), []) : setPattern(set);
   }
 
   #member(): readonly CodePoints[] {
     const next = this.#next();
     if (next !== "\\") return [pointOf(next)];
     const { set, isComplement } = this.#escape(true);
-    return isComplement ? plainRest(set) : set;
+    return isComplement ? unescapedOutside(set) : set;
   }
 
   #escape(isInClass: boolean): { set: readonly CodePoints[]; isComplement: boolean } {
@@ -157,7 +157,7 @@ class PatternReader {
     if (control !== undefined) return single(control);
     if (letter === "x") return single(this.#hex(2));
     if (letter === "u") return single(this.#take("{") ? this.#hexToBrace() : this.#hex(4));
-    // References back, properties and the like; other letters would have no meaning.
+    // Backreferences, properties and the like.
     if (/[a-zA-Z0-9]/.test(letter)) throw new NotRegularError();
     return { set: [pointOf(letter)], isComplement: false };
   }
@@ -202,10 +202,10 @@ function pointOf(character: string): CodePoints {
   return [point, point];
 }
 
-const writtenSet = (set: readonly CodePoints[]): string => written(plainPart(set), escapedPart(set));
+const setPattern = (set: readonly CodePoints[]): string => characterPattern(unescapedIn(set), escapedIn(set));
 
-/** One of the plain characters, or one that JSON escapes. */
-function written(plain: readonly CodePoints[], escaped: readonly number[]): string {
+/** A pattern for one character: one of the ranges as it is, or one of the others by its JSON escape. */
+function characterPattern(plain: readonly CodePoints[], escaped: readonly number[]): string {
   const ranges = plain.map(([from, to]) =>
     from === to ? classMember(from) : `${classMember(from)}-${classMember(to)}`,
   );
@@ -214,7 +214,7 @@ function written(plain: readonly CodePoints[], escaped: readonly number[]): stri
   return choices.length === 1 && escaped.length === 0 ? choices.join("") : `(?:${choices.join("|")})`;
 }
 
-/** As it may stand in a class: letters, digits and what lies beyond four digits as they are. */
+/** A character in a class: letters, digits and those beyond U+FFFF as they are, others by their code. */
 function classMember(point: number): string {
   const text = String.fromCodePoint(point);
   return point > 0xffff || /[A-Za-z0-9]/.test(text) ? text : `\\u${point.toString(16).padStart(4, "0")}`;

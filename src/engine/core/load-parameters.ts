@@ -1,15 +1,14 @@
-import { contextTokens } from "../context-tokens.ts";
-import type { EngineSpec } from "../protocol/engine-spec.ts";
+import { contextTokens, type EngineSpec } from "../protocol/engine-spec.ts";
 import type { LoadParameters } from "./wllama-api.ts";
 
-/** The part of a specification that does not name files; those reach the engine as blobs. */
+/** The part of a specification without file names; files reach the engine as blobs. */
 export type EngineSettings = Omit<EngineSpec, "modelFiles" | "projectorFile" | "adapters">;
 
-/** Name of an adapter in the engine's own file system. */
+/** Name of an adapter in the engine's virtual file system. */
 export const adapterName = (index: number): string => `adapter-${index}.gguf`;
 
 /**
- * The settings in wllama's words.
+ * The settings as load parameters of wllama.
  * @param adapterScales one for each adapter, in order
  */
 export function buildLoadParameters(
@@ -25,14 +24,14 @@ export function buildLoadParameters(
     n_parallel: settings.slots,
     n_batch: batchSize,
     n_ubatch: batchSize,
-    kv_unified: settings.sharedContext, // else llama.cpp divides the context among the slots
+    kv_unified: settings.sharedContext, // otherwise llama.cpp divides the context among the slots
     flash_attn: settings.flashAttention === "auto" ? !isCpu : settings.flashAttention === "true",
     embeddings: true,
     pooling_type: POOLING[settings.purpose],
     jinja: true,
     reasoning_format: "deepseek",
     ctx_shift: settings.contextShift,
-    cache_idle_slots: false, // works only with llama.cpp's store of past prompts, which is switched off
+    cache_idle_slots: false, // needs llama.cpp's prompt cache, which is turned off
     ...(settings.cacheTypeK && { cache_type_k: settings.cacheTypeK }),
     ...(settings.cacheTypeV && { cache_type_v: settings.cacheTypeV }),
     ...(settings.chatTemplate !== undefined && { chat_template: settings.chatTemplate }),
@@ -42,27 +41,24 @@ export function buildLoadParameters(
   };
 }
 
-/** llama.cpp rounds the context of a request up to whole blocks of this many tokens. */
+/** llama.cpp rounds the context of a slot up to a multiple of this many tokens. */
 const CONTEXT_BLOCK = 256;
 
-/** Tokens of context that one request gets when so many are asked for. */
+/** The context size that one request actually gets. */
 export function wholeContext(contextSize: number): number {
   return Math.ceil(contextSize / CONTEXT_BLOCK) * CONTEXT_BLOCK;
 }
 
-/** llama.cpp aborts while it loads a model for steps of one token. */
-export const SMALLEST_STEP = 2;
+/** llama.cpp aborts when it loads a model with steps of one token. */
+export const MIN_STEP = 2;
 
-/**
- * Most tokens in a step. llama.cpp aborts while it plans the pooling of embeddings for a step that the slots do not
- * share evenly.
- */
+/** Most tokens in a step, a multiple of the slots: otherwise llama.cpp aborts when it plans embeddings. */
 export function fullStep({ batchSize, slots }: Pick<EngineSettings, "batchSize" | "slots">): number {
-  return Math.max(SMALLEST_STEP, Math.ceil(batchSize / slots) * slots);
+  return Math.max(MIN_STEP, Math.ceil(batchSize / slots) * slots);
 }
 
-/** More layers than any model has; llama.cpp takes it as all. */
+/** More layers than any model has, so llama.cpp offloads all of them. */
 const ALL_LAYERS = 99_999;
 
-/** An embedding model says itself how it pools; a model for text is averaged. */
+/** An embedding model specifies its pooling; a text model is averaged. */
 const POOLING = { generate: "mean", embed: "unspecified", rerank: "rank" } as const;

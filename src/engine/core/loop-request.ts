@@ -2,21 +2,21 @@ import { z } from "zod";
 import { toError } from "../../errors/to-error.ts";
 import type { WorkerActions } from "./wllama-api.ts";
 
-/** A result as llama.cpp's server would send it. */
+/** A result of llama.cpp's server. */
 export type RequestResult = { readonly kind: "error"; readonly data: unknown } | AcceptedResult;
 
 export type AcceptedResult =
   | { readonly kind: "data"; readonly data: unknown }
-  /** The request was accepted; nothing is computed yet. */
+  /** The request was accepted; nothing has been computed yet. */
   | { readonly kind: "accepted" }
-  /** A piece was lost because its text was not UTF-8. */
+  /** A piece was lost because it was not valid UTF-8. */
   | { readonly kind: "unreadable" };
 
 export type StartAction = "completion" | "embedding" | "rerank";
 
 /**
- * What a request brings: a text that is read in steps; one that is computed in one step, however long; or a text with images,
- * whose time is not that of tokens, and in whose computation none of it is left.
+ * Input of a request: a text that is processed in several steps; a text that is processed in one step, however long; or
+ * a text with images, whose steps are not timed or aborted, because images take other times than tokens.
  */
 type InputKind = "text" | "whole text" | "images";
 
@@ -25,15 +25,15 @@ export function inputKind(action: StartAction, body: WorkerActions[StartAction])
   return "files" in body && body.files.length > 0 ? "images" : "text";
 }
 
-/** A request under way, and who takes its results. */
+/** A request in progress, with the receiver of its results. */
 export class LoopRequest {
   readonly id: number;
   readonly kind: InputKind;
   #onResult: (result: RequestResult) => void;
   readonly #over = Promise.withResolvers<void>();
-  /** Tokens of its prompt that have been read; undefined when all have, and an answer comes. */
+  /** Prompt tokens that have been processed; undefined after the whole prompt. */
   promptTokens: number | undefined = 0;
-  /** Tokens of its prompt that are still to be read, as far as is known. */
+  /** Prompt tokens that are left to process, as far as is known. */
   tokensLeft = 0;
 
   constructor(id: number, kind: InputKind, onResult: (result: RequestResult) => void) {
@@ -42,12 +42,12 @@ export class LoopRequest {
     this.#onResult = onResult;
   }
 
-  /** Settles after the last result; rejects when the request fails. */
+  /** Resolves after the last result; rejects when the request fails. */
   get over(): Promise<void> {
     return this.#over.promise;
   }
 
-  /** What the receiver throws ends the request. */
+  /** Passes on a result; the request fails if the receiver throws. */
   take(result: RequestResult): void {
     try {
       this.#onResult(result);
@@ -64,7 +64,7 @@ export class LoopRequest {
     this.#over.reject(toError(error));
   }
 
-  /** Nobody takes its results any more. */
+  /** Drops all further results. */
   abandon(): void {
     this.#onResult = () => undefined;
   }
@@ -74,7 +74,7 @@ const progressSchema = z.object({
   prompt_progress: z.object({ processed: z.int(), total: z.int(), cache: z.int().default(0) }),
 });
 
-/** What comes beside a token, in the same step: how far the prompt has been read. */
+/** The progress of the prompt in a result, if it has one. */
 export function progressOf(data: unknown): z.infer<typeof progressSchema>["prompt_progress"] | undefined {
   return progressSchema.safeParse(Array.isArray(data) ? (data as unknown[])[0] : data).data?.prompt_progress;
 }

@@ -1,4 +1,4 @@
-/** A file that the engine reads while it loads: the part of the DOM's Blob that wllama uses. */
+/** A file that the engine reads while it loads: the part of Blob that wllama uses. */
 export interface BlobLike {
   /** Bytes. */
   readonly size: number;
@@ -7,24 +7,32 @@ export interface BlobLike {
   stream(): ReadableStream<Uint8Array<ArrayBuffer>>;
 }
 
-/** A worker as wllama talks to it; the DOM's Worker fits, and so does a small shim over Node's. */
+export interface EngineFiles {
+  /** The model, or all its shards in order. */
+  readonly model: readonly BlobLike[];
+  readonly projector?: BlobLike | undefined;
+  readonly adapters: readonly { readonly blob: BlobLike; readonly scale: number }[];
+}
+
+/** A worker for wllama: a thin layer over a web worker, or over a worker thread of Node. */
 export interface EngineWorker {
   postMessage(message: unknown, options?: { transfer?: ArrayBuffer[] }): void;
   terminate(): void;
   onMessage: (data: unknown) => void;
-  /** The worker could not start or has died: nothing that is pending will be answered. */
+  /** The worker could not start or has died: pending calls will not be answered. */
   onError: (error: Error) => void;
 }
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** What the engine core needs from the place where it runs: a process of Node's, or a page. */
+/** What the engine core needs from its environment: a Node process or a web page. */
 export interface EnginePlatform {
-  /** Address of llama.cpp's WASM, readable from inside the worker. */
+  /** URL of llama.cpp's WASM, readable from inside the worker. */
   readonly wasmUrl: string;
   /**
-   * Starts the worker whose script wllama has put behind a blob URL.
-   * @param patch turns wllama's script into the one to run; throws when the script is not the expected one.
+   * Starts a worker.
+   * @param scriptUrl blob URL of wllama's script
+   * @param patch changes that script; throws when it is not the expected one
    */
   startWorker(scriptUrl: string, patch: (script: string) => string): EngineWorker;
   /** Receives the lines that llama.cpp and wllama log. */

@@ -6,9 +6,8 @@ import type { ActionResult, WorkerActions } from "./wllama-api.ts";
 import { EngineCallError, type WllamaSession } from "./wllama-session.ts";
 
 /**
- * Thrown by llama.cpp when a result is not valid UTF-8: that piece is lost, but later ones are usually fine. The result has
- * been counted by then. With any other exception it has not, and llama.cpp would promise another result forever, so
- * polling must stop.
+ * llama.cpp throws this when a result is not valid UTF-8: that piece is lost, but later ones are usually fine. After
+ * any other exception llama.cpp would announce another result forever, so polling must stop.
  */
 const LOST_PIECE =
   /^\[json\.exception\.type_error\.316\] (invalid UTF-8 byte at index \d+|incomplete UTF-8 string; last byte): 0x[\dA-F]{2}$/;
@@ -19,13 +18,13 @@ function isLostPiece({ message }: EngineCallError): boolean {
 }
 
 /**
- * Drives all requests of one engine. llama.cpp computes only while it is polled, and its worker handles one call at
- * a time: so one loop polls the requests in turn, and cancellations and new requests go first. A cancel waits for one
+ * Drives all requests of one engine. llama.cpp computes only while it is polled, and its worker handles one call at a
+ * time, so one loop polls the requests in turn; cancellations and new requests go first. A cancellation waits for one
  * step at most; when the request is the only one, its step is aborted.
  *
  * A step gives a token to every slot, but a poll returns one result of one request. So the first poll of a round
- * computes, and the others are held: they collect. With the stock WASM, which computes at every poll, results pile
- * up while several requests run, and each is delivered the later the more of them there are.
+ * computes, and the others are held: they only collect. The stock WASM computes at every poll, so results of several
+ * requests pile up and are delivered late.
  *
  * The caller must not exceed the number of slots: a request beyond it would never be answered.
  */
@@ -35,7 +34,7 @@ export class RequestLoop {
   readonly #urgent: (() => Promise<void>)[] = [];
   readonly #betweenPolls: (() => Promise<void>)[] = [];
   readonly #requests: LoopRequest[] = [];
-  /** Delivers the last result once the worker has its next call, so that both run in parallel. */
+  /** Delivers the last result after the worker has received its next call, so that both run in parallel. */
   #handOver: (() => void) | undefined;
   #running = false;
   /** The request of the current step, when it is the only one. */
@@ -43,7 +42,7 @@ export class RequestLoop {
   /** Duration of the last step, which may yield several results. */
   #stepMs = 0;
 
-  /** @param steps how long steps are; absent: as llama.cpp was loaded */
+  /** @param steps sets the size of steps; absent: they keep the size with which llama.cpp was loaded */
   constructor(session: Pick<WllamaSession, "act">, steps?: Pick<StepControl, "next" | "measured" | "leave">) {
     this.#session = session;
     this.#steps = steps;
@@ -51,10 +50,10 @@ export class RequestLoop {
 
   /**
    * Runs a request; resolves after its last result. Aborting cancels it; the slot is free when this settles.
-   * @param onResult takes the results in their order, each while the worker computes what comes next; what it throws
-   *   cancels the request and is thrown here
-   * @throws EngineCallError when llama.cpp refuses the request or cannot read its own answer, EngineFatalError when the
-   *   engine is lost, the signal's reason when aborted
+   * @param onResult called with each result in order, while the worker computes the next one; if it throws, the request
+   *   is cancelled and the error is thrown here
+   * @throws EngineCallError when llama.cpp rejects the request or cannot parse its own answer, EngineFatalError when
+   *   the engine is lost, the signal's reason when aborted
    */
   async run<Action extends StartAction>(
     action: Action,
@@ -74,9 +73,7 @@ export class RequestLoop {
     }
   }
 
-  /**
-   * Runs a call that needs no slot. At most one runs between two polls, so that such calls do not hold up generation.
-   */
+  /** Runs a call that does not need a slot. At most one runs between two polls, so that generation is not delayed. */
   runBetweenPolls<Result>(call: () => Promise<Result>): Promise<Result> {
     return this.#queue(this.#betweenPolls, call);
   }
@@ -103,7 +100,7 @@ export class RequestLoop {
   async #leave(request: LoopRequest): Promise<void> {
     request.abandon();
     if (!this.#remove(request)) return;
-    // Only during the prompt: later a step is a single token, and a context that cannot drop it would lose the whole prompt.
+    // Only during the prompt: later a step is one token, and a context that cannot drop it would lose the whole prompt.
     if (this.#alone === request && request.kind === "text" && request.promptTokens !== undefined)
       this.#steps?.leave();
     await this.#cancel(request).catch(() => {}); // the engine is lost: there is no slot to free

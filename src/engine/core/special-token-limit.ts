@@ -5,8 +5,8 @@ import type { GenerationRequest } from "../protocol/generation.ts";
 const SPECIAL_TOKEN = /<[^<>]{1,64}>|\[[^[\]\s]{1,32}\]/g;
 
 /**
- * Most possible special tokens in one request. The time that llama.cpp takes to find them grows with the square of their
- * number, and all slots wait for it. Far more than a page of HTML has tags.
+ * Most possible special tokens in one request, far more than the tags on an HTML page. The time that llama.cpp takes to
+ * find them grows quadratically, and all slots wait for it.
  */
 const MAX_SPECIAL_TOKENS = 32_768;
 
@@ -45,6 +45,6 @@ function refuseAbove(count: number): void {
   if (count <= MAX_SPECIAL_TOKENS) return;
   throw new ServiceError(
     "invalid_parameter",
-    `The text has more than ${MAX_SPECIAL_TOKENS} marks like <this> or [THIS], each of which may be a token of its own; send it in parts.`,
+    `The text has more than ${MAX_SPECIAL_TOKENS} tags such as <this> or [THIS], which may be special tokens; send it in parts.`,
   );
 }

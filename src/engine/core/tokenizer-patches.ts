@@ -1,25 +1,25 @@
 import { ADDRESSES } from "../../../wasm/llama-cpp-build.ts";
 import type { TextPatch } from "./worker-patches.ts";
 
-/** Verbs of the worker that wllama does not know. */
+/** Verbs that we add to the worker. */
 export const TOKENIZE_VERB = "daybreak.tokenize";
 export const PIECES_VERB = "daybreak.pieces";
 
-/** Name of the error that the stock WASM, which keeps its tokenizer to itself, is answered with. */
+/** Name of the error for the stock WASM, which does not export its tokenizer. */
 export const NO_TOKENIZER = "NoTokenizer";
 
-/** Tokens beside one for each byte: those that begin and end a text, and a blank in front of it. */
+/** Tokens in addition to one per byte: those that begin and end a text, and a leading space. */
 const EXTRA_TOKENS = 16;
 
-/** Bytes of memory for a token's text, which is enough on the average; else more is taken. */
+/** Initial buffer per token; it grows when necessary. */
 const PIECE_BYTES = 8;
 
-/** The same for a few tokens, which may all be long ones. */
+/** Additional initial buffer, since a few tokens may all be long. */
 const SPARE_BYTES = 1024;
 
 /**
- * Lets the worker call llama.cpp's tokenizer, which our image exports. The stock image does not, which the worker sees
- * and says. Calls queue with wllama's own, for nothing may enter a WASM that is suspended.
+ * Lets the worker call llama.cpp's tokenizer, which our image exports; for the stock WASM the worker returns an error.
+ * The calls go through wllama's queue, because a suspended WASM must not be entered.
  */
 export const TOKENIZER_PATCHES: readonly TextPatch[] = [
   {
@@ -48,7 +48,7 @@ export const TOKENIZER_PATCHES: readonly TextPatch[] = [
   if (verb === 'wllama.debug') {`,
   },
   {
-    purpose: "define what calls the tokenizer",
+    purpose: "define the functions that call the tokenizer",
     find: "const runAction = async (data) => {",
     replace: `const tokenizerOf = () => {
   const { daybreak_tokenize, daybreak_token_to_piece, malloc, free } = Module.wasmExports;

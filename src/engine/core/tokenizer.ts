@@ -5,13 +5,13 @@ import {
   type TokenIds,
   type TokenizeOptions,
   type TokenPieces,
-} from "../protocol/tokens.ts";
+} from "../protocol/calls.ts";
 import { checkSpecialTokens } from "./special-token-limit.ts";
 import type { RequestLoop } from "./request-loop.ts";
 import { PIECES_VERB, TOKENIZE_VERB } from "./tokenizer-patches.ts";
 import { EngineCallError, NoTokenizerError, type WllamaSession } from "./wllama-session.ts";
 
-/** llama.cpp's own tokenizer with the loaded model's vocabulary. It takes no slot. */
+/** llama.cpp's tokenizer with the loaded model's vocabulary. It does not take a slot. */
 export class Tokenizer {
   readonly #session: Pick<WllamaSession, "call">;
   readonly #loop: Pick<RequestLoop, "runBetweenPolls">;
@@ -21,7 +21,10 @@ export class Tokenizer {
     this.#loop = loop;
   }
 
-  /** @throws ServiceError unsupported_feature on the stock WASM, invalid_parameter for a text with too many possible special tokens */
+  /**
+   * @throws ServiceError unsupported_feature on the stock WASM, invalid_parameter for a text with too many possible
+   *   special tokens
+   */
   async tokenize(text: string, options: TokenizeOptions, signal: AbortSignal): Promise<TokenIds> {
     checkSpecialTokens(text);
     const bytes = new TextEncoder().encode(text);
@@ -31,7 +34,7 @@ export class Tokenizer {
     );
   }
 
-  /** @param tokens of the vocabulary. @throws ServiceError unsupported_feature on the stock WASM */
+  /** @throws ServiceError unsupported_feature on the stock WASM */
   async pieces(tokens: TokenIds, signal: AbortSignal): Promise<TokenPieces> {
     return tokenPiecesSchema.parse(await this.#ask(signal, () => this.#session.call(PIECES_VERB, tokens)));
   }
@@ -50,14 +53,13 @@ export class Tokenizer {
 }
 
 function failed(cause: Error): ServiceError {
-  return new ServiceError("inference_failed", "The model's tokenizer cannot take this text.", { cause });
+  return new ServiceError("inference_failed", "The model's tokenizer failed on this text.", { cause });
 }
 
 function unsupported(cause: Error): ServiceError {
   return new ServiceError(
     "unsupported_feature",
-    "llama.cpp's tokenizer can be reached in Daybreak's own engine alone, and this model runs on the stock one " +
-      "(engine.kernels).",
+    "Tokenizing needs Daybreak's own engine, but this model runs on the stock one; set engine.kernels to auto.",
     { cause },
   );
 }

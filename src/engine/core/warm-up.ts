@@ -3,33 +3,32 @@ import type { GenerationEvent, GenerationRequest } from "../protocol/generation.
 import type { EngineCore } from "./engine-core.ts";
 import { type EngineSettings, fullStep } from "./load-parameters.ts";
 
-/** One token in almost every vocabulary. */
+/** A single token in almost every vocabulary. */
 const WORD = " a";
 
-/** The first token comes with the prompt; the steps after it are all alike. */
+/** The first token comes with the prompt; later steps are all alike. */
 const GENERATED_TOKENS = 2;
 
 /**
- * llama.cpp has a program for each small number of tokens in a step, and one for all larger numbers. Small steps are
- * the rest of a prompt and, more often, several slots that generate at once.
+ * llama.cpp has a shader for each small number of tokens in a step, and one for all larger numbers. Small steps are
+ * common when several slots decode.
  */
 const SMALL_STEPS = [1, 2, 3, 4, 5, 6];
 
-/** More than the small numbers of tokens, for texts that are computed with as a whole. */
+/** Longer than the small steps, for models that process whole texts. */
 const LONGER_TEXT = WORD.repeat(12);
 
-/** A first step that is over within this time, compiling included, is short enough however long the next are. */
+/** A first step within this time, including compilation, is short enough, so the step is not measured again. */
 const SHORT_STEP_MS = 1000;
 
-/** A gray PNG of 16 by 16 pixels; a projector scales images to its own size. */
+/** A gray PNG of 16 × 16 pixels. */
 const IMAGE =
   "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAAAAAA6mKC9AAAAD0lEQVR42mNoQAMMI1sAAAUMgAHjM1mKAAAAAElFTkSuQmCC";
 
 /**
- * Has a GPU compile the programs that requests need: llama.cpp does that when it first uses one, and the first
- * requests would pay for it.
- * @param onProgress called after each request
- * @returns longest time of a full prefill step in milliseconds; undefined for a model that is given whole texts
+ * Makes the GPU's driver compile the shaders that requests need; otherwise the first requests would wait for it.
+ * @param onProgress called between requests
+ * @returns duration of a full prefill step in milliseconds; undefined for embedding models and rerankers
  */
 export async function warmUp(
   engine: EngineCore,
@@ -60,7 +59,7 @@ export async function warmUp(
   return first < SHORT_STEP_MS ? first : await promptMs(engine, full);
 }
 
-/** Processes an image: the projector has its own programs. */
+/** Processes an image: the projector has its own shaders. */
 async function see(engine: EngineCore): Promise<void> {
   const data = Uint8Array.from(atob(IMAGE), (character) => character.charCodeAt(0));
   const input: GenerationRequest["input"] = {
@@ -81,12 +80,12 @@ async function see(engine: EngineCore): Promise<void> {
   try {
     await engine.generate({ ...request(0), input }, () => undefined, new AbortController().signal);
   } catch (error) {
-    // A template that does not take this chat, or a context too small for an image: requests will be told so.
+    // The template rejects this chat, or the context is too small for an image: requests will get that error.
     if (ServiceError.from(error).type !== "invalid_request") throw error;
   }
 }
 
-/** Generates after a prompt of this many tokens; resolves to the prompt's milliseconds. */
+/** Generates after a prompt of this many tokens; returns the duration of the prompt in milliseconds. */
 async function promptMs(engine: EngineCore, tokens: number): Promise<number> {
   let milliseconds = 0;
   try {
@@ -95,7 +94,7 @@ async function promptMs(engine: EngineCore, tokens: number): Promise<number> {
     };
     await engine.generate(request(tokens), onEvent, new AbortController().signal);
   } catch (error) {
-    // A vocabulary in which the word is several tokens: with fewer words, a full step still fits into the context.
+    // The word is several tokens in this vocabulary: try with fewer words.
     if (tokens === 1 || ServiceError.from(error).code !== "context_length_exceeded") throw error;
     return await promptMs(engine, Math.floor(tokens / 2));
   }

@@ -1,11 +1,11 @@
 import * as wllama from "@wllama/wllama/esm/index.js";
 
 /**
- * The part of wllama's interface that we use, in our own words: the package's declarations import without
- * file extensions, which Node's module resolution does not follow.
+ * The part of wllama's API that we use. The package's declarations import without file extensions, which Node's module
+ * resolution does not support.
  */
 
-/** Parameters of loading, named as in llama.cpp. */
+/** Load parameters, named as in llama.cpp. */
 export interface LoadParameters {
   readonly n_gpu_layers: number;
   readonly n_ctx: number;
@@ -14,7 +14,7 @@ export interface LoadParameters {
   readonly n_batch: number;
   readonly n_ubatch: number;
   readonly kv_unified: boolean;
-  /** true: where the model and backend allow it. */
+  /** true: if the model and backend allow it. */
   readonly flash_attn: boolean;
   readonly embeddings: boolean;
   readonly pooling_type: "unspecified" | "mean" | "rank";
@@ -28,11 +28,11 @@ export interface LoadParameters {
   readonly lora_adapters?: readonly { readonly path: string; readonly scale: number }[];
 }
 
-/** What llama.cpp says about the model after loading. */
+/** What llama.cpp reports about a model after loading. */
 export interface LoadedInfo {
-  /** False when loading failed, although `loadModel` resolved. */
+  /** False when loading failed; `loadModel` resolves even then. */
   readonly success: boolean;
-  /** Tokens that the KV cache holds. */
+  /** Tokens in the KV cache. */
   readonly n_ctx: number;
   readonly n_vocab: number;
   readonly n_ctx_train: number;
@@ -44,7 +44,7 @@ export interface LoadedInfo {
   readonly media_marker?: string;
 }
 
-/** The worker's actions that we send, by name; see `src/glue/messages.ts` of the package. */
+/** The worker actions that we use, by name; see `src/glue/messages.ts` of the package. */
 export interface WorkerActions {
   completion: { _name: "cmpl_req"; is_chat: boolean; data_json: string; files: Uint8Array[] };
   embedding: { _name: "embd_req"; data_json: string; files: Uint8Array[] };
@@ -68,17 +68,17 @@ export interface WllamaInstance {
   loadModel(blobs: readonly object[], parameters: LoadParameters): Promise<void>;
   getLoadedContextInfo(): LoadedInfo;
   exit(): Promise<void>;
-  /** Private in the package: its request API drops the rest of an answer that has one unreadable piece. */
+  /** Private in the package, whose public API drops the rest of an answer after a piece that is not valid UTF-8. */
   readonly proxy: {
     wllamaAction(name: string, body: WorkerActions[keyof WorkerActions]): Promise<ActionResult>;
     wllamaExit(): Promise<void>;
-    /** Sends any verb to the worker; `callbackId` is the next {@link taskId}. */
+    /** Sends a verb to the worker; `callbackId` is the next {@link taskId}. */
     pushTask(task: { verb: string; args: readonly unknown[]; callbackId: number }): Promise<unknown>;
     taskId: number;
   };
 }
 
-export interface WllamaClass {
+interface WllamaClass {
   new (
     paths: { default: string },
     config: {

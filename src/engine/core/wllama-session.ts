@@ -1,8 +1,7 @@
 import { z } from "zod";
 import type { ServiceError } from "../../errors/service-error.ts";
 import { LoadEnding, startLimitMs, tookTooLong } from "./action-limits.ts";
-import { FailureLog } from "./failure-log.ts";
-import { OffloadLog } from "./offload-log.ts";
+import { FailureLog, OffloadLog } from "./llama-log.ts";
 import type { BlobLike, EnginePlatform, LogLevel } from "./platform.ts";
 import {
   type ActionResult,
@@ -17,16 +16,16 @@ import { HELD } from "./worker-patches.ts";
 import { templateTooDeep } from "./template-failure.ts";
 import { createWorkerClass } from "./wllama-worker.ts";
 
-/** What wllama rejects with: an Error, a text, or what our patches of its worker send. */
+/** What wllama rejects with: an Error, a string, or an object from our patches. */
 const failureSchema = z.union([
   z.object({ name: z.string().optional(), message: z.string() }),
   z.unknown().transform((thrown) => ({ name: undefined, message: String(thrown) })),
 ]);
 
-/** The engine is beyond use: its WASM aborted, trapped, or its worker died. Only a new engine helps. */
+/** The engine is lost: its WASM aborted or trapped, or its worker died. */
 export class EngineFatalError extends Error {
   override readonly name = "EngineFatalError";
-  /** What the call is told that the engine died of; others are told that it died. */
+  /** The error for the call that caused this; other calls only learn that the engine died. */
   readonly blame: ServiceError | undefined;
 
   constructor(message: string, options: ErrorOptions & { readonly blame?: ServiceError | undefined } = {}) {
@@ -35,34 +34,34 @@ export class EngineFatalError extends Error {
   }
 }
 
-/** One call failed inside llama.cpp (a C++ exception); the engine goes on. */
+/** One call failed in llama.cpp with a C++ exception; the engine is still usable. */
 export class EngineCallError extends Error {
   override readonly name: string = "EngineCallError";
 }
 
-/** The WASM that runs is the stock one, whose tokenizer cannot be called. */
+/** The engine runs the stock WASM, which does not export its tokenizer. */
 export class NoTokenizerError extends EngineCallError {
   override readonly name = "NoTokenizerError";
 }
 
-/** llama.cpp said that it could not load the model. */
+/** llama.cpp could not load the model. */
 export class ModelLoadError extends Error {
   override readonly name = "ModelLoadError";
 }
 
-export interface SessionFiles {
-  /** The model or all its shards in order, and the projector. */
+interface SessionFiles {
+  /** The model or all its shards in order, then the projector. */
   readonly blobs: readonly BlobLike[];
-  /** Further files, by the name under which load parameters refer to them, without the folder `models/`. */
+  /** Other files by their name in the load parameters, without the folder `models/`. */
   readonly extra: ReadonlyMap<string, BlobLike>;
 }
 
-/** A loaded wllama below its request API: the actions of its worker, with their errors told apart. */
+/** wllama with a loaded model, below its request API: calls actions of its worker and classifies their errors. */
 export class WllamaSession {
   readonly #wllama: WllamaInstance;
   readonly #log: FailureLog;
   readonly #offload: OffloadLog;
-  /** How to fail what is waiting for the worker. */
+  /** Rejects the calls that wait for the worker. */
   readonly #pending = new Set<(error: EngineFatalError) => void>();
   #lost: EngineFatalError | undefined;
   #memory: WebAssembly.Memory | undefined;
@@ -74,9 +73,9 @@ export class WllamaSession {
   }
 
   /**
-   * Starts wllama on a platform and loads a model. One load at a time in a realm: wllama takes its Worker class
-   * from the global scope.
-   * @throws ModelLoadError when llama.cpp refuses the model, EngineFatalError when it dies of it
+   * Starts wllama on a platform and loads a model. Only one load at a time: wllama takes its Worker class from the
+   * global scope.
+   * @throws ModelLoadError when llama.cpp rejects the model, EngineFatalError when it crashes
    */
   static async start(
     platform: EnginePlatform,
@@ -86,7 +85,7 @@ export class WllamaSession {
     const log = new FailureLog();
     const offload = new OffloadLog();
     const ending = new LoadEnding(files.blobs, parameters.n_gpu_layers > 0, (blame) =>
-      session.#lose(new EngineFatalError("the load did not come to an end", { blame })),
+      session.#lose(new EngineFatalError("the load did not finish", { blame })),
     );
     const wllama = createWllama(platform, (level, line) => {
       log.add(level, line);
@@ -102,11 +101,11 @@ export class WllamaSession {
     });
     try {
       await session.#answered(() => session.#wllama.loadModel(files.blobs, parameters));
-      // A model that was refused resolves as well.
+      // loadModel() also resolves for a model that was rejected.
       if (!session.info.success) throw new ModelLoadError(log.reason ?? "llama.cpp does not say why");
     } catch (error) {
-      // A worker that has failed may be in the middle of its GPU's work, and Dawn then aborts the whole process when
-      // the worker is ended, before anybody is told why. Such a process is ended by whoever started it.
+      // If a failed worker is still using the GPU, ending it makes Dawn abort the whole process before the error is
+      // reported. The caller ends the process instead.
       if (!session.#lost) session.close();
       if (error instanceof EngineFatalError && error.blame) throw error.blame;
       throw error instanceof EngineCallError ? new ModelLoadError(error.message, { cause: error }) : error;
@@ -121,19 +120,18 @@ export class WllamaSession {
     return this.#wllama.getLoadedContextInfo();
   }
 
-  /** The WASM's, where threads may share it. */
+  /** Memory of the WASM; undefined when it is not shared. */
   get memory(): WebAssembly.Memory | undefined {
     return this.#memory;
   }
 
-  /** Layers that llama.cpp has put on a GPU. */
+  /** Layers that llama.cpp has offloaded to a GPU. */
   get gpuLayers(): number {
     return this.#offload.layers;
   }
 
   /**
-   * @param isHeld answer from what has been computed, without the next step that llama.cpp would do; the stock WASM
-   *   does it all the same
+   * @param isHeld return what has been computed without computing another step; the stock WASM ignores this
    * @throws EngineCallError when only this action failed, EngineFatalError when the engine is lost
    */
   act<Name extends keyof WorkerActions>(
@@ -144,18 +142,20 @@ export class WllamaSession {
     this.#log.clear();
     const ask = (): Promise<ActionResult> =>
       this.#answered(() => this.#wllama.proxy.wllamaAction(isHeld ? `${name}${HELD}` : name, body));
-    return "data_json" in body ? this.#taken(ask, "is_chat" in body && body.is_chat, body.data_json) : ask();
+    return "data_json" in body
+      ? this.#accepted(ask, "is_chat" in body && body.is_chat, body.data_json)
+      : ask();
   }
 
   /**
-   * Waits until llama.cpp has taken a request on: it runs the chat template and makes tokens of what comes out, and
-   * both may be without an end.
+   * Waits until llama.cpp has accepted a request. For that it renders the chat template and tokenizes the result,
+   * neither of which is guaranteed to finish.
    */
-  async #taken(ask: () => Promise<ActionResult>, isChat: boolean, json: string): Promise<ActionResult> {
+  async #accepted(ask: () => Promise<ActionResult>, isChat: boolean, json: string): Promise<ActionResult> {
     const limitMs = startLimitMs(json);
     const timer = setTimeout(() => {
       const blame = tookTooLong(isChat, limitMs);
-      this.#lose(new EngineFatalError("a request was not taken on in time", { blame }));
+      this.#lose(new EngineFatalError("a request was not accepted in time", { blame }));
     }, limitMs);
     try {
       return await ask();
@@ -169,18 +169,18 @@ export class WllamaSession {
     }
   }
 
-  /** Calls a verb that our patches have added to the worker; errors as with {@link act}. */
+  /** Calls a verb that our patches add to the worker; throws like {@link act}. */
   call(verb: string, ...args: readonly unknown[]): Promise<unknown> {
     const { proxy } = this.#wllama;
     return this.#answered(() => proxy.pushTask({ verb, args, callbackId: proxy.taskId++ }));
   }
 
-  /** Ends the worker; what is in flight is not answered. */
+  /** Ends the worker; calls in flight are not answered. */
   close(): void {
     void this.#wllama.exit();
   }
 
-  /** Waits for the worker, or for its end. */
+  /** Waits for an answer of the worker, or for its end. */
   async #answered<Result>(ask: () => Promise<Result>): Promise<Result> {
     if (this.#lost) throw this.#lost;
     const ended = Promise.withResolvers<never>();
@@ -194,7 +194,7 @@ export class WllamaSession {
     }
   }
 
-  /** Only after a C++ exception is the WASM usable. */
+  /** The WASM is only usable after a C++ exception. */
   #classify(error: unknown): EngineCallError | EngineFatalError {
     const { name, message } = failureSchema.parse(error);
     if (name === "CppException") return new EngineCallError(message);
@@ -204,7 +204,7 @@ export class WllamaSession {
     return this.#lost;
   }
 
-  /** The worker is gone: nobody will answer. */
+  /** The worker is gone: fails all pending calls. */
   #lose(error: Error): void {
     this.#lost ??=
       error instanceof EngineFatalError ? error : new EngineFatalError(error.message, { cause: error });
@@ -223,7 +223,7 @@ function createWllama(
       onLine(level, line);
       platform.log(level, line);
     };
-  const unused = {}; // files come from our platform, so wllama's own stores are never touched
+  const unused = {}; // files come from our platform, so wllama's managers are not used
   const wllama = new Wllama(
     { default: platform.wasmUrl },
     {
@@ -232,7 +232,7 @@ function createWllama(
       logger: { debug: log("debug"), log: log("info"), warn: log("warn"), error: log("error") },
     },
   );
-  wllama.setCompat(null); // else wllama would fetch code from a CDN where a WASM feature is missing
+  wllama.setCompat(null); // otherwise wllama would fetch code from a CDN when a WASM feature is missing
   return wllama;
 }
 

@@ -10,25 +10,25 @@ interface WorkerMessage {
   readonly callbackId?: unknown;
 }
 
-/** File, offset and size of what the worker wants to read. */
+/** File, offset and size of a read. */
 const readRequestSchema = z.tuple([z.string(), z.number(), z.number()]);
 
 function isMessage(data: unknown): data is WorkerMessage {
   return typeof data === "object" && data !== null;
 }
 
-/** Answers to our own messages carry ids that wllama, which counts up from 1, never uses. */
+/** Callback ids of our own messages; wllama uses numbers. */
 const OWN_CALLBACK_PREFIX = "extra-file-";
 
 interface WorkerListeners {
   readonly onFatal: (error: Error) => void;
-  /** The WASM is there; called when its memory is one that threads can share. */
+  /** Called with the memory of the WASM if it is shared. */
   readonly onMemory: (memory: WebAssembly.Memory) => void;
 }
 
 /**
- * The Worker class that wllama finds in the global scope while an engine loads. It runs wllama's script with
- * our patches, and adds files under names of our choice: wllama itself can only add shards and a projector.
+ * The Worker class that wllama finds in the global scope while an engine loads. It runs wllama's script with our
+ * patches and adds other files than shards and a projector, which wllama does not support.
  */
 export function createWorkerClass(
   platform: EnginePlatform,

@@ -1,22 +1,22 @@
 import { ADDRESSES } from "../../../wasm/llama-cpp-build.ts";
 import { MEMORY_CELLS } from "../../../wasm/memory-cells.ts";
 
-/** One exact change of a script of wllama's. */
+/** One exact change in a script of wllama. */
 export interface TextPatch {
-  /** Why the change is needed; part of the message when it no longer fits. */
+  /** What the change is for; part of the error message when it cannot be applied. */
   readonly purpose: string;
   readonly find: string;
   readonly replace: string;
 }
 
-/** The package is not the one these patches were made for. */
+/** The patches were made for another version of the package. */
 export class PatchMismatchError extends Error {
   override readonly name = "PatchMismatchError";
 }
 
 /**
  * Applies every patch exactly once.
- * @throws PatchMismatchError when a text to be replaced occurs never or more than once.
+ * @throws PatchMismatchError when a text to replace occurs never or more than once
  */
 export function applyPatches(script: string, patches: readonly TextPatch[]): string {
   let patched = script;
@@ -32,26 +32,23 @@ export function applyPatches(script: string, patches: readonly TextPatch[]): str
   return patched;
 }
 
-/** Most bytes of a model file that are in JavaScript's memory at once on their way into the WASM heap. */
+/** Most bytes of a model file that are in JavaScript memory on the way into the WASM heap. */
 const FILE_CHUNK_BYTES = 8 * 1024 * 1024;
 
 /**
- * llama.cpp's server keeps the KV state of past prompts in memory, up to 8 GiB, and wllama offers no parameter
- * for it: an engine would grow with every conversation until its heap is full. The setting (`cache_ram_mib`, an
- * int32 in MiB) is written before the model is loaded; what is found there is checked first. Prompts are still reused from the KV cache itself.
+ * llama.cpp's server has a prompt cache of up to 8 GiB in addition to the KV cache, and wllama has no parameter for it:
+ * an engine would grow with every conversation until its heap is full. The setting (`cache_ram_mib`, an int32 in MiB)
+ * is overwritten before the model is loaded, after a check of its old value.
  */
 const PROMPT_CACHE_SETTING = { address: ADDRESSES.promptCacheLimit, stock: 8192, ours: 0 } as const;
 
-/** Behind the name of an action: answer from what has been computed, without computing the next step. */
+/** Suffix of an action: return what has been computed without computing another step. */
 export const HELD = "#held";
 
-/** The worker's message that brings the memory of the WASM. */
+/** The worker's message with the memory of the WASM. */
 export const MEMORY_VERB = "daybreak.memory";
 
-/**
- * What wllama's worker script needs with every WASM. What ours needs besides, for its larger heap and its tokenizer,
- * has lists of its own.
- */
+/** Patches of wllama's worker script for every WASM. Those for the heap limit and the tokenizer are in other files. */
 export const WORKER_PATCHES: readonly TextPatch[] = [
   {
     purpose: "remember the last error that llama.cpp logged",
@@ -62,18 +59,18 @@ export const WORKER_PATCHES: readonly TextPatch[] = [
       if (lastErrorLines.length > 20) lastErrorLines.shift();`,
   },
   {
-    purpose: "declare what is remembered",
+    purpose: "declare the list of errors",
     find: "let lastStack = '';",
     replace: "let lastStack = '';\nlet lastErrorLines = [];",
   },
   {
-    purpose: "remember errors of this call alone",
+    purpose: "remember only errors of this call",
     find: "const inputPtr = await wllamaMalloc(toSizeT(argEncodedMsg.byteLength), 0);",
     replace:
       "lastErrorLines = [];\n    const inputPtr = await wllamaMalloc(toSizeT(argEncodedMsg.byteLength), 0);",
   },
   {
-    purpose: "share the memory with who drives the worker",
+    purpose: "share the memory with the main thread",
     find: "patchHeapFS();",
     replace: `patchHeapFS();
         if (Module.wasmMemory.buffer instanceof SharedArrayBuffer) msg({ verb: '${MEMORY_VERB}', args: [Module.wasmMemory] });`,
@@ -85,7 +82,7 @@ export const WORKER_PATCHES: readonly TextPatch[] = [
   const argAction = isHeld ? args[0].slice(0, -${HELD.length}) : args[0];`,
   },
   {
-    // A C++ exception comes back as a null pointer, which wllama would read as the answer's address.
+    // A C++ exception results in a null pointer, which wllama would use as the address of the answer.
     purpose: "answer a C++ exception with an error of this call",
     find: "const outputPtr = await wllamaAction(argAction, inputPtr);",
     replace: `getHeapU8()[${MEMORY_CELLS.holdStep}] = isHeld ? 1 : 0;
@@ -96,7 +93,7 @@ export const WORKER_PATCHES: readonly TextPatch[] = [
     }`,
   },
   {
-    purpose: "switch off llama.cpp's own store of past prompts",
+    purpose: "turn off llama.cpp's prompt cache",
     find: "// copy data to wasm heap",
     replace: `if (argAction === 'load') {
       const setting = new Int32Array(getHeapU8().buffer, ${PROMPT_CACHE_SETTING.address}, 1);
@@ -109,7 +106,7 @@ export const WORKER_PATCHES: readonly TextPatch[] = [
     // copy data to wasm heap`,
   },
   {
-    // llama.cpp reads a tensor in one call, so a large one would be in JavaScript's memory as a whole.
+    // llama.cpp reads a tensor in one call, so a whole large tensor would be in JavaScript memory.
     purpose: "read model files in pieces",
     find: "const _wllama_js_file_read = async (path, offset, req_size, out_ptr) => {",
     replace: `const _wllama_js_file_read = async (path, offset, req_size, out_ptr) => {

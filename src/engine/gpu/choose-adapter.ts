@@ -6,7 +6,7 @@ import {
   type ReportedAdapter,
 } from "./gpu-report.ts";
 
-export interface AdapterWishes {
+export interface AdapterPreferences {
   /** Part of the name or description of the adapter; absent: the best one. */
   readonly adapter?: string | undefined;
   readonly powerPreference: "high-performance" | "low-power";
@@ -14,26 +14,27 @@ export interface AdapterWishes {
 
 export type AdapterChoice =
   | { readonly adapter: GpuAdapter }
-  /** In words, with what to do. */
+  /** Why there is none, and what to do. */
   | { readonly problem: string };
 
 /**
- * Picks the adapter for all models. A software adapter is taken only when it is named: it computes on the CPU, and
- * more slowly than llama.cpp does there by itself.
+ * Picks the adapter for all models. A software adapter is used only when it is named: it computes on the CPU, more
+ * slowly than llama.cpp's CPU kernels.
  */
-export function chooseAdapter(report: GpuReport, wishes: AdapterWishes): AdapterChoice {
-  if (report.adapters.length === 0) return { problem: report.problem ?? "There is no GPU." };
-  const name = wishes.adapter === "" ? undefined : wishes.adapter;
-  const named = name === undefined ? report.adapters : report.adapters.filter((each) => goesBy(each, name));
+export function chooseAdapter(report: GpuReport, preferences: AdapterPreferences): AdapterChoice {
+  if (report.adapters.length === 0) return { problem: report.problem ?? "No GPU was found." };
+  const name = preferences.adapter === "" ? undefined : preferences.adapter;
+  const named =
+    name === undefined ? report.adapters : report.adapters.filter((each) => matchesName(each, name));
   if (named.length === 0) {
     return {
-      problem: `No adapter is called "${name}"; there are: ${report.adapters.map(title).join("; ")}.`,
+      problem: `No adapter matches "${name}"; available: ${report.adapters.map(title).join("; ")}.`,
     };
   }
   const usable = named.filter(isUsable);
   const candidates = name === undefined ? usable.filter(({ software }) => !software) : usable;
-  const favorite = wishes.powerPreference === "low-power" ? report.thriftiest : report.fastest;
-  const adapter = candidates.find((each) => favorite && isSameDevice(each, favorite)) ?? candidates[0];
+  const preferred = preferences.powerPreference === "low-power" ? report.lowPower : report.fastest;
+  const adapter = candidates.find((each) => preferred && isSameDevice(each, preferred)) ?? candidates[0];
   if (adapter) return { adapter };
   const problems = named.filter((each) => !isUsable(each)).map((each) => `${title(each)}: ${each.problem}`);
   const [software] = usable;
@@ -42,8 +43,8 @@ export function chooseAdapter(report: GpuReport, wishes: AdapterWishes): Adapter
   return {
     problem:
       problems.length > 0
-        ? `${problems.join(" ")} What remains, ${slow}; it is used only when gpu.adapter names it.`
-        : `The only adapter, ${slow}. If this machine has a GPU, install its driver; to use the adapter all the same, name it in gpu.adapter.`,
+        ? `${problems.join(" ")} The only other adapter, ${slow}; it is used only when gpu.adapter names it.`
+        : `The only adapter, ${slow}. If this machine has a GPU, install its driver; to use this adapter anyway, name it in gpu.adapter.`,
   };
 }
 
@@ -51,7 +52,7 @@ function isUsable(adapter: ReportedAdapter): adapter is GpuAdapter {
   return adapter.problem === undefined && "features" in adapter;
 }
 
-function goesBy(adapter: ReportedAdapter, name: string): boolean {
+function matchesName(adapter: ReportedAdapter, name: string): boolean {
   const description = "description" in adapter ? adapter.description : "";
   return `${adapter.name}\n${description}`.toLowerCase().includes(name.toLowerCase());
 }

@@ -1,6 +1,6 @@
-import type { GpuDevice } from "./gpu-report.ts";
+import type { GpuAdapter, GpuDevice } from "./gpu-report.ts";
 
-/** The part of Dawn's WebGPU that we call ourselves; llama.cpp's glue uses the rest. */
+/** The part of Dawn's WebGPU that we call; llama.cpp's script uses the rest. */
 export interface DawnAdapter {
   readonly features: ReadonlySet<string>;
   readonly limits: Readonly<Record<string, number>>;
@@ -23,12 +23,55 @@ export interface DawnGpu {
   }): Promise<DawnAdapter | null>;
 }
 
-/** Dawn as an addon for Node, in the form of the npm package `webgpu`. */
+/** Dawn as a Node addon, with the interface of the npm package `webgpu`. */
 export interface Dawn {
   create(flags: readonly string[]): DawnGpu;
 }
 
-/** Dawn's flags for one adapter and no other. */
+/** Dawn's flags for exactly one adapter. */
 export function deviceFlags({ backend, name }: GpuDevice): string[] {
   return [`backend=${backend}`, `adapter=${name}`];
+}
+
+/** Backends on which Dawn's WebGPU is complete; its others are for tests or lack compute shaders. */
+export const GPU_BACKENDS = ["d3d12", "metal", "vulkan"] as const;
+
+/** Workgroup memory in bytes for which llama.cpp's matrix shaders are laid out: the least that WebGPU guarantees. */
+const MIN_WORKGROUP_STORAGE = 16_384;
+
+/** Why llama.cpp cannot run on an adapter, in words; undefined when it can. */
+export function unusable({ features, limits }: Pick<GpuAdapter, "features" | "limits">): string | undefined {
+  if (!features.shaderF16) {
+    return "It has no 16-bit floats in shaders (shader-f16), which llama.cpp needs; a newer driver may add them.";
+  }
+  if (limits.maxComputeWorkgroupStorageSize < MIN_WORKGROUP_STORAGE) {
+    return `Its workgroups share ${limits.maxComputeWorkgroupStorageSize} bytes of memory, but llama.cpp needs ${MIN_WORKGROUP_STORAGE}.`;
+  }
+  return undefined;
+}
+
+/** The system on which Dawn could not be loaded. */
+interface LoadingSystem {
+  readonly platform: NodeJS.Platform;
+  /** Version of glibc; undefined on Linux means another C library, musl. */
+  readonly glibc: string | undefined;
+}
+
+/** Why Dawn's native code cannot be loaded, and what to do, in words. */
+export function loadProblem(message: string, { platform, glibc }: LoadingSystem): string {
+  const [line = ""] = message.split("\n", 1);
+  if (platform === "linux" && glibc === undefined) {
+    return "Dawn cannot be loaded here: it is built for Linux with glibc, but this system has another C library (musl, as in Alpine). Use a system with glibc, such as Debian or Ubuntu.";
+  }
+  if (/GLIBC(XX)?_[\d.]+' not found/.test(line)) {
+    return `Dawn cannot be loaded here: it needs glibc 2.34 or later, but this system has ${glibc ?? "an older one"}. Upgrade to a newer release of the system.`;
+  }
+  return `Dawn cannot be loaded here: ${line}`;
+}
+
+/** Version of the glibc that this process runs with; undefined when it runs with another C library. */
+export function glibcVersion(): string | undefined {
+  if (process.platform !== "linux") return undefined;
+  const { header } = process.report.getReport() as { header?: { glibcVersionRuntime?: string } };
+  return header?.glibcVersionRuntime;
 }

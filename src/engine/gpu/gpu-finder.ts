@@ -1,46 +1,46 @@
 import { ServiceError } from "../../errors/service-error.ts";
-import { type AdapterWishes, chooseAdapter } from "./choose-adapter.ts";
+import { type AdapterPreferences, chooseAdapter } from "./choose-adapter.ts";
 import type { GpuAdapter, GpuReport, ReportedAdapter } from "./gpu-report.ts";
 import type { SandboxMode } from "../walls/sandbox-finder.ts";
 import { probeGpu } from "./probe-gpu.ts";
 
-/** auto: what is there is used; off: nothing is; require: without a GPU no model is loaded. */
+/** auto: use a GPU if there is one; off: never use one; require: do not load models without one. */
 export type GpuMode = "auto" | "off" | "require";
 
-export interface GpuSettings extends AdapterWishes {
+interface GpuSettings extends AdapterPreferences {
   readonly mode: GpuMode;
-  /** require: no native code, which no wall of ours stands around. */
+  /** "require" forbids GPUs: their drivers are native code, which cannot run inside a wall. */
   readonly sandbox: SandboxMode;
 }
 
-/** What the daemon knows of GPUs, and says of them. */
+/** What the daemon knows and reports about GPUs. */
 export interface GpuState {
   /** Models can be loaded onto a GPU. */
   readonly available: boolean;
   /** The adapter that models use. */
   readonly adapter: GpuAdapter | undefined;
-  /** Why there is none, in words; undefined when there is one. */
+  /** Why there is none, for people; undefined when there is one. */
   readonly problem: string | undefined;
-  /** All that were found, the unusable ones included. */
+  /** All adapters, including unusable ones. */
   readonly adapters: readonly ReportedAdapter[];
 }
 
-/** Looks for a GPU once, in the background; until it knows, there is none. */
+/** Looks for a GPU once, in the background; until then, none is available. */
 export class GpuFinder implements GpuState {
   readonly settings: GpuSettings;
-  /** Settles when everything is known; never rejects. */
+  /** Resolves when the search is done; never rejects. */
   readonly ready: Promise<void>;
   #adapter: GpuAdapter | undefined;
-  #problem: string | undefined = "The adapters are still being looked at.";
+  #problem: string | undefined = "The search for GPUs is still running.";
   #adapters: readonly ReportedAdapter[] = [];
 
   constructor(settings: GpuSettings, probe: () => Promise<GpuReport> = probeGpu) {
     this.settings = settings;
     const forbidden =
       settings.sandbox === "require"
-        ? "A required sandbox forbids native code, and with it every GPU; start with --sandbox auto (sandbox = auto) to use one."
+        ? "A required sandbox forbids native code and therefore GPUs; start with --sandbox auto (sandbox = auto) to use one."
         : settings.mode === "off"
-          ? "The configuration switches the GPU off; set gpu.mode to auto to use one."
+          ? "The configuration turns the GPU off; set gpu.mode to auto to use one."
           : undefined;
     if (forbidden === undefined) {
       this.ready = this.#look(probe);

@@ -4,25 +4,22 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
 import type { GpuFinder } from "./gpu-finder.ts";
 
-/** So many failures within {@link FAILURE_WINDOW_MS}, and the model is loaded on the CPU. */
-const MOST_FAILURES = 2;
+/** After this many failures within {@link FAILURE_WINDOW_MS}, the model is loaded on the CPU. */
+const MAX_FAILURES = 2;
 
-/**
- * A failure that lies further back was a driver's hiccup, a suspended laptop, an update: the next load tries the GPU
- * again.
- */
+/** An older failure may have been a driver update or a suspended laptop, so the next load tries the GPU again. */
 const FAILURE_WINDOW_MS = 600_000;
 
-/** A cancel waits for one step, and so do the tokens of the other slots: one over the first time is cut to the second. */
-const LONGEST_STEP_MS = 2000;
-const BEARABLE_STEP_MS = 1000;
+/** Cancellation and other slots wait for a step, so longer steps than the first are shortened to the second. */
+const MAX_STEP_MS = 2000;
+const TARGET_STEP_MS = 1000;
 
 /** Out-of-memory messages of drivers, Dawn and llama.cpp. */
 const OUT_OF_MEMORY =
   /out[ _]?of[ _]?(device[ _]|host[ _])?memory|(failed|unable) to allocate|alloc\w* failed/i;
 
-/** The last is that of a request by which programs are compiled. */
-const MAY_BE_OF_THE_GPU: ReadonlySet<string> = new Set<ErrorCode>([
+/** The last one can come from a warm-up request. */
+const POSSIBLE_GPU_FAILURES: ReadonlySet<string> = new Set<ErrorCode>([
   "model_load_failed",
   "insufficient_memory",
   "engine_crashed",
@@ -30,31 +27,30 @@ const MAY_BE_OF_THE_GPU: ReadonlySet<string> = new Set<ErrorCode>([
   "inference_failed",
 ]);
 
-/** Reduced request to a GPU; -1 means all layers. */
-export type Reduction = Pick<EngineSpec, "gpuLayers" | "sharedContext">;
+/** What is placed on a GPU; -1 means all layers. */
+type Reduction = Pick<EngineSpec, "gpuLayers" | "sharedContext">;
 
-export interface GpuGuardOptions {
+interface GpuGuardOptions {
   readonly start: StartEngine;
   readonly finder: Pick<GpuFinder, "settings">;
   /** An engine on the GPU exited unexpectedly. */
   readonly onLoss: (model: string, reason: string) => void;
-  /** The GPU's memory does not hold what it was to take, and this is tried next. */
+  /** The GPU does not have enough memory, and `next` is tried. */
   readonly onReduction: (model: string, next: Reduction, reason: string) => void;
-  /** Steps take so long that the model is loaded again with fewer tokens in each. */
+  /** Steps take too long, so the model is reloaded with fewer tokens per step. */
   readonly onShorterStep: (model: string, batchSize: number, stepMs: number) => void;
-  /** Steps are as long as the user wants them. */
+  /** The user has set the step size, so it is not changed. */
   readonly isStepFixed: boolean;
-  /** A model that was to run on the GPU is loaded on the CPU. */
+  /** A model that should run on the GPU is loaded on the CPU. */
   readonly onFallback: (model: string, reason: string) => void;
   /** Milliseconds since any origin. */
   readonly now?: () => number;
 }
 
 /**
- * Starts engines so that a GPU that fails costs speed and not the service: where its memory is full, a model is loaded
- * with one context for all slots, then with fewer layers there; one that cannot be loaded on it, or has been lost on
- * it again and again, is loaded on the CPU. Where a GPU is required, the errors stay errors. One that is slow gets
- * short steps.
+ * Starts engines so that a failing GPU costs speed but not availability. When the GPU's memory is full, the model gets
+ * one context for all slots, then fewer layers on the GPU. When it cannot be loaded there, or its engine crashes
+ * repeatedly, it is loaded on the CPU, unless a GPU is required. A slow GPU gets shorter steps.
  */
 export function guardGpu({
   start,
@@ -67,7 +63,7 @@ export function guardGpu({
   now = () => performance.now(),
 }: GpuGuardOptions): StartEngine {
   const failures = new Map<string, number[]>();
-  /** Tokens in a step of models whose steps were too long. */
+  /** Tokens per step of models whose steps were too long. */
   const shorterSteps = new Map<string, number>();
   const isRequired = finder.settings.mode === "require";
 
@@ -95,7 +91,7 @@ export function guardGpu({
       return await start(onCpu, options);
     };
     const count = recent(model).length;
-    if (count >= MOST_FAILURES && !isRequired) {
+    if (count >= MAX_FAILURES && !isRequired) {
       return await startOnCpu(`the GPU failed ${count} times in ${FAILURE_WINDOW_MS / 60_000} minutes`);
     }
     let asked: Reduction = spec;
@@ -105,8 +101,8 @@ export function guardGpu({
       try {
         const engine = await start({ ...spec, gpuLayers, sharedContext, batchSize }, options);
         const { stepMs = 0 } = engine.info;
-        const shorter = Math.max(spec.slots + 1, Math.floor((batchSize * BEARABLE_STEP_MS) / stepMs));
-        if (stepMs > LONGEST_STEP_MS && shorter < batchSize && !isStepFixed) {
+        const shorter = Math.max(spec.slots + 1, Math.floor((batchSize * TARGET_STEP_MS) / stepMs));
+        if (stepMs > MAX_STEP_MS && shorter < batchSize && !isStepFixed) {
           onShorterStep(model, shorter, stepMs);
           shorterSteps.set(model, shorter);
           await engine.close();
@@ -115,7 +111,7 @@ export function guardGpu({
         void watch(engine, model);
         return engine;
       } catch (error) {
-        if (options.signal?.aborted || !mayBeOfTheGpu(error)) throw error;
+        if (options.signal?.aborted || !isPossibleGpuFailure(error)) throw error;
         const { message } = ServiceError.from(error);
         const next = OUT_OF_MEMORY.test(message) ? reduced(asked, gpu.layers) : undefined;
         const keepsLayers = next?.gpuLayers === asked.gpuLayers;
@@ -133,18 +129,15 @@ export function guardGpu({
   };
 }
 
-/**
- * Less than what a GPU had no room for; undefined when nothing is left of it. A context of its own is worth less to a
- * slot than layers.
- */
+/** The next smaller placement; undefined when there is none. Separate contexts are given up before layers. */
 function reduced({ gpuLayers, sharedContext }: Reduction, all: number): Reduction | undefined {
   if (!sharedContext) return { gpuLayers, sharedContext: true };
   const fewer = Math.floor((gpuLayers < 0 ? all : gpuLayers) / 2);
   return fewer > 0 ? { gpuLayers: fewer, sharedContext } : undefined;
 }
 
-/** Errors of the file are the same on every device. */
-function mayBeOfTheGpu(error: unknown): boolean {
+/** Errors in the file are the same on every device. */
+function isPossibleGpuFailure(error: unknown): boolean {
   const { code } = ServiceError.from(error);
-  return MAY_BE_OF_THE_GPU.has(code);
+  return POSSIBLE_GPU_FAILURES.has(code);
 }

@@ -1,8 +1,8 @@
-import { contextTokens } from "../context-tokens.ts";
-import type { EngineSpec } from "../protocol/engine-spec.ts";
+import { contextTokens, type EngineSpec } from "../protocol/engine-spec.ts";
+import { VECTORS_IN_A_STEP } from "../estimate-memory.ts";
 import type { GpuAdapter } from "./gpu-report.ts";
 
-/** The figures of a GGUF header that tell how much of a GPU a model takes. */
+/** The figures from a GGUF header on which the GPU memory of a model depends. */
 export interface GpuModel {
   readonly parameters: number;
   readonly blockCount: number;
@@ -10,9 +10,9 @@ export interface GpuModel {
   readonly embeddingLength: number;
   /** Bytes of all files. */
   readonly fileSize: number;
-  /** Bytes of KV cache for one token at f16. */
+  /** Bytes of KV cache per token at f16. */
   readonly kvBytesPerToken: number;
-  /** Bytes of weights by where they are used; an output of 0 means that the embedding is used for it, too. */
+  /** Bytes of weights by use; an output of 0 means that the embedding is also used as output. */
   readonly weightBytes: {
     readonly blocks: number;
     readonly largestInBlocks: number;
@@ -21,37 +21,34 @@ export interface GpuModel {
   };
 }
 
-/** Bytes that the parts of a model take on a GPU. */
-export interface GpuNeeds {
+/** Bytes of the parts of a model on a GPU. */
+interface GpuNeeds {
   /** One block, with its part of the KV cache. */
   readonly block: number;
-  /** The output layer, which llama.cpp moves first. */
+  /** The output layer, which llama.cpp offloads first. */
   readonly output: number;
   /** Intermediate results, whatever the number of layers. */
   readonly work: number;
 }
 
-/** Vectors of the embedding's length that a step holds at once: residual, queries, keys, values, feed-forward. */
-const VECTORS_IN_A_STEP = 12;
-
-/** Compiled programs, buffers to read back and the driver's own; what a small model was seen to take, rounded up. */
+/** Compiled programs, readback buffers and the driver's own memory. */
 const DEVICE_BASE_BYTES = 64 * 1024 ** 2;
 
 const FLOAT_BYTES = 4;
 
-/** The rest is for the desktop and other programs; a GPU that is full swaps, or fails. */
+/** The rest is for other programs; a GPU with full memory swaps or fails. */
 const USABLE_SHARE = 0.9;
 
 /**
- * Bytes of a GPU that all models together may use; Infinity where nobody knows how much it has.
- * @param configured bytes as the configuration has them; 0: by the adapter
+ * Bytes of GPU memory that all models together may use; Infinity when unknown.
+ * @param configured bytes from the configuration; 0: depends on the adapter
  */
 export function usableMemory(adapter: Pick<GpuAdapter, "memory">, configured: number): number {
   if (configured > 0) return configured;
   return adapter.memory === undefined ? Number.POSITIVE_INFINITY : Math.floor(adapter.memory * USABLE_SHARE);
 }
 
-/** How much of a GPU a model takes with this context and steps of so many tokens. */
+/** GPU memory of a model with this context and step size. */
 export function gpuNeeds(
   model: GpuModel,
   spec: Pick<EngineSpec, "contextSize" | "slots" | "sharedContext">,
@@ -66,30 +63,30 @@ export function gpuNeeds(
   };
 }
 
-/** Most layers, the output layer included, that do not take more than `memory` bytes. */
+/** Most layers, including the output layer, that fit into `memory` bytes. */
 export function layersThatFit({ block, output, work }: GpuNeeds, blockCount: number, memory: number): number {
   const left = memory - work - output;
   if (left < 0) return 0;
   return 1 + Math.min(blockCount, block === 0 ? blockCount : Math.floor(left / block));
 }
 
-/** Bytes of the tensor that makes logits; one that the embedding shares is on the GPU a second time. */
+/** Bytes of the output tensor; when it is shared with the embedding, the GPU gets a second copy. */
 export function outputBytes({ weightBytes }: Pick<GpuModel, "weightBytes">): number {
   return weightBytes.output > 0 ? weightBytes.output : weightBytes.embedding;
 }
 
-/** Bytes that the layers of a model take on the GPU where they have been placed. */
+/** GPU memory of a model as it has been placed. */
 export function bytesOnGpu(
   model: GpuModel,
   spec: Pick<EngineSpec, "gpuLayers" | "gpu" | "contextSize" | "slots" | "sharedContext">,
-  besides: number,
+  extraBytes: number,
 ): number {
   if (!spec.gpu || spec.gpuLayers === 0) return 0;
   const { block, output, work } = gpuNeeds(model, spec, spec.gpu.batchSize);
-  return work + besides + output + block * blocksOnGpu(model, spec.gpuLayers);
+  return work + extraBytes + output + block * blocksOnGpu(model, spec.gpuLayers);
 }
 
-/** What stays in the engine's own memory: bytes of the model's files, and the part of its KV cache, 0 to 1. */
+/** What stays in main memory: bytes of the model's files, and the share of its KV cache, 0 to 1. */
 export function partOnCpu(
   model: GpuModel,
   { gpuLayers, gpu }: Pick<EngineSpec, "gpuLayers" | "gpu">,
@@ -103,7 +100,7 @@ export function partOnCpu(
   };
 }
 
-/** The output layer counts as one, and goes first. */
+/** The output layer is one of the layers and is offloaded first. */
 function blocksOnGpu({ blockCount }: GpuModel, gpuLayers: number): number {
   return gpuLayers < 0 ? blockCount : Math.min(gpuLayers - 1, blockCount);
 }

@@ -1,12 +1,12 @@
 import { z } from "zod";
-import { GPU_BACKENDS } from "./adapter-requirements.ts";
+import { GPU_BACKENDS } from "./dawn.ts";
 
-/** Longest name or description taken from a driver. */
+/** Longest name or description from a driver. */
 const MAX_TEXT = 512;
 
 const text = z.string().transform((value) => value.slice(0, MAX_TEXT));
 
-/** What names one adapter on a machine, and finds it again in another process. */
+/** Identifies an adapter on a machine, also in another process. */
 export const gpuDeviceSchema = z.object({ backend: z.enum(GPU_BACKENDS), name: z.string().max(MAX_TEXT) });
 export type GpuDevice = z.infer<typeof gpuDeviceSchema>;
 
@@ -15,12 +15,12 @@ const gpuAdapterSchema = gpuDeviceSchema.extend({
   vendor: text,
   architecture: text,
   description: text,
-  /** Computes on the CPU; for tests, never chosen automatically. */
+  /** Computes on the CPU; never chosen automatically. */
   software: z.boolean(),
   features: z.object({
-    /** 16-bit floats in shaders: llama.cpp needs them. */
+    /** 16-bit floats in shaders, which llama.cpp needs. */
     shaderF16: z.boolean(),
-    /** Without them llama.cpp has no flash attention and is far slower. */
+    /** Without them, llama.cpp has no flash attention and is far slower. */
     subgroups: z.boolean(),
     subgroupMatrices: z.boolean(),
     timestampQueries: z.boolean(),
@@ -28,48 +28,48 @@ const gpuAdapterSchema = gpuDeviceSchema.extend({
   limits: z.object({
     /** Largest buffer in bytes. */
     maxBufferSize: z.number().min(0),
-    /** Largest part of a buffer that a shader can see, in bytes. */
+    /** Largest part of a buffer that a shader can access, in bytes. */
     maxStorageBufferBindingSize: z.number().min(0),
     /** Memory that the threads of a workgroup share, in bytes. */
     maxComputeWorkgroupStorageSize: z.number().min(0),
     maxComputeInvocationsPerWorkgroup: z.number().min(0),
   }),
-  /** Bytes of memory that it has, where the operating system tells. */
+  /** Its memory in bytes, where the operating system tells. */
   memory: z.int().min(0).optional(),
-  /** Why llama.cpp cannot run on it, in words; absent when it can. */
+  /** Why llama.cpp cannot run on it, for people; absent when it can. */
   problem: text.optional(),
 });
 export type GpuAdapter = z.infer<typeof gpuAdapterSchema>;
 
-/** What is known of an adapter whose driver gave no answer. */
+/** An adapter that could not be opened. */
 const silentAdapterSchema = gpuDeviceSchema.extend({ problem: text });
 
-/** Everything that the probe process says to the daemon. */
+/** All messages from the probe process to the daemon. */
 export const probeMessageSchema = z.discriminatedUnion("type", [
-  /** Dawn or the drivers below it cannot be used at all. The last message. */
+  /** Dawn or its drivers cannot be used at all. The last message. */
   z.object({ type: z.literal("failed"), reason: text }),
-  /** All adapters there are; each is opened next, in this order. */
+  /** All adapters; they are opened next, in this order. */
   z.object({ type: z.literal("listed"), adapters: z.array(gpuDeviceSchema).max(64) }),
   z.object({ type: z.literal("opened"), adapter: gpuAdapterSchema }),
   z.object({ type: z.literal("unopened"), adapter: silentAdapterSchema }),
-  /** The last message, with the system's own choices, when it has any. */
+  /** The last message, with the system's preferred adapters, if any. */
   z.object({
     type: z.literal("done"),
     fastest: gpuDeviceSchema.optional(),
-    thriftiest: gpuDeviceSchema.optional(),
+    lowPower: gpuDeviceSchema.optional(),
   }),
 ]);
 export type ProbeMessage = z.infer<typeof probeMessageSchema>;
 
-/** An adapter of the report; one that could not even be opened has a name and a problem only. */
+/** An adapter in the report; one that could not be opened has only a name and a problem. */
 export type ReportedAdapter = GpuAdapter | z.infer<typeof silentAdapterSchema>;
 
-/** What the machine has, as far as Dawn can see. */
+/** The adapters of the machine, according to Dawn. */
 export interface GpuReport {
   readonly adapters: readonly ReportedAdapter[];
-  /** The system's choices where speed, or a battery, counts. */
+  /** The system's choices for high performance and for low power. */
   readonly fastest?: GpuDevice | undefined;
-  readonly thriftiest?: GpuDevice | undefined;
+  readonly lowPower?: GpuDevice | undefined;
   /** Why no adapter was found, and what to do; absent when there is one. */
   readonly problem?: string | undefined;
 }

@@ -1,27 +1,31 @@
 import type { ChildProcess } from "node:child_process";
 import path from "node:path";
-import { MINIMAL_ENVIRONMENT, type SpawnEngine } from "../launch.ts";
-import { spawnFailure } from "../spawn-failure.ts";
+import {
+  driverEnvironment,
+  gpuPermissions,
+  MINIMAL_ENVIRONMENT,
+  type SpawnEngine,
+  spawnFailure,
+} from "../launch.ts";
 import type { ServiceError } from "../../errors/service-error.ts";
-import { driverEnvironment, gpuPermissions } from "./gpu-process-rights.ts";
 import type { GpuDevice } from "./gpu-report.ts";
 
-export interface LaunchProbeOptions {
+interface LaunchProbeOptions {
   readonly runtime: string;
   readonly spawn: SpawnEngine;
   readonly dawnPath: string;
-  /** Adapters that are not to be opened. */
+  /** Adapters that must not be opened. */
   readonly skipped: readonly GpuDevice[];
 }
 
-/** The process that looks at the GPUs could not be started. */
+/** The error for a probe process that could not be started. */
 export function probeFailure(cause: unknown): ServiceError {
   return spawnFailure("The process that looks for GPUs", cause);
 }
 
 /**
- * Starts a probe process: it may load Dawn, read its own code, and nothing else that Node can forbid.
- * @throws ServiceError resources_exhausted or model_load_failed when the system starts no process
+ * Starts a probe process, which may load Dawn and read its own code, and nothing else that Node can forbid.
+ * @throws ServiceError resources_exhausted or model_load_failed when the process cannot be started
  */
 export function launchProbe({ runtime, spawn, dawnPath, skipped }: LaunchProbeOptions): ChildProcess {
   const entry = path.join(import.meta.dirname, `probe-process${path.extname(import.meta.filename)}`);
@@ -43,7 +47,7 @@ export function launchProbe({ runtime, spawn, dawnPath, skipped }: LaunchProbeOp
       cwd: path.parse(entry).root,
     });
   } catch (error) {
-    // Some failures are thrown, others reported by the child's event.
+    // Some failures are thrown, others are emitted by the child.
     throw probeFailure(error);
   }
 }

@@ -2,20 +2,20 @@ import { execFile } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
 import os from "node:os";
 
-/** Where the operating system says how much memory its graphics cards have. Nothing here rejects. */
+/** Where the operating system tells how much memory graphics cards have. No method rejects. */
 export interface MemorySources {
   readonly platform: NodeJS.Platform;
-  /** Bytes of the machine's own memory. */
+  /** The machine's memory in bytes. */
   readonly machineMemory: number;
-  /** A file's text; undefined when it cannot be read. */
+  /** Reads a text file; undefined when it cannot be read. */
   readonly read: (file: string) => Promise<string | undefined>;
-  /** The names in a folder; none when it cannot be read. */
+  /** Lists a folder; empty when it cannot be read. */
   readonly list: (folder: string) => Promise<readonly string[]>;
-  /** What a program prints; undefined when it is not there, fails, or takes too long. */
+  /** Output of a program; undefined when it does not exist, fails, or takes too long. */
   readonly run: (program: string, args: readonly string[]) => Promise<string | undefined>;
 }
 
-/** PowerShell takes a second to start, on a slow disk several. */
+/** PowerShell takes seconds to start on a slow disk. */
 const PROGRAM_DEADLINE_MS = 8000;
 
 export const systemSources: MemorySources = {
@@ -25,14 +25,14 @@ export const systemSources: MemorySources = {
     try {
       return await readFile(file, "utf8");
     } catch {
-      return undefined; // another driver, another kernel: the file is not there
+      return undefined; // does not exist with every driver and kernel
     }
   },
   list: async (folder) => {
     try {
       return await readdir(folder);
     } catch {
-      return []; // the same
+      return [];
     }
   },
   run: async (program, args) =>
@@ -41,7 +41,7 @@ export const systemSources: MemorySources = {
       try {
         execFile(program, args, options, (error, stdout) => resolve(error ? undefined : stdout));
       } catch {
-        resolve(undefined); // the system starts no process just now
+        resolve(undefined); // the process cannot be started
       }
     }),
 };

@@ -17,35 +17,32 @@ import {
 import { launchProbe, probeFailure } from "./launch-probe.ts";
 import { PROBE_MESSAGE_KINDS } from "./probe-message-kinds.ts";
 
-/**
- * Longest silence of a probe. Opening a driver for the first time since the machine was started takes some seconds
- * where disks are slow; beside programs that keep all processors busy it was seen to take 15.
- */
+/** Longest silence of a probe. After a boot, opening a driver takes long on slow disks and busy machines. */
 const PROBE_DEADLINE_MS = 30_000;
 
-/** What helps where a driver takes the process with it. */
-const CURE =
-  "A newer driver may help; where a driver of no use is installed, remove it, or leave it out (VK_DRIVER_FILES names the manifests of the Vulkan drivers that are opened).";
+/** What to do when a driver crashes the process. */
+const ADVICE =
+  "Update the driver. If you do not need it, remove it or exclude it (VK_DRIVER_FILES lists the manifests of the Vulkan drivers to open).";
 
-/** Most messages of one probe: a list, two for each of its adapters, and an end are far fewer. */
-const MOST_MESSAGES = 256;
+/** Most messages of one probe; a healthy one sends far fewer. */
+const MAX_MESSAGES = 256;
 
-/** Lines of output kept to explain an end. */
+/** Lines of output kept to explain an exit. */
 const KEPT_LINES = 5;
 
-export interface ProbeOptions {
+interface ProbeOptions {
   readonly runtime?: string;
   readonly spawn?: SpawnEngine;
-  /** Dawn's entry file; undefined: it is not installed. */
+  /** Dawn's entry file; undefined: not installed. */
   readonly dawnPath?: string | undefined;
   readonly deadlineMs?: number;
-  /** Bytes of memory that an adapter has; the default asks the operating system. */
+  /** Finds an adapter's memory in bytes; the default asks the operating system. */
   readonly memoryOf?: (adapter: GpuAdapter) => Promise<number | undefined>;
 }
 
 /**
- * Finds out which GPUs there are, in a process of its own. A driver that crashes or hangs ends that process, and
- * the other adapters are then tried without it. Never rejects.
+ * Finds all GPUs, in a separate process. When a driver crashes or hangs, that process is ended, and the remaining
+ * adapters are probed in another one. Never rejects.
  */
 export async function probeGpu({
   runtime = process.execPath,
@@ -80,11 +77,11 @@ async function withMemory(
 
 interface ProbeRound {
   readonly report: GpuReport;
-  /** The adapter at which the process ended. */
+  /** The adapter on which the process crashed or hung. */
   readonly culprit?: ReportedAdapter;
 }
 
-/** Follows one probe process to its end; one that cannot be started has found nothing. */
+/** Runs one probe process; one that cannot be started finds nothing. */
 async function look(
   launch: () => ChildProcess,
   skipped: readonly GpuDevice[],
@@ -113,18 +110,18 @@ async function watch(
     isLate = true;
     child.kill("SIGKILL");
   }, deadlineMs);
-  const give = (): void => void child.kill("SIGKILL");
+  const kill = (): void => void child.kill("SIGKILL");
   const channel = new ChildChannel<ProbeMessage, never>({
     child,
     incoming: PROBE_MESSAGE_KINDS,
     outgoing: {},
     onMessage: (message) => {
       const parsed = probeMessageSchema.safeParse(message);
-      if (!parsed.success || messages.length === MOST_MESSAGES) return give();
+      if (!parsed.success || messages.length === MAX_MESSAGES) return kill();
       messages.push(parsed.data);
       timer.refresh();
     },
-    onProblem: give,
+    onProblem: kill,
   });
   const how = await new Promise<string>((resolve, reject) => {
     child.on("error", (error) => {
@@ -160,13 +157,13 @@ function fold(messages: readonly ProbeMessage[], skipped: readonly GpuDevice[], 
       case "failed":
         return { report: { adapters, problem: message.reason } };
       case "done":
-        return { report: { adapters, fastest: message.fastest, thriftiest: message.thriftiest } };
+        return { report: { adapters, fastest: message.fastest, lowPower: message.lowPower } };
     }
   }
   const [culprit] = pending;
-  // All are known, and only the system's own choice among them is not.
+  // All adapters are known; only the system's preferences are missing.
   if (adapters.length > 0 && culprit === undefined) return { report: { adapters } };
-  const problem = `The process that opened the driver ${end}. ${CURE}`;
+  const problem = `The process that opened the driver ${end}. ${ADVICE}`;
   if (culprit === undefined) return { report: { adapters, problem } };
   return { report: { adapters }, culprit: { ...culprit, problem } };
 }

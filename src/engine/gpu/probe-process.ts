@@ -1,38 +1,45 @@
 import { pathToFileURL } from "node:url";
 import { ParentChannel, onParentGone } from "../channel/parent-channel.ts";
-import { type Dawn, type DawnAdapter, type DawnGpu, deviceFlags } from "./dawn.ts";
-import { GPU_BACKENDS, unusable } from "./adapter-requirements.ts";
+import {
+  type Dawn,
+  type DawnAdapter,
+  type DawnGpu,
+  deviceFlags,
+  glibcVersion,
+  GPU_BACKENDS,
+  loadProblem,
+  unusable,
+} from "./dawn.ts";
 import type { GpuAdapter, GpuDevice, ProbeMessage } from "./gpu-report.ts";
-import { glibcVersion, loadProblem } from "./load-problem.ts";
 import { PROBE_MESSAGE_KINDS } from "./probe-message-kinds.ts";
 
 /**
- * The entry of the probe process: opens every adapter once and says what it found. A driver may crash or hang in
- * any of these steps, so each result is sent as soon as it is there.
+ * The entry of the probe process: opens every adapter once and reports what it found. A driver may crash or hang at any
+ * step, so each result is sent right away.
  *
  * Arguments: the path of Dawn's entry file, then a JSON array of adapters to leave out.
  */
 
-/** No adapter is named so: Dawn then answers with the list of those there are. */
+/** No adapter has this name, so Dawn answers with a list of all adapters. */
 const NO_SUCH_ADAPTER = "daybreak: no such adapter";
 /** A line of that list. */
 const LISTED_ADAPTER = /^ \* backend: '([^']+)', name: '(.*)'$/gm;
 
-/** Makes Dawn offer what it holds to be experimental; only to see whether the adapter has it. */
+/** Makes Dawn list experimental features, to see whether the adapter has them. */
 const ALL_FEATURES = "enable-dawn-features=allow_unsafe_apis";
 
-/** CPUs that pose as GPUs, where the driver does not say so itself. */
+/** Software adapters whose driver does not report that they are. */
 const SOFTWARE_NAMES = /llvmpipe|lavapipe|swiftshader|basic render driver|\bwarp\b/i;
 
-/** What helps where a driver fails and does not say why. */
-const CURE = "Another program may have taken all of its memory; else a newer driver may help.";
+/** What to do when a driver fails without saying why. */
+const ADVICE = "Close programs that may use all of its memory, or update the driver.";
 
-/** Whichever Vulkan loader Dawn looks for on Linux. */
+/** The Vulkan loader that Dawn uses on Linux. */
 const VULKAN_LOADER = "libvulkan.so.1";
 
 const [, , dawnPath = "", skipped = "[]"] = process.argv;
 
-// Nobody waits for an answer any more.
+// Nobody waits for the result anymore.
 onParentGone(() => process.exit());
 
 const channel = new ParentChannel<never, ProbeMessage>({
@@ -42,7 +49,7 @@ const channel = new ParentChannel<never, ProbeMessage>({
   onProblem: () => process.exit(1),
 });
 await probe();
-// Threads of drivers would keep the process alive.
+// Drivers may have threads that would keep the process alive.
 process.exit();
 
 async function probe(): Promise<void> {
@@ -62,9 +69,9 @@ async function probe(): Promise<void> {
     await send(await open(dawn, device));
   }
   if (skip.length > 0) return await send({ type: "done" });
-  const fastest = await favorite(dawn, adapters, "high-performance");
-  const thriftiest = await favorite(dawn, adapters, "low-power");
-  await send({ type: "done", ...(fastest && { fastest }), ...(thriftiest && { thriftiest }) });
+  const fastest = await preferred(dawn, adapters, "high-performance");
+  const lowPower = await preferred(dawn, adapters, "low-power");
+  await send({ type: "done", ...(fastest && { fastest }), ...(lowPower && { lowPower }) });
 }
 
 async function listAdapters(dawn: Dawn): Promise<GpuDevice[]> {
@@ -77,7 +84,7 @@ async function listAdapters(dawn: Dawn): Promise<GpuDevice[]> {
   const found = new Map<string, GpuDevice>();
   for (const [, backend, name] of text.matchAll(LISTED_ADAPTER)) {
     const known = GPU_BACKENDS.find((each) => each === backend);
-    // Two equal cards have one name: Dawn cannot tell them apart, and neither can we.
+    // Identical cards have the same name, and Dawn cannot tell them apart.
     if (known && name) found.set(`${known} ${name}`, { backend: known, name });
   }
   return [...found.values()];
@@ -87,7 +94,7 @@ async function open(dawn: Dawn, device: GpuDevice): Promise<ProbeMessage> {
   try {
     const adapter = await dawn.create([...deviceFlags(device), ALL_FEATURES]).requestAdapter();
     if (!adapter)
-      return { type: "unopened", adapter: { ...device, problem: `The driver does not open it. ${CURE}` } };
+      return { type: "unopened", adapter: { ...device, problem: `The driver could not open it. ${ADVICE}` } };
     const found = describe(device, adapter);
     const problem = unusable(found) ?? (await deviceProblem(dawn, device));
     return { type: "opened", adapter: problem === undefined ? found : { ...found, problem } };
@@ -122,20 +129,20 @@ function describe(device: GpuDevice, { features, limits, info }: DawnAdapter): G
   };
 }
 
-/** Opens the device as llama.cpp will, and closes it again. */
+/** Opens and closes the device as llama.cpp does; returns why that failed. */
 async function deviceProblem(dawn: Dawn, device: GpuDevice): Promise<string | undefined> {
   try {
     const adapter = await dawn.create(deviceFlags(device)).requestAdapter();
     const opened = await adapter?.requestDevice({ requiredFeatures: ["shader-f16"] });
     opened?.destroy();
-    return opened ? undefined : `The driver does not open it a second time. ${CURE}`;
+    return opened ? undefined : `The driver could not open it a second time. ${ADVICE}`;
   } catch (error) {
-    return `The device cannot be opened (${firstLine(error)}). ${CURE}`;
+    return `The device cannot be opened (${firstLine(error)}). ${ADVICE}`;
   }
 }
 
-/** The adapter that the system itself prefers; undefined when it has no opinion. */
-async function favorite(
+/** The adapter that the system prefers; undefined when it has no preference. */
+async function preferred(
   dawn: Dawn,
   adapters: readonly GpuDevice[],
   powerPreference: "high-performance" | "low-power",
@@ -151,12 +158,12 @@ async function favorite(
   return undefined;
 }
 
-/** No adapter at all: what is missing, and what to do. */
+/** Why there is no adapter at all, and what to do. */
 function whyNone(): string {
   if (process.platform === "linux" && !canLoad(VULKAN_LOADER)) {
-    return `There is no Vulkan loader (${VULKAN_LOADER}); install it, and the Vulkan driver of the GPU (on Debian and Ubuntu: libvulkan1, and mesa-vulkan-drivers or NVIDIA's driver).`;
+    return `There is no Vulkan loader (${VULKAN_LOADER}); install it and the GPU's Vulkan driver (on Debian and Ubuntu: libvulkan1, and mesa-vulkan-drivers or NVIDIA's driver).`;
   }
-  return "No driver offers an adapter that WebGPU accepts: there is no GPU here, its driver is missing or too old, or this account may not open it. A newer driver may help.";
+  return "No driver offers an adapter that WebGPU can use: there is no GPU, its driver is missing or too old, or this user may not open it. Install or update the driver of the GPU.";
 }
 
 function canLoad(library: string): boolean {
@@ -164,7 +171,7 @@ function canLoad(library: string): boolean {
     process.dlopen({ exports: {} }, library);
     return true;
   } catch (error) {
-    // Found and loaded, and then missed the marks of an addon.
+    // The library was found and loaded, but it is not a Node addon.
     return messageOf(error).includes("did not self-register");
   }
 }

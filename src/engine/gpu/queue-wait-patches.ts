@@ -4,15 +4,14 @@ import type { TextPatch } from "../core/worker-patches.ts";
 const STOCK_WAIT_MS = 30_000;
 
 /**
- * Changes of llama.cpp's script by which an engine waits for its GPU as long as the daemon waits for the engine. The
- * first step on a device includes what its driver compiles, which a software adapter on a busy machine does for longer
- * than llama.cpp waits, however small the step is.
+ * Patches llama.cpp's script so that an engine waits for its GPU as long as the daemon waits for the engine. During the
+ * first step the driver compiles shaders, which may take longer than llama.cpp waits.
  * @param longestMs longest wait in milliseconds
  */
 export function queueWaitPatches(longestMs: number): readonly TextPatch[] {
   return [
     {
-      purpose: "know the timer of a wait",
+      purpose: "keep the timer of a wait",
       find: "var promises=[];if(timeoutMSPtr){",
       replace: "var promises=[],timer;if(timeoutMSPtr){",
     },
@@ -22,8 +21,8 @@ export function queueWaitPatches(longestMs: number): readonly TextPatch[] {
       replace: `new Promise(resolve=>{timer=setTimeout(resolve,timeoutMS===${STOCK_WAIT_MS}?${longestMs}:timeoutMS)})`,
     },
     {
-      // There are two waits for each token, and their timers would stay until they are due.
-      purpose: "end the timer with the wait",
+      // Each token has two waits, whose timers would otherwise pile up.
+      purpose: "clear the timer after the wait",
       find: "const firstResolvedFuture=await Promise.race(promises);",
       replace: "const firstResolvedFuture=await Promise.race(promises);clearTimeout(timer);",
     },

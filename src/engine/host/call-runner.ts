@@ -1,12 +1,11 @@
 import type { EngineCore } from "../core/engine-core.ts";
 import { EngineFatalError } from "../core/wllama-session.ts";
-import type { DaemonMessage } from "../protocol/messages.ts";
+import { type DaemonMessage, toReportedError } from "../protocol/messages.ts";
 import type { Outbox } from "./outbox.ts";
-import { toReportedError } from "./reported-error.ts";
 
 type CallMessage = Extract<DaemonMessage, { type: "generate" | "embed" | "rerank" | "tokenize" | "pieces" }>;
 
-/** Runs the daemon's calls on the engine and answers each exactly once. */
+/** Runs the daemon's calls on the engine and answers each of them exactly once. */
 export class CallRunner {
   readonly #engine: EngineCore;
   readonly #outbox: Outbox;

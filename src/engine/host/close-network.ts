@@ -4,10 +4,10 @@ import { syncBuiltinESMExports } from "node:module";
 import net from "node:net";
 
 /**
- * Takes the network from a process on Node 24, whose permission model knows nothing of it; later ones refuse it
- * themselves. It is run before anything else, in every thread. What connects, listens, binds, sends or looks a name up
- * is replaced, in the classes that Node's own modules use as well as beneath them. Pipes that were inherited still
- * work. Like the permission model, this does not count for a thread that hostile code starts with flags of its choice.
+ * Disables the network on Node 24, whose permission model does not cover it, unlike later versions. Runs before
+ * anything else, in every thread. Replaces every function that connects, listens, binds, sends or resolves names, in
+ * Node's public classes and in the native ones below them. Inherited pipes keep working. Like the permission model,
+ * this does not restrict a thread that hostile code starts with its own flags.
  */
 
 const WAYS_OUT = ["connect", "connect6", "bind", "bind6", "listen", "send", "send6"];
@@ -26,26 +26,27 @@ function close(holder: object, names: readonly string[]): void {
   }
 }
 
-/** Functions of a module or class that are not about its own settings. */
+/** Functions of a module or class that resolve names. */
 function lookUps(holder: object): string[] {
   return Object.getOwnPropertyNames(holder).filter((name) => /^(lookup|resolve|reverse|query)/.test(name));
 }
 
-/** The class beneath a stream or socket, which Node gives no name. */
+/** The native class below a stream or socket, which Node does not export. */
 function beneath(handle: unknown): object {
   const prototype: unknown = typeof handle === "object" && handle !== null && Object.getPrototypeOf(handle);
-  if (typeof prototype !== "object" || prototype === null) throw new Error("This Node has no such handle.");
+  if (typeof prototype !== "object" || prototype === null)
+    throw new Error("This version of Node has no such handle.");
   return prototype;
 }
 
-/** The class beneath connections: Node creates it once it sees that the target is not an address. */
+/** The native class below connections: Node creates a handle before it finds that the target is not an address. */
 function connectionHandle(nowhere: object): object {
   const socket = new net.Socket();
   try {
     const connect: unknown = Reflect.get(socket, "connect");
     if (typeof connect === "function") Reflect.apply(connect, socket, [nowhere]);
   } catch {
-    // Meant to fail: only what it leaves is wanted.
+    // Expected to fail; only the handle is needed.
   }
   const handle = beneath(Reflect.get(socket, "_handle"));
   socket.destroy();

@@ -1,13 +1,13 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";
-import type { EngineFiles } from "../core/engine-core.ts";
+import type { EngineFiles } from "../core/platform.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
 import { FileBlob } from "./file-blob.ts";
 
 /**
  * Opens the files of a model.
- * @param onProgress called with 0..1, the part of all bytes that has been read
- * @throws ServiceError model_load_failed when one cannot be opened
+ * @param onProgress called with the share of all bytes that has been read, 0..1
+ * @throws ServiceError model_load_failed when a file cannot be opened
  */
 export function openEngineFiles(spec: EngineSpec, onProgress: (progress: number) => void): EngineFiles {
   let total = 0;

@@ -1,38 +1,37 @@
 import { setFlagsFromString } from "node:v8";
 import { onParentGone } from "../channel/parent-channel.ts";
 import { skipLanguages } from "../../launch/skip-languages.mjs";
-import { isFencedIn, UNFENCED_EXIT_CODE } from "../permission-model.ts";
+import { isRestricted, UNRESTRICTED_EXIT_CODE } from "../permission-model.ts";
 
 /**
- * The entry of an engine process: one model, no rights but to read its files. The main thread only passes
- * messages; llama.cpp runs in a worker, so that the end of the daemon is noticed while a model computes.
+ * The entry of an engine process, which has one model and may only read its files. The main thread only passes messages
+ * on; llama.cpp runs in a worker, so that the process notices the end of the daemon while a model computes.
  *
- * Arguments: the file URL of llama.cpp's WASM, the largest heap that it declares in bytes, and for an engine that
- * uses a GPU the path of Dawn's entry file and the longest wait for the GPU in milliseconds.
+ * Arguments: file URL of llama.cpp's WASM, largest heap in bytes, and for an engine that uses a GPU the path of Dawn's
+ * entry file and the longest wait for the GPU in milliseconds.
  */
 
-// What would run without the walls that it was started with parses no file.
-if (!isFencedIn()) process.exit(UNFENCED_EXIT_CODE);
+// Without its restrictions, an engine must not parse any file.
+if (!isRestricted()) process.exit(UNRESTRICTED_EXIT_CODE);
 
 /**
- * Machine code in bytes that a function of the WASM runs before V8 optimizes it. By default that is so little that V8
- * optimizes what only loading a model uses, which is long over when the better code is there: a third of the
- * instructions of a small model's start. What computes reaches this soon: with a model of 0.5B weights the load and the
- * first 32 tokens take as many instructions either way.
+ * Bytes of machine code that a WASM function executes before V8 optimizes it. With V8's default, V8 also optimizes code
+ * that only loading uses and that has finished by the time the optimized code is ready. Kernels reach this budget
+ * quickly.
  */
 const TIERING_BUDGET = 400_000_000;
 
 setFlagsFromString(`--wasm-tiering-budget=${TIERING_BUDGET}`);
-// Each function is checked before it first runs, not all 7,700 before any: most are never run.
+// Functions are validated when they are first called; most never are.
 setFlagsFromString("--wasm-lazy-validation");
 
-/** An engine must not outlive its daemon. A signal ends it even where a busy worker would hold back an exit. */
+/** An engine must not outlive its daemon. A signal ends it even when a busy worker would delay an exit. */
 onParentGone(() => {
   process.kill(process.pid, "SIGKILL");
-  // The first process of a namespace cannot kill itself with a signal.
+  // The first process of a PID namespace cannot kill itself with a signal.
   process.abort();
 });
 
-// Both count for what is loaded after them.
+// V8 flags and language settings apply to what is loaded after them.
 skipLanguages();
 await import("./serve-daemon.ts");

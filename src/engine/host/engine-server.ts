@@ -1,12 +1,11 @@
-import { EngineCore, type EngineFiles } from "../core/engine-core.ts";
+import { EngineCore } from "../core/engine-core.ts";
 import { fromLoadFailure } from "../core/engine-failure.ts";
-import type { EnginePlatform } from "../core/platform.ts";
+import type { EngineFiles, EnginePlatform } from "../core/platform.ts";
 import { warmUp } from "../core/warm-up.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
-import type { DaemonMessage, EngineMessage } from "../protocol/messages.ts";
+import { type DaemonMessage, type EngineMessage, toReportedError } from "../protocol/messages.ts";
 import { CallRunner } from "./call-runner.ts";
 import { Outbox } from "./outbox.ts";
-import { toReportedError } from "./reported-error.ts";
 
 /** A step of progress worth a message. */
 const PROGRESS_STEP = 0.01;

@@ -1,12 +1,12 @@
 import fs from "node:fs";
 import type { BlobLike } from "../core/platform.ts";
 
-/** Bytes that one step of {@link FileBlob.stream} reads. */
+/** Chunk size of {@link FileBlob.stream}. */
 const STREAM_CHUNK_BYTES = 1024 * 1024;
 
 /**
- * A part of an open file. Node's own `fs.openAsBlob()` reports sizes of 4 GiB and more modulo 2^32, and tells
- * nothing about progress.
+ * A part of an open file. Node's `fs.openAsBlob()` reports sizes of 4 GiB and more modulo 2^32 and does not report
+ * progress.
  */
 export class FileBlob implements BlobLike {
   readonly #fd: number;
@@ -37,13 +37,13 @@ export class FileBlob implements BlobLike {
     return new FileBlob(this.#fd, this.#start + from, to - from, this.#onRead);
   }
 
-  /** @throws Error when the file has become shorter since it was opened */
+  /** @throws Error when the file has been truncated since it was opened */
   async arrayBuffer(): Promise<ArrayBuffer> {
     const bytes = new Uint8Array(this.size);
     let filled = 0;
     while (filled < bytes.length) {
       const read = await readAt(this.#fd, bytes, filled, this.#start + filled);
-      if (read === 0) throw new Error("the file has become shorter while it was read");
+      if (read === 0) throw new Error("the file was truncated while it was read");
       filled += read;
       this.#onRead(read);
     }
@@ -63,7 +63,7 @@ export class FileBlob implements BlobLike {
   }
 }
 
-/** An index as Blob.slice() takes it: a negative one counts from the end. */
+/** Resolves an index of Blob.slice(), where a negative one counts from the end. */
 function clamp(index: number, size: number): number {
   return index < 0 ? Math.max(0, size + index) : Math.min(index, size);
 }

@@ -7,7 +7,7 @@ import { moduleHeapPatches, STOCK_HEAP_BYTES, workerHeapPatches } from "../core/
 import { queueWaitPatches } from "../gpu/queue-wait-patches.ts";
 import { applyPatches, type TextPatch } from "../core/worker-patches.ts";
 
-/** What wllama's scripts need on Node beyond what they need everywhere. */
+/** Patches of wllama's scripts that only Node needs. */
 const MODULE_PATCHES: readonly TextPatch[] = [
   {
     purpose: "start threads from text, without a temporary file",
@@ -16,7 +16,7 @@ const MODULE_PATCHES: readonly TextPatch[] = [
   },
 ];
 
-/** The worker's script is a text without a folder of its own, so it has to be told where its module is. */
+/** Passed to the worker, whose script is evaluated from text and cannot resolve relative paths. */
 const GPU_OPENER = path.join(
   import.meta.dirname,
   "..",
@@ -25,29 +25,29 @@ const GPU_OPENER = path.join(
   `open-gpu${path.extname(import.meta.filename)}`,
 );
 
-/** The GPU of an engine, as its worker opens it. */
-export interface WorkerGpu {
-  /** Entry file of the package that carries Dawn. */
+/** How the worker opens its GPU. */
+interface WorkerGpu {
+  /** Entry file of the package with Dawn. */
   readonly dawnPath: string;
-  /** Dawn's flags, which name the adapter. */
+  /** Dawn's flags, which select the adapter. */
   readonly flags: readonly string[];
-  /** Longest wait for its work, in milliseconds. */
-  readonly longestWaitMs: number;
+  /** Longest wait for the GPU, in milliseconds. */
+  readonly maxWaitMs: number;
 }
 
-/** JavaScript's own heap of the worker: wllama's script and one request or result at a time. */
+/** Limit of the worker's JavaScript heap: wllama's script and one request or result at a time. */
 const WORKER_HEAP_MIB = 512;
 
-export interface NodePlatformOptions {
+interface NodePlatformOptions {
   /** Absent: the engine stays on the CPU. */
   readonly gpu?: WorkerGpu | undefined;
-  /** Largest heap that the WASM declares; absent: that of the stock one. */
+  /** Largest heap of the WASM; absent: that of the stock WASM. */
   readonly heapLimitBytes?: number;
 }
 
 /**
- * The part of a web worker's global scope that wllama's script uses. `navigator.gpu` is defined for an engine with
- * a GPU alone: while it exists, llama.cpp opens a device even for a model that stays on the CPU.
+ * The part of a web worker's global scope that wllama's script uses. `navigator.gpu` is only defined for an engine with
+ * a GPU: when it exists, llama.cpp opens a device even for a model that stays on the CPU.
  */
 const WORKER_SCOPE = `
 {
@@ -63,7 +63,7 @@ const WORKER_SCOPE = `
 `;
 
 /**
- * wllama's platform inside a Node process. Defines the two globals of a page that wllama's own code asks for.
+ * wllama's platform inside a Node process. Defines two globals of a page that wllama's code uses.
  * @param wasmUrl file URL of llama.cpp's WASM
  */
 export function createNodePlatform(
@@ -91,14 +91,14 @@ function startWorker(
   const modulePatches = [
     ...MODULE_PATCHES,
     ...moduleHeapPatches(heapLimitBytes),
-    ...(gpu ? queueWaitPatches(gpu.longestWaitMs) : []),
+    ...(gpu ? queueWaitPatches(gpu.maxWaitMs) : []),
   ];
-  /** What wllama sends before the worker runs: reading the script is asynchronous. */
+  /** Messages that wllama sends before the worker runs, since reading the script is asynchronous. */
   const queue: { message: unknown; transfer: ArrayBuffer[] }[] = [];
 
   const start = async (): Promise<void> => {
     const script = await resolveObjectURL(scriptUrl)?.text();
-    if (script === undefined) throw new Error("the engine's worker script is gone");
+    if (script === undefined) throw new Error("the engine's worker script is missing");
     URL.revokeObjectURL(scriptUrl);
     const patched = applyPatches(patch(script), [...modulePatches, ...workerHeapPatches(heapLimitBytes)]);
     const worker = new Worker(WORKER_SCOPE + patched, {
@@ -108,7 +108,7 @@ function startWorker(
     });
     worker.on("message", (data: unknown) => shim.onMessage(data));
     worker.on("error", (error) => shim.onError(toError(error)));
-    worker.on("exit", (code) => shim.onError(new Error(`the engine's worker ended with code ${code}`)));
+    worker.on("exit", (code) => shim.onError(new Error(`the engine's worker exited with code ${code}`)));
     const send = async (message: unknown, transfer: ArrayBuffer[]): Promise<void> => {
       worker.postMessage(await withTextForBlobs(message, modulePatches), transfer);
     };
@@ -123,7 +123,7 @@ function startWorker(
   return shim;
 }
 
-/** wllama sends its threads' script as a Blob; Node starts a thread from text. */
+/** wllama sends the script of its threads as a Blob, but Node starts a thread from text. */
 async function withTextForBlobs(message: unknown, patches: readonly TextPatch[]): Promise<unknown> {
   if (!hasArguments(message) || !message.args.some((arg) => arg instanceof Blob)) return message;
   const texts = message.args.map(async (arg) =>

@@ -1,20 +1,17 @@
 import type { GenerationEvent } from "../protocol/generation.ts";
 import type { EngineMessage } from "../protocol/messages.ts";
 
-/** Hands one message to the channel and calls back when it has been written. */
-export type Send = (message: EngineMessage, written: () => void) => void;
+/** Writes a message to the channel and calls back when it has been written. */
+type Send = (message: EngineMessage, written: () => void) => void;
+
+/** How long progress of a prompt waits for the first token: an extra message would delay that token. */
+const PROMPT_DELAY_MS = 5;
+
+const PROMPT_EVENTS: ReadonlySet<GenerationEvent["type"]> = new Set(["start", "prompt-progress"]);
 
 /**
- * How long the news of a prompt waits for the token that comes of the same step: that is there in one or two
- * milliseconds, and a message of its own would take the processors from it for as long.
- */
-const PROMPT_NEWS_MS = 5;
-
-const PROMPT_NEWS: ReadonlySet<GenerationEvent["type"]> = new Set(["start", "prompt-progress"]);
-
-/**
- * Sends events to the daemon: each at once while the channel is free, several in one message while it is not.
- * So the first token waits for nothing, and a fast model does not pay for a message per token.
+ * Sends events to the daemon: right away while the channel is free, otherwise several in one message. So the first
+ * token does not wait, and a fast model does not need a message per token.
  */
 export class Outbox {
   readonly #send: Send;
@@ -30,11 +27,11 @@ export class Outbox {
     const events = this.#waiting.get(call);
     if (!events) this.#waiting.set(call, [event]);
     else if (!mergeText(events.at(-1), event)) events.push(event);
-    if (PROMPT_NEWS.has(event.type)) this.#timer ??= setTimeout(() => this.#flush(), PROMPT_NEWS_MS);
+    if (PROMPT_EVENTS.has(event.type)) this.#timer ??= setTimeout(() => this.#flush(), PROMPT_DELAY_MS);
     else this.#flush();
   }
 
-  /** Sends what is not an event; the call's own events go first. */
+  /** Sends another message, after the pending events of its call. */
   push(message: EngineMessage): void {
     if ("call" in message) this.#write(message.call);
     this.#send(message, () => {});
@@ -59,7 +56,7 @@ export class Outbox {
   }
 }
 
-/** Joins neighboring pieces of text; true when `event` has been added to `last`. */
+/** Appends text to the previous event of the same type; returns false when that is not possible. */
 function mergeText(last: GenerationEvent | undefined, event: GenerationEvent): boolean {
   if (last?.type === "text-delta" && event.type === "text-delta") {
     last.text += event.text;

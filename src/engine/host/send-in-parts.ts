@@ -1,13 +1,12 @@
-import { MessageTooLargeError } from "../channel/channel-error.ts";
+import { MessageTooLargeError } from "../channel/message-codec.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { GenerationEvent } from "../protocol/generation.ts";
-import type { EngineMessage } from "../protocol/messages.ts";
-import { toReportedError } from "./reported-error.ts";
+import { type EngineMessage, toReportedError } from "../protocol/messages.ts";
 
 type Post = (message: EngineMessage, written?: () => void) => void;
 
 /**
- * Sends a message, events in several messages where they are more than one may hold.
+ * Sends a message. Splits events over several messages when they exceed the limit of one.
  * @param written called when the last part has been written
  */
 export function sendInParts(message: EngineMessage, post: Post, written?: () => void): void {
@@ -15,9 +14,9 @@ export function sendInParts(message: EngineMessage, post: Post, written?: () => 
     post(message, written);
   } catch (error) {
     if (!(error instanceof MessageTooLargeError)) throw error;
-    if (message.type !== "events") return sendRefusal(message, post, written);
+    if (message.type !== "events") return sendFailure(message, post, written);
     const [first, second] = message.events.length > 1 ? halves(message.events) : split(message.events[0]);
-    if (!first) return sendRefusal(message, post, written);
+    if (!first) return sendFailure(message, post, written);
     sendInParts({ ...message, events: first }, post);
     sendInParts({ ...message, events: second }, post, written);
   }
@@ -28,7 +27,7 @@ function halves<Item>(items: readonly Item[]): [Item[], Item[]] {
   return [items.slice(0, middle), items.slice(middle)];
 }
 
-/** One event as two that mean the same; none where that cannot be. */
+/** Splits one event into two that mean the same; undefined when that is not possible. */
 function split(event: GenerationEvent | undefined): [GenerationEvent[], GenerationEvent[]] | [undefined] {
   switch (event?.type) {
     case "text-delta": {
@@ -53,7 +52,7 @@ function split(event: GenerationEvent | undefined): [GenerationEvent[], Generati
   }
 }
 
-/** Characters of two units stay whole. */
+/** Does not split surrogate pairs. */
 function textHalves(text: string): [string, string] {
   const characters = text.length >> 1;
   const isPair = /[\uD800-\uDBFF]/.test(text[characters - 1] ?? "");
@@ -61,9 +60,9 @@ function textHalves(text: string): [string, string] {
   return [text.slice(0, middle), text.slice(middle)];
 }
 
-/** An answer that no message holds is one that the caller cannot have. */
-function sendRefusal(message: EngineMessage, post: Post, written?: () => void): void {
+/** Fails the call when its answer does not fit into a message. */
+function sendFailure(message: EngineMessage, post: Post, written?: () => void): void {
   if (!("call" in message)) throw new TypeError(`The message ${message.type} is too large.`);
-  const error = new ServiceError("inference_failed", "The answer is larger than an engine may send.");
+  const error = new ServiceError("inference_failed", "The answer is too large to be sent.");
   post({ type: "call-failed", call: message.call, error: toReportedError(error) }, written);
 }

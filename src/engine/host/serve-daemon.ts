@@ -2,17 +2,21 @@ import { residentBytes } from "../../machine/process-memory.ts";
 import { toError } from "../../errors/to-error.ts";
 import { DAEMON_MESSAGE_KINDS } from "../channel/daemon-message-kinds.ts";
 import { ENGINE_MESSAGE_KINDS } from "../channel/engine-message-kinds.ts";
-import { firstProblem } from "../channel/channel-error.ts";
 import { ParentChannel } from "../channel/parent-channel.ts";
 import type { LogLevel } from "../core/platform.ts";
 import { deviceFlags } from "../gpu/dawn.ts";
-import { type DaemonMessage, daemonMessageSchema, type EngineMessage } from "../protocol/messages.ts";
+import {
+  type DaemonMessage,
+  daemonMessageSchema,
+  type EngineMessage,
+  firstProblem,
+} from "../protocol/messages.ts";
 import { openEngineFiles } from "./engine-files.ts";
 import { EngineServer } from "./engine-server.ts";
 import { createNodePlatform } from "./node-platform.ts";
 import { sendInParts } from "./send-in-parts.ts";
 
-/** What an engine process does for its daemon, after its entry, engine-main.ts, has prepared it. */
+/** The engine process: serves the daemon. Loaded by engine-main.ts. */
 
 const [, , wasmUrl = "", heapLimit, dawnPath, longestWait] = process.argv;
 
@@ -24,7 +28,7 @@ const channel = new ParentChannel<DaemonMessage, EngineMessage>({
   onMessage: (message) => {
     const parsed = daemonMessageSchema.safeParse(message);
     if (parsed.success) server.receive(parsed.data);
-    else server.die(`the daemon sent a message that is not valid: ${firstProblem(parsed.error)}`);
+    else server.die(`the daemon sent an invalid message: ${firstProblem(parsed.error)}`);
   },
   onProblem: (error) => server.die(`the daemon's messages cannot be read: ${toError(error).message}`),
 });
@@ -33,7 +37,7 @@ const server: EngineServer = new EngineServer({
   open(spec, onProgress) {
     const gpu =
       spec.gpu && dawnPath !== undefined
-        ? { dawnPath, flags: deviceFlags(spec.gpu), longestWaitMs: Number(longestWait) }
+        ? { dawnPath, flags: deviceFlags(spec.gpu), maxWaitMs: Number(longestWait) }
         : undefined;
     const platform = createNodePlatform(wasmUrl, logProblem, { gpu, heapLimitBytes: Number(heapLimit) });
     return { platform, files: openEngineFiles(spec, onProgress) };
@@ -43,7 +47,7 @@ const server: EngineServer = new EngineServer({
   kill: () => process.kill(process.pid, "SIGKILL"),
 });
 
-/** The daemon keeps the last lines, to explain an end. */
+/** The daemon keeps the last lines to explain an exit. */
 function logProblem(level: LogLevel, line: string): void {
   if (level === "warn" || level === "error") process.stderr.write(`${line}\n`);
 }

@@ -6,36 +6,36 @@ const loraAdapterSchema = z.object({ path: z.string(), scale: z.number() });
 const kvCacheTypeSchema = z.enum(["f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]);
 
 /**
- * What one engine process is to load. The daemon has resolved and checked every path (no symlink leaves the
- * model's own files); the engine may read these files and nothing else.
+ * What one engine process loads. The daemon has resolved and checked every path (no symlink leaves the model's own
+ * files); the engine may read these files and nothing else.
  */
 export const engineSpecSchema = z.object({
-  /** The model's GGUF file, or all its shards in order. Absolute real paths. */
+  /** The model's GGUF file, or all its shards in order. Absolute paths without symlinks. */
   modelFiles: z.array(z.string()).min(1),
   /** Multimodal projector. */
   projectorFile: z.string().optional(),
   adapters: z.array(loraAdapterSchema),
   /** generate: completions and mean-pooled embeddings; embed: an embedding model; rerank: a reranker. */
   purpose: z.enum(["generate", "embed", "rerank"]),
-  /** Tokens of context that one request can have. */
+  /** Tokens of context for one request. */
   contextSize: z.int().min(16),
-  /** All slots share one context; otherwise each has its own, which multiplies the KV cache. */
+  /** True when all slots share one context; otherwise each has its own, which multiplies the KV cache. */
   sharedContext: z.boolean(),
-  /** Layers to offload; 0 is CPU, -1 is all. Without an adapter in `gpu` nothing is offloaded. */
+  /** Layers to offload: 0 for none, -1 for all. Nothing is offloaded without an adapter in `gpu`. */
   gpuLayers: z.int().min(-1),
-  /** The adapter that takes the layers. */
+  /** The adapter to which layers are offloaded. */
   gpu: gpuDeviceSchema
     .extend({
-      /** Layers that the model has, the output layer included. */
+      /** Layers of the model, including the output layer. */
       layers: z.int().min(1),
-      /** Tokens of prompt processed in one step there, instead of `batchSize`. */
+      /** Prompt tokens per step on the GPU, instead of `batchSize`. */
       batchSize: z.int().min(1).max(8192),
     })
     .optional(),
-  /** Sequences decoded together. */
+  /** Sequences that are decoded together. */
   slots: z.int().min(1).max(64),
   threads: z.int().min(1).max(32),
-  /** Tokens of prompt processed in one step: the longest time for which cancel and other slots wait. */
+  /** Prompt tokens per step. Cancellation and the other slots wait for a whole step. */
   batchSize: z.int().min(1).max(8192),
   flashAttention: z.enum(["auto", "true", "false"]),
   cacheTypeK: kvCacheTypeSchema.optional(),
@@ -47,19 +47,28 @@ export const engineSpecSchema = z.object({
 });
 export type EngineSpec = z.infer<typeof engineSpecSchema>;
 
-/** What the engine found in the model, read back after loading. */
+/** Tokens that the KV cache of an engine holds: one context when the slots share it, otherwise one per slot. */
+export function contextTokens({
+  contextSize,
+  slots,
+  sharedContext,
+}: Pick<EngineSpec, "contextSize" | "slots" | "sharedContext">): number {
+  return sharedContext ? contextSize : contextSize * slots;
+}
+
+/** What the engine reports about the model after loading it. */
 export const engineInfoSchema = z.object({
-  /** Tokens of context that one request really can have. */
+  /** Tokens of context that one request actually has. */
   contextSize: z.int(),
-  /** Tokens that the KV cache holds, of all slots together. */
+  /** Tokens in the KV cache of all slots together. */
   contextTokens: z.int(),
   trainedContextSize: z.int(),
   vocabSize: z.int(),
   embeddingSize: z.int(),
   layers: z.int(),
-  /** Layers really offloaded to a GPU. */
+  /** Layers actually offloaded to a GPU. */
   gpuLayers: z.int(),
-  /** Longest time of a full prefill step on the GPU, in milliseconds; absent when unknown. */
+  /** Duration of a full prefill step on the GPU, in milliseconds; absent when unknown. */
   stepMs: z.number().optional(),
   threads: z.int(),
   hasChatTemplate: z.boolean(),
@@ -68,17 +77,3 @@ export const engineInfoSchema = z.object({
   backendVersion: z.string(),
 });
 export type EngineInfo = z.infer<typeof engineInfoSchema>;
-
-export const embeddingResultSchema = z.object({
-  /** L2-normalized. */
-  vector: z.array(z.number()),
-  tokens: z.int().min(0),
-});
-export type EmbeddingResult = z.infer<typeof embeddingResultSchema>;
-
-export const rerankResultSchema = z.object({
-  /** Raw logit: higher is more relevant. */
-  score: z.number(),
-  tokens: z.int().min(0),
-});
-export type RerankResult = z.infer<typeof rerankResultSchema>;

@@ -1,15 +1,15 @@
 import { z } from "zod";
 
 /**
- * What an engine is asked to generate and what it answers: neutral of any wire format. Both sides of the
- * process boundary parse these schemas, and the page uses the same ones.
+ * What an engine is asked to generate and what it answers, independent of any wire format. Both sides of the process
+ * boundary validate with these schemas.
  */
 
 const textPartSchema = z.object({ type: z.literal("text"), text: z.string() });
 
 const imagePartSchema = z.object({
   type: z.literal("image"),
-  /** The encoded image as it came: PNG, JPEG, BMP or GIF. */
+  /** The encoded image as it was received: PNG, JPEG, BMP or GIF. */
   data: z.instanceof(Uint8Array),
 });
 
@@ -27,7 +27,7 @@ export type ToolCall = z.infer<typeof toolCallSchema>;
 const chatMessageSchema = z.object({
   role: z.enum(["system", "user", "assistant", "tool"]),
   content: z.array(contentPartSchema),
-  /** Reasoning of an earlier assistant turn, given back to templates that keep it. */
+  /** Reasoning of an earlier assistant turn, for templates that keep it. */
   reasoning: z.string().optional(),
   toolCalls: z.array(toolCallSchema).optional(),
   /** For role tool: the call this message answers. */
@@ -64,37 +64,37 @@ const outputFormatSchema = z.discriminatedUnion("type", [
 export type OutputFormat = z.infer<typeof outputFormatSchema>;
 
 const generationInputSchema = z.discriminatedUnion("kind", [
-  /** Text that goes to the model as it is, without the chat template. */
+  /** Text for the model as it is, without the chat template. */
   z.object({ kind: z.literal("prompt"), prompt: z.string() }),
   z.object({
     kind: z.literal("chat"),
     messages: z.array(chatMessageSchema).min(1),
     tools: z.array(toolDefinitionSchema),
     toolChoice: toolChoiceSchema,
-    /** At most one call a turn when false. */
+    /** When false, at most one call per turn. */
     parallelToolCalls: z.boolean(),
-    /** Passed to the template as enable_thinking; absent: the template's own default. */
+    /** Passed to the template as enable_thinking; absent: the template's default. */
     thinking: z.boolean().optional(),
-    /** Further variables for the template, such as reasoning_effort. */
+    /** Other variables for the template, such as reasoning_effort. */
     templateVariables: z.record(z.string(), z.unknown()).optional(),
   }),
 ]);
 export type GenerationInput = z.infer<typeof generationInputSchema>;
 
-/** Largest unsigned 32-bit integer: the engine's seeds are 32 bits wide. */
+/** Seeds are 32 bits wide. */
 const UINT32_MAX = 0xffffffff;
 
-/** Sampling settings. An absent one means the engine's own default; ranges are those the engine accepts. */
+/** Sampling settings, in the ranges that the engine accepts. An absent one means the engine's default. */
 export const samplingSchema = z.object({
   temperature: z.number().min(0).max(100).optional(),
   topP: z.number().min(0).max(1).optional(),
-  /** 0 switches top-k off. */
+  /** 0 disables top-k. */
   topK: z.int().min(0).max(1_000_000).optional(),
   minP: z.number().min(0).max(1).optional(),
   typicalP: z.number().min(0).max(1).optional(),
   /** llama.cpp divides by it. */
   repeatPenalty: z.number().gt(0).max(10).optional(),
-  /** How many last tokens the repeat penalty looks at; -1 means the whole context. */
+  /** How many of the last tokens the repeat penalty covers; -1 means the whole context. */
   repeatLastN: z.int().min(-1).max(1_000_000).optional(),
   presencePenalty: z.number().min(-2).max(2).optional(),
   frequencyPenalty: z.number().min(-2).max(2).optional(),
@@ -104,7 +104,7 @@ export const samplingSchema = z.object({
   /** Absent: a fresh random seed for each request. */
   seed: z.int().min(0).max(UINT32_MAX).optional(),
   logitBias: z.array(z.object({ token: z.int().min(0), bias: z.number().min(-100).max(100) })).optional(),
-  /** Go on after the end-of-generation token; for benchmarks. */
+  /** Continue after the end-of-generation token; for benchmarks. */
   ignoreEos: z.boolean().optional(),
 });
 export type Sampling = z.infer<typeof samplingSchema>;
@@ -114,14 +114,14 @@ export const MAX_TOP_LOGPROBS = 20;
 
 export const generationRequestSchema = z.object({
   input: generationInputSchema,
-  /** Most tokens to generate; absent means until the context is full. */
+  /** Most tokens to generate; absent: until the context is full. */
   maxTokens: z.int().min(1).optional(),
   stop: z.array(z.string().min(1)),
   sampling: samplingSchema,
   format: outputFormatSchema,
-  /** Number of alternatives per position to report, 0 for the chosen token alone; absent: no log-probabilities. */
+  /** Alternatives to report per position; 0: only the chosen token; absent: no log probabilities. */
   logprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).optional(),
-  /** Reuse what the KV cache holds of the prompt. */
+  /** Reuse the part of the prompt that is in the KV cache. */
   cachePrompt: z.boolean(),
 });
 export type GenerationRequest = z.infer<typeof generationRequestSchema>;
@@ -140,7 +140,7 @@ export const usageSchema = z.object({
   completionTokens: z.int().min(0),
   /** Prompt tokens that were found in the KV cache. */
   cachedTokens: z.int().min(0),
-  /** Completion tokens spent on reasoning, as far as they can be told apart. */
+  /** Completion tokens spent on reasoning, as far as that is known. */
   reasoningTokens: z.int().min(0),
 });
 export type Usage = z.infer<typeof usageSchema>;
@@ -157,9 +157,9 @@ export const finishReasonSchema = z.enum(["stop", "length", "tool_calls"]);
 export type FinishReason = z.infer<typeof finishReasonSchema>;
 
 /**
- * One step of a generation. A stream is: one `start`, any number of deltas, one `done`. An error ends the
- * stream by being thrown, so no consumer can overlook it. Tool calls arrive as one `tool-call-start` with
- * their index, then `tool-call-delta`s with pieces of the JSON arguments.
+ * One event of a generation. A stream is one `start`, any number of deltas, one `done`. An error is thrown and ends the
+ * stream. A tool call arrives as one `tool-call-start` with its index, then `tool-call-delta`s with pieces of the JSON
+ * arguments.
  */
 export const generationEventSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("start") }),
@@ -175,14 +175,14 @@ export const generationEventSchema = z.discriminatedUnion("type", [
     index: z.int().min(0),
     id: z.string(),
     name: z.string(),
-    /** Where one call at most may be made: what the answer has cost until a further one begins. */
+    /** When only one call is allowed: usage and timings up to the start of another one. */
     soFar: z.object({ usage: usageSchema, timings: timingsSchema }).optional(),
   }),
   z.object({ type: z.literal("tool-call-delta"), index: z.int().min(0), arguments: z.string() }),
   z.object({
     type: z.literal("done"),
     reason: finishReasonSchema,
-    /** The stop string that ended the generation, when one did. */
+    /** The stop string that ended the generation, if one did. */
     stopSequence: z.string().optional(),
     usage: usageSchema,
     timings: timingsSchema,

@@ -1,20 +1,22 @@
 import { z } from "zod";
 import { ERROR_CODES, type ErrorCode } from "../../errors/error-codes.ts";
+import { ServiceError } from "../../errors/service-error.ts";
 import {
   embeddingResultSchema,
-  engineInfoSchema,
-  engineSpecSchema,
   rerankResultSchema,
-} from "./engine-spec.ts";
+  tokenIdsSchema,
+  tokenizeOptionsSchema,
+  tokenPiecesSchema,
+} from "./calls.ts";
+import { engineInfoSchema, engineSpecSchema } from "./engine-spec.ts";
 import { generationEventSchema, generationRequestSchema } from "./generation.ts";
-import { tokenIdsSchema, tokenizeOptionsSchema, tokenPiecesSchema } from "./tokens.ts";
 
 /**
- * Everything that the daemon and an engine process say to each other. Each side parses what it receives: the
- * engine handles files and text from strangers, so to the daemon its messages are input like any other.
+ * All messages between the daemon and an engine process. Each side validates what it receives: the engine handles files
+ * and text from strangers, so the daemon does not trust it.
  */
 
-/** Number of a call, chosen by the daemon, never used twice for one engine. */
+/** Number of a call, chosen by the daemon, unique for each engine. */
 const call = z.int().min(1);
 
 export const daemonMessageSchema = z.discriminatedUnion("type", [
@@ -23,10 +25,10 @@ export const daemonMessageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("generate"), call, request: generationRequestSchema }),
   z.object({ type: z.literal("embed"), call, text: z.string() }),
   z.object({ type: z.literal("rerank"), call, query: z.string(), document: z.string() }),
-  /** Takes no slot; neither does pieces. */
+  /** Like `pieces`, this does not take a slot. */
   z.object({ type: z.literal("tokenize"), call, text: z.string(), options: tokenizeOptionsSchema }),
   z.object({ type: z.literal("pieces"), call, tokens: tokenIdsSchema }),
-  /** Answered by the call's own end: `cancelled`, or its result when that was on its way. */
+  /** Answered by `cancelled`, or by the call's result when that was already on its way. */
   z.object({ type: z.literal("cancel"), call }),
   z.object({ type: z.literal("memory"), call }),
 ]);
@@ -36,7 +38,7 @@ const errorCode = z.custom<ErrorCode>(
   (value) => typeof value === "string" && Object.hasOwn(ERROR_CODES, value),
 );
 
-/** Longest text of one error or reason: more would be no explanation. */
+/** Longest text of an error or reason. */
 const MAX_REASON_LENGTH = 4096;
 
 const reason = z.string().transform((text) => text.slice(0, MAX_REASON_LENGTH));
@@ -46,14 +48,30 @@ const reportedErrorSchema = z.object({
   message: reason,
   param: z.string().optional(),
 });
-/** A ServiceError on its way through a process boundary. */
-export type ReportedError = z.infer<typeof reportedErrorSchema>;
+/** A ServiceError on its way across the process boundary. */
+type ReportedError = z.infer<typeof reportedErrorSchema>;
+
+/** An unexpected error keeps its message, which the daemon may see. */
+export function toReportedError(error: unknown): ReportedError {
+  if (error instanceof ServiceError) {
+    return {
+      code: error.code,
+      message: error.message,
+      ...(error.param !== undefined && { param: error.param }),
+    };
+  }
+  return { code: "inference_failed", message: error instanceof Error ? error.message : String(error) };
+}
+
+export function toServiceError({ code, message, param }: ReportedError): ServiceError {
+  return new ServiceError(code, message, param === undefined ? {} : { param });
+}
 
 export const engineMessageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("load-progress"), progress: z.number().min(0).max(1) }),
   z.object({ type: z.literal("loaded"), info: engineInfoSchema }),
   z.object({ type: z.literal("load-failed"), error: reportedErrorSchema }),
-  /** Several events at once when they come faster than messages go out. */
+  /** Several events when they are produced faster than messages are sent. */
   z.object({ type: z.literal("events"), call, events: z.array(generationEventSchema).min(1) }),
   z.object({ type: z.literal("embedded"), call, result: embeddingResultSchema }),
   z.object({ type: z.literal("reranked"), call, result: rerankResultSchema }),
@@ -66,3 +84,14 @@ export const engineMessageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("fatal"), reason }),
 ]);
 export type EngineMessage = z.infer<typeof engineMessageSchema>;
+
+/** Longest problem that is reported: the sender of an invalid message chooses part of the text. */
+const MAX_PROBLEM_LENGTH = 200;
+
+/** The first thing that is wrong with a message, in words; a forged one may have any number of problems. */
+export function firstProblem(error: z.ZodError): string {
+  const [issue] = error.issues;
+  if (!issue) return "it does not match its schema";
+  const place = issue.path.length === 0 ? "" : ` at ${issue.path.join(".")}`;
+  return `${issue.message}${place}`.slice(0, MAX_PROBLEM_LENGTH);
+}

@@ -1,22 +1,24 @@
-import { lstatSync, readlinkSync } from "node:fs";
+import { existsSync, lstatSync, readlinkSync } from "node:fs";
+import path from "node:path";
+import { z } from "zod";
 import { FIRST_INPUT_ON } from "../channel/descriptors.ts";
 import { isFilteredArch, seccompFilter } from "./seccomp-filter.ts";
 import type { ProcessStart, Wall, WallView } from "./wall.ts";
 
-export interface BubblewrapOptions {
-  /** Its binary. */
+interface BubblewrapOptions {
+  /** Path of bwrap. */
   readonly binary: string;
-  /** Files of the runtime: its libraries, and what the loader needs to find them. */
+  /** Node's libraries, and what the loader needs to find them. */
   readonly runtimeFiles: readonly string[];
   readonly arch: string;
 }
 
-/** Nobody: the number that most systems give to an account that owns nothing. */
+/** User and group id of `nobody`, which owns no files on most systems. */
 const NOBODY = "65534";
 
 /**
- * Bubblewrap's wall: a root of its own that holds the runtime, the engine's code and its model's files, all of them
- * read only; no network, no other process, no privilege, and a filter of system calls.
+ * The bubblewrap wall: a separate root with only Node, the engine's code and the model's files, all read-only; no
+ * network, no other processes, no privileges, and a system call filter.
  */
 export function bubblewrap({ binary, runtimeFiles, arch }: BubblewrapOptions): Wall {
   const filter = isFilteredArch(arch) ? seccompFilter(arch) : undefined;
@@ -41,7 +43,7 @@ export function bubblewrap({ binary, runtimeFiles, arch }: BubblewrapOptions): W
         "--cap-drop",
         "ALL",
         "--die-with-parent",
-        // What lies deeper is mounted over what lies above it.
+        // Parents are mounted before the folders inside them.
         ...[...visible].toSorted().flatMap(show),
         "--proc",
         "/proc",
@@ -58,21 +60,34 @@ export function bubblewrap({ binary, runtimeFiles, arch }: BubblewrapOptions): W
     };
   };
   const parts = [
-    "a view of only its own files",
+    "only its own files visible",
     "no network",
-    "no other process",
-    ...(filter ? ["a filter of system calls"] : []),
+    "no other processes",
+    ...(filter ? ["a system call filter"] : []),
   ];
   return { name: "bubblewrap", parts, enclose };
 }
 
-/** A link stays one: Node finds a package's files by where its link leads. */
+/** Links are kept: Node finds the files of a linked package through its link. */
 function show(file: string): string[] {
   const isLink = lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
   return isLink && !isLibrary(file) ? ["--symlink", readlinkSync(file), file] : ["--ro-bind", file, file];
 }
 
-/** Libraries have names that are links to others beside them, which are not shown. */
+/** A library is often a link to another name in its folder, which is not visible inside the wall. */
 function isLibrary(file: string): boolean {
   return /\.so(\.\d+)*$/.test(file);
+}
+
+/** The dynamic loader's index of libraries. */
+const LOADER_CACHE = "/etc/ld.so.cache";
+
+const reportSchema = z.object({ sharedObjects: z.array(z.string()) });
+
+/** Files that Node needs in order to start: its libraries, under the names by which it loads them. */
+export function findRuntimeFiles(): string[] {
+  // Otherwise the report resolves the host names of all connections.
+  Object.assign(process.report, { excludeNetwork: true });
+  const { sharedObjects } = reportSchema.parse(process.report.getReport());
+  return [...sharedObjects, LOADER_CACHE].filter((file) => path.isAbsolute(file) && existsSync(file));
 }

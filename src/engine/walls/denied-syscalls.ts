@@ -1,5 +1,5 @@
-/** A system call by its numbers, where the architecture has it. */
-export interface Syscall {
+/** Numbers of a system call, for the architectures that have it. */
+interface Syscall {
   readonly x64?: number;
   readonly arm64?: number;
 }
@@ -9,12 +9,12 @@ const call = (x64: number | undefined, arm64: number | undefined): Syscall => ({
   ...(arm64 !== undefined && { arm64 }),
 });
 
-/** One that came after numbers were the same everywhere. */
+/** A newer system call, which has the same number on all architectures. */
 const everywhere = (number: number): Syscall => call(number, number);
 
 /**
- * What an engine has no use for, and what gets out of a sandbox or at the kernel's weak places. Node, its threads and
- * the compiled WebAssembly were watched at work; what they call is not here.
+ * System calls that an engine does not need and that could help it escape its sandbox or attack the kernel. None of
+ * those that Node, its threads and compiled WebAssembly were observed to make is in this list.
  */
 export const DENIED_SYSCALLS: Readonly<Record<string, readonly Syscall[]>> = {
   "other processes": [
@@ -33,7 +33,7 @@ export const DENIED_SYSCALLS: Readonly<Record<string, readonly Syscall[]>> = {
     call(58, undefined), // vfork
     call(322, 281), // execveat
   ],
-  "sockets, and the passing of descriptors": [
+  "sockets, and passing descriptors": [
     call(41, 198), // socket
     call(53, 199), // socketpair
     call(42, 203), // connect
@@ -77,7 +77,7 @@ export const DENIED_SYSCALLS: Readonly<Record<string, readonly Syscall[]>> = {
     call(123, 152), // setfsgid
     call(126, 91), // capset
   ],
-  "parts of the kernel that had many holes": [
+  "parts of the kernel with many past vulnerabilities": [
     call(321, 280), // bpf
     call(298, 241), // perf_event_open
     call(323, 282), // userfaultfd
@@ -100,7 +100,7 @@ export const DENIED_SYSCALLS: Readonly<Record<string, readonly Syscall[]>> = {
     call(319, 279), // memfd_create
     everywhere(447), // memfd_secret
   ],
-  "memory and messages that others can share": [
+  "shared memory and messages": [
     call(29, 194), // shmget
     call(30, 196), // shmat
     call(31, 195), // shmctl

@@ -1,17 +1,17 @@
 import { lstatSync } from "node:fs";
 import type { ProcessStart, Wall, WallView } from "./wall.ts";
 
-/** Part of every macOS. */
+/** Part of every macOS installation. */
 export const SANDBOX_EXEC = "/usr/bin/sandbox-exec";
 
 /**
- * The wall of macOS: what the profile does not allow is refused. The system's own libraries may be read, as no program
- * starts without them; the rest of the disk may not, nor may anything be written, sent or started.
+ * The macOS wall, which denies everything that the profile does not allow. The process may read its own files and the
+ * system's libraries, without which no program starts; it cannot write, use the network or start processes.
  */
 export function sandboxExec(): Wall {
   return {
     name: "sandbox-exec",
-    parts: ["a view of only its own files and the system's libraries", "no network", "no other process"],
+    parts: ["only its own files and the system's libraries visible", "no network", "no other processes"],
     enclose,
   };
 }
@@ -24,7 +24,7 @@ function enclose(start: ProcessStart, view: WallView): ProcessStart {
   };
 }
 
-/** What a process that reads these files and folders may do, in the language of macOS's sandbox. */
+/** The macOS sandbox profile of a process that may read these files and folders; the first is its program. */
 export function sandboxProfile(readable: readonly string[]): string {
   const runtime = readable[0] ?? "";
   return [
@@ -47,7 +47,7 @@ function isFolder(file: string): boolean {
   return lstatSync(file, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-/** A text as the profile's language writes it; a folder's last slash would match nothing. */
+/** Quotes a path for the profile. A path that ends in a slash would not match anything. */
 function quote(file: string): string {
   const name = file.length > 1 ? file.replace(/\/$/, "") : file;
   return `"${name.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;

@@ -5,14 +5,13 @@ import { exhaustedResource } from "../../errors/exhausted-resource.ts";
 import { toError } from "../../errors/to-error.ts";
 import { readSystemFile } from "../../machine/system-file.ts";
 import { type SpawnEngine, spawnEngine } from "../launch.ts";
-import { bubblewrap } from "./bubblewrap.ts";
-import { runtimeFiles } from "./runtime-files.ts";
+import { bubblewrap, findRuntimeFiles } from "./bubblewrap.ts";
 import { SANDBOX_EXEC, sandboxExec } from "./sandbox-exec.ts";
 import { tryWall } from "./try-wall.ts";
 import { unshare } from "./unshare.ts";
 import type { Wall, WallName } from "./wall.ts";
 
-/** auto: the best wall that works on this machine; require: engines start only inside one; off: none. */
+/** auto: the best wall that works on this machine; require: engines start only inside a wall; off: no wall. */
 export type SandboxMode = "auto" | "require" | "off";
 
 /** State of the wall around engines. */
@@ -20,26 +19,29 @@ export interface WallState {
   readonly mode: SandboxMode;
   /** none: only Node's permission model; unknown: no engine has been started yet. */
   readonly wall: WallName | "none" | "unknown";
-  /** What it is made of, for people. */
+  /** What it consists of, for people. */
   readonly parts: readonly string[];
-  /** Why there is no wall, or no better one, and what to do. */
+  /** Why there is no wall or no better one, and what to do. */
   readonly problem: string | undefined;
 }
 
-export interface SandboxFinderOptions {
+interface SandboxFinderOptions {
   readonly mode: SandboxMode;
   readonly runtime?: string;
   readonly spawn?: SpawnEngine;
   readonly candidates?: () => Candidates;
 }
 
-/** Walls to try, the best one first, and what is missing for others. */
+/** Walls to try, best first, and what is missing for the others. */
 export interface Candidates {
   readonly walls: readonly Wall[];
   readonly missing: readonly string[];
 }
 
-/** Finds the best wall that works on this machine by trying. Tries once, and again only after the system lacked resources for a trial. */
+/**
+ * Finds the best wall that works on this machine by trying them once. Tries again only after the system lacked the
+ * resources for a trial.
+ */
 export class SandboxFinder {
   readonly #options: SandboxFinderOptions;
   #trial: Promise<Wall | undefined> | undefined;
@@ -49,7 +51,7 @@ export class SandboxFinder {
     this.#options = options;
     const { mode } = options;
     const wall = mode === "off" ? "none" : "unknown";
-    const problem = mode === "off" ? "The configuration switches it off (sandbox = off)." : undefined;
+    const problem = mode === "off" ? "The configuration turns it off (sandbox = off)." : undefined;
     this.#state = { mode, wall, parts: [], problem };
   }
 
@@ -68,7 +70,7 @@ export class SandboxFinder {
     if (wall || this.#options.mode === "auto") return wall;
     throw new ServiceError(
       "sandbox_unavailable",
-      `The configuration requires a sandbox (sandbox = require), and none works here. ${this.#state.problem}`,
+      `The configuration requires a sandbox (sandbox = require), but none works here. ${this.#state.problem}`,
     );
   }
 
@@ -93,11 +95,11 @@ export class SandboxFinder {
         problems.push(`${wall.name} does not work here (${failure}).`);
       }
     } catch (error) {
-      // This says nothing about the walls: the next engine tries again.
+      // A lack of resources says nothing about the walls: the next engine tries again.
       if (exhaustedResource(error) !== undefined) this.#trial = undefined;
-      problems.push(`It could not be tried: ${toError(error).message}.`);
+      problems.push(`The sandbox could not be tested: ${toError(error).message}.`);
     }
-    this.#state = { mode, wall: "none", parts: [], problem: [...problems, ...cures()].join(" ") };
+    this.#state = { mode, wall: "none", parts: [], problem: [...problems, ...namespaceAdvice()].join(" ") };
     return undefined;
   }
 }
@@ -113,7 +115,7 @@ export function candidatesHere(): Candidates {
       return {
         walls: [],
         missing: [
-          "This system has no wall that a program can put up without native code or an administrator's rights; run Daybreak in a container or a virtual machine instead.",
+          "This system offers no sandbox that works without native code or administrator rights; run Daybreak in a container or a virtual machine instead.",
         ],
       };
   }
@@ -123,8 +125,8 @@ function candidatesOfLinux(): Candidates {
   const walls: Wall[] = [];
   const missing: string[] = [];
   const bwrap = findProgram("bwrap");
-  if (bwrap === undefined) missing.push("bubblewrap, which makes the best one, is not installed.");
-  else walls.push(bubblewrap({ binary: bwrap, runtimeFiles: runtimeFiles(), arch: process.arch }));
+  if (bwrap === undefined) missing.push("bubblewrap, which provides the best sandbox, is not installed.");
+  else walls.push(bubblewrap({ binary: bwrap, runtimeFiles: findRuntimeFiles(), arch: process.arch }));
   const [unshareBinary, setpriv] = [findProgram("unshare"), findProgram("setpriv")];
   if (unshareBinary !== undefined && setpriv !== undefined) {
     walls.push(unshare({ unshare: unshareBinary, setpriv }));
@@ -132,22 +134,22 @@ function candidatesOfLinux(): Candidates {
   return { walls, missing };
 }
 
-/** How to allow namespaces, by the kernel's settings. */
-function cures(): string[] {
+/** What to do when the kernel's settings forbid namespaces. */
+function namespaceAdvice(): string[] {
   if (process.platform !== "linux") return [];
   if (kernelSetting("kernel/apparmor_restrict_unprivileged_userns") === "1") {
     return [
-      "This system lets no program make namespaces that has no AppArmor profile: give bwrap one (Ubuntu: install apparmor-profiles and bubblewrap), or set kernel.apparmor_restrict_unprivileged_userns=0.",
+      "This system allows namespaces only for programs with an AppArmor profile: add one for bwrap (Ubuntu: install apparmor-profiles and bubblewrap), or set kernel.apparmor_restrict_unprivileged_userns=0.",
     ];
   }
   if (kernelSetting("kernel/unprivileged_userns_clone") === "0") {
-    return ["Set kernel.unprivileged_userns_clone=1 to let accounts make namespaces."];
+    return ["Set kernel.unprivileged_userns_clone=1 to allow user namespaces."];
   }
   if (kernelSetting("user/max_user_namespaces") === "0") {
-    return ["Set user.max_user_namespaces above 0 to let accounts make namespaces."];
+    return ["Set user.max_user_namespaces above 0 to allow user namespaces."];
   }
   return [
-    "Install bubblewrap, and in a container allow namespaces (Docker: a seccomp profile that permits unshare and mount).",
+    "Install bubblewrap; in a container, allow namespaces (Docker: use a seccomp profile that permits unshare and mount).",
   ];
 }
 
@@ -155,7 +157,7 @@ function kernelSetting(name: string): string | undefined {
   return readSystemFile(path.join("/proc/sys", name))?.trim();
 }
 
-/** System program folders; the daemon's PATH may name folders that others can write to. */
+/** System folders; the daemon's PATH may contain folders that others can write to. */
 const PROGRAM_FOLDERS = ["/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin"];
 
 function findProgram(name: string): string | undefined {

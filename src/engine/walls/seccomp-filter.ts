@@ -1,11 +1,11 @@
 import { endianness } from "node:os";
 import { DENIED_SYSCALLS } from "./denied-syscalls.ts";
 
-/** Architectures whose system calls are known here. */
+/** Architectures for which there is a filter. */
 export type FilteredArch = "x64" | "arm64";
 
 interface ArchFacts {
-  /** How the kernel names it (AUDIT_ARCH_*). */
+  /** The kernel's number for it (AUDIT_ARCH_*). */
   readonly audit: number;
   readonly clone: number;
   readonly ioctl: number;
@@ -16,28 +16,28 @@ const ARCHS: Readonly<Record<FilteredArch, ArchFacts>> = {
   arm64: { audit: 0xc00000b7, clone: 220, ioctl: 29 },
 };
 
-/** Its flags lie in memory, where a filter cannot see them; libraries fall back to clone. */
+/** A filter cannot see its flags, which are in memory; without it, libraries fall back to clone. */
 const CLONE3 = 435;
 
-/** The last system call that was looked at: what newer kernels add is as if it were not there. */
+/** The last system call that was reviewed; later ones, from newer kernels, fail as unknown. */
 const LAST_KNOWN = 466;
 
-/** Numbers from here on are x64's second set of system calls, which nothing here uses. */
+/** Numbers from here on are the x32 system calls of x64, which Node does not use. */
 const X32_BIT = 0x40000000;
 
 const CLONE_THREAD = 0x00010000;
 
-/** They put characters into a terminal, as if its user had typed them. */
+/** They insert characters into a terminal as if the user had typed them. */
 const TIOCSTI = 0x5412;
 const TIOCLINUX = 0x541c;
 
-/** Where the kernel puts what a filter looks at. */
+/** Offsets in struct seccomp_data. */
 const AT_NUMBER = 0;
 const AT_ARCH = 4;
 const AT_FIRST_ARGUMENT = 16;
 const AT_SECOND_ARGUMENT = 24;
 
-/** Codes of the instructions that are used. */
+/** Opcodes of classic BPF. */
 const LOAD = 0x20;
 const JUMP_IF_EQUAL = 0x15;
 const JUMP_IF_GREATER = 0x25;
@@ -55,8 +55,9 @@ type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, valu
 
 const load = (at: number): Instruction => [LOAD, 0, 0, at];
 const answer = (value: number): Instruction => [RETURN, 0, 0, value];
-/** Goes on with the next instruction when it holds, else leaves that one out. */
+/** Runs the next instruction only if the condition holds. */
 const when = (code: number, value: number): Instruction => [code, 0, 1, value];
+/** Skips the next instruction if the condition holds. */
 const unless = (code: number, value: number): Instruction => [code, 1, 0, value];
 
 export function isFilteredArch(arch: string): arch is FilteredArch {
@@ -64,8 +65,8 @@ export function isFilteredArch(arch: string): arch is FilteredArch {
 }
 
 /**
- * A program for the kernel (seccomp, classic BPF) that refuses what {@link DENIED_SYSCALLS} names, new processes, and
- * whatever came into the kernel later. What is refused fails as if it were not permitted; the process goes on.
+ * A seccomp program (classic BPF) that denies {@link DENIED_SYSCALLS}, new processes, and system calls that are not
+ * known here. A denied call fails with an error; the process goes on.
  */
 export function seccompFilter(arch: FilteredArch): Buffer {
   const facts = ARCHS[arch];
@@ -84,7 +85,7 @@ export function seccompFilter(arch: FilteredArch): Buffer {
     when(JUMP_IF_EQUAL, CLONE3),
     answer(FAIL_NO_SUCH_CALL),
     ...denied.flatMap((number) => [when(JUMP_IF_EQUAL, number), answer(FAIL_NOT_PERMITTED)]),
-    // A thread, or nothing.
+    // clone may only create threads.
     [JUMP_IF_EQUAL, 0, 4, facts.clone],
     load(AT_FIRST_ARGUMENT),
     unless(JUMP_IF_ANY_BIT, CLONE_THREAD),
@@ -101,11 +102,10 @@ export function seccompFilter(arch: FilteredArch): Buffer {
   ]);
 }
 
-/** Bytes of one instruction. */
 const INSTRUCTION_BYTES = 8;
 
 function assemble(program: readonly Instruction[]): Buffer {
-  if (endianness() !== "LE") throw new Error("the kernel reads these programs in its own order of bytes");
+  if (endianness() !== "LE") throw new Error("seccomp filters are assembled for little-endian machines only");
   const bytes = Buffer.alloc(program.length * INSTRUCTION_BYTES);
   program.forEach(([code, ifTrue, ifFalse, value], index) => {
     const at = index * INSTRUCTION_BYTES;

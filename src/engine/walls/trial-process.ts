@@ -2,10 +2,10 @@ import { Worker } from "node:worker_threads";
 import { parentInput } from "../channel/parent-channel.ts";
 
 /**
- * Entry of a process that checks that engines can run inside a wall (shared memory, threads, WebAssembly, a pipe) and that
- * the wall is in effect. Exits with code 0 when both are true.
+ * The entry of a process that checks that engines can run inside a wall (shared memory, threads, WebAssembly, a pipe)
+ * and that the wall is in effect. Exits with code 0 when both are true.
  *
- * Argument: "own-processes" when no process outside may be visible.
+ * Argument: "own-processes" when processes outside the wall must not be visible.
  */
 
 /** The smallest WebAssembly module with a shared memory. */
@@ -15,7 +15,7 @@ const SHARED_MEMORY = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 5, 4, 1, 3, 1, 
 const FIRST_PROCESS = 1;
 
 if (process.argv[2] === "own-processes" && process.ppid > FIRST_PROCESS) {
-  process.stderr.write("the processes of the system can still be seen\n");
+  process.stderr.write("other processes are still visible\n");
   process.exit(1);
 }
 await WebAssembly.compile(SHARED_MEMORY);

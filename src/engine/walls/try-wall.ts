@@ -5,13 +5,13 @@ import { LastLines } from "../last-lines.ts";
 import { engineRights, MINIMAL_ENVIRONMENT, NETWORK_CLOSER, type SpawnEngine } from "../launch.ts";
 import type { Wall } from "./wall.ts";
 
-/** Longest time that the trial may take, in milliseconds. */
+/** Longest time for the trial, in milliseconds. */
 const DEADLINE_MS = 10_000;
 
 const KEPT_LINES = 5;
 
 /**
- * Starts a small program with an engine's rights inside a wall. Returns why that fails; undefined when it works.
+ * Runs a small program with an engine's permissions inside a wall. Returns why that failed; undefined when it worked.
  * @throws the system's error when it lacks the resources to start a process, which says nothing about the wall
  */
 export async function tryWall(wall: Wall, runtime: string, spawn: SpawnEngine): Promise<string | undefined> {
@@ -46,7 +46,7 @@ export async function tryWall(wall: Wall, runtime: string, spawn: SpawnEngine): 
     });
     child.on("close", (code, signal) => {
       if (code === 0) resolve(undefined);
-      else resolve(output.lastError ?? output.last ?? `it ended with ${signal ?? `code ${code}`}`);
+      else resolve(output.lastError ?? output.last ?? `it exited with ${signal ?? `code ${code}`}`);
     });
   }).finally(() => clearTimeout(timer));
   return problem;

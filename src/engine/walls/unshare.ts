@@ -1,21 +1,21 @@
 import type { ProcessStart, Wall } from "./wall.ts";
 
-export interface UnshareOptions {
+interface UnshareOptions {
   /** Binaries of util-linux. */
   readonly unshare: string;
   readonly setpriv: string;
 }
 
 /**
- * The util-linux wall, for systems without bubblewrap: no network, no other processes and no privileges. The disk is not
- * hidden, so only Node's permission model keeps an engine from the account's files.
+ * The util-linux wall, for systems without bubblewrap: no network, no other processes and no privileges. The disk stays
+ * visible, so only Node's permission model protects the user's files.
  */
 export function unshare({ unshare: binary, setpriv }: UnshareOptions): Wall {
   const enclose = (start: ProcessStart): ProcessStart => ({
     ...start,
     command: setpriv,
     args: [
-      // When the daemon dies, unshare is killed, and with it its child.
+      // When the daemon dies, unshare and its child are killed.
       "--pdeathsig",
       "KILL",
       "--",
@@ -39,5 +39,5 @@ export function unshare({ unshare: binary, setpriv }: UnshareOptions): Wall {
       ...start.args,
     ],
   });
-  return { name: "namespaces", parts: ["no network", "no other process", "no privilege"], enclose };
+  return { name: "namespaces", parts: ["no network", "no other processes", "no privileges"], enclose };
 }

@@ -2,24 +2,24 @@ import { InvalidGguf, claimed } from "./byte-reader.ts";
 import type { Metadata, MetadataValue } from "./read-metadata.ts";
 import type { GgufHeader } from "./read-header.ts";
 
-/** llama.cpp keeps it in 32 bits with a sign. */
+/** llama.cpp stores it as a signed 32-bit integer. */
 const LONGEST_CONTEXT = 2 ** 31 - 1;
 /** The widest published models have some 16,000. */
 const WIDEST_EMBEDDING = 2 ** 20;
-/** Heads of a block, or numbers of a head: published models have below a thousand. */
+/** Heads per block, or numbers per head; published models have fewer than a thousand. */
 const MOST_OF_HEADS = 2 ** 16;
 /** llama.cpp's own limit is 512. */
 const MOST_BLOCKS = 4096;
-/** Models of this type of vocabulary can be computed with, and cannot read or write. */
+/** Models with this type of vocabulary can compute, but cannot read or write text. */
 const NO_VOCABULARY = "no_vocab";
-/** Of llama.cpp's lists beside the tokens; it reads them as if they were as long as these, and of these types. */
+/** Lists next to the tokens. llama.cpp reads them without checking their length and type. */
 const VOCABULARY_LISTS: readonly (readonly [key: string, types: readonly number[], name: string])[] = [
   ["tokenizer.ggml.scores", [6], "scores"],
   ["tokenizer.ggml.token_type", [4, 5], "token types"],
 ];
 /**
- * Tokens that llama.cpp puts into texts of a vocabulary of WordPiece, with the ids that it takes when the keys name none
- * that there is. It looks up their embeddings without asking whether there are so many.
+ * Special tokens of WordPiece vocabularies, with the ids that llama.cpp uses if no key names one. It looks up their
+ * embeddings without checking that they exist.
  */
 const WORDPIECE = "bert";
 const WORDPIECE_TOKENS: readonly (readonly [key: string, id: number, name: string])[] = [
@@ -27,14 +27,14 @@ const WORDPIECE_TOKENS: readonly (readonly [key: string, id: number, name: strin
   ["tokenizer.ggml.seperator_token_id", 102, "to end a text with"],
   ["tokenizer.ggml.unknown_token_id", 100, "for words that it does not know"],
 ];
-/** enum llama_pooling_type: unspecified, none, mean, first token, last token, rank. Others end an engine. */
+/** enum llama_pooling_type: unspecified, none, mean, first token, last token, rank. Other values crash an engine. */
 const POOLING_TYPES: ReadonlySet<number> = new Set([-1, 0, 1, 2, 3, 4]);
-/** What models have that do without attention; theirs says that it has no heads. */
+/** Keys of models without attention, whose headers say that they have no heads. */
 const WITHOUT_ATTENTION = /\.(?:ssm|wkv|shortconv|rwkv|token_shift)/;
 
 /**
- * Refuses the header of a model that could be loaded and would never work, or end its engine at the first request.
- * @param tensors how many there are in all files
+ * Refuses the header of a model that could be loaded but would never work, or would crash its engine at the first request.
+ * @param tensors number of tensors in all files
  * @throws InvalidGguf
  */
 export function checkFigures(metadata: Metadata, architecture: string, tensors: number): void {
@@ -56,7 +56,7 @@ export function checkFigures(metadata: Metadata, architecture: string, tensors: 
 }
 
 function checkHeads(metadata: Metadata, architecture: string): void {
-  /** One for all blocks, or one for each; undefined: the file does not say. */
+  /** One value for all blocks, or one for each; undefined if the file does not say. */
   const counts = (key: string, name: string): readonly number[] | undefined => {
     const value = metadata.get(`${architecture}.attention.${key}`);
     if (value === undefined) return undefined;
@@ -102,8 +102,8 @@ function shown(value: MetadataValue | undefined): string {
 }
 
 /**
- * Refuses files that are not the shards of one model, all of them and in order, as llama.cpp would: by the keys that its
- * gguf-split writes.
+ * Refuses files that are not all shards of one model in order, by the keys that llama.cpp's gguf-split writes, as
+ * llama.cpp does.
  * @throws InvalidGguf
  */
 export function checkShards(headers: readonly [GgufHeader, ...GgufHeader[]]): void {

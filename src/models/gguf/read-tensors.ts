@@ -2,14 +2,14 @@ import { type ByteReader, claimed, InvalidGguf, quoted } from "./byte-reader.ts"
 import { GGML_TYPES, type GgmlType } from "./ggml-types.ts";
 import { readName, type Metadata } from "./read-metadata.ts";
 
-/** What the list of tensors adds up to; the list itself is not kept. */
+/** Sums over the list of tensors; the list itself is not kept. */
 export interface TensorSums {
   readonly count: number;
   /** Weights in all tensors. */
   readonly parameters: number;
-  /** Name of the type that most weights have; undefined when there are none, or of a type not known here. */
+  /** Type of most weights; undefined if there are none, or if it is not a known type. */
   readonly mainType: string | undefined;
-  /** The output head of a reranker is there. */
+  /** Whether it has a reranker's output head. */
   readonly hasRankHead: boolean;
   readonly weightBytes: WeightBytes;
 }
@@ -22,27 +22,27 @@ interface WeightBytes {
   readonly largestInBlocks: number;
   /** Of the tensors that look a token up. */
   readonly embedding: number;
-  /** Of the matrix that makes the last block's result into logits; 0 when the embedding is used for it, too. */
+  /** Of the matrix that turns the last block's result into logits; 0 if the embedding serves as output, too. */
   readonly output: number;
 }
 
-/** The largest mixtures of experts, with one tensor for each expert and layer, stay below. */
+/** Above what the largest mixtures of experts have, with one tensor per expert and layer. */
 const MAX_TENSORS = 200_000;
-/** ggml's GGML_MAX_NAME is 64, with the zero at its end. */
+/** ggml's GGML_MAX_NAME is 64, including the terminating zero. */
 const MAX_NAME_LENGTH = 63;
 /** ggml's GGML_MAX_DIMS. */
 const MAX_DIMENSIONS = 4;
 /** Length of an empty name, number of dimensions, type and offset. */
 const MIN_TENSOR_BYTES = 24;
 const DEFAULT_ALIGNMENT = 32;
-/** Fewest bits that any type spends on a weight; bounds the weights of types not known here. */
+/** Fewest bits per weight of any type; limits the number of weights of unknown types. */
 const MIN_BITS_PER_WEIGHT = 1;
 const RANK_HEAD = "cls.output.weight";
 const IN_A_BLOCK = /^blk\.\d+\./;
 
 /**
- * Reads the tensor list that follows the keys, and checks that every tensor's data lies inside the file, each behind
- * that of the one before: llama.cpp takes no others.
+ * Reads the tensor list that follows the keys, and checks that the tensors' data is inside the file, in the same order,
+ * which llama.cpp requires.
  */
 export async function readTensors(
   reader: ByteReader,
@@ -59,7 +59,7 @@ export async function readTensors(
   let parameters = 0;
   let dataLength = 0;
   const names = new Set<string>();
-  /** Where the next tensor's data has to begin; unknown behind a tensor of a type not known here. */
+  /** Where the next tensor's data has to begin; undefined after a tensor of unknown type. */
   let next: number | undefined = 0;
   const bytes = { blocks: 0, largestInBlocks: 0, embedding: 0, output: 0 };
   for (let index = 0; index < count; index++) {
@@ -99,7 +99,7 @@ function readAlignment(metadata: Metadata): number {
 interface Tensor {
   readonly name: string;
   readonly type: number;
-  /** Undefined: a type not known here. */
+  /** Undefined: an unknown type. */
   readonly known: GgmlType | undefined;
   readonly weights: number;
   readonly offset: number;

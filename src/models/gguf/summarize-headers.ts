@@ -25,12 +25,12 @@ const POOLING_NONE = 0;
 const POOLING_RANK = 4;
 /** f16 */
 const BYTES_PER_ELEMENT = 2;
-/** More layers than this no model has; the number comes from the file. */
+/** No model has more layers; the file's own number is not trusted. */
 const MAX_LAYERS = 4096;
 
 /**
- * What the headers of a model's files say, in order; only the first shard describes the model, the others add
- * weights. Throws InvalidGguf when they do not make a model.
+ * Summarizes the headers of a model's files, in order. Only the first shard describes the model; the others add weights.
+ * Throws InvalidGguf if they are not a model.
  */
 export function summarizeHeaders(headers: readonly [GgufHeader, ...GgufHeader[]]): GgufSummary {
   const [first] = headers;
@@ -112,8 +112,8 @@ function isEncoder(architecture: string): boolean {
 }
 
 /**
- * What a model is for. A reranker is one that has the head for it: without the head it runs and its scores mean
- * nothing, so such a model only embeds.
+ * What a model is for. A reranker has a rank head; without it the model runs but its scores mean nothing, so such a
+ * model only embeds.
  */
 function modelPurpose(header: GgufHeader, architecture: string): GgufSummary["purpose"] {
   const value = header.metadata.get(`${architecture}.pooling_type`);
@@ -123,7 +123,7 @@ function modelPurpose(header: GgufHeader, architecture: string): GgufSummary["pu
   return encoder || pooling !== POOLING_NONE ? "embed" : "generate";
 }
 
-/** An adapter or a projector is loaded beside a model, never as one. */
+/** Adapters and projectors are loaded together with a model, never as one. */
 function auxiliaryKind(header: GgufHeader, architecture: string): GgufSummary["auxiliary"] {
   const kind = header.metadata.get("general.type");
   if (kind === "adapter" || header.metadata.has("adapter.type")) return "adapter";
@@ -131,8 +131,8 @@ function auxiliaryKind(header: GgufHeader, architecture: string): GgufSummary["a
 }
 
 /**
- * Bytes of KV cache for one token of context at f16, all layers together. Layers that see only a sliding window
- * are counted like the others: an upper bound. Architectures without attention have none.
+ * Bytes of KV cache per token of context at f16, for all layers. Layers with a sliding window are counted like the
+ * others, so this is an upper bound. Architectures without attention have none.
  */
 export function kvBytesPerToken(metadata: Metadata, architecture: string): number {
   const number = (key: string): number | undefined => {
@@ -150,7 +150,7 @@ export function kvBytesPerToken(metadata: Metadata, architecture: string): numbe
   return Number.isFinite(total) && total > 0 ? Math.ceil(total) : 0;
 }
 
-/** Attention heads of the layer that has most; 0 when the header does not say. */
+/** Attention heads of the layer with the most; 0 if the header does not say. */
 function largestHeadCount(metadata: Metadata, architecture: string): number {
   return Math.max(0, ...(perLayer(metadata, `${architecture}.attention.head_count`, 1) ?? []));
 }

@@ -33,15 +33,15 @@ import { SharedDownloads } from "./download/shared-downloads.ts";
 import { chooseModelFiles, chooseProjector } from "../names/choose-file.ts";
 
 export interface DiskHubStoreOptions {
-  /** Holds `models--owner--repo` folders; made when something is pulled. */
+  /** Contains the `models--owner--repo` folders; created by the first pull. */
   readonly cacheDir: string;
-  /** Address of the hub; the token goes there and nowhere else. */
+  /** Address of the hub; the token is sent nowhere else. */
   readonly hubUrl: string;
   readonly token?: string | undefined;
   readonly fetch?: typeof fetch;
   readonly sleep?: Sleep;
   readonly freeSpace?: FreeSpace;
-  /** Milliseconds without a byte after which a connection is given up. */
+  /** Milliseconds without data after which a connection is given up. */
   readonly stallTimeoutMs?: number;
 }
 
@@ -105,7 +105,7 @@ export class DiskHubStore implements HubStore {
     if (cache) await this.#tools.lock.run(() => removeCached(cache, model));
   }
 
-  /** Removes what killed processes have left in the cache, and unfinished downloads that nobody came back for. */
+  /** Removes what killed processes have left in the cache, and abandoned downloads. */
   async removeLeftovers(): Promise<void> {
     for (const cache of await this.#repoCaches())
       if (await hasLeftovers(cache)) await this.#tools.lock.run(() => removeLeftovers(cache));
@@ -120,7 +120,7 @@ export class DiskHubStore implements HubStore {
   ): Promise<CachedModel> {
     signal.throwIfAborted();
     const cached = isCommit(revision) ? await this.find(request.spec) : undefined;
-    // A commit never changes: what is whole on disk needs no hub.
+    // A commit never changes, so a complete copy on disk needs no hub.
     if (cached !== undefined && (request.projector === undefined || cached.projector !== undefined)) {
       new PullMeter(cached.sizeBytes, onProgress).update(cached.file, cached.sizeBytes);
       return cached;
@@ -154,7 +154,7 @@ export class DiskHubStore implements HubStore {
     return toCachedModel(repo, entry);
   }
 
-  /** The cache of a repository; undefined while there is no cache folder. */
+  /** The cache of a repository; undefined while the cache folder does not exist. */
   async #repoCache(repo: string): Promise<RepoCache | undefined> {
     const folder = await realpath(this.#cacheDir).catch(() => undefined);
     return folder === undefined ? undefined : new RepoCache(folder, repo);
@@ -168,7 +168,7 @@ export class DiskHubStore implements HubStore {
   }
 }
 
-/** The models that a revision means, as the cache knows it; undefined for the main one. */
+/** The models of a revision known to the cache; undefined for main. */
 async function entriesAt(cache: RepoCache, revision: string | undefined): Promise<CacheEntry[]> {
   const snapshots = await readSnapshots(cache, isGguf);
   if (revision === undefined || revision === MAIN)
@@ -190,7 +190,7 @@ function repoOf({ owner, repo, revision }: HubSpec): string {
   return name;
 }
 
-/** What a pull has to fetch. */
+/** The files that a pull downloads. */
 interface PullFiles {
   /** All shards in order. */
   readonly model: readonly RepoFile[];
@@ -210,7 +210,7 @@ function choosePullFiles({ repo, files }: RepoListing, { spec, projector }: HubP
   return { model: chosen.map((path) => byPath.get(path)!), projector: projectorFile };
 }
 
-/** The cached model that a spec means, by the same choice as on the hub. */
+/** The cached model that a spec means, chosen as on the hub. */
 function chooseEntry(entries: readonly CacheEntry[], spec: HubSpec): CacheEntry | undefined {
   const paths = entries.flatMap((entry) => entry.files.map((file) => file.path));
   const first = chooseModelFiles(paths, spec)?.[0];

@@ -3,7 +3,7 @@ import type { HubSpec } from "../names/hub-spec.ts";
 
 /** A complete model in the hub cache. */
 export interface CachedModel {
-  /** Canonical spec: find() with it gives this model again. Holds `@revision` unless that is main. */
+  /** Canonical spec, by which find() returns this model again. Contains `@revision` unless it is main. */
   readonly spec: string;
   /** owner/repository */
   readonly repo: string;
@@ -11,9 +11,9 @@ export interface CachedModel {
   readonly revision: string;
   /** Path of the first (or only) file inside the repository. */
   readonly file: string;
-  /** Absolute paths in the snapshot, all shards in order; they are symlinks into blobs where the platform has them. */
+  /** Absolute paths in the snapshot, all shards in order; symlinks into blobs where the platform supports them. */
   readonly files: readonly string[];
-  /** Absolute path of the projector beside it, when there is one on disk. */
+  /** Absolute path of its projector, if there is one on disk. */
   readonly projector: string | undefined;
   readonly sizeBytes: number;
 }
@@ -25,13 +25,13 @@ export interface HubPullRequest {
 }
 
 /**
- * The hub cache and the hub behind it. Only this module knows the layout of the cache; it never reports a model
- * of which a file is missing or half-written.
+ * The hub and its cache. Only this module knows the layout of the cache; it never reports a model with missing or
+ * incomplete files.
  */
 export interface HubStore {
-  /** The cached model that a spec means; undefined when it is not (completely) on disk. Never asks the hub. */
+  /** The cached model that a spec means; undefined if it is not complete on disk. Never asks the hub. */
   find(spec: HubSpec): Promise<CachedModel | undefined>;
-  /** Every complete model in the cache, those that other tools have downloaded included. */
+  /** Every complete model in the cache, including those downloaded by other tools. */
   list(): Promise<readonly CachedModel[]>;
   /** Downloads what is missing; callers with the same files share one download. Rejects with a ServiceError. */
   pull(
@@ -44,8 +44,8 @@ export interface HubStore {
 }
 
 /**
- * What the hub says a file's content must hash to. The hub names the blob of a large file by the SHA-256 of its
- * content (the LFS object id), that of a small one by its git object id.
+ * The hash that the hub gives for a file's content: for a large file its SHA-256 (the LFS object id), for a small one
+ * its git object id.
  */
 export interface BlobDigest {
   readonly algorithm: "sha256" | "git-sha1";
@@ -59,7 +59,7 @@ export interface RepoFile {
   readonly path: string;
   readonly size: number;
   readonly digest: BlobDigest;
-  /** The hub can serve it from chunk storage; plain HTTP works too. */
+  /** Whether the hub can serve it from chunk storage; plain HTTP works, too. */
   readonly xet: boolean;
 }
 
@@ -79,7 +79,7 @@ export function isSha256(text: string): boolean {
   return SHA256.test(text);
 }
 
-/** True for a full git object id, the only form of a commit that becomes a folder's name. */
+/** Whether the text is a full git object id, the only form of a commit used as a folder's name. */
 export function isCommit(text: string): boolean {
   return SHA1.test(text);
 }

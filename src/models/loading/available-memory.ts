@@ -3,7 +3,7 @@ import { memoryLimits } from "../../machine/memory-limits.ts";
 import { descendantBytes, privateBytes, residentBytes } from "../../machine/process-memory.ts";
 
 const MIB = 1024 * 1024;
-/** Part of the machine's memory that engines may use when no budget is configured. */
+/** Share of the machine's memory that engines may use if no budget is configured. */
 const DEFAULT_SHARE = 0.8;
 
 /** The machine's memory at one moment. */
@@ -11,28 +11,28 @@ export interface MachineMemory {
   readonly limits: readonly MemoryLimit[];
   /** Bytes of the daemon itself. */
   readonly daemonBytes: number;
-  /** Bytes that its engines have now, of what is reserved for them. */
+  /** Bytes that its engines use now, out of what is reserved for them. */
   readonly engineBytes: number;
 }
 
 export const readMachineMemory = (): MachineMemory => ({
   limits: memoryLimits(),
-  // Where the system tells of no other programs, the daemon is all there is beside the engines.
+  // If the system does not report other programs, only the daemon counts besides the engines.
   daemonBytes: privateBytes("self") || residentBytes(),
   engineBytes: descendantBytes(),
 });
 
-/** What all engines together may have, and why not more. */
+/** How much memory all engines together may use, and what limits it. */
 export interface Allowance {
   readonly bytes: number;
-  /** A main clause with the figures: what there is, and who takes how much of it. */
+  /** A clause with the figures: how much there is, and what uses it. */
   readonly reason: string;
 }
 
 /**
- * What the configuration gives all engines together.
- * @param configured bytes; 0: a part of what there is
- * @param total bytes that the machine has, or its container
+ * How much memory the configuration gives all engines together.
+ * @param configured bytes; 0: a share of the total
+ * @param total bytes of memory of the machine or container
  */
 export function configuredAllowance(configured: number, total: number): Allowance {
   const bytes = configured || Math.floor(total * DEFAULT_SHARE);
@@ -41,9 +41,9 @@ export function configuredAllowance(configured: number, total: number): Allowanc
 }
 
 /**
- * What engines may have at the moment: what the configuration gives them, or what is left of the machine or of a
- * control group beside the daemon and other programs, whichever is less.
- * @param reserved bytes that are reserved for all engines there are
+ * How much memory engines may use at the moment: what the configuration gives them, or what the daemon and other programs
+ * leave of the machine or of a control group, whichever is less.
+ * @param reserved bytes reserved for all engines
  */
 export function currentAllowance(
   configured: Allowance,
@@ -52,7 +52,7 @@ export function currentAllowance(
 ): Allowance {
   if (memory === undefined) return configured;
   const { limits, daemonBytes } = memory;
-  // An engine that has more than was reserved for it takes it from the others.
+  // An engine that uses more than was reserved for it takes it from the others.
   const engineBytes = Math.min(memory.engineBytes, reserved);
   const [least] = limits
     .map((limit) => allowanceBelow(limit, daemonBytes, engineBytes))
@@ -63,7 +63,7 @@ export function currentAllowance(
 }
 
 function allowanceBelow({ name, bytes, usedBytes }: MemoryLimit, daemon: number, engines: number): Allowance {
-  // A daemon that was moved into the group is counted where it was before.
+  // A daemon that was moved into the group is still counted in its former group.
   const others = Math.max(0, usedBytes - engines - daemon);
   const left = Math.max(0, bytes - daemon - others);
   return {

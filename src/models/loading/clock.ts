@@ -2,7 +2,7 @@
 export interface Clock {
   /** Unix milliseconds. */
   now(): number;
-  /** Calls back once after so many milliseconds; returns the function that prevents it. */
+  /** Calls back once after this many milliseconds; returns a function that cancels it. */
   after(milliseconds: number, callback: () => void): () => void;
 }
 
@@ -15,7 +15,7 @@ export const systemClock: Clock = {
     let timer: NodeJS.Timeout;
     const arm = (left: number): void => {
       const step = Math.min(left, MAX_TIMER_MS);
-      // A model that waits to be unloaded keeps no process alive.
+      // A pending unload must not keep the process alive.
       timer = setTimeout(() => (left > step ? arm(left - step) : callback()), step).unref();
     };
     arm(milliseconds);

@@ -15,7 +15,7 @@ import { Failures, type Crash } from "./failures.ts";
 
 interface EnginePoolOptions extends Pick<MemoryBudgetOptions, "budget" | "machineMemory" | "gpuBudget"> {
   readonly startEngine: StartEngine;
-  /** What whoever leases a model sees of it. */
+  /** How a leased model is described. */
   readonly describe: (loaded: LoadedModel) => Model;
   readonly events: Pick<ServiceEvents, "emit">;
   readonly clock: Clock;
@@ -24,8 +24,8 @@ interface EnginePoolOptions extends Pick<MemoryBudgetOptions, "budget" | "machin
 type UnloadReason = Extract<ServiceEvent, { type: "model-unloaded" }>["reason"];
 
 /**
- * The models in memory, at most one for each alias. Only the pool starts and closes engines. Between deciding and
- * acting it never awaits, so that two callers cannot both decide for the same memory or the same alias.
+ * The models in memory, at most one per alias. Only the pool starts and closes engines. It never awaits between a
+ * decision and its execution, so that two callers cannot claim the same memory or the same alias.
  */
 export class EnginePool {
   readonly memory: MemoryBudget;
@@ -44,7 +44,7 @@ export class EnginePool {
     });
   }
 
-  /** What is in memory under this alias. */
+  /** The model in memory under this alias. */
   model(alias: string): LoadedModel | undefined {
     return this.#models.get(alias);
   }
@@ -59,8 +59,8 @@ export class EnginePool {
   }
 
   /**
-   * Loads a model by hand. Throws `model_already_loaded`, or `model_busy` while the same alias is being
-   * loaded differently; the same load is waited for.
+   * Loads a model by explicit request. Throws `model_already_loaded`, or `model_busy` while the same alias is being loaded
+   * with other settings; joins a load with the same settings.
    */
   async load(alias: string, plan: LoadPlan, signal?: AbortSignal): Promise<void> {
     await this.settled(alias, signal);
@@ -75,7 +75,7 @@ export class EnginePool {
     await (present ?? this.#start(alias, plan)).load.join(signal);
   }
 
-  /** Waits while a model of this alias is ending. */
+  /** Waits until no model of this alias is being unloaded. */
   async settled(alias: string, signal?: AbortSignal): Promise<void> {
     const ending = (): Promise<unknown> | undefined => this.#models.get(alias)?.ending;
     for (let wait = ending(); wait; wait = ending()) {
@@ -84,15 +84,15 @@ export class EnginePool {
     }
   }
 
-  /** Leases a model that is loaded at this moment. */
+  /** Leases a model that is already loaded. */
   tryLease(alias: string): Lease | undefined {
     const present = this.#models.get(alias);
     return present?.ready && this.#lease(present, present.ready);
   }
 
   /**
-   * Leases a model, which is loaded for that where it is not: as it was when its engine crashed, else as planned.
-   * Throws at once while a model that failed is held back.
+   * Leases a model, and loads it first if necessary: with the settings it had when its engine crashed, or else as planned.
+   * Throws immediately while a failed model is backing off.
    */
   async lease(alias: string, plan: () => Promise<LoadPlan>, signal: AbortSignal): Promise<Lease> {
     await this.settled(alias, signal);
@@ -104,7 +104,7 @@ export class EnginePool {
       if (!present) this.#failures.check(alias);
       present ??= this.#start(alias, next);
     }
-    // Counts as a user while it waits; otherwise the model could be evicted before it is leased.
+    // Counts as a user while waiting; otherwise the model could be evicted before it is leased.
     present.retain();
     try {
       return this.#lease(present, await present.load.join(signal));
@@ -114,8 +114,8 @@ export class EnginePool {
   }
 
   /**
-   * Ends the engine; resolves when it is gone. Throws `model_already_unloaded`, or `model_busy` when the model is
-   * being loaded or unloaded, and with onlyIdle when it is in use.
+   * Ends the engine; resolves when it has ended. Throws `model_already_unloaded`, or `model_busy` if the model is being
+   * loaded or unloaded or, with onlyIdle, is in use.
    */
   async unload(alias: string, reason: UnloadReason, options: { onlyIdle?: boolean } = {}): Promise<void> {
     const present = this.#models.get(alias);
@@ -130,7 +130,7 @@ export class EnginePool {
     throw new ServiceError("model_already_unloaded", `The model "${alias}" is not loaded.`);
   }
 
-  /** Ends whatever runs under this alias, including a load in progress; resolves when nothing does. */
+  /** Ends any engine under this alias, including a load in progress; resolves when there is none. */
   async clear(alias: string, why: ServiceError, reason: UnloadReason): Promise<void> {
     const present = this.#models.get(alias);
     if (present?.state === "loading") {

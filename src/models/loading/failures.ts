@@ -2,18 +2,18 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { Clock } from "./clock.ts";
 import type { LoadPlan } from "./load-planner.ts";
 
-/** The first restart is immediate; the pause before the second is this long and doubles from then on. */
+/** The first restart is immediate; the second waits this long, and the wait doubles from then on. */
 const FIRST_PAUSE_MS = 1000;
-/** A model that keeps failing is tried about once a minute. */
+/** A model that keeps failing is retried about once a minute. */
 const LONGEST_PAUSE_MS = 60_000;
 
-/** An engine that ended by itself: how its model was loaded, and why it ended. */
+/** An engine that ended unexpectedly: how its model was loaded, and why it ended. */
 export interface Crash {
   readonly plan: LoadPlan;
   readonly reason: string;
 }
 
-/** Remembers which models failed, brings back those that crashed, and holds back those that fail again and again. */
+/** Remembers failed models, restores the settings of crashed ones, and delays retries of those that keep failing. */
 export class Failures {
   readonly #clock: Clock;
   readonly #failures = new Map<string, { count: number; notBefore: number; error: ServiceError }>();
@@ -23,7 +23,7 @@ export class Failures {
     this.#clock = clock;
   }
 
-  /** @param crash where the model was loaded already: the next request loads it again */
+  /** @param crash if the model was already loaded: the next request loads it again */
   add(alias: string, error: ServiceError, crash?: Crash): void {
     if (crash) this.#crashes.set(alias, crash);
     const count = (this.#failures.get(alias)?.count ?? 0) + 1;
@@ -31,28 +31,28 @@ export class Failures {
     this.#failures.set(alias, { count, notBefore: this.#clock.now() + pause, error });
   }
 
-  /** The crash of a model that has not been loaded since. */
+  /** The crash of a model, if it has not been loaded again since. */
   crash(alias: string): Crash | undefined {
     return this.#crashes.get(alias);
   }
 
-  /** The model is loaded again. */
+  /** The model has been loaded again. */
   recovered(alias: string): void {
     this.#crashes.delete(alias);
   }
 
-  /** The engine has done its work, or somebody decided anew: the next failure counts as the first. */
+  /** The engine has worked, or was loaded explicitly: the next failure counts as the first. */
   forgive(alias: string): void {
     this.#failures.delete(alias);
   }
 
-  /** Nobody wants the model any more. */
+  /** The model is no longer wanted. */
   forget(alias: string): void {
     this.forgive(alias);
     this.recovered(alias);
   }
 
-  /** Throws what went wrong last time, with the time to wait, when it is too early to try again. */
+  /** Throws the last error with the time to wait, if it is too early to retry. */
   check(alias: string): void {
     const failures = this.#failures.get(alias);
     const wait = (failures?.notBefore ?? 0) - this.#clock.now();

@@ -3,10 +3,10 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { Model, ModelLease } from "../model.ts";
 import type { LoadedModel } from "./loaded-model.ts";
 
-/** Loading takes seconds; then a request can succeed. */
+/** Loading takes seconds; after that a retry can succeed. */
 const RETRY_SECS = 2;
 
-/** A loaded model in the hands of one request. Disposing of it gives the model back; doing so again has no effect. */
+/** A loaded model, held by one request. Disposing it releases the model; doing so twice has no effect. */
 export class Lease implements ModelLease {
   readonly model: Model;
   readonly engine: Engine;
@@ -15,8 +15,8 @@ export class Lease implements ModelLease {
   #isHeld = true;
 
   /**
-   * @param model what the request sees of it
-   * @param onReturn called once, when the model is given back
+   * @param model description for the request
+   * @param onReturn called once, when the lease is released
    */
   constructor(loaded: LoadedModel, engine: Engine, model: Model, onReturn: () => void) {
     this.model = model;
@@ -26,7 +26,7 @@ export class Lease implements ModelLease {
     loaded.retain();
   }
 
-  /** Changes how long the model stays when idle, in milliseconds, from now on. */
+  /** Changes how long the model stays loaded when idle, in milliseconds. */
   keepFor(milliseconds: number): void {
     this.#loaded.keepFor(milliseconds);
   }

@@ -16,10 +16,10 @@ import { realModelPath, type ModelFile } from "../registry/model-file.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
 import { createDigestVerifier } from "./verify-digest.ts";
 
-/** The engine takes no less; its schema says the same. */
+/** The minimum of an engine, as in its schema. */
 const SMALLEST_CONTEXT = 16;
 
-/** Memory that engines take, or may take. */
+/** Memory that engines use, or may use. */
 export interface MemoryNeeds {
   /** Bytes of the machine's memory. */
   readonly bytes: number;
@@ -27,18 +27,18 @@ export interface MemoryNeeds {
   readonly gpuBytes: number;
 }
 
-/** How a model is to be loaded: everything has been looked up and checked. */
+/** How to load a model; everything has been looked up and checked. */
 export interface LoadPlan extends MemoryNeeds {
   readonly record: ModelRecord;
   readonly spec: EngineSpec;
   /**
-   * What the engine would need if it were started otherwise.
-   * @throws ServiceError insufficient_memory for what no engine can hold
+   * What the engine would need with another specification.
+   * @throws ServiceError insufficient_memory if it exceeds any engine's limit
    */
   readonly needsOf: (spec: EngineSpec) => MemoryNeeds;
-  /** Bytes that the heap of an engine with this specification may grow to; absent: as far as it can. */
+  /** Maximum heap in bytes of an engine with this specification; absent: no limit of its own. */
   readonly heapLimitOf?: ((spec: EngineSpec) => number) | undefined;
-  /** The same load, planned again beside what has been loaded meanwhile. */
+  /** Plans the same load again, after other models have been loaded. */
   readonly replan: () => Promise<LoadPlan>;
   /** Milliseconds of idleness after which it is unloaded; Infinity: never. */
   readonly keepAliveMs: number;
@@ -46,7 +46,7 @@ export interface LoadPlan extends MemoryNeeds {
   readonly mayEvict: boolean;
 }
 
-/** What the caller of a load decides; the rest comes from the model and the configuration. */
+/** The caller's choices for a load; the rest comes from the model and the configuration. */
 interface Overrides extends Residency {
   readonly keepAliveMs: number;
   readonly mayEvict: boolean;
@@ -57,9 +57,9 @@ interface LoadPlannerOptions extends Pick<
   "config" | "estimateMemory" | "heapLimit" | "placeLayers" | "kernels" | "logger"
 > {
   readonly inspect: InspectGguf;
-  /** What an engine needs of the GPU's memory. */
+  /** GPU memory that an engine needs. */
   readonly estimateGpuMemory: EstimateMemory;
-  /** Bytes of the GPU that other models have, less those of idle ones where they may be unloaded. */
+  /** Bytes of GPU memory that other models use, without idle ones if those may be unloaded. */
   readonly takenOnGpu: (alias: string, mayEvict: boolean) => number;
   readonly processors: Processors;
   /** Bytes of memory of the machine. */
@@ -70,7 +70,7 @@ interface LoadPlannerOptions extends Pick<
 
 type Placed = Awaited<ReturnType<PlaceLayers>>;
 
-/** Turns a model on disk into the exact engine to start. */
+/** Decides on the exact engine to start for a model on disk. */
 export class LoadPlanner {
   readonly #options: LoadPlannerOptions;
   readonly #verifyDigest = createDigestVerifier();
@@ -79,13 +79,13 @@ export class LoadPlanner {
     this.#options = options;
   }
 
-  /** Throws when a file of the model is missing, not allowed, not what it should be, or has another digest. */
+  /** Throws if one of the model's files is missing, not allowed, of the wrong kind, or has a wrong digest. */
   async plan(record: ModelRecord, overrides: Overrides): Promise<LoadPlan> {
     const takenOnGpu = (): number => this.#options.takenOnGpu(record.alias, overrides.mayEvict);
     return await this.#plan(record, overrides, takenOnGpu);
   }
 
-  /** Throws what loading the model by itself would throw, whatever else is loaded. */
+  /** Throws what loading the model would throw if nothing else were loaded. */
   async check(record: ModelRecord): Promise<void> {
     await this.#plan(record, { keepAliveMs: 0, mayEvict: false }, () => 0);
   }
@@ -139,8 +139,8 @@ export class LoadPlanner {
   }
 
   /**
-   * Tokens of context that loading gives: what is asked for, by the caller or by the model's settings, else the
-   * configured size, but then not more than the model was trained for.
+   * Tokens of context to load with: as requested by the caller or by the model's settings, or else the configured size,
+   * but not more than the model was trained for.
    */
   contextSize(record: ModelRecord, wished: number | undefined): number {
     const asked = wished ?? record.settings.contextSize;
@@ -150,7 +150,7 @@ export class LoadPlanner {
     return trained > 0 ? Math.max(SMALLEST_CONTEXT, Math.min(configured, trained)) : configured;
   }
 
-  /** As configured, but for an encoder, which needs a whole text at once. */
+  /** As configured, except for an encoder, which needs a whole text at once. */
   #batchSize(gguf: GgufSummary, contextSize: number, threads: number, slots: number): number {
     const { purpose, parameters } = gguf;
     const { config, kernels } = this.#options;
@@ -167,7 +167,7 @@ export class LoadPlanner {
     });
   }
 
-  /** As configured, but for kernels so slow that several slots would keep a cancel waiting. */
+  /** As configured, except for kernels so slow that several slots would delay a cancel. */
   #slots({ purpose, parameters }: GgufSummary, threads: number): number {
     const { config, kernels } = this.#options;
     const { slots } = config.models;
@@ -176,7 +176,7 @@ export class LoadPlanner {
       : chooseSlots({ purpose, parameters, slots, threads, kernels });
   }
 
-  /** Where the layers go, and whether each slot gets a context of its own, where that costs only a little memory. */
+  /** Decides where the layers go, and gives each slot its own context if that takes little memory. */
   async #choosePlace(
     gguf: GgufSummary,
     wished: EngineSpec,

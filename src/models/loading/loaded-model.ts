@@ -9,17 +9,17 @@ interface LoadedModelOptions {
   readonly clock: Clock;
   /** Starts the engine. */
   readonly start: (model: LoadedModel, signal: AbortSignal) => Promise<Engine>;
-  /** Called when the engine has been idle for as long as it may be. */
+  /** Called when the engine has been idle for too long. */
   readonly onIdle: () => void;
 }
 
-/** A model in memory, from the decision to load it until its engine is gone. Only the pool makes and moves them. */
+/** A model in memory, from the decision to load it until its engine has ended. Only the pool creates and changes them. */
 export class LoadedModel {
   readonly alias: string;
   readonly plan: LoadPlan;
-  /** The load; resolves to the engine when the model is `loaded`. */
+  /** The load; resolves to the engine once the model is `loaded`. */
   readonly load: SharedTask<Engine>;
-  /** What is reserved for it: what its plan needs, or the engine that was started in place of that. */
+  /** Memory reserved for it: as planned, or for the engine that was started instead. */
   needs: MemoryNeeds;
   readonly #clock: Clock;
   readonly #onIdle: () => void;
@@ -51,7 +51,7 @@ export class LoadedModel {
     return this.#engine;
   }
 
-  /** Requests that use it or wait for it to be loaded. */
+  /** Requests that use it or wait for it to load. */
   get users(): number {
     return this.#users;
   }
@@ -69,19 +69,19 @@ export class LoadedModel {
     return this.#state === "loaded" && this.#users === 0;
   }
 
-  /** The engine, when it can be leased at this moment. */
+  /** The engine, if it can be leased right now. */
   get ready(): Engine | undefined {
     return this.#state === "loaded" && this.#engine?.alive ? this.#engine : undefined;
   }
 
-  /** What settles when it has ended, while it is ending: unloaded, crashed, or left by everyone who wanted it. */
+  /** While it is ending (unloaded, crashed, or no longer wanted), a promise that settles when it has ended. */
   get ending(): Promise<unknown> | undefined {
     if (this.#state === "unloading") return this.#closed;
     if (this.#state === "loading" && this.load.aborted) return this.load.settled;
     return this.#engine?.alive === false ? this.#engine.exited : undefined;
   }
 
-  /** Settles when the engine is gone, if it is being unloaded; never rejects. */
+  /** If it is being unloaded, settles when the engine has ended; never rejects. */
   get closed(): Promise<void> {
     return this.#closed;
   }
@@ -92,7 +92,7 @@ export class LoadedModel {
     this.#touch();
   }
 
-  /** Starts to end the engine. */
+  /** Begins to end the engine. */
   async close(engine: Engine): Promise<void> {
     this.#stopExpiry();
     this.#state = "unloading";
@@ -107,7 +107,7 @@ export class LoadedModel {
     this.#engine = undefined;
   }
 
-  /** Counts a user more, which holds it back from eviction. */
+  /** Adds a user, which prevents eviction. */
   retain(): void {
     this.#users++;
     this.#touch();
@@ -118,7 +118,7 @@ export class LoadedModel {
     this.#touch();
   }
 
-  /** Changes how long it stays when idle, in milliseconds, counted from now; Infinity: for good. */
+  /** Changes how long it stays loaded when idle, in milliseconds from now; Infinity: forever. */
   keepFor(milliseconds: number): void {
     this.#keepAliveMs = milliseconds;
     this.#touch();

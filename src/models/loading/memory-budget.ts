@@ -4,15 +4,15 @@ import { currentAllowance, inMiB, type Allowance, type MachineMemory } from "./a
 import type { LoadedModel } from "./loaded-model.ts";
 import type { MemoryNeeds } from "./load-planner.ts";
 
-/** Requests usually take some seconds; then a model is idle. */
+/** Requests usually take some seconds; after that a model is idle. */
 const RETRY_AFTER_SECS = 5;
 
 export interface MemoryBudgetOptions {
-  /** What the configuration gives all engines together. */
+  /** Memory that the configuration gives all engines together. */
   readonly budget: Allowance;
   /** What the machine has at the moment; absent: nothing but the budget counts. */
   readonly machineMemory?: (() => MachineMemory) | undefined;
-  /** Bytes that all engines together may have of the GPU's memory; Infinity while nobody knows how much it has. */
+  /** Bytes of GPU memory that all engines together may use; Infinity while the total is unknown. */
   readonly gpuBudget: () => number;
   /** All models that are loaded, being loaded, or being unloaded. */
   readonly models: () => readonly LoadedModel[];
@@ -20,14 +20,14 @@ export interface MemoryBudgetOptions {
   readonly evict: (victim: LoadedModel) => Promise<void>;
 }
 
-/** A model that is to be loaded, with what it needs. */
+/** A model to be loaded, with its memory needs. */
 interface Candidate extends MemoryNeeds {
   readonly alias: string;
-  /** Idle models may be unloaded for it. */
+  /** Whether idle models may be unloaded for it. */
   readonly mayEvict: boolean;
 }
 
-/** Which model has how much of the machine's memory and of the GPU's. */
+/** Tracks how much of the machine's and the GPU's memory each model has. */
 export class MemoryBudget {
   readonly #options: MemoryBudgetOptions;
 
@@ -36,19 +36,19 @@ export class MemoryBudget {
   }
 
   /**
-   * Decides at once, and evicts others where that is needed and allowed. The caller records what its model needs
-   * before it awaits anything; what is returned settles when the memory is free.
+   * Decides synchronously, and evicts others if that is needed and allowed. The caller has to record its model's needs
+   * before awaiting anything. The returned promise settles when the memory is free.
    * @throws ServiceError insufficient_memory when the candidate cannot fit, overloaded when it only cannot fit now
    */
   reserve(candidate: Candidate): Promise<unknown> {
     const { models, evict } = this.#options;
     const evictions = this.#chooseVictims(candidate).map(evict);
-    // Memory that is being freed for others counts as free already, so it has to be waited for.
+    // Memory that is being freed already counts as free, so wait for it.
     return Promise.all([...evictions, ...models().map(({ closed }) => closed)]);
   }
 
   /**
-   * The same for an engine that is started otherwise than was planned; settles when the memory is free.
+   * The same for an engine that is started differently than planned; settles when the memory is free.
    * @throws ServiceError insufficient_memory or overloaded
    */
   async reserveInstead(model: LoadedModel, spec: EngineSpec): Promise<void> {
@@ -60,8 +60,8 @@ export class MemoryBudget {
   }
 
   /**
-   * Bytes of the GPU that a candidate has to leave to others.
-   * @param mayEvict what idle engines have can be had
+   * Bytes of GPU memory that a candidate has to leave to others.
+   * @param mayEvict idle engines may be evicted
    */
   takenOnGpu(alias: string, mayEvict: boolean): number {
     return this.#others(alias)
@@ -69,14 +69,14 @@ export class MemoryBudget {
       .reduce((sum, { needs }) => sum + needs.gpuBytes, 0);
   }
 
-  /** Others have reserved what a load was planned to take of the GPU. */
+  /** Whether others have reserved the GPU memory that a load was planned with. */
   isGpuCrowded({ alias, gpuBytes, mayEvict }: Candidate): boolean {
     return gpuBytes > 0 && gpuBytes > this.#options.gpuBudget() - this.takenOnGpu(alias, mayEvict);
   }
 
   /**
-   * The least recently used idle models, as few as that order allows. A GPU that is too full all the same is no error
-   * here: an engine can do with fewer layers on it.
+   * The least recently used idle models, as few as possible in that order. A GPU that is still too full is not an error
+   * here: an engine can run with fewer layers on it.
    */
   #chooseVictims({ alias, bytes, gpuBytes, mayEvict }: Candidate): LoadedModel[] {
     const { budget, machineMemory, gpuBudget, models } = this.#options;

@@ -10,7 +10,7 @@ import { ServiceError } from "../../errors/service-error.ts";
  */
 type VerifyDigest = (files: readonly string[], digest: string) => Promise<void>;
 
-/** Makes a checker that reads files again only when their size or time has changed. */
+/** Creates a checker that reads files again only when their size or time has changed. */
 export function createDigestVerifier(): VerifyDigest {
   const known = new Map<string, Promise<string>>();
   return async (files, digest) => {

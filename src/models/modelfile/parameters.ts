@@ -11,7 +11,7 @@ const MAX_STOP_SEQUENCES = 64;
 
 type SamplingField = Exclude<keyof Sampling, "logitBias" | "ignoreEos">;
 
-/** Names of PARAMETER for sampling; the ranges are the engine's own. */
+/** Sampling parameters by their PARAMETER names; the ranges are the engine's own. */
 const SAMPLING: ReadonlyMap<string, SamplingField> = new Map([
   ["temperature", "temperature"],
   ["top_p", "topP"],
@@ -45,8 +45,8 @@ const PARAMETER_NAMES: readonly string[] = [...SAMPLING.keys(), "num_ctx", "num_
 export const REPEATABLE_PARAMETER = "stop";
 
 /**
- * Puts one parameter into its place.
- * @returns what is wrong with it, without the final full stop
+ * Sets one parameter.
+ * @returns what is wrong with it, without a final period
  */
 export function setParameter(settings: MutableParameters, name: string, value: string): string | undefined {
   if (name === "stop") {
@@ -88,7 +88,7 @@ export function listParameters(settings: ParameterSettings): [name: string, valu
   );
 }
 
-/** A decimal number; nothing else that JavaScript would take for one. */
+/** Parses a decimal number; other notations that JavaScript accepts are refused. */
 export function readNumber(text: string): number | undefined {
   return /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : undefined;
 }

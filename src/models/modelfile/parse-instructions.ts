@@ -1,12 +1,12 @@
 import { ServiceError } from "../../errors/service-error.ts";
 
 const HEREDOC = '"""';
-/** Escapes of text in double quotes; a backslash before anything else stands for itself. */
+/** Escapes in double quotes; a backslash before any other character is literal. */
 const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", '"': '"', "\\": "\\" };
 const ESCAPED = /\\([nrt"\\])/g;
 const QUOTED = /^"((?:[^"\\]|\\.)*)"$/s;
 
-/** Directives, and what stands behind them: text, a key and text, or a path, in which a backslash is just a backslash. */
+/** Directives and their values: text, a key and text, or a path, in which backslashes are literal. */
 const DIRECTIVES = {
   FROM: "path",
   PARAMETER: "key",
@@ -30,17 +30,17 @@ export interface Instruction {
   /** Line of the directive, from 1. */
   readonly line: number;
   readonly directive: Directive;
-  /** In lower case; empty for directives without keys. */
+  /** In lowercase; empty for directives without keys. */
   readonly key: string;
-  /** Without its quotes and with its escapes read; of a path, as it stands there. */
+  /** Without quotes, and with escapes resolved; a path as written. */
   readonly text: string;
 }
 
-/** Texts of licenses are the longest things in a Modelfile, and are a tenth of this. */
+/** License texts are the longest values in a Modelfile, and are a tenth of this. */
 export const MAX_MODELFILE_LENGTH = 1024 * 1024;
 
 /**
- * Takes a Modelfile apart. Each line is a comment (`#`), empty, or a directive, in any case, with its value: plain
+ * Parses a Modelfile. Each line is a comment (`#`), empty, or a directive, in any case, with its value: plain
  * text to the end of the line, text in double quotes with escapes, or text of many lines between `"""`.
  * @throws ServiceError invalid_modelfile
  */
@@ -65,7 +65,7 @@ export function parseInstructions(modelfile: string): Instruction[] {
       instructions.push({ line, directive, key, text });
       continue;
     }
-    // What a heredoc says is taken from the untrimmed lines.
+    // The text of a heredoc is taken from the untrimmed lines.
     const opened = lines[at]!.trimEnd().length - rest.length + HEREDOC.length;
     const { text, endsAt } = readHeredoc(lines, at, opened);
     instructions.push({ line, directive, key, text });
@@ -74,7 +74,7 @@ export function parseInstructions(modelfile: string): Instruction[] {
   return instructions;
 }
 
-/** What the LICENSE directives say, together; undefined without one. */
+/** The joined LICENSE directives; undefined if there are none. */
 export function licenseText(instructions: readonly Instruction[]): string | undefined {
   const texts = instructions.filter(({ directive }) => directive === "LICENSE").map(({ text }) => text);
   return texts.length > 0 ? texts.join("\n\n") : undefined;
@@ -113,7 +113,7 @@ function readText(raw: string, line: number): string {
   );
 }
 
-/** Reads from just behind the opening quotes to the closing ones, in this line or in a later one. */
+/** Reads from after the opening quotes to the closing ones, in this or a later line. */
 function readHeredoc(lines: readonly string[], at: number, from: number): { text: string; endsAt: number } {
   const parts: string[] = [];
   for (let index = at; index < lines.length; index++) {
@@ -131,7 +131,7 @@ function readHeredoc(lines: readonly string[], at: number, from: number): { text
   throw modelfileError(at + 1, 'the text that begins with """ never ends.');
 }
 
-/** The value of a switch. */
+/** The value of a boolean. */
 export function readBoolean(line: number, name: string, text: string): boolean {
   const value = text.toLowerCase();
   if (value === "true") return true;
@@ -147,7 +147,7 @@ export function modelfileError(line: number, message: string, cause?: unknown): 
   });
 }
 
-/** The text of a value in double quotes; undefined when the quotes do not match. */
+/** The text of a value in double quotes; undefined if the quotes do not match. */
 function unquote(value: string): string | undefined {
   return QUOTED.exec(value)?.[1]?.replaceAll(
     ESCAPED,
@@ -155,7 +155,7 @@ function unquote(value: string): string | undefined {
   );
 }
 
-/** Text in the form that reads best and is read back as it was: with `"""` when it has several lines. */
+/** Text in its most readable form that parses back to the same text: with `"""` if it has several lines. */
 export function quote(text: string): string {
   const isHeredoc = text.includes("\n") && !/\r|"""|"$/.test(text);
   if (isHeredoc) return `"""${text}"""`;
@@ -168,7 +168,7 @@ export function quote(text: string): string {
   return `"${escaped}"`;
 }
 
-/** A path between double quotes, in which a backslash is a backslash; a path without quotes stays as it is. */
+/** A path without its double quotes, in which backslashes are literal; a path without quotes is unchanged. */
 export function unquotePath(value: string): string {
   return value.length > 1 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value;
 }

@@ -3,7 +3,7 @@ import type { ModelDefinition } from "./read-modelfile.ts";
 import { listParameters } from "./parameters.ts";
 import { quote } from "./parse-instructions.ts";
 
-/** Prints a Modelfile that reads back to the same definition; paths in it are absolute. */
+/** Prints a Modelfile that parses back to the same definition, with absolute paths. */
 export function printModelfile(definition: ModelDefinition): string {
   const { from, settings, adapters, projector, digest, license, author } = definition;
   const lines = [

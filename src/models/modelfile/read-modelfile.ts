@@ -17,35 +17,35 @@ import { REPEATABLE_PARAMETER, readNumber, setParameter, type MutableParameters 
 import { chatTemplate } from "./template/chat-template.ts";
 import { readThinking, readToolFormat } from "./text-marks.ts";
 
-/** What a Modelfile says, checked and translated; all paths are absolute. */
+/** The content of a Modelfile, checked and translated; all paths are absolute. */
 export interface ModelDefinition {
-  /** FROM as written: an alias, a hub spec, another made model, or an absolute path. */
+  /** FROM as written: an alias, a hub spec, another created model, or an absolute path. */
   readonly from: string;
   readonly settings: ModelSettings;
   readonly adapters: readonly { readonly path: string; readonly scale: number }[];
   readonly projector: string | undefined;
-  /** SHA-256 of the base's GGUF file, 64 hexadecimal digits in lower case. */
+  /** SHA-256 of the base's GGUF file, 64 lowercase hexadecimal digits. */
   readonly digest: string | undefined;
   readonly license: string | undefined;
   readonly author: string | undefined;
 }
 
-/** Adapters are merged into every matrix product; nobody stacks more. */
+/** Adapters cost time in every matrix multiplication; nobody stacks more. */
 const MAX_ADAPTERS = 16;
-/** An adapter works at 1 as it was trained; a tenfold effect, even turned around, is beyond any use. */
+/** At 1 an adapter works as trained; a tenfold effect, even a negative one, is beyond any use. */
 const MAX_SCALE = 10;
-/** Layers of the deepest models are a few hundred. */
+/** The deepest models have a few hundred layers. */
 const MAX_GPU_LAYERS = 100_000;
 
 const CAPABILITIES: readonly (keyof Capabilities)[] = ["json", "tools", "thinking", "vision"];
-/** Directives that may stand in a Modelfile more than once, each time with the same key or none. */
+/** Directives that may be repeated with the same key, or without one. */
 const REPEATABLE = new Set(["ADAPTER", "LICENSE", `PARAMETER ${REPEATABLE_PARAMETER}`]);
 
 type Adapter = ModelDefinition["adapters"][number];
 
 /**
- * Reads a Modelfile; relative paths count from `baseFolder`, and are an error without one. Whether the paths exist
- * and may be used is for the registry to find out.
+ * Reads a Modelfile. Relative paths are relative to `baseFolder`, and are an error without one. The registry checks
+ * whether the paths exist and may be used.
  * @throws ServiceError invalid_modelfile with the line
  */
 export function readModelfile(text: string, baseFolder: string | undefined): ModelDefinition {
@@ -137,7 +137,7 @@ function readFrom(instruction: Instruction, baseFolder: string | undefined): str
   );
 }
 
-/** `ADAPTER path [scale]`: the path ends in .gguf, so a number behind it is the scale. */
+/** `ADAPTER path [scale]`: the path ends in .gguf, so a number after it is the scale. */
 function readAdapter(instruction: Instruction, baseFolder: string | undefined): Adapter {
   const scaled = /^(.*\.gguf"?)\s+(\S+)$/is.exec(instruction.text);
   const [written = instruction.text, number = "1"] = scaled?.slice(1) ?? [];
@@ -176,7 +176,7 @@ function readPath(instruction: Instruction, written: string, baseFolder: string 
   );
 }
 
-/** Gives the complaint about a name the line that it stands in. */
+/** Adds the line to an error about a name. */
 function withLine<T>(instruction: Instruction, read: () => T): T {
   try {
     return read();

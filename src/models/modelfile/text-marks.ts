@@ -1,20 +1,20 @@
 import type { ModelSettings, ToolFormat } from "../model.ts";
 import { modelfileError, type Instruction, readBoolean } from "./parse-instructions.ts";
 
-/** What nearly all models that think put around their thoughts. */
+/** The tags that nearly all reasoning models use. */
 const THINK_TAGS = { start: "<think>", end: "</think>" };
 
 const THINKING_KEYS = ["start", "end", "enabled"] as const;
 const TOOL_FORMAT_KEYS = ["style", "call_start", "call_end", "result_start", "result_end"] as const;
 
-/** The marks that families of models were trained with; from their own chat templates. */
+/** The marks of model families, from their own chat templates. */
 const STYLES: Readonly<Record<string, Omit<ToolFormat, "style">>> = {
   hermes: marks("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"),
   qwen: marks("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"),
   mistral: marks("[TOOL_CALLS]", "", "[TOOL_RESULTS]", "[/TOOL_RESULTS]"),
 };
 
-/** THINKING: the tags around reasoning and whether a request thinks unless it says otherwise. */
+/** THINKING: the tags around reasoning, and whether requests think by default. */
 export function readThinking(instructions: readonly Instruction[]): ModelSettings["thinking"] {
   const last = instructions.at(-1);
   if (!last) return undefined;
@@ -32,7 +32,7 @@ export function readThinking(instructions: readonly Instruction[]): ModelSetting
   };
 }
 
-/** TOOLFORMAT: the marks of a known style, or marks of one's own. */
+/** TOOLFORMAT: the marks of a known style, or custom ones. */
 export function readToolFormat(instructions: readonly Instruction[]): ToolFormat | undefined {
   const last = instructions.at(-1);
   if (!last) return undefined;
@@ -43,7 +43,7 @@ export function readToolFormat(instructions: readonly Instruction[]): ToolFormat
   const callEnd = given.call_end?.text ?? known?.callEnd;
   const resultStart = given.result_start?.text ?? known?.resultStart;
   const resultEnd = given.result_end?.text ?? known?.resultEnd;
-  // Without a mark at the beginning, calls and results could not be told from other text.
+  // Without an opening mark, calls and results could not be distinguished from other text.
   if (!callStart || callEnd === undefined || !resultStart || resultEnd === undefined) {
     throw modelfileError(
       last.line,

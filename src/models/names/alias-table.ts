@@ -46,14 +46,14 @@ const aliasName = z
 
 const aliasFileSchema = z.strictObject({ models: z.record(aliasName, aliasEntrySchema) });
 
-/** Aliases in the order of their files: the user's own first. */
+/** Aliases in the order of their files, the user's own first. */
 export type AliasTable = ReadonlyMap<string, AliasEntry>;
 
 const SHIPPED_FILE = new URL("../../../configs/models.toml", import.meta.url);
 
 /**
- * Reads the aliases that ship with the daemon and lays a user's own file over them: an alias of both means what the
- * user's file says.
+ * Reads the aliases that ship with the daemon and extends them by the user's own file, whose aliases take
+ * precedence.
  * @throws ConfigError that names the file and the key.
  */
 export function readAliases(ownFile?: string, shippedFile: string | URL = SHIPPED_FILE): AliasTable {
@@ -62,7 +62,7 @@ export function readAliases(ownFile?: string, shippedFile: string | URL = SHIPPE
   return new Map([...own, ...readAliasFile(shippedFile).filter(([alias]) => !seen.has(aliasKey(alias)))]);
 }
 
-/** What aliases are told apart by: they are found in any case, and `name` is `name:latest`. */
+/** Key of an alias: aliases are not case-sensitive, and `name` is `name:latest`. */
 export function aliasKey(alias: string): string {
   return alias.toLowerCase().replace(/:latest$/, "");
 }

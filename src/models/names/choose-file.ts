@@ -2,22 +2,22 @@ import { chooseByQuantization, quantizationOf, withoutQuantization } from "./qua
 import { fileStem, nameShards, shardOf } from "./shards.ts";
 import type { HubSpec } from "./hub-spec.ts";
 
-/** Parts of the names of GGUF files that are no models by themselves but accompany one. */
+/** Parts of the names of GGUF files that are not models by themselves but accompany one. */
 const SIDECAR_WORDS = ["mmproj", "imatrix", "ggml-vocab"] as const;
 
 /**
- * Draft heads for speculative decoding. They are told by a part of their own in lower case, or by a last part `MTP`;
- * models with such a head built in carry `MTP` elsewhere in their names.
+ * Draft heads for speculative decoding, recognized by a lowercase part of their name, or by a last part `MTP`; models with
+ * such a head built in have `MTP` elsewhere in their names.
  */
 const DRAFT_HEAD = /(?:^|[-._])(?:mtp|eagle3|dflash|dspark)-|-MTP\.gguf$/;
 
-/** Smaller files first: a projector loses nothing that could be seen at eight bits. */
+/** Smaller files first: a projector in eight bits is as good as in more. */
 const PROJECTOR_QUANTS = ["Q8_0", "F16", "BF16", "F32"] as const;
 
 /**
- * The complete models among a repository's paths (`/` between parts), each as its shards in order, or alone. Sets
- * of which a shard is missing, projectors, importance matrices and draft heads are left out. Plainer paths come
- * first: less nested, then shorter, then by the alphabet.
+ * The complete models among a repository's paths (separated by `/`), each as its shards in order or as one file, without
+ * models with missing shards, projectors, importance matrices and draft heads. Simpler paths come first: less nested,
+ * then shorter, then alphabetically.
  */
 export function groupModels(paths: readonly string[]): string[][] {
   const present = new Set(paths);
@@ -29,9 +29,9 @@ export function groupModels(paths: readonly string[]): string[][] {
 }
 
 /**
- * The files of the model that a spec means among a repository's paths: all shards in order, or one file. A file is
- * named by its path, or by its name alone; any of its shards will do, and a path in another case when there is no better. A quantization is matched by the files' names.
- * Undefined when nothing fits.
+ * The files of the model that a spec means among a repository's paths: all shards in order, or one file. The spec names a
+ * file by its path or name; any shard works, and case is ignored if there is no exact match. A quantization is matched
+ * by the file names. Undefined if nothing matches.
  */
 export function chooseModelFiles(
   paths: readonly string[],
@@ -48,8 +48,8 @@ export function chooseModelFiles(
 }
 
 /**
- * The projector among a repository's paths that belongs to a model; undefined when there is none, or when those
- * that there are belong to other models of the repository.
+ * The projector among a repository's paths that belongs to a model; undefined if there is none, or if all belong to other
+ * models of the repository.
  */
 export function chooseProjector(paths: readonly string[], modelFile: string): string | undefined {
   const model = plainName(modelFile);
@@ -82,7 +82,7 @@ function isModelFile(path: string): boolean {
   return isGguf(path) && !SIDECAR_WORDS.some((word) => lower.includes(word)) && !DRAFT_HEAD.test(name);
 }
 
-/** The shards of the model that begins with this file; undefined for a later shard and when one is missing. */
+/** The shards of the model that begins with this file; undefined for a later shard, or if one is missing. */
 function completeModel(path: string, present: ReadonlySet<string>): string[] | undefined {
   if ((shardOf(path)?.index ?? 1) !== 1) return undefined;
   const shards: string[] = [];
@@ -93,7 +93,7 @@ function completeModel(path: string, present: ReadonlySet<string>): string[] | u
   return shards;
 }
 
-/** What is left of a file's name when the words for its kind, quantization and shard are taken out. */
+/** A file's name without the words for its kind, quantization and shard. */
 function plainName(path: string): string {
   return withoutQuantization(fileStem(path))
     .toLowerCase()

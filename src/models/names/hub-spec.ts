@@ -2,15 +2,15 @@ import { invalidName, isHubPart, isRepoFile, isRevision } from "./name-rules.ts"
 import { canonical, isQuantization } from "./quantization.ts";
 
 /**
- * A place on the model hub: `hf:owner/repo[:file-or-quant][@revision]`. Every part has been checked: no `..`,
- * no separators where none belong.
+ * A model on the hub: `hf:owner/repo[:file-or-quant][@revision]`. Every part has been checked: no `..`, and no misplaced
+ * separators.
  */
 export interface HubSpec {
   readonly owner: string;
   readonly repo: string;
   /** Path of a GGUF file inside the repository (the first shard of a sharded one). Never set with `quant`. */
   readonly file?: string | undefined;
-  /** Quantization in upper case, such as "Q4_K_M"; the store picks the file. */
+  /** Quantization in uppercase, such as "Q4_K_M"; the store picks the file. */
   readonly quant?: string | undefined;
   /** Branch, tag or commit; absent: main. */
   readonly revision?: string | undefined;
@@ -21,8 +21,8 @@ export const HUB_PREFIX = "hf:";
 const FORM = "a hub spec has the form hf:owner/repository[:file.gguf or quantization][@revision]";
 
 /**
- * Reads a hub spec, which begins with `hf:`. What stands behind the last `@` is the revision, unless it ends in
- * .gguf, for files may have an `@` in their names. Throws `invalid_model_name`.
+ * Parses a hub spec, which begins with `hf:`. The text after the last `@` is the revision, unless it ends in .gguf, because
+ * file names may contain `@`. Throws `invalid_model_name`.
  */
 export function parseHubSpec(text: string): HubSpec {
   const { place, revision } = splitRevision(text.slice(HUB_PREFIX.length));

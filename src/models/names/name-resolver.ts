@@ -5,40 +5,40 @@ import { invalidName, isDeviceName, isPlainPart, isRevision } from "./name-rules
 import { looksLikePath, parseFilePath, type PathContext } from "./parse-file-path.ts";
 import { canonical, isQuantization, quantizationOf, withoutQuantization } from "./quantization.ts";
 
-/** What a name means by its form and by the alias table; nothing has been looked up on disk or on the hub. */
+/** What a name means by its form and the alias table; nothing has been looked up on disk or on the hub. */
 export type ResolvedName =
   /** An alias of configs/models.toml or of the user's file. */
   | {
       readonly kind: "alias";
       readonly alias: string;
       readonly spec: HubSpec;
-      /** Projector file in the same repository; "auto" when the alias says vision and names no file. */
+      /** Projector file in the same repository; "auto" if the alias has the tag vision but names no file. */
       readonly projector: string | undefined;
     }
   | { readonly kind: "spec"; readonly spec: HubSpec }
-  /** A file path, with a leading `~` expanded; relative ones count from the daemon's working directory. */
+  /** A file path with a leading `~` expanded; relative paths are relative to the daemon's working directory. */
   | { readonly kind: "path"; readonly path: string }
-  /** A well-formed name that no alias table knows: a shipped, user's or Modelfile-made model, or nothing. */
+  /** A well-formed name that is not an alias: a model that ships, was created or loaded from a path, or none. */
   | { readonly kind: "name"; readonly name: string };
 
-/** Tells what names mean; built once from the alias files. */
+/** Resolves names; built once from the alias files. */
 export interface NameResolver {
   /** Throws invalid_model_name. `name` and `name:latest` give the same answer. */
   resolve(name: string): ResolvedName;
-  /** The first alias that means exactly this file of this repository at its main revision. */
+  /** The first alias of exactly this file of this repository at its main revision. */
   aliasOf(repo: string, file: string): string | undefined;
 }
 
-/** No path that systems take and no hub spec is longer; checked before anything else is. */
+/** Longer than any path or hub spec; checked first. */
 const MAX_NAME_LENGTH = 1024;
 const LATEST = ":latest";
 
 const THIS_MACHINE: PathContext = { platform: process.platform, home: homeFolder() };
 
 /**
- * Makes the resolver of an alias table. A name is read, in this order, as a hub spec (`hf:`), a path, an alias, an
- * alias with a quantization behind it (`llama3.2:1b-q8`), or the plain name of a model that is made, shipped or
- * loaded by hand. `@revision` behind an alias makes it the spec that it stands for, at that revision.
+ * Creates the resolver of an alias table. A name is tried as, in this order, a hub spec (`hf:`), a path, an alias, an
+ * alias with a quantization (`llama3.2:1b-q8`), and the plain name of a model that was created, ships or was loaded from
+ * a path. An alias with `@revision` is its hub spec at that revision.
  */
 export function createNameResolver(aliases: AliasTable, paths: PathContext = THIS_MACHINE): NameResolver {
   const byKey = new Map([...aliases].map(([alias, entry]) => [aliasKey(alias), { alias, entry }]));

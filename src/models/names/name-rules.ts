@@ -1,17 +1,17 @@
 import { ServiceError } from "../../errors/service-error.ts";
 
 /**
- * What the parts of names may be made of. Names become parts of paths, addresses, log lines and metrics, so what is
- * allowed is listed, not what is forbidden; nothing is decoded or normalized after these rules have been applied.
+ * Characters allowed in the parts of names. Names become parts of paths, URLs, log lines and metrics, so these are lists of
+ * what is allowed, not of what is forbidden. Nothing is decoded or normalized after these checks.
  */
 
-/** Longest name of a model, without its tag, and longest tag: both fit a file name. */
+/** Longest name of a model without its tag, and longest tag; both fit into a file name. */
 const MAX_PART_LENGTH = 128;
 /** Longest owner and longest repository on the hub. */
 const MAX_HUB_PART_LENGTH = 96;
-/** File systems refuse a longer part of a path (NAME_MAX of Linux, macOS and NTFS). */
+/** Longest path segment that file systems allow (NAME_MAX of Linux, macOS and NTFS). */
 const MAX_SEGMENT_BYTES = 255;
-/** Repositories nest a folder or two, branches as many. */
+/** Repositories nest one or two folders, and so do branch names. */
 const MAX_SEGMENTS = 16;
 /** Longest part of a name that an error repeats. */
 const SHOWN_LENGTH = 100;
@@ -20,14 +20,14 @@ const PLAIN_PART = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?$/;
 const HUB_PART = /^[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?$/;
 const REVISION_SEGMENT = /^[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?$/;
 
-/** Control and invisible characters, all separators but the plain space, private and unassigned ones. */
+/** Control and invisible characters, all separators except the plain space, private and unassigned characters. */
 const INVISIBLE = /\p{C}|\p{Zl}|\p{Zp}|(?! )\p{Zs}/u;
-/** What Windows reserves and what an address gives a meaning of its own. */
+/** Characters that Windows reserves or that are special in URLs. */
 const ODD_IN_FILE = /[<>:"|?*\\%#]/;
-/** Names that Windows maps to devices, with any extension, also behind spaces. */
+/** Names that Windows maps to devices, with any extension, also before spaces. */
 const DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³]) *(?:\.|$)/i;
 
-/** True for text with a character that cannot be seen, or with half of one. */
+/** Whether the text contains an invisible character or half a surrogate pair. */
 export function hasInvisible(text: string): boolean {
   return !text.isWellFormed() || INVISIBLE.test(text);
 }
@@ -43,7 +43,7 @@ export function isPlainPart(text: string): boolean {
   );
 }
 
-/** An owner or a repository of the hub; `--` is what the cache's folders separate the two with. */
+/** An owner or a repository of the hub; `--` separates the two in the cache's folder names. */
 export function isHubPart(text: string): boolean {
   return (
     text.length <= MAX_HUB_PART_LENGTH &&
@@ -67,8 +67,8 @@ export function isRevision(text: string): boolean {
 }
 
 /**
- * The path of a file inside a repository, with `/` between its parts: one that may become a path below the cache
- * folder on every platform, with nothing that a file system or an address would read differently.
+ * The path of a file inside a repository, separated by `/`, that is safe as a path in the cache folder on every platform:
+ * no file system or URL interprets it differently.
  */
 export function isRepoFile(text: string): boolean {
   const segments = text.split("/");
@@ -81,7 +81,7 @@ function isFileSegment(segment: string): boolean {
     segment === segment.normalize("NFC") &&
     !hasInvisible(segment) &&
     Buffer.byteLength(segment) <= MAX_SEGMENT_BYTES &&
-    // A leading dot covers "." and ".." too.
+    // A leading dot includes "." and "..".
     !segment.startsWith(".") &&
     !/[. ]$/.test(segment) &&
     !ODD_IN_FILE.test(segment) &&
@@ -89,7 +89,7 @@ function isFileSegment(segment: string): boolean {
   );
 }
 
-/** The error for text that cannot name a model; `why` is a sentence without its full stop. */
+/** The error for a text that is not a valid name; `why` is a sentence without its final period. */
 export function invalidName(name: string, why: string): ServiceError {
   const shown = name.length > SHOWN_LENGTH ? `${name.slice(0, SHOWN_LENGTH)}…` : name;
   return new ServiceError("invalid_model_name", `${JSON.stringify(shown)} is not a model name: ${why}.`);

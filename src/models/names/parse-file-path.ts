@@ -2,24 +2,24 @@ import { invalidName, hasInvisible, isDeviceName } from "./name-rules.ts";
 
 export interface PathContext {
   readonly platform: NodeJS.Platform;
-  /** Home folder of the user that the daemon runs as; undefined for an account without one. */
+  /** Home folder of the daemon's user; undefined for an account without one. */
   readonly home: string | undefined;
 }
 
-/** `/`, `./`, `../`, `~`, a drive letter with a separator behind it, or a backslash before anything. */
+/** `/`, `./`, `../`, `~`, a drive letter with a separator, or a leading backslash. */
 const PATH_START = /^(?:[/\\~]|\.\.?(?:[/\\]|$)|[A-Za-z]:[/\\])/;
 const DRIVE = /^[A-Za-z]:[/\\]/;
-/** A name that was encoded for an address, perhaps twice to hide what it means. */
+/** A percent-encoded name, perhaps encoded twice to hide its meaning. */
 const ENCODED = /%(?:00|2e|2f|5c|25)/i;
 
-/** True when a name has the form of a path, allowed or not. */
+/** Whether a name has the form of a path, allowed or not. */
 export function looksLikePath(name: string): boolean {
   return PATH_START.test(name) || /\.gguf$/i.test(name);
 }
 
 /**
- * Reads a name that has the form of a path. A leading `~/` is expanded; nothing else is changed, and nothing is
- * looked up: where paths may lead is for who opens them to decide. Throws `invalid_model_name`.
+ * Parses a name that has the form of a path. A leading `~/` is expanded; nothing else is changed or looked up. Whoever
+ * opens the path decides where it may lead. Throws `invalid_model_name`.
  */
 export function parseFilePath(name: string, { platform, home }: PathContext): string {
   const isWindows = platform === "win32";

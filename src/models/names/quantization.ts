@@ -7,7 +7,7 @@ const QUANT =
 
 const MIXED = "UD-";
 
-/** What a short name for a number of bits stands for, best first. */
+/** Quantizations that a short name stands for, best first. */
 const SHORT_NAMES: Readonly<Record<string, readonly string[]>> = {
   Q2: ["Q2_K", "IQ2_M", "IQ2_S"],
   Q3: ["Q3_K_M", "Q3_K_S", "IQ3_M", "IQ3_S"],
@@ -18,8 +18,8 @@ const SHORT_NAMES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * What is taken when nobody says: good at four bits first, then the nearest above it, then whatever keeps the
- * model's quality, and what costs quality last.
+ * The default order: good four-bit types first, then the next larger ones, then those that keep the model's quality, and
+ * last those that do not.
  */
 const DEFAULT_ORDER = [
   "Q4_K_M",
@@ -41,7 +41,7 @@ const DEFAULT_ORDER = [
   "F32",
 ] as const;
 
-/** The quantization that a file's name tells, in upper case ("Q4_K_M"); a folder's name counts when its own is silent. */
+/** The quantization in a file's name, in uppercase ("Q4_K_M"), or else in its folder's name. */
 export function quantizationOf(path: string): string | undefined {
   for (const part of path.split("/").toReversed()) {
     const found = part.replace(/\.gguf$/i, "").match(QUANT);
@@ -50,24 +50,24 @@ export function quantizationOf(path: string): string | undefined {
   return undefined;
 }
 
-/** A file's name with the quantizations in it taken out; the separators around them stay. */
+/** A file's name without its quantizations; the separators around them stay. */
 export function withoutQuantization(name: string): string {
   return name.replaceAll(QUANT, "");
 }
 
-/** True for text that has the form of a quantization, short names included. */
+/** Whether the text has the form of a quantization; short names count. */
 export function isQuantization(text: string): boolean {
   return text.match(QUANT)?.[0] === text;
 }
 
-/** The name that {@link quantizationOf} would give: upper case, one spelling. */
+/** The name as {@link quantizationOf} writes it: uppercase, one spelling. */
 export function canonical(quant: string): string {
   return quant.toUpperCase().replace(/^FP/, "F");
 }
 
 /**
- * The first of the wanted quantizations that some candidate has. Absent: the default order, then any candidate.
- * A mixed variant ("UD-") stands in for the plain type, and a short name ("Q8") for its family.
+ * The first wanted quantization that a candidate has; by default in the default order, then any candidate. A mixed variant
+ * ("UD-") can replace the plain type, and a short name ("Q8") stands for its family.
  */
 export function chooseByQuantization<T>(
   candidates: readonly T[],

@@ -1,10 +1,10 @@
 import path from "node:path";
 
-/** `name-00001-of-00003.gguf`: how llama.cpp's gguf-split names the parts; a folder may stand before it. */
+/** `name-00001-of-00003.gguf`: the names of llama.cpp's gguf-split, optionally with a folder. */
 const SHARD = /^(?<prefix>.*)-(?<index>\d{5})-of-(?<count>\d{5})(?<extension>\.gguf)$/is;
 const DIGITS = 5;
 
-/** Which shard of how many a file is by its name; undefined: it is a model alone. */
+/** Which shard of how many a file is, by its name; undefined: not a shard. */
 export function shardOf(file: string): { index: number; count: number } | undefined {
   const parts = SHARD.exec(file)?.groups;
   const index = Number(parts?.["index"]);
@@ -13,14 +13,14 @@ export function shardOf(file: string): { index: number; count: number } | undefi
 }
 
 /**
- * The files of the model that `file` belongs to: all shards in order, whichever of them it is, or the file alone.
- * Nothing is looked up on disk.
+ * The files of the model that `file` belongs to: all shards in order, whichever of them it is, or just the file. Nothing is
+ * looked up on disk.
  */
 export function shardFiles(file: string): readonly string[] {
   return [...nameShards(file)];
 }
 
-/** The same one by one: the count in a name is not to be trusted. */
+/** The same as a generator, because the count in a name cannot be trusted. */
 export function* nameShards(file: string): Generator<string> {
   const shard = shardOf(file);
   if (!shard) yield file;
@@ -29,7 +29,7 @@ export function* nameShards(file: string): Generator<string> {
     yield `${prefix}-${String(number).padStart(DIGITS, "0")}-of-${count}${extension}`;
 }
 
-/** The file's name without folder, shard number and extension: what a model is called when nobody names it. */
+/** The file's name without folder, shard number and extension: the default name of a model. */
 export function fileStem(file: string): string {
   const base = path.basename(file);
   return SHARD.exec(base)?.groups?.["prefix"] ?? base.replace(/\.gguf$/i, "");

@@ -9,6 +9,7 @@ const ROOMS = [
   "cli",
   "ui",
   "daemon",
+  "tab",
   "dialects",
   "http",
   "inference",
@@ -30,9 +31,15 @@ const ROOMS = [
 const BELOW_HTTP = ["config", "json", "async", "errors"];
 
 /** These also run in a page, with all that they import. */
-const IN_PAGES = new Set(["dialects", "inference"]);
+const IN_PAGES = new Set(["tab", "dialects", "inference"]);
 /** Packages that run in a page. */
-const PAGE_PACKAGES = new Set(["zod"]);
+const PAGE_PACKAGES = new Set([
+  "zod",
+  "hono",
+  "pino",
+  "hono/router/trie-router",
+  "@wllama/wllama/esm/index.js",
+]);
 /** A page serves no WebSocket, so what does may use the server's. */
 const SERVER_ALONE = ["src/dialects/native/chat-socket-route.ts"];
 
@@ -103,7 +110,7 @@ describe("the rooms of src", () => {
   });
 });
 
-describe("dialects and inference", () => {
+describe("tab, dialects and inference", () => {
   test("run in a page: neither they nor what they import need Node", () => {
     const reached = new Set(
       FILES.filter((file) => IN_PAGES.has(roomOf(file)) && !SERVER_ALONE.includes(file)),

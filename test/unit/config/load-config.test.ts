@@ -83,7 +83,7 @@ describe("precedence", () => {
     expect(config).toMatchObject({ hub_token: "secret", hub_url: "http://hub.test" });
   });
 
-  test("an empty variable is no setting, but an empty socket switches IPC off", () => {
+  test("an empty variable is not a setting, but an empty socket switches IPC off", () => {
     const { config } = load({ env: { SERVICE_HTTP_PORT: "", HUB_TOKEN: "", SERVICE_SOCKET: "" } });
     expect(config.http.port).toBe(8080);
     expect(config.hub_token).toBeUndefined();
@@ -227,7 +227,7 @@ describe("a file at the default place", () => {
   });
 });
 
-test("a variable with the prefix that is no option is a warning", () => {
+test("a variable with the prefix that is not an option is a warning", () => {
   const { warnings } = load({ env: { SERVICE_HTTP_PROT: "1", SERVICE_URL: "x", SERVICE_UI: "true" } });
   expect(warnings).toEqual([
     "The environment variable SERVICE_HTTP_PROT is not an option of the daemon: correct its name or unset it.",

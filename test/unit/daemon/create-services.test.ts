@@ -41,7 +41,7 @@ test("a daemon that cannot keep its engine in the cache keeps it elsewhere, says
   const { services, warnings } = await compose();
   expect(services.kernels).toBe("daybreak");
   expect(warnings).toEqual([
-    expect.stringMatching(/^The engine is kept in \S+ until the daemon ends, because .*engine/),
+    expect.stringMatching(/^The engine is kept in \S+ until the daemon exits, because .*engine/),
   ]);
 });
 

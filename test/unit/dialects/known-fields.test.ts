@@ -62,7 +62,7 @@ describe("every field that the official clients know is honored, ignored on purp
         "MessageCreateParamsBase",
       ),
     },
-  ])("$route", ({ shape, fields }) => {
+  ])("of $route", ({ shape, fields }) => {
     expect(fields).toContain("model");
     expect(fields.filter((field) => !(field in shape))).toEqual([]);
   });

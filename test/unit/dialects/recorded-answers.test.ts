@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { toMessageEvents } from "../../../src/dialects/anthropic/message-events.ts";
-import { chatLineSchema, toChatLines } from "../../../src/dialects/ollama/chat-answer.ts";
+import { chatLineSchema, toChatLines } from "../../../src/dialects/ollama/ollama-chat.ts";
 import { chatCompletionChunkSchema, toChatChunks } from "../../../src/dialects/openai/chat-answer.ts";
 import { beginResponse } from "../../../src/dialects/openai/responses/response-object.ts";
 import { responseRequestSchema } from "../../../src/dialects/openai/responses/response-schema.ts";

@@ -83,7 +83,7 @@ describe("a context for each slot", () => {
     ["one slot, which shares with nobody", { slots: 1 }, false],
     ["an encoder", { purpose: "embed", kvBytesPerToken: 0 }, false],
     ["a reranker", { purpose: "rerank", kvBytesPerToken: 0 }, false],
-  ])("%s", (_what, change, expected) => {
+  ])("%s: is it affordable?", (_what, change, expected) => {
     expect(canAffordOwnContexts({ ...question, ...change })).toBe(expected);
   });
 });

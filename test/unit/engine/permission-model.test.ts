@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { isFencedIn } from "../../../src/engine/permission-model.ts";
+import { isRestricted } from "../../../src/engine/permission-model.ts";
 
 it.each([
   ["holds back everything", [], true],
@@ -7,10 +7,10 @@ it.each([
   ["lets files be written", ["fs.write"], false],
   ["lets processes be started", ["child"], false],
 ])("a permission model that %s fences an engine in: %#", (_, granted: string[], isFenced) => {
-  expect(isFencedIn({ has: (right) => granted.includes(right) })).toBe(isFenced);
+  expect(isRestricted({ has: (right) => granted.includes(right) })).toBe(isFenced);
 });
 
 it("without one an engine is not fenced in", () => {
   expect(process.permission).toBeUndefined();
-  expect(isFencedIn()).toBe(false);
+  expect(isRestricted()).toBe(false);
 });

@@ -43,7 +43,7 @@ describe("a request that would block the engine is refused", () => {
       "a grammar of a megabyte",
       promptRequest("x", { format: { type: "grammar", grammar: "x".repeat(1 << 20) } }),
     ],
-  ])("%s", (_, request) => {
+  ])("refuses %s", (_, request) => {
     expect(() => checkRequestLimits(request, CONTEXT)).toThrow(
       expect.objectContaining({ code: "invalid_parameter", param: expect.any(String) }),
     );

@@ -87,15 +87,15 @@ test("an engine that finds no permission model ends before it reads a file, and 
   });
   await expect(start(engineSpec(modelFile))).rejects.toMatchObject({
     code: "model_load_failed",
-    message: expect.stringMatching(/has no permission model.*Start Daybreak with Node 24 or later/),
+    message: expect.stringMatching(/lacks Node.s permission model.*Start Daybreak with Node 24 or later/),
   });
 });
 
 describe("an engine that fails to load", () => {
   test.each([
     ["silent while loading", { loadTimeoutMs: 300 }, "deadline_exceeded", /no progress in loading/],
-    ["forged while loading", {}, "engine_crashed", /not valid/],
-    ["premature while loading", {}, "engine_crashed", /not expected: cancelled/],
+    ["forged while loading", {}, "engine_crashed", /invalid message/],
+    ["premature while loading", {}, "engine_crashed", /unexpected message: cancelled/],
     ["exits while loading", {}, "engine_crashed", /code 7 \(Error: the disk is on fire\)/],
   ])("(%s) rejects the start and leaves no process behind", async (part, timeouts, code, message) => {
     const { started, pid } = play(part, timeouts);
@@ -111,7 +111,7 @@ describe("an engine that fails to load", () => {
     });
     await expect(start(engineSpec(modelFile))).rejects.toMatchObject({
       code: "model_load_failed",
-      message: expect.stringMatching(/not there any more \(.*no-such-node\)\. Start the daemon again/),
+      message: expect.stringMatching(/its program no longer exists \(.*no-such-node\)\. Restart the daemon/),
     });
   });
 
@@ -132,18 +132,18 @@ describe("an engine that fails to load", () => {
 
 describe("a loaded engine", () => {
   test.each([
-    ["forged", "engine_crashed", /not valid/],
-    ["answers another call", "engine_crashed", /not expected: events/],
-    ["answers with the wrong kind", "engine_crashed", /not expected: embedded/],
-    ["writes garbage", "engine_crashed", /does not begin like any message/],
+    ["forged", "engine_crashed", /invalid message/],
+    ["answers another call", "engine_crashed", /unexpected message: events/],
+    ["answers with the wrong kind", "engine_crashed", /unexpected message: embedded/],
+    ["writes garbage", "engine_crashed", /does not begin like a message/],
     ["announces an endless message", "engine_crashed", /announces 4294967295 bytes of JSON/],
-    ["announces endless bytes beside it", "engine_crashed", /announces 4294967295 bytes beside/],
+    ["announces endless bytes beside it", "engine_crashed", /announces 4294967295 bytes of attachments/],
     ["announces more attachments than there are", "engine_crashed", /announces 3 attachments/],
-    ["writes what is no JSON", "engine_crashed", /is not JSON/],
-    ["writes one kind in the frame of another", "engine_crashed", /not what its frame says/],
+    ["writes what is not JSON", "engine_crashed", /is not JSON/],
+    ["writes one kind in the frame of another", "engine_crashed", /not of the kind that its frame states/],
     ["nests an object 3,000 deep", "engine_crashed", /nested more than \d+ levels/],
     ["writes a hundred thousand values", "engine_crashed", /more than \d+ values/],
-    ["writes what Node's own channel obeys", "engine_crashed", /does not begin like any message/],
+    ["writes what Node's own channel obeys", "engine_crashed", /does not begin like a message/],
     ["leaves half a message", "engine_crashed", /exited with code 3/],
   ])("that is not to be trusted (%s) is ended, with its calls", async (part, code, message) => {
     const engine = await play(part).started;

@@ -155,7 +155,7 @@ describe("streams", () => {
     expect(await response.text()).toBe('one\n{"failed":"engine_crashed","requestId":"abc"}\n');
   });
 
-  test("what is no ServiceError becomes an internal_error and is logged", async () => {
+  test("what is not a ServiceError becomes an internal_error and is logged", async () => {
     const lines: string[] = [];
     const response = await app(
       async function* () {

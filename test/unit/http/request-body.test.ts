@@ -27,7 +27,7 @@ describe("invalid bodies are 400 invalid_request", () => {
     ["nothing", ""],
     ["bytes that are not UTF-8", new Uint8Array([0x22, 0xff, 0xfe, 0x22])],
     ["deep nesting", "[".repeat(500) + "]".repeat(400)],
-  ])("%s", async (_kind, body) => {
+  ])("refuses %s", async (_kind, body) => {
     expect(await error(await post(body))).toMatchObject({
       status: 400,
       code: "invalid_json",

@@ -32,7 +32,7 @@ describe("no call may be made", () => {
     expect(resolved.calls).toBeUndefined();
   });
 
-  test("and what a model with a TOOLFORMAT writes is no call", () => {
+  test("and what a model with a TOOLFORMAT writes is not a call", () => {
     const resolved = resolveTools(chat({ toolChoice: "none" }), TEXT, tagged);
     expect(resolved.calls).toBeUndefined();
     expect(JSON.stringify(resolved.input)).not.toContain("add");

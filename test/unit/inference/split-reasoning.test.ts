@@ -33,7 +33,7 @@ describe("splitReasoning", () => {
     ["Text with <think>a tag</think> in it", "", "Text with <think>a tag</think> in it"],
     ["<think>a </thin b</think>c <think>d</think>", "a </thin b", "c <think>d</think>"],
     ["", "", ""],
-  ])("%j", ([whole, reasoning, text]) => {
+  ])("splits %j", ([whole, reasoning, text]) => {
     expect(split(whole)).toEqual({ reasoning, text });
     const random = randomSource(7);
     for (let round = 0; round < 200; round += 1) {

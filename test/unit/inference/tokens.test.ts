@@ -30,7 +30,7 @@ describe("token ids as a prompt", () => {
   test.each([
     ["no text gives them", [BEGIN_TOKEN, ...HALF_A_CHARACTER]],
     ["their text gives others", [...bytes("a"), BEGIN_TOKEN]],
-    ["they are no ids at all", [2 ** 31]],
+    ["they are not ids at all", [2 ** 31]],
   ])("are refused when %s", async (_, ids) => {
     await expect(promptFromTokens(new FakeEngine(), ids, "prompt", NEVER)).rejects.toMatchObject({
       code: "invalid_parameter",

@@ -114,7 +114,7 @@ describe("a text is refused at the character that is too much", () => {
     ["too many values", `[${"{},".repeat(MAX_JSON_ITEMS - 1)}`, "{", /131072 values other than numbers/],
     ["too many names", `{${'"a":1,'.repeat(MAX_JSON_ITEMS - 1)}`, '"', /131072 values/],
     ["too many numbers", `[${"1,".repeat(MAX_JSON_NUMBERS)}`, "1,", /1049600 numbers/],
-  ])("%s", (_, fitting, more, message) => {
+  ])("refuses one more than the bound: %s", (_, fitting, more, message) => {
     const reader = new JsonReader("The text");
     reader.write(fitting);
     expect(() => reader.write(more)).toThrow(

@@ -107,7 +107,7 @@ describe("the Prometheus registry", () => {
     expect(await metrics.render()).toContain("service_uptime_seconds 9\n");
   });
 
-  test("keeps a speed that is no number out of the exposition", async () => {
+  test("keeps a speed that is not a number out of the exposition", async () => {
     const metrics = make();
     metrics.tokensGenerated("mini", 1, Number.NaN);
     metrics.tokensGenerated("mini", 1, Number.POSITIVE_INFINITY);

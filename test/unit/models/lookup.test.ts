@@ -53,7 +53,7 @@ describe("the models on disk", () => {
     await expect(models.get(name)).rejects.toMatchObject({ code, message: expect.stringMatching(message) });
   });
 
-  it("leave out what is no model: projectors, adapters, rubbish", async () => {
+  it("leave out what is not a model: projectors, adapters, rubbish", async () => {
     const { models, shippedDir, hub } = await startModels();
     writeGguf(path.join(shippedDir, "lora.gguf"), tinyLora());
     await hub.add("ada", "tiny-GGUF", "projector.gguf", tinyProjector());

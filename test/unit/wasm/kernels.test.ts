@@ -127,7 +127,7 @@ describe.each<TypeName>(["F32", "F16", "BF16"])("%s weights", (type) => {
     return { bytes: new Uint8Array(bits.buffer), values };
   };
 
-  // 108 is no multiple of the eight that a step takes; the last panel of 76 rows has no partner.
+  // 108 is not a multiple of the eight that a step takes; the last panel of 76 rows has no partner.
   it.each([1, 2, 3, 4, 5, 7, 18])("times %i columns equal the plain definition", (columns) => {
     const random = randoms(columns);
     const [rows, k] = [76, 108];

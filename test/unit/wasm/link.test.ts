@@ -112,11 +112,11 @@ describe("what the linker refuses", () => {
     ["an object that is a finished module", { object: smallModule() }, /no linking section/],
     ["a name that is exported already", { exports: { call_square: ADD } }, /exported already/],
   ];
-  it.each(cases)("%s", (_, plan, message) => {
+  it.each(cases)("refuses %s", (_, plan, message) => {
     expect(() => link(smallModule(), plan)).toThrow(message);
   });
 
-  it("bytes that are no module", () => {
+  it("bytes that are not a module", () => {
     expect(() => link(new Uint8Array([1, 2, 3]), {})).toThrow(/not a WebAssembly module/);
   });
 

@@ -177,7 +177,7 @@ describe("products of experts", () => {
     }
   });
 
-  it("are left to llama.cpp when rows are no multiple of four or the work buffer is too small", async () => {
+  it("are left to llama.cpp when rows are not a multiple of four or the work buffer is too small", async () => {
     expect(await multiply(problemOf("Q4_0", { tokens: 2, rows: 18 }).problem)).toBe(undefined);
     const { problem } = problemOf("Q4_0", { tokens: 2, rows: 20 });
     expect(await multiply({ ...problem, workBytes: 1024 })).toBe(undefined);

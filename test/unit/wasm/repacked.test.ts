@@ -222,7 +222,7 @@ describe("weights are left as they are in the file", () => {
   it("in formats that do not gain by it", () => {
     expect(isLeft({ type: TYPE.Q5_0, weights: someRows("Q5_0", ROWS) })).toBe(true);
   });
-  it("and several matrices of a batch, which are no experts", () => {
+  it("and several matrices of a batch, which are not experts", () => {
     expect(isLeft({ rows: 24, matrices: 2, heads: 2, activations: new Float32Array(2 * K) })).toBe(true);
   });
 });

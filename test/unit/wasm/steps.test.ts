@@ -110,7 +110,7 @@ describe("a batch that was left", () => {
     expect(forget(1)).toBe("all");
   });
 
-  test("counts once", () => {
+  test("is forgotten once: a second time the slot forgets all", () => {
     decode(LEFT, KV_CACHE);
     forget();
     expect(forget()).toBe("all");

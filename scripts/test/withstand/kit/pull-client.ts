@@ -68,7 +68,7 @@ export class PullClient {
     const { code, message } = FAILED.parse(body).error;
     this.#findings.count(`pulls: ${code}`);
     if (!CODES_OF_HUBS.has(code)) this.#findings.add("a pull failed in another way", answer.text);
-    if (!/[.!]$/.test(message)) this.#findings.add("an error is no sentence", message);
+    if (!/[.!]$/.test(message)) this.#findings.add("an error is not a sentence", message);
     if (FINAL.has(code) && tookMs > LONGEST_NO_MS)
       this.#findings.count("pulls: final after retries of others");
     return code;

@@ -10,7 +10,7 @@ setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc");
 
 function report() {
-  // What is garbage is no leak.
+  // What is garbage is not a leak.
   collectGarbage();
   const { heapUsed, external } = process.memoryUsage();
   const held = process.getActiveResourcesInfo();

@@ -40,7 +40,7 @@ export const HOSTILE_BODIES: readonly HostileBody[] = [
   repeated("blanks", "", () => "        ", "0}"),
   repeated("digits", "", () => "7777777777777777", "}"),
   repeated("a long field", '0,"', () => "aaaaaaaa", '":1}'),
-  repeated("bytes that are no UTF-8", '"', () => "a", '"}', Buffer.from([0xff])),
+  repeated("bytes that are not UTF-8", '"', () => "a", '"}', Buffer.from([0xff])),
 ];
 
 function repeated(

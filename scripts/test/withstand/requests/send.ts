@@ -7,7 +7,7 @@ export interface Sent {
   readonly text: string;
 }
 
-/** How long an answer may take before the client leaves, which is no fault: many models talk for long. */
+/** How long an answer may take before the client leaves, which is not a fault: many models talk for long. */
 const PATIENCE_MS = 4000;
 /** Longest answer that is read. */
 const MOST_READ = 4 * 1024 * 1024;

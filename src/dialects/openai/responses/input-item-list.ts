@@ -8,9 +8,15 @@ const MAX_LIMIT = 100;
 
 /** GET /v1/responses/{id}/input_items. */
 export const inputItemQuerySchema = z.object({
-  limit: z.coerce.number().int().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT).describe("Most items to list."),
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(MAX_LIMIT)
+    .default(DEFAULT_LIMIT)
+    .describe("Maximum number of items to return."),
   order: z.enum(["asc", "desc"]).default("desc").describe("desc: the last item first."),
-  after: z.string().optional().describe("List what comes after the item of this id."),
+  after: z.string().optional().describe("Return the items after the one with this ID."),
 });
 
 export const inputItemListSchema = z
@@ -26,7 +32,7 @@ export const inputItemListSchema = z
 type ListedItem = z.output<typeof inputItemListSchema>["data"][number];
 
 /**
- * The items that a response was made from, those of earlier responses included.
+ * The input items of a response, including those of earlier responses.
  * @throws ServiceError invalid_parameter when `after` is not one of them
  */
 export function toInputItemList(
@@ -52,12 +58,12 @@ export function toInputItemList(
   };
 }
 
-/** Items of the output of an earlier response have an id already; those that a client sent get one of their place. */
-function toListed(item: InputItem, place: string): ListedItem {
-  if (item.type === "function_call") return { id: `fc_${place}`, status: "completed", ...item };
-  if (item.type === "function_call_output") return { id: `fco_${place}`, status: "completed", ...item };
-  if (item.type === "reasoning") return { id: `rs_${place}`, ...item };
+/** Output items of earlier responses have an ID; items from a client get one from their position. */
+function toListed(item: InputItem, position: string): ListedItem {
+  if (item.type === "function_call") return { id: `fc_${position}`, status: "completed", ...item };
+  if (item.type === "function_call_output") return { id: `fco_${position}`, status: "completed", ...item };
+  if (item.type === "reasoning") return { id: `rs_${position}`, ...item };
   const text = item.role === "assistant" ? "output_text" : "input_text";
   const content = typeof item.content === "string" ? [{ type: text, text: item.content }] : item.content;
-  return { id: `msg_${place}`, status: "completed", ...item, type: "message", content };
+  return { id: `msg_${position}`, status: "completed", ...item, type: "message", content };
 }

@@ -2,15 +2,13 @@ import { z } from "zod";
 import { list } from "../../../http/input/list.ts";
 
 const textPart = z.object({
-  type: z
-    .enum(["input_text", "output_text"])
-    .describe("Both mean text, from either side; clients give back what they got."),
+  type: z.enum(["input_text", "output_text"]).describe("Both mean text: clients send output back as input."),
   text: z.string(),
 });
 
 const imagePart = z.object({
   type: z.literal("input_image"),
-  image_url: z.string().nullish().describe("The image as a data: URL; URLs are not fetched."),
+  image_url: z.string().nullish().describe("The image as a data: URL; remote URLs are not fetched."),
   file_id: z.string().nullish().describe("Refused: there are no stored files."),
   detail: z.string().nullish().describe("Ignored."),
 });
@@ -26,7 +24,6 @@ const outputPart = z.discriminatedUnion("type", [
   textPart,
   z.object({ type: z.literal("refusal"), refusal: z.string() }),
 ]);
-export type OutputPart = z.output<typeof outputPart>;
 
 const inputContent = z.union([z.string(), list(inputPart)]);
 const type = z.literal("message").nullish();
@@ -34,7 +31,7 @@ const type = z.literal("message").nullish();
 const messageItem = z.discriminatedUnion("role", [
   z.object({
     type,
-    role: z.enum(["system", "developer"]).describe("Instructions; developer means the same as system."),
+    role: z.enum(["system", "developer"]).describe("Instructions; developer is treated as system."),
     content: z.union([z.string(), list(textPart)]),
   }),
   z.object({
@@ -49,9 +46,9 @@ const messageItem = z.discriminatedUnion("role", [
   }),
 ]);
 
-const thoughts = list(z.object({ text: z.string() })).nullish();
+const reasoningTexts = list(z.object({ text: z.string() })).nullish();
 
-/** One item of a conversation, as a client sends it or as it is kept for a later response. */
+/** One item of a conversation, as a client sends it or as it is stored for a later response. */
 export const inputItemSchema = z.discriminatedUnion(
   "type",
   [
@@ -64,18 +61,18 @@ export const inputItemSchema = z.discriminatedUnion(
     }),
     z.object({
       type: z.literal("function_call_output"),
-      call_id: z.string().describe("The call that this answers."),
+      call_id: z.string().describe("ID of the call this is the result of."),
       output: inputContent.describe("Text, or parts of text and images."),
     }),
     z.object({
       type: z.literal("reasoning"),
-      summary: thoughts.describe("What the model thought, for templates that want it back."),
-      content: thoughts,
+      summary: reasoningTexts.describe("The model's earlier reasoning, for templates that use it."),
+      content: reasoningTexts,
       encrypted_content: z.string().nullish().describe("Ignored."),
     }),
     z.object({
       type: z.literal("item_reference"),
-      id: z.string().describe("An item of the output of a stored response."),
+      id: z.string().describe("ID of an output item of a stored response."),
     }),
   ],
   {
@@ -85,5 +82,5 @@ export const inputItemSchema = z.discriminatedUnion(
 );
 type AnyItem = z.output<typeof inputItemSchema>;
 export type ItemReference = Extract<AnyItem, { type: "item_reference" }>;
-/** An item that holds what it says itself. */
+/** An item that is not a reference. */
 export type InputItem = Exclude<AnyItem, ItemReference>;

@@ -1,14 +1,13 @@
 import type { ChatMessage, ContentPart } from "../../../engine/protocol/generation.ts";
 import { decodeImage } from "../../../inference/image-data.ts";
-import { unsupported } from "../common-fields.ts";
-import type { InputItem, InputPart, OutputPart } from "./input-items.ts";
+import { toTextContent, unsupported } from "../openai-request-fields.ts";
+import type { InputItem, InputPart } from "./input-items.ts";
 
 type AssistantItem = Extract<InputItem, { role: "assistant" } | { type: "reasoning" | "function_call" }>;
 
 /**
- * The messages that a conversation's items make up. What the assistant thought, said and called in one turn is
- * several items, but one message.
- * @param earlier how many of the items come from an earlier response, not from the request's own `input`
+ * Converts items to messages. The assistant's reasoning, text and calls of one turn are separate items, but one message.
+ * @param earlier how many of the items come from earlier responses instead of the request's `input`
  */
 export function toMessages(items: readonly InputItem[], earlier: number): ChatMessage[] {
   const messages: ChatMessage[] = [];
@@ -33,7 +32,7 @@ function isAssistantItem(item: InputItem): item is AssistantItem {
   return item.type === "reasoning" || item.type === "function_call" || item.role === "assistant";
 }
 
-/** Calls follow what was said; thoughts and words after words or calls begin another turn. */
+/** Calls come after text; reasoning or text that comes after text or calls starts a new turn. */
 function continues(turn: ChatMessage, item: AssistantItem): boolean {
   return item.type === "function_call" || (turn.content.length === 0 && turn.toolCalls === undefined);
 }
@@ -43,10 +42,10 @@ function extend(turn: ChatMessage, item: AssistantItem): void {
     turn.toolCalls ??= [];
     turn.toolCalls.push({ id: item.call_id, name: item.name, arguments: item.arguments });
   } else if (item.type === "reasoning") {
-    const thoughts = [...(item.summary ?? []), ...(item.content ?? [])].map(({ text }) => text);
-    if (thoughts.length > 0) turn.reasoning = [turn.reasoning ?? [], thoughts].flat().join("\n\n");
+    const reasoning = [...(item.summary ?? []), ...(item.content ?? [])].map(({ text }) => text);
+    if (reasoning.length > 0) turn.reasoning = [turn.reasoning ?? [], reasoning].flat().join("\n\n");
   } else {
-    turn.content.push(...toText(item.content));
+    turn.content.push(...toTextContent(item.content));
   }
 }
 
@@ -55,16 +54,11 @@ function toMessage(item: Exclude<InputItem, AssistantItem>, param: string): Chat
     return { role: "tool", content: toContent(item.output, `${param}.output`), toolCallId: item.call_id };
   }
   if (item.role === "user") return { role: "user", content: toContent(item.content, `${param}.content`) };
-  return { role: "system", content: toText(item.content) };
-}
-
-function toText(content: string | readonly OutputPart[]): ContentPart[] {
-  if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
-  return content.map((part) => ({ type: "text", text: part.type === "refusal" ? part.refusal : part.text }));
+  return { role: "system", content: toTextContent(item.content) };
 }
 
 function toContent(content: string | readonly InputPart[], param: string): ContentPart[] {
-  if (typeof content === "string") return toText(content);
+  if (typeof content === "string") return toTextContent(content);
   return content.map((part, at) => {
     if (part.type === "input_file") {
       throw unsupported("File input is not supported; send text or images.", `${param}.${at}`);
@@ -72,7 +66,7 @@ function toContent(content: string | readonly InputPart[], param: string): Conte
     if (part.type !== "input_image") return { type: "text", text: part.text };
     if (part.image_url == null) {
       throw unsupported(
-        "There are no stored files; send the image as a data: URL in image_url.",
+        "Stored files are not supported; send the image as a data: URL in image_url.",
         `${param}.${at}`,
       );
     }

@@ -1,32 +1,31 @@
 import type { InferenceEvent } from "../../../inference/inference.ts";
-import { toCallId } from "../call-id.ts";
-import { toTokenLogprobs, type TokenLogprobs } from "../token-logprobs.ts";
+import { toCallId, type TokenLogprobs, toTokenLogprobs } from "../openai-answer-fields.ts";
 import { newId, type ItemStatus, type OutputItem } from "./response-object.ts";
 
-/** An event of a streamed response, before it has its number. */
+/** An event of a streamed response, without its sequence number. */
 export interface OutputEvent {
   readonly type: `response.${string}`;
   readonly [field: string]: unknown;
 }
 
 interface OpenItem {
-  /** As it was added: empty. */
+  /** As it was added, without content. */
   readonly item: OutputItem;
   text: string;
   readonly logprobs: TokenLogprobs;
 }
 
-/** Writes the items of a response one after another: at most one is open. */
+/** Writes the output items of a response in order; at most one is open. */
 export class OutputWriter {
   readonly #done: OutputItem[] = [];
   #open: OpenItem | undefined;
 
-  /** The items that are complete. */
+  /** The complete items. */
   get items(): readonly OutputItem[] {
     return this.#done;
   }
 
-  /** The events that show a piece of the answer. */
+  /** Yields the events for a piece of the answer. */
   *add(event: Exclude<InferenceEvent, { type: "done" }>): Generator<OutputEvent> {
     switch (event.type) {
       case "start":
@@ -57,7 +56,7 @@ export class OutputWriter {
     }
   }
 
-  /** Ends the last item. An answer that came to its end without a word or a call is an empty message. */
+  /** Closes the last item. A completed answer without text or calls gets an empty message. */
   *finish(status: Exclude<ItemStatus, "in_progress">): Generator<OutputEvent> {
     const last = this.#open?.item ?? this.#done.at(-1);
     if (status === "completed" && (last === undefined || last.type === "reasoning")) {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Usage } from "../../../engine/protocol/generation.ts";
-import { reasoningEffortSchema } from "../thinking.ts";
-import { tokenLogprobsSchema } from "../token-logprobs.ts";
+import { reasoningEffortSchema } from "../openai-request-fields.ts";
+import { tokenLogprobsSchema } from "../openai-answer-fields.ts";
 import { functionTools } from "./response-request.ts";
 import {
   functionToolSchema,
@@ -21,7 +21,7 @@ const outputItemSchema = z.discriminatedUnion("type", [
     type: z.literal("reasoning"),
     summary: z
       .array(z.object({ type: z.literal("summary_text"), text: z.string() }))
-      .describe("What the model thought before it answered, in full."),
+      .describe("The model's full reasoning."),
   }),
   z.object({
     ...item,
@@ -39,7 +39,7 @@ const outputItemSchema = z.discriminatedUnion("type", [
   z.object({
     ...item,
     type: z.literal("function_call"),
-    call_id: z.string().describe("For the function_call_output that answers it."),
+    call_id: z.string().describe("ID to send back with the function_call_output."),
     name: z.string(),
     arguments: z.string().describe("JSON text."),
   }),
@@ -49,7 +49,7 @@ export type OutputItem = z.output<typeof outputItemSchema>;
 const usageSchema = z.object({
   input_tokens: z.int(),
   input_tokens_details: z.object({
-    cached_tokens: z.int().describe("Found in the cache of earlier prompts."),
+    cached_tokens: z.int().describe("Prompt tokens reused from the KV cache."),
   }),
   output_tokens: z.int(),
   output_tokens_details: z.object({ reasoning_tokens: z.int() }),
@@ -65,7 +65,7 @@ export const responseSchema = z
     status: z.enum(["in_progress", "completed", "incomplete", "failed"]),
     error: z.object({ code: z.string().describe("See docs/errors.md."), message: z.string() }).nullable(),
     incomplete_details: z.object({ reason: z.literal("max_output_tokens") }).nullable(),
-    model: z.string().describe("The model that answers."),
+    model: z.string().describe("The model that generated the answer."),
     output: z.array(outputItemSchema),
     usage: usageSchema.nullable(),
     background: z.literal(false),
@@ -76,23 +76,23 @@ export const responseSchema = z
     previous_response_id: z.string().nullable(),
     reasoning: z.object({ effort: reasoningEffortSchema.nullable(), summary: z.null() }),
     store: z.boolean(),
-    temperature: z.number().nullable().describe("Of the request."),
+    temperature: z.number().nullable().describe("As requested."),
     text: z.object({ format: textFormatSchema }),
     tool_choice: toolChoiceSchema,
-    tools: z.array(functionToolSchema).describe("The tools that the model was shown."),
+    tools: z.array(functionToolSchema).describe("The tools the model got."),
     top_logprobs: z.int(),
-    top_p: z.number().nullable().describe("Of the request."),
+    top_p: z.number().nullable().describe("As requested."),
     truncation: z.enum(["auto", "disabled"]),
   })
   .meta({ id: "Response" });
 export type ResponseObject = z.output<typeof responseSchema>;
 
-/** @param prefix of the API: "resp", "msg", "rs" or "fc" */
+/** @param prefix "resp", "msg", "rs" or "fc" */
 export function newId(prefix: string): string {
   return `${prefix}_${crypto.randomUUID().replaceAll("-", "")}`;
 }
 
-/** A response of which nothing is there yet but what the request says. */
+/** A response before its first output, with the request's fields. */
 export function beginResponse(
   body: ResponseRequest,
   model: string,

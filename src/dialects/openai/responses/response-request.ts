@@ -2,17 +2,17 @@ import type { OutputFormat, ToolChoice, ToolDefinition } from "../../../engine/p
 import { ServiceError } from "../../../errors/service-error.ts";
 import { DEFAULT_SAMPLING } from "../../../inference/default-sampling.ts";
 import type { InferenceRequest } from "../../../inference/inference.ts";
-import { toThinking } from "../thinking.ts";
+import { toThinking } from "../openai-request-fields.ts";
 import type { InputItem } from "./input-items.ts";
 import { toMessages } from "./input-messages.ts";
 import type { FunctionTool, ResponseRequest } from "./response-schema.ts";
 
 const LOGPROBS = "message.output_text.logprobs";
 
-/** The items of a whole conversation, references resolved. */
+/** A whole conversation, with item references resolved. */
 export interface Conversation {
   readonly items: readonly InputItem[];
-  /** How many of them come from an earlier response. */
+  /** How many of the items come from earlier responses. */
   readonly earlier: number;
 }
 
@@ -44,7 +44,7 @@ export function toInferenceRequest(
   };
 }
 
-/** The tools that the client itself runs; the daemon has none of its own. */
+/** The tools that the client runs: the daemon has no built-in tools. */
 export function functionTools(body: Partial<ResponseRequest>): FunctionTool[] {
   return (body.tools ?? []).filter((tool): tool is FunctionTool => tool.type === "function");
 }

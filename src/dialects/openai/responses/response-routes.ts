@@ -7,8 +7,8 @@ import { sseEvent } from "../../../http/streaming/sse-frame.ts";
 import { SSE_TYPE, streamResponse } from "../../../http/streaming/stream-response.ts";
 import { countTokens } from "../../../inference/count-tokens.ts";
 import { openaiEvents } from "../openai-error.ts";
-import { resolveConversation } from "./conversation.ts";
-import { generateFitting } from "./generate-fitting.ts";
+import { resolveConversation } from "./resolve-conversation.ts";
+import { generateWithTruncation } from "./truncation.ts";
 import { inputItemListSchema, inputItemQuerySchema, toInputItemList } from "./input-item-list.ts";
 import { beginResponse, responseSchema } from "./response-object.ts";
 import { toInferenceRequest } from "./response-request.ts";
@@ -26,11 +26,13 @@ const deletedSchema = z.object({
 
 const shownQuerySchema = z.object({
   stream: z
-    .literal("false", { error: "is not supported: events are sent once, while the response is made" })
+    .literal("false", {
+      error: "is not supported: events are sent only once, while the response is generated",
+    })
     .optional(),
 });
 
-/** The routes under /v1/responses, with a store of their own. */
+/** The routes under /v1/responses, and the store they share. */
 export function responseRoutes(services: Pick<Services, "inference">): readonly Route[] {
   const store = new ResponseStore();
   return [
@@ -48,21 +50,26 @@ function createRoute({ inference }: Pick<Services, "inference">, store: Response
     method: "POST",
     path: "/v1/responses",
     tag,
-    summary: "Answer in a conversation that the daemon may remember",
+    summary: "Create a response",
     description: "Unknown fields are ignored. A response is kept in memory unless `store` is false.",
     body: responseRequestSchema,
     answers: [
-      { description: "The whole response.", schema: responseSchema },
+      { description: "The complete response.", schema: responseSchema },
       {
         contentType: SSE_TYPE,
         description:
-          "With stream: response.created and response.in_progress, the events of each output item, then one of " +
-          "response.completed, response.incomplete and response.failed, each with its sequence_number.",
+          "With stream: response.created and response.in_progress, the events of each output item, then " +
+          "response.completed, response.incomplete or response.failed, each with its sequence_number.",
       },
     ],
     async handle(context, { body }) {
       const conversation = resolveConversation(body, store);
-      const { model, events } = await generateFitting(inference, body, conversation, context.req.raw.signal);
+      const { model, events } = await generateWithTruncation(
+        inference,
+        body,
+        conversation,
+        context.req.raw.signal,
+      );
       const writer = new ResponseWriter(beginResponse(body, model), (response) => {
         if (response.store) store.add(response, [...conversation.items, ...response.output]);
       });
@@ -82,10 +89,9 @@ function inputTokensRoute({ inference }: Pick<Services, "inference">, store: Res
     method: "POST",
     path: "/v1/responses/input_tokens",
     tag,
-    summary: "Count the tokens of a conversation",
+    summary: "Count input tokens",
     description:
-      "Exact: what the model's template makes of the conversation, tools and images included. The prompt is begun " +
-      "for it and left after its first step.",
+      "The exact count after the chat template, with tools and images. It costs the first prefill step of the prompt.",
     body: inputTokensRequestSchema,
     answers: [{ description: "The number of tokens.", schema: inputTokensSchema }],
     async handle(context, { body }) {
@@ -101,12 +107,12 @@ function showRoute(store: ResponseStore): Route {
     method: "GET",
     path: "/v1/responses/:id",
     tag,
-    summary: "Show a kept response",
+    summary: "Get a stored response",
     query: shownQuerySchema,
     answers: [{ description: "The response.", schema: responseSchema }],
     alwaysOn: true,
     handle(context) {
-      return context.json(kept(store, pathId(context)).response);
+      return context.json(stored(store, pathId(context)).response);
     },
   });
 }
@@ -116,12 +122,12 @@ function inputItemsRoute(store: ResponseStore): Route {
     method: "GET",
     path: "/v1/responses/:id/input_items",
     tag,
-    summary: "List what a kept response was made from",
+    summary: "List the input items of a stored response",
     query: inputItemQuerySchema,
-    answers: [{ description: "The items of its conversation.", schema: inputItemListSchema }],
+    answers: [{ description: "The input items.", schema: inputItemListSchema }],
     alwaysOn: true,
     handle(context, { query }) {
-      return context.json(toInputItemList(kept(store, pathId(context)), query));
+      return context.json(toInputItemList(stored(store, pathId(context)), query));
     },
   });
 }
@@ -131,16 +137,17 @@ function cancelRoute(store: ResponseStore): Route {
     method: "POST",
     path: "/v1/responses/:id/cancel",
     tag,
-    summary: "Refuse to cancel a kept response",
-    description: "A response is kept when it is complete. One that is being made ends with its connection.",
+    summary: "Cancel a stored response (not supported)",
+    description:
+      "Responses are stored once they are complete. To cancel one in progress, close its connection.",
     answers: [],
     alwaysOn: true,
     handle(context) {
-      const { response } = kept(store, pathId(context));
+      const { response } = stored(store, pathId(context));
       throw new ServiceError(
         "invalid_parameter",
-        `The response "${response.id}" is ${response.status}, and only one in the background could be cancelled; ` +
-          "to end one that is being made, close its connection.",
+        `Response "${response.id}" is already ${response.status}; ` +
+          "to cancel a response in progress, close its connection.",
       );
     },
   });
@@ -151,8 +158,8 @@ function deleteRoute(store: ResponseStore): Route {
     method: "DELETE",
     path: "/v1/responses/:id",
     tag,
-    summary: "Forget a kept response",
-    answers: [{ description: "It is forgotten.", schema: deletedSchema }],
+    summary: "Delete a stored response",
+    answers: [{ description: "The response is deleted.", schema: deletedSchema }],
     alwaysOn: true,
     handle(context) {
       const id = pathId(context);
@@ -175,12 +182,15 @@ function pathId(context: AppContext): string {
 }
 
 /** @throws ServiceError response_not_found */
-function kept(store: ResponseStore, id: string): StoredResponse {
-  const stored = store.get(id);
-  if (!stored) throw notFound(id);
-  return stored;
+function stored(store: ResponseStore, id: string): StoredResponse {
+  const found = store.get(id);
+  if (!found) throw notFound(id);
+  return found;
 }
 
 function notFound(id: string): ServiceError {
-  return new ServiceError("response_not_found", `The response "${id}" is not, or no longer, kept.`);
+  return new ServiceError(
+    "response_not_found",
+    `Response "${id}" was not found; it may have been removed to free memory.`,
+  );
 }

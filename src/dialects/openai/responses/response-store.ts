@@ -2,21 +2,18 @@ import { sizeOf } from "../../../json/size-of.ts";
 import type { InputItem } from "./input-items.ts";
 import type { OutputItem, ResponseObject } from "./response-object.ts";
 
-/**
- * Most characters of JSON that are kept, images included: thousands of long conversations, and at most 128 MiB
- * of memory, as a character takes up to two bytes.
- */
+/** Limit in characters of JSON, images included: thousands of long conversations in at most 128 MiB of memory. */
 const MAX_STORED_CHARACTERS = 64 * 2 ** 20;
 
 export interface StoredResponse {
   readonly response: ResponseObject;
-  /** The whole conversation, the response's own output included. */
+  /** The whole conversation, including the response's output. */
   readonly items: readonly InputItem[];
 }
 
-/** Responses that later ones may go on from. Those not used for longest make room for new ones. */
+/** Responses that later requests can continue; the least recently used make room for new ones. */
 export class ResponseStore {
-  /** In the order of their last use. */
+  /** Least recently used first. */
   readonly #responses = new Map<string, StoredResponse & { readonly size: number }>();
   readonly #items = new Map<string, OutputItem>();
   readonly #limit: number;
@@ -26,7 +23,7 @@ export class ResponseStore {
     this.#limit = limit;
   }
 
-  /** Keeps a response, unless it alone is beyond the limit. */
+  /** Stores a response, unless it exceeds the limit alone. */
   add(response: ResponseObject, items: readonly InputItem[]): void {
     const size = sizeOf(response) + sizeOf(items);
     if (size > this.#limit) return;
@@ -48,12 +45,12 @@ export class ResponseStore {
     return stored;
   }
 
-  /** An item of the output of a kept response. */
+  /** An output item of a stored response. */
   item(id: string): OutputItem | undefined {
     return this.#items.get(id);
   }
 
-  /** False when there is no such response. */
+  /** Returns false when there is no response with this ID. */
   delete(id: string): boolean {
     const stored = this.#responses.get(id);
     if (!stored) return false;

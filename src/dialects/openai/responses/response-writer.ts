@@ -5,33 +5,33 @@ import { toUsage, type ResponseObject } from "./response-object.ts";
 
 /** An event of a streamed response. */
 export interface ResponseEvent extends OutputEvent {
-  /** 0 for the first of a stream, then one more for each. */
+  /** Counts from 0. */
   readonly sequence_number: number;
 }
 
-/** Makes the events of one response, and the response itself: a whole answer is what the last event holds. */
+/** Builds the events of one response and the response itself. The last event contains the complete response. */
 export class ResponseWriter {
   readonly #output = new OutputWriter();
-  readonly #keep: (response: ResponseObject) => void;
+  readonly #onComplete: (response: ResponseObject) => void;
   readonly #now: () => number;
   #response: ResponseObject;
   #events = 0;
 
   /**
-   * @param response as it begins
-   * @param keep gets the response when it is complete, before its client learns so; never one that failed
+   * @param response as it starts
+   * @param onComplete gets the response when it is complete, before the client does; not called when it fails
    */
   constructor(
     response: ResponseObject,
-    keep: (response: ResponseObject) => void,
+    onComplete: (response: ResponseObject) => void,
     now: () => number = Date.now,
   ) {
     this.#response = response;
-    this.#keep = keep;
+    this.#onComplete = onComplete;
     this.#now = now;
   }
 
-  /** The response without its events; throws what the source throws. */
+  /** The complete response; throws what the source throws. */
   async collect(source: AsyncIterable<InferenceEvent>): Promise<ResponseObject> {
     const events = this.events(source);
     let step = await events.next();
@@ -39,7 +39,7 @@ export class ResponseWriter {
     return this.#response;
   }
 
-  /** Yields all events from the first to the last of a response that does not fail; throws what the source throws. */
+  /** All events of a response that does not fail; throws what the source throws. */
   async *events(source: AsyncIterable<InferenceEvent>): AsyncGenerator<ResponseEvent, void, undefined> {
     yield this.#lifecycle("response.created");
     yield this.#lifecycle("response.in_progress");
@@ -55,12 +55,12 @@ export class ResponseWriter {
         incomplete_details: status === "incomplete" ? { reason: "max_output_tokens" } : null,
         usage: toUsage(event.usage),
       });
-      this.#keep(this.#response);
+      this.#onComplete(this.#response);
       yield this.#lifecycle(`response.${status}`);
     }
   }
 
-  /** The last event of a response that fails. */
+  /** The last event of a response that failed. */
   fail({ code, message }: ServiceError): ResponseEvent {
     this.#end({ status: "failed", error: { code, message } });
     return this.#lifecycle("response.failed");

@@ -3,8 +3,8 @@ import type { WebGpuClasses } from "./webgpu-classes.ts";
 /** GPUBufferUsage.UNIFORM | COPY_DST: only the host changes such a buffer, never a shader. */
 const PARAMETERS_USAGE = 0x40 | 0x08;
 
-/** llama.cpp's buffer of parameters has 128 bytes for each program of a submission. */
-const LARGEST_BUFFER = 1024 * 1024;
+/** Far more than llama.cpp's buffer for the parameters of one submission. */
+const MAX_BUFFER_BYTES = 1024 * 1024;
 
 interface Parameters {
   /** Content of the buffer after all pending writes. WebGPU zeroes new buffers. */
@@ -27,7 +27,7 @@ export function gatherParameters({ GPUDevice, GPUQueue, GPUCommandEncoder, GPUBu
   GPUDevice.prototype.createBuffer = function (this: object, descriptor) {
     const buffer: object = Reflect.apply(createBuffer, this, [descriptor]);
     const { usage, size, mappedAtCreation } = descriptor;
-    if (usage === PARAMETERS_USAGE && size <= LARGEST_BUFFER && !mappedAtCreation) {
+    if (usage === PARAMETERS_USAGE && size <= MAX_BUFFER_BYTES && !mappedAtCreation) {
       gathered.set(buffer, { bytes: new Uint8Array(size), from: size, to: 0 });
     }
     return buffer;

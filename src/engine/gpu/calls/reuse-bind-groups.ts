@@ -1,10 +1,10 @@
 import type { BindGroupDescriptor, WebGpuClasses } from "./webgpu-classes.ts";
 
 /**
- * Most bind groups in the cache, several times what a step of a large model uses. When it is full, all are dropped and the
- * next steps create theirs again.
+ * Most bind groups in the cache, several times what a step of a large model uses. When it is full, all are dropped and
+ * the next steps create theirs again.
  */
-const MOST_KEPT = 8192;
+const MAX_CACHED = 8192;
 
 /**
  * Caches bind groups and their layouts. llama.cpp describes the same ones for every token, and Dawn may take longer to
@@ -36,7 +36,7 @@ export function reuseBindGroups({ GPUDevice, GPUComputePipeline }: WebGpuClasses
     if (key === undefined) return Reflect.apply(createBindGroup, this, [descriptor]);
     let group = groups.get(key);
     if (!group) {
-      if (groups.size >= MOST_KEPT) groups.clear();
+      if (groups.size >= MAX_CACHED) groups.clear();
       groups.set(key, (group = Reflect.apply(createBindGroup, this, [descriptor])));
     }
     return group;

@@ -1,18 +1,18 @@
 /** The part of WebGPU's classes, as Dawn exports them, through which llama.cpp's work passes. */
 
-export interface GpuBuffer {
+interface GpuBuffer {
   mapAsync: (...args: unknown[]) => Promise<unknown>;
   destroy: () => void;
 }
 
-export interface BufferDescriptor {
+interface BufferDescriptor {
   readonly size: number;
   /** Bits of GPUBufferUsage. */
   readonly usage: number;
   readonly mappedAtCreation?: boolean;
 }
 
-export interface BindGroupEntry {
+interface BindGroupEntry {
   readonly binding: number;
   readonly resource: object & {
     readonly buffer?: object;

@@ -4,9 +4,8 @@ import { removeFile } from "../../../files/remove-file.ts";
 import { replaceFile } from "../../../files/replace-file.ts";
 
 /**
- * Makes a blob visible under its name in a snapshot, in one step. A relative link, so that the cache can be
- * moved; where the platform grants none (Windows without developer mode) a second name of the same file; where
- * there are none either (exFAT) the blob itself moves.
+ * Makes a blob visible under its name in a snapshot, atomically: by a relative symlink, so that the cache can be moved;
+ * without symlinks (Windows without developer mode) by a hard link; without hard links (exFAT) by moving the blob.
  * @param temporary - a name on the same disk that nobody else uses now
  */
 export async function placeInSnapshot(
@@ -30,7 +29,7 @@ export async function placeInSnapshot(
     return;
   }
   try {
-    // Renaming one name of a file onto another name of it does nothing and leaves both.
+    // Renaming a hard link onto another link to the same file does nothing and leaves both.
     await replaceFile(temporary, target);
   } finally {
     await removeFile(temporary);

@@ -14,7 +14,7 @@ import {
 import { realPathInside, RepoCache } from "./repo-cache.ts";
 import type { CachedModel } from "../hub-store.ts";
 
-/** Somebody may come back for an unfinished download for so long: a month. */
+/** How long an unfinished download may be resumed: a month. */
 const PART_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
 
 /**
@@ -22,7 +22,7 @@ const PART_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
  * content, the blobs that no snapshot uses any longer, and what is left empty. Does nothing when it is gone.
  */
 export async function removeCached(cache: RepoCache, model: CachedModel): Promise<void> {
-  // Every file counts: one that is no model may share a blob with one that is.
+  // Every file counts: one that is not a model may share a blob with one that is.
   const snapshots = await readSnapshots(cache, () => true);
   const home = snapshots.find((snapshot) => snapshot.commit === model.revision);
   const wanted = home && modelsOf(home).find((files) => files[0]!.path === model.file);
@@ -34,7 +34,7 @@ export async function removeCached(cache: RepoCache, model: CachedModel): Promis
     const models = modelsOf(snapshot);
     const hit = models.find((files) => contentKey(files) === key);
     if (hit === undefined) continue;
-    // What is left beside the last model are its projectors.
+    // After the last model, only its projectors are left.
     const leaving = models.length === 1 ? snapshot.files.filter((file) => isGguf(file.path)) : hit;
     removed.push(...leaving);
   }
@@ -53,7 +53,7 @@ async function removeFiles(
   const blobs = new Set<string>();
   const realRoot = await realpath(cache.root);
   for (const file of removed) {
-    // What lies in another repository's folder is not for this one to delete.
+    // Files in another repository's folder are not deleted.
     const real = await realPathInside(realRoot, file.absolute);
     if (real !== undefined && !used.has(file.identity)) blobs.add(real);
     await removeFile(file.absolute);
@@ -81,7 +81,7 @@ async function removeEmpty(cache: RepoCache, snapshots: readonly Snapshot[]): Pr
     await removeEmptyTree(folder);
 }
 
-/** Unfinished downloads of a repository that is being removed, unless someone is at them. */
+/** Removes unfinished downloads of a repository that is being removed, unless they are in progress. */
 async function removeParts(cache: RepoCache): Promise<void> {
   for (const name of await listNames(cache.blobs)) {
     const hex = RepoCache.unfinishedBlob(name);
@@ -90,7 +90,7 @@ async function removeParts(cache: RepoCache): Promise<void> {
   }
 }
 
-/** Removes folders that hold nothing but empty folders; true when this one is gone. */
+/** Removes folders that contain only empty folders; true if this one is gone. */
 async function removeEmptyTree(folder: string): Promise<boolean> {
   for (const name of await listNames(folder)) {
     const inner = path.join(folder, name);
@@ -104,7 +104,7 @@ async function removeEmptyTree(folder: string): Promise<boolean> {
   }
 }
 
-/** True when there is anything that {@link removeLeftovers} might remove; needs no lock. */
+/** Whether there is anything that {@link removeLeftovers} might remove; needs no lock. */
 export async function hasLeftovers(cache: RepoCache): Promise<boolean> {
   const [inRoot, locks, blobs] = await Promise.all([cache.root, cache.locks, cache.blobs].map(listNames));
   return (
@@ -115,8 +115,8 @@ export async function hasLeftovers(cache: RepoCache): Promise<boolean> {
 }
 
 /**
- * Removes what killed processes have left of a repository: half-made names, locks of nobody, and downloads that were
- * not gone on with for a month. The caller holds the folder's lock.
+ * Removes what killed processes have left in a repository: temporary names, stale locks, and downloads that were not
+ * resumed for a month. The caller holds the folder's lock.
  */
 export async function removeLeftovers(cache: RepoCache): Promise<void> {
   await removeFile(cache.next);

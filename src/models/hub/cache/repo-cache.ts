@@ -5,13 +5,13 @@ import { ServiceError } from "../../../errors/service-error.ts";
 import { isHubPart } from "../../names/name-rules.ts";
 import { isInside } from "../../registry/model-file.ts";
 
-/** Between owner and repository in a folder's name: the hub allows it in neither. */
+/** Separates owner and repository in a folder's name; the hub does not allow it in either. */
 const SEPARATOR = "--";
 
 /**
- * Where one repository lies in the hub's standard cache layout: `models--owner--repo` with `blobs` (content, named
- * by digest), `snapshots/<commit>` (the repository's tree, of links into blobs) and `refs` (what commit a branch
- * or tag was). https://huggingface.co/docs/huggingface_hub/guides/manage-cache
+ * Folder of one repository in the hub's standard cache layout: `models--owner--repo` with `blobs` (content, named by
+ * digest), `snapshots/<commit>` (the repository's tree, links into blobs) and `refs` (the commits of branches and
+ * tags). https://huggingface.co/docs/huggingface_hub/guides/manage-cache
  */
 export class RepoCache {
   readonly repo: string;
@@ -20,7 +20,7 @@ export class RepoCache {
   readonly blobs: string;
   readonly snapshots: string;
   readonly refs: string;
-  /** Beside the repositories, as the hub's other tools have it. */
+  /** Next to the repositories, as in the hub's other tools. */
   readonly locks: string;
 
   /** @param cacheDir the cache folder with its own links resolved */
@@ -69,12 +69,12 @@ export class RepoCache {
     return path.join(this.snapshots, commit, ...file.split("/"));
   }
 
-  /** The real path of something in the cache; undefined when it does not exist or a link leads out of the cache. */
+  /** The real path of an entry in the cache; undefined if it does not exist or a link leads out of the cache. */
   async real(target: string): Promise<string | undefined> {
     return await realPathInside(this.#cacheDir, target);
   }
 
-  /** True when the file is there with all its bytes. */
+  /** Whether the file exists with all its bytes. */
   async isWhole(target: string, size: number): Promise<boolean> {
     const real = await this.real(target);
     if (real === undefined) return false;
@@ -82,7 +82,7 @@ export class RepoCache {
     return info.isFile() && info.size === size;
   }
 
-  /** Makes a folder, step by step: none is made behind a link that leads out of the cache. */
+  /** Creates a folder level by level, and never behind a link that leads out of the cache. */
   async makeFolder(folder: string): Promise<void> {
     let current = this.#cacheDir;
     for (const name of path.relative(current, folder).split(path.sep)) {
@@ -97,20 +97,20 @@ export class RepoCache {
   }
 }
 
-/** True for owner/repository as the hub allows it, and nothing that means something to a file system. */
+/** Whether the text is an owner/repository that the hub allows, without anything special to a file system. */
 export function isRepoName(repo: string): boolean {
   const parts = repo.split("/");
   return parts.length === 2 && parts.every(isHubPart);
 }
 
-/** The repository of a folder in the cache; undefined for any other folder. */
+/** The repository of a cache folder; undefined for other folders. */
 export function repoOfFolder(folder: string): string | undefined {
   const [kind, ...parts] = folder.split(SEPARATOR);
   const repo = parts.join("/");
   return kind === "models" && isRepoName(repo) ? repo : undefined;
 }
 
-/** The real path of something in a folder; undefined when it does not exist or a link leads out of the folder. */
+/** The real path of an entry in a folder; undefined if it does not exist or a link leads out of the folder. */
 export async function realPathInside(realFolder: string, target: string): Promise<string | undefined> {
   try {
     const real = await realpath(target);

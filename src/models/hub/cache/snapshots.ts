@@ -8,34 +8,34 @@ import { chooseProjector, groupModels } from "../../names/choose-file.ts";
 
 const MAIN = "main";
 
-/** A whole file in a snapshot. */
+/** A complete file in a snapshot. */
 export interface SnapshotFile {
-  /** Path inside the repository, with `/` between its parts. */
+  /** Path inside the repository, separated by `/`. */
   readonly path: string;
   readonly absolute: string;
   readonly size: number;
-  /** The same for two names of one content on disk. */
+  /** Identical for two names of the same content on disk. */
   readonly identity: string;
 }
 
 export interface Snapshot {
   readonly commit: string;
-  /** Branches and tags that were this commit when they were last looked up. */
+  /** Branches and tags that pointed to this commit when last looked up. */
   readonly refs: readonly string[];
   readonly files: readonly SnapshotFile[];
   /** Unix milliseconds of its newest entry. */
   readonly modifiedAt: number;
 }
 
-/** Other tools keep whole repositories in the cache; looking at every file of them takes its time. */
+/** Other tools keep whole repositories in the cache; looking at all of their files would take long. */
 type FileFilter = (path: string) => boolean;
 
 export const isGguf: FileFilter = (file) => /\.gguf$/i.test(file);
 
 /**
- * Reads the files of every snapshot of a repository. What leads out of the cache, does not exist or is no regular
- * file is passed over.
- * @throws the system's error when it has no descriptor left to look with, which says nothing about the files
+ * Reads the files of every snapshot of a repository. Files that lead out of the cache, do not exist or are
+ * not regular are skipped.
+ * @throws the system's error when it is out of file descriptors, which says nothing about the files
  * @param wanted - which files to look at, by their paths inside the repository
  */
 export async function readSnapshots(cache: RepoCache, wanted: FileFilter): Promise<Snapshot[]> {
@@ -103,7 +103,7 @@ async function readRef(file: string): Promise<string> {
   }
 }
 
-/** Paths of everything in a folder that is no folder, relative to it; folders that are links are not entered. */
+/** Relative paths of all non-folders in a folder; links to folders are not followed. */
 async function listTree(folder: string): Promise<string[]> {
   const entries = await listFolder(folder);
   const nested = await Promise.all(
@@ -125,19 +125,19 @@ async function listFolder(folder: string) {
   }
 }
 
-/** A complete model of one snapshot, with the name by which it is found again. */
+/** A complete model in a snapshot, with the name to find it by. */
 export interface CacheEntry {
   readonly snapshot: Snapshot;
-  /** Revision to name it by; undefined: the repository's main one. */
+  /** Revision for its name; undefined for main. */
   readonly label: string | undefined;
   /** All shards in order. */
   readonly files: readonly SnapshotFile[];
 }
 
 /**
- * Names the models of a repository's snapshots. A snapshot that a branch or tag points to is named by it. Others
- * are what main once was: a model that is only there still counts as main's, and one whose content is listed
- * already is no model of its own.
+ * Names the models of a repository's snapshots. A snapshot that a branch or tag points to is named after it. Others are
+ * earlier versions of main: a model that only exists there still counts as main's, and one whose content is already
+ * listed is skipped.
  */
 export function nameEntries(snapshots: readonly Snapshot[]): CacheEntry[] {
   const entries: CacheEntry[] = [];
@@ -162,7 +162,7 @@ export function entriesOf(snapshot: Snapshot, label: string | undefined): CacheE
   return modelsOf(snapshot).map((files) => ({ snapshot, label, files }));
 }
 
-/** Two models with the same key are the same files on disk under the same names. */
+/** Models with the same key are the same files on disk under the same names. */
 export function contentKey(files: readonly SnapshotFile[]): string {
   return files.map((file) => `${file.path}\n${file.identity}`).join("\n");
 }
@@ -191,7 +191,7 @@ export function toCachedModel(repo: string, { snapshot, label, files }: CacheEnt
   };
 }
 
-/** main first, then what has a name, then what had one: newest first. */
+/** main first, then named revisions, then earlier ones, newest first. */
 function byRank(a: Snapshot, b: Snapshot): number {
   return rank(a) - rank(b) || b.modifiedAt - a.modifiedAt || (a.commit < b.commit ? -1 : 1);
 }

@@ -10,9 +10,9 @@ import type { RepoFile } from "../hub-store.ts";
 import type { DownloadListener } from "./shared-downloads.ts";
 import type { PullTools } from "./snapshot-pull.ts";
 
-/** How often a waiter looks whether the owner has finished or is gone. */
+/** How often a waiting process checks whether the owner has finished or ended. */
 const LOOK_MS = 500;
-/** A connection that brings less than this much in so long is given up and opened anew. */
+/** A connection that delivers less than this in this time is closed and reopened. */
 const STALL_TIMEOUT_MS = 60_000;
 const SLOWEST_BYTES_PER_SECOND = 1024;
 
@@ -23,32 +23,32 @@ interface BlobDownload extends Pick<PullTools, "lock" | "sleep" | "stallTimeoutM
 }
 
 /**
- * Downloads one blob into the cache: goes on from what is there, survives cuts, checks the digest and only then
- * gives the file its name. Another process at the same blob is waited for.
+ * Downloads one blob into the cache: resumes a partial download, survives disconnects, checks the digest and only then
+ * renames the file. Waits if another process is downloading the same blob.
  * @throws ServiceError checksum_mismatch; HubFailure; the signal's reason; what the disk says.
  */
 export async function downloadBlob(download: BlobDownload, signal: AbortSignal): Promise<void> {
   const { cache, remote } = download;
   await using ownership = await ownBlob(download, signal);
   if (ownership === undefined || (await hasBlob(cache, remote.file))) return;
-  // A part from an earlier run may be what is wrong, so it gets one more try without it.
+  // The part from an earlier run may be wrong, so retry once without it.
   const { resumed, verified } = await fetchAndVerify(download, signal);
   if (verified || (resumed && (await fetchAndVerify(download, signal)).verified)) return;
   throw mismatch(remote);
 }
 
-/** True when the file lies complete in the cache. */
+/** Whether the file is complete in the cache. */
 export async function hasBlob(cache: RepoCache, { digest, size }: RepoFile): Promise<boolean> {
   return await cache.isWhole(cache.blob(digest.hex), size);
 }
 
-/** Bytes of the unfinished download of a file. */
+/** Bytes of a file's unfinished download. */
 export async function partSize(cache: RepoCache, { digest }: RepoFile): Promise<number> {
   const info = await stat(cache.part(digest.hex)).catch(() => undefined);
   return info?.size ?? 0;
 }
 
-/** Waits for the right to write one blob, which one process has at a time; undefined: another has finished it. */
+/** Waits for the lock on a blob, which one process holds at a time; undefined if another has finished it. */
 async function ownBlob(
   { remote: { file }, cache, lock, sleep, report }: BlobDownload,
   signal: AbortSignal,
@@ -83,7 +83,7 @@ async function fetchAndVerify(
   }
 }
 
-/** Fetches until every byte is there; each attempt goes on where the last one broke off. */
+/** Fetches until every byte is there; each attempt resumes where the last one ended. */
 async function fill(part: PartFile, download: BlobDownload, signal: AbortSignal): Promise<void> {
   const { remote, sleep, report } = download;
   const body = new RemoteBody(remote);
@@ -94,8 +94,8 @@ async function fill(part: PartFile, download: BlobDownload, signal: AbortSignal)
       await readRest(part, body, download, signal);
     } catch (error) {
       if (error instanceof StaleRemoteFailure) await part.restart();
-      // Going over the same ground again is no progress, or a server that always breaks off there would never be left;
-      // nor are the drops of one that was given up.
+      // Receiving the same bytes again is not progress, or a server that always disconnects there would be retried
+      // forever; nor is a trickle from a connection that was given up.
       const isStall = error instanceof HubNetworkFailure && error.isStall;
       if (part.received > furthest && !isStall) backOff.progress();
       furthest = Math.max(furthest, part.received);

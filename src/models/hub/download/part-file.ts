@@ -6,15 +6,15 @@ import { removeFile } from "../../../files/remove-file.ts";
 import { replaceFile } from "../../../files/replace-file.ts";
 import type { RepoFile, BlobDigest } from "../hub-store.ts";
 
-/** Large enough to keep a disk busy, small enough not to hold up the event loop. */
+/** Large enough to keep a disk busy, small enough not to block the event loop. */
 const READ_BYTES = 1024 * 1024;
 
-/** Absent on Windows, where such links need rights that a stranger to this folder does not have. */
+/** Not available on Windows, where creating such links needs rights that strangers to this folder do not have. */
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
 
 /**
- * An unfinished download on disk, with the hash of what is there. Writes go to explicit positions, so what was
- * hashed is what lies at that place. Only the owner of the blob's lock may hold one.
+ * An unfinished download on disk, with the hash of its content. Writes go to explicit positions, so what was hashed is
+ * what is there. Only the holder of the blob's lock may open one.
  */
 export class PartFile implements AsyncDisposable {
   readonly #path: string;
@@ -30,7 +30,7 @@ export class PartFile implements AsyncDisposable {
     this.#hash = startHash(file.digest, file.size);
   }
 
-  /** Opens what an earlier download left, or a new file; its content is hashed first. */
+  /** Opens what an earlier download has left, or a new file, and hashes its content. */
   static async open(
     partPath: string,
     file: RepoFile,
@@ -59,7 +59,7 @@ export class PartFile implements AsyncDisposable {
     return this.#received === this.#file.size;
   }
 
-  /** The chunk must not reach past the end of the file. */
+  /** The chunk must not extend past the end of the file. */
   async append(chunk: Uint8Array): Promise<void> {
     let offset = 0;
     while (offset < chunk.length) {
@@ -75,20 +75,20 @@ export class PartFile implements AsyncDisposable {
     this.#received += chunk.length;
   }
 
-  /** Forgets everything received. */
+  /** Discards everything received. */
   async restart(): Promise<void> {
     await this.#handle.truncate(0);
     this.#hash = startHash(this.#file.digest, this.#file.size);
     this.#received = 0;
   }
 
-  /** True when the content is what the hub promised; to be asked once, after the last byte. */
+  /** Whether the content has the promised hash; call it once, after the last byte. */
   async matches(): Promise<boolean> {
     const { size } = await this.#handle.stat();
     return size === this.#file.size && this.#hash.digest("hex") === this.#file.digest.hex;
   }
 
-  /** Makes the content durable and gives it its final name. */
+  /** Flushes the content to disk and renames it to its final name. */
   async moveTo(target: string): Promise<void> {
     await this.#handle.sync();
     await this.#handle.close();
@@ -101,13 +101,13 @@ export class PartFile implements AsyncDisposable {
     await removeFile(this.#path);
   }
 
-  /** Closes it; what has been received stays for the next time. */
+  /** Closes it; what has been received stays for the next attempt. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#handle.close();
   }
 }
 
-/** Never writes through a link: neither a symbolic one nor a second name of some other file. */
+/** Never writes through a symlink or a hard link. */
 async function openPart(partPath: string): Promise<FileHandle> {
   const flags = constants.O_RDWR | constants.O_CREAT | NO_FOLLOW;
   const handle = await openOrReplace(partPath, flags);
@@ -128,7 +128,7 @@ async function openOrReplace(partPath: string, flags: number): Promise<FileHandl
   }
 }
 
-/** Starts the hash that the hub's digest was made with. */
+/** Starts a hash with the algorithm of the hub's digest. */
 function startHash(digest: BlobDigest, size: number): Hash {
   if (digest.algorithm === "sha256") return createHash("sha256");
   // A git object id covers a header before the content.
@@ -137,7 +137,7 @@ function startHash(digest: BlobDigest, size: number): Hash {
 
 /**
  * Feeds the first `length` bytes of a file into a hash.
- * @returns how many there were: fewer when the file is shorter.
+ * @returns the number of bytes hashed, fewer if the file is shorter
  */
 async function hashStart(
   hash: Hash,

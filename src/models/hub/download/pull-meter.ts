@@ -1,9 +1,9 @@
 import type { HubRetry, PullProgress } from "../../model.ts";
 
-/** Ten lines a second: smooth for a progress bar, few for a stream. */
+/** Ten lines per second: smooth for a progress bar, few for a stream. */
 const REPORT_INTERVAL_MS = 100;
 
-/** Adds up the bytes of all files of one pull and reports them: never falling, not too often, the end always. */
+/** Adds up the bytes of all files of a pull and reports them: never decreasing, not too often, and always the end. */
 export class PullMeter {
   readonly #report: (progress: PullProgress) => void;
   readonly #now: () => number;
@@ -29,7 +29,7 @@ export class PullMeter {
     this.#show();
   }
 
-  /** Passes on that the hub has to be asked again. */
+  /** Reports that the hub has to be asked again. */
   retry(retry: HubRetry): void {
     this.#report({ status: "retrying", ...retry });
   }
@@ -37,13 +37,13 @@ export class PullMeter {
   #show(): void {
     let sum = 0;
     for (const bytes of this.#bytes.values()) sum += bytes;
-    // A part that is thrown away makes the sum fall; what was shown stands until it is reached again.
+    // Discarding a part decreases the sum; the last reported value stays until it is reached again.
     if (sum <= this.#shown) return;
     const complete = sum === this.#totalBytes;
     const now = this.#now();
     if (!complete && now - this.#shownAt < REPORT_INTERVAL_MS) return;
     this.#shown = sum;
-    // The first bytes are news and do not wait for the line before them.
+    // The first bytes are reported at once.
     if (sum > 0) this.#shownAt = now;
     this.#report({ status: "downloading", downloadedBytes: sum, totalBytes: this.#totalBytes });
     if (complete) this.#report({ status: "verifying" });

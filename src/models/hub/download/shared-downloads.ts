@@ -1,7 +1,7 @@
 import { SharedTask } from "../../../async/shared-task.ts";
 import type { HubRetry } from "../../model.ts";
 
-/** What a download reports to all who wait for it. */
+/** What a download reports to everyone who waits for it. */
 export interface DownloadListener {
   /** Bytes on disk by now. */
   readonly onBytes: (bytes: number) => void;
@@ -17,8 +17,8 @@ interface RunningDownload {
 }
 
 /**
- * Runs one download for each key at a time. Who asks for a key that is being downloaded joins; a joiner may leave by
- * its own signal without disturbing the others, and the download ends when the last one has left.
+ * Runs one download per key at a time. A request for a key that is being downloaded joins the download and may leave by
+ * its own signal; the download ends when the last one has left.
  */
 export class SharedDownloads {
   readonly #running = new Map<string, RunningDownload>();
@@ -32,14 +32,14 @@ export class SharedDownloads {
   ): Promise<void> {
     signal.throwIfAborted();
     let running = this.#running.get(key);
-    // One that everybody has left is still clearing up: it must be over before the next begins.
+    // An abandoned download must have cleaned up before the next one begins.
     while (running?.task.aborted) {
       await running.task.settled;
       signal.throwIfAborted();
       running = this.#running.get(key);
     }
     running ??= this.#start(key, download);
-    // A listener of its own, so that the same one may join twice.
+    // Wrapped, so that the same listener may join twice.
     const listener: DownloadListener = { onBytes, onRetry };
     running.listeners.add(listener);
     try {
@@ -47,7 +47,7 @@ export class SharedDownloads {
       await running.task.join(signal);
     } finally {
       running.listeners.delete(listener);
-      // Whoever leaves last finds files and locks closed.
+      // When the last one leaves, files and locks must be closed.
       if (running.task.aborted) await running.task.settled;
     }
   }

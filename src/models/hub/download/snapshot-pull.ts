@@ -13,17 +13,17 @@ import type { RepoFile, RepoListing } from "../hub-store.ts";
 import type { Sleep } from "../remote/retry.ts";
 import type { SharedDownloads } from "./shared-downloads.ts";
 
-/** Left free for everything else on the disk: logs, the system, a browser's cache. */
+/** Disk space left free for other uses: logs, the system, a browser's cache. */
 const RESERVE_BYTES = 256 * 1024 * 1024;
 
-/** What downloads of one store have in common. */
+/** Shared by all downloads of a store. */
 export interface PullTools {
   readonly hub: HubFetch;
   readonly sleep: Sleep;
   readonly measureSpace: FreeSpace;
   readonly stallTimeoutMs: number | undefined;
   readonly downloads: SharedDownloads;
-  /** Of the cache folder; held while blobs become or cease to be used. */
+  /** Lock on the cache folder, held while blobs become used or unused. */
   readonly lock: FolderLock;
 }
 
@@ -55,7 +55,7 @@ export class SnapshotPull {
     );
   }
 
-  /** Downloads the files that are missing, one after the other; each is in the snapshot when it is whole. */
+  /** Downloads the missing files one after the other; each appears in the snapshot when it is complete. */
   async fetch(files: readonly RepoFile[], meter: PullMeter, signal: AbortSignal): Promise<void> {
     for (const file of files) {
       signal.throwIfAborted();
@@ -65,7 +65,7 @@ export class SnapshotPull {
     }
   }
 
-  /** Remembers which commit a branch or tag is, so that it can be found without the hub. */
+  /** Records the commit of a branch or tag, so that it can be found without the hub. */
   async writeRef(revision: string): Promise<void> {
     const { commit } = this.#listing;
     if (revision === commit) return;
@@ -96,7 +96,7 @@ export class SnapshotPull {
     );
   }
 
-  /** Makes the file visible in the snapshot; false when its blob is not there. */
+  /** Makes the file visible in the snapshot; false if its blob does not exist. */
   async #place(file: RepoFile): Promise<boolean> {
     if (await this.#isPlaced(file)) return true;
     if (!(await hasBlob(this.#cache, file))) return false;
@@ -115,7 +115,7 @@ export class SnapshotPull {
   }
 }
 
-/** Tells how many bytes an unprivileged process may still write below a folder; undefined when nobody knows. */
+/** Bytes that an unprivileged process may still write in a folder; undefined if unknown. */
 export type FreeSpace = (folder: string) => Promise<number | undefined>;
 
 export const freeSpace: FreeSpace = async (folder) => {

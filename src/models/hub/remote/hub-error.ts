@@ -13,7 +13,7 @@ interface HubErrorContext {
   readonly revision: string;
 }
 
-/** Says what a failure means to who asked for the repository; other errors are handed through. */
+/** Translates a failure into an error for the client; other errors are returned unchanged. */
 export function toHubError(error: unknown, context: HubErrorContext): unknown {
   if (error instanceof HubHttpFailure) return fromStatus(error, context);
   if (error instanceof HubAnswerFailure || error instanceof StaleRemoteFailure)
@@ -44,7 +44,7 @@ function fromStatus(failure: HubHttpFailure, context: HubErrorContext): ServiceE
     return notFound(`${repo} has no revision "${revision}" on the hub.`, failure);
   if (hubCode === "EntryNotFound") return notFound(`${repo} lacks a file that its listing names.`, failure);
   if (hubCode === "GatedRepo" || status === 403) return denied(context, failure);
-  // The hub answers 401 for what does not exist too, so as not to tell which private repositories there are.
+  // The hub also answers 401 for repositories that do not exist, so as not to reveal private ones.
   if (status === 401 && /invalid credentials/i.test(failure.message))
     return new ServiceError(
       "hub_access_denied",
@@ -98,8 +98,8 @@ function isDiskFull(error: unknown): boolean {
 }
 
 /**
- * What can go wrong between us and the hub, before it is known what it means to a caller. Kept apart from
- * ServiceError because most of these are retried and never seen.
+ * A failure between Daybreak and the hub. Not a ServiceError, because most of these are retried and never reach a
+ * client.
  */
 export type HubFailure = HubHttpFailure | HubNetworkFailure | HubAnswerFailure | StaleRemoteFailure;
 
@@ -128,14 +128,14 @@ export class HubHttpFailure extends Error {
   }
 }
 
-/** No answer, or one that breaks off. */
+/** No answer, or an incomplete one. */
 export class HubNetworkFailure extends Error {
   override readonly name = "HubNetworkFailure";
-  /** True when there was not even a connection: no network, no such host, nobody listening. */
+  /** Whether no connection could be made: no network, no such host, connection refused. */
   readonly neverConnected: boolean;
-  /** True when it can only end like this again: a certificate that is not trusted, a port that is never asked. */
+  /** Whether a retry would fail in the same way: an untrusted certificate, a blocked port. */
   readonly isFinal: boolean;
-  /** True when so little came that the connection was given up. */
+  /** Whether the connection was given up because too little data arrived. */
   readonly isStall: boolean;
 
   constructor(
@@ -149,10 +149,10 @@ export class HubNetworkFailure extends Error {
   }
 }
 
-/** An answer that has come and cannot be used. */
+/** An answer that cannot be used. */
 export class HubAnswerFailure extends Error {
   override readonly name = "HubAnswerFailure";
-  /** True when another answer to the same question is thinkable: one is asked for once more. */
+  /** Whether the same request could have a different answer, so that it is worth one retry. */
   readonly mayDiffer: boolean;
 
   constructor(message: string, options: ErrorOptions & { mayDiffer?: boolean } = {}) {
@@ -161,7 +161,7 @@ export class HubAnswerFailure extends Error {
   }
 }
 
-/** What the server now sends is not what the part on disk began with: the part is worthless. */
+/** The server now sends a different file than the part on disk, which is therefore useless. */
 export class StaleRemoteFailure extends Error {
   override readonly name = "StaleRemoteFailure";
 }
@@ -170,11 +170,11 @@ export class StaleRemoteFailure extends Error {
 export function isTransient(error: unknown): boolean {
   if (error instanceof HubNetworkFailure) return !error.isFinal;
   if (!(error instanceof HubHttpFailure)) return false;
-  // A storage server says 403 when a signed address has run out; the next attempt asks the hub for a new one.
+  // A storage server answers 403 when a signed URL has expired; the next attempt gets a new one from the hub.
   return RETRYABLE_STATUS.has(error.status) || (!error.fromHub && error.status === 403);
 }
 
-/** True for an answer at odds with itself or with an earlier one: if the next is again, so will be all others. */
+/** Whether an answer contradicts itself or an earlier one; if the next one does too, all will. */
 export function isContradiction(error: unknown): boolean {
   return error instanceof StaleRemoteFailure || (error instanceof HubAnswerFailure && error.mayDiffer);
 }

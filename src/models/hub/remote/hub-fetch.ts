@@ -4,17 +4,17 @@ import { HubAnswerFailure, HubHttpFailure, HubNetworkFailure } from "./hub-error
 /** The hub itself redirects once or twice; browsers stop at 20. */
 const MAX_REDIRECTS = 10;
 
-/** Enough of an error body for its message; the rest is not read, nor waited for. */
+/** Enough of an error body for its message; the rest is neither read nor waited for. */
 const MAX_ERROR_TEXT = 2000;
 const ERROR_TEXT_TIMEOUT_MS = 1000;
 
-/** What a client is told of the hub's own words. */
+/** Longest part of the hub's own message that a client sees. */
 const MAX_QUOTED = 300;
 
-/** Codes of a connection whose other end cannot show who it is, or speaks no TLS. */
+/** Error codes of connections whose other end cannot be authenticated, or does not speak TLS. */
 const NO_TRUST = /^(?:CERT_|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_|ERR_TLS_|ERR_SSL_|HOSTNAME_|INVALID_|EPROTO)/;
 
-/** Codes of errors after which no byte has reached the other side. */
+/** Error codes of connections that were never made. */
 const NO_CONNECTION = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
@@ -32,7 +32,7 @@ const BLOCKED_PORT = "bad port";
 
 const REDIRECT_STATUS = new Set([301, 302, 303, 307, 308]);
 
-/** Headers that speak for the sender and therefore never follow a redirect to another origin. */
+/** Headers with credentials, which are never sent along to another origin. */
 const CREDENTIAL_HEADERS = ["authorization", "cookie", "proxy-authorization"];
 
 interface HubFetchOptions {
@@ -43,7 +43,7 @@ interface HubFetchOptions {
 
 interface HubAnswer {
   readonly response: Response;
-  /** True when the hub itself gave this answer, not a server it redirected to. */
+  /** Whether the answer is from the hub itself, not from a server it redirected to. */
   readonly fromHub: boolean;
   /** X-Linked-Etag of the hub's own answer: the blob's name, which a storage server does not know. */
   readonly linkedEtag: string | undefined;
@@ -207,12 +207,12 @@ function parseUrl(location: string, base: URL): URL {
   return url;
 }
 
-/** Closes an answer whose body is not wanted. */
+/** Closes an answer whose body is not needed. */
 export async function discard(response: Response): Promise<void> {
   try {
     await response.body?.cancel();
   } catch {
-    // Someone has begun to read it, or it broke: either way it is not ours to close.
+    // It is already being read, or it failed.
   }
 }
 

@@ -8,16 +8,16 @@ import { isRepoFile } from "../../names/name-rules.ts";
 import { ServiceError } from "../../../errors/service-error.ts";
 import { JsonReader } from "../../../json/json-reader.ts";
 
-/** Largest answer that is read: a page of a thousand files has some 400 KB. */
+/** Largest answer: a page of a thousand files has some 400 KB. */
 const MAX_JSON_BYTES = 8 * 1024 * 1024;
 
-/** The largest model repositories list a few hundred files; a listing without end must not fill the memory. */
+/** The largest model repositories have a few hundred files; an endless listing must not fill the memory. */
 const MAX_LISTED_FILES = 20_000;
 
-/** The hub puts a thousand files on a page; a hub may put fewer, but not so few that it never ends. */
+/** Hugging Face puts a thousand files on a page. Other hubs may use smaller pages, within reason. */
 const MAX_PAGES = 200;
 
-/** Longest wait for one listing; the hub answers in well under a second. */
+/** Timeout for a listing; the hub answers in well under a second. */
 const LISTING_TIMEOUT_MS = 60_000;
 
 /** Answer of GET /api/models/{repo}/revision/{revision}, the part that is used. */
@@ -45,8 +45,8 @@ interface ListRepoOptions {
 }
 
 /**
- * Asks the hub which commit a revision is and what files it holds. Files whose name could not safely become a
- * path are left out: such a file is never a candidate for a download.
+ * Asks the hub for a revision's commit and files. Files whose names are not safe as paths are left out, so that they are
+ * never downloaded.
  * @throws HubHttpFailure, HubNetworkFailure, HubAnswerFailure
  */
 export function listRepo(options: ListRepoOptions): Promise<RepoListing> {
@@ -90,13 +90,13 @@ async function listCommit(hub: HubFetch, address: string, signal: AbortSignal): 
   return files;
 }
 
-/** Of the hub itself, whatever host its links name: mirrors pass on those of the original. */
+/** Always on the hub itself, whatever host its links name: mirrors return the original's links. */
 function atHub(link: string, address: string): string {
   const { pathname, search } = new URL(link);
   return new URL(pathname + search, address).href;
 }
 
-/** None for what is no file, or no file that could be downloaded. */
+/** Empty for entries that are not files, or that cannot be downloaded. */
 function parseEntry(entry: unknown): RepoFile[] {
   const parsed = treeEntry.safeParse(entry);
   if (!parsed.success)
@@ -133,7 +133,7 @@ export async function readJson(
   return { body: await parse(response), next: nextPage(response.headers.get("link")) };
 }
 
-/** Parses while it arrives, so that neither a large answer nor a deep one holds up the event loop. */
+/** Parses as data arrives, so that large or deeply nested answers do not block the event loop. */
 async function parse(response: Response): Promise<unknown> {
   const json = new JsonReader("An answer");
   const decoder = new TextDecoder();
@@ -164,7 +164,7 @@ function end(json: JsonReader): unknown {
   try {
     return json.end();
   } catch (error) {
-    // It may have been cut short on its way.
+    // It may have been truncated on the way.
     throw new HubAnswerFailure("an answer is cut off", { cause: error, mayDiffer: true });
   }
 }

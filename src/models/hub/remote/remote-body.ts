@@ -19,12 +19,12 @@ export interface RemoteFile {
 }
 
 /**
- * The bytes of one remote file, from any offset. Remembers across attempts which ETag the storage gave, so that
- * bytes of two versions are never put together, and whether chunk storage (Xet) has failed once, after which it
- * goes on by plain HTTP, that works for every file.
+ * The bytes of one remote file, from any offset. Remembers the storage's ETag across attempts, so that bytes of two
+ * versions are never mixed, and whether chunk storage (Xet) has failed, after which it uses plain HTTP, which works for
+ * every file.
  *
- * Plain bodies are fetched here and not by the hub's library because its blob takes a 200 for an answer to a
- * range request, and looks at neither Content-Range nor ETag.
+ * Plain bodies are not fetched by the hub's library, because its blob accepts a 200 as the answer to a range request and
+ * ignores Content-Range and ETag.
  */
 export class RemoteBody {
   readonly #remote: RemoteFile;
@@ -38,7 +38,7 @@ export class RemoteBody {
 
   /**
    * Yields the bytes from `offset` to the end of the file.
-   * @throws StaleRemoteFailure when what was received before is worthless; HubHttpFailure; HubNetworkFailure.
+   * @throws StaleRemoteFailure when the bytes received so far are useless; HubHttpFailure; HubNetworkFailure
    */
   async *read(offset: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     if (!this.#useXet) {
@@ -50,7 +50,7 @@ export class RemoteBody {
     } catch (error) {
       signal.throwIfAborted();
       this.#useXet = false;
-      // What the hub itself says, it would say again.
+      // The hub itself would give the same answer again.
       if (error instanceof HubHttpFailure || isTransient(error) || isContradiction(error)) throw error;
       throw new HubNetworkFailure("chunk storage failed", { cause: error });
     }
@@ -65,7 +65,7 @@ export class RemoteBody {
       ...target,
       fetch: hub.asFetch(AbortSignal.any([signal, asked.signal])),
     }).finally(() => {
-      // The library leaves the body of its question unread; this closes it.
+      // The library does not read the body of its request; this closes it.
       asked.abort();
     });
     if (downloadInfo?.xet === undefined) {
@@ -83,7 +83,7 @@ export class RemoteBody {
   async *#readPlain(offset: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     const { hub, repo, commit, file } = this.#remote;
     const address = `${hub.url}/${repo}/resolve/${commit}/${encodeRepoPath(file.path)}`;
-    // A body in another encoding has neither the length nor the offsets of the file.
+    // An encoded body has a different length and different offsets than the file.
     const headers: Record<string, string> = { "accept-encoding": "identity" };
     if (offset > 0) headers["range"] = `bytes=${offset}-`;
     const { response, fromHub, linkedEtag } = await hub.request(address, { headers, signal });
@@ -138,7 +138,7 @@ function contradiction(message: string): HubAnswerFailure {
   return new HubAnswerFailure(message, { mayDiffer: true });
 }
 
-/** Reads a stream so that leaving the loop closes it, and a cut reads as a network failure. */
+/** Reads a stream. Leaving the loop closes it; a disconnect is a network failure. */
 async function* readStream(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   const reader = stream.getReader();
   try {

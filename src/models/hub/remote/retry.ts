@@ -2,16 +2,16 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { HubRetry } from "../../model.ts";
 import { HubHttpFailure, HubNetworkFailure, isContradiction, isTransient } from "./hub-error.ts";
 
-/** Waits between attempts without progress, in milliseconds: a wobble is bridged, an outage reported in 20 s. */
+/** Waits between attempts without progress, in milliseconds: long enough for a glitch, and an outage is reported in 20 s. */
 const BACK_OFF_MS = [500, 1000, 2500, 5000, 10_000];
 
-/** The same before anything has come: who has no network, or a wrong address, is to be told at once. */
+/** The same before any data has arrived: a missing network or a wrong address should be reported quickly. */
 const NEVER_CONNECTED_BACK_OFF_MS = [500];
 
-/** Before an answer that makes no sense is asked for once more. */
+/** Before a request is repeated because its answer made no sense. */
 const CONTRADICTION_BACK_OFF_MS = [500];
 
-/** A hub that asks for a longer wait than this is reported instead of waited for. */
+/** If a hub asks for a longer wait, the failure is reported instead. */
 const LONGEST_RETRY_AFTER_SECS = 60;
 
 /** Waits; rejects with the signal's reason when it aborts. */
@@ -28,9 +28,9 @@ export const sleep: Sleep = async (ms, signal) => {
 
 interface BackOffOptions {
   readonly sleep: Sleep;
-  /** Told before each wait. */
+  /** Called before each wait. */
   readonly onRetry: (retry: HubRetry) => void;
-  /** True for the first question to a hub: where nobody is, it is not asked for long. */
+  /** True for the first request to a hub, which is not retried for long if nobody answers. */
   readonly firstContact?: boolean;
 }
 
@@ -44,13 +44,13 @@ export class BackOff {
     this.#options = options;
   }
 
-  /** To be called when bytes have arrived: the patience starts anew. */
+  /** Call it when data has arrived: the sequence of waits starts over. */
   progress(): void {
     this.#failures = 0;
     this.#contradictions = 0;
   }
 
-  /** Waits as long as the failure asks for. Rethrows it when it is final or patience is at its end. */
+  /** Waits as long as the failure calls for. Rethrows it when it is final or there have been too many. */
   async wait(error: unknown, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { sleep: wait, onRetry } = this.#options;
@@ -72,7 +72,7 @@ export class BackOff {
   }
 }
 
-/** Asks a hub for the first time, until it answers or its failure is final. */
+/** Sends the first request to a hub, with retries until it answers or the failure is final. */
 export async function withRetries<T>(
   action: () => Promise<T>,
   options: Pick<BackOffOptions, "sleep" | "onRetry">,

@@ -8,9 +8,8 @@ import { TemplateProblem } from "./go-expression.ts";
 const HINT = "A TEMPLATE may also be a chat template in Jinja, as in the model's own file";
 
 /**
- * The chat template that a TEMPLATE means, in Jinja: templates in Go's language are translated, others are taken
- * as they are.
- * @param line - of the Modelfile, where the template begins
+ * The chat template of a TEMPLATE directive, in Jinja: Go templates are translated, others are used as they are.
+ * @param line - line of the Modelfile where the template begins
  * @throws ServiceError invalid_modelfile
  */
 export function chatTemplate(template: string, line: number): string {
@@ -24,9 +23,9 @@ export function chatTemplate(template: string, line: number): string {
   }
 }
 
-/** An action that Jinja has no use for: a field in capitals, a variable with a dollar, a keyword within `{{ }}`. */
+/** An action that cannot be Jinja: a capitalized field, a variable with a dollar sign, a keyword within `{{ }}`. */
 const GO_ACTION = /\{\{-?\s*(?:(?:if|range|with|else|end)\b|\.[A-Z]|\$)/;
-/** A statement, or at least the variable that holds the conversation. */
+/** A Jinja statement, or at least the variable with the conversation. */
 const JINJA = /\{%|\{\{[^}]*(?<![.\w])messages\b/;
 
 function isJinja(template: string): boolean {
@@ -43,23 +42,23 @@ function translate(nodes: readonly GoNode[]): string {
   );
 }
 
-/** For people who read it; tags trim what stands between them, and in their strings no braces meet. */
+/** For readability; tags trim the text between them, and their strings contain no adjacent braces. */
 function oneTagALine(jinja: string): string {
   return jinja.replaceAll("}{", "}\n{");
 }
 
-/** What both kinds of templates may ask for. */
+/** Fields available to both kinds of templates. */
 const COMMON_FIELDS: readonly (readonly [string, JinjaValue])[] = [
   ["Tools", { code: "tools", prints: "json" }],
   ["Think", { code: "(enable_thinking is defined and enable_thinking)", prints: "plain" }],
   ["IsThinkSet", { code: "(enable_thinking is defined)", prints: "plain" }],
-  // Filling in the middle is no chat.
+  // Fill-in-the-middle is not chat.
   ["Suffix", { code: '("")', prints: "plain" }],
 ];
 
 const NOTHING: JinjaValue = { code: '("")', prints: "plain" };
 
-/** A template that goes over .Messages itself. When it also shows .System, the messages are those without it. */
+/** Translates a template that loops over .Messages. If it also uses .System, .Messages excludes system messages. */
 function translateWhole(nodes: readonly GoNode[], showsSystem: boolean): string {
   const messages = showsSystem ? "chat.messages" : "messages";
   const root = new Map<string, JinjaValue>([
@@ -84,10 +83,9 @@ const SEPARATE_SYSTEM = [
 ].join("");
 
 /**
- * A template of one turn, with .System, .Prompt and .Response: it is applied to each turn of the conversation, and
- * to the last one only as far as .Response, which is what the model is to write. Without .Response, the answer
- * stands at the end, and an empty line separates it from the next turn. Messages of one role in a row are one, with
- * an empty line between them.
+ * Translates a template of one turn, with .System, .Prompt and .Response. It is applied to each turn of the conversation,
+ * and to the last one only up to .Response, which the model generates. Without .Response, the answer comes at the end,
+ * followed by an empty line. Consecutive messages of the same role are joined, with an empty line between them.
  */
 function translateTurns(nodes: readonly GoNode[]): string {
   const whole: readonly GoNode[] = fieldsOf(nodes).includes("Response")

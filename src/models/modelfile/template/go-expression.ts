@@ -1,6 +1,6 @@
-/** A TEMPLATE cannot be read. Only chat-template.ts lets it out, as the error of a Modelfile. */
+/** A TEMPLATE cannot be parsed. chat-template.ts turns it into the error of a Modelfile. */
 export class TemplateProblem extends Error {
-  /** Characters from the beginning of the template. */
+  /** Offset in the template, in characters. */
   readonly position: number;
 
   constructor(position: number, message: string) {
@@ -12,14 +12,14 @@ export class TemplateProblem extends Error {
 /** An expression of Go's template language: https://pkg.go.dev/text/template#hdr-Arguments */
 export type GoExpression =
   | { readonly kind: "literal"; readonly value: string | number | boolean }
-  /** `.Content`, `$.Messages`, `$message.Role`; the path may be empty. */
+  /** Such as `.Content`, `$.Messages`, `$message.Role`; the path may be empty. */
   | { readonly kind: "access"; readonly base: GoBase; readonly path: readonly string[] }
   | { readonly kind: "call"; readonly name: string; readonly arguments: readonly GoExpression[] };
 
 type GoBase =
-  /** `.`: the item of the innermost range, or everything. */
+  /** `.`: the item of the innermost range, or the root. */
   | { readonly kind: "dot" }
-  /** `$`: everything. */
+  /** `$`: the root. */
   | { readonly kind: "root" }
   | { readonly kind: "variable"; readonly name: string }
   | { readonly kind: "value"; readonly value: GoExpression };
@@ -30,24 +30,24 @@ interface Token {
   readonly kind: (typeof TOKEN_KINDS)[number];
   readonly text: string;
   readonly position: number;
-  /** No space before it. */
+  /** Whether there is no space before it. */
   readonly attached: boolean;
 }
 
-/** Brackets within brackets; templates need three. */
+/** Nested parentheses; templates need three. */
 const MAX_DEPTH = 32;
 
 const TOKEN =
   /(?<string>"(?:[^"\\\n]|\\.)*"|`[^`]*`)|(?<number>-?\d+(?:\.\d+)?)|(?<chain>\$\w*(?:\.\w+)*|(?:\.[A-Za-z_]\w*)+|\.)|(?<word>[A-Za-z_]\w*)|(?<mark>:=|[=|(),])/y;
 
-/** Reads the inside of one action, from left to right. */
+/** Parses the inside of one action, from left to right. */
 export class GoExpressionReader {
   readonly #tokens: readonly Token[];
   readonly #end: number;
   #at = 0;
   #depth = 0;
 
-  /** @param position - of the text in its template */
+  /** @param position - offset of the text in its template */
   constructor(text: string, position: number) {
     this.#tokens = tokenize(text, position);
     this.#end = position + text.length;
@@ -61,7 +61,7 @@ export class GoExpressionReader {
     return this.#tokens[this.#at]?.position ?? this.#end;
   }
 
-  /** Takes the next token when it is this word or mark. */
+  /** Consumes the next token if it is this word or mark. */
   take(text: string): boolean {
     const token = this.#tokens[this.#at];
     if (token?.text !== text || (token.kind !== "word" && token.kind !== "mark")) return false;
@@ -69,7 +69,7 @@ export class GoExpressionReader {
     return true;
   }
 
-  /** Takes `$name :=`, `$name =` or `$one, $two :=`; undefined, and nothing taken, when none stands here. */
+  /** Consumes `$name :=`, `$name =` or `$one, $two :=`; otherwise returns undefined and consumes nothing. */
   takeAssignment(): { names: readonly string[] } | undefined {
     const from = this.#at;
     const names: string[] = [];
@@ -83,14 +83,14 @@ export class GoExpressionReader {
     return undefined;
   }
 
-  /** Reads a pipeline up to the end of the text. */
+  /** Parses a pipeline up to the end of the text. */
   readAll(): GoExpression {
     const expression = this.#readPipeline();
     if (!this.isDone) throw new TemplateProblem(this.position, `unexpected ${this.#shown()}`);
     return expression;
   }
 
-  /** `value | function argument` gives the value to the function as its last argument. */
+  /** In `value | function argument`, the value becomes the function's last argument. */
   #readPipeline(): GoExpression {
     let expression = this.#readCommand();
     while (this.take("|")) {

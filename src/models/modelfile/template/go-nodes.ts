@@ -1,19 +1,19 @@
 import type { GoExpression } from "./go-expression.ts";
 import type { GoNode } from "./go-template.ts";
 
-/** True when the nodes, or those within them, set variables. */
+/** Whether the nodes, or nested ones, set variables. */
 export function setsVariables(nodes: readonly GoNode[]): boolean {
   return nodes.some((node) => node.kind === "assign" || childrenOf(node).some(setsVariables));
 }
 
-/** The names of all fields that the nodes show or test. */
+/** The names of all fields that the nodes print or test. */
 export function fieldsOf(nodes: readonly GoNode[]): readonly string[] {
   return nodes.flatMap((node) =>
     expressionsOf(node).flatMap(namesIn).concat(childrenOf(node).flatMap(fieldsOf)),
   );
 }
 
-/** The nodes up to the first that shows .Response, it included; of alternatives, each up to its own. */
+/** The nodes up to and including the first that prints .Response; in alternatives, each up to its own. */
 export function cutBehindResponse(nodes: readonly GoNode[]): readonly GoNode[] {
   return cut(nodes).nodes;
 }

@@ -1,21 +1,21 @@
 import { type GoExpression, TemplateProblem } from "./go-expression.ts";
 
-/** An expression of Jinja, and what Go would make of it when it prints it. */
+/** A Jinja expression, and how Go would print its value. */
 export interface JinjaValue {
   readonly code: string;
-  /** text: as it is, nothing when absent; json: as JSON; arguments: JSON unless it is a text of JSON already. */
+  /** text: unchanged, nothing if absent; json: as JSON; arguments: as JSON unless it already is JSON text. */
   readonly prints: "text" | "plain" | "json" | "arguments";
 }
 
 export interface GoScope {
-  /** What the fields of everything (`$`) are in Jinja. */
+  /** Fields of the root (`$`), in Jinja. */
   readonly root: ReadonlyMap<string, JinjaValue>;
-  /** The item of the innermost range; undefined: everything. */
+  /** The item of the innermost range; undefined: the root. */
   readonly dot: JinjaValue | undefined;
   readonly variables: ReadonlyMap<string, JinjaValue>;
 }
 
-/** Fields of messages, tools and calls: their names in Go, and in the messages that a chat template is given. */
+/** Fields of messages, tools and calls: their names in Go, and in a chat template's messages. */
 const FIELDS: ReadonlyMap<string, { key: string; prints: JinjaValue["prints"] }> = new Map([
   ["Role", { key: "role", prints: "text" }],
   ["Content", { key: "content", prints: "text" }],
@@ -39,8 +39,8 @@ const COMPARISONS: Readonly<Record<string, string>> = { ne: "!=", lt: "<", le: "
 
 /**
  * Translates an expression.
- * @param position - of its action in the template
- * @throws TemplateProblem for fields and functions that are not known here
+ * @param position - offset of its action in the template
+ * @throws TemplateProblem for unknown fields and functions
  */
 export function toJinja(expression: GoExpression, scope: GoScope, position: number): JinjaValue {
   if (expression.kind === "access") return access(expression, scope, position);
@@ -49,7 +49,7 @@ export function toJinja(expression: GoExpression, scope: GoScope, position: numb
   return plain(typeof value === "string" ? `(${literal(value)})` : String(value));
 }
 
-/** What an action that shows a value becomes inside of `{{ }}`. */
+/** The content of `{{ }}` for an action that prints a value. */
 export function toPrinted({ code, prints }: JinjaValue): string {
   switch (prints) {
     case "text":
@@ -63,12 +63,12 @@ export function toPrinted({ code, prints }: JinjaValue): string {
   }
 }
 
-/** True when the value is an object with keys, which a range goes over by key and value. */
+/** Whether the value is an object, over which a range loops by key and value. */
 export function isKeyed(expression: GoExpression): boolean {
   return expression.kind === "access" && expression.path.at(-1) === "Properties";
 }
 
-/** True when the items of the list are objects, which Go prints as JSON. */
+/** Whether the list's items are objects, which Go prints as JSON. */
 export function hasObjects(expression: GoExpression): boolean {
   const last = expression.kind === "access" ? expression.path.at(-1) : undefined;
   return last === "Tools" || last === "ToolCalls" || last === "Properties" || last === "Messages";
@@ -169,13 +169,13 @@ function unknown(name: string, known: readonly string[], position: number): Temp
 }
 
 /**
- * Tags that leave no space around them: text is written as strings within tags, so that it comes out the same
- * whatever an engine does with the line ends and spaces between tags.
+ * Tags that trim the space around them. Text is written as strings within tags, so that it does not depend on how an
+ * engine treats line ends and spaces between tags.
  */
 export const statement = (code: string): string => `{%- ${code} -%}`;
 export const output = (code: string): string => `{{- ${code} -}}`;
 
-/** A string literal of Jinja. No two characters that could begin or end a tag stand side by side in it. */
+/** A Jinja string literal, without adjacent characters that could begin or end a tag. */
 export function literal(text: string): string {
   return text
     .split(/(?<=[{}%#-])(?=[{}%#-])/)

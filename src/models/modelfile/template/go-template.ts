@@ -1,6 +1,6 @@
 import { GoExpressionReader, type GoExpression, TemplateProblem } from "./go-expression.ts";
 
-/** What a template of Go is made of: https://pkg.go.dev/text/template#hdr-Actions */
+/** Parts of a Go template: https://pkg.go.dev/text/template#hdr-Actions */
 export type GoNode =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "print"; readonly value: GoExpression; readonly position: number }
@@ -34,13 +34,13 @@ interface GoBranch {
   readonly position: number;
 }
 
-/** Actions within actions; the deepest templates that are in use have eight. */
+/** Nested actions; the deepest templates in use have eight. */
 const MAX_DEPTH = 32;
 
 type Piece = { readonly text: string } | { readonly action: string; readonly position: number };
 
 /**
- * Parses a template of Go's text/template as far as chat templates use it.
+ * Parses the part of Go's text/template language that chat templates use.
  * @throws TemplateProblem
  */
 export function parseGoTemplate(template: string): readonly GoNode[] {
@@ -48,7 +48,7 @@ export function parseGoTemplate(template: string): readonly GoNode[] {
   return parser.parse();
 }
 
-/** Separates text from actions and applies `{{-` and `-}}`; comments are gone afterwards. */
+/** Separates text from actions, applies `{{-` and `-}}`, and removes comments. */
 function splitPieces(template: string): Piece[] {
   const pieces: Piece[] = [];
   let at = 0;
@@ -71,7 +71,7 @@ function splitPieces(template: string): Piece[] {
   }
 }
 
-/** Where the `}}` of an action stands; braces in its strings and comments do not count. */
+/** Position of an action's `}}`; braces in its strings and comments do not count. */
 function findClose(template: string, from: number): number {
   const part = /"(?:[^"\\\n]|\\.)*"|`[^`]*`|\/\*[^]*?\*\/|\}\}/g;
   part.lastIndex = from;
@@ -97,7 +97,7 @@ class Parser {
     return nodes;
   }
 
-  /** Reads nodes up to the `else` or `end` that is not theirs, and leaves its reader behind the word. */
+  /** Parses nodes up to an `else` or `end` that is not theirs, and leaves the reader after that word. */
   #parseList(depth: number): {
     nodes: GoNode[];
     stop?: { word: string; reader: GoExpressionReader; position: number };

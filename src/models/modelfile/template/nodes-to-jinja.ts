@@ -11,7 +11,7 @@ import {
   statement,
 } from "./go-scope.ts";
 
-/** Variables of the template live in this namespace, for a loop may set one that stands outside of it. */
+/** Namespace for the template's variables, because a loop may set a variable from outside the loop. */
 export const VARIABLES = "variables";
 
 type Range = Extract<GoNode, { kind: "range" }>;
@@ -25,7 +25,7 @@ export function nodesToJinja(nodes: readonly GoNode[], scope: GoScope): string {
 }
 
 class Translator {
-  /** Loops so far: each has names of its own. */
+  /** Loops so far; each has its own names. */
   #loops = 0;
 
   translate(nodes: readonly GoNode[], scope: GoScope): string {

@@ -18,7 +18,9 @@ describe("MessageLines", () => {
     ["quotes may end on the same line", ['"""one"""', "two"], ["one", "two"]],
     ["a backslash within quotes is itself", ['"""one\\', '"""'], ["one\\\n"]],
     ["quotes within a message are text", ['say """', "x"], ['say """', "x"]],
-  ])("%s", (_what, lines, messages) => expect(read(...lines)).toEqual({ messages, unfinished: false }));
+  ])("reads lines: %s", (_what, lines, messages) =>
+    expect(read(...lines)).toEqual({ messages, unfinished: false }),
+  );
 
   it("knows that a message is unfinished", () => {
     expect(read('"""one')).toEqual({ messages: [], unfinished: true });

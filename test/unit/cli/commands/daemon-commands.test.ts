@@ -19,7 +19,7 @@ const status = {
     memory_total_bytes: 8_000_000_000,
   },
   kernels: "daybreak",
-  sandbox: { mode: "auto", wall: "bubblewrap", parts: ["no network", "no other process"] },
+  sandbox: { mode: "auto", wall: "bubblewrap", parts: ["no network", "no other processes"] },
 };
 
 describe("status", () => {
@@ -44,7 +44,7 @@ describe("status", () => {
     expect(stdout).toContain("GPU               none (daybreak gpu says why)\n");
     expect(stdout).toContain("CPU kernels       Daybreak's\n");
     expect(stdout).toContain(
-      "Sandbox           Node's permission model and bubblewrap: no network, no other process\n",
+      "Sandbox           Node's permission model and bubblewrap: no network, no other processes\n",
     );
   });
 

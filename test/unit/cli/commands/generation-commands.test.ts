@@ -85,7 +85,7 @@ describe("run", () => {
     ["an empty prompt", ["run"], { stdin: "\n" }],
     ["a picture that is not there", ["run", "hi", "-i", "/nonexistent.png"], {}],
     ["a format that is none", ["run", "hi", "--format", "/nonexistent.json"], {}],
-    ["a temperature that is no number", ["run", "hi", "-t", "hot"], {}],
+    ["a temperature that is not a number", ["run", "hi", "-t", "hot"], {}],
     ["an unknown option", ["run", "hi", "--warm"], {}],
   ])("ends with 2, having asked for nothing, with %s", async (_what, args, options) => {
     const { code, stderr, requests } = await against(answers, args, options);

@@ -3,7 +3,7 @@ import { runCli } from "../run-cli.ts";
 
 const sandbox = { env: { SERVICE_SANDBOX: "require" } };
 const SANDBOXED =
-  "A required sandbox forbids native code, and with it every GPU; start with --sandbox auto (sandbox = auto) to use one.";
+  "A required sandbox forbids native code and therefore GPUs; start with --sandbox auto (sandbox = auto) to use one.";
 
 describe("gpu", () => {
   it("says without a daemon why models run on the CPU", async () => {
@@ -26,7 +26,7 @@ describe("gpu", () => {
     expect(stdout).toContain("A required sandbox");
     const off = await runCli(["gpu", "--gpu-mode", "off"]);
     expect(off.stdout).toBe(
-      "Models run on the CPU. The configuration switches the GPU off; set gpu.mode to auto to use one.\n",
+      "Models run on the CPU. The configuration turns the GPU off; set gpu.mode to auto to use one.\n",
     );
     expect((await runCli(["gpu", "--http-port", "1"])).code).toBe(2);
   });

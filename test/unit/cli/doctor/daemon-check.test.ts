@@ -33,7 +33,7 @@ async function noSocket(): Promise<string> {
 
 const portOf = (url: string): number => Number(new URL(url).port);
 
-/** A program that takes connections and is no daemon. */
+/** A program that takes connections and is not a daemon. */
 async function stranger(where: net.ListenOptions): Promise<net.Server> {
   const server = net.createServer((socket) => socket.on("error", () => {}).end("220 mail\r\n"));
   server.listen(where);

@@ -35,7 +35,7 @@ describe("the flags of serve", () => {
     expect(() => flags("--api-keys", "k")).toThrow("unknown option");
   });
 
-  it("refuse what is no choice", () => {
+  it("refuse what is not a choice", () => {
     expect(() => flags("--log-level", "loud")).toThrow("Allowed choices");
   });
 });

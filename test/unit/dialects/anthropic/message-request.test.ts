@@ -173,7 +173,7 @@ describe("a request", () => {
       { messages: [...messages, { role: "assistant", content: "Once" }] },
       { messages: [{ role: "user" }, { role: "assistant", content: [{ text: "Once" }] }] },
     ],
-  ])("%s", async ([, fields, input]) => {
+  ])("translates %s", async ([, fields, input]) => {
     const all = testApp();
     await all.post(PATH, { ...BASE, ...fields });
     expect(all.lastRequest().input).toMatchObject(input);

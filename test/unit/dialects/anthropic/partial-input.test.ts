@@ -20,6 +20,6 @@ test("arguments cut anywhere are what the API's own client makes of them", () =>
   }
 });
 
-test.each(["", "nothing", "[1]", "3", '{"a": }'])("%j is no object", (text) => {
+test.each(["", "nothing", "[1]", "3", '{"a": }'])("%j is not an object", (text) => {
   expect(parseInput(text)).toEqual({});
 });

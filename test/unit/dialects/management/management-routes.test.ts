@@ -236,7 +236,7 @@ describe("pull", () => {
 });
 
 describe("status", () => {
-  test("GET /status", async () => {
+  test("GET /status reports the daemon's state", async () => {
     expect(await setup().call("GET", "/status")).toEqual({
       status: 200,
       body: { status: "ok", version: "1.2.3", uptime_secs: 5, models_loaded: 1, active_requests: 0 },
@@ -269,7 +269,7 @@ describe("status", () => {
     });
   });
 
-  test("GET /health", async () => {
+  test("GET /health reports the daemon's life", async () => {
     expect(await setup().call("GET", "/health")).toEqual({ status: 200, body: { status: "ok" } });
   });
 

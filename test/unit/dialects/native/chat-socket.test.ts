@@ -294,7 +294,7 @@ describe("a long frame", () => {
     await expect.poll(() => peer.flow).toEqual(["pause", "resume"]);
   });
 
-  test("that is no JSON, too deep or too many values is an error, and the next frame is answered", async () => {
+  test("that is not JSON, too deep or too many values is an error, and the next frame is answered", async () => {
     const peer = connect();
     peer.socket.receive(`{"type":"chat","id":"${"x".repeat(400_000)}`);
     peer.socket.receive("[".repeat(400_000));

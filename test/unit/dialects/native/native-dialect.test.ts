@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { chatLineSchema } from "../../../../src/dialects/native/chat.ts";
+import { chatLineSchema } from "../../../../src/dialects/native/native-chat.ts";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { randomSource } from "../../inference/random-pieces.ts";
 import { failing, PLAIN_TEXT, randomAnswer, THINKING_AND_TOOLS } from "../recorded-events.ts";
@@ -275,7 +275,7 @@ describe("POST /api/embeddings", () => {
 describe("errors", () => {
   test.for<[string, string, unknown, string, RegExp]>([
     ["no prompt", "/api/generate", {}, "invalid_parameter", /^prompt:/],
-    ["a prompt that is no text", "/api/generate", { prompt: 1 }, "invalid_parameter", /^prompt:/],
+    ["a prompt that is not text", "/api/generate", { prompt: 1 }, "invalid_parameter", /^prompt:/],
     [
       "a fraction of a token",
       "/api/generate",
@@ -299,7 +299,7 @@ describe("errors", () => {
       /^repeat_penalty:/,
     ],
     ["top_p above 1", "/api/generate", { prompt: "", top_p: 1.1 }, "invalid_parameter", /^top_p:/],
-    ["a stop that is no list", "/api/generate", { prompt: "", stop: "x" }, "invalid_parameter", /^stop:/],
+    ["a stop that is not a list", "/api/generate", { prompt: "", stop: "x" }, "invalid_parameter", /^stop:/],
     ["an empty stop", "/api/generate", { prompt: "", stop: ["a", ""] }, "invalid_parameter", /^stop\.1:/],
     ["an unknown format", "/api/generate", { prompt: "", format: "xml" }, "invalid_parameter", /^format:/],
     ["no messages", "/api/chat", {}, "invalid_parameter", /^messages:/],
@@ -337,7 +337,7 @@ describe("errors", () => {
     ["an empty text", "/api/embeddings", { input: ["a", ""] }, "invalid_parameter", /^input\.1: must not/],
     ["a batch of other things", "/api/embeddings", { input: ["a", 1] }, "invalid_parameter", /^input\.1:/],
     ["broken JSON", "/api/chat", "{", "invalid_json", /JSON/],
-  ])("%s", async ([, path, body, code, message]) => {
+  ])("refuses %s", async ([, path, body, code, message]) => {
     const answer = await testApp().post(path, body);
     expect(answer.status).toBe(400);
     expect(await answer.json()).toEqual({

@@ -92,7 +92,7 @@ describe("a whole answer", () => {
     expect(body).not.toHaveProperty("message.tool_calls");
   });
 
-  test("fails when a call's arguments are no object", async () => {
+  test("fails when a call's arguments are not an object", async () => {
     const answer = await testApp({ events: calling("[1]", "tool_calls") }).post(PATH, {
       ...BASE,
       stream: false,

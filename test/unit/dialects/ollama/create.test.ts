@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createRequestSchema, toModelfile } from "../../../../src/dialects/ollama/create.ts";
+import { createRequestSchema, toModelfile } from "../../../../src/dialects/ollama/ollama-create.ts";
 import { parseInstructions } from "../../../../src/models/modelfile/parse-instructions.ts";
 import { readModelfile } from "../../../../src/models/modelfile/read-modelfile.ts";
 
@@ -55,7 +55,7 @@ describe("the Modelfile of a create request", () => {
     ]);
     expect(() => modelfileOf({ from: "base\nADAPTER /etc/evil.gguf" })).toThrow(/control characters/);
     expect(() => modelfileOf({ from: "base", parameters: { "x\nADAPTER /e.gguf": 1 } })).toThrow(
-      /not a name/,
+      /not a valid parameter name/,
     );
   });
 

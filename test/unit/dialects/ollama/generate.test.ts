@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { generateAnswerSchema, generateLineSchema } from "../../../../src/dialects/ollama/generate-answer.ts";
+import { generateAnswerSchema, generateLineSchema } from "../../../../src/dialects/ollama/ollama-generate.ts";
 import { fakeModel } from "../../../support/fake-models.ts";
 import { randomSource } from "../../inference/random-pieces.ts";
 import { PLAIN_TEXT, randomAnswer, WITH_LOGPROBS } from "../recorded-events.ts";
@@ -10,7 +10,7 @@ const BASE = { model: "fake", prompt: "hi" };
 const PNG = Buffer.from("89504e470d0a1a0a", "hex").toString("base64");
 
 describe("an answer", () => {
-  test("comes whole", async () => {
+  test("comes whole without stream", async () => {
     const answer = await testApp({ events: PLAIN_TEXT }).post(PATH, { ...BASE, stream: false });
     expect(await answer.json()).toEqual({
       model: "fake",
@@ -89,8 +89,8 @@ describe("a request", () => {
   });
 
   test.for([
-    [{ raw: true, system: "no" }, /^raw: goes without system/],
-    [{ suffix: "end", images: [PNG] }, /^suffix: goes without system and images/],
+    [{ raw: true, system: "no" }, /^raw: cannot be combined with system/],
+    [{ suffix: "end", images: [PNG] }, /^suffix: cannot be combined with system or images/],
     [{ suffix: "end" }, /^model does not support insert: "fake" cannot fill in the middle/],
     [{ template: "{{ .Prompt }}" }, /template: is not supported: .*\/api\/create/],
     [{ images: ["not base64!"] }, /images\.0/],

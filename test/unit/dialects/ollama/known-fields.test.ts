@@ -3,16 +3,13 @@ import { createRequire } from "node:module";
 import path from "node:path";
 import { expect, test } from "vitest";
 import type { z } from "zod";
-import { chatRequestSchema, toChatRequest } from "../../../../src/dialects/ollama/chat-request.ts";
-import { createRequestSchema, toModelfile } from "../../../../src/dialects/ollama/create.ts";
-import { embeddingsRequestSchema, embedRequestSchema } from "../../../../src/dialects/ollama/embed.ts";
-import {
-  generateRequestSchema,
-  toGenerateRequest,
-} from "../../../../src/dialects/ollama/generate-request.ts";
-import { optionsSchema } from "../../../../src/dialects/ollama/options.ts";
-import { pullRequestSchema } from "../../../../src/dialects/ollama/pull.ts";
-import { showRequestSchema } from "../../../../src/dialects/ollama/show.ts";
+import { chatRequestSchema, toChatRequest } from "../../../../src/dialects/ollama/ollama-chat.ts";
+import { createRequestSchema, toModelfile } from "../../../../src/dialects/ollama/ollama-create.ts";
+import { embeddingsRequestSchema, embedRequestSchema } from "../../../../src/dialects/ollama/ollama-embed.ts";
+import { generateRequestSchema, toGenerateRequest } from "../../../../src/dialects/ollama/ollama-generate.ts";
+import { optionsSchema } from "../../../../src/dialects/ollama/ollama-options.ts";
+import { pullRequestSchema } from "../../../../src/dialects/ollama/ollama-pull.ts";
+import { showRequestSchema } from "../../../../src/dialects/ollama/ollama-show.ts";
 import { copyRequestSchema, deleteRequestSchema } from "../../../../src/dialects/ollama/store-routes.ts";
 import { fakeModel } from "../../../support/fake-models.ts";
 import { type Conversion, describeHonestFields } from "../honest-fields.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { optionsSchema, toResidency } from "../../../../src/dialects/ollama/options.ts";
+import { optionsSchema, toResidency } from "../../../../src/dialects/ollama/ollama-options.ts";
 import { loadOrUnload, withContext } from "../../../../src/dialects/ollama/residency.ts";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import type { LoadOptions, Model, ModelLease, Residency } from "../../../../src/models/model.ts";

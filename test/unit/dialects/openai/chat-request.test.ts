@@ -173,7 +173,7 @@ describe("a request", () => {
       },
       { tools: [{ name: "other" }] },
     ],
-  ])("%s", async ([, fields, input]) => {
+  ])("translates %s", async ([, fields, input]) => {
     const all = testApp();
     await all.post(PATH, { messages, ...fields });
     expect(all.lastRequest().input).toMatchObject(input);

@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { MessageTooLargeError } from "../../../../src/engine/channel/channel-error.ts";
+import { MessageCodec, MessageTooLargeError } from "../../../../src/engine/channel/message-codec.ts";
 import { DAEMON_MESSAGE_KINDS } from "../../../../src/engine/channel/daemon-message-kinds.ts";
 import { ENGINE_MESSAGE_KINDS } from "../../../../src/engine/channel/engine-message-kinds.ts";
 import { encodeFrame, FrameReader } from "../../../../src/engine/channel/frame.ts";
-import { MessageCodec } from "../../../../src/engine/channel/message-codec.ts";
 import {
   type DaemonMessage,
   daemonMessageSchema,
@@ -100,7 +99,9 @@ describe("messages", () => {
     const kind = Object.keys(ENGINE_MESSAGE_KINDS).indexOf("pieces");
     const frame = encodeFrame(kind, '{"type":"pieces","call":1}', [new Uint8Array(4), new Uint8Array(4)]);
     frame.writeUInt32LE(3, 12);
-    expect(() => receive(engineCodec, Buffer.concat([frame, Buffer.alloc(8)]), 64)).toThrow(/no attachment/);
+    expect(() => receive(engineCodec, Buffer.concat([frame, Buffer.alloc(8)]), 64)).toThrow(
+      /not belong to an attachment/,
+    );
     frame.writeUInt32LE(100, 12);
     expect(() => receive(engineCodec, Buffer.concat([frame, Buffer.alloc(8)]), 64)).toThrow(/longer/);
   });

@@ -34,15 +34,15 @@ describe("a load", () => {
   test.each([
     [
       "llama_model_load: error loading model: missing tensor 'blk.2.attn_norm.weight'",
-      "it lacks the tensor blk.2.attn_norm.weight",
+      "the tensor blk.2.attn_norm.weight is missing",
     ],
     [
       "llama_model_load: error loading model: error loading model architecture: unknown model architecture: 'x'",
-      'its architecture "x" is not one that llama.cpp knows',
+      'llama.cpp does not support its architecture "x"',
     ],
     [
       "llama_model_load: error loading model hyperparameters: key not found in model: llama.context_length",
-      "it lacks the key llama.context_length",
+      "the key llama.context_length is missing",
     ],
     ["/source/llama.cpp/src/llama-vocab.cpp:2361: GGML_ASSERT(a == b) failed", "its vocabulary is damaged"],
     [
@@ -53,9 +53,9 @@ describe("a load", () => {
       "llama_adapter_lora_init: failed to apply lora adapter: LoRA tensor pair for 'blk.0.attn_q.weight' is missing one component",
       "an adapter does not fit the model",
     ],
-    ["remainder by zero", "the figures of its header do not fit together"],
-    ["memory access out of bounds", "the figures of its header do not fit together"],
-    ["llama_model_load: error loading model: std::length_error", "llama.cpp cannot work with it"],
+    ["remainder by zero", "the values in its header are inconsistent"],
+    ["memory access out of bounds", "the values in its header are inconsistent"],
+    ["llama_model_load: error loading model: std::length_error", "llama.cpp rejected it"],
   ])("that ends with %j says: %s", (message, sentence) => {
     expect(fromLoadFailure(new EngineFatalError(message)).message).toBe(
       `The model file cannot be used: ${sentence}.`,
@@ -68,16 +68,16 @@ describe("a request that llama.cpp does not take on", () => {
     [
       report("Jinja Exception: Roles must alternate"),
       "invalid_parameter",
-      /refuses the request: Roles must alternate$/,
+      /rejects the request: Roles must alternate$/,
     ],
     [
       report("Callee is not a function"),
       "invalid_parameter",
-      /cannot show this request: Callee is not a function/,
+      /cannot render this request: Callee is not a function/,
     ],
-    [report("std::bad_alloc"), "invalid_template", /more memory than the model was given/],
-    ["std::bad_alloc", "insufficient_memory", /more memory than the model was given/],
-    ["std::length_error", "invalid_parameter", /llama.cpp cannot read it/],
+    [report("std::bad_alloc"), "invalid_template", /more memory than the model has/],
+    ["std::bad_alloc", "insufficient_memory", /more memory than the model has/],
+    ["std::length_error", "invalid_parameter", /llama.cpp cannot parse it/],
   ])("because of %j is refused in plain words", (message, code, words) => {
     const error = fromRefusal(new EngineCallError(message));
     expect(error).toMatchObject({ code, message: expect.stringMatching(words) });
@@ -90,8 +90,8 @@ test.each([
     "/source/llama.cpp/src/x.cpp:1: GGML_ASSERT(batch.size() > 0) failed",
     "llama.cpp failed an internal check; see the log for its message",
   ],
-  ["Aborted(OOM)", "the model ran out of the memory that it was given"],
-  ["Maximum call stack size exceeded", "what it worked on was nested too deeply"],
+  ["Aborted(OOM)", "the model ran out of memory"],
+  ["Maximum call stack size exceeded", "its input was nested too deeply"],
 ])("an engine that ended with %j did so because: %s", (reason, plain) => {
   expect(plainEnd(reason)).toBe(plain);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { toGrammarSchema } from "../../../../src/engine/core/grammar-schema.ts";
+import { toGrammarSchema } from "../../../../src/engine/core/build-request.ts";
 import { toJsonPattern } from "../../../../src/engine/core/json-pattern.ts";
 
 /** Texts to try each pattern with. */

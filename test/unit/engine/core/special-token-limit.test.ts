@@ -7,13 +7,13 @@ const TOO_MANY = 80_000;
 test.each(["<tool_call>", "<s>", "</s>", "<|im_end|>", "[INST]", "<|a b|>"])(
   "a text with eighty thousand of %s is refused before an engine looks at it",
   (mark) => {
-    expect(() => checkSpecialTokens(mark.repeat(TOO_MANY))).toThrow(/marks like/);
+    expect(() => checkSpecialTokens(mark.repeat(TOO_MANY))).toThrow(/tags such as/);
   },
 );
 
 test("they count in all messages together", () => {
   const content = Array.from({ length: 100 }, () => ({ type: "text" as const, text: "<s>".repeat(800) }));
-  expect(() => checkSpecialTokensOf(chatRequest(content))).toThrow(/marks like/);
+  expect(() => checkSpecialTokensOf(chatRequest(content))).toThrow(/tags such as/);
 });
 
 test.each([

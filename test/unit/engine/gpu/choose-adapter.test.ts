@@ -5,7 +5,7 @@ import { broken, card, chip, software } from "./adapters.ts";
 const best = { powerPreference: "high-performance" } as const;
 
 test("takes what the system prefers, by speed or by power", () => {
-  const report = { adapters: [chip, card, software], fastest: card, thriftiest: chip };
+  const report = { adapters: [chip, card, software], fastest: card, lowPower: chip };
   expect(chooseAdapter(report, best)).toEqual({ adapter: card });
   expect(chooseAdapter(report, { powerPreference: "low-power" })).toEqual({ adapter: chip });
 });
@@ -33,7 +33,7 @@ test("says of a real GPU beside a software adapter why it cannot be used", () =>
   const choice = chooseAdapter({ adapters: [broken, software] }, best);
   expect(choice).toEqual({
     problem: expect.stringMatching(
-      /^Old Card \(vulkan\): It does not open\. What remains, llvmpipe.*gpu\.adapter/,
+      /^Old Card \(vulkan\): It does not open\. The only other adapter, llvmpipe.*gpu\.adapter/,
     ),
   });
 });
@@ -44,7 +44,7 @@ test.each([
   [
     { adapters: [card] },
     { ...best, adapter: "matrox" },
-    'No adapter is called "matrox"; there are: Big Card (vulkan).',
+    'No adapter matches "matrox"; available: Big Card (vulkan).',
   ],
   [{ adapters: [broken, card] }, { ...best, adapter: "old" }, `Old Card (vulkan): ${broken.problem}`],
 ])("says why there is none: %#", (report, wishes, problem) => {

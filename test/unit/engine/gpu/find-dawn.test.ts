@@ -9,6 +9,6 @@ test("names the package of the platform and how to add it", () => {
 
 test("says so for a platform that Dawn is not built for", () => {
   expect(missingDawn({ platform: "linux", arch: "riscv64" })).toBe(
-    "Dawn, through which Daybreak uses GPUs, is not built for linux on riscv64.",
+    "Dawn, through which Daybreak uses GPUs, is not available for linux on riscv64.",
   );
 });

@@ -3,7 +3,11 @@ import { describe, expect, test } from "vitest";
 import { GpuFinder, type GpuMode } from "../../../../src/engine/gpu/gpu-finder.ts";
 import { bytesOnGpu, gpuNeeds, partOnCpu } from "../../../../src/engine/gpu/gpu-memory.ts";
 import type { GpuAdapter } from "../../../../src/engine/gpu/gpu-report.ts";
-import { type GpuPlacement, type GpuWishes, placeOnGpu } from "../../../../src/engine/gpu/place-on-gpu.ts";
+import {
+  type GpuPlacement,
+  type GpuPreferences,
+  placeOnGpu,
+} from "../../../../src/engine/gpu/place-on-gpu.ts";
 import type { EngineSpec } from "../../../../src/engine/protocol/engine-spec.ts";
 import { engineSpec } from "../../../support/engine-fixture.ts";
 import { card, software } from "./adapters.ts";
@@ -33,10 +37,16 @@ function finder(mode: GpuMode, adapters: GpuAdapter[] = [card], sandbox: Sandbox
 
 async function place(
   from: GpuFinder,
-  wishes: Partial<GpuWishes> = {},
+  wishes: Partial<GpuPreferences> = {},
   { model: other = model, spec: wanted = spec }: { model?: typeof model; spec?: EngineSpec } = {},
 ): Promise<GpuPlacement> {
-  return await placeOnGpu(from, wanted, other, { memory: 0, taken: 0, batchSize: 0, besides: 0, ...wishes });
+  return await placeOnGpu(from, wanted, other, {
+    memory: 0,
+    taken: 0,
+    batchSize: 0,
+    extraBytes: 0,
+    ...wishes,
+  });
 }
 
 describe("where a model goes", () => {
@@ -104,15 +114,13 @@ describe("the memory of the GPU", () => {
     const taken = 100 * MIB;
     const { spec: placed, warning } = await place(finder("auto"), { memory: room + taken, taken });
     expect(placed).toMatchObject({ gpuLayers: 2, gpu });
-    expect(warning).toMatch(
-      /^Only 2 of its 4 layers fit into .* beside the other models, which have 100 MiB; unload one/,
-    );
+    expect(warning).toMatch(/^Only 2 of its 4 layers fit into .* since other models use 100 MiB; unload one/);
     const known = { ...card, memory: Math.floor((room + taken) / 0.9) };
     expect((await place(finder("auto", [known]), { taken })).spec.gpuLayers).toBe(2);
     expect((await place(finder("auto"), { memory: taken, taken })).spec).toEqual(spec);
     await expect(place(finder("require", [known]), { taken })).rejects.toMatchObject({
       code: "insufficient_memory",
-      message: expect.stringContaining("beside the other models, which have 100 MiB"),
+      message: expect.stringContaining("since other models use 100 MiB"),
     });
     // Nobody knows how much there is, so nothing can be taken from it.
     expect((await place(finder("auto"), { taken })).spec.gpuLayers).toBe(-1);
@@ -120,7 +128,7 @@ describe("the memory of the GPU", () => {
 
   test("is booked as it was fitted", async () => {
     for (const memory of [room, room + block, 100 * room]) {
-      const { spec: placed } = await place(finder("auto"), { memory, besides: MIB });
+      const { spec: placed } = await place(finder("auto"), { memory, extraBytes: MIB });
       expect(bytesOnGpu(model, placed, MIB)).toBeLessThanOrEqual(memory);
     }
     expect(bytesOnGpu(model, { ...spec, gpuLayers: -1, gpu }, MIB)).toBe(work + MIB + output + 3 * block);
@@ -129,7 +137,7 @@ describe("the memory of the GPU", () => {
   });
 
   test("also holds the projector, the adapters and a longer context", async () => {
-    expect((await place(finder("auto"), { memory: room, besides: block })).spec.gpuLayers).toBe(1);
+    expect((await place(finder("auto"), { memory: room, extraBytes: block })).spec.gpuLayers).toBe(1);
     const longer = { ...spec, contextSize: 100_000 };
     expect((await place(finder("auto"), { memory: room }, { spec: longer })).spec.gpuLayers).toBe(1);
   });
@@ -142,7 +150,7 @@ describe("tensors that no program can see as a whole", () => {
     const wide = { ...model, weightBytes: { ...model.weightBytes, largestInBlocks: 4 * MIB } };
     expect(await place(finder("auto", [narrow]), {}, { model: wide })).toEqual({
       spec,
-      warning: expect.stringContaining("sees at most 3 MiB at once"),
+      warning: expect.stringContaining("can access at most 3 MiB at once"),
     });
     await expect(place(finder("require", [narrow]), {}, { model: wide })).rejects.toMatchObject({
       code: "gpu_unavailable",
@@ -160,7 +168,7 @@ describe("tensors that no program can see as a whole", () => {
     });
     expect(await place(finder("auto", [narrow]), {}, { model: small, spec: beyond })).toEqual({
       spec: beyond,
-      warning: expect.stringContaining("a smaller context will do"),
+      warning: expect.stringContaining("use a smaller context"),
     });
   });
 

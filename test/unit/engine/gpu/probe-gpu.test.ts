@@ -51,7 +51,7 @@ describe("the probe", () => {
         expect.objectContaining({ name: "is software", software: true }),
       ],
       fastest: { backend: "vulkan", name: "is software" },
-      thriftiest: { backend: "vulkan", name: "is software" },
+      lowPower: { backend: "vulkan", name: "is software" },
     });
     expect(report.adapters[0]).not.toHaveProperty("problem");
   });
@@ -59,9 +59,9 @@ describe("the probe", () => {
   test.each([
     ["has no f16", /shader-f16/],
     ["is small", /8192 bytes/],
-    ["has no device", /cannot be opened \(no memory\)\. .*newer driver/],
+    ["has no device", /cannot be opened \(no memory\)\. .*update the driver/],
     ["throws", /^it is broken$/],
-    ["crashes", /(?:was killed by SIG|exited with code 134).*newer driver/],
+    ["crashes", /(?:was killed by SIG|exited with code 134).*Update the driver/],
   ])("an adapter that %s is reported with its reason, and the others with it", async (name, reason) => {
     const { adapters } = await probeGpu({ dawnPath: fakeDawn("works", name) });
     expect(adapters.map((each) => [each.name, each.problem])).toEqual([

@@ -68,7 +68,7 @@ describe("the wall around engines", () => {
       },
     });
     expect(await wall.find()).toBeUndefined();
-    expect(wall.state.problem).toMatch(/could not be tried: spawn EAGAIN/);
+    expect(wall.state.problem).toMatch(/could not be tested: spawn EAGAIN/);
     expect((await wall.find())?.name).toBe("namespaces");
     expect(wall.state.problem).toBeUndefined();
   });

@@ -89,7 +89,7 @@ describe("readForcedCall", () => {
       'say "hi"',
       '{"text": "}} } "}',
     ],
-  ])("%j", ([whole, name, args]) => {
+  ])("reads %j", ([whole, name, args]) => {
     const expected = { text: "", name, arguments: args, calls: 1, reason: "tool_calls" };
     expect(read([whole])).toEqual(expected);
     const random = randomSource(17);

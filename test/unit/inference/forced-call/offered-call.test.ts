@@ -51,7 +51,7 @@ describe("an answer that may be a call", () => {
     }
   });
 
-  test("is passed on as it comes as soon as it is no call", () => {
+  test("is passed on as it comes as soon as it is not a call", () => {
     const pieces = ['{"su', 'm": ', "7", "}"];
     expect(read(pieces).pieces).toBe(pieces.length + 2);
   });

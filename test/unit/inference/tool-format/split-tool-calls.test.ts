@@ -64,7 +64,7 @@ describe("splitToolCalls", () => {
     ["a <cal b", "a <cal b", []],
     ['<call>{"name":"open"}', "", [call("open", {})]],
     ['<call>{"name":"cut', '<call>{"name":"cut', []],
-  ])("%j", ([whole, text, calls]) => {
+  ])("splits %j", ([whole, text, calls]) => {
     const expected: Seen = {
       text,
       emptyPieces: 0,

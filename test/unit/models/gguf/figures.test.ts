@@ -82,7 +82,7 @@ describe("a model that would load and never work is refused", () => {
       { "tokenizer.chat_template": string("x".repeat(2 ** 20 + 1)) },
       /chat template has/,
     ],
-  ])("%s", async (_, metadata, message) => {
+  ])("refuses %s", async (_, metadata, message) => {
     await expect(inspect(tinyLlama({ metadata }))).rejects.toMatchObject({
       code: "invalid_model_file",
       message: expect.stringMatching(message),
@@ -131,7 +131,7 @@ describe("a model that works is taken", () => {
       "with attention in some blocks",
       tinyLlama({ metadata: { "llama.attention.head_count": array("u32", [0, 4]) } }),
     ],
-  ])("%s", async (_, model) => {
+  ])("takes %s", async (_, model) => {
     await expect(inspect(model)).resolves.toMatchObject({ auxiliary: undefined });
   });
 });

@@ -67,7 +67,7 @@ describe("an answer of a hub that can only be no", () => {
       { body: JSON.stringify(Array.from({ length: 20_001 }, () => entry("x"))) },
     ],
     ["a redirect to itself", REVISION, { redirect: "?" }],
-    ["a redirect to what is no address", REVISION, { redirect: "http://[" }],
+    ["a redirect to what is not an address", REVISION, { redirect: "http://[" }],
     ["a status that no hub has", REVISION, { status: 418 }],
     ["that it cannot do that", TREE, { status: 501 }],
     ["a file by a redirect to itself", RESOLVE, { redirect: "?" }],

@@ -103,7 +103,7 @@ describe("a crash", () => {
     expect(pool.model("a")?.state).toBe("loaded");
   });
 
-  it("while nobody waits is no reason to load again after an unload", async () => {
+  it("while nobody waits is not a reason to load again after an unload", async () => {
     const { pool, engines } = makePool();
     await pool.load("a", plan());
     await engines.last.crash();

@@ -65,7 +65,7 @@ describe("an own alias file", () => {
       `[models.x]\n${entry}\n[models."X:latest"]\n${entry}`,
       /the same alias/,
     ],
-    ["text that is no TOML", `[models.x\n`, /line 1/],
+    ["text that is not TOML", `[models.x\n`, /line 1/],
   ])("with %s is refused, and the error names file and key", (_, text, message) => {
     const own = write("own.toml", text);
     expect(() => readAliases(own)).toThrow(ConfigError);

@@ -123,7 +123,7 @@ describe("choosing by file", () => {
     expect(chooseModelFiles(files, { file: "small-Q8_0.gguf" })).toEqual(["small-Q8_0.gguf"]);
   });
 
-  it("finds neither what is not there nor what is no model", () => {
+  it("finds neither what is not there nor what is not a model", () => {
     expect(chooseModelFiles(files, { file: "other.gguf" })).toBeUndefined();
     expect(chooseModelFiles(files, { file: "mmproj-F16.gguf" })).toBeUndefined();
   });

@@ -33,7 +33,7 @@ describe("configs/models.toml", () => {
     expect(chooseModelFiles([file], { file })).toEqual([file]);
   });
 
-  it("names projectors that are no models", () => {
+  it("names projectors that are not models", () => {
     const projectors = entries.flatMap(([, { mmproj }]) => (mmproj === undefined ? [] : [mmproj]));
     expect(groupModels(projectors)).toEqual([]);
   });
@@ -81,7 +81,7 @@ describe("configs/defaults.toml", () => {
   // So that the name in the answer of POST /api/defaults/<name>/use is that of the model from then on.
   it.each(defaults)("$name is the alias of its file, with the same abilities", (model) => {
     const resolved = resolver.resolve(model.from);
-    if (resolved.kind !== "spec") throw new Error(`${model.from} is no hub spec`);
+    if (resolved.kind !== "spec") throw new Error(`${model.from} is not a hub spec`);
     const { owner, repo, file = "" } = resolved.spec;
     const entry = aliases.get(model.name);
     expect(resolver.aliasOf(`${owner}/${repo}`, file)).toBe(model.name);

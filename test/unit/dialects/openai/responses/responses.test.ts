@@ -291,7 +291,7 @@ describe("what cannot be done is refused by its field", () => {
     [{ tools: [{ type: "function" }] }, "tools.0.name"],
     [{ tool_choice: "required" }, "tool_choice"],
     [{ top_logprobs: 21 }, "top_logprobs"],
-  ] as const)("%j", async ([wrong, param]) => {
+  ] as const)("refuses %j", async ([wrong, param]) => {
     const answer = await testApp().post(PATH, { ...body, ...wrong });
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({ error: { param } });

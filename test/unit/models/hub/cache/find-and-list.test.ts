@@ -101,7 +101,7 @@ describe("what other tools have downloaded", () => {
     expect(models[0]?.sizeBytes).toBe(7);
   });
 
-  it.skipIf(!FILES_HAVE_LINKS)("is no model while its blob is missing", async () => {
+  it.skipIf(!FILES_HAVE_LINKS)("is not a model while its blob is missing", async () => {
     const { store, root } = await cacheOf({
       snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } },
       refs: { main: COMMIT_A },
@@ -174,7 +174,7 @@ describe("revisions in the cache", () => {
   });
 });
 
-describe("what is no model repository", () => {
+describe("what is not a model repository", () => {
   it("is passed over", async () => {
     const { store, root } = await cacheOf({
       snapshots: { [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four" } },

@@ -47,7 +47,7 @@ describe.each(NAMES_OF_BLOBS)("removing a model from the cache, whose files are 
     expect(await store.list()).toEqual([]);
   });
 
-  it("leaves the other models and what is no model", async () => {
+  it("leaves the other models and what is not a model", async () => {
     const { root, store, remove } = await cacheOf({
       snapshots: {
         [COMMIT_A]: { "tiny-Q4_K_M.gguf": "four", "tiny-Q8_0.gguf": "eight", "README.md": "text" },

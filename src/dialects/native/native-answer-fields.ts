@@ -1,0 +1,49 @@
+import { z } from "zod";
+import { finishReasonSchema, type ToolCall, type Usage } from "../../engine/protocol/generation.ts";
+
+/** The last fields of an answer, streamed or not. */
+export const summaryFields = {
+  done_reason: finishReasonSchema.describe(
+    "Why it ended: end of turn or a stop sequence, the token limit, or tool calls.",
+  ),
+  total_duration_ms: z
+    .int()
+    .describe("Milliseconds from receiving the request to the end, queueing included."),
+  prompt_tokens: z.int().describe("Tokens of the prompt, template included."),
+  completion_tokens: z.int().describe("Tokens generated."),
+  tokens_per_second: z.number().describe("Generation speed."),
+};
+
+/** More decimals of tokens_per_second would be noise. */
+const RATE_DECIMALS = 2;
+
+export function summary(end: {
+  reason: "stop" | "length" | "tool_calls";
+  usage: Usage;
+  totalMs: number;
+  tokensPerSecond: number;
+}) {
+  return {
+    done_reason: end.reason,
+    total_duration_ms: Math.round(end.totalMs),
+    prompt_tokens: end.usage.promptTokens,
+    completion_tokens: end.usage.completionTokens,
+    tokens_per_second: Number(end.tokensPerSecond.toFixed(RATE_DECIMALS)),
+  };
+}
+
+export const wireToolCallSchema = z
+  .object({
+    id: z.string(),
+    type: z.literal("function"),
+    function: z.object({
+      name: z.string(),
+      arguments: z.string().describe("JSON text, exactly as the model wrote it."),
+    }),
+  })
+  .meta({ id: "ToolCall" });
+export type WireToolCall = z.output<typeof wireToolCallSchema>;
+
+export function wireToolCall({ id, name, arguments: text }: ToolCall): WireToolCall {
+  return { id, type: "function", function: { name, arguments: text } };
+}

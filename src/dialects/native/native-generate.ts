@@ -1,0 +1,136 @@
+import { z } from "zod";
+import { ndjsonLine } from "../../http/errors/native-error.ts";
+import type { Answer } from "../../inference/collect-answer.ts";
+import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
+import { decodeImage } from "../../inference/image-data.ts";
+import type { InferenceRequest, InferenceStream } from "../../inference/inference.ts";
+import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
+import {
+  DEFAULT_MAX_TOKENS,
+  generationFields,
+  modelField,
+  streamField,
+  toFormat,
+  toSampling,
+  toToolChoice,
+  toTools,
+} from "./native-request-fields.ts";
+import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
+
+export const generateRequestSchema = z
+  .object({
+    model: modelField,
+    prompt: z.string().describe("Input text."),
+    system: z.string().nullish().describe("System prompt; empty for none. Default: the Modelfile's."),
+    stream: streamField,
+    ...generationFields,
+  })
+  .meta({ id: "GenerateRequest" });
+
+const pieceFields = {
+  model: z.string().describe("The model that generated the answer."),
+  thinking: z.string().optional().describe("The model's reasoning."),
+  tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
+};
+
+export const generateAnswerSchema = z
+  .object({
+    ...pieceFields,
+    response: z.string().describe("The generated text."),
+    done: z.literal(true),
+    ...summaryFields,
+  })
+  .meta({ id: "GenerateAnswer" });
+
+export const generateLineSchema = z
+  .union([
+    z.object({
+      ...pieceFields,
+      response: z.string().describe("A piece of the text."),
+      done: z.literal(false),
+    }),
+    generateAnswerSchema,
+  ])
+  .meta({ id: "GenerateLine" });
+
+type GenerateRequest = z.output<typeof generateRequestSchema>;
+
+export function toGenerateRequest(body: GenerateRequest): InferenceRequest {
+  return {
+    endpoint: "generate",
+    model: body.model ?? undefined,
+    input: toInput(body),
+    maxTokens: body.max_tokens ?? undefined,
+    stop: body.stop ?? undefined,
+    sampling: toSampling(body),
+    format: toFormat(body.format),
+    defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
+  };
+}
+
+/** Tools require a chat; without tools, models without a chat template can answer too. */
+function toInput(body: GenerateRequest): InferenceRequest["input"] {
+  const images = (body.images ?? []).map((image, index) => decodeImage(image, `images.${index}`));
+  const tools = toTools(body.tools);
+  const thinking = body.think ?? undefined;
+  if (tools.length === 0) {
+    return { kind: "instruct", prompt: body.prompt, system: body.system ?? undefined, images, thinking };
+  }
+  return {
+    kind: "chat",
+    messages: [
+      // An empty system message overrides the Modelfile's.
+      ...(body.system == null
+        ? []
+        : [{ role: "system" as const, content: [{ type: "text" as const, text: body.system }] }]),
+      {
+        role: "user",
+        content: [
+          ...images.map((data) => ({ type: "image" as const, data })),
+          { type: "text", text: body.prompt },
+        ],
+      },
+    ],
+    tools,
+    toolChoice: toToolChoice(body.tool_choice),
+    parallelToolCalls: true,
+    thinking,
+  };
+}
+
+export function toGenerateAnswer(model: string, answer: Answer): z.output<typeof generateAnswerSchema> {
+  return {
+    model,
+    response: answer.text,
+    ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
+    ...(answer.toolCalls.length > 0 && { tool_calls: answer.toolCalls.map(wireToolCall) }),
+    done: true,
+    ...summary(answer),
+  };
+}
+
+function generateLine(line: z.output<typeof generateLineSchema>): string {
+  return ndjsonLine(line);
+}
+
+/** The lines of a streamed answer: one per piece, then an empty one with the summary. */
+export async function* toGenerateLines({ model, events }: InferenceStream): AsyncGenerator<string> {
+  for await (const event of wholeToolCalls(events)) {
+    switch (event.type) {
+      case "start":
+      case "prompt-progress":
+        break;
+      case "text-delta":
+        yield generateLine({ model, response: event.text, done: false });
+        break;
+      case "reasoning-delta":
+        yield generateLine({ model, response: "", thinking: event.text, done: false });
+        break;
+      case "tool-call":
+        yield generateLine({ model, response: "", tool_calls: [wireToolCall(event.call)], done: false });
+        break;
+      case "done":
+        yield generateLine({ model, response: "", done: true, ...summary(event) });
+    }
+  }
+}

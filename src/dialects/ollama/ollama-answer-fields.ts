@@ -1,0 +1,76 @@
+import { z } from "zod";
+import type { FinishReason, Timings, TokenLogprob, Usage } from "../../engine/protocol/generation.ts";
+
+const NS_PER_MS = 1e6;
+
+/** The API reports durations in whole nanoseconds. */
+export function nanoseconds(milliseconds: number): number {
+  return Math.round(milliseconds * NS_PER_MS);
+}
+
+/** The last fields of an answer, streamed or not. */
+export const summaryFields = {
+  done_reason: z
+    .enum(["stop", "length"])
+    .describe("length: the token limit; stop: anything else, tool calls included."),
+  total_duration: z.int().describe("Nanoseconds from receiving the request to the end, queueing included."),
+  load_duration: z.int().describe("Nanoseconds to load the model."),
+  prompt_eval_count: z.int().describe("Tokens of the prompt, template included."),
+  prompt_eval_duration: z.int().describe("Nanoseconds of prefill."),
+  eval_count: z.int().describe("Tokens generated."),
+  eval_duration: z.int().describe("Nanoseconds of decoding."),
+};
+
+export interface End {
+  readonly reason: FinishReason;
+  readonly usage: Usage;
+  readonly timings: Timings;
+  readonly totalMs: number;
+}
+
+export function summary({ reason, usage, timings, totalMs }: End, loadMs: number) {
+  return {
+    done_reason: reason === "length" ? ("length" as const) : ("stop" as const),
+    total_duration: nanoseconds(totalMs),
+    load_duration: nanoseconds(loadMs),
+    prompt_eval_count: usage.promptTokens,
+    prompt_eval_duration: nanoseconds(timings.promptMs),
+    eval_count: usage.completionTokens,
+    eval_duration: nanoseconds(timings.completionMs),
+  };
+}
+
+const tokenFields = { token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() };
+export const logprobsField = z
+  .array(z.object({ ...tokenFields, top_logprobs: z.array(z.object(tokenFields)) }))
+  .optional()
+  .describe("Of the tokens in this piece, when requested.");
+
+/** The logprobs field of an answer or a line, if there are any. */
+export function logprobFields(logprobs: readonly TokenLogprob[] | undefined): {
+  logprobs?: z.output<typeof logprobsField>;
+} {
+  if (!logprobs || logprobs.length === 0) return {};
+  return { logprobs: logprobs.map(({ top, ...token }) => ({ ...token, top_logprobs: top })) };
+}
+
+/** The values of the fields that start every answer and line. */
+export interface Label {
+  /** The name in the request. */
+  readonly model: string;
+  readonly loadMs: number;
+  readonly now: () => Date;
+}
+
+export const labelFields = {
+  model: z.string().describe("The name in the request."),
+  created_at: z.string().describe("ISO 8601."),
+};
+
+export function labeled({ model, now }: Pick<Label, "model" | "now">) {
+  return { model, created_at: now().toISOString() };
+}
+
+/** The done_reason of a request that only loads or unloads the model. */
+export const residencyReasonField = z.enum(["load", "unload"]);
+export type ResidencyReason = z.output<typeof residencyReasonField>;

@@ -1,0 +1,245 @@
+import { z } from "zod";
+import { dictionary, list } from "../../http/input/list.ts";
+import {
+  type ChatMessage,
+  type ContentPart,
+  jsonSchemaSchema,
+  type ToolCall,
+  type ToolDefinition,
+} from "../../engine/protocol/generation.ts";
+import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
+import { decodeImage } from "../../inference/image-data.ts";
+import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
+import type { Model } from "../../models/model.ts";
+import { toMaxTokens, toResidency, toSampling, toStop } from "./ollama-options.ts";
+import {
+  generationFields,
+  modelField,
+  thinkSchema,
+  toFormat,
+  toLogprobs,
+  toThinking,
+  type Think,
+} from "./ollama-request-fields.ts";
+import { linkToolResults, wireToolCalls, wireToolCallSchema } from "./tool-calls.ts";
+import type { Answer } from "../../inference/collect-answer.ts";
+import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
+import { line } from "./ollama-error.ts";
+import {
+  labelFields,
+  labeled,
+  logprobFields,
+  logprobsField,
+  residencyReasonField,
+  summary,
+  summaryFields,
+  type Label,
+  type ResidencyReason,
+} from "./ollama-answer-fields.ts";
+
+const messageSchema = z.object({
+  role: z.enum(["system", "developer", "user", "assistant", "tool"]),
+  content: z.string().nullish().describe("Message text."),
+  thinking: z.string().nullish().describe("The model's earlier reasoning, for templates that use it."),
+  images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP)."),
+  tool_calls: list(
+    z.object({
+      id: z.string().nullish(),
+      function: z.object({
+        name: z.string(),
+        arguments: z
+          .union([dictionary(z.unknown()), z.string()])
+          .nullish()
+          .describe("An object, or JSON text."),
+      }),
+    }),
+  )
+    .nullish()
+    .describe("Calls the model made in this turn."),
+  tool_name: z.string().nullish().describe("In a tool result: name of the tool."),
+  tool_call_id: z
+    .string()
+    .nullish()
+    .describe("In a tool result: ID of the call. Default: the first call without a result."),
+});
+type WireMessage = z.output<typeof messageSchema>;
+
+const toolSchema = z.object({
+  type: z.string().nullish(),
+  function: z.object({
+    name: z.string().min(1).describe("Function name."),
+    description: z.string().nullish().describe("Description for the model."),
+    parameters: jsonSchemaSchema.nullish().describe("JSON Schema of the arguments."),
+  }),
+});
+
+/** POST /api/chat of the Ollama API. Unknown fields are ignored. */
+export const chatRequestSchema = z
+  .object({
+    model: modelField,
+    messages: list(messageSchema)
+      .nullish()
+      .describe("The conversation. Empty: only loads the model, or unloads it with keep_alive 0."),
+    tools: list(toolSchema).nullish().describe("Functions the model may call."),
+    think: thinkSchema.describe(
+      'Let the model think before it answers: true, false, or "low", "medium", "high", "max" for templates that support levels. Default: the Modelfile\'s THINKING, otherwise false.',
+    ),
+    ...generationFields,
+  })
+  .meta({ id: "OllamaChatRequest" });
+export type ChatRequest = z.output<typeof chatRequestSchema>;
+
+/** @throws ServiceError invalid_parameter for an invalid image */
+export function toChatRequest(body: ChatRequest, model: Model): InferenceRequest {
+  return {
+    endpoint: "chat",
+    model: model.alias,
+    input: {
+      kind: "chat",
+      messages: linkToolResults((body.messages ?? []).map(toMessage)),
+      tools: (body.tools ?? []).map(toTool),
+      toolChoice: "auto",
+      parallelToolCalls: true,
+      thinking: toThinking(body.think),
+      ...thinkingLevel(body.think),
+    },
+    maxTokens: toMaxTokens(body.options, model),
+    stop: toStop(body.options),
+    sampling: toSampling(body.options),
+    format: toFormat(body.format),
+    logprobs: toLogprobs(body),
+    residency: toResidency(body, model),
+    defaults: { sampling: DEFAULT_SAMPLING },
+  };
+}
+
+/** Chat templates that support levels read reasoning_effort. */
+function thinkingLevel(think: Think): { templateVariables?: Record<string, unknown> } {
+  return typeof think === "string" ? { templateVariables: { reasoning_effort: think } } : {};
+}
+
+function toTool({
+  function: { name, description, parameters },
+}: z.output<typeof toolSchema>): ToolDefinition {
+  return { name, description: description ?? undefined, parameters: parameters ?? undefined };
+}
+
+function toMessage(message: WireMessage, index: number): ChatMessage {
+  const images = (message.images ?? []).map((image, at): ContentPart => ({
+    type: "image",
+    data: decodeImage(image, `messages.${index}.images.${at}`),
+  }));
+  const text: ContentPart[] = message.content ? [{ type: "text", text: message.content }] : [];
+  const content = [...images, ...text];
+  switch (message.role) {
+    case "assistant":
+      return {
+        role: "assistant",
+        content,
+        reasoning: message.thinking ?? undefined,
+        toolCalls: message.tool_calls?.map((call, at) => ({
+          id: call.id ?? `call_${index}_${at}`,
+          name: call.function.name,
+          arguments: argumentsText(call.function.arguments),
+        })),
+      };
+    case "tool":
+      return {
+        role: "tool",
+        content,
+        toolCallId: message.tool_call_id ?? undefined,
+        name: message.tool_name ?? undefined,
+      };
+    case "user":
+      return { role: "user", content };
+    default:
+      return { role: "system", content };
+  }
+}
+
+function argumentsText(value: string | Record<string, unknown> | null | undefined): string {
+  return typeof value === "string" ? value : JSON.stringify(value ?? {});
+}
+
+const answerMessageSchema = z.object({
+  role: z.literal("assistant"),
+  content: z.string().describe("The text, or a piece of it."),
+  thinking: z.string().optional().describe("The model's reasoning, or a piece of it."),
+  tool_calls: z.array(wireToolCallSchema).optional(),
+});
+type AnswerMessage = z.output<typeof answerMessageSchema>;
+
+const common = { ...labelFields, message: answerMessageSchema, logprobs: logprobsField };
+
+export const chatAnswerSchema = z
+  .object({ ...common, done: z.literal(true), ...summaryFields })
+  .meta({ id: "OllamaChatAnswer" });
+/** The answer to a request without messages. */
+const chatLoadSchema = z.object({
+  ...labelFields,
+  message: answerMessageSchema,
+  done: z.literal(true),
+  done_reason: residencyReasonField,
+});
+export const chatLineSchema = z.union([z.object({ ...common, done: z.literal(false) }), chatAnswerSchema]);
+
+export function toChatAnswer(answer: Answer, label: Label): z.output<typeof chatAnswerSchema> {
+  const calls = wireToolCalls(answer.toolCalls, answer.reason);
+  return {
+    ...labeled(label),
+    message: assistant(answer.text, {
+      ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
+      ...(calls.length > 0 && { tool_calls: calls }),
+    }),
+    ...logprobFields(answer.logprobs),
+    done: true,
+    ...summary(answer, label.loadMs),
+  };
+}
+
+export function toChatLoad(
+  reason: ResidencyReason,
+  label: Pick<Label, "model" | "now">,
+): z.output<typeof chatLoadSchema> {
+  return { ...labeled(label), message: assistant(""), done: true, done_reason: reason };
+}
+
+/** One line per piece, one with the tool calls, and an empty message with the summary. */
+export async function* toChatLines(
+  events: AsyncIterable<InferenceEvent>,
+  label: Label,
+): AsyncGenerator<string, void, undefined> {
+  const piece = (value: Omit<z.output<typeof chatLineSchema>, "done" | "model" | "created_at">): string =>
+    line({ ...labeled(label), ...value, done: false });
+  const calls: ToolCall[] = [];
+  for await (const event of wholeToolCalls(events)) {
+    switch (event.type) {
+      case "start":
+      case "prompt-progress":
+        break;
+      case "text-delta":
+        yield piece({ message: assistant(event.text), ...logprobFields(event.logprobs) });
+        break;
+      case "reasoning-delta":
+        yield piece({ message: assistant("", { thinking: event.text }) });
+        break;
+      case "tool-call":
+        calls.push(event.call);
+        break;
+      case "done": {
+        const wire = wireToolCalls(calls, event.reason);
+        if (wire.length > 0) yield piece({ message: assistant("", { tool_calls: wire }) });
+        yield line({
+          ...labeled(label),
+          message: assistant(""),
+          done: true,
+          ...summary(event, label.loadMs),
+        });
+      }
+    }
+  }
+}
+
+function assistant(content: string, more: Partial<AnswerMessage> = {}): AnswerMessage {
+  return { role: "assistant", content, ...more };
+}

@@ -1,0 +1,90 @@
+import { z } from "zod";
+import { list } from "../../http/input/list.ts";
+import { mapInTimeSlices } from "../../async/time-slices.ts";
+import { shortenVector } from "../../inference/shorten-vector.ts";
+import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
+import type { Model } from "../../models/model.ts";
+import { keepAliveField } from "./keep-alive.ts";
+import { optionsField, toResidency } from "./ollama-options.ts";
+import { modelField } from "./ollama-request-fields.ts";
+import { nanoseconds } from "./ollama-answer-fields.ts";
+
+/** Few enough that one time slice does not hold up other requests. */
+const VECTORS_PER_SLICE = 64;
+
+/** POST /api/embed of the Ollama API. Unknown fields are ignored. */
+export const embedRequestSchema = z
+  .object({
+    model: modelField,
+    input: z
+      .union([z.string(), list(z.string())])
+      .nullish()
+      .describe("One text or several. Empty: only loads the model."),
+    dimensions: z
+      .int()
+      .min(1)
+      .nullish()
+      .describe("Truncate vectors to this many dimensions; for models trained for it (Matryoshka)."),
+    keep_alive: keepAliveField,
+    options: optionsField,
+    truncate: z
+      .boolean()
+      .nullish()
+      .describe("Truncate texts that are too long; false: refuse them. Default: true."),
+  })
+  .meta({ id: "OllamaEmbedRequest" });
+type Embed = z.output<typeof embedRequestSchema>;
+
+export const embedAnswerSchema = z
+  .object({
+    model: z.string().describe("The name in the request."),
+    embeddings: z.array(z.array(z.number())).describe("L2-normalized, in the order of the texts."),
+    total_duration: z.int().describe("Total nanoseconds."),
+    load_duration: z.int().describe("Nanoseconds until the model was in memory."),
+    prompt_eval_count: z.int().describe("Tokens of all texts."),
+  })
+  .meta({ id: "OllamaEmbedAnswer" });
+
+/** POST /api/embeddings, the older route, for one text. */
+export const embeddingsRequestSchema = z
+  .object({
+    model: modelField,
+    prompt: z.string().nullish().describe("The text. Empty: only loads the model."),
+    keep_alive: keepAliveField,
+    options: optionsField,
+  })
+  .meta({ id: "OllamaEmbeddingsRequest" });
+
+export const embeddingsAnswerSchema = z
+  .object({ embedding: z.array(z.number()).describe("L2-normalized; empty when there is no text.") })
+  .meta({ id: "OllamaEmbeddingsAnswer" });
+
+export function toEmbedRequest(body: Omit<Embed, "dimensions">, model: Model): EmbedRequest {
+  const texts = typeof body.input === "string" ? [body.input] : (body.input ?? []);
+  return {
+    model: model.alias,
+    // A single empty text only loads the model.
+    input: texts.length === 1 && texts[0] === "" ? [] : texts,
+    truncate: body.truncate ?? true,
+    residency: toResidency(body, model),
+  };
+}
+
+/** @throws ServiceError invalid_parameter when `dimensions` is more than the model has */
+export async function toEmbedAnswer(
+  { vectors, totalTokens, loadMs }: EmbedAnswer,
+  body: Embed,
+  totalMs: number,
+): Promise<z.output<typeof embedAnswerSchema>> {
+  const { model, dimensions } = body;
+  return {
+    model,
+    embeddings:
+      dimensions == null
+        ? vectors
+        : await mapInTimeSlices(vectors, VECTORS_PER_SLICE, (vector) => shortenVector(vector, dimensions)),
+    total_duration: nanoseconds(totalMs),
+    load_duration: nanoseconds(loadMs),
+    prompt_eval_count: totalTokens,
+  };
+}

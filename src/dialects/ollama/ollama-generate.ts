@@ -1,0 +1,184 @@
+import { z } from "zod";
+import { list } from "../../http/input/list.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { ignored } from "../../http/input/known-fields.ts";
+import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
+import { decodeImage } from "../../inference/image-data.ts";
+import type { InferenceEvent, InferenceRequest } from "../../inference/inference.ts";
+import type { Model } from "../../models/model.ts";
+import { toMaxTokens, toResidency, toSampling, toStop } from "./ollama-options.ts";
+import {
+  generationFields,
+  modelField,
+  thinkSchema,
+  toFormat,
+  toLogprobs,
+  toThinking,
+} from "./ollama-request-fields.ts";
+import type { Answer } from "../../inference/collect-answer.ts";
+import { line } from "./ollama-error.ts";
+import {
+  labelFields,
+  labeled,
+  logprobFields,
+  logprobsField,
+  residencyReasonField,
+  summary,
+  summaryFields,
+  type Label,
+  type ResidencyReason,
+} from "./ollama-answer-fields.ts";
+
+/** POST /api/generate of the Ollama API. Unknown fields are ignored. */
+export const generateRequestSchema = z
+  .object({
+    model: modelField,
+    prompt: z
+      .string()
+      .nullish()
+      .describe("The prompt. Empty, and no images: only loads the model, or unloads it with keep_alive 0."),
+    system: z.string().nullish().describe("System prompt; replaces the model's SYSTEM."),
+    images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP)."),
+    raw: z
+      .boolean()
+      .nullish()
+      .describe(
+        "Send the prompt to the model without the chat template. Cannot be combined with system or images.",
+      ),
+    think: thinkSchema.describe(
+      "Let the model think before it answers; a level counts as true. Default: the Modelfile's THINKING, otherwise false.",
+    ),
+    ...generationFields,
+    suffix: z
+      .string()
+      .nullish()
+      .describe(
+        "Text after the completion; requires a model that supports fill-in-the-middle. Cannot be combined with system or images.",
+      ),
+    template: onlyEmpty("set a template when creating a model, with POST /api/create"),
+    context: ignored("the tokens of a conversation are not stored; use chat with its messages"),
+    width: ignored("the daemon does not generate images"),
+    height: ignored("the daemon does not generate images"),
+    steps: ignored("the daemon does not generate images"),
+  })
+  .meta({ id: "OllamaGenerateRequest" });
+export type GenerateRequest = z.output<typeof generateRequestSchema>;
+
+/** A field that is not supported, but that some clients always send, empty. */
+function onlyEmpty(why: string) {
+  return z
+    .literal("", { error: `is not supported: ${why}` })
+    .nullish()
+    .describe(`Refused: ${why}.`);
+}
+
+/** True for a request that only loads or unloads the model. */
+export function isEmptyPrompt({ prompt, images }: GenerateRequest): boolean {
+  return !prompt && (images ?? []).length === 0;
+}
+
+/** @throws ServiceError invalid_parameter for an invalid image, or for a field that raw or suffix excludes */
+export function toGenerateRequest(body: GenerateRequest, model: Model): InferenceRequest {
+  return {
+    endpoint: "generate",
+    model: model.alias,
+    input: toInput(body),
+    maxTokens: toMaxTokens(body.options, model),
+    stop: toStop(body.options),
+    sampling: toSampling(body.options),
+    format: toFormat(body.format),
+    logprobs: toLogprobs(body),
+    residency: toResidency(body, model),
+    defaults: { sampling: DEFAULT_SAMPLING },
+  };
+}
+
+function toInput(body: GenerateRequest): InferenceRequest["input"] {
+  const prompt = body.prompt ?? "";
+  const images = body.images ?? [];
+  const isRaw = body.raw === true;
+  if (isRaw || body.suffix) {
+    if (body.system || images.length > 0) {
+      const param = isRaw ? "raw" : "suffix";
+      throw new ServiceError("invalid_parameter", `${param}: cannot be combined with system or images.`, {
+        param,
+      });
+    }
+    return body.suffix ? { kind: "infill", prefix: prompt, suffix: body.suffix } : { kind: "prompt", prompt };
+  }
+  return {
+    kind: "instruct",
+    prompt,
+    system: body.system || undefined,
+    images: images.map((image, at) => decodeImage(image, `images.${at}`)),
+    thinking: toThinking(body.think),
+  };
+}
+
+const common = {
+  ...labelFields,
+  response: z.string().describe("The text, or a piece of it."),
+  thinking: z.string().optional().describe("The model's reasoning, or a piece of it."),
+  logprobs: logprobsField,
+};
+
+export const generateAnswerSchema = z
+  .object({ ...common, done: z.literal(true), ...summaryFields })
+  .meta({ id: "OllamaGenerateAnswer" });
+/** The answer to a request without a prompt. */
+const generateLoadSchema = z.object({
+  ...labelFields,
+  response: z.literal(""),
+  done: z.literal(true),
+  done_reason: residencyReasonField,
+});
+export const generateLineSchema = z.union([
+  z.object({ ...common, done: z.literal(false) }),
+  generateAnswerSchema,
+]);
+
+export function toGenerateAnswer(answer: Answer, label: Label): z.output<typeof generateAnswerSchema> {
+  return {
+    ...labeled(label),
+    response: answer.text,
+    ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
+    ...logprobFields(answer.logprobs),
+    done: true,
+    ...summary(answer, label.loadMs),
+  };
+}
+
+export function toGenerateLoad(
+  reason: ResidencyReason,
+  label: Pick<Label, "model" | "now">,
+): z.output<typeof generateLoadSchema> {
+  return { ...labeled(label), response: "", done: true, done_reason: reason };
+}
+
+/** One line per piece, then an empty response with the summary. */
+export async function* toGenerateLines(
+  events: AsyncIterable<InferenceEvent>,
+  label: Label,
+): AsyncGenerator<string, void, undefined> {
+  for await (const event of events) {
+    switch (event.type) {
+      case "text-delta":
+        yield line({
+          ...labeled(label),
+          response: event.text,
+          ...logprobFields(event.logprobs),
+          done: false,
+        });
+        break;
+      case "reasoning-delta":
+        yield line({ ...labeled(label), response: "", thinking: event.text, done: false });
+        break;
+      case "done":
+        yield line({ ...labeled(label), response: "", done: true, ...summary(event, label.loadMs) });
+        break;
+      default:
+        // This API has no progress lines, and there are no calls without tools.
+        break;
+    }
+  }
+}

@@ -1,0 +1,143 @@
+import { z } from "zod";
+import { list, MAX_STOPS } from "../../http/input/list.ts";
+import { samplingSchema, type Sampling } from "../../engine/protocol/generation.ts";
+import { ignored } from "../../http/input/known-fields.ts";
+import { DEFAULT_SAMPLING, toSeed } from "../../inference/default-sampling.ts";
+import type { Model, Residency } from "../../models/model.ts";
+
+const range = samplingSchema.shape;
+/** The engine's minimum. */
+const MIN_CONTEXT = 16;
+
+/** Options of Ollama that change nothing here, neither in a request nor as a new model's PARAMETER. */
+export const ignoredOptions = {
+  num_keep: ignored("prompts are never shortened; one that does not fit is refused"),
+  num_batch: ignored("the daemon picks a size at which requests can be cancelled quickly"),
+  num_thread: ignored("set engine.threads in the daemon's configuration"),
+  main_gpu: ignored(),
+  low_vram: ignored(),
+  f16_kv: ignored(),
+  use_mmap: ignored(),
+  use_mlock: ignored(),
+  numa: ignored(),
+  vocab_only: ignored(),
+  logits_all: ignored(),
+  embedding_only: ignored(),
+  penalize_newline: ignored("llama.cpp has removed this setting"),
+  tfs_z: ignored("llama.cpp has removed this setting"),
+};
+
+/** The `options` field: what a Modelfile calls PARAMETER. Unknown options are ignored. */
+export const optionsSchema = z
+  .object({
+    num_ctx: z
+      .int()
+      .min(1)
+      .nullish()
+      .describe(
+        "Context size in tokens, at most what the model was trained for. A model loaded with less is reloaded, unless other requests are using it.",
+      ),
+    num_predict: z
+      .int()
+      .nullish()
+      .describe(
+        "Maximum number of tokens to generate; -1, or any number below 1: until the context is full. Default: the model's PARAMETER, otherwise -1.",
+      ),
+    num_gpu: z
+      .int()
+      .nullish()
+      .describe(
+        "Layers to offload to the GPU when this request loads the model; -1: the default of the model or the daemon.",
+      ),
+    temperature: range.temperature
+      .nullable()
+      .describe(
+        `Sampling temperature; 0 always picks the most likely token. Default: ${DEFAULT_SAMPLING.temperature}.`,
+      ),
+    top_p: range.topP.nullable().describe(`Nucleus sampling. Default: ${DEFAULT_SAMPLING.topP}.`),
+    top_k: z
+      .int()
+      .max(1_000_000)
+      .nullish()
+      .describe(`Top-k sampling; 0 or less disables it. Default: ${DEFAULT_SAMPLING.topK}.`),
+    min_p: range.minP.nullable().describe("Minimum token probability, relative to the most likely token."),
+    typical_p: range.typicalP.nullable().describe("Locally typical sampling; 1 disables it."),
+    seed: z.int().nullish().describe("Sampling seed; -1: a new one for each request."),
+    stop: z
+      .union([z.string(), list(z.string(), { most: MAX_STOPS })])
+      .nullish()
+      .describe("Stop sequences; they are not part of the answer."),
+    repeat_penalty: range.repeatPenalty.nullable().describe("Penalty for repeated tokens; 1 disables it."),
+    repeat_last_n: range.repeatLastN
+      .nullable()
+      .describe("How many of the last tokens repeat_penalty looks at; -1: the whole context."),
+    presence_penalty: range.presencePenalty
+      .nullable()
+      .describe("Penalty for tokens that have already occurred."),
+    frequency_penalty: range.frequencyPenalty
+      .nullable()
+      .describe("Penalty that grows with how often a token has occurred."),
+    mirostat: range.mirostat.nullable().describe("Mirostat sampling: 0 (off), 1 or 2."),
+    mirostat_tau: range.mirostatTau.nullable().describe("Mirostat target entropy."),
+    mirostat_eta: range.mirostatEta.nullable().describe("Mirostat learning rate."),
+    ...ignoredOptions,
+  })
+  .meta({ id: "OllamaOptions" });
+
+export const optionsField = optionsSchema
+  .nullish()
+  .describe("Sampling, length and context; see the options below.");
+type Options = z.output<typeof optionsField>;
+
+export function toSampling(options: Options): Sampling {
+  const given: Partial<z.output<typeof optionsSchema>> = options ?? {};
+  return {
+    temperature: given.temperature ?? undefined,
+    topP: given.top_p ?? undefined,
+    topK: given.top_k == null ? undefined : Math.max(0, given.top_k),
+    minP: given.min_p ?? undefined,
+    typicalP: given.typical_p ?? undefined,
+    repeatPenalty: given.repeat_penalty ?? undefined,
+    repeatLastN: given.repeat_last_n ?? undefined,
+    presencePenalty: given.presence_penalty ?? undefined,
+    frequencyPenalty: given.frequency_penalty ?? undefined,
+    mirostat: given.mirostat ?? undefined,
+    mirostatTau: given.mirostat_tau ?? undefined,
+    mirostatEta: given.mirostat_eta ?? undefined,
+    seed: toSeed(given.seed),
+  };
+}
+
+export function toStop(options: Options): string[] | undefined {
+  const stop = options?.stop;
+  if (stop == null) return undefined;
+  // Some clients send an empty string for "none", which would stop the engine immediately.
+  return [stop].flat().filter((text) => text !== "");
+}
+
+/** For "no limit", returns the context size: undefined would let the model's PARAMETER set a limit. */
+export function toMaxTokens(options: Options, model: Model): number | undefined {
+  const limit = options?.num_predict;
+  if (limit == null) return undefined;
+  return limit > 0 ? limit : (requestedContext(options, model) ?? model.contextSize);
+}
+
+/** Every request of this API loads its model on demand. */
+export function toResidency(
+  body: { options?: Options; keep_alive?: number | null | undefined },
+  model: Model,
+): Residency {
+  const layers = body.options?.num_gpu;
+  return {
+    contextSize: requestedContext(body.options, model),
+    gpuLayers: layers == null || layers < 0 ? undefined : layers,
+    keepAliveMs: body.keep_alive ?? undefined,
+  };
+}
+
+function requestedContext(options: Options, { gguf }: Model): number | undefined {
+  const requested = options?.num_ctx;
+  if (requested == null) return undefined;
+  const trained = gguf.contextLength > 0 ? gguf.contextLength : requested;
+  return Math.max(MIN_CONTEXT, Math.min(requested, trained));
+}

@@ -1,0 +1,81 @@
+import { z } from "zod";
+import { ignored } from "../../http/input/known-fields.ts";
+import type { Model } from "../../models/model.ts";
+import { listParameters } from "../../models/modelfile/parameters.ts";
+import { licenseText, parseInstructions } from "../../models/modelfile/parse-instructions.ts";
+import { details, tagListSchema } from "./model-entry.ts";
+import { modelField, nameField } from "./ollama-request-fields.ts";
+
+/** Column where the values start. */
+const VALUE_COLUMN = 30;
+
+/** POST /api/show of the Ollama API. Unknown fields are ignored. */
+export const showRequestSchema = z
+  .object({
+    model: modelField.nullish(),
+    name: nameField,
+    verbose: ignored("the answer does not change"),
+    system: ignored(),
+    template: ignored(),
+    options: ignored(),
+  })
+  .meta({ id: "OllamaShowRequest" });
+
+export const showAnswerSchema = z
+  .object({
+    modelfile: z.string().describe("A Modelfile that recreates this model."),
+    parameters: z.string().describe("PARAMETERs, one per line."),
+    template: z.string().describe("Chat template in Jinja, or empty."),
+    system: z.string().optional(),
+    license: z.string().optional(),
+    details: tagListSchema.shape.models.element.shape.details,
+    model_info: z.record(z.string(), z.unknown()).describe("From the GGUF header."),
+    capabilities: z.array(z.enum(["completion", "embedding", "insert", "tools", "vision", "thinking"])),
+    modified_at: z.string().describe("ISO 8601."),
+  })
+  .meta({ id: "OllamaShowAnswer" });
+type ShowAnswer = z.output<typeof showAnswerSchema>;
+
+export function toShowAnswer(model: Model, modelfile: string): ShowAnswer {
+  const { gguf, settings } = model;
+  const license = licenseText(parseInstructions(modelfile));
+  return {
+    modelfile,
+    parameters: listParameters(settings)
+      .map(
+        ([name, value]) =>
+          // JSON quoting keeps a text of several lines on one line.
+          `${name.padEnd(VALUE_COLUMN)} ${typeof value === "string" ? JSON.stringify(value) : value}`,
+      )
+      .join("\n"),
+    template: settings.template ?? gguf.chatTemplate ?? "",
+    ...(settings.system !== undefined && { system: settings.system }),
+    ...(license !== undefined && { license }),
+    details: details(model),
+    model_info: modelInfo(model),
+    capabilities: capabilities(model),
+    modified_at: new Date(model.modifiedAt).toISOString(),
+  };
+}
+
+function modelInfo({ alias, gguf }: Model): Record<string, string | number> {
+  const { architecture } = gguf;
+  return {
+    "general.architecture": architecture,
+    "general.basename": gguf.name ?? alias,
+    "general.parameter_count": gguf.parameters,
+    [`${architecture}.block_count`]: gguf.blockCount,
+    [`${architecture}.context_length`]: gguf.contextLength,
+    [`${architecture}.embedding_length`]: gguf.embeddingLength,
+    [`${architecture}.vocab_size`]: gguf.vocabSize,
+  };
+}
+
+function capabilities({ gguf, capabilities: can }: Model): ShowAnswer["capabilities"] {
+  return [
+    ...(gguf.purpose === "generate" ? (["completion"] as const) : []),
+    ...(gguf.purpose === "embed" ? (["embedding"] as const) : []),
+    ...(gguf.infill ? (["insert"] as const) : []),
+    ...(["tools", "vision", "thinking"] as const).filter((name) => can[name]),
+  ];
+}

@@ -1,0 +1,67 @@
+import { z } from "zod";
+import type { TokenLogprob, Usage } from "../../engine/protocol/generation.ts";
+
+/** Fields that every chunk of an answer repeats. */
+export interface AnswerHead {
+  readonly id: string;
+  /** Unix seconds. */
+  readonly created: number;
+  readonly model: string;
+}
+
+/** @param prefix "chatcmpl", "cmpl" or "rerank" */
+export function answerHead(prefix: string, model: string): AnswerHead {
+  return {
+    id: `${prefix}-${crypto.randomUUID().replaceAll("-", "")}`,
+    created: Math.floor(Date.now() / 1000),
+    model,
+  };
+}
+
+const CALL_PREFIX = "call_";
+
+/** The ID of a tool call with the API's prefix, which the engine's IDs lack. */
+export function toCallId(id: string): string {
+  return id.startsWith(CALL_PREFIX) ? id : CALL_PREFIX + id;
+}
+
+const tokenSchema = z.object({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() });
+
+/** Log probabilities of tokens, in the format that chat completions and responses share. */
+export const tokenLogprobsSchema = z.array(tokenSchema.extend({ top_logprobs: z.array(tokenSchema) }));
+export type TokenLogprobs = z.output<typeof tokenLogprobsSchema>;
+
+export function toTokenLogprobs(logprobs: readonly TokenLogprob[]): TokenLogprobs {
+  return logprobs.map(({ token, logprob, bytes, top }) => ({ token, logprob, bytes, top_logprobs: top }));
+}
+
+export const usageSchema = z
+  .object({
+    prompt_tokens: z.int(),
+    completion_tokens: z.int(),
+    total_tokens: z.int(),
+    prompt_tokens_details: z.object({
+      cached_tokens: z.int().describe("Prompt tokens reused from the KV cache."),
+    }),
+    completion_tokens_details: z.object({ reasoning_tokens: z.int() }),
+  })
+  .meta({ id: "CompletionUsage" });
+
+/** Sums the usage of all choices; like the API, counts each prompt once however many choices it has. */
+export function toUsage(usages: readonly Usage[], prompts = 1): z.output<typeof usageSchema> {
+  const choicesPerPrompt = Math.max(1, usages.length / prompts);
+  const firstOfPrompt = usages.filter((_, choice) => choice % choicesPerPrompt === 0);
+  const promptTokens = sum(firstOfPrompt, ({ promptTokens: tokens }) => tokens);
+  const completionTokens = sum(usages, ({ completionTokens: tokens }) => tokens);
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+    prompt_tokens_details: { cached_tokens: sum(firstOfPrompt, ({ cachedTokens }) => cachedTokens) },
+    completion_tokens_details: { reasoning_tokens: sum(usages, ({ reasoningTokens }) => reasoningTokens) },
+  };
+}
+
+function sum<Item>(items: readonly Item[], count: (item: Item) => number): number {
+  return items.reduce((total, item) => total + count(item), 0);
+}

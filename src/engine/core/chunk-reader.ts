@@ -1,0 +1,120 @@
+import type { FinishReason, GenerationEvent, Timings, TokenLogprob, Usage } from "../protocol/generation.ts";
+import type { ChunkDelta, ChunkLogprob, ChunkToken, CompletionChunk } from "./completion-chunk.ts";
+
+type DoneEvent = Extract<GenerationEvent, { type: "done" }>;
+
+/** Stands for bytes that are not valid UTF-8. */
+const REPLACEMENT_CHARACTER = "\uFFFD";
+
+/** Converts the chunks of one answer from llama.cpp's server into our events. */
+export class ChunkReader {
+  readonly #maxTokens: number | undefined;
+  /** Requested alternatives per position; raw completions always contain at least one. */
+  readonly #topLogprobs: number;
+  readonly #toolCalls = new Set<number>();
+  #reason: FinishReason | undefined;
+  #stopSequence: string | undefined;
+  #pieces = 0;
+  #reasoningTokens = 0;
+  #promptTokens = 0;
+  #usage: CompletionChunk["usage"];
+  #timings: CompletionChunk["timings"];
+
+  constructor(options: { maxTokens: number | undefined; topLogprobs: number }) {
+    this.#maxTokens = options.maxTokens;
+    this.#topLogprobs = options.topLogprobs;
+  }
+
+  /** Events of one chunk, in order. */
+  *push(chunk: CompletionChunk): Generator<GenerationEvent> {
+    if (chunk.usage) this.#usage = chunk.usage;
+    if (chunk.timings) this.#timings = chunk.timings;
+    const stopSequence = chunk["__verbose"]?.stopping_word;
+    if (stopSequence) this.#stopSequence = stopSequence;
+    if (chunk.prompt_progress) {
+      const { processed, total } = chunk.prompt_progress;
+      this.#promptTokens = total;
+      yield { type: "prompt-progress", processed, total };
+      return;
+    }
+    const choice = chunk.choices?.[0];
+    if (!choice) return;
+    const delta: ChunkDelta = choice.delta ?? { content: choice.text ?? null };
+    // The end-of-generation token is empty.
+    const tokens = choice.logprobs?.content?.filter(({ token }) => token !== "");
+    const logprobs = tokens?.map((entry) => this.#logprob(entry));
+    yield* this.#delta(delta, logprobs);
+    if (choice.finish_reason) this.#reason = finishReason(choice.finish_reason);
+  }
+
+  /** The event for a piece that was lost because it was not valid UTF-8. */
+  unreadable(): GenerationEvent {
+    this.#pieces += 1;
+    return { type: "text-delta", text: REPLACEMENT_CHARACTER };
+  }
+
+  /** The last event. If the final chunk was lost, its figures are derived from the other chunks. */
+  finish(): DoneEvent {
+    const { usage, timings } = this.#soFar();
+    const isFull = this.#maxTokens !== undefined && usage.completionTokens >= this.#maxTokens;
+    return {
+      type: "done",
+      reason: this.#reason ?? (isFull ? "length" : "stop"),
+      ...(this.#stopSequence !== undefined && { stopSequence: this.#stopSequence }),
+      usage,
+      timings,
+    };
+  }
+
+  #soFar(): { usage: Usage; timings: Timings } {
+    const { prompt_ms = 0, predicted_ms = 0, predicted_n, cache_n } = this.#timings ?? {};
+    const completionTokens = this.#usage?.completion_tokens ?? predicted_n ?? this.#pieces;
+    return {
+      usage: {
+        promptTokens: this.#usage?.prompt_tokens ?? this.#promptTokens,
+        completionTokens,
+        cachedTokens: this.#usage?.prompt_tokens_details?.cached_tokens ?? cache_n ?? 0,
+        reasoningTokens: Math.min(this.#reasoningTokens, completionTokens),
+      },
+      timings: { promptMs: Math.max(0, prompt_ms), completionMs: Math.max(0, predicted_ms) },
+    };
+  }
+
+  *#delta(delta: ChunkDelta, logprobs: TokenLogprob[] | undefined): Generator<GenerationEvent> {
+    if (delta.reasoning_content) {
+      this.#pieces += 1;
+      this.#reasoningTokens += 1;
+      yield { type: "reasoning-delta", text: delta.reasoning_content };
+    }
+    if (delta.content || logprobs?.length) {
+      this.#pieces += 1;
+      yield { type: "text-delta", text: delta.content ?? "", ...(logprobs && { logprobs }) };
+    }
+    for (const call of delta.tool_calls ?? []) {
+      const index = call.index ?? 0;
+      if (!this.#toolCalls.has(index)) {
+        this.#toolCalls.add(index);
+        const id = call.id || `call_${crypto.randomUUID().replaceAll("-", "")}`;
+        const soFar = index > 0 && this.#timings ? { soFar: this.#soFar() } : {};
+        yield { type: "tool-call-start", index, id, name: call.function?.name ?? "", ...soFar };
+      }
+      const text = call.function?.arguments;
+      if (text) yield { type: "tool-call-delta", index, arguments: text };
+    }
+  }
+
+  #logprob(entry: ChunkToken): TokenLogprob {
+    return {
+      ...plainLogprob(entry),
+      top: (entry.top_logprobs ?? []).slice(0, this.#topLogprobs).map(plainLogprob),
+    };
+  }
+}
+
+function plainLogprob({ token, logprob, bytes }: ChunkLogprob): Omit<TokenLogprob, "top"> {
+  return { token, logprob, bytes: bytes ? [...bytes] : null };
+}
+
+function finishReason(reason: string): FinishReason {
+  return reason === "length" || reason === "tool_calls" ? reason : "stop";
+}

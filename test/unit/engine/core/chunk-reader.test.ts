@@ -1,0 +1,141 @@
+import { describe, expect, test } from "vitest";
+import { ChunkReader } from "../../../../src/engine/core/chunk-reader.ts";
+import type { CompletionChunk } from "../../../../src/engine/core/completion-chunk.ts";
+import type { GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
+
+function fold(
+  chunks: readonly CompletionChunk[],
+  options: { maxTokens?: number; topLogprobs?: number } = {},
+): GenerationEvent[] {
+  const reader = new ChunkReader({ maxTokens: options.maxTokens, topLogprobs: options.topLogprobs ?? 0 });
+  return [...chunks.flatMap((chunk) => [...reader.push(chunk)]), reader.finish()];
+}
+
+type Delta = NonNullable<NonNullable<CompletionChunk["choices"]>[0]["delta"]>;
+const delta = (content: Delta): CompletionChunk => ({ choices: [{ delta: content, finish_reason: null }] });
+const end = (finish_reason: string): CompletionChunk => ({ choices: [{ delta: {}, finish_reason }] });
+const usage: CompletionChunk = {
+  choices: [],
+  usage: { prompt_tokens: 9, completion_tokens: 4, prompt_tokens_details: { cached_tokens: 3 } },
+  timings: { prompt_ms: 12.5, predicted_ms: 30 },
+};
+
+const call = (index: number, part: object): CompletionChunk => delta({ tool_calls: [{ index, ...part }] });
+
+describe("the events of an answer", () => {
+  test("are its text, reason, usage and timings", () => {
+    expect(fold([delta({ content: "Hel" }), delta({ content: "lo" }), end("stop"), usage])).toEqual([
+      { type: "text-delta", text: "Hel" },
+      { type: "text-delta", text: "lo" },
+      {
+        type: "done",
+        reason: "stop",
+        usage: { promptTokens: 9, completionTokens: 4, cachedTokens: 3, reasoningTokens: 0 },
+        timings: { promptMs: 12.5, completionMs: 30 },
+      },
+    ]);
+  });
+
+  test("keep reasoning apart and count it", () => {
+    const events = fold([delta({ reasoning_content: "hm" }), delta({ content: "yes" }), end("stop"), usage]);
+    expect(events[0]).toEqual({ type: "reasoning-delta", text: "hm" });
+    expect(events.at(-1)).toMatchObject({ usage: { reasoningTokens: 1 } });
+  });
+
+  test("start each tool call once", () => {
+    const events = fold([
+      call(0, { id: "a", function: { name: "f", arguments: "" } }),
+      call(0, { function: { arguments: '{"x":' } }),
+      call(0, { function: { arguments: "1}" } }),
+      call(1, { id: "b", function: { name: "g", arguments: "{}" } }),
+      end("tool_calls"),
+      usage,
+    ]);
+    expect(events.slice(0, -1)).toEqual([
+      { type: "tool-call-start", index: 0, id: "a", name: "f" },
+      { type: "tool-call-delta", index: 0, arguments: '{"x":' },
+      { type: "tool-call-delta", index: 0, arguments: "1}" },
+      { type: "tool-call-start", index: 1, id: "b", name: "g" },
+      { type: "tool-call-delta", index: 1, arguments: "{}" },
+    ]);
+    expect(events.at(-1)).toMatchObject({ reason: "tool_calls" });
+  });
+
+  test("tell what was generated until a further call begins, where each token tells it", () => {
+    const timings = { prompt_ms: 5, predicted_ms: 40, predicted_n: 20, cache_n: 2 };
+    const events = fold([
+      { prompt_progress: { processed: 7, total: 7 } },
+      { ...call(0, { id: "a", function: { name: "f", arguments: "{}" } }), timings },
+      { ...call(1, { id: "b", function: { name: "g" } }), timings: { ...timings, predicted_n: 24 } },
+    ]);
+    expect(events[1]).not.toHaveProperty("soFar");
+    expect(events.find((event) => "id" in event && event.id === "b")).toMatchObject({
+      soFar: {
+        usage: { promptTokens: 7, completionTokens: 24, cachedTokens: 2, reasoningTokens: 0 },
+        timings: { promptMs: 5, completionMs: 40 },
+      },
+    });
+  });
+
+  test("give a tool call an id when the model's format has none", () => {
+    const [start] = fold([delta({ tool_calls: [{ index: 0, function: { name: "f" } }] })]);
+    expect(start).toMatchObject({
+      type: "tool-call-start",
+      id: expect.stringMatching(/^call_\w+$/),
+    });
+  });
+
+  test("come from raw completions as well", () => {
+    const events = fold([
+      { choices: [{ text: "raw", finish_reason: null }] },
+      { choices: [{ text: "", finish_reason: "length" }], ...usage },
+    ]);
+    expect(events[0]).toEqual({ type: "text-delta", text: "raw" });
+  });
+
+  test("report the progress of the prompt", () => {
+    expect(fold([{ prompt_progress: { processed: 3, total: 7 } }])[0]).toEqual({
+      type: "prompt-progress",
+      processed: 3,
+      total: 7,
+    });
+  });
+
+  test("name the stop sequence that was met", () => {
+    const stopped = { ...end("stop"), __verbose: { stopping_word: "END" } };
+    expect(fold([delta({ content: "x" }), stopped, usage]).at(-1)).toMatchObject({
+      reason: "stop",
+      stopSequence: "END",
+    });
+    expect(fold([{ ...end("stop"), __verbose: { stopping_word: "" } }]).at(-1)).not.toHaveProperty(
+      "stopSequence",
+    );
+  });
+
+  test("carry as many alternatives as were asked for, and none for the end of the text", () => {
+    const top_logprobs = [
+      { token: "a", logprob: -0.1, bytes: [97] },
+      { token: "b", logprob: -2, bytes: [98] },
+    ];
+    const entry = { token: "a", logprob: -0.1, bytes: [97], top_logprobs };
+    const chunks: CompletionChunk[] = [
+      { choices: [{ delta: { content: "a" }, logprobs: { content: [entry] } }] },
+      { choices: [{ delta: {}, logprobs: { content: [{ token: "", logprob: -1, bytes: [] }] } }] },
+    ];
+    const [first, ...rest] = fold(chunks, { topLogprobs: 1 });
+    expect(first).toMatchObject({
+      logprobs: [{ token: "a", logprob: -0.1, bytes: [97], top: [{ token: "a" }] }],
+    });
+    expect(rest.map(({ type }) => type)).toEqual(["done"]);
+    expect(fold(chunks)[0]).toMatchObject({ logprobs: [{ token: "a", top: [] }] });
+  });
+
+  test("survive the loss of pieces and of the final one", () => {
+    const reader = new ChunkReader({ maxTokens: 2, topLogprobs: 0 });
+    expect([...reader.push(delta({ content: "a" })), reader.unreadable(), reader.finish()]).toMatchObject([
+      { type: "text-delta", text: "a" },
+      { type: "text-delta", text: "\uFFFD" },
+      { type: "done", reason: "length", usage: { completionTokens: 2 } },
+    ]);
+  });
+});
