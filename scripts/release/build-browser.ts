@@ -6,10 +6,10 @@ import { rolldown } from "rolldown";
 
 const HELP = `Bundles the engine for browsers.
 
-  node scripts/release/build-browser.ts [--out FOLDER]
+  node scripts/release/build-browser.ts --out FOLDER
 
-Writes to dist/browser: daybreak.js, which a page imports, and engine-worker.js, which it starts.
-npm ci does this in a clone, and npm run build does it for the package.`;
+Writes daybreak.js, which a page imports, and engine-worker.js, which it starts. npm run build does this for the
+package; in a clone, the daemon does it when a page first asks for them.`;
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -28,9 +28,9 @@ if (import.meta.main) {
   const { values } = parseArgs({
     options: {
       help: { type: "boolean", short: "h" },
-      out: { type: "string", default: path.join(ROOT, "dist/browser") },
+      out: { type: "string" },
     },
   });
-  if (values.help) console.log(HELP);
+  if (values.help || values.out === undefined) console.log(HELP);
   else await buildBrowser(values.out);
 }

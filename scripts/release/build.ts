@@ -4,6 +4,7 @@ import { cpSync, rmSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { buildBrowser } from "./build-browser.ts";
 
 const HELP = `Builds dist/, which the published package holds.
 
@@ -58,6 +59,7 @@ if (values.help) {
         path.join(ROOT, "dist/src/ui/docs", file),
       );
     }
+    await buildBrowser(path.join(ROOT, "dist/browser"));
   }
   process.exitCode = status ?? 1;
 }

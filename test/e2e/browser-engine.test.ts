@@ -1,3 +1,4 @@
+import { rolldown } from "rolldown";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BrowserPage } from "../support/browser-page.ts";
 import { findChromium } from "../support/chromium.ts";
@@ -21,6 +22,13 @@ function choicesOf({ status, body }: Answer): unknown {
   const { choices } = body as { choices?: unknown };
   expect(choices).toBeInstanceOf(Array);
   return choices;
+}
+
+/** A package as a script that defines a global variable. */
+async function bundled(name: string, variable: string): Promise<string> {
+  const bundle = await rolldown({ input: name, platform: "browser" });
+  const { output } = await bundle.generate({ format: "iife", name: variable, exports: "named" });
+  return `${output[0].code}\nglobalThis.${variable} = ${variable};`;
 }
 
 describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () => {
@@ -128,6 +136,84 @@ describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () =
     const here = await inPage("vision", "/v1/chat/completions", body);
     expect(choicesOf(here)).toEqual(choicesOf(await inDaemon("/v1/chat/completions", body)));
     await page.evaluate("engines.vision.close()");
+  });
+
+  describe("with the official OpenAI client", () => {
+    beforeAll(async () => {
+      await page.evaluate(await bundled("openai", "OpenAIClient"));
+      await page.evaluate(`(async () => {
+        await start("daybreak-mini", "sdk");
+        globalThis.openai = new OpenAIClient.OpenAI({
+          baseURL: "http://engine/v1", apiKey: "any", dangerouslyAllowBrowser: true, fetch: engines.sdk.fetch, maxRetries: 0,
+        });
+      })()`);
+    });
+    afterAll(async () => void (await page.evaluate("engines.sdk.close()")));
+
+    test("answers, streamed and whole, with the same text", async () => {
+      const texts = await page.evaluate(`(async () => {
+        const body = { model: "daybreak-mini", messages: [{ role: "user", content: "Who are you?" }], temperature: 0 };
+        const whole = await openai.chat.completions.create(body);
+        let streamed = "";
+        for await (const chunk of await openai.chat.completions.create({ ...body, stream: true }))
+          streamed += chunk.choices[0]?.delta.content ?? "";
+        return [whole.choices[0].message.content, streamed];
+      })()`);
+      const [whole, streamed] = texts as [string, string];
+      expect(whole).toMatch(/daybreak/i);
+      expect(streamed).toBe(whole);
+    });
+
+    test("throws the client's own error for a model that is not there", async () => {
+      const error = await page.evaluate(`openai.chat.completions
+        .create({ model: "other", messages: [{ role: "user", content: "Hi" }] })
+        .then(() => "answered", (error) => [error.constructor.name, error.code, error.status])`);
+      expect(error).toEqual(["NotFoundError", "model_not_found", 404]);
+    });
+
+    test("ends a generation whose reader leaves, so that the next one begins at once", async () => {
+      const text = await page.evaluate(`(async () => {
+        const body = { model: "daybreak-mini", messages: [{ role: "user", content: "Count to 500." }], temperature: 0 };
+        const stream = await openai.chat.completions.create({ ...body, stream: true, logit_bias: {}, max_tokens: 1500 });
+        for await (const chunk of stream) break;
+        const next = await openai.chat.completions.create({ ...body, max_tokens: 4 });
+        return next.choices[0].finish_reason;
+      })()`);
+      expect(text).toBe("length");
+    });
+  });
+
+  test.each([
+    [
+      "is not a model",
+      "new Blob(['this is text, not a model'])",
+      "invalid_model_file",
+      /does not begin with GGUF/,
+    ],
+    [
+      "is cut off",
+      "(await (await fetch('/api/models/daybreak-mini/files/0')).blob()).slice(0, 2000000)",
+      "invalid_model_file",
+      /truncated/,
+    ],
+  ])("refuses a file that %s, and the page stays usable", async (_what, file, code, message) => {
+    const error = await page.evaluate(`(async () => {
+      const { createEngine } = await import("/browser/daybreak.js");
+      return await createEngine({ model: ${file} }).then(() => "started", (error) => ({ code: error.code, message: error.message }));
+    })()`);
+    expect(error).toEqual({ code, message: expect.stringMatching(message) });
+  });
+
+  test("stops loading when its signal aborts", async () => {
+    const reason = await page.evaluate(`(async () => {
+      const { createEngine } = await import("/browser/daybreak.js");
+      const controller = new AbortController();
+      const model = await (await fetch("/api/models/daybreak-mini/files/0")).blob();
+      const starting = createEngine({ model, signal: controller.signal });
+      controller.abort(new Error("changed my mind"));
+      return await starting.then(() => "started", (error) => error.message);
+    })()`);
+    expect(reason).toBe("changed my mind");
   });
 
   test("needs nothing that the page's Content-Security-Policy refuses, and nothing from elsewhere", () => {

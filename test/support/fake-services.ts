@@ -3,7 +3,7 @@ import { configSchema, type ConfigInput } from "../../src/config/schema.ts";
 import { ServiceError } from "../../src/errors/service-error.ts";
 import { ServiceEvents } from "../../src/events/service-events.ts";
 import { createDialects } from "../../src/daemon/dialects.ts";
-import { browserScript } from "../../src/daemon/browser-script.ts";
+import { browserScripts } from "../../src/daemon/browser-scripts.ts";
 import { createFileOpener } from "../../src/daemon/open-file.ts";
 import { pageFile } from "../../src/daemon/page-file.ts";
 import type { ManagementServices } from "../../src/dialects/management/management-services.ts";
@@ -64,7 +64,7 @@ export function fakeServices(options: FakeOptions = {}): ManagementServices {
     defaultModels: () => [],
     openFile: createFileOpener(),
     engineImage: async () => Promise.reject(new ServiceError("internal_error", "not in this test")),
-    browserScript,
+    browserScript: browserScripts(),
     pageFile,
     shutdown: () => undefined,
     ...options.overrides,

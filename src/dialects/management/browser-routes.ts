@@ -33,8 +33,8 @@ export function browserRoutes({ browserScript, engineImage }: ManagementServices
         path: `/browser/${name}`,
         summary: name === "daybreak.js" ? "The engine for browsers, as a module" : "Its worker",
         answers: [{ contentType: "text/javascript", description: "The script." }],
-        handle: (context) =>
-          sendFile(context, browserScript(name), {
+        handle: async (context) =>
+          sendFile(context, await browserScript(name), {
             ...PUBLIC,
             ...WORKER,
             "content-type": "text/javascript; charset=utf-8",
@@ -46,7 +46,7 @@ export function browserRoutes({ browserScript, engineImage }: ManagementServices
       ...common,
       path: "/browser/engine.wasm",
       summary: "llama.cpp as WebAssembly, as the daemon's own engines run it",
-      description: "With its SHA-256 as `v`, browsers keep it for good.",
+      description: "Cached forever if the query has its SHA-256 as `v`.",
       answers: [{ contentType: "application/wasm", description: "The WebAssembly." }],
       async handle(context) {
         const image = await engineImage();

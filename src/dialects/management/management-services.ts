@@ -31,8 +31,8 @@ export interface ManagementServices extends ModelServices {
   defaultModels(): readonly DefaultModel[];
   /** Opens a file of a model. */
   readonly openFile: OpenFile;
-  /** @throws ServiceError when the scripts for browsers have not been built */
-  browserScript(name: BrowserScript): ServedFile;
+  /** @throws ServiceError internal_error when this installation lacks the scripts for browsers */
+  browserScript(name: BrowserScript): Promise<ServedFile>;
   /** The WebAssembly that engines run. */
   engineImage(): Promise<ServedFile>;
   /** @throws when the file is missing from this installation */

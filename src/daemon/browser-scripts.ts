@@ -1,0 +1,69 @@
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import type { BrowserScript } from "../dialects/management/browser-routes.ts";
+import { ServiceError } from "../errors/service-error.ts";
+import { toError } from "../errors/to-error.ts";
+import type { ServedFile } from "../http/streaming/send-file.ts";
+
+/** Where a build of the program has them: two folders up from dist/src/daemon. */
+const BUILT = fileURLToPath(new URL("../../browser/", import.meta.url));
+/** Makes them in a clone. */
+const BUILDER = fileURLToPath(new URL("../../scripts/release/build-browser.ts", import.meta.url));
+
+const NAMES: readonly BrowserScript[] = ["daybreak.js", "engine-worker.js"];
+
+const execute = promisify(execFile);
+
+type Scripts = Readonly<Record<BrowserScript, ServedFile>>;
+
+/**
+ * Makes a function that reads the scripts of the engine for browsers. In a clone, which has no build, they are bundled by
+ * a process of their own when they are first asked for, in less than a second.
+ */
+export function browserScripts(): (name: BrowserScript) => Promise<ServedFile> {
+  let scripts: Promise<Scripts> | undefined;
+  return async (name) => {
+    scripts ??= existsSync(BUILT) ? read(BUILT) : bundle();
+    try {
+      return (await scripts)[name];
+    } catch (error) {
+      scripts = undefined;
+      throw new ServiceError(
+        "internal_error",
+        `The engine for browsers cannot be served: ${toError(error).message.split("\n")[0]}. Install Daybreak again, with its development packages in a clone.`,
+        { cause: error },
+      );
+    }
+  };
+}
+
+async function bundle(): Promise<Scripts> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), "daybreak-browser-"));
+  try {
+    await execute(process.execPath, [BUILDER, "--out", folder]);
+    return await read(folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function read(folder: string): Promise<Scripts> {
+  const files = await Promise.all(NAMES.map(async (name) => [name, await readScript(folder, name)] as const));
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- an entry for each name
+  return Object.fromEntries(files) as Record<BrowserScript, ServedFile>;
+}
+
+async function readScript(folder: string, name: BrowserScript): Promise<ServedFile> {
+  const bytes = Uint8Array.from(await readFile(path.join(folder, name)));
+  return {
+    size: bytes.length,
+    etag: createHash("sha256").update(bytes).digest("hex"),
+    read: (start, end) => new Blob([bytes.subarray(start, end + 1)]).stream(),
+  };
+}
