@@ -204,6 +204,22 @@ describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () =
     expect(error).toEqual({ code, message: expect.stringMatching(message) });
   });
 
+  test("fails the requests of an engine that crashes, and starts it again for the next one", async () => {
+    await page.evaluate(`start("daybreak-mini", "crash")`);
+    await page.evaluate(`(async () => {
+      const body = { messages: [{ role: "user", content: "Repeat: " + "one two three ".repeat(40) }], max_tokens: 1500, stream: true };
+      const headers = { "content-type": "application/json" };
+      const answer = await engines.crash.fetch("/v1/chat/completions", { method: "POST", headers, body: JSON.stringify(body) });
+      globalThis.crashed = answer.text();
+    })()`);
+    await page.evaluateInWorker("blob:", "setTimeout(() => { throw new Error('crashed by a test') })");
+    const text = await page.evaluate("crashed");
+    expect(String(text).slice(-300)).toMatch(/"code":"engine_crashed"/);
+    const body = { messages: [{ role: "user", content: "Who are you?" }], temperature: 0 };
+    expect(await inPage("crash", "/v1/chat/completions", body)).toMatchObject({ status: 200 });
+    await page.evaluate("engines.crash.close()");
+  });
+
   test("stops loading when its signal aborts", async () => {
     const reason = await page.evaluate(`(async () => {
       const { createEngine } = await import("/browser/daybreak.js");

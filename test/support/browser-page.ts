@@ -13,6 +13,8 @@ const POLL_MS = 50;
 const messageSchema = z.object({
   id: z.int().optional(),
   method: z.string().optional(),
+  /** Of the worker that says it; absent: the page. */
+  sessionId: z.string().optional(),
   result: z
     .object({
       result: z.object({ value: z.unknown().optional() }).optional(),
@@ -24,6 +26,8 @@ const messageSchema = z.object({
       request: z.object({ url: z.string() }).optional(),
       entry: z.object({ level: z.string(), text: z.string() }).optional(),
       exceptionDetails: z.unknown().optional(),
+      sessionId: z.string().optional(),
+      targetInfo: z.object({ type: z.string(), url: z.string() }).optional(),
     })
     .optional(),
 });
@@ -35,6 +39,8 @@ export class BrowserPage implements AsyncDisposable {
   readonly requests: string[] = [];
   /** What the browser has refused to it, such as by its Content-Security-Policy, and what its scripts did not catch. */
   readonly problems: string[] = [];
+  /** Addresses of the workers that run, by their sessions. */
+  readonly #workers = new Map<string, string>();
   readonly #socket: WebSocket;
   readonly #close: () => Promise<void>;
   readonly #answers = new Map<number, (answer: Message) => void>();
@@ -70,6 +76,7 @@ export class BrowserPage implements AsyncDisposable {
       await once(socket, "open");
       const page = new BrowserPage(socket, close);
       for (const domain of ["Network", "Log", "Runtime", "Page"]) await page.#ask(`${domain}.enable`);
+      await page.#attachToWorkers();
       await page.#ask("Page.navigate", { url });
       return page;
     } catch (error) {
@@ -94,23 +101,44 @@ export class BrowserPage implements AsyncDisposable {
     while ((await this.evaluate(`Boolean(${expression})`)) !== true) await sleep(POLL_MS);
   }
 
+  /** Runs an expression in a worker whose address begins so; workers of workers count. */
+  async evaluateInWorker(address: string, expression: string): Promise<void> {
+    const [session] = [...this.#workers].find(([, url]) => url.startsWith(address)) ?? [];
+    if (session === undefined) throw new Error(`no worker is at ${address}`);
+    await this.#ask("Runtime.evaluate", { expression }, session);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#socket.terminate();
     await this.#close();
   }
 
-  async #ask(method: string, params: object = {}): Promise<Message> {
+  async #attachToWorkers(session?: string): Promise<void> {
+    const how = { autoAttach: true, waitForDebuggerOnStart: false, flatten: true };
+    await this.#ask("Target.setAutoAttach", how, session);
+  }
+
+  async #ask(method: string, params: object = {}, sessionId?: string): Promise<Message> {
     const id = this.#answers.size + 1;
     const { promise, resolve } = Promise.withResolvers<Message>();
     this.#answers.set(id, resolve);
-    this.#socket.send(JSON.stringify({ id, method, params }));
+    this.#socket.send(JSON.stringify({ id, method, params, sessionId }));
     return await promise;
   }
 
   #receive(message: Message): void {
     const { id, method, params } = message;
     if (id !== undefined) this.#answers.get(id)?.(message);
-    else if (method === "Network.requestWillBeSent" && params?.request)
+    else if (
+      method === "Target.attachedToTarget" &&
+      params?.sessionId &&
+      params.targetInfo?.type === "worker"
+    ) {
+      this.#workers.set(params.sessionId, params.targetInfo.url);
+      void this.#attachToWorkers(params.sessionId);
+    } else if (method === "Target.detachedFromTarget") {
+      this.#workers.delete(params?.sessionId ?? "");
+    } else if (method === "Network.requestWillBeSent" && params?.request)
       this.requests.push(params.request.url);
     else if (method === "Log.entryAdded" && params?.entry?.level === "error")
       this.problems.push(params.entry.text);

@@ -66,9 +66,11 @@ function startWorker(
     const url = URL.createObjectURL(new Blob([HIDE_GPU, patched], { type: "text/javascript" }));
     const worker = new PageWorker(url);
     worker.addEventListener("message", ({ data }: MessageEvent<unknown>) => shim.onMessage(data));
-    worker.addEventListener("error", ({ message }) =>
-      shim.onError(new Error(message || "it could not start")),
-    );
+    worker.addEventListener("error", (event) => {
+      // Or it would count as an error of this realm, too, and of the page that started it.
+      event.preventDefault();
+      shim.onError(new Error(event.message || "the engine's worker could not start"));
+    });
     // Only module.init carries a Blob, and wllama waits for its answer before it sends anything else.
     for (const { message, transfer } of queue) {
       worker.postMessage(await withPatchedThreads(message, modulePatches), transfer);
