@@ -22,8 +22,8 @@ export function createFileOpener(): OpenFile {
     return {
       size,
       etag: await digest,
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- Node's own type of a web stream
       read: (start, end) =>
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- Node types its web streams differently
         Readable.toWeb(createReadStream(path, { start, end })) as ReadableStream<Uint8Array>,
     };
   };

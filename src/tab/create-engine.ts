@@ -53,7 +53,7 @@ export async function createEngine(options: CreateEngineOptions): Promise<Browse
   signal?.throwIfAborted();
   const worker = new Worker(options.worker ?? DEFAULT_WORKER, { type: "module" });
   const ready = Promise.withResolvers<Extract<WorkerMessage, { type: "ready" }>>();
-  const client = new FetchClient((message) => worker.postMessage(message));
+  const client = new FetchClient((message) => worker.postMessage(message, []));
   const end = (error: Error): void => {
     worker.terminate();
     ready.reject(error);
@@ -73,7 +73,7 @@ export async function createEngine(options: CreateEngineOptions): Promise<Browse
   const onAbort = (): void => end(signal?.reason);
   signal?.addEventListener("abort", onAbort, { once: true });
   try {
-    worker.postMessage(startMessage(options));
+    worker.postMessage(startMessage(options), []);
     const { alias, info } = await ready.promise;
     return {
       name: alias,

@@ -1,5 +1,6 @@
 import { Hono } from "hono";
 import pino from "pino";
+import { z } from "zod";
 import { anthropicDialect } from "../dialects/anthropic/anthropic-dialect.ts";
 import { nativeDialect } from "../dialects/native/native-dialect.ts";
 import { openaiDialect } from "../dialects/openai/openai-dialect.ts";
@@ -17,13 +18,18 @@ const BODY_LIMIT = 100 * 1024 * 1024;
 /** Requests that may wait for a slot. */
 const QUEUE_SIZE = 100;
 
+const logEntrySchema = z.looseObject({
+  msg: z.string().optional(),
+  err: z.looseObject({ message: z.string() }).optional(),
+});
+
 /** The daemon's APIs for generation, served by the engine of a page. */
 export function createTabApp(models: TabModels, slots: number): Hono<AppEnv> {
   const config = {
     models: { slots, queue_size: QUEUE_SIZE },
     engine: { request_timeout: Number.POSITIVE_INFINITY },
   };
-  const logger = pino({ level: "warn" });
+  const logger = pino({ level: "warn", browser: { write: (entry) => console.error(lineOf(entry)) } });
   const life = { state: "ready" } as const;
   const services: Services = {
     config,
@@ -45,6 +51,12 @@ export function createTabApp(models: TabModels, slots: number): Hono<AppEnv> {
   ];
   addRoutes(app, dialects, life);
   return app;
+}
+
+/** One readable line: consoles show objects of workers only to who looks inside. */
+function lineOf(entry: object): string {
+  const { msg, err } = logEntrySchema.parse(entry);
+  return `Daybreak: ${[msg, err?.message].filter(Boolean).join(": ")}`;
 }
 
 /** A page counts nothing. */

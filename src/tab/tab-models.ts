@@ -60,7 +60,7 @@ export class TabModels implements Pick<Models, "list" | "get" | "acquire" | "def
     if (!this.#starting || this.#starting.aborted) {
       const starting = new SharedTask((abort) => this.#load(abort));
       this.#starting = starting;
-      void starting.settled.then(() => {
+      void starting.settled.finally(() => {
         if (this.#starting === starting) this.#starting = undefined;
       });
     }

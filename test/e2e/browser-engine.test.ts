@@ -1,5 +1,6 @@
 import { rolldown } from "rolldown";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
 import { BrowserPage } from "../support/browser-page.ts";
 import { findChromium } from "../support/chromium.ts";
 import { requireOnCi } from "../support/require-on-ci.ts";
@@ -11,17 +12,21 @@ requireOnCi("Chromium", chromium !== undefined);
 
 const IMAGE = `data:image/png;base64,${Buffer.from(tinyPng(64, 64)).toString("base64")}`;
 
-interface Answer {
-  readonly status: number;
-  readonly body: unknown;
-}
+const answerSchema = z.object({ status: z.number(), body: z.unknown() });
+type Answer = z.output<typeof answerSchema>;
+
+/** Asks for what shows the most of how the tokens came about. */
+const question = (text: string): object => ({
+  messages: [{ role: "user", content: text }],
+  logprobs: true,
+  top_logprobs: 5,
+  max_tokens: 48,
+});
 
 /** What was generated: the rest differs from request to request. */
 function choicesOf({ status, body }: Answer): unknown {
   expect(status).toBe(200);
-  const { choices } = body as { choices?: unknown };
-  expect(choices).toBeInstanceOf(Array);
-  return choices;
+  return z.object({ choices: z.array(z.unknown()).min(1) }).parse(body).choices;
 }
 
 /** A package as a script that defines a global variable. */
@@ -70,7 +75,7 @@ describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () =
     const answer = await page.evaluate(
       `ask(${JSON.stringify(key)}, ${JSON.stringify(path)}, ${JSON.stringify(body)})`,
     );
-    return answer as Answer;
+    return answerSchema.parse(answer);
   }
 
   async function inDaemon(path: string, body: object): Promise<Answer> {
@@ -82,20 +87,16 @@ describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () =
     return { status: answer.status, body: await answer.json() };
   }
 
-  const question = (text: string): object => ({
-    messages: [{ role: "user", content: text }],
-    logprobs: true,
-    top_logprobs: 5,
-    max_tokens: 48,
-  });
-
   describe.each([1, 2])("with the chat model on %i threads", (threads) => {
     const key = `chat-${threads}`;
     beforeAll(async () => {
-      const info = await page.evaluate(`start("daybreak-mini", "${key}", { threads: ${threads} })`);
-      expect(info).toMatchObject({ threads });
+      await page.evaluate(`start("daybreak-mini", "${key}", { threads: ${threads} })`);
     });
     afterAll(async () => void (await page.evaluate(`engines["${key}"].close()`)));
+
+    test("runs on as many", async () => {
+      expect(await page.evaluate(`engines["${key}"].info.threads`)).toBe(threads);
+    });
 
     test.each([
       ["greedily", { temperature: 0 }],
@@ -159,7 +160,7 @@ describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () =
           streamed += chunk.choices[0]?.delta.content ?? "";
         return [whole.choices[0].message.content, streamed];
       })()`);
-      const [whole, streamed] = texts as [string, string];
+      const [whole, streamed] = z.tuple([z.string(), z.string()]).parse(texts);
       expect(whole).toMatch(/daybreak/i);
       expect(streamed).toBe(whole);
     });
@@ -218,6 +219,9 @@ describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () =
     const body = { messages: [{ role: "user", content: "Who are you?" }], temperature: 0 };
     expect(await inPage("crash", "/v1/chat/completions", body)).toMatchObject({ status: 200 });
     await page.evaluate("engines.crash.close()");
+    expect(
+      page.problems.splice(0).filter((problem) => !/crashed by a test|engine ended/.test(problem)),
+    ).toEqual([]);
   });
 
   test("stops loading when its signal aborts", async () => {

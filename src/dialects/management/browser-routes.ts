@@ -25,7 +25,7 @@ const WORKER = {
 const FOREVER = "public, max-age=31536000, immutable";
 
 /** The engine for browsers: its scripts, and its WebAssembly. */
-export function browserRoutes({ browserScript, engineImage }: ManagementServices): readonly Route[] {
+export function browserRoutes(services: ManagementServices): readonly Route[] {
   return [
     ...SCRIPTS.map((name) =>
       defineRoute({
@@ -34,7 +34,7 @@ export function browserRoutes({ browserScript, engineImage }: ManagementServices
         summary: name === "daybreak.js" ? "The engine for browsers, as a module" : "Its worker",
         answers: [{ contentType: "text/javascript", description: "The script." }],
         handle: async (context) =>
-          sendFile(context, await browserScript(name), {
+          sendFile(context, await services.browserScript(name), {
             ...PUBLIC,
             ...WORKER,
             "content-type": "text/javascript; charset=utf-8",
@@ -49,7 +49,7 @@ export function browserRoutes({ browserScript, engineImage }: ManagementServices
       description: "Cached forever if the query has its SHA-256 as `v`.",
       answers: [{ contentType: "application/wasm", description: "The WebAssembly." }],
       async handle(context) {
-        const image = await engineImage();
+        const image = await services.engineImage();
         return sendFile(context, image, {
           ...PUBLIC,
           "content-type": "application/wasm",

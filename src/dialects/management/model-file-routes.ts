@@ -42,14 +42,9 @@ export function modelFileRoutes(services: ManagementServices): readonly Route[] 
         const model = await models.get(pathName(context));
         const files = filesOf(model).map(async ({ role, path, scale }, index) => {
           const { size, etag } = await openFile(path);
-          return {
-            role,
-            name: path.split(/[/\\]/).at(-1),
-            size_bytes: size,
-            sha256: etag,
-            ...(scale !== undefined && { scale }),
-            url: `/api/models/${encodeURIComponent(model.alias)}/files/${index}`,
-          };
+          const url = `/api/models/${encodeURIComponent(model.alias)}/files/${index}`;
+          // An absent scale is not written.
+          return { role, name: path.split(/[/\\]/).at(-1), size_bytes: size, sha256: etag, scale, url };
         });
         const modelfile = await models.modelfile(model.alias);
         return context.json({ alias: model.alias, files: await Promise.all(files), modelfile });

@@ -94,11 +94,11 @@ const WRONG: readonly unknown[] = [
 type Schema = z.core.JSONSchema.BaseSchema;
 
 /** Names of the fields that a body may have, also where its shape has a name or is one of several. */
-function fieldsOf(schema: Schema, named: Readonly<Record<string, Schema>> = schema.$defs ?? {}): string[] {
-  const own = named[schema.$ref?.split("/").at(-1) ?? ""];
-  const shapes = [own, ...(schema.anyOf ?? []), ...(schema.allOf ?? []), ...(schema.oneOf ?? [])];
+function fieldsOf(body: Schema, named: Readonly<Record<string, Schema>> = body.$defs ?? {}): string[] {
+  const own = named[body.$ref?.split("/").at(-1) ?? ""];
+  const shapes = [own, ...(body.anyOf ?? []), ...(body.allOf ?? []), ...(body.oneOf ?? [])];
   const inner = shapes.flatMap((shape) => (typeof shape === "object" ? fieldsOf(shape, named) : []));
-  return [...new Set([...Object.keys(schema.properties ?? {}), ...inner])];
+  return [...new Set([...Object.keys(body.properties ?? {}), ...inner])];
 }
 
 describe.each(
