@@ -6,7 +6,7 @@ import type { ClientOptions } from "../options/client-command.ts";
 import { writeLine } from "../terminal/write.ts";
 import { pause } from "../client/pause.ts";
 import { daemonLogFile } from "./daemon-log.ts";
-import { startDaemon } from "./start-daemon.ts";
+import { startDaemon } from "./spawn-daemon.ts";
 
 /**
  * Makes sure that the local daemon serves: waits for one that is starting, starts one if there is none, and

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { list, MAX_STOPS } from "../../http/input/list.ts";
+import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import { jsonSchemaSchema, samplingSchema } from "../../engine/protocol/generation.ts";
 import { ignored, modelName, refused } from "../../http/input/known-fields.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";

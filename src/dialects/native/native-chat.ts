@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { dictionary, list } from "../../http/input/list.ts";
+import { dictionary, list } from "../../http/input/bounded-lists.ts";
 import type { ChatMessage, ContentPart } from "../../engine/protocol/generation.ts";
 import { ndjsonLine } from "../../http/errors/native-error.ts";
 import type { Answer } from "../../inference/collect-answer.ts";

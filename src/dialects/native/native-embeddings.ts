@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { list } from "../../http/input/list.ts";
+import { list } from "../../http/input/bounded-lists.ts";
 import type { EmbedAnswer, EmbedRequest } from "../../inference/inference.ts";
 import { modelField } from "./native-request-fields.ts";
 

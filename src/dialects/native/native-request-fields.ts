@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { modelName } from "../../http/input/known-fields.ts";
-import { list, MAX_STOPS } from "../../http/input/list.ts";
+import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import {
   jsonSchemaSchema,
   samplingSchema,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { tokenList } from "../../http/input/list.ts";
+import { tokenList } from "../../http/input/bounded-lists.ts";
 import { mapInTimeSlices } from "../../async/time-slices.ts";
 import { longJson } from "../../http/streaming/long-json.ts";
 import { defineRoute, type Route } from "../../http/route.ts";

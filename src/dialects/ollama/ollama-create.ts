@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { dictionary, list } from "../../http/input/list.ts";
+import { dictionary, list } from "../../http/input/bounded-lists.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { ignored, modelNameSchema, refused } from "../../http/input/known-fields.ts";
 import { MAX_MODELFILE_LENGTH, quote } from "../../models/modelfile/parse-instructions.ts";

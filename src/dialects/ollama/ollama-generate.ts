@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { list } from "../../http/input/list.ts";
+import { list } from "../../http/input/bounded-lists.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { ignored } from "../../http/input/known-fields.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";

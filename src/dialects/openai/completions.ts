@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { list, tokenList } from "../../http/input/list.ts";
+import { list, tokenList } from "../../http/input/bounded-lists.ts";
 import {
   finishReasonSchema,
   MAX_TOP_LOGPROBS,

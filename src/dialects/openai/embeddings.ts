@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { list, tokenList } from "../../http/input/list.ts";
+import { list, tokenList } from "../../http/input/bounded-lists.ts";
 import { mapInTimeSlices } from "../../async/time-slices.ts";
 import { encodeBase64 } from "../../inference/base64.ts";
 import type { EmbedAnswer, EmbedRequest, PromptFromTokensRequest } from "../../inference/inference.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { dictionary, list, MAX_STOPS } from "../../http/input/list.ts";
+import { dictionary, list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import { samplingSchema, type ContentPart, type Sampling } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { ignored, modelName } from "../../http/input/known-fields.ts";

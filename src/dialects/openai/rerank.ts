@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { list } from "../../http/input/list.ts";
+import { list } from "../../http/input/bounded-lists.ts";
 import { ignored, modelName, refused } from "../../http/input/known-fields.ts";
 import type { RerankAnswer, RerankRequest } from "../../inference/inference.ts";
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { list } from "../../../http/input/list.ts";
+import { list } from "../../../http/input/bounded-lists.ts";
 
 const textPart = z.object({
   type: z.enum(["input_text", "output_text"]).describe("Both mean text: clients send output back as input."),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { dictionary, list } from "../../../http/input/list.ts";
+import { dictionary, list } from "../../../http/input/bounded-lists.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../../engine/protocol/generation.ts";
 import { ignored, refused } from "../../../http/input/known-fields.ts";
 import { sizeOf } from "../../../json/size-of.ts";

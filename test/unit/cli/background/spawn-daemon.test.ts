@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync, writeSync }
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { startDaemon } from "../../../../src/cli/background/start-daemon.ts";
+import { startDaemon } from "../../../../src/cli/background/spawn-daemon.ts";
 import { DaemonClient } from "../../../../src/cli/client/daemon-client.ts";
 import { type FakeRoutes, startFakeDaemon } from "../fake-daemon.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { dictionary, list, MAX_LIST_LENGTH, tokenList } from "../../../../src/http/input/list.ts";
+import { dictionary, list, MAX_LIST_LENGTH, tokenList } from "../../../../src/http/input/bounded-lists.ts";
 import { parseInput } from "../../../../src/http/input/parse-input.ts";
 
 describe("a list", () => {
