@@ -20,5 +20,6 @@ test("thirty megabytes of blanks around an image are refused without a search th
   const longest = await longestTurn(() =>
     Promise.resolve().then(() => expect(() => decodeImage(text, "image")).toThrow("must be an image")),
   );
-  expect(longest).toBeLessThan(50);
+  // A search that looks at each blank again takes minutes.
+  expect(longest).toBeLessThan(1000);
 });
