@@ -4,7 +4,7 @@
  */
 export async function abortable<Value>(promise: PromiseLike<Value>, signal: AbortSignal): Promise<Value> {
   if (signal.aborted) {
-    // Nobody waits for it any more, so nobody would hear of its failure.
+    // Nobody waits for it any more, so its rejection must not be unhandled.
     promise.then(undefined, () => undefined);
     throw signal.reason;
   }

@@ -1,21 +1,21 @@
-/** Values on their way from a callback to one reader, with an end or an error behind the last. */
+/** Passes values from a callback to one reader, followed by an end or an error. */
 export class EventQueue<Value> implements AsyncIterableIterator<Value, undefined> {
   readonly #limit: number;
   readonly #weigh: (value: Value) => number;
   #values: Value[] = [];
-  /** Index of the next value: to shift a long array moves all of it. */
+  /** Index of the next value, because shifting a long array is slow. */
   #next = 0;
   #weight = 0;
   #end: { readonly error: unknown } | undefined;
   #wake: (() => void) | undefined;
 
-  /** @param limit weight that may wait for the reader; `weigh` says what one value weighs */
+  /** @param limit maximum total weight of waiting values; `weigh` returns the weight of one value */
   constructor(limit: number, weigh: (value: Value) => number) {
     this.#limit = limit;
     this.#weigh = weigh;
   }
 
-  /** False when too much waits already: the value is not taken. Behind the end nothing is taken, silently. */
+  /** Adds a value; false if that would exceed the limit. After the end values are silently dropped. */
   push(value: Value): boolean {
     if (this.#end) return true;
     const weight = this.#weight + this.#weigh(value);
@@ -26,20 +26,20 @@ export class EventQueue<Value> implements AsyncIterableIterator<Value, undefined
     return true;
   }
 
-  /** No value comes after this; the reader still gets those that wait, then the end or the error. */
+  /** Ends the queue: the reader still gets the waiting values, then the end or the error. */
   end(error?: unknown): void {
     this.#end ??= { error };
     this.#wake?.();
   }
 
-  /** Ends at once: the reader does not get what waits for it. */
+  /** Ends the queue immediately, without the waiting values. */
   clear(error?: unknown): void {
     this.#values = [];
     this.#next = 0;
     this.end(error);
   }
 
-  /** Resolves when the next value is there, or the end. @throws the error that the queue ended with, when no value waits */
+  /** Resolves when there is a value or the end. @throws the error that the queue ended with, if no values are left */
   async ready(): Promise<void> {
     while (this.#next === this.#values.length) {
       if (this.#end?.error !== undefined) throw this.#end.error;

@@ -1,12 +1,12 @@
 import { abortable } from "./abortable.ts";
 
-/** Lets one caller in at a time, in the order of their calls. */
+/** A lock for one holder at a time, in the order of the calls. */
 export class Mutex {
   #last: Promise<void> = Promise.resolve();
 
   /**
-   * Resolves with the lock when everyone before has given it back; disposing it twice frees it once.
-   * @throws the signal's reason when it aborts first
+   * Resolves with the lock when all earlier holders have released it. Disposing it twice releases it once.
+   * @throws the signal's reason if it aborts first
    */
   async lock(signal: AbortSignal): Promise<Disposable> {
     const held = Promise.withResolvers<void>();

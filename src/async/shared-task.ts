@@ -1,8 +1,8 @@
 import { abortable } from "./abortable.ts";
 
 /**
- * A piece of work that several callers wait for. It is aborted when every caller has gone away; a caller without a
- * signal never goes away.
+ * A task that several callers wait for. It is aborted when all callers have aborted; a caller without a signal never
+ * does.
  */
 export class SharedTask<T> {
   readonly #controller = new AbortController();
@@ -11,25 +11,25 @@ export class SharedTask<T> {
 
   constructor(run: (signal: AbortSignal) => Promise<T>) {
     this.#result = run(this.#controller.signal);
-    // Callers may all have left when it fails; those who wait still see the rejection.
+    // All callers may have left when it fails; those who wait still see the rejection.
     this.#result.catch(() => undefined);
   }
 
-  /** Settles when the work has ended, however it did; never rejects. */
+  /** Settles when the task has ended, in any way; never rejects. */
   get settled(): Promise<unknown> {
     return this.#result.catch(() => undefined);
   }
 
-  /** True when the work has been told to end. */
+  /** Whether the task has been aborted. */
   get aborted(): boolean {
     return this.#controller.signal.aborted;
   }
 
-  /** Waits for the result; rejects with the signal's reason when that is aborted first. */
+  /** Waits for the result; rejects with the signal's reason if it aborts first. */
   async join(signal?: AbortSignal): Promise<T> {
     this.#waiting += 1;
     if (!signal) return await this.#result;
-    // At once, so that whoever comes next sees that this work is over.
+    // Synchronously, so that the next caller sees that this task has ended.
     const leave = (): void => {
       this.#waiting -= 1;
       if (this.#waiting === 0) this.abort(signal.reason);
@@ -43,7 +43,7 @@ export class SharedTask<T> {
     }
   }
 
-  /** Ends the work for everyone; what they see is what the work makes of its signal. */
+  /** Aborts the task for all callers. */
   abort(reason: unknown): void {
     this.#controller.abort(reason);
   }

@@ -1,12 +1,12 @@
-/** Calls back in the next turn of the event loop: pages have no setImmediate. */
+/** Calls back in the next turn of the event loop; pages have no setImmediate. */
 const inNextTurn: (callback: () => void) => void =
   "setImmediate" in globalThis ? setImmediate : (callback) => setTimeout(callback);
 
 const waiting: (() => void)[] = [];
 
 /**
- * Resolves when the caller may do the next step of long work: one caller in each turn of the event loop, however many
- * wait. So all such work together holds up the loop no longer at once than its longest step.
+ * Resolves when the caller may do the next step of long work: one caller per turn of the event loop, however many wait. So
+ * all such work together never blocks the loop for longer than its longest step.
  */
 export function nextTimeSlice(): Promise<void> {
   return new Promise((resolve) => {
@@ -22,7 +22,7 @@ function schedule(): void {
   });
 }
 
-/** As Array.prototype.map, a few elements in each time slice. */
+/** Like Array.prototype.map, with a few elements per time slice. */
 export async function mapInTimeSlices<Item, Result>(
   items: readonly Item[],
   perSlice: number,

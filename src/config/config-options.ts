@@ -3,15 +3,15 @@ import { configSchema } from "./schema.ts";
 
 export type OptionKind = "string" | "integer" | "boolean" | "list" | "enum" | "duration";
 
-/** One option of the schema with all the names it goes by. */
+/** One option of the schema with all its names. */
 export interface ConfigOption {
   /** As in the TOML file: "http.body_limit". */
   readonly name: string;
   readonly path: readonly string[];
   readonly kind: OptionKind;
-  /** In the order in which they are looked up. */
+  /** In order of precedence. */
   readonly env: readonly string[];
-  /** Undefined for secrets: every user of a machine can read its command lines. */
+  /** Undefined for secrets, because every user of a machine can read its command lines. */
   readonly flag: string | undefined;
   readonly description: string;
   /** Values of an enum. */
@@ -22,7 +22,7 @@ export interface ConfigOption {
   readonly holdsPath: boolean;
 }
 
-/** Names that the interface specification gives beside the mechanical ones. */
+/** Specified names in addition to the generated ones. */
 const FURTHER_ENV: Readonly<Record<string, string>> = { hub_token: "HUB_TOKEN", hub_url: "HUB_URL" };
 const SECRETS = new Set(["api_keys", "hub_token"]);
 const PATHS = new Set(["socket", "cache_dir", "models.aliases_file", "models.allowed_dirs"]);
@@ -56,7 +56,7 @@ function option(path: readonly string[], field: z.ZodType, inner: z.ZodType): Co
   };
 }
 
-/** The schema without its default and optionality. */
+/** The schema without default and optionality. */
 function unwrap(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodPrefault || schema instanceof z.ZodDefault || schema instanceof z.ZodOptional) {
     const inner: unknown = schema.unwrap();

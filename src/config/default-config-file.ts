@@ -2,8 +2,8 @@ import path from "node:path";
 import { homeFolder } from "../launch/home-folder.mjs";
 
 /**
- * Where the platform keeps a user's configuration; read when it exists and no other file is named. Undefined for an
- * account without a home.
+ * The platform's default place for a user's configuration file, read if no other file is named. Undefined for an account
+ * without a home folder.
  */
 export function defaultConfigFile(
   env: NodeJS.ProcessEnv = process.env,

@@ -3,7 +3,7 @@ import { configOptions } from "./config-options.ts";
 import { explainIssue, issueText } from "../errors/explain-issue.ts";
 import type { Tree } from "./tree.ts";
 
-/** One line for each issue: the source, the option, what was expected and what was there. */
+/** One line per issue: the source, the option, what was expected and what was found. */
 export function explainIssues(
   issues: readonly z.core.$ZodIssue[],
   origins: ReadonlyMap<string, string>,

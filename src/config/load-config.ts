@@ -10,13 +10,13 @@ import { readDefaultConfig, readNamedConfig, type ReadConfig } from "./read-conf
 import { configSchema, type Config } from "./schema.ts";
 import { getPath, setPath, type Tree } from "./tree.ts";
 
-/** Flags by option name, as the command line gave them. */
+/** Flags by option name, as given on the command line. */
 export type ConfigFlags = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
 
 export interface ConfigSources {
   readonly flags?: ConfigFlags;
   readonly env?: NodeJS.ProcessEnv;
-  /** From --config; absent: SERVICE_CONFIG, else the platform's default when it exists. */
+  /** From --config; absent: SERVICE_CONFIG, or else the platform's default file, if it exists. */
   readonly file?: string | undefined;
   readonly platform?: NodeJS.Platform;
 }
@@ -25,29 +25,29 @@ export interface LoadedConfig {
   readonly config: Config;
   /** The file that was read. */
   readonly file: string | undefined;
-  /** For the log: settings that are probably mistakes, and what could not be had as usual. */
+  /** For the log: probable mistakes, and defaults that could not be used. */
   readonly warnings: readonly string[];
-  /** Where each option that is not at its default was set, by its name: a flag, a variable or the file's path. */
+  /** Where each non-default option was set, by its name: a flag, a variable or the file's path. */
   readonly origins: ReadonlyMap<string, string>;
 }
 
 const FILE_VARIABLE = "SERVICE_CONFIG";
-/** Where the daemon listens when a file is left out that may have asked for as little, or for keys. */
+/** Where the daemon listens if a configuration file that may contain API keys is ignored. */
 const CAUTIOUS_ADDRESS = "127.0.0.1";
 
-/** Variables with the service's prefix that are not options: they are read by the command line's client. */
+/** Variables with the service's prefix that are not options, but are read by the command line's client. */
 const OTHER_VARIABLES = new Set([FILE_VARIABLE, "SERVICE_URL", "SERVICE_API_KEY"]);
 
 interface Found {
   readonly value: unknown;
   /** For people: "--http-port", "SERVICE_HTTP_PORT", a file's path. */
   readonly source: string;
-  /** Folder from which relative paths count. */
+  /** Folder that relative paths are relative to. */
   readonly folder: string;
 }
 
 /**
- * Puts the configuration together: flags, over the environment, over the TOML file, over the defaults.
+ * Loads the configuration. Flags take precedence over the environment, that over the TOML file, and that over the defaults.
  * Throws a ConfigError whose message names the source, the option and what was expected.
  */
 export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
@@ -119,7 +119,7 @@ function fromFlags(option: ConfigOption, flags: ConfigFlags): Found | undefined 
 function fromEnv(option: ConfigOption, env: NodeJS.ProcessEnv): Found | undefined {
   for (const name of option.env) {
     const text = env[name];
-    // An empty variable is how compose files and unit files say "not set"; an empty socket says "no socket".
+    // In compose files and unit files, an empty variable means "not set"; an empty socket means "no socket".
     if (text === undefined || (text === "" && option.name !== "socket")) continue;
     return { value: fromText(option, text), source: name, folder: process.cwd() };
   }

@@ -1,7 +1,7 @@
 import { resolvePath } from "../launch/resolve-path.mjs";
 import type { ConfigOption } from "./config-options.ts";
 
-/** Text that is not of the option's kind stays text, which the schema then refuses. */
+/** Text that does not fit the option's type stays text, which the schema then refuses. */
 export function fromText(option: ConfigOption, text: string): unknown {
   const trimmed = text.trim();
   switch (option.kind) {
@@ -33,7 +33,7 @@ export class NoHomeError extends Error {
 }
 
 /**
- * Relative paths count from `folder`; a tilde is the home folder. Named pipes are not paths.
+ * Resolves a path relative to `folder`; a tilde is the home folder. Named pipes are not paths.
  * @throws NoHomeError
  */
 export function resolvePaths(given: unknown, folder: string): unknown {

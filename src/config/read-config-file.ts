@@ -3,19 +3,19 @@ import { parse, TomlError } from "smol-toml";
 import { ConfigError } from "./config-error.ts";
 import type { Tree } from "./tree.ts";
 
-/** What there is to read of a configuration file. */
+/** The content of a configuration file, or why it is ignored. */
 export interface ReadConfig {
-  /** Undefined when there is no file, or none that counts. */
+  /** Undefined if there is no file, or it is ignored. */
   readonly tree: Tree | undefined;
-  /** Why a file that is there does not count: a sentence, for the log. */
+  /** Why an existing file is ignored, as a sentence for the log. */
   readonly leftOut?: string;
-  /** True for a file that is there for certain and does not count: nobody knows what it asks for. */
+  /** True if a file certainly exists but is ignored, so that its settings are unknown. */
   readonly isMissed?: boolean;
 }
 
 /**
  * Reads a file that the user has named.
- * @throws ConfigError when that cannot be done
+ * @throws ConfigError if that fails
  */
 export function readNamedConfig(file: string): ReadConfig {
   try {
@@ -28,9 +28,9 @@ export function readNamedConfig(file: string): ReadConfig {
 }
 
 /**
- * Reads the file at the place where one is looked for that nobody has named. It does not count when it cannot be read,
- * or when another user, who is not the administrator, has written it: a home folder may be everybody's, such as /tmp.
- * @param uid the account's number; undefined where there is none
+ * Reads the default configuration file. It is ignored if it cannot be read, or if it belongs to another user other than the
+ * administrator: a home folder may be a shared one, such as /tmp.
+ * @param uid the account's user id; undefined if there are none on this system
  * @throws ConfigError when it is not TOML
  */
 export function readDefaultConfig(file: string, uid = process.getuid?.()): ReadConfig {
@@ -51,7 +51,7 @@ export function readDefaultConfig(file: string, uid = process.getuid?.()): ReadC
   }
 }
 
-/** True for a file of which the system says at least that it is there. */
+/** Whether the system at least says that the file exists. */
 function isThere(file: string): boolean {
   try {
     return statSync(file, { throwIfNoEntry: false }) !== undefined;
@@ -79,7 +79,7 @@ function parseToml(text: string, file: string): Tree {
   }
 }
 
-/** Users of services often have /dev/null for a home, which holds no folder. */
+/** Service accounts often have /dev/null as home, in which no folder can be. */
 function isMissing(cause: unknown): boolean {
   return cause instanceof Error && "code" in cause && (cause.code === "ENOENT" || cause.code === "ENOTDIR");
 }

@@ -1,4 +1,4 @@
-/** Nested tables, as TOML has them. */
+/** Nested tables, as in TOML. */
 export interface Tree {
   [key: string]: unknown;
 }
@@ -7,14 +7,14 @@ function isTree(value: unknown): value is Tree {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Undefined when any table on the way is missing. */
+/** Undefined if any table on the way is missing. */
 export function getPath(tree: Tree, keys: readonly string[]): unknown {
   let value: unknown = tree;
   for (const key of keys) value = isTree(value) ? value[key] : undefined;
   return value;
 }
 
-/** Makes the tables on the way. */
+/** Creates the tables on the way. */
 export function setPath(tree: Tree, keys: readonly string[], value: unknown): void {
   const [key, ...rest] = keys;
   if (key === undefined) return;

@@ -2,8 +2,8 @@ import { accessSync, constants, mkdirSync } from "node:fs";
 import { writeRefusal } from "../files/write-refusal.ts";
 
 /**
- * What to say of a cache folder that nothing can be written to: a daemon still serves what is there and what ships.
- * Undefined when it can; it is made when it is missing.
+ * The warning about a cache folder that is not writable: the daemon then serves only the models on disk. Undefined if it is
+ * writable; a missing folder is created.
  */
 export function cacheWarning(folder: string): string | undefined {
   try {
@@ -12,6 +12,6 @@ export function cacheWarning(folder: string): string | undefined {
     return undefined;
   } catch (error) {
     const reason = writeRefusal(error) ?? String(error);
-    return `No model can be downloaded or made, since nothing can be written to ${folder}: ${reason}. Set SERVICE_CACHE_DIR to a folder that this account may write to.`;
+    return `Models cannot be downloaded or created, because ${folder} is not writable: ${reason}. Set SERVICE_CACHE_DIR to a folder that this account may write to.`;
   }
 }

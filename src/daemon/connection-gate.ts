@@ -2,12 +2,11 @@ import type { Socket } from "node:net";
 import { clientOf, isLoopbackAddress } from "../http/client-address.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 
-/** Connections beyond the limit that are kept for as long as it takes to tell them so. */
+/** Connections beyond the limit that are kept just long enough to be told so. */
 const SURPLUS_CONNECTIONS = 16;
 
 /**
- * A connection is not dropped before it has been idle for so long: a request may be on its way, or arrived and not
- * yet read.
+ * Minimum idle time before a connection is dropped: a request may be on its way, or arrived but not read yet.
  */
 const GRACE_MS = 250;
 
@@ -16,20 +15,20 @@ const SURPLUS_MS = 5000;
 
 interface Guest {
   readonly address: string;
-  /** Requests under way on it; an upgraded connection has one until it closes. */
+  /** Current requests on it; an upgraded connection has one until it closes. */
   requests: number;
 }
 
 /**
- * Keeps the connections of a listener within their limits. When they are full, the one that has been idle for the
- * longest makes room; when none is idle, the newcomer is kept only until it has been told so.
+ * Limits the connections of a listener. When the limit is reached, the connection that has been idle longest is closed; if
+ * none is idle, the new one is only kept until it has been told so.
  */
 export class ConnectionGate {
   readonly #limits: ConnectionLimits;
   readonly #onFull: (connections: number) => void;
   readonly #now: () => number;
   readonly #guests = new Map<Socket, Guest>();
-  /** Those without a request, the longest idle first, and since when. */
+  /** Connections without a request, the longest idle first, and since when. */
   readonly #idle = new Map<Socket, number>();
   readonly #ofAddress = new Map<string, number>();
   readonly #surplus = new Set<Socket>();
@@ -48,7 +47,7 @@ export class ConnectionGate {
     this.#now = now;
   }
 
-  /** Takes in a new connection. */
+  /** Registers a new connection. */
   enter(socket: Socket): void {
     const address = clientOf(socket.remoteAddress);
     if (!this.#hasRoom(address)) {
@@ -62,7 +61,7 @@ export class ConnectionGate {
     socket.once("close", () => this.#leave(socket));
   }
 
-  /** True for a connection that has no place: it is to get an answer that says so, and to be closed. */
+  /** Whether a connection is beyond the limit: it gets an answer that says so, and is closed. */
   isSurplus(socket: Socket): boolean {
     return this.#surplus.has(socket);
   }
@@ -99,13 +98,13 @@ export class ConnectionGate {
 
   #hasRoom(address: string): boolean {
     const { total, perAddress } = this.#limits;
-    // Behind this machine's own address may be a proxy with all the world's requests.
+    // This machine's own address may be a proxy with everybody's requests.
     const most = isLoopbackAddress(address) ? total : perAddress;
     if (this.#count(address) >= most && !this.#dropIdle(address)) return false;
     return this.#guests.size < total || this.#dropIdle(undefined);
   }
 
-  /** Closes the connection that has been idle for the longest, of one address or of any. False: there is none. */
+  /** Closes the connection that has been idle longest, of one address or of any; false if there is none. */
   #dropIdle(address: string | undefined): boolean {
     const before = this.#now() - GRACE_MS;
     for (const [socket, since] of this.#idle) {

@@ -1,34 +1,34 @@
-/** More than this serve no machine with a language model, and each costs some ten KiB of memory. */
+/** No machine with a language model can serve more, and each costs some ten KiB of memory. */
 const MOST_CONNECTIONS = 8192;
 
-/** Where nobody can tell how many descriptors there are, as on Windows. */
+/** If the number of file descriptors is unknown, as on Windows. */
 const USUAL_DESCRIPTORS = 4096;
 
-/** Descriptors that stay free for engines, model files, downloads and the daemon's own, whatever arrives. */
+/** File descriptors reserved for engines, model files, downloads and the daemon itself. */
 const SMALLEST_RESERVE = 96;
 const RESERVED_SHARE = 1 / 4;
 const LARGEST_RESERVE = 1024;
 
-/** However few descriptors there are: a daemon that accepts no connection is useless. */
+/** The minimum, however few file descriptors there are. */
 const FEWEST_CONNECTIONS = 16;
 
-/** What the owner's socket has for itself, so that it answers when strangers have taken all the rest. */
+/** Reserved for the owner's socket, so that it works when all other connections are taken. */
 const OWNER_SHARE = 1 / 8;
 const MOST_OWNER_CONNECTIONS = 128;
 
-/** One address may hold this much of the rest: the rest is left for others. */
+/** Share of the others that one address may have. */
 const ADDRESS_SHARE = 1 / 2;
 
 export interface ConnectionLimits {
-  /** Connections at one time. */
+  /** Concurrent connections. */
   readonly total: number;
-  /** Of one client address. */
+  /** From one client address. */
   readonly perAddress: number;
 }
 
 /**
- * How many connections each listener keeps, so that descriptors are left to work with.
- * @param descriptors what the process may have open; undefined: nobody knows
+ * The connection limits of each listener, which leave enough file descriptors for everything else.
+ * @param descriptors file descriptors that the process may open; undefined: unknown
  */
 export function connectionLimits(
   descriptors: number | undefined,

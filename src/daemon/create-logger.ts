@@ -15,7 +15,7 @@ export function createLogger(config: Config["log"], output: LogOutput): Logger {
     {
       level: config.level,
       base: null,
-      // Should a secret ever get into a logged object, it must not get into the log.
+      // If a secret ever gets into a logged object, it must not get into the log.
       redact: ["*.authorization", "*.api_keys", "*.hub_token", "api_keys", "hub_token", "config"],
     },
     destination,
@@ -23,8 +23,8 @@ export function createLogger(config: Config["log"], output: LogOutput): Logger {
 }
 
 /**
- * Writes the lines that say where the daemon listens and when it is ready, whatever the log's level: as they are where
- * the log would be text, else as JSON lines, so that a reader of both outputs finds one format.
+ * Writes the lines that say where the daemon listens and when it is ready, at any log level: as plain text if the log is
+ * text, otherwise as JSON lines, so that both outputs have the same format.
  */
 export function createAnnouncer(config: Config["log"], output: LogOutput): (line: string) => void {
   if (isText(config, output)) return (line) => void output.write(`${line}\n`);

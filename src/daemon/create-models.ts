@@ -32,7 +32,7 @@ const SHIPPED_MODELS = fileURLToPath(new URL("../../models/", import.meta.url));
 /** A small one that generates text. */
 const TRIAL_MODEL = `${SHIPPED_MODELS}daybreak-mini.gguf`;
 
-/** Puts the models layer together with its store, its names and the engines below it. */
+/** Composes the models layer from its store, its names and the engines. */
 export async function createModels(
   config: Config,
   events: ServiceEvents,
@@ -48,7 +48,7 @@ export async function createModels(
     hubUrl: config.hub_url,
     token: config.hub_token,
   });
-  // Nobody waits for it: what it removes is in nobody's way.
+  // Not awaited: the leftovers are in nobody's way.
   hub.removeLeftovers().catch((error: unknown) => {
     logger.warn({ err: error }, "Cannot remove leftovers of killed processes from the cache");
   });
@@ -64,12 +64,12 @@ export async function createModels(
         onReduction: (model, { gpuLayers, sharedContext }, reason) =>
           logger.warn(
             { model, gpuLayers, sharedContext, reason },
-            "The GPU's memory is full; the model is tried with less of it",
+            "The GPU's memory is full; retrying with less of it",
           ),
         onShorterStep: (model, batchSize, stepMs) =>
           logger.info(
             { model, batchSize, stepMs: Math.round(stepMs) },
-            "The GPU takes long for a step; the model is loaded again with shorter ones",
+            "The GPU takes long for a step; reloading the model with shorter ones",
           ),
         isStepFixed: config.engine.batch_size > 0,
         onFallback: (model, reason) => events.emit({ type: "gpu-abandoned", model, reason }),
@@ -84,7 +84,7 @@ export async function createModels(
         }),
       kernels,
       estimateMemory: (gguf, spec) => memoryNeeded(gguf, spec, heapLimitBytes, limits),
-      // Layers that the GPU does not take after all stay in the heap.
+      // Layers that end up not on the GPU stay in the heap.
       heapLimit: (gguf, spec) => estimateFor(gguf, { ...spec, gpuLayers: 0 }).heapLimitBytes,
       gpuMemory: {
         budget: () => usableMemory(gpu.adapter ?? {}, config.gpu.memory),
@@ -100,7 +100,7 @@ export async function createModels(
   );
 }
 
-/** Each engine gets the image as it is when it starts: made again, where somebody has removed it. */
+/** Starts each engine with the current image, which is built again if somebody has removed it. */
 function startWithImage(
   { load_timeout: loadTimeoutMs, stall_timeout: stallTimeoutMs }: Config["engine"],
   image: EngineImage,
@@ -119,7 +119,7 @@ function startWithImage(
   };
 }
 
-/** What the models layer says of the cache folder is for the user who starts the daemon. */
+/** Turns the models layer's error about the cache folder into one for the user who starts the daemon. */
 async function startable(models: Promise<Models>): Promise<Models> {
   try {
     return await models;
@@ -140,7 +140,7 @@ function aliases(ownFile: string | undefined): AliasTable {
   }
 }
 
-/** Bytes at the peak of loading and running; throws insufficient_memory for what no engine can hold. */
+/** Peak memory in bytes; throws insufficient_memory if it exceeds any engine's limit. */
 function memoryNeeded(
   gguf: GgufSummary,
   spec: EngineSpec,
@@ -165,7 +165,7 @@ function estimateFor(gguf: GgufSummary, spec: EngineSpec): MemoryEstimate {
   });
 }
 
-/** Bytes of the files beside the model's own: the projector and the adapters. */
+/** Bytes of the projector and the adapters. */
 function bytesBesides({ projectorFile, adapters }: EngineSpec): number {
   const files = [projectorFile, ...adapters.map(({ path }) => path)];
   return files.reduce((sum, file) => sum + (file === undefined ? 0 : statSync(file).size), 0);

@@ -9,8 +9,8 @@ import { mountDialect, type Dialect } from "../http/dialect.ts";
 import { loadOnDemand } from "../inference/load-on-demand.ts";
 
 /**
- * Every API that the daemon speaks, as the documentation shows them: listing a dialect here is all it takes to serve
- * it. The prefix "/" of the first covers the paths that no other one does.
+ * All APIs of the daemon, in the order of the documentation. Add a dialect here to serve it. The first one's prefix "/"
+ * covers all paths that no other dialect does.
  */
 export function documentedDialects(services: ManagementServices): readonly Dialect[] {
   const dialects: readonly Dialect[] = [
@@ -23,7 +23,7 @@ export function documentedDialects(services: ManagementServices): readonly Diale
   return dialects;
 }
 
-/** All that is served: Ollama has two of these APIs beside its own, so its clients look for them under its address. */
+/** All dialects that are served. Ollama also has the OpenAI and Anthropic APIs, so its clients expect them under its address. */
 export function createDialects(services: ManagementServices): readonly Dialect[] {
   const onDemand = { ...services, inference: loadOnDemand(services.inference) };
   return [

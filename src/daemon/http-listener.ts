@@ -10,16 +10,16 @@ import { answerUnreadableRequest } from "./unreadable-request.ts";
 
 /** Longer than the idle time of common proxies and clients, so that they close first and no request gets lost. */
 const KEEP_ALIVE_MS = 75_000;
-/** A head comes in one piece, or in a few: a client that takes longer ties up a connection. */
+/** Headers arrive in one piece, or in a few; a client that takes longer ties up a connection. */
 const HEADERS_MS = 20_000;
-/** Time for the largest body over a slow line. */
+/** Enough for the largest body over a slow line. */
 const REQUEST_MS = 300_000;
-/** How often the two are looked after. */
+/** How often these two are checked. */
 const CHECK_MS = 5000;
 /** WebSocket close code "going away". */
 const GOING_AWAY = 1001;
 
-/** While connections are full there may be thousands of refusals a second. */
+/** At the connection limit there may be thousands of refusals per second. */
 const FULL_WARNING_MS = 60_000;
 
 interface ListenerOptions {
@@ -32,7 +32,7 @@ interface ListenerOptions {
   readonly logger: Pick<Logger, "warn">;
 }
 
-/** One server of the app with its WebSockets; knows which answers are under way. */
+/** One HTTP server of the app with its WebSockets; tracks which answers are being sent. */
 export class HttpListener {
   readonly server: Server;
   readonly #webSockets: WebSocketServer;
@@ -73,14 +73,14 @@ export class HttpListener {
     if (!(server instanceof Server)) throw new Error("the adapter made no HTTP/1.1 server");
     this.server = server;
     server.prependListener("connection", (socket) => this.#gate.enter(socket));
-    // A connection could not be accepted, most often for want of a descriptor: the next one may be.
+    // A connection could not be accepted, usually for lack of a file descriptor; the next one may be.
     const failing = atMostEvery(FULL_WARNING_MS);
     server.on("error", (error) => {
       if (server.listening && failing())
         logger.warn({ err: error }, `Cannot accept a connection over ${where}`);
     });
     server.on("clientError", (error, socket) => {
-      // A second head in the middle of an answer would be taken for its text.
+      // A second head in the middle of an answer would be read as part of its body.
       const hasBegun = [...this.#answers].some((answer) => answer.socket === socket && answer.headersSent);
       if (hasBegun) socket.destroy();
       else answerUnreadableRequest(error, socket);
@@ -96,12 +96,12 @@ export class HttpListener {
     });
   }
 
-  /** Resolves when no answer is under way. */
+  /** Resolves when no answer is being sent. */
   async idle(): Promise<void> {
     if (this.#answers.size > 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Stops listening and ends what is still open. */
+  /** Stops listening and closes what is still open. */
   async close(): Promise<void> {
     for (const socket of this.#webSockets.clients) socket.close(GOING_AWAY, "the daemon is shutting down");
     const ended = this.server.listening
@@ -129,7 +129,7 @@ export class HttpListener {
   }
 }
 
-/** True when asked for the first time, and then again once in so many milliseconds. */
+/** True for the first call, and then once per this many milliseconds. */
 function atMostEvery(millis: number): () => boolean {
   let next = Number.NEGATIVE_INFINITY;
   return () => {

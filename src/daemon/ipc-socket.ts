@@ -11,7 +11,7 @@ import { type Advice, listening } from "./listening.ts";
 const LONGEST_ON_LINUX = 107;
 const OWNER_ONLY_FOLDER = 0o700;
 const OWNER_ONLY_SOCKET = 0o600;
-/** With this mask a new socket is the owner's alone from its first moment. */
+/** With this umask, a new socket is accessible to its owner only, from the beginning. */
 const OWNER_ONLY_MASK = 0o177;
 
 const PIPE_PREFIX = "\\\\.\\pipe\\";
@@ -24,7 +24,7 @@ const PIPE_ADVICE: Advice = {
 
 const ANOTHER = 'Name another with --socket or SERVICE_SOCKET, or none with SERVICE_SOCKET=""';
 
-/** Why no socket can be made in a folder, to follow its name. */
+/** Why a socket cannot be created in a folder, to follow the folder's name. */
 const REASONS: Readonly<Record<string, string>> = {
   EACCES: "this user may not write there",
   EPERM: "this user may not write there",
@@ -35,20 +35,19 @@ const REASONS: Readonly<Record<string, string>> = {
   ELOOP: "its links form a loop",
   ENAMETOOLONG: "its name is too long",
   ENOSPC: "the disk is full",
-  EADDRINUSE: "another program has just made its socket there",
+  EADDRINUSE: "another program has just created its socket there",
   ENOTSUP: "its file system does not support sockets",
   EOPNOTSUPP: "its file system does not support sockets",
 };
 
-/** True for the name of a Windows named pipe, which is not a file. */
+/** Whether the name is that of a Windows named pipe, which is not a file. */
 export function isNamedPipe(name: string): boolean {
   return name.startsWith(PIPE_PREFIX);
 }
 
 /**
- * Listens on a Unix socket that only its owner can open, or on a named pipe. A socket that a dead daemon left is
- * replaced.
- * @throws DaemonStartError when another daemon listens there, a {@link SocketUnavailableError} when none can be made
+ * Listens on a Unix socket that only its owner can open, or on a named pipe. A socket left by a dead daemon is replaced.
+ * @throws DaemonStartError if another daemon listens there, a {@link SocketUnavailableError} if it cannot be created
  */
 export async function listenIpc(server: Server, name: string, platform = process.platform): Promise<void> {
   if (isNamedPipe(name)) {
@@ -67,7 +66,7 @@ export async function listenIpc(server: Server, name: string, platform = process
 }
 
 async function listenOnSocket(server: Server, name: string): Promise<void> {
-  // The socket is made within listen(), so the mask need not hold any longer.
+  // listen() creates the socket synchronously, so the umask is not needed any longer.
   const mask = process.umask(OWNER_ONLY_MASK);
   try {
     await new Promise<void>((resolve, reject) => {
@@ -84,7 +83,7 @@ async function listenOnSocket(server: Server, name: string): Promise<void> {
   chmodSync(name, OWNER_ONLY_SOCKET);
 }
 
-/** Why no socket can have this name here, whatever is in its folder; undefined when one can. */
+/** Why a socket cannot have this name on this system; undefined if it can. */
 export function socketPathProblem(name: string, platform = process.platform): string | undefined {
   if (isNamedPipe(name)) return undefined;
   if (platform === "win32") {
@@ -96,12 +95,12 @@ export function socketPathProblem(name: string, platform = process.platform): st
   return `The socket path ${name} is ${length} bytes long; the system allows ${longest}.`;
 }
 
-/** What the system refuses, in words about the socket's folder. */
+/** The system's error as a sentence about the socket's folder. */
 function explain(name: string, error: unknown): unknown {
   if (!isSystemError(error)) return error;
   const reason = REASONS[error.code] ?? exhaustedResource(error) ?? `the system refuses it (${error.code})`;
   return new SocketUnavailableError(
-    `The socket cannot be made in the folder ${path.dirname(name)}: ${reason}. ${ANOTHER}.`,
+    `The socket cannot be created in the folder ${path.dirname(name)}: ${reason}. ${ANOTHER}.`,
     { cause: error },
   );
 }

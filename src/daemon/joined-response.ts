@@ -1,8 +1,8 @@
 import { type IncomingMessage, ServerResponse } from "node:http";
 
 /**
- * An answer whose head goes out together with its first frame, as one packet, when that is there in the same moment;
- * else by itself, so that a client learns the status of an answer whose first frame takes long.
+ * A response whose headers are sent together with its first frame, as one packet, if that is available immediately;
+ * otherwise by themselves, so that a client gets the status even if the first frame takes long.
  */
 export class JoinedResponse<
   Request extends IncomingMessage = IncomingMessage,

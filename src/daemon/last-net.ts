@@ -1,15 +1,15 @@
 import type { Logger } from "pino";
 
-/** Further lines within {@link WINDOW_MS} are only counted: a fault that repeats must not fill the disk. */
+/** More lines within {@link WINDOW_MS} are only counted: a repeated error must not fill the disk. */
 const MOST_LINES = 10;
 const WINDOW_MS = 60_000;
 
 /**
- * Keeps the daemon alive when code of it throws where nobody catches: that is logged, and the daemon goes on.
+ * Keeps the daemon alive after an uncaught exception, which is logged.
  *
- * To end would be the safer answer for one program's own data, but here it would let any request that finds such a
- * fault end everybody's models. What a fault can leave behind is bounded elsewhere: models are in processes of their
- * own, what is on disk is written whole or not at all, and requests have deadlines that give back what they hold.
+ * Exiting would be safer for most programs, but here any request that triggers a bug could end everybody's models. Other
+ * measures limit the damage: models run in their own processes, files are written atomically, and requests have deadlines
+ * that release what they hold.
  */
 export function catchStrays(logger: Pick<Logger, "error">): Disposable {
   let lines = 0;

@@ -16,19 +16,19 @@ const ADVICE: Advice = {
   ENOTFOUND: "this is not an address. Choose another with --http-addr",
 };
 
-/** These tell of the port, and would be the same with IPv4. */
+/** Errors about the port, which would be the same with IPv4. */
 const OF_THE_PORT = new Set(["EADDRINUSE", "EACCES"]);
 
 /** Where a daemon listens over TCP. */
 export interface TcpPlace {
   readonly addr: string;
   readonly port: number;
-  /** False when nobody has chosen the address: then 0.0.0.0 stands for the addresses of IPv6 as well. */
+  /** False if the address is the default: then 0.0.0.0 includes IPv6. */
   readonly isChosen: boolean;
 }
 
 /**
- * Listens over TCP. Where the address is the default, clients reach the daemon by IPv6 too if the machine has it.
+ * Listens over TCP; with the default address also over IPv6, if the machine has it.
  * @returns the port, and the URL by which this machine reaches it
  * @throws DaemonStartError when it cannot listen there
  */
@@ -43,12 +43,12 @@ export async function listenTcp(
   return { port: bound.port, url: httpUrl(reachable(addr, isEverywhere), bound.port) };
 }
 
-/** IPv6 addresses stand in brackets in a URL. */
+/** IPv6 addresses are in brackets in a URL. */
 export function httpUrl(address: string, port: number): string {
   return `http://${net.isIPv6(address) ? `[${address}]` : address}:${port}`;
 }
 
-/** False when the machine has no IPv6; clients of IPv4 reach such a listener as well. */
+/** False if the machine has no IPv6; IPv4 clients can reach such a listener as well. */
 async function listenEverywhere(server: Server, port: number): Promise<boolean> {
   try {
     await listenOn(server, ALL_IPV6, port);

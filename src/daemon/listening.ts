@@ -2,10 +2,10 @@ import type { Server } from "node:http";
 import { exhaustedResource } from "../errors/exhausted-resource.ts";
 import { DaemonStartError } from "./daemon-start-error.ts";
 
-/** What to do about a failure, by the system's code, to follow the place. */
+/** What to do about a failure, by the system's error code. */
 export type Advice = Readonly<Record<string, string>>;
 
-/** Calls `listen` and waits until it has worked; says what to do when it has not. */
+/** Calls `listen` and waits for it; if it fails, the error says what to do. */
 export function listening(server: Server, listen: () => void, where: string, advice: Advice): Promise<void> {
   return new Promise((resolve, reject) => {
     const onError = (cause: NodeJS.ErrnoException): void => {

@@ -12,7 +12,7 @@ export async function loadFirstModels(services: ManagementServices): Promise<voi
   for (const name of named) {
     if (draining.aborted) return;
     try {
-      // Not get(): a path that nobody has loaded before is registered by loading it.
+      // Not get(): loading a path for the first time registers it.
       await models.load({ alias: name }, draining);
     } catch (thrown) {
       if (draining.aborted) return;

@@ -21,7 +21,7 @@ export function pageFile(name: PageFileName): PageFile {
   }
 }
 
-/** Beside the program's own; the API console's are there in a build, which takes them from their package. */
+/** In src/ui; the API console's files are in their package, and a build copies them to src/ui. */
 function placeOf(name: PageFileName): string | URL {
   const own = new URL(name, SOURCES);
   if (existsSync(own)) return own;

@@ -6,7 +6,7 @@ import { defaultModelSchema, type DefaultModel } from "../dialects/management/de
 const fileSchema = z.strictObject({ models: z.array(defaultModelSchema) });
 const SHIPPED_FILE = new URL("../../configs/defaults.toml", import.meta.url);
 
-/** The models that are suggested to users; the file ships with the daemon. */
+/** Reads the suggested models; the file ships with the daemon. */
 export function readDefaultModels(file: string | URL = SHIPPED_FILE): readonly DefaultModel[] {
   return fileSchema.parse(parse(readFileSync(file, "utf8"))).models;
 }

@@ -52,14 +52,14 @@ export async function runDaemon(
       announce(await readyLine(daemon.services));
     }
   } catch (error) {
-    // An engine may end, or draining begin, in the very moment in which it is described.
+    // An engine may end, or draining may begin, while it is being described.
     logger.warn({ err: error }, "ready, but a loaded model is gone again");
   }
   await daemon.stopped;
   logger.info("stopped");
 }
 
-/** What the system refuses is told to the user who starts the daemon; anything else is a bug, with its stack. */
+/** System errors are shown to the user who starts the daemon; anything else is a bug, with its stack. */
 function startFailure(error: unknown): unknown {
   if (error instanceof DaemonStartError) return error;
   const { code, message } = ServiceError.from(error);

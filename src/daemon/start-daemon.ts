@@ -12,11 +12,11 @@ import { isNamedPipe, listenIpc } from "./ipc-socket.ts";
 import { httpUrl, listenTcp } from "./listen-tcp.ts";
 import { loadFirstModels } from "./load-first-models.ts";
 
-/** How often a draining daemon looks whether the chats of its WebSockets have ended. */
+/** How often a draining daemon checks whether its WebSocket chats have ended. */
 const DRAIN_POLL_MS = 50;
 
 export interface RunningDaemon {
-  /** Where this machine reaches it: 127.0.0.1 when it listens on every address. */
+  /** URL for this machine: 127.0.0.1 if it listens on all addresses. */
   readonly url: string;
   /** Path of its IPC endpoint; empty when that is off. */
   readonly socket: string;
@@ -30,7 +30,7 @@ export interface RunningDaemon {
 }
 
 export interface StartOptions extends Pick<DaemonContext, "logger"> {
-  /** Options that somebody has set. What is at its default gives way to what the machine has. */
+  /** Options that the user has set. Defaults adapt to what the machine has. */
   readonly chosen?: Pick<ReadonlySet<string>, "has">;
 }
 
@@ -85,8 +85,8 @@ export async function startDaemon(
 }
 
 /**
- * Lets running requests end, up to the deadline, while new ones get 503; then closes the doors and ends the
- * engines. What waits without end, such as an event stream, ends by the signal.
+ * Lets running requests finish, up to the deadline, while new ones get 503; then closes the listeners and ends the
+ * engines. Endless requests, such as event streams, end by the signal.
  */
 async function drain(
   services: ManagementServices,
@@ -123,7 +123,7 @@ function disposableDeadline(millis: number): Disposable & { signal: AbortSignal;
   };
 }
 
-/** False when a socket that was not asked for cannot be made: the daemon is useful without it. */
+/** False if the default socket cannot be created: the daemon is useful without it. */
 async function hasSocket(
   listener: HttpListener,
   name: string,

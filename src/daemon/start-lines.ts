@@ -32,7 +32,7 @@ async function describe(services: ManagementServices, alias: string): Promise<st
   return `${alias}, ${contextSize} tokens of context, ${threads} ${threads === 1 ? "thread" : "threads"}, ${place}`;
 }
 
-/** A warning when anyone on the network may use the daemon; undefined when not. */
+/** A warning if anyone on the network can use the daemon. */
 export function exposureWarning({ config }: ManagementServices): string | undefined {
   if (isLoopbackAddress(config.http.addr) || config.api_keys.length > 0) return undefined;
   return (

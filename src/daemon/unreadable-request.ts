@@ -6,7 +6,7 @@ import type { ErrorCode } from "../errors/error-codes.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { nativeErrorBody } from "../http/errors/native-error.ts";
 
-/** What Node's parser reports, where it is more than a malformed request. */
+/** Errors of Node's parser other than a malformed request. */
 const CODES: ReadonlyMap<unknown, ErrorCode> = new Map<unknown, ErrorCode>([
   ["HPE_HEADER_OVERFLOW", "headers_too_large"],
   ["HPE_CHUNK_EXTENSIONS_OVERFLOW", "payload_too_large"],
@@ -20,15 +20,15 @@ const MESSAGES: Partial<Record<ErrorCode, string>> = {
 };
 
 /**
- * A connection that a client opened ahead of a request gets this much longer than one with half a request: it may send
- * the request in the very moment it is closed, and would take an error for the answer.
+ * How much longer an unused connection is kept than one with half a request: the client may send a request just as it is
+ * closed, and would take an error for the response.
  */
 const UNUSED_MS = 55_000;
 
 /**
- * Answers what never became a request, and so never reaches the app, with an error body of the interface
- * specification, and closes the connection. For the event `clientError` of an HTTP server. A connection that the
- * client broke is closed without an answer, and so is one that sent nothing, `unusedMs` milliseconds later.
+ * Answers malformed requests, which never reach the app, with an error of the native API, and closes the connection. For
+ * the event `clientError` of an HTTP server. A connection that the client broke is closed without an answer, and so is
+ * one that sent nothing, `unusedMs` milliseconds later.
  */
 export function answerUnreadableRequest(error: Error, socket: Duplex, unusedMs = UNUSED_MS): void {
   const reason: unknown = "code" in error ? error.code : undefined;

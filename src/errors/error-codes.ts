@@ -1,4 +1,4 @@
-/** Error types of the interface specification, part "Errors". */
+/** Error types of the native API. */
 export type ErrorType =
   | "invalid_request"
   | "not_found"
@@ -11,7 +11,7 @@ export interface ErrorDefinition {
   readonly type: ErrorType;
   /** HTTP status code. */
   readonly status: number;
-  /** True when the same request may succeed later without any change. */
+  /** Whether the same request may succeed later without changes. */
   readonly retryable: boolean;
   /** One sentence for the documentation. */
   readonly meaning: string;
@@ -24,7 +24,7 @@ const define = (type: ErrorType, status: number, retryable: boolean, meaning: st
   meaning,
 });
 
-/** Every error code that can leave the service; the documentation's table is printed from this one. */
+/** Every error code of the service; the table in the documentation is generated from this one. */
 export const ERROR_CODES = {
   malformed_request: define("invalid_request", 400, false, "The request is not valid HTTP."),
   invalid_json: define(

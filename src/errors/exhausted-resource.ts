@@ -1,4 +1,4 @@
-/** What has run out, by the system's code for it, and what helps. */
+/** What has run out, by the system's error code, and what helps. */
 const EXHAUSTED: Readonly<Record<string, string>> = {
   EMFILE:
     "the daemon has as many files, pipes and connections open as its limit allows (ulimit -n). Try again, or raise the limit",
@@ -10,19 +10,19 @@ const EXHAUSTED: Readonly<Record<string, string>> = {
   ENOBUFS: "the system has no memory left for connections. Close some, or raise its limits",
 };
 
-/** True for an error of the operating system, as Node reports it. */
+/** Whether an error is from the operating system, as reported by Node. */
 export function isSystemError(error: unknown): error is NodeJS.ErrnoException & { readonly code: string } {
   return error instanceof Error && "code" in error && typeof error.code === "string";
 }
 
-/** What the system has no more of, and what helps; undefined for any other error. */
+/** What the system has run out of, and what helps; undefined for any other error. */
 export function exhaustedResource(error: unknown): string | undefined {
   return isSystemError(error) ? EXHAUSTED[error.code] : undefined;
 }
 
 /**
- * Throws the error when it says that the system has no more of something: then nothing has been learned about what was
- * looked at, and it must not be taken for missing or damaged.
+ * Rethrows an error if the system has run out of something: it says nothing about the file, which must not be treated as
+ * missing or damaged.
  */
 export function throwExhaustion(error: unknown): void {
   if (exhaustedResource(error) !== undefined) throw error;

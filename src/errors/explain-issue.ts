@@ -2,7 +2,7 @@ import { z } from "zod";
 
 type Issue = z.core.$ZodIssue;
 
-/** Longer values are cut: the reader knows the beginning of what was sent. */
+/** Longer values are truncated. */
 const MAX_SHOWN = 60;
 
 /** Names of fields that nobody knows may be many. */
@@ -24,7 +24,7 @@ const TYPES: Readonly<Record<string, string>> = {
   null: "null",
 };
 
-/** What a size is counted in, by what has it. */
+/** The unit of a size, by the type of value. */
 const UNITS: Readonly<Record<string, readonly [one: string, many: string]>> = {
   string: ["character", "characters"],
   array: ["item", "items"],
@@ -32,17 +32,17 @@ const UNITS: Readonly<Record<string, readonly [one: string, many: string]>> = {
 };
 
 export interface ExplainedIssue {
-  /** Of the field at fault; empty for the whole value. */
+  /** Path of the invalid field; empty for the whole value. */
   readonly path: readonly PropertyKey[];
-  /** What is wrong with it, to follow its name: `must be a whole number`. */
+  /** What is wrong with it, following its name: `must be a whole number`. */
   readonly message: string;
-  /** What there was instead, where that helps: `"abc"`. Not to be shown where it may be a secret. */
+  /** What was found instead, if that helps: `"abc"`. Not to be shown if it may be a secret. */
   readonly got: string | undefined;
 }
 
 /**
- * To be handed to every safeParse whose issues are explained: it keeps what the schema itself says of a mistake apart
- * from zod's own words, and sees that a whole number is meant where an issue says "number" only.
+ * Pass this to every safeParse whose issues are explained: it distinguishes a schema's own messages from zod's, and
+ * integers from numbers.
  */
 export const IN_WORDS: { readonly error: z.core.$ZodErrorMap } = {
   error: (issue) =>
@@ -50,30 +50,30 @@ export const IN_WORDS: { readonly error: z.core.$ZodErrorMap } = {
 };
 
 /**
- * What a validation has found, in words for the author of the value.
- * @param value what was validated, of which the fault is shown
+ * Explains an issue to the author of the value.
+ * @param value the validated value, whose invalid part is shown
  */
 export function explainIssue(issue: Issue, value: unknown): ExplainedIssue {
   const { path, wishes, message } = closest(issue, []);
   const got = valueAt(value, path);
   if (message === undefined && got === undefined) return { path, message: "is missing", got: undefined };
   if (message === undefined) return { path, message: `must be ${anyOf(wishes)}`, got: shown(got) };
-  // A sentence about a whole object, or one that quotes the value itself, is complete.
+  // A message about a whole object, or one that quotes the value, is complete.
   const helps = message.startsWith("must ") && got !== "" && !(typeof got === "object" && got !== null);
   return { path, message, got: helps ? shown(got) : undefined };
 }
 
-/** The message with what there was. */
+/** The message with the value that was found. */
 export function issueText({ message, got }: ExplainedIssue): string {
   return got === undefined ? message : `${message}, got ${got}`;
 }
 
-/** What one issue comes down to: what the place should have been, or a sentence of its own. */
+/** The essence of an issue: what was expected, or a complete message. */
 interface Finding {
   readonly path: readonly PropertyKey[];
   readonly wishes: readonly string[];
   readonly message?: string;
-  /** True for a member of a union that a wrong constant inside, such as a type, rules out. */
+  /** Whether a wrong constant, such as a type, rules out a member of a union. */
   readonly ruledOut?: boolean;
 }
 
@@ -87,7 +87,7 @@ function closest(issue: Issue, parents: readonly PropertyKey[]): Finding {
   return { path, wishes: options.map(shown) };
 }
 
-/** The member of a union that got deepest is the one that was meant; where none did, all of them are wished for. */
+/** The member of a union that matched deepest is the intended one; if none did, all of them are expected. */
 function meantMember(errors: readonly (readonly Issue[])[], path: readonly PropertyKey[]): Finding {
   const members = errors.flatMap((issues) => {
     const [first] = issues;
@@ -100,7 +100,7 @@ function meantMember(errors: readonly (readonly Issue[])[], path: readonly Prope
   const furthest = members.filter((member) => member.path.length === depth);
   const possible = furthest.filter((member) => !member.ruledOut);
   const meant = possible.length > 0 ? possible : furthest;
-  // A member that is right in its kind says more than the kinds of the others.
+  // A member of the right type is more informative than the types of the others.
   const precise = meant.find((member) => member.message !== undefined);
   const [first] = meant;
   if (precise || !first) return precise ?? { path, wishes: [], message: UNWORDED };
@@ -164,10 +164,10 @@ function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
 function shown(value: unknown): string {
   if (Array.isArray(value)) return value.length === 0 ? "an empty array" : "an array";
   if (typeof value === "object" && value !== null) return "an object";
-  // JSON.parse makes Infinity of 1e400, and JSON.stringify would call it null.
+  // JSON.parse turns 1e400 into Infinity, which JSON.stringify would write as null.
   if (typeof value === "number") return String(value);
   const isLong = typeof value === "string" && value.length > MAX_SHOWN;
-  // Cut before it is written, which takes as long as it is.
+  // Truncated before it is written, which would take time for a long text.
   const text = JSON.stringify(isLong ? value.slice(0, MAX_SHOWN) : value) ?? String(value);
   return isLong ? `${text.slice(0, MAX_SHOWN)}…` : cut(text);
 }

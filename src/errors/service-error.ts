@@ -1,23 +1,23 @@
 import { exhaustedResource, isSystemError } from "./exhausted-resource.ts";
 import { ERROR_CODES, type ErrorCode, type ErrorType } from "./error-codes.ts";
 
-/** Longest message: what quotes a value of a request must not send it back. */
+/** Maximum length of a message, so that a quoted value is not sent back in full. */
 const MAX_MESSAGE_LENGTH = 4096;
-/** The disk itself, or the user's share of it. */
+/** The disk is full, or the user's quota. */
 const DISK_FULL: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
 
 export interface ServiceErrorOptions {
-  /** What led to this error; logged, never sent to a client. */
+  /** The cause of this error; logged, never sent to a client. */
   cause?: unknown;
-  /** Dotted path of the request field at fault, for dialects that report one. */
+  /** Dotted path of the invalid request field, for dialects that report it. */
   param?: string;
   /** Seconds after which a retry makes sense; becomes the Retry-After header. */
   retryAfterSecs?: number;
 }
 
 /**
- * The one error class of the service. Every layer throws it; only the outermost layer turns it into a wire
- * shape. Clients match {@link code}, never the message.
+ * The error class of the service. Every layer throws it; only the outermost layer converts it to an API's format. Clients
+ * match {@link code}, never the message.
  */
 export class ServiceError extends Error {
   override readonly name = "ServiceError";
@@ -25,7 +25,7 @@ export class ServiceError extends Error {
   readonly type: ErrorType;
   /** HTTP status code. */
   readonly status: number;
-  /** True when the same request may succeed later without any change. */
+  /** Whether the same request may succeed later without changes. */
   readonly retryable: boolean;
   readonly param: string | undefined;
   readonly retryAfterSecs: number | undefined;
@@ -42,8 +42,8 @@ export class ServiceError extends Error {
   }
 
   /**
-   * Returns `error` itself when it is a ServiceError; else what carries it as its cause: `resources_exhausted` where
-   * the system has no more of something, `insufficient_disk` where the disk is full, `internal_error` for all others.
+   * Returns `error` itself if it is a ServiceError. Otherwise it becomes the cause of one: `resources_exhausted` if the
+   * system has run out of something, `insufficient_disk` if the disk is full, `internal_error` for all others.
    */
   static from(error: unknown): ServiceError {
     if (error instanceof ServiceError) return error;

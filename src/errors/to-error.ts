@@ -1,4 +1,4 @@
-/** What was thrown, as an Error: anything can be thrown. */
+/** Converts anything that was thrown to an Error. */
 export function toError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }

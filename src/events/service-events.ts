@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events";
 
-/** What GET /api/events reports; names are noun-action. */
+/** The events of GET /api/events; names are noun-action. */
 export type ServiceEvent =
   | { type: "model-downloaded"; model: string; size_bytes: number }
   | { type: "model-loaded"; model: string }
@@ -13,10 +13,10 @@ export type ServiceEvent =
   /** A model that was to use the GPU runs on the CPU. */
   | { type: "gpu-abandoned"; model: string; reason: string };
 
-/** Each event with the time it happened, ISO 8601. */
+/** An event with its time, ISO 8601. */
 export type TimedServiceEvent = ServiceEvent & { time: string };
 
-/** Carries events from the layers below to whoever listens; holds no history. */
+/** Passes events from the layers below to subscribers; keeps no history. */
 export class ServiceEvents {
   readonly #emitter = new EventEmitter().setMaxListeners(0);
 
@@ -24,7 +24,7 @@ export class ServiceEvents {
     this.#emitter.emit("event", { ...event, time: new Date().toISOString() });
   }
 
-  /** Returns the function that ends the subscription. */
+  /** Returns a function that ends the subscription. */
   subscribe(listener: (event: TimedServiceEvent) => void): () => void {
     this.#emitter.on("event", listener);
     return () => this.#emitter.off("event", listener);

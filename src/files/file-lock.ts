@@ -3,16 +3,16 @@ import { open } from "node:fs/promises";
 import path from "node:path";
 import { removeFile } from "./remove-file.ts";
 
-/** Result codes of SQLite that are told apart (https://sqlite.org/rescode.html). */
+/** Relevant result codes of SQLite (https://sqlite.org/rescode.html). */
 const SQLITE = { busy: 5, readOnly: 8, ioError: 10, cannotOpen: 14, notADatabase: 26 };
 
 /**
- * Takes the operating system's lock on a file, which is made when it is missing; undefined when somebody has it. The
- * system itself takes the lock away from a holder that ends, however it ends. Nothing else may open the file in this
- * process: closing it would give up the lock. A file system that knows no locks gives one to everybody.
+ * Takes the operating system's lock on a file, which is created if missing; undefined if another process holds it. The
+ * system releases the lock when its holder ends, in any way. Nothing else in this process may open the file, because
+ * closing it would release the lock. On a file system without locks everybody gets one.
  *
- * Node offers no such lock but that of SQLite, whose database stays empty here.
- * @throws what the system says of the file or its folder
+ * Node's only such lock is that of SQLite, whose database stays empty here.
+ * @throws the system's error about the file or its folder
  */
 export async function tryLock(file: string): Promise<Disposable | undefined> {
   const { DatabaseSync } = await import("node:sqlite");
@@ -21,14 +21,14 @@ export async function tryLock(file: string): Promise<Disposable | undefined> {
   try {
     database.open();
     allowOnlyOwner(file);
-    // The journal in memory, as it would be a second file.
+    // Keep the journal in memory; it would be a second file.
     database.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
   } catch (error) {
     const code = sqliteCode(error);
     if (code !== SQLITE.ioError && database.isOpen) database.close();
     if (code === SQLITE.busy) return undefined;
     if (code === SQLITE.notADatabase) {
-      // Somebody has written into it; it holds nothing of worth.
+      // Somebody has written to it; it contains nothing important.
       await removeFile(file);
       return await tryLock(file);
     }
@@ -42,16 +42,16 @@ export async function tryLock(file: string): Promise<Disposable | undefined> {
   };
 }
 
-/** Another user who can read the file could hold a lock on it. */
+/** Other users who can read the file could lock it. */
 function allowOnlyOwner(file: string): void {
   try {
     chmodSync(file, 0o600);
   } catch {
-    // A file system without permissions has none to take away.
+    // Some file systems have no permissions.
   }
 }
 
-/** Throws the system's own reason why no file can be made beside this one; SQLite does not pass it on. */
+/** Throws the system's reason why no file can be created in this folder, which SQLite does not report. */
 async function explainRefusal(file: string): Promise<void> {
   const probe = `${file}.probe`;
   await (await open(probe, "w", 0o600)).close();
@@ -60,6 +60,6 @@ async function explainRefusal(file: string): Promise<void> {
 
 function sqliteCode(error: unknown): number | undefined {
   if (!(error instanceof Error && "errcode" in error && typeof error.errcode === "number")) return undefined;
-  // The low byte is the code, what is above it a finer one.
+  // The low byte is the primary code.
   return error.errcode & 0xff;
 }

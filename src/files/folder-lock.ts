@@ -6,22 +6,21 @@ import { ServiceError } from "../errors/service-error.ts";
 import { tryLock } from "./file-lock.ts";
 import { removeFile } from "./remove-file.ts";
 
-/** Stays in the folder: a lock's file must not be removed while others may be about to take it. */
+/** Stays in the folder, because it must not be removed while others may be about to lock it. */
 export const LOCK_FILE = "daybreak.lock";
 
-/** Between two looks at a lock that somebody has; changes take some milliseconds. */
+/** Polling interval for a held lock; changes take some milliseconds. */
 const LOOK_MS = 3;
-/** Left to other processes between two changes of this one, or they would hardly find the lock free. */
+/** Pause between changes of this process, so that other processes get the lock, too. */
 const PAUSE_MS = 2;
-/** Nobody keeps the lock for long but a process that is stopped, or stuck in a file system that does not answer. */
+/** Only a stopped process, or one stuck in an unresponsive file system, holds the lock for longer. */
 const LONGEST_WAIT_MS = 30_000;
 
-/** A right that is given back by disposing of it; the system takes it from a process that has ended. */
+/** A lock that is released by disposing it; the system releases those of a process that has ended. */
 export type Ownership = AsyncDisposable;
 
 /**
- * The right to change what several processes share in one folder: one after the other, in the order they ask within
- * a process.
+ * Serializes changes that several processes make in a shared folder; within a process in the order of the calls.
  */
 export class FolderLock {
   readonly #folder: string;
@@ -29,16 +28,16 @@ export class FolderLock {
   #last: Promise<unknown> = Promise.resolve();
   #releasedAt = Number.NEGATIVE_INFINITY;
 
-  /** @param folder - is made when the lock is first taken */
+  /** @param folder - created when the lock is first taken */
   constructor(folder: string, { longestWaitMs = LONGEST_WAIT_MS } = {}) {
     this.#folder = folder;
     this.#longestWaitMs = longestWaitMs;
   }
 
   /**
-   * Runs a short action while nobody else changes the folder. The action must not ask for the lock again.
-   * @throws what the action throws; `model_busy` when another process keeps the lock; what the system says of a
-   * folder that cannot be written to
+   * Runs a short action while nobody else changes the folder. The action must not take the lock again.
+   * @throws what the action throws; `model_busy` if another process keeps the lock; the system's error for a folder that is
+   * not writable
    */
   async run<T>(action: () => Promise<T>): Promise<T> {
     const turn = this.#last.then(async () => {
@@ -57,8 +56,8 @@ export class FolderLock {
   }
 
   /**
-   * Takes possession of a file's name for long work; undefined while another has it. Giving it back removes the file,
-   * and what a killed owner has left is taken over.
+   * Claims a file name for long work; undefined while another process has it. Releasing it removes the file; a claim left by
+   * a killed process is taken over.
    */
   async own(file: string): Promise<Ownership | undefined> {
     return await this.run(async () => {
@@ -68,7 +67,7 @@ export class FolderLock {
     });
   }
 
-  /** Gives the lock back even where the folder cannot be changed any more; a file that stays is nobody's. */
+  /** Releases the lock even if the folder is no longer writable; a file that stays is unclaimed. */
   async #giveBack(file: string, lock: Disposable): Promise<void> {
     try {
       await this.run(async () => {
@@ -97,7 +96,7 @@ export class FolderLock {
   }
 }
 
-/** True while a process has the file as its own. To be asked only while the folder's lock is held. */
+/** Whether a process has claimed the file. Call it only while holding the folder's lock. */
 export async function isOwned(file: string): Promise<boolean> {
   if (!existsSync(file)) return false;
   using lock = await tryLock(file);

@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { throwExhaustion } from "../errors/exhausted-resource.ts";
 
-/** The names in a folder; none when it is not there. */
+/** The names in a folder; empty if it does not exist. */
 export async function listNames(folder: string): Promise<string[]> {
   try {
     return await readdir(folder);

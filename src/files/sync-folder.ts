@@ -1,8 +1,8 @@
 import { open } from "node:fs/promises";
 
 /**
- * Makes the names in a folder durable: a file that was renamed into it is found there after a power cut. Windows does
- * that by itself and opens no folders.
+ * Makes the names in a folder durable, so that a file renamed into it survives a power failure. Windows does that by
+ * itself.
  */
 export async function syncFolder(
   folder: string,
@@ -13,7 +13,7 @@ export async function syncFolder(
   try {
     await handle.sync();
   } catch (error) {
-    // Some network file systems refuse it of folders; then nothing more can be done.
+    // Some network file systems refuse this for folders; nothing more can be done then.
     if (!(error instanceof Error && "code" in error && error.code === "EINVAL")) throw error;
   } finally {
     await handle.close();

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** How Windows says that somebody, a virus scanner most often, has one of the files open just now. */
+/** Windows' errors for a file that another program, usually a virus scanner, has open. */
 const IN_USE = new Set<unknown>(["EPERM", "EACCES", "EBUSY"]);
-/** Scanners let go of a file after some tenths of a second; in all a little over 2 s. */
+/** Scanners release a file after some tenths of a second; in total a little over 2 s. */
 const WAITS_MS = [10, 30, 100, 300, 700, 1000];
 
 export interface InUseOptions {
@@ -11,9 +11,8 @@ export interface InUseOptions {
 }
 
 /**
- * Changes a file's name or takes it away. Where the system refuses while somebody has the file open (Windows), it is
- * tried for a while; elsewhere a refusal is final.
- * @throws what the change throws in the end
+ * Renames or removes a file. On Windows, retries for a while if another program has the file open.
+ * @throws the change's last error
  */
 export async function waitWhileInUse(
   change: () => Promise<void>,

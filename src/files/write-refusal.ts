@@ -11,7 +11,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EIO: "the disk reports an error",
 };
 
-/** Why nothing can be written to a folder, to be put behind its name; undefined for what the system has not said. */
+/** Why a folder is not writable, to follow its name; undefined for an error that is not the system's. */
 export function writeRefusal(error: unknown): string | undefined {
   if (!isSystemError(error)) return undefined;
   return REASONS[error.code] ?? exhaustedResource(error) ?? `the system refuses it (${error.code})`;

@@ -3,15 +3,15 @@ import type { Context } from "hono";
 import type { Logger } from "pino";
 import type { HeldBodies } from "./input/held-bodies.ts";
 
-/** What every handler finds in its Hono context. */
+/** The Hono context of every handler. */
 export interface AppEnv {
-  /** Absent when the app is called without a socket, as unit tests do. */
+  /** Absent if the app is called without a socket, as in unit tests. */
   Bindings: Partial<HttpBindings> & {
     /** The whole body, where it did not come through a socket. */
     body?: Uint8Array;
-    /** True for what came over the IPC socket, which only the owner of the daemon can open. */
+    /** True for requests over the IPC socket, which only the daemon's owner can open. */
     ipc?: boolean;
-    /** True for a connection beyond the daemon's limit, which is there to be told so. */
+    /** True for a connection beyond the daemon's limit, which is only answered to say so. */
     surplus?: boolean;
   };
   Variables: {
@@ -21,14 +21,14 @@ export interface AppEnv {
     logger: Logger;
     /** Largest body in bytes; enforced where the body is read. */
     bodyLimit: number;
-    /** Counts the bytes of all bodies under way; code that reads a body adds to it. */
+    /** Counts the bytes of all current bodies; code that reads a body adds to it. */
     heldBodies: HeldBodies;
     /**
-     * Counts one more message of this client against the rate limit; throws `rate_limited` beyond it. For what comes
-     * after the request itself, such as the messages of a WebSocket.
+     * Counts one more message of this client against the rate limit; throws `rate_limited` beyond it. For messages after the
+     * request itself, such as those of a WebSocket.
      */
     countMessage: () => void;
-    /** True for a request of a web page that is neither the daemon's own nor named in the configuration. */
+    /** True for requests from a web page that is neither the daemon's own nor listed in the configuration. */
     isForeignPage: boolean;
   };
 }

@@ -1,14 +1,14 @@
 import net from "node:net";
 
-/** Numbers that an IPv6 address is written with. */
+/** Groups of an IPv6 address. */
 const IPV6_GROUPS = 8;
 
-/** How URLs and some systems write an IPv4 address as IPv6, in two numbers instead of four. */
+/** An IPv4 address mapped to IPv6 as two hexadecimal groups, as URLs and some systems write it. */
 const MAPPED_IN_HEX = /^::ffff:([\da-f]{1,4}):([\da-f]{1,4})$/i;
 
 /**
- * An address as its owner writes it: listeners for IPv6 give the addresses of IPv4 as `::ffff:192.0.2.1`, and those of
- * one network with the interface behind them.
+ * Normalizes an address: IPv6 listeners report IPv4 addresses as `::ffff:192.0.2.1`, and link-local addresses with their
+ * interface.
  */
 function plainAddress(address: string): string {
   const bare = address.replace(/^::ffff:(?=\d+\.)/i, "").replace(/(?<=:.*)%.*$/, "");
@@ -18,7 +18,7 @@ function plainAddress(address: string): string {
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join(".");
 }
 
-/** True for an address that only this machine reaches; also in the brackets of a URL. */
+/** Whether only this machine can reach the address, which may be in the brackets of a URL. */
 export function isLoopbackAddress(address: string): boolean {
   const plain = plainAddress(address.replace(/^\[|\]$/g, "").toLowerCase());
   if (plain === "localhost" || plain === "::1") return true;
@@ -26,8 +26,8 @@ export function isLoopbackAddress(address: string): boolean {
 }
 
 /**
- * Who sits behind an address, to be counted by. One client of IPv6 has 2^64 addresses, which share their first half.
- * The clients of a Unix socket have no address and are one.
+ * The client of an address, for counting. An IPv6 client has 2^64 addresses, which share their first half. All clients of a
+ * Unix socket, which have no address, count as one.
  */
 export function clientOf(address: string | undefined): string {
   const plain = plainAddress(address ?? "").toLowerCase();

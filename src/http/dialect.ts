@@ -8,23 +8,23 @@ export interface RenderedError {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** One API that the daemon speaks: its routes and the shape of its errors. */
+/** One API of the daemon: its routes and the format of its errors. */
 export interface Dialect {
-  /** For people: the heading in the documentation. */
+  /** Its heading in the documentation. */
   readonly name: string;
   /**
-   * Paths whose errors have this dialect's shape, those of the middleware, 404 and 405 included. A prefix
-   * covers itself and everything below it; the longest prefix that fits a path wins.
+   * Paths whose errors have this dialect's format, including those of the middleware, 404 and 405. A prefix covers itself
+   * and everything below it; the longest matching prefix wins.
    */
   readonly prefixes: readonly string[];
   readonly routes: readonly Route[];
-  /** The shape of an error on the wire. Retry-After and x-request-id are added by the caller. */
+  /** Formats an error. The caller adds Retry-After and x-request-id. */
   renderError(error: ServiceError, requestId: string): RenderedError;
   /** Schema of the body that {@link renderError} makes, for the OpenAPI document. */
   readonly errorSchema: z.ZodType;
 }
 
-/** A dialect under the base of another API whose own server has it there too. */
+/** Mounts a dialect under the base path of another API whose own server also has it there. */
 export function mountDialect(dialect: Dialect, base: string): Dialect {
   return {
     ...dialect,

@@ -4,7 +4,7 @@ import type { Route, RouteAnswer } from "./route.ts";
 
 type Json = Record<string, unknown>;
 
-/** An OpenAPI 3.1 document of all routes, made from the schemas that the routes themselves parse with. */
+/** An OpenAPI 3.1 document of all routes, generated from the schemas that they use. */
 export function openApiDocument(version: string, dialects: readonly Dialect[]): Json {
   const components: Json = {};
   const paths: Record<string, Json> = {};
@@ -90,7 +90,7 @@ function queryParameters(schema: z.ZodType | undefined): Json[] {
   }));
 }
 
-/** Several answers of one status differ in their content type. */
+/** Merges answers with the same status, which differ in their content type. */
 function responses(answers: readonly RouteAnswer[], components: Json): Record<string, Json> {
   const result: Record<string, { description: string; content?: Json }> = {};
   for (const answer of answers) {

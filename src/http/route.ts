@@ -13,7 +13,7 @@ export interface RouteAnswer {
   /** application/json when absent. */
   readonly contentType?: string;
   readonly description: string;
-  /** Of the body, or of one line or event of a stream. */
+  /** Schema of the body, or of one line or event of a stream. */
   readonly schema?: z.ZodType;
 }
 
@@ -27,11 +27,11 @@ interface RouteDescription {
   /** Markdown. */
   readonly description?: string;
   readonly answers: readonly RouteAnswer[];
-  /** Served while the daemon starts or drains too, when other routes answer 503. */
+  /** Also served while the daemon starts or drains, when other routes answer 503. */
   readonly alwaysOn?: boolean;
 }
 
-/** A route as the app registers it and the OpenAPI document describes it. */
+/** A route, as registered by the app and described in the OpenAPI document. */
 export interface Route extends RouteDescription {
   readonly body?: z.ZodType;
   readonly query?: z.ZodType;
@@ -55,9 +55,8 @@ interface RouteDefinition<Body extends z.ZodType, Query extends z.ZodType> exten
 }
 
 /**
- * Makes a route whose handler gets its body and query parsed. What does not fit the schemas never reaches the
- * handler: it is answered with `invalid_json`, `invalid_parameter`, `payload_too_large` or
- * `unsupported_media_type`.
+ * Creates a route whose handler gets the parsed body and query. Invalid requests never reach the handler: they are answered
+ * with `invalid_json`, `invalid_parameter`, `payload_too_large` or `unsupported_media_type`.
  */
 export function defineRoute<
   Body extends z.ZodType = z.ZodUndefined,
@@ -71,7 +70,7 @@ export function defineRoute<
         assertPreflighted(context.req.raw.headers, context.get("isForeignPage"));
       const query = querySchema ? parseInput(querySchema, context.req.query()) : undefined;
       const body = bodySchema ? await readJson(context, bodySchema) : undefined;
-      // An absent schema is inferred as ZodUndefined, so undefined is then the right output.
+      // An absent schema is inferred as ZodUndefined, whose output is undefined.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       const input = { body, query } as RouteInput<z.output<Body>, z.output<Query>>;
       return await definition.handle(context, input);

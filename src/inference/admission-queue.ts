@@ -1,16 +1,16 @@
 import { ServiceError } from "../errors/service-error.ts";
 
-/** Retry-After when no request has ended yet: a short answer of a small model on a laptop. */
+/** Retry-After before any request has ended: the time of a short answer of a small model on a laptop. */
 const DEFAULT_HOLD_SECS = 5;
-/** Weight of the newest duration in the running mean: the last ten or so requests count. */
+/** Weight of the newest duration in the running mean of about the last ten requests. */
 const MEAN_WEIGHT = 0.2;
-/** A client told to wait longer would rather ask elsewhere, and the estimate means nothing any more. */
+/** A longer estimate would be meaningless, and a client would rather ask elsewhere. */
 const MAX_RETRY_AFTER_SECS = 120;
 
 /** The right to have one call in flight on an engine. Disposing it twice frees it once. */
 export interface Permit extends Disposable {
   readonly queue: AdmissionQueue;
-  /** Corrects what was asked for, once it is known better; others may then be let in. */
+  /** Corrects the number of tokens once it is known better; others may then be admitted. */
   resize(tokens: number): void;
 }
 
@@ -21,27 +21,27 @@ interface Waiter {
 }
 
 export interface AdmissionRequest {
-  /** Tokens of context that the call may come to need; as many as there are at most. Default: none. */
+  /** Tokens of context that the call may need, at most all of them. Default: none. */
   tokens?: number;
-  /** The caller belongs to a request that was let in before, such as a further text of a batch. Default: false. */
+  /** Whether the call belongs to an admitted request, such as the next text of a batch. Default: false. */
   bypassQueueLimit?: boolean;
 }
 
 export interface AdmissionQueueOptions {
   /** Calls in flight at once. */
   slots: number;
-  /** Tokens of context that all calls have together; absent: any number. */
+  /** Tokens of context of all calls together; absent: unlimited. */
   contextTokens?: number;
-  /** Callers that may wait; the next one is refused. */
+  /** Maximum number of waiting callers; the next one is refused. */
   maxWaiting: number;
   /** Milliseconds since any origin. */
   now?: () => number;
 }
 
 /**
- * First come, first served admission to one engine. Invariants: at most `slots` permits are out, and what they may need
- * fits into the context together; no caller waits that could be admitted, except after others; a permit is freed
- * exactly once.
+ * Admits calls to one engine, first come, first served. Invariants: at most `slots` permits are held, and the tokens they
+ * may need fit into the context together; a caller that could be admitted only waits behind others; each permit is
+ * released exactly once.
  */
 export class AdmissionQueue {
   readonly #slots: number;
@@ -71,7 +71,7 @@ export class AdmissionQueue {
     return this.#slots;
   }
 
-  /** Permits that are out. */
+  /** Permits that are held. */
   get running(): number {
     return this.#running;
   }
@@ -80,15 +80,15 @@ export class AdmissionQueue {
     return this.#waiting.size;
   }
 
-  /** Seconds until a new caller may expect a permit, from the mean time that permits were held. */
+  /** Estimated seconds until a new caller gets a permit, from the mean time that permits are held. */
   get retryAfterSecs(): number {
     const estimate = Math.ceil(((this.#waiting.size + 1) * this.#meanHoldSecs) / this.#slots);
     return Math.min(Math.max(estimate, 1), MAX_RETRY_AFTER_SECS);
   }
 
   /**
-   * Resolves with a permit when it is this caller's turn. Rejects with `overloaded` when too many wait, with the
-   * signal's reason when it aborts first, and with the closing error when the engine is gone.
+   * Resolves with a permit when it is this caller's turn. Rejects with `overloaded` if too many wait, with the signal's
+   * reason if it aborts first, and with the closing error if the engine has ended.
    */
   async acquire(
     signal: AbortSignal,
@@ -115,7 +115,7 @@ export class AdmissionQueue {
       const onAbort = () => {
         leave();
         reject(signal.reason);
-        // Later callers may fit where this one did not.
+        // Later callers may fit even if this one did not.
         this.#grant();
       };
       const waiter: Waiter = {
@@ -134,7 +134,7 @@ export class AdmissionQueue {
     });
   }
 
-  /** Refuses all waiting and later callers. Permits that are out are freed by their holders. */
+  /** Refuses all waiting and later callers. Held permits are released by their holders. */
   close(makeError: () => ServiceError): void {
     this.#closedWith ??= makeError;
     for (const waiter of this.#waiting) waiter.refuse(this.#closedWith());
@@ -144,7 +144,7 @@ export class AdmissionQueue {
     return this.#running < this.#slots && this.#tokens + tokens <= this.#contextTokens;
   }
 
-  /** Admits waiting callers in order: one that does not fit holds up those after it, or it might never get its turn. */
+  /** Admits waiting callers in order. One that does not fit blocks those after it, or it might never get its turn. */
   #grant(): void {
     if (this.#closedWith) return;
     for (const waiter of this.#waiting) {

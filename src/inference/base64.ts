@@ -2,13 +2,13 @@ const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 const DIGITS = new TextEncoder().encode(ALPHABET);
 const PADDING = "=".charCodeAt(0);
 
-/** Built into browsers and Node 25; Node 24 has neither. */
+/** Built into browsers and Node 25, but not Node 24. */
 interface BuiltIn {
   readonly BYTES_PER_ELEMENT: number;
   fromBase64?(text: string): Uint8Array<ArrayBuffer>;
 }
 
-/** Decodes base64, which may be in lines; undefined when the text is empty or is not base64 throughout. */
+/** Decodes base64, which may have line breaks; undefined if the text is empty or not valid base64. */
 export function decodeBase64(text: string): Uint8Array<ArrayBuffer> | undefined {
   const digits = text.trimEnd().replace(/={1,2}$/, "");
   try {

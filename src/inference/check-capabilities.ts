@@ -2,7 +2,7 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { Model } from "../models/model.ts";
 import type { InferenceRequest } from "./inference.ts";
 
-/** Refuses a generation that the model cannot do, with a sentence that says what to do instead. */
+/** Refuses a generation that the model does not support; the message says what to do instead. */
 export function checkGeneration({ input, format, sampling }: InferenceRequest, model: Model): void {
   const { alias, capabilities, settings } = model;
   if (model.gguf.purpose !== "generate") {
@@ -47,14 +47,14 @@ export function checkGeneration({ input, format, sampling }: InferenceRequest, m
   }
 }
 
-/** Refuses embeddings of a model that cannot make them. */
+/** Refuses embeddings for a model that cannot produce them. */
 export function checkEmbedding({ alias, gguf }: Model): void {
   if (gguf.purpose === "rerank") {
     refuse(`"${alias}" is a reranker model and cannot make embeddings; choose an embedding model.`, "model");
   }
 }
 
-/** Refuses reranking by a model that is not a reranker. */
+/** Refuses reranking with a model that is not a reranker. */
 export function checkReranking({ alias, gguf }: Model): void {
   if (gguf.purpose !== "rerank") {
     refuse(`"${alias}" is not a reranker model; choose one that is.`, "model");

@@ -2,25 +2,25 @@ import type { FinishReason, Timings, TokenLogprob, ToolCall, Usage } from "../en
 import { ServiceError } from "../errors/service-error.ts";
 import type { InferenceEvent } from "./inference.ts";
 
-/** A whole answer: the fold of a stream of events. */
+/** A complete answer, folded from a stream of events. */
 export interface Answer {
   readonly text: string;
   readonly reasoning: string;
   readonly toolCalls: readonly ToolCall[];
-  /** Of the text's tokens; empty when none were asked for. */
+  /** Of the text's tokens; empty if not requested. */
   readonly logprobs: readonly TokenLogprob[];
   readonly reason: FinishReason;
   readonly stopSequence: string | undefined;
   readonly usage: Usage;
   readonly timings: Timings;
-  /** Milliseconds from the request's arrival to its end, queueing included. */
+  /** Milliseconds from the request's arrival to its end, including queueing. */
   readonly totalMs: number;
   readonly tokensPerSecond: number;
 }
 
 /**
- * Folds a stream into the whole answer that it makes up. Throws what the stream throws, and
- * `inference_failed` when it ends without `done`.
+ * Folds a stream into the complete answer. Throws what the stream throws, and `inference_failed` if it ends without
+ * `done`.
  */
 export async function collectAnswer(events: AsyncIterable<InferenceEvent>): Promise<Answer> {
   const fold = new AnswerFold();

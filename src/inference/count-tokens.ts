@@ -1,9 +1,9 @@
 import type { Inference, InferenceRequest } from "./inference.ts";
 
 /**
- * Counts the tokens that a request's prompt has for its model: template, tools and images included. The request is
- * begun and left at llama.cpp's first report of progress, which names the exact number and comes with the first step
- * of the prompt; so a long prompt is not worked through. It takes a slot for that time.
+ * Counts the tokens of a request's prompt, including template, tools and images. The request is started and cancelled at
+ * llama.cpp's first progress report, which has the exact number and comes with the prompt's first step, so that a long
+ * prompt is not computed. It takes a slot for that time.
  */
 export async function countTokens(
   inference: Pick<Inference, "generate">,

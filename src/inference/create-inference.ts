@@ -48,7 +48,7 @@ export interface InferenceOptions {
   now?: () => number;
 }
 
-/** Makes the {@link Inference} of a daemon. */
+/** Creates the {@link Inference} of a daemon or a page. */
 export function createInference(options: InferenceOptions): Inference {
   return new InferenceService(options);
 }
@@ -77,7 +77,7 @@ class InferenceService implements Inference {
   async generate(request: InferenceRequest, signal: AbortSignal): Promise<InferenceStream> {
     const startedAt = this.#now();
     checkCallDepths(request.input);
-    // Disposed in reverse order: the permit is free before the lease ends and the request is counted as over.
+    // Disposed in reverse order: first the permit, then the lease, and last the count of requests.
     const held = new DisposableStack();
     try {
       held.use(this.#accounting.begin(request.endpoint));
@@ -207,7 +207,7 @@ class InferenceService implements Inference {
   ): InferenceEvent {
     const totalMs = this.#now() - startedAt;
     const { promptTokens, completionTokens } = done.usage;
-    // The first token is a by-product of the prompt: one alone takes no time of its own, but all of the request's.
+    // The first token comes with the prompt, so the time of a single token is that of the request.
     const seconds = (completionTokens > 1 ? done.timings.completionMs : totalMs) / 1000;
     const tokensPerSecond = seconds > 0 ? completionTokens / seconds : 0;
     this.#metrics.promptTokens(promptTokens);
@@ -216,7 +216,7 @@ class InferenceService implements Inference {
   }
 }
 
-/** How the engine's events are to be read by the model's settings, in this order. */
+/** The readers of the engine's events according to the model's settings, in order. */
 function readersOf({ request, reasoningTags, calls }: ResolvedGeneration): EventReader[] {
   const readers: EventReader[] = [];
   if (request.logprobs !== undefined) readers.push(dropReasoningLogprobs());

@@ -1,12 +1,12 @@
 import { backgroundTimer } from "../async/watchdog.ts";
 import { ServiceError } from "../errors/service-error.ts";
 
-/** Longest delay that a timer takes; beyond it Node would fire at once. */
+/** Maximum delay of a timer; a longer one would fire immediately. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * A signal that aborts with its parent, or with `deadline_exceeded` when the time is over. Dispose it when the
- * work is done: it then leaves no timer and no listener behind.
+ * A signal that aborts with its parent, or with `deadline_exceeded` when the time is up. Dispose it when the work is done,
+ * to remove its timer and listener.
  */
 export class Deadline implements Disposable {
   readonly #controller = new AbortController();
@@ -14,7 +14,7 @@ export class Deadline implements Disposable {
   readonly #timer: ReturnType<typeof setTimeout> | undefined;
   readonly #onParentAbort = () => this.#controller.abort(this.#parent.reason);
 
-  /** @param limitMs Infinity: no limit but the parent's. */
+  /** @param limitMs Infinity: only the parent's limit */
   constructor(parent: AbortSignal, limitMs: number) {
     this.#parent = parent;
     if (parent.aborted) this.#onParentAbort();
@@ -28,7 +28,7 @@ export class Deadline implements Disposable {
     return this.#controller.signal;
   }
 
-  /** Ends the work before the time is over; the first reason counts. */
+  /** Ends the work early; the first reason counts. */
   abort(reason: unknown): void {
     this.#controller.abort(reason);
   }

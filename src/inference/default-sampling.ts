@@ -1,8 +1,8 @@
 import type { Sampling } from "../engine/protocol/generation.ts";
 
 /**
- * Defaults of the interface specification, part "Limits". Every dialect uses them, so that the same request gives
- * the same answer whichever API it came by; a model's own PARAMETERs come before them.
+ * Default sampling settings of all dialects, so that a request has the same answer in every API. A model's PARAMETERs take
+ * precedence.
  */
 export const DEFAULT_SAMPLING = {
   temperature: 0.7,
@@ -11,8 +11,8 @@ export const DEFAULT_SAMPLING = {
 } as const satisfies Sampling;
 
 /**
- * The seed of a request as the engine takes it, in 32 bits. The largest value, which is what -1 becomes, means
- * "another one each time" to the engine.
+ * The seed of a request in 32 bits, for the engine. -1 becomes the largest value, which means a random seed to the
+ * engine.
  */
 export function toSeed(seed: number | null | undefined): number | undefined {
   return seed == null ? undefined : seed >>> 0;

@@ -1,8 +1,8 @@
 import type { EventReader } from "./event-reader.ts";
 
 /**
- * Leaves out the log-probabilities of reasoning. The engine reports them in a text piece of their own, which is
- * empty and follows the piece of reasoning; clients ask for those of the text.
+ * Drops the log-probabilities of reasoning, which the engine reports in an empty text event after the reasoning; clients
+ * want those of the text.
  */
 export function dropReasoningLogprobs(): EventReader {
   let isReasoning = false;

@@ -4,14 +4,14 @@ import { ServiceError } from "../errors/service-error.ts";
 
 type CuttingEngine = Pick<Engine, "embed" | "tokenize" | "pieces" | "info" | "spec">;
 
-/** A text so long for each token that may be used holds more than enough of them. */
+/** Characters per usable token that are certainly enough. */
 const CHARACTERS_PER_TOKEN = 64;
-/** How much of a text is tried next where tokens cannot be counted. */
+/** Share of a text to try next, if tokens cannot be counted. */
 const SHORTER = 0.75;
 
 /**
- * Embeds a text, or of one that is too long as many of its first tokens as the engine takes at once. A text that is
- * cut may have a token more than was counted in the whole: then a little less is taken.
+ * Embeds a text, or as many of its first tokens as the engine can process at once. A truncated text may have one token more
+ * than counted in the whole text; then a little less is tried.
  */
 export async function embedTruncated(
   engine: CuttingEngine,
@@ -21,7 +21,7 @@ export async function embedTruncated(
   const whole = await embedIfFits(engine, text, signal);
   if (whole) return whole;
   const cut = await embedFirstTokens(engine, text, signal).catch((error: unknown) => {
-    // On the stock WASM there is no tokenizer to cut by.
+    // The stock WASM has no tokenizer to truncate with.
     if (!(error instanceof ServiceError) || error.code !== "unsupported_feature") throw error;
     return embedFirstCharacters(engine, text, signal);
   });
@@ -40,7 +40,7 @@ async function embedFirstTokens(
   const { bytes, ends } = await engine.pieces(ids.subarray(0, limit), signal);
   const added = await engine.tokenize("", { addSpecial: true, parseSpecial: true }, signal);
   for (let kept = limit - added.length, less = 1; kept > 0; kept -= less, less *= 2) {
-    // As the piece of a stream, so that half a character at the end is left out.
+    // Decoded as a part of a stream, so that half a character at the end is left out.
     const part = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes.subarray(0, ends[kept - 1]), {
       stream: true,
     });

@@ -3,7 +3,7 @@ import type { Engine } from "../engine/engine.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { AdmissionQueue } from "./admission-queue.ts";
 
-/** One admission queue for each running engine; a queue dies with its engine. */
+/** One admission queue per running engine; it ends with its engine. */
 export class EngineQueues {
   readonly #queues = new WeakMap<Engine, AdmissionQueue>();
   readonly #maxWaiting: number;
@@ -14,7 +14,7 @@ export class EngineQueues {
     this.#now = options.now;
   }
 
-  /** @param alias named in the error of those who wait when the engine ends. */
+  /** @param alias name for the error of callers that wait when the engine ends */
   of(engine: Engine, alias: string): AdmissionQueue {
     const known = this.#queues.get(engine);
     if (known) return known;

@@ -1,7 +1,7 @@
 import type { GenerationEvent } from "../engine/protocol/generation.ts";
 
 /**
- * Reads the events of one answer, one after the other, as what they mean: none, itself, or several for each. It may hold
- * back what only the next event decides, and gives it out with `done` at the latest.
+ * Translates the events of one answer in order, each into none, itself or several. It may hold back what depends on the next
+ * event, until `done` at the latest.
  */
 export type EventReader = (event: GenerationEvent) => Iterable<GenerationEvent>;

@@ -6,9 +6,9 @@ const NOTHING = {
 };
 
 /**
- * Ends a turn where its second tool call begins, so that the rest is not generated: some models write several though
- * they are told not to, and not every template has a grammar that would keep them from it. What the answer has cost
- * comes with the beginning of that call, which is the first token behind the answer that counts.
+ * Ends a turn where its second tool call begins, so that the rest is not generated: some models write several calls even if
+ * told not to, and not every template has a grammar that prevents it. The beginning of the second call carries the usage
+ * of the answer up to there.
  */
 export function firstCallOnly(): EventReader {
   return (event) =>

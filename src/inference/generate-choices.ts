@@ -10,10 +10,10 @@ export interface ChoicesStream {
 }
 
 /**
- * Runs several requests as one answer with several choices. Resolves when the first is accepted; the others
- * take slots as they become free, so that two such answers never wait for each other. The first failure ends
- * them all, and so does leaving the loop.
- * @param parallel how many run or wait at once; more than a model's slots would only fill its queue
+ * Runs several requests as one answer with several choices. Resolves when the first is accepted; the others take slots as
+ * they become free, so that two such answers never wait for each other. The first failure ends them all, and so does
+ * leaving the loop.
+ * @param parallel how many may run or wait at once; more than a model's slots would only fill its queue
  */
 export async function generateChoices(
   inference: Pick<Inference, "generate">,
@@ -53,7 +53,7 @@ interface Arrival {
   readonly result: IteratorResult<InferenceEvent, void>;
 }
 
-/** Yields the events of all sources as they come. `stop` is called when the loop is left, however that is. */
+/** Yields the events of all sources as they come. `stop` is called when the loop ends, for whatever reason. */
 async function* mergeChoices(
   sources: readonly AsyncIterator<InferenceEvent, void>[],
   parallel: number,
@@ -64,7 +64,7 @@ async function* mergeChoices(
     const source = sources[choice];
     if (!source) return;
     const arrival = source.next().then((result) => ({ choice, result }));
-    // It may fail while the reader is busy with another choice; the race below throws it all the same.
+    // It may fail while the reader is busy with another choice; the race below still throws the error.
     arrival.catch(() => undefined);
     pending.set(choice, arrival);
   };

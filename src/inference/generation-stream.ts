@@ -5,10 +5,10 @@ import type { Deadline } from "./deadline.ts";
 import type { EventReader } from "./event-reader.ts";
 import type { InferenceEvent } from "./inference.ts";
 
-/** Bytes of events that may wait for a client who reads slowly: more than a context of 100,000 tokens gives. */
+/** Bytes of events that may wait for a slow client: more than a context of 100,000 tokens produces. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
-/** About what an event takes in memory, and what each token of its log-probabilities adds. */
+/** Approximate memory of an event, and of each token of its log-probabilities. */
 const EVENT_BYTES = 100;
 const LOGPROB_BYTES = 400;
 const ALTERNATIVE_BYTES = 150;
@@ -18,23 +18,23 @@ type DoneEvent = Extract<GenerationEvent, { type: "done" }>;
 export interface GenerationStreamOptions {
   /** Runs the generation on its engine; settles when the engine has released it. */
   readonly run: (onEvent: (event: GenerationEvent) => void, signal: AbortSignal) => Promise<void>;
-  /** How the engine's events are to be read, the first one first. */
+  /** The readers of the engine's events, in order. */
   readonly readers: readonly EventReader[];
-  /** Ends the generation with the client or when its time is over; ended here when the reader leaves. */
+  /** Ends the generation when the client disconnects or the time is up; aborted here when the reader leaves. */
   readonly deadline: Deadline;
-  /** What the request holds: released once, as soon as the engine is done. */
+  /** Everything the request holds; released once, as soon as the engine is done. */
   readonly held: Disposable;
-  /** Called with the length of the prompt in tokens when the engine reports it. */
+  /** Called with the prompt's length in tokens when the engine reports it. */
   readonly onPrompt: (tokens: number) => void;
   /** Completes the last event; called once the generation is over. */
   readonly finish: (done: DoneEvent) => InferenceEvent;
 }
 
 /**
- * One answer, from the engine's first event to the last that its reader takes. What the request holds is given back
- * exactly once, as soon as the engine is done with it: after the last event, after an error, when the reader leaves
- * (even before its first step), and when the deadline aborts while nobody reads. The stream ends after `done`, or
- * throws a ServiceError or the deadline's reason.
+ * One answer, from the engine's first event to the last one read. Everything the request holds is released exactly once, as
+ * soon as the engine is done: after the last event, after an error, when the reader leaves (even before its first step),
+ * and when the deadline aborts while nobody reads. The stream ends after `done`, or throws a ServiceError or the
+ * deadline's reason.
  */
 export class GenerationStream implements AsyncIterableIterator<InferenceEvent, undefined> {
   readonly #options: GenerationStreamOptions;
@@ -47,7 +47,7 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
     this.#over = this.#run();
   }
 
-  /** Starts the generation. Resolves with its first event; what fails before it rejects here. */
+  /** Starts the generation. Resolves with its first event, or rejects if it fails before that. */
   static async begin(options: GenerationStreamOptions): Promise<GenerationStream> {
     const stream = new GenerationStream(options);
     await stream.#events.ready();
@@ -79,21 +79,21 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
     } catch (error) {
       failure = deadline.signal.aborted ? deadline.signal.reason : error;
     }
-    // The permit is free before the reader knows that the answer is over, so that the next request finds it free.
+    // The permit is released before the reader sees the end, so that the next request finds it free.
     held[Symbol.dispose]();
     if (!this.#done) this.#events.end(failure ?? incomplete());
     else if (this.#events.push(finish(this.#done))) this.#events.end();
     else this.#events.clear(readTooSlowly());
   }
 
-  /** Reads an event of the engine; what no reader can read ends the answer. */
+  /** Reads an event of the engine; an event that cannot be read ends the answer. */
   #take(event: GenerationEvent): void {
     try {
       if (event.type === "prompt-progress") this.#options.onPrompt(event.total);
       let events: readonly GenerationEvent[] = [event];
       for (const read of this.#options.readers) events = events.flatMap((each) => [...read(each)]);
       for (const each of events) this.#pass(each);
-      // A reader may see the end before the engine does.
+      // A reader may find the end before the engine does.
       if (this.#done && event.type !== "done")
         this.#options.deadline.abort(new Error("the answer is complete"));
     } catch (error) {

@@ -2,7 +2,7 @@ import { ServiceError } from "../errors/service-error.ts";
 import { decodeBase64 } from "./base64.ts";
 
 const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*;base64,/i;
-/** Characters looked at before decoding, in steps that no length of lines is a multiple of. */
+/** Characters sampled before decoding, in steps that are not a multiple of common line lengths. */
 const SAMPLES = 256;
 const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
 const SPACE = 0x20;
@@ -15,7 +15,7 @@ const SIGNATURES: readonly (readonly number[])[] = [
 ];
 
 /**
- * Decodes an image that a request carries as base64, alone or as a data: URL.
+ * Decodes an image from base64 or a data: URL.
  * @param param path of the field, for the error
  * @throws ServiceError invalid_parameter for a URL (the daemon fetches nothing), and for what is not base64 or
  * not a PNG, JPEG, GIF or BMP
@@ -32,7 +32,7 @@ export function decodeImage(text: string, param: string): Uint8Array<ArrayBuffer
   return bytes;
 }
 
-/** True for a text of which most is blank: decoding would search all of it for the few digits. */
+/** Whether most of a text is whitespace: decoding would search all of it for a few digits. */
 function isMostlyBlank(encoded: string): boolean {
   let blanks = 0;
   for (let sample = 0; sample < SAMPLES; sample += 1) {

@@ -11,16 +11,16 @@ import type { Residency } from "../models/model.ts";
 import type { Piece } from "./tokens.ts";
 
 /**
- * A generation as a dialect asks for it, before the model's own settings are applied. An absent setting is
- * filled from the model's Modelfile PARAMETERs first and from `defaults` after that.
+ * A generation as requested by a dialect, before the model's settings are applied. An absent setting comes from the model's
+ * PARAMETERs, or else from `defaults`.
  */
 export interface InferenceRequest {
   readonly endpoint: Endpoint;
   /** Absent or empty: the default model. */
   readonly model?: string | undefined;
   /**
-   * prompt: text for the model as it is. chat: through the chat template.
-   * instruct: a chat when the model has a template, else the system text and the prompt as they are.
+   * prompt: text for the model, unchanged. chat: through the chat template.
+   * instruct: a chat if the model has a template, otherwise system text and prompt unchanged.
    * infill: the text between a prefix and a suffix, for models that were trained to fill in the middle.
    */
   readonly input:
@@ -39,25 +39,25 @@ export interface InferenceRequest {
   readonly format: OutputFormat;
   readonly logprobs?: number | undefined;
   readonly cachePrompt?: boolean | undefined;
-  /** Loads the model when it is on disk only; absent: only the configuration's auto_load does. */
+  /** Loads the model if it is not loaded; absent: only with the configuration's auto_load. */
   readonly residency?: Residency | undefined;
-  /** A further choice of a request that was let in already: it waits for a slot however many others do. */
+  /** Another choice of an admitted request, which is not subject to the queue's limit. */
   readonly isFurther?: boolean | undefined;
-  /** What the dialect's specification says where neither the request nor the model does. */
+  /** The API's defaults for settings that neither the request nor the model has. */
   readonly defaults: { readonly maxTokens?: number; readonly sampling: Sampling };
 }
 
-/** How the answer came about; known when the stream begins. */
+/** An answer whose stream has begun. */
 export interface InferenceStream {
   /** The alias that answers. */
   readonly model: string;
-  /** Milliseconds until the model was there: next to none when it was loaded already. */
+  /** Milliseconds until the model was available; almost none if it was already loaded. */
   readonly loadMs: number;
   /** Throws a ServiceError when the generation fails; cancelled by the signal or by leaving the loop. */
   readonly events: AsyncIterableIterator<InferenceEvent>;
 }
 
-/** The engine's events; `done` also says how long the request took in all, queueing included. */
+/** The engine's events; `done` also has the request's total time, including queueing. */
 export type InferenceEvent =
   | Exclude<GenerationEvent, { type: "done" }>
   | (Extract<GenerationEvent, { type: "done" }> & { totalMs: number; tokensPerSecond: number });
@@ -65,7 +65,7 @@ export type InferenceEvent =
 export interface EmbedRequest {
   readonly model?: string | undefined;
   readonly input: readonly string[];
-  /** Of a text that is too long embed the beginning; else it is an error. */
+  /** Embed the beginning of a text that is too long; otherwise that is an error. */
   readonly truncate?: boolean | undefined;
   /** As in {@link InferenceRequest}. */
   readonly residency?: Residency | undefined;
@@ -116,21 +116,21 @@ export interface PromptFromTokensRequest extends DetokenizeRequest {
 }
 
 /**
- * The one way from a dialect to an engine: model lookup, defaults, admission, deadline, accounting.
- * Every method rejects with a ServiceError before it does any work when the request cannot succeed.
+ * The only way from a dialect to an engine: model lookup, defaults, admission, deadline, accounting. If a request cannot
+ * succeed, every method rejects with a ServiceError before doing any work.
  */
 export interface Inference {
-  /** Resolves when a slot is taken and the engine has accepted the request: what fails before has an HTTP status. */
+  /** Resolves when the request has a slot and the engine has accepted it; failures before that have an HTTP status. */
   generate(request: InferenceRequest, signal: AbortSignal): Promise<InferenceStream>;
   embed(request: EmbedRequest, signal: AbortSignal): Promise<EmbedAnswer>;
   rerank(request: RerankRequest, signal: AbortSignal): Promise<RerankAnswer>;
   /** The tokens of a text, by llama.cpp's own tokenizer. Neither waits for a slot nor takes one. */
   tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<TokenIds>;
-  /** What each token stands for. */
+  /** The text or bytes of each token. */
   pieces(request: DetokenizeRequest, signal: AbortSignal): Promise<Piece[]>;
-  /** The text that tokens stand for; bytes that are not text become U+FFFD. */
+  /** The text of tokens; bytes that are not text become U+FFFD. */
   detokenize(request: DetokenizeRequest, signal: AbortSignal): Promise<string>;
-  /** The prompt that the model takes as exactly these tokens; see promptFromTokens(). */
+  /** A prompt that the model tokenizes to exactly these tokens; see promptFromTokens(). */
   promptFromTokens(request: PromptFromTokensRequest, signal: AbortSignal): Promise<string>;
   /** Requests running or waiting for a slot. */
   readonly activeRequests: number;

@@ -2,8 +2,8 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { Model } from "../models/model.ts";
 
 /**
- * The prompt that asks a model for the text between a prefix and a suffix: llama.cpp's order, prefix, suffix, middle,
- * in which models are trained.
+ * The prompt for the text between a prefix and a suffix, in the order prefix, suffix, middle, as in llama.cpp and in the
+ * models' training.
  * @throws ServiceError unsupported_feature with param suffix when the vocabulary has no tokens for it
  */
 export function infillPrompt(

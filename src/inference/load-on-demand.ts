@@ -1,8 +1,7 @@
 import type { Inference } from "./inference.ts";
 
 /**
- * Loads the models that requests name, when they are on disk: with a residency, even one that wishes nothing, a model
- * is loaded by the request that needs it.
+ * Makes requests load the models that they name: a request with a residency, even an empty one, loads its model.
  */
 export function loadOnDemand(inference: Inference): Inference {
   return {

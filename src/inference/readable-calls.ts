@@ -1,9 +1,8 @@
 import type { ChatMessage, ToolCall } from "../engine/protocol/generation.ts";
 
 /**
- * Messages whose earlier tool calls a template can read: their arguments must be JSON. None at all means a function
- * without parameters; what a model wrote that is not JSON, such as arguments cut off by the length, is given back as
- * the text that it is.
+ * Messages with tool calls that a template can read: their arguments must be JSON. Empty arguments mean a function without
+ * parameters; text that is not JSON, such as arguments that were cut off, becomes a JSON string.
  */
 export function withReadableCalls(messages: readonly ChatMessage[]): ChatMessage[] {
   return messages.map((message) =>

@@ -1,6 +1,6 @@
 import type { Endpoint, Metrics } from "../metrics/metrics.ts";
 
-/** Counts requests from their arrival to their end, whatever that end is. */
+/** Counts requests from their arrival to their end, however they end. */
 export class RequestAccounting {
   readonly #metrics: Metrics;
   readonly #now: () => number;

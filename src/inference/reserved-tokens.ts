@@ -1,10 +1,10 @@
 import type { EngineInfo, EngineSpec } from "../engine/protocol/engine-spec.ts";
 import type { GenerationInput, GenerationRequest } from "../engine/protocol/generation.ts";
 
-/** What a chat template may add for itself: a system prompt of its own, today's date, instructions for tools. */
+/** Tokens that a chat template may add: its own system prompt, today's date, instructions for tools. */
 const TEMPLATE_TOKENS = 512;
 
-/** Marks around one message of a chat, in any template. */
+/** Tokens around one message of a chat, in any template. */
 const MESSAGE_TOKENS = 32;
 
 const ENCODER = new TextEncoder();
@@ -12,9 +12,9 @@ const ENCODER = new TextEncoder();
 const SCRATCH = new Uint8Array(16 * 1024);
 
 /**
- * Tokens of context that a generation may come to need, before the length of its prompt is known: no
- * tokenizer makes more tokens of a text than it has bytes. An answer without a limit may fill the context, and only
- * the projector knows how many tokens an image takes; both reserve all of it.
+ * Tokens of context that a generation may need, before the length of its prompt is known: a text has at most as many tokens
+ * as bytes. An answer without a limit may fill the context, and only the projector knows how many tokens an image takes,
+ * so both reserve all of it.
  */
 export function reservedTokens(request: GenerationRequest, { contextSize }: EngineInfo): number {
   const { input, maxTokens } = request;
@@ -32,9 +32,8 @@ export function neededTokens(
 }
 
 /**
- * Tokens that one text to embed or to score may take. Models that only do this keep none. A model for text gets a
- * whole context: where that is shared, llama.cpp does not give the one text the room that is still taken by what the
- * slot of the next text held before.
+ * Tokens of context that a text to embed or score may need. Embedding models and rerankers need none. A generative model
+ * needs a whole context: if it is shared, llama.cpp does not free what the slot of the next text still holds.
  */
 export function embeddedTokens({ purpose }: EngineSpec, { contextSize }: EngineInfo): number {
   return purpose === "generate" ? contextSize : 0;
@@ -54,7 +53,7 @@ function promptBytes(input: GenerationInput, most: number): number {
   return document + messages.length * MESSAGE_TOKENS + TEMPLATE_TOKENS;
 }
 
-/** Bytes of a text in UTF-8; at least `most` for a text that has more, which is then not counted. */
+/** Bytes of a text in UTF-8, counted only up to `most`. */
 function utf8Length(text: string, most: number): number {
   if (text.length >= most) return text.length;
   let bytes = 0;

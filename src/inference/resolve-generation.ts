@@ -15,18 +15,17 @@ import { resolveTools, type WrittenCalls } from "./resolve-tools.ts";
 import { withShortCallIds } from "./short-call-ids.ts";
 import type { ReasoningTags } from "./split-reasoning.ts";
 
-/** What the engine is asked, and how its events are to be read. */
+/** The request for the engine, and how to read its events. */
 export interface ResolvedGeneration {
   readonly request: GenerationRequest;
-  /** Set when reasoning stands in the text between tags. */
+  /** Set if reasoning is in the text, between tags. */
   readonly reasoningTags: ReasoningTags | undefined;
   readonly calls: WrittenCalls;
 }
 
 /**
- * Fills a request with the model's own settings, and with the dialect's defaults after that, and brings its
- * input into the form that the engine takes.
- * @throws ServiceError `unsupported_feature` when the model cannot do what the request asks for.
+ * Completes a request with the model's settings, then with the dialect's defaults, and converts its input for the engine.
+ * @throws ServiceError `unsupported_feature` if the model does not support what the request asks for
  */
 export function resolveGeneration(
   request: InferenceRequest,
@@ -49,7 +48,7 @@ export function resolveGeneration(
       ...(request.logprobs !== undefined && { logprobs: request.logprobs }),
       cachePrompt: request.cachePrompt ?? true,
     },
-    // A raw prompt is continued as it is; nobody asked its text to be read.
+    // A raw prompt is continued unchanged, and its text is not interpreted.
     reasoningTags: isRaw(request.input) ? undefined : settings.thinking,
     calls: withTools?.calls,
   };
@@ -77,7 +76,7 @@ function resolveInput(
   if (!hasChatTemplate && input.images.length === 0) {
     return { kind: "prompt", prompt: system ? `${system}\n\n${input.prompt}` : input.prompt };
   }
-  // The text comes last: an image at the very end of the prompt would end the engine.
+  // The text comes last: llama.cpp aborts if an image is at the very end of the prompt.
   const content: ContentPart[] = input.images.map((data) => ({ type: "image", data }));
   content.push({ type: "text", text: input.prompt });
   return {
@@ -95,7 +94,7 @@ function resolveMessages(messages: readonly ChatMessage[], { settings, gguf }: M
   return withReadableCalls(withShortCallIds(withSystem(messages, settings.system), template));
 }
 
-/** Many templates know one system message, the first: several at the beginning become one. */
+/** Many templates only support one system message, so several at the beginning are joined. */
 function withSystem(messages: readonly ChatMessage[], fallback: string | undefined): ChatMessage[] {
   if (!messages.some(({ role }) => role === "system")) return [...systemMessage(fallback), ...messages];
   const begin = messages.findIndex(({ role }) => role !== "system");
@@ -110,8 +109,8 @@ function systemMessage(system: string | undefined): ChatMessage[] {
 }
 
 /**
- * The request decides, then an effort that it asks for, then THINKING of the Modelfile. Else a model that can
- * think does not: on a CPU it would spend the tokens of most answers on it, and few clients show it.
+ * Decided by the request, then by its effort, then by THINKING of the Modelfile. By default a model does not think: on a
+ * CPU that would take most of the time of an answer, and few clients show it.
  */
 function thinkingOf(
   asked: boolean | undefined,
@@ -128,7 +127,7 @@ function withBias(sampling: Sampling, bias: NonNullable<Sampling["logitBias"]>):
   return bias.length === 0 ? sampling : { ...sampling, logitBias: [...(sampling.logitBias ?? []), ...bias] };
 }
 
-/** Later settings win; one that is present but undefined does not count. */
+/** Later settings take precedence; undefined ones do not count. */
 function mergeSampling(...layers: readonly Sampling[]): Sampling {
   const entries = layers.flatMap((layer) => Object.entries(layer)).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as Sampling;

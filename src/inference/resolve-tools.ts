@@ -5,13 +5,13 @@ import { renderTools } from "./tool-format/render-tools.ts";
 
 type ChatInput = Extract<GenerationInput, { kind: "chat" }>;
 
-/** How tool calls stand in the text; undefined when the engine reports them itself. */
+/** How tool calls are written in the text; undefined if the engine reports them itself. */
 export type WrittenCalls =
   | { readonly kind: "forced" }
-  /** In the same form, where the answer may have a form of its own instead. */
+  /** The same, but the answer may have its own format instead. */
   | { readonly kind: "offered"; readonly names: readonly string[] }
   | { readonly kind: "tagged"; readonly format: ToolFormat; readonly parallel: boolean }
-  /** Reported by the engine, whose turn ends with the first. */
+  /** Reported by the engine; the turn ends with the first. */
   | { readonly kind: "single" }
   | undefined;
 
@@ -19,20 +19,20 @@ export interface ResolvedTools {
   readonly input: ChatInput;
   readonly format: OutputFormat;
   readonly calls: WrittenCalls;
-  /** Tokens with which the model would begin a call that it must not make. */
+  /** Tokens that begin tool calls, if none are allowed. */
   readonly bias: NonNullable<Sampling["logitBias"]>;
-  /** Text at which the turn ends: of calls in tags only the first may be made, so its end tag is the end. */
+  /** Stop sequence: if only one call in tags is allowed, its end tag. */
   readonly stop: readonly string[];
 }
 
-/** The least bias there is: such a token is never chosen. */
+/** The lowest bias: such a token is never chosen. */
 const NEVER = -100;
 
 /**
- * A call that must be made is asked for as JSON by schema, which binds any model, in whatever form it would call by
- * itself; the engine still shows it the tools. That leaves no room for another format of the answer; where a call may
- * be made and the answer has a format, the schema has room for either. Where no call may be made the model is shown no
- * tools, and may not write the tokens with which a call begins.
+ * A required call is enforced as JSON by schema, which works for any model, whatever format its own calls have; the engine
+ * still shows it the tools. This excludes another format for the answer; if a call is optional and the answer has a
+ * format, the schema allows either. If calls are not allowed, the model does not see the tools, and cannot write the
+ * tokens that begin a call.
  */
 export function resolveTools(
   input: ChatInput,
@@ -69,7 +69,7 @@ export function resolveTools(
   return { input: shown, format, calls, bias: [], stop: isTaggedOnce ? [calls.format.callEnd] : [] };
 }
 
-/** Undefined when the answer need not be JSON. */
+/** Undefined if the answer need not be JSON. */
 function answerSchema(format: OutputFormat): JsonSchema | undefined {
   if (format.type === "json") return { type: "object" };
   return format.type === "json_schema" ? format.schema : undefined;

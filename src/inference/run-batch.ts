@@ -1,11 +1,11 @@
 import type { Permit } from "./admission-queue.ts";
 
 /**
- * Runs one call for each item, in parallel up to the engine's slots, and returns the results in order. The
- * batch is admitted as a whole, by the caller who got its first permit; its further calls wait for their turn
- * among the other requests. The first failure ends the batch and aborts the calls under way.
+ * Runs one call per item, in parallel up to the engine's slots, and returns the results in order. The caller's first permit
+ * admits the whole batch; its other calls wait for their turn among other requests. The first failure ends the batch and
+ * aborts its running calls.
  *
- * @param first the permit of the first call, taken over and freed here, and the tokens of context that each call may need
+ * @param first the permit of the first call, which is released here, and the tokens of context that each call may need
  */
 export async function runBatch<Item, Result>(
   items: readonly Item[],

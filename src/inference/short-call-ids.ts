@@ -1,12 +1,12 @@
 import type { ChatMessage } from "../engine/protocol/generation.ts";
 
-/** Templates of Mistral's raise an error over ids of any other length. */
+/** Mistral's templates raise an error for ids of any other length. */
 const SHORT_IDS = /length\s*(?:!=|==)\s*9\b/;
 const SHORT_ID = /^[A-Za-z0-9]{9}$/;
 
 /**
- * Messages whose call ids a template accepts that wants nine letters or digits. A call and its result have the same
- * id afterwards too, and a longer conversation the same ids as its beginning had.
+ * Messages with call ids of nine letters or digits, as some templates require. A call and its result keep the same id, and
+ * a continued conversation has the same ids as before.
  */
 export function withShortCallIds(
   messages: readonly ChatMessage[],

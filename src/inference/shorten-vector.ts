@@ -1,8 +1,8 @@
 import { ServiceError } from "../errors/service-error.ts";
 
 /**
- * The first components of an embedding, brought to length 1 again; meant for models that were trained for it.
- * @throws ServiceError invalid_parameter when more are asked for than the model has
+ * The first components of an embedding, normalized again; for models that were trained for it.
+ * @throws ServiceError invalid_parameter if the model has fewer
  */
 export function shortenVector(vector: readonly number[], dimensions: number): number[] {
   if (dimensions > vector.length) {

@@ -2,16 +2,16 @@ import type { GenerationEvent, TokenLogprob } from "../engine/protocol/generatio
 import type { EventReader } from "./event-reader.ts";
 import { heldTagLength } from "./held-tag.ts";
 
-/** The text that begins and the text that ends a model's reasoning: THINKING of a Modelfile. */
+/** The tags that begin and end a model's reasoning: THINKING of a Modelfile. */
 export interface ReasoningTags {
   readonly start: string;
   readonly end: string;
 }
 
 /**
- * Turns text between the tags into reasoning, for models whose template does not tell the engine about it.
- * Reasoning is recognized only at the very beginning of the answer (a later tag is the answer's own text);
- * whitespace around the tags belongs to neither side. Tags may be split over any number of pieces.
+ * Turns text between the tags into reasoning, for models whose template does not describe it. Reasoning is only recognized
+ * at the very beginning of the answer; a later tag is text. Whitespace around the tags is dropped. Tags may be split over
+ * any number of pieces.
  */
 export function splitReasoning(tags: ReasoningTags): EventReader {
   const splitter = new ReasoningSplitter(tags);
@@ -26,11 +26,11 @@ export function splitReasoning(tags: ReasoningTags): EventReader {
 }
 
 type State =
-  /** Nothing but whitespace and perhaps a part of the start tag has come. */
+  /** Only whitespace and perhaps a part of the start tag so far. */
   | "before"
   /** Between the tags. */
   | "inside"
-  /** Behind the end tag: whitespace is still dropped. */
+  /** After the end tag, while whitespace is dropped. */
   | "after"
   /** The answer itself. */
   | "text";
@@ -55,7 +55,7 @@ class ReasoningSplitter {
     if (this.#state === "text") yield* this.#release();
   }
 
-  /** Whatever was held back turned out not to be a tag. */
+  /** The held text is not a tag. */
   *flush(): Generator<GenerationEvent> {
     if (this.#state === "inside") yield* this.#emitReasoning(this.#held);
     else if (this.#state !== "after") yield* this.#release();
@@ -84,7 +84,7 @@ class ReasoningSplitter {
       this.#state = "after";
       return;
     }
-    // Whitespace before the end tag is dropped, so whitespace at the end waits together with a half tag.
+    // Whitespace before the end tag is dropped, so trailing whitespace is held back with a partial tag.
     const whole = this.#held.slice(0, this.#held.length - heldTagLength(this.#held, this.#tags.end));
     const ready = whole.trimEnd().length;
     yield* this.#emitReasoning(this.#held.slice(0, ready));

@@ -3,16 +3,16 @@ import type { Engine } from "../engine/engine.ts";
 import type { TokenIds, TokenPieces } from "../engine/protocol/calls.ts";
 import { ServiceError } from "../errors/service-error.ts";
 
-/** So many take some milliseconds. */
+/** This many take some milliseconds. */
 const PIECES_IN_A_TURN = 4096;
 
-/** A token and what it stands for: a part of a character cannot be a text. */
+/** A token and its text, or its bytes if they are only part of a character. */
 export interface Piece {
   readonly id: number;
   readonly bytes: Uint8Array;
 }
 
-/** Cuts the bytes of tokens where each of them ends; in turns of the event loop, as there may be a million. */
+/** Splits bytes into those of each token, over several turns of the event loop, as there may be a million. */
 export async function splitPieces(ids: TokenIds, { bytes, ends }: TokenPieces): Promise<Piece[]> {
   return await mapInTimeSlices([...ids], PIECES_IN_A_TURN, (id, at) => ({
     id,
@@ -20,7 +20,7 @@ export async function splitPieces(ids: TokenIds, { bytes, ends }: TokenPieces): 
   }));
 }
 
-/** Ids as the engine takes them; it says itself which of them its vocabulary does not have. */
+/** Ids for the engine, which refuses those that are not in its vocabulary. */
 export function toTokenIds(ids: readonly number[] | TokenIds, param: string): TokenIds {
   if (ids instanceof Int32Array) return ids;
   const tokens = Int32Array.from(ids);
@@ -30,9 +30,9 @@ export function toTokenIds(ids: readonly number[] | TokenIds, param: string): To
 }
 
 /**
- * The text that the engine turns into exactly these tokens: texts go to llama.cpp as such, to which its tokenizer adds
- * what the vocabulary asks for around them, tokens or a blank. So a text without those is tried as well, and each is
- * tokenized and compared. Tokens that no text gives are refused rather than replaced by others.
+ * Finds a text that llama.cpp tokenizes to exactly these tokens. The tokenizer adds the tokens or the space that the
+ * vocabulary requires, so the text without those is tried as well; each is tokenized and compared. Tokens that no text
+ * produces are refused.
  * @param param the request's field that holds the tokens
  * @throws ServiceError invalid_parameter with this param
  */
@@ -61,7 +61,7 @@ export async function promptFromTokens(
   );
 }
 
-/** Tokens without those that the vocabulary puts around every text: one in front, or one on each side. */
+/** Tokens without those that the vocabulary adds to every text: one in front, or one on each side. */
 function withoutAdded(tokens: TokenIds, added: TokenIds): TokenIds {
   const [first, last] = added;
   const begin = first !== undefined && tokens[0] === first ? 1 : 0;
@@ -81,7 +81,7 @@ function decode(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    return undefined; // a part of a character is at one of the ends
+    return undefined; // there is part of a character at one of the ends
   }
 }
 

@@ -6,8 +6,8 @@ export type WholeCallEvent =
   | { type: "tool-call"; call: ToolCall };
 
 /**
- * Joins the pieces of each tool call into one event, for formats whose calls come whole. They come in their
- * order, just before the end: until then any of them may still grow.
+ * Joins the pieces of each tool call into one event, for formats with whole calls. They follow in order just before the end,
+ * because any of them may grow until then.
  */
 export async function* wholeToolCalls(
   events: AsyncIterable<InferenceEvent>,

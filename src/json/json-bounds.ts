@@ -6,18 +6,18 @@ const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** How much structure a JSON text may have. */
+/** Limits on the structure of a JSON text. */
 export interface JsonBounds {
-  /** Arrays and objects inside each other. */
+  /** Nested arrays and objects. */
   readonly depth: number;
-  /** Values of any kind, the nested ones included. */
+  /** Values of any type, including nested ones. */
   readonly values: number;
 }
 
 /**
- * Looks at a JSON text before it is parsed, which costs time and memory for each value that it holds. A text that is not
- * JSON passes: parsing finds that out.
- * @returns what there is too much of, or undefined
+ * Checks a JSON text before it is parsed, which costs time and memory for each value. Invalid JSON passes; parsing detects
+ * it.
+ * @returns which limit is exceeded, or undefined
  */
 export function beyondBounds(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
   let depth = 0;
@@ -47,7 +47,7 @@ export function beyondBounds(text: string, bounds: JsonBounds): keyof JsonBounds
   return undefined;
 }
 
-/** Position of the quote that ends a string; -1 when it goes on behind the text. */
+/** Position of the quote that ends a string; -1 if the string does not end in the text. */
 export function endOfString(text: string, begin: number): number {
   for (let end = text.indexOf('"', begin); end >= 0; end = text.indexOf('"', end + 1)) {
     let escape = end;

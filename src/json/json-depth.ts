@@ -2,14 +2,14 @@ import { ServiceError } from "../errors/service-error.ts";
 import { beyondBounds } from "./json-bounds.ts";
 
 /**
- * Deepest nesting of any JSON that a client sends or an engine gets: bodies, frames, schemas, tool-call arguments,
- * template variables. What walks such values may be recursive, ours and llama.cpp's, and llama.cpp's time to make a
- * grammar grows with the square of the depth.
+ * Maximum nesting of any JSON from clients or for engines: bodies, frames, schemas, tool-call arguments, template variables.
+ * Code that walks such values may be recursive, in llama.cpp too, and llama.cpp's time to build a grammar is quadratic in
+ * the depth.
  */
 export const MAX_JSON_DEPTH = 100;
 
 /**
- * Refuses JSON text that is nested too deep, before it is parsed. What is not JSON may pass.
+ * Refuses JSON text that is nested too deeply, before it is parsed. Invalid JSON may pass.
  * @param what names the text in the error: "The body"
  * @throws ServiceError invalid_json
  */

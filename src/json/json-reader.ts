@@ -2,16 +2,16 @@ import { ServiceError } from "../errors/service-error.ts";
 import { endOfString } from "./json-bounds.ts";
 import { MAX_JSON_DEPTH, tooDeep } from "./json-depth.ts";
 
-/** Most numbers in one body: as many tokens as can be turned into text at once. A number costs eight bytes. */
+/** Maximum numbers in a body: as many token ids as can be converted to text at once. A number takes eight bytes. */
 export const MAX_JSON_NUMBERS = 1024 * 1024 + 1024;
 
 /**
- * Most other values in one body, names of fields included. Each costs up to a hundred bytes and its share of the
- * validation, which nothing interrupts; a conversation of ten thousand messages has half as many.
+ * Maximum other values in a body, including field names. Each takes up to a hundred bytes and some time for validation,
+ * which runs without interruption; a conversation of ten thousand messages has half as many.
  */
 export const MAX_JSON_ITEMS = 128 * 1024;
 
-/** Longest number as it is written: no reader keeps more digits than this. */
+/** Longest number; more digits would not be significant. */
 const MAX_NUMBER_LENGTH = 1024;
 /** Longer than any escape. */
 const LONGEST_ESCAPE = 6;
@@ -26,20 +26,20 @@ const WORDS: ReadonlyMap<string, { readonly text: string; readonly value: boolea
 
 type Container = { readonly list: unknown[] } | { readonly object: Record<string, unknown>; name: string };
 
-/** What may come next. */
+/** What may follow. */
 type Expected = "value" | "value-or-end" | "name" | "name-or-end" | "colon" | "comma-or-end" | "nothing";
 
 /**
- * Parses one JSON text that comes in pieces, to the same value as JSON.parse. It never holds the whole text, and
- * refuses it at the first character that makes it too deep or its values too many.
+ * Parses a JSON text that arrives in pieces, with the same result as JSON.parse. It never holds the whole text, and refuses
+ * it at the first character that exceeds the depth or the number of values.
  */
 export class JsonReader {
   readonly #what: string;
   readonly #open: Container[] = [];
   #expected: Expected = "value";
-  /** What could not be read until more comes: a part of a number, a word or an escape. */
+  /** An incomplete number, word or escape at the end of the last piece. */
   #rest = "";
-  /** The pieces of a string that has not ended. */
+  /** The pieces of an incomplete string. */
   #string: string[] | undefined;
   #value: unknown;
   #numbers = 0;
@@ -51,16 +51,16 @@ export class JsonReader {
   }
 
   /**
-   * Reads a piece; it takes time and memory as the piece is long, so cut long ones.
-   * @throws SyntaxError for what is not JSON, ServiceError invalid_json for what is beyond the limits
+   * Reads a piece. Time and memory depend on its length, so split long ones.
+   * @throws SyntaxError for invalid JSON, ServiceError invalid_json beyond the limits
    */
   write(piece: string): void {
     this.#read(this.#rest + piece, false);
   }
 
   /**
-   * The value, when all has been written.
-   * @throws SyntaxError when the text is not complete
+   * The value, after the last piece.
+   * @throws SyntaxError if the text is incomplete
    */
   end(): unknown {
     this.#read(this.#rest, true);
@@ -78,7 +78,7 @@ export class JsonReader {
     }
   }
 
-  /** Returns where the token ends: at the end of the text, too, when the rest of it has yet to come. */
+  /** Returns where the token ends, which may be the end of the text if the rest has not arrived yet. */
   #readToken(text: string, at: number, character: string, isLast: boolean): number {
     switch (character) {
       case '"':
@@ -138,11 +138,11 @@ export class JsonReader {
     return end;
   }
 
-  /** Reads on in a string, past its closing quote if that has arrived. */
+  /** Continues a string, past its closing quote if that has arrived. */
   #goOnWithString(text: string, begin: number): number {
     const quote = endOfString(text, begin);
     const end = quote < 0 ? this.#endOfWholeEscapes(text, begin) : quote;
-    // An own parser of escapes would be slower, and the copy does not hold on to the piece.
+    // Our own parser of escapes would be slower, and the copy does not keep the piece in memory.
     const part: string = JSON.parse(`"${text.slice(begin, end)}"`);
     this.#string!.push(part);
     if (quote < 0) return this.#keep(text, end);
@@ -156,7 +156,7 @@ export class JsonReader {
     return quote + 1;
   }
 
-  /** Where to cut a string that goes on: in front of an escape of which a part has yet to come. */
+  /** Where to split an incomplete string: before an incomplete escape. */
   #endOfWholeEscapes(text: string, begin: number): number {
     const last = text.lastIndexOf("\\");
     if (last < begin || text.length - last >= LONGEST_ESCAPE) return text.length;
@@ -219,7 +219,7 @@ export class JsonReader {
   }
 }
 
-/** As JSON.parse has it: a field like any other, not the prototype. */
+/** As in JSON.parse, `__proto__` is a normal field, not the prototype. */
 function setPrototypeField(object: object, value: unknown): void {
   Object.defineProperty(object, "__proto__", { value, configurable: true, enumerable: true, writable: true });
 }

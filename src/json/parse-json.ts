@@ -3,15 +3,15 @@ import { ServiceError } from "../errors/service-error.ts";
 import { checkTextDepth } from "./json-depth.ts";
 import { JsonReader } from "./json-reader.ts";
 
-/** Up to this length, in bytes or characters, a text is parsed at once: it takes a millisecond at most. */
+/** Up to this length, in bytes or characters, a text is parsed immediately, in a millisecond at most. */
 export const PARSED_AT_ONCE = 16 * 1024;
-/** Up to this length it is parsed whole, in a turn of its own: some milliseconds. It has no room for too many values. */
+/** Up to this length it is parsed whole, in a separate turn of some milliseconds. It cannot contain too many values. */
 const PARSED_WHOLE = 256 * 1024;
-/** Of a longer one, how much is read in one turn. */
+/** Characters of a longer text that are read per turn. */
 const STEP = 64 * 1024;
 
 /**
- * Parses a text of any length without holding the event loop.
+ * Parses a text of any length without blocking the event loop.
  * @param what names the text in errors: "The frame"
  * @throws ServiceError invalid_json
  */
@@ -28,14 +28,14 @@ export async function parseJsonText(text: string, what: string): Promise<unknown
   });
 }
 
-/** A text so short that {@link PARSED_AT_ONCE} says so, at once. */
+/** Parses a text of at most {@link PARSED_AT_ONCE} immediately. */
 export function parseShortJson(text: string, what: string): unknown {
   return parseWhole(text, what);
 }
 
 /**
- * Parses a text of any length in UTF-8 while it arrives, without holding the event loop: a short one when it is
- * complete, of a longer one what has come.
+ * Parses UTF-8 text of any length as it arrives, without blocking the event loop: a short text when it is complete, a longer
+ * one piece by piece.
  * @throws ServiceError invalid_json, and what the pieces throw
  */
 export async function parseJsonBytes(pieces: AsyncIterable<Uint8Array>, what: string): Promise<unknown> {
@@ -112,7 +112,7 @@ async function blamed<Result>(what: string, work: () => Result | Promise<Result>
   }
 }
 
-/** JSON's own message quotes the text, which may hold a prompt. */
+/** JSON.parse's own message quotes the text, which may contain a prompt. */
 function notJson(what: string, cause: unknown): ServiceError {
   return new ServiceError("invalid_json", `${what} is not valid JSON in UTF-8.`, { cause });
 }

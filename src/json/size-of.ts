@@ -1,6 +1,6 @@
 /**
- * About how many characters a value has as JSON, without writing it: only names, texts and numbers are counted, at
- * least one for each value. Walks without recursion, for the value may be as deep as it likes.
+ * Approximate length of a value as JSON, without writing it: counts names, texts and numbers, at least one per value. Not
+ * recursive, because the value may be nested to any depth.
  */
 export function sizeOf(document: unknown): number {
   const open = [document];

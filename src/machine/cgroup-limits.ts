@@ -1,20 +1,20 @@
 import path from "node:path";
 import { readSystemFile } from "./system-file.ts";
 
-/** Memory that something bounds, and how much of it is taken. */
+/** A memory limit, and how much of it is used. */
 export interface MemoryLimit {
-  /** Whose it is, for people: "this machine", or the control group with the file that sets the limit. */
+  /** Where the limit is from: "this machine", or the control group and the file that sets it. */
   readonly name: string;
   readonly bytes: number;
-  /** By whomever; what the system takes back when it is needed, such as cached files, does not count. */
+  /** Used by any process, without what the system can reclaim, such as cached files. */
   readonly usedBytes: number;
 }
 
-/** Files of one version of Linux's control groups. */
+/** File names of one version of Linux's control groups. */
 interface Layout {
   readonly limits: readonly string[];
   readonly used: string;
-  /** Lines of memory.stat: what the system takes back before anybody lacks memory. */
+  /** Lines of memory.stat with reclaimable memory. */
   readonly reclaimable: readonly string[];
 }
 
@@ -24,7 +24,7 @@ const LAYOUTS: Readonly<Record<"v1" | "v2", Layout>> = {
     used: "memory.usage_in_bytes",
     reclaimable: ["total_inactive_file", "total_active_file"],
   },
-  // Above memory.high a group is slowed down until it hardly moves: for an engine that is no better than the end.
+  // Above memory.high a group is throttled until it hardly runs, which is no better for an engine than being killed.
   v2: {
     limits: ["memory.max", "memory.high"],
     used: "memory.current",
@@ -32,10 +32,10 @@ const LAYOUTS: Readonly<Record<"v1" | "v2", Layout>> = {
   },
 };
 
-/** Version 1 says "none" by a number near 2^63. */
+/** In version 1, a number near 2^63 means no limit. */
 const NO_LIMIT_BYTES = 2 ** 60;
 
-/** A folder of control groups as it is mounted, and this process's group in it. */
+/** A mounted control group file system, and this process's group in it. */
 interface Group {
   readonly layout: Layout;
   readonly mount: string;
@@ -44,9 +44,8 @@ interface Group {
 }
 
 /**
- * The limits of memory of the control groups that this process is in, those around them included; containers are such
- * groups. Empty where there are none.
- * @param root the folder in which /proc and /sys lie
+ * Memory limits of this process's control groups and their parents; containers are such groups. Empty if there are none.
+ * @param root the folder that contains /proc and /sys
  */
 export function cgroupLimits(root = "/"): readonly MemoryLimit[] {
   return memoryGroups(root).flatMap(({ layout, mount, below }) => {
@@ -91,14 +90,14 @@ function memoryGroups(root: string): readonly Group[] {
   });
 }
 
-/** Where a group is below the mount, which shows it from `top` on; a group elsewhere is the mount's own top. */
+/** The group's path below the mount, whose root is `top`; the root itself for groups elsewhere. */
 function relative(top: string, group: string | undefined): string {
   if (group === undefined) return "";
   const prefix = top === "/" ? "/" : `${top}/`;
   return group.startsWith(prefix) ? group.slice(prefix.length) : "";
 }
 
-/** Undefined for "max", and where there is no such file. */
+/** Undefined for "max", or if there is no such file. */
 function number(file: string): number | undefined {
   const text = readSystemFile(file)?.trim();
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined;

@@ -8,20 +8,20 @@ const KIB = 1024;
 const MACHINE = "this machine";
 
 /**
- * All that bounds the memory of this process and of those that it starts: the machine, and the control groups around
- * it. Reads a handful of small files.
- * @param root the folder in which /proc and /sys lie
+ * All memory limits of this process and its children: the machine's, and those of its control groups. Reads a handful of
+ * small files.
+ * @param root the folder that contains /proc and /sys
  */
 export function memoryLimits(root = "/"): readonly MemoryLimit[] {
   return [machineLimit(root), ...cgroupLimits(root)];
 }
 
-/** Bytes that there are at all: the machine's, or fewer where a control group allows fewer. */
+/** Total memory in bytes: the machine's, or a control group's limit. */
 export function memoryTotal(limits: readonly MemoryLimit[] = memoryLimits()): number {
   return Math.min(os.totalmem(), ...limits.map(({ bytes }) => bytes));
 }
 
-/** With the swap space: a load that has to use it is slow, but none that ends the machine's programs. */
+/** Includes swap: a load that needs it is slow, but does not end other programs. */
 function machineLimit(root: string): MemoryLimit {
   const text = readSystemFile(path.join(root, "proc/meminfo")) ?? "";
   const read = (name: string): number =>
@@ -29,6 +29,6 @@ function machineLimit(root: string): MemoryLimit {
   const bytes = read("MemTotal") + read("SwapTotal");
   const usedBytes = bytes - read("MemAvailable") - read("SwapFree");
   if (Number.isFinite(usedBytes)) return { name: MACHINE, bytes, usedBytes };
-  // Others than Linux tell no figure that is fit for this: memory that they call free leaves out cached files.
+  // Other systems report no suitable figure: their free memory does not include cached files.
   return { name: MACHINE, bytes: os.totalmem(), usedBytes: residentBytes() };
 }

@@ -3,8 +3,8 @@ import { readSystemFile } from "./system-file.ts";
 const KIB = 1024;
 
 /**
- * Bytes that a process has for itself, its share of programs and cached files left out; 0 when it is gone, or when
- * the system does not tell (all but Linux).
+ * Private memory of a process in bytes, without shared code and cached files; 0 if it has ended, or if the system does not
+ * report it (all but Linux).
  */
 export function privateBytes(pid: number | "self"): number {
   const status = readSystemFile(`/proc/${pid}/status`) ?? "";
@@ -13,7 +13,7 @@ export function privateBytes(pid: number | "self"): number {
   return read("RssAnon") + read("RssShmem");
 }
 
-/** The same of all processes that this one has started, and of those that they have started. */
+/** The same for all child processes and their children. */
 export function descendantBytes(): number {
   return childrenOf(process.pid).reduce((sum, pid) => sum + treeBytes(pid), 0);
 }
@@ -22,14 +22,13 @@ function treeBytes(pid: number): number {
   return privateBytes(pid) + childrenOf(pid).reduce((sum, child) => sum + treeBytes(child), 0);
 }
 
-/** Node starts processes from its main thread alone. */
+/** Node only starts processes from its main thread. */
 function childrenOf(pid: number): readonly number[] {
   return (readSystemFile(`/proc/${pid}/task/${pid}/children`) ?? "").split(" ").filter(Boolean).map(Number);
 }
 
 /**
- * Bytes of memory that this process has now. Where the system hides /proc that is not known: then the most that it has
- * had.
+ * Resident memory of this process in bytes. If the system hides /proc, its peak instead.
  */
 export function residentBytes(read = () => process.memoryUsage.rss()): number {
   try {

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 
 /**
- * Text of a file by which the system tells of itself (/proc, /sys). Undefined where there is none, or it is hidden: other
- * systems have no such files, and some containers show none.
+ * Content of a system file (/proc, /sys). Undefined if it does not exist, as on other systems, or is hidden, as in some
+ * containers.
  */
 export function readSystemFile(file: string): string | undefined {
   try {

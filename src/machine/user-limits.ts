@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** What the system lets this process have, and each process that it starts (ulimit); absent: no limit is known. */
+/** Limits of this process and each of its children (ulimit); absent: unknown or none. */
 export interface UserLimits {
   /** Open files, sockets and pipes (ulimit -n). */
   readonly descriptors?: number;
@@ -19,11 +19,11 @@ const reportSchema = z.object({
   }),
 });
 
-/** Asks Node's report, which reads the limits on every system that has them; takes some milliseconds. */
+/** Reads the limits from Node's report, on every system that has them; takes some milliseconds. */
 export function userLimits(): UserLimits {
-  // It has none of them, and a report takes a second there, in which nothing else happens.
+  // Windows has none of them, and a report would block for a second there.
   if (process.platform === "win32") return {};
-  // Else the report looks up the names of all connections. Node's types do not know the option yet.
+  // Otherwise the report looks up the host names of all connections. Node's types lack this option.
   Object.assign(process.report, { excludeNetwork: true });
   const limits = reportSchema.safeParse(process.report.getReport()).data?.userLimits;
   return {

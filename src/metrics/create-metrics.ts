@@ -1,15 +1,15 @@
-// Not the whole package: measures of a process that nothing here asks for load 80 more modules at each start.
+// Not the whole package, whose unused process metrics would load 80 more modules at each start.
 import Counter from "prom-client/lib/counter.js";
 import Gauge from "prom-client/lib/gauge.js";
 import Histogram from "prom-client/lib/histogram.js";
 import Registry from "prom-client/lib/registry.js";
 import type { Endpoint, Metrics } from "./metrics.ts";
 
-/** Upper bounds in seconds, from the interface specification; +Inf is added by the client library. */
+/** Upper bounds in seconds; the client library adds +Inf. */
 const DURATION_BUCKETS = [0.1, 0.5, 1, 5];
 const ENDPOINTS: readonly Endpoint[] = ["chat", "generate", "embeddings"];
 
-/** Bounds as the interface specification writes them, and Prometheus 3 too: 1.0, not 1. */
+/** Writes bounds as 1.0 instead of 1, like Prometheus 3. */
 function withDecimals(text: string): string {
   return text.replaceAll(/\{le="(\d+)"\}/g, '{le="$1.0"}');
 }
@@ -22,7 +22,7 @@ export interface LoadedModelGauges {
   readonly gpuLayers: number;
 }
 
-/** What is read at each scrape instead of being counted. */
+/** Values that are read at each scrape instead of being counted. */
 export interface ScrapedGauges {
   readonly models: readonly LoadedModelGauges[];
   readonly memoryUsedBytes: number;
@@ -36,7 +36,7 @@ export interface MetricsOptions {
   readonly scrape: () => Promise<ScrapedGauges>;
 }
 
-/** What the daemon reports beside the requests themselves. */
+/** Metrics of the daemon other than those of requests. */
 interface LifeMetrics {
   engineRestarted(): void;
   /** An engine has ended on the GPU. */
@@ -45,7 +45,7 @@ interface LifeMetrics {
   gpuAbandoned(): void;
 }
 
-/** The registry behind GET /metrics, with exactly the names, types and labels of the interface specification. */
+/** The registry of GET /metrics, with the specified names, types and labels. */
 export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
   const registry = new Registry();
   const registers = [registry];
@@ -98,7 +98,7 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     "Models loaded on the CPU because the GPU failed.",
   );
 
-  // A series that appears only with the first request looks like a reset to rate().
+  // A series that only appears with the first request would look like a reset to rate().
   for (const endpoint of ENDPOINTS) requestsTotal.inc({ endpoint }, 0);
   const speeds = new Map<string, number>();
   const totals = { requests: 0, tokensGenerated: 0, activeRequests: 0 };
@@ -144,7 +144,7 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     tokensGenerated(model, tokens, rate) {
       totals.tokensGenerated += tokens;
       tokensGenerated.inc(tokens);
-      // A generation of no time at all has no speed: Prometheus would take NaN or Infinity for one.
+      // A generation that took no time has no speed; Prometheus would accept NaN or Infinity.
       if (Number.isFinite(rate)) speeds.set(model, rate);
     },
     promptTokens(tokens) {

@@ -1,12 +1,12 @@
 /** Label of service_requests_total. */
 export type Endpoint = "chat" | "generate" | "embeddings";
 
-/** What the service counts. The names on the wire are those of the interface specification. */
+/** What the service counts. */
 export interface Metrics {
   requestStarted(endpoint: Endpoint): void;
-  /** One request more, or one less, waits for a slot. */
+  /** One more or one fewer request is waiting for a slot. */
   requestsWaiting(change: 1 | -1): void;
-  /** `seconds` from admission to the end, failed and cancelled requests included. */
+  /** `seconds` from admission to the end, including failed and cancelled requests. */
   requestFinished(endpoint: Endpoint, seconds: number): void;
   tokensGenerated(model: string, tokens: number, tokensPerSecond: number): void;
   promptTokens(tokens: number): void;

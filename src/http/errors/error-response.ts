@@ -2,11 +2,11 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { AppContext } from "../app-env.ts";
 import type { Dialect } from "../dialect.ts";
 
-/** Sent with 429 and 503 when the error does not say how long to wait. */
+/** Sent with 429 and 503 if the error does not say how long to wait. */
 const DEFAULT_RETRY_AFTER_SECS = 1;
 const RETRY_LATER = new Set([429, 503, 529]);
 
-/** The dialect whose error shape a path has: that of the longest prefix. */
+/** The dialect whose error format a path has: the one with the longest prefix. */
 function dialectOf(path: string, dialects: readonly Dialect[]): Dialect {
   let best: { dialect: Dialect; length: number } | undefined;
   for (const dialect of dialects) {
@@ -25,8 +25,8 @@ function covers(prefix: string, path: string): boolean {
 }
 
 /**
- * The one place where what was thrown becomes an answer. What is not a ServiceError is an internal_error and
- * says nothing of its cause to the client; the log has it.
+ * The only place where exceptions become responses. Anything but a ServiceError is an internal_error that does not reveal
+ * its cause to the client; the log does.
  */
 export function errorResponse(context: AppContext, thrown: unknown, dialects: readonly Dialect[]): Response {
   const error = ServiceError.from(thrown);
@@ -43,7 +43,7 @@ export function errorResponse(context: AppContext, thrown: unknown, dialects: re
 function logError(context: AppContext, error: ServiceError): void {
   if (error.status < 500 || context.req.raw.signal.aborted) return;
   const logger = context.get("logger");
-  // 503 is the daemon's ordinary way of saying "later": no stack for it.
+  // 503 is a normal way of saying "later" and does not need a stack.
   if (error.status === 503) logger.warn({ code: error.code }, error.message);
   else logger.error({ err: error }, error.message);
 }

@@ -1,16 +1,16 @@
 import { ServiceError } from "../../errors/service-error.ts";
 
-/** Where the daemon is in its life; the daemon moves it, and /health reports it. */
+/** The daemon's state, which /health reports. */
 export interface Life {
   state: "starting" | "ready" | "draining";
 }
 
-/** Loading a small model takes about a second: a client that waits so long mostly finds the daemon ready. */
+/** A small model loads in about a second, so the daemon is usually ready after this. */
 const STARTING_RETRY_SECS = 2;
 /** A restart by a supervisor takes a few seconds. */
 const DRAINING_RETRY_SECS = 5;
 
-/** Throws the 503 that new work gets while the daemon starts or drains. */
+/** Throws the 503 for new requests while the daemon starts or drains. */
 export function assertServing({ life }: { readonly life: Readonly<Life> }): void {
   if (life.state === "starting") {
     throw new ServiceError("starting", "The daemon is starting: its models are still being loaded.", {

@@ -3,16 +3,16 @@
 import { z } from "zod";
 
 /**
- * Lists and records of requests. zod's own look at every element, keep what is wrong with each, and make a sentence of
- * all of it: for millions of elements that takes minutes of the event loop and gigabytes. These look at the length
- * first and end at the first element that is wrong, which is the one that a client is told of.
+ * Arrays and records in requests. zod's own check every element, collect all problems, and describe all of them: for
+ * millions of elements that takes minutes and gigabytes. These check the length first and stop at the first invalid
+ * element, which is the one that the client is told about.
  */
 
-/** Most elements where nothing smaller is said: far more messages, parts or texts than any model reads. */
+/** Default maximum of elements: far more messages, parts or texts than any model can read. */
 export const MAX_LIST_LENGTH = 16 * 1024;
-/** Most texts at which to stop; the engine looks for each after every token. */
+/** Maximum stop sequences; the engine searches for each after every token. */
 export const MAX_STOPS = 256;
-/** Most token ids: as many as can be turned into text at once. */
+/** Maximum token ids: as many as can be converted to text at once. */
 export const MAX_TOKENS = 1024 * 1024;
 
 const List = z.core.$constructor<z.ZodArray, z.core.$ZodArrayDef>("List", (array, definition) => {
@@ -63,7 +63,7 @@ const Dictionary = z.core.$constructor<z.ZodRecord, z.core.$ZodRecordDef>(
       }
       const output: Record<string, unknown> = {};
       for (const [key, value] of entries) {
-        // As zod's own: no name of a field that anybody means.
+        // As zod does: not a legitimate field name.
         if (key === "__proto__") continue;
         const name = run(keyType, key, context);
         if (name.issues.length > 0) return failedInside(payload, name, key);
@@ -93,7 +93,7 @@ export function tokenList({ least = 0 }: { least?: number } = {}): z.ZodArray<z.
   return list(z.int(), { least, most: MAX_TOKENS });
 }
 
-/** An object of at most {@link MAX_LIST_LENGTH} fields whose names are the client's. */
+/** An object of at most {@link MAX_LIST_LENGTH} fields with arbitrary names. */
 export function dictionary<Value extends z.ZodType>(
   value: Value,
   name: z.ZodString = z.string(),
@@ -104,13 +104,13 @@ export function dictionary<Value extends z.ZodType>(
   return record as z.ZodRecord<z.ZodString, z.ZodType> as z.ZodRecord<z.ZodString, Value>;
 }
 
-/** The least of the bounds that a list was given by max(). */
+/** The smallest maximum of a list. */
 function mostOf({ checks = [] }: z.core.$ZodArrayDef): number {
   const bounds = checks.map(({ _zod: { def } }) => ("maximum" in def ? Number(def.maximum) : Infinity));
   return Math.min(Infinity, ...bounds);
 }
 
-/** For texts and whole numbers without further conditions: a test that costs next to nothing for a million of them. */
+/** For strings and integers without other conditions: a test that is cheap for a million of them. */
 function plainTest(element: z.core.$ZodType): ((value: unknown) => boolean) | undefined {
   if (element instanceof z.ZodNumberFormat && !element._zod.def.checks?.length) return Number.isSafeInteger;
   if (element instanceof z.ZodString && !element._zod.def.checks?.length)

@@ -4,7 +4,7 @@ const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json$/;
 /** What `curl -d` sends when no header is given. */
 const CURL_DEFAULT_TYPE = "application/x-www-form-urlencoded";
 
-/** Throws `unsupported_media_type` for a body that says it is compressed: it would be read as it is. */
+/** Throws `unsupported_media_type` for a compressed body, which is not decompressed. */
 export function assertNotCompressed(headers: Headers): void {
   const encoding = headers.get("content-encoding")?.trim().toLowerCase() ?? "";
   if (encoding === "" || encoding === "identity") return;
@@ -15,11 +15,10 @@ export function assertNotCompressed(headers: Headers): void {
 }
 
 /**
- * Throws `unsupported_media_type` for a body that does not say it is JSON.
+ * Throws `unsupported_media_type` for a body that is not declared as JSON.
  *
- * A page may send a body of another type, or of none, across origins without asking first, so a request that a
- * browser sent for a page (it carries Origin) must be declared as JSON: then CORS decides. Outside of a
- * browser there is no such risk, and `curl -d '{…}'` works without a header.
+ * Pages can send bodies of some other types across origins without a preflight, so requests from a browser (with Origin)
+ * must be declared as JSON: then CORS decides. Other clients need no header, so that `curl -d '{…}'` works.
  */
 export function assertJsonContentType(headers: Headers): void {
   const type = mediaType(headers);
@@ -33,8 +32,8 @@ export function assertJsonContentType(headers: Headers): void {
 }
 
 /**
- * Throws `unsupported_media_type` for a request without a body by which a foreign page would change something. Any
- * page may send a POST without asking first; declared as JSON it has asked, and CORS has decided.
+ * Throws `unsupported_media_type` for a request without a body from a foreign page that would change something. Any page
+ * may send a POST without a preflight; if it is declared as JSON there was one, and CORS has decided.
  */
 export function assertPreflighted(headers: Headers, isForeignPage: boolean): void {
   if (!isForeignPage || JSON_TYPE.test(mediaType(headers))) return;

@@ -1,12 +1,12 @@
 import { ServiceError } from "../../errors/service-error.ts";
 
-/** So many of the largest bodies may be held at once; what they become takes up to four times as much memory. */
+/** How many of the largest bodies may be in memory at once; parsed, they take up to four times as much. */
 const LARGEST_BODIES = 4;
 
-/** The beginning of each body is not counted, so that ordinary requests pass while others fill what there is. */
+/** The beginning of each body is not counted, so that normal requests pass when others have used up the limit. */
 const UNCOUNTED = 64 * 1024;
 
-/** The bytes of all bodies whose requests are under way: what many clients send at once is bounded like one's. */
+/** Limits the bytes of the bodies of all current requests together. */
 export class HeldBodies {
   readonly #limit: number;
   #held = 0;

@@ -1,12 +1,12 @@
 import { z } from "zod";
 
-/** Longest name that is looked up: hub specs with a file name and a revision stay well below. */
+/** Longest name that is looked up; hub specs with a file name and a revision are much shorter. */
 export const MAX_NAME_LENGTH = 512;
 
 // oxlint-disable-next-line no-control-regex -- finding control characters is the point
 const CONTROL_CHARACTERS = /[\u0000-\u001f\u007f-\u009f]/;
 
-/** Name of a model, whatever kinds of names the route knows. */
+/** A model's name, of any kind. */
 export const modelName = z.string().max(MAX_NAME_LENGTH, { abort: true });
 
 /** Name of a model on the daemon's own routes: not empty, and printable. */
@@ -14,7 +14,7 @@ export const modelNameSchema = modelName
   .min(1)
   .refine((name) => !CONTROL_CHARACTERS.test(name), "must not hold control characters");
 
-/** A field of a compatible API that changes nothing here: any value is taken. */
+/** A field of a compatible API that has no effect here; any value is accepted. */
 export function ignored(why?: string): z.ZodType {
   return z
     .unknown()
@@ -23,8 +23,8 @@ export function ignored(why?: string): z.ZodType {
 }
 
 /**
- * A field of a compatible API that asks for what the daemon cannot do. Null and what is empty mean the same as leaving
- * it out: some clients always send the field.
+ * A field of a compatible API for something that the daemon does not support. Null and empty values count as absent,
+ * because some clients always send the field.
  */
 export function refused(why: string): z.ZodType {
   return z

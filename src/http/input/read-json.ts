@@ -8,12 +8,12 @@ import { assertJsonContentType, assertNotCompressed } from "./content-type.ts";
 import type { HeldBody } from "./held-bodies.ts";
 import { parseInput } from "./parse-input.ts";
 
-/** A client that sends for longer than this may miss the answer that refuses its body. */
+/** A client that keeps sending for longer may miss the error response. */
 const LONGEST_DISCARD_MS = 1000;
 
 /**
- * Reads, decodes and parses the body of a request. The limits hold for chunked bodies too: reading stops at
- * the first byte beyond them. Every route that has a body reads it through this function.
+ * Reads, decodes and parses the body of a request. The limits apply to chunked bodies, too: reading stops at the first byte
+ * beyond them. Every route with a body uses this function.
  */
 export async function readJson<Schema extends z.ZodType>(
   context: AppContext,
@@ -23,7 +23,7 @@ export async function readJson<Schema extends z.ZodType>(
   assertJsonContentType(context.req.raw.headers);
   const held = context.get("heldBodies").begin();
   const outgoing = context.env?.outgoing;
-  // What a body becomes is held for as long as its request is worked on.
+  // The parsed body is in memory until the request has ended.
   outgoing?.once("close", () => held.release());
   try {
     const pieces = boundedPieces(bodyOf(context), context.get("bodyLimit"), held);
@@ -37,8 +37,8 @@ export async function readJson<Schema extends z.ZodType>(
 }
 
 /**
- * A connection that ends with its answer is closed by the system at once when something arrives that nobody has read,
- * and the answer is lost: so the rest of a body that was refused is read first, for a while.
+ * If unread data arrives on a connection that is closed after the response, the system resets it, and the response is lost.
+ * So the rest of a refused body is read first, for a while.
  */
 async function discardRest(incoming: IncomingMessage | undefined): Promise<void> {
   if (!incoming || incoming.complete || incoming.destroyed) return;
@@ -50,8 +50,8 @@ async function discardRest(incoming: IncomingMessage | undefined): Promise<void>
 }
 
 /**
- * Behind a socket the body is read from Node's own stream: to make a web stream of it takes longer than all the rest
- * of a small request. Leaving that stream early must not end the connection, on which the error has yet to be sent.
+ * Bodies from a socket are read from Node's own stream, because converting it to a web stream takes longer than the rest of
+ * a small request. Leaving the stream early must not close the connection, which still has to carry the error.
  */
 function bodyOf({ env, req }: AppContext): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
   if (env?.body) return [env.body];
@@ -79,7 +79,7 @@ function payloadTooLarge(limit: number): ServiceError {
   );
 }
 
-/** Refuses a body that says itself that it is too large, on routes that read no body too. */
+/** Refuses a body whose declared length is too large, also on routes without a body. */
 export function contentLengthLimit(limit: number): MiddlewareHandler<AppEnv> {
   return async (context, next) => {
     if (Number(context.req.header("content-length") ?? 0) > limit) throw payloadTooLarge(limit);

@@ -3,15 +3,15 @@ import type { MiddlewareHandler } from "hono";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { AppContext, AppEnv } from "../app-env.ts";
 
-/** Stays open so that supervisors and load balancers can ask without a key. */
+/** Works without a key, for supervisors and load balancers. */
 const OPEN_PATH = "/health";
-/** Values of Sec-Fetch-Site that a browser sends for the user's own navigation and the daemon's own page. */
+/** Values of Sec-Fetch-Site for the user's own navigation and for the daemon's own page. */
 const OWN_PAGE = new Set(["same-origin", "none"]);
 
 /**
- * Asks for one of the keys as Bearer token or x-api-key, and from the daemon's own page also as the password of
- * HTTP Basic, for which browsers have a prompt. The IPC socket needs none: its file mode admits the owner alone.
- * Without keys nothing is checked.
+ * Requires one of the keys as Bearer token or x-api-key, or, from the daemon's own page, as the password of HTTP Basic, for
+ * which browsers show a prompt. The IPC socket needs none, because only its owner can open it. Without configured keys
+ * nothing is checked.
  */
 export function apiKeys(keys: readonly string[]): MiddlewareHandler<AppEnv> {
   const digests = keys.map(digest);
@@ -38,7 +38,7 @@ function presentedKeys(context: AppContext): string[] {
   return keys;
 }
 
-/** A browser sends Basic credentials along with any page's request: only the daemon's own page may use them. */
+/** Browsers send Basic credentials with any page's requests, but only the daemon's own page may use them. */
 function isOwnPage(context: AppContext): boolean {
   return OWN_PAGE.has(context.req.header("sec-fetch-site") ?? "");
 }
@@ -53,7 +53,7 @@ function challenge(context: AppContext): string {
   return isOwnPage(context) ? `Basic realm="daybreak", charset="UTF-8", ${bearer}` : bearer;
 }
 
-/** Equal lengths for the comparison, whatever the key. */
+/** Makes all keys the same length for the comparison. */
 function digest(key: string): Buffer {
   return createHash("sha256").update(key).digest();
 }

@@ -6,13 +6,13 @@ import type { AppEnv } from "../app-env.ts";
 /** Headers that scripts of other origins may read. */
 const EXPOSED_HEADERS = ["x-request-id", "request-id", "retry-after", "x-should-retry"];
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-/** Browsers ask again after this; Chromium caps it at two hours. */
+/** Lifetime of a preflight's result; Chromium limits it to two hours. */
 const PREFLIGHT_MAX_AGE_SECS = 600;
 
-/** What browsers say of a page of another origin, in Sec-Fetch-Site; another port is same-site at best. */
+/** Values of Sec-Fetch-Site for pages of other origins; another port is same-site at best. */
 const FOREIGN_SITES = new Set(["cross-site", "same-site"]);
 
-/** CORS as specified: any origin, method and header, unless the configuration names the origins. */
+/** CORS: any origin, method and header, unless the configuration lists origins. */
 export function corsHeaders(origins: readonly string[]): MiddlewareHandler<AppEnv> {
   return cors({
     origin: origins.includes("*") ? "*" : origins.map(normalizeOrigin),
@@ -23,9 +23,9 @@ export function corsHeaders(origins: readonly string[]): MiddlewareHandler<AppEn
 }
 
 /**
- * When origins are named, refuses requests of pages of any other origin. CORS alone only hides the answer from
- * such a page: a POST without a body, or a WebSocket, would still take effect. When any origin may call, it is noted
- * whether the request comes from a foreign page, for the routes that change something.
+ * If origins are listed, refuses requests from pages of any other origin. CORS alone only hides the response from such a
+ * page: a POST without a body, or a WebSocket, would still take effect. If any origin may call, records whether the
+ * request is from a foreign page, for routes that change something.
  */
 export function originCheck(origins: readonly string[]): MiddlewareHandler<AppEnv> {
   const open = origins.includes("*");
@@ -51,7 +51,7 @@ export function originCheck(origins: readonly string[]): MiddlewareHandler<AppEn
   };
 }
 
-/** The page that the daemon itself serves; the scheme is left out, since a proxy may add TLS. */
+/** Whether the origin is the daemon's own page; the scheme is ignored, because a proxy may add TLS. */
 function isSameOrigin(origin: string, host: string | undefined): boolean {
   if (host === undefined || !URL.canParse(origin)) return false;
   const url = new URL(origin);

@@ -3,7 +3,7 @@ import { ServiceError } from "../../errors/service-error.ts";
 import type { AppEnv } from "../app-env.ts";
 import { isLoopbackAddress } from "../client-address.ts";
 
-/** The host of a Host header without its port and trailing dot, in lower case. */
+/** The host of a Host header without port and trailing dot, in lowercase. */
 export function hostName(header: string): string {
   const host = header.trim().toLowerCase();
   const match = /^(\[[0-9a-f:.]+\]|[^:]+)(?::\d{1,5})?$/.exec(host);
@@ -11,8 +11,8 @@ export function hostName(header: string): string {
 }
 
 /**
- * Refuses foreign Host headers while bound to loopback: a page whose name was made to point at 127.0.0.1 (DNS
- * rebinding) would otherwise be of the same origin as the daemon. The IPC socket cannot be reached by pages.
+ * Refuses foreign Host headers while listening on loopback: a page whose name resolves to 127.0.0.1 (DNS rebinding) would
+ * otherwise have the daemon's origin. Pages cannot reach the IPC socket.
  */
 export function hostCheck(boundTo: string, allowedHosts: readonly string[]): MiddlewareHandler<AppEnv> {
   const active = isLoopbackAddress(boundTo);

@@ -4,7 +4,7 @@ import type { AppEnv } from "../app-env.ts";
 import { clientOf } from "../client-address.ts";
 
 const MINUTE_MS = 60_000;
-/** Above this many addresses the full buckets are dropped: they say no more than an absent one. */
+/** Above this many addresses full buckets are dropped, since they are equivalent to none. */
 const MAX_TRACKED_ADDRESSES = 10_000;
 
 interface Bucket {
@@ -13,7 +13,7 @@ interface Bucket {
   updatedAt: number;
 }
 
-/** Counts requests of each client address: a bucket of a minute's worth that fills evenly. */
+/** Counts requests per client address, with a token bucket of one minute's requests. */
 class RateLimiter {
   readonly #perMinute: number;
   readonly #now: () => number;
@@ -24,7 +24,7 @@ class RateLimiter {
     this.#now = now;
   }
 
-  /** Returns 0 when the request may pass, else the seconds after which it might. */
+  /** Returns 0 if the request may pass, otherwise the seconds to wait. */
   take(address: string): number {
     const now = this.#now();
     if (this.#buckets.size >= MAX_TRACKED_ADDRESSES) this.#forgetFull(now);
@@ -49,8 +49,8 @@ class RateLimiter {
 }
 
 /**
- * 429 with Retry-After beyond the limit. Requests are counted, on kept connections too, and so are the messages of a
- * WebSocket, by the code that receives them. /health and the owner's IPC socket are not counted; 0 means no limit.
+ * Answers 429 with Retry-After beyond the limit. Every request counts, and so does every WebSocket message, by the code that
+ * receives it. /health and the IPC socket are not counted; 0 means no limit.
  */
 export function rateLimit(perMinute: number, now?: () => number): MiddlewareHandler<AppEnv> {
   const limiter = new RateLimiter(perMinute, now);

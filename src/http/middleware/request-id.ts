@@ -3,10 +3,10 @@ import type { Logger } from "pino";
 import type { AppEnv } from "../app-env.ts";
 import { HeldBodies } from "../input/held-bodies.ts";
 
-/** What a client may choose as its id: nothing that could break a log line or a header. */
+/** Ids that a client may choose: nothing that could break a log line or a header. */
 const SANE_ID = /^[\w.:+/=@-]{1,128}$/;
 
-/** Gives each request an id, taken from x-request-id when that is sane, and a logger that carries it. */
+/** Gives each request an id, from x-request-id if that is valid, and a logger with that id. */
 export function requestId(logger: Logger, bodyLimit: number): MiddlewareHandler<AppEnv> {
   const heldBodies = new HeldBodies(bodyLimit);
   return async (context, next) => {

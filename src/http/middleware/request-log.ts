@@ -2,8 +2,8 @@ import type { MiddlewareHandler } from "hono";
 import type { AppEnv } from "../app-env.ts";
 
 /**
- * One line for each request when its answer has been sent, streams included. The query is left out, since some
- * clients put keys there; bodies and headers are never logged.
+ * Logs one line per request when its response has been sent, streams included. The query is left out, because some clients
+ * put keys there; bodies and headers are never logged.
  */
 export function requestLog(): MiddlewareHandler<AppEnv> {
   return async (context, next) => {

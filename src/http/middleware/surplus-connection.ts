@@ -2,10 +2,10 @@ import type { MiddlewareHandler } from "hono";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { AppEnv } from "../app-env.ts";
 
-/** When a client may try again: connections come and go within seconds. */
+/** When a client may retry; connections come and go within seconds. */
 const RETRY_AFTER_SECS = 2;
 
-/** 503 with Retry-After over a connection that is one too many. /health is answered: the daemon is well. */
+/** Answers 503 with Retry-After on connections beyond the limit, except for /health. */
 export function surplusConnection(): MiddlewareHandler<AppEnv> {
   return async (context, next) => {
     if (context.env?.surplus === true && context.req.path !== "/health") {

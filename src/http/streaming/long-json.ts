@@ -1,14 +1,14 @@
 import { nextTimeSlice } from "../../async/time-slices.ts";
 
-/** Text written in one turn of the event loop: about a millisecond of numbers. */
+/** Characters written per turn of the event loop: about a millisecond of numbers. */
 const CHARACTERS_IN_A_TURN = 64 * 1024;
 
 const ENCODER = new TextEncoder();
 
 /**
- * An answer in JSON whose lists may be long, as those of vectors are: written element by element, in turns of the event
- * loop, as fast as the client reads it; a short one as a whole, with its length. The same text as JSON.stringify's.
- * @param value - its own fields are written as they are, the elements of its lists one after the other
+ * A JSON response with potentially long arrays, such as vectors: written element by element over several turns of the event
+ * loop, as fast as the client reads; a short one at once, with its length. The text is that of JSON.stringify.
+ * @param value - its fields are written whole, the elements of its arrays one after the other
  */
 export async function longJson(value: object): Promise<Response> {
   const headers = { "content-type": "application/json" };

@@ -1,7 +1,7 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { AppContext } from "../app-env.ts";
 
-/** Proxies close a connection that is silent for 60 s; a quarter of that is safe and costs nothing. */
+/** Proxies close idle connections after 60 s; a quarter of that is safe. */
 const HEARTBEAT_MS = 15_000;
 
 /** How a dialect frames its streams. */
@@ -9,7 +9,7 @@ export interface StreamFormat {
   readonly contentType: string;
   /** The last frame of a stream that fails after it has begun. */
   errorFrame(error: ServiceError, requestId: string): string;
-  /** A frame that clients ignore, sent while there is nothing else to send; absent: none is sent. */
+  /** A frame that clients ignore, sent while there is nothing else to send; absent: none. */
   readonly heartbeat?: string;
   readonly heartbeatMs?: number;
 }
@@ -18,23 +18,23 @@ export const NDJSON_TYPE = "application/x-ndjson";
 export const SSE_TYPE = "text/event-stream; charset=utf-8";
 
 /**
- * Answers with the frames as they come, at the speed at which the client reads. When the client goes away, the
- * iterator is returned; abort the work itself by `context.req.raw.signal`, which ends at the same moment. An
- * error of the iterator becomes the format's last frame.
+ * Streams the frames as they come, as fast as the client reads. When the client disconnects, the iterator is closed; abort
+ * the work itself by `context.req.raw.signal`, which aborts at the same time. An error of the iterator becomes the last
+ * frame.
  */
 export function streamResponse(
   context: AppContext,
   frames: AsyncIterable<string>,
   format: StreamFormat,
 ): Response {
-  // Nobody would read the answer to a HEAD, nor ever cancel it.
+  // A response to HEAD is neither read nor cancelled.
   const head = context.req.raw.method === "HEAD";
   return new Response(head ? null : frameStream(context, frames[Symbol.asyncIterator](), format), {
     headers: {
       "content-type": format.contentType,
       "cache-control": "no-cache",
       "x-accel-buffering": "no",
-      // Without it the server adapter holds the first frames back to compute a length.
+      // Without it the server adapter delays the first frames to compute a length.
       ...(!head && { "transfer-encoding": "chunked" }),
     },
   });
@@ -71,14 +71,14 @@ function frameStream(
       }
     },
     async cancel() {
-      // Not awaited: a generator that waits for the engine returns only when its signal has ended that wait.
+      // Not awaited: a generator waiting for the engine only returns once its signal has ended the wait.
       iterator.return?.().catch(() => undefined);
     },
   };
   return new ReadableStream(source);
 }
 
-/** Undefined when the heartbeat is due before the next frame. */
+/** Undefined if a heartbeat is due before the next frame. */
 async function nextOrHeartbeat(
   pending: Promise<IteratorResult<string>>,
   format: StreamFormat,

@@ -4,15 +4,15 @@ import type { JsonSchema, ToolChoice, ToolDefinition } from "../../engine/protoc
 const NO_ARGUMENTS: JsonSchema = { properties: {}, additionalProperties: false };
 
 /**
- * The JSON Schema of one call of one of the tools: `{"name": …, "arguments": …}` in this order. As the answer's
- * format it makes a required call binding, with arguments that fit the tool's own schema.
+ * The JSON Schema of one call of one of the tools: `{"name": …, "arguments": …}` in this order. As the answer's format, it
+ * enforces a required call, with arguments that fit the tool's schema.
  */
 export function forcedCallSchema(tools: readonly ToolDefinition[], choice: ToolChoice): JsonSchema {
   const allowed = typeof choice === "object" ? tools.filter(({ name }) => name === choice.name) : tools;
   return { anyOf: callSchemas(allowed) };
 }
 
-/** The JSON Schema of one call of one of the tools, or of an answer of another form. */
+/** The JSON Schema of one call of one of the tools, or of an answer in another format. */
 export function offeredCallSchema(tools: readonly ToolDefinition[], answer: JsonSchema): JsonSchema {
   return { anyOf: [...callSchemas(tools), moved(answer, `/anyOf/${tools.length}`)] };
 }
@@ -32,7 +32,7 @@ function callSchemas(tools: readonly ToolDefinition[]): JsonSchema[] {
   }));
 }
 
-/** References count from the root of a document, so they change when the schema becomes a part of another. */
+/** References start at the root of a document, so they change when the schema becomes part of another. */
 function moved(schema: JsonSchema, path: string): JsonSchema {
   return Object.fromEntries(
     Object.entries(schema).map(([key, value]) => [key, movedValue(key, value, path)]),

@@ -2,14 +2,14 @@ import type { GenerationEvent } from "../../engine/protocol/generation.ts";
 import type { EventReader } from "../event-reader.ts";
 import { randomCallId } from "../random-call-id.ts";
 
-/** What stands before the arguments; the schema fixes the order. */
+/** The text before the arguments; the schema fixes the order. */
 const HEAD = /^\s*\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"arguments"\s*:\s*/;
-/** What may turn out to be the end of the call behind its arguments. */
+/** Text that may be the end of the call, after its arguments. */
 const TAIL = /\s*(?:\}\s*)?$/;
 
 /**
- * Reads an answer that has the form of {@link forcedCallSchema} as the tool call that it is. The arguments are
- * passed on as they come. An answer that was cut off before the arguments stays text.
+ * Reads an answer in the format of {@link forcedCallSchema} as a tool call. The arguments are passed on as they come. An
+ * answer that is cut off before the arguments stays text.
  */
 export function readForcedCall(makeId: () => string = randomCallId): EventReader {
   const reader = new ForcedCallReader(makeId);
@@ -36,7 +36,7 @@ class ForcedCallReader {
     this.#held += text;
     if (!this.called) {
       const head = HEAD.exec(this.#held);
-      // Behind the colon there may be more whitespace to come: wait for the first character of the arguments.
+      // More whitespace may follow the colon: wait for the first character of the arguments.
       if (!head?.[1] || head[0].length === this.#held.length) return;
       this.called = true;
       this.#held = this.#held.slice(head[0].length);
@@ -48,7 +48,7 @@ class ForcedCallReader {
     this.#held = this.#held.slice(this.#held.length - tail);
   }
 
-  /** The answer is over: what is held is the end of the call, unless the arguments were cut off. */
+  /** The answer has ended: the held text is the end of the call, unless the arguments were cut off. */
   *flush(): Generator<GenerationEvent> {
     if (!this.called) {
       if (this.#held !== "") yield { type: "text-delta", text: this.#held };

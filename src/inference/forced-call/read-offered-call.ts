@@ -4,15 +4,15 @@ import { randomCallId } from "../random-call-id.ts";
 import { readForcedCall } from "./read-forced-call.ts";
 
 /**
- * Reads an answer that may be a call in the form of {@link offeredCallSchema} or an answer in a form of its own. Its
- * beginning waits until it is clear which of the two it is.
- * @param names of the tools
+ * Reads an answer that is either a call in the format of {@link offeredCallSchema} or an answer in its own format. Its
+ * beginning is held back until it is clear which.
+ * @param names names of the tools
  */
 export function readOfferedCall(names: readonly string[], makeId: () => string = randomCallId): EventReader {
   const heads = names.map((name) => withoutBlanks(`{"name":${JSON.stringify(name)},"arguments":`));
   const held: GenerationEvent[] = [];
   let text = "";
-  /** How the answer is read, once that is clear. */
+  /** The reader of the answer, once that is clear. */
   let read: EventReader | undefined;
   return function* (event) {
     if (read) {

@@ -1,12 +1,12 @@
-/** A call as the model wrote it: its name, and its arguments as JSON text. */
+/** A call as written by the model: its name, and its arguments as JSON text. */
 export interface WrittenCall {
   readonly name: string;
   readonly arguments: string;
 }
 
 /**
- * Reads what stands between the call tags: one JSON object with `name` and `arguments` (or `parameters`, as
- * Llama writes), or an array of such objects, as Mistral writes. Undefined when it is nothing of the kind.
+ * Parses the text between call tags: a JSON object with `name` and `arguments` (Llama: `parameters`), or an array of such
+ * objects (Mistral). Undefined if it is neither.
  */
 export function parseToolCalls(body: string): readonly WrittenCall[] | undefined {
   let value: unknown;
@@ -24,7 +24,7 @@ function readCall(value: unknown): WrittenCall | undefined {
   const name = value["name"];
   if (typeof name !== "string" || name === "") return undefined;
   const written = value["arguments"] ?? value["parameters"] ?? {};
-  // Some models write the arguments as a string that holds JSON.
+  // Some models write the arguments as a string with JSON.
   if (typeof written === "string") return { name, arguments: written };
   return { name, arguments: JSON.stringify(written) };
 }

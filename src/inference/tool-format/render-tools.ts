@@ -8,9 +8,9 @@ import type {
 import type { ToolFormat } from "../../models/model.ts";
 
 /**
- * Writes tools, calls and results into the messages as text, for models whose template does not support them: the tools
- * go into the system message, earlier calls into the assistant's text, results into user messages (which is
- * the only role besides that every template has).
+ * Writes tools, calls and results into the messages as text, for models whose template does not support them: tools go into
+ * the system message, calls into the assistant's text, and results into user messages, the only other role that every
+ * template has.
  */
 export function renderTools(
   messages: readonly ChatMessage[],
@@ -88,7 +88,7 @@ function isResult(message: ChatMessage, { resultStart }: ToolFormat): boolean {
   return first?.type === "text" && first.text.startsWith(resultStart);
 }
 
-/** Parts are set on lines of their own by the engine, so text that belongs together must be one part. */
+/** The engine puts each part on a separate line, so text that belongs together must be one part. */
 function withText(parts: readonly ContentPart[], text: string): ContentPart[] {
   const last = parts.at(-1);
   return last?.type === "text"

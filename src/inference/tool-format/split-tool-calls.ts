@@ -6,16 +6,15 @@ import { randomCallId } from "../random-call-id.ts";
 import { parseToolCalls } from "./parse-tool-call.ts";
 
 export interface SplitToolCallsOptions {
-  /** False: only the first call of the turn counts; its end tag is a stop sequence of the request. */
+  /** False: only one call per turn; its end tag is a stop sequence of the request. */
   parallel: boolean;
-  /** Makes the id of a call. */
+  /** Creates the id of a call. */
   makeId?: () => string;
 }
 
 /**
- * Turns calls written as text into tool-call events, by the tags of a TOOLFORMAT. What stands between the tags
- * but is not a call stays text, so nothing of the answer is lost. Whitespace around calls is dropped. Tags may be
- * split over any number of pieces.
+ * Turns calls written as text into tool-call events, by the tags of a TOOLFORMAT. Text between the tags that is not a call
+ * stays text, so nothing is lost. Whitespace around calls is dropped. Tags may be split over any number of pieces.
  */
 export function splitToolCalls(
   format: ToolFormat,
@@ -29,7 +28,7 @@ export function splitToolCalls(
       const isEndOfCall = stopSequence !== undefined && stopSequence === format.callEnd;
       yield* splitter.flush(isEndOfCall ? format.callEnd : "");
       const called = splitter.calls > 0 && event.reason === "stop";
-      // The end tag is ours, no stop sequence that the client would know.
+      // The end tag is our own stop sequence, unknown to the client.
       const end = isEndOfCall ? done : event;
       yield called ? { ...end, reason: "tool_calls" } : end;
     } else yield event;
@@ -43,7 +42,7 @@ class ToolCallSplitter {
   #inside = false;
   #held = "";
   #logprobs: TokenLogprob[] = [];
-  /** A call ended and no text has come since. */
+  /** A call has ended and there has been no text since. */
   #behindCall = false;
   calls = 0;
 
@@ -60,8 +59,8 @@ class ToolCallSplitter {
   }
 
   /**
-   * The text is complete: an open call without an end tag ends here, and nothing else can become a tag.
-   * @param endTag what the text would have ended with, had the engine not stopped at it
+   * The text is complete: an open call without an end tag ends here, and held text is not a tag.
+   * @param endTag the end tag at which the engine stopped
    */
   *flush(endTag: string): Generator<GenerationEvent> {
     if (this.#inside) {
@@ -72,7 +71,7 @@ class ToolCallSplitter {
     this.#held = "";
   }
 
-  /** Handles the next tag in the held text; true when there may be another one behind it. */
+  /** Handles the next tag in the held text; true if there may be another one after it. */
   *#step(): Generator<GenerationEvent, boolean> {
     const { callStart, callEnd } = this.#format;
     const tag = this.#inside ? callEnd : callStart;
@@ -86,7 +85,7 @@ class ToolCallSplitter {
       return true;
     }
     if (!this.#inside) {
-      // Whitespace before a call is dropped, so whitespace at the end waits together with a half tag.
+      // Whitespace before a call is dropped, so trailing whitespace is held back with a partial tag.
       const whole = this.#held.slice(0, this.#held.length - heldTagLength(this.#held, callStart));
       const ready = whole.trimEnd().length;
       yield* this.#emitText(this.#held.slice(0, ready));
