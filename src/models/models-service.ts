@@ -28,7 +28,7 @@ import type { ModelRecord } from "./registry/model-record.ts";
 import { ModelRegistry } from "./registry/model-registry.ts";
 import { StateFile } from "./registry/state-file.ts";
 
-/** Makes the {@link Models} of a daemon: reads the saved state and looks at what is on disk, loads nothing. */
+/** Creates the {@link Models} of a daemon: reads the saved state and the models on disk, but loads nothing. */
 export async function createModelsService(options: ModelsOptions): Promise<Models> {
   const state = await StateFile.open(options.config.cache_dir, options.logger);
   const service = new ModelsService(options, state);
@@ -88,10 +88,10 @@ class ModelsService implements Models {
   async list(): Promise<readonly Model[]> {
     const onDisk = await this.#registry.list();
     const names = new Set(onDisk.map(({ alias }) => alias));
-    // What is loaded is listed even when its file has gone.
+    // Loaded models are listed even if their files are gone.
     const running = this.#pool.models().map(({ plan }) => plan.record);
     const records = [...onDisk, ...running.filter(({ alias }) => !names.has(alias))];
-    // Another daemon that shares the cache may have deleted it.
+    // Another daemon with the same cache may have deleted it.
     if (!records.some(({ alias }) => alias === this.#default.alias)) await this.#default.refresh();
     return await Promise.all(records.map(async (record) => await this.#show(record)));
   }
@@ -107,13 +107,13 @@ class ModelsService implements Models {
 
   async acquire(name: string | undefined, signal: AbortSignal, residency?: Residency): Promise<Lease> {
     const wanted = name ?? (await this.#default.require(this.#isThere));
-    // The usual case, a loaded model by its own name, does not touch the disk.
+    // The usual case, a loaded model by its own name, does not access the disk.
     const lease = this.#pool.tryLease(wanted) ?? (await this.#loadOnDemand(wanted, signal, residency));
     if (residency?.keepAliveMs !== undefined) lease.keepFor(residency.keepAliveMs);
     return lease;
   }
 
-  /** Allowed when the configuration says so, when the request brings a residency, or after a crash. */
+  /** Loading on demand is allowed by the configuration, by a request with a residency, or after a crash. */
   async #loadOnDemand(name: string, signal: AbortSignal, residency?: Residency): Promise<Lease> {
     const { auto_load: loadsOnDemand, keep_alive: keepAliveMs } = this.#options.config.models;
     const record = await this.#find(name);
@@ -195,7 +195,7 @@ class ModelsService implements Models {
     await this.#pool.close();
   }
 
-  /** @throws ServiceError model_not_found, or model_loading while it is being downloaded */
+  /** @throws ServiceError model_not_found, or model_loading during its download */
   async #find(name: string): Promise<ModelRecord> {
     const record = this.#pool.model(name)?.plan.record ?? (await this.#registry.find(name));
     if (record) return record;
@@ -203,7 +203,7 @@ class ModelsService implements Models {
     return await this.#registry.require(name);
   }
 
-  /** Swallows what is wrong with a model: acquiring it throws that. */
+  /** Ignores errors of a model; acquiring it throws them. */
   readonly #isThere = async (name: string): Promise<boolean> =>
     await this.#find(name).then(
       () => true,
@@ -215,7 +215,7 @@ class ModelsService implements Models {
     return this.#describe(record, loaded, await loaded?.engine?.memoryUsage());
   }
 
-  /** @param memoryBytes undefined where measuring would make a request wait */
+  /** @param memoryBytes undefined if measuring it would delay a request */
   #describe(record: ModelRecord, loaded: LoadedModel | undefined, memoryBytes: number | undefined): Model {
     return describeModel(record, {
       loaded,
@@ -226,7 +226,7 @@ class ModelsService implements Models {
     });
   }
 
-  /** A definition is only saved when the model could be loaded. */
+  /** A definition is only saved if the model can be loaded. */
   readonly #checkDefinition: CheckDefinition = async (record, { settings: { template } }) => {
     await this.#planner.check(record);
     if (template !== undefined) await this.#options.tryTemplate?.(template);

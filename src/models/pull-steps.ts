@@ -1,28 +1,28 @@
 import type { PullProgress, PullResult } from "./model.ts";
 
-/** A step of a pull, as clients are told of it. */
+/** A step of a pull, as reported to clients. */
 export type PullStep =
   | {
       readonly status: "downloading";
       readonly downloadedBytes: number;
       readonly totalBytes: number;
-      /** From 0 to 1; of an empty download 1. */
+      /** From 0 to 1; 1 for an empty download. */
       readonly progress: number;
-      /** Why nothing arrives just now, and when the hub is asked again. */
+      /** Why no data arrives at the moment, and when Daybreak retries. */
       readonly note?: string;
     }
   | { readonly status: "verifying" }
   | { readonly status: "success"; readonly model: string };
 
-/** Ten steps a second are smooth for a progress bar; a fast download would otherwise report thousands. */
+/** Ten steps per second are smooth for a progress bar; a fast download would otherwise report thousands. */
 const MIN_INTERVAL_MS = 100;
 
 type Pull = (onProgress: (progress: PullProgress) => void) => Promise<PullResult>;
 
 /**
- * Runs a pull and tells its course in the order of the specification: downloading with a progress that never
- * falls and ends at 1.0, verifying, success. Inside, a model of several files goes back and forth between the
- * two; outside, verifying begins when all is there. A slow reader misses steps, never the end.
+ * Runs a pull and reports it in the specified order: downloading, with a progress that never decreases and ends at 1.0,
+ * verifying, success. A model of several files actually alternates between downloading and verifying, but verifying is
+ * only reported when everything has been downloaded. A slow reader may miss steps, but never the end.
  */
 export class PullSteps implements AsyncIterable<PullStep> {
   readonly #now: () => number;
@@ -30,11 +30,11 @@ export class PullSteps implements AsyncIterable<PullStep> {
   readonly #begun = Promise.withResolvers<void>();
   #phase: "downloading" | "verifying" | "settled" = "downloading";
   #first: Bytes | undefined;
-  /** Why nothing arrives, until a step has said so. */
+  /** Why no data arrives, until a step has reported it. */
   #note: string | undefined;
   #downloaded = 0;
   #total = 0;
-  /** Resolves at the next report or at the end, then is replaced. */
+  /** Resolves at the next report or at the end, and is then replaced. */
   #news = Promise.withResolvers<void>();
 
   constructor(pull: Pull, now: () => number = () => performance.now()) {
@@ -45,8 +45,8 @@ export class PullSteps implements AsyncIterable<PullStep> {
   }
 
   /**
-   * Resolves when the first byte has come, when there is something to say on why it does not, or when all is done;
-   * rejects when the pull failed before, while a status can still say so.
+   * Resolves when the first byte has arrived, when there is a reason to report why not, or when everything is done. Rejects
+   * if the pull fails before that, while an HTTP status can still say so.
    */
   async begun(): Promise<void> {
     await Promise.race([this.#begun.promise, this.#result]);
@@ -64,7 +64,7 @@ export class PullSteps implements AsyncIterable<PullStep> {
   async *#downloading(): AsyncGenerator<PullStep, void, undefined> {
     let written = this.#first?.downloadedBytes ?? 0;
     let writtenAt = Number.NEGATIVE_INFINITY;
-    // What was there at the start: nothing, or what an earlier pull has left.
+    // The bytes at the start: none, or those left by an earlier pull.
     if (this.#first) yield downloading(this.#first);
     while (this.#phase === "downloading") {
       if (this.#note !== undefined) {
@@ -116,7 +116,7 @@ interface Bytes {
   readonly totalBytes: number;
 }
 
-/** @param ofNothing - the progress while the total is 0: an empty download is a complete one */
+/** @param ofNothing - the progress while the total is 0: an empty download is complete */
 function downloading({ downloadedBytes, totalBytes }: Bytes, ofNothing = 1): Downloading {
   const progress = totalBytes > 0 ? Math.min(1, downloadedBytes / totalBytes) : ofNothing;
   return { status: "downloading", downloadedBytes, totalBytes, progress };

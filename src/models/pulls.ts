@@ -12,7 +12,7 @@ interface PullsOptions {
   readonly events: Pick<ServiceEvents, "emit">;
 }
 
-/** Several pulls of the same files; the store makes one download of them. */
+/** Several pulls of the same files, which share one download. */
 interface PullGroup extends Download {
   callers: number;
   announced: boolean;
@@ -20,17 +20,17 @@ interface PullGroup extends Download {
   totalBytes: number;
 }
 
-/** The pulls under way. */
+/** The current pulls. */
 export class Pulls {
   readonly #options: PullsOptions;
-  /** By what is asked of the hub. */
+  /** By what is requested from the hub. */
   readonly #groups = new Map<string, PullGroup>();
 
   constructor(options: PullsOptions) {
     this.#options = options;
   }
 
-  /** True while what the name means is being downloaded. */
+  /** Whether the model with this name is being downloaded. */
   isPulling(name: string): boolean {
     const request = this.#request(name);
     return request !== undefined && this.#groups.has(groupKey(request));
@@ -40,7 +40,7 @@ export class Pulls {
     return [...this.#groups.values()];
   }
 
-  /** Downloads an alias or a hub spec. Reports one model-downloaded event, however many callers wait for it. */
+  /** Downloads an alias or a hub spec. Emits one model-downloaded event, however many callers wait for it. */
   async pull(
     name: string,
     onProgress: (progress: PullProgress) => void,
@@ -77,7 +77,7 @@ export class Pulls {
     }
   }
 
-  /** Under the name that the model will go by, as far as that can be told. */
+  /** Under the name that the model will have, as far as that is known. */
   #newGroup(name: string): PullGroup {
     const { resolver } = this.#options;
     const resolved = resolver.resolve(name);
@@ -92,7 +92,7 @@ export class Pulls {
     this.#options.events.emit({ type: "model-downloaded", model: alias, size_bytes: cached.sizeBytes });
   }
 
-  /** What a name asks of the hub; a spec that an alias stands for brings the alias's projector along. */
+  /** What a name requests from the hub; a spec that has an alias includes the alias's projector. */
   #request(name: string): HubPullRequest | undefined {
     const { resolver } = this.#options;
     const resolved = resolver.resolve(name);

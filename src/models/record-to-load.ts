@@ -7,13 +7,13 @@ import type { ModelRegistry } from "./registry/model-registry.ts";
 
 interface RecordToLoad {
   readonly record: ModelRecord;
-  /** Forgets what has been registered for this load; for when it fails. */
+  /** Removes what was registered for this load, if it fails. */
   readonly undo: () => Promise<void>;
 }
 
 const nothingToUndo = async (): Promise<void> => {};
 
-/** Finds the model that a load request means; a file that is not known yet is registered under its alias. */
+/** Finds the model of a load request; a new file is registered under its alias. */
 export async function recordToLoad(
   options: LoadOptions,
   registry: ModelRegistry,

@@ -9,20 +9,20 @@ import type { ModelRegistry } from "./model-registry.ts";
 
 type OtherModels = Pick<ModelRegistry, "findBase" | "isTaken" | "newName" | "ownName">;
 
-/** Throws what is wrong with a model that is about to be made. */
+/** Throws what is wrong with a model that is about to be created. */
 export type CheckDefinition = (record: ModelRecord, definition: ModelDefinition) => Promise<void>;
 
 type SavedDefinition = SavedState["definitions"][number];
 
-/** Longest chain of models made from each other: beyond it, they go in a circle. */
+/** Longest chain of models created from each other; a longer one is a cycle. */
 const MAX_CHAIN = 16;
 
-/** The models made from Modelfiles. */
+/** The models created from Modelfiles. */
 export class DefinedModels {
   readonly #options: RegistryOptions;
   readonly #registry: OtherModels;
 
-  /** @param registry what other models there are */
+  /** @param registry the other models */
   constructor(options: RegistryOptions, registry: OtherModels) {
     this.#options = options;
     this.#registry = registry;
@@ -32,13 +32,13 @@ export class DefinedModels {
     return this.#saved(alias) !== undefined;
   }
 
-  /** Every one that can be used. */
+  /** All usable models. */
   async list(): Promise<readonly ModelRecord[]> {
     const { state, logger } = this.#options;
     return await usableRecords(
       state.current.definitions,
       async ({ alias }) => await this.find(alias),
-      (error, { alias }) => logger.warn({ err: error, model: alias }, "A made model cannot be used now"),
+      (error, { alias }) => logger.warn({ err: error, model: alias }, "A created model cannot be used now"),
     );
   }
 
@@ -48,8 +48,8 @@ export class DefinedModels {
   }
 
   /**
-   * Makes a model, or makes one anew that was made before. Nothing is saved unless the model could be loaded: its
-   * base is on disk, its files are what they should be, its digest is right, its template comes to an end.
+   * Creates a model, or replaces one that was created before. Nothing is saved unless the model could be loaded: its base is
+   * on disk, its files are of the right kind, its digest is correct, and its template terminates.
    */
   async create(
     name: string,
@@ -66,14 +66,14 @@ export class DefinedModels {
     );
   }
 
-  /** Makes a model with the Modelfile of another. */
+  /** Creates a model with the Modelfile of another. */
   async copy(source: ModelRecord, target: string, check: CheckDefinition): Promise<ModelRecord> {
     const alias = this.#registry.newName(target);
     await this.#checkFree(alias);
     return await this.#make({ alias, modelfile: this.print(source) }, false, check);
   }
 
-  /** A Modelfile that makes this model again. */
+  /** A Modelfile that recreates this model. */
   print(record: ModelRecord): string {
     return printModelfile(this.#definition(record.alias) ?? plainDefinition(record));
   }
@@ -83,7 +83,7 @@ export class DefinedModels {
     return saved && readModelfile(saved.modelfile, saved.baseFolder);
   }
 
-  /** @throws ServiceError model_exists when the name was given away since it was asked for, by another daemon maybe */
+  /** @throws ServiceError model_exists if the name has been taken in the meantime, perhaps by another daemon */
   async #make(saved: SavedDefinition, mayReplace: boolean, check: CheckDefinition): Promise<ModelRecord> {
     const { alias, modelfile, baseFolder } = saved;
     const definition = readModelfile(modelfile, baseFolder);
@@ -104,12 +104,12 @@ export class DefinedModels {
     if (await this.#registry.isTaken(alias)) throw exists(alias);
   }
 
-  /** A model that replaces another may be made from one that is made from it. */
+  /** A model that replaces another might be created from one that is created from it. */
   #checkNoCircle(alias: string, from: string): void {
     const seen = new Set<string>();
     for (let name = this.#registry.ownName(from) ?? from; !seen.has(name);) {
       if (name === alias) {
-        throw new ServiceError("invalid_modelfile", `"${alias}" would be made from itself.`);
+        throw new ServiceError("invalid_modelfile", `"${alias}" would be created from itself.`);
       }
       seen.add(name);
       const next = this.#definition(name)?.from;
@@ -118,16 +118,16 @@ export class DefinedModels {
     }
   }
 
-  /** The record that a definition makes; throws `model_not_found` when its base is not on disk. */
+  /** The record of a definition; throws `model_not_found` if its base is not on disk. */
   async #record(alias: string, definition: ModelDefinition, depth: number): Promise<ModelRecord> {
     if (depth > MAX_CHAIN) {
-      throw new ServiceError("invalid_modelfile", `The models that ${alias} is made from go in a circle.`);
+      throw new ServiceError("invalid_modelfile", `${alias} is created from itself through other models.`);
     }
     const base = await this.#registry.findBase(definition.from, depth + 1);
     if (!base) {
       throw new ServiceError(
         "model_not_found",
-        `${alias} is made from ${definition.from}, which is not on disk; pull it first.`,
+        `${alias} is created from ${definition.from}, which is not on disk; pull it first.`,
       );
     }
     const source = { kind: "modelfile", base: definition.from } as const;
@@ -150,14 +150,14 @@ function exists(alias: string): ServiceError {
   return new ServiceError("model_exists", `There is a model "${alias}" already.`);
 }
 
-/** What makes a model that was not made from a Modelfile. */
+/** The definition of a model that was not created from a Modelfile. */
 function plainDefinition({ alias, source, files, projector }: ModelRecord): ModelDefinition {
   const from = source.kind === "hub" ? source.spec : source.kind === "file" ? files[0].path : alias;
   return {
     from,
     settings: NO_SETTINGS,
     adapters: [],
-    // The name of a model that ships brings its projector along.
+    // The name of a model that ships includes its projector.
     projector: source.kind === "shipped" ? undefined : projector?.path,
     digest: undefined,
     license: undefined,

@@ -7,15 +7,15 @@ import type { SavedState } from "./state-file.ts";
 import type { ModelFile } from "./model-file.ts";
 import { buildRecord, usableRecords, type ModelRecord } from "./model-record.ts";
 
-/** What state.update() throws when it cannot write. */
+/** Errors of state.update() when it cannot write. */
 const UNSAVEABLE: ReadonlySet<ErrorCode> = new Set(["insufficient_disk", "cache_not_writable"]);
 
 type SavedFile = SavedState["files"][number];
 
-/** The user's own files, known since they were loaded by path. */
+/** The user's own files, which were loaded by path. */
 export class FileModels {
   readonly #options: RegistryOptions;
-  /** Those that could not be saved, because the disk is full or read-only: known until the daemon ends. */
+  /** Those that could not be saved, because the disk is full or read-only; they are known until the daemon ends. */
   readonly #unsaved = new Map<string, SavedFile>();
 
   constructor(options: RegistryOptions) {
@@ -26,7 +26,7 @@ export class FileModels {
     return this.#saved(alias) !== undefined;
   }
 
-  /** Every one that can be used. */
+  /** All usable models. */
   async list(): Promise<readonly ModelRecord[]> {
     const { state, logger } = this.#options;
     const saved = state.current.files.filter(({ alias }) => !this.#unsaved.has(alias));
@@ -43,7 +43,7 @@ export class FileModels {
     return saved && (await this.inspect(alias, saved.path, saved.projector));
   }
 
-  /** The record that a file would get, without registering it. */
+  /** The record of a file, without registering it. */
   async inspect(alias: string, file: string, projector: string | undefined): Promise<ModelRecord> {
     const parts = {
       alias,
@@ -56,9 +56,9 @@ export class FileModels {
   }
 
   /**
-   * Registers a record of this catalog, in place of another file of the same name. Returns the function that puts
-   * things back as they were, unless somebody has changed them since.
-   * @throws ServiceError model_exists when the name was given away meanwhile, by another daemon maybe
+   * Registers a record, replacing another file with the same name. Returns a function that undoes this, unless there has
+   * been another change.
+   * @throws ServiceError model_exists if the name has been taken in the meantime, perhaps by another daemon
    */
   async add(record: ModelRecord): Promise<() => Promise<void>> {
     const { alias } = record;
@@ -76,7 +76,7 @@ export class FileModels {
     return async () => void (await this.#exchange(alias, saved, before));
   }
 
-  /** A model can be used although nothing can be saved: its file is there. */
+  /** A model can be used even if it cannot be saved, because its file exists. */
   #keepUnsaved(saved: SavedFile, error: unknown): () => Promise<void> {
     if (!(error instanceof ServiceError && UNSAVEABLE.has(error.code))) throw error;
     const { alias } = saved;
@@ -89,7 +89,7 @@ export class FileModels {
     return async () => void (before ? this.#unsaved.set(alias, before) : this.#unsaved.delete(alias));
   }
 
-  /** Registers a record under its name; false when the name was given away meanwhile, by another daemon maybe. */
+  /** Registers a record under its name; false if the name has been taken in the meantime. */
   async claim(record: ModelRecord): Promise<boolean> {
     const saved = toSaved(record);
     try {
@@ -105,12 +105,12 @@ export class FileModels {
     await this.#options.state.update((state) => replaced(state, alias, undefined));
   }
 
-  /** A file that a user has named, with the folders it must lie in. */
+  /** A file named by the user, with the folders it must be in. */
   userFile(file: string): ModelFile {
     return { path: path.resolve(file), within: this.#options.config.models.allowed_dirs };
   }
 
-  /** Puts one entry in place of another, if that still stands and no made model has the name; else does nothing. */
+  /** Replaces an entry by another, if it is unchanged and no created model has the name; otherwise does nothing. */
   async #exchange(
     alias: string,
     before: SavedFile | undefined,

@@ -4,18 +4,18 @@ import type { CachedModel } from "../hub/hub-store.ts";
 import { parseHubSpec, type HubSpec } from "../names/hub-spec.ts";
 import { buildRecord, usableRecords, type ModelRecord } from "./model-record.ts";
 
-/** The models of the hub cache. One file is one model: it goes by its alias, or by its spec when it has none. */
+/** The models of the hub cache. Each file is a model, named by its alias, or by its spec if it has none. */
 export class HubModels {
   readonly #options: RegistryOptions;
   readonly #isTaken: (alias: string) => boolean;
 
-  /** @param isTaken true for a name that another model has: a hub model then goes by its spec */
+  /** @param isTaken whether another model has the name; a hub model is then named by its spec */
   constructor(options: RegistryOptions, isTaken: (alias: string) => boolean) {
     this.#options = options;
     this.#isTaken = isTaken;
   }
 
-  /** Every one that can be used. */
+  /** All usable models. */
   async list(): Promise<readonly ModelRecord[]> {
     const { hub, logger } = this.#options;
     return await usableRecords(
@@ -30,16 +30,16 @@ export class HubModels {
     return cached && (await this.#record(cached));
   }
 
-  /** The name that a cached model goes by. */
+  /** The name of a cached model. */
   aliasOf(cached: CachedModel): string {
     const isMain = !cached.spec.includes("@");
     const alias = isMain ? this.#options.resolver.aliasOf(cached.repo, cached.file) : undefined;
     return alias === undefined || this.#isTaken(alias) ? cached.spec : alias;
   }
 
-  /** Removes the files of a model of this catalog. */
+  /** Removes the files of a model. */
   async remove(record: ModelRecord): Promise<void> {
-    // Not by the list: it leaves out what another entry has the same content as.
+    // Not from the list, which leaves out entries with the same content.
     const { source } = record;
     const cached =
       source.kind === "hub" ? await this.#options.hub.find(parseHubSpec(source.spec)) : undefined;

@@ -3,15 +3,15 @@ import path from "node:path";
 import { throwExhaustion } from "../../errors/exhausted-resource.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 
-/** A file of a model as it was named, and the folders in one of which it must really lie; none: anywhere. */
+/** A model's file as named, and the folders it must actually be in; none: anywhere. */
 export interface ModelFile {
   readonly path: string;
   readonly within: readonly string[];
 }
 
 /**
- * The real path of a model's file: absolute, without symlinks, a regular file, inside the folders it is confined
- * to. Outside of them nothing is told about what exists. Throws `path_not_allowed` or `model_file_not_found`.
+ * The real path of a model's file: absolute, without symlinks, a regular file inside its allowed folders. Does not reveal
+ * what exists outside of them. Throws `path_not_allowed` or `model_file_not_found`.
  */
 export async function realModelPath(file: ModelFile): Promise<string> {
   const folders = await Promise.all(file.within.map(realFolder));
@@ -44,7 +44,7 @@ async function realFolder(folder: string): Promise<string> {
   });
 }
 
-/** True for the folder itself as well: its files' parent is the folder. Both are real paths. */
+/** Whether a path is the folder or inside it. Both are real paths. */
 export function isInside(real: string, folder: string): boolean {
   const relative = path.relative(folder, real);
   return relative !== ".." && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative);

@@ -7,7 +7,7 @@ import type { ModelDefinition } from "../modelfile/read-modelfile.ts";
 import { shardFiles } from "../names/shards.ts";
 import { realModelPath, type ModelFile } from "./model-file.ts";
 
-/** A model on disk: everything about it that does not depend on whether it is loaded. */
+/** A model on disk: everything that does not depend on whether it is loaded. */
 export interface ModelRecord {
   readonly alias: string;
   readonly source: ModelSource;
@@ -26,16 +26,16 @@ export interface ModelRecord {
 interface RecordParts {
   readonly alias: string;
   readonly source: ModelSource;
-  /** Any shard; the others are found by their names. */
+  /** Any of the shards; the others are found by their names. */
   readonly path: string;
   readonly projector: string | undefined;
-  /** Folders that the files must really lie in; none: anywhere. */
+  /** Folders that the files must actually be in; none: anywhere. */
   readonly within: readonly string[];
 }
 
 /**
- * Makes the record of a model from its files, looking at each of them. Throws when a file is missing, not allowed
- * or not a model (`model_file_not_found`, `path_not_allowed`, `invalid_model_file`).
+ * Creates the record of a model from its files. Throws if a file is missing, not allowed or not a model
+ * (`model_file_not_found`, `path_not_allowed`, `invalid_model_file`).
  */
 export async function buildRecord(parts: RecordParts, inspect: InspectGguf): Promise<ModelRecord> {
   const { alias, source, within } = parts;
@@ -63,7 +63,7 @@ export async function buildRecord(parts: RecordParts, inspect: InspectGguf): Pro
   };
 }
 
-/** The records of a list, without those that cannot be used; `onSkip` is told why. */
+/** The usable records of a list; `onSkip` is called with the error of each other one. */
 export async function usableRecords<T>(
   items: readonly T[],
   read: (item: T) => Promise<ModelRecord | undefined>,
@@ -82,8 +82,8 @@ export async function usableRecords<T>(
 }
 
 /**
- * The record that a Modelfile makes of what its FROM names: what it does not say, the base says.
- * @param within folders that adapters and projectors must lie in; none: anywhere
+ * The record of a Modelfile: settings that it does not have come from its base.
+ * @param within folders that adapters and projectors must be in; none: anywhere
  */
 export function derivedRecord(
   { alias, source }: Pick<ModelRecord, "alias" | "source">,

@@ -10,14 +10,14 @@ import { HubModels } from "./hub-models.ts";
 import type { ModelRecord } from "./model-record.ts";
 import { ShippedModels } from "./shipped-models.ts";
 
-/** Leaves room for a number in what any resolver takes as a name. */
+/** Leaves room for a number within the maximum length of a name. */
 const LONGEST_STEM = 64;
-/** For files whose own names can in no way be made into one. */
+/** For files whose names cannot be converted to a model name. */
 const UNNAMED = "model";
 
 /**
- * What is on disk, under which name. A name means, in this order: a made model, a user's own file, a model that
- * ships, an alias or a spec of something in the hub cache.
+ * The models on disk by name. A name means, in this order: a created model, a user's own file, a model that ships, or an
+ * alias or spec in the hub cache.
  */
 export class ModelRegistry {
   readonly defined: DefinedModels;
@@ -46,12 +46,12 @@ export class ModelRegistry {
     return [...byAlias.values()].toSorted((a, b) => (a.alias < b.alias ? -1 : 1));
   }
 
-  /** Throws `invalid_model_name`, or what is wrong with the model's files. */
+  /** Throws `invalid_model_name`, or an error about the model's files. */
   async find(name: string): Promise<ModelRecord | undefined> {
     return await this.#find(this.#resolver.resolve(name), 0);
   }
 
-  /** Like find, and throws `model_not_found` with what can be done about it. */
+  /** Like find(), but throws `model_not_found` with what to do about it. */
   async require(name: string): Promise<ModelRecord> {
     const record = await this.find(name);
     if (record) return record;
@@ -68,8 +68,8 @@ export class ModelRegistry {
   }
 
   /**
-   * The model that ships under this name, brought back when it has been deleted: who loads or pulls it wants it.
-   * Undefined when the name means anything else.
+   * The model that ships under this name, restored if it was deleted, for a load or pull. Undefined if the name means
+   * anything else.
    */
   async restoreShipped(name: string): Promise<ModelRecord | undefined> {
     const resolved = this.#resolver.resolve(name);
@@ -78,7 +78,7 @@ export class ModelRegistry {
     return await this.shipped.find(resolved.name);
   }
 
-  /** The plain name of a made model or a user's own file, usable or not; undefined for any other name. */
+  /** The plain name of a created model or a user's own file, usable or not; undefined for any other name. */
   ownName(name: string): string | undefined {
     const resolved = this.#resolver.resolve(name);
     if (resolved.kind !== "name" && resolved.kind !== "alias") return undefined;
@@ -87,7 +87,7 @@ export class ModelRegistry {
   }
 
   /**
-   * Removes a model as its source says: only files that the hub can give again are ever deleted.
+   * Removes a model as its source defines; only files that can be downloaded again are ever deleted.
    * @returns its source
    */
   async remove(name: string): Promise<ModelSource["kind"]> {
@@ -107,7 +107,7 @@ export class ModelRegistry {
     return this.#resolver.resolve(name);
   }
 
-  /** The plain form of a name that is to be given to a model. Throws `invalid_model_name` for specs and paths. */
+  /** The plain form of a new model's name. Throws `invalid_model_name` for specs and paths. */
   newName(name: string): string {
     const resolved = this.#resolver.resolve(name);
     if (resolved.kind === "name") return resolved.name;
@@ -118,7 +118,7 @@ export class ModelRegistry {
     );
   }
 
-  /** The model of a file, which is registered under its stem (or that with a number) when it is not known yet. */
+  /** The model of a file; a new file is registered under its stem, with a number if necessary. */
   async registerFile(path: string): Promise<ModelRecord> {
     const known = await this.#findByPath(path);
     if (known) return known;
@@ -136,12 +136,12 @@ export class ModelRegistry {
     }
   }
 
-  /** True when the name means a model, usable or not. */
+  /** Whether the name means a model, usable or not. */
   async isTaken(name: string): Promise<boolean> {
     return this.defined.has(name) || this.files.has(name) || (await this.find(name)) !== undefined;
   }
 
-  /** The file's stem, made into a name that the resolver takes. */
+  /** The file's stem, converted to a valid name. */
   #plainStem(file: string): string {
     const stem = fileStem(file);
     const plain = stem
@@ -152,13 +152,13 @@ export class ModelRegistry {
       try {
         return this.newName(name);
       } catch {
-        // Not a name; the next one is plainer.
+        // Not a valid name; the next one is simpler.
       }
     }
     return UNNAMED;
   }
 
-  /** What FROM of a Modelfile names. */
+  /** The model that FROM of a Modelfile names. */
   async findBase(from: string, depth: number): Promise<ModelRecord | undefined> {
     const resolved = this.#resolver.resolve(from);
     if (resolved.kind !== "path") return await this.#find(resolved, depth);
@@ -172,13 +172,13 @@ export class ModelRegistry {
     const local =
       (await this.defined.find(name, depth)) ??
       (await this.files.find(name)) ??
-      // What was made from a model that ships works on without its name.
+      // A model created from one that ships still works when that has been deleted.
       (await (depth > 0 ? this.shipped.findEvenHidden(name) : this.shipped.find(name)));
     if (local || resolved.kind === "name") return local;
     return await this.hub.find(resolved.spec);
   }
 
-  /** A path means the model that has this file; models made of another have its files and are not meant. */
+  /** A path means the model with this file, not models created from it, which have the same files. */
   async #findByPath(path: string): Promise<ModelRecord | undefined> {
     const wanted = await realpath(path).catch(() => undefined);
     if (wanted === undefined) return undefined;

@@ -8,10 +8,10 @@ import { fileStem, shardOf } from "../names/shards.ts";
 import { buildRecord, derivedRecord, usableRecords, type ModelRecord } from "./model-record.ts";
 
 const GGUF = ".gguf";
-/** A model made of another one of the same folder, with a projector or an adapter that ships too. */
+/** A model derived from another in the same folder, with a projector or an adapter that also ships. */
 const MODELFILE = ".modelfile";
 
-/** The models that ship with the project: the GGUF files and Modelfiles of one folder, each under its own name. */
+/** The models that ship with the project: the GGUF files and Modelfiles of one folder, by their names. */
 export class ShippedModels {
   readonly #options: RegistryOptions;
   readonly #hidden = new Set<string>();
@@ -20,12 +20,12 @@ export class ShippedModels {
     this.#options = options;
   }
 
-  /** Every one that can be used. */
+  /** All usable models. */
   async list(): Promise<readonly ModelRecord[]> {
     return await usableRecords(
       [...(await this.#entries())].filter(([alias]) => !this.#hidden.has(alias)),
       async ([alias, file]) => await this.#record(alias, file),
-      // A projector or an adapter is a file among the models and none itself.
+      // Projectors and adapters are among the files, but are not models.
       (error, [, file]) => this.#options.logger.debug({ err: error, path: file }, "Not a model that ships"),
     );
   }
@@ -34,13 +34,13 @@ export class ShippedModels {
     return this.#hidden.has(alias) ? undefined : await this.findEvenHidden(alias);
   }
 
-  /** For models that are made from it: its file is still there. */
+  /** For models created from it, because its file still exists. */
   async findEvenHidden(alias: string): Promise<ModelRecord | undefined> {
     const file = (await this.#entries()).get(alias);
     return file === undefined ? undefined : await this.#record(alias, file);
   }
 
-  /** Leaves a model out until the next start, or until it is asked for again; its file stays. */
+  /** Hides a model until the next start, or until it is requested again; its file stays. */
   hide(alias: string): void {
     this.#hidden.add(alias);
   }
@@ -70,7 +70,7 @@ export class ShippedModels {
     return derivedRecord({ alias, source }, definition, base, []);
   }
 
-  /** Files by the name that they give; a Modelfile comes before the projector or adapter that has its name. */
+  /** Files by model name; a Modelfile takes precedence over the projector or adapter with the same name. */
   async #entries(): Promise<ReadonlyMap<string, string>> {
     const names = await readdir(this.#options.shippedDir).catch((error: unknown) => {
       throwExhaustion(error);

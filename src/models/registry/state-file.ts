@@ -12,17 +12,17 @@ import { writeRefusal } from "../../files/write-refusal.ts";
 import { syncFolder } from "../../files/sync-folder.ts";
 
 /**
- * What the models layer remembers from one start to the next, beside the files themselves. Lists, not objects keyed
- * by name: a model may be called `__proto__`.
+ * The saved state of the models layer, apart from the files. Lists instead of objects keyed by name, because a model may be
+ * called `__proto__`.
  */
 export const savedStateSchema = z.object({
   /** Version of this layout. */
   version: z.literal(1),
-  /** Chosen at run time. */
+  /** The default model, if chosen at run time. */
   defaultAlias: z.string().optional(),
-  /** The user's own files, registered by loading them by path. */
+  /** The user's own files, registered when loaded by path. */
   files: z.array(z.object({ alias: z.string(), path: z.string(), projector: z.string().optional() })),
-  /** Modelfiles as they were written; relative paths in them count from the folder. */
+  /** Modelfiles as written; relative paths in them are relative to the folder. */
   definitions: z.array(
     z.object({ alias: z.string(), modelfile: z.string(), baseFolder: z.string().optional() }),
   ),
@@ -35,15 +35,15 @@ const FILE_NAME = "models.json";
 const NO_FILE = "";
 
 /**
- * The saved state in its file, which several daemons may share: what one has written the others see. A change is
- * made under the folder's lock, to what the file says at that moment, never to what it said at the start.
+ * The file of the saved state, which several daemons may share. A change is made under the folder's lock, to the current
+ * content of the file.
  */
 export class StateFile {
   readonly #path: string;
   readonly #lock: FolderLock;
   readonly #logger: Pick<Logger, "warn">;
   #current: SavedState = EMPTY_STATE;
-  /** Of the file that holds the current state. */
+  /** Version of the file with the current state. */
   #version = NO_FILE;
 
   private constructor(folder: string, logger: Pick<Logger, "warn">) {
@@ -52,14 +52,14 @@ export class StateFile {
     this.#logger = logger;
   }
 
-  /** A state that has not got its name yet. */
+  /** A state file before it is renamed. */
   get #next(): string {
     return `${this.#path}.next`;
   }
 
   /**
-   * Reads the state of a cache folder. A damaged file is put aside, with a warning, never overwritten. Throws
-   * `internal_error` when the folder cannot be used.
+   * Reads the state of a cache folder. A damaged file is renamed, with a warning, and never overwritten. Throws
+   * `internal_error` if the folder cannot be used.
    */
   static async open(folder: string, logger: Pick<Logger, "warn">): Promise<StateFile> {
     const state = new StateFile(folder, logger);
@@ -79,7 +79,7 @@ export class StateFile {
     return state;
   }
 
-  /** Removes what a writer has left that was killed. */
+  /** Removes what a killed writer has left. */
   async #removeLeftover(): Promise<void> {
     if (!existsSync(this.#next)) return;
     try {
@@ -89,20 +89,19 @@ export class StateFile {
     }
   }
 
-  /** What the file says now; what it said last while it cannot be read. */
+  /** The current state, or the last known one if the file cannot be read. */
   get current(): SavedState {
     try {
       this.#refresh();
     } catch {
-      // Nobody writes it in part: somebody has edited it by hand, and the next change or start puts it aside.
+      // It is never written partially, so somebody has edited it; the next change or start renames it.
     }
     return this.#current;
   }
 
   /**
-   * Changes the state; resolves when it is on disk and outlives a power cut. A change that returns what it was given
-   * writes nothing. Throws what the change throws, `model_busy`, `insufficient_disk`, or `cache_not_writable` when
-   * the folder is closed to it; then nothing has changed.
+   * Changes the state; resolves when it is durably on disk. A change that returns its argument writes nothing. Throws what
+   * the change throws, `model_busy`, `insufficient_disk` or `cache_not_writable`; then nothing has changed.
    */
   async update(change: (state: SavedState) => SavedState): Promise<void> {
     try {
@@ -116,9 +115,9 @@ export class StateFile {
     }
   }
 
-  /** Whole or not at all: the new text is on disk under another name before it takes the place of the old one. */
+  /** Atomic: the new text is on disk under another name before it replaces the old one. */
   async #replace(state: SavedState): Promise<void> {
-    // One name is enough under the lock; what a killed writer has left goes with the next change.
+    // One name is enough under the lock; the next change replaces what a killed writer has left.
     const next = this.#next;
     try {
       await removeFile(next);
@@ -142,7 +141,7 @@ export class StateFile {
     await syncFolder(path.dirname(this.#path));
   }
 
-  /** Reads the file if it is another one than that which was read or written last. */
+  /** Reads the file if it has changed since it was last read or written. */
   #refresh(): void {
     const version = versionOf(this.#path);
     if (version === this.#version) return;
@@ -153,7 +152,7 @@ export class StateFile {
     this.#version = version;
   }
 
-  /** Puts a damaged file aside; what was read last holds on, and is what the next change is made to. */
+  /** Renames a damaged file; the last known state stays, and is the basis of the next change. */
   async #refreshOrPutAside(): Promise<void> {
     try {
       this.#refresh();
@@ -162,16 +161,13 @@ export class StateFile {
       const aside = freeName(`${this.#path}.damaged`);
       await replaceFile(this.#path, aside);
       this.#version = NO_FILE;
-      this.#logger.warn(
-        { err: error, file: aside },
-        "The list of own models is damaged and has been put aside",
-      );
+      this.#logger.warn({ err: error, file: aside }, "The list of models is damaged and has been renamed");
       if (this.#current !== EMPTY_STATE) await this.#replace(this.#current);
     }
   }
 }
 
-/** Differs for each file that has had this name: each write makes a new one, with a later time. */
+/** Differs for each file with this name: each write creates a new one, with a later time. */
 function versionOf(file: string): string {
   try {
     const { ino, mtimeNs, size } = statSync(file, { bigint: true });
@@ -182,7 +178,7 @@ function versionOf(file: string): string {
   }
 }
 
-/** Now, or just after the file's time: clocks are coarse and may be set back, and numbers of files come again. */
+/** Now, or just after the file's time: clocks are coarse and may be set back, and inode numbers are reused. */
 function laterThan(file: string): Date {
   const { mtimeMs = 0 } = statSync(file, { throwIfNoEntry: false }) ?? {};
   return new Date(Math.max(Date.now(), Math.floor(mtimeMs) + 1));
