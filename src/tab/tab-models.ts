@@ -1,6 +1,5 @@
 import { SharedTask } from "../async/shared-task.ts";
-import type { PageEngineOptions } from "../engine/browser/start-page-engine.ts";
-import { startPageEngine } from "../engine/browser/start-page-engine.ts";
+import { type PageEngineOptions, startPageEngine } from "../engine/browser/start-page-engine.ts";
 import type { Engine } from "../engine/engine.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { detectCapabilities } from "../models/describe-model.ts";
