@@ -1,3 +1,4 @@
+import { experimentJsonSchema } from "../../src/experiments/experiment-file.ts";
 import { apiPage } from "./api-page.ts";
 import { compatibilityPage } from "./compatibility-page.ts";
 import { configurationPage } from "./configuration-page.ts";
@@ -20,6 +21,10 @@ export async function generatedFiles(): Promise<readonly GeneratedFile[]> {
     { file: at("docs/ollama.md"), text: ollamaPage() },
     { file: at("docs/errors.md"), text: errorsPage() },
     { file: at("docs/daybreak.1"), text: await manPage() },
+    {
+      file: at("docs/experiment.schema.json"),
+      text: `${JSON.stringify(experimentJsonSchema(), undefined, 2)}\n`,
+    },
     { file: at("configs/daybreak.toml"), text: exampleConfig() },
   ];
 }

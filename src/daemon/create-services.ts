@@ -1,4 +1,7 @@
+import os from "node:os";
 import type { Logger } from "pino";
+import { IMAGE_SHA256 } from "../../wasm/engine-image.ts";
+import { STOCK_SHA256 } from "../../wasm/llama-cpp-build.ts";
 import type { Config } from "../config/schema.ts";
 import { GpuFinder, type GpuState } from "../engine/gpu/gpu-finder.ts";
 import { SandboxFinder } from "../engine/walls/sandbox-finder.ts";
@@ -68,6 +71,11 @@ export async function createServices(
     metrics,
     events,
     logger,
+    host: {
+      where: "daemon",
+      machine: describeMachine(),
+      engineSha256: engine.prepared.kernels === "stock" ? STOCK_SHA256 : IMAGE_SHA256,
+    },
     version,
     startedAt,
     life: { state: "starting" },
@@ -100,6 +108,12 @@ async function scrape(models: Models, { adapter }: GpuState): Promise<ScrapedGau
         gpuLayers: model.gpuLayers,
       })),
   };
+}
+
+/** Such as "AMD EPYC 9124, linux x64, Node 24.21.0". */
+function describeMachine(): string {
+  const processor = os.cpus()[0]?.model.trim() || "unknown processor";
+  return `${processor}, ${process.platform} ${process.arch}, Node ${process.versions.node}`;
 }
 
 function machineMemory(models: readonly Model[]): MachineMemory {

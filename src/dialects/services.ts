@@ -13,6 +13,14 @@ export interface Services {
   readonly models: Pick<Models, "list" | "get">;
   readonly inference: Inference;
   readonly logger: Logger;
+  /** Where generation runs, for those who compare. */
+  readonly host: {
+    readonly where: "daemon" | "browser";
+    /** Processor and system, or the browser. */
+    readonly machine: string;
+    /** SHA-256 of the engine's WebAssembly. */
+    readonly engineSha256: string;
+  };
   /** From package.json. */
   readonly version: string;
   readonly life: Life;

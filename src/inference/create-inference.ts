@@ -8,7 +8,7 @@ import type { Model, Models } from "../models/model.ts";
 import type { AdmissionRequest, Permit } from "./admission-queue.ts";
 import { checkEmbedding, checkReranking } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
-import { dropReasoningLogprobs } from "./drop-reasoning-logprobs.ts";
+import { dropUnseenLogprobs } from "./drop-unseen-logprobs.ts";
 import { embedTruncated } from "./embed-truncated.ts";
 import { EngineQueues } from "./engine-queues.ts";
 import type { EventReader } from "./event-reader.ts";
@@ -93,13 +93,13 @@ class InferenceService implements Inference {
       const permit = held.use(await this.#admit(engine, model, signal, wish));
       const events = await GenerationStream.begin({
         run: (onEvent, abort) => engine.generate(resolved.request, onEvent, abort),
-        readers: readersOf(resolved),
+        readers: readersOf(resolved, request.onTokens),
         deadline: held.use(new Deadline(signal, this.#requestTimeoutMs)),
         held,
         onPrompt: (tokens) => permit.resize(neededTokens(resolved.request, tokens, engine.info)),
         finish: (done) => this.#finish(done, model.alias, startedAt),
       });
-      return { model: model.alias, loadMs, events };
+      return { model: model.alias, loadMs, sampling: resolved.request.sampling, events };
     } catch (error) {
       held.dispose();
       throw error;
@@ -217,9 +217,18 @@ class InferenceService implements Inference {
 }
 
 /** The readers of the engine's events according to the model's settings, in order. */
-function readersOf({ request, reasoningTags, calls }: ResolvedGeneration): EventReader[] {
+function readersOf(
+  { request, reasoningTags, calls }: ResolvedGeneration,
+  onTokens: InferenceRequest["onTokens"],
+): EventReader[] {
   const readers: EventReader[] = [];
-  if (request.logprobs !== undefined) readers.push(dropReasoningLogprobs());
+  if (onTokens) {
+    readers.push((event) => {
+      if (event.type === "text-delta" && event.logprobs) onTokens(event.logprobs);
+      return [event];
+    });
+  }
+  if (request.logprobs !== undefined) readers.push(dropUnseenLogprobs());
   if (reasoningTags) readers.push(splitReasoning(reasoningTags));
   if (calls?.kind === "single") readers.push(firstCallOnly());
   else if (calls?.kind === "forced") readers.push(readForcedCall());

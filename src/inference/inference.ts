@@ -4,6 +4,7 @@ import type {
   GenerationRequest,
   OutputFormat,
   Sampling,
+  TokenLogprob,
 } from "../engine/protocol/generation.ts";
 import type { TokenIds, TokenizeOptions } from "../engine/protocol/calls.ts";
 import type { Endpoint } from "../metrics/metrics.ts";
@@ -38,6 +39,10 @@ export interface InferenceRequest {
   readonly sampling: Sampling;
   readonly format: OutputFormat;
   readonly logprobs?: number | undefined;
+  /**
+   * Called with every token as the model generates it, those of reasoning and tool calls included; needs `logprobs`.
+   */
+  readonly onTokens?: ((tokens: readonly TokenLogprob[]) => void) | undefined;
   readonly cachePrompt?: boolean | undefined;
   /** Loads the model if it is not loaded; absent: only with the configuration's auto_load. */
   readonly residency?: Residency | undefined;
@@ -53,6 +58,8 @@ export interface InferenceStream {
   readonly model: string;
   /** Milliseconds until the model was available; almost none if it was already loaded. */
   readonly loadMs: number;
+  /** The sampling settings in effect. */
+  readonly sampling: Sampling;
   /** Throws a ServiceError when the generation fails; cancelled by the signal or by leaving the loop. */
   readonly events: AsyncIterableIterator<InferenceEvent>;
 }

@@ -16,6 +16,8 @@ export interface CreateEngineOptions extends TabModelOptions {
   readonly projector?: Blob;
   /** LoRA adapters; the default scale is 1. */
   readonly adapters?: readonly { readonly file: Blob; readonly scale?: number }[];
+  /** A Modelfile with the model's settings, such as PARAMETER, SYSTEM and TEMPLATE; the files it names are not read. */
+  readonly modelfile?: string;
   /** Address of the engine's WebAssembly. Default: engine.wasm beside this file, where a daemon serves it. */
   readonly wasm?: string | URL;
   /** Address of the engine's worker script. Default: the file beside this one. */
@@ -98,6 +100,7 @@ function startMessage(options: CreateEngineOptions): StartMessage {
     type: "start",
     alias: options.name ?? nameOf(model[0]),
     files,
+    modelfile: options.modelfile,
     wasmUrl: new URL(options.wasm ?? DEFAULT_WASM, location.href).href,
     options: { contextSize, slots, threads },
   };

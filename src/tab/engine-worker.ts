@@ -1,6 +1,8 @@
 import { toError } from "../errors/to-error.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { NO_SETTINGS } from "../models/model.ts";
+import { parseInstructions } from "../models/modelfile/parse-instructions.ts";
+import { readSettings } from "../models/modelfile/read-settings.ts";
 import { type AnswerMessage, type FetchMessage } from "./fetch-messages.ts";
 import { FetchServer } from "./serve-fetch.ts";
 import { createTabApp } from "./tab-app.ts";
@@ -20,9 +22,10 @@ function send(message: WorkerMessage | AnswerMessage): void {
   postMessage(message);
 }
 
-async function start({ alias, files, wasmUrl, options }: StartMessage): Promise<void> {
+async function start({ alias, files, modelfile, wasmUrl, options }: StartMessage): Promise<void> {
   try {
-    const model = await readTabModel(alias, files, NO_SETTINGS, options);
+    const settings = modelfile === undefined ? NO_SETTINGS : readSettings(parseInstructions(modelfile));
+    const model = await readTabModel(alias, files, settings, options);
     const models = new TabModels(model, {
       wasmUrl,
       loadTimeoutMs: LOAD_TIMEOUT_MS,

@@ -1,3 +1,4 @@
+import { IMAGE_SHA256 } from "../../wasm/engine-image.ts";
 import { Hono } from "hono";
 import pino from "pino";
 import { z } from "zod";
@@ -36,6 +37,7 @@ export function createTabApp(models: TabModels, slots: number): Hono<AppEnv> {
     models,
     inference: createInference({ models, metrics: new NoMetrics(), config }),
     logger,
+    host: { where: "browser", machine: navigator.userAgent, engineSha256: IMAGE_SHA256 },
     version: "",
     life,
     draining: new AbortController().signal,

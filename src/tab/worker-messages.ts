@@ -8,6 +8,8 @@ export interface StartMessage {
   readonly type: "start";
   readonly alias: string;
   readonly files: PageModelFiles;
+  /** Has the model's settings. */
+  readonly modelfile: string | undefined;
   readonly wasmUrl: string;
   readonly options: TabModelOptions;
 }

@@ -1,6 +1,8 @@
 import { rolldown } from "rolldown";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { experimentResultSchema } from "../../src/dialects/native/experiment.ts";
+import { compareResults } from "../../src/experiments/compare-results.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { findChromium } from "../support/chromium.ts";
 import { requireOnCi } from "../support/require-on-ci.ts";
@@ -47,7 +49,7 @@ describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () =
       globalThis.engines = {};
       const { createEngine } = await import("/browser/daybreak.js");
       globalThis.start = async (name, key, options = {}) => {
-        const { files } = await (await fetch("/api/models/" + name + "/files")).json();
+        const { files, modelfile } = await (await fetch("/api/models/" + name + "/files")).json();
         const model = [], adapters = [];
         let projector;
         for (const { role, url, scale } of files) {
@@ -56,7 +58,7 @@ describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () =
           else if (role === "projector") projector = blob;
           else adapters.push({ file: blob, scale });
         }
-        engines[key] = await createEngine({ name, model, projector, adapters, ...options });
+        engines[key] = await createEngine({ name, model, projector, adapters, modelfile, ...options });
         return engines[key].info;
       };
       globalThis.ask = async (key, path, body) => {
@@ -111,6 +113,34 @@ describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () =
         expect(choicesOf(here)).toEqual(choicesOf(there));
       }
     });
+  });
+
+  test("has the settings of its Modelfile and runs an experiment as the daemon does", async () => {
+    const modelfile = [
+      "FROM daybreak-mini",
+      "SYSTEM You are a helpful assistant.",
+      "PARAMETER temperature 1.1",
+      "PARAMETER num_predict 24",
+    ].join("\n");
+    const created = await fetch(`${daemon.url}/api/models/create`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ alias: "set", modelfile }),
+    });
+    expect(created.status).toBeLessThan(300);
+    await page.evaluate(`start("set", "set")`);
+    const body = { model: "set", messages: [{ role: "user", content: "What is Daybreak?" }], seed: 3 };
+    const [here, there] = [
+      await inPage("set", "/api/experiment", body),
+      await inDaemon("/api/experiment", body),
+    ].map(({ body: result }) => experimentResultSchema.parse(result));
+    expect(here).toMatchObject({ where: "browser", sampling: { temperature: 1.1, seed: 3 } });
+    expect(there).toMatchObject({ where: "daemon", sampling: here!.sampling });
+    expect(here!.tokens).toHaveLength(24);
+    expect(compareResults(here!, there!)).toMatchObject({ isSame: true, logprobDifference: 0 });
+    expect(here!.template_sha256).toBe(there!.template_sha256);
+    expect(here!.engine_sha256).toBe(there!.engine_sha256);
+    await page.evaluate("engines.set.close()");
   });
 
   test("generates with an adapter what the daemon does", async () => {

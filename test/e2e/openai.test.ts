@@ -137,6 +137,22 @@ describe("chat completions with the official client", () => {
     expect(content.every(({ logprob, top_logprobs: top }) => logprob <= 0 && top.length === 2)).toBe(true);
   });
 
+  test("report log-probabilities of the text alone where tools may be called", async () => {
+    const tool = { type: "function", function: { name: "get_weather" } } as const;
+    const answer = await client.chat.completions.create({
+      model,
+      messages: [{ role: "user", content: "What is the weather in Paris?" }],
+      tools: [tool],
+      tool_choice: "required",
+      max_tokens: 60,
+      ...GREEDY,
+      logprobs: true,
+    });
+    const [choice] = answer.choices;
+    expect(choice?.message.tool_calls).toHaveLength(1);
+    expect(choice?.logprobs?.content?.map(({ token }) => token).join("") ?? "").not.toContain("get");
+  });
+
   test("end with their client", async () => {
     const stream = await client.chat.completions.create({
       model,

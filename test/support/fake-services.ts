@@ -52,6 +52,7 @@ export function fakeServices(options: FakeOptions = {}): ManagementServices {
     metrics: idleMetrics,
     events: new ServiceEvents(),
     logger: pino({ level: "debug" }, { write }),
+    host: { where: "daemon", machine: "a machine of this test", engineSha256: "e".repeat(64) },
     version: "1.2.3",
     startedAt: performance.now() - 5000,
     life: { state: "ready" },

@@ -8,6 +8,9 @@ import type { TokenLogprob } from "../../src/engine/protocol/generation.ts";
 /** Text and, as far as the engine reports them, bytes. */
 export type SpokenToken = readonly [token: string, bytes: readonly number[] | null];
 
+/** Stands for the number of a token. */
+export const UNRECORDED = -1;
+
 /** Alternatives at each position. */
 const ALTERNATIVES = 20;
 /** The chosen token comes first. */
@@ -57,7 +60,12 @@ export function decodeLogprobs(encoded: string, tokens: readonly SpokenToken[]):
   const each = Array.from({ length: buffer.length / TOKEN_BYTES }, (_, index) => {
     const at = index * TOKEN_BYTES;
     const [token, bytes] = tokens[buffer.readUInt16LE(at)]!;
-    return { token, bytes: bytes === null ? null : [...bytes], logprob: buffer.readFloatLE(at + 2) };
+    return {
+      id: UNRECORDED,
+      token,
+      bytes: bytes === null ? null : [...bytes],
+      logprob: buffer.readFloatLE(at + 2),
+    };
   });
   return Array.from({ length: each.length / TOKENS_AT_POSITION }, (_, position) => {
     const [chosen, ...top] = each.slice(position * TOKENS_AT_POSITION, (position + 1) * TOKENS_AT_POSITION);

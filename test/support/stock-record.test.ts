@@ -36,6 +36,6 @@ describe("the record of the stock engine", () => {
   });
 });
 
-function alternative(seed: number): { token: string; bytes: number[] | null; logprob: number } {
-  return { token: `t${seed}`, bytes: seed % 2 ? [seed] : null, logprob: Math.fround(-seed / 3) };
+function alternative(seed: number): { id: number; token: string; bytes: number[] | null; logprob: number } {
+  return { id: -1, token: `t${seed}`, bytes: seed % 2 ? [seed] : null, logprob: Math.fround(-seed / 3) };
 }

@@ -12,7 +12,7 @@ const FILES = "/api/models/:name{.+}/files";
 /** What a file is to its model. */
 type Role = "model" | "projector" | "adapter";
 
-const modelFilesSchema = z.object({
+export const modelFilesSchema = z.object({
   alias: z.string(),
   files: z.array(
     z.object({

@@ -19,7 +19,7 @@ import {
 } from "./native-request-fields.ts";
 import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
 
-const messageSchema = z.discriminatedUnion("role", [
+export const messageSchema = z.discriminatedUnion("role", [
   z.object({
     role: z.enum(["system", "developer"]).describe("Instructions; developer is treated as system."),
     content: z.string().describe("Message text."),

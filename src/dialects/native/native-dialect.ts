@@ -8,6 +8,7 @@ import { collectAnswer } from "../../inference/collect-answer.ts";
 import * as chat from "./native-chat.ts";
 import * as embeddings from "./native-embeddings.ts";
 import * as generate from "./native-generate.ts";
+import { experimentRoute } from "./experiment.ts";
 import { detokenizeRoute, tokenizeRoute } from "./token-routes.ts";
 
 const tag = "Generation";
@@ -18,11 +19,20 @@ const tag = "Generation";
  */
 export const nativeDialect = (services: Services, serverRoutes: readonly Route[] = []): Dialect => ({
   name: "Native",
-  prefixes: ["/api/generate", "/api/chat", "/api/embeddings", "/tokenize", "/detokenize", "/ws/chat"],
+  prefixes: [
+    "/api/generate",
+    "/api/chat",
+    "/api/embeddings",
+    "/api/experiment",
+    "/tokenize",
+    "/detokenize",
+    "/ws/chat",
+  ],
   routes: [
     generateRoute(services),
     chatRoute(services),
     embeddingsRoute(services),
+    experimentRoute(services),
     tokenizeRoute(services),
     detokenizeRoute(services),
     ...serverRoutes,

@@ -40,9 +40,9 @@ export function summary({ reason, usage, timings, totalMs }: End, loadMs: number
   };
 }
 
-const tokenFields = { token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() };
+const tokenSchema = z.object({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() });
 export const logprobsField = z
-  .array(z.object({ ...tokenFields, top_logprobs: z.array(z.object(tokenFields)) }))
+  .array(tokenSchema.extend({ top_logprobs: z.array(tokenSchema) }))
   .optional()
   .describe("Of the tokens in this piece, when requested.");
 
@@ -51,7 +51,16 @@ export function logprobFields(logprobs: readonly TokenLogprob[] | undefined): {
   logprobs?: z.output<typeof logprobsField>;
 } {
   if (!logprobs || logprobs.length === 0) return {};
-  return { logprobs: logprobs.map(({ top, ...token }) => ({ ...token, top_logprobs: top })) };
+  return {
+    logprobs: logprobs.map(({ top, ...token }) => ({
+      ...withoutId(token),
+      top_logprobs: top.map(withoutId),
+    })),
+  };
+}
+
+function withoutId({ token, logprob, bytes }: Omit<TokenLogprob, "top">): z.output<typeof tokenSchema> {
+  return { token, logprob, bytes };
 }
 
 /** The values of the fields that start every answer and line. */

@@ -32,7 +32,11 @@ export const tokenLogprobsSchema = z.array(tokenSchema.extend({ top_logprobs: z.
 export type TokenLogprobs = z.output<typeof tokenLogprobsSchema>;
 
 export function toTokenLogprobs(logprobs: readonly TokenLogprob[]): TokenLogprobs {
-  return logprobs.map(({ token, logprob, bytes, top }) => ({ token, logprob, bytes, top_logprobs: top }));
+  return logprobs.map(({ top, ...token }) => ({ ...withoutId(token), top_logprobs: top.map(withoutId) }));
+}
+
+function withoutId({ token, logprob, bytes }: Omit<TokenLogprob, "top">): z.output<typeof tokenSchema> {
+  return { token, logprob, bytes };
 }
 
 export const usageSchema = z

@@ -75,7 +75,8 @@ export function buildCompletionCall(
       ...buildTemplateVariables(input.templateVariables, thinking),
       // Otherwise the grammar of a format still lets the model reason first.
       ...(thinking === false && request.format.type !== "text" && { reasoning_format: "none" }),
-      ...(alternatives !== undefined && { logprobs: true, top_logprobs: alternatives }),
+      // The API's own field, logprobs, is refused beside tools.
+      ...(alternatives !== undefined && { n_probs: alternatives }),
     },
   };
 }

@@ -111,8 +111,8 @@ export class ChunkReader {
   }
 }
 
-function plainLogprob({ token, logprob, bytes }: ChunkLogprob): Omit<TokenLogprob, "top"> {
-  return { token, logprob, bytes: bytes ? [...bytes] : null };
+function plainLogprob({ id, token, logprob, bytes }: ChunkLogprob): Omit<TokenLogprob, "top"> {
+  return { id, token, logprob, bytes: bytes ? [...bytes] : null };
 }
 
 function finishReason(reason: string): FinishReason {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 
 const logprobSchema = z.object({
+  id: z.int(),
   token: z.string(),
   logprob: z.number(),
   bytes: z.array(z.number()).nullish(),

@@ -59,6 +59,8 @@ export class Outbox {
 /** Appends text to the previous event of the same type; returns false when that is not possible. */
 function mergeText(last: GenerationEvent | undefined, event: GenerationEvent): boolean {
   if (last?.type === "text-delta" && event.type === "text-delta") {
+    // Empty text has the log-probabilities of something else, such as reasoning.
+    if ((last.text === "") !== (event.text === "")) return false;
     last.text += event.text;
     if (event.logprobs) last.logprobs = [...(last.logprobs ?? []), ...event.logprobs];
     return true;

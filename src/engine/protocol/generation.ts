@@ -127,11 +127,15 @@ export const generationRequestSchema = z.object({
 export type GenerationRequest = z.infer<typeof generationRequestSchema>;
 
 const tokenLogprobSchema = z.object({
+  /** Number of the token in the model's vocabulary. */
+  id: z.int(),
   token: z.string(),
   /** Natural logarithm of the probability. */
   logprob: z.number(),
   bytes: z.array(z.int()).nullable(),
-  top: z.array(z.object({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() })),
+  top: z.array(
+    z.object({ id: z.int(), token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() }),
+  ),
 });
 export type TokenLogprob = z.infer<typeof tokenLogprobSchema>;
 

@@ -1,4 +1,4 @@
-import type { ModelSettings, Capabilities } from "../model.ts";
+import type { ModelSettings } from "../model.ts";
 import path from "node:path";
 import { ServiceError } from "../../errors/service-error.ts";
 import { homeFolder } from "../../launch/home-folder.mjs";
@@ -11,11 +11,9 @@ import {
   parseInstructions,
   type Instruction,
   unquotePath,
-  readBoolean,
 } from "./parse-instructions.ts";
-import { REPEATABLE_PARAMETER, readNumber, setParameter, type MutableParameters } from "./parameters.ts";
-import { chatTemplate } from "./template/chat-template.ts";
-import { readThinking, readToolFormat } from "./text-marks.ts";
+import { REPEATABLE_PARAMETER, readNumber } from "./parameters.ts";
+import { readSettings } from "./read-settings.ts";
 
 /** The content of a Modelfile, checked and translated; all paths are absolute. */
 export interface ModelDefinition {
@@ -34,10 +32,6 @@ export interface ModelDefinition {
 const MAX_ADAPTERS = 16;
 /** At 1 an adapter works as trained; a tenfold effect, even a negative one, is beyond any use. */
 const MAX_SCALE = 10;
-/** The deepest models have a few hundred layers. */
-const MAX_GPU_LAYERS = 100_000;
-
-const CAPABILITIES: readonly (keyof Capabilities)[] = ["json", "tools", "thinking", "vision"];
 /** Directives that may be repeated with the same key, or without one. */
 const REPEATABLE = new Set(["ADAPTER", "LICENSE", `PARAMETER ${REPEATABLE_PARAMETER}`]);
 
@@ -66,44 +60,12 @@ export function readModelfile(text: string, baseFolder: string | undefined): Mod
   }
   return {
     from: readFrom(from, baseFolder),
-    settings: readSettings(one, all),
+    settings: readSettings(instructions),
     adapters,
     projector: projector && readPath(projector, pathOf(projector, projector.text), baseFolder),
     digest: digest && readDigest(digest),
     license: licenseText(instructions),
     author: one("AUTHOR")?.text,
-  };
-}
-
-function readSettings(
-  one: (directive: Instruction["directive"]) => Instruction | undefined,
-  all: (directive: Instruction["directive"]) => Instruction[],
-): ModelSettings {
-  const parameters: MutableParameters = {
-    sampling: {},
-    stop: [],
-    contextSize: undefined,
-    maxTokens: undefined,
-  };
-  for (const { line, key, text } of all("PARAMETER")) {
-    const problem = setParameter(parameters, key, text);
-    if (problem !== undefined) throw modelfileError(line, `PARAMETER ${key}: ${problem}.`);
-  }
-  const template = one("TEMPLATE");
-  const gpuLayers = one("GPU_LAYERS");
-  const flashAttention = one("FLASH_ATTENTION");
-  return {
-    system: one("SYSTEM")?.text,
-    template: template && chatTemplate(template.text, template.line),
-    sampling: parameters.sampling,
-    maxTokens: parameters.maxTokens,
-    stop: parameters.stop,
-    contextSize: parameters.contextSize,
-    gpuLayers: gpuLayers && readGpuLayers(gpuLayers),
-    flashAttention: flashAttention && readFlashAttention(flashAttention),
-    thinking: readThinking(all("THINKING")),
-    toolFormat: readToolFormat(all("TOOLFORMAT")),
-    capabilities: readCapabilities(all("CAPABILITY")),
   };
 }
 
@@ -191,30 +153,4 @@ function readDigest({ line, text }: Instruction): string {
   if (digest === undefined)
     throw modelfileError(line, "DIGEST must be sha256: followed by 64 hexadecimal digits.");
   return digest.toLowerCase();
-}
-
-function readGpuLayers({ line, text }: Instruction): number {
-  const layers = readNumber(text);
-  if (layers !== undefined && Number.isInteger(layers) && layers >= -1 && layers <= MAX_GPU_LAYERS)
-    return layers;
-  throw modelfileError(line, "GPU_LAYERS must be a number of layers: 0 for none, -1 for all.");
-}
-
-function readFlashAttention({ line, text }: Instruction): "auto" | "true" | "false" {
-  const mode = text.toLowerCase();
-  if (mode === "auto" || mode === "true" || mode === "false") return mode;
-  throw modelfileError(line, "FLASH_ATTENTION must be auto, true or false.");
-}
-
-function readCapabilities(instructions: readonly Instruction[]): Partial<Capabilities> {
-  const flags = instructions.map(({ line, key, text }) => {
-    const name = CAPABILITIES.find((capability) => capability === key);
-    if (!name)
-      throw modelfileError(
-        line,
-        `CAPABILITY does not know ${JSON.stringify(key)}; it knows ${CAPABILITIES.join(", ")}.`,
-      );
-    return [name, readBoolean(line, `CAPABILITY ${key}`, text)] as const;
-  });
-  return Object.fromEntries(flags);
 }

@@ -10,6 +10,7 @@ const ROOMS = [
   "ui",
   "daemon",
   "tab",
+  "experiments",
   "dialects",
   "http",
   "inference",
@@ -31,7 +32,7 @@ const ROOMS = [
 const BELOW_HTTP = ["config", "json", "async", "errors"];
 
 /** These also run in a page, with all that they import. */
-const IN_PAGES = new Set(["tab", "dialects", "inference"]);
+const IN_PAGES = new Set(["tab", "experiments", "dialects", "inference"]);
 /** Packages that run in a page. */
 const PAGE_PACKAGES = new Set([
   "zod",
@@ -110,7 +111,7 @@ describe("the rooms of src", () => {
   });
 });
 
-describe("tab, dialects and inference", () => {
+describe("tab, experiments, dialects and inference", () => {
   test("run in a page: neither they nor what they import need Node", () => {
     const reached = new Set(
       FILES.filter((file) => IN_PAGES.has(roomOf(file)) && !SERVER_ALONE.includes(file)),

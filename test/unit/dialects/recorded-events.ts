@@ -37,10 +37,11 @@ export const PLAIN_TEXT: readonly GenerationEvent[] = [
 ];
 
 const logprob = (token: string): TokenLogprob => ({
+  id: token.length,
   token,
   logprob: -0.5,
   bytes: [...Buffer.from(token)],
-  top: [{ token: "x", logprob: -1, bytes: [120] }],
+  top: [{ id: 120, token: "x", logprob: -1, bytes: [120] }],
 });
 
 export const WITH_LOGPROBS: readonly GenerationEvent[] = PLAIN_TEXT.map((event) =>

@@ -16,7 +16,7 @@ async function* failing(): AsyncGenerator<InferenceEvent> {
 
 describe("collectAnswer", () => {
   test("joins the pieces of text, reasoning and tool calls", async () => {
-    const logprob = { token: "He", logprob: -0.1, bytes: null, top: [] };
+    const logprob = { id: 1, token: "He", logprob: -0.1, bytes: null, top: [] };
     const answer = await collectAnswer(
       stream(
         { type: "start" },

@@ -8,7 +8,7 @@ import { readEvents } from "./read-events.ts";
 const TAGS = { start: "<think>", end: "</think>" };
 
 function logprob(token: string): TokenLogprob {
-  return { token, logprob: -1, bytes: null, top: [] };
+  return { id: 1, token, logprob: -1, bytes: null, top: [] };
 }
 
 function split(...texts: string[]): { reasoning: string; text: string } {

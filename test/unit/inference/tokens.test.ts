@@ -99,7 +99,9 @@ async function* onlyTheEnd() {
 }
 
 test("without such a report the end says the number", async () => {
-  const inference = { generate: async () => ({ model: "fake", loadMs: 0, events: onlyTheEnd() }) };
+  const inference = {
+    generate: async () => ({ model: "fake", loadMs: 0, sampling: {}, events: onlyTheEnd() }),
+  };
   const request = {
     endpoint: "chat",
     input: { kind: "prompt", prompt: "" },

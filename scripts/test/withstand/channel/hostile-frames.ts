@@ -16,7 +16,13 @@ const DONE = {
 /** What an honest engine may say about a call, one after the other. */
 export function honestMessages(call: number, random: Random): EngineMessage[] {
   const text = (): string => "word ".repeat(random.int(1, 20));
-  const logprob = { token: "a", logprob: -0.5, bytes: [97], top: [{ token: "b", logprob: -1, bytes: null }] };
+  const logprob = {
+    id: 1,
+    token: "a",
+    logprob: -0.5,
+    bytes: [97],
+    top: [{ id: 2, token: "b", logprob: -1, bytes: null }],
+  };
   return [
     {
       type: "events",
@@ -203,8 +209,8 @@ const WAYS: Readonly<Record<string, (material: Material) => Omit<HostileAnswer, 
     return { pieces: [frameOf(message, plain, random)], next: "again" };
   },
   "flood of many small values": ({ call, random }) => {
-    const top = Array.from({ length: 400 }, () => ({ token: "", logprob: -1, bytes: [1, 2, 3] }));
-    const logprobs = Array.from({ length: 5 }, () => ({ token: "", logprob: -1, bytes: null, top }));
+    const top = Array.from({ length: 400 }, () => ({ id: 0, token: "", logprob: -1, bytes: [1, 2, 3] }));
+    const logprobs = Array.from({ length: 5 }, () => ({ id: 0, token: "", logprob: -1, bytes: null, top }));
     const message = { type: "events", call, events: [{ type: "text-delta", text: "", logprobs }] };
     return { pieces: [frameOf(message, plain, random)], next: "again" };
   },

@@ -114,17 +114,17 @@ describe("the events of an answer", () => {
 
   test("carry as many alternatives as were asked for, and none for the end of the text", () => {
     const top_logprobs = [
-      { token: "a", logprob: -0.1, bytes: [97] },
-      { token: "b", logprob: -2, bytes: [98] },
+      { id: 1, token: "a", logprob: -0.1, bytes: [97] },
+      { id: 2, token: "b", logprob: -2, bytes: [98] },
     ];
-    const entry = { token: "a", logprob: -0.1, bytes: [97], top_logprobs };
+    const entry = { id: 1, token: "a", logprob: -0.1, bytes: [97], top_logprobs };
     const chunks: CompletionChunk[] = [
       { choices: [{ delta: { content: "a" }, logprobs: { content: [entry] } }] },
-      { choices: [{ delta: {}, logprobs: { content: [{ token: "", logprob: -1, bytes: [] }] } }] },
+      { choices: [{ delta: {}, logprobs: { content: [{ id: 0, token: "", logprob: -1, bytes: [] }] } }] },
     ];
     const [first, ...rest] = fold(chunks, { topLogprobs: 1 });
     expect(first).toMatchObject({
-      logprobs: [{ token: "a", logprob: -0.1, bytes: [97], top: [{ token: "a" }] }],
+      logprobs: [{ id: 1, token: "a", logprob: -0.1, bytes: [97], top: [{ id: 1, token: "a" }] }],
     });
     expect(rest.map(({ type }) => type)).toEqual(["done"]);
     expect(fold(chunks)[0]).toMatchObject({ logprobs: [{ token: "a", top: [] }] });

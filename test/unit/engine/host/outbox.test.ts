@@ -18,7 +18,7 @@ const text = (piece: string) => ({ type: "text-delta", text: piece }) as const;
 
 const progress = (processed: number) => ({ type: "prompt-progress", processed, total: 3 }) as const;
 
-const logprob = (token: string): TokenLogprob => ({ token, logprob: -1, bytes: null, top: [] });
+const logprob = (token: string): TokenLogprob => ({ id: 1, token, logprob: -1, bytes: null, top: [] });
 
 describe("events on their way to the daemon", () => {
   test("go at once while the channel is free", () => {
@@ -72,6 +72,18 @@ describe("events on their way to the daemon", () => {
     outbox.pushEvent(1, { ...text("b"), logprobs: [logprob("b")] });
     written();
     expect(sent[1]).toMatchObject({ events: [{ text: "ab", logprobs: [{ token: "a" }, { token: "b" }] }] });
+  });
+
+  test("keep the log-probabilities of reasoning apart from those of the text", () => {
+    const { outbox, sent, written } = slowChannel();
+    const events = [
+      { ...text(""), logprobs: [logprob("hm")] },
+      { ...text("a"), logprobs: [logprob("a")] },
+    ];
+    outbox.pushEvent(1, text("first"));
+    for (const event of events) outbox.pushEvent(1, { ...event });
+    written();
+    expect(sent[1]).toEqual({ type: "events", call: 1, events });
   });
 
   test("stay in order with the end of their call", () => {

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import type { GenerationEvent, TokenLogprob } from "../../../src/engine/protocol/generation.ts";
-import { dropReasoningLogprobs } from "../../../src/inference/drop-reasoning-logprobs.ts";
+import { dropUnseenLogprobs } from "../../../src/inference/drop-unseen-logprobs.ts";
 import { DONE } from "../../support/fake-engine.ts";
 import { readEvents } from "./read-events.ts";
 
 function piece(text: string, token: string): GenerationEvent {
-  const logprob: TokenLogprob = { token, logprob: -1, bytes: null, top: [] };
+  const logprob: TokenLogprob = { id: 1, token, logprob: -1, bytes: null, top: [] };
   return { type: "text-delta", text, logprobs: [logprob] };
 }
 
@@ -18,13 +18,16 @@ test("only the tokens of the text keep their log-probabilities", () => {
     yield piece("", "half a character");
     yield piece("ü", "ü");
     yield piece("", "half another");
+    yield { type: "tool-call-start", index: 0, id: "1", name: "look" };
+    yield piece("", "look");
     yield DONE;
   }
-  expect(readEvents(dropReasoningLogprobs(), stream())).toEqual([
+  expect(readEvents(dropUnseenLogprobs(), stream())).toEqual([
     { type: "start" },
     { type: "reasoning-delta", text: "hm" },
     piece("ü", "ü"),
     piece("", "half another"),
+    { type: "tool-call-start", index: 0, id: "1", name: "look" },
     DONE,
   ]);
 });

@@ -1,0 +1,176 @@
+import { z } from "zod";
+import { sha256Hex } from "../../../wasm/engine-image.ts";
+import { MAX_TOP_LOGPROBS, type Sampling, type TokenLogprob } from "../../engine/protocol/generation.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { list } from "../../http/input/bounded-lists.ts";
+import { longJson } from "../../http/streaming/long-json.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import { collectAnswer } from "../../inference/collect-answer.ts";
+import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
+import type { InferenceRequest } from "../../inference/inference.ts";
+import type { Services } from "../services.ts";
+import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
+import { messageSchema, toChatRequest } from "./native-chat.ts";
+import {
+  DEFAULT_MAX_TOKENS,
+  generationFields,
+  modelField,
+  toFormat,
+  toSampling,
+} from "./native-request-fields.ts";
+
+/** Alternatives that are reported for each token unless the request says how many. */
+const DEFAULT_ALTERNATIVES = 5;
+
+/** What an experiment asks of a model: a chat or a prompt, and how to sample. */
+export const experimentRequestSchema = z
+  .object({
+    messages: list(messageSchema, { least: 1 }).nullish().describe("A conversation. Or else a prompt."),
+    prompt: z
+      .string()
+      .nullish()
+      .describe("Text that the model continues as it is, without the chat template. Or else messages."),
+    ...generationFields,
+    seed: z.int().min(0).nullish().describe("Sampling seed. Default: 0."),
+    alternatives: z
+      .int()
+      .min(0)
+      .max(MAX_TOP_LOGPROBS)
+      .nullish()
+      .describe(`Number of alternatives to report for each token. Default: ${DEFAULT_ALTERNATIVES}.`),
+  })
+  .meta({ id: "ExperimentRequest" });
+export type ExperimentRequest = z.output<typeof experimentRequestSchema>;
+
+const tokenFields = {
+  id: z.int().describe("Number of the token in the model's vocabulary."),
+  token: z.string().describe("Its text."),
+  bytes: z.array(z.int()).optional().describe("Its bytes, if they are not valid UTF-8 by themselves."),
+  logprob: z.number().describe("Natural logarithm of its probability, before sampling."),
+};
+
+export const experimentTokenSchema = z
+  .object({
+    ...tokenFields,
+    top: z.array(z.object(tokenFields)).describe("The most likely tokens at this place."),
+  })
+  .meta({ id: "ExperimentToken" });
+export type ExperimentToken = z.output<typeof experimentTokenSchema>;
+
+export const experimentResultSchema = z
+  .object({
+    model: z.string(),
+    text: z.string().describe("The answer."),
+    thinking: z.string().optional().describe("The model's reasoning."),
+    tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
+    tokens: z
+      .array(experimentTokenSchema)
+      .describe("Every token that was generated, those of reasoning and tool calls included."),
+    ...summaryFields,
+    prompt_ms: z.number().describe("Milliseconds for the prompt."),
+    completion_ms: z.number().describe("Milliseconds for the answer."),
+    sampling: z
+      .record(z.string(), z.unknown())
+      .describe("Sampling settings in effect: the request's, otherwise the model's, otherwise the defaults."),
+    template_sha256: z.string().optional().describe("SHA-256 of the chat template."),
+    where: z.enum(["daemon", "browser"]).describe("Where it ran."),
+    machine: z.string().describe("Processor and system, or the browser."),
+    at: z.string().describe("When, in ISO 8601."),
+    engine_sha256: z.string().describe("SHA-256 of the engine's WebAssembly."),
+  })
+  .meta({ id: "ExperimentResult" });
+export type ExperimentResult = z.output<typeof experimentResultSchema>;
+
+const runRequestSchema = z.object({ model: modelField, ...experimentRequestSchema.shape });
+
+/** Runs an experiment: an answer with every token, reproducible from what it reports. */
+export function experimentRoute({ inference, models, host }: Services): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/api/experiment",
+    tag: "Generation",
+    summary: "Run an experiment",
+    description:
+      "Generates like `/api/chat`, with a fixed seed and without reusing the KV cache, and reports every token with its ID and log-probability. Unknown fields are ignored.",
+    body: runRequestSchema,
+    answers: [{ description: "What was generated.", schema: experimentResultSchema }],
+    async handle(context, { body }) {
+      const tokens: ExperimentToken[] = [];
+      const stream = await inference.generate(
+        {
+          ...toExperiment(body),
+          onTokens: (generated) => tokens.push(...generated.map(wireToken)),
+        },
+        context.req.raw.signal,
+      );
+      const answer = await collectAnswer(stream.events);
+      const { settings, gguf } = await models.get(stream.model);
+      const template = settings.template ?? gguf.chatTemplate;
+      return longJson({
+        model: stream.model,
+        text: answer.text,
+        ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
+        ...(answer.toolCalls.length > 0 && { tool_calls: answer.toolCalls.map(wireToolCall) }),
+        tokens,
+        ...summary(answer),
+        prompt_ms: answer.timings.promptMs,
+        completion_ms: answer.timings.completionMs,
+        sampling: wireSampling(stream.sampling),
+        ...(template !== undefined && {
+          template_sha256: await sha256Hex(new TextEncoder().encode(template)),
+        }),
+        where: host.where,
+        machine: host.machine,
+        at: new Date().toISOString(),
+        engine_sha256: host.engineSha256,
+      } satisfies ExperimentResult);
+    },
+  });
+}
+
+function toExperiment(body: z.output<typeof runRequestSchema>): InferenceRequest {
+  const { messages, prompt } = body;
+  const common = { logprobs: body.alternatives ?? DEFAULT_ALTERNATIVES, cachePrompt: false };
+  const seeded = { ...body, seed: body.seed ?? 0 };
+  if ((messages == null) === (prompt == null)) {
+    throw new ServiceError("invalid_parameter", "Give either messages or a prompt.", { param: "messages" });
+  }
+  if (messages != null) return { ...toChatRequest({ ...seeded, messages }), ...common };
+  return {
+    endpoint: "generate",
+    model: body.model ?? undefined,
+    input: { kind: "prompt", prompt: prompt ?? "" },
+    maxTokens: body.max_tokens ?? undefined,
+    stop: body.stop ?? undefined,
+    sampling: toSampling(seeded),
+    format: toFormat(body.format),
+    defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
+    ...common,
+  };
+}
+
+const ENCODER = new TextEncoder();
+
+function wireToken({ top, ...token }: TokenLogprob): ExperimentToken {
+  return { ...withBytes(token), top: top.map(withBytes) };
+}
+
+/** Most tokens are text, whose bytes are known. */
+function withBytes({ id, token, bytes, logprob }: Omit<TokenLogprob, "top">): Omit<ExperimentToken, "top"> {
+  const isText = bytes === null || sameBytes(ENCODER.encode(token), bytes);
+  return { id, token, ...(!isText && { bytes }), logprob };
+}
+
+function sameBytes(left: Uint8Array, right: readonly number[]): boolean {
+  return left.length === right.length && left.every((byte, index) => byte === right[index]);
+}
+
+/** The names that requests have. */
+function wireSampling(sampling: Sampling): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(sampling).map(([name, value]) => [
+      name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      value,
+    ]),
+  );
+}

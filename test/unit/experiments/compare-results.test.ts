@@ -1,0 +1,67 @@
+import { expect, test } from "vitest";
+import { compareResults } from "../../../src/experiments/compare-results.ts";
+import type { ExperimentResult } from "../../../src/dialects/native/experiment.ts";
+import { RESULT, token } from "./sample-experiment.ts";
+
+test("a result is the same as itself, wherever and however fast it came about", () => {
+  const elsewhere = { ...RESULT, where: "browser", machine: "a page", total_duration_ms: 900 } as const;
+  expect(compareResults(RESULT, elsewhere)).toEqual({
+    isSame: true,
+    sameTokens: 5,
+    left: undefined,
+    right: undefined,
+    logprobDifference: 0,
+  });
+});
+
+test("the first token that differs is told from both sides", () => {
+  const tokens = [...RESULT.tokens.slice(0, 3), token(7, " red"), token(5, ".")];
+  const other = { ...RESULT, text: "The sky is red.", tokens };
+  expect(compareResults(RESULT, other)).toMatchObject({
+    isSame: false,
+    sameTokens: 3,
+    left: { token: " blue" },
+    right: { token: " red" },
+  });
+});
+
+test("an answer that ends earlier differs where it ends", () => {
+  const short = { ...RESULT, text: "The sky", tokens: RESULT.tokens.slice(0, 2) };
+  const comparison = compareResults(RESULT, short);
+  expect(comparison).toMatchObject({ isSame: false, sameTokens: 2, left: { token: " is" } });
+  expect(comparison.right).toBeUndefined();
+});
+
+test.each([
+  ["the reason of the end", { done_reason: "length" }],
+  ["the number of tokens", { completion_tokens: 7 }],
+  [
+    "a tool call",
+    { tool_calls: [{ id: "1", type: "function", function: { name: "look", arguments: "{}" } }] },
+  ],
+] satisfies [string, Partial<ExperimentResult>][])(
+  "results with the same tokens differ by %s",
+  (_what, change) => {
+    expect(compareResults(RESULT, { ...RESULT, ...change })).toMatchObject({ isSame: false, sameTokens: 5 });
+  },
+);
+
+const calling = (id: string) => ({
+  ...RESULT,
+  tool_calls: [{ id, type: "function" as const, function: { name: "look", arguments: "{}" } }],
+});
+
+test("the random IDs of tool calls do not count", () => {
+  expect(compareResults(calling("1"), calling("2")).isSame).toBe(true);
+});
+
+test("log-probabilities are compared as far as the tokens are the same, with their alternatives", () => {
+  const [first, ...others] = RESULT.tokens;
+  const moved = { ...first!, top: [first!.top[0]!, { ...first!.top[1]!, logprob: -3.25 }] };
+  expect(compareResults(RESULT, { ...RESULT, tokens: [moved, ...others] })).toMatchObject({
+    isSame: true,
+    logprobDifference: 0.25,
+  });
+  const after = [...RESULT.tokens.slice(0, 4), token(8, "!", -9)];
+  expect(compareResults(RESULT, { ...RESULT, tokens: after }).logprobDifference).toBe(0);
+});

@@ -1,0 +1,53 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import {
+  experimentJsonSchema,
+  parseExperiment,
+  printExperiment,
+} from "../../../src/experiments/experiment-file.ts";
+import { EXPERIMENT, RESULT } from "./sample-experiment.ts";
+
+describe("the file of an experiment", () => {
+  test("is read as it was written", () => {
+    expect(parseExperiment(printExperiment(EXPERIMENT))).toEqual(EXPERIMENT);
+  });
+
+  test("has a line for each token, so that a diff of two files can be read", () => {
+    const lines = printExperiment(EXPERIMENT).split("\n");
+    for (const token of RESULT.tokens) {
+      expect(lines.filter((line) => line.includes(JSON.stringify(token)))).toHaveLength(1);
+    }
+  });
+
+  test("keeps a text that looks like a pattern of a replacement", () => {
+    const odd = { ...EXPERIMENT, result: { ...RESULT, text: "$& $1 $$" } };
+    expect(parseExperiment(printExperiment(odd))).toEqual(odd);
+  });
+
+  test("may have no result yet, or one without tokens", () => {
+    const { result: _, ...planned } = EXPERIMENT;
+    expect(parseExperiment(printExperiment(planned))).toEqual(planned);
+    const empty = { ...EXPERIMENT, result: { ...RESULT, tokens: [] } };
+    expect(parseExperiment(printExperiment(empty))).toEqual(empty);
+  });
+
+  test.each([
+    ["text that is not JSON", "{", /not JSON/],
+    ["another version", JSON.stringify({ ...EXPERIMENT, experiment: 2 }), /experiment: /],
+    ["a field that does not exist", JSON.stringify({ ...EXPERIMENT, modle: {} }), /modle/],
+    [
+      "a hash that is none",
+      JSON.stringify({ ...EXPERIMENT, model: { name: "m", files: [{ role: "model", sha256: "abc" }] } }),
+      /model\.files\.0\.sha256: must be 64 hexadecimal digits/,
+    ],
+    ["a list", "[]", /not an experiment/],
+  ])("is refused with its reason: %s", (_what, text, reason) => {
+    expect(() => parseExperiment(text)).toThrow(reason);
+  });
+
+  test("fits the published JSON Schema", () => {
+    const published = z.fromJSONSchema(experimentJsonSchema());
+    expect(published.safeParse(EXPERIMENT).error).toBeUndefined();
+    expect(published.safeParse({ ...EXPERIMENT, experiment: 2 }).success).toBe(false);
+  });
+});
