@@ -8,13 +8,18 @@ const HELP = `Bundles the engine for browsers.
 
   node scripts/release/build-browser.ts --out FOLDER
 
-Writes daybreak.js, which a page imports, and engine-worker.js, which it starts. npm run build does this for the
+Writes daybreak.js, which a page imports, engine-worker.js, which it starts, and experiments.js, the script of a page of
+the daemon. npm run build does this for the
 package; in a clone, the daemon does it when a page first asks for them.`;
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** Each is one file, which needs no other. */
-const ENTRIES = { "daybreak.js": "src/tab/create-engine.ts", "engine-worker.js": "src/tab/engine-worker.ts" };
+const ENTRIES = {
+  "daybreak.js": "src/tab/create-engine.ts",
+  "engine-worker.js": "src/tab/engine-worker.ts",
+  "experiments.js": "src/ui/experiments/experiments-page.ts",
+};
 
 /** Writes the files that pages load into a folder. */
 export async function buildBrowser(folder: string): Promise<void> {

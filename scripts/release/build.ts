@@ -51,7 +51,11 @@ if (values.help) {
   );
   if (status === 0) {
     for (const file of RUNTIME_FILES) {
-      cpSync(path.join(ROOT, file), path.join(ROOT, "dist", file), { recursive: true });
+      cpSync(path.join(ROOT, file), path.join(ROOT, "dist", file), {
+        recursive: true,
+        // Bundled by buildBrowser.
+        filter: (source) => !source.endsWith(".ts"),
+      });
     }
     for (const file of CONSOLE_FILES) {
       cpSync(

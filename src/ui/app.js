@@ -33,6 +33,7 @@ const page = {
   send: element("send", HTMLButtonElement),
   stop: element("stop", HTMLButtonElement),
   clear: element("clear", HTMLButtonElement),
+  experiment: element("experiment", HTMLButtonElement),
 };
 
 /**
@@ -242,6 +243,14 @@ page.stop.addEventListener("click", () => running?.abort());
 page.clear.addEventListener("click", () => {
   conversation = [];
   page.messages.replaceChildren();
+});
+page.experiment.addEventListener("click", () => {
+  const last = conversation.findLastIndex(({ role }) => role === "user");
+  const messages =
+    last < 0 ? [{ role: "user", content: page.prompt.value }] : conversation.slice(0, last + 1);
+  const experiment = { experiment: 1, model: { name: page.model.value }, request: { messages } };
+  sessionStorage.setItem("daybreak-experiment", JSON.stringify(experiment));
+  location.href = "/ui/experiments/";
 });
 
 await refresh();

@@ -3,8 +3,15 @@ import { sendFile } from "../../http/streaming/send-file.ts";
 import type { ManagementServices } from "./management-services.ts";
 
 /** The files that a page loads to run the engine itself. */
-const SCRIPTS = ["daybreak.js", "engine-worker.js"] as const;
-export type BrowserScript = (typeof SCRIPTS)[number];
+const SCRIPTS = {
+  "daybreak.js": "The engine for browsers, as a module",
+  "engine-worker.js": "Its worker",
+  "experiments.js": "The script of the page for experiments",
+} as const;
+export type BrowserScript = keyof typeof SCRIPTS;
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
+const SCRIPT_NAMES = Object.keys(SCRIPTS) as BrowserScript[];
 
 const common = { method: "GET", tag: "Page", alwaysOn: true } as const;
 
@@ -27,11 +34,11 @@ const FOREVER = "public, max-age=31536000, immutable";
 /** The engine for browsers: its scripts, and its WebAssembly. */
 export function browserRoutes(services: ManagementServices): readonly Route[] {
   return [
-    ...SCRIPTS.map((name) =>
+    ...SCRIPT_NAMES.map((name) =>
       defineRoute({
         ...common,
         path: `/browser/${name}`,
-        summary: name === "daybreak.js" ? "The engine for browsers, as a module" : "Its worker",
+        summary: SCRIPTS[name],
         answers: [{ contentType: "text/javascript", description: "The script." }],
         handle: async (context) =>
           sendFile(context, await services.browserScript(name), {

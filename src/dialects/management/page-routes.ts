@@ -15,6 +15,7 @@ const UI_FILES = {
   "/ui/app.js": "ui/app.js",
   "/ui/style.css": "ui/style.css",
 } as const;
+const EXPERIMENTS_FILES = { "/ui/experiments/": "ui/experiments/index.html" } as const;
 const DOCS_FILES = {
   "/docs": "ui/docs/index.html",
   "/docs/console.js": "ui/docs/console.js",
@@ -23,6 +24,7 @@ const DOCS_FILES = {
 } as const;
 export type PageFileName =
   | (typeof UI_FILES)[keyof typeof UI_FILES]
+  | (typeof EXPERIMENTS_FILES)[keyof typeof EXPERIMENTS_FILES]
   | (typeof DOCS_FILES)[keyof typeof DOCS_FILES];
 
 /** A page can only connect to its own daemon, and a model's text can never run as a script. */
@@ -65,7 +67,9 @@ export function pageRoutes(services: ManagementServices): readonly Route[] {
     ...(services.config.ui
       ? [
           redirect(page, "/ui", "/ui/"),
+          redirect(page, "/ui/experiments", "/ui/experiments/"),
           ...files(services, page, UI_FILES, UI_HEADERS, "The page: status, models, a chat"),
+          ...files(services, page, EXPERIMENTS_FILES, UI_HEADERS, "The page for experiments"),
         ]
       : []),
     redirect(documentation, "/docs/", "/docs"),

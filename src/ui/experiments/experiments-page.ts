@@ -1,0 +1,197 @@
+import { toError } from "../../errors/to-error.ts";
+import { type Experiment, parseExperiment, printExperiment } from "../../experiments/experiment-file.ts";
+import { fromFragment, toFragment } from "../../experiments/share-link.ts";
+import { byId, ExperimentForm } from "./experiment-form.ts";
+import { describeFiles, listModels, type Place, Runner } from "./run-experiment.ts";
+import { type NamedResult, showAlternatives, showRates, showResults } from "./show-results.ts";
+
+/** The page under /ui/experiments/: opens, runs, compares, records and shares experiments. */
+
+/** Where the chat leaves a conversation that shall become an experiment. */
+const HAND_OVER = "daybreak-experiment";
+const RECORDED = "the recorded result";
+const NAMES: Readonly<Record<Place, string>> = { browser: "this tab", daemon: "the daemon" };
+
+const page = {
+  status: byId("status", HTMLElement),
+  problem: byId("problem", HTMLElement),
+  title: byId("title", HTMLInputElement),
+  model: byId("model", HTMLSelectElement),
+  results: byId("results", HTMLElement),
+  alternatives: byId("alternatives", HTMLElement),
+  rates: byId("rates", HTMLElement),
+  stop: byId("stop", HTMLButtonElement),
+  open: byId("open", HTMLInputElement),
+};
+const form = new ExperimentForm();
+const runner = new Runner((text) => (page.status.textContent = text));
+
+let results: NamedResult[] = [];
+/** Of the experiment that was opened, if it says which files its model has. */
+let recordedModel: Experiment["model"] | undefined;
+let running: AbortController | undefined;
+
+function show(): void {
+  page.results.replaceChildren(
+    ...showResults(results, {
+      onKeep(index) {
+        const kept = results[index];
+        if (kept)
+          results = [{ ...kept, name: RECORDED }, ...results.filter((_, each) => each !== index && each > 0)];
+        recordedModel = undefined;
+        show();
+      },
+      onToken: (position) => page.alternatives.replaceChildren(...showAlternatives(results, position)),
+    }),
+  );
+  page.rates.replaceChildren(...(results.length > 0 ? showRates(results) : []));
+  page.alternatives.replaceChildren();
+}
+
+/** Does something that may take a while or fail, one thing at a time. */
+async function attempt(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  running?.abort();
+  const controller = new AbortController();
+  running = controller;
+  page.problem.textContent = "";
+  page.stop.disabled = false;
+  try {
+    await work(controller.signal);
+    page.status.textContent = "Ready";
+  } catch (error) {
+    page.status.textContent = controller.signal.aborted ? "Stopped" : "Ready";
+    if (!controller.signal.aborted) page.problem.textContent = toError(error).message;
+  } finally {
+    if (running === controller) {
+      running = undefined;
+      page.stop.disabled = true;
+    }
+  }
+}
+
+async function run(places: readonly Place[], signal: AbortSignal): Promise<void> {
+  const { request } = form;
+  const model = page.model.value;
+  await checkModel(model);
+  results = results.filter(({ name }) => name === RECORDED);
+  for (const place of places) {
+    const result = await runner.run(place, model, request, signal);
+    results.push({ name: NAMES[place], result });
+    show();
+  }
+}
+
+/** Says it when the model is not the one that was recorded; the comparison may be wanted all the same. */
+async function checkModel(model: string): Promise<void> {
+  if (!recordedModel?.files) return;
+  const wanted = recordedModel.files.map(({ sha256 }) => sha256).join();
+  const found = (await describeFiles(model)).map(({ sha256 }) => sha256).join();
+  if (wanted !== found)
+    page.problem.textContent = `${model} has other files than the model that was recorded.`;
+}
+
+async function sweep(signal: AbortSignal): Promise<void> {
+  const field = byId("sweep-field", HTMLSelectElement).value;
+  const values = byId("sweep-values", HTMLInputElement)
+    .value.split(",")
+    .map((value) => value.trim())
+    .filter((value) => value !== "");
+  if (values.length === 0) throw new Error("Name the values of the sweep, separated by commas.");
+  const { request } = form;
+  results = [];
+  for (const value of values) {
+    const isModel = field === "model";
+    if (!isModel && !Number.isFinite(Number(value))) throw new Error(`${value} is not a number.`);
+    const model = isModel ? value : page.model.value;
+    const changed = isModel ? request : { ...request, [field]: Number(value) };
+    results.push({ name: `${field} ${value}`, result: await runner.run("daemon", model, changed, signal) });
+    show();
+  }
+}
+
+/** The experiment on the page; the first result is the recorded one. */
+async function current(): Promise<Experiment> {
+  const name = page.model.value;
+  const title = page.title.value.trim();
+  const [first] = results;
+  return {
+    experiment: 1,
+    ...(title !== "" && { title }),
+    model: recordedModel ?? { name, files: await describeFiles(name) },
+    request: form.request,
+    ...(first && { result: first.result }),
+  };
+}
+
+function open(experiment: Experiment): void {
+  const { title = "", model, request, result } = experiment;
+  page.title.value = title;
+  if (![...page.model.options].some(({ value }) => value === model.name)) {
+    throw new Error(
+      `The daemon does not have the model ${model.name}.${model.source === undefined ? "" : ` Pull it with: daybreak pull ${model.source}`}`,
+    );
+  }
+  page.model.value = model.name;
+  form.request = request;
+  recordedModel = model;
+  results = result ? [{ name: RECORDED, result }] : [];
+  show();
+}
+
+async function download(): Promise<void> {
+  const experiment = await current();
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([printExperiment(experiment)], { type: "application/json" }));
+  link.download = `${(experiment.title ?? "experiment").replaceAll(/[^\w-]+/g, "-").toLowerCase()}.json`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+async function share(): Promise<void> {
+  const address = new URL(location.href);
+  address.hash = await toFragment(await current());
+  history.replaceState(undefined, "", address);
+  await navigator.clipboard?.writeText(address.href).catch(() => undefined);
+}
+
+function onClick(id: string, work: (signal: AbortSignal) => Promise<void>): void {
+  byId(id, HTMLButtonElement).addEventListener("click", () => void attempt(work));
+}
+
+byId("experiment", HTMLFormElement).addEventListener("submit", (event) => {
+  event.preventDefault();
+  void attempt((signal) => run(["daemon", "browser"], signal));
+});
+onClick("run-browser", (signal) => run(["browser"], signal));
+onClick("run-daemon", (signal) => run(["daemon"], signal));
+onClick("sweep", sweep);
+onClick("download", download);
+onClick("share", share);
+page.stop.addEventListener("click", () => running?.abort());
+byId("reset", HTMLButtonElement).addEventListener("click", () => {
+  running?.abort();
+  page.title.value = "";
+  recordedModel = undefined;
+  results = [];
+  form.reset();
+  show();
+});
+page.model.addEventListener("change", () => (recordedModel = undefined));
+page.open.addEventListener("change", () =>
+  attempt(async () => {
+    const [file] = page.open.files ?? [];
+    if (file) open(parseExperiment(await file.text()));
+  }),
+);
+
+async function start(): Promise<void> {
+  const models = await listModels();
+  page.model.replaceChildren(...models.map((name) => new Option(name)));
+  const handedOver = sessionStorage.getItem(HAND_OVER);
+  sessionStorage.removeItem(HAND_OVER);
+  if (handedOver !== null) open(parseExperiment(handedOver));
+  else if (location.hash.length > 1) open(await fromFragment(location.hash.slice(1)));
+}
+
+addEventListener("hashchange", () => void attempt(start));
+void attempt(start);

@@ -1,0 +1,147 @@
+import type { ExperimentResult, ExperimentToken } from "../../dialects/native/experiment.ts";
+import { compareResults } from "../../experiments/compare-results.ts";
+
+/** A result with what it is called on the page. */
+export interface NamedResult {
+  readonly name: string;
+  readonly result: ExperimentResult;
+}
+
+/** Probabilities from which a token gets the next shade. */
+const SHADES = [0.2, 0.5, 0.8, 0.95];
+
+/** Shows results beside each other, token by token; the first is the reference. Text only ever becomes text nodes. */
+export function showResults(
+  results: readonly NamedResult[],
+  { onKeep, onToken }: { onKeep: (index: number) => void; onToken: (position: number) => void },
+): HTMLElement[] {
+  const [reference] = results;
+  return results.map(({ name, result }, index) => {
+    const column = element("article", { className: "result" });
+    column.append(element("h3", { textContent: name }), outcome(result, index === 0 ? undefined : reference));
+    const differs = index === 0 || !reference ? undefined : compareResults(reference.result, result);
+    const tokens = element("p", { className: "tokens" });
+    result.tokens.forEach((token, position) => {
+      const isFirstDifference = differs?.isSame === false && position === differs.sameTokens;
+      tokens.append(tokenButton(token, isFirstDifference, () => onToken(position)));
+    });
+    column.append(tokens);
+    if (result.thinking !== undefined) column.append(note(`Reasoning: ${result.thinking}`));
+    for (const { function: call } of result.tool_calls ?? [])
+      column.append(note(`${call.name}(${call.arguments})`));
+    const keep = element("button", { type: "button", textContent: "Keep as the recorded result" });
+    keep.addEventListener("click", () => onKeep(index));
+    column.append(note(`${result.machine}, ${new Date(result.at).toLocaleString()}`), keep);
+    return column;
+  });
+}
+
+/** What each result considered at a place. */
+export function showAlternatives(results: readonly NamedResult[], position: number): HTMLElement[] {
+  const tables = results.map(({ name, result }) => {
+    const token = result.tokens[position];
+    const table = element("table");
+    table.append(element("caption", { textContent: name }));
+    if (!token) table.append(row("td", ["(the answer has ended)"]));
+    for (const each of token?.top ?? []) {
+      const line = row("td", [JSON.stringify(each.token), percent(each), each.logprob.toFixed(4)]);
+      if (each.id === token?.id) line.className = "chosen";
+      const bar = element("meter", { max: 1, value: Math.exp(each.logprob) });
+      line.append(cell("td", bar));
+      table.append(line);
+    }
+    return table;
+  });
+  const columns = element("div", { className: "columns" });
+  columns.append(...tables);
+  return [element("h3", { textContent: `Token ${position + 1}` }), columns];
+}
+
+/** Rates and times of all results, each as a number and a bar. */
+export function showRates(results: readonly NamedResult[]): HTMLElement[] {
+  const measures: readonly [string, (result: ExperimentResult) => number][] = [
+    ["Prompt, tokens/s", (result) => rate(result.prompt_tokens, result.prompt_ms)],
+    ["Answer, tokens/s", (result) => result.tokens_per_second],
+    ["Prompt, ms", (result) => result.prompt_ms],
+    ["Answer, ms", (result) => result.completion_ms],
+    ["Total, ms", (result) => result.total_duration_ms],
+  ];
+  const table = element("table");
+  table.append(row("th", ["", ...results.map(({ name }) => name)]));
+  for (const [title, of] of measures) {
+    const values = results.map(({ result }) => of(result));
+    const line = row("th", [title]);
+    for (const value of values) {
+      const shown = cell("td", value.toFixed(1));
+      shown.append(" ", element("meter", { max: Math.max(...values, Number.MIN_VALUE), value }));
+      line.append(shown);
+    }
+    table.append(line);
+  }
+  return [table];
+}
+
+function outcome(result: ExperimentResult, reference: NamedResult | undefined): HTMLElement {
+  const length = `${result.tokens.length} tokens, ended by ${result.done_reason}`;
+  if (!reference) return note(length);
+  const { isSame, sameTokens, logprobDifference } = compareResults(reference.result, result);
+  const logprobs =
+    logprobDifference === 0
+      ? "log-probabilities equal to the last bit"
+      : `log-probabilities differ by at most ${logprobDifference.toPrecision(3)}`;
+  const paragraph = note(
+    isSame
+      ? `Same as ${reference.name}: ${length}, ${logprobs}.`
+      : `Differs from ${reference.name} at token ${sameTokens + 1}; ${length}, ${logprobs} until there.`,
+  );
+  paragraph.className = isSame ? "same" : "different";
+  return paragraph;
+}
+
+function tokenButton(token: ExperimentToken, differs: boolean, onClick: () => void): HTMLElement {
+  const probability = Math.exp(token.logprob);
+  const shade = SHADES.filter((least) => probability >= least).length;
+  const button = element("span", {
+    className: `token shade-${shade}${differs ? " difference" : ""}`,
+    textContent: token.token,
+    title: `${percent(token)}, ID ${token.id}`,
+    tabIndex: 0,
+    role: "button",
+  });
+  button.addEventListener("click", onClick);
+  button.addEventListener("keydown", ({ key }) => {
+    if (key === "Enter" || key === " ") onClick();
+  });
+  return button;
+}
+
+function percent({ logprob }: { logprob: number }): string {
+  return `${(100 * Math.exp(logprob)).toFixed(1)} %`;
+}
+
+function rate(tokens: number, milliseconds: number): number {
+  return milliseconds > 0 ? (tokens * 1000) / milliseconds : 0;
+}
+
+function note(text: string): HTMLElement {
+  return element("p", { textContent: text });
+}
+
+function row(kind: "td" | "th", texts: readonly string[]): HTMLTableRowElement {
+  const line = element("tr");
+  line.append(...texts.map((text) => cell(kind, text)));
+  return line;
+}
+
+function cell(kind: "td" | "th", content: string | Node): HTMLElement {
+  const made = element(kind);
+  made.append(content);
+  return made;
+}
+
+function element<Name extends keyof HTMLElementTagNameMap>(
+  name: Name,
+  properties: Partial<HTMLElementTagNameMap[Name]> = {},
+): HTMLElementTagNameMap[Name] {
+  return Object.assign(document.createElement(name), properties);
+}

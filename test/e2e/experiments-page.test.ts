@@ -1,0 +1,158 @@
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { parseExperiment } from "../../src/experiments/experiment-file.ts";
+import { fromFragment, toFragment } from "../../src/experiments/share-link.ts";
+import { BrowserPage } from "../support/browser-page.ts";
+import { findChromium } from "../support/chromium.ts";
+import { requireOnCi } from "../support/require-on-ci.ts";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+
+const chromium = findChromium();
+requireOnCi("Chromium", chromium !== undefined);
+
+const EXAMPLE = readFileSync(new URL("../../configs/experiments/hello.json", import.meta.url), "utf8");
+
+describe.skipIf(chromium === undefined)("the page for experiments", () => {
+  let page: BrowserPage;
+  let daemon: TestDaemon;
+  beforeAll(async () => {
+    daemon = await startDaemon({ args: ["--auto-load"] });
+    page = await BrowserPage.open(chromium!, `${daemon.url}/ui/experiments/`);
+    await ready();
+  });
+  afterAll(async () => {
+    await page?.[Symbol.asyncDispose]();
+    await daemon?.stop();
+  });
+  beforeEach(async () => void (await page.evaluate(`document.getElementById("reset").click()`)));
+
+  const ready = () => page.until(`document.getElementById("status")?.textContent === "Ready"`);
+  const textOf = async (selector: string) =>
+    String(
+      await page.evaluate(
+        `[...document.querySelectorAll(${JSON.stringify(selector)})].map((each) => each.textContent).join("\\n")`,
+      ),
+    );
+  const click = (id: string) => page.evaluate(`document.getElementById(${JSON.stringify(id)}).click()`);
+  const type = (id: string, text: string) =>
+    page.evaluate(`(() => {
+      const field = document.getElementById(${JSON.stringify(id)});
+      field.value = ${JSON.stringify(text)};
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    })()`);
+  /** Clicks and waits for so many results. */
+  async function run(button: string, results: number): Promise<void> {
+    await click(button);
+    await page.until(`document.querySelectorAll("#results .result").length === ${results}
+      || document.getElementById("problem").textContent !== ""`);
+    await ready();
+    expect(await textOf("#problem")).toBe("");
+  }
+
+  test("runs in the daemon and in the tab, and finds the same tokens to the last bit", async () => {
+    await type("message", "What is Daybreak?");
+    await type("temperature", "0.9");
+    await type("seed", "3");
+    await run("run-both", 2);
+    expect(await textOf("#results h3")).toBe("the daemon\nthis tab");
+    expect(await textOf(".same")).toMatch(
+      /^Same as the daemon: \d+ tokens, ended by \w+, log-probabilities equal to the last bit\.$/,
+    );
+    const [here, there] = (await textOf(".tokens")).split("\n");
+    expect(here).toBe(there);
+    expect(here).not.toBe("");
+    expect(await textOf("#rates tr:first-child")).toContain("the daemonthis tab");
+  });
+
+  test("shows what else was likely when a token is chosen", async () => {
+    await type("message", "What is Daybreak?");
+    await type("max_tokens", "4");
+    await run("run-daemon", 1);
+    await page.evaluate(`document.querySelectorAll(".token")[1].click()`);
+    expect(await textOf("#alternatives h3")).toBe("Token 2");
+    expect(await page.evaluate(`document.querySelectorAll("#alternatives tr").length`)).toBe(5);
+    expect(await textOf("#alternatives .chosen")).toContain(
+      JSON.stringify(await page.evaluate(`document.querySelectorAll(".token")[1].textContent`)),
+    );
+  });
+
+  test("marks the first difference to a recorded result", async () => {
+    const recorded = parseExperiment(EXAMPLE);
+    const changed = { ...recorded, request: { ...recorded.request, temperature: 1.4 } };
+    await page.evaluate(`location.hash = ${JSON.stringify(await toFragment(changed))}`);
+    await page.until(`document.querySelectorAll("#results .result").length === 1`);
+    await run("run-browser", 2);
+    const place = Number(/ at token (\d+);/.exec(await textOf(".different"))?.[1]);
+    expect(place).toBeGreaterThan(0);
+    expect(
+      await page.evaluate(`[...document.querySelectorAll(".result")[1].querySelectorAll(".token")]
+        .findIndex((token) => token.classList.contains("difference"))`),
+    ).toBe(place - 1);
+  });
+
+  test("opens a link, runs what is in it, and gives a link that holds the same", async () => {
+    const fragment = await toFragment(parseExperiment(EXAMPLE));
+    await page.evaluate(`location.hash = ${JSON.stringify(fragment)}`);
+    await page.until(`document.querySelectorAll("#results .result").length === 1`);
+    expect(await page.evaluate(`document.getElementById("message").value`)).toBe("What is Daybreak?");
+    await run("run-both", 3);
+    expect((await textOf(".same")).match(/^Same as the recorded result: 24 tokens/gm)).toHaveLength(2);
+    await click("share");
+    await ready();
+    const shared = await fromFragment(String(await page.evaluate("location.hash.slice(1)")));
+    const { $schema: _, ...example } = parseExperiment(EXAMPLE);
+    expect(shared).toEqual(example);
+  });
+
+  test("sweeps over values and shows the results beside each other", async () => {
+    await type("message", "Tell me about models.");
+    await type("sweep-values", "0, 0.8, 1.5");
+    await run("sweep", 3);
+    expect(await textOf("#results h3")).toBe("temperature 0\ntemperature 0.8\ntemperature 1.5");
+  });
+
+  test("keeps a result as the recorded one", async () => {
+    await type("message", "What is Daybreak?");
+    await run("run-daemon", 1);
+    await page.evaluate(`document.querySelector(".result button").click()`);
+    await run("run-daemon", 2);
+    expect(await textOf("#results h3")).toBe("the recorded result\nthe daemon");
+    expect(await textOf(".same")).toContain("Same as the recorded result");
+  });
+
+  test("says what is wrong with a request or a link, and goes on", async () => {
+    await type("request", `{"messages": [], "seed": "x"}`);
+    await click("run-daemon");
+    await page.until(`document.getElementById("problem").textContent.startsWith("The request is wrong: ")`);
+    await page.evaluate(`location.hash = "AAAA"`);
+    await page.until(
+      `document.getElementById("problem").textContent.includes("does not hold an experiment")`,
+    );
+    await click("reset");
+    await type("message", "What is Daybreak?");
+    await run("run-daemon", 1);
+  });
+
+  test("takes over a conversation of the chat", async () => {
+    await page.evaluate(`location.href = "/ui/"`);
+    await page.until(
+      `document.getElementById("model")?.value !== undefined && document.getElementById("model").value !== ""`,
+    );
+    await type("prompt", "Who are you?");
+    await click("send");
+    await page.until(`document.querySelector("#messages small") !== null`);
+    await click("experiment");
+    await page.until(`location.pathname === "/ui/experiments/"`);
+    await ready();
+    expect(await page.evaluate(`document.getElementById("message").value`)).toBe("Who are you?");
+    await run("run-both", 2);
+    expect(await textOf(".same")).toContain("Same as the daemon");
+  });
+
+  test("loads nothing from elsewhere and breaks no rule of its Content-Security-Policy", () => {
+    expect(page.requests.filter((url) => !url.startsWith(daemon.url) && !/^(blob|data):/.test(url))).toEqual(
+      [],
+    );
+    expect(page.problems.filter((problem) => !problem.includes("404"))).toEqual([]);
+  });
+});
