@@ -5,7 +5,7 @@ import path from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
 import { BrowserPage } from "../../test/support/browser-page.ts";
-import { findChromium } from "../../test/support/chromium.ts";
+import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { startDaemon, type TestDaemon } from "../../test/support/start-daemon.ts";
 import { benchPrompt, writeBenchModel } from "./daemon/bench-model.ts";
 

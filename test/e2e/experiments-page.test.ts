@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { parseExperiment } from "../../src/experiments/experiment-file.ts";
 import { fromFragment, toFragment } from "../../src/experiments/share-link.ts";
 import { BrowserPage } from "../support/browser-page.ts";
-import { findChromium } from "../support/chromium.ts";
+import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { requireOnCi } from "../support/require-on-ci.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
@@ -123,7 +123,8 @@ describe.skipIf(chromium === undefined)("the page for experiments", () => {
   test("says what is wrong with a request or a link, and goes on", async () => {
     await type("request", `{"messages": [], "seed": "x"}`);
     await click("run-daemon");
-    await page.until(`document.getElementById("problem").textContent.startsWith("The request is wrong: ")`);
+    await page.until(`document.getElementById("problem").textContent !== ""`);
+    expect(await textOf("#problem")).toMatch(/^The request is wrong: messages: /);
     await page.evaluate(`location.hash = "AAAA"`);
     await page.until(
       `document.getElementById("problem").textContent.includes("does not hold an experiment")`,

@@ -1,14 +1,19 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { experimentResultSchema } from "../../src/dialects/native/experiment.ts";
+import { findChromium } from "../../src/cli/browser/find-chromium.ts";
+import { requireOnCi } from "../support/require-on-ci.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 import { runCli } from "./cli-process.ts";
 
 const EXAMPLE = fileURLToPath(new URL("../../configs/experiments/hello.json", import.meta.url));
+
+const chromium = findChromium();
+requireOnCi("Chromium", chromium !== undefined);
 
 let daemon: TestDaemon;
 let folder: string;
@@ -21,7 +26,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const experiment = (...args: string[]) =>
   runCli(["experiment", ...args], { env: { SERVICE_SOCKET: daemon.socket } });
 
-async function run(body: object) {
+async function post(body: object) {
   const answer = await fetch(`${daemon.url}/api/experiment`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -54,11 +59,43 @@ describe("an experiment", () => {
   });
 });
 
+describe.skipIf(chromium === undefined)("an experiment in Chromium", () => {
+  test("has the tokens and log-probabilities that were recorded in a daemon", async () => {
+    const run = await experiment("run", EXAMPLE, "--where", "chromium", "--tolerance", "0", "--json");
+    expect(run.stderr).toBe("");
+    expect(JSON.parse(run.stdout)).toMatchObject({
+      isSame: true,
+      sameTokens: 24,
+      result: { where: "browser" },
+    });
+    expect(run.code).toBe(0);
+  });
+
+  test("says why it failed there", async () => {
+    const file = path.join(folder, "embed.json");
+    writeFileSync(
+      file,
+      JSON.stringify({ experiment: 1, model: { name: "daybreak-mini-embed" }, request: { prompt: "hi" } }),
+    );
+    const run = await experiment("run", file, "--where", "chromium");
+    expect(run.code).toBe(1);
+    expect(run.stderr).toMatch(/^daybreak: The experiment failed in .*: .*generate/);
+  });
+});
+
+test("without a browser, --where chromium says how to name one", async () => {
+  const run = await runCli(["experiment", "run", EXAMPLE, "--where", "chromium"], {
+    env: { SERVICE_SOCKET: daemon.socket, CHROMIUM: "/nonexistent/chromium" },
+  });
+  expect(run).toMatchObject({ code: 1 });
+  expect(run.stderr).toContain("name its program in the variable CHROMIUM");
+});
+
 describe("POST /api/experiment", () => {
   const messages = [{ role: "user", content: "What is Daybreak?" }];
 
   test("lists all tokens of the text, whose IDs are those of the tokenizer", async () => {
-    const { tokens, text } = await run({ messages, temperature: 0, max_tokens: 20 });
+    const { tokens, text } = await post({ messages, temperature: 0, max_tokens: 20 });
     expect(tokens).toHaveLength(20);
     const answer = await fetch(`${daemon.url}/detokenize`, {
       method: "POST",
@@ -69,7 +106,7 @@ describe("POST /api/experiment", () => {
   });
 
   test("has the likeliest token first among the alternatives, and chooses it at temperature 0", async () => {
-    const { tokens } = await run({ messages, temperature: 0, max_tokens: 20, alternatives: 3 });
+    const { tokens } = await post({ messages, temperature: 0, max_tokens: 20, alternatives: 3 });
     for (const { id, logprob, top } of tokens) {
       expect(top.map((each) => each.logprob)).toEqual(
         top.map((each) => each.logprob).toSorted((a, b) => b - a),
@@ -85,7 +122,7 @@ describe("POST /api/experiment", () => {
       description: "Get the weather of a city",
       parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
     };
-    const result = await run({
+    const result = await post({
       messages: [{ role: "user", content: "What is the weather in Paris?" }],
       tools: [{ type: "function", function: weather }],
       temperature: 0,

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { findChromium, runTestFilesInPage } from "../support/chromium.ts";
+import { findChromium } from "../../src/cli/browser/find-chromium.ts";
+import { runTestFilesInPage } from "../support/chromium.ts";
 import { requireOnCi } from "../support/require-on-ci.ts";
 
 const chromium = findChromium();

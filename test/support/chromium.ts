@@ -8,13 +8,6 @@ import path from "node:path";
 import { text } from "node:stream/consumers";
 
 const ROOT = path.join(import.meta.dirname, "../..");
-const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-
-/** Path of an installed Chromium, if there is one; CHROMIUM names another. */
-export function findChromium(): string | undefined {
-  return [process.env["CHROMIUM"], ...PLACES].find((place) => place !== undefined && existsSync(place));
-}
-
 /**
  * Runs test files of this repository in a page, one after the other: TypeScript loses its types on the way, vitest and
  * node:fs are small stand-ins (test/support/page).

@@ -1,5 +1,5 @@
 import { readFile, writeFile } from "node:fs/promises";
-import { Argument, type Command } from "commander";
+import { Argument, type Command, Option } from "commander";
 import { z } from "zod";
 import { experimentResultSchema, type ExperimentResult } from "../../dialects/native/experiment.ts";
 import { modelFilesSchema } from "../../dialects/management/model-file-routes.ts";
@@ -11,6 +11,7 @@ import {
   printExperiment,
 } from "../../experiments/experiment-file.ts";
 import { toError } from "../../errors/to-error.ts";
+import { runInChromium } from "../browser/run-in-chromium.ts";
 import { CliError, usageError } from "../cli-error.ts";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
@@ -35,6 +36,7 @@ interface ExperimentOptions extends ClientOptions, GenerationOptions {
   alternatives?: number;
   tolerance?: number;
   anyModel?: boolean;
+  where?: string;
 }
 
 /** The part of a model's description that says where it came from. */
@@ -60,6 +62,11 @@ export function experimentCommand(io: CliIo): Command {
       "--tolerance <n>",
       "largest difference of log-probabilities that is not one; 0: equal to the last bit",
       parseNumber,
+    )
+    .addOption(
+      new Option("--where <place>", "run: in the daemon, or in a tab of Chromium that takes all from it")
+        .choices(["daemon", "chromium"])
+        .default("daemon"),
     )
     .option("--any-model", "run: with the model of that name, even if its files are others")
     .action(async (action: keyof typeof ACTIONS, words: string[], options: ExperimentOptions) =>
@@ -108,7 +115,10 @@ async function run(io: CliIo, words: readonly string[], options: ExperimentOptio
   const client = connect(io, options);
   const name = options.model ?? experiment.model.name;
   if (!options.anyModel) await checkModel(client, name, experiment);
-  const result = await ask(io, client, name, experiment.request);
+  const result =
+    options.where === "chromium"
+      ? await runInChromium(io, client, options, { model: name, request: experiment.request })
+      : await ask(io, client, name, experiment.request);
   if (options.output !== undefined) await save(options.output, { ...experiment, result });
   if (!options.json) await showAnswer(io, result, options);
   if (experiment.result) return report(io, experiment.result, result, options);

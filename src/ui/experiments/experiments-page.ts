@@ -1,3 +1,4 @@
+import type { ExperimentRequest, ExperimentResult } from "../../dialects/native/experiment.ts";
 import { toError } from "../../errors/to-error.ts";
 import { type Experiment, parseExperiment, printExperiment } from "../../experiments/experiment-file.ts";
 import { fromFragment, toFragment } from "../../experiments/share-link.ts";
@@ -191,6 +192,11 @@ async function start(): Promise<void> {
   sessionStorage.removeItem(HAND_OVER);
   if (handedOver !== null) open(parseExperiment(handedOver));
   else if (location.hash.length > 1) open(await fromFragment(location.hash.slice(1)));
+}
+
+/** Runs an experiment in this tab, for programs that lead the browser. */
+export async function runHere(model: string, request: ExperimentRequest): Promise<ExperimentResult> {
+  return await runner.run("browser", model, request, new AbortController().signal);
 }
 
 addEventListener("hashchange", () => void attempt(start));

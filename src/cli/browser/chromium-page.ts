@@ -1,0 +1,151 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { WebSocket } from "ws";
+import { z } from "zod";
+
+const POLL_MS = 50;
+
+const targetsSchema = z.array(z.object({ webSocketDebuggerUrl: z.string() })).min(1);
+
+const answerSchema = z.object({
+  id: z.int().optional(),
+  error: z.object({ message: z.string() }).optional(),
+  result: z
+    .object({
+      result: z.object({ value: z.unknown().optional() }).optional(),
+      errorText: z.string().optional(),
+      exceptionDetails: z
+        .object({ exception: z.object({ description: z.string() }).optional(), text: z.string() })
+        .optional(),
+    })
+    .optional(),
+});
+type Answer = z.output<typeof answerSchema>;
+
+/** A page in a Chromium without a window and with a profile of its own, led by the DevTools protocol. */
+export class ChromiumPage implements AsyncDisposable {
+  readonly #browser: ChildProcess;
+  readonly #profile: string;
+  readonly #socket: WebSocket;
+  readonly #answers = new Map<number, PromiseWithResolvers<Answer>>();
+  #lastId = 0;
+
+  private constructor(browser: ChildProcess, profile: string, socket: WebSocket) {
+    this.#browser = browser;
+    this.#profile = profile;
+    this.#socket = socket;
+    socket.on("message", (data: Buffer) => {
+      const answer = answerSchema.parse(JSON.parse(data.toString()));
+      if (answer.id !== undefined) this.#answers.get(answer.id)?.resolve(answer);
+    });
+    socket.on("close", () => {
+      for (const { reject } of this.#answers.values()) reject(new Error("the browser has ended"));
+    });
+  }
+
+  /**
+   * Opens a page.
+   * @param headers are sent with every request of the page
+   * @throws Error when the browser does not start or the page cannot be reached
+   */
+  static async open(
+    chromium: string,
+    url: string,
+    { headers, signal }: { headers: Readonly<Record<string, string>>; signal: AbortSignal },
+  ): Promise<ChromiumPage> {
+    const profile = mkdtempSync(path.join(os.tmpdir(), "daybreak-chromium-"));
+    const flags = ["--headless", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0"];
+    // Chromium does not start under root with its sandbox.
+    if (process.getuid?.() === 0) flags.push("--no-sandbox");
+    const browser = spawn(chromium, [...flags, `--user-data-dir=${profile}`, "about:blank"], {
+      stdio: "ignore",
+    });
+    try {
+      const socket = new WebSocket(await debuggerOf(browser, profile, signal));
+      await once(socket, "open", { signal });
+      const page = new ChromiumPage(browser, profile, socket);
+      await page.#ask("Network.enable");
+      await page.#ask("Network.setExtraHTTPHeaders", { headers });
+      await page.#ask("Page.enable");
+      const { result } = await page.#ask("Page.navigate", { url });
+      if (result?.errorText !== undefined) throw new Error(`${url}: ${result.errorText}`);
+      return page;
+    } catch (error) {
+      await end(browser, profile);
+      throw error;
+    }
+  }
+
+  /**
+   * The value of an expression in the page, or what it promises.
+   * @throws Error with what the page threw
+   */
+  async evaluate(expression: string): Promise<unknown> {
+    const { result } = await this.#ask("Runtime.evaluate", {
+      expression,
+      awaitPromise: true,
+      returnByValue: true,
+    });
+    const { exceptionDetails: thrown } = result ?? {};
+    if (!thrown) return result?.result?.value;
+    const [message = thrown.text] = (thrown.exception?.description ?? thrown.text).split("\n");
+    throw new Error(message.replace(/^Error: /, ""));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#socket.terminate();
+    await end(this.#browser, this.#profile);
+  }
+
+  async #ask(method: string, params: object = {}): Promise<Answer> {
+    const id = ++this.#lastId;
+    const waiting = Promise.withResolvers<Answer>();
+    this.#answers.set(id, waiting);
+    this.#socket.send(JSON.stringify({ id, method, params }));
+    try {
+      const answer = await waiting.promise;
+      if (answer.error) throw new Error(answer.error.message);
+      return answer;
+    } finally {
+      this.#answers.delete(id);
+    }
+  }
+}
+
+/** The address at which a browser that has just been started takes orders for its page. */
+async function debuggerOf(browser: ChildProcess, profile: string, signal: AbortSignal): Promise<string> {
+  let failure: Error | undefined;
+  browser.once("error", (error) => (failure = error));
+  for (;;) {
+    if (failure) throw failure;
+    if (browser.exitCode !== null) throw new Error(`it ended with code ${browser.exitCode}`);
+    const port = readPort(profile);
+    if (port !== undefined) {
+      const answer = await fetch(`http://127.0.0.1:${port}/json/list`, { signal });
+      const [target] = targetsSchema.parse(await answer.json());
+      if (target) return target.webSocketDebuggerUrl;
+    }
+    await sleep(POLL_MS, undefined, { signal });
+  }
+}
+
+function readPort(profile: string): string | undefined {
+  try {
+    return readFileSync(path.join(profile, "DevToolsActivePort"), "utf8").split("\n")[0];
+  } catch {
+    return undefined; // not there yet
+  }
+}
+
+async function end(browser: ChildProcess, profile: string): Promise<void> {
+  if (browser.pid !== undefined && browser.exitCode === null && browser.signalCode === null) {
+    const exited = once(browser, "exit");
+    browser.kill("SIGKILL");
+    await exited;
+  }
+  rmSync(profile, { recursive: true, force: true, maxRetries: 10 });
+}
