@@ -8,7 +8,7 @@ const HELP = `Bundles the engine for browsers.
 
   node scripts/release/build-browser.ts --out FOLDER
 
-Writes daybreak.js, which a page imports, engine-worker.js, which it starts, and experiments.js, the script of a page of
+Writes daybreak.js, which a page imports, engine-worker.js and store-worker.js, which it starts, and experiments.js, the script of a page of
 the daemon. npm run build does this for the
 package; in a clone, the daemon does it when a page first asks for them.`;
 
@@ -16,8 +16,9 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** Each is one file, which needs no other. */
 const ENTRIES = {
-  "daybreak.js": "src/tab/create-engine.ts",
+  "daybreak.js": "src/tab/browser-entry.ts",
   "engine-worker.js": "src/tab/engine-worker.ts",
+  "store-worker.js": "src/tab/store/blob-worker.ts",
   "experiments.js": "src/ui/experiments/experiments-page.ts",
 };
 

@@ -16,7 +16,12 @@ const BUILT = fileURLToPath(new URL("../../browser/", import.meta.url));
 /** Makes them in a clone. */
 const BUILDER = fileURLToPath(new URL("../../scripts/release/build-browser.ts", import.meta.url));
 
-const NAMES: readonly BrowserScript[] = ["daybreak.js", "engine-worker.js", "experiments.js"];
+const NAMES: readonly BrowserScript[] = [
+  "daybreak.js",
+  "engine-worker.js",
+  "store-worker.js",
+  "experiments.js",
+];
 
 const execute = promisify(execFile);
 

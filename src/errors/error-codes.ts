@@ -162,6 +162,7 @@ export const ERROR_CODES = {
     true,
     "A downloaded or pinned file does not have the expected hash.",
   ),
+  download_failed: define("model_error", 503, true, "A download was interrupted; what has arrived is kept."),
   hub_unreachable: define("model_error", 503, true, "The model hub does not answer."),
   hub_answer_invalid: define(
     "model_error",

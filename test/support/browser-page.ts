@@ -108,6 +108,11 @@ export class BrowserPage implements AsyncDisposable {
     await this.#ask("Runtime.evaluate", { expression }, session);
   }
 
+  /** Sets how many bytes an origin may store; absent: as many as the browser gives. */
+  async overrideQuota(origin: string, quotaSize?: number): Promise<void> {
+    await this.#ask("Storage.overrideQuotaForOrigin", { origin, quotaSize });
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#socket.terminate();
     await this.#close();

@@ -6,6 +6,7 @@ import type { ManagementServices } from "./management-services.ts";
 const SCRIPTS = {
   "daybreak.js": "The engine for browsers, as a module",
   "engine-worker.js": "Its worker",
+  "store-worker.js": "The worker that stores models in the browser",
   "experiments.js": "The script of the page for experiments",
 } as const;
 export type BrowserScript = keyof typeof SCRIPTS;

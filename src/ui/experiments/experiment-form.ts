@@ -83,10 +83,7 @@ export class ExperimentForm {
     const system = this.#system.value;
     return {
       ...request,
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only the content of a message has changed
-      messages: (system === ""
-        ? others
-        : [{ role: "system", content: system }, ...others]) as typeof messages,
+      messages: system === "" ? others : [{ role: "system", content: system }, ...others],
     };
   }
 

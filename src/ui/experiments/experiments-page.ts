@@ -178,11 +178,13 @@ byId("reset", HTMLButtonElement).addEventListener("click", () => {
   show();
 });
 page.model.addEventListener("change", () => (recordedModel = undefined));
-page.open.addEventListener("change", () =>
-  attempt(async () => {
-    const [file] = page.open.files ?? [];
-    if (file) open(parseExperiment(await file.text()));
-  }),
+page.open.addEventListener(
+  "change",
+  () =>
+    void attempt(async () => {
+      const [file] = page.open.files ?? [];
+      if (file) open(parseExperiment(await file.text()));
+    }),
 );
 
 async function start(): Promise<void> {

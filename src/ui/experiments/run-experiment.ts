@@ -7,6 +7,7 @@ import {
 import { modelFilesSchema } from "../../dialects/management/model-file-routes.ts";
 import type { ExperimentModelFile } from "../../experiments/experiment-file.ts";
 import { type BrowserEngine, createEngine } from "../../tab/create-engine.ts";
+import { ModelStore } from "../../tab/store/model-store.ts";
 
 const errorSchema = z.object({ error: z.object({ message: z.string(), code: z.string().nullish() }) });
 
@@ -16,6 +17,7 @@ export type Place = "browser" | "daemon";
 /** Runs experiments in the daemon and in this tab, which keeps its last engine. */
 export class Runner {
   readonly #onProgress: (text: string) => void;
+  readonly #store = new ModelStore();
   #engine: { readonly key: string; readonly engine: BrowserEngine } | undefined;
 
   /** @param onProgress called with a sentence for people */
@@ -42,20 +44,11 @@ export class Runner {
     if (this.#engine?.key === key) return this.#engine.engine;
     this.#engine?.engine.close();
     this.#engine = undefined;
-    this.#onProgress(`Loading ${model} into this tab …`);
-    const blobs = await Promise.all(files.map(async ({ url }) => await (await get(url, signal)).blob()));
-    const of = (role: ExperimentModelFile["role"]) =>
-      files.flatMap((file, index) => {
-        const blob = blobs[index];
-        return file.role === role && blob ? [{ file: blob, scale: file.scale ?? 1 }] : [];
-      });
-    const [projector] = of("projector");
+    const download = (share: number): void =>
+      this.#onProgress(`Downloading ${model} into this browser: ${Math.round(share * 100)} %`);
+    await this.#store.download(model, { onProgress: download, signal });
     const engine = await createEngine({
-      name: model,
-      model: of("model").map(({ file }) => file),
-      ...(projector && { projector: projector.file }),
-      adapters: of("adapter"),
-      modelfile,
+      ...(await this.#store.open(model)),
       onProgress: (share) => this.#onProgress(`Loading ${model} into this tab: ${Math.round(share * 100)} %`),
       signal,
     });

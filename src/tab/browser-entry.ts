@@ -1,0 +1,8 @@
+/** What a page imports as daybreak.js, or an application as daybreak/browser. */
+export { type BrowserEngine, createEngine, type CreateEngineOptions } from "./create-engine.ts";
+export {
+  type DownloadOptions,
+  ModelStore,
+  type StoredModel,
+  type StoreOptions,
+} from "./store/model-store.ts";

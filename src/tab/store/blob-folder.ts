@@ -1,0 +1,27 @@
+/**
+ * The store in the origin private file system: `daybreak/blobs` has each file under its SHA-256, or with `.part` behind
+ * it while it grows; `daybreak/models` has a JSON file for each model.
+ */
+
+async function openStore(): Promise<FileSystemDirectoryHandle> {
+  const root = await navigator.storage.getDirectory();
+  return await root.getDirectoryHandle("daybreak", { create: true });
+}
+
+export async function openBlobs(): Promise<FileSystemDirectoryHandle> {
+  return await (await openStore()).getDirectoryHandle("blobs", { create: true });
+}
+
+export async function openManifests(): Promise<FileSystemDirectoryHandle> {
+  return await (await openStore()).getDirectoryHandle("models", { create: true });
+}
+
+/** A file of a folder; undefined if it is not there. */
+export async function findFile(folder: FileSystemDirectoryHandle, name: string): Promise<File | undefined> {
+  try {
+    return await (await folder.getFileHandle(name)).getFile();
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "NotFoundError") return undefined;
+    throw error;
+  }
+}
