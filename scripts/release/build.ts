@@ -4,7 +4,7 @@ import { cpSync, rmSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { buildBrowser } from "./build-browser.ts";
+import { packageBrowser } from "./package-browser.ts";
 
 const HELP = `Builds dist/, which the published package holds.
 
@@ -53,7 +53,7 @@ if (values.help) {
     for (const file of RUNTIME_FILES) {
       cpSync(path.join(ROOT, file), path.join(ROOT, "dist", file), {
         recursive: true,
-        // Bundled by buildBrowser.
+        // Bundled for browsers.
         filter: (source) => !source.endsWith(".ts"),
       });
     }
@@ -63,7 +63,7 @@ if (values.help) {
         path.join(ROOT, "dist/src/ui/docs", file),
       );
     }
-    await buildBrowser(path.join(ROOT, "dist/browser"));
+    await packageBrowser(ROOT, path.join(ROOT, "dist/browser"));
   }
   process.exitCode = status ?? 1;
 }

@@ -1,5 +1,6 @@
 /** What a page imports as daybreak.js, or an application as daybreak/browser. */
 export { type BrowserEngine, createEngine, type CreateEngineOptions } from "./create-engine.ts";
+export type { ChatAnswer, CompletionAnswer, EngineMessage, GenerateOptions } from "./engine-calls.ts";
 export {
   type DownloadOptions,
   ModelStore,

@@ -2,6 +2,7 @@ import { IMAGE_SHA256 } from "../../wasm/engine-image.ts";
 import type { EngineInfo } from "../engine/protocol/engine-spec.ts";
 import type { PageModelFiles } from "../engine/browser/start-page-engine.ts";
 import { ServiceError } from "../errors/service-error.ts";
+import { EngineCalls } from "./engine-calls.ts";
 import { FetchClient } from "./fetch-client.ts";
 import type { AnswerMessage } from "./fetch-messages.ts";
 import type { TabModelOptions } from "./tab-model.ts";
@@ -27,12 +28,14 @@ export interface CreateEngineOptions extends TabModelOptions {
   readonly signal?: AbortSignal;
 }
 
+// Bundlers know this form, and take the files along.
 const DEFAULT_WORKER = new URL("./engine-worker.js", import.meta.url);
-/** With its hash, so that browsers keep it for good. */
-const DEFAULT_WASM = new URL(`./engine.wasm?v=${IMAGE_SHA256}`, import.meta.url);
+const DEFAULT_WASM = new URL("./engine.wasm", import.meta.url);
+// With its hash, so that browsers keep it for good.
+if (DEFAULT_WASM.protocol.startsWith("http")) DEFAULT_WASM.searchParams.set("v", IMAGE_SHA256);
 
 /** A language model that runs in this page. */
-export interface BrowserEngine {
+export interface BrowserEngine extends Pick<EngineCalls, "chat" | "complete" | "embed" | "tokenize"> {
   /** The model's name in requests. */
   readonly name: string;
   /** What the engine found in the model. */
@@ -77,9 +80,14 @@ export async function createEngine(options: CreateEngineOptions): Promise<Browse
   try {
     worker.postMessage(startMessage(options), []);
     const { alias, info } = await ready.promise;
+    const { chat, complete, embed, tokenize } = new EngineCalls(client.fetch);
     return {
       name: alias,
       info,
+      chat,
+      complete,
+      embed,
+      tokenize,
       fetch: client.fetch,
       close: () => end(new ServiceError("model_not_loaded", "The engine was closed.")),
     };

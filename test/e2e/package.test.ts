@@ -1,14 +1,19 @@
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { build } from "vite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type PackedPackage } from "../../scripts/release/npm-pack.ts";
 import { packProgram } from "../../scripts/release/pack-program.ts";
+import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { findRuntime, runtimeSuits } from "../../src/launch/runtime.mjs";
+import { BrowserPage } from "../support/browser-page.ts";
 import { ipcAddress } from "../support/ipc-address.ts";
+import { requireOnCi } from "../support/require-on-ci.ts";
+import { startStaticServer } from "../support/static-server.ts";
 import { cleanEnv, type CliResult, runCli } from "./cli-process.ts";
 import { SYSTEM_NODE, SYSTEM_NODE_VERSION, SYSTEM_PATH } from "./system-node.ts";
 
@@ -20,6 +25,9 @@ const INSTALL_DEADLINE_MS = 240_000;
 const CONVERSATION_DEADLINE_MS = 60_000;
 
 const execute = promisify(execFile);
+
+const chromium = findChromium();
+requireOnCi("Chromium", chromium !== undefined);
 
 let folder: string;
 let packed: PackedPackage;
@@ -80,6 +88,8 @@ const conversation = {
   stop: 0,
 };
 
+const isSource = (file: string): boolean => /(?<!\.d)\.ts$/.test(file) && !file.startsWith("docs/examples/");
+
 describe("the package", () => {
   it("holds the built program, its configuration and its model, and no sources or tests", () => {
     const { files } = packed;
@@ -99,11 +109,50 @@ describe("the package", () => {
         "docs/daybreak.1",
       ]),
     );
-    expect(files.filter((file) => file.endsWith(".ts") || file.includes("test/"))).toEqual([]);
+    expect(files.filter((file) => isSource(file) || file.includes("test/"))).toEqual([]);
   });
 
   it("serves under the Node that runs these tests", { timeout: CONVERSATION_DEADLINE_MS }, async () => {
     expect(await converse(process.execPath)).toEqual(conversation);
+  });
+});
+
+describe.skipIf(chromium === undefined)("the export for browsers", () => {
+  const EXAMPLES = path.join(ROOT, "docs/examples");
+  const MODEL = path.join(ROOT, "models/daybreak-mini.gguf");
+
+  /** Uses the example as a person does: picks a model, asks, reads. */
+  async function converseInPage(url: string): Promise<unknown> {
+    await using page = await BrowserPage.open(chromium!, url);
+    await page.until("document.querySelector('[type=text]') !== null && document.readyState === 'complete'");
+    await page.chooseFile("[type=file]", MODEL);
+    await page.until("!document.querySelector('[type=text]').disabled");
+    await page.evaluate(`(() => {
+      const question = document.querySelector("[type=text]");
+      question.value = "What is Daybreak?";
+      question.dispatchEvent(new Event("change"));
+    })()`);
+    await page.until("document.querySelector('pre').textContent.endsWith('(done)')");
+    expect(page.problems.filter((problem) => !problem.includes("404"))).toEqual([]);
+    return await page.evaluate("document.querySelector('pre').textContent");
+  }
+
+  it("runs in a page without a bundler", { timeout: CONVERSATION_DEADLINE_MS }, async () => {
+    cpSync(path.join(EXAMPLES, "browser"), path.join(folder, "app"), { recursive: true });
+    await using server = await startStaticServer(path.join(folder, "app"));
+    expect(await converseInPage(`${server.url}/`)).toMatch(/^Daybreak .+\n\(done\)$/s);
+  });
+
+  it("has types, and runs in a page that Vite has built", { timeout: CONVERSATION_DEADLINE_MS }, async () => {
+    const project = path.join(folder, "app/vite");
+    cpSync(path.join(EXAMPLES, "vite"), project, { recursive: true });
+    const compiler = path.join(ROOT, "node_modules/typescript/bin/tsc");
+    const options = ["--noEmit", "--strict", "--module", "esnext", "--moduleResolution", "bundler"];
+    const checked = [...options, "--target", "esnext", "--lib", "esnext,dom", "--types", "", "main.ts"];
+    await execute(process.execPath, [compiler, ...checked], { cwd: project });
+    await build({ root: project, configFile: path.join(project, "vite.config.js"), logLevel: "error" });
+    await using server = await startStaticServer(path.join(project, "dist"));
+    expect(await converseInPage(`${server.url}/`)).toMatch(/^Daybreak .+\n\(done\)$/s);
   });
 });
 

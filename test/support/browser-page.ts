@@ -17,7 +17,7 @@ const messageSchema = z.object({
   sessionId: z.string().optional(),
   result: z
     .object({
-      result: z.object({ value: z.unknown().optional() }).optional(),
+      result: z.object({ value: z.unknown().optional(), objectId: z.string().optional() }).optional(),
       exceptionDetails: z.unknown().optional(),
     })
     .optional(),
@@ -106,6 +106,14 @@ export class BrowserPage implements AsyncDisposable {
     const [session] = [...this.#workers].find(([, url]) => url.startsWith(address)) ?? [];
     if (session === undefined) throw new Error(`no worker is at ${address}`);
     await this.#ask("Runtime.evaluate", { expression }, session);
+  }
+
+  /** Chooses a file in an input, as a person does. */
+  async chooseFile(input: string, file: string): Promise<void> {
+    const { result } = await this.#ask("Runtime.evaluate", {
+      expression: `document.querySelector(${JSON.stringify(input)})`,
+    });
+    await this.#ask("DOM.setFileInputFiles", { objectId: result?.result?.objectId, files: [file] });
   }
 
   /** Sets how many bytes an origin may store; absent: as many as the browser gives. */

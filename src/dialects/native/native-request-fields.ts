@@ -79,7 +79,7 @@ export const generationFields = {
     .describe("Let the model think before it answers. Default: the Modelfile's, otherwise false."),
 };
 
-const generationFieldsSchema = z.object(generationFields);
+export const generationFieldsSchema = z.object(generationFields);
 type GenerationFields = z.output<typeof generationFieldsSchema>;
 
 export function toSampling(body: GenerationFields): Sampling {

@@ -39,7 +39,7 @@ const pieceSchema = z.object({
     .describe("The token's text, or its bytes when they are not valid UTF-8."),
 });
 
-const tokensSchema = z
+export const tokensSchema = z
   .object({ tokens: z.union([z.array(z.int()), z.array(pieceSchema)]) })
   .meta({ id: "Tokens" });
 

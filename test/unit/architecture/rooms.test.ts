@@ -40,6 +40,8 @@ const PAGE_PACKAGES = new Set([
   "pino",
   "hono/router/trie-router",
   "@wllama/wllama/esm/index.js",
+  "@noble/hashes/sha2.js",
+  "@noble/hashes/utils.js",
 ]);
 /** A page serves no WebSocket, so what does may use the server's. */
 const SERVER_ALONE = ["src/dialects/native/chat-socket-route.ts"];

@@ -1,0 +1,127 @@
+import type { z } from "zod";
+import type { generationFieldsSchema } from "../dialects/native/native-request-fields.ts";
+import { chatAnswerSchema, chatLineSchema, type chatRequestSchema } from "../dialects/native/native-chat.ts";
+import { embeddingsAnswerSchema } from "../dialects/native/native-embeddings.ts";
+import { generateAnswerSchema, generateLineSchema } from "../dialects/native/native-generate.ts";
+import { tokensSchema } from "../dialects/native/token-routes.ts";
+import { nativeErrorSchema } from "../http/errors/native-error.ts";
+import { ERROR_CODES, type ErrorCode } from "../errors/error-codes.ts";
+import { ServiceError } from "../errors/service-error.ts";
+
+/** Sampling, tools, format and so on, as in the daemon's own API; and how the answer arrives. */
+export interface GenerateOptions extends z.input<typeof generationFieldsSchema> {
+  /** Called with each piece of the answer's text. */
+  readonly onText?: (piece: string) => void;
+  /** Ends the generation. */
+  readonly signal?: AbortSignal;
+}
+
+export type EngineMessage = z.input<typeof chatRequestSchema>["messages"][number];
+export type ChatAnswer = z.output<typeof chatAnswerSchema>;
+export type CompletionAnswer = z.output<typeof generateAnswerSchema>;
+
+/** The daemon's own API as methods. All reject with a ServiceError, or with the signal's reason. */
+export class EngineCalls {
+  readonly #fetch: typeof fetch;
+
+  constructor(answer: typeof fetch) {
+    this.#fetch = answer;
+  }
+
+  /** Answers a conversation. */
+  readonly chat = async (
+    messages: readonly EngineMessage[],
+    { onText, signal, ...fields }: GenerateOptions = {},
+  ): Promise<ChatAnswer> => {
+    const body = { ...fields, messages };
+    if (!onText) return chatAnswerSchema.parse(await this.#json("/api/chat", body, signal));
+    let text = "";
+    for await (const line of this.#lines("/api/chat", body, signal)) {
+      const { message, ...rest } = chatLineSchema.parse(line);
+      text += message.content;
+      onText(message.content);
+      if (rest.done) return { ...rest, message: { ...message, content: text } };
+    }
+    throw cutOff();
+  };
+
+  /** Continues or answers a prompt. */
+  readonly complete = async (
+    prompt: string,
+    { onText, signal, ...fields }: GenerateOptions = {},
+  ): Promise<CompletionAnswer> => {
+    const body = { ...fields, prompt };
+    if (!onText) return generateAnswerSchema.parse(await this.#json("/api/generate", body, signal));
+    let text = "";
+    for await (const line of this.#lines("/api/generate", body, signal)) {
+      const piece = generateLineSchema.parse(line);
+      text += piece.response;
+      onText(piece.response);
+      if (piece.done) return { ...piece, response: text };
+    }
+    throw cutOff();
+  };
+
+  /** One vector for each text, L2-normalized. */
+  readonly embed = async (
+    texts: readonly string[],
+    { signal }: { signal?: AbortSignal } = {},
+  ): Promise<number[][]> => {
+    const answer = await this.#json("/api/embeddings", { input: texts }, signal);
+    return embeddingsAnswerSchema.parse(answer).embeddings;
+  };
+
+  /** The IDs of a text's tokens. */
+  readonly tokenize = async (text: string, { signal }: { signal?: AbortSignal } = {}): Promise<number[]> => {
+    const { tokens } = tokensSchema.parse(await this.#json("/tokenize", { content: text }, signal));
+    return tokens.map((token) => (typeof token === "number" ? token : token.id));
+  };
+
+  async #json(path: string, body: object, signal: AbortSignal | undefined): Promise<unknown> {
+    return await (await this.#post(path, body, signal)).json();
+  }
+
+  async *#lines(path: string, body: object, signal: AbortSignal | undefined): AsyncGenerator {
+    const answer = await this.#post(path, { ...body, stream: true }, signal);
+    const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const piece = await reader?.read();
+      if (!piece || piece.done) return;
+      const lines = (rest + piece.value).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        const value: unknown = JSON.parse(line);
+        throwIfError(value);
+        yield value;
+      }
+    }
+  }
+
+  async #post(path: string, body: object, signal: AbortSignal | undefined): Promise<Response> {
+    const answer = await this.#fetch(path, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+      ...(signal && { signal }),
+    });
+    if (answer.ok) return answer;
+    throwIfError(await answer.json());
+    throw new ServiceError("internal_error", `The engine answered with status ${answer.status}.`);
+  }
+}
+
+function throwIfError(value: unknown): void {
+  const { data } = nativeErrorSchema.safeParse(value);
+  if (!data) return;
+  const { code, message } = data.error;
+  throw new ServiceError(isCode(code) ? code : "internal_error", message);
+}
+
+function isCode(code: string): code is ErrorCode {
+  return Object.hasOwn(ERROR_CODES, code);
+}
+
+function cutOff(): ServiceError {
+  return new ServiceError("inference_failed", "The answer ended before it was complete.");
+}
