@@ -2,11 +2,13 @@ import { IMAGE_SHA256 } from "../../wasm/engine-image.ts";
 import type { EngineInfo } from "../engine/protocol/engine-spec.ts";
 import type { PageModelFiles } from "../engine/browser/start-page-engine.ts";
 import { ServiceError } from "../errors/service-error.ts";
+import { toError } from "../errors/to-error.ts";
 import { EngineCalls } from "./engine-calls.ts";
+import { type EngineLink, type LinkEvents, WorkerLink } from "./engine-link.ts";
 import { FetchClient } from "./fetch-client.ts";
-import type { AnswerMessage } from "./fetch-messages.ts";
 import type { TabModelOptions } from "./tab-model.ts";
-import type { StartMessage, WorkerMessage } from "./worker-messages.ts";
+import { SharedLink } from "./shared-link.ts";
+import type { StartMessage } from "./worker-messages.ts";
 
 export interface CreateEngineOptions extends TabModelOptions {
   /** The GGUF file, or all its shards in order. */
@@ -19,6 +21,11 @@ export interface CreateEngineOptions extends TabModelOptions {
   readonly adapters?: readonly { readonly file: Blob; readonly scale?: number }[];
   /** A Modelfile with the model's settings, such as PARAMETER, SYSTEM and TEMPLATE; the files it names are not read. */
   readonly modelfile?: string;
+  /**
+   * Runs one engine for all tabs of this site that ask for the same name: the first one runs it, and when that is closed,
+   * another one does. Default: an engine for this tab alone.
+   */
+  readonly share?: boolean;
   /** Address of the engine's WebAssembly. Default: engine.wasm beside this file, where a daemon serves it. */
   readonly wasm?: string | URL;
   /** Address of the engine's worker script. Default: the file beside this one. */
@@ -54,32 +61,23 @@ export interface BrowserEngine extends Pick<EngineCalls, "chat" | "complete" | "
  * @throws ServiceError with a code of docs/errors.md, or the signal's reason
  */
 export async function createEngine(options: CreateEngineOptions): Promise<BrowserEngine> {
-  const { signal, onProgress } = options;
+  const { signal, onProgress, worker = DEFAULT_WORKER } = options;
   signal?.throwIfAborted();
-  const worker = new Worker(options.worker ?? DEFAULT_WORKER, { type: "module" });
-  const ready = Promise.withResolvers<Extract<WorkerMessage, { type: "ready" }>>();
-  const client = new FetchClient((message) => worker.postMessage(message, []));
-  const end = (error: Error): void => {
-    worker.terminate();
-    ready.reject(error);
-    client.end(error);
+  const client = new FetchClient((message) => link.send(message));
+  const events: LinkEvents = {
+    onAnswer: (message) => client.receive(message),
+    onProgress: (progress) => onProgress?.(progress),
+    onLost: (error) => client.interrupt(error),
+    onEnd: (error) => client.end(error),
   };
-  worker.addEventListener("error", ({ message }) =>
-    end(
-      new ServiceError("engine_crashed", `The engine's worker failed: ${message || "it cannot be loaded"}.`),
-    ),
-  );
-  worker.addEventListener("message", ({ data }: MessageEvent<WorkerMessage | AnswerMessage>) => {
-    if (data.type === "progress") onProgress?.(data.progress);
-    else if (data.type === "ready") ready.resolve(data);
-    else if (data.type === "refused") end(new ServiceError(data.code, data.message));
-    else client.receive(data);
-  });
-  const onAbort = (): void => end(signal?.reason);
+  const start = startMessage(options);
+  const link: EngineLink = options.share
+    ? new SharedLink(start.alias, worker, start, events)
+    : new WorkerLink(worker, start, events);
+  const onAbort = (): void => link.end(toError(signal?.reason));
   signal?.addEventListener("abort", onAbort, { once: true });
   try {
-    worker.postMessage(startMessage(options), []);
-    const { alias, info } = await ready.promise;
+    const { alias, info } = await link.ready;
     const { chat, complete, embed, tokenize } = new EngineCalls(client.fetch);
     return {
       name: alias,
@@ -89,7 +87,7 @@ export async function createEngine(options: CreateEngineOptions): Promise<Browse
       embed,
       tokenize,
       fetch: client.fetch,
-      close: () => end(new ServiceError("model_not_loaded", "The engine was closed.")),
+      close: () => link.end(new ServiceError("model_not_loaded", "The engine was closed.")),
     };
   } finally {
     signal?.removeEventListener("abort", onAbort);

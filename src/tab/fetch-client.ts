@@ -75,10 +75,15 @@ export class FetchClient {
     }
   }
 
+  /** Requests in flight will not be answered, but later ones will. */
+  interrupt(error: Error): void {
+    for (const id of this.#exchanges.keys()) this.#fail(id, error);
+  }
+
   /** Nobody will answer any more. */
   end(error: Error): void {
     this.#endError = error;
-    for (const id of this.#exchanges.keys()) this.#fail(id, error);
+    this.interrupt(error);
   }
 
   #bodyOf(id: number, exchange: Exchange): ReadableStream<Uint8Array> {

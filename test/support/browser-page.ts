@@ -43,9 +43,12 @@ export class BrowserPage implements AsyncDisposable {
   readonly #workers = new Map<string, string>();
   readonly #socket: WebSocket;
   readonly #close: () => Promise<void>;
+  /** Of the browser's DevTools. */
+  readonly #port: string;
   readonly #answers = new Map<number, (answer: Message) => void>();
 
-  private constructor(socket: WebSocket, close: () => Promise<void>) {
+  private constructor(socket: WebSocket, port: string, close: () => Promise<void>) {
+    this.#port = port;
     this.#socket = socket;
     this.#close = close;
     socket.on("message", (data: Buffer) => this.#receive(messageSchema.parse(JSON.parse(data.toString()))));
@@ -66,23 +69,44 @@ export class BrowserPage implements AsyncDisposable {
         if (browser.exitCode !== null) throw new Error(`Chromium ended with code ${browser.exitCode}`);
         await sleep(POLL_MS);
       }
-      const [port] = readFileSync(portFile, "utf8").split("\n");
+      const [port = ""] = readFileSync(portFile, "utf8").split("\n");
       const targets = await (await fetch(`http://127.0.0.1:${port}/json/list`)).json();
       const [target] = z
         .array(z.object({ webSocketDebuggerUrl: z.string() }))
         .min(1)
         .parse(targets);
-      const socket = new WebSocket(target!.webSocketDebuggerUrl);
-      await once(socket, "open");
-      const page = new BrowserPage(socket, close);
-      for (const domain of ["Network", "Log", "Runtime", "Page"]) await page.#ask(`${domain}.enable`);
-      await page.#attachToWorkers();
-      await page.#ask("Page.navigate", { url });
-      return page;
+      return await BrowserPage.#lead(target!.webSocketDebuggerUrl, port, url, close);
     } catch (error) {
       await close();
       throw error;
     }
+  }
+
+  static async #lead(
+    address: string,
+    port: string,
+    url: string,
+    close: () => Promise<void>,
+  ): Promise<BrowserPage> {
+    const socket = new WebSocket(address);
+    await once(socket, "open");
+    const page = new BrowserPage(socket, port, close);
+    for (const domain of ["Network", "Log", "Runtime", "Page"]) await page.#ask(`${domain}.enable`);
+    await page.#attachToWorkers();
+    await page.#ask("Page.navigate", { url });
+    return page;
+  }
+
+  /** Another tab of the same browser. */
+  async openTab(url: string): Promise<BrowserPage> {
+    const devTools = `http://127.0.0.1:${this.#port}/json`;
+    const answer = await fetch(`${devTools}/new?about:blank`, { method: "PUT" });
+    const { id, webSocketDebuggerUrl } = z
+      .object({ id: z.string(), webSocketDebuggerUrl: z.string() })
+      .parse(await answer.json());
+    return await BrowserPage.#lead(webSocketDebuggerUrl, this.#port, url, async () => {
+      await fetch(`${devTools}/close/${id}`);
+    });
   }
 
   /** The value of an expression in the page, or what it promises. */
@@ -106,6 +130,11 @@ export class BrowserPage implements AsyncDisposable {
     const [session] = [...this.#workers].find(([, url]) => url.startsWith(address)) ?? [];
     if (session === undefined) throw new Error(`no worker is at ${address}`);
     await this.#ask("Runtime.evaluate", { expression }, session);
+  }
+
+  /** How many workers run whose address ends so. */
+  workers(address: string): number {
+    return [...this.#workers.values()].filter((url) => url.endsWith(address)).length;
   }
 
   /** Chooses a file in an input, as a person does. */
