@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { experimentResultSchema, type ExperimentResult } from "../../src/dialects/native/experiment.ts";
+import { compareResults } from "../../src/experiments/compare-results.ts";
+import { FirefoxPage, findFirefox } from "../support/firefox-page.ts";
+import { requireOnCi } from "../support/require-on-ci.ts";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { tinyPng } from "../support/tiny-png.ts";
+
+const firefox = findFirefox();
+requireOnCi("Firefox", firefox !== undefined);
+
+const IMAGE = Buffer.from(tinyPng(64, 64)).toString("base64");
+const SAME = { isSame: true, logprobDifference: 0 };
+
+describe.skipIf(firefox === undefined)("the engine in a page of Firefox", () => {
+  let page: FirefoxPage;
+  let daemon: TestDaemon;
+  beforeAll(async () => {
+    daemon = await startDaemon({ args: ["--auto-load"] });
+    page = await FirefoxPage.open(firefox!, `${daemon.url}/ui/`);
+    await page.evaluate(`(async () => {
+      const { createEngine, ModelStore } = await import("/browser/daybreak.js");
+      const store = new ModelStore();
+      globalThis.engines = {};
+      globalThis.start = async (name, key, options = {}) => {
+        await store.download(name);
+        engines[key] = await createEngine({ ...(await store.open(name)), ...options });
+        return engines[key].info.threads;
+      };
+      globalThis.ask = async (key, path, body) => {
+        const headers = { "content-type": "application/json" };
+        const answer = await engines[key].fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
+        return await answer.json();
+      };
+    })()`);
+  });
+  afterAll(async () => {
+    await page?.[Symbol.asyncDispose]();
+    await daemon?.stop();
+  });
+
+  const start = (name: string, key: string, options: object = {}) =>
+    page.evaluate(`start(${JSON.stringify(name)}, ${JSON.stringify(key)}, ${JSON.stringify(options)})`);
+  const inPage = (key: string, path: string, body: object) =>
+    page.evaluate(`ask(${JSON.stringify(key)}, ${JSON.stringify(path)}, ${JSON.stringify(body)})`);
+
+  async function inDaemon(path: string, body: object): Promise<unknown> {
+    const answer = await fetch(daemon.url + path, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    return await answer.json();
+  }
+
+  /** The same experiment in the page and in the daemon. */
+  async function both(
+    key: string,
+    model: string,
+    request: object,
+  ): Promise<[ExperimentResult, ExperimentResult]> {
+    const body = { model, max_tokens: 48, ...request };
+    return [
+      experimentResultSchema.parse(await inPage(key, "/api/experiment", body)),
+      experimentResultSchema.parse(await inDaemon("/api/experiment", body)),
+    ];
+  }
+
+  test.each([1, 2])(
+    "generates on %i threads the tokens and log-probabilities of the daemon, bit by bit",
+    async (threads) => {
+      const key = `chat-${threads}`;
+      expect(await start("daybreak-mini", key, { threads })).toBe(threads);
+      for (const sampling of [{ temperature: 0 }, { temperature: 1.1, seed: 11 }]) {
+        const messages = [{ role: "user", content: "What is Daybreak?" }];
+        const [here, there] = await both(key, "daybreak-mini", { messages, ...sampling });
+        expect(here.machine).toContain("Firefox");
+        expect(here.tokens.length).toBeGreaterThan(10);
+        expect(compareResults(here, there)).toMatchObject(SAME);
+      }
+      await page.evaluate(`engines[${JSON.stringify(key)}].close()`);
+    },
+  );
+
+  test("generates with an adapter what the daemon does", async () => {
+    await start("daybreak-mini-pirate", "pirate");
+    const messages = [{ role: "user", content: "What is Daybreak?" }];
+    const [here, there] = await both("pirate", "daybreak-mini-pirate", { messages, temperature: 0 });
+    expect(compareResults(here, there)).toMatchObject(SAME);
+    await page.evaluate("engines.pirate.close()");
+  });
+
+  test("sees in an image what the daemon does", async () => {
+    await start("daybreak-mini-vision", "vision");
+    const messages = [{ role: "user", content: "What is in the image?", images: [IMAGE] }];
+    const [here, there] = await both("vision", "daybreak-mini-vision", { messages, temperature: 0 });
+    expect(compareResults(here, there)).toMatchObject(SAME);
+    await page.evaluate("engines.vision.close()");
+  });
+
+  test("embeds texts as the daemon does", async () => {
+    await start("daybreak-mini-embed", "embed");
+    const body = { model: "daybreak-mini-embed", input: ["How do I load a model?", "Bread and butter"] };
+    const here = await inPage("embed", "/api/embeddings", body);
+    expect(here).toMatchObject({ dimensions: expect.any(Number) });
+    expect(here).toEqual(await inDaemon("/api/embeddings", body));
+    await page.evaluate("engines.embed.close()");
+  });
+});
