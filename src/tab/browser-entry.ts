@@ -7,3 +7,4 @@ export {
   type StoredModel,
   type StoreOptions,
 } from "./store/model-store.ts";
+export type { HubOptions } from "./store/hub-files.ts";

@@ -1,9 +1,15 @@
+import { createHash } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { BrowserPage } from "../support/browser-page.ts";
+import { startFixtureHub } from "../support/fixture-hub.ts";
 import { type InterruptingProxy, startInterruptingProxy } from "../support/interrupting-proxy.ts";
 import { requireOnCi } from "../support/require-on-ci.ts";
+import { startStaticServer } from "../support/static-server.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 
 const chromium = findChromium();
@@ -187,6 +193,47 @@ describe.skipIf(chromium === undefined)("models in the browser's storage", () =>
       .parse(await page.evaluate("store.usage()"));
     expect(usage.used).toBeGreaterThanOrEqual(size);
     expect(usage.free).toBeGreaterThan(size);
+  });
+
+  test("come from the hub as well, on a page of one's own", async () => {
+    const weights = readFileSync(new URL("../../models/daybreak-mini.gguf", import.meta.url));
+    const parts = [weights.subarray(0, 1_000_000), weights.subarray(1_000_000)];
+    const files = parts.map((part, index) => [`tiny-0000${index + 1}-of-00002.gguf`, part]);
+    const hub = await startFixtureHub({
+      pageSize: 1,
+      repos: { "owner/tiny": { files: Object.fromEntries(files) } },
+    });
+    const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-store-"));
+    try {
+      for (const name of ["daybreak.js", "store-worker.js"]) {
+        writeFileSync(path.join(folder, name), await (await fetch(`${daemon.url}/browser/${name}`)).text());
+      }
+      writeFileSync(path.join(folder, "index.html"), "<!doctype html>");
+      await using server = await startStaticServer(folder);
+      await using own = await page.openTab(`${server.url}/`);
+      await own.until("document.readyState === 'complete' && location.protocol === 'http:'");
+      await own.evaluate(`(async () => {
+        const { ModelStore } = await import("/daybreak.js");
+        globalThis.store = new ModelStore();
+        globalThis.get = (repo, file) => store.downloadFromHub(repo, file, { hub: ${JSON.stringify(hub.url)} })
+          .catch(({ code }) => code);
+      })()`);
+      hub.failNext(/GET .*00002/, { status: 503 });
+      const stored = { name: "tiny", size: weights.length, stored: weights.length };
+      expect(await own.evaluate(`get("owner/tiny", "tiny-00001-of-00002.gguf")`)).toEqual(stored);
+      expect(await own.evaluate("store.list()")).toEqual([stored]);
+      const digest = await own.evaluate(`(async () => {
+        const { model } = await store.open("tiny");
+        const bytes = await new Blob(model).arrayBuffer();
+        return [...new Uint8Array(await crypto.subtle.digest("SHA-256", bytes))];
+      })()`);
+      expect(digest).toEqual([...createHash("sha256").update(weights).digest()]);
+      expect(await own.evaluate(`get("owner/nothing", "x.gguf")`)).toMatch(/^hub_/);
+      expect(await own.evaluate(`get("owner/tiny", "x.gguf")`)).toBe("no_gguf_in_repo");
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+      await hub.close();
+    }
   });
 
   test("that the daemon does not have are refused", async () => {

@@ -62,6 +62,13 @@ export async function startFixtureHub(options: FixtureHubOptions = {}): Promise<
 
   const serve = (server: SeenRequest["server"]) => (request: IncomingMessage, response: ServerResponse) => {
     const { method = "GET", url: path = "/", headers } = request;
+    // Pages of all origins may ask, as with the real one.
+    response.setHeader("access-control-allow-origin", "*");
+    response.setHeader("access-control-expose-headers", "Link, ETag, Accept-Ranges, Content-Range");
+    if (method === "OPTIONS") {
+      response.writeHead(204, { "access-control-allow-headers": "authorization, range" }).end();
+      return;
+    }
     const seen: SeenRequest = { server, method, path, headers };
     requests.push(seen);
     const plan = planned.find((entry) => entry.times > 0 && entry.match.test(`${server} ${method} ${path}`));

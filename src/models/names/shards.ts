@@ -1,5 +1,3 @@
-import path from "node:path";
-
 /** `name-00001-of-00003.gguf`: the names of llama.cpp's gguf-split, optionally with a folder. */
 const SHARD = /^(?<prefix>.*)-(?<index>\d{5})-of-(?<count>\d{5})(?<extension>\.gguf)$/is;
 const DIGITS = 5;
@@ -31,6 +29,6 @@ export function* nameShards(file: string): Generator<string> {
 
 /** The file's name without folder, shard number and extension: the default name of a model. */
 export function fileStem(file: string): string {
-  const base = path.basename(file);
+  const base = file.split(/[/\\]/).at(-1) ?? file;
   return SHARD.exec(base)?.groups?.["prefix"] ?? base.replace(/\.gguf$/i, "");
 }

@@ -130,10 +130,10 @@ async function download(task: Extract<BlobTask, { type: "download" }>): Promise<
 
 /** Continues the file with what the server sends. */
 async function receive(
-  { url, headers, sha256, name }: Extract<BlobTask, { type: "download" }>,
+  { url, headers, name }: Extract<BlobTask, { type: "download" }>,
   file: GrowingFile,
 ): Promise<void> {
-  const range = file.size > 0 && { range: `bytes=${file.size}-`, "if-range": `"${sha256}"` };
+  const range = file.size > 0 && { range: `bytes=${file.size}-` };
   // The browser's own cache would hold the file a second time.
   const answer = await fetch(url, { headers: { ...headers, ...range }, cache: "no-store" });
   if (answer.status === 200) file.clear();

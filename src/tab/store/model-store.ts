@@ -1,8 +1,10 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
+import { fileStem } from "../../models/names/shards.ts";
 import type { CreateEngineOptions } from "../create-engine.ts";
 import { findFile, openBlobs, openManifests } from "./blob-folder.ts";
 import type { BlobMessage, BlobTask } from "./blob-messages.ts";
+import { hubFiles, hubHeaders, type HubOptions } from "./hub-files.ts";
 
 const fileSchema = z.object({
   role: z.enum(["model", "projector", "adapter"]),
@@ -98,19 +100,44 @@ export class ModelStore {
     const answer = await fetch(address, { headers, ...(signal && { signal }) });
     if (!answer.ok) throw await refusal(name, answer);
     const { modelfile, files } = offerSchema.parse(await answer.json());
-    await writeManifest({ name, modelfile, files });
+    const remote = files.map((file) => ({ ...file, url: new URL(file.url, address).href }));
+    return await this.#store({ name, modelfile, files }, remote, headers, options);
+  }
+
+  /**
+   * Stores a model of the hub, as download() does one of a daemon.
+   * @param repo owner/repository
+   * @param file a GGUF file in it; of several shards any
+   * @throws ServiceError such as hub_repo_not_found, insufficient_disk or download_failed, or the signal's reason
+   */
+  async downloadFromHub(
+    repo: string,
+    file: string,
+    options: HubOptions & StoreOptions & { readonly name?: string } = {},
+  ): Promise<StoredModel> {
+    const files = await hubFiles(repo, file, options);
+    const name = options.name ?? fileStem(file);
+    return await this.#store({ name, files }, files, hubHeaders(options.token), options);
+  }
+
+  async #store(
+    manifest: Manifest,
+    files: readonly (Manifest["files"][number] & { readonly url: string })[],
+    headers: Readonly<Record<string, string>>,
+    options: StoreOptions,
+  ): Promise<StoredModel> {
+    await writeManifest(manifest);
     const total = files.reduce((sum, file) => sum + file.size_bytes, 0);
     let before = 0;
     for (const { url, sha256, size_bytes: size, name: fileName } of files) {
-      const task = { url: new URL(url, address).href, headers, sha256, size, name: fileName };
-      await this.#bring(task, {
-        ...options,
-        onProgress: (bytes) => options.onProgress?.((before + bytes) / total),
-      });
+      await this.#bring(
+        { url, headers, sha256, size, name: fileName },
+        { ...options, onProgress: (bytes) => options.onProgress?.((before + bytes) / total) },
+      );
       before += size;
       options.onProgress?.(before / total);
     }
-    return { name, size: total, stored: total };
+    return { name: manifest.name, size: total, stored: total };
   }
 
   /**

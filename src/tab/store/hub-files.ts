@@ -1,0 +1,100 @@
+import { z } from "zod";
+import { ServiceError } from "../../errors/service-error.ts";
+import { toError } from "../../errors/to-error.ts";
+import { shardFiles } from "../../models/names/shards.ts";
+
+const HUB = "https://huggingface.co";
+/** More than any repository of models has. */
+const MAX_PAGES = 50;
+
+/** An entry of GET /api/models/{repo}/tree/{revision}, the parts that are used. */
+const entrySchema = z.object({
+  path: z.string(),
+  lfs: z.object({ oid: z.string(), size: z.number() }).optional(),
+});
+
+export interface HubOptions {
+  /** Branch, tag or commit. Default: main. */
+  readonly revision?: string;
+  /** For models that need an account's consent. */
+  readonly token?: string;
+  /** Address of the hub or of a mirror. */
+  readonly hub?: string;
+  readonly signal?: AbortSignal;
+}
+
+export interface RemoteFile {
+  readonly role: "model";
+  readonly name: string;
+  readonly sha256: string;
+  readonly size_bytes: number;
+  readonly url: string;
+}
+
+/**
+ * The files of a model in a repository of the hub: the file, or all shards if it is one of several.
+ * @param repo owner/repository
+ * @throws ServiceError hub_repo_not_found, hub_access_denied, no_gguf_in_repo or hub_unreachable
+ */
+export async function hubFiles(repo: string, file: string, options: HubOptions): Promise<RemoteFile[]> {
+  const { hub = HUB, revision = "main" } = options;
+  const entries = await listRepo(
+    `${hub}/api/models/${repo}/tree/${encodeURIComponent(revision)}?recursive=true`,
+    repo,
+    options,
+  );
+  return shardFiles(file).map((name) => {
+    const { lfs } = entries.find(({ path }) => path === name) ?? {};
+    if (!lfs) throw new ServiceError("no_gguf_in_repo", `The repository ${repo} has no file ${name}.`);
+    const path = name.split("/").map(encodeURIComponent).join("/");
+    return {
+      role: "model",
+      name,
+      sha256: lfs.oid,
+      size_bytes: lfs.size,
+      url: `${hub}/${repo}/resolve/${encodeURIComponent(revision)}/${path}`,
+    };
+  });
+}
+
+async function listRepo(
+  address: string,
+  repo: string,
+  options: HubOptions,
+): Promise<z.output<typeof entrySchema>[]> {
+  const entries: z.output<typeof entrySchema>[] = [];
+  let next: string | undefined = address;
+  for (let page = 0; next !== undefined && page < MAX_PAGES; page += 1) {
+    const answer: Response = await ask(next, repo, options);
+    entries.push(...z.array(entrySchema).parse(await answer.json()));
+    next = /<([^>]+)>;\s*rel="next"/.exec(answer.headers.get("link") ?? "")?.[1];
+  }
+  return entries;
+}
+
+async function ask(address: string, repo: string, { token, signal }: HubOptions): Promise<Response> {
+  let answer: Response;
+  try {
+    answer = await fetch(address, { headers: hubHeaders(token), ...(signal && { signal }) });
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw new ServiceError("hub_unreachable", `The hub cannot be reached: ${toError(error).message}.`, {
+      cause: error,
+    });
+  }
+  if (answer.ok) return answer;
+  if (answer.status === 401 || answer.status === 403) {
+    throw new ServiceError(
+      "hub_access_denied",
+      `The hub does not let you read ${repo}: it does not exist, or needs a token of an account that may.`,
+    );
+  }
+  if (answer.status === 404) {
+    throw new ServiceError("hub_repo_not_found", `The hub has no repository ${repo} with that revision.`);
+  }
+  throw new ServiceError("hub_unreachable", `The hub answered with status ${answer.status}.`);
+}
+
+export function hubHeaders(token: string | undefined): Record<string, string> {
+  return token === undefined ? {} : { authorization: `Bearer ${token}` };
+}
