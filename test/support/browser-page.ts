@@ -1,11 +1,8 @@
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import os from "node:os";
-import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { z } from "zod";
-import { startChromium } from "./chromium.ts";
+import { launchChromium } from "../../src/cli/browser/chromium-page.ts";
 
 const POLL_MS = 50;
 
@@ -55,27 +52,10 @@ export class BrowserPage implements AsyncDisposable {
   }
 
   static async open(chromium: string, url: string): Promise<BrowserPage> {
-    const profile = mkdtempSync(path.join(os.tmpdir(), "daybreak-chromium-"));
-    const browser = startChromium(chromium, profile, "about:blank", ["--remote-debugging-port=0"]);
-    const exited = once(browser, "exit");
-    const close = async (): Promise<void> => {
-      browser.kill("SIGKILL");
-      await exited;
-      rmSync(profile, { recursive: true, force: true, maxRetries: 10 });
-    };
+    const browser = await launchChromium(chromium, new AbortController().signal);
+    const close = async (): Promise<void> => browser[Symbol.asyncDispose]();
     try {
-      const portFile = path.join(profile, "DevToolsActivePort");
-      while (!existsSync(portFile)) {
-        if (browser.exitCode !== null) throw new Error(`Chromium ended with code ${browser.exitCode}`);
-        await sleep(POLL_MS);
-      }
-      const [port = ""] = readFileSync(portFile, "utf8").split("\n");
-      const targets = await (await fetch(`http://127.0.0.1:${port}/json/list`)).json();
-      const [target] = z
-        .array(z.object({ webSocketDebuggerUrl: z.string() }))
-        .min(1)
-        .parse(targets);
-      return await BrowserPage.#lead(target!.webSocketDebuggerUrl, port, url, close);
+      return await BrowserPage.#lead(browser.page, browser.port, url, close);
     } catch (error) {
       await close();
       throw error;

@@ -1,11 +1,10 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { stripTypeScriptTypes } from "node:module";
-import os from "node:os";
 import path from "node:path";
 import { text } from "node:stream/consumers";
+import { ChromiumPage } from "../../src/cli/browser/chromium-page.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 /**
@@ -26,40 +25,15 @@ export async function runTestFilesInPage(
   await once(server, "listening");
   const address = server.address();
   if (address === null || typeof address === "string") throw new TypeError("the server has no port");
-  const profile = mkdtempSync(path.join(os.tmpdir(), "daybreak-chromium-"));
-  const browser = startChromium(chromium, profile, `http://127.0.0.1:${address.port}/`);
-  const exited = once(browser, "exit");
-  void exited.then(([code]: unknown[]) =>
-    report.reject(new Error(`Chromium ended with code ${String(code)}`)),
-  );
   try {
-    return await report.promise;
+    const { signal } = new AbortController();
+    await using opened = await ChromiumPage.open(chromium, `http://127.0.0.1:${address.port}/`, { signal });
+    // The second rejects when the browser ends.
+    return await Promise.race([report.promise, opened.evaluate("new Promise(() => {})").then(() => ({}))]);
   } finally {
-    browser.kill("SIGKILL");
-    await exited;
     server.closeAllConnections();
     server.close();
-    rmSync(profile, { recursive: true, force: true, maxRetries: 10 });
   }
-}
-
-/** Starts the browser without a window, with a profile of its own. */
-export function startChromium(
-  chromium: string,
-  profile: string,
-  url: string,
-  further: readonly string[] = [],
-): ChildProcess {
-  // Root, which CI is, may not use the sandbox; the page is ours alone.
-  const flags = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    `--user-data-dir=${profile}`,
-    ...further,
-  ];
-  return spawn(chromium, [...flags, url], { stdio: "ignore" });
 }
 
 async function answer(

@@ -26,17 +26,41 @@ const answerSchema = z.object({
 });
 type Answer = z.output<typeof answerSchema>;
 
-/** A page in a Chromium without a window and with a profile of its own, led by the DevTools protocol. */
+/** A Chromium without a window and with a profile of its own, which takes orders by the DevTools protocol. */
+export interface Chromium extends AsyncDisposable {
+  /** Where the DevTools listen on this machine. */
+  readonly port: string;
+  /** WebSocket address of its first page. */
+  readonly page: string;
+}
+
+/** @throws Error when the browser does not start */
+export async function launchChromium(program: string, signal: AbortSignal): Promise<Chromium> {
+  const profile = mkdtempSync(path.join(os.tmpdir(), "daybreak-chromium-"));
+  const flags = ["--headless", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0"];
+  // Chromium does not start under root with its sandbox.
+  if (process.getuid?.() === 0) flags.push("--no-sandbox");
+  const browser = spawn(program, [...flags, `--user-data-dir=${profile}`, "about:blank"], {
+    stdio: "ignore",
+  });
+  try {
+    const found = await devToolsOf(browser, profile, signal);
+    return { ...found, [Symbol.asyncDispose]: () => end(browser, profile) };
+  } catch (error) {
+    await end(browser, profile);
+    throw error;
+  }
+}
+
+/** A page of a Chromium of its own. */
 export class ChromiumPage implements AsyncDisposable {
-  readonly #browser: ChildProcess;
-  readonly #profile: string;
+  readonly #browser: Chromium;
   readonly #socket: WebSocket;
   readonly #answers = new Map<number, PromiseWithResolvers<Answer>>();
   #lastId = 0;
 
-  private constructor(browser: ChildProcess, profile: string, socket: WebSocket) {
+  private constructor(browser: Chromium, socket: WebSocket) {
     this.#browser = browser;
-    this.#profile = profile;
     this.#socket = socket;
     socket.on("message", (data: Buffer) => {
       const answer = answerSchema.parse(JSON.parse(data.toString()));
@@ -53,21 +77,15 @@ export class ChromiumPage implements AsyncDisposable {
    * @throws Error when the browser does not start or the page cannot be reached
    */
   static async open(
-    chromium: string,
+    program: string,
     url: string,
-    { headers, signal }: { headers: Readonly<Record<string, string>>; signal: AbortSignal },
+    { headers = {}, signal }: { headers?: Readonly<Record<string, string>>; signal: AbortSignal },
   ): Promise<ChromiumPage> {
-    const profile = mkdtempSync(path.join(os.tmpdir(), "daybreak-chromium-"));
-    const flags = ["--headless", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0"];
-    // Chromium does not start under root with its sandbox.
-    if (process.getuid?.() === 0) flags.push("--no-sandbox");
-    const browser = spawn(chromium, [...flags, `--user-data-dir=${profile}`, "about:blank"], {
-      stdio: "ignore",
-    });
+    const browser = await launchChromium(program, signal);
     try {
-      const socket = new WebSocket(await debuggerOf(browser, profile, signal));
+      const socket = new WebSocket(browser.page);
       await once(socket, "open", { signal });
-      const page = new ChromiumPage(browser, profile, socket);
+      const page = new ChromiumPage(browser, socket);
       await page.#ask("Network.enable");
       await page.#ask("Network.setExtraHTTPHeaders", { headers });
       await page.#ask("Page.enable");
@@ -75,7 +93,7 @@ export class ChromiumPage implements AsyncDisposable {
       if (result?.errorText !== undefined) throw new Error(`${url}: ${result.errorText}`);
       return page;
     } catch (error) {
-      await end(browser, profile);
+      await browser[Symbol.asyncDispose]();
       throw error;
     }
   }
@@ -98,7 +116,7 @@ export class ChromiumPage implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#socket.terminate();
-    await end(this.#browser, this.#profile);
+    await this.#browser[Symbol.asyncDispose]();
   }
 
   async #ask(method: string, params: object = {}): Promise<Answer> {
@@ -116,8 +134,12 @@ export class ChromiumPage implements AsyncDisposable {
   }
 }
 
-/** The address at which a browser that has just been started takes orders for its page. */
-async function debuggerOf(browser: ChildProcess, profile: string, signal: AbortSignal): Promise<string> {
+/** Where a browser that has just been started takes orders. */
+async function devToolsOf(
+  browser: ChildProcess,
+  profile: string,
+  signal: AbortSignal,
+): Promise<{ port: string; page: string }> {
   let failure: Error | undefined;
   browser.once("error", (error) => (failure = error));
   for (;;) {
@@ -127,7 +149,7 @@ async function debuggerOf(browser: ChildProcess, profile: string, signal: AbortS
     if (port !== undefined) {
       const answer = await fetch(`http://127.0.0.1:${port}/json/list`, { signal });
       const [target] = targetsSchema.parse(await answer.json());
-      if (target) return target.webSocketDebuggerUrl;
+      if (target) return { port, page: target.webSocketDebuggerUrl };
     }
     await sleep(POLL_MS, undefined, { signal });
   }

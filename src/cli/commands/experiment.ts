@@ -3,7 +3,7 @@ import { Argument, type Command, Option } from "commander";
 import { z } from "zod";
 import { experimentResultSchema, type ExperimentResult } from "../../dialects/native/experiment.ts";
 import { modelFilesSchema } from "../../dialects/management/model-file-routes.ts";
-import { type Comparison, compareResults } from "../../experiments/compare-results.ts";
+import { compareResults } from "../../experiments/compare-results.ts";
 import {
   type Experiment,
   type ExperimentModelFile,
@@ -27,6 +27,7 @@ import {
 } from "../options/generation-options.ts";
 import { parseInteger, parseNumber } from "../options/parse-number.ts";
 import { AnswerDisplay } from "../terminal/answer-display.ts";
+import { comparisonLines } from "../terminal/comparison-lines.ts";
 import { printable } from "../terminal/printable.ts";
 import { write, writeJson, writeLine } from "../terminal/write.ts";
 
@@ -183,7 +184,7 @@ async function report(
   const comparison = compareResults(left, right);
   const isFar = comparison.logprobDifference > (options.tolerance ?? Number.POSITIVE_INFINITY);
   if (options.json) await writeJson(io.stdout, { ...comparison, result: right });
-  else for (const line of describe(comparison, left, right)) await writeLine(io.stdout, line);
+  else for (const line of comparisonLines(comparison, left, right)) await writeLine(io.stdout, line);
   if (comparison.isSame && !isFar) return;
   throw new CliError(
     EXIT.error,
@@ -192,42 +193,6 @@ async function report(
       ? `The log-probabilities differ by ${comparison.logprobDifference}, more than --tolerance ${options.tolerance}.`
       : "The results differ.",
   );
-}
-
-function describe(
-  { isSame, sameTokens, logprobDifference, ...first }: Comparison,
-  left: ExperimentResult,
-  right: ExperimentResult,
-): string[] {
-  const logprobs =
-    logprobDifference === 0
-      ? "log-probabilities equal to the last bit"
-      : `log-probabilities differ by at most ${logprobDifference.toPrecision(3)}`;
-  if (isSame) return [`Same: ${sameTokens} tokens, ${logprobs}.`];
-  const lines = [
-    `Differs at token ${sameTokens + 1} (of ${left.tokens.length} and ${right.tokens.length}); until there ${logprobs}.`,
-  ];
-  for (const [name, token, { tokens }] of [
-    ["recorded", first.left, left],
-    ["now", first.right, right],
-  ] as const) {
-    const before = printable(
-      tokens
-        .slice(Math.max(0, sameTokens - SHOWN_BEFORE), sameTokens)
-        .map((each) => each.token)
-        .join(""),
-    );
-    lines.push(`  ${name.padEnd(8)} ${JSON.stringify(before)} + ${token ? shown(token) : "the end"}`);
-    if (token && token.top.length > 0) lines.push(`           of ${token.top.map(shown).join(", ")}`);
-  }
-  return lines;
-}
-
-/** Tokens shown before the first that differs. */
-const SHOWN_BEFORE = 8;
-
-function shown({ token, logprob }: { token: string; logprob: number }): string {
-  return `${printable(JSON.stringify(token))} (${(100 * Math.exp(logprob)).toFixed(1)} %)`;
 }
 
 async function showAnswer(io: CliIo, result: ExperimentResult, options: ExperimentOptions): Promise<void> {

@@ -25,3 +25,12 @@ export async function findFile(folder: FileSystemDirectoryHandle, name: string):
     throw error;
   }
 }
+
+export async function removeIfThere(folder: FileSystemDirectoryHandle, name: string): Promise<void> {
+  try {
+    await folder.removeEntry(name);
+  } catch (error) {
+    // Not there, or another tab is writing it.
+    if (!(error instanceof DOMException)) throw error;
+  }
+}

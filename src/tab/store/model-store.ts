@@ -2,24 +2,10 @@ import { z } from "zod";
 import { ServiceError } from "../../errors/service-error.ts";
 import { fileStem } from "../../models/names/shards.ts";
 import type { CreateEngineOptions } from "../create-engine.ts";
-import { findFile, openBlobs, openManifests } from "./blob-folder.ts";
+import { findFile, openBlobs, removeIfThere } from "./blob-folder.ts";
 import type { BlobMessage, BlobTask } from "./blob-messages.ts";
+import { fileSchema, type Manifest, readManifests, removeManifest, writeManifest } from "./manifests.ts";
 import { hubFiles, hubHeaders, type HubOptions } from "./hub-files.ts";
-
-const fileSchema = z.object({
-  role: z.enum(["model", "projector", "adapter"]),
-  name: z.string(),
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
-  size_bytes: z.number(),
-  /** Of an adapter. */
-  scale: z.number().optional(),
-});
-const manifestSchema = z.object({
-  name: z.string(),
-  modelfile: z.string().optional(),
-  files: z.array(fileSchema).min(1),
-});
-type Manifest = z.output<typeof manifestSchema>;
 
 /** What GET /api/models/<name>/files answers. */
 const offerSchema = z.object({
@@ -196,7 +182,7 @@ export class ModelStore {
 
   /** Deletes a model, and those of its files that no other model has. */
   async delete(name: string): Promise<void> {
-    await removeIfThere(await openManifests(), manifestName(name));
+    await removeManifest(name);
     const kept = new Set((await readManifests()).flatMap(({ files }) => files.map(({ sha256 }) => sha256)));
     const blobs = await openBlobs();
     const names: string[] = [];
@@ -248,47 +234,8 @@ interface WorkOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-function manifestName(model: string): string {
-  return `${encodeURIComponent(model)}.json`;
-}
-
-async function readManifests(): Promise<Manifest[]> {
-  const manifests: Manifest[] = [];
-  for await (const handle of (await openManifests()).values()) {
-    if (handle.kind !== "file") continue;
-    const { data } = manifestSchema.safeParse(await readJson(handle));
-    if (data) manifests.push(data);
-  }
-  return manifests.toSorted((one, other) => one.name.localeCompare(other.name));
-}
-
-/** Undefined for a file whose writing was cut off. */
-async function readJson(handle: FileSystemFileHandle): Promise<unknown> {
-  try {
-    return JSON.parse(await (await handle.getFile()).text());
-  } catch {
-    return undefined;
-  }
-}
-
-async function writeManifest(manifest: Manifest): Promise<void> {
-  const handle = await (await openManifests()).getFileHandle(manifestName(manifest.name), { create: true });
-  const writable = await handle.createWritable();
-  await writable.write(JSON.stringify(manifestSchema.parse(manifest)));
-  await writable.close();
-}
-
 async function storedBytes(blobs: FileSystemDirectoryHandle, sha256: string): Promise<number> {
   return ((await findFile(blobs, sha256)) ?? (await findFile(blobs, `${sha256}.part`)))?.size ?? 0;
-}
-
-async function removeIfThere(folder: FileSystemDirectoryHandle, name: string): Promise<void> {
-  try {
-    await folder.removeEntry(name);
-  } catch (error) {
-    // Not there, or another tab is writing it.
-    if (!(error instanceof DOMException)) throw error;
-  }
 }
 
 async function refusal(name: string, answer: Response): Promise<ServiceError> {

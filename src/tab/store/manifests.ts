@@ -1,0 +1,54 @@
+import { z } from "zod";
+import { openManifests, removeIfThere } from "./blob-folder.ts";
+
+/** What the store knows of each model: a JSON file with its files and settings. */
+
+export const fileSchema = z.object({
+  role: z.enum(["model", "projector", "adapter"]),
+  name: z.string(),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  size_bytes: z.number(),
+  /** Of an adapter. */
+  scale: z.number().optional(),
+});
+const manifestSchema = z.object({
+  name: z.string(),
+  modelfile: z.string().optional(),
+  files: z.array(fileSchema).min(1),
+});
+export type Manifest = z.output<typeof manifestSchema>;
+
+function manifestName(model: string): string {
+  return `${encodeURIComponent(model)}.json`;
+}
+
+export async function readManifests(): Promise<Manifest[]> {
+  const manifests: Manifest[] = [];
+  for await (const handle of (await openManifests()).values()) {
+    if (handle.kind !== "file") continue;
+    const { data } = manifestSchema.safeParse(await readJson(handle));
+    if (data) manifests.push(data);
+  }
+  return manifests.toSorted((one, other) => one.name.localeCompare(other.name));
+}
+
+/** Undefined for a file whose writing was cut off. */
+async function readJson(handle: FileSystemFileHandle): Promise<unknown> {
+  try {
+    return JSON.parse(await (await handle.getFile()).text());
+  } catch {
+    return undefined;
+  }
+}
+
+/** Before the files, so that an interrupted download is known. */
+export async function writeManifest(manifest: Manifest): Promise<void> {
+  const handle = await (await openManifests()).getFileHandle(manifestName(manifest.name), { create: true });
+  const writable = await handle.createWritable();
+  await writable.write(JSON.stringify(manifestSchema.parse(manifest)));
+  await writable.close();
+}
+
+export async function removeManifest(model: string): Promise<void> {
+  await removeIfThere(await openManifests(), manifestName(model));
+}
