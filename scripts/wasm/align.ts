@@ -1,20 +1,20 @@
 import type { Instruction } from "./instructions.ts";
 
-/** Instructions in a row that have to be the same, and to be in both functions only once, for a first hold. */
+/** Length of an instruction sequence that must be unique in both functions to serve as an anchor. */
 const ANCHOR_LENGTH = 8;
 
 /** Constants from here on may be addresses of data, which move from build to build. */
 const FIRST_ADDRESS = 1024;
 
-/** What an instruction is, without what moves from build to build: functions, addresses, locals and offsets in structures. */
+/** An instruction without what changes between builds: functions, addresses, locals and offsets in structures. */
 const shapeOf = ({ opcode, kind, number }: Instruction): number =>
   kind === "constant" && Math.abs(number) < FIRST_ADDRESS ? opcode * 4096 + number + 1024 : opcode * 4096;
 
-/** Which instructions of two functions stand for each other. */
+/** Which instructions of two functions correspond. */
 export interface Alignment {
   /** For each instruction of the old function its place in the new one, or -1. */
   readonly places: Int32Array;
-  /** Old and new instructions that have a partner, of all: 1 for functions that differ in what moves alone. */
+  /** Share of instructions that have a counterpart: 1 for functions that differ only in what changes between builds. */
   readonly similarity: number;
 }
 

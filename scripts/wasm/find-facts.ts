@@ -14,19 +14,19 @@ export interface Finding {
 }
 
 export interface FoundFacts {
-  /** Without those that are gone. */
+  /** Leaves out those that are gone. */
   readonly facts: BuildFacts;
   readonly findings: readonly Finding[];
 }
 
-/** Names with which llama.cpp's tables of operators begin. */
+/** First names in llama.cpp's tables of operators. */
 const TABLES = {
   operators: ["NONE", "DUP", "ADD"],
   unaryOperators: ["ABS", "SGN", "NEG"],
   gatedOperators: ["REGLU", "GEGLU"],
 } as const;
 
-/** Finds all that is known of one build in another one. */
+/** Finds the facts of one build in another. */
 export function findFacts(known: BuildFacts, before: StockModule, after: StockModule): FoundFacts {
   const finder = new FunctionFinder(before, after);
   const findings: Finding[] = [];

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // @ts-check
-// Plain JavaScript, with what it imports, that every Node from 18 on can run: it finds the one that runs the rest.
+// This file and what it imports is plain JavaScript that any Node since 18 can run. It finds the Node that runs the rest.
 import { fileURLToPath } from "node:url";
 import { findEntryPoint } from "./entry-point.mjs";
 import { handOver } from "./hand-over.mjs";

@@ -5,7 +5,7 @@ import { homeFolder } from "./home-folder.mjs";
 import { canHaveFolder, ownTemporaryFolder } from "./own-folder.mjs";
 
 /**
- * The cache folder when none is configured, made only where it is not the usual one.
+ * The cache folder if none is configured. It is created only if it is not the usual one.
  * @param {NodeJS.ProcessEnv} [env]
  * @returns {string}
  */
@@ -14,8 +14,8 @@ export function defaultCacheDir(env = process.env) {
 }
 
 /**
- * The cache folder when none is configured: where the platform keeps caches, else a folder of the user's own among the
- * temporary files.
+ * The cache folder if none is configured: where the platform keeps caches, otherwise a private folder in the temporary
+ * directory.
  * @param {NodeJS.ProcessEnv} [env]
  * @param {(env: NodeJS.ProcessEnv) => string | undefined} [findUsual]
  * @param {readonly string[]} [parents] where everybody may write

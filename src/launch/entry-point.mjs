@@ -2,8 +2,8 @@
 import { existsSync } from "node:fs";
 
 /**
- * Where the program begins: the TypeScript sources in the repository, the built JavaScript in the published
- * package (where Node would refuse to strip types).
+ * The program's entry file: TypeScript in the repository, JavaScript in the published package, where Node refuses to
+ * strip types.
  * @param {string | URL} launcher the file from which to look
  * @param {(file: URL) => boolean} [exists]
  * @returns {URL | undefined}

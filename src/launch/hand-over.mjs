@@ -2,13 +2,13 @@
 import { spawn as nodeSpawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 
-/** Ends of a process that a supervisor, a shell or (SIGBREAK) a Windows console asks for. */
+/** Signals with which a supervisor, a shell or (SIGBREAK) a Windows console ends a process. */
 const FORWARDED_SIGNALS = /** @type {const} */ (["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGBREAK"]);
 
-/** A terminal sends these to every process of the group by itself: forwarded, they would arrive twice. */
+/** A terminal sends these to the whole process group, so a forwarded one would arrive twice. */
 const TERMINAL_SIGNALS = new Set(["SIGINT", "SIGHUP", "SIGQUIT"]);
 
-/** As shells report a command that cannot be executed. */
+/** Exit code with which shells report a command that cannot be executed. */
 const EXIT_CANNOT_EXECUTE = 126;
 
 /**
@@ -27,13 +27,13 @@ export async function handOver(binary, args, { spawn = nodeSpawn, self = process
   if (typeof self.execve === "function" && self.platform !== "win32") {
     self.execve(binary, [binary, ...args], self.env);
   }
-  // Nothing is said over the channel: when it closes, the child knows that this process is gone, killed or not.
+  // The channel carries no messages. When it closes, the child knows that this process is gone, even if it was killed.
   const child = spawn(binary, args, { stdio: ["inherit", "inherit", "inherit", "ipc"] });
   const stopForwarding = forwardSignals(child, self);
   try {
     const { code, signal } = await ended(child);
     stopForwarding();
-    // Ending by the same signal lets a shell or a supervisor see what happened.
+    // A shell or supervisor sees what happened if this process ends by the same signal.
     if (signal) self.kill(self.pid, signal);
     else self.exitCode = code ?? 1;
   } catch (error) {
@@ -65,7 +65,7 @@ function forwardSignals(child, self) {
   const handlers = FORWARDED_SIGNALS.map((signal) => [
     signal,
     () => {
-      // A handler must be there even when it forwards nothing: this process has to outlive the child.
+      // A handler is needed even if it forwards nothing, because this process has to outlive the child.
       if (!(terminal && TERMINAL_SIGNALS.has(signal))) child.kill(signal);
     },
   ]);

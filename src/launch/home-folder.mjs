@@ -3,8 +3,8 @@ import os from "node:os";
 import path from "node:path";
 
 /**
- * The user's home folder. Undefined for an account that has none: the system does not know it, as in a container that
- * runs under a number of its own, and HOME is not set.
+ * The user's home folder. Undefined for an account without one: the system does not know the account, as in a container
+ * with an arbitrary user ID, and HOME is not set.
  * @returns {string | undefined}
  */
 export function homeFolder() {

@@ -7,17 +7,17 @@ import { resolvePath } from "./resolve-path.mjs";
 const FLAG = "--cache-dir";
 
 /**
- * Lets Node keep what it compiles of the program, in the user's own cache folder (Node's default is a folder that all
- * users of the machine can write): every start but the first takes half the time. NODE_COMPILE_CACHE and
- * NODE_DISABLE_COMPILE_CACHE count as with any program. Where the folder cannot be written, nothing is kept.
+ * Turns on Node's compile cache in the user's own cache folder (Node's default folder is writable by all users): every
+ * start but the first takes half the time. NODE_COMPILE_CACHE and NODE_DISABLE_COMPILE_CACHE work as usual. If the folder is
+ * not writable, nothing is cached.
  */
 export function keepCompiledCode() {
   module.enableCompileCache?.(compiledCodeFolder(process.argv.slice(2), process.env));
 }
 
 /**
- * The folder is needed before the program is loaded, and with it what reads the configuration file: a `cache_dir` there
- * is not heeded.
+ * The folder is needed before the code that reads the configuration file is loaded, so a `cache_dir` in that file is
+ * ignored.
  * @param {readonly string[]} args of the command line
  * @param {NodeJS.ProcessEnv} env
  * @returns {string}

@@ -4,11 +4,11 @@ import os from "node:os";
 /** As in process.arch. A model may need more memory than 32 bits can address. */
 const ARCHS_OF_32_BITS = new Set(["arm", "ia32", "mips", "mipsel", "ppc", "s390"]);
 
-/** A module whose one memory has addresses of 64 bits. */
+/** A module with one memory64 memory. */
 const LARGE_MEMORY = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 5, 3, 1, 4, 1);
 
 /**
- * Why no version of Node, or of this build of it, can run Daybreak here: a sentence; undefined when one can.
+ * Why no version of Node, or not this build of it, can run Daybreak here, as a sentence; undefined if one can.
  * @param {object} [machine]
  * @param {string} [machine.arch] as in process.arch
  * @param {string} [machine.endianness] as in os.endianness()
@@ -26,7 +26,7 @@ export function machineProblem({ arch = process.arch, endianness = os.endianness
 }
 
 /**
- * Why a Node that is late enough cannot run models all the same: a sentence; undefined when it can.
+ * Why a Node that is new enough still cannot run models, as a sentence; undefined if it can.
  * @param {Pick<typeof WebAssembly, "validate">} [wasm]
  * @returns {string | undefined}
  */

@@ -4,12 +4,12 @@ import os from "node:os";
 import path from "node:path";
 
 const OTHERS_MAY_WRITE = 0o022;
-/** In a folder with this bit nobody may move what belongs to another. */
+/** In a folder with this bit, users cannot move each other's files. */
 const STICKY = 0o1000;
 const FOR_OTHERS = 0o077;
 
 /**
- * True when a folder can be read, or is missing and can be made. Nothing is made.
+ * True if a folder can be read, or is missing and could be created. Creates nothing.
  * @param {string} folder
  * @returns {boolean}
  */
@@ -27,8 +27,8 @@ export function canHaveFolder(folder) {
 }
 
 /**
- * A folder of this user's own where everybody may write, made when it is missing. One that is there already counts only
- * when it is a folder, belongs to this user and is closed to all others: anybody may have put it there.
+ * A private folder in a place where everybody may write, created if missing. An existing one is used only if it is a
+ * folder, belongs to this user and is closed to others, because anybody may have created it.
  * @param {readonly string[]} [parents]
  * @returns {string | undefined} undefined when there is none
  */
@@ -59,6 +59,6 @@ function makeFolder(folder) {
   try {
     mkdirSync(folder, { mode: 0o700 });
   } catch {
-    // It is there, or what asks for it next will see that it is not.
+    // It exists already, or the next access fails.
   }
 }

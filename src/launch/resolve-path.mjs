@@ -3,7 +3,7 @@ import path from "node:path";
 import { homeFolder } from "./home-folder.mjs";
 
 /**
- * A path as users write it: relative ones count from `folder`, a tilde is the home folder.
+ * Resolves a path as users write it: relative paths start from `folder`, a tilde is the home folder.
  * @param {string} given
  * @param {string} folder
  * @param {string} [home]

@@ -6,16 +6,16 @@ import { compiledCodeFolder } from "./keep-compiled-code.mjs";
 import { platformPackages } from "./platform-packages.mjs";
 import { startProblem } from "./try-runtime.mjs";
 
-/** The engine needs WebAssembly's memory64 and JSPI without flags: Node has both from here on. */
+/** First version of Node with WebAssembly's memory64 and JSPI without flags. */
 export const MINIMUM_NODE_MAJOR = 24;
 
-/** What a Linux binary of these packages names as its ELF interpreter: where it is missing (musl), none can start. */
+/** ELF interpreter of the Linux binaries in these packages. Where it is missing (musl), none of them can start. */
 const GLIBC_LOADERS = new Map([
   ["x64", "/lib64/ld-linux-x86-64.so.2"],
   ["arm64", "/lib/ld-linux-aarch64.so.1"],
 ]);
 
-/** Runtimes that pose as a late version of Node, and have not its permission model, which keeps engines in. */
+/** Runtimes that report a new version of Node but lack its permission model, which confines engines. */
 const OTHER_RUNTIMES = /** @type {const} */ ([
   ["deno", "Deno"],
   ["bun", "Bun"],
@@ -30,7 +30,7 @@ export function runtimeSuits(versions) {
 }
 
 /**
- * False for what only poses as Node.
+ * False for a runtime that only reports a version of Node.
  * @param {Versions} versions
  */
 export function isNode(versions) {
@@ -59,7 +59,7 @@ function nameOf(versions) {
  */
 
 /**
- * Finds the binary of a suitable Node that came along as an optional dependency, and sees that it starts.
+ * Finds the binary of a suitable Node that was installed as an optional dependency, and checks that it starts.
  * @param {Partial<RuntimeSearch>} [overrides]
  * @returns {{ binary: string, packageName: string } | { problem: string }} the binary and where it is from, or what
  *   to tell the user

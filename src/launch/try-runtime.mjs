@@ -3,18 +3,18 @@ import { spawnSync } from "node:child_process";
 import { accessSync, constants, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
-/** Longest time that a start may take, in milliseconds; a twentieth of a second is usual. */
+/** Longest time that a start may take, in milliseconds. */
 const DEADLINE_MS = 10_000;
 
-/** What systems call the packages of the libraries that Node's binaries need beside the C library's. */
+/** System packages of the libraries that Node's binaries need besides the C library. */
 const LIBRARY_PACKAGES = new Map([
   ["libatomic.so.1", "apt-get install libatomic1 (Debian, Ubuntu), dnf install libatomic (Fedora, RHEL)"],
   ["libstdc++.so.6", "apt-get install libstdc++6 (Debian, Ubuntu), dnf install libstdc++ (Fedora, RHEL)"],
 ]);
 
 /**
- * Why a Node binary cannot be started here, and what helps; undefined when it has been seen to start. That is looked at
- * once for each binary and kept, since it takes as long as a start.
+ * Why a Node binary cannot be started here, and what helps; undefined if it starts. The result is cached for each binary,
+ * because the check takes as long as a start.
  * @param {string} binary
  * @param {string} folder where the result is kept; when it cannot be, every start looks again
  * @param {number} [deadlineMs]
@@ -43,7 +43,7 @@ export function startProblem(binary, folder, deadlineMs = DEADLINE_MS) {
     keep(record, seen);
     return undefined;
   }
-  // The shell may be asked to run a damaged binary, and quotes it.
+  // A shell that is asked to run a damaged binary quotes it.
   const said = stderr
     ?.trim()
     .split("\n")[0]
@@ -76,6 +76,6 @@ function keep(file, text) {
     mkdirSync(path.dirname(file), { recursive: true });
     writeFileSync(file, text);
   } catch {
-    // The cache folder cannot be written: the next start looks again.
+    // The cache folder is not writable; the next start checks again.
   }
 }

@@ -25,7 +25,7 @@ may be left over.
 
 const AT_ONCE = 6;
 const REPOS = 12;
-/** Share of the hub's answers that go wrong. */
+/** Share of the hub's responses that are faulty. */
 const FAULTY = 0.3;
 /** Between two kills of the second daemon. */
 const LIFE_MS = [1000, 5000] as const;

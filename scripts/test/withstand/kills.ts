@@ -39,7 +39,7 @@ const LONGEST_RECOVERY_MS = 20_000;
 /** Within this time from the beginning of a phase the signal is sent. */
 const LATEST_MS = 400;
 const ERROR = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
-/** What may be said to whoever lost the engine, or asked while it was being replaced. */
+/** Errors that are allowed for requests that lost their engine or arrived while it was being replaced. */
 const EXPECTED: ReadonlySet<string> = new Set([
   "engine_crashed",
   "deadline_exceeded",
@@ -118,7 +118,7 @@ async function kill(input: number, model: string): Promise<void> {
   if (victims.length > 0) recoveries.push(tookMs);
 }
 
-/** Undefined when it was answered, else what was said instead; a model that failed often is held back for a while. */
+/** Undefined if it was answered, otherwise the error. A model that failed often is suspended for a while. */
 async function answerOf(what: string, model: string): Promise<string | undefined> {
   const deadline = performance.now() + LONGEST_RECOVERY_MS;
   for (;;) {

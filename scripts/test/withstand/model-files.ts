@@ -20,7 +20,7 @@ chat templates, adapters, projectors, shards, cut and flipped files. Each must b
   { seconds: 60 },
 );
 
-/** Engines beside each other: most files are refused without one. */
+/** Engines at the same time; most files are rejected without one. */
 const WORKERS = 4;
 
 const findings = new Findings("model-files", options);
@@ -31,7 +31,7 @@ try {
   writeGguf(model, BASES.llama());
   const attack = new FileAttack(daemon.url, findings, { folder, model });
   await atOnce(WORKERS, findings, async (input) => {
-    // By its number, so that how many run at once moves nothing.
+    // Seeded by its number, so that concurrency does not change it.
     const random = new Random(options.seed * 1_000_003 + input);
     await attack.run(input, makeRecipe(random));
   });

@@ -33,10 +33,10 @@ const WORKERS = 4;
 const SMALL_SHARE = 0.66;
 /** The daemon's own limit of a body. */
 const BODY_LIMIT = 32 * 1024 * 1024;
-/** A body may take so many times its size, and so much besides: what one garbage collection leaves for the next. */
+/** A body may take a multiple of its size plus a constant, which covers garbage that has not been collected yet. */
 const MOST_TIMES = 4;
 const FLOOR = 64 * 1024 * 1024;
-/** Ways in which a body that says it is JSON is not sent as such. */
+/** Ways to send a body that is declared as JSON but is not. */
 const HEADERS: readonly Record<string, string>[] = [
   { "content-type": "text/plain" },
   { "content-type": "application/json; charset=latin1" },

@@ -10,7 +10,7 @@ const REQUEST = {
   max_tokens: 48,
   stream: true,
 };
-/** Leaves the processors to what is under attack. */
+/** Leaves the CPU to the part under attack. */
 const PAUSE_MS = 300;
 const LINES = z.array(z.object({ response: z.string().optional(), done: z.boolean().optional() }));
 

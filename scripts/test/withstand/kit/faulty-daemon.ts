@@ -10,7 +10,7 @@ import { type DaemonOptions, startDaemon, type TestDaemon } from "../../../../te
 const PRELOAD = pathToFileURL(path.join(import.meta.dirname, "inject-faults.mjs")).href;
 /** How often the daemon is looked at for having taken an order. */
 const LOOK_MS = 5;
-/** Far longer than any request here takes. */
+/** Much longer than any request takes. */
 const LONGEST_ANSWER_MS = 30_000;
 
 /** Where the daemon meets the system. */
@@ -26,7 +26,7 @@ export const FAULT_KINDS = [
   "write",
 ] as const;
 
-/** The call that is to fail: the first `after` of its kind work, the next `times` do not. */
+/** Which calls fail: the first `after` of a kind succeed, the next `times` fail. */
 export interface Fault {
   readonly kind: (typeof FAULT_KINDS)[number];
   readonly error: "EMFILE" | "ENFILE" | "ENOMEM" | "EAGAIN" | "ENOSPC" | "EPIPE" | "EROFS" | "EIO";
@@ -50,7 +50,7 @@ const reportSchema = z.object({
 export type FaultReport = z.infer<typeof reportSchema>;
 const NO_FAULT = { kind: "none", error: "EIO", after: 0, times: 0 };
 
-/** A real daemon whose system calls fail when they are told to. */
+/** A real daemon whose system calls fail on command. */
 export class FaultyDaemon {
   readonly daemon: TestDaemon;
   readonly #folder: string;
@@ -67,17 +67,17 @@ export class FaultyDaemon {
     return new FaultyDaemon(await startDaemon({ ...options, env }), folder);
   }
 
-  /** Lets calls fail from now on. */
+  /** Makes calls fail from now on. */
   async arm(fault: Fault): Promise<void> {
     await this.#order(fault);
   }
 
-  /** Lets everything work again, and tells what has been called since the last order. */
+  /** Ends the faults, and returns the calls since the last command. */
   async disarm(): Promise<FaultReport> {
     return await this.#order(NO_FAULT);
   }
 
-  /** Asks over a connection of its own. */
+  /** Sends a request on a new connection. */
   async ask(method: string, route: string, body?: unknown): Promise<Answer> {
     return await new Promise((resolve) => {
       const request = http.request(

@@ -2,10 +2,10 @@ import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RunOptions } from "./run-options.ts";
 
-/** Lines for one kind of finding; further ones are only counted. */
+/** Lines printed for one kind of finding; the rest are only counted. */
 const MOST_LINES = 20;
 
-/** What a run has found, and how far it has come. */
+/** The findings and progress of a run. */
 export class Findings {
   readonly #name: string;
   readonly #options: RunOptions;
@@ -31,13 +31,13 @@ export class Findings {
     return this.#done++;
   }
 
-  /** Something worth a figure in the summary: an outcome, a restart. */
+  /** Counts an event for the summary, such as an outcome or a restart. */
   count(what: string, by = 1): void {
     this.#counts.set(what, (this.#counts.get(what) ?? 0) + by);
   }
 
   /**
-   * A promise that was broken.
+   * Records a broken promise.
    * @param kind the promise, in few words
    * @param detail what shows it again: the input's number, what was answered
    */

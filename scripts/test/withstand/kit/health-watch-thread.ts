@@ -7,9 +7,9 @@ import { z } from "zod";
  * what it has seen when it is asked to stop.
  */
 
-/** Between the end of one question and the next. */
+/** Pause between two requests. */
 const PAUSE_MS = 100;
-/** An answer that takes longer than this is not waited for. */
+/** Timeout of a request. */
 const LONGEST_MS = 30_000;
 
 /** What the watch has seen. */

@@ -1,16 +1,16 @@
 import { randoms } from "../../../../test/support/randoms.ts";
 
-/** Repeatable choices: the same seed makes the same ones. */
+/** A seeded random generator: the same seed gives the same numbers. */
 export class Random {
   readonly #next: () => number;
 
   constructor(seed: number) {
     this.#next = randoms(seed);
-    // Neighboring seeds begin alike.
+    // Neighboring seeds start with similar numbers.
     for (let skipped = 0; skipped < 8; skipped++) this.#next();
   }
 
-  /** A generator of its own, so that what one part draws does not move another's numbers. */
+  /** An independent generator, so that the draws of one part do not change those of another. */
   fork(): Random {
     return new Random(this.int(0, 2 ** 31));
   }

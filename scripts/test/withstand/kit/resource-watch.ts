@@ -6,7 +6,7 @@ import { enginePids } from "../../../../test/support/daemon-children.ts";
 import type { Findings } from "./findings.ts";
 
 const SAMPLE_MS = 1000;
-/** Samples that say nothing of a trend. */
+/** Fewer samples than this show no trend. */
 const FEWEST_SAMPLES = 12;
 const MB = 1e6;
 

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 
-/** How long a run goes on, and where its random numbers begin. */
+/** Length of a run, and its seed. */
 export interface RunOptions {
   /** The same seed gives the same inputs. */
   readonly seed: number;

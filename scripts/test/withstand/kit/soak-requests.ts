@@ -5,13 +5,13 @@ import OpenAI from "openai";
 import { WebSocket } from "ws";
 import type { Random } from "./random.ts";
 
-/** One thing that a user does; rejects when it does not go as it should. */
+/** One action of a user; rejects if it fails. */
 export type Deed = (random: Random, number: number) => Promise<void>;
 
 export interface SoakTarget {
   readonly url: string;
   readonly socket: string;
-  /** A small model file, to be loaded under names of its own. */
+  /** A small model file that is loaded under several names. */
   readonly file: string;
 }
 

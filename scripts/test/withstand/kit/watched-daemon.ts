@@ -35,7 +35,7 @@ export class WatchedDaemon {
     return this.daemon.url;
   }
 
-  /** Ends the watch and the daemon, and says what was seen. */
+  /** Ends the watch and the daemon, and returns what was observed. */
   async stop(): Promise<Record<string, string | number>> {
     const canary = await this.#canary.stop();
     const health = await this.#stopHealth();

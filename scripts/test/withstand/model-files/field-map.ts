@@ -1,4 +1,4 @@
-/** A number in the header of a GGUF file: where it stands, and in how many bytes. */
+/** A number in the header of a GGUF file: its position and size in bytes. */
 export interface Field {
   /** What it is, for people and for recipes: "type of key 3", "offset of tensor 0". */
   readonly name: string;

@@ -5,7 +5,7 @@ import { isInternal } from "../../../../src/engine/core/plain-reason.ts";
 import type { Findings } from "../kit/findings.ts";
 import { type Recipe, writeRecipe } from "./recipe.ts";
 
-/** A file may be refused for these reasons; any other means that something broke. */
+/** Errors with which a file may be rejected; any other one is a finding. */
 const REFUSALS: ReadonlySet<string> = new Set([
   "invalid_model_file",
   "invalid_template",
@@ -28,7 +28,7 @@ const LONGEST_ANSWER_MS = 45_000;
 
 const LONGEST_MESSAGE = 700;
 
-/** A number that no file can mean. */
+/** A number that makes no sense in any file. */
 const SENSELESS = /\d(?:\.\d+)?e\+\d\d/;
 
 const errorSchema = z.object({

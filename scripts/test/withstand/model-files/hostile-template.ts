@@ -1,6 +1,6 @@
 import type { Random } from "../kit/random.ts";
 
-/** Chat templates by a small grammar: endless, endlessly large or deep, wrong, or only odd. */
+/** Generates chat templates: endless, very large or deep, invalid, or just unusual. */
 export function hostileTemplate(random: Random): string {
   const parts = Array.from({ length: random.int(1, 3) }, () => statement(random, random.int(0, 4)));
   return (random.chance(0.5) ? CHAT : "") + parts.join("");

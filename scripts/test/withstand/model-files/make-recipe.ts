@@ -16,7 +16,7 @@ import { type Field, mapFields } from "./field-map.ts";
 import { hostileTemplate } from "./hostile-template.ts";
 import { type Base, type Change, type Recipe, type Shards, soundFile } from "./recipe.ts";
 
-/** Numbers at which readers go wrong. */
+/** Numbers at which parsers tend to fail. */
 const EDGES = [
   0n,
   1n,
@@ -112,7 +112,7 @@ const SPLIT_KEYS = ["split.no", "split.count", "split.tensors.count"] as const;
 
 const fieldsOf = new Map<string, readonly Field[]>();
 
-/** Draws a file that is wrong somewhere, or a split model of which one file is. */
+/** Generates a damaged file, or a split model with one damaged file. */
 export function makeRecipe(random: Random): Recipe {
   const base = random.pick<Base>(["llama", "llama", "llama", "llama", "bert", "adapter", "projector"]);
   const shards = base === "llama" && random.chance(0.2) ? drawShards(random) : undefined;

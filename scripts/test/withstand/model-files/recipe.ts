@@ -31,7 +31,7 @@ export const BASES = {
 
 export type Base = keyof typeof BASES;
 
-/** One thing that is wrong with a file. Plain data, so that a finding can be printed and kept. */
+/** One defect of a file, as plain data, so that a finding can be printed and saved. */
 export type Change =
   /** A key has another value; null: it is missing. */
   | { readonly key: string; readonly value: GgufValue | null }

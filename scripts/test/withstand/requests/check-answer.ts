@@ -2,14 +2,14 @@ import type { Findings } from "../kit/findings.ts";
 import type { AttackedRoute } from "./attacked-routes.ts";
 import type { Sent } from "./send.ts";
 
-/** What only Node, V8, zod or llama.cpp would say. */
+/** Phrases that only Node, V8, zod or llama.cpp use. */
 const RAW_WORDS =
   /\bat \S+ \(|node:|\.ts:\d|\.cpp|llama_|ggml|GGML_|Unexpected token|in JSON at|call stack|is not a function|Cannot read prop|invalid_type|ZodError|E(?:NOENT|ACCES|MFILE|ISDIR|INVAL)\b|std::/;
 
 /** A model that does not fit is a clear answer, as is one that a request asked for with a context beyond reason. */
 const TOO_LARGE = /"insufficient_memory"/;
 
-/** A good answer, or an error of the route's own shape that says nothing raw. */
+/** A valid answer, or an error in the route's own format without internal details. */
 export function checkAnswer(
   { dialect, route }: AttackedRoute,
   sent: Sent,

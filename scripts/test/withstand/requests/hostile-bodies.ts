@@ -1,4 +1,4 @@
-/** A body that is made piece by piece: only its pieces are ever in memory. */
+/** A body that is generated in pieces, so that it is never in memory as a whole. */
 export interface HostileBody {
   readonly name: string;
   /** @param head the beginning of a body: `{"model":"x","prompt":`; @param bytes how long it is about */

@@ -2,7 +2,7 @@ import http from "node:http";
 import { parentPort, workerData } from "node:worker_threads";
 import { z } from "zod";
 
-/** Between the end of one question and the next. */
+/** Pause between two requests. */
 const PAUSE_MS = 2;
 
 const { url } = z.object({ url: z.string() }).parse(workerData);
@@ -11,7 +11,7 @@ let longest = 0;
 let askedAt = performance.now();
 
 parentPort?.on("message", () => {
-  // One that is not answered yet counts as well.
+  // A request that is not answered yet counts, too.
   parentPort?.postMessage(Math.max(longest, performance.now() - askedAt), []);
   longest = 0;
 });

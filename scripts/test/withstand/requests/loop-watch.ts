@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 
-/** Asks /health without a pause, from a thread of its own: its longest wait is how long the daemon's loop stood still. */
+/** Requests /health continuously from a separate thread; the longest wait shows how long the daemon's event loop was blocked. */
 export class LoopWatch {
   readonly #worker: Worker;
 

@@ -32,7 +32,7 @@ const EDGES: readonly unknown[] = [
   { type: "object" },
   { $ref: "#" },
 ];
-/** JSON that no value is written as. */
+/** Invalid JSON. */
 const RAW = [
   '{"__proto__":{"polluted":true}}',
   "1e400",
@@ -47,7 +47,7 @@ const RAW = [
 ];
 const MARK = "\u0001raw";
 
-/** A valid body with damage at one to three places, as JSON text; at times it is damaged as a text, too. */
+/** A valid body with one to three damaged values, as JSON text that is sometimes damaged as well. */
 export function mutatedBody(valid: unknown, random: Random): string {
   const raws: string[] = [];
   let value = structuredClone(valid);

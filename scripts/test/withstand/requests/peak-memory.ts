@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 
-/** Forgets the most memory that a process has had; false where the system has no such figure. */
+/** Resets a process's peak memory; false if the system does not support that. */
 export function resetPeakMemory(pid: number): boolean {
   try {
     writeFileSync(`/proc/${pid}/clear_refs`, "5");

@@ -7,7 +7,7 @@ export interface Sent {
   readonly text: string;
 }
 
-/** How long an answer may take before the client leaves, which is not a fault: many models talk for long. */
+/** Time after which the client leaves. That is not a finding, since answers can be long. */
 const PATIENCE_MS = 4000;
 /** Longest answer that is read. */
 const MOST_READ = 4 * 1024 * 1024;
@@ -22,7 +22,7 @@ export interface Request {
   readonly patienceMs?: number;
 }
 
-/** What came back; a word when the client left, or the connection was closed, before there was an answer. */
+/** The response, or a word if the client left or the connection was closed before one arrived. */
 export function send(url: string, request: Request): Promise<Sent | "left" | "closed"> {
   const { method, path, headers = {}, body = "", cutAfter } = request;
   const isWhole = typeof body === "string" || Buffer.isBuffer(body);
