@@ -220,8 +220,8 @@ describe("a loaded engine", () => {
     await expect(slowly()).rejects.toMatchObject({ code: "overloaded" });
     delays.disable();
     expect(process.memoryUsage.rss() - before).toBeLessThan(128 * 1024 * 1024);
-    // One turn takes a few milliseconds; more than half of them much longer would be a machine that does not get to it.
-    expect(delays.percentile(50) / 1e6).toBeLessThan(50);
+    // One turn takes a few milliseconds; a flood that held the daemon up would make it seconds, on any machine.
+    expect(delays.percentile(50) / 1e6).toBeLessThan(1000);
   });
 
   test("that does not read is ended, not waited for with ever more memory", async () => {
