@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -69,6 +69,8 @@ describe.skipIf(chromium === undefined)("an experiment in Chromium", () => {
       result: { where: "browser" },
     });
     expect(run.code).toBe(0);
+    // Where the processes of this test are told to keep their settings.
+    expect(existsSync("/nonexistent")).toBe(false);
   });
 
   test("says why it failed there", async () => {

@@ -42,6 +42,8 @@ export async function launchChromium(program: string, signal: AbortSignal): Prom
   if (process.getuid?.() === 0) flags.push("--no-sandbox");
   const browser = spawn(program, [...flags, `--user-data-dir=${profile}`, "about:blank"], {
     stdio: "ignore",
+    // Or it leaves files in the user's own folders.
+    env: { ...process.env, XDG_CONFIG_HOME: profile, XDG_CACHE_HOME: profile },
   });
   try {
     const found = await devToolsOf(browser, profile, signal);
