@@ -9,7 +9,7 @@ import { z } from "zod";
 
 const POLL_MS = 50;
 
-const targetsSchema = z.array(z.object({ webSocketDebuggerUrl: z.string() })).min(1);
+const targetsSchema = z.array(z.object({ webSocketDebuggerUrl: z.string() }));
 
 const answerSchema = z.object({
   id: z.int().optional(),
@@ -157,9 +157,10 @@ async function devToolsOf(
   }
 }
 
+/** The file may be there before its content. */
 function readPort(profile: string): string | undefined {
   try {
-    return readFileSync(path.join(profile, "DevToolsActivePort"), "utf8").split("\n")[0];
+    return /^(\d+)\n/.exec(readFileSync(path.join(profile, "DevToolsActivePort"), "utf8"))?.[1];
   } catch {
     return undefined; // not there yet
   }
