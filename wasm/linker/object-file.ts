@@ -34,7 +34,7 @@ export interface ObjectFile {
 
 /**
  * Parses a clang object file.
- * @throws TypeError when it holds data segments, tables or relocations that the linker does not do
+ * @throws TypeError when it holds data segments, tables or relocations that the linker does not support
  */
 export function parseObject(bytes: Uint8Array): ObjectFile {
   const module = parseModule(bytes);
