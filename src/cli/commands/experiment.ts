@@ -122,7 +122,7 @@ async function run(io: CliIo, words: readonly string[], options: ExperimentOptio
       : await ask(io, client, name, experiment.request);
   if (options.output !== undefined) await save(options.output, { ...experiment, result });
   if (!options.json) await showAnswer(io, result, options);
-  if (experiment.result) return report(io, experiment.result, result, options);
+  if (experiment.result) return report(io, experiment.result, result, ["recorded", "now"], options);
   return options.json ? writeJson(io.stdout, { result }) : undefined;
 }
 
@@ -132,7 +132,7 @@ async function diff(io: CliIo, words: readonly string[], options: ExperimentOpti
     throw usageError("Name two files to compare.");
   }
   const [one, other] = [await readResult(left), await readResult(right)];
-  return report(io, one, other, options);
+  return report(io, one, other, ["first", "second"], options);
 }
 
 async function ask(
@@ -179,12 +179,13 @@ async function report(
   io: CliIo,
   left: ExperimentResult,
   right: ExperimentResult,
+  names: readonly [string, string],
   options: ExperimentOptions,
 ): Promise<void> {
   const comparison = compareResults(left, right);
   const isFar = comparison.logprobDifference > (options.tolerance ?? Number.POSITIVE_INFINITY);
   if (options.json) await writeJson(io.stdout, { ...comparison, result: right });
-  else for (const line of comparisonLines(comparison, left, right)) await writeLine(io.stdout, line);
+  else for (const line of comparisonLines(comparison, left, right, names)) await writeLine(io.stdout, line);
   if (comparison.isSame && !isFar) return;
   throw new CliError(
     EXIT.error,

@@ -5,11 +5,15 @@ import { printable } from "./printable.ts";
 /** Tokens shown before the first that differs. */
 const SHOWN_BEFORE = 8;
 
-/** How the result of an experiment compares to the recorded one, for people. */
+/**
+ * How two results of an experiment compare, for people.
+ * @param names of the two results
+ */
 export function comparisonLines(
   { isSame, sameTokens, logprobDifference, ...first }: Comparison,
   left: ExperimentResult,
   right: ExperimentResult,
+  names: readonly [string, string],
 ): string[] {
   const logprobs =
     logprobDifference === 0
@@ -20,8 +24,8 @@ export function comparisonLines(
     `Differs at token ${sameTokens + 1} (of ${left.tokens.length} and ${right.tokens.length}); until there ${logprobs}.`,
   ];
   for (const [name, token, { tokens }] of [
-    ["recorded", first.left, left],
-    ["now", first.right, right],
+    [names[0], first.left, left],
+    [names[1], first.right, right],
   ] as const) {
     const before = printable(
       tokens

@@ -136,6 +136,9 @@ describe("daybreak experiment diff", () => {
   test("ends with 0 for the same results and 1 for others", async () => {
     const [blue, red] = [fileOf("blue.json"), fileOf("red.json", { ...EXPERIMENT, result: RED })];
     expect(await runCli(["experiment", "diff", blue, blue])).toMatchObject({ code: 0 });
+    expect((await runCli(["experiment", "diff", blue, red])).stdout).toMatch(
+      / first .* " blue" .* second .* " red"/s,
+    );
     const run = await runCli(["experiment", "diff", blue, red, "--json"]);
     expect(run.code).toBe(1);
     expect(JSON.parse(run.stdout)).toMatchObject({ isSame: false, sameTokens: 3, left: { token: " blue" } });
