@@ -9,9 +9,9 @@ import { FUNCTIONS, STOCK_SHA256 } from "./llama-cpp-build.ts";
  */
 
 /** SHA-256 of wasm/kernels.o, which wasm/kernels/build.sh makes. */
-const KERNELS_SHA256 = "c45234082fa21dcd34f3a9156c23d284c8c581b344db99161edb31c768c900ef";
+const KERNELS_SHA256 = "f2b0d6fb18c373269e6a69278f9aac7b6ecd8b25e4219ad834aba98f39e00ead";
 /** SHA-256 of what {@link buildEngineImage} returns; a cached image is used only if it matches. */
-export const IMAGE_SHA256 = "4845faf23fa1e33c22bde0bac57472a033c0da24744596d6492c5933943d07d0";
+export const IMAGE_SHA256 = "363249951a328df40bb95655b17afdd2b6e2701279e66ef1b22385595a8d6f2f";
 
 /** An input is not the build that the changes were made for. */
 export class EngineImageError extends Error {

@@ -89,10 +89,16 @@ INLINE tile_pair multiply_plane(panel a, panel b, int64_t granules, column_group
   return (tile_pair){fa, fb};
 }
 
-NOINLINE tile_pair multiply_4_bits(panel a, panel b, int64_t granules, column_group y) { return multiply_plane(a, b, granules, y, 8, 1); }
-NOINLINE tile_pair multiply_5_bits(panel a, panel b, int64_t granules, column_group y) { return multiply_plane(a, b, granules, y, 4, 2); }
-NOINLINE tile_pair multiply_6_bits_16(panel a, panel b, int64_t granules, column_group y) { return multiply_plane(a, b, granules, y, 2, 2); }
-NOINLINE tile_pair multiply_3_bits_16(panel a, panel b, int64_t granules, column_group y) { return multiply_plane(a, b, granules, y, 4, 1); }
+// Functions of one shape, for the table of formats. Panel `b` may be `a` itself.
+#define DEFINE_MULTIPLY(name, steps, sums)                                                                        \
+  NOINLINE tile_pair name(panel a, panel b, int64_t granules, column_group y, vec sixteen) {                      \
+    (void)sixteen;                                                                                               \
+    return multiply_plane(a, b, granules, y, steps, sums);                                                       \
+  }
+DEFINE_MULTIPLY(multiply_4_bits, 8, 1)
+DEFINE_MULTIPLY(multiply_5_bits, 4, 2)
+DEFINE_MULTIPLY(multiply_6_bits_16, 2, 2)
+DEFINE_MULTIPLY(multiply_3_bits_16, 4, 1)
 
 // Two planes of nibbles: sums of the low plane (a) plus 16 times those of the high one (b).
 NOINLINE tile multiply_two_planes(panel p, int64_t granules, column_group y, vec sixteen) {
@@ -112,4 +118,8 @@ NOINLINE tile multiply_two_planes(panel p, int64_t granules, column_group y, vec
     y.scales += 4, y.sums += 4;
   }
   return f;
+}
+
+INLINE tile_pair multiply_8_bits(panel a, panel b, int64_t granules, column_group y, vec sixteen) {
+  return (tile_pair){multiply_two_planes(a, granules, y, sixteen), multiply_two_planes(b, granules, y, sixteen)};
 }

@@ -8,8 +8,13 @@
 _Static_assert(GEMV_CHUNK % TILE_ROWS == 0, "chunks of repacked rows are whole tiles");
 
 INLINE constants constants_for_repacked(int32_t type) {
-  constants c = make_constants(codes_mxfp4());
-  if (type == TYPE_IQ4_XS || type == TYPE_IQ4_NL) c.codes = opaque(codes_of_iq4(c.dot));
+  constants c = make_constants(ZERO_I32);
+  const int dot = c.dot;
+  switch (type) {
+#define CASE(NAME, name, quants, scales, record, subtracted, of_nibbles, ...) case TYPE_##NAME: c.codes = opaque(of_nibbles); break;
+    REPACKED_FORMATS(CASE)
+#undef CASE
+  }
   return c;
 }
 
@@ -17,15 +22,6 @@ INLINE constants constants_for_repacked(int32_t type) {
 INLINE size_t repacked_work_size(const tensor *w, const tensor *x) {
   const size_t columns = x->ne[1] == 1 ? 1 : (size_t)(x->ne[1] + 3) / 4 * 4;
   return 3 * CACHE_LINE + columns * record_bytes(w->type, w->ne[0], NO_DOT);
-}
-
-// One column.
-INLINE void quantize_record(int32_t type, const float *column, int64_t k, activation_place at, int dot) {
-  if (type == TYPE_Q4_0 || type == TYPE_IQ4_NL) quantize_blocks_of_32(column, k, 8, at);
-  else if (type == TYPE_MXFP4) quantize_blocks_of_32(column, k, 12, at);
-  else if (type == TYPE_Q8_0 && dot) quantize_blocks_for_dot(column, k, at);
-  else if (type == TYPE_Q8_0) quantize_blocks_as_words(column, k, at);
-  else quantize_super_blocks(type, column, k, at);
 }
 
 INLINE void quantize_records(const compute_params *params, const tensor *w, const tensor *x, uint8_t *records, int dot) {

@@ -16,9 +16,9 @@ typedef struct {
 
 INLINE format_traits traits_of(int32_t type) {
   switch (type) {
-#define BLOCK_TRAITS(NAME, name, type, bytes, wide, granule, planes, offset, ...) \
+#define BLOCK_TRAITS(NAME, name, type, bytes, wide, granule, planes, multiply, offset, ...) \
   case TYPE_##NAME: return (format_traits){1, 0, wide, granule, planes, offset};
-#define SUPER_TRAITS(NAME, name, type, bytes, wide, granule, planes, offset) \
+#define SUPER_TRAITS(NAME, name, type, bytes, wide, granule, planes, multiply, offset) \
   case TYPE_##NAME: return (format_traits){1, 1, wide, granule, planes, offset};
   BLOCK_FORMATS(BLOCK_TRAITS)
   SUPER_FORMATS(SUPER_TRAITS)
@@ -72,12 +72,11 @@ NOINLINE void pack_panel(int32_t type, const uint8_t *x, size_t row_bytes, int64
 
 // Four rows × four columns, twice. Panel `b` may be `a` itself.
 INLINE tile_pair multiply(int32_t type, panel a, panel b, int64_t granules, column_group y, constants c) {
+#define CASE(NAME, name, type, bytes, wide, granule, planes, multiply, ...) \
+  case TYPE_##NAME: return multiply(a, b, granules, y, c.sixteen);
   switch (type) {
-  case TYPE_Q8_0: case TYPE_IQ4_NL: case TYPE_IQ4_XS:
-    return (tile_pair){multiply_two_planes(a, granules, y, c.sixteen), multiply_two_planes(b, granules, y, c.sixteen)};
-  case TYPE_Q5_0: case TYPE_Q5_1: case TYPE_Q5_K: case TYPE_MXFP4: return multiply_5_bits(a, b, granules, y);
-  case TYPE_Q6_K: return multiply_6_bits_16(a, b, granules, y);
-  case TYPE_Q2_K: case TYPE_Q3_K: return multiply_3_bits_16(a, b, granules, y);
-  default: return multiply_4_bits(a, b, granules, y);
+    FORMATS(CASE)
+  default: __builtin_unreachable();
   }
+#undef CASE
 }

@@ -7,16 +7,17 @@
 #pragma once
 #include "get-rows.h"
 #include "mul-mat-id.h"
-#include "repack-rows.h"
+#include "repacked-layout.h"
 
 enum { BUFFER_OF_WEIGHTS = 1 };
 // The rows of a tile are copied to the stack, of which llama.cpp's thread has 5 MB.
 enum { MOST_BYTES_OF_TILE = 1 << 20 };
 
 INLINE int is_weight_to_repack(const tensor *w) {
-  return can_repack(w->type) && w->op == OP_NONE && !w->view_src && w->data && w->buffer &&
-         w->buffer->usage == BUFFER_OF_WEIGHTS && w->ne[0] % weights_of_block(w->type) == 0 && w->ne[1] % TILE_ROWS == 0 &&
-         w->ne[3] == 1 && w->nb[2] == w->nb[1] * (size_t)w->ne[1] && w->nb[1] == (size_t)(w->ne[0] / weights_of_block(w->type)) * bytes_of_block(w->type) &&
+  const repacked_format format = format_of_repacked(w->type);
+  return format.block && w->op == OP_NONE && !w->view_src && w->data && w->buffer &&
+         w->buffer->usage == BUFFER_OF_WEIGHTS && w->ne[0] % format.weights == 0 && w->ne[1] % TILE_ROWS == 0 &&
+         w->ne[3] == 1 && w->nb[2] == w->nb[1] * (size_t)w->ne[1] && w->nb[1] == (size_t)(w->ne[0] / format.weights) * format.block &&
          w->nb[1] * TILE_ROWS <= MOST_BYTES_OF_TILE;
 }
 

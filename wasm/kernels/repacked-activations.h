@@ -16,7 +16,7 @@
 // bytes in the least instructions.
 #pragma once
 #include "quantize-activations.h"
-#include "tensor.h"
+#include "repacked-layout.h"
 
 // Bytes for each column.
 enum { RECORD_Q4_0 = 40, RECORD_Q8_0 = 72, RECORD_Q8_0_DOT = 40, RECORD_K = 324 };
@@ -31,9 +31,11 @@ typedef struct {
 } activation_place;
 
 INLINE size_t record_bytes(int32_t type, int64_t k, int dot) {
-  if (type == TYPE_Q4_0 || type == TYPE_IQ4_NL || type == TYPE_MXFP4) return (size_t)(k / 32 * RECORD_Q4_0);
-  if (type == TYPE_Q8_0) return (size_t)(k / 32 * (dot ? RECORD_Q8_0_DOT : RECORD_Q8_0));
-  return (size_t)(k / SUPER_BLOCK * RECORD_K);
+  switch (format_of_repacked(type).record) {
+  case BYTES_OF_32: return (size_t)(k / 32 * RECORD_Q4_0);
+  case WORDS_OF_32: return (size_t)(k / 32 * (dot ? RECORD_Q8_0_DOT : RECORD_Q8_0));
+  default: return (size_t)(k / SUPER_BLOCK * RECORD_K);
+  }
 }
 
 INLINE void store_16_quants(activation_place at, int i, vec bytes) {
@@ -105,7 +107,8 @@ INLINE void store_sum(uint8_t *behind, int g, vec low, vec high, activation_plac
   } else __builtin_memcpy(behind + 16 * at.lane + 2 * SUM_ORDER(g), &sum, sizeof sum);
 }
 
-NOINLINE void quantize_super_blocks(int32_t type, const float *x, int64_t k, activation_place at) {
+NOINLINE void quantize_super_blocks(repacked_format format, const float *x, int64_t k, activation_place at) {
+  const int has_sums = format.scales == MINIMUMS;
   for (int64_t s = 0; s < k / SUPER_BLOCK; s++, at.record += RECORD_K * at.columns) {
     const float inverse = inverse_scale_256(x);
     const vec inverses = wasm_f32x4_splat(inverse);
@@ -113,20 +116,29 @@ NOINLINE void quantize_super_blocks(int32_t type, const float *x, int64_t k, act
     uint8_t *behind = at.record + SUPER_BLOCK * at.columns;
     __builtin_memcpy(behind + 4 * at.lane, &scale, sizeof scale);
     behind += 4 * at.columns;
-    uint8_t *offsets = behind + (type == TYPE_Q5_K ? sums_of_record(at.columns) : 0) + 4 * at.lane;
+    uint8_t *offsets = behind + (has_sums ? sums_of_record(at.columns) : 0) + 4 * at.lane;
     for (int g = 0; g < GROUPS; g++, x += 32) {
       const vec low = round_to_bytes(x, inverses), high = round_to_bytes(x + 16, inverses);
       store_16_quants(at, 2 * g, low);
       store_16_quants(at, 2 * g + 1, high);
-      if (type == TYPE_Q6_K) {
-        store_offset(offsets + 4 * 2 * g * at.columns, sums_of_halves(low), 32);
-        store_offset(offsets + 4 * (2 * g + 1) * at.columns, sums_of_halves(high), 32);
+      if (format.scales == HALVES_AND_WORDS) {
+        store_offset(offsets + 4 * 2 * g * at.columns, sums_of_halves(low), format.subtracted);
+        store_offset(offsets + 4 * (2 * g + 1) * at.columns, sums_of_halves(high), format.subtracted);
         continue;
       }
-      if (type != TYPE_IQ4_XS) store_sum(behind, g, low, high, at);
-      if (type == TYPE_Q4_K) continue;
+      if (has_sums) store_sum(behind, g, low, high, at);
+      if (!format.subtracted) continue;
       const vec halves = wasm_i16x8_add(sums_of_halves(low), sums_of_halves(high));
-      store_offset(offsets + 4 * g * at.columns, halves, type == TYPE_Q5_K ? 16 : 8);
+      store_offset(offsets + 4 * g * at.columns, halves, format.subtracted);
     }
   }
+}
+
+// One column.
+INLINE void quantize_record(int32_t type, const float *column, int64_t k, activation_place at, int dot) {
+  const repacked_format format = format_of_repacked(type);
+  if (format.record == BYTES_OF_32) quantize_blocks_of_32(column, k, format.subtracted, at);
+  else if (format.record == BYTES_OF_256) quantize_super_blocks(format, column, k, at);
+  else if (dot) quantize_blocks_for_dot(column, k, at);
+  else quantize_blocks_as_words(column, k, at);
 }

@@ -61,7 +61,7 @@ INLINE void add_block_of_powers(vec *acc, const vec *sums, const uint8_t *x, vec
   EACH_QUARTET acc[q] = madd(to_f32(sums[q]), wasm_f32x4_mul(powers_of_quartet(exponents, q, k), y_scale), acc[q]);
 }
 
-// Q4_0, MXFP4, and with `dot` IQ4_NL.
+// The product of a tile at `x` and one column, of any format. Of formats in blocks: Q4_0, MXFP4, and with `dot` IQ4_NL.
 INLINE void gemv_blocks(int32_t type, const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k, int dot) {
   const int is_mxfp4 = type == TYPE_MXFP4;
   const vec factor = factor_of_offset(type, &k);
@@ -118,6 +118,12 @@ INLINE void gemv_words_q8_0(const uint8_t *x, int64_t blocks, const uint8_t *y, 
     add_block(acc, sums, x, wasm_v128_load32_splat(y + 64), &k);
   }
   EACH_QUARTET store(out + 4 * q, acc[q]);
+}
+
+INLINE void gemv_q8_0(int32_t type, const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k, int dot) {
+  (void)type;
+  if (dot) gemv_dot_q8_0(x, blocks, y, out, k, dot == SIGNED_DOT);
+  else gemv_words_q8_0(x, blocks, y, out, k);
 }
 
 // Of sixteen bytes, those of quartet q: each in 32 bits of its own, as two i16 or as an i32.
@@ -189,7 +195,8 @@ INLINE void gemv_with_minimums(int32_t type, const uint8_t *x, int64_t super_blo
   EACH_QUARTET store(out + 4 * q, acc[q]);
 }
 
-INLINE void gemv_q6_K(const uint8_t *x, int64_t super_blocks, const uint8_t *y, float *out, constants k, int dot) {
+INLINE void gemv_q6_K(int32_t type, const uint8_t *x, int64_t super_blocks, const uint8_t *y, float *out, constants k, int dot) {
+  (void)type;
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
   for (int64_t s = 0; s < super_blocks; s++, x += BYTES_Q6_K * TILE_ROWS, y += RECORD_K) {
     vec totals[4] = {ZERO_I32, ZERO_I32, ZERO_I32, ZERO_I32};

@@ -6,7 +6,7 @@
 // begin with the same offset (16·8·127 and 16·11·127 < 2^15). Two planes of nibbles, or products of 16 bits, would take one
 // instruction more for each four weights of a quartet, and the latter activations of their own.
 #pragma once
-#include "eight-rows.h"
+#include "repacked-multiply.h"
 
 INLINE vec rests_of_iq4(void) { return wasm_i8x16_const(1, 9, 15, 18, 19, 18, 16, 13, 9, 6, 3, 1, 1, 2, 7, 16); }
 
@@ -50,11 +50,11 @@ INLINE void gemv_line_and_rest(vec *line, vec *rest, const uint8_t *y, const uin
 #undef ADD
 }
 
-INLINE void gemv_iq4_xs(const uint8_t *x, int64_t super_blocks, const uint8_t *y, float *out, constants k, int dot) {
+INLINE void gemv_iq4_xs(int32_t type, const uint8_t *x, int64_t super_blocks, const uint8_t *y, float *out, constants k, int dot) {
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
   const vec two_bits_up = TWO_BITS_UP, fifteen = opaque(wasm_i16x8_const_splat(15));
   const vec too_large = dot ? opaque(wasm_i32x4_const_splat(32)) : opaque(wasm_i16x8_const_splat(32));
-  const vec factor = factor_of_offset(TYPE_IQ4_XS, &k);
+  const vec factor = factor_of_offset(type, &k);
   vec pick[4] = PICKS(0);
   if (dot) {
     const vec words[4] = PICKS(1);
@@ -160,20 +160,29 @@ INLINE void multiply_quartet_iq4_xs(const uint8_t *x, int quartet, int64_t super
   store_quartet(acc, n, out);
 }
 
-INLINE void multiply_iq4_xs(const uint8_t *x, int part, int64_t super_blocks, const uint8_t *y, int n, repacked_results out,
-                            constants k) {
+INLINE void multiply_iq4_xs(int32_t type, const uint8_t *x, int part, int64_t super_blocks, const uint8_t *y, int n,
+                            repacked_results out, constants k, int dot) {
+  (void)type;
+  if (dot) {
+    multiply_dot_iq4_xs(x, part, super_blocks, y, n, out, k);
+    return;
+  }
   ROLLED for (int half = 0; half < 2; half++, out.first += 4) {
     multiply_quartet_iq4_xs(x, 2 * part + half, super_blocks, y, n, out, &k);
   }
 }
 
-// --- IQ4_NL: without a dot product; with one it is a matter of gemv_blocks and multiply_blocks --------------------
+// --- IQ4_NL: with a dot product it is a matter of gemv_blocks and multiply_blocks ---------------------------------
 
 INLINE vec line_and_rest(vec line, vec rest, vec fifteen, const constants *k) {
   return wasm_i32x4_add(wasm_i32x4_dot_i16x8(line, fifteen), wasm_i32x4_dot_i16x8(rest, k->ones));
 }
 
-INLINE void gemv_iq4_nl(const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k) {
+INLINE void gemv_iq4_nl(int32_t type, const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k, int dot) {
+  if (dot) {
+    gemv_blocks(type, x, blocks, y, out, k, dot);
+    return;
+  }
   vec acc[4] = {ZERO_F32, ZERO_F32, ZERO_F32, ZERO_F32};
   const vec fifteen = opaque(wasm_i16x8_const_splat(15));
   for (int64_t b = 0; b < blocks; b++, x += TILE_Q4_0, y += RECORD_Q4_0) {
@@ -206,8 +215,12 @@ INLINE void multiply_quartet_iq4_nl(const uint8_t *x, int quartet, int64_t block
   store_quartet(acc, n, out);
 }
 
-INLINE void multiply_iq4_nl(const uint8_t *x, int part, int64_t blocks, const uint8_t *y, int n, repacked_results out,
-                            constants k) {
+INLINE void multiply_iq4_nl(int32_t type, const uint8_t *x, int part, int64_t blocks, const uint8_t *y, int n,
+                            repacked_results out, constants k, int dot) {
+  if (dot) {
+    multiply_blocks(type, x, part, blocks, y, n, out, k, dot);
+    return;
+  }
   multiply_quartet_iq4_nl(x, 2 * part, blocks, y, n, out, &k);
   out.first += 4;
   multiply_quartet_iq4_nl(x, 2 * part + 1, blocks, y, n, out, &k);

@@ -72,6 +72,13 @@ INLINE void multiply_words_q8_0(const uint8_t *x, int part, int64_t blocks, cons
   store_rows(&acc, n, out);
 }
 
+INLINE void multiply_q8_0(int32_t type, const uint8_t *x, int part, int64_t blocks, const uint8_t *y, int n, repacked_results out,
+                          constants k, int dot) {
+  (void)type;
+  if (dot) multiply_dot_q8_0(x, part, blocks, y, n, out, k, dot == SIGNED_DOT);
+  else multiply_words_q8_0(x, part, blocks, y, n, out, k);
+}
+
 // 32 weights of five bits.
 INLINE void add_32_of_five_bits(eight_rows *sums, int n, const uint8_t *y, const uint8_t *x, const constants *k, int dot) {
   const vec a[2] = {load(x), load(x + 16)}, b[2] = {load(x + TILE_STEP), load(x + TILE_STEP + 16)};
@@ -145,8 +152,9 @@ INLINE void add_16(eight_rows *sums, int n, const uint8_t *y, const uint8_t *x, 
   add_step(sums, n, load(y + 48), wasm_u16x8_shr(fourth[0], 2), wasm_u16x8_shr(fourth[1], 2), dot);
 }
 
-INLINE void multiply_q6_K(const uint8_t *x, int part, int64_t super_blocks, const uint8_t *y, int n, repacked_results out,
-                          constants k, int dot) {
+INLINE void multiply_q6_K(int32_t type, const uint8_t *x, int part, int64_t super_blocks, const uint8_t *y, int n,
+                          repacked_results out, constants k, int dot) {
+  (void)type;
   eight_rows acc = zero_rows();
   for (int64_t s = 0; s < super_blocks; s++, x += BYTES_Q6_K * TILE_ROWS, y += RECORD_K * 4) {
     const uint8_t *xq = x + QUANTS_Q6_K + 32 * part, *yq = y, *behind = y + SUPER_BLOCK * 4, *offsets = behind + 16;

@@ -1,109 +1,69 @@
-// The product of repacked weights with one column or a group of columns, by format.
+// The product of repacked weights with one column or a group of columns: a function for each format and each dot product of
+// bytes that a machine may have, made from the rows of REPACKED_FORMATS.
 #pragma once
 #include "repacked-iq4.h"
-#include "repacked-multiply.h"
 
-#define DEFINE_GEMV(name, ...)                                                                                   \
-  NOINLINE void name(const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k) { __VA_ARGS__; }
-DEFINE_GEMV(gemv_repacked_q4_0, gemv_blocks(TYPE_Q4_0, x, blocks, y, out, k, 0))
-DEFINE_GEMV(gemv_repacked_mxfp4, gemv_blocks(TYPE_MXFP4, x, blocks, y, out, k, 0))
-DEFINE_GEMV(gemv_repacked_q8_0, gemv_words_q8_0(x, blocks, y, out, k))
-DEFINE_GEMV(gemv_repacked_q4_K, gemv_with_minimums(TYPE_Q4_K, x, blocks, y, out, k, 0))
-DEFINE_GEMV(gemv_repacked_q5_K, gemv_with_minimums(TYPE_Q5_K, x, blocks, y, out, k, 0))
-DEFINE_GEMV(gemv_repacked_q6_K, gemv_q6_K(x, blocks, y, out, k, 0))
-DEFINE_GEMV(gemv_repacked_q4_0_dot, gemv_blocks(TYPE_Q4_0, x, blocks, y, out, k, 1))
-DEFINE_GEMV(gemv_repacked_mxfp4_dot, gemv_blocks(TYPE_MXFP4, x, blocks, y, out, k, 1))
-DEFINE_GEMV(gemv_repacked_q8_0_unsigned, gemv_dot_q8_0(x, blocks, y, out, k, 0))
-DEFINE_GEMV(gemv_repacked_q8_0_signed, gemv_dot_q8_0(x, blocks, y, out, k, 1))
-DEFINE_GEMV(gemv_repacked_q4_K_dot, gemv_with_minimums(TYPE_Q4_K, x, blocks, y, out, k, 1))
-DEFINE_GEMV(gemv_repacked_q5_K_dot, gemv_with_minimums(TYPE_Q5_K, x, blocks, y, out, k, 1))
-DEFINE_GEMV(gemv_repacked_q6_K_dot, gemv_q6_K(x, blocks, y, out, k, 1))
-DEFINE_GEMV(gemv_repacked_iq4_nl, gemv_iq4_nl(x, blocks, y, out, k))
-DEFINE_GEMV(gemv_repacked_iq4_nl_dot, gemv_blocks(TYPE_IQ4_NL, x, blocks, y, out, k, 1))
-DEFINE_GEMV(gemv_repacked_iq4_xs, gemv_iq4_xs(x, blocks, y, out, k, 0))
-DEFINE_GEMV(gemv_repacked_iq4_xs_dot, gemv_iq4_xs(x, blocks, y, out, k, 1))
+// `apart` is a constant: of formats that need no functions apart, those for a signed dot product are never called, and left out.
+#define BY_DOT(apart, call, name)                                                                                \
+  if (c.dot == SIGNED_DOT && apart) { call(name##_signed_dot); }                                                  \
+  else if (c.dot) { call(name##_dot); }                                                                           \
+  else { call(name); }
+
+#define DEFINE(NAME, name, product, dot)                                                                         \
+  NOINLINE void name(const uint8_t *x, int64_t blocks, const uint8_t *y, float *out, constants k) {               \
+    product(TYPE_##NAME, x, blocks, y, out, k, dot);                                                             \
+  }
+#define DEFINE_GEMV(NAME, name, quants, scales, record, subtracted, codes, apart, gemv, multiply)                 \
+  DEFINE(NAME, gemv_repacked_##name, gemv, NO_DOT)                                                               \
+  DEFINE(NAME, gemv_repacked_##name##_dot, gemv, UNSIGNED_DOT)                                                   \
+  DEFINE(NAME, gemv_repacked_##name##_signed_dot, gemv, SIGNED_DOT)
+REPACKED_FORMATS(DEFINE_GEMV)
+#undef DEFINE
 
 // `rows` rows (whole tiles) of repacked weights, `row_bytes` each.
 NOINLINE void gemv_repacked(int32_t type, const uint8_t *x, size_t row_bytes, int64_t rows, int64_t k, const uint8_t *record,
                             float *out, constants c) {
-  const int64_t blocks = k / weights_of_block(type);
-#define CASE(TYPE, name)                                                                                         \
-  case TYPE:                                                                                                     \
-    if (c.dot) name##_dot(x, blocks, record, out, c);                                           \
-    else name(x, blocks, record, out, c);                                                                        \
-    break;
+  const int64_t blocks = k / format_of_repacked(type).weights;
+#define CALL(name) name(x, blocks, record, out, c)
+#define CASE(NAME, name, quants, scales, kind, subtracted, codes, apart, ...) \
+  case TYPE_##NAME: BY_DOT(apart, CALL, gemv_repacked_##name) break;
   for (int64_t row = 0; row < rows; row += TILE_ROWS, x += TILE_ROWS * row_bytes, out += TILE_ROWS) {
     switch (type) {
-      CASE(TYPE_Q4_0, gemv_repacked_q4_0)
-      CASE(TYPE_MXFP4, gemv_repacked_mxfp4)
-    case TYPE_Q8_0:
-      if (c.dot == UNSIGNED_DOT) gemv_repacked_q8_0_unsigned(x, blocks, record, out, c);
-      else if (c.dot) gemv_repacked_q8_0_signed(x, blocks, record, out, c);
-      else gemv_repacked_q8_0(x, blocks, record, out, c);
-      break;
-      CASE(TYPE_Q4_K, gemv_repacked_q4_K)
-      CASE(TYPE_Q5_K, gemv_repacked_q5_K)
-      CASE(TYPE_Q6_K, gemv_repacked_q6_K)
-      CASE(TYPE_IQ4_NL, gemv_repacked_iq4_nl)
-      CASE(TYPE_IQ4_XS, gemv_repacked_iq4_xs)
+      REPACKED_FORMATS(CASE)
     }
   }
 #undef CASE
+#undef CALL
 }
 
-#define DEFINE_REPACKED(name, n, ...)                                                                            \
+#define DEFINE(NAME, name, product, n, dot)                                                                      \
   NOINLINE void name##_##n(const uint8_t *x, int part, int64_t blocks, const uint8_t *y, repacked_results out, constants k) { \
-    __VA_ARGS__;                                                                                                 \
+    product(TYPE_##NAME, x, part, blocks, y, n, out, k, dot);                                                    \
   }
-#define DEFINE_REPACKED_FOR_COLUMNS(n)                                                                           \
-  DEFINE_REPACKED(multiply_repacked_q4_0, n, multiply_blocks(TYPE_Q4_0, x, part, blocks, y, n, out, k, 0)) \
-  DEFINE_REPACKED(multiply_repacked_mxfp4, n, multiply_blocks(TYPE_MXFP4, x, part, blocks, y, n, out, k, 0)) \
-  DEFINE_REPACKED(multiply_repacked_q8_0, n, multiply_words_q8_0(x, part, blocks, y, n, out, k))                 \
-  DEFINE_REPACKED(multiply_repacked_q4_K, n, multiply_with_minimums(TYPE_Q4_K, x, part, blocks, y, n, out, k, 0)) \
-  DEFINE_REPACKED(multiply_repacked_q5_K, n, multiply_with_minimums(TYPE_Q5_K, x, part, blocks, y, n, out, k, 0)) \
-  DEFINE_REPACKED(multiply_repacked_q6_K, n, multiply_q6_K(x, part, blocks, y, n, out, k, 0))                    \
-  DEFINE_REPACKED(multiply_repacked_q4_0_dot, n, multiply_blocks(TYPE_Q4_0, x, part, blocks, y, n, out, k, 1)) \
-  DEFINE_REPACKED(multiply_repacked_mxfp4_dot, n, multiply_blocks(TYPE_MXFP4, x, part, blocks, y, n, out, k, 1)) \
-  DEFINE_REPACKED(multiply_repacked_q8_0_unsigned, n, multiply_dot_q8_0(x, part, blocks, y, n, out, k, 0))       \
-  DEFINE_REPACKED(multiply_repacked_q8_0_signed, n, multiply_dot_q8_0(x, part, blocks, y, n, out, k, 1))         \
-  DEFINE_REPACKED(multiply_repacked_q4_K_dot, n, multiply_with_minimums(TYPE_Q4_K, x, part, blocks, y, n, out, k, 1)) \
-  DEFINE_REPACKED(multiply_repacked_q5_K_dot, n, multiply_with_minimums(TYPE_Q5_K, x, part, blocks, y, n, out, k, 1)) \
-  DEFINE_REPACKED(multiply_repacked_q6_K_dot, n, multiply_q6_K(x, part, blocks, y, n, out, k, 1))                \
-  DEFINE_REPACKED(multiply_repacked_iq4_nl, n, multiply_iq4_nl(x, part, blocks, y, n, out, k))                   \
-  DEFINE_REPACKED(multiply_repacked_iq4_nl_dot, n, multiply_blocks(TYPE_IQ4_NL, x, part, blocks, y, n, out, k, 1)) \
-  DEFINE_REPACKED(multiply_repacked_iq4_xs, n, multiply_iq4_xs(x, part, blocks, y, n, out, k))                   \
-  DEFINE_REPACKED(multiply_repacked_iq4_xs_dot, n, multiply_dot_iq4_xs(x, part, blocks, y, n, out, k))
-DEFINE_REPACKED_FOR_COLUMNS(2)
-DEFINE_REPACKED_FOR_COLUMNS(4)
+#define DEFINE_FOR_DOTS(NAME, name, multiply, n)                                                                 \
+  DEFINE(NAME, multiply_repacked_##name, multiply, n, NO_DOT)                                                    \
+  DEFINE(NAME, multiply_repacked_##name##_dot, multiply, n, UNSIGNED_DOT)                                        \
+  DEFINE(NAME, multiply_repacked_##name##_signed_dot, multiply, n, SIGNED_DOT)
+#define DEFINE_MULTIPLIES(NAME, name, quants, scales, record, subtracted, codes, apart, gemv, multiply)          \
+  DEFINE_FOR_DOTS(NAME, name, multiply, 2)                                                                       \
+  DEFINE_FOR_DOTS(NAME, name, multiply, 4)
+REPACKED_FORMATS(DEFINE_MULTIPLIES)
+#undef DEFINE
 
 // Rows of repacked weights (whole tiles, `row_bytes` each) × a group of up to four columns.
 NOINLINE void multiply_repacked(int32_t type, const uint8_t *x, size_t row_bytes, int64_t rows, int64_t k, const uint8_t *record,
                                 repacked_results out, constants c) {
-  const int64_t blocks = k / weights_of_block(type);
+  const int64_t blocks = k / format_of_repacked(type).weights;
 #define CALL(name)                                                                                               \
   if (out.columns <= 2) name##_2(tile, part, blocks, record, out, c);                                            \
   else name##_4(tile, part, blocks, record, out, c)
-#define CASE(TYPE, name)                                                                                         \
-  case TYPE:                                                                                                     \
-    if (c.dot) { CALL(name##_dot); }                                                            \
-    else { CALL(name); }                                                                                         \
-    break;
+#define CASE(NAME, name, quants, scales, kind, subtracted, codes, apart, ...) \
+  case TYPE_##NAME: BY_DOT(apart, CALL, multiply_repacked_##name) break;
   for (int64_t row = 0; row < rows; row += TILE_ROWS / 2, out.first += TILE_ROWS / 2) {
     const uint8_t *tile = x + (size_t)(row / TILE_ROWS * TILE_ROWS) * row_bytes;
     const int part = (int)(row / (TILE_ROWS / 2) % 2);
     switch (type) {
-      CASE(TYPE_Q4_0, multiply_repacked_q4_0)
-      CASE(TYPE_MXFP4, multiply_repacked_mxfp4)
-    case TYPE_Q8_0:
-      if (c.dot == UNSIGNED_DOT) { CALL(multiply_repacked_q8_0_unsigned); }
-      else if (c.dot) { CALL(multiply_repacked_q8_0_signed); }
-      else { CALL(multiply_repacked_q8_0); }
-      break;
-      CASE(TYPE_Q4_K, multiply_repacked_q4_K)
-      CASE(TYPE_Q5_K, multiply_repacked_q5_K)
-      CASE(TYPE_Q6_K, multiply_repacked_q6_K)
-      CASE(TYPE_IQ4_NL, multiply_repacked_iq4_nl)
-      CASE(TYPE_IQ4_XS, multiply_repacked_iq4_xs)
+      REPACKED_FORMATS(CASE)
     }
   }
 #undef CASE

@@ -60,11 +60,11 @@ INLINE float dot_super_blocks(int32_t n, const uint8_t *x, const uint8_t *y, sup
   return results[0];
 }
 
-#define DOT(NAME, name, type, bytes, wide, granule, planes, offset, codes) \
+#define DOT(NAME, name, type, bytes, wide, granule, planes, multiply, offset, codes) \
   VEC_DOT(kernel_vec_dot_##name) { UNUSED; *result = dot_unsigned(n, x, y, FORMAT_##NAME, codes); }
 UNSIGNED_FORMATS(DOT)
 #undef DOT
-#define DOT(NAME, name, type, bytes, wide, granule, planes, offset, is_q8_0, codes) \
+#define DOT(NAME, name, type, bytes, wide, granule, planes, multiply, offset, is_q8_0, codes) \
   VEC_DOT(kernel_vec_dot_##name) { UNUSED; *result = dot_signed(n, x, y, FORMAT_##NAME, is_q8_0, codes); }
 SIGNED_FORMATS(DOT)
 #undef DOT
