@@ -34,7 +34,7 @@ export default defineConfig({
           include: ["test/{engine,e2e,gpu}/**/*.test.ts"],
           // Each starts its own processes, or says that it shares them: test/support/shared-daemon.ts.
           isolate: false,
-          globalSetup: ["test/support/stripped-program.ts"],
+          globalSetup: ["test/support/build-program.ts"],
           setupFiles: ["test/support/show-logs-of-failure.ts"],
         },
       },

@@ -40,7 +40,7 @@ const { values } = parseArgs({
 /** Length of a row; the super-blocks of K types divide it. */
 const K = 2048;
 const [FEW_ROWS, MANY_ROWS] = [16, 48];
-/** A kernel is what is optimized in its first run, and nothing else is; addresses are the same in each process. */
+/** Only the kernel is optimized, in its first run; addresses are the same in each process. */
 const NODE_FLAGS = ["--no-liftoff", "--random-seed=1", "--no-sparkplug", "--no-maglev", "--no-turbofan"];
 const RUNNER = path.join(import.meta.dirname, "instructions", "run-kernels.ts");
 

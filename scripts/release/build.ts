@@ -2,19 +2,17 @@
 import { spawnSync } from "node:child_process";
 import { cpSync, rmSync } from "node:fs";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { packageBrowser } from "./package-browser.ts";
+import { ROOT } from "./project.ts";
 
 const HELP = `Builds dist/, which the published package holds.
 
-  node scripts/release/build.ts
+  node scripts/release/build.ts [--out FOLDER]
 
-dist/ mirrors the repository with JavaScript in place of TypeScript, so that every path from a module to another
+It mirrors the repository with JavaScript in place of TypeScript, so that every path from a module to another
 file holds in both: configs/, models/, package.json and the engine's kernels are in it too. Types are not checked,
 which takes five times as long: npm run typecheck does that.`;
-
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** What the package of the API console brings to the page /docs; the page's own files are in src/ui/docs. */
 const CONSOLE_FILES = [
@@ -36,34 +34,34 @@ const RUNTIME_FILES = [
   "wasm/LICENSE-llama.cpp",
 ];
 
-const { values } = parseArgs({ options: { help: { type: "boolean", short: "h" } } });
-if (values.help) {
-  console.log(HELP);
-} else {
-  rmSync(path.join(ROOT, "dist"), { recursive: true, force: true });
+const { values } = parseArgs({
+  options: {
+    help: { type: "boolean", short: "h" },
+    out: { type: "string", default: path.join(ROOT, "dist") },
+  },
+});
+if (values.help) console.log(HELP);
+else await build(path.resolve(values.out));
+
+/** What was in the folder before is removed. */
+async function build(folder: string): Promise<void> {
+  rmSync(folder, { recursive: true, force: true });
   const compiler = path.join(ROOT, "node_modules/typescript/bin/tsc");
-  const { status } = spawnSync(
-    process.execPath,
-    [compiler, "--project", path.join(ROOT, "tsconfig.build.json")],
-    {
-      stdio: "inherit",
-    },
-  );
-  if (status === 0) {
-    for (const file of RUNTIME_FILES) {
-      cpSync(path.join(ROOT, file), path.join(ROOT, "dist", file), {
-        recursive: true,
-        // Bundled for browsers.
-        filter: (source) => !source.endsWith(".ts"),
-      });
-    }
-    for (const file of CONSOLE_FILES) {
-      cpSync(
-        path.join(ROOT, "node_modules/swagger-ui-dist", file),
-        path.join(ROOT, "dist/src/ui/docs", file),
-      );
-    }
-    await packageBrowser(ROOT, path.join(ROOT, "dist/browser"));
+  const project = path.join(ROOT, "tsconfig.build.json");
+  const { status } = spawnSync(process.execPath, [compiler, "--project", project, "--outDir", folder], {
+    stdio: "inherit",
+  });
+  if (status !== 0) throw new Error("The sources do not compile.");
+  for (const file of RUNTIME_FILES) {
+    cpSync(path.join(ROOT, file), path.join(folder, file), { recursive: true, filter: isNotTypeScript });
   }
-  process.exitCode = status ?? 1;
+  for (const file of CONSOLE_FILES) {
+    cpSync(path.join(ROOT, "node_modules/swagger-ui-dist", file), path.join(folder, "src/ui/docs", file));
+  }
+  await packageBrowser(ROOT, path.join(folder, "browser"));
+}
+
+/** TypeScript beside these files is bundled for browsers. */
+function isNotTypeScript(file: string): boolean {
+  return !file.endsWith(".ts");
 }

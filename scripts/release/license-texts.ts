@@ -6,7 +6,7 @@ import { ROOT } from "./project.ts";
 
 const manifestSchema = z.object({ name: z.string(), version: z.string(), license: z.string() });
 
-/** Also that of what a bundle was made of. */
+/** Including that of what a bundle was made of. */
 const LICENSE_FILE = /^(licen[cs]e|copying|notice|swagger-ui-bundle\.js\.license)/i;
 
 /** Its files are in the program, so that no folder node_modules has it. */

@@ -6,7 +6,7 @@ import path from "node:path";
 import { list } from "tar";
 import { z } from "zod";
 
-/** Old enough for installers that take no packages of yesterday. */
+/** Old enough for installers that refuse packages published yesterday. */
 const PUBLISHED_AT = "2020-01-01T00:00:00.000Z";
 
 const manifestSchema = z.looseObject({ name: z.string(), version: z.string() });
@@ -18,7 +18,7 @@ export interface LocalRegistry extends AsyncDisposable {
 export interface LocalRegistryOptions {
   /** Where the tarballs are. */
   readonly folder: string;
-  /** Packages that are told of though they are not in the folder: fetching one fails. */
+  /** Packages that are listed although they are not in the folder: fetching one fails. */
   readonly others: readonly object[];
   /** URL of the registry that has everything else. */
   readonly upstream: string;

@@ -30,7 +30,7 @@ export async function npmPack(what: string, folder: string): Promise<PackedPacka
 /**
  * Fetches a package from the registry and unpacks some of its files.
  * @param wanted whether a file, named by its path in the package, is unpacked
- * @throws Error when it is not what the lock file has seen
+ * @throws Error when its hash is not that of the lock file
  */
 export async function fetchPackage(
   { name, version, integrity }: LockedPackage,

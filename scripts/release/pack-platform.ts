@@ -43,7 +43,7 @@ export async function packDawn(platform: Platform, { project, work, out }: PackO
   return (await npmPack(target, out)).tarball;
 }
 
-/** Most of these can be run on another machine alone, so at least it is seen that they are not for another platform. */
+/** Most of these run only on another machine, so at least check that they are for the right platform. */
 function expectPlatform(file: string, { platform, arch }: Platform): void {
   const found = binaryPlatforms(readFileSync(file));
   if (!found.includes(`${platform}-${arch}`))

@@ -28,7 +28,7 @@ interface Own {
   readonly main?: string;
 }
 
-/** What package.json says of a package that holds the files of one platform, and of nothing that runs at installing. */
+/** package.json of a package with the files of one platform; nothing runs when it is installed. */
 function manifest(project: Manifest, { platform, arch }: Platform, own: Own) {
   return {
     ...own,
@@ -43,7 +43,7 @@ function manifest(project: Manifest, { platform, arch }: Platform, own: Own) {
   };
 }
 
-/** package.json of the package with Node's binary: without `bin`, for the user's own `node` has to stay theirs. */
+/** package.json of the package with Node's binary: without `bin`, so that the user's own `node` stays in place. */
 export function nodeManifest(project: Manifest, platform: Platform) {
   const { version } = lockedPackage(platform.nodeSource);
   return manifest(project, platform, {
@@ -67,7 +67,7 @@ export function dawnManifest(project: Manifest, platform: Platform) {
   });
 }
 
-/** package.json of what is published: as in the repository, but for what installs it and what it brings along. */
+/** package.json of what is published: the repository's, except for scripts and dependencies. */
 export function releasedManifest(project: Manifest, platforms: readonly Platform[]) {
   const leftOut = new Set(["private", "scripts", "devDependencies", "allowScripts"]);
   const kept = Object.entries(project).filter(([name]) => !leftOut.has(name));

@@ -10,14 +10,14 @@ const sbomSchema = z.looseObject({
 });
 
 /**
- * What is in an unpacked archive, as CycloneDX tells it: the packages by npm, and what they carry that no package
- * manager knows. The same archive gives the same text.
+ * The contents of an unpacked archive as CycloneDX: the packages that npm lists, and what they contain that no
+ * package manager knows. The same archive gives the same text.
  */
 export async function sbom(folder: string, platform: Platform): Promise<string> {
   const args = ["sbom", "--sbom-format=cyclonedx", "--sbom-type=application", "--omit=dev"];
   const found = sbomSchema.parse(JSON.parse(await runCommand("npm", args, { cwd: folder })));
   const { timestamp: _timestamp, component, ...others } = found.metadata;
-  // npm calls it as the folder is called.
+  // npm gives it the folder's name.
   const metadata = { ...others, component: { ...component, name: projectManifest().name } };
   const { serialNumber: _serialNumber, ...kept } = found;
   return `${JSON.stringify({ ...kept, metadata, components: [...found.components, ...carried(platform)] }, undefined, 2)}\n`;

@@ -8,7 +8,7 @@ import { runCommand } from "./run-command.ts";
 const DEADLINE_MS = 60_000;
 
 /**
- * Sees that an installed program tells its version and gives an answer.
+ * Checks that an installed program prints its version and gives an answer.
  * @param folder where it may put its cache, which is new
  * @param searched PATH
  * @throws Error with what it said, when it does not
@@ -22,7 +22,7 @@ export async function tryProgram(program: string, folder: string, searched: stri
     SERVICE_CACHE_DIR: path.join(folder, "cache"),
     SERVICE_SOCKET: process.platform === "win32" ? "" : path.join(folder, "d.sock"),
     SERVICE_HTTP_PORT: "0",
-    // Else a daemon that ends writes what was compiled into a folder that is deleted meanwhile.
+    // Otherwise a daemon that ends writes compiled code into a folder that is being deleted.
     NODE_DISABLE_COMPILE_CACHE: "1",
   };
   const run = async (...args: string[]): Promise<string> =>

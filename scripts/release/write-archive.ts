@@ -3,14 +3,14 @@ import path from "node:path";
 import { type Zippable, zipSync } from "fflate";
 import { create, type WriteEntry } from "tar";
 
-/** Time of every file, the first moment that zip knows: a zip file holds local time, a tar file the world's. */
+/** Time of every file, the earliest that zip can store: a zip file has local time, a tar file UTC. */
 const ZIP_TIME = new Date(1980, 0, 1);
 const TAR_TIME = new Date(Date.UTC(1980, 0, 1));
 
-/** More takes three times as long for one hundredth less. */
+/** A higher level takes three times as long and saves one percent. */
 const LEVEL = 6;
 
-/** As a zip file says that its attributes are those of Unix: the mode in their upper half. */
+/** Unix attributes in a zip file: the mode in the upper half. */
 const UNIX = 3;
 const FILE_TYPE = 0o100000;
 const MODE_FACTOR = 2 ** 16;
@@ -24,7 +24,7 @@ export async function writeArchive(folder: string, archive: string): Promise<voi
   const parent = path.dirname(folder);
   const files = filesBelow(folder).map((file) => path.relative(parent, file).split(path.sep).join("/"));
   if (archive.endsWith(".zip")) return writeFileSync(archive, zip(parent, files));
-  // Portable: without the names of users and what else depends on the machine.
+  // Portable: without user names and anything else that depends on the machine.
   const options = { cwd: parent, gzip: { level: LEVEL }, portable: true, mtime: TAR_TIME };
   await create({ file: archive, ...options, onWriteEntry: simplifyMode }, files);
 }

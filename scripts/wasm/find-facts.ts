@@ -8,7 +8,7 @@ import type { StockModule } from "./stock-module.ts";
 /** What became of one fact. */
 export interface Finding {
   readonly what: string;
-  /** same: also in what it says; moved: found elsewhere; changed: found, but look at it; gone: not found. */
+  /** same: unchanged; moved: found elsewhere; changed: found, but needs a look; gone: not found. */
   readonly state: "same" | "moved" | "changed" | "gone";
   readonly detail: string;
 }

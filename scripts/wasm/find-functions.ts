@@ -79,7 +79,7 @@ export class FunctionFinder {
     return { index: found, by, similarity: this.alignment(index, found).similarity };
   }
 
-  /** Several equally similar ones are none: the code does not tell them apart. */
+  /** Several equally similar ones count as none: the code cannot tell them apart. */
   #mostSimilar(index: number, candidates: readonly number[], least: number): FoundFunction | undefined {
     const [best, next] = candidates
       .map((each) => this.#rated(index, each, "likeness"))

@@ -1,6 +1,6 @@
 import * as pinned from "../../wasm/llama-cpp-build.ts";
 
-/** What wasm/llama-cpp-build.ts says of one build. */
+/** The facts of one build, as wasm/llama-cpp-build.ts has them. */
 export interface BuildFacts {
   readonly wllamaVersion: string;
   readonly llamaCppBuild: string;

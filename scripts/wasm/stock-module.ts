@@ -24,11 +24,11 @@ const IN_NAME_SECTION = 1;
 export interface StockModule {
   /** Of the package. */
   readonly version: string;
-  /** For example "b11364"; empty where the package does not say. */
+  /** For example "b11364"; empty when the package does not tell. */
   readonly llamaCpp: string;
   readonly sha256: string;
   readonly module: WasmModule;
-  /** Names of functions by index; undefined where nobody knows. */
+  /** Names of functions by index; undefined where the name is unknown. */
   readonly names: readonly (string | undefined)[];
   /** Indices of the functions that have a name. */
   named(name: string): readonly number[];

@@ -1,7 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { COMPILE_CACHE } from "../support/compile-cache.ts";
+import { COMPILE_CACHE } from "../support/program.ts";
 
 export const LAUNCHER = fileURLToPath(new URL("../../src/launch/daybreak.mjs", import.meta.url));
 

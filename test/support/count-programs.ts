@@ -15,7 +15,7 @@ import { generated } from "./generated.ts";
 import { tinyPng } from "./tiny-png.ts";
 
 /**
- * Loads a model onto a GPU, warms it up, sends it texts of several lengths, and a picture where it sees, and prints as
+ * Loads a model onto a GPU, warms it up, sends it texts of several lengths, and a image where it sees, and prints as
  * JSON how many programs had been compiled after each of the three, and what llama.cpp says of where things are. A process of its own, because a driver may stay in it for long.
  *
  * Arguments: the engine's specification as JSON, a folder to write to.
@@ -66,11 +66,11 @@ for (const length of [1, 3, 9, 30]) {
   else await Array.fromAsync(generated(engine, promptRequest(text, { maxTokens: 4 }), NEVER));
 }
 if (engine.info.hasImageInput) {
-  const picture = chatRequest([
+  const image = chatRequest([
     { type: "image", data: tinyPng(64, 64) },
     { type: "text", text: "a" },
   ]);
-  await Array.fromAsync(generated(engine, picture, NEVER));
+  await Array.fromAsync(generated(engine, image, NEVER));
 }
 programs.push(counts[0]);
 const placed = log.filter((line) => / buffer size =|^clip_ctx:/.test(line));

@@ -2,9 +2,8 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { COMPILE_CACHE } from "./compile-cache.ts";
 import { ipcAddress } from "./ipc-address.ts";
-import { copyEngine, PROGRAM } from "./program.ts";
+import { COMPILE_CACHE, copyEngine, PROGRAM } from "./program.ts";
 
 const LAUNCHER = path.join(PROGRAM, "src/launch/daybreak.mjs");
 /** A start takes about two seconds; this only ends what hangs, before the hook that waits for it is ended. */

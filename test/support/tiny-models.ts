@@ -260,7 +260,7 @@ export interface ProjectorOptions {
   readonly patchSize?: number;
 }
 
-/** A vision projector in the janus_pro form: (imageSize / patchSize)² tokens for a picture. */
+/** A vision projector in the janus_pro form: (imageSize / patchSize)² tokens for an image. */
 export function tinyProjector({
   textEmbedding = 64,
   imageSize = 32,

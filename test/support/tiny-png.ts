@@ -1,18 +1,18 @@
 import zlib from "node:zlib";
 
 /** Red, green and blue, 0 to 255. */
-export type Colour = readonly [number, number, number];
+export type Color = readonly [number, number, number];
 
-/** A PNG, by default of a colour gradient: the smallest picture that decoders take for a real one. */
+/** A PNG, by default of a color gradient: the smallest image that decoders take for a real one. */
 export function tinyPng(
   width: number,
   height: number,
-  colourAt: (x: number, y: number) => Colour = (x, y) => [(x * 7) & 255, (y * 7) & 255, 128],
+  colorAt: (x: number, y: number) => Color = (x, y) => [(x * 7) & 255, (y * 7) & 255, 128],
 ): Uint8Array<ArrayBuffer> {
   const rowBytes = 1 + width * 3; // a filter type, then red, green and blue
   const rows = Buffer.alloc(height * rowBytes);
   for (let y = 0; y < height; y += 1) {
-    for (let x = 0; x < width; x += 1) rows.set(colourAt(x, y), y * rowBytes + 1 + x * 3);
+    for (let x = 0; x < width; x += 1) rows.set(colorAt(x, y), y * rowBytes + 1 + x * 3);
   }
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);

@@ -4,7 +4,7 @@ import type { Clock } from "./processor-time.ts";
 export interface Rates {
   /** Tokens of the prompt a second. */
   readonly prefill: number;
-  /** Generated tokens a second, the first left out: it comes with the prompt. */
+  /** Generated tokens a second, without the first, which comes with the prompt. */
   readonly decode: number;
 }
 
@@ -35,7 +35,7 @@ export interface BenchSettings {
   readonly clock: Clock;
 }
 
-/** A loaded model in a separate process. Prompts are those of benchPrompt() and never found in a cache, but for their depth. */
+/** A loaded model in a separate process. Prompts are those of benchPrompt(); apart from their depth, no cache has them. */
 export interface BenchEngine {
   /** What runs, for the table's caption. */
   readonly version: string;

@@ -241,7 +241,7 @@ function describeShape({
 }
 
 /**
- * Characters and words, no bytes: whatever a random model generates is whole characters, and shows at once. All of
+ * Characters and words, but no bytes: what a random model generates is whole characters and is sent at once. All of
  * ASCII is there, because native llama.cpp ends when a text that it tries while it loads cannot be spelled.
  */
 function describeVocabulary(size: number): GgufFile["metadata"] {

@@ -38,8 +38,8 @@ type Answer = z.infer<typeof answerSchema>;
 
 /**
  * Installs native llama.cpp into a folder, unless it is there.
- * @param processor the kind of processor whose build is to run, as the package names its libraries; absent: llama.cpp chooses the
- *   best for this one
+ * @param processor the kind of processor whose build is run, by the package's name for it; absent: llama.cpp chooses the best
+ *   for this processor
  * @throws Error when that build does not exist
  */
 export async function installNative(folder: string, processor?: string): Promise<void> {

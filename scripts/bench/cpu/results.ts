@@ -33,7 +33,7 @@ const measurementSchema = z.object({
   engine: z.enum(ENGINES),
   /** Measurements of one version are joined; those of another replace them. */
   version: z.string(),
-  /** Prompt, generated tokens, step and attention: likewise. */
+  /** The same for prompt, generated tokens, step and attention. */
   workload: z.string(),
   figures: figuresSchema,
 });

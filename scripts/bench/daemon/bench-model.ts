@@ -11,7 +11,7 @@ const TOKEN_TYPES = "tokenizer.ggml.token_type";
 /** Control tokens are matched as a whole and never shown; user-defined ones are matched as a whole and shown. */
 const CONTROL = 3;
 const USER_DEFINED = 4;
-/** <unk>, <s> and </s> stay what they are. */
+/** <unk>, <s> and </s> keep their types. */
 const SPECIAL_TOKENS = 3;
 
 /** Writes a random model of real shapes. Its text means nothing; its work is that of a trained one. */

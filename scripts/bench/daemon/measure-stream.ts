@@ -3,7 +3,7 @@ import type { GenerationRequest } from "../../../src/engine/protocol/generation.
 import { plainClient, type StreamClient } from "./stream-client.ts";
 import { generated } from "../../../test/support/generated.ts";
 
-/** What one answer took, as its reader saw it. */
+/** How long one answer took, as its reader saw it. */
 export interface StreamTiming {
   /** Milliseconds from asking to the first piece of text. */
   readonly firstTokenMs: number;

@@ -1,6 +1,6 @@
 import type { GenerationRequest } from "../../../src/engine/protocol/generation.ts";
 
-/** Request for an exact number of tokens after a prompt that is not cached. */
+/** A request for an exact number of tokens after a prompt that is not in a cache. */
 export function greedyRequest(prompt: string, tokens: number): GenerationRequest {
   return {
     input: { kind: "prompt", prompt },

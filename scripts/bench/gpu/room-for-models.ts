@@ -16,7 +16,7 @@ export interface Room {
   readonly diskBytes: number;
   /** Bytes of memory that the largest model takes, on the CPU. */
   readonly memoryBytes: number;
-  /** What is too little, and what to do; undefined when all is well. */
+  /** What is missing and what to do about it; undefined when there is room for everything. */
   readonly problem?: string;
 }
 

@@ -25,7 +25,7 @@ let folder: string;
 beforeAll(() => {
   folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-run-"));
   writeFileSync(path.join(folder, "schema.json"), '{"type":"object"}');
-  writeFileSync(path.join(folder, "picture.png"), "PNG");
+  writeFileSync(path.join(folder, "image.png"), "PNG");
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -45,7 +45,7 @@ describe("run", () => {
       "--format",
       path.join(folder, "schema.json"),
       "-i",
-      path.join(folder, "picture.png"),
+      path.join(folder, "image.png"),
       "there",
     ]);
     expect(requests[0]?.[1]).toEqual({
@@ -83,7 +83,7 @@ describe("run", () => {
   it.each([
     ["no prompt at a terminal", ["run"], {}],
     ["an empty prompt", ["run"], { stdin: "\n" }],
-    ["a picture that is not there", ["run", "hi", "-i", "/nonexistent.png"], {}],
+    ["a image that is not there", ["run", "hi", "-i", "/nonexistent.png"], {}],
     ["a format that is none", ["run", "hi", "--format", "/nonexistent.json"], {}],
     ["a temperature that is not a number", ["run", "hi", "-t", "hot"], {}],
     ["an unknown option", ["run", "hi", "--warm"], {}],
