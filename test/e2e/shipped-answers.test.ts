@@ -168,17 +168,17 @@ function isInDisc(x: number, y: number): boolean {
   return Math.hypot(x - 31.5, y - 31.5) < 11;
 }
 
-describe("with its projector the model names the color of what it sees", () => {
+describe("with its projector the model names the colour of what it sees", () => {
   const vision = "daybreak-mini-vision";
-  const question = "What color is the shape?";
-  const COLORS = { red: [215, 35, 35], blue: [40, 70, 220] } as const;
-  const pictureOf = (color: keyof typeof COLORS): string => {
-    const png = tinyPng(64, 64, (x, y) => (isInDisc(x, y) ? COLORS[color] : [250, 250, 250]));
+  const question = "What colour is the shape?";
+  const COLOURS = { red: [215, 35, 35], blue: [40, 70, 220] } as const;
+  const pictureOf = (colour: keyof typeof COLOURS): string => {
+    const png = tinyPng(64, 64, (x, y) => (isInDisc(x, y) ? COLOURS[colour] : [250, 250, 250]));
     return Buffer.from(png).toString("base64");
   };
 
-  test.for(["red", "blue"] as const)("sees %s", async (color) => {
-    const data = pictureOf(color);
+  test.for(["red", "blue"] as const)("sees %s", async (colour) => {
+    const data = pictureOf(colour);
     const { choices } = await openai.chat.completions.create({
       model: vision,
       ...greedy,
@@ -193,7 +193,7 @@ describe("with its projector the model names the color of what it sees", () => {
         },
       ],
     });
-    expect(choices[0]?.message.content).toContain(color);
+    expect(choices[0]?.message.content).toContain(colour);
     const { content } = await anthropic.messages.create({
       model: vision,
       ...greedy,
@@ -208,12 +208,12 @@ describe("with its projector the model names the color of what it sees", () => {
         },
       ],
     });
-    expect(content).toMatchObject([{ type: "text", text: expect.stringContaining(color) }]);
+    expect(content).toMatchObject([{ type: "text", text: expect.stringContaining(colour) }]);
     const { message } = await ollama.chat({
       model: vision,
       options: { ...greedy, num_predict: MAX_TOKENS },
       messages: [{ role: "user", content: question, images: [data] }],
     });
-    expect(message.content).toContain(color);
+    expect(message.content).toContain(colour);
   });
 });
