@@ -1,7 +1,7 @@
-import { toError } from "../../errors/to-error.ts";
 import { moduleHeapPatches, workerHeapPatches } from "../core/heap-patches.ts";
 import type { EnginePlatform, EngineWorker, LogLevel } from "../core/platform.ts";
-import { applyPatches, type TextPatch } from "../core/worker-patches.ts";
+import { startPatchedWorker } from "../core/start-patched-worker.ts";
+import { queueWaitPatches } from "../gpu/queue-wait-patches.ts";
 
 /** While an engine loads, wllama finds another class under this name. */
 const PageWorker = globalThis.Worker;
@@ -14,6 +14,8 @@ export interface PagePlatformOptions {
   readonly wasmUrl: string;
   /** Largest heap that the WebAssembly may have, in bytes. */
   readonly heapLimitBytes: number;
+  /** Longest wait for the browser's GPU, in milliseconds; absent: the engine stays on the CPU. */
+  readonly gpuWaitMs?: number | undefined;
   readonly log: (level: LogLevel, line: string) => void;
 }
 
@@ -23,13 +25,13 @@ export interface PagePlatform extends EnginePlatform {
 }
 
 /** wllama's platform in a browser: in a page, or in a worker of one. */
-export function createPagePlatform({ wasmUrl, heapLimitBytes, log }: PagePlatformOptions): PagePlatform {
+export function createPagePlatform(options: PagePlatformOptions): PagePlatform {
   const workers: EngineWorker[] = [];
   return {
-    wasmUrl,
-    log,
+    wasmUrl: options.wasmUrl,
+    log: options.log,
     startWorker(scriptUrl, patch) {
-      const worker = startWorker(scriptUrl, patch, heapLimitBytes);
+      const worker = startWorker(scriptUrl, patch, options);
       workers.push(worker);
       return worker;
     },
@@ -45,55 +47,31 @@ export function createPagePlatform({ wasmUrl, heapLimitBytes, log }: PagePlatfor
 function startWorker(
   scriptUrl: string,
   patch: (script: string) => string,
-  heapLimitBytes: number,
+  { heapLimitBytes, gpuWaitMs }: PagePlatformOptions,
 ): EngineWorker {
-  const modulePatches = moduleHeapPatches(heapLimitBytes);
-  /** What wllama sends before the worker runs: reading the script is asynchronous. */
-  const queue: { message: unknown; transfer: ArrayBuffer[] }[] = [];
-  let isEnded = false;
-  const shim: EngineWorker = {
-    postMessage: (message, options) => queue.push({ message, transfer: options?.transfer ?? [] }),
-    terminate: () => (isEnded = true),
-    onMessage: () => {},
-    onError: () => {},
-  };
-
-  const start = async (): Promise<void> => {
-    const script = await (await fetch(scriptUrl)).text();
-    URL.revokeObjectURL(scriptUrl);
-    const patched = applyPatches(patch(script), [...modulePatches, ...workerHeapPatches(heapLimitBytes)]);
-    if (isEnded) return;
-    const url = URL.createObjectURL(new Blob([HIDE_GPU, patched], { type: "text/javascript" }));
-    const worker = new PageWorker(url);
-    worker.addEventListener("message", ({ data }: MessageEvent<unknown>) => shim.onMessage(data));
-    worker.addEventListener("error", (event) => {
-      // Or it would count as an error of this realm, too, and of the page that started it.
-      event.preventDefault();
-      shim.onError(new Error(event.message || "the engine's worker could not start"));
-    });
-    // Only module.init carries a Blob, and wllama waits for its answer before it sends anything else.
-    for (const { message, transfer } of queue) {
-      worker.postMessage(await withPatchedThreads(message, modulePatches), transfer);
-    }
-    URL.revokeObjectURL(url);
-    shim.postMessage = (message, options) => worker.postMessage(message, options?.transfer ?? []);
-    shim.terminate = () => worker.terminate();
-  };
-  start().catch((error: unknown) => shim.onError(toError(error)));
-  return shim;
-}
-
-/** wllama sends its threads' script as a Blob. */
-async function withPatchedThreads(message: unknown, patches: readonly TextPatch[]): Promise<unknown> {
-  if (!hasArguments(message) || !message.args.some((arg) => arg instanceof Blob)) return message;
-  const args = message.args.map(async (arg) =>
-    arg instanceof Blob
-      ? new Blob([applyPatches(await arg.text(), patches)], { type: "text/javascript" })
-      : arg,
-  );
-  return { ...message, args: await Promise.all(args) };
-}
-
-function hasArguments(message: unknown): message is { args: readonly unknown[] } {
-  return typeof message === "object" && message !== null && "args" in message && Array.isArray(message.args);
+  return startPatchedWorker(scriptUrl, patch, {
+    modulePatches: [
+      ...moduleHeapPatches(heapLimitBytes),
+      ...(gpuWaitMs === undefined ? [] : queueWaitPatches(gpuWaitMs)),
+    ],
+    workerPatches: workerHeapPatches(heapLimitBytes),
+    readScript: async (url) => await (await fetch(url)).text(),
+    threadScript: (script) => new Blob([script], { type: "text/javascript" }),
+    run(script, shim) {
+      const parts = gpuWaitMs === undefined ? [HIDE_GPU, script] : [script];
+      const url = URL.createObjectURL(new Blob(parts, { type: "text/javascript" }));
+      const worker = new PageWorker(url);
+      URL.revokeObjectURL(url);
+      worker.addEventListener("message", ({ data }: MessageEvent<unknown>) => shim.onMessage(data));
+      worker.addEventListener("error", (event) => {
+        // Or it would count as an error of this realm, too, and of the page that started it.
+        event.preventDefault();
+        shim.onError(new Error(event.message || "the engine's worker could not start"));
+      });
+      return {
+        postMessage: (message, options) => worker.postMessage(message, options?.transfer ?? []),
+        terminate: () => worker.terminate(),
+      };
+    },
+  });
 }

@@ -4,8 +4,9 @@ import { Worker } from "node:worker_threads";
 import { toError } from "../../errors/to-error.ts";
 import type { EnginePlatform, EngineWorker, LogLevel } from "../core/platform.ts";
 import { moduleHeapPatches, STOCK_HEAP_BYTES, workerHeapPatches } from "../core/heap-patches.ts";
+import { startPatchedWorker } from "../core/start-patched-worker.ts";
 import { queueWaitPatches } from "../gpu/queue-wait-patches.ts";
-import { applyPatches, type TextPatch } from "../core/worker-patches.ts";
+import type { TextPatch } from "../core/worker-patches.ts";
 
 /** Patches of wllama's scripts that only Node needs. */
 const MODULE_PATCHES: readonly TextPatch[] = [
@@ -82,56 +83,32 @@ function startWorker(
   patch: (script: string) => string,
   { gpu, heapLimitBytes = STOCK_HEAP_BYTES }: NodePlatformOptions,
 ): EngineWorker {
-  const shim: EngineWorker = {
-    postMessage: (message, options) => queue.push({ message, transfer: options?.transfer ?? [] }),
-    terminate: () => {},
-    onMessage: () => {},
-    onError: () => {},
-  };
-  const modulePatches = [
-    ...MODULE_PATCHES,
-    ...moduleHeapPatches(heapLimitBytes),
-    ...(gpu ? queueWaitPatches(gpu.maxWaitMs) : []),
-  ];
-  /** Messages that wllama sends before the worker runs, since reading the script is asynchronous. */
-  const queue: { message: unknown; transfer: ArrayBuffer[] }[] = [];
-
-  const start = async (): Promise<void> => {
-    const script = await resolveObjectURL(scriptUrl)?.text();
-    if (script === undefined) throw new Error("the engine's worker script is missing");
-    URL.revokeObjectURL(scriptUrl);
-    const patched = applyPatches(patch(script), [...modulePatches, ...workerHeapPatches(heapLimitBytes)]);
-    const worker = new Worker(WORKER_SCOPE + patched, {
-      eval: true,
-      resourceLimits: { maxOldGenerationSizeMb: WORKER_HEAP_MIB },
-      workerData: gpu && { ...gpu, openerPath: GPU_OPENER },
-    });
-    worker.on("message", (data: unknown) => shim.onMessage(data));
-    worker.on("error", (error) => shim.onError(toError(error)));
-    worker.on("exit", (code) => shim.onError(new Error(`the engine's worker exited with code ${code}`)));
-    const send = async (message: unknown, transfer: ArrayBuffer[]): Promise<void> => {
-      worker.postMessage(await withTextForBlobs(message, modulePatches), transfer);
-    };
-    // Only module.init carries a Blob, and wllama waits for its answer before it sends anything else.
-    for (const { message, transfer } of queue) await send(message, transfer);
-    shim.postMessage = (message, options) => {
-      worker.postMessage(message, options?.transfer ?? []);
-    };
-    shim.terminate = () => void worker.terminate();
-  };
-  start().catch((error: unknown) => shim.onError(toError(error)));
-  return shim;
-}
-
-/** wllama sends the script of its threads as a Blob, but Node starts a thread from text. */
-async function withTextForBlobs(message: unknown, patches: readonly TextPatch[]): Promise<unknown> {
-  if (!hasArguments(message) || !message.args.some((arg) => arg instanceof Blob)) return message;
-  const texts = message.args.map(async (arg) =>
-    arg instanceof Blob ? applyPatches(await arg.text(), patches) : arg,
-  );
-  return { ...message, args: await Promise.all(texts) };
-}
-
-function hasArguments(message: unknown): message is { args: readonly unknown[] } {
-  return typeof message === "object" && message !== null && "args" in message && Array.isArray(message.args);
+  return startPatchedWorker(scriptUrl, patch, {
+    modulePatches: [
+      ...MODULE_PATCHES,
+      ...moduleHeapPatches(heapLimitBytes),
+      ...(gpu ? queueWaitPatches(gpu.maxWaitMs) : []),
+    ],
+    workerPatches: workerHeapPatches(heapLimitBytes),
+    async readScript(url) {
+      const script = await resolveObjectURL(url)?.text();
+      if (script === undefined) throw new Error("the engine's worker script is missing");
+      return script;
+    },
+    threadScript: (script) => script,
+    run(script, shim) {
+      const worker = new Worker(WORKER_SCOPE + script, {
+        eval: true,
+        resourceLimits: { maxOldGenerationSizeMb: WORKER_HEAP_MIB },
+        workerData: gpu && { ...gpu, openerPath: GPU_OPENER },
+      });
+      worker.on("message", (data: unknown) => shim.onMessage(data));
+      worker.on("error", (error) => shim.onError(toError(error)));
+      worker.on("exit", (code) => shim.onError(new Error(`the engine's worker exited with code ${code}`)));
+      return {
+        postMessage: (message, options) => worker.postMessage(message, options?.transfer ?? []),
+        terminate: () => void worker.terminate(),
+      };
+    },
+  });
 }
