@@ -8,7 +8,7 @@ import { type EngineLink, type LinkEvents, WorkerLink } from "./engine-link.ts";
 import { FetchClient } from "./fetch-client.ts";
 import type { TabModelOptions } from "./tab-model.ts";
 import { SharedLink } from "./shared-link.ts";
-import type { StartMessage } from "./worker-messages.ts";
+import type { StartMessage, TabGpu } from "./worker-messages.ts";
 
 export interface CreateEngineOptions extends TabModelOptions {
   /** The GGUF file, or all its shards in order. */
@@ -47,6 +47,8 @@ export interface BrowserEngine extends Pick<EngineCalls, "chat" | "complete" | "
   readonly name: string;
   /** What the engine found in the model. */
   readonly info: EngineInfo;
+  /** The GPU that it uses, and why not, when it was asked to use one. */
+  readonly gpu: TabGpu;
   /**
    * The APIs of a Daybreak server (OpenAI, Anthropic and its own), answered by this engine. Of an address only the
    * path counts, so it can be given to any client that takes a `fetch`.
@@ -77,11 +79,12 @@ export async function createEngine(options: CreateEngineOptions): Promise<Browse
   const onAbort = (): void => link.end(toError(signal?.reason));
   signal?.addEventListener("abort", onAbort, { once: true });
   try {
-    const { alias, info } = await link.ready;
+    const { alias, info, gpu } = await link.ready;
     const { chat, complete, embed, tokenize } = new EngineCalls(client.fetch);
     return {
       name: alias,
       info,
+      gpu,
       chat,
       complete,
       embed,
@@ -95,7 +98,7 @@ export async function createEngine(options: CreateEngineOptions): Promise<Browse
 }
 
 function startMessage(options: CreateEngineOptions): StartMessage {
-  const { contextSize, slots, threads, projector } = options;
+  const { contextSize, slots, threads, gpu, projector } = options;
   const model = options.model instanceof Blob ? [options.model] : options.model;
   const files: PageModelFiles = {
     model,
@@ -108,7 +111,7 @@ function startMessage(options: CreateEngineOptions): StartMessage {
     files,
     modelfile: options.modelfile,
     wasmUrl: new URL(options.wasm ?? DEFAULT_WASM, location.href).href,
-    options: { contextSize, slots, threads },
+    options: { contextSize, slots, threads, gpu },
   };
 }
 

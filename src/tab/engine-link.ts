@@ -1,12 +1,13 @@
 import type { EngineInfo } from "../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { AnswerMessage, FetchMessage } from "./fetch-messages.ts";
-import type { StartMessage, WorkerMessage } from "./worker-messages.ts";
+import type { StartMessage, TabGpu, WorkerMessage } from "./worker-messages.ts";
 
 /** What a running engine says of itself. */
 export interface EngineReady {
   readonly alias: string;
   readonly info: EngineInfo;
+  readonly gpu: TabGpu;
 }
 
 /** What a tab does with what comes from its engine. */

@@ -38,7 +38,7 @@ async function start({ alias, files, modelfile, wasmUrl, options }: StartMessage
     const { info } = await models.start();
     const app = createTabApp(models, model.spec.slots);
     server = new FetchServer((request, env) => app.fetch(request, env), send);
-    send({ type: "ready", alias, info });
+    send({ type: "ready", alias, info, gpu: models.gpu });
   } catch (error) {
     const { code, message } = ServiceError.from(toError(error));
     send({ type: "refused", code, message });

@@ -2,12 +2,14 @@ import { bytesPerStepToken, checkHeapLimit, estimateMemory } from "../engine/est
 import { canAffordOwnContexts, chooseBatchSize } from "../engine/choose-engine-settings.ts";
 import { engineHeapLimit } from "../engine/core/heap-patches.ts";
 import type { PageModelFiles } from "../engine/browser/start-page-engine.ts";
+import { type FoundGpu, placeOnGpu } from "../engine/gpu/place-on-gpu.ts";
 import type { EngineSpec } from "../engine/protocol/engine-spec.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { InvalidGguf } from "../models/gguf/byte-reader.ts";
 import { type GgufHeader, readHeader } from "../models/gguf/read-header.ts";
 import { summarizeHeaders } from "../models/gguf/summarize-headers.ts";
 import type { GgufSummary, ModelSettings } from "../models/model.ts";
+import { findTabGpu, type GpuWish } from "./tab-gpu.ts";
 
 /** Largest heap that the engine's WebAssembly declares; the same as the daemon's engines have. */
 const HEAP_LIMIT_BYTES = 16 * 1024 ** 3;
@@ -25,6 +27,8 @@ export interface TabModelOptions {
   /** Requests that are answered at once; others wait. */
   readonly slots?: number | undefined;
   readonly threads?: number | undefined;
+  /** Whether to use the browser's GPU where it has one. Default: false. */
+  readonly gpu?: GpuWish | undefined;
 }
 
 /** A model as a page has it, before it is loaded. */
@@ -35,6 +39,12 @@ export interface TabModel {
   readonly settings: ModelSettings;
   readonly spec: EngineSpec;
   readonly heapLimitBytes: number;
+  readonly gpu: TabModelGpu;
+}
+
+/** The GPU that a page's model was placed on, or why it was not. */
+export interface TabModelGpu extends FoundGpu {
+  readonly warning: string | undefined;
 }
 
 /**
@@ -49,20 +59,33 @@ export async function readTabModel(
 ): Promise<TabModel> {
   const gguf = await inspectBlobs(alias, files.model);
   if (gguf.auxiliary !== undefined) throw unusable(alias, `it is not a model but a ${gguf.auxiliary}`);
-  const spec = chooseSpec(files, gguf, settings, options);
-  const blobs = [...files.model, ...files.adapters.map(({ blob }) => blob)];
-  if (files.projector) blobs.push(files.projector);
+  const onCpu = chooseSpec(files, gguf, settings, options);
+  const others = files.adapters.map(({ blob }) => blob);
+  if (files.projector) others.push(files.projector);
+  const gpu = await findTabGpu(options.gpu ?? false);
+  const { spec, warning } = await placeOnGpu(gpu, onCpu, gguf, {
+    layers: gpu.settings.mode === "off" ? 0 : settings.gpuLayers,
+    memory: 0,
+    taken: 0,
+    batchSize: 0,
+    extraBytes: sizeOf(others),
+  });
+  // Of the engine on the CPU: where the GPU fails, all layers are there.
   const estimate = estimateMemory({
-    fileBytes: blobs.reduce((sum, { size }) => sum + size, 0),
+    fileBytes: sizeOf([...files.model, ...others]),
     kvBytesPerToken: gguf.kvBytesPerToken,
     vocabSize: gguf.vocabSize,
     embeddingLength: gguf.embeddingLength,
     headCount: gguf.headCount,
-    spec,
+    spec: onCpu,
   });
   checkHeapLimit(estimate, HEAP_LIMIT_BYTES);
   const heapLimitBytes = engineHeapLimit(estimate.heapLimitBytes, HEAP_LIMIT_BYTES);
-  return { alias, files, gguf, settings, spec, heapLimitBytes };
+  return { alias, files, gguf, settings, spec, heapLimitBytes, gpu: { ...gpu, warning } };
+}
+
+function sizeOf(blobs: readonly Blob[]): number {
+  return blobs.reduce((sum, { size }) => sum + size, 0);
 }
 
 async function inspectBlobs(alias: string, blobs: readonly Blob[]): Promise<GgufSummary> {

@@ -1,10 +1,12 @@
 import { SharedTask } from "../async/shared-task.ts";
 import { type PageEngineOptions, startPageEngine } from "../engine/browser/start-page-engine.ts";
-import type { Engine } from "../engine/engine.ts";
+import type { Engine, StartEngine } from "../engine/engine.ts";
+import { guardGpu } from "../engine/gpu/gpu-guard.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { detectCapabilities } from "../models/describe-model.ts";
 import type { Model, ModelLease, Models } from "../models/model.ts";
 import type { TabModel } from "./tab-model.ts";
+import type { TabGpu } from "./worker-messages.ts";
 
 export type EngineHosting = Pick<
   PageEngineOptions,
@@ -14,14 +16,15 @@ export type EngineHosting = Pick<
 /** The one model of a page's engine. It is started again by the next request after its engine has ended. */
 export class TabModels implements Pick<Models, "list" | "get" | "acquire" | "defaultAlias"> {
   readonly #model: TabModel;
-  readonly #hosting: EngineHosting;
+  readonly #start: StartEngine;
+  #gpuProblem: string | undefined;
   #engine: Engine | undefined;
   #starting: SharedTask<Engine> | undefined;
   #users = 0;
 
   constructor(model: TabModel, hosting: EngineHosting) {
     this.#model = model;
-    this.#hosting = hosting;
+    this.#start = this.#startGuarded(hosting);
   }
 
   get defaultAlias(): string {
@@ -73,9 +76,38 @@ export class TabModels implements Pick<Models, "list" | "get" | "acquire" | "def
   }
 
   async #load(signal: AbortSignal): Promise<Engine> {
-    const { spec, files, heapLimitBytes } = this.#model;
-    this.#engine = await startPageEngine(spec, files, { ...this.#hosting, heapLimitBytes, signal });
+    const { spec, alias } = this.#model;
+    this.#engine = await this.#start(spec, { alias, signal });
     return this.#engine;
+  }
+
+  /** As in the daemon: a failing GPU costs speed, but not the engine. */
+  #startGuarded(hosting: EngineHosting): StartEngine {
+    const { files, heapLimitBytes, gpu } = this.#model;
+    const note = (reason: string): void => hosting.log("warn", reason);
+    return guardGpu({
+      start: async (spec, { signal } = {}) =>
+        await startPageEngine(spec, files, { ...hosting, heapLimitBytes, signal }),
+      finder: gpu,
+      onLoss: (_model, reason) => note(reason),
+      onReduction: (_model, _next, reason) => note(reason),
+      onShorterStep: () => {},
+      isStepFixed: false,
+      onFallback: (_model, reason) => {
+        this.#gpuProblem = `The model was loaded on the CPU instead: ${reason}`;
+        note(this.#gpuProblem);
+      },
+    });
+  }
+
+  /** The GPU that the model runs on, and why it does not run there as asked. */
+  get gpu(): TabGpu {
+    const { adapter, problem, warning } = this.#model.gpu;
+    const isUsed = (this.#engine?.info.gpuLayers ?? 0) > 0;
+    return {
+      adapter: isUsed ? adapter?.name : undefined,
+      problem: this.#gpuProblem ?? warning ?? problem,
+    };
   }
 
   #check(name: string): void {

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { parseExperiment } from "../../src/experiments/experiment-file.ts";
 import { fromFragment, toFragment } from "../../src/experiments/share-link.ts";
+import { activeRequests } from "../support/active-requests.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { requireOnCi } from "../support/require-on-ci.ts";
@@ -134,6 +135,14 @@ describe.skipIf(chromium === undefined)("the page for experiments", () => {
     await run("run-daemon", 1);
   });
 
+  test("says so when the tab is to use a GPU that the browser does not have", async () => {
+    await type("message", "What is Daybreak?");
+    await click("use-gpu");
+    await click("run-browser");
+    await page.until(`document.getElementById("problem").textContent !== ""`);
+    expect(await textOf("#problem")).toMatch(/^This tab cannot use a GPU\. This browser has /);
+  });
+
   test("takes over a conversation of the chat", async () => {
     await page.evaluate(`location.href = "/ui/"`);
     await page.until(
@@ -157,3 +166,58 @@ describe.skipIf(chromium === undefined)("the page for experiments", () => {
     expect(page.problems.filter((problem) => !problem.includes("404"))).toEqual([]);
   });
 });
+
+test.skipIf(chromium === undefined)(
+  "a daemon that ends in the middle of a run leaves a page that works",
+  async () => {
+    let daemon = await startDaemon({ args: ["--auto-load"] });
+    const { port } = new URL(daemon.url);
+    const args = ["--auto-load", "--http-port", port];
+    try {
+      await using page = await BrowserPage.open(chromium!, `${daemon.url}/ui/experiments/`);
+      const ready = `document.getElementById("status")?.textContent === "Ready"`;
+      await page.until(ready);
+      const run = async (button: string, request: object): Promise<void> => {
+        await page.evaluate(`(() => {
+        document.getElementById("reset").click();
+        const field = document.getElementById("request");
+        field.value = ${JSON.stringify(JSON.stringify(request))};
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+        document.getElementById("${button}").click();
+      })()`);
+      };
+      const ended = async (): Promise<string> => {
+        await page.until(
+          `${ready} && (document.querySelector(".tokens") || document.getElementById("problem").textContent)`,
+        );
+        return String(
+          await page.evaluate(
+            `(document.querySelector(".tokens") ?? document.getElementById("problem")).textContent`,
+          ),
+        );
+      };
+      const short = {
+        messages: [{ role: "user", content: "What is Daybreak?" }],
+        max_tokens: 8,
+        temperature: 0,
+      };
+      await run("run-browser", short);
+      const expected = await ended();
+      const list = { type: "array", items: { type: "integer", minimum: 0, maximum: 9 }, minItems: 700 };
+      await run("run-daemon", { ...short, max_tokens: 1800, format: list });
+      await vi.waitFor(async () => expect(await activeRequests(daemon)).toBe(1));
+      daemon.kill("SIGKILL");
+      await daemon.exited;
+      expect(await ended()).toMatch(
+        /^The daemon at 127\.0\.0\.1:\d+ cannot be reached, or ended before it answered\./,
+      );
+      await run("run-browser", short);
+      expect(await ended(), "the tab needs no daemon").toBe(expected);
+      daemon = await startDaemon({ args });
+      await run("run-daemon", short);
+      expect(await ended()).toBe(expected);
+    } finally {
+      await daemon.stop();
+    }
+  },
+);

@@ -106,4 +106,27 @@ describe.skipIf(firefox === undefined)("the engine in a page of Firefox", () => 
     expect(here).toEqual(await inDaemon("/api/embeddings", body));
     await page.evaluate("engines.embed.close()");
   });
+
+  test("is shared by two tabs, and started again by the other one when the first is closed", async () => {
+    const tabs = [await page.openTab(`${daemon.url}/ui/`), await page.openTab(`${daemon.url}/ui/`)] as const;
+    for (const tab of tabs) {
+      await tab.evaluate(`(async () => {
+        const { createEngine, ModelStore } = await import("/browser/daybreak.js");
+        const store = new ModelStore();
+        await store.download("daybreak-mini");
+        globalThis.engine = await createEngine({ ...(await store.open("daybreak-mini")), share: true });
+        globalThis.ask = () => engine.chat([{ role: "user", content: "What is Daybreak?" }], { temperature: 0, max_tokens: 8 })
+          .then(({ message }) => message.content, ({ code }) => code);
+      })()`);
+    }
+    const [first, second] = tabs;
+    const answer = await first.evaluate("ask()");
+    expect(answer).toMatch(/^Daybreak/);
+    expect(await second.evaluate("ask()")).toBe(answer);
+    await first.close();
+    // The first request may still have gone to the tab that is closing.
+    expect([answer, "engine_crashed"]).toContain(await second.evaluate("ask()"));
+    expect(await second.evaluate("ask()")).toBe(answer);
+    await second.close();
+  });
 });

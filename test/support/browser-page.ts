@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { z } from "zod";
-import { launchChromium } from "../../src/cli/browser/chromium-page.ts";
+import { launchChromium, type LaunchOptions } from "../../src/cli/browser/chromium-page.ts";
 
 const POLL_MS = 50;
 
@@ -51,8 +51,13 @@ export class BrowserPage implements AsyncDisposable {
     socket.on("message", (data: Buffer) => this.#receive(messageSchema.parse(JSON.parse(data.toString()))));
   }
 
-  static async open(chromium: string, url: string): Promise<BrowserPage> {
-    const browser = await launchChromium(chromium, new AbortController().signal);
+  /** @param launch flags and environment of the browser */
+  static async open(
+    chromium: string,
+    url: string,
+    launch: Partial<LaunchOptions> = {},
+  ): Promise<BrowserPage> {
+    const browser = await launchChromium(chromium, { signal: new AbortController().signal, ...launch });
     const close = async (): Promise<void> => browser[Symbol.asyncDispose]();
     try {
       return await BrowserPage.#lead(browser.page, browser.port, url, close);
@@ -110,6 +115,18 @@ export class BrowserPage implements AsyncDisposable {
     const [session] = [...this.#workers].find(([, url]) => url.startsWith(address)) ?? [];
     if (session === undefined) throw new Error(`no worker is at ${address}`);
     await this.#ask("Runtime.evaluate", { expression }, session);
+  }
+
+  /** Ends the process in which the browser runs its GPU. */
+  async crashGpu(): Promise<void> {
+    const { webSocketDebuggerUrl } = z
+      .object({ webSocketDebuggerUrl: z.string() })
+      .parse(await (await fetch(`http://127.0.0.1:${this.#port}/json/version`)).json());
+    const browser = new WebSocket(webSocketDebuggerUrl);
+    await once(browser, "open");
+    browser.send(JSON.stringify({ id: 1, method: "Browser.crashGpuProcess" }));
+    await once(browser, "message");
+    browser.close();
   }
 
   /** How many workers run whose address ends so. */

@@ -17,6 +17,7 @@ const answerSchema = z.object({
   result: z
     .object({
       contexts: z.array(z.object({ context: z.string() })).optional(),
+      context: z.string().optional(),
       result: z.object({ value: z.unknown().optional() }).optional(),
       exceptionDetails: z.object({ text: z.string() }).optional(),
     })
@@ -27,6 +28,12 @@ type Answer = z.output<typeof answerSchema>;
 /** Path of an installed Firefox, if there is one; FIREFOX names another. */
 export function findFirefox(): string | undefined {
   return [process.env["FIREFOX"], ...PLACES].find((place) => place !== undefined && existsSync(place));
+}
+
+export interface FirefoxTab {
+  /** As {@link FirefoxPage.evaluate}. */
+  evaluate(expression: string): Promise<unknown>;
+  close(): Promise<void>;
 }
 
 /** A page in a real Firefox, led by WebDriver BiDi. */
@@ -65,11 +72,26 @@ export class FirefoxPage implements AsyncDisposable {
     return page;
   }
 
+  /** Another tab of the same browser, led through the first one's connection. */
+  async openTab(url: string): Promise<FirefoxTab> {
+    const { result } = await this.#ask("browsingContext.create", { type: "tab" });
+    const context = result!.context!;
+    await this.#ask("browsingContext.navigate", { context, url, wait: "complete" });
+    return {
+      evaluate: async (expression) => await this.#evaluateIn(context, expression),
+      close: async () => void (await this.#ask("browsingContext.close", { context })),
+    };
+  }
+
   /** The value of an expression in the page, or what it promises; it must fit JSON. */
   async evaluate(expression: string): Promise<unknown> {
+    return await this.#evaluateIn(this.#context, expression);
+  }
+
+  async #evaluateIn(context: string, expression: string): Promise<unknown> {
     const { result } = await this.#ask("script.evaluate", {
       expression: `Promise.resolve(${expression}).then((value) => JSON.stringify(value ?? null))`,
-      target: { context: this.#context },
+      target: { context },
       awaitPromise: true,
     });
     if (result?.exceptionDetails) throw new Error(result.exceptionDetails.text);

@@ -34,16 +34,26 @@ export interface Chromium extends AsyncDisposable {
   readonly page: string;
 }
 
+export interface LaunchOptions {
+  readonly signal: AbortSignal;
+  /** In place of those that keep it from the GPU. */
+  readonly gpuFlags?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 /** @throws Error when the browser does not start */
-export async function launchChromium(program: string, signal: AbortSignal): Promise<Chromium> {
+export async function launchChromium(
+  program: string,
+  { signal, gpuFlags = ["--disable-gpu"], env = {} }: LaunchOptions,
+): Promise<Chromium> {
   const profile = mkdtempSync(path.join(os.tmpdir(), "daybreak-chromium-"));
-  const flags = ["--headless", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0"];
+  const flags = ["--headless", ...gpuFlags, "--no-first-run", "--remote-debugging-port=0"];
   // Chromium does not start under root with its sandbox.
   if (process.getuid?.() === 0) flags.push("--no-sandbox");
   const browser = spawn(program, [...flags, `--user-data-dir=${profile}`, "about:blank"], {
     stdio: "ignore",
     // Or it leaves files in the user's own folders.
-    env: { ...process.env, XDG_CONFIG_HOME: profile, XDG_CACHE_HOME: profile },
+    env: { ...process.env, ...env, XDG_CONFIG_HOME: profile, XDG_CACHE_HOME: profile },
   });
   try {
     const found = await devToolsOf(browser, profile, signal);
@@ -83,7 +93,7 @@ export class ChromiumPage implements AsyncDisposable {
     url: string,
     { headers = {}, signal }: { headers?: Readonly<Record<string, string>>; signal: AbortSignal },
   ): Promise<ChromiumPage> {
-    const browser = await launchChromium(program, signal);
+    const browser = await launchChromium(program, { signal });
     try {
       const socket = new WebSocket(browser.page);
       await once(socket, "open", { signal });

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import type { GpuState } from "../../engine/gpu/gpu-finder.ts";
-import type { ReportedAdapter } from "../../engine/gpu/gpu-report.ts";
+import { gpuDeviceSchema, type ReportedAdapter } from "../../engine/gpu/gpu-report.ts";
 
 const adapterSchema = z.object({
   name: z.string(),
-  backend: z.enum(["d3d12", "metal", "vulkan"]),
+  backend: gpuDeviceSchema.shape.backend,
   usable: z.boolean(),
   problem: z.string().optional().describe("Why it is not usable."),
   vendor: z.string().optional(),

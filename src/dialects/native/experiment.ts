@@ -75,6 +75,10 @@ export const experimentResultSchema = z
     template_sha256: z.string().optional().describe("SHA-256 of the chat template."),
     where: z.enum(["daemon", "browser"]).describe("Where it ran."),
     machine: z.string().describe("Processor and system, or the browser."),
+    gpu_layers: z
+      .int()
+      .optional()
+      .describe("Layers of the model on a GPU, which rounds differently than a CPU."),
     at: z.string().describe("When, in ISO 8601."),
     engine_sha256: z.string().describe("SHA-256 of the engine's WebAssembly."),
   })
@@ -104,7 +108,7 @@ export function experimentRoute({ inference, models, host }: Services): Route {
         context.req.raw.signal,
       );
       const answer = await collectAnswer(stream.events);
-      const { settings, gguf } = await models.get(stream.model);
+      const { settings, gguf, gpuLayers } = await models.get(stream.model);
       const template = settings.template ?? gguf.chatTemplate;
       return longJson({
         model: stream.model,
@@ -121,6 +125,7 @@ export function experimentRoute({ inference, models, host }: Services): Route {
         }),
         where: host.where,
         machine: host.machine,
+        gpu_layers: gpuLayers,
         at: new Date().toISOString(),
         engine_sha256: host.engineSha256,
       } satisfies ExperimentResult);

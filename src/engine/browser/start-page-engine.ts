@@ -11,7 +11,7 @@ import { loadEngine } from "../load-engine.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
 import type { DaemonMessage, EngineMessage } from "../protocol/messages.ts";
 import { CountedBlob } from "./counted-blob.ts";
-import { createPagePlatform, type PagePlatform } from "./page-platform.ts";
+import { createPagePlatform, type PagePlatform, type PagePlatformOptions } from "./page-platform.ts";
 
 /** The files of a model; a File is a Blob too. */
 export interface PageModelFiles {
@@ -46,7 +46,9 @@ export async function startPageEngine(
   { loadTimeoutMs, stallTimeoutMs, onProgress, signal, ...options }: PageEngineOptions,
 ): Promise<Engine> {
   signal?.throwIfAborted();
-  return await loadEngine((receiver) => new PageConnection(files, options, receiver), spec, {
+  const usesGpu = spec.gpu !== undefined && spec.gpuLayers !== 0;
+  const platform = { ...options, ...(usesGpu && { gpuWaitMs: stallTimeoutMs }) };
+  return await loadEngine((receiver) => new PageConnection(files, platform, receiver), spec, {
     loadTimeoutMs,
     stallTimeoutMs,
     onProgress,
@@ -63,11 +65,7 @@ class PageConnection implements EngineConnection {
   readonly #exited = Promise.withResolvers<EngineExit>();
   #alive = true;
 
-  constructor(
-    files: PageModelFiles,
-    options: Pick<PageEngineOptions, "wasmUrl" | "heapLimitBytes" | "log">,
-    receiver: EngineReceiver,
-  ) {
+  constructor(files: PageModelFiles, options: PagePlatformOptions, receiver: EngineReceiver) {
     this.#receiver = receiver;
     this.#platform = createPagePlatform(options);
     this.#server = new EngineServer({

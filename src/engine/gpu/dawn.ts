@@ -1,4 +1,4 @@
-import type { GpuAdapter, GpuDevice } from "./gpu-report.ts";
+import type { GpuDevice } from "./gpu-report.ts";
 
 /** The part of Dawn's WebGPU that we call; llama.cpp's script uses the rest. */
 export interface DawnAdapter {
@@ -35,20 +35,6 @@ export function deviceFlags({ backend, name }: GpuDevice): string[] {
 
 /** Backends on which Dawn's WebGPU is complete; its others are for tests or lack compute shaders. */
 export const GPU_BACKENDS = ["d3d12", "metal", "vulkan"] as const;
-
-/** Workgroup memory in bytes for which llama.cpp's matrix shaders are laid out: the least that WebGPU guarantees. */
-const MIN_WORKGROUP_STORAGE = 16_384;
-
-/** Why llama.cpp cannot run on an adapter, in words; undefined when it can. */
-export function unusable({ features, limits }: Pick<GpuAdapter, "features" | "limits">): string | undefined {
-  if (!features.shaderF16) {
-    return "It has no 16-bit floats in shaders (shader-f16), which llama.cpp needs; a newer driver may add them.";
-  }
-  if (limits.maxComputeWorkgroupStorageSize < MIN_WORKGROUP_STORAGE) {
-    return `Its workgroups share ${limits.maxComputeWorkgroupStorageSize} bytes of memory, but llama.cpp needs ${MIN_WORKGROUP_STORAGE}.`;
-  }
-  return undefined;
-}
 
 /** The system on which Dawn could not be loaded. */
 interface LoadingSystem {

@@ -2,7 +2,7 @@ import type { Engine, StartEngine } from "../engine.ts";
 import type { ErrorCode } from "../../errors/error-codes.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { EngineSpec } from "../protocol/engine-spec.ts";
-import type { GpuFinder } from "./gpu-finder.ts";
+import type { FoundGpu } from "./place-on-gpu.ts";
 
 /** After this many failures within {@link FAILURE_WINDOW_MS}, the model is loaded on the CPU. */
 const MAX_FAILURES = 2;
@@ -32,7 +32,7 @@ type Reduction = Pick<EngineSpec, "gpuLayers" | "sharedContext">;
 
 interface GpuGuardOptions {
   readonly start: StartEngine;
-  readonly finder: Pick<GpuFinder, "settings">;
+  readonly finder: Pick<FoundGpu, "settings">;
   /** An engine on the GPU exited unexpectedly. */
   readonly onLoss: (model: string, reason: string) => void;
   /** The GPU does not have enough memory, and `next` is tried. */

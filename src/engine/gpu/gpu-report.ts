@@ -6,8 +6,11 @@ const MAX_TEXT = 512;
 
 const text = z.string().transform((value) => value.slice(0, MAX_TEXT));
 
-/** Identifies an adapter on a machine, also in another process. */
-export const gpuDeviceSchema = z.object({ backend: z.enum(GPU_BACKENDS), name: z.string().max(MAX_TEXT) });
+/** Identifies an adapter on a machine, also in another process. A browser does not tell its backend. */
+export const gpuDeviceSchema = z.object({
+  backend: z.enum([...GPU_BACKENDS, "webgpu"]),
+  name: z.string().max(MAX_TEXT),
+});
 export type GpuDevice = z.infer<typeof gpuDeviceSchema>;
 
 /** An adapter as the probe found it. */

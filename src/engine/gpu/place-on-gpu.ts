@@ -19,6 +19,11 @@ export interface GpuPreferences {
   readonly extraBytes: number;
 }
 
+/** What has been found out about the GPU, and how it is to be used. */
+export interface FoundGpu extends Pick<GpuFinder, "ready" | "adapter" | "problem"> {
+  readonly settings: Pick<GpuFinder["settings"], "mode">;
+}
+
 export interface GpuPlacement {
   readonly spec: EngineSpec;
   /** For the user, when the model is placed differently than requested. */
@@ -32,7 +37,7 @@ const MIB = 1024 * 1024;
  * @throws ServiceError gpu_unavailable or insufficient_memory when a GPU is required
  */
 export async function placeOnGpu(
-  finder: GpuFinder,
+  finder: FoundGpu,
   { gpu: _none, ...spec }: EngineSpec,
   model: GpuModel,
   preferences: GpuPreferences,

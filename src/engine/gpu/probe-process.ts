@@ -1,16 +1,8 @@
 import { pathToFileURL } from "node:url";
 import { ParentChannel, onParentGone } from "../channel/parent-channel.ts";
-import {
-  type Dawn,
-  type DawnAdapter,
-  type DawnGpu,
-  deviceFlags,
-  glibcVersion,
-  GPU_BACKENDS,
-  loadProblem,
-  unusable,
-} from "./dawn.ts";
-import type { GpuAdapter, GpuDevice, ProbeMessage } from "./gpu-report.ts";
+import { type Dawn, type DawnGpu, deviceFlags, glibcVersion, GPU_BACKENDS, loadProblem } from "./dawn.ts";
+import { describeAdapter, unusable } from "./describe-adapter.ts";
+import type { GpuDevice, ProbeMessage } from "./gpu-report.ts";
 import { PROBE_MESSAGE_KINDS } from "./probe-message-kinds.ts";
 
 /**
@@ -27,9 +19,6 @@ const LISTED_ADAPTER = /^ \* backend: '([^']+)', name: '(.*)'$/gm;
 
 /** Makes Dawn list experimental features, to see whether the adapter has them. */
 const ALL_FEATURES = "enable-dawn-features=allow_unsafe_apis";
-
-/** Software adapters whose driver does not report that they are. */
-const SOFTWARE_NAMES = /llvmpipe|lavapipe|swiftshader|basic render driver|\bwarp\b/i;
 
 /** What to do when a driver fails without saying why. */
 const ADVICE = "Close programs that may use all of its memory, or update the driver.";
@@ -95,38 +84,12 @@ async function open(dawn: Dawn, device: GpuDevice): Promise<ProbeMessage> {
     const adapter = await dawn.create([...deviceFlags(device), ALL_FEATURES]).requestAdapter();
     if (!adapter)
       return { type: "unopened", adapter: { ...device, problem: `The driver could not open it. ${ADVICE}` } };
-    const found = describe(device, adapter);
+    const found = describeAdapter(device, adapter);
     const problem = unusable(found) ?? (await deviceProblem(dawn, device));
     return { type: "opened", adapter: problem === undefined ? found : { ...found, problem } };
   } catch (error) {
     return { type: "unopened", adapter: { ...device, problem: firstLine(error) } };
   }
-}
-
-function describe(device: GpuDevice, { features, limits, info }: DawnAdapter): GpuAdapter {
-  const limit = (name: string): number => limits[name] ?? 0;
-  return {
-    ...device,
-    vendor: info.vendor,
-    architecture: info.architecture,
-    description: info.description,
-    software:
-      info.isFallbackAdapter === true ||
-      info.architecture === "software" ||
-      SOFTWARE_NAMES.test(`${device.name} ${info.description}`),
-    features: {
-      shaderF16: features.has("shader-f16"),
-      subgroups: features.has("subgroups"),
-      subgroupMatrices: features.has("chromium-experimental-subgroup-matrix"),
-      timestampQueries: features.has("timestamp-query"),
-    },
-    limits: {
-      maxBufferSize: limit("maxBufferSize"),
-      maxStorageBufferBindingSize: limit("maxStorageBufferBindingSize"),
-      maxComputeWorkgroupStorageSize: limit("maxComputeWorkgroupStorageSize"),
-      maxComputeInvocationsPerWorkgroup: limit("maxComputeInvocationsPerWorkgroup"),
-    },
-  };
 }
 
 /** Opens and closes the device as llama.cpp does; returns why that failed. */

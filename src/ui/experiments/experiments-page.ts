@@ -15,6 +15,7 @@ const NAMES: Readonly<Record<Place, string>> = { browser: "this tab", daemon: "t
 
 const page = {
   status: byId("status", HTMLElement),
+  useGpu: byId("use-gpu", HTMLInputElement),
   problem: byId("problem", HTMLElement),
   title: byId("title", HTMLInputElement),
   model: byId("model", HTMLSelectElement),
@@ -25,7 +26,10 @@ const page = {
   open: byId("open", HTMLInputElement),
 };
 const form = new ExperimentForm();
-const runner = new Runner((text) => (page.status.textContent = text));
+const runner = new Runner(
+  (text) => (page.status.textContent = text),
+  () => page.useGpu.checked,
+);
 
 let results: NamedResult[] = [];
 /** Of the experiment that was opened, if it says which files its model has. */

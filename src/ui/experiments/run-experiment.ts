@@ -18,11 +18,21 @@ export type Place = "browser" | "daemon";
 export class Runner {
   readonly #onProgress: (text: string) => void;
   readonly #store = new ModelStore();
-  #engine: { readonly key: string; readonly engine: BrowserEngine } | undefined;
+  /** Whether this tab is to use the browser's GPU. */
+  readonly #wantsGpu: () => boolean;
+  #engine:
+    | {
+        readonly model: string;
+        readonly gpu: boolean;
+        readonly files?: string | undefined;
+        readonly engine: BrowserEngine;
+      }
+    | undefined;
 
   /** @param onProgress called with a sentence for people */
-  constructor(onProgress: (text: string) => void) {
+  constructor(onProgress: (text: string) => void, wantsGpu: () => boolean) {
     this.#onProgress = onProgress;
+    this.#wantsGpu = wantsGpu;
   }
 
   /** @throws Error with a message for people */
@@ -32,28 +42,44 @@ export class Runner {
     request: ExperimentRequest,
     signal: AbortSignal,
   ): Promise<ExperimentResult> {
-    const answer = place === "daemon" ? fetch : (await this.#start(model, signal)).fetch;
+    const answer = place === "daemon" ? askDaemon : (await this.#start(model, signal)).fetch;
     this.#onProgress(`${model} answers in ${place === "daemon" ? "the daemon" : "this tab"} …`);
     const body = { ...request, model };
     return await post(answer, "/api/experiment", body, signal);
   }
 
   async #start(model: string, signal: AbortSignal): Promise<BrowserEngine> {
-    const { files, modelfile } = await filesOf(model, signal);
-    const key = JSON.stringify([model, modelfile, files.map(({ sha256 }) => sha256)]);
-    if (this.#engine?.key === key) return this.#engine.engine;
-    this.#engine?.engine.close();
+    const gpu = this.#wantsGpu();
+    const found = await filesOf(model, signal).catch(async (error: unknown) => {
+      // What is stored here needs no daemon.
+      if (error instanceof DaemonAway && (await this.#isStored(model))) return undefined;
+      throw error;
+    });
+    const files = found && JSON.stringify(found);
+    const last = this.#engine;
+    if (last?.model === model && last.gpu === gpu && (files === undefined || last.files === files))
+      return last.engine;
+    last?.engine.close();
     this.#engine = undefined;
-    const download = (share: number): void =>
+    const onDownload = (share: number): void =>
       this.#onProgress(`Downloading ${model} into this browser: ${Math.round(share * 100)} %`);
-    await this.#store.download(model, { onProgress: download, signal });
+    if (files !== undefined) await this.#store.download(model, { onProgress: onDownload, signal });
     const engine = await createEngine({
       ...(await this.#store.open(model)),
+      gpu,
       onProgress: (share) => this.#onProgress(`Loading ${model} into this tab: ${Math.round(share * 100)} %`),
       signal,
     });
-    this.#engine = { key, engine };
+    if (gpu && engine.gpu.adapter === undefined) {
+      engine.close();
+      throw new Error(`This tab cannot use a GPU. ${engine.gpu.problem}`);
+    }
+    this.#engine = { model, gpu, files, engine };
     return engine;
+  }
+
+  async #isStored(model: string): Promise<boolean> {
+    return (await this.#store.list()).some(({ name, size, stored }) => name === model && size === stored);
   }
 }
 
@@ -83,13 +109,13 @@ async function filesOf(model: string, signal: AbortSignal | undefined) {
 }
 
 async function get(url: string, signal: AbortSignal | undefined): Promise<Response> {
-  const answer = await fetch(url, signal ? { signal } : {});
+  const answer = await askDaemon(url, signal ? { signal } : {});
   if (!answer.ok) throw await errorOf(answer);
   return answer;
 }
 
 async function post(
-  answerer: typeof fetch,
+  answerer: BrowserEngine["fetch"],
   path: string,
   body: object,
   signal: AbortSignal,
@@ -109,13 +135,28 @@ async function post(
 
 async function load(alias: string, signal: AbortSignal): Promise<void> {
   const headers = { "content-type": "application/json" };
-  const answer = await fetch("/api/models/load", {
+  const answer = await askDaemon("/api/models/load", {
     method: "POST",
     headers,
     body: JSON.stringify({ alias }),
     signal,
   });
   if (!answer.ok) throw await errorOf(answer);
+}
+
+/** The daemon does not run, or ended before it answered. */
+class DaemonAway extends Error {}
+
+/** @throws DaemonAway with a message for people */
+async function askDaemon(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
+  try {
+    return await fetch(input, init);
+  } catch (error) {
+    // Anything else is the abort of the person at the page.
+    if (!(error instanceof TypeError)) throw error;
+    const message = `The daemon at ${location.host} cannot be reached, or ended before it answered. Start it again, and repeat this.`;
+    throw new DaemonAway(message, { cause: error });
+  }
 }
 
 class ApiError extends Error {

@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { experimentResultSchema, type ExperimentResult } from "../../src/dialects/native/experiment.ts";
+import { compareResults } from "../../src/experiments/compare-results.ts";
+import { BrowserPage } from "../support/browser-page.ts";
+import { chromiumWithGpu, WITH_GPU } from "../support/chromium-gpu.ts";
+import { requireOnCi } from "../support/require-on-ci.ts";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { GPU_TEST_TIMEOUT_MS, testGpu } from "../support/test-gpu.ts";
+
+requireOnCi("Chromium with WebGPU", chromiumWithGpu !== undefined);
+
+/**
+ * A GPU multiplies and adds in another order, and in part with 16-bit floats: the log-probabilities of what is generated
+ * differ by less than this.
+ */
+const ROUNDING = 0.05;
+
+const BODY = {
+  model: "daybreak-mini",
+  messages: [{ role: "user", content: "What is Daybreak?" }],
+  temperature: 0,
+  max_tokens: 40,
+};
+
+const startedSchema = z.object({
+  info: z.object({ layers: z.number(), gpuLayers: z.number() }),
+  gpu: z.object({ adapter: z.string().optional(), problem: z.string().optional() }),
+});
+
+describe.skipIf(chromiumWithGpu === undefined || !testGpu)("the engine in a page with WebGPU", () => {
+  let daemon: TestDaemon;
+  let page: BrowserPage;
+  beforeAll(async () => {
+    const gpu = { SERVICE_GPU_MODE: "require", SERVICE_GPU_ADAPTER: testGpu?.name ?? "" };
+    daemon = await startDaemon({ args: ["--auto-load"], env: gpu });
+    page = await BrowserPage.open(chromiumWithGpu!, `${daemon.url}/ui/`, WITH_GPU);
+    await page.until("document.readyState === 'complete'");
+    await page.evaluate(`(async () => {
+      const { createEngine } = await import("/browser/daybreak.js");
+      globalThis.start = async (gpu) => {
+        const model = await (await fetch("/api/models/daybreak-mini/files/0")).blob();
+        globalThis.engine = await createEngine({ name: "daybreak-mini", model, gpu });
+        return { info: engine.info, gpu: engine.gpu };
+      };
+      globalThis.experiment = async (body, send = engine.fetch) => {
+        const headers = { "content-type": "application/json" };
+        const answer = await send("/api/experiment", { method: "POST", headers, body: JSON.stringify(body) });
+        return await answer.json();
+      };
+    })()`);
+  }, GPU_TEST_TIMEOUT_MS);
+  afterAll(async () => {
+    await page?.[Symbol.asyncDispose]();
+    await daemon?.stop();
+  });
+
+  const start = async (gpu: boolean | "software"): Promise<z.output<typeof startedSchema>> =>
+    startedSchema.parse(await page.evaluate(`start(${JSON.stringify(gpu)})`));
+  const inPage = async (): Promise<ExperimentResult> =>
+    experimentResultSchema.parse(await page.evaluate(`experiment(${JSON.stringify(BODY)})`));
+
+  let onCpu: ExperimentResult | undefined;
+
+  test("stays on the CPU where the only adapter computes there as well, and says so", async () => {
+    const { info, gpu } = await start(true);
+    expect(info.gpuLayers).toBe(0);
+    expect(gpu).toEqual({ problem: expect.stringMatching(/swiftshader, computes on the CPU/) });
+    onCpu = await inPage();
+    await page.evaluate("engine.close()");
+  });
+
+  test(
+    "generates on the GPU what the daemon does on the same one, and nearly what the CPU does",
+    async () => {
+      const { info, gpu } = await start("software");
+      expect(gpu).toEqual({ adapter: "google swiftshader" });
+      expect(info.gpuLayers).toBe(info.layers + 1);
+      const here = await inPage();
+      const there = experimentResultSchema.parse(
+        await page.evaluate(`experiment(${JSON.stringify(BODY)}, (path, init) => fetch(path, init))`),
+      );
+      expect(here.text).toMatch(/daybreak/i);
+      expect(compareResults(here, there)).toMatchObject({ isSame: true, logprobDifference: 0 });
+      expect(compareResults(here, onCpu!)).toMatchObject({ isSame: true });
+      for (const [at, { logprob }] of here.tokens.entries())
+        expect(Math.abs(logprob - onCpu!.tokens[at]!.logprob)).toBeLessThan(ROUNDING);
+    },
+    GPU_TEST_TIMEOUT_MS,
+  );
+
+  test(
+    "fails the request that a lost GPU ends, and answers the next one",
+    async () => {
+      await page.evaluate(`(async () => {
+        const headers = { "content-type": "application/json" };
+        const body = JSON.stringify({ ...${JSON.stringify(BODY)}, max_tokens: 1500, stream: true, ignore_eos: true });
+        const answer = await engine.fetch("/v1/chat/completions", { method: "POST", headers, body });
+        globalThis.lost = answer.text();
+      })()`);
+      await page.crashGpu();
+      expect(await page.evaluate("lost")).toMatch(/"code":"engine_crashed"/);
+      const next = await inPage();
+      expect(compareResults(next, onCpu!)).toMatchObject({ isSame: true });
+    },
+    GPU_TEST_TIMEOUT_MS,
+  );
+});
