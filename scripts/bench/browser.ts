@@ -5,27 +5,30 @@ import path from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
 import { BrowserPage } from "../../test/support/browser-page.ts";
+import { FirefoxPage, findFirefox } from "../../test/support/firefox-page.ts";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { startDaemon, type TestDaemon } from "../../test/support/start-daemon.ts";
 import { benchPrompt, writeBenchModel } from "./daemon/bench-model.ts";
 
-const HELP = `Compares the engine in a tab of Chromium with the daemon's, on the same machine and model, in turns.
+const HELP = `Compares the engine in a browser tab with the daemon's, on the same machine and model, in turns.
 
-  node scripts/bench/browser.ts [--model FILE.gguf] [--runs N] [--prompt N] [--tokens N] [--threads N]
+  node scripts/bench/browser.ts [--browser chromium|firefox] [--model FILE.gguf] [--runs N] [--prompt N] [--tokens N] [--threads N]
 
+  --browser NAME chromium (default) or firefox
   --model FILE   the model to generate with; default: one of random weights, made for the run
-  --runs N       runs of each side (default 7)
+  --runs N       runs of each side (default 15: compiling optimized code takes a browser several)
   --prompt N     tokens of the prompt (default 256)
   --tokens N     tokens of each answer (default 64)
   --threads N    threads of both engines (default 1)
 
-Needs Chromium (the variable CHROMIUM names another). Prints medians in tokens per second, and the tab's as a multiple
+Needs the browser (the variables CHROMIUM and FIREFOX name others). Prints medians in tokens per second, and the tab's as a multiple
 of the daemon's.`;
 
 const { values } = parseArgs({
   options: {
+    browser: { type: "string", default: "chromium" },
     model: { type: "string" },
-    runs: { type: "string", default: "7" },
+    runs: { type: "string", default: "15" },
     prompt: { type: "string", default: "256" },
     tokens: { type: "string", default: "64" },
     threads: { type: "string", default: "1" },
@@ -36,17 +39,13 @@ const measurementSchema = z.object({ promptRate: z.number(), rate: z.number() })
 type Measurement = z.output<typeof measurementSchema>;
 
 async function main(): Promise<void> {
-  const chromium = findChromium();
-  if (chromium === undefined)
-    throw new Error("There is no Chromium on this machine; set CHROMIUM to its path.");
   const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-bench-"));
   try {
     const model = path.resolve(values.model ?? path.join(folder, "bench.gguf"));
     if (!values.model) writeBenchModel(model);
     const flags = ["--models-load", model, "--engine-threads", values.threads, "--models-slots", "1"];
     await using daemon = disposable(await startDaemon({ args: flags }));
-    await using page = await BrowserPage.open(chromium, `${daemon.url}/ui/`);
-    await page.until("document.readyState === 'complete'");
+    await using page = await openPage(`${daemon.url}/ui/`);
     await page.evaluate(SETUP);
     const measured: Record<"daemon" | "tab", Measurement[]> = { daemon: [], tab: [] };
     for (let run = 0; run <= Number(values.runs); run += 1) {
@@ -65,6 +64,21 @@ async function main(): Promise<void> {
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+async function openPage(url: string): Promise<BrowserPage | FirefoxPage> {
+  const isFirefox = values.browser === "firefox";
+  if (!isFirefox && values.browser !== "chromium")
+    throw new Error(`The browser is chromium or firefox, not ${values.browser}.`);
+  const program = isFirefox ? findFirefox() : findChromium();
+  if (program === undefined) {
+    const name = values.browser.toUpperCase();
+    throw new Error(`There is no ${values.browser} on this machine; set ${name} to its path.`);
+  }
+  if (isFirefox) return await FirefoxPage.open(program, url);
+  const page = await BrowserPage.open(program, url);
+  await page.until("document.readyState === 'complete'");
+  return page;
 }
 
 /** Both sides are asked by the same code in the page: by fetch() over HTTP, and by the engine's own fetch(). */
@@ -98,7 +112,7 @@ const SETUP = `(async () => {
 
 function report(measured: Readonly<Record<"daemon" | "tab", readonly Measurement[]>>): void {
   console.log(
-    `${os.cpus()[0]?.model ?? "unknown processor"}, ${values.threads} thread(s), ${values.runs} runs in turns\n`,
+    `${os.cpus()[0]?.model ?? "unknown processor"}, ${values.browser}, ${values.threads} thread(s), ${values.runs} runs in turns\n`,
   );
   console.log("| tokens/s | daemon | tab | tab / daemon |\n|---|---:|---:|---:|");
   for (const [title, key] of [
