@@ -84,7 +84,6 @@ export const GRAPH_LOCALS = { pool: 109, graph: 107 } as const;
 /** Addresses of data. */
 export const ADDRESSES = {
   vocabulary: 2115608,
-  promptCacheLimit: 2120380,
   geluTable: 2392304,
   kvCacheClass: 526384,
   kvCacheIswaClass: 527072,

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { copyFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -8,11 +9,14 @@ const HELP = `Bundles the engine for browsers.
 
   node scripts/release/build-browser.ts --out FOLDER
 
-Writes daybreak.js, which a page imports, engine-worker.js and store-worker.js, which it starts, and experiments.js, the script of a page of
+Writes daybreak.js, which a page imports, engine-worker.js and store-worker.js, which it starts, engine-compat.js, llama.cpp's script for older browsers, and experiments.js, the script of a page of
 the daemon. npm run build does this for the
 package; in a clone, the daemon does it when a page first asks for them.`;
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+
+/** What the browsers of the last years know; Safari has no `using`. */
+const TARGET = "es2023";
 
 /** Each is one file, which needs no other. */
 const ENTRIES = {
@@ -22,12 +26,16 @@ const ENTRIES = {
   "experiments.js": "src/ui/experiments/experiments-page.ts",
 };
 
+/** llama.cpp for browsers without memory64 or JSPI. */
+export const COMPAT = path.join(ROOT, "node_modules/@wllama/wllama-compat/wasm");
+
 /** Writes the files that pages load into a folder. */
 export async function buildBrowser(folder: string): Promise<void> {
   for (const [name, input] of Object.entries(ENTRIES)) {
-    const bundle = await rolldown({ cwd: ROOT, input, platform: "browser" });
+    const bundle = await rolldown({ cwd: ROOT, input, platform: "browser", transform: { target: TARGET } });
     await bundle.write({ file: path.join(folder, name), format: "esm", minify: true });
   }
+  copyFileSync(path.join(COMPAT, "wllama.js"), path.join(folder, "engine-compat.js"));
 }
 
 if (import.meta.main) {

@@ -2,24 +2,22 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { z } from "zod";
 import { LLAMA_CPP_BUILD } from "../../wasm/llama-cpp-build.ts";
-import { ROOT } from "./project.ts";
+import { BUNDLED, ROOT } from "./project.ts";
 
 const manifestSchema = z.object({ name: z.string(), version: z.string(), license: z.string() });
 
 /** Including that of what a bundle was made of. */
 const LICENSE_FILE = /^(licen[cs]e|copying|notice|swagger-ui-bundle\.js\.license)/i;
 
-/** Its files are in the program, so that no folder node_modules has it. */
-const CONSOLE = path.join(ROOT, "node_modules/swagger-ui-dist");
-
 /**
- * The licenses of llama.cpp, of the API console and of all packages below a folder node_modules, with their texts, sorted by name. A package
+ * The licenses of llama.cpp, of the packages that the program contains and of all packages below a folder node_modules, with their texts, sorted by name. A package
  * that brings no text is named with its license alone.
  */
 export function licenseTexts(nodeModules: string): string {
   const llamaCpp = readFileSync(path.join(ROOT, "wasm/LICENSE-llama.cpp"), "utf8").trim();
   const seen = new Map<string, string>();
-  for (const folder of [CONSOLE, ...packageFolders(nodeModules)]) {
+  const bundled = BUNDLED.map((name) => path.join(ROOT, "node_modules", name));
+  for (const folder of [...bundled, ...packageFolders(nodeModules)]) {
     const text = readFileSync(path.join(folder, "package.json"), "utf8");
     const { name, version, license } = manifestSchema.parse(JSON.parse(text));
     const texts = readdirSync(folder)

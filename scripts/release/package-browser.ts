@@ -4,7 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { STOCK_WASM_PATH } from "../../src/engine/prepare-engine.ts";
 import { buildEngineImage } from "../../wasm/engine-image.ts";
-import { buildBrowser } from "./build-browser.ts";
+import { buildBrowser, COMPAT } from "./build-browser.ts";
 
 /** What the types of the package's export are made from. */
 const ENTRY = "src/tab/browser-entry.ts";
@@ -17,6 +17,7 @@ export async function packageBrowser(root: string, folder: string): Promise<void
     path.join(folder, "engine.wasm"),
     await buildEngineImage(readFileSync(STOCK_WASM_PATH), kernels),
   );
+  cpSync(path.join(COMPAT, "wllama.wasm"), path.join(folder, "engine-compat.wasm"));
   writeTypes(root, path.join(folder, "types"));
 }
 
@@ -44,7 +45,9 @@ function writeTypes(root: string, folder: string): void {
     if (status !== 0) throw new Error("the types of the engine for browsers cannot be made");
     for (const file of reached(made, ENTRY.replace(/\.ts$/, ".d.ts"))) {
       mkdirSync(path.dirname(path.join(folder, file)), { recursive: true });
-      cpSync(path.join(made, file), path.join(folder, file));
+      // What is imported for its effect alone has no types.
+      const text = readFileSync(path.join(made, file), "utf8").replaceAll(/^import "[^"]+";\n/gm, "");
+      writeFileSync(path.join(folder, file), text);
     }
   } finally {
     rmSync(made, { recursive: true, force: true });

@@ -26,6 +26,9 @@ const lockSchema = z.object({
   packages: z.record(z.string(), z.object({ version: z.string(), integrity: z.string().optional() })),
 });
 
+/** Packages whose files, or bundles made of them, are in the program, so that no folder node_modules has them. */
+export const BUNDLED = ["swagger-ui-dist", "@noble/hashes", "@wllama/wllama-compat", "core-js"] as const;
+
 export interface LockedPackage {
   readonly name: string;
   readonly version: string;
@@ -43,6 +46,11 @@ export function lockedPackage(name: string): LockedPackage {
   ] ?? { version: "", integrity: undefined };
   if (integrity === undefined) throw new Error(`package-lock.json has no hash of ${name}.`);
   return { name, version, integrity };
+}
+
+/** SPDX identifier of the license of a package that is installed here. */
+export function licenseOf(name: string): string {
+  return z.object({ license: z.string() }).parse(readJson(`node_modules/${name}/package.json`)).license;
 }
 
 function readJson(file: string): unknown {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { LLAMA_CPP_BUILD } from "../../wasm/llama-cpp-build.ts";
 import { type Platform } from "./platform-manifests.ts";
-import { lockedPackage, projectManifest } from "./project.ts";
+import { BUNDLED, licenseOf, lockedPackage, projectManifest } from "./project.ts";
 import { runCommand } from "./run-command.ts";
 
 const sbomSchema = z.looseObject({
@@ -25,7 +25,6 @@ export async function sbom(folder: string, platform: Platform): Promise<string> 
 
 function carried({ nodeSource }: Platform) {
   const { version } = lockedPackage(nodeSource);
-  const apiConsole = lockedPackage("swagger-ui-dist");
   return [
     {
       "bom-ref": "llama.cpp",
@@ -35,14 +34,17 @@ function carried({ nodeSource }: Platform) {
       purl: `pkg:github/ggml-org/llama.cpp@${LLAMA_CPP_BUILD}`,
       licenses: [{ license: { id: "MIT" } }],
     },
-    {
-      "bom-ref": apiConsole.name,
-      type: "library",
-      name: apiConsole.name,
-      version: apiConsole.version,
-      purl: `pkg:npm/${apiConsole.name}@${apiConsole.version}`,
-      licenses: [{ license: { id: "Apache-2.0" } }],
-    },
+    ...BUNDLED.map((name) => {
+      const bundled = lockedPackage(name);
+      return {
+        "bom-ref": name,
+        type: "library",
+        name,
+        version: bundled.version,
+        purl: `pkg:npm/${name.replace("@", "%40")}@${bundled.version}`,
+        licenses: [{ license: { id: licenseOf(name) } }],
+      };
+    }),
     {
       "bom-ref": "node",
       type: "application",

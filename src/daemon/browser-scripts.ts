@@ -20,6 +20,7 @@ const NAMES: readonly BrowserScript[] = [
   "daybreak.js",
   "engine-worker.js",
   "store-worker.js",
+  "engine-compat.js",
   "experiments.js",
 ];
 
@@ -46,6 +47,14 @@ export function browserScripts(): (name: BrowserScript) => Promise<ServedFile> {
       );
     }
   };
+}
+
+/** Path of llama.cpp's WebAssembly for browsers without memory64 or JSPI. */
+export function compatWasm(): string {
+  const built = path.join(BUILT, "engine-compat.wasm");
+  return existsSync(built)
+    ? built
+    : fileURLToPath(import.meta.resolve("@wllama/wllama-compat/wasm/wllama.wasm"));
 }
 
 async function bundle(): Promise<Scripts> {

@@ -1,4 +1,5 @@
 /** What a page imports as daybreak.js, or an application as daybreak/browser. */
+import "./older-browsers.ts";
 export { type BrowserEngine, createEngine, type CreateEngineOptions } from "./create-engine.ts";
 export type { ChatAnswer, CompletionAnswer, EngineMessage, GenerateOptions } from "./engine-calls.ts";
 export {

@@ -1,5 +1,6 @@
 import { IMAGE_SHA256 } from "../../wasm/engine-image.ts";
 import type { EngineInfo } from "../engine/protocol/engine-spec.ts";
+import { COMPAT_SHA256 } from "../engine/browser/compat-build.ts";
 import type { PageModelFiles } from "../engine/browser/start-page-engine.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { toError } from "../errors/to-error.ts";
@@ -38,8 +39,13 @@ export interface CreateEngineOptions extends TabModelOptions {
 // Bundlers know this form, and take the files along.
 const DEFAULT_WORKER = new URL("./engine-worker.js", import.meta.url);
 const DEFAULT_WASM = new URL("./engine.wasm", import.meta.url);
+const COMPAT_WASM = new URL("./engine-compat.wasm", import.meta.url);
+const COMPAT_SCRIPT = new URL("./engine-compat.js", import.meta.url);
 // With its hash, so that browsers keep it for good.
-if (DEFAULT_WASM.protocol.startsWith("http")) DEFAULT_WASM.searchParams.set("v", IMAGE_SHA256);
+if (DEFAULT_WASM.protocol.startsWith("http")) {
+  DEFAULT_WASM.searchParams.set("v", IMAGE_SHA256);
+  COMPAT_WASM.searchParams.set("v", COMPAT_SHA256);
+}
 
 /** A language model that runs in this page. */
 export interface BrowserEngine extends Pick<EngineCalls, "chat" | "complete" | "embed" | "tokenize"> {
@@ -111,6 +117,7 @@ function startMessage(options: CreateEngineOptions): StartMessage {
     files,
     modelfile: options.modelfile,
     wasmUrl: new URL(options.wasm ?? DEFAULT_WASM, location.href).href,
+    compat: { wasmUrl: COMPAT_WASM.href, scriptUrl: COMPAT_SCRIPT.href },
     options: { contextSize, slots, threads, gpu },
   };
 }

@@ -6,6 +6,7 @@ import { anthropicDialect } from "../dialects/anthropic/anthropic-dialect.ts";
 import { nativeDialect } from "../dialects/native/native-dialect.ts";
 import { openaiDialect } from "../dialects/openai/openai-dialect.ts";
 import type { Services } from "../dialects/services.ts";
+import { COMPAT_SHA256, needsCompat } from "../engine/browser/compat-build.ts";
 import { addRoutes } from "../http/add-routes.ts";
 import type { AppEnv } from "../http/app-env.ts";
 import type { Dialect } from "../http/dialect.ts";
@@ -37,7 +38,11 @@ export function createTabApp(models: TabModels, slots: number): Hono<AppEnv> {
     models,
     inference: createInference({ models, metrics: new NoMetrics(), config }),
     logger,
-    host: { where: "browser", machine: navigator.userAgent, engineSha256: IMAGE_SHA256 },
+    host: {
+      where: "browser",
+      machine: navigator.userAgent,
+      engineSha256: needsCompat() ? COMPAT_SHA256 : IMAGE_SHA256,
+    },
     version: "",
     life,
     draining: new AbortController().signal,

@@ -1,5 +1,6 @@
 import { bytesPerStepToken, checkHeapLimit, estimateMemory } from "../engine/estimate-memory.ts";
 import { canAffordOwnContexts, chooseBatchSize } from "../engine/choose-engine-settings.ts";
+import { COMPAT_HEAP_BYTES, needsCompat } from "../engine/browser/compat-build.ts";
 import { engineHeapLimit } from "../engine/core/heap-patches.ts";
 import type { PageModelFiles } from "../engine/browser/start-page-engine.ts";
 import { type FoundGpu, placeOnGpu } from "../engine/gpu/place-on-gpu.ts";
@@ -11,8 +12,8 @@ import { summarizeHeaders } from "../models/gguf/summarize-headers.ts";
 import type { GgufSummary, ModelSettings } from "../models/model.ts";
 import { findTabGpu, type GpuWish } from "./tab-gpu.ts";
 
-/** Largest heap that the engine's WebAssembly declares; the same as the daemon's engines have. */
-const HEAP_LIMIT_BYTES = 16 * 1024 ** 3;
+/** Largest heap that the engine's WebAssembly declares; our own has the same as the daemon's engines. */
+const HEAP_LIMIT_BYTES = needsCompat() ? COMPAT_HEAP_BYTES : 16 * 1024 ** 3;
 
 /** Context of a request when nobody says how much, as in the daemon's configuration. */
 const DEFAULT_CONTEXT = 4096;
@@ -80,7 +81,10 @@ export async function readTabModel(
     spec: onCpu,
   });
   checkHeapLimit(estimate, HEAP_LIMIT_BYTES);
-  const heapLimitBytes = engineHeapLimit(estimate.heapLimitBytes, HEAP_LIMIT_BYTES);
+  // The script of the build for older browsers has its limit.
+  const heapLimitBytes = needsCompat()
+    ? COMPAT_HEAP_BYTES
+    : engineHeapLimit(estimate.heapLimitBytes, HEAP_LIMIT_BYTES);
   return { alias, files, gguf, settings, spec, heapLimitBytes, gpu: { ...gpu, warning } };
 }
 
@@ -141,7 +145,7 @@ function chooseSpec(
       parameters,
       threads,
       bytesPerStepToken: bytesPerStepToken(gguf, contextSize),
-      kernels: "daybreak",
+      kernels: needsCompat() ? "stock" : "daybreak",
     }),
     flashAttention: settings.flashAttention ?? "auto",
     ...(settings.template !== undefined && { chatTemplate: settings.template }),

@@ -10,7 +10,7 @@ import type { TabGpu } from "./worker-messages.ts";
 
 export type EngineHosting = Pick<
   PageEngineOptions,
-  "wasmUrl" | "loadTimeoutMs" | "stallTimeoutMs" | "log" | "onProgress"
+  "wasmUrl" | "scriptUrl" | "loadTimeoutMs" | "stallTimeoutMs" | "log" | "onProgress"
 >;
 
 /** The one model of a page's engine. It is started again by the next request after its engine has ended. */

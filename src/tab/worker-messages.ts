@@ -1,3 +1,4 @@
+import type { CompatBuild } from "../engine/browser/compat-build.ts";
 import type { PageModelFiles } from "../engine/browser/start-page-engine.ts";
 import type { EngineInfo } from "../engine/protocol/engine-spec.ts";
 import type { ErrorCode } from "../errors/error-codes.ts";
@@ -19,6 +20,8 @@ export interface StartMessage {
   /** Has the model's settings. */
   readonly modelfile: string | undefined;
   readonly wasmUrl: string;
+  /** For browsers that cannot run the other one. */
+  readonly compat: CompatBuild;
   readonly options: TabModelOptions;
 }
 

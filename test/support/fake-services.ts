@@ -65,6 +65,7 @@ export function fakeServices(options: FakeOptions = {}): ManagementServices {
     defaultModels: () => [],
     openFile: createFileOpener(),
     engineImage: async () => Promise.reject(new ServiceError("internal_error", "not in this test")),
+    compatImage: async () => Promise.reject(new ServiceError("internal_error", "not in this test")),
     browserScript: browserScripts(),
     pageFile,
     shutdown: () => undefined,

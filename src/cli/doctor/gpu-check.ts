@@ -1,4 +1,5 @@
-import type { GpuMode, GpuState } from "../../engine/gpu/gpu-finder.ts";
+import type { GpuState } from "../../engine/gpu/gpu-finder.ts";
+import type { GpuMode } from "../../engine/gpu/place-on-gpu.ts";
 import { formatBytes } from "../terminal/quantity.ts";
 import { type Check, type Finding, note, ok, problem } from "./check.ts";
 

@@ -1,5 +1,5 @@
 import { defineRoute, type Route } from "../../http/route.ts";
-import { sendFile } from "../../http/streaming/send-file.ts";
+import { sendFile, type ServedFile } from "../../http/streaming/send-file.ts";
 import type { ManagementServices } from "./management-services.ts";
 
 /** The files that a page loads to run the engine itself. */
@@ -7,6 +7,7 @@ const SCRIPTS = {
   "daybreak.js": "The engine for browsers, as a module",
   "engine-worker.js": "Its worker",
   "store-worker.js": "The worker that stores models in the browser",
+  "engine-compat.js": "The engine's script for browsers without memory64 or JSPI",
   "experiments.js": "The script of the page for experiments",
 } as const;
 export type BrowserScript = keyof typeof SCRIPTS;
@@ -50,20 +51,33 @@ export function browserRoutes(services: ManagementServices): readonly Route[] {
           }),
       }),
     ),
-    defineRoute({
-      ...common,
-      path: "/browser/engine.wasm",
-      summary: "llama.cpp as WebAssembly, as the daemon's own engines run it",
-      description: "Cached forever if the query has its SHA-256 as `v`.",
-      answers: [{ contentType: "application/wasm", description: "The WebAssembly." }],
-      async handle(context) {
-        const image = await services.engineImage();
-        return sendFile(context, image, {
-          ...PUBLIC,
-          "content-type": "application/wasm",
-          "cache-control": context.req.query("v") === image.etag ? FOREVER : "no-cache",
-        });
-      },
-    }),
+    wasmRoute(
+      "engine.wasm",
+      "llama.cpp as WebAssembly, as the daemon's own engines run it",
+      async () => await services.engineImage(),
+    ),
+    wasmRoute(
+      "engine-compat.wasm",
+      "The same for browsers without memory64 or JSPI",
+      async () => await services.compatImage(),
+    ),
   ];
+}
+
+function wasmRoute(name: string, summary: string, open: () => Promise<ServedFile>): Route {
+  return defineRoute({
+    ...common,
+    path: `/browser/${name}`,
+    summary,
+    description: "Cached forever if the query has its SHA-256 as `v`.",
+    answers: [{ contentType: "application/wasm", description: "The WebAssembly." }],
+    async handle(context) {
+      const image = await open();
+      return sendFile(context, image, {
+        ...PUBLIC,
+        "content-type": "application/wasm",
+        "cache-control": context.req.query("v") === image.etag ? FOREVER : "no-cache",
+      });
+    },
+  });
 }

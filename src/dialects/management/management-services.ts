@@ -35,6 +35,8 @@ export interface ManagementServices extends ModelServices {
   browserScript(name: BrowserScript): Promise<ServedFile>;
   /** The WebAssembly that engines run. */
   engineImage(): Promise<ServedFile>;
+  /** llama.cpp's WebAssembly for browsers without memory64 or JSPI. */
+  compatImage(): Promise<ServedFile>;
   /** @throws when the file is missing from this installation */
   pageFile(name: PageFileName): PageFile;
   /**

@@ -12,6 +12,8 @@ const HIDE_GPU = "delete WorkerNavigator.prototype.gpu;\n";
 export interface PagePlatformOptions {
   /** Address of llama.cpp's WebAssembly. */
   readonly wasmUrl: string;
+  /** Address of its script, where the package has one of its own for it. */
+  readonly scriptUrl?: string | undefined;
   /** Largest heap that the WebAssembly may have, in bytes. */
   readonly heapLimitBytes: number;
   /** Longest wait for the browser's GPU, in milliseconds; absent: the engine stays on the CPU. */
@@ -29,6 +31,7 @@ export function createPagePlatform(options: PagePlatformOptions): PagePlatform {
   const workers: EngineWorker[] = [];
   return {
     wasmUrl: options.wasmUrl,
+    scriptUrl: options.scriptUrl,
     log: options.log,
     startWorker(scriptUrl, patch) {
       const worker = startWorker(scriptUrl, patch, options);

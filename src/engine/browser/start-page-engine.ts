@@ -24,6 +24,8 @@ export interface PageModelFiles {
 export interface PageEngineOptions {
   /** Address of llama.cpp's WebAssembly. */
   readonly wasmUrl: string;
+  /** Address of its script, where the package has one of its own for it. */
+  readonly scriptUrl?: string | undefined;
   /** Largest heap that the engine may have, in bytes. */
   readonly heapLimitBytes: number;
   /** Longest time without progress while loading, in milliseconds. */

@@ -29,6 +29,8 @@ export type LogLevel = "debug" | "info" | "warn" | "error";
 export interface EnginePlatform {
   /** URL of llama.cpp's WASM, readable from inside the worker. */
   readonly wasmUrl: string;
+  /** URL of the script of a WASM that comes with one of its own: the build for older browsers. */
+  readonly scriptUrl?: string | undefined;
   /**
    * Starts a worker.
    * @param scriptUrl blob URL of wllama's script

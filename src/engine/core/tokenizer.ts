@@ -59,7 +59,7 @@ function failed(cause: Error): ServiceError {
 function unsupported(cause: Error): ServiceError {
   return new ServiceError(
     "unsupported_feature",
-    "Tokenizing needs Daybreak's own engine, but this model runs on the stock one; set engine.kernels to auto.",
+    "Tokenizing needs Daybreak's own engine, but this model runs on the stock one; set engine.kernels to auto, or in a page use a browser with memory64 and JSPI.",
     { cause },
   );
 }

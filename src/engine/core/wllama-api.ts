@@ -64,7 +64,8 @@ export interface ActionResult {
 type Log = (...parts: unknown[]) => void;
 
 export interface WllamaInstance {
-  setCompat(compat: null): void;
+  /** The build for browsers without memory64 or JSPI; only those use it. */
+  setCompat(compat: { readonly worker: string; readonly wasm: string } | null): void;
   loadModel(blobs: readonly object[], parameters: LoadParameters): Promise<void>;
   getLoadedContextInfo(): LoadedInfo;
   exit(): Promise<void>;

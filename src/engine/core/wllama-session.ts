@@ -232,7 +232,9 @@ function createWllama(
       logger: { debug: log("debug"), log: log("info"), warn: log("warn"), error: log("error") },
     },
   );
-  wllama.setCompat(null); // otherwise wllama would fetch code from a CDN when a WASM feature is missing
+  const { wasmUrl: wasm, scriptUrl: worker } = platform;
+  // Without this, wllama would fetch code from a CDN when a WASM feature is missing.
+  wllama.setCompat(worker === undefined ? null : { worker, wasm });
   return wllama;
 }
 

@@ -1,11 +1,9 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import { type AdapterPreferences, chooseAdapter } from "./choose-adapter.ts";
 import type { GpuAdapter, GpuReport, ReportedAdapter } from "./gpu-report.ts";
+import type { GpuMode } from "./place-on-gpu.ts";
 import type { SandboxMode } from "../walls/sandbox-finder.ts";
 import { probeGpu } from "./probe-gpu.ts";
-
-/** auto: use a GPU if there is one; off: never use one; require: do not load models without one. */
-export type GpuMode = "auto" | "off" | "require";
 
 interface GpuSettings extends AdapterPreferences {
   readonly mode: GpuMode;

@@ -2,7 +2,6 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { contextTokens, type EngineSpec } from "../protocol/engine-spec.ts";
 import { title } from "./choose-adapter.ts";
 import { gpuBatchSize } from "./gpu-batch-size.ts";
-import type { GpuFinder } from "./gpu-finder.ts";
 import { type GpuModel, gpuNeeds, layersThatFit, outputBytes, usableMemory } from "./gpu-memory.ts";
 import type { GpuAdapter } from "./gpu-report.ts";
 
@@ -19,9 +18,18 @@ export interface GpuPreferences {
   readonly extraBytes: number;
 }
 
+/** auto: use a GPU if there is one; off: never use one; require: do not load models without one. */
+export type GpuMode = "auto" | "off" | "require";
+
 /** What has been found out about the GPU, and how it is to be used. */
-export interface FoundGpu extends Pick<GpuFinder, "ready" | "adapter" | "problem"> {
-  readonly settings: Pick<GpuFinder["settings"], "mode">;
+export interface FoundGpu {
+  readonly settings: { readonly mode: GpuMode };
+  /** Resolves when the search is done; never rejects. */
+  readonly ready: Promise<void>;
+  /** The adapter that models use. */
+  readonly adapter: GpuAdapter | undefined;
+  /** Why there is none, for people; undefined when there is one. */
+  readonly problem: string | undefined;
 }
 
 export interface GpuPlacement {

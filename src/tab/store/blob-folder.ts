@@ -1,9 +1,17 @@
+import { ServiceError } from "../../errors/service-error.ts";
+
 /**
  * The store in the origin private file system: `daybreak/blobs` has each file under its SHA-256, or with `.part` behind
  * it while it grows; `daybreak/models` has a JSON file for each model.
  */
 
 async function openStore(): Promise<FileSystemDirectoryHandle> {
+  if (typeof navigator.storage?.getDirectory !== "function") {
+    throw new ServiceError(
+      "unsupported_feature",
+      "This browser cannot store models for a site: it has no origin private file system. A model can still be loaded from a file.",
+    );
+  }
   const root = await navigator.storage.getDirectory();
   return await root.getDirectoryHandle("daybreak", { create: true });
 }

@@ -1,3 +1,4 @@
+import "../older-browsers.ts";
 import { sha256 as createSha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { ServiceError } from "../../errors/service-error.ts";

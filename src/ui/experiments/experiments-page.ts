@@ -1,3 +1,4 @@
+import "../../tab/older-browsers.ts";
 import type { ExperimentRequest, ExperimentResult } from "../../dialects/native/experiment.ts";
 import { toError } from "../../errors/to-error.ts";
 import { type Experiment, parseExperiment, printExperiment } from "../../experiments/experiment-file.ts";

@@ -42,6 +42,8 @@ const PAGE_PACKAGES = new Set([
   "@wllama/wllama/esm/index.js",
   "@noble/hashes/sha2.js",
   "@noble/hashes/utils.js",
+  "core-js/es/disposable-stack/index.js",
+  "core-js/es/symbol/dispose.js",
 ]);
 /** A page serves no WebSocket, so what does may use the server's. */
 const SERVER_ALONE = ["src/dialects/native/chat-socket-route.ts"];

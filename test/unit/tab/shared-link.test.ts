@@ -35,6 +35,7 @@ const start: StartMessage = {
   files: { model: [], adapters: [] },
   modelfile: undefined,
   wasmUrl: "http://page/engine.wasm",
+  compat: { wasmUrl: "http://page/engine-compat.wasm", scriptUrl: "http://page/engine-compat.js" },
   options: {},
 };
 const ask = (id: number): FetchMessage => ({

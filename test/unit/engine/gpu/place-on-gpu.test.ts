@@ -1,9 +1,10 @@
 import type { SandboxMode } from "../../../../src/engine/walls/sandbox-finder.ts";
 import { describe, expect, test } from "vitest";
-import { GpuFinder, type GpuMode } from "../../../../src/engine/gpu/gpu-finder.ts";
+import { GpuFinder } from "../../../../src/engine/gpu/gpu-finder.ts";
 import { bytesOnGpu, gpuNeeds, partOnCpu } from "../../../../src/engine/gpu/gpu-memory.ts";
 import type { GpuAdapter } from "../../../../src/engine/gpu/gpu-report.ts";
 import {
+  type GpuMode,
   type GpuPlacement,
   type GpuPreferences,
   placeOnGpu,

@@ -1,0 +1,144 @@
+import { readFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { experimentResultSchema } from "../../src/dialects/native/experiment.ts";
+import { COMPAT_SHA256 } from "../../src/engine/browser/compat-build.ts";
+import { compareResults } from "../../src/experiments/compare-results.ts";
+import { likeness } from "../support/likeness.ts";
+import { requireOnCi } from "../support/require-on-ci.ts";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { tinyPng } from "../support/tiny-png.ts";
+import { findWebKit, WebKitPage } from "../support/webkit-page.ts";
+
+const webkit = findWebKit();
+requireOnCi("WebKit", webkit !== undefined);
+
+/** llama.cpp's kernels quantize the numbers of a step otherwise than ours: log-probabilities differ by less than this. */
+const ROUNDING = 0.1;
+
+const IMAGE = `data:image/png;base64,${Buffer.from(tinyPng(64, 64)).toString("base64")}`;
+
+test("the build for older browsers is the one whose hash experiments report", () => {
+  const file = fileURLToPath(import.meta.resolve("@wllama/wllama-compat/wasm/wllama.wasm"));
+  expect(createHash("sha256").update(readFileSync(file)).digest("hex")).toBe(COMPAT_SHA256);
+});
+
+describe.skipIf(webkit === undefined)("the engine in a page of WebKit, as Safari has it", () => {
+  let page: WebKitPage;
+  let daemon: TestDaemon;
+  beforeAll(async () => {
+    daemon = await startDaemon({ args: ["--auto-load"] });
+    page = await WebKitPage.open(webkit!, `${daemon.url}/ui/`);
+    await page.evaluate(`(async () => {
+      const { createEngine, ModelStore } = await import("/browser/daybreak.js");
+      globalThis.store = new ModelStore();
+      globalThis.start = async (name) => {
+        globalThis.engine?.close();
+        const { files, modelfile } = await (await fetch("/api/models/" + name + "/files")).json();
+        const blobs = await Promise.all(files.map(async ({ url }) => await (await fetch(url)).blob()));
+        const having = (role) => files.flatMap((file, at) => (file.role === role ? [{ ...file, blob: blobs[at] }] : []));
+        globalThis.engine = await createEngine({
+          name, modelfile,
+          model: having("model").map(({ blob }) => blob),
+          projector: having("projector")[0]?.blob,
+          adapters: having("adapter").map(({ blob, scale }) => ({ file: blob, scale })),
+        });
+        return engine.info.threads;
+      };
+      globalThis.ask = async (path, body) => {
+        const headers = { "content-type": "application/json" };
+        const answer = await engine.fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
+        return await answer.json();
+      };
+    })()`);
+  });
+  afterAll(async () => {
+    await page?.[Symbol.asyncDispose]();
+    await daemon?.stop();
+  });
+
+  const start = (name: string) => page.evaluate(`start(${JSON.stringify(name)})`);
+  const inPage = (path: string, body: object) =>
+    page.evaluate(`ask(${JSON.stringify(path)}, ${JSON.stringify(body)})`);
+  async function inDaemon(path: string, body: object): Promise<unknown> {
+    const headers = { "content-type": "application/json" };
+    const answer = await fetch(daemon.url + path, { method: "POST", headers, body: JSON.stringify(body) });
+    return await answer.json();
+  }
+
+  test.each(["daybreak-mini", "daybreak-mini-pirate"])(
+    "generates with %s the tokens of the daemon, with nearly the same log-probabilities",
+    async (model) => {
+      expect(await start(model)).toBeGreaterThan(0);
+      const question = { role: "user", content: "What is Daybreak?" };
+      const body = { model, messages: [question], temperature: 0, max_tokens: 16 };
+      const [here, there] = [
+        await inPage("/api/experiment", body),
+        await inDaemon("/api/experiment", body),
+      ].map((result) => experimentResultSchema.parse(result));
+      expect(here!.engine_sha256).toBe(COMPAT_SHA256);
+      expect(compareResults(here!, there!)).toMatchObject({ isSame: true });
+      for (const [at, { logprob }] of here!.tokens.entries())
+        expect(Math.abs(logprob - there!.tokens[at]!.logprob)).toBeLessThan(ROUNDING);
+    },
+  );
+
+  test("answers JSON within a schema", async () => {
+    await start("daybreak-mini");
+    const mood = { type: "string", enum: ["good", "bad"] };
+    const format = { type: "object", properties: { mood }, required: ["mood"], additionalProperties: false };
+    const body = { messages: [{ role: "user", content: "Who are you?" }], format, temperature: 0 };
+    const { message } = z
+      .object({ message: z.object({ content: z.string() }) })
+      .parse(await inPage("/api/chat", { ...body, stream: false }));
+    expect(JSON.parse(message.content)).toEqual({ mood: expect.stringMatching(/^(good|bad)$/) });
+  });
+
+  test("sees in an image what the daemon does", async () => {
+    await start("daybreak-mini-vision");
+    const content = [
+      { type: "image_url", image_url: { url: IMAGE } },
+      { type: "text", text: "What is in the image?" },
+    ];
+    const body = {
+      model: "daybreak-mini-vision",
+      messages: [{ role: "user", content }],
+      temperature: 0,
+      max_tokens: 32,
+    };
+    expect(textOf(await inPage("/v1/chat/completions", body))).toBe(
+      textOf(await inDaemon("/v1/chat/completions", body)),
+    );
+  });
+
+  test("embeds texts nearly as the daemon does", async () => {
+    await start("daybreak-mini-embed");
+    const body = { model: "daybreak-mini-embed", input: "How is a model loaded?" };
+    const here = vectorOf(await inPage("/v1/embeddings", body));
+    expect(likeness(here, vectorOf(await inDaemon("/v1/embeddings", body)))).toBeGreaterThan(0.999);
+  });
+
+  test("says what it cannot do there: count tokens exactly, and store models where the browser has no place for them", async () => {
+    await start("daybreak-mini");
+    expect(await inPage("/tokenize", { content: "Hello" })).toMatchObject({
+      error: { code: "unsupported_feature", message: expect.stringContaining("memory64 and JSPI") },
+    });
+    const stored = `store.download("daybreak-mini").then(({ name }) => name, ({ code, message }) => ({ code, message }))`;
+    expect(await page.evaluate(`navigator.storage?.getDirectory ? "daybreak-mini" : ${stored}`)).toEqual({
+      code: "unsupported_feature",
+      message: expect.stringMatching(/^This browser cannot store models/),
+    });
+  });
+});
+
+const TEXT = z.object({ choices: z.array(z.object({ message: z.object({ content: z.string() }) })) });
+function textOf(answer: unknown): string {
+  return TEXT.parse(answer).choices[0]!.message.content;
+}
+
+const VECTOR = z.object({ data: z.array(z.object({ embedding: z.array(z.number()) })) });
+function vectorOf(answer: unknown): number[] {
+  return VECTOR.parse(answer).data[0]!.embedding;
+}
