@@ -9,7 +9,7 @@ const HELP = `Bundles the engine for browsers.
 
   node scripts/release/build-browser.ts --out FOLDER
 
-Writes daybreak.js, which a page imports, engine-worker.js and store-worker.js, which it starts, engine-compat.js, llama.cpp's script for older browsers, and experiments.js, the script of a page of
+Writes daybreak.js, which a page imports, engine-worker.js and store-worker.js, which it starts, engine-compat.js, llama.cpp's script for older browsers, and chat.js and experiments.js, the scripts of the pages of
 the daemon. npm run build does this for the
 package; in a clone, the daemon does it when a page first asks for them.`;
 
@@ -23,6 +23,7 @@ const ENTRIES = {
   "daybreak.js": "src/tab/browser-entry.ts",
   "engine-worker.js": "src/tab/engine-worker.ts",
   "store-worker.js": "src/tab/store/blob-worker.ts",
+  "chat.js": "src/ui/chat/chat-page.tsx",
   "experiments.js": "src/ui/experiments/experiments-page.ts",
 };
 
@@ -32,7 +33,12 @@ export const COMPAT = path.join(ROOT, "node_modules/@wllama/wllama-compat/wasm")
 /** Writes the files that pages load into a folder. */
 export async function buildBrowser(folder: string): Promise<void> {
   for (const [name, input] of Object.entries(ENTRIES)) {
-    const bundle = await rolldown({ cwd: ROOT, input, platform: "browser", transform: { target: TARGET } });
+    const bundle = await rolldown({
+      cwd: ROOT,
+      input,
+      platform: "browser",
+      transform: { target: TARGET },
+    });
     await bundle.write({ file: path.join(folder, name), format: "esm", minify: true });
   }
   copyFileSync(path.join(COMPAT, "wllama.js"), path.join(folder, "engine-compat.js"));

@@ -27,7 +27,19 @@ const lockSchema = z.object({
 });
 
 /** Packages whose files, or bundles made of them, are in the program, so that no folder node_modules has them. */
-export const BUNDLED = ["swagger-ui-dist", "@noble/hashes", "@wllama/wllama-compat", "core-js"] as const;
+export const BUNDLED = [
+  "swagger-ui-dist",
+  "@noble/hashes",
+  "@preact/signals",
+  "@preact/signals-core",
+  "@wllama/wllama-compat",
+  "core-js",
+  "dompurify",
+  "highlight.js",
+  "idb",
+  "marked",
+  "preact",
+] as const;
 
 export interface LockedPackage {
   readonly name: string;

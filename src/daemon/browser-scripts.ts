@@ -21,6 +21,7 @@ const NAMES: readonly BrowserScript[] = [
   "engine-worker.js",
   "store-worker.js",
   "engine-compat.js",
+  "chat.js",
   "experiments.js",
 ];
 

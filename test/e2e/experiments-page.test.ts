@@ -146,11 +146,11 @@ describe.skipIf(chromium === undefined)("the page for experiments", () => {
   test("takes over a conversation of the chat", async () => {
     await page.evaluate(`location.href = "/ui/"`);
     await page.until(
-      `document.getElementById("model")?.value !== undefined && document.getElementById("model").value !== ""`,
+      `location.pathname === "/ui/" && document.getElementById("prompt") && document.getElementById("model").value !== ""`,
     );
     await type("prompt", "Who are you?");
     await click("send");
-    await page.until(`document.querySelector("#messages small") !== null`);
+    await page.until(`document.querySelector("#messages .summary") !== null`);
     await click("experiment");
     await page.until(`location.pathname === "/ui/experiments/"`);
     await ready();

@@ -117,6 +117,23 @@ export class BrowserPage implements AsyncDisposable {
     await this.#ask("Runtime.evaluate", { expression }, session);
   }
 
+  /** Gives the page another size, in CSS pixels. */
+  async resize(width: number, height: number): Promise<void> {
+    await this.#ask("Emulation.setDeviceMetricsOverride", {
+      width,
+      height,
+      deviceScaleFactor: 1,
+      mobile: false,
+    });
+  }
+
+  /** Tells the page that its user prefers "light" or "dark". */
+  async prefer(scheme: string): Promise<void> {
+    await this.#ask("Emulation.setEmulatedMedia", {
+      features: [{ name: "prefers-color-scheme", value: scheme }],
+    });
+  }
+
   /** Ends the process in which the browser runs its GPU. */
   async crashGpu(): Promise<void> {
     const { webSocketDebuggerUrl } = z

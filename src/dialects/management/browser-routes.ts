@@ -8,6 +8,7 @@ const SCRIPTS = {
   "engine-worker.js": "Its worker",
   "store-worker.js": "The worker that stores models in the browser",
   "engine-compat.js": "The engine's script for browsers without memory64 or JSPI",
+  "chat.js": "The script of the page",
   "experiments.js": "The script of the page for experiments",
 } as const;
 export type BrowserScript = keyof typeof SCRIPTS;

@@ -12,7 +12,7 @@ export interface PageFile {
 /** The files of the pages by path. A file name is never built from a request. */
 const UI_FILES = {
   "/ui/": "ui/index.html",
-  "/ui/app.js": "ui/app.js",
+  "/ui/chat.css": "ui/chat.css",
   "/ui/style.css": "ui/style.css",
 } as const;
 const EXPERIMENTS_FILES = { "/ui/experiments/": "ui/experiments/index.html" } as const;

@@ -1,0 +1,260 @@
+import { computed, signal as value } from "@preact/signals";
+import { toError } from "../../errors/to-error.ts";
+import {
+  type AnswerSummary,
+  branch,
+  type ChatMessage,
+  type ChatSettings,
+  type Conversation,
+  matches,
+  newConversation,
+  requestMessages,
+  withChanged,
+  withMessage,
+} from "./conversation.ts";
+import { deleteConversation, loadConversations, saveConversation } from "./conversation-store.ts";
+import {
+  type AnswerLine,
+  answerLines,
+  ApiError,
+  askDaemon,
+  type Fetch,
+  type ListedModel,
+  listModels,
+  post,
+  request,
+} from "./daemon-api.ts";
+import { tabEngine } from "./tab-engine.ts";
+
+/** An answer is shown so often while it grows: Markdown is made of all of it each time. */
+const SHOW_MS = 33;
+
+/** What the page shows; every part of it reads these. */
+export const conversations = value<readonly Conversation[]>([]);
+export const current = value<Conversation>(newConversation(""));
+export const models = value<readonly ListedModel[]>([]);
+export const search = value("");
+/** What the page is doing, in words. */
+export const status = value("Connecting …");
+export const problem = value("");
+export const running = value<AbortController | undefined>(undefined);
+/** Answer in this tab instead of the daemon. */
+export const inTab = value(false);
+
+export const listed = computed(() =>
+  conversations.value
+    .filter((each) => search.value.trim() === "" || matches(each, search.value))
+    .toSorted(
+      (one, other) => Number(other.isPinned) - Number(one.isPinned) || other.changedAt - one.changedAt,
+    ),
+);
+
+/** The model that the next answer comes from. */
+export const chosenModel = computed(
+  () =>
+    models.value.find(({ alias }) => alias === current.value.model) ??
+    models.value.find(({ is_default: isDefault }) => isDefault) ??
+    models.value[0],
+);
+
+/** Keeps a conversation, here and in the browser's storage. */
+export function keep(conversation: Conversation): void {
+  show(conversation);
+  saveConversation(conversation).catch(showProblem);
+}
+
+function show(conversation: Conversation): void {
+  if (conversation.id === current.value.id) current.value = conversation;
+  const others = conversations.value.filter(({ id }) => id !== conversation.id);
+  conversations.value = [...others, conversation];
+}
+
+export function startConversation(): void {
+  running.value?.abort();
+  current.value = newConversation(chosenModel.value?.alias ?? "", current.value.settings);
+}
+
+export function openConversation(conversation: Conversation): void {
+  running.value?.abort();
+  current.value = conversation;
+}
+
+export function removeConversation({ id }: Conversation): void {
+  conversations.value = conversations.value.filter((each) => each.id !== id);
+  deleteConversation(id).catch(showProblem);
+  if (current.value.id === id) startConversation();
+}
+
+export function changeSettings(settings: ChatSettings): void {
+  change({ ...current.value, settings });
+}
+
+export function chooseModel(model: string): void {
+  change({ ...current.value, model });
+}
+
+/** A conversation without messages is not kept. */
+function change(conversation: Conversation): void {
+  if (conversation.messages.length > 0) keep(conversation);
+  else current.value = conversation;
+}
+
+export function showProblem(error: unknown): void {
+  problem.value = toError(error).message;
+}
+
+/** Reads what the daemon has. */
+export async function refresh(): Promise<void> {
+  try {
+    models.value = await listModels();
+    if (!running.value) status.value = `Connected to ${location.host}`;
+  } catch (error) {
+    if (error instanceof ApiError) showProblem(error);
+    // The engine of this tab goes on without the daemon.
+    status.value = toError(error).message;
+  }
+}
+
+export async function start(): Promise<void> {
+  conversations.value = await loadConversations().catch((error: unknown) => {
+    showProblem(error);
+    return [];
+  });
+  await refresh();
+}
+
+/**
+ * Asks and answers.
+ * @param parent - the message that the question follows; undefined: none
+ */
+export async function ask(
+  content: string,
+  images: readonly string[],
+  parent: string | undefined,
+): Promise<void> {
+  const question: ChatMessage = {
+    id: crypto.randomUUID(),
+    parent,
+    role: "user",
+    content,
+    ...(images.length > 0 && { images }),
+  };
+  keep(withMessage(current.value, question));
+  await answer(question);
+}
+
+/** Answers a question, beside the answers that it has. */
+export async function answer(question: ChatMessage): Promise<void> {
+  const model = chosenModel.value;
+  if (!model) {
+    problem.value = "There is no model to answer. Pull one with: daybreak pull";
+    return;
+  }
+  running.value?.abort();
+  const controller = new AbortController();
+  running.value = controller;
+  problem.value = "";
+  let message: ChatMessage = {
+    id: crypto.randomUUID(),
+    parent: question.id,
+    role: "assistant",
+    content: "",
+    model: model.alias,
+  };
+  const { id } = current.value;
+  const asked = branch({ ...current.value, leaf: question.id });
+  keep(withMessage(current.value, message));
+  const find = (): Conversation | undefined => conversations.value.find((each) => each.id === id);
+  const update = (changed: Partial<ChatMessage>): void => {
+    message = { ...message, ...changed };
+    const conversation = find();
+    if (conversation) show(withChanged(conversation, message));
+  };
+  try {
+    const { settings } = current.value;
+    const { system: _system, ...sampling } = settings;
+    const body = {
+      model: model.alias,
+      messages: requestMessages(asked, settings),
+      // As much as fits, unless a person says less.
+      max_tokens: model.context_size,
+      ...sampling,
+      stream: true,
+    };
+    await readAnswer(body, await sender(model, controller.signal), controller.signal, update);
+  } catch (error) {
+    if (!controller.signal.aborted) {
+      showProblem(error);
+      update({ problem: toError(error).message });
+    } else if (message.content === "") update({ problem: "Stopped before the first word." });
+  } finally {
+    // Pieces of an answer are not stored one by one. A conversation may have been deleted meanwhile.
+    const conversation = find();
+    if (conversation) await saveConversation(conversation).catch(showProblem);
+    if (running.value === controller) running.value = undefined;
+    if (!inTab.value) status.value = `Connected to ${location.host}`;
+  }
+}
+
+async function sender(model: ListedModel, signal: AbortSignal): Promise<Fetch> {
+  if (inTab.value) return await tabEngine(model.alias, (text) => (status.value = text), signal);
+  if (model.state !== "loaded") {
+    status.value = `Loading ${model.alias} …`;
+    await request("/api/models/load", post({ alias: model.alias }, signal));
+    await refresh();
+  }
+  status.value = `${model.alias} answers …`;
+  return askDaemon;
+}
+
+async function readAnswer(
+  body: object,
+  send: Fetch,
+  signal: AbortSignal,
+  update: (changed: Partial<ChatMessage>) => void,
+): Promise<void> {
+  const begun = performance.now();
+  let firstMs: number | undefined;
+  let content = "";
+  let thinking = "";
+  let shownAt = 0;
+  const showText = (): void => {
+    shownAt = performance.now();
+    update({ content, ...(thinking !== "" && { thinking }) });
+  };
+  const response = await request("/api/chat", post(body, signal), send);
+  try {
+    for await (const line of answerLines(response)) {
+      if (line.error) throw new Error(line.error.message);
+      content += line.message?.content ?? "";
+      thinking += line.message?.thinking ?? "";
+      if (content !== "" || thinking !== "") firstMs ??= performance.now() - begun;
+      if (performance.now() - shownAt >= SHOW_MS) showText();
+      if (line.done) update({ summary: summaryOf(line, firstMs ?? performance.now() - begun) });
+    }
+  } finally {
+    showText();
+  }
+}
+
+function summaryOf(line: AnswerLine, firstMs: number): AnswerSummary {
+  return {
+    promptTokens: line.prompt_tokens ?? 0,
+    completionTokens: line.completion_tokens ?? 0,
+    firstMs,
+    doneReason: line.done_reason ?? "stop",
+    ...(line.tokens_per_second !== undefined && { tokensPerSecond: line.tokens_per_second }),
+  };
+}
+
+/** Loads a model in the daemon, or frees its memory. */
+export async function toggleModel({ alias, state }: ListedModel): Promise<void> {
+  try {
+    if (state === "loaded")
+      await request(`/api/models/${encodeURIComponent(alias)}/unload`, { method: "POST" });
+    else await request("/api/models/load", post({ alias }));
+  } catch (error) {
+    showProblem(error);
+  }
+  await refresh();
+}

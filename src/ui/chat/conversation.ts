@@ -1,0 +1,143 @@
+/** Settings of a conversation; absent: the model's own. */
+export interface ChatSettings {
+  readonly system?: string;
+  readonly temperature?: number;
+  readonly top_p?: number;
+  readonly top_k?: number;
+  readonly seed?: number;
+  readonly max_tokens?: number;
+}
+
+/** What an answer took. */
+export interface AnswerSummary {
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  /** Milliseconds from the question to the first piece of text. */
+  readonly firstMs: number;
+  readonly tokensPerSecond?: number;
+  readonly doneReason: string;
+}
+
+export interface ChatMessage {
+  readonly id: string;
+  /** The message that it answers or follows; undefined for the first. */
+  readonly parent: string | undefined;
+  readonly role: "user" | "assistant";
+  readonly content: string;
+  readonly thinking?: string;
+  /** As data URLs. */
+  readonly images?: readonly string[];
+  /** Of an answer: the model that gave it. */
+  readonly model?: string;
+  readonly summary?: AnswerSummary;
+  /** Why the answer ended too early. */
+  readonly problem?: string;
+}
+
+/** A tree of messages: an edited question or a repeated answer is a branch beside the first one. */
+export interface Conversation {
+  readonly id: string;
+  readonly title: string;
+  readonly isPinned: boolean;
+  /** Milliseconds since 1970. */
+  readonly changedAt: number;
+  readonly model: string;
+  readonly settings: ChatSettings;
+  /** In the order in which they were written. */
+  readonly messages: readonly ChatMessage[];
+  /** The last message of the branch that is shown. */
+  readonly leaf: string | undefined;
+}
+
+const TITLE_LENGTH = 60;
+
+export function newConversation(model: string, settings: ChatSettings = {}): Conversation {
+  return {
+    id: crypto.randomUUID(),
+    title: "",
+    isPinned: false,
+    changedAt: Date.now(),
+    model,
+    settings,
+    messages: [],
+    leaf: undefined,
+  };
+}
+
+/** The messages of the branch that is shown, the first one first. */
+export function branch({ messages, leaf }: Pick<Conversation, "messages" | "leaf">): ChatMessage[] {
+  const byId = new Map(messages.map((message) => [message.id, message]));
+  const shown: ChatMessage[] = [];
+  for (let at = leaf; at !== undefined;) {
+    const message = byId.get(at);
+    if (!message) break;
+    shown.unshift(message);
+    at = message.parent;
+  }
+  return shown;
+}
+
+/** Adds a message behind another one, and shows its branch. The first question names the conversation. */
+export function withMessage(conversation: Conversation, message: ChatMessage): Conversation {
+  const title =
+    conversation.title === "" && message.role === "user" ? titleOf(message.content) : conversation.title;
+  return {
+    ...conversation,
+    title,
+    changedAt: Date.now(),
+    messages: [...conversation.messages, message],
+    leaf: message.id,
+  };
+}
+
+/** Replaces a message, such as an answer that grows. */
+export function withChanged(conversation: Conversation, message: ChatMessage): Conversation {
+  const messages = conversation.messages.map((each) => (each.id === message.id ? message : each));
+  return { ...conversation, messages };
+}
+
+/** The messages beside one: other versions of the same question or answer, and itself. */
+export function siblings(
+  { messages }: Pick<Conversation, "messages">,
+  { parent, role }: ChatMessage,
+): ChatMessage[] {
+  return messages.filter((each) => each.parent === parent && each.role === role);
+}
+
+/** Shows another version of a message, with what was said last behind it. */
+export function showBranch(conversation: Conversation, id: string): Conversation {
+  let leaf = id;
+  for (;;) {
+    const next = conversation.messages.findLast(({ parent }) => parent === leaf);
+    if (!next) return { ...conversation, leaf };
+    leaf = next.id;
+  }
+}
+
+function titleOf(text: string): string {
+  const [line = ""] = text.trim().split("\n");
+  return line.length > TITLE_LENGTH ? `${line.slice(0, TITLE_LENGTH - 1)}…` : line;
+}
+
+/** Whether the words of a search are all in a conversation. */
+export function matches(conversation: Conversation, search: string): boolean {
+  const text = [conversation.title, ...conversation.messages.map(({ content }) => content)]
+    .join("\n")
+    .toLowerCase();
+  return search
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
+}
+
+/** The field `messages` of a request, for an answer to the last message of a branch. */
+export function requestMessages(shown: readonly ChatMessage[], { system }: ChatSettings): object[] {
+  const asked = shown.map(({ role, content, images }) => ({
+    role,
+    content,
+    ...(images && images.length > 0 && { images: images.map((url) => url.slice(url.indexOf(",") + 1)) }),
+  }));
+  return system === undefined || system.trim() === ""
+    ? asked
+    : [{ role: "system", content: system }, ...asked];
+}
