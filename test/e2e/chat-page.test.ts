@@ -193,6 +193,11 @@ describe.skipIf(chromium === undefined)("the page", () => {
     expect(await textOf(".markdown strong")).toBe("bold");
     expect(await textOf(".markdown td")).toBe("1");
     expect(await count(".markdown .hljs-keyword")).toBe(1);
+    const copied = `new Promise((resolve) => {
+      navigator.clipboard.writeText = async (text) => resolve(text);
+      document.querySelector(".markdown pre .copy").click();
+    })`;
+    expect(await page.evaluate(copied)).toBe("const x = 1;");
     const elements = "script, img, svg, iframe, style, math, object, form, [onerror], [onload], [onclick]";
     expect(await count(`.markdown :is(${elements})`)).toBe(0);
     const links = await page.evaluate(
@@ -266,4 +271,30 @@ describe.skipIf(chromium === undefined)("the page", () => {
     );
     expect(elsewhere).toEqual([]);
   });
+});
+
+test.skipIf(chromium === undefined)("the page works over plain HTTP from another machine", async () => {
+  const env = { SERVICE_HTTP_ALLOWED_HOSTS: "lan.test" };
+  const daemon = await startDaemon({ args: ["--auto-load"], env });
+  try {
+    const gpuFlags = ["--disable-gpu", "--host-resolver-rules=MAP lan.test 127.0.0.1"];
+    const url = daemon.url.replace("127.0.0.1", "lan.test");
+    await using page = await BrowserPage.open(chromium!, `${url}/ui/`, { gpuFlags });
+    await page.until(`document.getElementById("model")?.value`);
+    expect(await page.evaluate("isSecureContext")).toBe(false);
+    await page.evaluate(`(() => {
+      const field = document.getElementById("prompt");
+      field.value = "What is Daybreak?";
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    })()`);
+    await page.evaluate(`document.getElementById("send").click()`);
+    await page.until(`document.querySelector(".assistant .summary")`);
+    expect(await page.evaluate(`document.querySelector(".assistant .markdown").textContent`)).toMatch(/\w+/);
+    await page.evaluate(
+      `[...document.querySelectorAll(".actions button")].find((each) => each.textContent === "Copy").click()`,
+    );
+    await page.until(`document.getElementById("problem").textContent.includes("HTTPS")`);
+  } finally {
+    await daemon.stop();
+  }
 });

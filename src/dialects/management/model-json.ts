@@ -5,8 +5,11 @@ import { licenseText, parseInstructions } from "../../models/modelfile/parse-ins
 import type { modelDetailSchema, modelListEntrySchema } from "./model-schemas.ts";
 
 type ListEntry = z.infer<typeof modelListEntrySchema>;
-/** A model on disk always has capabilities. */
-type EntryOnDisk = ListEntry & { capabilities: NonNullable<ListEntry["capabilities"]> };
+/** What is known of a model on disk. */
+type EntryOnDisk = ListEntry & {
+  capabilities: NonNullable<ListEntry["capabilities"]>;
+  purpose: NonNullable<ListEntry["purpose"]>;
+};
 
 /** A model as GET /api/models lists it. */
 export function modelListEntry(model: Model): EntryOnDisk {
@@ -26,6 +29,7 @@ export function modelListEntry(model: Model): EntryOnDisk {
     quantization: model.gguf.quantization,
     modified_at: new Date(model.modifiedAt).toISOString(),
     capabilities: { ...model.capabilities },
+    purpose: model.gguf.purpose,
     ...(model.memoryBytes !== undefined && { memory_bytes: model.memoryBytes }),
     ...(model.expiresAt !== undefined && { expires_at: new Date(model.expiresAt).toISOString() }),
   };
@@ -74,7 +78,6 @@ export function modelDetail(model: Model, modelfile: string): z.infer<typeof mod
     trained_context_size: gguf.contextLength,
     embedding_size: gguf.embeddingLength,
     block_count: gguf.blockCount,
-    purpose: gguf.purpose,
     ...(gguf.name !== undefined && { name: gguf.name }),
     files: [...model.files],
     ...(model.projector !== undefined && { projector: model.projector }),

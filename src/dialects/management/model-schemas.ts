@@ -15,6 +15,8 @@ const sourceSchema = z
   .enum(["shipped", "hub", "file", "modelfile"])
   .describe("Where it came from, which decides what deleting it does.");
 
+const purposeSchema = z.enum(["generate", "embed", "rerank"]);
+
 const modelFields = {
   alias: z.string().describe("Name of the model."),
   path: z.string().describe("The GGUF file, or the first shard."),
@@ -36,6 +38,7 @@ const modelFields = {
   quantization: z.string().describe('For example "Q4_K_M".'),
   modified_at: z.string().describe("When its files last changed, ISO 8601."),
   capabilities: capabilitiesSchema.optional().describe("Absent while it is not on disk."),
+  purpose: purposeSchema.optional().describe("What it is for; absent while it is not on disk."),
   memory_bytes: z.int().optional().describe("Resident memory of its engine, when loaded."),
   expires_at: z.string().optional().describe("When it will be unloaded if idle, ISO 8601."),
 };
@@ -51,7 +54,7 @@ export const modelDetailSchema = z
     trained_context_size: z.int().describe("Context size the model was trained for."),
     embedding_size: z.int().describe("Length of its embedding vectors."),
     block_count: z.int(),
-    purpose: z.enum(["generate", "embed", "rerank"]),
+    purpose: purposeSchema,
     name: z.string().optional().describe("Name in the GGUF header."),
     files: z.array(z.string()).describe("All shards in order."),
     projector: z.string().optional().describe("Vision projector."),

@@ -8,6 +8,7 @@ import {
   type Conversation,
   matches,
   newConversation,
+  newId,
   requestMessages,
   withChanged,
   withMessage,
@@ -49,12 +50,15 @@ export const listed = computed(() =>
     ),
 );
 
+/** Models that answer; others embed texts or order documents. */
+export const answering = computed(() => models.value.filter(({ purpose }) => purpose === "generate"));
+
 /** The model that the next answer comes from. */
 export const chosenModel = computed(
   () =>
-    models.value.find(({ alias }) => alias === current.value.model) ??
-    models.value.find(({ is_default: isDefault }) => isDefault) ??
-    models.value[0],
+    answering.value.find(({ alias }) => alias === current.value.model) ??
+    answering.value.find(({ is_default: isDefault }) => isDefault) ??
+    answering.value[0],
 );
 
 /** Keeps a conversation, here and in the browser's storage. */
@@ -133,7 +137,7 @@ export async function ask(
   parent: string | undefined,
 ): Promise<void> {
   const question: ChatMessage = {
-    id: crypto.randomUUID(),
+    id: newId(),
     parent,
     role: "user",
     content,
@@ -155,7 +159,7 @@ export async function answer(question: ChatMessage): Promise<void> {
   running.value = controller;
   problem.value = "";
   let message: ChatMessage = {
-    id: crypto.randomUUID(),
+    id: newId(),
     parent: question.id,
     role: "assistant",
     content: "",

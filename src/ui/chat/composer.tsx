@@ -1,12 +1,12 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import {
+  answering,
   ask,
   chooseModel,
   chosenModel,
   current,
   inTab,
-  models,
   problem,
   running,
   showProblem,
@@ -108,7 +108,7 @@ export function Composer(): JSX.Element {
             value={chosenModel.value?.alias}
             onChange={({ currentTarget }) => chooseModel(currentTarget.value)}
           >
-            {models.value.map(({ alias, state }) => (
+            {answering.value.map(({ alias, state }) => (
               <option key={alias} value={alias}>
                 {state === "loaded" ? alias : `${alias} (${state})`}
               </option>
@@ -134,6 +134,8 @@ export function Composer(): JSX.Element {
             id="in-tab"
             type="checkbox"
             checked={inTab}
+            disabled={!isSecureContext}
+            title={isSecureContext ? undefined : "Browsers run the engine only on localhost and over HTTPS"}
             onChange={({ currentTarget }) => (inTab.value = currentTarget.checked)}
           />{" "}
           In this tab

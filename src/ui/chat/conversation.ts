@@ -51,9 +51,15 @@ export interface Conversation {
 
 const TITLE_LENGTH = 60;
 
+/** A name that nothing else has. Unlike randomUUID() it works where a page came over HTTP from another machine. */
+export function newId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 export function newConversation(model: string, settings: ChatSettings = {}): Conversation {
   return {
-    id: crypto.randomUUID(),
+    id: newId(),
     title: "",
     isPinned: false,
     changedAt: Date.now(),

@@ -7,7 +7,8 @@ const modelSchema = z.object({
   context_size: z.number().optional(),
   size_bytes: z.number().optional(),
   is_default: z.boolean(),
-  capabilities: z.looseObject({ vision: z.boolean().optional(), chat: z.boolean().optional() }).optional(),
+  purpose: z.string().optional(),
+  capabilities: z.looseObject({ vision: z.boolean().optional() }).optional(),
 });
 export type ListedModel = z.output<typeof modelSchema>;
 

@@ -1,8 +1,9 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { answer, ask, chosenModel, current, keep, running } from "./chat-state.ts";
 import { type AnswerSummary, branch, type ChatMessage, showBranch, siblings } from "./conversation.ts";
+import { copyText } from "./copy-text.ts";
 import { renderMarkdown } from "./render-markdown.ts";
 
 /** A question or an answer, with what can be done with it. */
@@ -33,7 +34,7 @@ export function MessageView({ message }: { readonly message: ChatMessage }): JSX
       {message.summary && <Summary summary={message.summary} />}
       <p class="actions">
         <Versions message={message} />
-        <button type="button" onClick={() => void navigator.clipboard.writeText(message.content)}>
+        <button type="button" onClick={() => copyText(message.content)}>
           Copy
         </button>
         {message.role === "user" ? (
@@ -62,8 +63,12 @@ export function MessageView({ message }: { readonly message: ChatMessage }): JSX
 
 function Answer({ content }: { readonly content: string }): JSX.Element {
   const html = useMemo(() => renderMarkdown(content), [content]);
-  // Sanitized, and no script of it could run by the page's policy. A double click on code copies it.
-  return <div class="markdown" onDblClick={copyCode} dangerouslySetInnerHTML={{ __html: html }} />;
+  const text = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    for (const block of text.current?.querySelectorAll("pre") ?? []) block.append(copyButton(block));
+  }, [html]);
+  // Sanitized, and no script of it could run by the page's policy.
+  return <div ref={text} class="markdown" dangerouslySetInnerHTML={{ __html: html }} />;
 }
 
 function Summary({ summary }: { readonly summary: AnswerSummary }): JSX.Element {
@@ -138,9 +143,15 @@ function Editor({
   );
 }
 
-function copyCode({ target }: MouseEvent): void {
-  const block = target instanceof Element ? target.closest("pre") : null;
-  if (block) void navigator.clipboard.writeText(block.textContent ?? "");
+/** Copies a block of code as it is written. */
+function copyButton(block: HTMLElement): HTMLButtonElement {
+  const code = block.textContent ?? "";
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = "Copy code";
+  button.addEventListener("click", () => copyText(code));
+  return button;
 }
 
 function show(message: ChatMessage | undefined): void {

@@ -41,6 +41,7 @@ describe("models", () => {
           quantization: "Q8_0",
           modified_at: "2026-01-02T00:00:00.000Z",
           capabilities: { vision: false, tools: false, thinking: false, json: true },
+          purpose: "generate",
           memory_bytes: 50_000_000,
         },
       ],
