@@ -1,4 +1,4 @@
-// What mixtures of experts choose by, beside products, softmax and look-ups: the order of an expert's shares (ARGSORT),
+// How mixtures of experts choose, beside products, softmax and look-ups: the order of an expert's shares (ARGSORT),
 // their sum (SUM_ROWS) within bounds (CLAMP), and the biases of the experts that were chosen (ADD_ID).
 #pragma once
 #include "elementwise.h"

@@ -1,5 +1,4 @@
-// e^x for four floats at once, where llama.cpp's WebAssembly calls the C library's expf for each number (some 30
-// instructions; 14 here for four).
+// e^x for four floats at once, where llama.cpp's WebAssembly calls the C library's expf for each number.
 #pragma once
 #include "simd.h"
 

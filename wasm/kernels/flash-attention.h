@@ -4,10 +4,8 @@
 // score so far, and the values weighted by these; what was summed before is scaled down when a larger score appears.
 // Chunks that the mask hides from every query are skipped: the future in a prompt, and other slots' tokens.
 //
-// Instructions for each product, F16 with 64 to 128 numbers to a head: few queries 0.95 (keys), 0.8 (values), where
-// registers hold 4 queries × 8 numbers of a value, two numbers of it and a share; more than five 0.92 + 2.5 / queries,
-// from panels as in mul-mat-float.h. Measured by scripts/bench/kernels.ts --attention (see gemm-micro-kernel.h), a cache of 1024
-// tokens, 1, 4 and 64 queries, in GMAC/s: F32 3.4, 5.0 and 5.6, F16 3.1, 5.4 and 7.4, Q8_0 2.0, 4.3 and 7.3, Q4_0 2.0, 5.1 and 8.7.
+// For few queries registers hold 4 queries × 8 numbers of a value, two numbers of it and a share; more than five meet panels as
+// in mul-mat-float.h.
 #pragma once
 #include "cache-rows.h"
 #include "mul-mat-float.h"

@@ -4,15 +4,7 @@
 // products in 8 vpmaddubsw. Sums stay in i16 as long as they fit: 8 steps for nibbles (8·2·2·127·15/2 < 2^15 per lane),
 // 4 for 5 bits, 2 for 6 bits. Registers: 8 × i16 sums, 2 of weights, activations, splat, product: 13 of 16. The 8 × f32
 // accumulators are spilled, once for each granule.
-//
-// For each product, packing and quantizing included, 64 columns and 512 rows of 2048 on Zen 3: Q4_1 0.41 instructions of x64
-// and 0.093 cycles, Q5_0 0.51 and 0.111, Q3_K 0.59 and 0.126, IQ4_NL 0.74 and 0.161. A third of the instructions check the
-// bounds of loads: the package's memory is 64-bit.
-//
-// Measured by scripts/bench/kernels.ts --as-in-file, 64 columns, in GMAC/s: Q4_0 17.6, Q4_1 16.6, Q5_0 15.9, Q5_1 13.1, Q8_0
-// 9.1, IQ4_NL 8.9, MXFP4 14.0, Q2_K 12.2, Q3_K 13.1, Q4_K 17.2, Q5_K 12.5, Q6_K 10.6, IQ4_XS 10.1. These, and all rates
-// in these files, are of runs of half a second on a busy shared machine whose speed changes by half between one second and the
-// next: they tell the order of magnitude, instructions and cycles what is faster.
+// Figures of all kernels are in docs/benchmarks.md.
 #pragma once
 #include "gemm-panel.h"
 

@@ -7,9 +7,6 @@
 // mask; the accumulators of more than one column are spilled, one load and one store each.
 // The four rows are `row_bytes` apart; the caller chooses rows far from each other, because four streams that are
 // far apart make better use of the memory than four neighbors.
-//
-// Measured (512 rows of 2048, from a cache; see gemm-micro-kernel.h), 1 and 4 columns, in GMAC/s: Q4_0 8.2 and 13.6, Q4_1 7.1
-// and 11.7, Q5_0 5.2 and 11.4, Q5_1 6.3 and 9.7, Q8_0 5.8 and 9.2, IQ4_NL 6.1 and 9.1, MXFP4 6.1 and 11.2.
 #pragma once
 #include "block-formats.h"
 #include "quantize-activations.h"

@@ -4,9 +4,6 @@
 // Within a super-block everything is integer: byte dot products to i16, times the group's scale to i32 (one vpmaddwd
 // does both the product and the pairwise sum), so that one conversion and one FMA per super-block, row and column
 // remain. Registers: 4 of weights, 2 of activations, 2 of scales, and an i32 sum for each row and column.
-//
-// Measured (512 rows of 2048, from a cache; see gemm-micro-kernel.h), 1 and 4 columns, in GMAC/s: Q2_K 7.7 and 6.9, Q3_K 5.6
-// and 6.8, Q4_K 8.1 and 8.0, Q5_K 6.5 and 7.4, Q6_K 6.3 and 7.1, IQ4_XS 3.6 and 3.6.
 #pragma once
 #include "gemv-blocks.h"
 #include "tensor.h"

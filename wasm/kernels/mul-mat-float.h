@@ -1,9 +1,7 @@
 // The operator mul_mat with F32, F16 or BF16 weights: models that are not quantized, and attention without flash
 // attention (keys and values are F16 there, one matrix for each head, shared by the heads of a group: all columns of
 // all these heads meet what is unpacked once). Where each slot has a KV cache of its own, the fourth dimension counts the
-// slots of a step. Instructions for each product, F16: GEMV of 1 and 2 columns 2.1 and 1.4,
-// GEMM 0.92 + 2.5 / columns. Measured (512 rows of 2048, from a cache; see gemm-micro-kernel.h), 1, 4 and 64 columns, in
-// GMAC/s: F32 4.7, 6.5 and 8.0, F16 3.8, 5.4 and 8.0, BF16 5.8, 6.6 and 8.0.
+// slots of a step.
 #pragma once
 #include "mul-mat-quantized.h"
 
@@ -146,8 +144,7 @@ INLINE int needs_reading_ahead(const tensor *w, int64_t rows) {
 }
 
 // Reads a number of each of their cache lines, so that lines come in side by side. The prefetchers of a processor do not
-// follow such steps, and while rows are multiplied it does not look far ahead: attention took 12 % of the cycles of a token
-// behind 160 others, and takes 8 %.
+// follow such steps, and while rows are multiplied it does not look far ahead.
 NOINLINE int32_t read_lines(const uint8_t *x, size_t row_bytes, int64_t rows, size_t bytes) {
   int32_t seen = 0;
   for (int64_t r = 0; r < rows; r++, x += row_bytes) {

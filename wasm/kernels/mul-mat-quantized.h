@@ -5,8 +5,7 @@
 
 extern void ggml_barrier(void *threadpool);
 
-// From so many columns on, panels pay. Instructions for each product of Q4_0 as it lies in the file: GEMV of 1, 2, 4 columns
-// 0.83, 0.62, 0.48, GEMM 0.38 + 1.1 / columns.
+// From so many columns on, panels pay: see docs/benchmarks.md.
 enum { GEMM_COLUMNS = 12 };
 // Rows of one piece of work: a GEMM panel of 16 rows stays in the L1 and L2 caches while all columns pass over it.
 enum { GEMM_CHUNK = 16, GEMV_CHUNK = 64 };

@@ -1,6 +1,6 @@
-// What our kernels do of a graph. What they leave is done by llama.cpp's function for whole graphs, into which its
-// compiler has copied nearly all operators, which V8 takes long to optimize, and which run
-// slowly until it has. So all that a usual graph holds is done here, and V8 never sees that function.
+// The nodes of a graph that our kernels compute. The others are left to llama.cpp's function for whole graphs, into which the
+// compiler has copied nearly all operators: V8 takes long to optimize it, and it runs slowly until then. So everything that a
+// usual graph holds is computed here, and V8 never compiles that function.
 #pragma once
 #include "choices.h"
 #include "elementwise.h"

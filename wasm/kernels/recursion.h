@@ -1,5 +1,5 @@
-// Functions of llama.cpp that call themselves as deep as a text is nested that others write: a grammar, an answer. Its
-// stack ends at some hundred or thousand levels, and with it the engine and everyone's requests; so they are stopped before.
+// Functions of llama.cpp that recurse as deep as a text from outside is nested: a grammar, an answer. The stack ends after some
+// hundred or thousand levels, and with it the engine and everyone's requests, so they are stopped before.
 #pragma once
 #include <stdint.h>
 #include "llama-cpp-build.h"

@@ -56,7 +56,7 @@ NOINLINE void put_back(tensor *w) {
   w->flags &= ~FLAG_REPACKED;
 }
 
-// Weights that the graph uses otherwise than repacked ones can be stay as they are in the file, from now on.
+// Weights that the graph uses in ways that repacked ones cannot be used stay as they are in the file from now on.
 NOINLINE void leave_what_others_read(const graph *g) {
   for (int32_t i = 0; i < g->n_nodes; i++) {
     const tensor *node = g->nodes[i];
@@ -81,7 +81,7 @@ NOINLINE void repack_weights(const graph *g) {
   }
 }
 
-// Rows of repacked weights, as an embedding that is the output matrix as well is read.
+// Rows of repacked weights: how an embedding is read that is also the output matrix.
 INLINE void look_rows_up(const compute_params *params, tensor *out, const tensor *w, const tensor *rows) {
   const int64_t k = w->ne[0];
   uint8_t *row = (uint8_t *)align_up((size_t)params->work) + align_up(w->nb[1]) * (size_t)params->ith;

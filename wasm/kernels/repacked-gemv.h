@@ -9,9 +9,7 @@
 // same numbers, since nothing is cut off on either way, so results are the same bits.
 //
 // Registers: 4 sums, 4 splat activations (8 of Q8_0, of which some are spilled), weights, a product, a mask: 12 of 16. The
-// accumulators are spilled. For each product, 512 rows of 2048 from a cache, on Zen 3: Q4_0 0.50 instructions of x64 and 0.117
-// cycles, Q8_0 0.90 and 0.20, Q4_K 0.53 and 0.114, Q6_K 0.77 and 0.158. Measured (see gemm-micro-kernel.h): 16.3, 10.0, 21.0
-// and 12.4 GMAC/s. Figures of Q4_K, here and in repacked-multiply.h, are of a tile whose scales stood in front.
+// accumulators are spilled.
 #pragma once
 #include "repacked-activations.h"
 #include "repacked-scales.h"

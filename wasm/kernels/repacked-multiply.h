@@ -2,9 +2,7 @@
 // of each row (two vectors) and four activations of each column (one, splat four times): 128 products in 8 vpmaddubsw.
 //
 // Registers: 8 sums, 2 of packed weights, 2 of unpacked ones, activations, splat, product: 15 of 16, and the mask is spilled
-// like the accumulators. For each product, 512 rows of 2048, on Zen 3: Q4_0 0.35 instructions of x64 and 0.082 cycles, Q8_0
-// 0.59 and 0.14, Q4_K 0.36 and 0.088, Q6_K 0.47 and 0.108. Measured (see gemm-micro-kernel.h), 4 and 64 columns, in GMAC/s:
-// Q4_0 23.9 and 25.8, Q8_0 19.0 and 17.7, Q4_K 18.7 and 25.8, Q6_K 18.9 and 14.1.
+// like the accumulators.
 #pragma once
 #include "eight-rows.h"
 

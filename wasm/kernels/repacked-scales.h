@@ -105,8 +105,8 @@ INLINE vec add_scaled_sums(vec totals, vec sums, vec scale, int dot) {
   return wasm_i32x4_add(totals, dot ? wasm_i32x4_mul(sums, scale) : wasm_i32x4_dot_i16x8(sums, scale));
 }
 
-// The lowest byte of each 32 bits, which is a scale, as two i16, or as an i32. Loops over scales take it and shift the next one down: an array of scales
-// would be checked for bounds at each store and load.
+// The lowest byte of each 32 bits, which is a scale, as two i16, or as an i32. Loops over scales take it and shift the next
+// one down: an array of scales would be checked for bounds at each store and load.
 INLINE vec unsigned_scale(vec words, int dot, const constants *k) {
   return dot ? wasm_v128_and(words, k->low_byte) : wasm_i8x16_relaxed_swizzle(words, k->byte_twice);
 }

@@ -23,12 +23,12 @@ INLINE vec dot_i8_u7(vec signed_bytes, vec unsigned_bytes) {
 }
 
 // 16 products of a signed byte and another one, added in fours to 4 × i32: one instruction on arm64 (sdot) and on x64 with
-// AVX-VNNI (vpdpbusd), three on other x64. What bytes above 127 mean says dot_of_machine.
+// AVX-VNNI (vpdpbusd), three on other x64. dot_of_machine tells what bytes above 127 mean.
 INLINE vec add_dot(vec signed_bytes, vec other_bytes, vec sum) {
   return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(signed_bytes, other_bytes, sum);
 }
 
-// Whether add_dot is worth using, and what it takes the bytes of its second operand for.
+// Whether add_dot is worth using, and how it reads the bytes of its second operand.
 enum { NO_DOT, SIGNED_DOT, UNSIGNED_DOT };
 
 // WebAssembly leaves to the machine what a byte of 255 is: vpdpbusd takes it as unsigned, sdot as signed, and of the three

@@ -1,7 +1,5 @@
 // The operator soft_max: scores of attention, scaled and masked, become shares of 1. It is the part of attention that
-// grows with the context and multiplies nothing: llama.cpp's WebAssembly takes about 60 instructions for each score,
-// this about 8 (3 of them for loads and stores in three passes; a fourth instruction checks the bounds of each).
-// All rows are divided among the threads, also the one row that each head has while a token is generated.
+// grows with the context and multiplies nothing; it makes three passes, four scores at a time. All rows are divided among the threads, also the one row that each head has while a token is generated.
 #pragma once
 #include "exponential.h"
 #include "tensor.h"
