@@ -64,7 +64,8 @@ function startWorker(
       const parts = gpuWaitMs === undefined ? [HIDE_GPU, script] : [script];
       const url = URL.createObjectURL(new Blob(parts, { type: "text/javascript" }));
       const worker = new PageWorker(url);
-      URL.revokeObjectURL(url);
+      // Not before it has started: a busy browser may not have read the script yet.
+      worker.addEventListener("message", () => URL.revokeObjectURL(url), { once: true });
       worker.addEventListener("message", ({ data }: MessageEvent<unknown>) => shim.onMessage(data));
       worker.addEventListener("error", (event) => {
         // Or it would count as an error of this realm, too, and of the page that started it.
