@@ -277,9 +277,9 @@ test.skipIf(chromium === undefined)("the page works over plain HTTP from another
   const env = { SERVICE_HTTP_ALLOWED_HOSTS: "lan.test" };
   const daemon = await startDaemon({ args: ["--auto-load"], env });
   try {
-    const gpuFlags = ["--disable-gpu", "--host-resolver-rules=MAP lan.test 127.0.0.1"];
+    const flags = ["--disable-gpu", "--host-resolver-rules=MAP lan.test 127.0.0.1"];
     const url = daemon.url.replace("127.0.0.1", "lan.test");
-    await using page = await BrowserPage.open(chromium!, `${url}/ui/`, { gpuFlags });
+    await using page = await BrowserPage.open(chromium!, `${url}/ui/`, { flags });
     await page.until(`document.getElementById("model")?.value`);
     expect(await page.evaluate("isSecureContext")).toBe(false);
     await page.evaluate(`(() => {

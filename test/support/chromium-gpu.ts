@@ -11,7 +11,7 @@ export const chromiumWithGpu = existsSync(PROGRAM) ? PROGRAM : undefined;
 
 /** How it is started. */
 export const WITH_GPU: Partial<LaunchOptions> = {
-  gpuFlags: [
+  flags: [
     "--enable-unsafe-webgpu",
     "--enable-features=Vulkan",
     "--use-angle=vulkan",

@@ -36,21 +36,21 @@ export interface Chromium extends AsyncDisposable {
 
 export interface LaunchOptions {
   readonly signal: AbortSignal;
-  /** In place of those that keep it from the GPU. */
-  readonly gpuFlags?: readonly string[];
+  /** In place of the one that keeps it from the GPU. */
+  readonly flags?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
 /** @throws Error when the browser does not start */
 export async function launchChromium(
   program: string,
-  { signal, gpuFlags = ["--disable-gpu"], env = {} }: LaunchOptions,
+  { signal, flags = ["--disable-gpu"], env = {} }: LaunchOptions,
 ): Promise<Chromium> {
   const profile = mkdtempSync(path.join(os.tmpdir(), "daybreak-chromium-"));
-  const flags = ["--headless", ...gpuFlags, "--no-first-run", "--remote-debugging-port=0"];
+  const args = ["--headless", ...flags, "--no-first-run", "--remote-debugging-port=0"];
   // Chromium does not start under root with its sandbox.
-  if (process.getuid?.() === 0) flags.push("--no-sandbox");
-  const browser = spawn(program, [...flags, `--user-data-dir=${profile}`, "about:blank"], {
+  if (process.getuid?.() === 0) args.push("--no-sandbox");
+  const browser = spawn(program, [...args, `--user-data-dir=${profile}`, "about:blank"], {
     stdio: "ignore",
     // Or it leaves files in the user's own folders.
     env: { ...process.env, ...env, XDG_CONFIG_HOME: profile, XDG_CACHE_HOME: profile },

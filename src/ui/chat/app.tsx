@@ -12,13 +12,15 @@ import { Sidebar } from "./sidebar.tsx";
 /** Pixels. */
 const NEAR_END = 200;
 
-type Panel = "models" | "settings" | undefined;
+const PANELS = [
+  ["models", "Models"],
+  ["settings", "Settings"],
+] as const;
 
 /** The page behind /ui/. */
 export function App(): JSX.Element {
-  const panel = useSignal<Panel>(undefined);
+  const panel = useSignal<(typeof PANELS)[number][0] | undefined>(undefined);
   const isListOpen = useSignal(false);
-  const toggle = (name: Panel) => () => (panel.value = panel.value === name ? undefined : name);
   return (
     <>
       <header>
@@ -36,22 +38,17 @@ export function App(): JSX.Element {
           {status}
         </p>
         <nav>
-          <button
-            id="show-models"
-            type="button"
-            aria-expanded={panel.value === "models"}
-            onClick={toggle("models")}
-          >
-            Models
-          </button>
-          <button
-            id="show-settings"
-            type="button"
-            aria-expanded={panel.value === "settings"}
-            onClick={toggle("settings")}
-          >
-            Settings
-          </button>
+          {PANELS.map(([name, label]) => (
+            <button
+              key={name}
+              id={`show-${name}`}
+              type="button"
+              aria-expanded={panel.value === name}
+              onClick={() => (panel.value = panel.value === name ? undefined : name)}
+            >
+              {label}
+            </button>
+          ))}
           <a href="/ui/experiments/">Experiments</a>
           <a href="/docs">API</a>
         </nav>

@@ -15,17 +15,16 @@ import {
 } from "./conversation.ts";
 import { deleteConversation, loadConversations, saveConversation } from "./conversation-store.ts";
 import {
-  type AnswerLine,
-  answerLines,
-  ApiError,
   askDaemon,
   type Fetch,
   type ListedModel,
   listModels,
+  loadModel,
   post,
   request,
-} from "./daemon-api.ts";
-import { tabEngine } from "./tab-engine.ts";
+} from "../daemon-api.ts";
+import { TabEngine } from "../tab-engine.ts";
+import { type AnswerLine, answerLines } from "./answer-lines.ts";
 
 /** An answer is shown so often while it grows: Markdown is made of all of it each time. */
 const SHOW_MS = 33;
@@ -113,7 +112,6 @@ export async function refresh(): Promise<void> {
     models.value = await listModels();
     if (!running.value) status.value = `Connected to ${location.host}`;
   } catch (error) {
-    if (error instanceof ApiError) showProblem(error);
     // The engine of this tab goes on without the daemon.
     status.value = toError(error).message;
   }
@@ -168,11 +166,10 @@ export async function answer(question: ChatMessage): Promise<void> {
   const { id } = current.value;
   const asked = branch({ ...current.value, leaf: question.id });
   keep(withMessage(current.value, message));
-  const find = (): Conversation | undefined => conversations.value.find((each) => each.id === id);
   const update = (changed: Partial<ChatMessage>): void => {
     message = { ...message, ...changed };
-    const conversation = find();
-    if (conversation) show(withChanged(conversation, message));
+    // Not the list beside it, whose order and search would be computed for each piece.
+    if (current.value.id === id) current.value = withChanged(current.value, message);
   };
   try {
     const { settings } = current.value;
@@ -193,21 +190,31 @@ export async function answer(question: ChatMessage): Promise<void> {
     } else if (message.content === "") update({ problem: "Stopped before the first word." });
   } finally {
     // Pieces of an answer are not stored one by one. A conversation may have been deleted meanwhile.
-    const conversation = find();
-    if (conversation) await saveConversation(conversation).catch(showProblem);
+    const shown =
+      current.value.id === id ? current.value : conversations.value.find((each) => each.id === id);
+    if (shown) {
+      show(withChanged(shown, message));
+      await saveConversation(withChanged(shown, message)).catch(showProblem);
+    }
     if (running.value === controller) running.value = undefined;
     if (!inTab.value) status.value = `Connected to ${location.host}`;
   }
 }
 
-async function sender(model: ListedModel, signal: AbortSignal): Promise<Fetch> {
-  if (inTab.value) return await tabEngine(model.alias, (text) => (status.value = text), signal);
-  if (model.state !== "loaded") {
-    status.value = `Loading ${model.alias} …`;
-    await request("/api/models/load", post({ alias: model.alias }, signal));
+const tab = new TabEngine((text) => (status.value = text));
+
+async function sender({ alias, state }: ListedModel, signal: AbortSignal): Promise<Fetch> {
+  if (inTab.value) {
+    const { fetch } = await tab.start(alias, false, signal);
+    status.value = `${alias} answers in this tab …`;
+    return fetch;
+  }
+  if (state !== "loaded") {
+    status.value = `Loading ${alias} …`;
+    await loadModel(alias, signal);
     await refresh();
   }
-  status.value = `${model.alias} answers …`;
+  status.value = `${alias} answers …`;
   return askDaemon;
 }
 
@@ -256,7 +263,7 @@ export async function toggleModel({ alias, state }: ListedModel): Promise<void> 
   try {
     if (state === "loaded")
       await request(`/api/models/${encodeURIComponent(alias)}/unload`, { method: "POST" });
-    else await request("/api/models/load", post({ alias }));
+    else await loadModel(alias);
   } catch (error) {
     showProblem(error);
   }

@@ -11,10 +11,8 @@ import {
   running,
   showProblem,
 } from "./chat-state.ts";
+import { openAsExperiment } from "../hand-over.ts";
 import { branch, requestMessages } from "./conversation.ts";
-
-/** Where the page of experiments looks for what it is to open. */
-const HAND_OVER = "daybreak-experiment";
 
 const READABLE = /^image\/(png|jpeg|gif|bmp)$/;
 
@@ -181,11 +179,5 @@ function recordExperiment(text: string): void {
     last < 0
       ? [{ role: "user", content: text }]
       : requestMessages(shown.slice(0, last + 1), current.value.settings);
-  const experiment = {
-    experiment: 1,
-    model: { name: chosenModel.value?.alias ?? "" },
-    request: { messages, ...sampling },
-  };
-  sessionStorage.setItem(HAND_OVER, JSON.stringify(experiment));
-  location.href = "/ui/experiments/";
+  openAsExperiment(chosenModel.value?.alias ?? "", { messages, ...sampling });
 }

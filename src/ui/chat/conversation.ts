@@ -74,13 +74,12 @@ export function newConversation(model: string, settings: ChatSettings = {}): Con
 export function branch({ messages, leaf }: Pick<Conversation, "messages" | "leaf">): ChatMessage[] {
   const byId = new Map(messages.map((message) => [message.id, message]));
   const shown: ChatMessage[] = [];
-  for (let at = leaf; at !== undefined;) {
-    const message = byId.get(at);
-    if (!message) break;
-    shown.unshift(message);
-    at = message.parent;
+  for (let message = byId.get(leaf ?? ""); message; message = byId.get(message.parent ?? "")) {
+    shown.push(message);
+    // An imported file can lead in a circle.
+    byId.delete(message.id);
   }
-  return shown;
+  return shown.toReversed();
 }
 
 /** Adds a message behind another one, and shows its branch. The first question names the conversation. */
@@ -113,9 +112,11 @@ export function siblings(
 /** Shows another version of a message, with what was said last behind it. */
 export function showBranch(conversation: Conversation, id: string): Conversation {
   let leaf = id;
+  const passed = new Set<string>();
   for (;;) {
+    passed.add(leaf);
     const next = conversation.messages.findLast(({ parent }) => parent === leaf);
-    if (!next) return { ...conversation, leaf };
+    if (!next || passed.has(next.id)) return { ...conversation, leaf };
     leaf = next.id;
   }
 }

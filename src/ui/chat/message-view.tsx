@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { answer, ask, chosenModel, current, keep, running } from "./chat-state.ts";
+import { answer, ask, current, keep, models, running } from "./chat-state.ts";
 import { type AnswerSummary, branch, type ChatMessage, showBranch, siblings } from "./conversation.ts";
 import { copyText } from "./copy-text.ts";
 import { renderMarkdown } from "./render-markdown.ts";
@@ -31,7 +31,7 @@ export function MessageView({ message }: { readonly message: ChatMessage }): JSX
         <Answer content={message.content} />
       )}
       {message.problem !== undefined && <p class="failed">{message.problem}</p>}
-      {message.summary && <Summary summary={message.summary} />}
+      {message.summary && <Summary summary={message.summary} model={message.model} />}
       <p class="actions">
         <Versions message={message} />
         <button type="button" onClick={() => copyText(message.content)}>
@@ -71,9 +71,9 @@ function Answer({ content }: { readonly content: string }): JSX.Element {
   return <div ref={text} class="markdown" dangerouslySetInnerHTML={{ __html: html }} />;
 }
 
-function Summary({ summary }: { readonly summary: AnswerSummary }): JSX.Element {
+function Summary({ summary, model }: SummaryProps): JSX.Element {
   const { promptTokens, completionTokens, firstMs, tokensPerSecond, doneReason } = summary;
-  const context = chosenModel.value?.context_size ?? 0;
+  const context = models.value.find(({ alias }) => alias === model)?.context_size ?? 0;
   const used = promptTokens + completionTokens;
   const speed = tokensPerSecond === undefined ? "" : ` · ${tokensPerSecond.toFixed(1)} tokens/s`;
   return (
@@ -141,6 +141,12 @@ function Editor({
       </button>
     </form>
   );
+}
+
+interface SummaryProps {
+  readonly summary: AnswerSummary;
+  /** That answered. */
+  readonly model: string | undefined;
 }
 
 /** Copies a block of code as it is written. */

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { models, toggleModel } from "./chat-state.ts";
-import type { ListedModel } from "./daemon-api.ts";
+import type { ListedModel } from "../daemon-api.ts";
 
 const COMPACT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 

@@ -12,7 +12,7 @@ import {
 } from "./chat-state.ts";
 import type { Conversation } from "./conversation.ts";
 import { parseConversations, printConversations } from "./conversation-store.ts";
-import { saveAs } from "./save-as.ts";
+import { saveAs } from "../save-as.ts";
 
 interface SidebarProps {
   readonly isOpen: boolean;

@@ -4,13 +4,13 @@ import { toError } from "../../errors/to-error.ts";
 import { type Experiment, parseExperiment, printExperiment } from "../../experiments/experiment-file.ts";
 import { fromFragment, toFragment } from "../../experiments/share-link.ts";
 import { byId, ExperimentForm } from "./experiment-form.ts";
-import { describeFiles, listModels, type Place, Runner } from "./run-experiment.ts";
+import { takeExperiment } from "../hand-over.ts";
+import { saveAs } from "../save-as.ts";
+import { describeFiles, modelNames, type Place, Runner } from "./run-experiment.ts";
 import { type NamedResult, showAlternatives, showRates, showResults } from "./show-results.ts";
 
 /** The page under /ui/experiments/: opens, runs, compares, records and shares experiments. */
 
-/** Where the chat leaves a conversation that shall become an experiment. */
-const HAND_OVER = "daybreak-experiment";
 const RECORDED = "the recorded result";
 const NAMES: Readonly<Record<Place, string>> = { browser: "this tab", daemon: "the daemon" };
 
@@ -146,11 +146,8 @@ function open(experiment: Experiment): void {
 
 async function download(): Promise<void> {
   const experiment = await current();
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([printExperiment(experiment)], { type: "application/json" }));
-  link.download = `${(experiment.title ?? "experiment").replaceAll(/[^\w-]+/g, "-").toLowerCase()}.json`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  const name = (experiment.title ?? "experiment").replaceAll(/[^\w-]+/g, "-").toLowerCase();
+  saveAs(`${name}.json`, printExperiment(experiment));
 }
 
 async function share(): Promise<void> {
@@ -193,11 +190,10 @@ page.open.addEventListener(
 );
 
 async function start(): Promise<void> {
-  const models = await listModels();
+  const models = await modelNames();
   page.model.replaceChildren(...models.map((name) => new Option(name)));
-  const handedOver = sessionStorage.getItem(HAND_OVER);
-  sessionStorage.removeItem(HAND_OVER);
-  if (handedOver !== null) open(parseExperiment(handedOver));
+  const handedOver = takeExperiment();
+  if (handedOver !== undefined) open(parseExperiment(handedOver));
   else if (location.hash.length > 1) open(await fromFragment(location.hash.slice(1)));
 }
 

@@ -65,6 +65,13 @@ describe("a conversation", () => {
     expect(matches(conversation(), "text penguin")).toBe(false);
   });
 
+  test("ends where an imported file leads in a circle", () => {
+    const messages = [message("a", "b"), message("b", "a", "assistant")];
+    const circle = { ...newConversation("tiny"), messages, leaf: "b" };
+    expect(ids(branch(circle))).toEqual(["a", "b"]);
+    expect(showBranch(circle, "a").leaf).toBe("b");
+  });
+
   test("is asked with its system prompt and with images as base64", () => {
     const seen = { ...message("q", undefined), images: ["data:image/png;base64,AAAA"] };
     expect(requestMessages([seen], { system: "Be brief." })).toEqual([

@@ -1,8 +1,11 @@
-/** Lets the browser save a text as a file. */
+/** The browser may read a file that late. */
+const KEPT_MS = 60_000;
+
+/** Lets the browser save a text, which is JSON, as a file. */
 export function saveAs(name: string, text: string): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
   link.download = name;
   link.click();
-  URL.revokeObjectURL(link.href);
+  setTimeout(() => URL.revokeObjectURL(link.href), KEPT_MS);
 }

@@ -14,50 +14,44 @@ export type ListedModel = z.output<typeof modelSchema>;
 
 const errorSchema = z.object({ error: z.object({ message: z.string(), code: z.string().nullish() }) });
 
-const lineSchema = z.object({
-  error: z.object({ message: z.string() }).optional(),
-  message: z.object({ content: z.string(), thinking: z.string().optional() }).optional(),
-  done: z.boolean().optional(),
-  done_reason: z.string().optional(),
-  prompt_tokens: z.number().optional(),
-  completion_tokens: z.number().optional(),
-  tokens_per_second: z.number().optional(),
-});
-export type AnswerLine = z.output<typeof lineSchema>;
-
 /** Something that answers like a daemon: the daemon itself, or an engine of this tab. */
 export type Fetch = (path: string, init?: RequestInit) => Promise<Response>;
 
 /** An error that the daemon has told. */
-export class ApiError extends Error {
-  readonly status: number;
+class ApiError extends Error {
   readonly code: string | undefined;
 
-  constructor(message: string, status: number, code: string | undefined) {
+  constructor(message: string, code: string | undefined) {
     super(message);
-    this.status = status;
     this.code = code;
   }
 }
 
-/** @throws Error with a message for people when the daemon cannot be reached */
+/** The daemon does not run, or ended before it answered. */
+export class DaemonAway extends Error {
+  constructor(cause: unknown) {
+    const message = `The daemon at ${location.host} cannot be reached, or ended before it answered. Start it again, and repeat this.`;
+    super(message, { cause });
+  }
+}
+
+/** @throws DaemonAway with a message for people */
 export const askDaemon: Fetch = async (path, init = {}) => {
   try {
     return await fetch(path, init);
   } catch (error) {
-    if (init.signal?.aborted) throw error;
-    throw new Error(`The daemon at ${location.host} cannot be reached.`, { cause: error });
+    // Anything else is the abort of the person at the page.
+    throw error instanceof TypeError ? new DaemonAway(error) : error;
   }
 };
 
-/** @throws ApiError with what the daemon says */
+/** @throws an error with the `code` and the message that the daemon, or an engine of this tab, answers */
 export async function request(path: string, init?: RequestInit, send: Fetch = askDaemon): Promise<Response> {
   const answer = await send(path, init);
   if (answer.ok) return answer;
   const { error } = errorSchema.safeParse(await answer.json().catch(() => undefined)).data ?? {};
   throw new ApiError(
     error?.message ?? `The daemon answered with status ${answer.status}.`,
-    answer.status,
     error?.code ?? undefined,
   );
 }
@@ -73,16 +67,12 @@ export function post(body: object, signal?: AbortSignal): RequestInit {
   return { method: "POST", headers, body: JSON.stringify(body), ...(signal && { signal }) };
 }
 
-/** The lines of a streamed answer. */
-export async function* answerLines(answer: Response): AsyncGenerator<AnswerLine, void, undefined> {
-  if (!answer.body) return;
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    const lines = (rest + value).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) if (line !== "") yield lineSchema.parse(JSON.parse(line));
-  }
+/** Loads a model in the daemon. */
+export async function loadModel(alias: string, signal?: AbortSignal): Promise<void> {
+  await request("/api/models/load", post({ alias }, signal));
+}
+
+/** Whether an error says that the daemon would have to load the model first. */
+export function isNotLoaded(error: unknown): boolean {
+  return error instanceof ApiError && error.code === "model_not_loaded";
 }

@@ -1,0 +1,32 @@
+import { z } from "zod";
+import { DaemonAway } from "../daemon-api.ts";
+
+const lineSchema = z.object({
+  error: z.object({ message: z.string() }).optional(),
+  message: z.object({ content: z.string(), thinking: z.string().optional() }).optional(),
+  done: z.boolean().optional(),
+  done_reason: z.string().optional(),
+  prompt_tokens: z.number().optional(),
+  completion_tokens: z.number().optional(),
+  tokens_per_second: z.number().optional(),
+});
+export type AnswerLine = z.output<typeof lineSchema>;
+
+/**
+ * The lines of a streamed answer.
+ * @throws DaemonAway when the stream is cut
+ */
+export async function* answerLines(answer: Response): AsyncGenerator<AnswerLine, void, undefined> {
+  if (!answer.body) return;
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read().catch((error: unknown) => {
+      throw error instanceof TypeError ? new DaemonAway(error) : error;
+    });
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) if (line !== "") yield lineSchema.parse(JSON.parse(line));
+  }
+}
