@@ -1,6 +1,6 @@
 import "./older-browsers.ts";
 import { toError } from "../errors/to-error.ts";
-import { needsCompat } from "../engine/browser/compat-build.ts";
+import { PAGE_BUILD } from "../engine/browser/compat-build.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { NO_SETTINGS } from "../models/model.ts";
 import { parseInstructions } from "../models/modelfile/parse-instructions.ts";
@@ -27,7 +27,7 @@ function send(message: WorkerMessage | AnswerMessage): void {
 async function start({ alias, files, modelfile, wasmUrl, compat, options }: StartMessage): Promise<void> {
   try {
     const settings = modelfile === undefined ? NO_SETTINGS : readSettings(parseInstructions(modelfile));
-    const build = needsCompat() ? compat : { wasmUrl };
+    const build = PAGE_BUILD.isCompat ? compat : { wasmUrl };
     const model = await readTabModel(alias, files, settings, options);
     const models = new TabModels(model, {
       ...build,

@@ -1,4 +1,3 @@
-import { IMAGE_SHA256 } from "../../wasm/engine-image.ts";
 import { Hono } from "hono";
 import pino from "pino";
 import { z } from "zod";
@@ -6,7 +5,7 @@ import { anthropicDialect } from "../dialects/anthropic/anthropic-dialect.ts";
 import { nativeDialect } from "../dialects/native/native-dialect.ts";
 import { openaiDialect } from "../dialects/openai/openai-dialect.ts";
 import type { Services } from "../dialects/services.ts";
-import { COMPAT_SHA256, needsCompat } from "../engine/browser/compat-build.ts";
+import { PAGE_BUILD } from "../engine/browser/compat-build.ts";
 import { addRoutes } from "../http/add-routes.ts";
 import type { AppEnv } from "../http/app-env.ts";
 import type { Dialect } from "../http/dialect.ts";
@@ -41,7 +40,7 @@ export function createTabApp(models: TabModels, slots: number): Hono<AppEnv> {
     host: {
       where: "browser",
       machine: navigator.userAgent,
-      engineSha256: needsCompat() ? COMPAT_SHA256 : IMAGE_SHA256,
+      engineSha256: PAGE_BUILD.sha256,
     },
     version: "",
     life,

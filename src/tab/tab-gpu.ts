@@ -6,23 +6,19 @@ import type { FoundGpu } from "../engine/gpu/place-on-gpu.ts";
 /** Whether a page wants the browser's GPU; "software": also one that computes on the CPU, as tests do. */
 export type GpuWish = boolean | "software";
 
-type Found = { readonly adapter: GpuAdapter } | { readonly problem: string };
-
 /** Looks for the GPU that a browser offers to pages. Drivers of pages are in a process of the browser's own. */
 export async function findTabGpu(
   wish: GpuWish,
   scope: { navigator: object } = globalThis,
 ): Promise<FoundGpu> {
-  const found: Found | undefined = wish === false ? undefined : await look(wish, scope);
-  return {
-    settings: { mode: wish === false ? "off" : "auto" },
-    ready: Promise.resolve(),
-    adapter: found && "adapter" in found ? found.adapter : undefined,
-    problem: found && "problem" in found ? found.problem : undefined,
-  };
+  const found = { adapter: undefined, problem: undefined, ...(wish !== false && (await look(wish, scope))) };
+  return { ...found, settings: { mode: wish === false ? "off" : "auto" }, ready: Promise.resolve() };
 }
 
-async function look(wish: true | "software", scope: { navigator: object }): Promise<Found> {
+async function look(
+  wish: true | "software",
+  scope: { navigator: object },
+): Promise<{ readonly adapter: GpuAdapter } | { readonly problem: string }> {
   const gpu = webGpuOf(scope.navigator);
   if (!gpu) return { problem: "This browser has no WebGPU; a newer version may have it." };
   const found = await gpu.requestAdapter({ powerPreference: "high-performance" }).catch(() => null);

@@ -1,6 +1,6 @@
 import { bytesPerStepToken, checkHeapLimit, estimateMemory } from "../engine/estimate-memory.ts";
 import { canAffordOwnContexts, chooseBatchSize } from "../engine/choose-engine-settings.ts";
-import { COMPAT_HEAP_BYTES, needsCompat } from "../engine/browser/compat-build.ts";
+import { PAGE_BUILD } from "../engine/browser/compat-build.ts";
 import { engineHeapLimit } from "../engine/core/heap-patches.ts";
 import type { PageModelFiles } from "../engine/browser/start-page-engine.ts";
 import { type FoundGpu, placeOnGpu } from "../engine/gpu/place-on-gpu.ts";
@@ -11,9 +11,6 @@ import { type GgufHeader, readHeader } from "../models/gguf/read-header.ts";
 import { summarizeHeaders } from "../models/gguf/summarize-headers.ts";
 import type { GgufSummary, ModelSettings } from "../models/model.ts";
 import { findTabGpu, type GpuWish } from "./tab-gpu.ts";
-
-/** Largest heap that the engine's WebAssembly declares; our own has the same as the daemon's engines. */
-const HEAP_LIMIT_BYTES = needsCompat() ? COMPAT_HEAP_BYTES : 16 * 1024 ** 3;
 
 /** Context of a request when nobody says how much, as in the daemon's configuration. */
 const DEFAULT_CONTEXT = 4096;
@@ -80,11 +77,11 @@ export async function readTabModel(
     headCount: gguf.headCount,
     spec: onCpu,
   });
-  checkHeapLimit(estimate, HEAP_LIMIT_BYTES);
+  checkHeapLimit(estimate, PAGE_BUILD.heapBytes);
   // The script of the build for older browsers has its limit.
-  const heapLimitBytes = needsCompat()
-    ? COMPAT_HEAP_BYTES
-    : engineHeapLimit(estimate.heapLimitBytes, HEAP_LIMIT_BYTES);
+  const heapLimitBytes = PAGE_BUILD.isCompat
+    ? PAGE_BUILD.heapBytes
+    : engineHeapLimit(estimate.heapLimitBytes, PAGE_BUILD.heapBytes);
   return { alias, files, gguf, settings, spec, heapLimitBytes, gpu: { ...gpu, warning } };
 }
 
@@ -145,7 +142,7 @@ function chooseSpec(
       parameters,
       threads,
       bytesPerStepToken: bytesPerStepToken(gguf, contextSize),
-      kernels: needsCompat() ? "stock" : "daybreak",
+      kernels: PAGE_BUILD.kernels,
     }),
     flashAttention: settings.flashAttention ?? "auto",
     ...(settings.template !== undefined && { chatTemplate: settings.template }),

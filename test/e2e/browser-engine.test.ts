@@ -5,6 +5,7 @@ import { experimentResultSchema } from "../../src/dialects/native/experiment.ts"
 import { compareResults } from "../../src/experiments/compare-results.ts";
 import { BrowserPage } from "../support/browser-page.ts";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
+import { ENGINES_IN_PAGE, imageQuestion } from "../support/engines-in-page.ts";
 import { requireOnCi } from "../support/require-on-ci.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { tinyPng } from "../support/tiny-png.ts";
@@ -45,28 +46,7 @@ describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () =
     daemon = await startDaemon({ args: ["--auto-load"] });
     page = await BrowserPage.open(chromium!, `${daemon.url}/ui/`);
     await page.until("document.readyState === 'complete'");
-    await page.evaluate(`(async () => {
-      globalThis.engines = {};
-      const { createEngine } = await import("/browser/daybreak.js");
-      globalThis.start = async (name, key, options = {}) => {
-        const { files, modelfile } = await (await fetch("/api/models/" + name + "/files")).json();
-        const model = [], adapters = [];
-        let projector;
-        for (const { role, url, scale } of files) {
-          const blob = await (await fetch(url)).blob();
-          if (role === "model") model.push(blob);
-          else if (role === "projector") projector = blob;
-          else adapters.push({ file: blob, scale });
-        }
-        engines[key] = await createEngine({ name, model, projector, adapters, modelfile, ...options });
-        return engines[key].info;
-      };
-      globalThis.ask = async (key, path, body) => {
-        const headers = { "content-type": "application/json" };
-        const answer = await engines[key].fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
-        return { status: answer.status, body: await answer.json() };
-      };
-    })()`);
+    await page.evaluate(ENGINES_IN_PAGE);
   });
   afterAll(async () => {
     await page?.[Symbol.asyncDispose]();
@@ -153,17 +133,7 @@ describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () =
 
   test("sees in an image what the daemon does", async () => {
     await page.evaluate(`start("daybreak-mini-vision", "vision")`);
-    const content = [
-      { type: "image_url", image_url: { url: IMAGE } },
-      { type: "text", text: "What is in the image?" },
-    ];
-    const body = {
-      model: "daybreak-mini-vision",
-      messages: [{ role: "user", content }],
-      temperature: 0,
-      logprobs: true,
-      max_tokens: 32,
-    };
+    const body = { ...imageQuestion(IMAGE), logprobs: true };
     const here = await inPage("vision", "/v1/chat/completions", body);
     expect(choicesOf(here)).toEqual(choicesOf(await inDaemon("/v1/chat/completions", body)));
     await page.evaluate("engines.vision.close()");

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { experimentResultSchema } from "../../src/dialects/native/experiment.ts";
 import { COMPAT_SHA256 } from "../../src/engine/browser/compat-build.ts";
 import { compareResults } from "../../src/experiments/compare-results.ts";
+import { ENGINES_IN_PAGE, imageQuestion } from "../support/engines-in-page.ts";
 import { likeness } from "../support/likeness.ts";
 import { requireOnCi } from "../support/require-on-ci.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
@@ -31,38 +32,20 @@ describe.skipIf(webkit === undefined)("the engine in a page of WebKit, as Safari
   beforeAll(async () => {
     daemon = await startDaemon({ args: ["--auto-load"] });
     page = await WebKitPage.open(webkit!, `${daemon.url}/ui/`);
-    await page.evaluate(`(async () => {
-      const { createEngine, ModelStore } = await import("/browser/daybreak.js");
-      globalThis.store = new ModelStore();
-      globalThis.start = async (name) => {
-        if (globalThis.engine?.name === name) return;
-        globalThis.engine?.close();
-        const { files, modelfile } = await (await fetch("/api/models/" + name + "/files")).json();
-        const blobs = await Promise.all(files.map(async ({ url }) => await (await fetch(url)).blob()));
-        const having = (role) => files.flatMap((file, at) => (file.role === role ? [{ ...file, blob: blobs[at] }] : []));
-        globalThis.engine = await createEngine({
-          // Stock llama.cpp's threads wait by spinning, which other tests would feel.
-          name, modelfile, threads: 1,
-          model: having("model").map(({ blob }) => blob),
-          projector: having("projector")[0]?.blob,
-          adapters: having("adapter").map(({ blob, scale }) => ({ file: blob, scale })),
-        });
-      };
-      globalThis.ask = async (path, body) => {
-        const headers = { "content-type": "application/json" };
-        const answer = await engine.fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
-        return await answer.json();
-      };
-    })()`);
+    await page.evaluate(ENGINES_IN_PAGE);
+    await start("daybreak-mini");
   });
   afterAll(async () => {
     await page?.[Symbol.asyncDispose]();
     await daemon?.stop();
   });
 
-  const start = (name: string) => page.evaluate(`start(${JSON.stringify(name)})`);
-  const inPage = (path: string, body: object) =>
-    page.evaluate(`ask(${JSON.stringify(path)}, ${JSON.stringify(body)})`);
+  /** Stock llama.cpp's threads wait by spinning, which other tests would feel. */
+  const start = (name: string) => page.evaluate(`start(${JSON.stringify(name)}, "only", { threads: 1 })`);
+  const inPage = async (path: string, body: object): Promise<unknown> =>
+    z
+      .object({ body: z.unknown() })
+      .parse(await page.evaluate(`ask("only", ${JSON.stringify(path)}, ${JSON.stringify(body)})`)).body;
   async function inDaemon(path: string, body: object): Promise<unknown> {
     const headers = { "content-type": "application/json" };
     const answer = await fetch(daemon.url + path, { method: "POST", headers, body: JSON.stringify(body) });
@@ -70,7 +53,6 @@ describe.skipIf(webkit === undefined)("the engine in a page of WebKit, as Safari
   }
 
   test("generates the tokens of the daemon, with nearly the same log-probabilities", async () => {
-    await start("daybreak-mini");
     const question = { role: "user", content: "What is Daybreak?" };
     const body = { model: "daybreak-mini", messages: [question], temperature: 0, max_tokens: 16 };
     const [here, there] = [
@@ -84,7 +66,6 @@ describe.skipIf(webkit === undefined)("the engine in a page of WebKit, as Safari
   });
 
   test("answers JSON within a schema", async () => {
-    await start("daybreak-mini");
     const mood = { type: "string", enum: ["good", "bad"] };
     const format = { type: "object", properties: { mood }, required: ["mood"], additionalProperties: false };
     const body = { messages: [{ role: "user", content: "Who are you?" }], format, temperature: 0 };
@@ -95,11 +76,10 @@ describe.skipIf(webkit === undefined)("the engine in a page of WebKit, as Safari
   });
 
   test("says what it cannot do there: count tokens exactly, and store models where the browser has no place for them", async () => {
-    await start("daybreak-mini");
     expect(await inPage("/tokenize", { content: "Hello" })).toMatchObject({
       error: { code: "unsupported_feature", message: expect.stringContaining("memory64 and JSPI") },
     });
-    const stored = `store.download("daybreak-mini").then(({ name }) => name, ({ code, message }) => ({ code, message }))`;
+    const stored = `(async () => new (await import("/browser/daybreak.js")).ModelStore())().then((store) => store.download("daybreak-mini")).then(({ name }) => name, ({ code, message }) => ({ code, message }))`;
     expect(await page.evaluate(`navigator.storage?.getDirectory ? "daybreak-mini" : ${stored}`)).toEqual({
       code: "unsupported_feature",
       message: expect.stringMatching(/^This browser cannot store models/),
@@ -107,23 +87,16 @@ describe.skipIf(webkit === undefined)("the engine in a page of WebKit, as Safari
   });
 
   test("sees in an image what the daemon does", async () => {
+    await page.evaluate("engines.only.close()");
     await start("daybreak-mini-vision");
-    const content = [
-      { type: "image_url", image_url: { url: IMAGE } },
-      { type: "text", text: "What is in the image?" },
-    ];
-    const body = {
-      model: "daybreak-mini-vision",
-      messages: [{ role: "user", content }],
-      temperature: 0,
-      max_tokens: 32,
-    };
+    const body = imageQuestion(IMAGE);
     expect(textOf(await inPage("/v1/chat/completions", body))).toBe(
       textOf(await inDaemon("/v1/chat/completions", body)),
     );
   });
 
   test("embeds texts nearly as the daemon does", async () => {
+    await page.evaluate("engines.only.close()");
     await start("daybreak-mini-embed");
     const body = { model: "daybreak-mini-embed", input: "How is a model loaded?" };
     const here = vectorOf(await inPage("/v1/embeddings", body));
