@@ -9,23 +9,28 @@ const HELP = `Bundles the engine for browsers.
 
   node scripts/release/build-browser.ts --out FOLDER
 
-Writes daybreak.js, which a page imports, engine-worker.js and store-worker.js, which it starts, engine-compat.js, llama.cpp's script for older browsers, and chat.js and experiments.js, the scripts of the pages of
-the daemon. npm run build does this for the
-package; in a clone, the daemon does it when a page first asks for them.`;
+Writes daybreak.js, which a page imports, engine-worker.js and store-worker.js, which it starts, engine-compat.js,
+llama.cpp's script for older browsers, and the scripts of the daemon's own pages: experiments.js, and page.js with the
+parts that it loads when they are needed (page-*.js). npm run build does this for the package; in a clone, the daemon
+does it when a page first asks for them.`;
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** What the browsers of the last years know; Safari has no `using`. */
 const TARGET = "es2023";
 
+const COMMON = { cwd: ROOT, platform: "browser", transform: { target: TARGET } } as const;
+
 /** Each is one file, which needs no other. */
 const ENTRIES = {
   "daybreak.js": "src/tab/browser-entry.ts",
   "engine-worker.js": "src/tab/engine-worker.ts",
   "store-worker.js": "src/tab/store/blob-worker.ts",
-  "chat.js": "src/ui/chat/chat-page.tsx",
   "experiments.js": "src/ui/experiments/experiments-page.ts",
 };
+
+/** Comes in parts: what not everybody needs is loaded when it is. */
+const PAGE = "src/ui/page/page.tsx";
 
 /** llama.cpp for browsers without memory64 or JSPI. */
 export const COMPAT = path.join(ROOT, "node_modules/@wllama/wllama-compat/wasm");
@@ -33,14 +38,17 @@ export const COMPAT = path.join(ROOT, "node_modules/@wllama/wllama-compat/wasm")
 /** Writes the files that pages load into a folder. */
 export async function buildBrowser(folder: string): Promise<void> {
   for (const [name, input] of Object.entries(ENTRIES)) {
-    const bundle = await rolldown({
-      cwd: ROOT,
-      input,
-      platform: "browser",
-      transform: { target: TARGET },
-    });
+    const bundle = await rolldown({ ...COMMON, input });
     await bundle.write({ file: path.join(folder, name), format: "esm", minify: true });
   }
+  const page = await rolldown({ ...COMMON, input: PAGE });
+  await page.write({
+    dir: folder,
+    format: "esm",
+    minify: true,
+    entryFileNames: "page.js",
+    chunkFileNames: "page-[name].js",
+  });
   copyFileSync(path.join(COMPAT, "wllama.js"), path.join(folder, "engine-compat.js"));
 }
 

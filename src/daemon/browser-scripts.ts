@@ -1,12 +1,11 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import type { BrowserScript } from "../dialects/management/browser-routes.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { toError } from "../errors/to-error.ts";
 import type { ServedFile } from "../http/streaming/send-file.ts";
@@ -16,29 +15,22 @@ const BUILT = fileURLToPath(new URL("../../browser/", import.meta.url));
 /** Makes them in a clone. */
 const BUILDER = fileURLToPath(new URL("../../scripts/release/build-browser.ts", import.meta.url));
 
-const NAMES: readonly BrowserScript[] = [
-  "daybreak.js",
-  "engine-worker.js",
-  "store-worker.js",
-  "engine-compat.js",
-  "chat.js",
-  "experiments.js",
-];
-
 const execute = promisify(execFile);
 
-type Scripts = Readonly<Record<BrowserScript, ServedFile>>;
+/** By file name. A path is never built from a request. */
+type Scripts = ReadonlyMap<string, ServedFile>;
 
 /**
  * Makes a function that reads the scripts of the engine for browsers. In a clone, which has no build, they are bundled by
  * a process of their own when they are first asked for, in less than a second.
  */
-export function browserScripts(): (name: BrowserScript) => Promise<ServedFile> {
+export function browserScripts(): (name: string) => Promise<ServedFile> {
   let scripts: Promise<Scripts> | undefined;
   return async (name) => {
     scripts ??= existsSync(BUILT) ? read(BUILT) : bundle();
+    let script: ServedFile | undefined;
     try {
-      return (await scripts)[name];
+      script = (await scripts).get(name);
     } catch (error) {
       scripts = undefined;
       throw new ServiceError(
@@ -47,6 +39,8 @@ export function browserScripts(): (name: BrowserScript) => Promise<ServedFile> {
         { cause: error },
       );
     }
+    if (!script) throw new ServiceError("route_not_found", `There is no script named ${name}.`);
+    return script;
   };
 }
 
@@ -69,12 +63,13 @@ async function bundle(): Promise<Scripts> {
 }
 
 async function read(folder: string): Promise<Scripts> {
-  const files = await Promise.all(NAMES.map(async (name) => [name, await readScript(folder, name)] as const));
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- an entry for each name
-  return Object.fromEntries(files) as Record<BrowserScript, ServedFile>;
+  const names = (await readdir(folder)).filter((name) => name.endsWith(".js"));
+  return new Map(
+    await Promise.all(names.map(async (name) => [name, await readScript(folder, name)] as const)),
+  );
 }
 
-async function readScript(folder: string, name: BrowserScript): Promise<ServedFile> {
+async function readScript(folder: string, name: string): Promise<ServedFile> {
   const bytes = Uint8Array.from(await readFile(path.join(folder, name)));
   return {
     size: bytes.length,

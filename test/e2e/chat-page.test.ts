@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { BrowserPage } from "../support/browser-page.ts";
+import { PageActions } from "../support/page-actions.ts";
 import { requireOnCi } from "../support/require-on-ci.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { tinyPng } from "../support/tiny-png.ts";
@@ -36,10 +37,12 @@ describe.skipIf(chromium === undefined)("the page", () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-page-"));
   let daemon: TestDaemon;
   let page: BrowserPage;
+  let on: PageActions;
   beforeAll(async () => {
     daemon = await startDaemon({ args: ["--auto-load"] });
     page = await BrowserPage.open(chromium!, `${daemon.url}/ui/`);
-    await ready();
+    on = new PageActions(page);
+    await on.ready();
   });
   afterAll(async () => {
     await page?.[Symbol.asyncDispose]();
@@ -47,119 +50,87 @@ describe.skipIf(chromium === undefined)("the page", () => {
     rmSync(folder, { recursive: true });
   });
   beforeEach(async () => {
-    await click("#new");
-    await until(`document.querySelectorAll(".message").length === 0`);
+    await on.click("#new");
+    await on.until(`document.querySelectorAll(".message").length === 0`);
   });
 
-  const until = (expression: string) => page.until(expression);
-  const ready = () =>
-    until(`document.getElementById("status")?.textContent.startsWith("Connected")
-    && document.getElementById("model").value !== ""`);
-  const click = (selector: string) =>
-    page.evaluate(`document.querySelector(${JSON.stringify(selector)}).click()`);
-  const textOf = async (selector: string): Promise<string> =>
-    String(await page.evaluate(`document.querySelector(${JSON.stringify(selector)})?.textContent`));
-  const count = (selector: string) =>
-    page.evaluate(`document.querySelectorAll(${JSON.stringify(selector)}).length`);
-  const type = (selector: string, text: string) =>
-    page.evaluate(`(() => {
-      const field = document.querySelector(${JSON.stringify(selector)});
-      field.value = ${JSON.stringify(text)};
-      field.dispatchEvent(new Event("input", { bubbles: true }));
-      field.dispatchEvent(new Event("change", { bubbles: true }));
-    })()`);
   const pressButtonOf = (model: string) =>
     page.evaluate(`[...document.querySelectorAll("#models li")]
       .find((each) => each.textContent.startsWith(${JSON.stringify(model)})).querySelector("button").click()`);
-  const answered = () => until(`document.getElementById("stop").disabled`);
-  async function ask(text: string): Promise<string> {
-    await type("#prompt", text);
-    await click("#send");
-    await until(
-      `!document.getElementById("stop").disabled || document.querySelector(".assistant:last-of-type .summary")`,
-    );
-    await answered();
-    return await textOf(".assistant:last-of-type .markdown");
-  }
-  const settings = async (values: Readonly<Record<string, string>>): Promise<void> => {
-    await click("#show-settings");
-    for (const [name, value] of Object.entries(values)) await type(`#${name}`, value);
-    await click("#show-settings");
-  };
 
   test("answers, says how fast, and keeps the conversation over a reload", async () => {
-    await settings({ temperature: "0" });
-    const answer = await ask(QUESTION);
+    await on.set({ temperature: "0" });
+    const answer = await on.ask(QUESTION);
     expect(answer).toMatch(/^Daybreak/);
-    expect(await textOf(".assistant .summary")).toMatch(/\d+ tokens · \d+\.\d tokens\/s · first after \d/);
-    expect(await textOf("#conversations .chosen .open")).toBe(QUESTION);
+    expect(await on.textOf(".assistant .summary")).toMatch(/\d+ tokens · \d+\.\d tokens\/s · first after \d/);
+    expect(await on.textOf("#conversations .chosen .open")).toBe(QUESTION);
     await page.evaluate("location.reload()");
-    await ready();
-    await click("#conversations .open");
-    expect(await textOf(".user .text")).toBe(QUESTION);
-    expect(await textOf(".assistant .markdown")).toBe(answer);
+    await on.ready();
+    await on.click("#conversations .open");
+    expect(await on.textOf(".user .text")).toBe(QUESTION);
+    expect(await on.textOf(".assistant .markdown")).toBe(answer);
   });
 
   test("branches where a question is changed or answered again, and goes back", async () => {
-    await settings({ temperature: "1", seed: "" });
-    await ask("Who are you?");
-    await click(".assistant .again");
-    await until(`document.querySelector(".assistant .versions")?.textContent.includes("2 of 2")`);
-    await answered();
-    await click(".user .edit");
-    await type(".editor textarea", QUESTION);
+    await on.set({ temperature: "1", seed: "" });
+    await on.ask("Who are you?");
+    await on.click(".assistant .again");
+    await on.until(`document.querySelector(".assistant .versions")?.textContent.includes("2 of 2")`);
+    await on.answered();
+    await on.click(".user .edit");
+    await on.type(".editor textarea", QUESTION);
     await page.evaluate(`document.querySelector(".editor").requestSubmit()`);
-    await until(`document.querySelector(".user .text")?.textContent === ${JSON.stringify(QUESTION)}`);
-    await answered();
-    expect(await textOf(".user .versions")).toContain("2 of 2");
+    await on.until(`document.querySelector(".user .text")?.textContent === ${JSON.stringify(QUESTION)}`);
+    await on.answered();
+    expect(await on.textOf(".user .versions")).toContain("2 of 2");
     await page.evaluate(`document.querySelector(".user .versions button").click()`);
-    expect(await textOf(".user .text")).toBe("Who are you?");
-    expect(await textOf(".assistant .versions")).toContain("2 of 2");
+    expect(await on.textOf(".user .text")).toBe("Who are you?");
+    expect(await on.textOf(".assistant .versions")).toContain("2 of 2");
   });
 
   test("stops an answer, and keeps what there is of it", async () => {
-    await settings({ temperature: "2", max_tokens: "1500" });
-    await type("#prompt", "Write a long story about a ship.");
-    await click("#send");
-    await until(`(document.querySelector(".assistant .markdown")?.textContent.length ?? 0) > 5`);
-    await click("#stop");
-    await answered();
-    expect((await textOf(".assistant .markdown")).length).toBeGreaterThan(5);
-    await settings({ temperature: "0", max_tokens: "" });
+    await on.set({ temperature: "2", max_tokens: "1500" });
+    await on.type("#prompt", "Write a long story about a ship.");
+    await on.click("#send");
+    await on.until(`(document.querySelector(".assistant .markdown")?.textContent.length ?? 0) > 5`);
+    await on.click("#stop");
+    await on.answered();
+    expect((await on.textOf(".assistant .markdown")).length).toBeGreaterThan(5);
+    await on.set({ temperature: "0", max_tokens: "" });
   });
 
   test("sends the system prompt and the settings", async () => {
-    await settings({ temperature: "0", max_tokens: "3", system: "You are a pirate." });
-    await ask(QUESTION);
-    expect(await textOf(".assistant .summary")).toMatch(/^3 tokens .*ended at the limit of tokens$/);
-    await settings({ max_tokens: "", system: "" });
+    await on.set({ temperature: "0", max_tokens: "3", system: "You are a pirate." });
+    await on.ask(QUESTION);
+    expect(await on.textOf(".assistant .summary")).toMatch(/^3 tokens .*ended at the limit of tokens$/);
+    await on.set({ max_tokens: "", system: "" });
   });
 
   test("answers in the tab what the daemon answers", async () => {
-    await settings({ temperature: "0" });
-    const there = await ask(QUESTION);
-    await click("#new");
-    await click("#in-tab");
-    expect(await ask(QUESTION)).toBe(there);
-    await click("#in-tab");
+    await on.set({ temperature: "0" });
+    const there = await on.ask(QUESTION);
+    await on.click("#new");
+    await on.click("#in-tab");
+    expect(await on.ask(QUESTION)).toBe(there);
+    await on.click("#in-tab");
   });
 
   test("finds, pins and deletes conversations", async () => {
-    await settings({ temperature: "0", max_tokens: "4" });
-    await ask("Tell me about penguins.");
-    await click("#new");
-    await ask("Tell me about rockets.");
-    await type("#search", "about penguins");
-    expect(await count("#conversations li")).toBe(1);
+    await on.set({ temperature: "0", max_tokens: "4" });
+    await on.ask("Tell me about penguins.");
+    await on.click("#new");
+    await on.ask("Tell me about rockets.");
+    await on.type("#search", "about penguins");
+    expect(await on.count("#conversations li")).toBe(1);
     await page.evaluate(`document.querySelector('#conversations [title="Pin"]').click()`);
-    await type("#search", "");
-    expect(await textOf("#conversations li .open")).toBe("Tell me about penguins.");
-    const before = Number(await count("#conversations li"));
+    await on.type("#search", "");
+    expect(await on.textOf("#conversations li .open")).toBe("Tell me about penguins.");
+    const before = await on.count("#conversations li");
     await page.evaluate(
       `globalThis.confirm = () => true; document.querySelector("#conversations .delete").click()`,
     );
-    expect(await count("#conversations li")).toBe(before - 1);
-    await settings({ max_tokens: "" });
+    expect(await on.count("#conversations li")).toBe(before - 1);
+    await on.set({ max_tokens: "" });
   });
 
   test("shows markdown, and nothing in it runs or is loaded", async () => {
@@ -186,20 +157,20 @@ describe.skipIf(chromium === undefined)("the page", () => {
     const file = path.join(folder, "conversations.json");
     writeFileSync(file, JSON.stringify({ daybreak_conversations: 1, conversations: [conversation] }));
     await page.chooseFile("#import", file);
-    await until(`document.querySelector("#conversations .open")?.textContent === "Hostile"`);
+    await on.until(`document.querySelector("#conversations .open")?.textContent === "Hostile"`);
     const asked = page.requests.length;
-    await click("#conversations .open");
-    await until(`document.querySelector(".markdown h1")?.textContent === "Title"`);
-    expect(await textOf(".markdown strong")).toBe("bold");
-    expect(await textOf(".markdown td")).toBe("1");
-    expect(await count(".markdown .hljs-keyword")).toBe(1);
+    await on.click("#conversations .open");
+    await on.until(`document.querySelector(".markdown h1")?.textContent === "Title"`);
+    expect(await on.textOf(".markdown strong")).toBe("bold");
+    expect(await on.textOf(".markdown td")).toBe("1");
+    expect(await on.count(".markdown .hljs-keyword")).toBe(1);
     const copied = `new Promise((resolve) => {
       navigator.clipboard.writeText = async (text) => resolve(text);
       document.querySelector(".markdown pre .copy").click();
     })`;
     expect(await page.evaluate(copied)).toBe("const x = 1;");
     const elements = "script, img, svg, iframe, style, math, object, form, [onerror], [onload], [onclick]";
-    expect(await count(`.markdown :is(${elements})`)).toBe(0);
+    expect(await on.count(`.markdown :is(${elements})`)).toBe(0);
     const links = await page.evaluate(
       `[...document.querySelectorAll(".markdown a[href]")].filter(({ href }) => !/^(https?|mailto):/.test(href)).length`,
     );
@@ -215,53 +186,54 @@ describe.skipIf(chromium === undefined)("the page", () => {
     const image = path.join(folder, "image.png");
     writeFileSync(image, tinyPng(64, 64));
     expect(await page.evaluate(`document.getElementById("image").disabled`)).toBe(true);
-    await type("#model", "daybreak-mini-vision");
-    await until(`!document.getElementById("image").disabled`);
+    await on.type("#model", "daybreak-mini-vision");
+    await on.until(`!document.getElementById("image").disabled`);
     await page.chooseFile("#image", image);
-    await until(`document.querySelector(".attached img")`);
-    await settings({ temperature: "0", max_tokens: "8" });
-    expect((await ask("What is in the image?")).length).toBeGreaterThan(0);
-    expect(await count(".user img")).toBe(1);
-    await settings({ max_tokens: "" });
+    await on.until(`document.querySelector(".attached img")`);
+    await on.set({ temperature: "0", max_tokens: "8" });
+    expect((await on.ask("What is in the image?")).length).toBeGreaterThan(0);
+    expect(await on.count(".user img")).toBe(1);
+    await on.set({ max_tokens: "" });
   });
 
   test("loads and unloads models", async () => {
-    await click("#show-models");
-    await until(
+    await on.enter("#/models");
+    await on.until(
       `[...document.querySelectorAll("#models li")].some((each) => each.textContent.includes("daybreak-mini-pirate"))`,
     );
     const state = (text: string) =>
-      until(`[...document.querySelectorAll("#models li")]
+      on.until(`[...document.querySelectorAll("#models li")]
       .find((each) => each.textContent.startsWith("daybreak-mini-pirate")).textContent.includes(${JSON.stringify(text)})`);
     await pressButtonOf("daybreak-mini-pirate");
     await state("loaded ·");
     await pressButtonOf("daybreak-mini-pirate");
     await state("available ·");
-    expect(await textOf("#problem")).toBe("");
-    await click("#show-models");
+    expect(await on.textOf("#problem")).toBe("");
+    await on.enter("");
   });
 
   test.each([360, 390, 1400])("needs no scrolling sideways at %i pixels", async (width) => {
     await page.resize(width, 800);
-    await settings({ temperature: "0", max_tokens: "4" });
-    await ask(`A_very_long_word_${"x".repeat(200)}`);
+    await on.set({ temperature: "0", max_tokens: "4" });
+    await on.ask(`A_very_long_word_${"x".repeat(200)}`);
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
-    await click("#show-models");
-    expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
-    await click("#show-models");
+    for (const room of ["#/models", "#/monitor", ""] as const) {
+      await on.enter(room);
+      expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
+    }
   });
 
   test.each(["light", "dark"])("has nothing that axe objects to, in %s", async (scheme) => {
     await page.resize(1200, 900);
     await page.prefer(scheme);
-    await settings({ temperature: "0", max_tokens: "8" });
-    await ask(QUESTION);
-    await click("#show-settings");
+    await on.set({ temperature: "0", max_tokens: "8" });
+    await on.ask(QUESTION);
+    await on.click("#show-settings");
     await page.evaluate(AXE);
     const violations = await page.evaluate(`axe.run().then(({ violations }) =>
       violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" ")))`);
     expect(violations).toEqual([]);
-    await click("#show-settings");
+    await on.click("#show-settings");
   });
 
   test("breaks no rule of its Content-Security-Policy and asks nobody else", () => {

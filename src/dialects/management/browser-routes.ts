@@ -1,3 +1,4 @@
+import type { AppContext } from "../../http/app-env.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { sendFile, type ServedFile } from "../../http/streaming/send-file.ts";
 import type { ManagementServices } from "./management-services.ts";
@@ -8,13 +9,12 @@ const SCRIPTS = {
   "engine-worker.js": "Its worker",
   "store-worker.js": "The worker that stores models in the browser",
   "engine-compat.js": "The engine's script for browsers without memory64 or JSPI",
-  "chat.js": "The script of the page",
+  "page.js": "The script of the page",
   "experiments.js": "The script of the page for experiments",
 } as const;
-export type BrowserScript = keyof typeof SCRIPTS;
 
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
-const SCRIPT_NAMES = Object.keys(SCRIPTS) as BrowserScript[];
+/** The page loads these when it needs them. */
+const PART = "/browser/:part{page-[\\w-]+\\.js}";
 
 const common = { method: "GET", tag: "Page", alwaysOn: true } as const;
 
@@ -37,21 +37,10 @@ const FOREVER = "public, max-age=31536000, immutable";
 /** The engine for browsers: its scripts, and its WebAssembly. */
 export function browserRoutes(services: ManagementServices): readonly Route[] {
   return [
-    ...SCRIPT_NAMES.map((name) =>
-      defineRoute({
-        ...common,
-        path: `/browser/${name}`,
-        summary: SCRIPTS[name],
-        answers: [{ contentType: "text/javascript", description: "The script." }],
-        handle: async (context) =>
-          sendFile(context, await services.browserScript(name), {
-            ...PUBLIC,
-            ...WORKER,
-            "content-type": "text/javascript; charset=utf-8",
-            "cache-control": "no-cache",
-          }),
-      }),
+    ...Object.entries(SCRIPTS).map(([name, summary]) =>
+      scriptRoute(services, `/browser/${name}`, summary, () => name),
     ),
+    scriptRoute(services, PART, "A part of the page's script", (context) => context.req.param("part") ?? ""),
     wasmRoute(
       "engine.wasm",
       "llama.cpp as WebAssembly, as the daemon's own engines run it",
@@ -63,6 +52,28 @@ export function browserRoutes(services: ManagementServices): readonly Route[] {
       async () => await services.compatImage(),
     ),
   ];
+}
+
+/** @param nameOf which script a request asks for */
+function scriptRoute(
+  services: ManagementServices,
+  path: string,
+  summary: string,
+  nameOf: (context: AppContext) => string,
+): Route {
+  return defineRoute({
+    ...common,
+    path,
+    summary,
+    answers: [{ contentType: "text/javascript", description: "The script." }],
+    handle: async (context) =>
+      sendFile(context, await services.browserScript(nameOf(context)), {
+        ...PUBLIC,
+        ...WORKER,
+        "content-type": "text/javascript; charset=utf-8",
+        "cache-control": "no-cache",
+      }),
+  });
 }
 
 function wasmRoute(name: string, summary: string, open: () => Promise<ServedFile>): Route {

@@ -7,7 +7,6 @@ import type { Metrics } from "../../metrics/metrics.ts";
 import type { ModelServices } from "../services.ts";
 import type { ServedFile } from "../../http/streaming/send-file.ts";
 import type { DefaultModel } from "./default-model-routes.ts";
-import type { BrowserScript } from "./browser-routes.ts";
 import type { OpenFile } from "./model-file-routes.ts";
 import type { PageFile, PageFileName } from "./page-routes.ts";
 
@@ -31,8 +30,11 @@ export interface ManagementServices extends ModelServices {
   defaultModels(): readonly DefaultModel[];
   /** Opens a file of a model. */
   readonly openFile: OpenFile;
-  /** @throws ServiceError internal_error when this installation lacks the scripts for browsers */
-  browserScript(name: BrowserScript): Promise<ServedFile>;
+  /**
+   * @throws ServiceError internal_error when this installation lacks the scripts for browsers, route_not_found when there
+   * is no script of that name among them
+   */
+  browserScript(name: string): Promise<ServedFile>;
   /** The WebAssembly that engines run. */
   engineImage(): Promise<ServedFile>;
   /** llama.cpp's WebAssembly for browsers without memory64 or JSPI. */

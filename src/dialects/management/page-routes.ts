@@ -1,3 +1,4 @@
+import { z } from "zod";
 import type { AppContext } from "../../http/app-env.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { ManagementServices } from "./management-services.ts";
@@ -12,7 +13,9 @@ export interface PageFile {
 /** The files of the pages by path. A file name is never built from a request. */
 const UI_FILES = {
   "/ui/": "ui/index.html",
-  "/ui/chat.css": "ui/chat.css",
+  "/ui/page.css": "ui/page.css",
+  "/ui/models.css": "ui/models.css",
+  "/ui/monitor.css": "ui/monitor.css",
   "/ui/style.css": "ui/style.css",
 } as const;
 const EXPERIMENTS_FILES = { "/ui/experiments/": "ui/experiments/index.html" } as const;
@@ -33,13 +36,43 @@ const DOCS_HEADERS = {
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 };
 
-/** The page may also run the engine, in workers; only a page isolated from other origins has memory to share with them. */
-const UI_HEADERS = {
-  "content-security-policy":
-    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:; style-src 'self'; connect-src 'self' blob:; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  "cross-origin-opener-policy": "same-origin",
-  "cross-origin-embedder-policy": "require-corp",
-};
+/**
+ * The page may also run the engine, in workers; only a page isolated from other origins has memory to share with them.
+ * @param connect other servers that the page may ask, as origins
+ */
+function uiHeaders(connect: readonly string[]): Readonly<Record<string, string>> {
+  const servers = ["'self'", "blob:", ...connect].join(" ");
+  return {
+    "content-security-policy": `default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:; style-src 'self'; connect-src ${servers}; img-src data: blob:; frame-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-embedder-policy": "require-corp",
+  };
+}
+
+/** Other daemons and MCP servers of one page: more than anybody has, and few enough for a header. */
+const MAX_SERVERS = 20;
+
+const uiQuery = z.object({
+  connect: z
+    .string()
+    .transform((text) => text.split(" ").filter((origin) => origin !== ""))
+    .pipe(
+      z
+        .array(
+          z.string().refine(isOrigin, "must be origins such as http://127.0.0.1:8081, separated by spaces"),
+        )
+        .max(MAX_SERVERS),
+    )
+    .optional()
+    .describe(
+      "Origins that the page may connect to besides its own daemon; the page adds those that its user names.",
+    ),
+});
+
+/** Nothing else may get into a header. */
+function isOrigin(text: string): boolean {
+  return /^https?:$/.test(URL.parse(text)?.protocol ?? "") && URL.parse(text)?.origin === text;
+}
 
 const page = { tag: "Page", alwaysOn: true } as const;
 const documentation = { tag: "Documentation", alwaysOn: true } as const;
@@ -68,12 +101,12 @@ export function pageRoutes(services: ManagementServices): readonly Route[] {
       ? [
           redirect(page, "/ui", "/ui/"),
           redirect(page, "/ui/experiments", "/ui/experiments/"),
-          ...files(services, page, UI_FILES, UI_HEADERS, "The page: status, models, a chat"),
-          ...files(services, page, EXPERIMENTS_FILES, UI_HEADERS, "The page for experiments"),
+          ...files(services, page, UI_FILES, uiHeaders, "The page: chat, models, monitor"),
+          ...files(services, page, EXPERIMENTS_FILES, uiHeaders, "The page for experiments"),
         ]
       : []),
     redirect(documentation, "/docs/", "/docs"),
-    ...files(services, documentation, DOCS_FILES, DOCS_HEADERS, "API reference with a console"),
+    ...files(services, documentation, DOCS_FILES, () => DOCS_HEADERS, "API reference with a console"),
   ];
 }
 
@@ -93,7 +126,7 @@ function files(
   services: ManagementServices,
   common: typeof page | typeof documentation,
   names: Readonly<Record<string, PageFileName>>,
-  security: Readonly<Record<string, string>>,
+  security: (connect: readonly string[]) => Readonly<Record<string, string>>,
   summary: string,
 ): Route[] {
   return Object.entries(names).map(([path, name], index) => {
@@ -103,8 +136,10 @@ function files(
       method: "GET",
       path,
       summary: index === 0 ? summary : `Part of the page: ${name.split("/").at(-1)}`,
+      query: uiQuery,
       answers: [{ contentType, description: "The file." }],
-      handle: (context) => sendPageFile(context, services.pageFile(name), contentType, security),
+      handle: (context, { query }) =>
+        sendPageFile(context, services.pageFile(name), contentType, security(query.connect ?? [])),
     });
   });
 }

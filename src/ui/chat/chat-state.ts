@@ -14,29 +14,20 @@ import {
   withMessage,
 } from "./conversation.ts";
 import { deleteConversation, loadConversations, saveConversation } from "./conversation-store.ts";
-import {
-  askDaemon,
-  type Fetch,
-  type ListedModel,
-  listModels,
-  loadModel,
-  post,
-  request,
-} from "../daemon-api.ts";
+import { askDaemon, type Fetch, type ListedModel, loadModel, post, request } from "../daemon-api.ts";
+import { activity, models, problem, refresh, showProblem } from "../page-state.ts";
 import { TabEngine } from "../tab-engine.ts";
 import { type AnswerLine, answerLines } from "./answer-lines.ts";
 
 /** An answer is shown so often while it grows: Markdown is made of all of it each time. */
 const SHOW_MS = 33;
 
-/** What the page shows; every part of it reads these. */
+/** What the chat shows; every part of it reads these. */
 export const conversations = value<readonly Conversation[]>([]);
 export const current = value<Conversation>(newConversation(""));
-export const models = value<readonly ListedModel[]>([]);
 export const search = value("");
-/** What the page is doing, in words. */
-export const status = value("Connecting …");
-export const problem = value("");
+/** Where there is no room for the list beside the chat. */
+export const isListOpen = value(false);
 export const running = value<AbortController | undefined>(undefined);
 /** Answer in this tab instead of the daemon. */
 export const inTab = value(false);
@@ -102,27 +93,12 @@ function change(conversation: Conversation): void {
   else current.value = conversation;
 }
 
-export function showProblem(error: unknown): void {
-  problem.value = toError(error).message;
-}
-
-/** Reads what the daemon has. */
-export async function refresh(): Promise<void> {
-  try {
-    models.value = await listModels();
-    if (!running.value) status.value = `Connected to ${location.host}`;
-  } catch (error) {
-    // The engine of this tab goes on without the daemon.
-    status.value = toError(error).message;
-  }
-}
-
-export async function start(): Promise<void> {
+/** Reads the conversations that the browser has stored. */
+export async function loadChats(): Promise<void> {
   conversations.value = await loadConversations().catch((error: unknown) => {
     showProblem(error);
     return [];
   });
-  await refresh();
 }
 
 /**
@@ -197,24 +173,24 @@ export async function answer(question: ChatMessage): Promise<void> {
       await saveConversation(withChanged(shown, message)).catch(showProblem);
     }
     if (running.value === controller) running.value = undefined;
-    if (!inTab.value) status.value = `Connected to ${location.host}`;
+    if (!running.value) activity.value = "";
   }
 }
 
-const tab = new TabEngine((text) => (status.value = text));
+const tab = new TabEngine((text) => (activity.value = text));
 
 async function sender({ alias, state }: ListedModel, signal: AbortSignal): Promise<Fetch> {
   if (inTab.value) {
     const { fetch } = await tab.start(alias, false, signal);
-    status.value = `${alias} answers in this tab …`;
+    activity.value = `${alias} answers in this tab …`;
     return fetch;
   }
   if (state !== "loaded") {
-    status.value = `Loading ${alias} …`;
+    activity.value = `Loading ${alias} …`;
     await loadModel(alias, signal);
     await refresh();
   }
-  status.value = `${alias} answers …`;
+  activity.value = `${alias} answers …`;
   return askDaemon;
 }
 
@@ -256,16 +232,4 @@ function summaryOf(line: AnswerLine, firstMs: number): AnswerSummary {
     doneReason: line.done_reason ?? "stop",
     ...(line.tokens_per_second !== undefined && { tokensPerSecond: line.tokens_per_second }),
   };
-}
-
-/** Loads a model in the daemon, or frees its memory. */
-export async function toggleModel({ alias, state }: ListedModel): Promise<void> {
-  try {
-    if (state === "loaded")
-      await request(`/api/models/${encodeURIComponent(alias)}/unload`, { method: "POST" });
-    else await loadModel(alias);
-  } catch (error) {
-    showProblem(error);
-  }
-  await refresh();
 }

@@ -1,23 +1,19 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import {
-  answering,
-  ask,
-  chooseModel,
-  chosenModel,
-  current,
-  inTab,
-  problem,
-  running,
-  showProblem,
-} from "./chat-state.ts";
+import { answering, ask, chooseModel, chosenModel, current, inTab, running } from "./chat-state.ts";
+import { problem, showProblem } from "../page-state.ts";
 import { openAsExperiment } from "../hand-over.ts";
 import { branch, requestMessages } from "./conversation.ts";
 
 const READABLE = /^image\/(png|jpeg|gif|bmp)$/;
 
+interface ComposerProps {
+  readonly showsSettings: boolean;
+  readonly onShowSettings: () => void;
+}
+
 /** Where a message is written. */
-export function Composer(): JSX.Element {
+export function Composer({ showsSettings, onShowSettings }: ComposerProps): JSX.Element {
   const text = useSignal("");
   const images = useSignal<readonly string[]>([]);
   const sees = chosenModel.value?.capabilities?.vision === true;
@@ -138,6 +134,9 @@ export function Composer(): JSX.Element {
           />{" "}
           In this tab
         </label>
+        <button id="show-settings" type="button" aria-expanded={showsSettings} onClick={onShowSettings}>
+          Settings
+        </button>
         <button
           id="experiment"
           type="button"

@@ -1,9 +1,10 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { answer, ask, current, keep, models, running } from "./chat-state.ts";
+import { models } from "../page-state.ts";
+import { answer, ask, current, keep, running } from "./chat-state.ts";
 import { type AnswerSummary, branch, type ChatMessage, showBranch, siblings } from "./conversation.ts";
-import { copyText } from "./copy-text.ts";
+import { copyText } from "../copy-text.ts";
 import { renderMarkdown } from "./render-markdown.ts";
 
 /** A question or an answer, with what can be done with it. */

@@ -7,9 +7,9 @@ import {
   openConversation,
   removeConversation,
   search,
-  showProblem,
   startConversation,
 } from "./chat-state.ts";
+import { showProblem } from "../page-state.ts";
 import type { Conversation } from "./conversation.ts";
 import { parseConversations, printConversations } from "./conversation-store.ts";
 import { saveAs } from "../save-as.ts";

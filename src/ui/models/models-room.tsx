@@ -1,21 +1,21 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { models, toggleModel } from "./chat-state.ts";
-import type { ListedModel } from "../daemon-api.ts";
+import { type ListedModel, loadModel, request } from "../daemon-api.ts";
+import { models, refresh, showProblem } from "../page-state.ts";
 
 const COMPACT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 
 /** The models of the daemon. */
-export function ModelList(): JSX.Element {
+export function ModelsRoom(): JSX.Element {
   return (
-    <section id="models" aria-label="Models">
+    <main id="models">
       <h2>Models</h2>
       <ul>
         {models.value.map((model) => (
           <Entry key={model.alias} model={model} />
         ))}
       </ul>
-    </section>
+    </main>
   );
 }
 
@@ -42,4 +42,16 @@ function Entry({ model }: { readonly model: ListedModel }): JSX.Element {
       )}
     </li>
   );
+}
+
+/** Loads a model in the daemon, or frees its memory. */
+async function toggleModel({ alias, state }: ListedModel): Promise<void> {
+  try {
+    if (state === "loaded")
+      await request(`/api/models/${encodeURIComponent(alias)}/unload`, { method: "POST" });
+    else await loadModel(alias);
+  } catch (error) {
+    showProblem(error);
+  }
+  await refresh();
 }

@@ -1,4 +1,4 @@
-import { showProblem } from "./chat-state.ts";
+import { showProblem } from "./page-state.ts";
 
 /** Puts a text on the clipboard; browsers allow that on localhost and over HTTPS alone. */
 export function copyText(text: string): void {

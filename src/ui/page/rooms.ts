@@ -1,0 +1,18 @@
+import { signal as value } from "@preact/signals";
+
+/** The rooms of the page by their address behind the "#". */
+const ROOMS = { "": "Chat", "#/models": "Models", "#/monitor": "Monitor" } as const;
+export type RoomAddress = keyof typeof ROOMS;
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
+export const ROOM_LIST = Object.entries(ROOMS) as [RoomAddress, string][];
+
+/** Where the page is; a link to the address of a room goes there. */
+export const room = value<RoomAddress>(fromAddress());
+
+addEventListener("hashchange", () => (room.value = fromAddress()));
+
+function fromAddress(): RoomAddress {
+  const [address] = ROOM_LIST.find(([each]) => each === location.hash) ?? [""];
+  return address;
+}
