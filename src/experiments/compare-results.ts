@@ -1,4 +1,5 @@
-import type { ExperimentResult, ExperimentToken } from "../dialects/native/experiment.ts";
+import type { AnswerToken } from "../dialects/native/answer-token.ts";
+import type { ExperimentResult } from "../dialects/native/experiment.ts";
 
 /** How two results of an experiment compare. */
 export interface Comparison {
@@ -7,8 +8,8 @@ export interface Comparison {
   /** Tokens at the beginning that are the same. */
   readonly sameTokens: number;
   /** The first tokens that differ; one of them is absent where an answer ends earlier. */
-  readonly left: ExperimentToken | undefined;
-  readonly right: ExperimentToken | undefined;
+  readonly left: AnswerToken | undefined;
+  readonly right: AnswerToken | undefined;
   /** Largest difference between the log-probabilities of the same tokens, alternatives included. */
   readonly logprobDifference: number;
 }
@@ -42,7 +43,7 @@ function endOf({
   return JSON.stringify([text, thinking, calls?.map((call) => call.function), reason, completion_tokens]);
 }
 
-function distance(one: ExperimentToken, other: ExperimentToken): number {
+function distance(one: AnswerToken, other: AnswerToken): number {
   const logprobs = new Map(other.top.map(({ id, logprob }) => [id, logprob]));
   const alternatives = one.top.map(({ id, logprob }) => Math.abs(logprob - (logprobs.get(id) ?? logprob)));
   return Math.max(Math.abs(one.logprob - other.logprob), ...alternatives);

@@ -1,9 +1,6 @@
 import { z } from "zod";
-import {
-  experimentRequestSchema,
-  experimentResultSchema,
-  type ExperimentToken,
-} from "../dialects/native/experiment.ts";
+import type { AnswerToken } from "../dialects/native/answer-token.ts";
+import { experimentRequestSchema, experimentResultSchema } from "../dialects/native/experiment.ts";
 import { ServiceError } from "../errors/service-error.ts";
 
 /** Version of the format. */
@@ -72,7 +69,7 @@ export function printExperiment(experiment: Experiment): string {
   return `${text.replace(JSON.stringify(TOKENS), () => tokenLines(result.tokens))}\n`;
 }
 
-function tokenLines(tokens: readonly ExperimentToken[]): string {
+function tokenLines(tokens: readonly AnswerToken[]): string {
   if (tokens.length === 0) return "[]";
   return `[\n      ${tokens.map((token) => JSON.stringify(token)).join(",\n      ")}\n    ]`;
 }

@@ -2,7 +2,8 @@ import { z } from "zod";
 import { nativeErrorSchema } from "../../http/errors/native-error.ts";
 import type { InferenceStream } from "../../inference/inference.ts";
 import { wholeToolCalls } from "../../inference/whole-tool-calls.ts";
-import { chatFields } from "./native-chat.ts";
+import { answerTokenSchema, toAnswerToken } from "./answer-token.ts";
+import { chatFields, promptProgressSchema } from "./native-chat.ts";
 import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
 
 /** Longest chat ID: a UUID has 36 characters. */
@@ -31,7 +32,13 @@ export const serverFrameSchema = z
       id,
       model: z.string().describe("The model that generated the answer."),
     }),
-    z.object({ type: z.literal("delta"), id, content: z.string().describe("A piece of the text.") }),
+    z.object({ type: z.literal("progress"), id, ...promptProgressSchema.shape }),
+    z.object({
+      type: z.literal("delta"),
+      id,
+      content: z.string().describe("A piece of the text."),
+      logprobs: z.array(answerTokenSchema).optional().describe("Its tokens, if the chat asks for them."),
+    }),
     z.object({ type: z.literal("reasoning"), id, content: z.string().describe("A piece of the reasoning.") }),
     z.object({ type: z.literal("tool_call"), id, tool_call: wireToolCallSchema }),
     z.object({
@@ -55,20 +62,30 @@ export const serverFrameSchema = z
 export type ClientFrame = z.output<typeof clientFrameSchema>;
 export type ServerFrame = z.output<typeof serverFrameSchema>;
 
-/** The frames of one answer. */
+/**
+ * The frames of one answer.
+ * @param returnProgress also a frame for each step of the prompt
+ */
 export async function* toFrames(
   chatId: string,
   { model, events }: InferenceStream,
+  returnProgress = false,
 ): AsyncGenerator<ServerFrame, void, undefined> {
   yield { type: "start", id: chatId, model };
   for await (const event of wholeToolCalls(events)) {
     switch (event.type) {
       case "start":
-      case "prompt-progress":
         break;
-      case "text-delta":
-        yield { type: "delta", id: chatId, content: event.text };
+      case "prompt-progress": {
+        const { processed, total } = event;
+        if (returnProgress) yield { type: "progress", id: chatId, processed, total };
         break;
+      }
+      case "text-delta": {
+        const logprobs = event.logprobs?.map(toAnswerToken);
+        yield { type: "delta", id: chatId, content: event.text, ...(logprobs && { logprobs }) };
+        break;
+      }
       case "reasoning-delta":
         yield { type: "reasoning", id: chatId, content: event.text };
         break;

@@ -147,7 +147,7 @@ export class ChatSocket {
     const { id } = frame;
     try {
       const stream = await this.#options.inference.generate(toChatRequest(frame), signal);
-      for await (const serverFrame of toFrames(id, stream)) {
+      for await (const serverFrame of toFrames(id, stream, frame.return_progress ?? false)) {
         if (serverFrame.type === "done") this.#chats.delete(id);
         await this.#options.send(serverFrame);
       }

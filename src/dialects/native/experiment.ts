@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { sha256Hex } from "../../../wasm/engine-image.ts";
-import { MAX_TOP_LOGPROBS, type Sampling, type TokenLogprob } from "../../engine/protocol/generation.ts";
+import { MAX_TOP_LOGPROBS, type Sampling } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { list } from "../../http/input/bounded-lists.ts";
 import { longJson } from "../../http/streaming/long-json.ts";
@@ -9,6 +9,7 @@ import { collectAnswer } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
 import type { Services } from "../services.ts";
+import { type AnswerToken, answerTokenSchema, toAnswerToken } from "./answer-token.ts";
 import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
 import { messageSchema, toChatRequest } from "./native-chat.ts";
 import {
@@ -42,20 +43,8 @@ export const experimentRequestSchema = z
   .meta({ id: "ExperimentRequest" });
 export type ExperimentRequest = z.output<typeof experimentRequestSchema>;
 
-const tokenFields = {
-  id: z.int().describe("Number of the token in the model's vocabulary."),
-  token: z.string().describe("Its text."),
-  bytes: z.array(z.int()).optional().describe("Its bytes, if they are not valid UTF-8 by themselves."),
-  logprob: z.number().describe("Natural logarithm of its probability, before sampling."),
-};
-
-export const experimentTokenSchema = z
-  .object({
-    ...tokenFields,
-    top: z.array(z.object(tokenFields)).describe("The most likely tokens at this place."),
-  })
-  .meta({ id: "ExperimentToken" });
-export type ExperimentToken = z.output<typeof experimentTokenSchema>;
+/** An experiment reuses no tokens, and files recorded before this field was there lack it. */
+const { cached_tokens: _none, ...resultSummaryFields } = summaryFields;
 
 export const experimentResultSchema = z
   .object({
@@ -64,9 +53,9 @@ export const experimentResultSchema = z
     thinking: z.string().optional().describe("The model's reasoning."),
     tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
     tokens: z
-      .array(experimentTokenSchema)
+      .array(answerTokenSchema)
       .describe("Every token that was generated, those of reasoning and tool calls included."),
-    ...summaryFields,
+    ...resultSummaryFields,
     prompt_ms: z.number().describe("Milliseconds for the prompt."),
     completion_ms: z.number().describe("Milliseconds for the answer."),
     sampling: z
@@ -99,16 +88,17 @@ export function experimentRoute({ inference, models, host }: Services): Route {
     body: runRequestSchema,
     answers: [{ description: "What was generated.", schema: experimentResultSchema }],
     async handle(context, { body }) {
-      const tokens: ExperimentToken[] = [];
+      const tokens: AnswerToken[] = [];
       const stream = await inference.generate(
         {
           ...toExperiment(body),
-          onTokens: (generated) => tokens.push(...generated.map(wireToken)),
+          onTokens: (generated) => tokens.push(...generated.map(toAnswerToken)),
         },
         context.req.raw.signal,
       );
       const answer = await collectAnswer(stream.events);
       const { settings, gguf, gpuLayers } = await models.get(stream.model);
+      const { cached_tokens: _cached, ...ending } = summary(answer);
       const template = settings.template ?? gguf.chatTemplate;
       return longJson({
         model: stream.model,
@@ -116,7 +106,7 @@ export function experimentRoute({ inference, models, host }: Services): Route {
         ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
         ...(answer.toolCalls.length > 0 && { tool_calls: answer.toolCalls.map(wireToolCall) }),
         tokens,
-        ...summary(answer),
+        ...ending,
         prompt_ms: answer.timings.promptMs,
         completion_ms: answer.timings.completionMs,
         sampling: wireSampling(stream.sampling),
@@ -152,22 +142,6 @@ function toExperiment(body: z.output<typeof runRequestSchema>): InferenceRequest
     defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
     ...common,
   };
-}
-
-const ENCODER = new TextEncoder();
-
-function wireToken({ top, ...token }: TokenLogprob): ExperimentToken {
-  return { ...withBytes(token), top: top.map(withBytes) };
-}
-
-/** Most tokens are text, whose bytes are known. */
-function withBytes({ id, token, bytes, logprob }: Omit<TokenLogprob, "top">): Omit<ExperimentToken, "top"> {
-  const isText = bytes === null || sameBytes(ENCODER.encode(token), bytes);
-  return { id, token, ...(!isText && { bytes }), logprob };
-}
-
-function sameBytes(left: Uint8Array, right: readonly number[]): boolean {
-  return left.length === right.length && left.every((byte, index) => byte === right[index]);
 }
 
 /** The names that requests have. */

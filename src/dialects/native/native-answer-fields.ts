@@ -10,6 +10,7 @@ export const summaryFields = {
     .int()
     .describe("Milliseconds from receiving the request to the end, queueing included."),
   prompt_tokens: z.int().describe("Tokens of the prompt, template included."),
+  cached_tokens: z.int().describe("Prompt tokens reused from the KV cache."),
   completion_tokens: z.int().describe("Tokens generated."),
   tokens_per_second: z.number().describe("Generation speed."),
 };
@@ -27,6 +28,7 @@ export function summary(end: {
     done_reason: end.reason,
     total_duration_ms: Math.round(end.totalMs),
     prompt_tokens: end.usage.promptTokens,
+    cached_tokens: end.usage.cachedTokens,
     completion_tokens: end.usage.completionTokens,
     tokens_per_second: Number(end.tokensPerSecond.toFixed(RATE_DECIMALS)),
   };

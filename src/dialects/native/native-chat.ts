@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { dictionary, list } from "../../http/input/bounded-lists.ts";
-import type { ChatMessage, ContentPart } from "../../engine/protocol/generation.ts";
+import { type ChatMessage, type ContentPart, MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { ndjsonLine } from "../../http/errors/native-error.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
@@ -17,6 +17,7 @@ import {
   toToolChoice,
   toTools,
 } from "./native-request-fields.ts";
+import { answerTokenSchema, toAnswerToken } from "./answer-token.ts";
 import { summary, summaryFields, wireToolCall, wireToolCallSchema } from "./native-answer-fields.ts";
 
 export const messageSchema = z.discriminatedUnion("role", [
@@ -60,6 +61,16 @@ export const chatFields = {
   model: modelField,
   messages: list(messageSchema, { least: 1 }).describe("The conversation."),
   ...generationFields,
+  logprobs: z
+    .int()
+    .min(0)
+    .max(MAX_TOP_LOGPROBS)
+    .nullish()
+    .describe("Report the log-probability of each token of the text, and of so many alternatives to it."),
+  return_progress: z
+    .boolean()
+    .nullish()
+    .describe("With stream: report how much of the prompt has been processed. Default: false."),
 };
 
 export const chatRequestSchema = z.object({ ...chatFields, stream: streamField }).meta({ id: "ChatRequest" });
@@ -71,17 +82,42 @@ const answerMessageSchema = z.object({
   tool_calls: z.array(wireToolCallSchema).optional().describe("Calls of the request's tools."),
 });
 
+const logprobsField = {
+  logprobs: z
+    .array(answerTokenSchema)
+    .optional()
+    .describe("Tokens of the text, if the request asks for them."),
+};
+
+export const promptProgressSchema = z.object({
+  processed: z.int().describe("Tokens of the prompt that are in the KV cache by now."),
+  total: z.int().describe("Tokens of the prompt."),
+});
+
 export const chatAnswerSchema = z
-  .object({ model: z.string(), message: answerMessageSchema, done: z.literal(true), ...summaryFields })
+  .object({
+    model: z.string(),
+    message: answerMessageSchema,
+    ...logprobsField,
+    done: z.literal(true),
+    ...summaryFields,
+  })
   .meta({ id: "ChatAnswer" });
 
 export const chatLineSchema = z
   .union([
-    z.object({ model: z.string(), message: answerMessageSchema, done: z.literal(false) }),
+    z.object({
+      model: z.string(),
+      message: answerMessageSchema,
+      ...logprobsField,
+      prompt_progress: promptProgressSchema.optional().describe("If the request asks for it."),
+      done: z.literal(false),
+    }),
     chatAnswerSchema,
   ])
   .meta({ id: "ChatLine" });
 
+/** What experiments and frames do not have is optional. */
 type ChatRequest = Omit<z.output<typeof chatRequestSchema>, "stream">;
 
 export function toChatRequest(body: ChatRequest): InferenceRequest {
@@ -100,6 +136,7 @@ export function toChatRequest(body: ChatRequest): InferenceRequest {
     stop: body.stop ?? undefined,
     sampling: toSampling(body),
     format: toFormat(body.format),
+    logprobs: body.logprobs ?? undefined,
     defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
   };
 }
@@ -152,6 +189,7 @@ export function toChatAnswer(model: string, answer: Answer): z.output<typeof cha
       ...(answer.reasoning !== "" && { thinking: answer.reasoning }),
       ...(answer.toolCalls.length > 0 && { tool_calls: answer.toolCalls.map(wireToolCall) }),
     },
+    ...(answer.logprobs.length > 0 && { logprobs: answer.logprobs.map(toAnswerToken) }),
     done: true,
     ...summary(answer),
   };
@@ -161,17 +199,32 @@ function chatLine(line: z.output<typeof chatLineSchema>): string {
   return ndjsonLine(line);
 }
 
-/** The lines of a streamed answer: one per piece, then an empty message with the summary. */
-export async function* toChatLines({ model, events }: InferenceStream): AsyncGenerator<string> {
+/**
+ * The lines of a streamed answer: one per piece, then an empty message with the summary.
+ * @param returnProgress also a line for each step of the prompt
+ */
+export async function* toChatLines(
+  { model, events }: InferenceStream,
+  returnProgress = false,
+): AsyncGenerator<string> {
   const piece = (content: string, more: Partial<z.output<typeof answerMessageSchema>> = {}): string =>
     chatLine({ model, message: { role: "assistant", content, ...more }, done: false });
   for await (const event of wholeToolCalls(events)) {
     switch (event.type) {
       case "start":
-      case "prompt-progress":
         break;
+      case "prompt-progress": {
+        const { processed, total } = event;
+        const message = { role: "assistant", content: "" } as const;
+        if (returnProgress)
+          yield chatLine({ model, message, prompt_progress: { processed, total }, done: false });
+        break;
+      }
       case "text-delta":
-        yield piece(event.text);
+        if (event.logprobs) {
+          const message = { role: "assistant", content: event.text } as const;
+          yield chatLine({ model, message, logprobs: event.logprobs.map(toAnswerToken), done: false });
+        } else yield piece(event.text);
         break;
       case "reasoning-delta":
         yield piece("", { thinking: event.text });

@@ -83,7 +83,8 @@ function chatRoute({ inference }: Services): Route {
     ],
     async handle(context, { body }) {
       const stream = await inference.generate(chat.toChatRequest(body), context.req.raw.signal);
-      if (body.stream) return streamResponse(context, chat.toChatLines(stream), nativeNdjson);
+      if (body.stream)
+        return streamResponse(context, chat.toChatLines(stream, body.return_progress ?? false), nativeNdjson);
       return context.json(chat.toChatAnswer(stream.model, await collectAnswer(stream.events)));
     },
   });

@@ -1,4 +1,5 @@
-import type { ExperimentResult, ExperimentToken } from "../../dialects/native/experiment.ts";
+import type { AnswerToken } from "../../dialects/native/answer-token.ts";
+import type { ExperimentResult } from "../../dialects/native/experiment.ts";
 import { compareResults } from "../../experiments/compare-results.ts";
 
 /** A result with what it is called on the page. */
@@ -98,7 +99,7 @@ function outcome(result: ExperimentResult, reference: NamedResult | undefined): 
   return paragraph;
 }
 
-function tokenButton(token: ExperimentToken, differs: boolean, onClick: () => void): HTMLElement {
+function tokenButton(token: AnswerToken, differs: boolean, onClick: () => void): HTMLElement {
   const probability = Math.exp(token.logprob);
   const shade = SHADES.filter((least) => probability >= least).length;
   const button = element("span", {

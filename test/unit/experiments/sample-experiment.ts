@@ -1,7 +1,8 @@
-import type { ExperimentResult, ExperimentToken } from "../../../src/dialects/native/experiment.ts";
+import type { AnswerToken } from "../../../src/dialects/native/answer-token.ts";
+import type { ExperimentResult } from "../../../src/dialects/native/experiment.ts";
 import type { Experiment } from "../../../src/experiments/experiment-file.ts";
 
-export function token(id: number, text: string, logprob = -0.5): ExperimentToken {
+export function token(id: number, text: string, logprob = -0.5): AnswerToken {
   return {
     id,
     token: text,

@@ -90,11 +90,19 @@ describe("a chat", () => {
         done_reason: "stop",
         total_duration_ms: expect.any(Number),
         prompt_tokens: 5,
+        cached_tokens: 0,
         completion_tokens: 2,
         tokens_per_second: 100,
       },
     ]);
     expect(peer.metrics.finished).toEqual(["chat"]);
+  });
+
+  test("tells how far the prompt is, when asked", async () => {
+    const peer = connect();
+    peer.say({ type: "chat", id: "a", messages, return_progress: true });
+    await peer.seen({ type: "done" });
+    expect(peer.frames).toContainEqual({ type: "progress", id: "a", processed: 5, total: 5 });
   });
 
   test("shows reasoning and whole tool calls", async () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { chatLineSchema } from "../../../../src/dialects/native/native-chat.ts";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
 import { randomSource } from "../../inference/random-pieces.ts";
-import { failing, PLAIN_TEXT, randomAnswer, THINKING_AND_TOOLS } from "../recorded-events.ts";
+import { failing, PLAIN_TEXT, randomAnswer, THINKING_AND_TOOLS, WITH_LOGPROBS } from "../recorded-events.ts";
 import { lines, testApp } from "../../../support/test-app.ts";
 import { endless } from "../../inference/inference-setup.ts";
 
@@ -12,6 +12,7 @@ const SUMMARY = {
   done_reason: "stop",
   total_duration_ms: expect.any(Number),
   prompt_tokens: 5,
+  cached_tokens: 0,
   completion_tokens: 2,
   tokens_per_second: 100,
 };
@@ -162,9 +163,39 @@ describe("POST /api/chat", () => {
       done_reason: "tool_calls",
       total_duration_ms: expect.any(Number),
       prompt_tokens: 24,
+      cached_tokens: 8,
       completion_tokens: 31,
       tokens_per_second: 100,
     });
+  });
+
+  test("tells how far the prompt is, when asked", async () => {
+    const answer = await testApp({ events: PLAIN_TEXT }).post("/api/chat", {
+      messages,
+      stream: true,
+      return_progress: true,
+    });
+    const [first] = await lines(answer);
+    expect(first).toEqual({
+      model: "fake",
+      message: { role: "assistant", content: "" },
+      prompt_progress: { processed: 5, total: 5 },
+      done: false,
+    });
+  });
+
+  test("reports tokens with their alternatives, when asked, streamed or not", async () => {
+    const app = testApp({ events: WITH_LOGPROBS });
+    const body = { messages, logprobs: 1 };
+    const top = [{ id: 120, token: "x", logprob: -1 }];
+    const tokens = [
+      { id: 5, token: "Hello", logprob: -0.5, top },
+      { id: 6, token: " world", logprob: -0.5, top },
+    ];
+    expect(await (await app.post("/api/chat", body)).json()).toMatchObject({ logprobs: tokens });
+    expect(app.lastRequest()).toMatchObject({ logprobs: 1 });
+    const streamed = await lines(await app.post("/api/chat", { ...body, stream: true }));
+    expect(streamed.flatMap((line) => chatLineSchema.parse(line).logprobs ?? [])).toEqual(tokens);
   });
 
   test("streams messages with a piece each", async () => {
