@@ -10,7 +10,7 @@ const HELP = `Bundles the engine for browsers.
   node scripts/release/build-browser.ts --out FOLDER
 
 Writes daybreak.js, which a page imports, engine-worker.js and store-worker.js, which it starts, engine-compat.js,
-llama.cpp's script for older browsers, and the scripts of the daemon's own pages: experiments.js, and page.js with the
+llama.cpp's script for older browsers, pdf-worker.js, which reads PDF files for the page, and the scripts of the daemon's own pages: experiments.js, and page.js with the
 parts that it loads when they are needed (page-*.js). npm run build does this for the package; in a clone, the daemon
 does it when a page first asks for them.`;
 
@@ -35,6 +35,9 @@ const PAGE = "src/ui/page/page.tsx";
 /** llama.cpp for browsers without memory64 or JSPI. */
 export const COMPAT = path.join(ROOT, "node_modules/@wllama/wllama-compat/wasm");
 
+/** Reads PDF files in the page. */
+const PDF_WORKER = path.join(ROOT, "node_modules/pdfjs-dist/legacy/build/pdf.worker.min.mjs");
+
 /** Writes the files that pages load into a folder. */
 export async function buildBrowser(folder: string): Promise<void> {
   for (const [name, input] of Object.entries(ENTRIES)) {
@@ -50,6 +53,7 @@ export async function buildBrowser(folder: string): Promise<void> {
     chunkFileNames: "page-[name].js",
   });
   copyFileSync(path.join(COMPAT, "wllama.js"), path.join(folder, "engine-compat.js"));
+  copyFileSync(PDF_WORKER, path.join(folder, "pdf-worker.js"));
 }
 
 if (import.meta.main) {

@@ -10,6 +10,7 @@ const SCRIPTS = {
   "store-worker.js": "The worker that stores models in the browser",
   "engine-compat.js": "The engine's script for browsers without memory64 or JSPI",
   "page.js": "The script of the page",
+  "pdf-worker.js": "The worker that reads PDF files for the page",
   "experiments.js": "The script of the page for experiments",
 } as const;
 

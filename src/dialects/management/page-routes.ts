@@ -18,6 +18,8 @@ const UI_FILES = {
   "/ui/monitor.css": "ui/monitor.css",
   "/ui/style.css": "ui/style.css",
 } as const;
+/** Runs the tools of a chat; src/ui/tools/sandbox.ts puts it into a frame without an origin. */
+const FRAME_FILES = { "/ui/tool-frame.html": "ui/tool-frame.html" } as const;
 const EXPERIMENTS_FILES = { "/ui/experiments/": "ui/experiments/index.html" } as const;
 const DOCS_FILES = {
   "/docs": "ui/docs/index.html",
@@ -27,6 +29,7 @@ const DOCS_FILES = {
 } as const;
 export type PageFileName =
   | (typeof UI_FILES)[keyof typeof UI_FILES]
+  | (typeof FRAME_FILES)[keyof typeof FRAME_FILES]
   | (typeof EXPERIMENTS_FILES)[keyof typeof EXPERIMENTS_FILES]
   | (typeof DOCS_FILES)[keyof typeof DOCS_FILES];
 
@@ -48,6 +51,13 @@ function uiHeaders(connect: readonly string[]): Readonly<Record<string, string>>
     "cross-origin-embedder-policy": "require-corp",
   };
 }
+
+/** Its policy is in the file, so that it holds on other web servers, too. A sandboxed frame is another origin than the page. */
+const FRAME_HEADERS = {
+  "content-security-policy": "sandbox allow-scripts; frame-ancestors 'self'",
+  "cross-origin-embedder-policy": "require-corp",
+  "cross-origin-resource-policy": "cross-origin",
+};
 
 /** Other daemons and MCP servers of one page: more than anybody has, and few enough for a header. */
 const MAX_SERVERS = 20;
@@ -102,6 +112,13 @@ export function pageRoutes(services: ManagementServices): readonly Route[] {
           redirect(page, "/ui", "/ui/"),
           redirect(page, "/ui/experiments", "/ui/experiments/"),
           ...files(services, page, UI_FILES, uiHeaders, "The page: chat, models, monitor"),
+          ...files(
+            services,
+            page,
+            FRAME_FILES,
+            () => FRAME_HEADERS,
+            "The frame in which a tool of the chat runs",
+          ),
           ...files(services, page, EXPERIMENTS_FILES, uiHeaders, "The page for experiments"),
         ]
       : []),

@@ -1,11 +1,13 @@
-import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { current, isListOpen, running, startConversation } from "./chat-state.ts";
+import { ToolsForm } from "../tools/tools-form.tsx";
+import { current, isListOpen } from "./chat-state.ts";
 import { Composer } from "./composer.tsx";
 import { branch } from "./conversation.ts";
 import { MessageView } from "./message-view.tsx";
+import { shownPanel } from "./panels.ts";
 import { SettingsForm } from "./settings-form.tsx";
+import { onShortcut, ShortcutList } from "./shortcuts.tsx";
 import { Sidebar } from "./sidebar.tsx";
 
 /** Pixels. */
@@ -13,31 +15,24 @@ const NEAR_END = 200;
 
 /** Conversations on the left, one of them on the right. */
 export function ChatRoom(): JSX.Element {
-  const showsSettings = useSignal(false);
   useEffect(() => {
-    addEventListener("keydown", onKey);
-    return () => removeEventListener("keydown", onKey);
+    addEventListener("keydown", onShortcut);
+    return () => removeEventListener("keydown", onShortcut);
   }, []);
   return (
     <div id="columns">
       <Sidebar isOpen={isListOpen.value} onChoose={() => (isListOpen.value = false)} />
       <main>
         <div id="scrolled">
-          {showsSettings.value && <SettingsForm />}
+          {shownPanel.value === "settings" && <SettingsForm />}
+          {shownPanel.value === "tools" && <ToolsForm />}
+          {shownPanel.value === "shortcuts" && <ShortcutList />}
           <Messages />
         </div>
-        <Composer
-          showsSettings={showsSettings.value}
-          onShowSettings={() => (showsSettings.value = !showsSettings.value)}
-        />
+        <Composer />
       </main>
     </div>
   );
-}
-
-function onKey(event: KeyboardEvent): void {
-  if (event.key === "Escape") running.value?.abort();
-  if (event.altKey && event.key === "n") startConversation();
 }
 
 function Messages(): JSX.Element {
@@ -54,9 +49,11 @@ function Messages(): JSX.Element {
   return (
     <div id="messages" aria-live="polite">
       {shown.length === 0 && <p class="hint">Ask something. Conversations stay in this browser.</p>}
-      {shown.map((message) => (
-        <MessageView key={message.id} message={message} />
-      ))}
+      {shown
+        .filter(({ role }) => role !== "tool")
+        .map((message) => (
+          <MessageView key={message.id} message={message} />
+        ))}
       <div ref={end} />
     </div>
   );

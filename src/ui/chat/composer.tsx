@@ -1,44 +1,40 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { answering, ask, chooseModel, chosenModel, current, inTab, running } from "./chat-state.ts";
-import { problem, showProblem } from "../page-state.ts";
 import { openAsExperiment } from "../hand-over.ts";
-import { branch, requestMessages } from "./conversation.ts";
-
-const READABLE = /^image\/(png|jpeg|gif|bmp)$/;
-
-interface ComposerProps {
-  readonly showsSettings: boolean;
-  readonly onShowSettings: () => void;
-}
+import { problem, showProblem } from "../page-state.ts";
+import { ask, promptShare } from "./answering.ts";
+import { chatRequest } from "./chat-request.ts";
+import { answering, chooseModel, chosenModel, current, inTab, running } from "./chat-state.ts";
+import { branch, type TextFile } from "./conversation.ts";
+import { type Panel, PANELS, shownPanel } from "./panels.ts";
+import { isImage, readImage, readText } from "./read-file.ts";
 
 /** Where a message is written. */
-export function Composer({ showsSettings, onShowSettings }: ComposerProps): JSX.Element {
+export function Composer(): JSX.Element {
   const text = useSignal("");
   const images = useSignal<readonly string[]>([]);
-  const sees = chosenModel.value?.capabilities?.vision === true;
+  const files = useSignal<readonly TextFile[]>([]);
   const send = (): void => {
     const content = text.value.trim();
-    if (content === "" || running.value) return;
+    if ((content === "" && files.value.length === 0) || running.value) return;
+    const attached = { images: images.value, files: files.value };
     text.value = "";
-    const sent = images.value;
     images.value = [];
-    void ask(content, sent, current.value.leaf);
+    files.value = [];
+    void ask(content, attached, current.value.leaf);
   };
-  const attach = async (files: Iterable<File>): Promise<void> => {
+  const attach = async (chosen: readonly File[]): Promise<void> => {
     try {
-      for (const file of files) images.value = [...images.value, await imageUrl(file)];
+      for (const file of chosen) {
+        if (!isImage(file)) files.value = [...files.value, await readText(file)];
+        else if (chosenModel.value?.capabilities?.vision === true)
+          images.value = [...images.value, await readImage(file)];
+        else
+          problem.value = `${chosenModel.value?.alias ?? "The model"} does not see images; choose a model that does.`;
+      }
     } catch (error) {
       showProblem(error);
     }
-  };
-  const attachAll = (files: FileList | undefined | null): boolean => {
-    const pictures = [...(files ?? [])].filter(({ type }) => type.startsWith("image/"));
-    if (pictures.length === 0) return false;
-    if (sees) void attach(pictures);
-    else
-      problem.value = `${chosenModel.value?.alias ?? "The model"} does not see images; choose a model that does.`;
-    return true;
   };
   return (
     <form
@@ -50,10 +46,10 @@ export function Composer({ showsSettings, onShowSettings }: ComposerProps): JSX.
       onDragOver={(event) => event.preventDefault()}
       onDrop={(event) => {
         event.preventDefault();
-        attachAll(event.dataTransfer?.files);
+        void attach([...(event.dataTransfer?.files ?? [])]);
       }}
     >
-      {images.value.length > 0 && (
+      {(images.value.length > 0 || files.value.length > 0) && (
         <p class="attached">
           {images.value.map((url) => (
             <button
@@ -65,7 +61,23 @@ export function Composer({ showsSettings, onShowSettings }: ComposerProps): JSX.
               <img src={url} alt="To be sent" />
             </button>
           ))}
+          {files.value.map((file) => (
+            <button
+              key={file.name}
+              type="button"
+              class="attachment"
+              title="Leave this file out"
+              onClick={() => (files.value = files.value.filter((each) => each !== file))}
+            >
+              {file.name} <small>{file.text.length.toLocaleString("en")} characters</small> ✕
+            </button>
+          ))}
         </p>
+      )}
+      {promptShare.value !== undefined && (
+        <label class="prompt-share">
+          Reading the prompt <progress id="prompt-share" value={promptShare} />
+        </label>
       )}
       <textarea
         id="prompt"
@@ -75,7 +87,10 @@ export function Composer({ showsSettings, onShowSettings }: ComposerProps): JSX.
         value={text}
         onInput={({ currentTarget }) => (text.value = currentTarget.value)}
         onPaste={(event) => {
-          if (attachAll(event.clipboardData?.files)) event.preventDefault();
+          const pasted = [...(event.clipboardData?.files ?? [])];
+          if (pasted.length === 0) return;
+          event.preventDefault();
+          void attach(pasted);
         }}
         onKeyDown={(event) => {
           if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -95,48 +110,23 @@ export function Composer({ showsSettings, onShowSettings }: ComposerProps): JSX.
         >
           Stop
         </button>
-        <label>
-          <span class="unseen">Model</span>
-          <select
-            id="model"
-            value={chosenModel.value?.alias}
-            onChange={({ currentTarget }) => chooseModel(currentTarget.value)}
-          >
-            {answering.value.map(({ alias, state }) => (
-              <option key={alias} value={alias}>
-                {state === "loaded" ? alias : `${alias} (${state})`}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label class="file" aria-disabled={!sees}>
-          Image
+        <ModelChoice />
+        <label class="file" title="Images, text files and PDF files; or paste or drop them">
+          Attach
           <input
-            id="image"
+            id="attach"
             type="file"
-            accept="image/*"
             multiple
-            disabled={!sees}
             onChange={({ currentTarget }) => {
-              attachAll(currentTarget.files);
+              const chosen = [...(currentTarget.files ?? [])];
               currentTarget.value = "";
+              void attach(chosen);
             }}
           />
         </label>
-        <label>
-          <input
-            id="in-tab"
-            type="checkbox"
-            checked={inTab}
-            disabled={!isSecureContext}
-            title={isSecureContext ? undefined : "Browsers run the engine only on localhost and over HTTPS"}
-            onChange={({ currentTarget }) => (inTab.value = currentTarget.checked)}
-          />{" "}
-          In this tab
-        </label>
-        <button id="show-settings" type="button" aria-expanded={showsSettings} onClick={onShowSettings}>
-          Settings
-        </button>
+        {PANELS.map(([name, label]) => (
+          <PanelButton key={name} name={name} label={label} />
+        ))}
         <button
           id="experiment"
           type="button"
@@ -150,33 +140,64 @@ export function Composer({ showsSettings, onShowSettings }: ComposerProps): JSX.
   );
 }
 
-/** An image in a format that models take; others are drawn anew as PNG. */
-async function imageUrl(file: File): Promise<string> {
-  let blob: Blob = file;
-  if (!READABLE.test(file.type)) {
-    const bitmap = await createImageBitmap(file).catch((error: unknown) => {
-      throw new Error(`${file.name} is not an image that this browser can read.`, { cause: error });
-    });
-    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
-    canvas.getContext("2d")?.drawImage(bitmap, 0, 0);
-    blob = await canvas.convertToBlob({ type: "image/png" });
-  }
-  const reader = new FileReader();
-  return await new Promise((resolve, reject) => {
-    reader.addEventListener("load", () => resolve(typeof reader.result === "string" ? reader.result : ""));
-    reader.addEventListener("error", () => reject(new Error(`${file.name} cannot be read.`)));
-    reader.readAsDataURL(blob);
-  });
+function ModelChoice(): JSX.Element {
+  return (
+    <>
+      <label>
+        <span class="unseen">Model</span>
+        <select
+          id="model"
+          value={chosenModel.value?.alias}
+          onChange={({ currentTarget }) => chooseModel(currentTarget.value)}
+        >
+          {answering.value.map(({ alias, state }) => (
+            <option key={alias} value={alias}>
+              {state === "loaded" ? alias : `${alias} (${state})`}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        <input
+          id="in-tab"
+          type="checkbox"
+          checked={inTab}
+          disabled={!isSecureContext}
+          title={isSecureContext ? undefined : "Browsers run the engine only on localhost and over HTTPS"}
+          onChange={({ currentTarget }) => (inTab.value = currentTarget.checked)}
+        />{" "}
+        In this tab
+      </label>
+    </>
+  );
+}
+
+function PanelButton({ name, label }: { readonly name: Panel; readonly label: string }): JSX.Element {
+  const isShown = shownPanel.value === name;
+  return (
+    <button
+      id={`show-${name}`}
+      type="button"
+      aria-expanded={isShown}
+      onClick={() => (shownPanel.value = isShown ? undefined : name)}
+    >
+      {label}
+    </button>
+  );
 }
 
 /** Opens the page of experiments with the last question of this conversation. */
 function recordExperiment(text: string): void {
+  const { settings } = current.value;
   const shown = branch(current.value);
   const last = shown.findLastIndex(({ role }) => role === "user");
-  const { system: _system, ...sampling } = current.value.settings;
-  const messages =
+  const asked =
     last < 0
-      ? [{ role: "user", content: text }]
-      : requestMessages(shown.slice(0, last + 1), current.value.settings);
-  openAsExperiment(chosenModel.value?.alias ?? "", { messages, ...sampling });
+      ? [{ id: "", parent: undefined, role: "user" as const, content: text }]
+      : shown.slice(0, last + 1);
+  try {
+    openAsExperiment(chosenModel.value?.alias ?? "", chatRequest(asked, { ...settings, logprobs: false }));
+  } catch (error) {
+    showProblem(error);
+  }
 }

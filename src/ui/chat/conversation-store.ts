@@ -1,5 +1,6 @@
 import { type IDBPDatabase, openDB } from "idb";
 import { z } from "zod";
+import { answerTokenSchema } from "../../dialects/native/answer-token.ts";
 import type { Conversation } from "./conversation.ts";
 
 const NAME = "daybreak";
@@ -8,15 +9,21 @@ const STORE = "conversations";
 const messageSchema = z.looseObject({
   id: z.string(),
   parent: z.string().optional(),
-  role: z.enum(["user", "assistant"]),
+  role: z.enum(["user", "assistant", "tool"]),
   content: z.string(),
   thinking: z.string().optional(),
   images: z.array(z.string().startsWith("data:image/")).optional(),
+  files: z.array(z.object({ name: z.string(), text: z.string() })).optional(),
+  toolCalls: z.array(z.object({ id: z.string(), name: z.string(), arguments: z.string() })).optional(),
+  callId: z.string().optional(),
   model: z.string().optional(),
+  isFromTab: z.boolean().optional(),
+  tokens: z.array(answerTokenSchema).optional(),
   problem: z.string().optional(),
   summary: z
     .object({
       promptTokens: z.number(),
+      cachedTokens: z.number().optional(),
       completionTokens: z.number(),
       firstMs: z.number(),
       tokensPerSecond: z.number().optional(),
@@ -25,20 +32,30 @@ const messageSchema = z.looseObject({
     .optional(),
 });
 
+export const settingsSchema = z.object({
+  system: z.string().optional(),
+  temperature: z.number().optional(),
+  top_p: z.number().optional(),
+  top_k: z.number().optional(),
+  min_p: z.number().optional(),
+  repeat_penalty: z.number().optional(),
+  presence_penalty: z.number().optional(),
+  frequency_penalty: z.number().optional(),
+  seed: z.number().optional(),
+  max_tokens: z.number().optional(),
+  stop: z.array(z.string()).optional(),
+  think: z.boolean().optional(),
+  format: z.string().optional(),
+  logprobs: z.boolean().optional(),
+});
+
 const conversationSchema = z.object({
   id: z.string(),
   title: z.string(),
   isPinned: z.boolean(),
   changedAt: z.number(),
   model: z.string(),
-  settings: z.object({
-    system: z.string().optional(),
-    temperature: z.number().optional(),
-    top_p: z.number().optional(),
-    top_k: z.number().optional(),
-    seed: z.number().optional(),
-    max_tokens: z.number().optional(),
-  }),
+  settings: settingsSchema,
   messages: z.array(messageSchema),
   leaf: z.string().optional(),
 });

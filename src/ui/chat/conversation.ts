@@ -1,16 +1,31 @@
-/** Settings of a conversation; absent: the model's own. */
+import type { AnswerToken } from "../../dialects/native/answer-token.ts";
+
+/** Settings of a conversation, named as in requests; absent: the model's own. */
 export interface ChatSettings {
   readonly system?: string;
   readonly temperature?: number;
   readonly top_p?: number;
   readonly top_k?: number;
+  readonly min_p?: number;
+  readonly repeat_penalty?: number;
+  readonly presence_penalty?: number;
+  readonly frequency_penalty?: number;
   readonly seed?: number;
   readonly max_tokens?: number;
+  /** Texts that end an answer. */
+  readonly stop?: readonly string[];
+  readonly think?: boolean;
+  /** "json", or a JSON Schema as text. */
+  readonly format?: string;
+  /** Report how likely each token was. */
+  readonly logprobs?: boolean;
 }
 
 /** What an answer took. */
 export interface AnswerSummary {
   readonly promptTokens: number;
+  /** Of the prompt's tokens, those that were still in the KV cache. */
+  readonly cachedTokens?: number;
   readonly completionTokens: number;
   /** Milliseconds from the question to the first piece of text. */
   readonly firstMs: number;
@@ -18,17 +33,40 @@ export interface AnswerSummary {
   readonly doneReason: string;
 }
 
+/** A call of a tool in an answer. */
+export interface ToolCall {
+  readonly id: string;
+  readonly name: string;
+  /** JSON, as the model wrote it. */
+  readonly arguments: string;
+}
+
+/** A file that was sent as text. */
+export interface TextFile {
+  readonly name: string;
+  readonly text: string;
+}
+
 export interface ChatMessage {
   readonly id: string;
   /** The message that it answers or follows; undefined for the first. */
   readonly parent: string | undefined;
-  readonly role: "user" | "assistant";
+  /** tool: the result of a call. */
+  readonly role: "user" | "assistant" | "tool";
   readonly content: string;
   readonly thinking?: string;
   /** As data URLs. */
   readonly images?: readonly string[];
+  readonly files?: readonly TextFile[];
+  readonly toolCalls?: readonly ToolCall[];
+  /** Of a result: the call. */
+  readonly callId?: string;
   /** Of an answer: the model that gave it. */
   readonly model?: string;
+  /** Of an answer: the engine of the browser gave it, not the daemon's. */
+  readonly isFromTab?: boolean;
+  /** Of an answer, if they were asked for. */
+  readonly tokens?: readonly AnswerToken[];
   readonly summary?: AnswerSummary;
   /** Why the answer ended too early. */
   readonly problem?: string;
@@ -137,14 +175,12 @@ export function matches(conversation: Conversation, search: string): boolean {
     .every((word) => text.includes(word));
 }
 
-/** The field `messages` of a request, for an answer to the last message of a branch. */
-export function requestMessages(shown: readonly ChatMessage[], { system }: ChatSettings): object[] {
-  const asked = shown.map(({ role, content, images }) => ({
-    role,
-    content,
-    ...(images && images.length > 0 && { images: images.map((url) => url.slice(url.indexOf(",") + 1)) }),
-  }));
-  return system === undefined || system.trim() === ""
-    ? asked
-    : [{ role: "system", content: system }, ...asked];
+/** The calls at the end of a branch that have no result yet, with the answer that made them. */
+export function openCalls(
+  shown: readonly ChatMessage[],
+): { readonly message: ChatMessage; readonly calls: readonly ToolCall[] } | undefined {
+  const message = shown.findLast(({ role }) => role !== "tool");
+  if (!message?.toolCalls) return undefined;
+  const answered = new Set(shown.slice(shown.indexOf(message)).map(({ callId }) => callId));
+  return { message, calls: message.toolCalls.filter(({ id }) => !answered.has(id)) };
 }

@@ -1,20 +1,24 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect, useMemo, useRef } from "preact/hooks";
-import { models } from "../page-state.ts";
-import { answer, ask, current, keep, running } from "./chat-state.ts";
-import { type AnswerSummary, branch, type ChatMessage, showBranch, siblings } from "./conversation.ts";
 import { copyText } from "../copy-text.ts";
-import { renderMarkdown } from "./render-markdown.ts";
+import { Markdown } from "../markdown/markdown.tsx";
+import { models } from "../page-state.ts";
+import { AnswerAgain } from "./answer-again.tsx";
+import { ask, continueAnswer } from "./answering.ts";
+import { current, keep, running } from "./chat-state.ts";
+import { type AnswerSummary, type ChatMessage, showBranch, siblings } from "./conversation.ts";
+import { TokenView } from "./token-view.tsx";
+import { ToolCallView } from "./tool-call-view.tsx";
 
 /** A question or an answer, with what can be done with it. */
 export function MessageView({ message }: { readonly message: ChatMessage }): JSX.Element {
   const isEdited = useSignal(false);
+  const showsTokens = useSignal(false);
+  const showsOthers = useSignal(false);
+  const isRunning = running.value !== undefined;
+  const isAnswer = message.role === "assistant";
   return (
-    <article
-      class={`message ${message.role}`}
-      aria-label={message.role === "user" ? "You" : (message.model ?? "Answer")}
-    >
+    <article class={`message ${message.role}`} aria-label={isAnswer ? sourceOf(message) : "You"}>
       {message.thinking !== undefined && (
         <details class="thinking">
           <summary>Thinking</summary>
@@ -24,62 +28,109 @@ export function MessageView({ message }: { readonly message: ChatMessage }): JSX
       {message.images?.map((url) => (
         <img key={url} src={url} alt="Sent with the message" />
       ))}
+      {message.files?.map(({ name, text }) => (
+        <details key={name} class="attachment">
+          <summary>{name}</summary>
+          <pre>{text}</pre>
+        </details>
+      ))}
       {isEdited.value ? (
         <Editor message={message} onDone={() => (isEdited.value = false)} />
-      ) : message.role === "user" ? (
+      ) : !isAnswer ? (
         <p class="text">{message.content}</p>
+      ) : showsTokens.value && message.tokens ? (
+        <TokenView tokens={message.tokens} />
       ) : (
-        <Answer content={message.content} />
+        <Markdown text={message.content} />
       )}
+      {message.toolCalls?.map((call) => (
+        <ToolCallView key={call.id} call={call} />
+      ))}
       {message.problem !== undefined && <p class="failed">{message.problem}</p>}
-      {message.summary && <Summary summary={message.summary} model={message.model} />}
+      {message.summary && <Summary summary={message.summary} message={message} />}
       <p class="actions">
         <Versions message={message} />
         <button type="button" onClick={() => copyText(message.content)}>
           Copy
         </button>
-        {message.role === "user" ? (
-          <button
-            class="edit"
-            type="button"
-            disabled={running.value !== undefined}
-            onClick={() => (isEdited.value = true)}
-          >
-            Edit
-          </button>
+        {isAnswer ? (
+          <>
+            <AnswerAgain message={message} />
+            <button
+              class="continue"
+              type="button"
+              title="Lets the model go on where this answer ends"
+              disabled={isRunning || message.content === ""}
+              onClick={() => void continueAnswer(message)}
+            >
+              Continue
+            </button>
+            {message.tokens && (
+              <button
+                class="tokens"
+                type="button"
+                aria-pressed={showsTokens}
+                onClick={() => (showsTokens.value = !showsTokens.value)}
+              >
+                Tokens
+              </button>
+            )}
+            {siblings(current.value, message).length > 1 && (
+              <button
+                class="beside"
+                type="button"
+                aria-pressed={showsOthers}
+                onClick={() => (showsOthers.value = !showsOthers.value)}
+              >
+                Side by side
+              </button>
+            )}
+          </>
         ) : (
-          <button
-            class="again"
-            type="button"
-            disabled={running.value !== undefined}
-            onClick={() => repeat(message)}
-          >
-            Answer again
+          <button class="edit" type="button" disabled={isRunning} onClick={() => (isEdited.value = true)}>
+            Edit
           </button>
         )}
       </p>
+      {showsOthers.value && <Others message={message} />}
     </article>
   );
 }
 
-function Answer({ content }: { readonly content: string }): JSX.Element {
-  const html = useMemo(() => renderMarkdown(content), [content]);
-  const text = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    for (const block of text.current?.querySelectorAll("pre") ?? []) block.append(copyButton(block));
-  }, [html]);
-  // Sanitized, and no script of it could run by the page's policy.
-  return <div ref={text} class="markdown" dangerouslySetInnerHTML={{ __html: html }} />;
+/** The model of an answer, and where it ran. */
+function sourceOf({ model = "Answer", isFromTab }: ChatMessage): string {
+  return isFromTab === true ? `${model}, in this tab` : model;
 }
 
-function Summary({ summary, model }: SummaryProps): JSX.Element {
-  const { promptTokens, completionTokens, firstMs, tokensPerSecond, doneReason } = summary;
-  const context = models.value.find(({ alias }) => alias === model)?.context_size ?? 0;
+/** The other answers to the same question. */
+function Others({ message }: { readonly message: ChatMessage }): JSX.Element {
+  const others = siblings(current.value, message).filter(({ id }) => id !== message.id);
+  return (
+    <div class="others" tabIndex={0} role="group" aria-label="Other answers">
+      {others.map((other) => (
+        <section key={other.id} aria-label={sourceOf(other)}>
+          <h3>{sourceOf(other)}</h3>
+          <Markdown text={other.content} />
+          {other.summary && <Summary summary={other.summary} message={other} />}
+          <button type="button" onClick={() => show(other)}>
+            Go on with this one
+          </button>
+        </section>
+      ))}
+    </div>
+  );
+}
+
+function Summary({ summary, message }: SummaryProps): JSX.Element {
+  const { promptTokens, cachedTokens = 0, completionTokens, firstMs, tokensPerSecond, doneReason } = summary;
+  const context = models.value.find(({ alias }) => alias === message.model)?.context_size ?? 0;
   const used = promptTokens + completionTokens;
   const speed = tokensPerSecond === undefined ? "" : ` · ${tokensPerSecond.toFixed(1)} tokens/s`;
   return (
     <small class="summary">
       {completionTokens} tokens{speed} · first after {(firstMs / 1000).toFixed(2)} s
+      {cachedTokens > 0 && ` · ${cachedTokens} of ${promptTokens} prompt tokens reused`}
+      {` · ${sourceOf(message)}`}
       {context > 0 && (
         <>
           {" · "}
@@ -121,13 +172,14 @@ function Editor({
   readonly onDone: () => void;
 }): JSX.Element {
   const text = useSignal(message.content);
+  const { images = [], files = [] } = message;
   return (
     <form
       class="editor"
       onSubmit={(event) => {
         event.preventDefault();
         onDone();
-        void ask(text.value, message.images ?? [], message.parent);
+        void ask(text.value, { images, files }, message.parent);
       }}
     >
       <textarea
@@ -146,27 +198,9 @@ function Editor({
 
 interface SummaryProps {
   readonly summary: AnswerSummary;
-  /** That answered. */
-  readonly model: string | undefined;
-}
-
-/** Copies a block of code as it is written. */
-function copyButton(block: HTMLElement): HTMLButtonElement {
-  const code = block.textContent ?? "";
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "copy";
-  button.textContent = "Copy code";
-  button.addEventListener("click", () => copyText(code));
-  return button;
+  readonly message: ChatMessage;
 }
 
 function show(message: ChatMessage | undefined): void {
   if (message) keep(showBranch(current.value, message.id));
-}
-
-/** Asks once more for what a message answers. */
-function repeat({ parent }: ChatMessage): void {
-  const question = branch(current.value).find(({ id }) => id === parent);
-  if (question) void answer(question);
 }

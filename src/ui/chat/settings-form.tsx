@@ -1,6 +1,9 @@
+import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { changeSettings, current } from "./chat-state.ts";
+import { parseSchema } from "./chat-request.ts";
+import { changeSettings, chosenModel, current } from "./chat-state.ts";
 import type { ChatSettings } from "./conversation.ts";
+import { deletePreset, presets, savePreset } from "./presets.ts";
 
 const NUMBERS = [
   {
@@ -14,7 +17,7 @@ const NUMBERS = [
   {
     name: "top_p",
     label: "top_p",
-    meaning: "only tokens that together have this probability",
+    meaning: "only the likeliest tokens that together have this probability",
     min: 0,
     max: 1,
     step: "any",
@@ -22,10 +25,42 @@ const NUMBERS = [
   {
     name: "top_k",
     label: "top_k",
-    meaning: "only the so many likeliest tokens",
+    meaning: "only so many of the likeliest tokens",
     min: 0,
     max: 1000,
     step: "1",
+  },
+  {
+    name: "min_p",
+    label: "min_p",
+    meaning: "only tokens at least so likely, relative to the likeliest",
+    min: 0,
+    max: 1,
+    step: "any",
+  },
+  {
+    name: "repeat_penalty",
+    label: "Repeat penalty",
+    meaning: "above 1: tokens of the last text become less likely",
+    min: 0,
+    max: 2,
+    step: "any",
+  },
+  {
+    name: "presence_penalty",
+    label: "Presence penalty",
+    meaning: "above 0: tokens that were there become less likely",
+    min: -2,
+    max: 2,
+    step: "any",
+  },
+  {
+    name: "frequency_penalty",
+    label: "Frequency penalty",
+    meaning: "the same, the more often they were there",
+    min: -2,
+    max: 2,
+    step: "any",
   },
   {
     name: "seed",
@@ -38,30 +73,34 @@ const NUMBERS = [
   {
     name: "max_tokens",
     label: "Most tokens",
-    meaning: "ends an answer; empty: as much as the context holds",
+    meaning: "ends an answer; empty: as many as the context holds",
     min: 1,
     max: 1_000_000,
     step: "1",
   },
 ] as const;
 
+type Change = (change: Partial<{ [Name in keyof ChatSettings]: ChatSettings[Name] | undefined }>) => void;
+
 /** The settings of the conversation that is shown. */
 export function SettingsForm(): JSX.Element {
   const { settings } = current.value;
-  const set = (name: keyof ChatSettings, value: string | number | undefined): void => {
-    const { [name]: _old, ...others } = settings;
-    changeSettings(value === undefined ? others : { ...others, [name]: value });
+  const set: Change = (change) => {
+    const entries = Object.entries({ ...settings, ...change }).filter(([, value]) => value !== undefined);
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the settings and what was changed of them
+    changeSettings(Object.fromEntries(entries) as ChatSettings);
   };
   return (
     <section id="settings" aria-label="Settings">
       <h2>Settings of this conversation</h2>
+      <Presets />
       <label>
         System prompt
         <textarea
           id="system"
           rows={2}
           value={settings.system ?? ""}
-          onInput={({ currentTarget }) => set("system", currentTarget.value || undefined)}
+          onInput={({ currentTarget }) => set({ system: currentTarget.value || undefined })}
         />
       </label>
       <div class="fields">
@@ -75,13 +114,148 @@ export function SettingsForm(): JSX.Element {
               placeholder="model's"
               value={settings[name] ?? ""}
               onInput={({ currentTarget }) =>
-                set(name, currentTarget.value === "" ? undefined : currentTarget.valueAsNumber)
+                set({ [name]: currentTarget.value === "" ? undefined : currentTarget.valueAsNumber })
               }
             />
             <small>{meaning}</small>
           </label>
         ))}
+        <label>
+          Stop at
+          <textarea
+            id="stop-texts"
+            rows={2}
+            placeholder="one text a line"
+            value={settings.stop?.join("\n") ?? ""}
+            onChange={({ currentTarget }) =>
+              set({
+                stop:
+                  currentTarget.value === "" ? undefined : currentTarget.value.split("\n").filter(Boolean),
+              })
+            }
+          />
+          <small>texts that end an answer</small>
+        </label>
       </div>
+      <Format settings={settings} set={set} />
+      <label class="choice">
+        <input
+          id="think"
+          type="checkbox"
+          checked={settings.think ?? false}
+          disabled={chosenModel.value?.capabilities?.["thinking"] !== true}
+          onChange={({ currentTarget }) => set({ think: currentTarget.checked || undefined })}
+        />
+        Think before answering (models that can)
+      </label>
+      <label class="choice">
+        <input
+          id="logprobs"
+          type="checkbox"
+          checked={settings.logprobs ?? false}
+          onChange={({ currentTarget }) => set({ logprobs: currentTarget.checked || undefined })}
+        />
+        Record how likely each token was: “Tokens” below an answer then shows it
+      </label>
     </section>
+  );
+}
+
+function Format({
+  settings: { format },
+  set,
+}: {
+  readonly settings: ChatSettings;
+  readonly set: Change;
+}): JSX.Element {
+  const kind = format === undefined ? "text" : format === "json" ? "json" : "schema";
+  const problem = kind === "schema" ? problemOf(format ?? "") : undefined;
+  const choose = (chosen: string): void =>
+    set({ format: chosen === "text" ? undefined : chosen === "json" ? "json" : '{"type": "object"}' });
+  return (
+    <>
+      <label>
+        Answers are
+        <select id="format" value={kind} onChange={({ currentTarget }) => choose(currentTarget.value)}>
+          <option value="text">text</option>
+          <option value="json">a JSON object</option>
+          <option value="schema">JSON that fits a schema</option>
+        </select>
+      </label>
+      {kind === "schema" && (
+        <label>
+          JSON Schema
+          <textarea
+            id="schema"
+            class="code"
+            rows={5}
+            value={format}
+            aria-invalid={problem !== undefined}
+            onInput={({ currentTarget }) => set({ format: currentTarget.value })}
+          />
+          {problem !== undefined && <small class="failed">{problem}</small>}
+        </label>
+      )}
+    </>
+  );
+}
+
+function problemOf(schema: string): string | undefined {
+  try {
+    parseSchema(schema);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+function Presets(): JSX.Element {
+  const name = useSignal("");
+  return (
+    <p class="buttons">
+      <label>
+        <span class="unseen">Preset</span>
+        <select
+          id="preset"
+          value=""
+          onChange={({ currentTarget }) => {
+            const chosen = presets.value.find((each) => each.name === currentTarget.value);
+            if (!chosen) return;
+            name.value = chosen.name;
+            changeSettings(chosen.settings);
+          }}
+        >
+          <option value="">Presets …</option>
+          {presets.value.map((each) => (
+            <option key={each.name} value={each.name}>
+              {each.name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <input
+        id="preset-name"
+        placeholder="Name of a preset"
+        aria-label="Name of a preset"
+        value={name}
+        onInput={({ currentTarget }) => (name.value = currentTarget.value)}
+      />
+      <button
+        id="save-preset"
+        type="button"
+        disabled={name.value.trim() === ""}
+        onClick={() => savePreset(name.value.trim(), current.value.settings)}
+      >
+        Save
+      </button>
+      <button
+        id="delete-preset"
+        type="button"
+        disabled={!presets.value.some((each) => each.name === name.value.trim())}
+        onClick={() => deletePreset(name.value.trim())}
+      >
+        Delete
+      </button>
+    </p>
   );
 }

@@ -5,7 +5,7 @@ import {
   type Conversation,
   matches,
   newConversation,
-  requestMessages,
+  openCalls,
   showBranch,
   siblings,
   withChanged,
@@ -72,14 +72,13 @@ describe("a conversation", () => {
     expect(showBranch(circle, "a").leaf).toBe("b");
   });
 
-  test("is asked with its system prompt and with images as base64", () => {
-    const seen = { ...message("q", undefined), images: ["data:image/png;base64,AAAA"] };
-    expect(requestMessages([seen], { system: "Be brief." })).toEqual([
-      { role: "system", content: "Be brief." },
-      { role: "user", content: "text of q", images: ["AAAA"] },
-    ]);
-    expect(requestMessages([message("q", undefined)], { system: "  " })).toEqual([
-      { role: "user", content: "text of q" },
-    ]);
+  test("knows which calls of its last answer have no result yet", () => {
+    const calls = ["one", "two"].map((id) => ({ id, name: "add", arguments: "{}" }));
+    const shown = [message("q", undefined), { ...message("a", "q", "assistant"), toolCalls: calls }];
+    const result = (callId: string): ChatMessage => ({ ...message(`r-${callId}`, "a", "tool"), callId });
+    expect(openCalls(shown)?.calls).toEqual(calls);
+    expect(openCalls([...shown, result("two")])?.calls).toEqual(calls.slice(0, 1));
+    expect(openCalls([...shown, result("two"), result("one")])?.calls).toEqual([]);
+    expect(openCalls([message("q", undefined)])).toBeUndefined();
   });
 });

@@ -1,0 +1,80 @@
+import { type Fetch, post, request } from "../daemon-api.ts";
+import { type AnswerLine, answerLines } from "./answer-lines.ts";
+import type { AnswerSummary, ChatMessage } from "./conversation.ts";
+
+/** An answer is shown so often while it grows. */
+const SHOW_MS = 33;
+
+interface AnswerReader {
+  readonly signal: AbortSignal;
+  /** Called with all of the answer so far. */
+  readonly onChange: (answer: Partial<ChatMessage>) => void;
+  /** @param share of the prompt that has been read, 0 to 1 */
+  readonly onPrompt: (share: number) => void;
+}
+
+/**
+ * Asks for an answer and reads it while it comes.
+ * @param begun - the text that the answer goes on from
+ * @throws Error with a message for people, DaemonAway, or what aborted it
+ */
+export async function readAnswer(
+  body: object,
+  send: Fetch,
+  begun: string,
+  { signal, onChange, onPrompt }: AnswerReader,
+): Promise<void> {
+  const askedAt = performance.now();
+  let firstMs: number | undefined;
+  let shownAt = 0;
+  let answer: Partial<ChatMessage> & { content: string } = { content: begun };
+  const show = (): void => {
+    shownAt = performance.now();
+    onChange(answer);
+  };
+  const response = await request("/api/chat", post(body, signal), send);
+  try {
+    for await (const line of answerLines(response)) {
+      if (line.error) throw new Error(line.error.message);
+      if (line.prompt_progress) onPrompt(line.prompt_progress.processed / line.prompt_progress.total);
+      const next = withLine(answer, line);
+      if (next !== answer) firstMs ??= performance.now() - askedAt;
+      answer = next;
+      if (line.done) answer = { ...answer, summary: summaryOf(line, firstMs ?? performance.now() - askedAt) };
+      if (performance.now() - shownAt >= SHOW_MS) show();
+    }
+  } finally {
+    show();
+  }
+}
+
+function withLine<Answer extends Partial<ChatMessage> & { content: string }>(
+  answer: Answer,
+  { message, logprobs }: AnswerLine,
+): Answer {
+  const { content = "", thinking = "", tool_calls: calls = [] } = message ?? {};
+  if (content === "" && thinking === "" && calls.length === 0 && !logprobs) return answer;
+  return {
+    ...answer,
+    content: answer.content + content,
+    ...(thinking !== "" && { thinking: (answer.thinking ?? "") + thinking }),
+    ...(calls.length > 0 && {
+      toolCalls: [
+        ...(answer.toolCalls ?? []),
+        ...calls.map(({ id, function: { name, arguments: text } }) => ({ id, name, arguments: text })),
+      ],
+    }),
+    ...(logprobs && { tokens: [...(answer.tokens ?? []), ...logprobs] }),
+  };
+}
+
+function summaryOf(line: AnswerLine, firstMs: number): AnswerSummary {
+  return {
+    promptTokens: line.prompt_tokens ?? 0,
+    completionTokens: line.completion_tokens ?? 0,
+    firstMs,
+    doneReason: line.done_reason ?? "stop",
+    ...(line.cached_tokens !== undefined && { cachedTokens: line.cached_tokens }),
+    ...(line.tokens_per_second !== undefined && { tokensPerSecond: line.tokens_per_second }),
+  };
+}

@@ -1,0 +1,149 @@
+import { useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import { McpServersForm } from "./mcp-servers-form.tsx";
+import { userTools, type UserTool } from "./tool-store.ts";
+
+/** What function names may be in the APIs of models. */
+const NAME = "[a-zA-Z0-9_\\-]{1,64}";
+
+const NEW_TOOL: UserTool = {
+  name: "",
+  description: "",
+  parameters: '{\n  "type": "object",\n  "properties": {}\n}',
+  code: "",
+  isOn: true,
+};
+
+/** The tools that models may call, of the user and of MCP servers. */
+export function ToolsForm(): JSX.Element {
+  const edited = useSignal<UserTool | undefined>(undefined);
+  return (
+    <section id="tools" aria-label="Tools">
+      <h2>Tools</h2>
+      <p class="explained">
+        A model that knows tools may call these. Their JavaScript runs in a sandbox, without network and
+        without anything of this page.
+      </p>
+      <ul>
+        {userTools.value.map((tool, index) => (
+          <li key={tool.name}>
+            <label class="choice">
+              <input
+                type="checkbox"
+                checked={tool.isOn}
+                onChange={({ currentTarget }) =>
+                  (userTools.value = userTools.value.with(index, { ...tool, isOn: currentTarget.checked }))
+                }
+              />
+              <code>{tool.name}</code>
+            </label>{" "}
+            {tool.description} <small>{tool.code.trim() === "" ? "you answer" : "runs JavaScript"}</small>{" "}
+            <button type="button" onClick={() => (edited.value = tool)}>
+              Edit
+            </button>
+            <button
+              type="button"
+              onClick={() => (userTools.value = userTools.value.filter(({ name }) => name !== tool.name))}
+            >
+              Delete
+            </button>
+          </li>
+        ))}
+      </ul>
+      {edited.value ? (
+        <ToolForm key={edited.value.name} tool={edited.value} onDone={() => (edited.value = undefined)} />
+      ) : (
+        <button id="new-tool" type="button" onClick={() => (edited.value = NEW_TOOL)}>
+          New tool
+        </button>
+      )}
+      <McpServersForm />
+    </section>
+  );
+}
+
+function ToolForm({ tool, onDone }: { readonly tool: UserTool; readonly onDone: () => void }): JSX.Element {
+  const draft = useSignal(tool);
+  const problem = useSignal("");
+  const set = (change: Partial<UserTool>): void => void (draft.value = { ...draft.value, ...change });
+  const save = (): void => {
+    const { name, parameters } = draft.value;
+    if (!isObject(parameters)) {
+      problem.value = 'The parameters must be a JSON Schema such as {"type": "object", "properties": {}}.';
+      return;
+    }
+    const others = userTools.value.filter((each) => each.name !== tool.name && each.name !== name);
+    userTools.value = [...others, draft.value];
+    onDone();
+  };
+  return (
+    <form
+      id="tool"
+      class="editor"
+      onSubmit={(event) => {
+        event.preventDefault();
+        save();
+      }}
+    >
+      <label>
+        Name
+        <input
+          id="tool-name"
+          required
+          pattern={NAME}
+          title="Letters, digits, _ and -"
+          value={draft.value.name}
+          onInput={({ currentTarget }) => set({ name: currentTarget.value })}
+        />
+      </label>
+      <label>
+        What it does, for the model
+        <input
+          id="tool-description"
+          value={draft.value.description}
+          onInput={({ currentTarget }) => set({ description: currentTarget.value })}
+        />
+      </label>
+      <label>
+        Parameters, as JSON Schema
+        <textarea
+          id="tool-parameters"
+          class="code"
+          rows={4}
+          value={draft.value.parameters}
+          onInput={({ currentTarget }) => set({ parameters: currentTarget.value })}
+        />
+      </label>
+      <label>
+        JavaScript: the body of an async function of <code>args</code>, whose result the model reads. Empty:
+        you answer.
+        <textarea
+          id="tool-code"
+          class="code"
+          rows={4}
+          placeholder="return args.a + args.b;"
+          value={draft.value.code}
+          onInput={({ currentTarget }) => set({ code: currentTarget.value })}
+        />
+      </label>
+      {problem.value !== "" && <p class="failed">{problem}</p>}
+      <p class="buttons">
+        <button id="save-tool" type="submit">
+          Save tool
+        </button>
+        <button type="button" onClick={onDone}>
+          Cancel
+        </button>
+      </p>
+    </form>
+  );
+}
+
+function isObject(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
