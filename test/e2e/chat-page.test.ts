@@ -143,7 +143,7 @@ describe.skipIf(chromium === undefined)("the page", () => {
         id: "last",
         parent: "q",
         role: "assistant",
-        content: `# Title\n\n**bold** \`code\`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n\`\`\`js\nconst x = 1;\n\`\`\`\n\n${HOSTILE.join("\n\n")}`,
+        content: `# Title\n\n**bold** \`code\`\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n\`\`\`js\nconst x = 1;\n\`\`\`\n\n${HOSTILE.join("\n\n")}`,
       },
     ];
     const conversation = {
@@ -165,6 +165,7 @@ describe.skipIf(chromium === undefined)("the page", () => {
     await on.until(`document.querySelector(".markdown h1")?.textContent === "Title"`);
     expect(await on.textOf(".markdown strong")).toBe("bold");
     expect(await on.textOf(".markdown td")).toBe("1");
+    expect(await on.textOf('.markdown td[align="right"]')).toBe("2");
     expect(await on.count(".markdown .hljs-keyword")).toBe(1);
     const copied = `new Promise((resolve) => {
       navigator.clipboard.writeText = async (text) => resolve(text);
@@ -219,6 +220,12 @@ describe.skipIf(chromium === undefined)("the page", () => {
     await on.set({ temperature: "0", max_tokens: "4" });
     await on.ask(`A_very_long_word_${"x".repeat(200)}`);
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
+    for (const panel of ["settings", "tools", "shortcuts"]) {
+      await on.click(`#show-${panel}`);
+      if (panel === "tools") await on.click("#new-tool");
+      expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
+      await on.click(`#show-${panel}`);
+    }
     for (const room of ["#/models", "#/monitor", ""] as const) {
       await on.enter(room);
       expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
@@ -230,12 +237,15 @@ describe.skipIf(chromium === undefined)("the page", () => {
     await page.prefer(scheme);
     await on.set({ temperature: "0", max_tokens: "8" });
     await on.ask(QUESTION);
-    await on.click("#show-settings");
     await page.evaluate(AXE);
-    const violations = await page.evaluate(`axe.run().then(({ violations }) =>
-      violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" ")))`);
-    expect(violations).toEqual([]);
-    await on.click("#show-settings");
+    for (const panel of ["settings", "tools", "shortcuts"]) {
+      await on.click(`#show-${panel}`);
+      if (panel === "tools") await on.click("#new-tool");
+      const violations = await page.evaluate(`axe.run().then(({ violations }) =>
+        violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" ")))`);
+      expect(violations).toEqual([]);
+      await on.click(`#show-${panel}`);
+    }
   });
 
   test("breaks no rule of its Content-Security-Policy and asks nobody else", () => {

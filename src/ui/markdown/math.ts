@@ -52,7 +52,9 @@ function toMathml(raw: string, text: string, isBlock: boolean): string {
     return code(raw);
   }
   try {
-    return library.peek()?.renderToString(text, { displayMode: isBlock, throwOnError: true }) ?? "";
+    const mathml = library.peek()?.renderToString(text, { displayMode: isBlock, throwOnError: true }) ?? "";
+    // The page's policy refuses inline styles, which are only colors and finer spacing.
+    return mathml.replaceAll(/ style="[^"]*"/g, "");
   } catch {
     // Not every dollar begins a formula, and not every formula is whole while it comes.
     return code(raw);

@@ -25,6 +25,8 @@ const ALLOWED = {
   ALLOWED_TAGS: [...TAGS.split(" "), ...MATH_TAGS.split(" ")],
   ALLOWED_ATTR: ["href", "title", "class", "start", "align", ...MATH_ATTRIBUTES.split(" ")],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
+  // Their values are no addresses, which all others have to be.
+  ADD_URI_SAFE_ATTR: ["start", "align", ...MATH_ATTRIBUTES.split(" ")],
 };
 
 /** Blocks that have been rendered: an answer that grows changes in its last one alone. */

@@ -41,7 +41,8 @@ export async function connect(server: McpServer): Promise<void> {
     const connection = await McpConnection.open(server, (error) => {
       if (serverStates.peek().get(url)?.connection === connection) setState(url, { status: error.message });
     });
-    setState(url, { status: `${connection.tools(false).length} tools`, connection });
+    const names = connection.tools(false).map(({ name }) => name);
+    setState(url, { status: `Connected: ${names.join(", ") || "it has no tools"}`, connection });
   } catch (error) {
     setState(url, { status: `Cannot connect: ${toError(error).message}` });
   }

@@ -1,0 +1,187 @@
+import type { AddressInfo } from "node:net";
+import { once } from "node:events";
+import { serve, type ServerType } from "@hono/node-server";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { Hono } from "hono";
+import { cors } from "hono/cors";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { findChromium } from "../../src/cli/browser/find-chromium.ts";
+import { BrowserPage } from "../support/browser-page.ts";
+import { PageActions } from "../support/page-actions.ts";
+import { requireOnCi } from "../support/require-on-ci.ts";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+
+const chromium = findChromium();
+requireOnCi("Chromium", chromium !== undefined);
+
+const ABOUT_PARIS = "What is the weather in Paris?";
+const PARAMETERS = JSON.stringify({
+  type: "object",
+  properties: { city: { type: "string" } },
+  required: ["city"],
+});
+
+describe.skipIf(chromium === undefined)("a tool in the chat", () => {
+  let daemon: TestDaemon;
+  let page: BrowserPage;
+  let on: PageActions;
+  let mcp: ServerType;
+  let mcpUrl: string;
+  /** Cities that the server was asked for. */
+  const asked: string[] = [];
+
+  beforeAll(async () => {
+    daemon = await startDaemon({ args: ["--auto-load"] });
+    const handler = createMcpHandler(() => weatherServer(asked));
+    const app = new Hono().use(cors()).all("/mcp", async (context) => await handler.fetch(context.req.raw));
+    mcp = serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" });
+    await once(mcp, "listening");
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it listens on TCP
+    mcpUrl = `http://127.0.0.1:${(mcp.address() as AddressInfo).port}/mcp`;
+    page = await BrowserPage.open(chromium!, `${daemon.url}/ui/`);
+    on = new PageActions(page);
+    await on.ready();
+    await on.set({ temperature: "0" });
+  });
+  afterAll(async () => {
+    await page?.[Symbol.asyncDispose]();
+    await daemon?.stop();
+    mcp?.close();
+  });
+  beforeEach(async () => {
+    await on.click("#new");
+    await on.until(`document.querySelectorAll(".message").length === 0`);
+  });
+
+  async function makeTool(code: string): Promise<void> {
+    await on.click("#show-tools");
+    await on.click("#new-tool");
+    await on.type("#tool-name", "get_weather");
+    await on.type("#tool-description", "Get the weather of a city");
+    await on.type("#tool-parameters", PARAMETERS);
+    await on.type("#tool-code", code);
+    await on.click("#save-tool");
+    await on.until(`!document.querySelector("#tool")`);
+    await on.click("#show-tools");
+  }
+  const deleteTool = async (): Promise<void> => {
+    await on.click("#show-tools");
+    await on.press("#tools li", "Delete");
+    await on.until(`!document.querySelector("#tools > ul li")`);
+    await on.click("#show-tools");
+  };
+  const send = async (text: string): Promise<void> => {
+    await on.type("#prompt", text);
+    await on.click("#send");
+  };
+  /** The result of the call that is shown. */
+  const result = () => on.textOf(`.tool-call [aria-label="Result"]`);
+  const lastAnswer = () =>
+    page.evaluate(`[...document.querySelectorAll(".assistant .markdown")].at(-1).textContent`);
+  const toldTheEnd = () =>
+    on.until(
+      `document.querySelectorAll(".assistant").length === 2 && document.getElementById("stop").disabled`,
+    );
+
+  test("runs its JavaScript, and the model reads what it gives", async () => {
+    await makeTool("return { temperature: args.city === 'Paris' ? 4 : 0, sky: 'rainy' };");
+    await send(ABOUT_PARIS);
+    await toldTheEnd();
+    expect(JSON.parse(await on.textOf(`.tool-call [aria-label="Arguments"]`))).toEqual({ city: "Paris" });
+    expect(JSON.parse(await result())).toEqual({ temperature: 4, sky: "rainy" });
+    expect(await lastAnswer()).toMatch(/\b4\b|rain/);
+    await deleteTool();
+  });
+
+  test("reaches neither the page, nor its storage, nor the network", async () => {
+    await makeTool(`
+      const tried = {};
+      for (const [name, attempt] of Object.entries({
+        page: () => parent.document.title,
+        storage: () => localStorage.length,
+        database: () => new Promise((resolve, reject) => {
+          const opening = indexedDB.open("daybreak");
+          opening.onsuccess = resolve;
+          opening.onerror = () => reject(opening.error);
+        }),
+        daemon: () => fetch(${JSON.stringify(daemon.url)} + "/api/models"),
+        script: () => importScripts(${JSON.stringify(daemon.url)} + "/browser/daybreak.js"),
+      })) tried[name] = await Promise.resolve().then(attempt).then(() => "reached", () => "refused");
+      return tried;`);
+    await send(ABOUT_PARIS);
+    await toldTheEnd();
+    expect(JSON.parse(await result())).toEqual({
+      page: "refused",
+      storage: "refused",
+      database: "refused",
+      daemon: "refused",
+      script: "refused",
+    });
+    await deleteTool();
+  });
+
+  test("tells the model what went wrong in it", async () => {
+    await makeTool("throw new Error('no such city');");
+    await send(ABOUT_PARIS);
+    await toldTheEnd();
+    expect(await result()).toBe("Error: no such city");
+    await deleteTool();
+  });
+
+  test("without JavaScript is answered by the person, and the model goes on", async () => {
+    await makeTool("");
+    await send(ABOUT_PARIS);
+    await on.until(`document.querySelector(".decision textarea")`);
+    await on.type(".decision textarea", '{"temperature": 4, "sky": "rainy"}');
+    await on.click(".give-result");
+    await toldTheEnd();
+    expect(await lastAnswer()).toMatch(/\b4\b|rain/);
+    await deleteTool();
+  });
+
+  test("of an MCP server is called when the person agrees", async () => {
+    await on.click("#show-tools");
+    await on.type("#mcp-url", mcpUrl);
+    await page.evaluate(`document.getElementById("mcp-server").requestSubmit()`);
+    // The page loads itself again, to be allowed to connect there.
+    await on.until(`location.search.includes("connect") && document.getElementById("model")?.value`);
+    await on.click("#show-tools");
+    await on.until(`document.querySelector(".mcp-status")?.textContent === "Connected: get_weather"`);
+    await on.click("#show-tools");
+    await on.set({ temperature: "0" });
+    await send(ABOUT_PARIS);
+    await on.until(`document.querySelector(".decision .run")`);
+    expect(asked).toEqual([]);
+    await on.click(".decision .run");
+    await toldTheEnd();
+    expect(asked).toEqual(["Paris"]);
+    expect(await result()).toBe("4 degrees, rainy");
+    expect(await lastAnswer()).toMatch(/\b4\b|rain/);
+  });
+
+  test("whose server is away is said beside it", async () => {
+    mcp.close();
+    await on.click("#show-tools");
+    await on.press("#tools li", "Connect again");
+    await on.until(
+      `document.querySelector(".mcp-status")?.textContent.startsWith("Cannot connect: it cannot be reached")`,
+    );
+    await on.press("#tools li", "Remove");
+    await on.click("#show-tools");
+    expect(await on.textOf("#problem")).toBe("");
+  });
+});
+
+function weatherServer(asked: string[]): McpServer {
+  const server = new McpServer({ name: "weather", version: "1.0.0" });
+  server.registerTool(
+    "get_weather",
+    { description: "Get the weather of a city", inputSchema: z.object({ city: z.string() }) },
+    ({ city }) => {
+      asked.push(city);
+      return { content: [{ type: "text", text: "4 degrees, rainy" }] };
+    },
+  );
+  return server;
+}
