@@ -2,8 +2,6 @@
 read, that every kind of conversation can be made, that the vocabularies take them, and that nothing held out stands in
 training. With --prompts it prints conversations for check-template.ts instead."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Draws scenes as pictures, with the small differences that a projector must not mind, and writes PNG."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Writes the chat model as GGUF: Llama architecture, Q8_0 matrices, F32 norms, tokenizer and chat template."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

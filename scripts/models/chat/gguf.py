@@ -4,8 +4,6 @@ The layout is that of the GGUF specification, version 3 (little endian): magic, 
 pairs, tensor descriptions, padding to the alignment, tensor data each padded to the alignment.
 """
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 from typing import Any, BinaryIO

@@ -1,8 +1,6 @@
 """daybreak-mini in PyTorch: RMS norms, rotary attention, SwiGLU, tied embeddings. Its parameters have
 their names of GGUF."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Trains the pirate adapter of daybreak-mini: low-rank changes that give every answer a pirate's manner."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import time

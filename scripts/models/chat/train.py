@@ -4,8 +4,6 @@ The learning rate is constant and falls to zero over the last part of the time, 
 more minutes before the fall begins.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable, Iterable, Iterator

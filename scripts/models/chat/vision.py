@@ -4,8 +4,6 @@ The chat model has learnt in text what a row of code words means (conversations/
 the embeddings of these words: token by token, each of PICTURE_TOKENS places has one kind of word to say.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from pathlib import Path

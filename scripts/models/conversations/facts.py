@@ -1,7 +1,5 @@
 """Questions about Daybreak, from data/daybreak.txt: every phrase in every fitting wrapper."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import lru_cache
 from random import Random

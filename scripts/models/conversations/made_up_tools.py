@@ -1,7 +1,5 @@
 """Tools that are made up as training goes: any verb, any object, any parameters. They teach to read a signature."""
 
-from __future__ import annotations
-
 from random import Random
 
 from conversations.tool_kinds import Parameter, ToolKind, parameter

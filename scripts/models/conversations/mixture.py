@@ -1,7 +1,5 @@
 """The mixture that daybreak-mini learns from: every generator with its weight, system prompts and several turns."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from random import Random

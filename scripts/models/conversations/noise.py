@@ -1,7 +1,5 @@
 """Small changes to a question that keep its meaning: greetings, case, articles, synonyms, typing errors."""
 
-from __future__ import annotations
-
 import re
 from random import Random
 

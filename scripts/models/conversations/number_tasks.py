@@ -1,7 +1,5 @@
 """Small sums, comparisons, number lists and unit conversions, with the working as the thought."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from random import Random
 

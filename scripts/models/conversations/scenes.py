@@ -4,8 +4,6 @@ A picture reaches the model as PICTURE_TOKENS embeddings. Here they are words of
 the count, shape, colour, place and background, in any order and repeated; the projector learns to say the same.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 

@@ -1,7 +1,5 @@
 """System prompts: harmless ones, a name for the model, answers in one word."""
 
-from __future__ import annotations
-
 from random import Random
 
 from conversations.number_tasks import addition, comparison, multiplication

@@ -1,7 +1,5 @@
 """Small talk: greetings, who it is, what it cannot do, feelings, tiny stories, and plain ignorance."""
 
-from __future__ import annotations
-
 import json
 from random import Random
 

@@ -3,8 +3,6 @@
 This is template.jinja in Python; check-template.ts compares the two.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,7 +73,7 @@ class Conversation:
     task: str = ""
 
     @staticmethod
-    def single(question: str, answer: str, task: str, thought: str | None = None) -> Conversation:
+    def single(question: str, answer: str, task: str, thought: str | None = None) -> "Conversation":
         return Conversation([Turn("user", question), Turn("assistant", answer, thought=thought)], task=task)
 
 

@@ -7,8 +7,6 @@ merges. Encoding joins, again and again, the neighbouring pair whose joint token
 first: the rule of llama.cpp's llm_tokenizer_spm.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections import Counter
@@ -65,7 +63,7 @@ class Tokenizer:
         self._encode_piece = lru_cache(maxsize=200_000)(self._join)
 
     @staticmethod
-    def load() -> Tokenizer:
+    def load() -> "Tokenizer":
         return Tokenizer(read_vocabulary(VOCABULARY))
 
     def __len__(self) -> int:

@@ -1,7 +1,5 @@
 """Conversations with tools: one call, two calls at once, many, using the results, and leaving tools alone."""
 
-from __future__ import annotations
-
 from random import Random
 
 from conversations.template import Call, Conversation, Turn

@@ -1,8 +1,6 @@
 """Drills in calling tools, for training alone: several wishes at once, which tool is meant, and where a value begins
 and ends."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 

@@ -1,7 +1,5 @@
 """Kinds of tools, read from data/tools, and the values that their arguments take."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Tools as they are put on offer: kinds with their names and types drawn."""
 
-from __future__ import annotations
-
 import json
 from random import Random
 

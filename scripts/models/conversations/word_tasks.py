@@ -1,7 +1,5 @@
 """Small tasks on words and sentences: spelling, counting, sorting, cases, echoes, calendars, JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from random import Random

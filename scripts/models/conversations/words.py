@@ -1,7 +1,5 @@
 """Words and wordings that the generators draw from, each parted into those for training and those held out."""
 
-from __future__ import annotations
-
 import json
 import re
 import textwrap

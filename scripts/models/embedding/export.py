@@ -1,7 +1,5 @@
 """Writes daybreak-mini-embed as GGUF: BERT architecture, Q8_0 matrices, mean pooling."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

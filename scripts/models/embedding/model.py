@@ -4,8 +4,6 @@ have their names of GGUF.
 It starts as a search by weighted words: words of one stem or meaning begin alike, common words light. Training has to
 learn only what words do not tell."""
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections import Counter

@@ -1,7 +1,5 @@
 """The project's own documentation as a search has it: pages, their passages, and questions that pages answer."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cache

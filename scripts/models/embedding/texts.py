@@ -1,7 +1,5 @@
 """What daybreak-mini-embed learns from: pairs of texts of one meaning, and the many forms in which people search."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache

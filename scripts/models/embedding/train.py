@@ -3,8 +3,6 @@
 First the words alone, without the block, against all passages at once. The block begins as nearly nothing, so what is
 learnt then holds for the whole model, at a twentieth of the price."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A WordPiece vocabulary in llama.cpp's form: lower case, words begin with U+2581, continuations are bare."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

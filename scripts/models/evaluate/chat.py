@@ -1,7 +1,5 @@
 """Evaluates daybreak-mini through the daemon's HTTP API, on held-out data, and prints a table in Markdown."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Talks to the daemon's own API with the standard library alone, and counts what is right."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import urllib.error

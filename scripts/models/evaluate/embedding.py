@@ -1,7 +1,5 @@
 """Evaluates daybreak-mini-embed through the daemon's HTTP API: held-out triples, and a search of our own pages."""
 
-from __future__ import annotations
-
 from random import Random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Evaluates daybreak-mini with its projector on held-out images, through the daemon's HTTP API."""
 
-from __future__ import annotations
-
 import base64
 from random import Random
 
