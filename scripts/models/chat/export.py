@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("model", type=Path, help="checkpoint of chat.train")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    tokenizer = Tokenizer.load()
+    tokenizer = Tokenizer()
     tensors = gguf_tensors(load_model(options.model, len(tokenizer)))
     typed = {name: (tensor, "Q8_0" if tensor.ndim == 2 else "F32") for name, tensor in tensors.items()}
     print(f"{options.out}: {write_gguf(options.out, metadata(tokenizer), typed):,} bytes")

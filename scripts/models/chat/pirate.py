@@ -105,7 +105,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    tokenizer = Tokenizer.load()
+    tokenizer = Tokenizer()
     model = load_model(options.model, len(tokenizer))
     changes = adapt(model)
     parameters = [parameter for change in changes.values() for parameter in change.parameters()]

@@ -142,7 +142,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
-    tokenizer = Tokenizer.load()
+    tokenizer = Tokenizer()
     model = load_model(options.begin, len(tokenizer)) if options.begin else ChatModel(len(tokenizer))
     matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and name != "token_embd.weight"]
     others = [p for name, p in model.named_parameters() if p.ndim != 2 or name == "token_embd.weight"]

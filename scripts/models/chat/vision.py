@@ -128,7 +128,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    rng, tokenizer = Random(1), Tokenizer.load()
+    rng, tokenizer = Random(1), Tokenizer()
     words = [word for group in (NUMBERS, SHAPES, COLOURS, PLACES, BACKGROUNDS) for word in group.values()]
     ids = [tokenizer.encode(f" {word}")[0] for word in words]
     codes = load_model(options.model, len(tokenizer)).token_embd.weight.detach()[ids]

@@ -1,6 +1,5 @@
 """The mixture that daybreak-mini learns from: every generator with its weight, system prompts and several turns."""
 
-import argparse
 from collections.abc import Callable
 from random import Random
 
@@ -9,7 +8,7 @@ from conversations.facts import fact_question
 from conversations.scenes import picture_in_words
 from conversations.system_prompts import named_model, one_word, system_prompt
 from conversations.talk import named_user, small_knowledge, small_talk, story, unknown
-from conversations.template import Conversation, segments
+from conversations.template import Conversation
 from conversations.tool_calls import follow_up, tool_call, two_calls, unused_tools
 from conversations.tool_drills import binding_drill, choice_drill, many_calls, slots_drill
 
@@ -85,18 +84,3 @@ def sample(rng: Random, held: bool = False, copying: float = 0.02, stage: str = 
         for turn in conversation.turns:
             turn.thought = None
     return conversation
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=20, help="conversations to print")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--held", action="store_true", help="draw from the held-out side")
-    options = parser.parse_args()
-    rng = Random(options.seed)
-    for _ in range(options.count):
-        print("".join(text for text, _ in segments(sample(rng, options.held))))
-
-
-if __name__ == "__main__":
-    main()

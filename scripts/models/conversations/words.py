@@ -2,7 +2,6 @@
 
 import json
 import re
-import textwrap
 import zlib
 from collections.abc import Sequence
 from functools import cache
@@ -32,11 +31,6 @@ def wordings(group: str) -> dict[str, list[str]]:
 def read_vocabulary(path: Path) -> list[str]:
     """The tokens of a vocabulary's file, in their order."""
     return ["\n" if token == "\\n" else token for token in path.read_text().split()]
-
-
-def write_vocabulary(path: Path, tokens: list[str]) -> None:
-    told = " ".join(token.replace("\n", "\\n") for token in tokens)
-    path.write_text(textwrap.fill(told, 116, break_long_words=False, break_on_hyphens=False) + "\n")
 
 
 def is_held(entity: str) -> bool:

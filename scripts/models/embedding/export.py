@@ -6,9 +6,8 @@ from pathlib import Path
 import torch
 
 from chat.gguf import FILE_TYPES, write_gguf
-from conversations.words import read_vocabulary
 from embedding.model import CONTEXT, EPSILON, HEADS, HIDDEN, LAYERS, WIDTH
-from embedding.wordpiece import CLS, PAD, SEP, SPECIALS, UNK, VOCABULARY
+from embedding.wordpiece import CLS, PAD, SEP, SPECIALS, UNK, WordPiece
 
 POOLING_MEAN = 1
 TOKEN_NORMAL, TOKEN_CONTROL = 1, 3
@@ -54,7 +53,7 @@ def main() -> None:
     weights = {name: tensor.numpy() for name, tensor in torch.load(options.checkpoint)["model"].items()}
     quantized = [name for name in weights if name.startswith(("token_embd.", "blk.")) and weights[name].ndim == 2]
     tensors = {name: (tensor, "Q8_0" if name in quantized else "F32") for name, tensor in weights.items()}
-    print(f"{options.out}: {write_gguf(options.out, metadata(read_vocabulary(VOCABULARY)), tensors):,} bytes")
+    print(f"{options.out}: {write_gguf(options.out, metadata(WordPiece().tokens), tensors):,} bytes")
 
 
 if __name__ == "__main__":

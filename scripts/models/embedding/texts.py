@@ -9,10 +9,9 @@ from conversations.facts import facts, questions
 from conversations.talk import TALK
 from conversations.words import (
     ANIMALS, CITIES, COLOURS, COUNTRIES, DATA, DAYS, FIELDS, FOODS, LANGUAGES, MONTHS, NAMES, NATURE, QUALITIES,
-    THINGS, VERBS, WORDS, article, invented, pick, templates, wordings, write_vocabulary,
+    THINGS, VERBS, WORDS, article, invented, pick, templates, wordings,
 )
-from embedding.pages import Passage, doc_questions, is_kept_out, passages
-from embedding.wordpiece import VOCABULARY, train
+from embedding.pages import Passage, is_kept_out, passages
 
 Pair = tuple[str, str, str]
 """Two texts, and what both mean: pairs of one meaning are not held against each other."""
@@ -170,18 +169,3 @@ def cropped(rng: Random, index: int) -> tuple[str, tuple[int, ...]]:
     if rng.random() < 0.5:
         query = rng.choice(wordings("search")["frames"]).format(query.rstrip(".,;:"))
     return query, holding or (index,)
-
-
-def vocabulary() -> list[str]:
-    """Every word of our pages, questions and lists, then the commonest parts."""
-    training, *_ = doc_questions()
-    prose = [passage.text for passage in passages()] + [question.text for question in training]
-    talk = [text for asks, _, _ in TALK for text in templates(asks, False)]
-    told = [text for fact in facts() for text in questions(fact, False) + fact.answers]
-    lists = NAMES + CITIES + COUNTRIES + FIELDS + LANGUAGES + DAYS + MONTHS + COLOURS + WORDS + ANIMALS
-    frames = [form for frame in FRAMES for form in frame] + SYNONYMS
-    return train(prose + told, prose + told + talk + lists + frames)
-
-
-if __name__ == "__main__":
-    write_vocabulary(VOCABULARY, vocabulary())

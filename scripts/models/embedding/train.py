@@ -13,13 +13,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from conversations.words import read_vocabulary
 from embedding.model import CONTEXT, EmbedModel
 from embedding.pages import Question, doc_questions, passages, table_questions
 from embedding.texts import (
     Pair, cropped, fact_pairs, reworded, sentence_pairs, synonym_pair, talk_pairs, task_pair, thinned, triple,
 )
-from embedding.wordpiece import VOCABULARY, WordPiece
+from embedding.wordpiece import WordPiece
 
 TEMPERATURE = 0.05
 WORD_QUERIES, QUERIES = (160, 48, 64), (40, 8, 12)
@@ -158,7 +157,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    rng, model = Random(1), EmbedModel(WordPiece(read_vocabulary(VOCABULARY)))
+    rng, model = Random(1), EmbedModel(WordPiece())
     trainer = Trainer(model, options.all)
     print(f"{len(passages())} passages, {len(trainer.questions)} questions")
     trainer.report()
