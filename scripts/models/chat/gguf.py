@@ -4,11 +4,14 @@ The layout is that of the GGUF specification, version 3 (little endian): magic, 
 pairs, tensor descriptions, padding to the alignment, tensor data each padded to the alignment.
 """
 
+import json
 import struct
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+
+from conversations.words import DATA
 
 ALIGNMENT = 32
 QUANT_BLOCK = 32
@@ -17,8 +20,11 @@ SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "
 """struct's letters for GGUF's scalar types."""
 U32, I32, F32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
 TENSOR_TYPES = {"F32": 0, "F16": 1, "Q8_0": 8}
-FILE_TYPES = {"F32": 0, "F16": 1, "Q8_0": 7}
-"""Values of general.file_type."""
+
+
+def metadata(model: str) -> dict[str, Any]:
+    """A model's metadata, its shape among them; null is what the model fills in when it is written."""
+    return json.loads((DATA / "gguf-metadata.json").read_text())[model]
 
 
 def quantize_q8_0(rows: np.ndarray) -> bytes:
@@ -49,8 +55,8 @@ def _typed(value: Any) -> tuple[int, bytes]:
     return kind, struct.pack(f"<{SCALARS[kind]}", value)
 
 
-def write_gguf(path: Path, metadata: dict[str, Any], tensors: dict[str, tuple[np.ndarray, str]]) -> int:
-    """Writes tensors (rows first, each with F32, F16 or Q8_0 as its type) and gives the file's size in bytes."""
+def write_gguf(path: Path, metadata: dict[str, Any], tensors: dict[str, tuple[np.ndarray, str]]) -> None:
+    """Writes tensors: rows first, each with F32, F16 or Q8_0 as its type."""
     encoded: list[bytes] = []
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as out:
@@ -71,7 +77,7 @@ def write_gguf(path: Path, metadata: dict[str, Any], tensors: dict[str, tuple[np
             _pad(out)
             out.write(data)
         _pad(out)
-        return out.tell()
+        print(f"{path}: {out.tell():,} bytes", flush=True)
 
 
 def _pad(out: BinaryIO) -> None:
@@ -93,24 +99,22 @@ def _value(file: BinaryIO, kind: int) -> Any:
 
 def _tensor(data: bytes, shape: tuple[int, ...], kind: int) -> np.ndarray:
     count = int(np.prod(shape))
-    if kind != TENSOR_TYPES["Q8_0"]:
-        return np.frombuffer(data, {0: "<f4", 1: "<f2"}[kind], count).astype(np.float32).reshape(shape)
+    if kind == TENSOR_TYPES["F32"]:
+        return np.frombuffer(data, "<f4", count).reshape(shape)
     blocks = np.frombuffer(data, np.uint8, count // QUANT_BLOCK * (2 + QUANT_BLOCK)).reshape(-1, 2 + QUANT_BLOCK)
     scale = blocks[:, :2].copy().view("<f2").astype(np.float32)
     return (blocks[:, 2:].copy().view(np.int8) * scale).reshape(shape).astype(np.float32)
 
 
-def read_gguf(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The metadata, and every tensor by its name as float32, rows first.
-
-    Raises ValueError for a file that is not GGUF, KeyError for a tensor of another type than F32, F16 and Q8_0.
-    """
+def read_tensors(path: Path) -> dict[str, np.ndarray]:
+    """Every tensor (of F32 or Q8_0) by its name, as float32, rows first. Raises ValueError where it is not GGUF."""
     with path.open("rb") as file:
         if file.read(4) != b"GGUF":
             raise ValueError(f"{path} is not a GGUF file")
         _unpack(file, "I")
         tensors, keys = _unpack(file, "Q"), _unpack(file, "Q")
-        metadata = {_value(file, STRING): _value(file, _unpack(file, "I")) for _ in range(keys)}
+        for _ in range(keys):
+            _value(file, STRING), _value(file, _unpack(file, "I"))
         told = []
         for _ in range(tensors):
             name, dimensions = _value(file, STRING), _unpack(file, "I")
@@ -118,4 +122,4 @@ def read_gguf(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             told.append((name, shape, _unpack(file, "I"), _unpack(file, "Q")))
         file.seek(-(-file.tell() // ALIGNMENT) * ALIGNMENT)
         data = file.read()
-    return metadata, {name: _tensor(data[offset:], shape, kind) for name, shape, kind, offset in told}
+    return {name: _tensor(data[offset:], shape, kind) for name, shape, kind, offset in told}

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from conversations.words import DATA, LISTS, is_held, wordings
+from conversations.words import DATA, LISTS, wordings
 from embedding.wordpiece import stem, words
 
 ROOT = DATA.parent.parent.parent
@@ -134,13 +134,11 @@ def _answering(page: str, phrase: str) -> tuple[int, ...]:
 
 
 @cache
-def doc_questions() -> tuple[list[Question], list[Question], list[Question], list[str]]:
-    """Questions for training, of the development set (known and new places), and lines that fit no page any longer."""
-    training: list[Question] = []
-    known: list[Question] = []
-    new: list[Question] = []
+def doc_questions() -> tuple[list[Question], list[str]]:
+    """Questions to our pages, and lines whose place is in no page any longer."""
+    result: list[Question] = []
     lost: list[str] = []
-    page, phrase, found = "", "", ()
+    page, found = "", ()
     for line in (DATA / "doc-questions.txt").read_text().splitlines():
         if line.startswith("@"):
             page, phrase = line[2:].split(" | ", 1)
@@ -148,11 +146,8 @@ def doc_questions() -> tuple[list[Question], list[Question], list[Question], lis
             if not found:
                 lost.append(line)
         elif line and not line.startswith("#") and found and not is_kept_out(line):
-            question = Question(line, page, found)
-            # Rather one in ten: blocks are few.
-            block_held = is_held(f"block {phrase}")
-            (new if block_held else known if is_held(line) else training).append(question)
-    return training, known, new, lost
+            result.append(Question(line, page, found))
+    return result, lost
 
 
 def _rows(page: str) -> list[list[str]]:

@@ -4,7 +4,7 @@ from random import Random
 
 import numpy as np
 
-from embedding.pages import doc_questions, passages, search_questions
+from embedding.pages import passages, search_questions
 from embedding.texts import triple
 from evaluate.daemon import Daemon, Score, options, report
 
@@ -24,31 +24,21 @@ def triple_score(daemon: Daemon, count: int) -> Score:
     return score
 
 
-def search_score(daemon: Daemon, index: np.ndarray, name: str, asked: list[tuple[str, str]]) -> Score:
-    """Pages and their questions: right is whose nearest passage lies on the page that it was written for."""
-    score = Score(f"right page first, {name}", "85 %")
-    nearest = (vectors(daemon, [text for _, text in asked]) @ index.T).argmax(1)
-    for best, (page, text) in zip(nearest.tolist(), asked):
+def search_score(daemon: Daemon) -> Score:
+    """Of the 100 questions: right is whose nearest passage lies on the page that it was written for."""
+    score = Score("right page first", "85 %")
+    index = vectors(daemon, [passage.text for passage in passages()])
+    nearest = (vectors(daemon, [text for _, text in search_questions()]) @ index.T).argmax(1)
+    for best, (page, text) in zip(nearest.tolist(), search_questions()):
         found = passages()[best].page
         score.add(found == page, f"{text}: found {found}, wanted {page}")
     return score
 
 
 def main() -> None:
-    parser = options(__doc__, "daybreak-mini-embed", 300)
-    parser.add_argument("--search", action="store_true", help="ask the 100 questions too; never tune by them")
-    chosen = parser.parse_args()
+    chosen = options(__doc__, "daybreak-mini-embed", 300).parse_args()
     daemon = Daemon(chosen.url, chosen.model)
-    index = vectors(daemon, [passage.text for passage in passages()])
-    _, known, new, _ = doc_questions()
-    asked = {
-        "development questions, sections with others in training": [(each.page, each.text) for each in known],
-        "development questions, sections without": [(each.page, each.text) for each in new],
-    }
-    if chosen.search:
-        asked["the 100 questions"] = search_questions()
-    scores = [search_score(daemon, index, name, some) for name, some in asked.items()]
-    report([triple_score(daemon, chosen.count), *scores], chosen.failures)
+    report([triple_score(daemon, chosen.count), search_score(daemon)], chosen.failures)
 
 
 if __name__ == "__main__":
