@@ -7,20 +7,23 @@ from chat.drawing import draw, png
 from conversations.scenes import question, scene
 from evaluate.daemon import Daemon, Score, options, report
 
+SIZES = (64, 256)
+"""Pixels on a side: as the projector takes them, and so that the daemon has to scale."""
+
 
 def main() -> None:
-    parser = options(__doc__, "daybreak-mini-vision", 100)
-    parser.add_argument("--size", type=int, default=64, help="pixels on a side")
-    chosen = parser.parse_args()
-    daemon, rng = Daemon(chosen.url, chosen.model), Random("evaluate pictures")
-    score = Score(f"answers on held-out images of {chosen.size} pixels", "95 %")
-    for _ in range(chosen.count):
-        shown = scene(rng, held=True)
-        asked, wanted = question(rng, True, shown)
-        image = base64.b64encode(png(draw(rng, shown, chosen.size))).decode()
-        said = daemon.chat([{"role": "user", "content": asked}], images=[image]).content.strip()
-        score.add(said == wanted, f"{asked} -> {said!r}, wanted {wanted!r}")
-    report([score], chosen.failures)
+    chosen = options(__doc__, 100).parse_args()
+    daemon, scores = Daemon(chosen.url, "daybreak-mini-vision"), []
+    for size in SIZES:
+        score, rng = Score(f"answers on held-out images of {size} pixels", "95 %"), Random("evaluate pictures")
+        for _ in range(chosen.count):
+            shown = scene(rng, held=True)
+            asked, wanted = question(rng, True, shown)
+            image = base64.b64encode(png(draw(rng, shown, size))).decode()
+            answer = daemon.chat([{"role": "user", "content": asked}], images=[image])
+            score.add(answer["content"].strip() == wanted)
+        scores.append(score)
+    report(scores)
 
 
 if __name__ == "__main__":
