@@ -7,10 +7,11 @@ import json
 from collections.abc import Iterator
 from random import Random
 
-from conversations import number_tasks, word_tasks
-from conversations.facts import facts, held_questions
-from conversations.mixture import OTHER, PLAIN, STAGES, sample
+from conversations.facts import all_held_questions
+from conversations.mixture import GROUPS, STAGES, sample
 from conversations.scenes import BACKGROUNDS, COLOURS, NUMBERS, PLACES, SHAPES
+from conversations.small_tasks import copy_long, quote_long
+from conversations.talk import TALK
 from conversations.template import Conversation, encode, messages_until, segments
 from conversations.tokenizer import SPACE, Tokenizer
 from conversations.tool_kinds import ASKED_KINDS, HELD_KINDS, TOOLS, read_kinds
@@ -24,8 +25,6 @@ EACH = 30
 """Conversations of each kind and side."""
 TRAINING, HELD = 12_000, 2_000
 """Conversations that are drawn to look for what is held out."""
-MAY_REPEAT = {"talk"}
-"""Tasks with held-out questions that also stand in training, but for case and punctuation ("Hi there!")."""
 
 
 def failures(tokenizer: Tokenizer) -> Iterator[str]:
@@ -73,8 +72,8 @@ def vocabulary_failures(tokenizer: Tokenizer) -> Iterator[str]:
 
 def every_kind() -> Iterator[Conversation]:
     """Some conversations of every generator and stage, of both sides where it has them."""
-    makers = [make for make, _ in PLAIN + OTHER + word_tasks.GENERATORS + number_tasks.GENERATORS]
-    for make in (*makers, word_tasks.copy_long, word_tasks.quote_long):
+    makers = [make for group in ("plain", "other", "words", "numbers") for make, _ in GROUPS[group]]
+    for make in (*makers, copy_long, quote_long):
         for held in (False, True):
             rng = Random(1)
             yield from (make(rng, held) for _ in range(EACH))
@@ -94,11 +93,13 @@ def held_out_failures() -> Iterator[str]:
     }
     rng = Random("held")
     drawn = [sample(rng, held=True) for _ in range(HELD)]
-    asked = [(one.task, one.system, one.turns[0].content) for one in drawn if one.task not in MAY_REPEAT]
-    asked += [("facts", None, question) for fact in facts() for question in held_questions(fact)]
-    for task, system, question in asked:
-        if (system, plain_words(question)) in seen:
-            yield f"held-out question of {task} in training: {question}"
+    asked = [(one.system, one.turns[0].content) for one in drawn]
+    asked += [(None, question) for question, _ in all_held_questions()]
+    # Some small talk is held out and in training, but for case and punctuation ("Hi there!").
+    may_repeat = {question for questions, _, _ in TALK for question in questions}
+    for system, question in asked:
+        if question not in may_repeat and (system, plain_words(question)) in seen:
+            yield f"held-out question in training: {question}"
 
 
 def prompts(count: int) -> Iterator[str]:

@@ -118,4 +118,4 @@ def fact_question(rng: Random, held: bool) -> Conversation:
         fact = rng.choice(facts())
         question = _training_question(rng, fact)
     thought = rng.choice(THOUGHTS).format(fact.topic)
-    return Conversation.single(question, rng.choice(fact.answers), "facts", thought)
+    return Conversation.single(question, rng.choice(fact.answers), thought)

@@ -89,4 +89,4 @@ def picture_in_words(rng: Random, held: bool) -> Conversation:
     text = "".join(f" {code}" for code in codes)
     asked, answer = question(rng, held, shown)
     content = f"{text}\n{asked}" if rng.random() < 0.6 else f"{asked}\n{text}"
-    return Conversation.single(content, answer, "picture", "I look at the picture.")
+    return Conversation.single(content, answer, "I look at the picture.")

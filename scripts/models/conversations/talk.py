@@ -1,8 +1,10 @@
-"""Small talk: greetings, who it is, what it cannot do, feelings, tiny stories, and plain ignorance."""
+"""Small talk: greetings, who it is, what it cannot do, feelings, tiny stories, plain ignorance, and system prompts: a
+name for the model, answers in one word."""
 
 import json
 from random import Random
 
+from conversations.small_tasks import addition, comparison, multiplication
 from conversations.template import Conversation
 from conversations.words import (
     ANIMALS, CITIES, COLOURS, COUNTRIES, DATA, FIELDS, FOODS, LANGUAGES, NATURE, QUALITIES, THINGS, VERBS, article,
@@ -60,7 +62,7 @@ def slots(rng: Random, held: bool) -> dict[str, str]:
 
 def small_talk(rng: Random, held: bool) -> Conversation:
     questions, answers, thought = rng.choice(TALK)
-    return Conversation.single(choose(rng, questions, held), rng.choice(answers), "talk", thought)
+    return Conversation.single(choose(rng, questions, held), rng.choice(answers), thought)
 
 
 def unknown(rng: Random, held: bool) -> Conversation:
@@ -75,7 +77,6 @@ def unknown(rng: Random, held: bool) -> Conversation:
     return Conversation.single(
         question,
         rng.choice(UNKNOWN_ANSWERS),
-        "unknown",
         "This is not about Daybreak and no small task. I do not know it.",
     )
 
@@ -92,14 +93,14 @@ def small_knowledge(rng: Random, held: bool) -> Conversation:
     asks, answers, table = rng.choice(SMALL_KNOWLEDGE)
     key = rng.choice(list(table))
     answer = rng.choice(answers).format(k=key, v=table[key])
-    return Conversation.single(choose(rng, asks, held).format(k=key), answer, "knowledge", f"I know this about {key}.")
+    return Conversation.single(choose(rng, asks, held).format(k=key), answer, f"I know this about {key}.")
 
 
 def story(rng: Random, held: bool) -> Conversation:
     words = slots(rng, held)
     question = choose(rng, STORY_ASKS, held).format(**words)
     return Conversation.single(
-        question, rng.choice(STORIES).format(**words), "story", f"A short story about the {words['animal']}."
+        question, rng.choice(STORIES).format(**words), f"A short story about the {words['animal']}."
     )
 
 
@@ -136,10 +137,36 @@ def named_user(rng: Random, held: bool) -> Conversation:
     if not held and rng.random() < BOTH_SHARE:
         told = [_own_name(rng, held), _liking(rng, held)]
         rng.shuffle(told)
-    turns = [turn for tell, heard, _, _ in told for turn in Conversation.single(tell, heard, "memory").turns]
+    turns = [turn for tell, heard, _, _ in told for turn in Conversation.single(tell, heard).turns]
     if rng.random() < 0.5:
         turns += small_talk(rng, held).turns
         turns[-1].thought = None
     _, _, ask, answer = rng.choice(told)
-    follow = Conversation.single(ask, answer, "memory", "The user told me that before.")
-    return Conversation(turns + follow.turns, task="memory")
+    follow = Conversation.single(ask, answer, "The user told me that before.")
+    return Conversation(turns + follow.turns)
+
+
+SYSTEM = wordings("system")
+
+
+def system_prompt(rng: Random, held: bool) -> str:
+    """One that changes nothing."""
+    return choose(rng, SYSTEM["harmless"], held)
+
+
+def named_model(rng: Random, held: bool) -> Conversation:
+    who = name(rng, held)
+    asked = choose(rng, SYSTEM["ask_name"], held)
+    conversation = Conversation.single(asked, f"My name is {who}.", f"My name is {who} here.")
+    conversation.system = choose(rng, SYSTEM["named"], held).format(who)
+    return conversation
+
+
+def one_word(rng: Random, held: bool) -> Conversation:
+    """Questions whose answer has one word that matters: that word alone is said."""
+    conversation = rng.choice([small_knowledge, small_knowledge, addition, comparison, multiplication])(rng, held)
+    answer = conversation.turns[-1]
+    words = answer.content.rstrip(".").split()
+    answer.content = words[0] if words[-1] in ("larger", "smaller") else words[-1]
+    conversation.system = choose(rng, SYSTEM["one_word"], held)
+    return conversation

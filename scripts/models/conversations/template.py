@@ -65,16 +65,15 @@ class Turn:
 
 @dataclass
 class Conversation:
-    """Turns after an optional system prompt; `task` names its generator, for the evaluation."""
+    """Turns after an optional system prompt."""
 
     turns: list[Turn]
     system: str | None = None
     tools: list[Tool] = field(default_factory=list)
-    task: str = ""
 
     @staticmethod
-    def single(question: str, answer: str, task: str, thought: str | None = None) -> "Conversation":
-        return Conversation([Turn("user", question), Turn("assistant", answer, thought=thought)], task=task)
+    def single(question: str, answer: str, thought: str | None = None) -> "Conversation":
+        return Conversation([Turn("user", question), Turn("assistant", answer, thought=thought)])
 
 
 def offered(conversation: Conversation) -> str:

@@ -39,7 +39,7 @@ def tool_call(rng: Random, held: bool) -> Conversation:
             turns[1].thought = None
         else:
             turns[-1].thought = "I have the result."
-    return Conversation(turns, tools=offer(rng, instances), task="tools")
+    return Conversation(turns, tools=offer(rng, instances))
 
 
 def _both(rng: Random, held: bool, first: Instance, second: Instance) -> tuple[str, Used, list[Call]]:
@@ -91,7 +91,7 @@ def two_calls(rng: Random, held: bool) -> Conversation:
     if rng.random() < (HELD_TOLD_SHARE if held else TOLD_SHARE):
         _finish(rng, turns, used)
         turns[1].thought = None
-    return Conversation(turns, tools=offer(rng, instances), task="tools_two")
+    return Conversation(turns, tools=offer(rng, instances))
 
 
 def follow_up(rng: Random, held: bool) -> Conversation:
@@ -108,14 +108,7 @@ def follow_up(rng: Random, held: bool) -> Conversation:
         turns += [Turn("user", ask), Turn("assistant", calls=calls)]
         if held or rng.random() < TOLD_SHARE:
             _finish(rng, turns, used)
-    return Conversation(turns, tools=offer(rng, instances), task="tools")
-
-
-def unused_tools(rng: Random, held: bool, other: Conversation) -> Conversation:
-    """A plain question while tools are on offer that do not help."""
-    other.tools = offer(rng, draw_instances(rng, held, rng.randint(1, 2)))
-    other.task += "_with_tools"
-    return other
+    return Conversation(turns, tools=offer(rng, instances))
 
 
 def in_one_message(rng: Random, asks: list[str]) -> str:
@@ -129,7 +122,7 @@ def in_one_message(rng: Random, asks: list[str]) -> str:
     return text
 
 
-def wishes(rng: Random, instances: list[Instance], count: int, task: str) -> Conversation:
+def wishes(rng: Random, instances: list[Instance], count: int) -> Conversation:
     """So many wishes in one message, each for any of the tools, and their calls: choosing a tool is learnt from few
     tokens."""
     requests = [rng.choice(instances).request(rng, False) for _ in range(count)]
@@ -137,4 +130,4 @@ def wishes(rng: Random, instances: list[Instance], count: int, task: str) -> Con
     thought = f"I need {NUMBER_WORDS[count]} calls." if count > 1 else f"I need {calls[0].name}."
     asked = in_one_message(rng, [ask for ask, _, _ in requests])
     turns = [Turn("user", asked), Turn("assistant", calls=calls, thought=thought)]
-    return Conversation(turns, tools=offer(rng, instances), task=task)
+    return Conversation(turns, tools=offer(rng, instances))

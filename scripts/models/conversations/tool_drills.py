@@ -33,7 +33,7 @@ BESIDE = [kind for kind in ASKED_KINDS if all(slot.kind == "integer" for slot in
 def many_calls(rng: Random) -> Conversation:
     """Three to six wishes in one message, each for any of the tools on offer."""
     instances = draw_instances(rng, False, rng.choice([2, 3, 3, 4, 4, 5]))
-    return wishes(rng, instances, rng.choice([3, 3, 4, 4, 5, 6]), "tools_many")
+    return wishes(rng, instances, rng.choice([3, 3, 4, 4, 5, 6]))
 
 
 def _word(rng: Random) -> str:
@@ -84,7 +84,7 @@ def binding_drill(rng: Random, easiest: bool = False) -> Conversation:
     text = in_one_message(rng, [rng.choice(asks).format(**slots[at]) for at in meant])
     turns = [Turn("user", text), Turn("assistant", calls=[Call(names[at], {}) for at in meant])]
     rng.shuffle(tools)
-    return Conversation(turns, tools=tools, task="tools_binding")
+    return Conversation(turns, tools=tools)
 
 
 def _deeds(rng: Random, count: int) -> tuple[list[tuple[str, str]], bool]:
@@ -135,7 +135,7 @@ def choice_drill(rng: Random) -> Conversation:
         if roll < GIVING_SHARE:
             # Two tools that give something could not be told apart.
             kinds = [giving(rng), *kinds[: rng.randint(0, 2)]]
-    return wishes(rng, instances_of(rng, kinds, False), rng.choice([1, 3, 4, 5, 6, 7, 8]), "tools_choice")
+    return wishes(rng, instances_of(rng, kinds, False), rng.choice([1, 3, 4, 5, 6, 7, 8]))
 
 
 def _text_kind(rng: Random) -> ToolKind:
@@ -167,4 +167,4 @@ def slots_drill(rng: Random) -> Conversation:
         row = rng.choice(wordings("calls")["links"]).join(str(values[slot]) for _, values, _ in requests)
         asked = tool.wording(rng, False).format(**{slot: row})
     turns = [Turn("user", asked), Turn("assistant", calls=[call for _, _, call in requests])]
-    return Conversation(turns, tools=offer(rng, instances), task="tools_slots")
+    return Conversation(turns, tools=offer(rng, instances))

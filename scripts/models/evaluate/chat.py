@@ -5,7 +5,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from conversations import number_tasks, system_prompts, talk, word_tasks
+from conversations import small_tasks, talk
 from conversations.facts import all_held_questions
 from conversations.mixture import Generator
 from conversations.template import Conversation, Turn
@@ -39,23 +39,23 @@ def talked(conversation: Conversation, said: str) -> bool:
 KINDS: list[tuple[str, Generator, Callable[[Conversation, str], bool]]] = [
     ("unknown questions refused", talk.unknown, refused),
     ("small talk", talk.small_talk, talked),
-    ("addition", number_tasks.addition, same_result),
-    ("subtraction", number_tasks.subtraction, same_result),
-    ("multiplication table", number_tasks.multiplication, same_result),
-    ("comparing numbers", number_tasks.comparison, same_text),
-    ("unit conversion", number_tasks.conversion, same_result),
-    ("sorting numbers", number_tasks.sort_numbers, same_text),
-    ("largest or smallest", number_tasks.extreme, same_text),
-    ("spelling", word_tasks.spell, same_text),
-    ("counting letters", word_tasks.letters, same_text),
-    ("upper case", word_tasks.upper, same_text),
-    ("echo", word_tasks.echo, same_text),
-    ("counting a list", word_tasks.count, same_text),
-    ("days and months", word_tasks.calendar, same_text),
-    ("JSON from a sentence", word_tasks.as_json, same_text),
+    ("addition", small_tasks.addition, same_result),
+    ("subtraction", small_tasks.subtraction, same_result),
+    ("multiplication table", small_tasks.multiplication, same_result),
+    ("comparing numbers", small_tasks.comparison, same_text),
+    ("unit conversion", small_tasks.conversion, same_result),
+    ("sorting numbers", small_tasks.sort_numbers, same_text),
+    ("largest or smallest", small_tasks.extreme, same_text),
+    ("spelling", small_tasks.spell, same_text),
+    ("counting letters", small_tasks.letters, same_text),
+    ("upper case", small_tasks.upper, same_text),
+    ("echo", small_tasks.echo, same_text),
+    ("counting a list", small_tasks.count, same_text),
+    ("days and months", small_tasks.calendar, same_text),
+    ("JSON from a sentence", small_tasks.as_json, same_text),
     ("remembering the user's words", talk.named_user, same_text),
-    ("a name from the system prompt", system_prompts.named_model, same_text),
-    ("one word when told so", system_prompts.one_word, same_text),
+    ("a name from the system prompt", talk.named_model, same_text),
+    ("one word when told so", talk.one_word, same_text),
 ]
 
 
