@@ -9,7 +9,7 @@ from random import Random
 
 from conversations.facts import all_held_questions
 from conversations.mixture import GROUPS, STAGES, sample
-from conversations.scenes import BACKGROUNDS, COLOURS, NUMBERS, PLACES, SHAPES
+from conversations.scenes import CODES
 from conversations.small_tasks import copy_long, quote_long
 from conversations.talk import TALK
 from conversations.template import Conversation, encode, messages_until, segments
@@ -44,7 +44,7 @@ def data_failures(tokenizer: Tokenizer) -> Iterator[str]:
     for kind in read_kinds(TOOLS / "unseen.txt") + read_kinds(TOOLS / "unseen-daily.txt"):
         if not kind.asks:
             yield "a tool of the evaluation has no wishes"
-    for words in (NUMBERS, SHAPES, COLOURS, PLACES, BACKGROUNDS):
+    for words in CODES.values():
         split = [word for word in words.values() if len(tokenizer.encode(f" {word}")) > 1]
         yield from (f"code word of several tokens: {word}" for word in split)
     asked = {plain_words(text) for _, text in search_questions()}
@@ -96,7 +96,7 @@ def held_out_failures() -> Iterator[str]:
     asked = [(one.system, one.turns[0].content) for one in drawn]
     asked += [(None, question) for question, _ in all_held_questions()]
     # Some small talk is held out and in training, but for case and punctuation ("Hi there!").
-    may_repeat = {question for questions, _, _ in TALK for question in questions}
+    may_repeat = {question for topic in TALK for question in topic["questions"]}
     for system, question in asked:
         if question not in may_repeat and (system, plain_words(question)) in seen:
             yield f"held-out question in training: {question}"

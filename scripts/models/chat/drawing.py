@@ -7,29 +7,12 @@ from random import Random
 
 import numpy as np
 
-from conversations.scenes import Scene
+from conversations.scenes import SOURCE, Scene
 
 SIZE = 64
 """Pixels on a side, as the projector takes them."""
-SHADES = {
-    "red": (215, 35, 35),
-    "green": (35, 165, 60),
-    "blue": (40, 70, 220),
-    "yellow": (240, 215, 40),
-    "purple": (140, 45, 170),
-    "orange": (245, 140, 25),
-    "white": (250, 250, 250),
-    "black": (12, 12, 12),
-    "grey": (128, 128, 128),
-}
-CENTRES = {
-    "left": (0.22, 0.5),
-    "right": (0.78, 0.5),
-    "top": (0.5, 0.22),
-    "bottom": (0.5, 0.78),
-    "middle": (0.5, 0.5),
-}
-"""Middle of a single shape, x then y, as shares of the side."""
+SHADES, CENTRES = SOURCE["shades"], SOURCE["centres"]
+"""Red, green and blue of each colour; middle of a single shape, x then y, as shares of the side."""
 GRID = [(0.27, 0.27), (0.73, 0.27), (0.27, 0.73), (0.73, 0.73)]
 SHIFT = 0.045
 """How far a shape may lie from its place."""

@@ -16,12 +16,10 @@ from chat.drawing import draw
 from chat.descent import arguments, descend
 from chat.gguf import metadata, write_gguf
 from chat.model import attention, read_model
-from conversations.scenes import BACKGROUNDS, COLOURS, NUMBERS, PICTURE_TOKENS, PLACES, SHAPES, Scene, scene
+from conversations.scenes import CODES, PICTURE_TOKENS, Scene, scene
 from conversations.tokenizer import Tokenizer
 
 ROUND = ("square", "circle")
-KINDS = 5
-"""Count, shape, colour, background, place."""
 BATCH = 128
 SHARPNESS = 12.0
 """Factor on the likeness to the code words in the classifying part of the loss."""
@@ -78,8 +76,8 @@ class Projector(nn.Module):
 def said(shown: Scene) -> list[str]:
     """The word for each picture token; where there is no place to name, the count is said again."""
     words = shown.words()
-    words += [words[0]] * (KINDS - len(words))
-    return [words[index % KINDS] for index in range(PICTURE_TOKENS)]
+    words += [words[0]] * (len(CODES) - len(words))
+    return [words[index % len(CODES)] for index in range(PICTURE_TOKENS)]
 
 
 def examples(rng: Random, count: int) -> tuple[Tensor, list[list[str]]]:
@@ -97,7 +95,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.manual_seed(1)
     rng, tokenizer = Random(1), Tokenizer()
-    words = [word for group in (NUMBERS, SHAPES, COLOURS, PLACES, BACKGROUNDS) for word in group.values()]
+    words = [word for group in CODES.values() for word in group.values()]
     ids = [tokenizer.encode(f" {word}")[0] for word in words]
     codes = read_model(options.model).token_embd.weight.detach()[ids]
     spread = codes.var().item()

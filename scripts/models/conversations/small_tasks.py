@@ -6,8 +6,8 @@ from random import Random
 
 from conversations.template import Conversation
 from conversations.words import (
-    ANIMALS, COLOURS, DAYS, FOODS, MONTHS, NUMBER_WORDS, QUALITIES, THINGS, VERBS, WORDS, choose, city, invented,
-    is_held, listed, name, pick, pieces, wordings,
+    ANIMALS, COLOURS, DAYS, FOODS, MONTHS, NUMBER_WORDS, THINGS, WORDS, choose, city, invented, is_held, listed, name,
+    pick, pieces, random_words, wordings,
 )
 
 NUMBERS, SAID = wordings("numbers"), wordings("words")
@@ -163,10 +163,9 @@ def _words(rng: Random, low: int, high: int) -> list[str]:
 
 def _sentence(rng: Random, held: bool) -> str:
     """A short plain sentence."""
-    words = [pick(rng, pool, held) for pool in (ANIMALS, THINGS, QUALITIES, VERBS)]
-    names = [make(rng, held) for make in (name, city, name, name)]
-    slots = zip("animal thing quality verb owner city name name2".split(), words + names)
-    return rng.choice(SAID["sentences"]).format(**dict(slots))
+    words = random_words(rng, held, "animal thing quality verb")
+    names = {"owner": name(rng, held), "city": city(rng, held), "name": name(rng, held), "name2": name(rng, held)}
+    return rng.choice(SAID["sentences"]).format(**words, **names)
 
 
 def spell(rng: Random, held: bool) -> Conversation:

@@ -7,23 +7,14 @@ from random import Random
 from conversations.small_tasks import addition, comparison, multiplication
 from conversations.template import Conversation
 from conversations.words import (
-    ANIMALS, CITIES, COLOURS, COUNTRIES, DATA, FIELDS, FOODS, LANGUAGES, NATURE, QUALITIES, THINGS, VERBS, article,
-    choose, invented, name, pick, wordings,
+    ANIMALS, CITIES, COLOURS, DATA, FOODS, choose, invented, name, pick, random_words, wordings,
 )
 
 SOURCE = json.loads((DATA / "talk.json").read_text())
-TALK: list[tuple[list[str], list[str], str]] = [
-    (entry["questions"], entry["answers"], entry["thought"]) for entry in SOURCE["small_talk"]
-]
-SMALL_KNOWLEDGE: list[tuple[list[str], list[str], dict[str, str]]] = [
-    (entry["questions"], entry["answers"], entry["table"]) for entry in SOURCE["knowledge"]
-]
+TALK: list[dict] = SOURCE["small_talk"]
 UNKNOWN: list[str] = SOURCE["unknown"]
 MORE_UNKNOWN = (DATA / "unknown.txt").read_text().splitlines()
 """Further templates, for training alone."""
-UNKNOWN_ANSWERS: list[str] = SOURCE["unknown_answers"]
-STORIES: list[str] = SOURCE["stories"]
-STORY_ASKS: list[str] = SOURCE["story_questions"]
 HELD_UNKNOWN = 12
 """So many templates at the end of UNKNOWN are never trained on."""
 LIKE_FACTS_SHARE, MORE_SHARE = 0.2, 0.5
@@ -33,36 +24,17 @@ and of templates that are for training alone."""
 
 def slots(rng: Random, held: bool) -> dict[str, str]:
     """One random entity for every kind of slot."""
-    thing, animal, quality = pick(rng, THINGS, held), pick(rng, ANIMALS, held), pick(rng, QUALITIES, held)
+    words = random_words(rng, held, "thing animal quality")
     made_up = invented(rng)
-    return {
-        "country": pick(rng, COUNTRIES, held),
-        "city": pick(rng, CITIES, held),
-        "city2": pick(rng, CITIES, False),
-        "name": name(rng, held),
-        "surname": invented(rng).capitalize(),
-        "thing": thing,
-        "article_thing": article(thing),
-        "food": pick(rng, FOODS, held),
-        "animal": animal,
-        "article_animal": article(animal),
-        "field": pick(rng, FIELDS, held),
-        "word": pick(rng, THINGS, held),
-        "language": pick(rng, LANGUAGES, held),
-        "nature": pick(rng, NATURE, held),
-        "verb": pick(rng, VERBS, held),
-        "quality": quality,
-        "quality2": quality,
-        "article_quality": article(quality),
-        "invented": made_up,
-        "Invented": made_up.capitalize(),
-        "colour": rng.choice(COLOURS),
-    }
+    words |= {"invented": made_up, "Invented": made_up.capitalize(), **random_words(rng, held, "country city")}
+    words |= {"city2": pick(rng, CITIES, False), "name": name(rng, held), "surname": invented(rng).capitalize()}
+    words |= random_words(rng, held, "food field thing2 language nature verb")
+    return words | {"colour": rng.choice(COLOURS)}
 
 
 def small_talk(rng: Random, held: bool) -> Conversation:
-    questions, answers, thought = rng.choice(TALK)
-    return Conversation.single(choose(rng, questions, held), rng.choice(answers), thought)
+    topic = rng.choice(TALK)
+    return Conversation.single(choose(rng, topic["questions"], held), rng.choice(topic["answers"]), topic["thought"])
 
 
 def unknown(rng: Random, held: bool) -> Conversation:
@@ -76,7 +48,7 @@ def unknown(rng: Random, held: bool) -> Conversation:
     question = template.format(**slots(rng, held))
     return Conversation.single(
         question,
-        rng.choice(UNKNOWN_ANSWERS),
+        rng.choice(SOURCE["unknown_answers"]),
         "This is not about Daybreak and no small task. I do not know it.",
     )
 
@@ -90,17 +62,17 @@ def _like_a_fact(rng: Random) -> str:
 
 
 def small_knowledge(rng: Random, held: bool) -> Conversation:
-    asks, answers, table = rng.choice(SMALL_KNOWLEDGE)
-    key = rng.choice(list(table))
-    answer = rng.choice(answers).format(k=key, v=table[key])
-    return Conversation.single(choose(rng, asks, held).format(k=key), answer, f"I know this about {key}.")
+    topic = rng.choice(SOURCE["knowledge"])
+    key, value = rng.choice(list(topic["table"].items()))
+    answer = rng.choice(topic["answers"]).format(k=key, v=value)
+    return Conversation.single(choose(rng, topic["questions"], held).format(k=key), answer, f"I know this about {key}.")
 
 
 def story(rng: Random, held: bool) -> Conversation:
     words = slots(rng, held)
-    question = choose(rng, STORY_ASKS, held).format(**words)
+    question = choose(rng, SOURCE["story_questions"], held).format(**words)
     return Conversation.single(
-        question, rng.choice(STORIES).format(**words), f"A short story about the {words['animal']}."
+        question, rng.choice(SOURCE["stories"]).format(**words), f"A short story about the {words['animal']}."
     )
 
 

@@ -62,6 +62,15 @@ def pick(rng: Random, entities: Sequence[str], held: bool) -> str:
     return rng.choice(side or list(entities))
 
 
+def random_words(rng: Random, held: bool, kinds: str) -> dict[str, str]:
+    """A random word of each kind ("city"; "city2" is another), and the same with their articles ("a_city")."""
+    words = {}
+    for kind in kinds.split():
+        one = kind.rstrip("2")
+        words[kind] = pick(rng, next(LISTS[key] for key in (one, f"{one}s", f"{one[:-1]}ies") if key in LISTS), held)
+    return words | {f"a_{kind}": article(word) for kind, word in words.items()}
+
+
 def templates(options: Sequence[T], held: bool) -> Sequence[T]:
     """The wordings of one side: the last of three or more is held out."""
     if len(options) < 3:

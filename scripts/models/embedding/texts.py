@@ -8,8 +8,7 @@ from random import Random
 from conversations.facts import facts, questions
 from conversations.talk import TALK
 from conversations.words import (
-    ANIMALS, CITIES, COLOURS, COUNTRIES, DATA, DAYS, FIELDS, FOODS, LANGUAGES, MONTHS, NAMES, NATURE, QUALITIES,
-    THINGS, VERBS, WORDS, article, invented, pick, templates, wordings,
+    DATA, DAYS, MONTHS, NAMES, WORDS, invented, pick, random_words, templates, wordings,
 )
 from embedding.pages import Passage, is_kept_out, passages
 
@@ -26,33 +25,12 @@ for _group in SYNONYMS:
 
 
 def _slots(rng: Random, held: bool) -> dict[str, str]:
-    def some(entities: list[str]) -> str:
-        return pick(rng, entities, held)
-
-    def person() -> str:
-        return invented(rng).capitalize() if rng.random() < 0.15 else some(NAMES)
-
-    thing, animal, colour = some(THINGS), some(ANIMALS), some(COLOURS)
-    return {
-        "name": person(),
-        "name2": person(),
-        "thing": thing,
-        "a_thing": article(thing),
-        "city": some(CITIES),
-        "colour": colour,
-        "a_colour": article(colour),
-        "food": some(FOODS),
-        "animal": animal,
-        "an_animal": article(animal),
-        "verb": some(VERBS),
-        "field": some(FIELDS),
-        "language": some(LANGUAGES),
-        "day": rng.choice(DAYS),
-        "month": rng.choice(MONTHS),
-        "country": some(COUNTRIES),
-        "nature": some(NATURE),
-        "quality": some(QUALITIES),
-    }
+    words = random_words(rng, held, "thing animal colour")
+    for key in ("name", "name2"):
+        words[key] = invented(rng).capitalize() if rng.random() < 0.15 else pick(rng, NAMES, held)
+    words |= random_words(rng, held, "city food verb field language")
+    words |= {"day": rng.choice(DAYS), "month": rng.choice(MONTHS)}
+    return words | random_words(rng, held, "country nature quality")
 
 
 def _said(rng: Random, frame: list[str], slots: dict[str, str]) -> Pair:
@@ -108,7 +86,7 @@ def fact_pairs(rng: Random, count: int) -> list[Pair]:
 
 def talk_pairs(rng: Random, count: int) -> list[Pair]:
     chosen = rng.sample(range(len(TALK)), count)
-    return [(*rng.sample(list(templates(TALK[index][0], False)), 2), f"talk {index}") for index in chosen]
+    return [(*rng.sample(list(templates(TALK[index]["questions"], False)), 2), f"talk {index}") for index in chosen]
 
 
 def task_pair(rng: Random) -> Pair:

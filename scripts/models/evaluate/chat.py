@@ -33,7 +33,8 @@ def refused(_: Conversation, said: str) -> bool:
 
 
 def talked(conversation: Conversation, said: str) -> bool:
-    return any(said in answers for questions, answers, _ in talk.TALK if conversation.turns[0].content in questions)
+    asked = conversation.turns[0].content
+    return any(said in topic["answers"] for topic in talk.TALK if asked in topic["questions"])
 
 
 KINDS: list[tuple[str, Generator, Callable[[Conversation, str], bool]]] = [
