@@ -6,12 +6,11 @@ from random import Random
 
 from conversations.small_tasks import addition, comparison, multiplication
 from conversations.template import Conversation
-from conversations.words import (
-    ANIMALS, CITIES, COLOURS, DATA, FOODS, choose, invented, name, pick, random_words, wordings,
-)
+from conversations.words import CITIES, COLOURS, DATA, choose, invented, name, pick, random_words, wordings
 
 SOURCE = json.loads((DATA / "talk.json").read_text())
 TALK: list[dict] = SOURCE["small_talk"]
+SAID, SYSTEM = wordings("memory"), wordings("system")
 UNKNOWN: list[str] = SOURCE["unknown"]
 MORE_UNKNOWN = (DATA / "unknown.txt").read_text().splitlines()
 """Further templates, for training alone."""
@@ -20,6 +19,8 @@ HELD_UNKNOWN = 12
 LIKE_FACTS_SHARE, MORE_SHARE = 0.2, 0.5
 """Shares of unknown questions, in training, in the wording of questions about Daybreak, where only their subject tells,
 and of templates that are for training alone."""
+BOTH_SHARE = 0.3
+"""Share of conversations, in training, where the user tells a name and a liking and asks for one of them."""
 
 
 def slots(rng: Random, held: bool) -> dict[str, str]:
@@ -46,11 +47,8 @@ def unknown(rng: Random, held: bool) -> Conversation:
     else:
         template = rng.choice(UNKNOWN[-HELD_UNKNOWN:] if held else UNKNOWN[:-HELD_UNKNOWN])
     question = template.format(**slots(rng, held))
-    return Conversation.single(
-        question,
-        rng.choice(SOURCE["unknown_answers"]),
-        "This is not about Daybreak and no small task. I do not know it.",
-    )
+    thought = "This is not about Daybreak and no small task. I do not know it."
+    return Conversation.single(question, rng.choice(SOURCE["unknown_answers"]), thought)
 
 
 def _like_a_fact(rng: Random) -> str:
@@ -71,43 +69,27 @@ def small_knowledge(rng: Random, held: bool) -> Conversation:
 def story(rng: Random, held: bool) -> Conversation:
     words = slots(rng, held)
     question = choose(rng, SOURCE["story_questions"], held).format(**words)
-    return Conversation.single(
-        question, rng.choice(SOURCE["stories"]).format(**words), f"A short story about the {words['animal']}."
-    )
+    told = rng.choice(SOURCE["stories"]).format(**words)
+    return Conversation.single(question, told, f"A short story about the {words['animal']}.")
 
 
-SAID = wordings("memory")
-BOTH_SHARE = 0.3
-"""Share of conversations, in training, where the user tells a name and a liking and asks for one of them."""
-
-
-def _own_name(rng: Random, held: bool) -> tuple[str, str, str, str]:
-    """What the user says of a name, what is said to that, how it is asked for, and the answer."""
-    who = name(rng, held)
-    return (
-        choose(rng, SAID["tell_name"], held).format(who),
-        f"Hello, {who}! How can I help you?",
-        choose(rng, SAID["ask_name"], held),
-        f"Your name is {who}.",
-    )
-
-
-def _liking(rng: Random, held: bool) -> tuple[str, str, str, str]:
-    kind, words = rng.choice([("colour", COLOURS), ("animal", ANIMALS), ("food", FOODS), ("city", CITIES)])
-    value = pick(rng, words, held)
-    return (
-        choose(rng, SAID["tell_liking"], held).format(kind, value),
-        f"Good! I will remember that: {value}.",
-        choose(rng, SAID["ask_liking"], held).format(kind),
-        f"Your favourite {kind} is {value}.",
-    )
+def _told(rng: Random, held: bool, what: str) -> tuple[str, str, str, str]:
+    """What the user says of a name or a liking, what is said to that, how it is asked for, and the answer."""
+    if what == "name":
+        kind, value = what, name(rng, held)
+    else:
+        kind = rng.choice(["colour", "animal", "food", "city"])
+        value = random_words(rng, held, kind)[kind]
+    said, slots = SAID[what], {"kind": kind, "value": value}
+    tell, ask = (choose(rng, said[key], held).format(**slots) for key in ("tell", "ask"))
+    return tell, said["heard"].format(**slots), ask, said["answer"].format(**slots)
 
 
 def named_user(rng: Random, held: bool) -> Conversation:
     """The user tells a name or a liking, and asks for it."""
-    told = [_own_name(rng, held) if rng.random() < 0.5 else _liking(rng, held)]
+    told = [_told(rng, held, "name" if rng.random() < 0.5 else "liking")]
     if not held and rng.random() < BOTH_SHARE:
-        told = [_own_name(rng, held), _liking(rng, held)]
+        told = [_told(rng, held, "name"), _told(rng, held, "liking")]
         rng.shuffle(told)
     turns = [turn for tell, heard, _, _ in told for turn in Conversation.single(tell, heard).turns]
     if rng.random() < 0.5:
@@ -116,9 +98,6 @@ def named_user(rng: Random, held: bool) -> Conversation:
     _, _, ask, answer = rng.choice(told)
     follow = Conversation.single(ask, answer, "The user told me that before.")
     return Conversation(turns + follow.turns)
-
-
-SYSTEM = wordings("system")
 
 
 def system_prompt(rng: Random, held: bool) -> str:

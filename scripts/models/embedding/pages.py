@@ -42,40 +42,26 @@ def plain(markdown: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"[`*|#>\\]|\[|\]\([^)]*\)|-{3,}", " ", text)).strip()
 
 
-def _pieces(block: str) -> list[str]:
-    """A block as it is, or in runs of at most MOST_PARTS."""
+def _packed(parts: list[str]) -> list[str]:
+    """Neighbouring parts put together, to at most MOST_PARTS in each unless one alone has more."""
     result: list[str] = []
-    run: list[str] = []
     size = 0
-    for word in block.split():
-        parts = len(words(word))
-        if run and size + parts > MOST_PARTS:
-            result.append(" ".join(run))
-            run, size = [], 0
-        run.append(word)
-        size += parts
-    return result + ([" ".join(run)] if run else [])
-
-
-def _blocks(markdown: str) -> list[str]:
-    """Paragraphs, items of lists, rows of tables, lines of code."""
-    text = re.sub(r"^\|[-| :]+\|$", "", markdown, flags=re.M)
-    parts = re.split(r"\n\s*\n|\n(?=\s*(?:[-*] |\d+\. |\||    ))", text)
-    return [piece for part in parts for piece in _pieces(plain(part))]
+    for part in parts:
+        length = len(words(part))
+        if result and size + length <= MOST_PARTS:
+            result[-1] += f" {part}"
+            size += length
+        else:
+            result.append(part)
+            size = length
+    return result
 
 
 def _bodies(markdown: str) -> list[str]:
-    result: list[str] = []
-    size = 0
-    for block in _blocks(markdown):
-        parts = len(words(block))
-        if result and size + parts <= MOST_PARTS:
-            result[-1] += f" {block}"
-            size += parts
-        else:
-            result.append(block)
-            size = parts
-    return result
+    """Paragraphs, items of lists, rows of tables and lines of code: long ones are cut, short neighbours share."""
+    text = re.sub(r"^\|[-| :]+\|$", "", markdown, flags=re.M)
+    blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[-*] |\d+\. |\||    ))", text)
+    return _packed([piece for block in blocks for piece in _packed(plain(block).split())])
 
 
 @cache
