@@ -5,7 +5,7 @@ from collections.abc import Callable
 from random import Random
 
 from conversations.made_up_tools import (
-    OBJECTS, OTHER_VERBS, ROLES, SAID, VERBS, deed_descriptions, giving, look_up, made_up_thing, roles, tool_name,
+    OBJECTS, OTHER_VERBS, ROLES, SAID, VERBS, described, filled, giving, look_up, made_up_thing, roles, tool_name,
 )
 from conversations.template import Call, Conversation, Tool, Turn
 from conversations.tool_calls import in_one_message, wishes
@@ -109,12 +109,11 @@ def _short_deed(rng: Random, verb: str, thing: str, object_tells: bool) -> ToolK
         role = rng.choice(list(ROLES.values()))
         name = role.name(rng)
         parameters, said = role.named(name), role.said(rng, name)
-    slots = {"V": verb.capitalize(), "v": verb, "O": thing.capitalize(), "o": thing, "s": said, "S": said}
     begins = [begin for begin in SAID["deeds"] if object_tells or "{v}" in begin or "{V}" in begin]
     if not said:
-        begins = [begin for begin in begins if not begin.startswith(("{s}", "{S}", "Do it"))]
-    asks = tuple(_tidy(begin.format(**slots)) for begin in rng.sample(begins, 6))
-    names, descriptions = (tool_name(rng, verb, thing),), deed_descriptions(verb, thing)
+        begins = [begin for begin in begins if not begin.startswith(("{s}", "Do it"))]
+    asks = tuple(map(_tidy, filled(rng.sample(begins, 6), v=verb, o=thing, s=said)))
+    names, descriptions = (tool_name(rng, verb, thing),), described("deed", v=verb, o=thing)
     return ToolKind(names, descriptions, parameters, asks, "It is done.")
 
 
