@@ -7,15 +7,15 @@ import json
 from collections.abc import Iterator
 from random import Random
 
-from conversations.facts import all_held_questions
+from conversations.facts import WRAPPERS, all_held_questions, facts, repeats_held_out
 from conversations.mixture import GROUPS, STAGES, sample
 from conversations.scenes import CODES
 from conversations.small_tasks import copy_long, quote_long
 from conversations.talk import TALK
 from conversations.template import Conversation, encode, messages_until, segments
 from conversations.tokenizer import SPACE, Tokenizer
+from conversations.tool_calls import TRAINING_KINDS
 from conversations.tool_kinds import ASKED_KINDS, HELD_KINDS, TOOLS, read_kinds
-from conversations.tool_offers import TRAINING_KINDS
 from conversations.words import HELD_WORDS, plain_words, templates
 from embedding.pages import doc_questions, passages, search_questions, table_questions
 from embedding.texts import fact_pairs, sentence_pairs, synonym_pair, talk_pairs, task_pair, triple
@@ -27,38 +27,31 @@ TRAINING, HELD = 12_000, 2_000
 """Conversations that are drawn to look for what is held out."""
 
 
-def failures(tokenizer: Tokenizer) -> Iterator[str]:
-    yield from data_failures(tokenizer)
-    yield from vocabulary_failures(tokenizer)
-    yield from held_out_failures()
-
-
-def data_failures(tokenizer: Tokenizer) -> Iterator[str]:
+def data_failures() -> Iterator[str]:
     """What cannot be read (that raises by itself) or does not fit together."""
     for kind in ASKED_KINDS:
         held = {plain_words(wish) for wish in templates(kind.asks, True)}
         both = [wish for wish in kind.more if plain_words(wish) in held]
         yield from (f"{kind.names[0]}: held out, but for training too: {wish}" for wish in both)
+    more = [phrase for fact in facts() for kind in WRAPPERS for phrase in fact.said[f"{kind}+"]]
+    yield from (f"held out, but for training too: {phrase}" for phrase in more if repeats_held_out(phrase))
     evaluated = {kind.names[0]: kind for kind in HELD_KINDS}
     yield from (f"{kind.names[0]} is held out and in training" for kind in TRAINING_KINDS if kind.names[0] in evaluated)
     for kind in read_kinds(TOOLS / "unseen.txt") + read_kinds(TOOLS / "unseen-daily.txt"):
         if not kind.asks:
             yield "a tool of the evaluation has no wishes"
-    for words in CODES.values():
-        split = [word for word in words.values() if len(tokenizer.encode(f" {word}")) > 1]
-        yield from (f"code word of several tokens: {word}" for word in split)
     asked = {plain_words(text) for _, text in search_questions()}
     trained = [question.text for question in doc_questions()[0] + table_questions()]
     yield from (f"question of the evaluation in training: {text}" for text in trained if plain_words(text) in asked)
 
 
-def vocabulary_failures(tokenizer: Tokenizer) -> Iterator[str]:
-    """Tokens that a vocabulary may not have or never makes, and texts that it has nothing for."""
+def encoding_failures(tokenizer: Tokenizer) -> Iterator[str]:
+    """Tokens and texts that do not suit the vocabularies."""
     words = {token.removeprefix(SPACE).lower() for token in tokenizer.ids}
     yield from (f"held-out word is a token: {word}" for word in words & HELD_WORDS)
-    for token in tokenizer.ids:
-        if tokenizer.encode(token.replace(SPACE, " ")) != [tokenizer.ids[token]]:
-            yield f"no text is ever encoded as the token {token!r}"
+    for words in CODES.values():
+        split = [word for word in words.values() if len(tokenizer.encode(f" {word}")) > 1]
+        yield from (f"code word of several tokens: {word}" for word in split)
     for conversation in every_kind():
         if not any(encode(conversation, tokenizer)[1]):
             yield f"nothing to learn from {conversation}"
@@ -129,7 +122,7 @@ def main() -> None:
         for line in prompts(options.prompts):
             print(line)
         return
-    found = list(failures(Tokenizer()))
+    found = [*data_failures(), *encoding_failures(Tokenizer()), *held_out_failures()]
     print("\n".join(found) or "The data of the shipped models fits together, and nothing held out stands in training.")
     raise SystemExit(bool(found))
 

@@ -7,8 +7,8 @@ from random import Random
 from conversations.small_tasks import copy_long, quote_long
 from conversations.talk import system_prompt
 from conversations.template import Conversation
+from conversations.tool_calls import draw_instances, offer
 from conversations.tool_drills import binding_drill
-from conversations.tool_offers import draw_instances, offer
 from conversations.words import DATA, blocks
 
 Generator = Callable[[Random, bool], Conversation]
@@ -43,18 +43,18 @@ def unused_tools(rng: Random, held: bool) -> Conversation:
     return conversation
 
 
-def _generator(name: str, instead: str = "") -> Generator:
+def generator(name: str, instead: str = "") -> Generator:
     """What a line of the mixture names; of a drill, what takes its place on the held-out side."""
     if name in GROUPS:
         return lambda rng, held: draw(rng, held, name)
     module, _, function = name.partition(".")
     make = getattr(import_module(f"conversations.{module}"), function)
-    return (lambda rng, held: _generator(instead)(rng, held) if held else make(rng)) if instead else make
+    return (lambda rng, held: generator(instead)(rng, held) if held else make(rng)) if instead else make
 
 
 for _head, *_lines in blocks(DATA / "mixture.txt"):
     _told = [line.split() for line in _lines]
-    GROUPS[_head.rstrip(":")] = [(_generator(name, *instead), float(weight)) for name, weight, *instead in _told]
+    GROUPS[_head.rstrip(":")] = [(generator(name, *instead), float(weight)) for name, weight, *instead in _told]
 
 
 def sample(rng: Random, held: bool = False, copying: float = 0.02, stage: str = "mixture") -> Conversation:

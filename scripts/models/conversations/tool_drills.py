@@ -8,9 +8,8 @@ from conversations.made_up_tools import (
     OBJECTS, OTHER_VERBS, ROLES, SAID, VERBS, described, filled, giving, look_up, made_up_thing, roles, tool_name,
 )
 from conversations.template import Call, Conversation, Tool, Turn
-from conversations.tool_calls import in_one_message, wishes
+from conversations.tool_calls import draw_instances, in_one_message, instances_of, offer, wishes
 from conversations.tool_kinds import ASKED_KINDS, Parameter, ToolKind
-from conversations.tool_offers import draw_instances, instances_of, offer
 from conversations.words import LISTS, QUALITIES, THINGS, article, invented, pieces, wordings
 
 BINDING, SLOTS = wordings("binding"), wordings("slots")

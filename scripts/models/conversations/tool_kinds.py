@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from conversations.words import (
-    ANIMALS, DATA, FOODS, LISTS, NATURE, THINGS, WORDS, blocks, city, invented, is_held, name, pick, pieces,
-)
+from conversations.words import DATA, LISTS, WORDS, blocks, city, invented, is_held, name, pick, pieces, wordings
 
 Value = str | int
 Draw = Callable[[Random, bool], Value]
@@ -124,25 +122,18 @@ VALUES: dict[str, Draw] = {
     "code": _code,
     "file": _file,
     "symbol": _symbol,
-    "time": like("{0..23}:{00, 15, 30, 45}"),
-    "sum": like("{2..9999} {+, -, *, /} {2..999}"),
-    "url": like("https://{invented}.{com, org, net, io}/{invented}"),
-    "room": like("{rooms}"),
-    "plant": one_of(NATURE + FOODS),
-    "gift": one_of(THINGS + FOODS),
-    "subject": one_of(ANIMALS + NATURE),
-    "motif": one_of(ANIMALS + THINGS),
-    "country": one_of(LISTS["countries"]),
-} | {key: one_of(LISTS[f"{key}s"]) for key in "day month animal food thing colour language word field".split()}
-"""What a parameter of a type of this name may be."""
+}
+TYPES: dict[str, str] = wordings("types")
+"""What a parameter of a type of one of these names may be; a name of TYPES stands for a longer type."""
 
 
 def parameter(names: Iterable[str], kind: str) -> Parameter:
-    """A parameter of a type: a name of VALUES, `number LOW-HIGH`, `decimal LOW-HIGH`, `option a, b`, `one of a, b` or
-    `like PATTERN`.
+    """A parameter of a type: a name of VALUES or TYPES, `number LOW-HIGH`, `decimal LOW-HIGH`, `option a, b`, `one of a,
+    b`, `some of` lists of data/words.txt, or `like PATTERN`.
 
     Raises KeyError for an unknown type.
     """
+    kind = TYPES.get(kind, kind)
     form, _, rest = kind.partition(" ")
     if form in ("number", "decimal"):
         low, high = map(int, rest.split("-"))
@@ -152,6 +143,9 @@ def parameter(names: Iterable[str], kind: str) -> Parameter:
         return Parameter(tuple(names), allowed, lambda rng, _: rng.choice(allowed))
     if form == "like":
         return Parameter(tuple(names), "string", like(rest))
+    if kind.startswith("some of "):
+        words = [word for each in kind.removeprefix("some of ").split(", ") for word in LISTS[each]]
+        return Parameter(tuple(names), "string", one_of(words))
     if kind.startswith("one of "):
         return Parameter(tuple(names), "string", _own_list(kind.removeprefix("one of ").split(", ")))
     return Parameter(tuple(names), "string", VALUES[kind])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 DATA = Path(__file__).parent.parent / "data"
@@ -23,7 +23,7 @@ def blocks(path: Path) -> list[list[str]]:
 
 
 @cache
-def wordings(group: str) -> dict[str, list[str]]:
+def wordings(group: str) -> Any:
     """The ways to say things of one group of data/wordings.json, by what is said."""
     return json.loads((DATA / "wordings.json").read_text())[group]
 

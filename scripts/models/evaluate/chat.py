@@ -1,17 +1,16 @@
 """Evaluates daybreak-mini through the daemon's HTTP API, on held-out data, and prints a table in Markdown."""
 
 import json
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from conversations import small_tasks, talk
 from conversations.facts import all_held_questions
-from conversations.mixture import Generator
+from conversations.mixture import generator
+from conversations.talk import TALK
 from conversations.template import Conversation, Turn
-from conversations.tool_calls import tool_call, two_calls
+from conversations.tool_calls import Instance, offer, tool_call, two_calls
 from conversations.tool_kinds import TOOLS, read_kinds
-from conversations.tool_offers import Instance, offer
+from conversations.words import wordings
 from evaluate.daemon import Daemon, Score, options, report
 
 OTHERS = 2
@@ -34,41 +33,23 @@ def refused(_: Conversation, said: str) -> bool:
 
 def talked(conversation: Conversation, said: str) -> bool:
     asked = conversation.turns[0].content
-    return any(said in topic["answers"] for topic in talk.TALK if asked in topic["questions"])
+    return any(said in topic["answers"] for topic in TALK if asked in topic["questions"])
 
 
-KINDS: list[tuple[str, Generator, Callable[[Conversation, str], bool]]] = [
-    ("unknown questions refused", talk.unknown, refused),
-    ("small talk", talk.small_talk, talked),
-    ("addition", small_tasks.addition, same_result),
-    ("subtraction", small_tasks.subtraction, same_result),
-    ("multiplication table", small_tasks.multiplication, same_result),
-    ("comparing numbers", small_tasks.comparison, same_text),
-    ("unit conversion", small_tasks.conversion, same_result),
-    ("sorting numbers", small_tasks.sort_numbers, same_text),
-    ("largest or smallest", small_tasks.extreme, same_text),
-    ("spelling", small_tasks.spell, same_text),
-    ("counting letters", small_tasks.letters, same_text),
-    ("upper case", small_tasks.upper, same_text),
-    ("echo", small_tasks.echo, same_text),
-    ("counting a list", small_tasks.count, same_text),
-    ("days and months", small_tasks.calendar, same_text),
-    ("JSON from a sentence", small_tasks.as_json, same_text),
-    ("remembering the user's words", talk.named_user, same_text),
-    ("a name from the system prompt", talk.named_model, same_text),
-    ("one word when told so", talk.one_word, same_text),
-]
+CHECKS = {"text": same_text, "result": same_result, "refused": refused, "talked": talked}
 
 
 def generated(daemon: Daemon, asked: int) -> list[Score]:
     """Held-out questions of every kind; of several turns, the last is asked."""
     scores = []
-    for name, make, right in KINDS:
-        score, rng = Score(name, "90 %" if right is refused else ""), Random(f"evaluate {name}")
+    for line in wordings("evaluated"):
+        how, name = line.split(": ")
+        maker, check = how.split()
+        score, rng = Score(name, "90 %" if check == "refused" else ""), Random(f"evaluate {name}")
         for _ in range(asked):
-            conversation = make(rng, True)
+            conversation = generator(maker)(rng, True)
             answer = daemon.ask(conversation, len(conversation.turns) - 1)
-            score.add(right(conversation, answer["content"].strip()))
+            score.add(CHECKS[check](conversation, answer["content"].strip()))
         scores.append(score)
     return scores
 
