@@ -59,15 +59,10 @@ class Instance:
             tool_name = f"{tool_name}_{invented(rng)}" if rng.random() < 0.5 else invented(rng)
         slots = list(kind.parameters)
         rng.shuffle(slots)
-        types = {self.names[slot]: kind.parameters[slot].kind for slot in slots}
-        parameters = {name: list(kind) if isinstance(kind, tuple) else kind for name, kind in types.items()}
-        optional: tuple[str, ...] = ()
-        if rng.random() < OPTIONAL_SHARE:
-            extra, values = rng.choice(OPTIONAL)
-            if extra not in parameters:
-                parameters[extra] = values
-                optional = (extra,)
-        self.tool = Tool(tool_name, rng.choice(kind.descriptions), parameters, optional)
+        parameters = {self.names[slot]: kind.parameters[slot].kind for slot in slots}
+        extra = [rng.choice(OPTIONAL)] if rng.random() < OPTIONAL_SHARE else []
+        optional = {name: values for name, values in extra if name not in parameters}
+        self.tool = Tool(tool_name, rng.choice(kind.descriptions), parameters | optional, tuple(optional))
 
     def wording(self, rng: Random, held: bool) -> str:
         """A way to ask for it, with its slots."""

@@ -19,7 +19,7 @@ class Parameter:
     """One argument: its possible names, its type (or allowed values) and what a user may say for it."""
 
     names: tuple[str, ...]
-    kind: str | tuple[str, ...]
+    kind: str | list[str]
     value: Draw
 
 
@@ -62,15 +62,13 @@ def drawn(rng: Random, pattern: str) -> Value:
     return int(text) if re.fullmatch(r"\{-?\d+\.\.-?\d+\}", pattern) else text
 
 
-def like(pattern: str) -> Draw:
+def _like(pattern: str) -> Draw:
     return lambda rng, _: drawn(rng, pattern)
 
 
-def whole_number(low: int, high: int) -> Draw:
-    return lambda rng, _: rng.randint(low, high)
+def _some_of(words: list[str]) -> Draw:
+    """One of the words of the wanted side; or a word that nobody knows."""
 
-
-def one_of(words: list[str]) -> Draw:
     def value(rng: Random, held: bool) -> str:
         if not held and rng.random() < 0.3:
             return pieces(rng, 2).capitalize() if rng.random() < 0.4 else pieces(rng, 2)
@@ -98,65 +96,45 @@ def some_text(rng: Random, held: bool) -> str:
     return " ".join(words) if rng.random() < (0.4 if held else 0.65) else f"{invented(rng)} {words[0]}"
 
 
-def _email(rng: Random, held: bool) -> str:
-    return f"{name(rng, held).lower()}@{invented(rng)}.{rng.choice(['com', 'org', 'net'])}"
-
-
-def _code(rng: Random, _: bool) -> str:
-    return f"{invented(rng)[:3].upper()}{rng.choice(['', '-'])}{rng.randint(10, 9999)}"
-
-
-def _file(rng: Random, _: bool) -> str:
-    return f"{invented(rng)}{rng.choice(['', '/' + invented(rng)])}.{rng.choice(['txt', 'md', 'json', 'csv', 'pdf'])}"
-
-
-def _symbol(rng: Random, _: bool) -> str:
-    return invented(rng).upper() if rng.random() < 0.5 else invented(rng).capitalize()
-
-
 VALUES: dict[str, Draw] = {
     "name": name,
     "city": city,
     "text": some_text,
-    "email": _email,
-    "code": _code,
-    "file": _file,
-    "symbol": _symbol,
+    "email": lambda rng, held: f"{name(rng, held).lower()}@{invented(rng)}.{rng.choice(LISTS['domains'])}",
+    "code": lambda rng, _: f"{invented(rng)[:3].upper()}{rng.choice(['', '-'])}{rng.randint(10, 9999)}",
+    "file": lambda rng, _: invented(rng) + rng.choice(["", f"/{invented(rng)}"]) + drawn(rng, ".{file endings}"),
+    "symbol": lambda rng, _: invented(rng).upper() if rng.random() < 0.5 else invented(rng).capitalize(),
 }
+"""What a parameter of a type of this name may be; names in TYPES stand for one of the forms below."""
 TYPES: dict[str, str] = wordings("types")
-"""What a parameter of a type of one of these names may be; a name of TYPES stands for a longer type."""
 
 
 def parameter(names: Iterable[str], kind: str) -> Parameter:
-    """A parameter of a type: a name of VALUES or TYPES, `number LOW-HIGH`, `decimal LOW-HIGH`, `option a, b`, `one of a,
-    b`, `some of` lists of data/words.txt, or `like PATTERN`.
-
-    Raises KeyError for an unknown type.
-    """
-    kind = TYPES.get(kind, kind)
-    form, _, rest = kind.partition(" ")
-    if form in ("number", "decimal"):
-        low, high = map(int, rest.split("-"))
-        return Parameter(tuple(names), "integer" if form == "number" else "number", whole_number(low, high))
-    if form == "option":
-        allowed = tuple(rest.split(", "))
-        return Parameter(tuple(names), allowed, lambda rng, _: rng.choice(allowed))
-    if form == "like":
-        return Parameter(tuple(names), "string", like(rest))
-    if kind.startswith("some of "):
-        words = [word for each in kind.removeprefix("some of ").split(", ") for word in LISTS[each]]
-        return Parameter(tuple(names), "string", one_of(words))
-    if kind.startswith("one of "):
-        return Parameter(tuple(names), "string", _own_list(kind.removeprefix("one of ").split(", ")))
-    return Parameter(tuple(names), "string", VALUES[kind])
+    """A parameter of a type: a name of VALUES or TYPES, `number LOW-HIGH`, `decimal LOW-HIGH`, `option a, b`, `one of
+    a, b`, `some of` lists of data/words.txt, or `like PATTERN`. Raises KeyError for an unknown type."""
+    form, _, rest = TYPES.get(kind, kind).partition(" ")
+    values = rest.removeprefix("of ").split(", ")
+    match form:
+        case "number" | "decimal":
+            draw = _like(f"{{{rest.replace('-', '..')}}}")
+        case "option":
+            draw = lambda rng, _: rng.choice(values)  # noqa: E731
+        case "one":
+            draw = _own_list(values)
+        case "some":
+            draw = _some_of([word for each in values for word in LISTS[each]])
+        case "like":
+            draw = _like(rest)
+        case _:
+            draw = VALUES[kind]
+    types = {"number": "integer", "decimal": "number", "option": values}
+    return Parameter(tuple(names), types.get(form, "string"), draw)
 
 
 def _kind(lines: list[str], training_only: bool) -> ToolKind:
     """One block: `tools:`, `does:`, a line `slot (names): type` for each parameter, wishes after dashes, further ones
-    for training alone after a plus, `result:` and `answer:`.
-
-    Raises ValueError for a line that is none of these and for a wish whose slots are not the parameters.
-    """
+    for training alone after a plus, `result:` and `answer:`. Raises ValueError for a line that is none of these and for
+    a wish whose slots are not the parameters."""
     said = {"answer": "Done.", "result": ""}
     parameters: dict[str, Parameter] = {}
     wishes: dict[str, list[str]] = {"-": [], "+": []}
