@@ -76,14 +76,6 @@ class Conversation:
         return Conversation([Turn("user", question), Turn("assistant", answer, thought=thought)])
 
 
-def offered(conversation: Conversation) -> str:
-    """The system message with the tools, or nothing."""
-    if not conversation.tools:
-        return ""
-    lines = "".join("\n" + tool.signature() for tool in conversation.tools)
-    return f"<|im_start|>system\n# Tools{lines}<|im_end|>\n"
-
-
 def segments(conversation: Conversation) -> list[tuple[str, bool]]:
     """Pieces of the rendered text; True marks what the model writes itself.
 
@@ -100,8 +92,9 @@ def segments(conversation: Conversation) -> list[tuple[str, bool]]:
     last_user = max(index for index, turn in enumerate(conversation.turns) if turn.role == "user")
     for index, turn in enumerate(conversation.turns):
         if turn.role == "user":
-            tools = offered(conversation) if index == last_user else ""
-            result.append((f"<|im_start|>user\n{turn.content}<|im_end|>\n{tools}", False))
+            tools = "".join("\n" + tool.signature() for tool in conversation.tools)
+            offered = f"<|im_start|>system\n# Tools{tools}<|im_end|>\n" if tools and index == last_user else ""
+            result.append((f"<|im_start|>user\n{turn.content}<|im_end|>\n{offered}", False))
         elif turn.role == "tool":
             body = "".join(f"\n<tool_response>\n{text}\n</tool_response>" for text in turn.results)
             result.append((f"<|im_start|>user{body}<|im_end|>\n", False))

@@ -18,8 +18,8 @@ NEIGHBOURHOODS = [
 TRAINING_KINDS = [kind for kinds in TRAINING_DOMAINS for kind in kinds]
 NEIGHBOURS_SHARE, ALIKE_SHARE = 0.12, 0.08
 """Shares of offers, in training, of neighbours alone, and of made-up tools that differ in a word."""
-MADE_UP_SHARE, SHAPE_SHARE, ASKED_SHARE = 0.1, 0.14, 0.42
-"""Shares of kinds in training: made up on the spot, likewise with shapes of their own, and those of ASKED_KINDS."""
+KIND_SHARES = (0.1, 0.14, 0.42, 0.34)
+"""Shares of kinds in training: made up on the spot, likewise with shapes of their own, of ASKED_KINDS, and others."""
 ONE_WORD_SLOTS = ("city}", "country}", "day}", "time}", "language}", "n}", "days}", "minutes}", "count}", "max}")
 OPENING_SHARE, ENDING_SHARE = 0.08, 0.2
 """Shares, in training, of words before a wish, and of words behind one that ends in a value of one word."""
@@ -98,12 +98,6 @@ class Instance:
         return text, self.kind.answer.format(**values, **result)
 
 
-def _training_kind(rng: Random, asked: ToolKind, other: ToolKind) -> ToolKind:
-    makers = [made_up, made_up_shape, lambda _: asked, lambda _: other]
-    shares = [MADE_UP_SHARE, SHAPE_SHARE, ASKED_SHARE, 1 - MADE_UP_SHARE - SHAPE_SHARE - ASKED_SHARE]
-    return rng.choices(makers, shares)[0](rng)
-
-
 def draw_instances(rng: Random, held: bool, wanted: int) -> list[Instance]:
     """Tools of different kinds and names; the first one is meant to be used."""
     kinds, roll = rng.sample(ASKED_KINDS, wanted), 1.0 if held else rng.random()
@@ -112,8 +106,9 @@ def draw_instances(rng: Random, held: bool, wanted: int) -> list[Instance]:
     elif wanted > 1 and roll < ALIKE_SHARE + NEIGHBOURS_SHARE:
         kinds = rng.sample(rng.choice(NEIGHBOURHOODS), min(wanted, NEAR + 1))
     elif not held:
-        other = iter(rng.sample(TRAINING_KINDS, wanted))
-        kinds = [_training_kind(rng, asked, next(other)) for asked in kinds]
+        for at, other in enumerate(rng.sample(TRAINING_KINDS, wanted)):
+            kind = rng.choices([made_up, made_up_shape, kinds[at], other], KIND_SHARES)[0]
+            kinds[at] = kind if isinstance(kind, ToolKind) else kind(rng)
     else:
         kinds[0] = rng.choice(HELD_KINDS) if rng.random() < 0.5 else kinds[0]
     return instances_of(rng, kinds, held)

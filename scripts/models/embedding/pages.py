@@ -91,12 +91,6 @@ def meaning(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in words(text) if word not in STOP_WORDS and word.isalnum())
 
 
-def alike(one: str, other: str) -> float:
-    """Shared words of all words, stop words left out."""
-    first, second = meaning(one), meaning(other)
-    return len(first & second) / max(1, len(first | second))
-
-
 @cache
 def search_questions() -> list[tuple[str, str]]:
     """Page and text of the questions that are for the evaluation alone."""
@@ -106,7 +100,8 @@ def search_questions() -> list[tuple[str, str]]:
 
 def is_kept_out(text: str) -> bool:
     """Whether a text says nearly the same as a question of the evaluation, and so may not be trained on."""
-    return any(alike(text, question) >= TOO_ALIKE for _, question in search_questions())
+    own, others = meaning(text), (meaning(question) for _, question in search_questions())
+    return any(len(own & other) / max(1, len(own | other)) >= TOO_ALIKE for other in others)
 
 
 def _answering(page: str, phrase: str) -> tuple[int, ...]:
@@ -145,16 +140,12 @@ def _rows(page: str) -> list[list[str]]:
     return result
 
 
-@cache
-def _asked() -> str:
-    return " ".join(text for _, text in search_questions()).lower()
-
-
 def _is_asked(name: str) -> bool:
     """Whether a question of the evaluation is about the row: its name stands there, or the name's last part."""
     parts = {name.lower(), name.lower().rsplit(".", 1)[-1]}
     telling = [part for part in parts if not part.isalpha() or name.isupper()]
-    return any(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", _asked()) for part in telling)
+    asked = " ".join(text for _, text in search_questions()).lower()
+    return any(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", asked) for part in telling)
 
 
 @cache

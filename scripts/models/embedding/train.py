@@ -92,6 +92,7 @@ class Trainer:
         sides = [self.model([pair[side] for pair in pairs], TEXT_TOKENS) for side in (0, 1)]
         return page_loss(scores, queries) + pair_loss(*sides, pairs)
 
+
 def pairs_of(rng: Random) -> list[Pair]:
     pairs = fact_pairs(rng, 24) + talk_pairs(rng, 4) + [task_pair(rng) for _ in range(6)]
     return pairs + sentence_pairs(rng, 42) + [synonym_pair(rng) for _ in range(8)]

@@ -2,7 +2,6 @@
 
 import json
 from random import Random
-from typing import Any
 
 from conversations.facts import all_held_questions
 from conversations.mixture import generator
@@ -11,7 +10,7 @@ from conversations.template import Conversation, Turn
 from conversations.tool_calls import Instance, offer, tool_call, two_calls
 from conversations.tool_kinds import TOOLS, read_kinds
 from conversations.words import wordings
-from evaluate.daemon import Daemon, Score, options, report
+from evaluate.daemon import Daemon, Row, options, report
 
 OTHERS = 2
 """Further tools on offer beside one that was written for the evaluation alone."""
@@ -39,59 +38,49 @@ def talked(conversation: Conversation, said: str) -> bool:
 CHECKS = {"text": same_text, "result": same_result, "refused": refused, "talked": talked}
 
 
-def generated(daemon: Daemon, asked: int) -> list[Score]:
-    """Held-out questions of every kind; of several turns, the last is asked."""
-    scores = []
-    for line in wordings("evaluated"):
-        how, name = line.split(": ")
-        maker, check = how.split()
-        score, rng = Score(name, "90 %" if check == "refused" else ""), Random(f"evaluate {name}")
-        for _ in range(asked):
-            conversation = generator(maker)(rng, True)
-            answer = daemon.ask(conversation, len(conversation.turns) - 1)
-            score.add(CHECKS[check](conversation, answer["content"].strip()))
-        scores.append(score)
-    return scores
+def task_row(daemon: Daemon, asked: int, line: str) -> Row:
+    """Held-out questions of one generator; of several turns, the last is asked."""
+    how, name = line.split(": ")
+    maker, check = how.split()
+    rng, right = Random(f"evaluate {name}"), []
+    for _ in range(asked):
+        conversation = generator(maker)(rng, True)
+        answer = daemon.ask(conversation, len(conversation.turns) - 1)
+        right.append(CHECKS[check](conversation, answer["content"].strip()))
+    return name, "90 %" if check == "refused" else "", right
 
 
-def fact_score(daemon: Daemon, asked: int) -> Score:
-    score = Score("questions about Daybreak, in words not trained on", "90 %")
-    every = list(all_held_questions())
+def fact_row(daemon: Daemon, asked: int) -> Row:
+    every, right = list(all_held_questions()), []
     Random("facts").shuffle(every)
     for question, fact in every[:asked]:
         answer = daemon.chat([{"role": "user", "content": question}])
-        score.add(answer["content"].strip() in fact.answers)
-    return score
+        right.append(answer["content"].strip() in fact.answers)
+    return "questions about Daybreak, in words not trained on", "90 %", right
 
 
-def add_call(score: Score, daemon: Daemon, conversation: Conversation) -> None:
-    """Asks for the first turn's calls, and adds whether they come, in their order."""
-    wanted = [(call.name, call.arguments) for call in conversation.turns[1].calls]
-    score.add(called(daemon.ask(conversation, 1)) == wanted)
-
-
-def called(answer: dict[str, Any]) -> list[tuple[str, object]]:
-    """Names and arguments of the calls in an answer; none where the arguments are no JSON."""
-    calls = [call["function"] for call in answer.get("tool_calls") or []]
+def calls_rightly(daemon: Daemon, conversation: Conversation) -> bool:
+    """Whether the calls of the first turn come, in their order."""
+    calls = [call["function"] for call in daemon.ask(conversation, 1).get("tool_calls") or []]
     try:
-        return [(call["name"], json.loads(call["arguments"])) for call in calls]
+        given = [(call["name"], json.loads(call["arguments"])) for call in calls]
     except json.JSONDecodeError:
-        return []
+        return False
+    return given == [(call.name, call.arguments) for call in conversation.turns[1].calls]
 
 
-def tool_scores(daemon: Daemon, asked: int, seed: str) -> list[Score]:
-    one = Score("tool calls exactly right, one call", "95 %")
-    two = Score("tool calls exactly right, two at once", "95 %")
-    rng = Random(seed)
+def tool_rows(daemon: Daemon, asked: int, seed: str) -> list[Row]:
+    one, two, rng = [], [], Random(seed)
     for index in range(asked):
         conversation = (two_calls if index % 4 == 3 else tool_call)(rng, True)
-        add_call(one if len(conversation.turns[1].calls) == 1 else two, daemon, conversation)
-    return [Score("tool calls exactly right", "95 %", one.right + two.right, one.total + two.total), one, two]
+        (one if len(conversation.turns[1].calls) == 1 else two).append(calls_rightly(daemon, conversation))
+    kinds = {"": one + two, ", one call": one, ", two at once": two}
+    return [(f"tool calls exactly right{kind}", "95 %", right) for kind, right in kinds.items()]
 
 
-def unseen_score(daemon: Daemon, name: str, file: str, seed: str) -> Score:
+def unseen_row(daemon: Daemon, name: str, file: str, seed: str) -> Row:
     """Every wish for every tool of a file whose wishes were written for the evaluation alone."""
-    score, rng, kinds = Score(name), Random(seed), read_kinds(TOOLS / file)
+    rng, kinds, right = Random(seed), read_kinds(TOOLS / file), []
     for kind in kinds:
         others = rng.sample([other for other in kinds if other is not kind], OTHERS)
         for wish in kind.asks:
@@ -99,8 +88,8 @@ def unseen_score(daemon: Daemon, name: str, file: str, seed: str) -> Score:
             values, wanted = instances[0].call(rng, True)
             conversation = Conversation([Turn("user", wish.format(**values)), Turn("assistant", calls=[wanted])])
             conversation.tools = offer(rng, instances)
-            add_call(score, daemon, conversation)
-    return score
+            right.append(calls_rightly(daemon, conversation))
+    return name, "", right
 
 
 def main() -> None:
@@ -109,19 +98,14 @@ def main() -> None:
     chosen = parser.parse_args()
     daemon, asked = Daemon(chosen.url, "daybreak-mini"), chosen.count
     if chosen.wide:
-        report(tool_scores(daemon, WIDE_COUNT, "wide evaluate tools"))
+        report(tool_rows(daemon, WIDE_COUNT, "wide evaluate tools"))
         return
     written = "one call, all tools and wordings written for the evaluation alone"
     daily = "one call, tools of daily life in somebody else's words"
-    report(
-        [
-            fact_score(daemon, 3 * asked),
-            *tool_scores(daemon, 2 * asked, "evaluate tools"),
-            unseen_score(daemon, written, "unseen.txt", "evaluate unseen"),
-            unseen_score(daemon, daily, "unseen-daily.txt", "evaluate unseen daily"),
-            *generated(daemon, asked),
-        ]
-    )
+    rows = [fact_row(daemon, 3 * asked), *tool_rows(daemon, 2 * asked, "evaluate tools")]
+    rows.append(unseen_row(daemon, written, "unseen.txt", "evaluate unseen"))
+    rows.append(unseen_row(daemon, daily, "unseen-daily.txt", "evaluate unseen daily"))
+    report(rows + [task_row(daemon, asked, line) for line in wordings("evaluated")])
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ import argparse
 import json
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
 from typing import Any
 
 from conversations.template import Conversation, messages_until
@@ -12,6 +11,8 @@ from conversations.template import Conversation, messages_until
 TIMEOUT_S = 120
 LONGEST_ANSWER = 160
 """In tokens."""
+Row = tuple[str, str, list[bool]]
+"""What was asked for, the share to aim at, and whether each answer was right."""
 
 
 class Daemon:
@@ -42,26 +43,12 @@ class Daemon:
         return self.chat(messages_until(conversation, turn), think=False, **({"tools": tools} if tools else {}))
 
 
-@dataclass
-class Score:
-    """One line of the table."""
-
-    name: str
-    aim: str = ""
-    right: int = 0
-    total: int = 0
-
-    def add(self, right: bool) -> None:
-        self.total += 1
-        self.right += right
-
-
-def report(scores: list[Score]) -> None:
+def report(rows: list[Row]) -> None:
     """Prints a table in Markdown."""
     print("| what | right | share | aim |\n|---|---|---|---|")
-    for score in scores:
-        share = 100 * score.right / max(1, score.total)
-        print(f"| {score.name} | {score.right} of {score.total} | {share:.1f} % | {score.aim} |")
+    for name, aim, answers in rows:
+        right, total = sum(answers), len(answers)
+        print(f"| {name} | {right} of {total} | {100 * right / max(1, total):.1f} % | {aim} |")
 
 
 def options(description: str | None, count: int) -> argparse.ArgumentParser:
