@@ -62,15 +62,14 @@ def questions(fact: Fact, held: bool) -> list[str]:
     ]
 
 
-def held_questions(fact: Fact) -> list[str]:
-    """Held-out questions, without those that training has seen because their list is too short to part."""
-    seen = {plain_words(question) for question in questions(fact, held=False)}
-    return [question for question in questions(fact, held=True) if plain_words(question) not in seen]
-
-
 @cache
 def all_held_questions() -> list[tuple[str, Fact]]:
-    return [(question, fact) for fact in facts() for question in held_questions(fact)]
+    """Held-out questions, without those that training has seen because their list is too short to part."""
+    result: list[tuple[str, Fact]] = []
+    for fact in facts():
+        seen = {plain_words(question) for question in questions(fact, held=False)}
+        result += [(asked, fact) for asked in questions(fact, held=True) if plain_words(asked) not in seen]
+    return result
 
 
 def typing_error(rng: Random, text: str) -> str:

@@ -12,19 +12,11 @@ from functools import lru_cache
 from conversations.words import DATA, read_vocabulary
 
 SPACE = "\u2581"
-SPECIALS = [
-    "<unk>",
-    "<|endoftext|>",
-    "<|im_start|>",
-    "<|im_end|>",
-    "<think>",
-    "</think>",
-    "<tool_call>",
-    "</tool_call>",
-    "<tool_response>",
-    "</tool_response>",
-]
-UNK, END_OF_TEXT, _, IM_END = range(4)
+SPECIALS = (
+    "<unk> <|endoftext|> <|im_start|> <|im_end|> <think> </think> <tool_call> </tool_call> <tool_response> "
+    "</tool_response>"
+).split()
+END_OF_TEXT = 1
 FIRST_BYTE, FIRST_LEARNT = len(SPECIALS), len(SPECIALS) + 256
 TOKEN_NORMAL, TOKEN_UNKNOWN, TOKEN_CONTROL, TOKEN_USER, TOKEN_BYTE = 1, 2, 3, 4, 6
 # Each match is tokenised alone: a word with its space, a digit, a run of punctuation, a newline, spaces.

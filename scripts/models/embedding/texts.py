@@ -7,9 +7,7 @@ from random import Random
 
 from conversations.facts import facts, questions
 from conversations.talk import TALK
-from conversations.words import (
-    DATA, DAYS, MONTHS, NAMES, WORDS, invented, pick, random_words, templates, wordings,
-)
+from conversations.words import DATA, DAYS, MONTHS, NAMES, WORDS, invented, pick, random_words, templates, wordings
 from embedding.pages import Passage, is_kept_out, passages
 
 Pair = tuple[str, str, str]
@@ -35,8 +33,7 @@ def _slots(rng: Random, held: bool) -> dict[str, str]:
 
 def _said(rng: Random, frame: list[str], slots: dict[str, str]) -> Pair:
     first, second = rng.sample(list(templates(frame, False)), 2)
-    pair = first.format(**slots), second.format(**slots)
-    return *pair, frame[0].format(**slots)
+    return first.format(**slots), second.format(**slots), frame[0].format(**slots)
 
 
 def sentence_pairs(rng: Random, count: int) -> list[Pair]:
@@ -45,11 +42,7 @@ def sentence_pairs(rng: Random, count: int) -> list[Pair]:
     result: list[Pair] = []
     while len(result) < count:
         (frame, other), slots = rng.sample(FRAMES, 2), _slots(rng, False)
-        result += [
-            _said(rng, frame, slots),
-            _said(rng, frame, _slots(rng, False)),
-            _said(rng, other, slots),
-        ]
+        result += [_said(rng, frame, slots), _said(rng, frame, _slots(rng, False)), _said(rng, other, slots)]
     return result[:count]
 
 
@@ -121,15 +114,12 @@ def reworded(rng: Random, text: str, drop: float = 0.08, swap: float = 0.1) -> s
 
 def thinned(rng: Random, passage: Passage) -> str:
     """A passage as training shows it: mostly whole, sometimes without some words, its heading, or its punctuation."""
-    section, body = passage.section, passage.body
-    chance = rng.random()
+    body, chance = passage.body, rng.random()
     if chance < 0.3:
         body = " ".join(word for word in body.split() if rng.random() > 0.15) or body
     elif chance < 0.4:
         body = re.sub(r"[^\w\s]", " ", body)
-    if rng.random() < 0.1:
-        return body
-    return f"{section}. {body}"
+    return body if rng.random() < 0.1 else f"{passage.section}. {body}"
 
 
 def cropped(rng: Random, index: int) -> tuple[str, tuple[int, ...]]:
@@ -137,8 +127,7 @@ def cropped(rng: Random, index: int) -> tuple[str, tuple[int, ...]]:
     passage = passages()[index]
     body = passage.body.split()
     start = rng.randrange(max(1, len(body) - 4))
-    taken = body[start : start + rng.randint(3, 9)]
-    phrase = " ".join(taken)
+    phrase = " ".join(body[start : start + rng.randint(3, 9)])
     holding = tuple(i for i, other in enumerate(passages()) if phrase in other.body)
     query = reworded(rng, phrase, 0.25, 0.15)
     if rng.random() < 0.3:
