@@ -40,8 +40,8 @@ def data_failures() -> Iterator[str]:
     for file in ("unseen.txt", "unseen-daily.txt"):
         read_kinds(TOOLS / file)
     asked = {plain_words(text) for _, text in search_questions()}
-    trained = [question.text for question in doc_questions()[0] + table_questions()]
-    yield from (f"question of the evaluation in training: {text}" for text in trained if plain_words(text) in asked)
+    trained = [*doc_questions()[0], *(query for queries in table_questions().values() for query in queries)]
+    yield from (f"question of the evaluation in training: {text}" for text, _ in trained if plain_words(text) in asked)
 
 
 def encoding_failures(tokenizer: Tokenizer) -> Iterator[str]:

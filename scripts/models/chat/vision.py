@@ -16,14 +16,12 @@ from chat.drawing import draw
 from chat.descent import arguments, descend
 from chat.gguf import metadata, write_gguf
 from chat.model import attention, read_model
-from conversations.scenes import CODES, PICTURE_TOKENS, Scene, scene
+from conversations.scenes import CODES, PICTURE_TOKENS, scene
 from conversations.tokenizer import Tokenizer
 
-ROUND = ("square", "circle")
-BATCH = 128
+BATCH, RATE = 128, 0.0015
 SHARPNESS = 12.0
 """Factor on the likeness to the code words in the classifying part of the loss."""
-RATE = 0.0015
 METADATA = metadata("daybreak-mini-vision")
 PATCH, WIDTH, HIDDEN, LAYERS, HEADS, EPSILON, (MEAN, *_), (STD, *_) = (
     METADATA[f"clip.vision.{key}"]
@@ -73,20 +71,17 @@ class Projector(nn.Module):
         return self.mm[1](F.gelu(self.mm[0](self.v(pictures)), approximate="tanh"))
 
 
-def said(shown: Scene) -> list[str]:
-    """The word for each picture token; where there is no place to name, the count is said again."""
-    words = shown.words()
-    words += [words[0]] * (len(CODES) - len(words))
-    return [words[index % len(CODES)] for index in range(PICTURE_TOKENS)]
-
-
 def examples(rng: Random, count: int) -> tuple[Tensor, list[list[str]]]:
+    """Pictures, and the word for each of their tokens; where there is no place to name, the count is said again."""
     scenes = [scene(rng, False) for _ in range(count)]
-    # Squares and circles are the hardest to tell apart.
-    while (at := next((at for at, one in enumerate(scenes[: count // 3]) if one.shape not in ROUND), -1)) >= 0:
-        scenes[at] = scene(rng, False)
+    for at in range(count // 3):
+        # Squares and circles are the hardest to tell apart.
+        while scenes[at].shape not in ("square", "circle"):
+            scenes[at] = scene(rng, False)
     pictures = np.stack([draw(rng, shown) for shown in scenes]).astype(np.float32)
-    return torch.from_numpy((pictures / 255 - MEAN) / STD).permute(0, 3, 1, 2), [said(shown) for shown in scenes]
+    words = [(shown.words() + shown.words()[:1])[: len(CODES)] for shown in scenes]
+    told = [[each[index % len(CODES)] for index in range(PICTURE_TOKENS)] for each in words]
+    return torch.from_numpy((pictures / 255 - MEAN) / STD).permute(0, 3, 1, 2), told
 
 
 def main() -> None:

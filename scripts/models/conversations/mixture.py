@@ -5,11 +5,10 @@ from importlib import import_module
 from random import Random
 
 from conversations.small_tasks import copy_long, quote_long
-from conversations.talk import system_prompt
 from conversations.template import Conversation
 from conversations.tool_calls import draw_instances, offer
 from conversations.tool_drills import binding_drill
-from conversations.words import DATA, blocks
+from conversations.words import DATA, blocks, choose, wordings
 
 Generator = Callable[[Random, bool], Conversation]
 THINKING_SHARE = 0.3
@@ -70,7 +69,7 @@ def sample(rng: Random, held: bool = False, copying: float = 0.02, stage: str = 
         for _ in range(extra):
             conversation.turns += plain_question(rng, held).turns
     if conversation.system is None and rng.random() < SYSTEM_SHARE:
-        conversation.system = system_prompt(rng, held)
+        conversation.system = choose(rng, wordings("system")["harmless"], held)
     if rng.random() >= THINKING_SHARE:
         for turn in conversation.turns:
             turn.thought = None

@@ -53,16 +53,14 @@ def scene(rng: Random, held: bool) -> Scene:
 
 def question(rng: Random, held: bool, shown: Scene) -> tuple[str, str]:
     """Something to ask about a scene, and the right answer."""
-    options = [
-        (SAID["count"], "There is one." if shown.place else f"There are {CODES['count'][str(shown.count)]}."),
-        (SAID["shape"], f"It is a {shown.shape}."),
-        (SAID["colour"], f"It is {shown.colour}."),
-        (SAID["background"], f"The background is {shown.background}."),
-    ]
-    if shown.place:
-        options.append((SAID["place"], f"It is {WHERE[shown.place]}."))
-    asks, answer = (SAID["describe"], shown.description()) if rng.random() < 0.5 else rng.choice(options)
-    return choose(rng, asks, held), answer
+    answers = {
+        "count": "There is one." if shown.place else f"There are {CODES['count'][str(shown.count)]}.",
+        "shape": f"It is a {shown.shape}.",
+        "colour": f"It is {shown.colour}.",
+        "background": f"The background is {shown.background}.",
+    } | ({"place": f"It is {WHERE[shown.place]}."} if shown.place else {})
+    what = "describe" if rng.random() < 0.5 else rng.choice(list(answers))
+    return choose(rng, SAID[what], held), answers.get(what) or shown.description()
 
 
 def picture_in_words(rng: Random, held: bool) -> Conversation:

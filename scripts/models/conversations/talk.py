@@ -100,11 +100,6 @@ def named_user(rng: Random, held: bool) -> Conversation:
     return Conversation(turns + follow.turns)
 
 
-def system_prompt(rng: Random, held: bool) -> str:
-    """One that changes nothing."""
-    return choose(rng, SYSTEM["harmless"], held)
-
-
 def named_model(rng: Random, held: bool) -> Conversation:
     who = name(rng, held)
     asked = choose(rng, SYSTEM["ask_name"], held)

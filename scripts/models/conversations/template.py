@@ -38,8 +38,8 @@ class Tool:
         }
         required = [name for name in self.parameters if name not in self.optional]
         parameters = {"type": "object", "properties": properties, "required": required}
-        function = {"name": self.name, "description": self.description, "parameters": parameters}
-        return {"type": "function", "function": function}
+        told = {"name": self.name, "description": self.description, "parameters": parameters}
+        return {"type": "function", "function": told}
 
 
 @dataclass
@@ -129,20 +129,13 @@ def messages_until(conversation: Conversation, turn: int) -> list[dict[str, obje
         result.append({"role": "system", "content": conversation.system})
     for index, said in enumerate(conversation.turns[:turn]):
         if said.role == "tool":
-            result += [
-                {"role": "tool", "content": text, "tool_call_id": f"call_{index}_{at}"}
-                for at, text in enumerate(said.results)
-            ]
+            told = [{"content": text, "tool_call_id": f"call_{index}_{at}"} for at, text in enumerate(said.results)]
+            result += [{"role": "tool", **each} for each in told]
             continue
-        message: dict[str, object] = {"role": said.role, "content": said.content}
+        result.append({"role": said.role, "content": said.content})
         if said.calls:
-            message["tool_calls"] = [
-                {
-                    "id": f"call_{index + 1}_{at}",
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
-                }
-                for at, call in enumerate(said.calls)
+            calls = [{"name": call.name, "arguments": json.dumps(call.arguments)} for call in said.calls]
+            result[-1]["tool_calls"] = [
+                {"id": f"call_{index + 1}_{at}", "type": "function", "function": call} for at, call in enumerate(calls)
             ]
-        result.append(message)
     return result

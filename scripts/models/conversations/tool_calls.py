@@ -6,7 +6,7 @@ from random import Random
 
 from conversations.made_up_tools import made_up, made_up_alike, made_up_shape
 from conversations.template import Call, Conversation, Tool, Turn
-from conversations.tool_kinds import ASKED_KINDS, HELD_KINDS, TRAINING_DOMAINS, ToolKind, Value
+from conversations.tool_kinds import ASKED_KINDS, HELD_KINDS, TRAINING_DOMAINS, ToolKind, Value, drawn
 from conversations.words import NUMBER_WORDS, choose, invented, plain_words, templates, wordings
 
 SAID = wordings("calls")
@@ -92,7 +92,8 @@ class Instance:
 
     def respond(self, rng: Random, values: dict[str, Value]) -> tuple[str, str]:
         """A result and the answer made of it."""
-        result = self.kind.draw_result(rng)
+        fields = [field.split(" ", 1) for field in self.kind.result.split(" | ")]
+        result = {key: drawn(rng, pattern) for key, pattern in fields}
         plain = rng.random() < PLAIN_RESULT_SHARE
         text = ", ".join(f"{key}: {value}" for key, value in result.items()) if plain else json.dumps(result)
         return text, self.kind.answer.format(**values, **result)

@@ -32,18 +32,12 @@ class ToolKind:
     parameters: dict[str, Parameter]
     asks: tuple[str, ...]
     answer: str
-    result: str = ""
-    """Keys with the patterns of their values, parted by bars; empty for one that tells no more than "ok"."""
+    result: str = "status ok"
+    """Keys with the patterns of their values, parted by bars."""
     more: tuple[str, ...] = ()
     """Further wishes, for training alone."""
     training_only: bool = True
     """Whether none of `asks` is held out."""
-
-    def draw_result(self, rng: Random) -> dict[str, Value]:
-        if not self.result:
-            return {"status": "ok"}
-        fields = [field.split(" ", 1) for field in self.result.split(" | ")]
-        return {key: drawn(rng, pattern) for key, pattern in fields}
 
 
 def drawn(rng: Random, pattern: str) -> Value:
@@ -135,7 +129,7 @@ def _kind(lines: list[str], training_only: bool) -> ToolKind:
     """One block: `tools:`, `does:`, a line `slot (names): type` for each parameter, wishes after dashes, further ones
     for training alone after a plus, `result:` and `answer:`. Raises ValueError for a line that is none of these and for
     a wish whose slots are not the parameters."""
-    said = {"answer": "Done.", "result": ""}
+    said = {"answer": "Done.", "result": ToolKind.result}
     parameters: dict[str, Parameter] = {}
     wishes: dict[str, list[str]] = {"-": [], "+": []}
     for line in lines:

@@ -39,13 +39,10 @@ def is_held(entity: str) -> bool:
 
 
 LISTS = {head.rstrip(":"): " ".join(lines).split() for head, *lines in blocks(DATA / "words.txt")}
-NAMES, CITIES, COLOURS, ANIMALS, FOODS, THINGS, NATURE, QUALITIES, VERBS, DAYS, MONTHS, COUNTRIES, FIELDS, LANGUAGES = (
-    LISTS[key]
-    for key in "names cities colours animals foods things nature qualities verbs days months countries fields "
-    "languages".split()
+NAMES, CITIES, COLOURS, ANIMALS, FOODS, THINGS, QUALITIES, DAYS, MONTHS = (
+    LISTS[key] for key in "names cities colours animals foods things qualities days months".split()
 )
-WORDS = sorted({*ANIMALS, *FOODS, *THINGS, *NATURE, *QUALITIES, *VERBS, *COLOURS})
-LISTS["words"] = WORDS
+WORDS = LISTS["words"] = sorted({*ANIMALS, *FOODS, *THINGS, *LISTS["nature"], *QUALITIES, *LISTS["verbs"], *COLOURS})
 HELD_WORDS = frozenset(word.lower() for word in (*WORDS, *NAMES, *CITIES) if is_held(word))
 NUMBER_WORDS = LISTS["number words"]
 ENDINGS = ["", "", "", "n", "r", "s", "l", "th", "x", "m", "ck", "rd", "nt"]

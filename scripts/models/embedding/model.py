@@ -138,9 +138,9 @@ def write_model(model: EmbedModel, path: Path) -> None:
     tokens = model.tokenizer.tokens
     types = [TOKEN_CONTROL] * len(SPECIALS) + [TOKEN_NORMAL] * (len(tokens) - len(SPECIALS))
     told = METADATA | {"tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": types}
-    matrices = [name for name, _ in model.named_parameters() if name.startswith(("token_embd.", "blk."))]
+    whole = ("position_embd.weight", "token_types.weight")
     tensors = {
-        name: (tensor.numpy(), "Q8_0" if name in matrices and tensor.ndim == 2 else "F32")
+        name: (tensor.numpy(), "F32" if tensor.ndim == 1 or name in whole else "Q8_0")
         for name, tensor in model.state_dict().items()
     }
     write_gguf(path, told, tensors)

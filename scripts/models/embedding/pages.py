@@ -13,6 +13,8 @@ MOST_PARTS = 56
 STOP_WORDS = set(LISTS["stop words"])
 TOO_ALIKE = 0.5
 """Shared part of the words that carry the meaning, from which two questions count as the same."""
+Query = tuple[str, tuple[int, ...]]
+"""A question or other text, and the passages any of which may hold the answer."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +28,6 @@ class Passage:
     def text(self) -> str:
         """What is embedded."""
         return f"{self.section}. {self.body}"
-
-
-@dataclass(frozen=True)
-class Question:
-    text: str
-    page: str
-    passages: tuple[int, ...]
-    """Any of them may hold the answer."""
 
 
 def plain(markdown: str) -> str:
@@ -115,29 +109,19 @@ def _answering(page: str, phrase: str) -> tuple[int, ...]:
 
 
 @cache
-def doc_questions() -> tuple[list[Question], list[str]]:
+def doc_questions() -> tuple[list[Query], list[str]]:
     """Questions to our pages, and lines whose place is in no page any longer."""
-    result: list[Question] = []
+    result: list[Query] = []
     lost: list[str] = []
-    page, found = "", ()
+    found: tuple[int, ...] = ()
     for line in (DATA / "doc-questions.txt").read_text().splitlines():
         if line.startswith("@"):
-            page, phrase = line[2:].split(" | ", 1)
-            found = _answering(page, phrase)
+            found = _answering(*line[2:].split(" | ", 1))
             if not found:
                 lost.append(line)
         elif line and not line.startswith("#") and found and not is_kept_out(line):
-            result.append(Question(line, page, found))
+            result.append((line, found))
     return result, lost
-
-
-def _rows(page: str) -> list[list[str]]:
-    result = []
-    # The row above the line is the table's head.
-    for table in re.findall(r"^\|[-| :]+\|\n((?:\|.+\|\n)+)", pages().get(page, "") + "\n", re.M):
-        rows = [[plain(cell) for cell in re.split(r"(?<!\\)\|", line[1:-1])] for line in table.splitlines()]
-        result += [row for row in rows if len(row[0]) > 1 and row[-1]]
-    return result
 
 
 def _is_asked(name: str) -> bool:
@@ -149,21 +133,25 @@ def _is_asked(name: str) -> bool:
 
 
 @cache
-def table_questions() -> list[Question]:
-    """Questions to the rows of our tables: one for each wording and row, but for rows that the evaluation asks for."""
-    result = []
+def table_questions() -> dict[str, list[Query]]:
+    """By page, questions to the rows of its tables: one for each wording and row, but none for rows that the evaluation
+    asks for."""
+    result: dict[str, list[Query]] = {}
     for page, asks in wordings("tables").items():
-        for row in _rows(page):
+        # Rows of each table: above the line is its head.
+        tables = re.findall(r"^\|[-| :]+\|\n((?:\|.+\|\n)+)", pages().get(page, "") + "\n", re.M)
+        for line in (line for table in tables for line in table.splitlines()):
+            row = [plain(cell) for cell in re.split(r"(?<!\\)\|", line[1:-1])]
             holding = tuple(
                 index
                 for index, passage in enumerate(passages())
                 if passage.page == page and row[0] in passage.body and row[-1][:40] in passage.body
             )
-            if not holding or _is_asked(row[0]):
+            if len(row[0]) < 2 or not row[-1] or not holding or _is_asked(row[0]):
                 continue
             cells = row[:-1] + [""] * 4
             for ask in asks:
                 text = ask.format(*cells, last=row[-1])
                 if "  " not in text and text == text.strip() and not is_kept_out(text):
-                    result.append(Question(text, page, holding))
+                    result.setdefault(page, []).append((text, holding))
     return result

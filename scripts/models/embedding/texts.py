@@ -8,7 +8,7 @@ from random import Random
 from conversations.facts import facts, questions
 from conversations.talk import TALK
 from conversations.words import DATA, DAYS, MONTHS, NAMES, WORDS, invented, pick, random_words, templates, wordings
-from embedding.pages import Passage, is_kept_out, passages
+from embedding.pages import Passage, Query, is_kept_out, passages
 
 Pair = tuple[str, str, str]
 """Two texts, and what both mean: pairs of one meaning are not held against each other."""
@@ -122,7 +122,7 @@ def thinned(rng: Random, passage: Passage) -> str:
     return body if rng.random() < 0.1 else f"{passage.section}. {body}"
 
 
-def cropped(rng: Random, index: int) -> tuple[str, tuple[int, ...]]:
+def cropped(rng: Random, index: int) -> Query:
     """A few words of a passage as a query, and all passages that hold them."""
     passage = passages()[index]
     body = passage.body.split()

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from chat.descent import arguments, descend
 from embedding.model import CONTEXT, EmbedModel, write_model
-from embedding.pages import Question, doc_questions, passages, table_questions
+from embedding.pages import Query, doc_questions, passages, table_questions
 from embedding.texts import (
     Pair, cropped, fact_pairs, reworded, sentence_pairs, synonym_pair, talk_pairs, task_pair, thinned,
 )
@@ -28,8 +28,6 @@ INDEX_STEPS = 40
 """Steps between two computations of all passages and their hardest wrong answers."""
 HARDEST = 12
 QUERY_TOKENS, TEXT_TOKENS, PASSAGE_TOKENS = 48, 64, 96
-Query = tuple[str, tuple[int, ...]]
-"""A text, and the passages any of which may hold the answer."""
 
 
 class Trainer:
@@ -39,25 +37,23 @@ class Trainer:
         for line in lost:
             print(f"no such place any longer: {line}")
         self.steps = 0
-        self.rows: dict[str, list[Question]] = {}
-        for question in table_questions():
-            self.rows.setdefault(question.page, []).append(question)
+        self.rows = table_questions()
         self.encoded = [model.tokenizer.encode(passage.text, CONTEXT) for passage in passages()]
 
     def queries(self, rng: Random, counts: tuple[int, int, int]) -> list[Query]:
         asked = rng.sample(self.questions, counts[0])
         asked += [rng.choice(self.rows[page]) for page in rng.choices(sorted(self.rows), k=counts[1])]
-        result = [(reworded(rng, question.text), question.passages) for question in asked]
+        result = [(reworded(rng, text), answers) for text, answers in asked]
         return result + [cropped(rng, index) for index in rng.sample(range(len(passages())), counts[2])]
 
     def refresh(self) -> None:
         """Computes all passages anew, and for each question those that are nearest to it but hold no answer."""
         self.index = self.model.embed([passage.text for passage in passages()])
-        scores = self.model.embed([question.text for question in self.questions]) @ self.index.T
+        scores = self.model.embed([text for text, _ in self.questions]) @ self.index.T
         self.hardest: dict[tuple[int, ...], list[int]] = {}
-        for row, question in zip(scores, self.questions):
-            row[list(question.passages)] = -2
-            self.hardest[question.passages] = row.topk(HARDEST).indices.tolist()
+        for row, (_, answers) in zip(scores, self.questions):
+            row[list(answers)] = -2
+            self.hardest[answers] = row.topk(HARDEST).indices.tolist()
 
     def word_vectors(self, encoded: list[list[int]], kept: float = 1) -> Tensor:
         """What the model would give if its block did nothing."""
