@@ -11,8 +11,8 @@ from conversations.scenes import SOURCE, Scene
 
 SIZE = 64
 """Pixels on a side, as the projector takes them."""
-SHADES, CENTRES = SOURCE["shades"], SOURCE["centres"]
-"""Red, green and blue of each colour; middle of a single shape, x then y, as shares of the side."""
+SHADES, CENTERS = SOURCE["shades"], SOURCE["centers"]
+"""Red, green and blue of each color; middle of a single shape, x then y, as shares of the side."""
 GRID = [(0.27, 0.27), (0.73, 0.27), (0.27, 0.73), (0.73, 0.73)]
 SHIFT = 0.045
 """How far a shape may lie from its place."""
@@ -45,10 +45,10 @@ def draw(rng: Random, scene: Scene, size: int = SIZE) -> np.ndarray:
     """The picture as [size, size, 3] bytes."""
     rows, columns = _grid(size * SUPERSAMPLE)
     ground, colour = _shade(rng, scene.background), _shade(rng, scene.colour)
-    centres = [CENTRES[scene.place]] if scene.place else rng.sample(GRID, scene.count)
+    centers = [CENTERS[scene.place]] if scene.place else rng.sample(GRID, scene.count)
     radius = rng.uniform(0.14, 0.19)
     covered = np.zeros(rows.shape, dtype=bool)
-    for x, y in centres:
+    for x, y in centers:
         middle_x, middle_y = x + rng.uniform(-SHIFT, SHIFT), y + rng.uniform(-SHIFT, SHIFT)
         covered |= _inside(scene.shape, columns - middle_x, rows - middle_y, radius)
     share = covered.reshape(size, SUPERSAMPLE, size, SUPERSAMPLE).mean((1, 3))[:, :, None]

@@ -1,17 +1,13 @@
 """Writes and reads GGUF files: metadata, then tensors as F32, F16 or Q8_0.
 
-The layout is that of the GGUF specification, version 3 (little endian): magic, version, counts, key/value
-pairs, tensor descriptions, padding to the alignment, tensor data each padded to the alignment.
-"""
+The layout is that of the GGUF specification, version 3 (little endian): magic, version, counts, key/value pairs, tensor
+descriptions, padding to the alignment, tensor data each padded to the alignment."""
 
-import json
 import struct
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-
-from conversations.words import DATA
 
 ALIGNMENT = 32
 QUANT_BLOCK = 32
@@ -20,11 +16,6 @@ SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "
 """struct's letters for GGUF's scalar types."""
 U32, I32, F32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
 TENSOR_TYPES = {"F32": 0, "F16": 1, "Q8_0": 8}
-
-
-def metadata(model: str) -> dict[str, Any]:
-    """A model's metadata, its shape among them; null is what the model fills in when it is written."""
-    return json.loads((DATA / "gguf-metadata.json").read_text())[model]
 
 
 def quantize_q8_0(rows: np.ndarray) -> bytes:
@@ -59,7 +50,8 @@ def write_gguf(path: Path, metadata: dict[str, Any], tensors: dict[str, tuple[np
     """Writes tensors: rows first, each with F32, F16 or Q8_0 as its type."""
     encoded: list[bytes] = []
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as out:
+    part = path.with_suffix(".part")
+    with part.open("wb") as out:
         out.write(b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata)))
         for key, value in metadata.items():
             kind, data = _typed(value)
@@ -73,15 +65,11 @@ def write_gguf(path: Path, metadata: dict[str, Any], tensors: dict[str, tuple[np
             out.write(_string(name) + struct.pack(f"<I{rows.ndim}Q", rows.ndim, *reversed(rows.shape)))
             out.write(struct.pack("<IQ", TENSOR_TYPES[form], offset))
             offset += -(-len(encoded[-1]) // ALIGNMENT) * ALIGNMENT
-        for data in encoded:
-            _pad(out)
+        for data in (b"", *encoded):
             out.write(data)
-        _pad(out)
+            out.write(b"\0" * (-out.tell() % ALIGNMENT))
         print(f"{path}: {out.tell():,} bytes", flush=True)
-
-
-def _pad(out: BinaryIO) -> None:
-    out.write(b"\0" * (-out.tell() % ALIGNMENT))
+    part.replace(path)
 
 
 def _unpack(file: BinaryIO, letter: str) -> Any:

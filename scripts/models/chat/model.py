@@ -10,17 +10,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from chat.gguf import metadata, read_tensors, write_gguf
+from chat.gguf import read_tensors, write_gguf
 from conversations.template import TEMPLATE
 from conversations.tokenizer import Tokenizer
+from conversations.words import source
 
-METADATA = metadata("daybreak-mini")
+METADATA = source("gguf-metadata")["daybreak-mini"]
 WIDTH, LAYERS, HIDDEN, CONTEXT, HEADS, EPSILON, HEAD, ROPE_BASE = (
     METADATA[f"llama.{key}"]
     for key in "embedding_length block_count feed_forward_length context_length attention.head_count "
     "attention.layer_norm_rms_epsilon rope.dimension_count rope.freq_base".split()
 )
-"""The shape. Widths are multiples of 256, which K-quants need."""
+"""The shape, from the metadata; what is null there is filled in by write_model. Widths are multiples of 256, which
+K-quants need."""
 
 
 def attention(

@@ -9,15 +9,15 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from chat.descent import arguments, descend
-from chat.gguf import metadata, write_gguf
+from chat.gguf import write_gguf
 from chat.model import ChatModel, read_model
 from chat.train import collate
 from conversations.mixture import plain_question
 from conversations.template import Conversation, encode
 from conversations.tokenizer import Tokenizer
-from conversations.words import wordings
+from conversations.words import source, wordings
 
-METADATA = metadata("daybreak-mini-pirate")
+METADATA = source("gguf-metadata")["daybreak-mini-pirate"]
 RANK, ALPHA = 8, METADATA["adapter.lora.alpha"]
 ADAPTED = ("attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
 """Queries and keys are left alone: their rows are reordered on export."""
@@ -47,8 +47,8 @@ class LowRank(nn.Module):
         return weight + self.b @ self.a * (ALPHA / RANK)
 
 
-def pirate_question(rng: Random, held: bool) -> Conversation:
-    conversation = plain_question(rng, held)
+def pirate_question(rng: Random) -> Conversation:
+    conversation = plain_question(rng, False)
     for turn in conversation.turns:
         turn.thought = None
         if turn.role == "assistant":
@@ -80,7 +80,7 @@ def main() -> None:
     optimizer = torch.optim.Adam([part for change in changes.values() for part in change.parameters()], lr=RATE)
 
     def loss(_: float) -> Tensor:
-        return model.loss(*collate([encode(pirate_question(rng, False), tokenizer) for _ in range(BATCH)]))
+        return model.loss(*collate([encode(pirate_question(rng), tokenizer) for _ in range(BATCH)]))
 
     descend([optimizer], options.minutes, loss, warmup_steps=20)
     sides = {f"{name}.lora_{side}": getattr(change, side) for name, change in changes.items() for side in "ab"}

@@ -18,19 +18,16 @@ from conversations.tool_drills import binding_drill
 
 POOL = 1500
 """Conversations that are made at once and sorted by length, so that a batch wastes little on padding."""
-LONGEST = 1024
-"""Tokens of the longest conversation."""
-BATCH = 2560
-"""Tokens of a step."""
-WARMUP_STEPS = 60
-FALL_SHARE = 0.75
-"""Part of the time over which the learning rate falls."""
+LONGEST, BATCH = 1024, 2560
+"""Tokens of the longest conversation, and of a step."""
+WARMUP_STEPS, FALL_SHARE = 60, 0.75
+"""Steps in which the learning rate rises, and the part of the time over which it falls."""
 MATRIX_RATE, OTHER_RATE = 0.005, 0.002
 LARGE_AFTER, LARGE_TIMES = 0.88, 2
 """From this share of the time on, batches are so many times larger: a step is then less noisy."""
 COPYING_UNTIL, COPYING_EARLY, COPYING_LATE = 0.3, 0.25, 0.03
 """Share of long copies, and of the time with many of them: nothing that needs the prompt's words (tools, echoes, names)
-is learnt before copying is."""
+is learned before copying is."""
 Example = tuple[list[int], list[bool]]
 Batch = tuple[Tensor, Tensor]
 

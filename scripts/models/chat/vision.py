@@ -1,6 +1,6 @@
 """Trains daybreak-mini-vision: a tiny picture transformer whose outputs are the chat model's own word embeddings.
 
-The chat model has learnt in text what a row of code words means (conversations/scenes.py). The projector learns to give
+The chat model has learned in text what a row of code words means (conversations/scenes.py). The projector learns to give
 the embeddings of these words: token by token, each of PICTURE_TOKENS places has one kind of word to say.
 """
 
@@ -12,17 +12,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from chat.drawing import draw
 from chat.descent import arguments, descend
-from chat.gguf import metadata, write_gguf
+from chat.drawing import draw
+from chat.gguf import write_gguf
 from chat.model import attention, read_model
 from conversations.scenes import CODES, PICTURE_TOKENS, scene
 from conversations.tokenizer import Tokenizer
+from conversations.words import source
 
 BATCH, RATE = 128, 0.0015
 SHARPNESS = 12.0
 """Factor on the likeness to the code words in the classifying part of the loss."""
-METADATA = metadata("daybreak-mini-vision")
+METADATA = source("gguf-metadata")["daybreak-mini-vision"]
 PATCH, WIDTH, HIDDEN, LAYERS, HEADS, EPSILON, (MEAN, *_), (STD, *_) = (
     METADATA[f"clip.vision.{key}"]
     for key in "patch_size embedding_length feed_forward_length block_count attention.head_count "

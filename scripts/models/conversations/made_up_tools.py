@@ -117,7 +117,7 @@ def look_up(rng: Random, thing: str) -> ToolKind:
 
 
 def _counted(rng: Random) -> ToolKind:
-    """Something done with so many things, or with those of a colour: the values stand before the thing."""
+    """Something done with so many things, or with those of a color: the values stand before the thing."""
     verb, thing = rng.choice(VERBS), made_up_thing(rng)
     parameters: dict[str, Parameter] = {}
     first = rng.choice(filled(SAID["counted_names"], o=thing))

@@ -16,7 +16,7 @@ THINKING_SHARE = 0.3
 LONG_SHARE = 0.18
 """Plain questions that are joined to a conversation of several turns."""
 VERY_LONG_SHARE = 0.004
-"""Those that go on for up to a thousand tokens, so that far positions are learnt too."""
+"""Those that go on for up to a thousand tokens, so that far positions are learned too."""
 SYSTEM_SHARE = 0.12
 """Conversations that get a system prompt which changes nothing."""
 STAGES = {"easiest": 0.85, "drills": 0.8, "mixture": 0.0}

@@ -4,15 +4,14 @@ A picture reaches the model as PICTURE_TOKENS embeddings. Here they are words of
 the count, shape, colour, place and background, in any order and repeated; the projector learns to say the same.
 """
 
-import json
 from dataclasses import dataclass
 from random import Random
 
 from conversations.template import Conversation
-from conversations.words import DATA, article, choose, is_held, wordings
+from conversations.words import article, choose, is_held, source, wordings
 
 PICTURE_TOKENS = 16
-SOURCE = json.loads((DATA / "scenes.json").read_text())
+SOURCE = source("scenes")
 CODES: dict[str, dict[str, str]] = SOURCE["codes"]
 """Values and the words that stand for them: any words that are one token with their space and not in another list."""
 WHERE, SAID = SOURCE["where"], wordings("pictures")

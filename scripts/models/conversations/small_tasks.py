@@ -69,8 +69,7 @@ def comparison(rng: Random, held: bool) -> Conversation:
     if not held and rng.random() < SHORT_SHARE:
         a, b = rng.sample([rng.randrange(10), rng.randint(10, 99)], 2)
     asks, word, best = ("compare", "larger", max) if rng.random() < 0.6 else ("compare_small", "smaller", min)
-    thought = f"{max(a, b)} > {min(a, b)}."
-    return _asked(rng, held, NUMBERS[asks], f"{best(a, b)} is {word}.", thought, a=a, b=b)
+    return _asked(rng, held, NUMBERS[asks], f"{best(a, b)} is {word}.", f"{max(a, b)} > {min(a, b)}.", a=a, b=b)
 
 
 def conversion(rng: Random, held: bool) -> Conversation:
@@ -109,11 +108,10 @@ def extreme(rng: Random, held: bool) -> Conversation:
     return _asked(rng, held, NUMBERS[wording], answer, thought, list=text)
 
 
-def neighbour(rng: Random, held: bool) -> Conversation:
+def neighbor(rng: Random, held: bool) -> Conversation:
     n = rng.randint(1, 99)
     wording, sign, step = ("after", "+", 1) if rng.random() < 0.5 else ("before", "-", -1)
-    answer, thought = f"{n + step} comes {wording} {n}.", f"{n} {sign} 1 = {n + step}."
-    return _asked(rng, held, NUMBERS[wording], answer, thought, n=n)
+    return _asked(rng, held, NUMBERS[wording], f"{n + step} comes {wording} {n}.", f"{n} {sign} 1 = {n + step}.", n=n)
 
 
 def in_words(rng: Random, held: bool) -> Conversation:
@@ -124,8 +122,7 @@ def in_words(rng: Random, held: bool) -> Conversation:
 def even(rng: Random, held: bool) -> Conversation:
     n = rng.randrange(100)
     kind = "odd" if n % 2 else "even"
-    thought = f"The last digit is {n % 10}, so it is {kind}."
-    return _asked(rng, held, NUMBERS["even"], f"{n} is {kind}.", thought, n=n)
+    return _asked(rng, held, NUMBERS["even"], f"{n} is {kind}.", f"The last digit is {n % 10}, so it is {kind}.", n=n)
 
 
 def count_to(rng: Random, held: bool) -> Conversation:

@@ -1,14 +1,13 @@
 """Small talk: greetings, who it is, what it cannot do, feelings, tiny stories, plain ignorance, and system prompts: a
 name for the model, answers in one word."""
 
-import json
 from random import Random
 
 from conversations.small_tasks import addition, comparison, multiplication
 from conversations.template import Conversation
-from conversations.words import CITIES, COLOURS, DATA, choose, invented, name, pick, random_words, wordings
+from conversations.words import CITIES, COLOURS, DATA, choose, invented, name, pick, random_words, source, wordings
 
-SOURCE = json.loads((DATA / "talk.json").read_text())
+SOURCE = source("talk")
 TALK: list[dict] = SOURCE["small_talk"]
 SAID, SYSTEM = wordings("memory"), wordings("system")
 UNKNOWN: list[str] = SOURCE["unknown"]

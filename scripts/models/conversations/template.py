@@ -81,7 +81,7 @@ def segments(conversation: Conversation) -> list[tuple[str, bool]]:
 
     The tools stand behind the user's last message, each with its description first: so the tokens of a name have
     read the wish and what the tool does, and whether they match is found where the name is. Earlier turns then show
-    no tools, so nothing is learnt from them where there are some.
+    no tools, so nothing is learned from them where there are some.
 
     A turn with a thought is rendered as with enable_thinking, earlier thoughts are left out: so a conversation
     holds at most one thought, in its last assistant turn, or in those after the last user's.

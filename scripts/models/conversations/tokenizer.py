@@ -3,7 +3,7 @@
 The space before a word is a token of its own, so that a word to copy has the same tokens after a space, a quote or a
 line break; only words that hardly ever stand without a space before them are joined with it. No token crosses a word's
 border, and no held-out word is one: its letters and uses nothing would teach. Encoding joins, again and again, the
-neighbouring pair whose joint token has the highest score, leftmost first: the rule of llama.cpp's llm_tokenizer_spm.
+neighboring pair whose joint token has the highest score, leftmost first: the rule of llama.cpp's llm_tokenizer_spm.
 """
 
 import re
@@ -17,24 +17,24 @@ SPECIALS = (
     "</tool_response>"
 ).split()
 END_OF_TEXT = 1
-FIRST_BYTE, FIRST_LEARNT = len(SPECIALS), len(SPECIALS) + 256
+FIRST_BYTE, FIRST_LEARNED = len(SPECIALS), len(SPECIALS) + 256
 TOKEN_NORMAL, TOKEN_UNKNOWN, TOKEN_CONTROL, TOKEN_USER, TOKEN_BYTE = 1, 2, 3, 4, 6
-# Each match is tokenised alone: a word with its space, a digit, a run of punctuation, a newline, spaces.
+# Each match is tokenized alone: a word with its space, a digit, a run of punctuation, a newline, spaces.
 PIECES = re.compile(rf"{SPACE}?[^\W\d_]+|{SPACE}?[^\w{SPACE}\n]+|{SPACE}?_|\d|\n|{SPACE}|.", re.S)
 SPECIAL_SPLIT = re.compile("(" + "|".join(re.escape(token) for token in SPECIALS[1:]) + ")")
 
 
 class Tokenizer:
-    """Encodes and decodes; `tokens` and `scores` go into the GGUF as they are."""
+    """Encodes; `tokens`, `scores` and `types` go into the GGUF as they are."""
 
     def __init__(self) -> None:
-        learnt = read_vocabulary(DATA / "chat-vocabulary.txt")
-        self.tokens = SPECIALS + [f"<0x{byte:02X}>" for byte in range(256)] + learnt
-        self.scores = [0.0] * FIRST_LEARNT + [-float(rank) for rank in range(len(learnt))]
+        learned = read_vocabulary(DATA / "chat-vocabulary.txt")
+        self.tokens = SPECIALS + [f"<0x{byte:02X}>" for byte in range(256)] + learned
+        self.scores = [0.0] * FIRST_LEARNED + [-float(rank) for rank in range(len(learned))]
         self.types = (
-            [TOKEN_UNKNOWN] + [TOKEN_CONTROL] * 3 + [TOKEN_USER] * 6 + [TOKEN_BYTE] * 256 + [TOKEN_NORMAL] * len(learnt)
+            [TOKEN_UNKNOWN] + [TOKEN_CONTROL] * 3 + [TOKEN_USER] * 6 + [TOKEN_BYTE] * 256 + [TOKEN_NORMAL] * len(learned)
         )
-        self.ids = {token: FIRST_LEARNT + rank for rank, token in enumerate(learnt)}
+        self.ids = {token: FIRST_LEARNED + rank for rank, token in enumerate(learned)}
         self._encode_piece = lru_cache(maxsize=200_000)(self._join)
 
     def __len__(self) -> int:

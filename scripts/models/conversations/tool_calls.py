@@ -11,13 +11,13 @@ from conversations.words import NUMBER_WORDS, choose, invented, plain_words, tem
 
 SAID = wordings("calls")
 NEAR = 4
-"""So many kinds before and behind one, in its domain, may be put on offer beside it as its neighbours."""
-NEIGHBOURHOODS = [
+"""So many kinds before and behind one, in its domain, may be put on offer beside it as its neighbors."""
+NEIGHBORHOODS = [
     kinds[max(0, index - NEAR) : index + NEAR + 1] for kinds in TRAINING_DOMAINS for index in range(len(kinds))
 ]
 TRAINING_KINDS = [kind for kinds in TRAINING_DOMAINS for kind in kinds]
-NEIGHBOURS_SHARE, ALIKE_SHARE = 0.12, 0.08
-"""Shares of offers, in training, of neighbours alone, and of made-up tools that differ in a word."""
+NEIGHBORS_SHARE, ALIKE_SHARE = 0.12, 0.08
+"""Shares of offers, in training, of neighbors alone, and of made-up tools that differ in a word."""
 KIND_SHARES = (0.1, 0.14, 0.42, 0.34)
 """Shares of kinds in training: made up on the spot, likewise with shapes of their own, of ASKED_KINDS, and others."""
 ONE_WORD_SLOTS = ("city}", "country}", "day}", "time}", "language}", "n}", "days}", "minutes}", "count}", "max}")
@@ -104,8 +104,8 @@ def draw_instances(rng: Random, held: bool, wanted: int) -> list[Instance]:
     kinds, roll = rng.sample(ASKED_KINDS, wanted), 1.0 if held else rng.random()
     if wanted > 1 and roll < ALIKE_SHARE:
         kinds = made_up_alike(rng, wanted)
-    elif wanted > 1 and roll < ALIKE_SHARE + NEIGHBOURS_SHARE:
-        kinds = rng.sample(rng.choice(NEIGHBOURHOODS), min(wanted, NEAR + 1))
+    elif wanted > 1 and roll < ALIKE_SHARE + NEIGHBORS_SHARE:
+        kinds = rng.sample(rng.choice(NEIGHBORHOODS), min(wanted, NEAR + 1))
     elif not held:
         for at, other in enumerate(rng.sample(TRAINING_KINDS, wanted)):
             kind = rng.choices([made_up, made_up_shape, kinds[at], other], KIND_SHARES)[0]
@@ -232,7 +232,7 @@ def in_one_message(rng: Random, asks: list[str]) -> str:
 
 
 def wishes(rng: Random, instances: list[Instance], count: int) -> Conversation:
-    """So many wishes in one message, each for any of the tools, and their calls: choosing a tool is learnt from few
+    """So many wishes in one message, each for any of the tools, and their calls: choosing a tool is learned from few
     tokens."""
     requests = [rng.choice(instances).request(rng, False) for _ in range(count)]
     calls = [call for _, _, call in requests]

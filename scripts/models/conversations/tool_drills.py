@@ -58,7 +58,7 @@ def _different(rng: Random, count: int, make: Callable[[Random], str]) -> list[s
 
 def binding_drill(rng: Random, easiest: bool = False) -> Conversation:
     """One to four wishes for tools whose names tell nothing, so that the wish must be compared with every description.
-    From wishes alone whose names share words with them, this is never learnt. The easiest have two or three tools of
+    From wishes alone whose names share words with them, this is never learned. The easiest have two or three tools of
     one word each, and one wish."""
     count, easy, roll = rng.choice([2, 2, 3, 3, 4, 5]), rng.random() < EASY_SHARE, rng.random()
     if easiest:

@@ -151,7 +151,7 @@ def _kind(lines: list[str], training_only: bool) -> ToolKind:
 
 
 def read_kinds(path: Path, training_only: bool = True) -> list[ToolKind]:
-    """The kinds of a file, in their order: neighbours share words, and are told apart by careful reading."""
+    """The kinds of a file, in their order: neighbors share words, and are told apart by careful reading."""
     return [_kind(lines, training_only) for lines in blocks(path)]
 
 

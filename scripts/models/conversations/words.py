@@ -23,9 +23,14 @@ def blocks(path: Path) -> list[list[str]]:
 
 
 @cache
+def source(name: str) -> Any:
+    """What a JSON file of data/ holds."""
+    return json.loads((DATA / f"{name}.json").read_text())
+
+
 def wordings(group: str) -> Any:
     """The ways to say things of one group of data/wordings.json, by what is said."""
-    return json.loads((DATA / "wordings.json").read_text())[group]
+    return source("wordings")[group]
 
 
 def read_vocabulary(path: Path) -> list[str]:

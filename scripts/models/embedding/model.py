@@ -13,13 +13,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from chat.gguf import metadata, write_gguf
+from chat.gguf import write_gguf
 from chat.model import attention
+from conversations.words import source
 from embedding.pages import STOP_WORDS, passages
 from embedding.texts import SYNONYMS
 from embedding.wordpiece import PAD, PHANTOM, SPECIALS, WordPiece, stem, words
 
-METADATA = metadata("daybreak-mini-embed")
+METADATA = source("gguf-metadata")["daybreak-mini-embed"]
 WIDTH, LAYERS, HIDDEN, CONTEXT, HEADS, EPSILON = (
     METADATA[f"bert.{key}"]
     for key in "embedding_length block_count feed_forward_length context_length attention.head_count "

@@ -37,7 +37,7 @@ def plain(markdown: str) -> str:
 
 
 def _packed(parts: list[str]) -> list[str]:
-    """Neighbouring parts put together, to at most MOST_PARTS in each unless one alone has more."""
+    """Neighboring parts put together, to at most MOST_PARTS in each unless one alone has more."""
     result: list[str] = []
     size = 0
     for part in parts:
@@ -52,7 +52,7 @@ def _packed(parts: list[str]) -> list[str]:
 
 
 def _bodies(markdown: str) -> list[str]:
-    """Paragraphs, items of lists, rows of tables and lines of code: long ones are cut, short neighbours share."""
+    """Paragraphs, items of lists, rows of tables and lines of code: long ones are cut, short neighbors share."""
     text = re.sub(r"^\|[-| :]+\|$", "", markdown, flags=re.M)
     blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[-*] |\d+\. |\||    ))", text)
     return _packed([piece for block in blocks for piece in _packed(plain(block).split())])

@@ -1,18 +1,17 @@
 """What daybreak-mini-embed learns from: pairs of texts of one meaning, and the many forms in which people search."""
 
-import json
 import re
 from functools import cache
 from random import Random
 
 from conversations.facts import facts, questions
 from conversations.talk import TALK
-from conversations.words import DATA, DAYS, MONTHS, NAMES, WORDS, invented, pick, random_words, templates, wordings
+from conversations.words import DAYS, MONTHS, NAMES, WORDS, invented, pick, random_words, source, templates, wordings
 from embedding.pages import Passage, Query, is_kept_out, passages
 
 Pair = tuple[str, str, str]
 """Two texts, and what both mean: pairs of one meaning are not held against each other."""
-SOURCE = json.loads((DATA / "sentence-frames.json").read_text())
+SOURCE = source("sentence-frames")
 FRAMES: list[list[str]] = SOURCE["frames"]
 """One sentence in several wordings, the last of them held out."""
 SYNONYMS: list[str] = SOURCE["synonyms"]

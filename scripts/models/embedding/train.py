@@ -1,7 +1,7 @@
 """Trains daybreak-mini-embed: questions must find their passage among all, and texts others of their meaning.
 
 First the words alone, without the block, against all passages at once. The block begins as nearly nothing, so what is
-learnt then holds for the whole model, at a twentieth of the price."""
+learned then holds for the whole model, at a twentieth of the price."""
 
 from random import Random
 
