@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from random import Random
 
 from conversations.facts import WRAPPERS, all_held_questions, facts, repeats_held_out
-from conversations.mixture import GROUPS, STAGES, sample
+from conversations.mixture import GROUPS, STAGES, generator, sample
 from conversations.scenes import CODES
 from conversations.small_tasks import copy_long, quote_long
 from conversations.talk import TALK
@@ -16,7 +16,7 @@ from conversations.template import Conversation, encode, messages_until, segment
 from conversations.tokenizer import SPACE, Tokenizer
 from conversations.tool_calls import TRAINING_KINDS
 from conversations.tool_kinds import ASKED_KINDS, HELD_KINDS, TOOLS, read_kinds
-from conversations.words import HELD_WORDS, plain_words, templates
+from conversations.words import HELD_WORDS, plain_words, templates, wordings
 from embedding.pages import doc_questions, passages, search_questions, table_questions
 from embedding.texts import fact_pairs, sentence_pairs, synonym_pair, talk_pairs, task_pair, triple
 from embedding.wordpiece import WordPiece
@@ -39,6 +39,8 @@ def data_failures() -> Iterator[str]:
     yield from (f"{kind.names[0]} is held out and in training" for kind in TRAINING_KINDS if kind.names[0] in evaluated)
     for file in ("unseen.txt", "unseen-daily.txt"):
         read_kinds(TOOLS / file)
+    for line in wordings("evaluated"):
+        generator(line.split()[0])
     asked = {plain_words(text) for _, text in search_questions()}
     trained = [*doc_questions()[0], *(query for queries in table_questions().values() for query in queries)]
     yield from (f"question of the evaluation in training: {text}" for text, _ in trained if plain_words(text) in asked)

@@ -1,7 +1,7 @@
 """Trains daybreak-mini-vision: a tiny picture transformer whose outputs are the chat model's own word embeddings.
 
-The chat model has learned in text what a row of code words means (conversations/scenes.py). The projector learns to give
-the embeddings of these words: token by token, each of PICTURE_TOKENS places has one kind of word to say.
+The chat model has learned in text what a row of code words means (conversations/scenes.py). The projector learns to
+give the embeddings of these words: token by token, each of PICTURE_TOKENS places has one kind of word to say.
 """
 
 from pathlib import Path

@@ -23,6 +23,7 @@ STAGES = {"easiest": 0.85, "drills": 0.8, "mixture": 0.0}
 """Stages of a training that begins from nothing, and the share of conversations that are drills in finding a tool by
 its description. Beside everything else the model never learns that, so it comes first."""
 GROUPS: dict[str, list[tuple[Generator, float]]] = {}
+"""The generators of each group with their weights."""
 
 
 def draw(rng: Random, held: bool, *groups: str) -> Conversation:

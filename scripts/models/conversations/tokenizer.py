@@ -29,11 +29,10 @@ class Tokenizer:
 
     def __init__(self) -> None:
         learned = read_vocabulary(DATA / "chat-vocabulary.txt")
+        special = [TOKEN_UNKNOWN] + [TOKEN_CONTROL] * 3 + [TOKEN_USER] * 6
         self.tokens = SPECIALS + [f"<0x{byte:02X}>" for byte in range(256)] + learned
         self.scores = [0.0] * FIRST_LEARNED + [-float(rank) for rank in range(len(learned))]
-        self.types = (
-            [TOKEN_UNKNOWN] + [TOKEN_CONTROL] * 3 + [TOKEN_USER] * 6 + [TOKEN_BYTE] * 256 + [TOKEN_NORMAL] * len(learned)
-        )
+        self.types = special + [TOKEN_BYTE] * 256 + [TOKEN_NORMAL] * len(learned)
         self.ids = {token: FIRST_LEARNED + rank for rank, token in enumerate(learned)}
         self._encode_piece = lru_cache(maxsize=200_000)(self._join)
 
