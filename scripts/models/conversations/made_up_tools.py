@@ -67,9 +67,10 @@ def _said(rng: Random, verb: str) -> str:
     return rng.choice(group) if rng.random() < 0.4 else verb
 
 
-def made_up_thing(rng: Random) -> str:
+def made_up_thing(rng: Random, known: list[str] = OBJECTS, new: float = 0.3, unknown: float = 0.45) -> str:
+    """One of the known words; or below these shares one that is new, or that is made of tokens."""
     roll = rng.random()
-    return invented(rng) if roll < 0.3 else pieces(rng, 2).lower() if roll < 0.45 else rng.choice(OBJECTS)
+    return invented(rng) if roll < new else pieces(rng, 2).lower() if roll < unknown else rng.choice(known)
 
 
 def _verb(rng: Random) -> str:

@@ -35,11 +35,6 @@ def many_calls(rng: Random) -> Conversation:
     return wishes(rng, instances, rng.choice([3, 3, 4, 4, 5, 6]))
 
 
-def _word(rng: Random) -> str:
-    roll = rng.random()
-    return invented(rng) if roll < 0.15 else pieces(rng, 2).lower() if roll < 0.25 else rng.choice(COMMON)
-
-
 def _telling_nothing(rng: Random) -> str:
     roll = rng.random()
     if roll < 0.7:
@@ -63,7 +58,8 @@ def binding_drill(rng: Random, easiest: bool = False) -> Conversation:
     count, easy, roll = rng.choice([2, 2, 3, 3, 4, 5]), rng.random() < EASY_SHARE, rng.random()
     if easiest:
         count, easy = min(count, 3), True
-    words, names = _different(rng, 2 * count, _word), _different(rng, count, _telling_nothing)
+    words = _different(rng, 2 * count, lambda rng: made_up_thing(rng, COMMON, 0.15, 0.25))
+    names = _different(rng, count, _telling_nothing)
     verbs, things = words[:count], words[count:]
     if roll < 0.2 and not easy:
         verbs = verbs[:1] * count
