@@ -1,7 +1,5 @@
 """Draws scenes as pictures, with the small differences that a projector must not mind, and writes PNG."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from functools import lru_cache
@@ -9,29 +7,12 @@ from random import Random
 
 import numpy as np
 
-from conversations.scenes import Scene
+from conversations.scenes import SOURCE, Scene
 
 SIZE = 64
 """Pixels on a side, as the projector takes them."""
-SHADES = {
-    "red": (215, 35, 35),
-    "green": (35, 165, 60),
-    "blue": (40, 70, 220),
-    "yellow": (240, 215, 40),
-    "purple": (140, 45, 170),
-    "orange": (245, 140, 25),
-    "white": (250, 250, 250),
-    "black": (12, 12, 12),
-    "grey": (128, 128, 128),
-}
-CENTRES = {
-    "left": (0.22, 0.5),
-    "right": (0.78, 0.5),
-    "top": (0.5, 0.22),
-    "bottom": (0.5, 0.78),
-    "middle": (0.5, 0.5),
-}
-"""Middle of a single shape, x then y, as shares of the side."""
+SHADES, CENTERS = SOURCE["shades"], SOURCE["centers"]
+"""Red, green and blue of each color; middle of a single shape, x then y, as shares of the side."""
 GRID = [(0.27, 0.27), (0.73, 0.27), (0.27, 0.73), (0.73, 0.73)]
 SHIFT = 0.045
 """How far a shape may lie from its place."""
@@ -64,10 +45,10 @@ def draw(rng: Random, scene: Scene, size: int = SIZE) -> np.ndarray:
     """The picture as [size, size, 3] bytes."""
     rows, columns = _grid(size * SUPERSAMPLE)
     ground, colour = _shade(rng, scene.background), _shade(rng, scene.colour)
-    centres = [CENTRES[scene.place]] if scene.place else rng.sample(GRID, scene.count)
+    centers = [CENTERS[scene.place]] if scene.place else rng.sample(GRID, scene.count)
     radius = rng.uniform(0.14, 0.19)
     covered = np.zeros(rows.shape, dtype=bool)
-    for x, y in centres:
+    for x, y in centers:
         middle_x, middle_y = x + rng.uniform(-SHIFT, SHIFT), y + rng.uniform(-SHIFT, SHIFT)
         covered |= _inside(scene.shape, columns - middle_x, rows - middle_y, radius)
     share = covered.reshape(size, SUPERSAMPLE, size, SUPERSAMPLE).mean((1, 3))[:, :, None]

@@ -1,10 +1,7 @@
 """Writes and reads GGUF files: metadata, then tensors as F32, F16 or Q8_0.
 
-The layout is that of the GGUF specification, version 3 (little endian): magic, version, counts, key/value
-pairs, tensor descriptions, padding to the alignment, tensor data each padded to the alignment.
-"""
-
-from __future__ import annotations
+The layout is that of the GGUF specification, version 3 (little endian): magic, version, counts, key/value pairs, tensor
+descriptions, padding to the alignment, tensor data each padded to the alignment."""
 
 import struct
 from pathlib import Path
@@ -19,8 +16,6 @@ SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "
 """struct's letters for GGUF's scalar types."""
 U32, I32, F32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
 TENSOR_TYPES = {"F32": 0, "F16": 1, "Q8_0": 8}
-FILE_TYPES = {"F32": 0, "F16": 1, "Q8_0": 7}
-"""Values of general.file_type."""
 
 
 def quantize_q8_0(rows: np.ndarray) -> bytes:
@@ -51,11 +46,12 @@ def _typed(value: Any) -> tuple[int, bytes]:
     return kind, struct.pack(f"<{SCALARS[kind]}", value)
 
 
-def write_gguf(path: Path, metadata: dict[str, Any], tensors: dict[str, tuple[np.ndarray, str]]) -> int:
-    """Writes tensors (rows first, each with F32, F16 or Q8_0 as its type) and gives the file's size in bytes."""
+def write_gguf(path: Path, metadata: dict[str, Any], tensors: dict[str, tuple[np.ndarray, str]]) -> None:
+    """Writes tensors: rows first, each with F32, F16 or Q8_0 as its type."""
     encoded: list[bytes] = []
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as out:
+    part = path.with_suffix(".part")
+    with part.open("wb") as out:
         out.write(b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata)))
         for key, value in metadata.items():
             kind, data = _typed(value)
@@ -69,15 +65,11 @@ def write_gguf(path: Path, metadata: dict[str, Any], tensors: dict[str, tuple[np
             out.write(_string(name) + struct.pack(f"<I{rows.ndim}Q", rows.ndim, *reversed(rows.shape)))
             out.write(struct.pack("<IQ", TENSOR_TYPES[form], offset))
             offset += -(-len(encoded[-1]) // ALIGNMENT) * ALIGNMENT
-        for data in encoded:
-            _pad(out)
+        for data in (b"", *encoded):
             out.write(data)
-        _pad(out)
-        return out.tell()
-
-
-def _pad(out: BinaryIO) -> None:
-    out.write(b"\0" * (-out.tell() % ALIGNMENT))
+            out.write(b"\0" * (-out.tell() % ALIGNMENT))
+        print(f"{path}: {out.tell():,} bytes", flush=True)
+    part.replace(path)
 
 
 def _unpack(file: BinaryIO, letter: str) -> Any:
@@ -95,24 +87,22 @@ def _value(file: BinaryIO, kind: int) -> Any:
 
 def _tensor(data: bytes, shape: tuple[int, ...], kind: int) -> np.ndarray:
     count = int(np.prod(shape))
-    if kind != TENSOR_TYPES["Q8_0"]:
-        return np.frombuffer(data, {0: "<f4", 1: "<f2"}[kind], count).astype(np.float32).reshape(shape)
+    if kind == TENSOR_TYPES["F32"]:
+        return np.frombuffer(data, "<f4", count).reshape(shape)
     blocks = np.frombuffer(data, np.uint8, count // QUANT_BLOCK * (2 + QUANT_BLOCK)).reshape(-1, 2 + QUANT_BLOCK)
     scale = blocks[:, :2].copy().view("<f2").astype(np.float32)
     return (blocks[:, 2:].copy().view(np.int8) * scale).reshape(shape).astype(np.float32)
 
 
-def read_gguf(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The metadata, and every tensor by its name as float32, rows first.
-
-    Raises ValueError for a file that is not GGUF, KeyError for a tensor of another type than F32, F16 and Q8_0.
-    """
+def read_tensors(path: Path) -> dict[str, np.ndarray]:
+    """Every tensor (of F32 or Q8_0) by its name, as float32, rows first. Raises ValueError where it is not GGUF."""
     with path.open("rb") as file:
         if file.read(4) != b"GGUF":
             raise ValueError(f"{path} is not a GGUF file")
         _unpack(file, "I")
         tensors, keys = _unpack(file, "Q"), _unpack(file, "Q")
-        metadata = {_value(file, STRING): _value(file, _unpack(file, "I")) for _ in range(keys)}
+        for _ in range(keys):
+            _value(file, STRING), _value(file, _unpack(file, "I"))
         told = []
         for _ in range(tensors):
             name, dimensions = _value(file, STRING), _unpack(file, "I")
@@ -120,4 +110,4 @@ def read_gguf(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             told.append((name, shape, _unpack(file, "I"), _unpack(file, "Q")))
         file.seek(-(-file.tell() // ALIGNMENT) * ALIGNMENT)
         data = file.read()
-    return metadata, {name: _tensor(data[offset:], shape, kind) for name, shape, kind, offset in told}
+    return {name: _tensor(data[offset:], shape, kind) for name, shape, kind, offset in told}

@@ -1,9 +1,8 @@
 """daybreak-mini in PyTorch: RMS norms, rotary attention, SwiGLU, tied embeddings. Its parameters have
 their names of GGUF."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +10,30 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from chat.gguf import read_gguf
+from chat.gguf import read_tensors, write_gguf
+from conversations.template import TEMPLATE
+from conversations.tokenizer import Tokenizer
+from conversations.words import source
 
-WIDTH, LAYERS, HEADS, HIDDEN, CONTEXT = 256, 6, 4, 512, 2048
-"""The shape. Widths are multiples of 256, which K-quants need."""
-HEAD = WIDTH // HEADS
-ROPE_BASE, EPSILON = 10_000.0, 1e-5
+METADATA = source("gguf-metadata")["daybreak-mini"]
+WIDTH, LAYERS, HIDDEN, CONTEXT, HEADS, EPSILON, HEAD, ROPE_BASE = (
+    METADATA[f"llama.{key}"]
+    for key in "embedding_length block_count feed_forward_length context_length attention.head_count "
+    "attention.layer_norm_rms_epsilon rope.dimension_count rope.freq_base".split()
+)
+"""The shape, from the metadata; what is null there is filled in by write_model. Widths are multiples of 256, which
+K-quants need."""
+
+
+def attention(
+    block: nn.Module, x: Tensor, heads: int, mask: Tensor | float = 0, turned: Callable[[Tensor], Tensor] = lambda x: x
+) -> Tensor:
+    """Attention by a block's attn_q, attn_k and attn_v, before its output matrix; `turned` rotates queries and keys."""
+    query, key, value = (
+        part(x).view(*x.shape[:2], heads, -1).transpose(1, 2) for part in (block.attn_q, block.attn_k, block.attn_v)
+    )
+    scores = turned(query) @ turned(key).transpose(2, 3) * query.shape[-1] ** -0.5 + mask
+    return (scores.softmax(-1) @ value).transpose(1, 2).flatten(2)
 
 
 class Norm(nn.Module):
@@ -39,20 +56,12 @@ class Layer(nn.Module):
         self.ffn_down = nn.Linear(HIDDEN, WIDTH, bias=False)
 
     def forward(self, x: Tensor, cosine: Tensor, sine: Tensor, mask: Tensor) -> Tensor:
-        batch, length, _ = x.shape
-
-        def turned(parted: Tensor) -> Tensor:
+        def turned(head: Tensor) -> Tensor:
             # The halves of a head are rotated; the export reorders rows to llama.cpp's pairs.
-            first, second = parted.chunk(2, dim=-1)
+            first, second = head.chunk(2, dim=-1)
             return torch.cat((first * cosine - second * sine, second * cosine + first * sine), dim=-1)
 
-        y = self.attn_norm(x)
-        query, key, value = (
-            part(y).view(batch, length, HEADS, HEAD).transpose(1, 2) for part in (self.attn_q, self.attn_k, self.attn_v)
-        )
-        scores = (turned(query) / math.sqrt(HEAD)) @ turned(key).transpose(2, 3) + mask
-        mixed = scores.softmax(-1) @ value
-        x = x + self.attn_output(mixed.transpose(1, 2).reshape(batch, length, WIDTH))
+        x = x + self.attn_output(attention(self, self.attn_norm(x), HEADS, mask, turned))
         y = self.ffn_norm(x)
         return x + self.ffn_down(F.silu(self.ffn_gate(y)) * self.ffn_up(y))
 
@@ -97,19 +106,24 @@ def _reordered(name: str, rows: np.ndarray, split: tuple[int, int]) -> np.ndarra
     return rows.reshape(-1, *split, rows.shape[1]).swapaxes(1, 2).reshape(rows.shape)
 
 
-def gguf_tensors(model: ChatModel) -> dict[str, np.ndarray]:
-    """The weights in the order that llama.cpp has, of tensors and of query and key rows."""
-    state = {name: tensor.detach().float().numpy() for name, tensor in model.state_dict().items()}
-    return {name: _reordered(name, rows, (2, HEAD // 2)) for name, rows in state.items()}
+def write_model(model: ChatModel, path: Path) -> None:
+    """Writes the weights in the order that llama.cpp has, of tensors and of query and key rows."""
+    tokenizer = Tokenizer()
+    told = METADATA | {
+        "llama.vocab_size": len(tokenizer),
+        "tokenizer.ggml.tokens": tokenizer.tokens,
+        "tokenizer.ggml.scores": tokenizer.scores,
+        "tokenizer.ggml.token_type": tokenizer.types,
+        "tokenizer.chat_template": TEMPLATE.read_text(),
+    }
+    state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
+    ordered = {name: _reordered(name, rows, (2, HEAD // 2)) for name, rows in state.items()}
+    write_gguf(path, told, {name: (rows, "Q8_0" if rows.ndim == 2 else "F32") for name, rows in ordered.items()})
 
 
-def load_model(path: Path, vocabulary: int) -> ChatModel:
-    """The model of a checkpoint or of a GGUF."""
-    model = ChatModel(vocabulary)
-    if path.suffix == ".gguf":
-        _, read = read_gguf(path)
-        parted = {name: _reordered(name, rows, (HEAD // 2, 2)) for name, rows in read.items()}
-        model.load_state_dict({name: torch.from_numpy(np.array(rows)) for name, rows in parted.items()})
-    else:
-        model.load_state_dict(torch.load(path)["model"])
+def read_model(path: Path) -> ChatModel:
+    tensors = read_tensors(path)
+    model = ChatModel(len(tensors["token_embd.weight"]))
+    parted = {name: _reordered(name, rows, (HEAD // 2, 2)) for name, rows in tensors.items()}
+    model.load_state_dict({name: torch.from_numpy(np.array(rows)) for name, rows in parted.items()})
     return model

@@ -1,7 +1,5 @@
 """Tools that are made up as training goes: any verb, any object, any parameters. They teach to read a signature."""
 
-from __future__ import annotations
-
 from random import Random
 
 from conversations.tool_kinds import Parameter, ToolKind, parameter
@@ -30,7 +28,7 @@ class Role:
         return rng.choice([word for word in self.names if word not in taken])
 
     def said(self, rng: Random, slot: str) -> str:
-        return rng.choice(self.says).replace("{}", f"{{{slot}}}")
+        return rng.choice(self.says).format(f"{{{slot}}}")
 
 
 ROLES = {name: Role(*told) for name, told in wordings("roles").items()}
@@ -48,15 +46,19 @@ ODD = [("food", "person"), ("thing", "person"), ("thing", "animal")]
 """Who gets what. Food for animals is left out: a held-out tool is about it."""
 
 
+def filled(forms: list[str], **slots: str) -> tuple[str, ...]:
+    """The forms with their slots filled: {v} with a verb, {V} with the same verb and a capital."""
+    slots |= {key.upper(): text.capitalize() for key, text in slots.items()}
+    return tuple(form.format(**slots) for form in forms)
+
+
+def described(group: str, **slots: str) -> tuple[str, ...]:
+    return filled(SAID["descriptions"][group], **slots)
+
+
 def tool_name(rng: Random, verb: str, thing: str) -> str:
     """A way to put a deed and its object into one name."""
-    joined = [f"{verb}_{thing}", f"{verb}_{thing}", f"{thing}_{verb}", f"{verb}{thing.capitalize()}"]
-    return rng.choice([*joined, f"{verb}-{thing}", verb, f"{thing}.{verb}"])
-
-
-def deed_descriptions(verb: str, thing: str) -> tuple[str, ...]:
-    """Ways to describe a tool that does something to a thing."""
-    return (f"{verb.capitalize()} a {thing}", f"Used to {verb} the {thing}", f"{thing.capitalize()}: {verb}")
+    return rng.choice(filled(SAID["tool_names"], v=verb, o=thing))
 
 
 def _said(rng: Random, verb: str) -> str:
@@ -65,9 +67,10 @@ def _said(rng: Random, verb: str) -> str:
     return rng.choice(group) if rng.random() < 0.4 else verb
 
 
-def made_up_thing(rng: Random) -> str:
+def made_up_thing(rng: Random, known: list[str] = OBJECTS, new: float = 0.3, unknown: float = 0.45) -> str:
+    """One of the known words; or below these shares one that is new, or that is made of tokens."""
     roll = rng.random()
-    return invented(rng) if roll < 0.3 else pieces(rng, 2).lower() if roll < 0.45 else rng.choice(OBJECTS)
+    return invented(rng) if roll < new else pieces(rng, 2).lower() if roll < unknown else rng.choice(known)
 
 
 def _verb(rng: Random) -> str:
@@ -107,31 +110,29 @@ def look_up(rng: Random, thing: str) -> ToolKind:
     """Something to know of one thing."""
     role = rng.choice(LOOKED_UP)
     about = role.name(rng, thing)
-    slots = {"O": thing.capitalize(), "o": thing, "s": f"{{{about}}}"}
-    asks = tuple(ask.format(**slots) for ask in rng.sample(SAID["look_ups"], 3))
-    names = (rng.choice(SAID["look_up_names"]).format(thing),)
-    descriptions = (rng.choice(SAID["look_up_descriptions"]).format(thing),)
+    asks = filled(rng.sample(SAID["look_ups"], 3), o=thing, s=f"{{{about}}}")
+    names = filled([rng.choice(SAID["look_up_names"])], o=thing)
+    descriptions = filled([rng.choice(SAID["look_up_descriptions"])], o=thing)
     answer = f"The {thing} of {{{about}}} is {{{thing}}}."
     return ToolKind(names, descriptions, role.named(about), asks, answer, f"{thing} {{1..9999}}")
 
 
 def _counted(rng: Random) -> ToolKind:
-    """Something done with so many things, or with those of a colour: the values stand before the thing."""
+    """Something done with so many things, or with those of a color: the values stand before the thing."""
     verb, thing = rng.choice(VERBS), made_up_thing(rng)
     parameters: dict[str, Parameter] = {}
-    first = rng.choice(["count", "n", "amount", "quantity", "number", f"{thing}s"])
+    first = rng.choice(filled(SAID["counted_names"], o=thing))
     if rng.random() < 0.75:
         parameters[first] = parameter([first], "number 2-99")
     if rng.random() < 0.6 or not parameters:
         # Often only its place before the thing tells what the value is, not the parameter's name.
-        second = invented(rng) if rng.random() < 0.3 else rng.choice("colour color shade kind look finish dye".split())
+        second = invented(rng) if rng.random() < 0.3 else rng.choice(SAID["coloured_names"])
         parameters[second] = parameter([second], "thing" if second == "kind" else "colour")
     before = " ".join(f"{{{name}}}" for name in parameters)
     said = _said(rng, verb)
-    slots = {"V": said.capitalize(), "v": said, "o": thing, "b": before}
-    asks = tuple(ask.format(**slots) for ask in rng.sample(SAID["counted"], 3))
-    descriptions = (f"{verb.capitalize()} some {thing}s", f"{verb.capitalize()} a {thing}", f"Used to {verb} a {thing}")
-    return ToolKind((tool_name(rng, verb, thing),), descriptions, parameters, asks, f"I have {before} {thing}s now.")
+    asks = filled(rng.sample(SAID["counted"], 3), v=said, o=thing, b=before)
+    names, descriptions = (tool_name(rng, verb, thing),), described("counted", v=verb, o=thing)
+    return ToolKind(names, descriptions, parameters, asks, f"I have {before} {thing}s now.")
 
 
 def _to_one(rng: Random) -> ToolKind:
@@ -141,17 +142,15 @@ def _to_one(rng: Random) -> ToolKind:
     second = rng.choice([role for role in ROLES.values() if role is not first])
     one = first.name(rng)
     other = second.name(rng, one)
-    parameters = first.named(one)
-    said, forms = _said(rng, verb), SAID["to_one"]
-    slots = {"V": said.capitalize(), "v": said, "x": f"{{{one}}}"}
+    parameters, said = first.named(one), _said(rng, verb)
+    forms, order = SAID["to_one"], ""
     if rng.random() >= 0.35:
         parameters |= second.named(other)
-        order, forms = second.said(rng, other), SAID["to_one_with"]
-        slots |= {"y": f"{{{other}}}", "s": order, "S": order}
-    asks = tuple(ask.format(**slots) for ask in rng.sample(forms, 3))
+        forms, order = SAID["to_one_with"], second.said(rng, other)
+    asks = filled(rng.sample(forms, 3), v=said, x=f"{{{one}}}", y=f"{{{other}}}", s=order)
     told = rng.choice(list(parameters))
-    descriptions = (f"{verb.capitalize()} a {one}", f"{verb.capitalize()} some {told}", f"Used to {verb} the {one}")
-    return ToolKind((tool_name(rng, verb, told),), descriptions, parameters, asks, "It is done.")
+    names, descriptions = (tool_name(rng, verb, told),), described("to_one", v=verb, o=one, told=told)
+    return ToolKind(names, descriptions, parameters, asks, "It is done.")
 
 
 def _deed(rng: Random, verb: str, thing: str) -> ToolKind:
@@ -162,20 +161,18 @@ def _deed(rng: Random, verb: str, thing: str) -> ToolKind:
         name = invented(rng) if rng.random() < 0.15 else rng.choice(names or [invented(rng)])
         # Where the name alone tells which value is meant, the user says it.
         named = name not in role.names or rng.random() < 0.3
-        forms = [f"with {name} {{}}", f"{name} {{}}", f"and {name} {{}}", f"({name}: {{}})"]
-        said.append(rng.choice(forms if named else role.says).replace("{}", f"{{{name}}}"))
+        said.append(rng.choice(SAID["named"] if named else role.says).format(f"{{{name}}}", name=name))
         parameters |= role.named(name)
     if rng.random() < 0.25:
         name, values = rng.choice(SAID["choices"]).split(": ")
         if name not in parameters:
             allowed = [invented(rng) for _ in range(3)] if rng.random() < 0.4 else values.split()
             parameters[name] = parameter([name], f"option {', '.join(allowed)}")
-            said.append(rng.choice([f"with {name} {{{name}}}", f"{name} {{{name}}}"]))
+            said.append(rng.choice(SAID["named"][:2]).format(f"{{{name}}}", name=name))
     rng.shuffle(said)
     spoken, order = _said(rng, verb), rng.choice([" ", " ", ", "]).join(said)
-    slots = {"V": spoken.capitalize(), "v": spoken, "O": thing.capitalize(), "o": thing, "s": order, "S": order}
-    asks = tuple(begin.format(**slots) for begin in rng.sample(SAID["deeds"], 3))
-    names, descriptions = (tool_name(rng, verb, thing),), deed_descriptions(verb, thing)
+    asks = filled(rng.sample(SAID["deeds"], 3), v=spoken, o=thing, s=order)
+    names, descriptions = (tool_name(rng, verb, thing),), described("deed", v=verb, o=thing)
     return ToolKind(names, descriptions, parameters, asks, f"The {thing} is done.")
 
 
@@ -187,17 +184,10 @@ def giving(rng: Random) -> ToolKind:
     other = gift.name(rng, one)
     verb, state = rng.choice(GIVING), invented(rng) if rng.random() < 0.15 else rng.choice(STATES)
     said = verb if rng.random() < 0.4 else rng.choice(GIVING)
-    slots = {"V": said.capitalize(), "v": said, "x": f"{{{one}}}", "y": f"{{{other}}}", "a": state}
     names = (rng.choice([f"{verb}_{other}", f"{verb}_{one}", verb, tool_name(rng, verb, other)]),)
-    descriptions = (
-        f"{verb.capitalize()} some {other} to a {one}",
-        f"{verb.capitalize()} a {one} some {other}",
-        f"What {other} {article(one)} gets",
-        f"Supplies {article(one)} with {article(other)}",
-        f"Lets {article(one)} have some {other}",
-    )
+    descriptions = described("giving", v=verb, o=other, r=one, ao=article(other), ar=article(one))
+    asks = filled(rng.sample(SAID["needs"], 6), v=said, x=f"{{{one}}}", y=f"{{{other}}}", a=state)
     parameters = receiver.named(one) | gift.named(other)
-    asks = tuple(ask.format(**slots) for ask in rng.sample(SAID["needs"], 6))
     return ToolKind(names, descriptions, parameters, asks, f"The {{{one}}} has {{{other}}} now.")
 
 
@@ -210,9 +200,7 @@ def _measured(rng: Random) -> ToolKind:
     verb = rng.choice(GETTING)
     said = verb if rng.random() < 0.5 else rng.choice(GETTING)
     order = role.said(rng, other)
-    slots = {"V": said.capitalize(), "v": said, "n": f"{{{count}}}", "u": unit, "o": thing, "s": order, "S": order}
     names = (rng.choice([thing, f"{thing}_{unit}s", tool_name(rng, verb, thing)]),)
-    descriptions = (f"{verb.capitalize()} a {thing} of some {unit}s", f"A {thing} and its number of {unit}s")
     parameters = {count: parameter([count], "number 2-60")} | role.named(other)
-    asks = tuple(ask.format(**slots) for ask in rng.sample(SAID["measured"], 3))
-    return ToolKind(names, descriptions, parameters, asks, f"The {thing} is ready.")
+    asks = filled(rng.sample(SAID["measured"], 3), v=said, n=f"{{{count}}}", u=unit, o=thing, s=order)
+    return ToolKind(names, described("measured", v=verb, o=thing, u=unit), parameters, asks, f"The {thing} is ready.")

@@ -1,19 +1,14 @@
-"""The mixture that daybreak-mini learns from: every generator with its weight, system prompts and several turns."""
+"""The mixture that daybreak-mini learns from, as data/mixture.txt weighs it: with system prompts and several turns."""
 
-from __future__ import annotations
-
-import argparse
 from collections.abc import Callable
+from importlib import import_module
 from random import Random
 
-from conversations import number_tasks, word_tasks
-from conversations.facts import fact_question
-from conversations.scenes import picture_in_words
-from conversations.system_prompts import named_model, one_word, system_prompt
-from conversations.talk import named_user, small_knowledge, small_talk, story, unknown
-from conversations.template import Conversation, segments
-from conversations.tool_calls import follow_up, tool_call, two_calls, unused_tools
-from conversations.tool_drills import binding_drill, choice_drill, many_calls, slots_drill
+from conversations.small_tasks import copy_long, quote_long
+from conversations.template import Conversation
+from conversations.tool_calls import draw_instances, offer
+from conversations.tool_drills import binding_drill
+from conversations.words import DATA, blocks, choose, wordings
 
 Generator = Callable[[Random, bool], Conversation]
 THINKING_SHARE = 0.3
@@ -21,52 +16,45 @@ THINKING_SHARE = 0.3
 LONG_SHARE = 0.18
 """Plain questions that are joined to a conversation of several turns."""
 VERY_LONG_SHARE = 0.004
-"""Those that go on for up to a thousand tokens, so that far positions are learnt too."""
+"""Those that go on for up to a thousand tokens, so that far positions are learned too."""
 SYSTEM_SHARE = 0.12
 """Conversations that get a system prompt which changes nothing."""
 STAGES = {"easiest": 0.85, "drills": 0.8, "mixture": 0.0}
 """Stages of a training that begins from nothing, and the share of conversations that are drills in finding a tool by
 its description. Beside everything else the model never learns that, so it comes first."""
+GROUPS: dict[str, list[tuple[Generator, float]]] = {}
+"""The generators of each group with their weights."""
 
 
-def _group(generators: list[tuple[Generator, float]]) -> Generator:
-    functions, weights = zip(*generators)
-    return lambda rng, held: rng.choices(functions, weights)[0](rng, held)
+def draw(rng: Random, held: bool, *groups: str) -> Conversation:
+    """A conversation of one of the generators of these groups."""
+    functions, weights = zip(*(entry for group in groups for entry in GROUPS[group]))
+    return rng.choices(functions, weights)[0](rng, held)
 
 
-def _drill(make: Callable[[Random], Conversation], instead: Generator = tool_call) -> Generator:
-    """A drill, which has no place on the held-out side: another conversation stands there."""
-    return lambda rng, held: instead(rng, held) if held else make(rng)
+def plain_question(rng: Random, held: bool) -> Conversation:
+    return draw(rng, held, "plain")
 
 
-words_task, numbers_task = _group(word_tasks.GENERATORS), _group(number_tasks.GENERATORS)
-PLAIN: list[tuple[Generator, float]] = [
-    (fact_question, 165.0),
-    (small_talk, 11.0),
-    (unknown, 42.0),
-    (small_knowledge, 3.0),
-    (story, 0.5),
-    (words_task, 70.0),
-    (numbers_task, 53.0),
-]
-plain_question = _group(PLAIN)
-# Nothing that a tool might do better.
-beside_tools = _group([(fact_question, 10.0), (small_talk, 5.0), (words_task, 4.0), (word_tasks.as_json, 1.0)])
-OTHER: list[tuple[Generator, float]] = [
-    (named_user, 3.5),
-    (tool_call, 62.0),
-    (two_calls, 68.0),
-    (follow_up, 4.0),
-    (_drill(many_calls, two_calls), 15.0),
-    (_drill(choice_drill), 24.0),
-    (_drill(binding_drill), 18.0),
-    (_drill(slots_drill), 34.0),
-    (named_model, 1.5),
-    (one_word, 8.0),
-    (picture_in_words, 15.0),
-    (lambda rng, held: unused_tools(rng, held, beside_tools(rng, held)), 2.0),
-]
-_any = _group(PLAIN + OTHER)
+def unused_tools(rng: Random, held: bool) -> Conversation:
+    """A plain question while tools are on offer that do not help."""
+    conversation = draw(rng, held, "beside tools")
+    conversation.tools = offer(rng, draw_instances(rng, held, rng.randint(1, 2)))
+    return conversation
+
+
+def generator(name: str, instead: str = "") -> Generator:
+    """What a line of the mixture names; of a drill, what takes its place on the held-out side."""
+    if name in GROUPS:
+        return lambda rng, held: draw(rng, held, name)
+    module, _, function = name.partition(".")
+    make = getattr(import_module(f"conversations.{module}"), function)
+    return (lambda rng, held: generator(instead)(rng, held) if held else make(rng)) if instead else make
+
+
+for _head, *_lines in blocks(DATA / "mixture.txt"):
+    _told = [line.split() for line in _lines]
+    GROUPS[_head.rstrip(":")] = [(generator(name, *instead), float(weight)) for name, weight, *instead in _told]
 
 
 def sample(rng: Random, held: bool = False, copying: float = 0.02, stage: str = "mixture") -> Conversation:
@@ -74,31 +62,16 @@ def sample(rng: Random, held: bool = False, copying: float = 0.02, stage: str = 
     if STAGES[stage] and rng.random() < STAGES[stage]:
         return binding_drill(rng, easiest=stage == "easiest")
     if rng.random() < copying:
-        conversation = rng.choice([word_tasks.copy_long, word_tasks.quote_long])(rng, held)
+        conversation = rng.choice([copy_long, quote_long])(rng, held)
     else:
-        conversation = _any(rng, held)
+        conversation = draw(rng, held, "plain", "other")
     if not conversation.tools and len(conversation.turns) == 2 and rng.random() < LONG_SHARE:
         extra = rng.randint(8, 25) if rng.random() < VERY_LONG_SHARE / LONG_SHARE else rng.choice([1, 1, 2, 3])
         for _ in range(extra):
             conversation.turns += plain_question(rng, held).turns
     if conversation.system is None and rng.random() < SYSTEM_SHARE:
-        conversation.system = system_prompt(rng, held)
+        conversation.system = choose(rng, wordings("system")["harmless"], held)
     if rng.random() >= THINKING_SHARE:
         for turn in conversation.turns:
             turn.thought = None
     return conversation
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=20, help="conversations to print")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--held", action="store_true", help="draw from the held-out side")
-    options = parser.parse_args()
-    rng = Random(options.seed)
-    for _ in range(options.count):
-        print("".join(text for text, _ in segments(sample(rng, options.held))))
-
-
-if __name__ == "__main__":
-    main()

@@ -4,29 +4,17 @@ A picture reaches the model as PICTURE_TOKENS embeddings. Here they are words of
 the count, shape, colour, place and background, in any order and repeated; the projector learns to say the same.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 
 from conversations.template import Conversation
-from conversations.words import article, choose, is_held, wordings
+from conversations.words import article, choose, is_held, source, wordings
 
 PICTURE_TOKENS = 16
-NUMBERS = {1: "one", 2: "two", 3: "three", 4: "four"}
-SHAPES = {"circle": "listens", "square": "folder", "triangle": "token", "cross": "array"}
-COLOURS = {
-    "red": "helpful",
-    "green": "polite",
-    "blue": "friendly",
-    "yellow": "little",
-    "purple": "upper",
-    "orange": "queue",
-}
-PLACES = {"left": "before", "right": "after", "top": "first", "bottom": "last", "middle": "between"}
-BACKGROUNDS = {"white": "larger", "black": "short", "grey": "small"}
+SOURCE = source("scenes")
+CODES: dict[str, dict[str, str]] = SOURCE["codes"]
 """Values and the words that stand for them: any words that are one token with their space and not in another list."""
-SAID = wordings("pictures")
+WHERE, SAID = SOURCE["where"], wordings("pictures")
 
 
 @dataclass(frozen=True)
@@ -40,47 +28,38 @@ class Scene:
     background: str
 
     def words(self) -> list[str]:
-        codes = [NUMBERS[self.count], SHAPES[self.shape], COLOURS[self.colour], BACKGROUNDS[self.background]]
-        return codes + ([PLACES[self.place]] if self.place else [])
-
-    def noun(self) -> str:
-        plural = {"cross": "es"}.get(self.shape, "s") if self.count > 1 else ""
-        return f"{self.colour} {self.shape}{plural}"
-
-    def where(self) -> str:
-        return {"middle": "in the middle", "top": "at the top", "bottom": "at the bottom"}.get(
-            str(self.place), f"on the {self.place}"
-        )
+        kinds = ["count", "shape", "colour", "background"] + (["place"] if self.place else [])
+        return [CODES[kind][str(getattr(self, kind))] for kind in kinds]
 
     def description(self) -> str:
-        if self.place is None:
-            return f"There are {NUMBERS[self.count]} {self.noun()} on a {self.background} background."
-        return f"There is {article(self.noun())} {self.where()}, on a {self.background} background."
+        what = f"{self.colour} {self.shape}"
+        if self.place:
+            return f"There is {article(what)} {WHERE[self.place]}, on a {self.background} background."
+        plural = "es" if self.shape == "cross" else "s"
+        return f"There are {CODES['count'][str(self.count)]} {what}{plural} on a {self.background} background."
 
 
 def scene(rng: Random, held: bool) -> Scene:
     """A random scene; held-out ones have a combination of values that training has not seen."""
     while True:
         count = rng.choice([1, 1, 1, 2, 3, 4])
-        place = rng.choice(list(PLACES)) if count == 1 else None
-        result = Scene(count, rng.choice(list(SHAPES)), rng.choice(list(COLOURS)), place, rng.choice(list(BACKGROUNDS)))
+        place = rng.choice(list(CODES["place"])) if count == 1 else None
+        shape, colour, background = (rng.choice(list(CODES[kind])) for kind in ("shape", "colour", "background"))
+        result = Scene(count, shape, colour, place, background)
         if is_held(str(result)) == held:
             return result
 
 
 def question(rng: Random, held: bool, shown: Scene) -> tuple[str, str]:
     """Something to ask about a scene, and the right answer."""
-    number = "is one" if shown.count == 1 else f"are {NUMBERS[shown.count]}"
-    options = [
-        (SAID["count"], f"There {number}."),
-        (SAID["shape"], f"It is a {shown.shape}."),
-        (SAID["colour"], f"It is {shown.colour}."),
-        (SAID["background"], f"The background is {shown.background}."),
-    ]
-    if shown.place:
-        options.append((SAID["place"], f"It is {shown.where()}."))
-    asks, answer = (SAID["describe"], shown.description()) if rng.random() < 0.5 else rng.choice(options)
-    return choose(rng, asks, held), answer
+    answers = {
+        "count": "There is one." if shown.place else f"There are {CODES['count'][str(shown.count)]}.",
+        "shape": f"It is a {shown.shape}.",
+        "colour": f"It is {shown.colour}.",
+        "background": f"The background is {shown.background}.",
+    } | ({"place": f"It is {WHERE[shown.place]}."} if shown.place else {})
+    what = "describe" if rng.random() < 0.5 else rng.choice(list(answers))
+    return choose(rng, SAID[what], held), answers.get(what) or shown.description()
 
 
 def picture_in_words(rng: Random, held: bool) -> Conversation:
@@ -91,4 +70,4 @@ def picture_in_words(rng: Random, held: bool) -> Conversation:
     text = "".join(f" {code}" for code in codes)
     asked, answer = question(rng, held, shown)
     content = f"{text}\n{asked}" if rng.random() < 0.6 else f"{asked}\n{text}"
-    return Conversation.single(content, answer, "picture", "I look at the picture.")
+    return Conversation.single(content, answer, "I look at the picture.")

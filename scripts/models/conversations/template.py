@@ -3,8 +3,6 @@
 This is template.jinja in Python; check-template.ts compares the two.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,8 +38,8 @@ class Tool:
         }
         required = [name for name in self.parameters if name not in self.optional]
         parameters = {"type": "object", "properties": properties, "required": required}
-        function = {"name": self.name, "description": self.description, "parameters": parameters}
-        return {"type": "function", "function": function}
+        told = {"name": self.name, "description": self.description, "parameters": parameters}
+        return {"type": "function", "function": told}
 
 
 @dataclass
@@ -67,24 +65,15 @@ class Turn:
 
 @dataclass
 class Conversation:
-    """Turns after an optional system prompt; `task` names its generator, for the evaluation."""
+    """Turns after an optional system prompt."""
 
     turns: list[Turn]
     system: str | None = None
     tools: list[Tool] = field(default_factory=list)
-    task: str = ""
 
     @staticmethod
-    def single(question: str, answer: str, task: str, thought: str | None = None) -> Conversation:
-        return Conversation([Turn("user", question), Turn("assistant", answer, thought=thought)], task=task)
-
-
-def offered(conversation: Conversation) -> str:
-    """The system message with the tools, or nothing."""
-    if not conversation.tools:
-        return ""
-    lines = "".join("\n" + tool.signature() for tool in conversation.tools)
-    return f"<|im_start|>system\n# Tools{lines}<|im_end|>\n"
+    def single(question: str, answer: str, thought: str | None = None) -> "Conversation":
+        return Conversation([Turn("user", question), Turn("assistant", answer, thought=thought)])
 
 
 def segments(conversation: Conversation) -> list[tuple[str, bool]]:
@@ -92,7 +81,7 @@ def segments(conversation: Conversation) -> list[tuple[str, bool]]:
 
     The tools stand behind the user's last message, each with its description first: so the tokens of a name have
     read the wish and what the tool does, and whether they match is found where the name is. Earlier turns then show
-    no tools, so nothing is learnt from them where there are some.
+    no tools, so nothing is learned from them where there are some.
 
     A turn with a thought is rendered as with enable_thinking, earlier thoughts are left out: so a conversation
     holds at most one thought, in its last assistant turn, or in those after the last user's.
@@ -103,8 +92,9 @@ def segments(conversation: Conversation) -> list[tuple[str, bool]]:
     last_user = max(index for index, turn in enumerate(conversation.turns) if turn.role == "user")
     for index, turn in enumerate(conversation.turns):
         if turn.role == "user":
-            tools = offered(conversation) if index == last_user else ""
-            result.append((f"<|im_start|>user\n{turn.content}<|im_end|>\n{tools}", False))
+            tools = "".join("\n" + tool.signature() for tool in conversation.tools)
+            offered = f"<|im_start|>system\n# Tools{tools}<|im_end|>\n" if tools and index == last_user else ""
+            result.append((f"<|im_start|>user\n{turn.content}<|im_end|>\n{offered}", False))
         elif turn.role == "tool":
             body = "".join(f"\n<tool_response>\n{text}\n</tool_response>" for text in turn.results)
             result.append((f"<|im_start|>user{body}<|im_end|>\n", False))
@@ -139,20 +129,13 @@ def messages_until(conversation: Conversation, turn: int) -> list[dict[str, obje
         result.append({"role": "system", "content": conversation.system})
     for index, said in enumerate(conversation.turns[:turn]):
         if said.role == "tool":
-            result += [
-                {"role": "tool", "content": text, "tool_call_id": f"call_{index}_{at}"}
-                for at, text in enumerate(said.results)
-            ]
+            told = [{"content": text, "tool_call_id": f"call_{index}_{at}"} for at, text in enumerate(said.results)]
+            result += [{"role": "tool", **each} for each in told]
             continue
-        message: dict[str, object] = {"role": said.role, "content": said.content}
+        result.append({"role": said.role, "content": said.content})
         if said.calls:
-            message["tool_calls"] = [
-                {
-                    "id": f"call_{index + 1}_{at}",
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
-                }
-                for at, call in enumerate(said.calls)
+            calls = [{"name": call.name, "arguments": json.dumps(call.arguments)} for call in said.calls]
+            result[-1]["tool_calls"] = [
+                {"id": f"call_{index + 1}_{at}", "type": "function", "function": call} for at, call in enumerate(calls)
             ]
-        result.append(message)
     return result

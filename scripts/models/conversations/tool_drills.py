@@ -1,18 +1,15 @@
 """Drills in calling tools, for training alone: several wishes at once, which tool is meant, and where a value begins
 and ends."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 
 from conversations.made_up_tools import (
-    OBJECTS, OTHER_VERBS, ROLES, SAID, VERBS, deed_descriptions, giving, look_up, made_up_thing, roles, tool_name,
+    OBJECTS, OTHER_VERBS, ROLES, SAID, VERBS, described, filled, giving, look_up, made_up_thing, roles, tool_name,
 )
 from conversations.template import Call, Conversation, Tool, Turn
-from conversations.tool_calls import in_one_message, wishes
+from conversations.tool_calls import draw_instances, in_one_message, instances_of, offer, wishes
 from conversations.tool_kinds import ASKED_KINDS, Parameter, ToolKind
-from conversations.tool_offers import draw_instances, instances_of, offer
 from conversations.words import LISTS, QUALITIES, THINGS, article, invented, pieces, wordings
 
 BINDING, SLOTS = wordings("binding"), wordings("slots")
@@ -35,12 +32,7 @@ BESIDE = [kind for kind in ASKED_KINDS if all(slot.kind == "integer" for slot in
 def many_calls(rng: Random) -> Conversation:
     """Three to six wishes in one message, each for any of the tools on offer."""
     instances = draw_instances(rng, False, rng.choice([2, 3, 3, 4, 4, 5]))
-    return wishes(rng, instances, rng.choice([3, 3, 4, 4, 5, 6]), "tools_many")
-
-
-def _word(rng: Random) -> str:
-    roll = rng.random()
-    return invented(rng) if roll < 0.15 else pieces(rng, 2).lower() if roll < 0.25 else rng.choice(COMMON)
+    return wishes(rng, instances, rng.choice([3, 3, 4, 4, 5, 6]))
 
 
 def _telling_nothing(rng: Random) -> str:
@@ -61,12 +53,13 @@ def _different(rng: Random, count: int, make: Callable[[Random], str]) -> list[s
 
 def binding_drill(rng: Random, easiest: bool = False) -> Conversation:
     """One to four wishes for tools whose names tell nothing, so that the wish must be compared with every description.
-    From wishes alone whose names share words with them, this is never learnt. The easiest have two or three tools of
+    From wishes alone whose names share words with them, this is never learned. The easiest have two or three tools of
     one word each, and one wish."""
     count, easy, roll = rng.choice([2, 2, 3, 3, 4, 5]), rng.random() < EASY_SHARE, rng.random()
     if easiest:
         count, easy = min(count, 3), True
-    words, names = _different(rng, 2 * count, _word), _different(rng, count, _telling_nothing)
+    words = _different(rng, 2 * count, lambda rng: made_up_thing(rng, COMMON, 0.15, 0.25))
+    names = _different(rng, count, _telling_nothing)
     verbs, things = words[:count], words[count:]
     if roll < 0.2 and not easy:
         verbs = verbs[:1] * count
@@ -86,7 +79,7 @@ def binding_drill(rng: Random, easiest: bool = False) -> Conversation:
     text = in_one_message(rng, [rng.choice(asks).format(**slots[at]) for at in meant])
     turns = [Turn("user", text), Turn("assistant", calls=[Call(names[at], {}) for at in meant])]
     rng.shuffle(tools)
-    return Conversation(turns, tools=tools, task="tools_binding")
+    return Conversation(turns, tools=tools)
 
 
 def _deeds(rng: Random, count: int) -> tuple[list[tuple[str, str]], bool]:
@@ -111,12 +104,11 @@ def _short_deed(rng: Random, verb: str, thing: str, object_tells: bool) -> ToolK
         role = rng.choice(list(ROLES.values()))
         name = role.name(rng)
         parameters, said = role.named(name), role.said(rng, name)
-    slots = {"V": verb.capitalize(), "v": verb, "O": thing.capitalize(), "o": thing, "s": said, "S": said}
     begins = [begin for begin in SAID["deeds"] if object_tells or "{v}" in begin or "{V}" in begin]
     if not said:
-        begins = [begin for begin in begins if not begin.startswith(("{s}", "{S}", "Do it"))]
-    asks = tuple(_tidy(begin.format(**slots)) for begin in rng.sample(begins, 6))
-    names, descriptions = (tool_name(rng, verb, thing),), deed_descriptions(verb, thing)
+        begins = [begin for begin in begins if not begin.startswith(("{s}", "Do it"))]
+    asks = tuple(map(_tidy, filled(rng.sample(begins, 6), v=verb, o=thing, s=said)))
+    names, descriptions = (tool_name(rng, verb, thing),), described("deed", v=verb, o=thing)
     return ToolKind(names, descriptions, parameters, asks, "It is done.")
 
 
@@ -137,7 +129,7 @@ def choice_drill(rng: Random) -> Conversation:
         if roll < GIVING_SHARE:
             # Two tools that give something could not be told apart.
             kinds = [giving(rng), *kinds[: rng.randint(0, 2)]]
-    return wishes(rng, instances_of(rng, kinds, False), rng.choice([1, 3, 4, 5, 6, 7, 8]), "tools_choice")
+    return wishes(rng, instances_of(rng, kinds, False), rng.choice([1, 3, 4, 5, 6, 7, 8]))
 
 
 def _text_kind(rng: Random) -> ToolKind:
@@ -169,4 +161,4 @@ def slots_drill(rng: Random) -> Conversation:
         row = rng.choice(wordings("calls")["links"]).join(str(values[slot]) for _, values, _ in requests)
         asked = tool.wording(rng, False).format(**{slot: row})
     turns = [Turn("user", asked), Turn("assistant", calls=[call for _, _, call in requests])]
-    return Conversation(turns, tools=offer(rng, instances), task="tools_slots")
+    return Conversation(turns, tools=offer(rng, instances))

@@ -1,16 +1,12 @@
 """Kinds of tools, read from data/tools, and the values that their arguments take."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from conversations.words import (
-    ANIMALS, DATA, FOODS, LISTS, NATURE, THINGS, WORDS, blocks, city, invented, is_held, name, pick, pieces,
-)
+from conversations.words import DATA, LISTS, WORDS, blocks, city, invented, is_held, name, pick, pieces, wordings
 
 Value = str | int
 Draw = Callable[[Random, bool], Value]
@@ -23,7 +19,7 @@ class Parameter:
     """One argument: its possible names, its type (or allowed values) and what a user may say for it."""
 
     names: tuple[str, ...]
-    kind: str | tuple[str, ...]
+    kind: str | list[str]
     value: Draw
 
 
@@ -36,18 +32,12 @@ class ToolKind:
     parameters: dict[str, Parameter]
     asks: tuple[str, ...]
     answer: str
-    result: str = ""
-    """Keys with the patterns of their values, parted by bars; empty for one that tells no more than "ok"."""
+    result: str = "status ok"
+    """Keys with the patterns of their values, parted by bars."""
     more: tuple[str, ...] = ()
     """Further wishes, for training alone."""
     training_only: bool = True
     """Whether none of `asks` is held out."""
-
-    def draw_result(self, rng: Random) -> dict[str, Value]:
-        if not self.result:
-            return {"status": "ok"}
-        fields = [field.split(" ", 1) for field in self.result.split(" | ")]
-        return {key: drawn(rng, pattern) for key, pattern in fields}
 
 
 def drawn(rng: Random, pattern: str) -> Value:
@@ -66,15 +56,13 @@ def drawn(rng: Random, pattern: str) -> Value:
     return int(text) if re.fullmatch(r"\{-?\d+\.\.-?\d+\}", pattern) else text
 
 
-def like(pattern: str) -> Draw:
+def _like(pattern: str) -> Draw:
     return lambda rng, _: drawn(rng, pattern)
 
 
-def whole_number(low: int, high: int) -> Draw:
-    return lambda rng, _: rng.randint(low, high)
+def _some_of(words: list[str]) -> Draw:
+    """One of the words of the wanted side; or a word that nobody knows."""
 
-
-def one_of(words: list[str]) -> Draw:
     def value(rng: Random, held: bool) -> str:
         if not held and rng.random() < 0.3:
             return pieces(rng, 2).capitalize() if rng.random() < 0.4 else pieces(rng, 2)
@@ -102,70 +90,46 @@ def some_text(rng: Random, held: bool) -> str:
     return " ".join(words) if rng.random() < (0.4 if held else 0.65) else f"{invented(rng)} {words[0]}"
 
 
-def _email(rng: Random, held: bool) -> str:
-    return f"{name(rng, held).lower()}@{invented(rng)}.{rng.choice(['com', 'org', 'net'])}"
-
-
-def _code(rng: Random, _: bool) -> str:
-    return f"{invented(rng)[:3].upper()}{rng.choice(['', '-'])}{rng.randint(10, 9999)}"
-
-
-def _file(rng: Random, _: bool) -> str:
-    return f"{invented(rng)}{rng.choice(['', '/' + invented(rng)])}.{rng.choice(['txt', 'md', 'json', 'csv', 'pdf'])}"
-
-
-def _symbol(rng: Random, _: bool) -> str:
-    return invented(rng).upper() if rng.random() < 0.5 else invented(rng).capitalize()
-
-
 VALUES: dict[str, Draw] = {
     "name": name,
     "city": city,
     "text": some_text,
-    "email": _email,
-    "code": _code,
-    "file": _file,
-    "symbol": _symbol,
-    "time": like("{0..23}:{00, 15, 30, 45}"),
-    "sum": like("{2..9999} {+, -, *, /} {2..999}"),
-    "url": like("https://{invented}.{com, org, net, io}/{invented}"),
-    "room": like("{rooms}"),
-    "plant": one_of(NATURE + FOODS),
-    "gift": one_of(THINGS + FOODS),
-    "subject": one_of(ANIMALS + NATURE),
-    "motif": one_of(ANIMALS + THINGS),
-    "country": one_of(LISTS["countries"]),
-} | {key: one_of(LISTS[f"{key}s"]) for key in "day month animal food thing colour language word field".split()}
-"""What a parameter of a type of this name may be."""
+    "email": lambda rng, held: f"{name(rng, held).lower()}@{invented(rng)}.{rng.choice(LISTS['domains'])}",
+    "code": lambda rng, _: f"{invented(rng)[:3].upper()}{rng.choice(['', '-'])}{rng.randint(10, 9999)}",
+    "file": lambda rng, _: invented(rng) + rng.choice(["", f"/{invented(rng)}"]) + drawn(rng, ".{file endings}"),
+    "symbol": lambda rng, _: invented(rng).upper() if rng.random() < 0.5 else invented(rng).capitalize(),
+}
+"""What a parameter of a type of this name may be; names in TYPES stand for one of the forms below."""
+TYPES: dict[str, str] = wordings("types")
 
 
 def parameter(names: Iterable[str], kind: str) -> Parameter:
-    """A parameter of a type: a name of VALUES, `number LOW-HIGH`, `decimal LOW-HIGH`, `option a, b`, `one of a, b` or
-    `like PATTERN`.
-
-    Raises KeyError for an unknown type.
-    """
-    form, _, rest = kind.partition(" ")
-    if form in ("number", "decimal"):
-        low, high = map(int, rest.split("-"))
-        return Parameter(tuple(names), "integer" if form == "number" else "number", whole_number(low, high))
-    if form == "option":
-        allowed = tuple(rest.split(", "))
-        return Parameter(tuple(names), allowed, lambda rng, _: rng.choice(allowed))
-    if form == "like":
-        return Parameter(tuple(names), "string", like(rest))
-    if kind.startswith("one of "):
-        return Parameter(tuple(names), "string", _own_list(kind.removeprefix("one of ").split(", ")))
-    return Parameter(tuple(names), "string", VALUES[kind])
+    """A parameter of a type: a name of VALUES or TYPES, `number LOW-HIGH`, `decimal LOW-HIGH`, `option a, b`, `one of
+    a, b`, `some of` lists of data/words.txt, or `like PATTERN`. Raises KeyError for an unknown type."""
+    form, _, rest = TYPES.get(kind, kind).partition(" ")
+    values = rest.removeprefix("of ").split(", ")
+    match form:
+        case "number" | "decimal":
+            draw = _like(f"{{{rest.replace('-', '..')}}}")
+        case "option":
+            draw = lambda rng, _: rng.choice(values)  # noqa: E731
+        case "one":
+            draw = _own_list(values)
+        case "some":
+            draw = _some_of([word for each in values for word in LISTS[each]])
+        case "like":
+            draw = _like(rest)
+        case _:
+            draw = VALUES[kind]
+    types = {"number": "integer", "decimal": "number", "option": values}
+    return Parameter(tuple(names), types.get(form, "string"), draw)
 
 
 def _kind(lines: list[str], training_only: bool) -> ToolKind:
     """One block: `tools:`, `does:`, a line `slot (names): type` for each parameter, wishes after dashes, further ones
-    for training alone after a plus, `result:` and `answer:`.
-
-    Raises ValueError for a line that is none of these and for a wish whose slots are not the parameters.
-    """
-    said = {"answer": "Done.", "result": ""}
+    for training alone after a plus, `result:` and `answer:`. Raises ValueError for a line that is none of these and for
+    a wish whose slots are not the parameters."""
+    said = {"answer": "Done.", "result": ToolKind.result}
     parameters: dict[str, Parameter] = {}
     wishes: dict[str, list[str]] = {"-": [], "+": []}
     for line in lines:
@@ -187,7 +151,7 @@ def _kind(lines: list[str], training_only: bool) -> ToolKind:
 
 
 def read_kinds(path: Path, training_only: bool = True) -> list[ToolKind]:
-    """The kinds of a file, in their order: neighbours share words, and are told apart by careful reading."""
+    """The kinds of a file, in their order: neighbors share words, and are told apart by careful reading."""
     return [_kind(lines, training_only) for lines in blocks(path)]
 
 

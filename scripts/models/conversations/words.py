@@ -1,16 +1,13 @@
 """Words and wordings that the generators draw from, each parted into those for training and those held out."""
 
-from __future__ import annotations
-
 import json
 import re
-import textwrap
 import zlib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 DATA = Path(__file__).parent.parent / "data"
@@ -26,19 +23,19 @@ def blocks(path: Path) -> list[list[str]]:
 
 
 @cache
-def wordings(group: str) -> dict[str, list[str]]:
+def source(name: str) -> Any:
+    """What a JSON file of data/ holds."""
+    return json.loads((DATA / f"{name}.json").read_text())
+
+
+def wordings(group: str) -> Any:
     """The ways to say things of one group of data/wordings.json, by what is said."""
-    return json.loads((DATA / "wordings.json").read_text())[group]
+    return source("wordings")[group]
 
 
 def read_vocabulary(path: Path) -> list[str]:
     """The tokens of a vocabulary's file, in their order."""
     return ["\n" if token == "\\n" else token for token in path.read_text().split()]
-
-
-def write_vocabulary(path: Path, tokens: list[str]) -> None:
-    told = " ".join(token.replace("\n", "\\n") for token in tokens)
-    path.write_text(textwrap.fill(told, 116, break_long_words=False, break_on_hyphens=False) + "\n")
 
 
 def is_held(entity: str) -> bool:
@@ -47,13 +44,10 @@ def is_held(entity: str) -> bool:
 
 
 LISTS = {head.rstrip(":"): " ".join(lines).split() for head, *lines in blocks(DATA / "words.txt")}
-NAMES, CITIES, COLOURS, ANIMALS, FOODS, THINGS, NATURE, QUALITIES, VERBS, DAYS, MONTHS, COUNTRIES, FIELDS, LANGUAGES = (
-    LISTS[key]
-    for key in "names cities colours animals foods things nature qualities verbs days months countries fields "
-    "languages".split()
+NAMES, CITIES, COLOURS, ANIMALS, FOODS, THINGS, QUALITIES, DAYS, MONTHS = (
+    LISTS[key] for key in "names cities colours animals foods things qualities days months".split()
 )
-WORDS = sorted({*ANIMALS, *FOODS, *THINGS, *NATURE, *QUALITIES, *VERBS, *COLOURS})
-LISTS["words"] = WORDS
+WORDS = LISTS["words"] = sorted({*ANIMALS, *FOODS, *THINGS, *LISTS["nature"], *QUALITIES, *LISTS["verbs"], *COLOURS})
 HELD_WORDS = frozenset(word.lower() for word in (*WORDS, *NAMES, *CITIES) if is_held(word))
 NUMBER_WORDS = LISTS["number words"]
 ENDINGS = ["", "", "", "n", "r", "s", "l", "th", "x", "m", "ck", "rd", "nt"]
@@ -68,6 +62,15 @@ def pick(rng: Random, entities: Sequence[str], held: bool) -> str:
     """A random word of the wanted side."""
     side = [entity for entity in entities if is_held(entity) == held]
     return rng.choice(side or list(entities))
+
+
+def random_words(rng: Random, held: bool, kinds: str) -> dict[str, str]:
+    """A random word of each kind ("city"; "city2" is another), and the same with their articles ("a_city")."""
+    words = {}
+    for kind in kinds.split():
+        one = kind.rstrip("2")
+        words[kind] = pick(rng, next(LISTS[key] for key in (one, f"{one}s", f"{one[:-1]}ies") if key in LISTS), held)
+    return words | {f"a_{kind}": article(word) for kind, word in words.items()}
 
 
 def templates(options: Sequence[T], held: bool) -> Sequence[T]:

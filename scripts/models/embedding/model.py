@@ -4,21 +4,29 @@ have their names of GGUF.
 It starts as a search by weighted words: words of one stem or meaning begin alike, common words light. Training has to
 learn only what words do not tell."""
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections import Counter
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from chat.gguf import write_gguf
+from chat.model import attention
+from conversations.words import source
 from embedding.pages import STOP_WORDS, passages
 from embedding.texts import SYNONYMS
-from embedding.wordpiece import PAD, PHANTOM, WordPiece, stem, words
+from embedding.wordpiece import PAD, PHANTOM, SPECIALS, WordPiece, stem, words
 
-WIDTH, LAYERS, HEADS, HIDDEN, CONTEXT, EPSILON = 256, 1, 8, 512, 256, 1e-12
+METADATA = source("gguf-metadata")["daybreak-mini-embed"]
+WIDTH, LAYERS, HIDDEN, CONTEXT, HEADS, EPSILON = (
+    METADATA[f"bert.{key}"]
+    for key in "embedding_length block_count feed_forward_length context_length attention.head_count "
+    "attention.layer_norm_epsilon".split()
+)
+TOKEN_NORMAL, TOKEN_CONTROL = 1, 3
 BALLAST = 0
 """A component that the result leaves out. The norms give every token the same length, so a token that has much there
 has little elsewhere: that is how words that everybody uses come to weigh little in the mean."""
@@ -39,21 +47,15 @@ class Block(nn.Module):
         self.layer_output_norm = nn.LayerNorm(WIDTH, EPSILON)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        batch, length, _ = x.shape
-        query, key, value = (
-            part(x).view(batch, length, HEADS, -1).transpose(1, 2) for part in (self.attn_q, self.attn_k, self.attn_v)
-        )
-        scores = query @ key.transpose(2, 3) * (WIDTH // HEADS) ** -0.5 + mask
-        mixed = (scores.softmax(-1) @ value).transpose(1, 2).reshape(batch, length, WIDTH)
-        x = self.attn_output_norm(x + self.attn_output(mixed))
+        x = self.attn_output_norm(x + self.attn_output(attention(self, x, HEADS, mask)))
         return self.layer_output_norm(x + self.ffn_down(F.gelu(self.ffn_up(x), approximate="tanh")))
 
 
 class EmbedModel(nn.Module):
-    def __init__(self, tokenizer: WordPiece) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.tokenizer = tokenizer
-        self.token_embd = nn.Embedding(len(tokenizer.tokens), WIDTH)
+        self.tokenizer = WordPiece()
+        self.token_embd = nn.Embedding(len(self.tokenizer.tokens), WIDTH)
         self.position_embd = nn.Embedding(CONTEXT, WIDTH)
         nn.init.normal_(self.position_embd.weight, std=0.002)
         self.token_types = nn.Embedding(2, WIDTH)
@@ -67,7 +69,7 @@ class EmbedModel(nn.Module):
             nn.init.normal_(block.ffn_down.weight, std=0.001)
         with torch.no_grad():
             self.blk[-1].layer_output_norm.weight[BALLAST] = 0
-            self.token_embd.weight.copy_(first_vectors(tokenizer.tokens))
+            self.token_embd.weight.copy_(first_vectors(self.tokenizer.tokens))
 
     def forward(self, texts: list[str], limit: int = CONTEXT) -> Tensor:
         encoded = [self.tokenizer.encode(text, limit) for text in texts]
@@ -131,3 +133,15 @@ def first_vectors(tokens: list[str]) -> Tensor:
         row[BALLAST] = math.sqrt(1 / weight**2 - 1)
         rows.append(row * SCALE / row.norm())
     return torch.stack(rows)
+
+
+def write_model(model: EmbedModel, path: Path) -> None:
+    tokens = model.tokenizer.tokens
+    types = [TOKEN_CONTROL] * len(SPECIALS) + [TOKEN_NORMAL] * (len(tokens) - len(SPECIALS))
+    told = METADATA | {"tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": types}
+    whole = ("position_embd.weight", "token_types.weight")
+    tensors = {
+        name: (tensor.numpy(), "F32" if tensor.ndim == 1 or name in whole else "Q8_0")
+        for name, tensor in model.state_dict().items()
+    }
+    write_gguf(path, told, tensors)

@@ -1,12 +1,10 @@
 """The project's own documentation as a search has it: pages, their passages, and questions that pages answer."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cache
 
-from conversations.words import DATA, LISTS, is_held, wordings
+from conversations.words import DATA, LISTS, wordings
 from embedding.wordpiece import stem, words
 
 ROOT = DATA.parent.parent.parent
@@ -15,6 +13,8 @@ MOST_PARTS = 56
 STOP_WORDS = set(LISTS["stop words"])
 TOO_ALIKE = 0.5
 """Shared part of the words that carry the meaning, from which two questions count as the same."""
+Query = tuple[str, tuple[int, ...]]
+"""A question or other text, and the passages any of which may hold the answer."""
 
 
 @dataclass(frozen=True)
@@ -30,54 +30,32 @@ class Passage:
         return f"{self.section}. {self.body}"
 
 
-@dataclass(frozen=True)
-class Question:
-    text: str
-    page: str
-    passages: tuple[int, ...]
-    """Any of them may hold the answer."""
-
-
 def plain(markdown: str) -> str:
     """Markdown as running text."""
     text = re.sub(r"<!--.*?-->", " ", markdown, flags=re.S)
     return re.sub(r"\s+", " ", re.sub(r"[`*|#>\\]|\[|\]\([^)]*\)|-{3,}", " ", text)).strip()
 
 
-def _pieces(block: str) -> list[str]:
-    """A block as it is, or in runs of at most MOST_PARTS."""
+def _packed(parts: list[str]) -> list[str]:
+    """Neighboring parts put together, to at most MOST_PARTS in each unless one alone has more."""
     result: list[str] = []
-    run: list[str] = []
     size = 0
-    for word in block.split():
-        parts = len(words(word))
-        if run and size + parts > MOST_PARTS:
-            result.append(" ".join(run))
-            run, size = [], 0
-        run.append(word)
-        size += parts
-    return result + ([" ".join(run)] if run else [])
-
-
-def _blocks(markdown: str) -> list[str]:
-    """Paragraphs, items of lists, rows of tables, lines of code."""
-    text = re.sub(r"^\|[-| :]+\|$", "", markdown, flags=re.M)
-    parts = re.split(r"\n\s*\n|\n(?=\s*(?:[-*] |\d+\. |\||    ))", text)
-    return [piece for part in parts for piece in _pieces(plain(part))]
+    for part in parts:
+        length = len(words(part))
+        if result and size + length <= MOST_PARTS:
+            result[-1] += f" {part}"
+            size += length
+        else:
+            result.append(part)
+            size = length
+    return result
 
 
 def _bodies(markdown: str) -> list[str]:
-    result: list[str] = []
-    size = 0
-    for block in _blocks(markdown):
-        parts = len(words(block))
-        if result and size + parts <= MOST_PARTS:
-            result[-1] += f" {block}"
-            size += parts
-        else:
-            result.append(block)
-            size = parts
-    return result
+    """Paragraphs, items of lists, rows of tables and lines of code: long ones are cut, short neighbors share."""
+    text = re.sub(r"^\|[-| :]+\|$", "", markdown, flags=re.M)
+    blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[-*] |\d+\. |\||    ))", text)
+    return _packed([piece for block in blocks for piece in _packed(plain(block).split())])
 
 
 @cache
@@ -107,12 +85,6 @@ def meaning(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in words(text) if word not in STOP_WORDS and word.isalnum())
 
 
-def alike(one: str, other: str) -> float:
-    """Shared words of all words, stop words left out."""
-    first, second = meaning(one), meaning(other)
-    return len(first & second) / max(1, len(first | second))
-
-
 @cache
 def search_questions() -> list[tuple[str, str]]:
     """Page and text of the questions that are for the evaluation alone."""
@@ -122,7 +94,8 @@ def search_questions() -> list[tuple[str, str]]:
 
 def is_kept_out(text: str) -> bool:
     """Whether a text says nearly the same as a question of the evaluation, and so may not be trained on."""
-    return any(alike(text, question) >= TOO_ALIKE for _, question in search_questions())
+    own, others = meaning(text), (meaning(question) for _, question in search_questions())
+    return any(len(own & other) / max(1, len(own | other)) >= TOO_ALIKE for other in others)
 
 
 def _answering(page: str, phrase: str) -> tuple[int, ...]:
@@ -136,64 +109,49 @@ def _answering(page: str, phrase: str) -> tuple[int, ...]:
 
 
 @cache
-def doc_questions() -> tuple[list[Question], list[Question], list[Question], list[str]]:
-    """Questions for training, of the development set (known and new places), and lines that fit no page any longer."""
-    training: list[Question] = []
-    known: list[Question] = []
-    new: list[Question] = []
+def doc_questions() -> tuple[list[Query], list[str]]:
+    """Questions to our pages, and lines whose place is in no page any longer."""
+    result: list[Query] = []
     lost: list[str] = []
-    page, phrase, found = "", "", ()
+    found: tuple[int, ...] = ()
     for line in (DATA / "doc-questions.txt").read_text().splitlines():
         if line.startswith("@"):
-            page, phrase = line[2:].split(" | ", 1)
-            found = _answering(page, phrase)
+            found = _answering(*line[2:].split(" | ", 1))
             if not found:
                 lost.append(line)
         elif line and not line.startswith("#") and found and not is_kept_out(line):
-            question = Question(line, page, found)
-            # Rather one in ten: blocks are few.
-            block_held = is_held(f"block {phrase}")
-            (new if block_held else known if is_held(line) else training).append(question)
-    return training, known, new, lost
-
-
-def _rows(page: str) -> list[list[str]]:
-    result = []
-    # The row above the line is the table's head.
-    for table in re.findall(r"^\|[-| :]+\|\n((?:\|.+\|\n)+)", pages().get(page, "") + "\n", re.M):
-        rows = [[plain(cell) for cell in re.split(r"(?<!\\)\|", line[1:-1])] for line in table.splitlines()]
-        result += [row for row in rows if len(row[0]) > 1 and row[-1]]
-    return result
-
-
-@cache
-def _asked() -> str:
-    return " ".join(text for _, text in search_questions()).lower()
+            result.append((line, found))
+    return result, lost
 
 
 def _is_asked(name: str) -> bool:
     """Whether a question of the evaluation is about the row: its name stands there, or the name's last part."""
     parts = {name.lower(), name.lower().rsplit(".", 1)[-1]}
     telling = [part for part in parts if not part.isalpha() or name.isupper()]
-    return any(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", _asked()) for part in telling)
+    asked = " ".join(text for _, text in search_questions()).lower()
+    return any(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", asked) for part in telling)
 
 
 @cache
-def table_questions() -> list[Question]:
-    """Questions to the rows of our tables: one for each wording and row, but for rows that the evaluation asks for."""
-    result = []
+def table_questions() -> dict[str, list[Query]]:
+    """By page, questions to the rows of its tables: one for each wording and row, but none for rows that the evaluation
+    asks for."""
+    result: dict[str, list[Query]] = {}
     for page, asks in wordings("tables").items():
-        for row in _rows(page):
+        # Rows of each table: above the line is its head.
+        tables = re.findall(r"^\|[-| :]+\|\n((?:\|.+\|\n)+)", pages().get(page, "") + "\n", re.M)
+        for line in (line for table in tables for line in table.splitlines()):
+            row = [plain(cell) for cell in re.split(r"(?<!\\)\|", line[1:-1])]
             holding = tuple(
                 index
                 for index, passage in enumerate(passages())
                 if passage.page == page and row[0] in passage.body and row[-1][:40] in passage.body
             )
-            if not holding or _is_asked(row[0]):
+            if len(row[0]) < 2 or not row[-1] or not holding or _is_asked(row[0]):
                 continue
             cells = row[:-1] + [""] * 4
             for ask in asks:
                 text = ask.format(*cells, last=row[-1])
                 if "  " not in text and text == text.strip() and not is_kept_out(text):
-                    result.append(Question(text, page, holding))
+                    result.setdefault(page, []).append((text, holding))
     return result

@@ -1,24 +1,17 @@
 """What daybreak-mini-embed learns from: pairs of texts of one meaning, and the many forms in which people search."""
 
-from __future__ import annotations
-
-import json
 import re
 from functools import cache
 from random import Random
 
 from conversations.facts import facts, questions
 from conversations.talk import TALK
-from conversations.words import (
-    ANIMALS, CITIES, COLOURS, COUNTRIES, DATA, DAYS, FIELDS, FOODS, LANGUAGES, MONTHS, NAMES, NATURE, QUALITIES,
-    THINGS, VERBS, WORDS, article, invented, pick, templates, wordings, write_vocabulary,
-)
-from embedding.pages import Passage, doc_questions, is_kept_out, passages
-from embedding.wordpiece import VOCABULARY, train
+from conversations.words import DAYS, MONTHS, NAMES, WORDS, invented, pick, random_words, source, templates, wordings
+from embedding.pages import Passage, Query, is_kept_out, passages
 
 Pair = tuple[str, str, str]
 """Two texts, and what both mean: pairs of one meaning are not held against each other."""
-SOURCE = json.loads((DATA / "sentence-frames.json").read_text())
+SOURCE = source("sentence-frames")
 FRAMES: list[list[str]] = SOURCE["frames"]
 """One sentence in several wordings, the last of them held out."""
 SYNONYMS: list[str] = SOURCE["synonyms"]
@@ -29,39 +22,17 @@ for _group in SYNONYMS:
 
 
 def _slots(rng: Random, held: bool) -> dict[str, str]:
-    def some(entities: list[str]) -> str:
-        return pick(rng, entities, held)
-
-    def person() -> str:
-        return invented(rng).capitalize() if rng.random() < 0.15 else some(NAMES)
-
-    thing, animal, colour = some(THINGS), some(ANIMALS), some(COLOURS)
-    return {
-        "name": person(),
-        "name2": person(),
-        "thing": thing,
-        "a_thing": article(thing),
-        "city": some(CITIES),
-        "colour": colour,
-        "a_colour": article(colour),
-        "food": some(FOODS),
-        "animal": animal,
-        "an_animal": article(animal),
-        "verb": some(VERBS),
-        "field": some(FIELDS),
-        "language": some(LANGUAGES),
-        "day": rng.choice(DAYS),
-        "month": rng.choice(MONTHS),
-        "country": some(COUNTRIES),
-        "nature": some(NATURE),
-        "quality": some(QUALITIES),
-    }
+    words = random_words(rng, held, "thing animal colour")
+    for key in ("name", "name2"):
+        words[key] = invented(rng).capitalize() if rng.random() < 0.15 else pick(rng, NAMES, held)
+    words |= random_words(rng, held, "city food verb field language")
+    words |= {"day": rng.choice(DAYS), "month": rng.choice(MONTHS)}
+    return words | random_words(rng, held, "country nature quality")
 
 
 def _said(rng: Random, frame: list[str], slots: dict[str, str]) -> Pair:
     first, second = rng.sample(list(templates(frame, False)), 2)
-    pair = first.format(**slots), second.format(**slots)
-    return *pair, frame[0].format(**slots)
+    return first.format(**slots), second.format(**slots), frame[0].format(**slots)
 
 
 def sentence_pairs(rng: Random, count: int) -> list[Pair]:
@@ -70,11 +41,7 @@ def sentence_pairs(rng: Random, count: int) -> list[Pair]:
     result: list[Pair] = []
     while len(result) < count:
         (frame, other), slots = rng.sample(FRAMES, 2), _slots(rng, False)
-        result += [
-            _said(rng, frame, slots),
-            _said(rng, frame, _slots(rng, False)),
-            _said(rng, other, slots),
-        ]
+        result += [_said(rng, frame, slots), _said(rng, frame, _slots(rng, False)), _said(rng, other, slots)]
     return result[:count]
 
 
@@ -111,7 +78,7 @@ def fact_pairs(rng: Random, count: int) -> list[Pair]:
 
 def talk_pairs(rng: Random, count: int) -> list[Pair]:
     chosen = rng.sample(range(len(TALK)), count)
-    return [(*rng.sample(list(templates(TALK[index][0], False)), 2), f"talk {index}") for index in chosen]
+    return [(*rng.sample(list(templates(TALK[index]["questions"], False)), 2), f"talk {index}") for index in chosen]
 
 
 def task_pair(rng: Random) -> Pair:
@@ -146,24 +113,20 @@ def reworded(rng: Random, text: str, drop: float = 0.08, swap: float = 0.1) -> s
 
 def thinned(rng: Random, passage: Passage) -> str:
     """A passage as training shows it: mostly whole, sometimes without some words, its heading, or its punctuation."""
-    section, body = passage.section, passage.body
-    chance = rng.random()
+    body, chance = passage.body, rng.random()
     if chance < 0.3:
         body = " ".join(word for word in body.split() if rng.random() > 0.15) or body
     elif chance < 0.4:
         body = re.sub(r"[^\w\s]", " ", body)
-    if rng.random() < 0.1:
-        return body
-    return f"{section}. {body}"
+    return body if rng.random() < 0.1 else f"{passage.section}. {body}"
 
 
-def cropped(rng: Random, index: int) -> tuple[str, tuple[int, ...]]:
+def cropped(rng: Random, index: int) -> Query:
     """A few words of a passage as a query, and all passages that hold them."""
     passage = passages()[index]
     body = passage.body.split()
     start = rng.randrange(max(1, len(body) - 4))
-    taken = body[start : start + rng.randint(3, 9)]
-    phrase = " ".join(taken)
+    phrase = " ".join(body[start : start + rng.randint(3, 9)])
     holding = tuple(i for i, other in enumerate(passages()) if phrase in other.body)
     query = reworded(rng, phrase, 0.25, 0.15)
     if rng.random() < 0.3:
@@ -172,18 +135,3 @@ def cropped(rng: Random, index: int) -> tuple[str, tuple[int, ...]]:
     if rng.random() < 0.5:
         query = rng.choice(wordings("search")["frames"]).format(query.rstrip(".,;:"))
     return query, holding or (index,)
-
-
-def vocabulary() -> list[str]:
-    """Every word of our pages, questions and lists, then the commonest parts."""
-    training, *_ = doc_questions()
-    prose = [passage.text for passage in passages()] + [question.text for question in training]
-    talk = [text for asks, _, _ in TALK for text in templates(asks, False)]
-    told = [text for fact in facts() for text in questions(fact, False) + fact.answers]
-    lists = NAMES + CITIES + COUNTRIES + FIELDS + LANGUAGES + DAYS + MONTHS + COLOURS + WORDS + ANIMALS
-    frames = [form for frame in FRAMES for form in frame] + SYNONYMS
-    return train(prose + told, prose + told + talk + lists + frames)
-
-
-if __name__ == "__main__":
-    write_vocabulary(VOCABULARY, vocabulary())

@@ -1,71 +1,59 @@
 """Trains daybreak-mini-embed: questions must find their passage among all, and texts others of their meaning.
 
 First the words alone, without the block, against all passages at once. The block begins as nearly nothing, so what is
-learnt then holds for the whole model, at a twentieth of the price."""
+learned then holds for the whole model, at a twentieth of the price."""
 
-from __future__ import annotations
-
-import argparse
-import time
-from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from conversations.words import read_vocabulary
-from embedding.model import CONTEXT, EmbedModel
-from embedding.pages import Question, doc_questions, passages, table_questions
+from chat.descent import arguments, descend
+from embedding.model import CONTEXT, EmbedModel, write_model
+from embedding.pages import Query, doc_questions, passages, table_questions
 from embedding.texts import (
-    Pair, cropped, fact_pairs, reworded, sentence_pairs, synonym_pair, talk_pairs, task_pair, thinned, triple,
+    Pair, cropped, fact_pairs, reworded, sentence_pairs, synonym_pair, talk_pairs, task_pair, thinned,
 )
-from embedding.wordpiece import VOCABULARY, WordPiece
 
 TEMPERATURE = 0.05
 WORD_QUERIES, QUERIES = (160, 48, 64), (40, 8, 12)
 """Queries of a step in the two stages: written questions, questions to rows of tables, and parts of passages."""
 WORD_RATE, RATE, SETTLING_SHARE = 0.004, 0.0008, 0.2
 """Learning rates of the two stages, and the words' share of the second: there they only settle."""
-WARMUP_STEPS, REPORT_STEPS = 30, 200
+WARMUP_STEPS, FALL_SHARE = 30, 0.6
 KEPT_SHARE = 0.85
 """Words of a passage that a step of the first stage sees."""
 INDEX_STEPS = 40
 """Steps between two computations of all passages and their hardest wrong answers."""
 HARDEST = 12
 QUERY_TOKENS, TEXT_TOKENS, PASSAGE_TOKENS = 48, 64, 96
-Query = tuple[str, tuple[int, ...]]
-"""A text, and the passages any of which may hold the answer."""
 
 
 class Trainer:
-    def __init__(self, model: EmbedModel, everything: bool) -> None:
-        training, known, new, lost = doc_questions()
+    def __init__(self, model: EmbedModel) -> None:
+        self.model = model
+        self.questions, lost = doc_questions()
         for line in lost:
             print(f"no such place any longer: {line}")
-        self.model = model
-        self.development = known + new
-        self.questions = training + self.development if everything else training
-        self.rows: dict[str, list[Question]] = {}
-        for question in table_questions():
-            self.rows.setdefault(question.page, []).append(question)
+        self.steps = 0
+        self.rows = table_questions()
         self.encoded = [model.tokenizer.encode(passage.text, CONTEXT) for passage in passages()]
 
     def queries(self, rng: Random, counts: tuple[int, int, int]) -> list[Query]:
         asked = rng.sample(self.questions, counts[0])
         asked += [rng.choice(self.rows[page]) for page in rng.choices(sorted(self.rows), k=counts[1])]
-        result = [(reworded(rng, question.text), question.passages) for question in asked]
+        result = [(reworded(rng, text), answers) for text, answers in asked]
         return result + [cropped(rng, index) for index in rng.sample(range(len(passages())), counts[2])]
 
     def refresh(self) -> None:
         """Computes all passages anew, and for each question those that are nearest to it but hold no answer."""
         self.index = self.model.embed([passage.text for passage in passages()])
-        scores = self.model.embed([question.text for question in self.questions]) @ self.index.T
+        scores = self.model.embed([text for text, _ in self.questions]) @ self.index.T
         self.hardest: dict[tuple[int, ...], list[int]] = {}
-        for row, question in zip(scores, self.questions):
-            row[list(question.passages)] = -2
-            self.hardest[question.passages] = row.topk(HARDEST).indices.tolist()
+        for row, (_, answers) in zip(scores, self.questions):
+            row[list(answers)] = -2
+            self.hardest[answers] = row.topk(HARDEST).indices.tolist()
 
     def word_vectors(self, encoded: list[list[int]], kept: float = 1) -> Tensor:
         """What the model would give if its block did nothing."""
@@ -87,6 +75,9 @@ class Trainer:
 
     def whole_loss(self, rng: Random) -> Tensor:
         """Every query against all passages: those that matter here are computed anew, the others are as at refresh."""
+        if self.steps % INDEX_STEPS == 0:
+            self.refresh()
+        self.steps += 1
         queries, pairs = self.queries(rng, QUERIES), pairs_of(rng)
         fresh = {rng.choice(answers) for _, answers in queries}
         fresh |= {rng.choice(self.hardest[answers]) for _, answers in queries if answers in self.hardest}
@@ -96,13 +87,6 @@ class Trainer:
         scores = self.model([text for text, _ in queries], QUERY_TOKENS) @ index.T
         sides = [self.model([pair[side] for pair in pairs], TEXT_TOKENS) for side in (0, 1)]
         return page_loss(scores, queries) + pair_loss(*sides, pairs)
-
-    def report(self) -> None:
-        index = self.model.embed([passage.text for passage in passages()])
-        first = (self.model.embed([question.text for question in self.development]) @ index.T).argmax(1).tolist()
-        right = sum(passages()[at].page == question.page for at, question in zip(first, self.development))
-        told = f"development questions {right} of {len(self.development)}"
-        print(f"{told}, held-out triples {triples_right(self.model):.3f}", flush=True)
 
 
 def pairs_of(rng: Random) -> list[Pair]:
@@ -128,58 +112,22 @@ def pair_loss(first: Tensor, second: Tensor, pairs: list[Pair]) -> Tensor:
     return (F.cross_entropy(scores, target) + F.cross_entropy(scores.T, target)) / 2
 
 
-def triples_right(model: EmbedModel, count: int = 400) -> float:
-    """Share of held-out triples that are ordered rightly."""
-    rng = Random("triples")
-    anchors, rights, wrongs = (model.embed(list(texts)) for texts in zip(*(triple(rng) for _ in range(count))))
-    return float(((anchors * rights).sum(1) > (anchors * wrongs).sum(1)).float().mean())
-
-
-def steps(minutes: float) -> Iterator[tuple[int, float]]:
-    """Numbers steps, with the share of the time that is over: of computing, not of waiting for the processor."""
-    begun, step = time.process_time(), 0
-    while (share := (time.process_time() - begun) / (minutes * 60)) < 1:
-        yield step, share
-        step += 1
-
-
-def descend(optimizer: torch.optim.Optimizer, rate: float, loss: Tensor) -> None:
-    for group in optimizer.param_groups:
-        group["lr"] = rate * group["share"]
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__, minutes=0.5)
     parser.add_argument("--words", type=float, default=1, help="minutes of the first stage, without the block")
-    parser.add_argument("--minutes", type=float, default=0.5, help="minutes of the second stage")
-    parser.add_argument("--all", action="store_true", help="train on the development set too: to ship, not to judge")
-    parser.add_argument("--checkpoint", type=Path, required=True, help="where the result is written")
     options = parser.parse_args()
-    torch.set_num_threads(1)
     torch.manual_seed(1)
-    rng, model = Random(1), EmbedModel(WordPiece(read_vocabulary(VOCABULARY)))
-    trainer = Trainer(model, options.all)
+    rng, model = Random(1), EmbedModel()
+    trainer, norm = Trainer(model), model.token_embd_norm
     print(f"{len(passages())} passages, {len(trainer.questions)} questions")
-    trainer.report()
-    norm = model.token_embd_norm
-    words = {"params": [model.token_embd.weight, norm.weight, norm.bias], "share": 1.0}
-    optimizer = torch.optim.AdamW([words], weight_decay=0.01)
-    for step, share in steps(options.words):
-        descend(optimizer, WORD_RATE * min(1, 2 * (1 - share)), trainer.word_loss(rng))
-        if step % REPORT_STEPS == REPORT_STEPS - 1:
-            trainer.report()
+    words = [model.token_embd.weight, norm.weight, norm.bias]
+    optimizer = torch.optim.AdamW(words, lr=WORD_RATE, weight_decay=0.01)
+    descend([optimizer], options.words, lambda _: trainer.word_loss(rng))
     rest = [tensor for name, tensor in model.named_parameters() if name != "token_embd.weight"]
-    groups = [{"params": rest, "share": 1.0}, {"params": [model.token_embd.weight], "share": SETTLING_SHARE}]
-    optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
-    for step, share in steps(options.minutes):
-        if step % INDEX_STEPS == 0:
-            trainer.refresh()
-        descend(optimizer, RATE * min((step + 1) / WARMUP_STEPS, 1, (1 - share) / 0.6), trainer.whole_loss(rng))
-    torch.save({"model": model.state_dict()}, options.checkpoint)
-    trainer.report()
+    settling = {"params": [model.token_embd.weight], "lr": RATE * SETTLING_SHARE}
+    optimizer = torch.optim.AdamW([{"params": rest}, settling], lr=RATE, weight_decay=0.01)
+    descend([optimizer], options.minutes, lambda _: trainer.whole_loss(rng), WARMUP_STEPS, FALL_SHARE)
+    write_model(model, options.out)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,9 @@
 """Talks to the daemon's own API with the standard library alone, and counts what is right."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import urllib.error
 import urllib.request
-from dataclasses import dataclass, field
 from typing import Any
 
 from conversations.template import Conversation, messages_until
@@ -14,13 +11,8 @@ from conversations.template import Conversation, messages_until
 TIMEOUT_S = 120
 LONGEST_ANSWER = 160
 """In tokens."""
-
-
-@dataclass
-class Answer:
-    content: str
-    thinking: str = ""
-    calls: list[tuple[str, Any]] = field(default_factory=list)
+Row = tuple[str, str, list[bool]]
+"""What was asked for, the share to aim at, and whether each answer was right."""
 
 
 class Daemon:
@@ -40,63 +32,28 @@ class Daemon:
         except urllib.error.URLError as error:
             raise SystemExit(f"No daemon answers at {self.url} ({error.reason}): start one with `npm start`.") from None
 
-    def chat(self, messages: list[dict[str, object]], **more: object) -> Answer:
+    def chat(self, messages: list[dict[str, object]], **more: object) -> dict[str, Any]:
+        """The message that is answered."""
         body = {"messages": messages, "temperature": 0, "max_tokens": LONGEST_ANSWER, **more}
-        message = self.post("/api/chat", body)["message"]
-        calls = []
-        for call in message.get("tool_calls") or []:
-            arguments = call["function"]["arguments"]
-            try:
-                arguments = json.loads(arguments)
-            except json.JSONDecodeError:
-                pass
-            calls.append((call["function"]["name"], arguments))
-        return Answer(message["content"], message.get("thinking", ""), calls)
+        return self.post("/api/chat", body)["message"]
 
-    def ask(self, conversation: Conversation, turn: int, think: bool = False) -> Answer:
+    def ask(self, conversation: Conversation, turn: int) -> dict[str, Any]:
         """What the model says in place of a turn of the conversation."""
         tools = [tool.schema() for tool in conversation.tools]
-        return self.chat(messages_until(conversation, turn), think=think, **({"tools": tools} if tools else {}))
-
-    def embed(self, texts: list[str]) -> list[list[float]]:
-        return self.post("/api/embeddings", {"input": texts})["embeddings"]
+        return self.chat(messages_until(conversation, turn), think=False, **({"tools": tools} if tools else {}))
 
 
-@dataclass
-class Score:
-    """One line of the table."""
-
-    name: str
-    aim: str = ""
-    secret: bool = False
-    """Whether failures are not kept, so that nobody can shape weights after them."""
-    right: int = 0
-    total: int = 0
-    failures: list[str] = field(default_factory=list)
-
-    def add(self, right: bool, failure: str) -> None:
-        self.total += 1
-        self.right += right
-        if not right and not self.secret:
-            self.failures.append(failure)
-
-
-def report(scores: list[Score], failures: int) -> None:
-    """Prints a table in Markdown, and some failures of each line."""
+def report(rows: list[Row]) -> None:
+    """Prints a table in Markdown."""
     print("| what | right | share | aim |\n|---|---|---|---|")
-    for score in scores:
-        share = 100 * score.right / max(1, score.total)
-        print(f"| {score.name} | {score.right} of {score.total} | {share:.1f} % | {score.aim} |")
-    for score in scores:
-        for failure in score.failures[:failures]:
-            print(f"- {score.name}: {failure}")
+    for name, aim, answers in rows:
+        right, total = sum(answers), len(answers)
+        print(f"| {name} | {right} of {total} | {100 * right / max(1, total):.1f} % | {aim} |")
 
 
-def options(description: str | None, model: str, count: int) -> argparse.ArgumentParser:
+def options(description: str | None, count: int) -> argparse.ArgumentParser:
     """The options that every evaluation has."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--url", default="http://127.0.0.1:8080", help="address of the daemon")
-    parser.add_argument("--model", default=model, help="a model that is loaded")
     parser.add_argument("--count", type=int, default=count, help="questions of each kind")
-    parser.add_argument("--failures", type=int, default=3, help="failures to show for each kind")
     return parser

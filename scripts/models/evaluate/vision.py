@@ -1,28 +1,31 @@
 """Evaluates daybreak-mini with its projector on held-out images, through the daemon's HTTP API."""
 
-from __future__ import annotations
-
 import base64
 from random import Random
 
 from chat.drawing import draw, png
 from conversations.scenes import question, scene
-from evaluate.daemon import Daemon, Score, options, report
+from evaluate.daemon import Daemon, options, report
+
+SIZES = (64, 256)
+"""Pixels on a side: as the projector takes them, and so that the daemon has to scale."""
+
+
+def is_right(daemon: Daemon, rng: Random, size: int) -> bool:
+    shown = scene(rng, held=True)
+    asked, wanted = question(rng, True, shown)
+    image = base64.b64encode(png(draw(rng, shown, size))).decode()
+    return daemon.chat([{"role": "user", "content": asked}], images=[image])["content"].strip() == wanted
 
 
 def main() -> None:
-    parser = options(__doc__, "daybreak-mini-vision", 100)
-    parser.add_argument("--size", type=int, default=64, help="pixels on a side")
-    chosen = parser.parse_args()
-    daemon, rng = Daemon(chosen.url, chosen.model), Random("evaluate pictures")
-    score = Score(f"answers on held-out images of {chosen.size} pixels", "95 %")
-    for _ in range(chosen.count):
-        shown = scene(rng, held=True)
-        asked, wanted = question(rng, True, shown)
-        image = base64.b64encode(png(draw(rng, shown, chosen.size))).decode()
-        said = daemon.chat([{"role": "user", "content": asked}], images=[image]).content.strip()
-        score.add(said == wanted, f"{asked} -> {said!r}, wanted {wanted!r}")
-    report([score], chosen.failures)
+    chosen = options(__doc__, 100).parse_args()
+    daemon, rows = Daemon(chosen.url, "daybreak-mini-vision"), []
+    for size in SIZES:
+        rng = Random("evaluate pictures")
+        right = [is_right(daemon, rng, size) for _ in range(chosen.count)]
+        rows.append((f"answers on held-out images of {size} pixels", "95 %", right))
+    report(rows)
 
 
 if __name__ == "__main__":
