@@ -11,7 +11,7 @@ import { SSE_TYPE, streamResponse, type StreamFormat } from "../../http/streamin
 /** Events are rare: a client this far behind has stopped reading. */
 const MAX_WAITING_EVENTS = 1000;
 
-const eventSchema = z
+export const eventSchema = z
   .object({
     type: z.enum([
       "model-downloaded",
