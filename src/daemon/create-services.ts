@@ -6,7 +6,7 @@ import type { Config } from "../config/schema.ts";
 import { GpuFinder, type GpuState } from "../engine/gpu/gpu-finder.ts";
 import { SandboxFinder } from "../engine/walls/sandbox-finder.ts";
 import { EngineImage, fallbackFolders } from "../engine/engine-image.ts";
-import { ServiceEvents } from "../events/service-events.ts";
+import { type ServiceEvent, ServiceEvents } from "../events/service-events.ts";
 import type { MachineMemory, ManagementServices } from "../dialects/management/management-services.ts";
 import { createInference } from "../inference/create-inference.ts";
 import { createMetrics, type ScrapedGauges } from "../metrics/create-metrics.ts";
@@ -20,6 +20,14 @@ import { createFileOpener } from "./open-file.ts";
 import { pageFile } from "./page-file.ts";
 import { packageVersion } from "./package-version.ts";
 import { readDefaultModels } from "./read-default-models.ts";
+
+/** Events that somebody may have to do something about. */
+const TROUBLE: ReadonlySet<ServiceEvent["type"]> = new Set([
+  "model-failed",
+  "engine-restarted",
+  "gpu-lost",
+  "gpu-abandoned",
+]);
 
 export interface DaemonContext {
   readonly logger: Logger;
@@ -67,7 +75,8 @@ export async function createServices(
     else if (event.type === "gpu-lost") metrics.gpuLost();
     else if (event.type === "gpu-abandoned") metrics.gpuAbandoned();
     const { time: _time, type, ...fields } = event;
-    logger.info(fields, type);
+    if (TROUBLE.has(type)) logger.warn(fields, type);
+    else logger.info(fields, type);
   });
   return {
     config,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { eventSchema } from "./event-routes.ts";
+import { eventSchema } from "./event-schema.ts";
 
 /** The levels of the log, the least important first. */
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal"] as const;
