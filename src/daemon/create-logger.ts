@@ -6,11 +6,22 @@ import { textLine } from "./text-log.ts";
 /** A stream that may be a terminal. */
 export type LogOutput = Writable & { readonly isTTY?: boolean };
 
-/** The daemon's log: JSON lines for programs, text for people at a terminal. */
-export function createLogger(config: Config["log"], output: LogOutput): Logger {
-  const destination = isText(config, output)
-    ? { write: (line: string) => output.write(textLine(line)) }
-    : output;
+/**
+ * The daemon's log: JSON lines for programs, text for people at a terminal.
+ * @param remember is given each line as JSON; it must be quick
+ */
+export function createLogger(
+  config: Config["log"],
+  output: LogOutput,
+  remember: (line: string) => void = () => undefined,
+): Logger {
+  const isForPeople = isText(config, output);
+  const destination = {
+    write(line: string): void {
+      remember(line);
+      output.write(isForPeople ? textLine(line) : line);
+    },
+  };
   return pino(
     {
       level: config.level,

@@ -6,13 +6,14 @@ import type { Config } from "../config/schema.ts";
 import { GpuFinder, type GpuState } from "../engine/gpu/gpu-finder.ts";
 import { SandboxFinder } from "../engine/walls/sandbox-finder.ts";
 import { EngineImage, fallbackFolders } from "../engine/engine-image.ts";
-import { ServiceEvents } from "../events/service-events.ts";
+import { type ServiceEvent, ServiceEvents } from "../events/service-events.ts";
 import type { MachineMemory, ManagementServices } from "../dialects/management/management-services.ts";
 import { createInference } from "../inference/create-inference.ts";
 import { createMetrics, type ScrapedGauges } from "../metrics/create-metrics.ts";
 import { memoryTotal } from "../machine/memory-limits.ts";
 import { residentBytes } from "../machine/process-memory.ts";
 import type { Model, Models } from "../models/model.ts";
+import { Activity } from "./activity/activity.ts";
 import { createModels } from "./create-models.ts";
 import { browserScripts, compatWasm } from "./browser-scripts.ts";
 import { createFileOpener } from "./open-file.ts";
@@ -20,18 +21,28 @@ import { pageFile } from "./page-file.ts";
 import { packageVersion } from "./package-version.ts";
 import { readDefaultModels } from "./read-default-models.ts";
 
+/** Events that somebody may have to do something about. */
+const TROUBLE: ReadonlySet<ServiceEvent["type"]> = new Set([
+  "model-failed",
+  "engine-restarted",
+  "gpu-lost",
+  "gpu-abandoned",
+]);
+
 export interface DaemonContext {
   readonly logger: Logger;
   /** Aborted when draining begins. */
   readonly draining: AbortSignal;
   /** Begins to drain and end; returns at once. */
   readonly shutdown: () => void;
+  /** Remembers what happens, the log included; absent: without the log. */
+  readonly activity?: Activity;
 }
 
 /** Wires the layers together, from the bottom up. Nothing listens yet and nothing is loaded. */
 export async function createServices(
   config: Config,
-  { logger, draining, shutdown }: DaemonContext,
+  { logger, draining, shutdown, activity = new Activity() }: DaemonContext,
 ): Promise<ManagementServices> {
   const startedAt = performance.now();
   const version = packageVersion();
@@ -56,13 +67,16 @@ export async function createServices(
     scrape: () => scrape(models, gpu),
   });
   const openFile = createFileOpener();
-  const inference = createInference({ models, metrics, config });
+  const { followWork } = activity;
+  const inference = createInference({ models, metrics, config, followWork });
+  activity.subscribe(events);
   events.subscribe((event) => {
     if (event.type === "engine-restarted") metrics.engineRestarted();
     else if (event.type === "gpu-lost") metrics.gpuLost();
     else if (event.type === "gpu-abandoned") metrics.gpuAbandoned();
     const { time: _time, type, ...fields } = event;
-    logger.info(fields, type);
+    if (TROUBLE.has(type)) logger.warn(fields, type);
+    else logger.info(fields, type);
   });
   return {
     config,
@@ -70,6 +84,7 @@ export async function createServices(
     inference,
     metrics,
     events,
+    activity,
     logger,
     host: {
       where: "daemon",
@@ -99,6 +114,7 @@ async function scrape(models: Models, { adapter }: GpuState): Promise<ScrapedGau
   const list = await models.list();
   return {
     memoryUsedBytes: machineMemory(list).usedBytes,
+    daemonMemoryBytes: residentBytes(),
     gpu: adapter && { name: adapter.name, vendor: adapter.vendor, backend: adapter.backend },
     models: list
       .filter((model) => model.state === "loaded")
@@ -107,6 +123,8 @@ async function scrape(models: Models, { adapter }: GpuState): Promise<ScrapedGau
         parameters: model.gguf.parameters,
         contextSize: model.contextSize,
         gpuLayers: model.gpuLayers,
+        memoryBytes: model.memoryBytes ?? 0,
+        gpuMemoryBytes: model.gpuMemoryBytes ?? 0,
       })),
   };
 }

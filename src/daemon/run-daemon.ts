@@ -1,6 +1,7 @@
 import type { LoadedConfig } from "../config/load-config.ts";
 import { isSystemError } from "../errors/exhausted-resource.ts";
 import { ServiceError } from "../errors/service-error.ts";
+import { Activity } from "./activity/activity.ts";
 import { cacheWarning } from "./cache-warning.ts";
 import { createAnnouncer, createLogger, type LogOutput } from "./create-logger.ts";
 import { DaemonStartError } from "./daemon-start-error.ts";
@@ -25,7 +26,8 @@ export async function runDaemon(
   { config, file, warnings, origins }: LoadedConfig,
   { stdout, stderr, signal }: RunOptions,
 ): Promise<void> {
-  const logger = createLogger(config.log, stderr);
+  const activity = new Activity();
+  const logger = createLogger(config.log, stderr, activity.log);
   const announce = createAnnouncer(config.log, stdout);
   using held = new DisposableStack();
   held.use(catchStrays(logger));
@@ -33,7 +35,7 @@ export async function runDaemon(
   for (const warning of warnings) logger.warn(warning);
   const warning = cacheWarning(config.cache_dir);
   if (warning !== undefined) logger.warn(warning);
-  const daemon = await startDaemon(config, { logger, chosen: origins }).catch((error: unknown) => {
+  const daemon = await startDaemon(config, { logger, activity, chosen: origins }).catch((error: unknown) => {
     throw startFailure(error);
   });
   const onSignal = (): void => daemon.services.shutdown();

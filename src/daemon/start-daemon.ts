@@ -29,7 +29,7 @@ export interface RunningDaemon {
   stop(): Promise<void>;
 }
 
-export interface StartOptions extends Pick<DaemonContext, "logger"> {
+export interface StartOptions extends Pick<DaemonContext, "logger" | "activity"> {
   /** Options that the user has set. Defaults adapt to what the machine has. */
   readonly chosen?: Pick<ReadonlySet<string>, "has">;
 }
@@ -40,7 +40,7 @@ export interface StartOptions extends Pick<DaemonContext, "logger"> {
  */
 export async function startDaemon(
   config: Config,
-  { logger, chosen = new Set() }: StartOptions,
+  { logger, activity, chosen = new Set() }: StartOptions,
   compose: typeof createServices = createServices,
 ): Promise<RunningDaemon> {
   const life = new AbortController();
@@ -51,7 +51,12 @@ export async function startDaemon(
   };
   const shutdown = (): void =>
     void stop().catch((error: unknown) => logger.error({ err: error }, "cannot stop"));
-  const services = await compose(config, { logger, draining: life.signal, shutdown });
+  const services = await compose(config, {
+    logger,
+    draining: life.signal,
+    shutdown,
+    ...(activity && { activity }),
+  });
   const app = createApp(services, createDialects(services));
   const maxMessageBytes = config.http.body_limit;
   const connections = connectionLimits(userLimits().descriptors);

@@ -11,7 +11,7 @@ import { contentLengthLimit } from "./input/read-json.ts";
 import { hostCheck } from "./middleware/host-check.ts";
 import { rateLimit } from "./middleware/rate-limit.ts";
 import { requestId } from "./middleware/request-id.ts";
-import { requestLog } from "./middleware/request-log.ts";
+import { type FollowRequest, requestLog } from "./middleware/request-log.ts";
 import { surplusConnection } from "./middleware/surplus-connection.ts";
 
 export type App = Hono<AppEnv>;
@@ -20,15 +20,17 @@ interface AppOptions {
   readonly config: Pick<Config, "http" | "api_keys">;
   readonly logger: Logger;
   readonly life: Readonly<Life>;
+  /** Remembers what requests were; absent: nobody does. */
+  readonly activity?: { readonly followRequest: FollowRequest };
 }
 
 /** The whole HTTP side of the daemon, without a socket: `app.request()` drives it in tests. */
-export function createApp({ config, logger, life }: AppOptions, dialects: readonly Dialect[]): App {
+export function createApp({ config, logger, life, activity }: AppOptions, dialects: readonly Dialect[]): App {
   const { http, api_keys: keys } = config;
   const app = new Hono<AppEnv>();
   app.use(
     requestId(logger, http.body_limit),
-    requestLog(),
+    requestLog(activity?.followRequest),
     surplusConnection(),
     hostCheck(http.addr, http.allowed_hosts),
     corsHeaders(http.cors_origins),

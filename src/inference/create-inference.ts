@@ -1,7 +1,6 @@
 import type { Config } from "../config/schema.ts";
 import { checkCallDepths } from "../engine/request-limits.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { GenerationEvent } from "../engine/protocol/generation.ts";
 import type { TokenIds } from "../engine/protocol/calls.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Model, Models } from "../models/model.ts";
@@ -15,13 +14,13 @@ import type { EventReader } from "./event-reader.ts";
 import { firstCallOnly } from "./first-call-only.ts";
 import { readForcedCall } from "./forced-call/read-forced-call.ts";
 import { readOfferedCall } from "./forced-call/read-offered-call.ts";
+import type { FollowWork } from "./follow-work.ts";
 import { GenerationStream } from "./generation-stream.ts";
 import type {
   DetokenizeRequest,
   EmbedAnswer,
   EmbedRequest,
   Inference,
-  InferenceEvent,
   InferenceRequest,
   InferenceStream,
   PromptFromTokensRequest,
@@ -30,7 +29,7 @@ import type {
   TokenizeRequest,
 } from "./inference.ts";
 import { embeddedTokens, neededTokens, reservedTokens } from "./reserved-tokens.ts";
-import { RequestAccounting } from "./request-accounting.ts";
+import { type RequestAccount, RequestAccounting } from "./request-accounting.ts";
 import { resolveGeneration, type ResolvedGeneration } from "./resolve-generation.ts";
 import { runBatch } from "./run-batch.ts";
 import { splitReasoning } from "./split-reasoning.ts";
@@ -46,6 +45,8 @@ export interface InferenceOptions {
   };
   /** Milliseconds since any origin. */
   now?: () => number;
+  /** Told of all work; absent: only the metrics are. */
+  followWork?: FollowWork | undefined;
 }
 
 /** Creates the {@link Inference} of a daemon or a page. */
@@ -55,19 +56,15 @@ export function createInference(options: InferenceOptions): Inference {
 
 class InferenceService implements Inference {
   readonly #models: Pick<Models, "acquire">;
-  readonly #metrics: Metrics;
   readonly #requestTimeoutMs: number;
-  readonly #now: () => number;
   readonly #queues: EngineQueues;
   readonly #accounting: RequestAccounting;
 
-  constructor({ models, metrics, config, now = () => performance.now() }: InferenceOptions) {
+  constructor({ models, metrics, config, now = () => performance.now(), followWork }: InferenceOptions) {
     this.#models = models;
-    this.#metrics = metrics;
     this.#requestTimeoutMs = config.engine.request_timeout;
-    this.#now = now;
     this.#queues = new EngineQueues({ maxWaiting: config.models.queue_size, now });
-    this.#accounting = new RequestAccounting(metrics, now);
+    this.#accounting = new RequestAccounting(metrics, now, followWork);
   }
 
   get activeRequests(): number {
@@ -75,39 +72,46 @@ class InferenceService implements Inference {
   }
 
   async generate(request: InferenceRequest, signal: AbortSignal): Promise<InferenceStream> {
-    const startedAt = this.#now();
     checkCallDepths(request.input);
     // Disposed in reverse order: first the permit, then the lease, and last the count of requests.
     const held = new DisposableStack();
+    const account = held.use(this.#accounting.begin(request.endpoint, request.furtherOf?.follower));
     try {
-      held.use(this.#accounting.begin(request.endpoint));
       const { model, engine } = held.use(
         await this.#models.acquire(request.model || undefined, signal, request.residency),
       );
-      const loadMs = this.#now() - startedAt;
+      account.answeredBy(model.alias);
+      const loadMs = account.elapsedMs;
       const resolved = resolveGeneration(request, model, engine.info);
       const wish = {
         tokens: reservedTokens(resolved.request, engine.info),
-        bypassQueueLimit: request.isFurther ?? false,
+        bypassQueueLimit: request.furtherOf !== undefined,
       };
-      const permit = held.use(await this.#admit(engine, model, signal, wish));
+      const permit = held.use(await this.#admit(account, engine, model, signal, wish));
       const events = await GenerationStream.begin({
         run: (onEvent, abort) => engine.generate(resolved.request, onEvent, abort),
         readers: readersOf(resolved, request.onTokens),
         deadline: held.use(new Deadline(signal, this.#requestTimeoutMs)),
         held,
-        onPrompt: (tokens) => permit.resize(neededTokens(resolved.request, tokens, engine.info)),
-        finish: (done) => this.#finish(done, model.alias, startedAt),
+        onPrompt: ({ processed, total }) => {
+          permit.resize(neededTokens(resolved.request, total, engine.info));
+          account.prompted(processed, total);
+        },
+        onToken: () => account.token(),
+        finish: (done) => account.generated(done),
+        fail: (error) => account.failed(error, signal),
       });
-      return { model: model.alias, loadMs, sampling: resolved.request.sampling, events };
+      const { follower } = account;
+      return { model: model.alias, loadMs, sampling: resolved.request.sampling, events, follower };
     } catch (error) {
       held.dispose();
+      account.failed(error, signal);
       throw error;
     }
   }
 
   async embed(request: EmbedRequest, signal: AbortSignal): Promise<EmbedAnswer> {
-    const { model, loadMs, results } = await this.#batch(
+    const { model, loadMs, results, totalTokens } = await this.#batch(
       request,
       request.input,
       signal,
@@ -115,19 +119,17 @@ class InferenceService implements Inference {
       (engine, text, abort) =>
         request.truncate ? embedTruncated(engine, text, abort) : engine.embed(text, abort),
     );
-    const totalTokens = this.#countPrompt(results);
     return { model, loadMs, vectors: results.map(({ vector }) => vector), totalTokens };
   }
 
   async rerank(request: RerankRequest, signal: AbortSignal): Promise<RerankAnswer> {
-    const { model, results } = await this.#batch(
+    const { model, results, totalTokens } = await this.#batch(
       request,
       request.documents,
       signal,
       checkReranking,
       (engine, document, abort) => engine.rerank(request.query, document, abort),
     );
-    const totalTokens = this.#countPrompt(results);
     return { model, scores: results.map(({ score }) => score), totalTokens };
   }
 
@@ -155,64 +157,49 @@ class InferenceService implements Inference {
     return await promptFromTokens(lease.engine, tokens, param, signal);
   }
 
-  async #batch<Item, Result>(
+  async #batch<Item, Result extends { readonly tokens: number }>(
     request: Pick<EmbedRequest, "model" | "residency">,
     items: readonly Item[],
     signal: AbortSignal,
     check: (model: Model) => void,
     call: (engine: Engine, item: Item, signal: AbortSignal) => Promise<Result>,
-  ): Promise<{ model: string; loadMs: number; results: Result[] }> {
-    const startedAt = this.#now();
+  ): Promise<{ model: string; loadMs: number; results: Result[]; totalTokens: number }> {
     using held = new DisposableStack();
-    held.use(this.#accounting.begin("embeddings"));
-    const { model, engine } = held.use(
-      await this.#models.acquire(request.model || undefined, signal, request.residency),
-    );
-    const loadMs = this.#now() - startedAt;
-    check(model);
-    if (items.length === 0) return { model: model.alias, loadMs, results: [] };
-    const tokens = embeddedTokens(engine.spec, engine.info);
-    const permit = await this.#admit(engine, model, signal, { tokens });
-    const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
-    const results = await runBatch(items, { permit, tokens }, deadline.signal, (item, abort) =>
-      call(engine, item, abort),
-    );
-    return { model: model.alias, loadMs, results };
+    const account = held.use(this.#accounting.begin("embeddings"));
+    try {
+      const { model, engine } = held.use(
+        await this.#models.acquire(request.model || undefined, signal, request.residency),
+      );
+      account.answeredBy(model.alias);
+      const loadMs = account.elapsedMs;
+      check(model);
+      if (items.length === 0) {
+        account.computed(0);
+        return { model: model.alias, loadMs, results: [], totalTokens: 0 };
+      }
+      const tokens = embeddedTokens(engine.spec, engine.info);
+      const permit = await this.#admit(account, engine, model, signal, { tokens });
+      const deadline = held.use(new Deadline(signal, this.#requestTimeoutMs));
+      const results = await runBatch(items, { permit, tokens }, deadline.signal, (item, abort) =>
+        call(engine, item, abort),
+      );
+      const totalTokens = results.reduce((sum, each) => sum + each.tokens, 0);
+      account.computed(totalTokens);
+      return { model: model.alias, loadMs, results, totalTokens };
+    } catch (error) {
+      account.failed(error, signal);
+      throw error;
+    }
   }
 
   async #admit(
+    account: RequestAccount,
     engine: Engine,
     { alias }: Model,
     signal: AbortSignal,
     wish: AdmissionRequest,
   ): Promise<Permit> {
-    this.#metrics.requestsWaiting(1);
-    try {
-      return await this.#queues.of(engine, alias).acquire(signal, wish);
-    } finally {
-      this.#metrics.requestsWaiting(-1);
-    }
-  }
-
-  #countPrompt(results: readonly { tokens: number }[]): number {
-    const total = results.reduce((sum, { tokens }) => sum + tokens, 0);
-    this.#metrics.promptTokens(total);
-    return total;
-  }
-
-  #finish(
-    done: Extract<GenerationEvent, { type: "done" }>,
-    alias: string,
-    startedAt: number,
-  ): InferenceEvent {
-    const totalMs = this.#now() - startedAt;
-    const { promptTokens, completionTokens } = done.usage;
-    // The first token comes with the prompt, so the time of a single token is that of the request.
-    const seconds = (completionTokens > 1 ? done.timings.completionMs : totalMs) / 1000;
-    const tokensPerSecond = seconds > 0 ? completionTokens / seconds : 0;
-    this.#metrics.promptTokens(promptTokens);
-    this.#metrics.tokensGenerated(alias, completionTokens, tokensPerSecond);
-    return { ...done, totalMs, tokensPerSecond };
+    return await account.waitFor(this.#queues.of(engine, alias).acquire(signal, wish));
   }
 }
 

@@ -26,8 +26,12 @@ export async function generateChoices(
   if (others.length === 0) return await inference.generate(first, signal);
   const stop = new AbortController();
   const all = AbortSignal.any([signal, stop.signal]);
-  const { model, events } = await inference.generate(first, all);
-  const sources = [events, ...others.map((request) => beginFurther(inference, request, all))];
+  const furtherOf = await inference.generate(first, all);
+  const { model, events } = furtherOf;
+  const sources = [
+    events,
+    ...others.map((request) => beginFurther(inference, { ...request, furtherOf }, all)),
+  ];
   const end = (): void => stop.abort(new Error("the answer is over"));
   return { model, events: mergeChoices(sources, parallel, end) };
 }
@@ -44,7 +48,7 @@ async function* beginFurther(
   request: InferenceRequest,
   signal: AbortSignal,
 ): AsyncGenerator<InferenceEvent, void, undefined> {
-  const { events } = await inference.generate({ ...request, isFurther: true }, signal);
+  const { events } = await inference.generate(request, signal);
   yield* events;
 }
 

@@ -14,6 +14,14 @@ const LOGPROB_BYTES = 400;
 const ALTERNATIVE_BYTES = 150;
 
 type DoneEvent = Extract<GenerationEvent, { type: "done" }>;
+type PromptProgress = Extract<GenerationEvent, { type: "prompt-progress" }>;
+
+/** Events that have the text of a token. */
+const TOKEN_EVENTS: ReadonlySet<GenerationEvent["type"]> = new Set([
+  "text-delta",
+  "reasoning-delta",
+  "tool-call-delta",
+]);
 
 export interface GenerationStreamOptions {
   /** Runs the generation on its engine; settles when the engine has released it. */
@@ -24,10 +32,14 @@ export interface GenerationStreamOptions {
   readonly deadline: Deadline;
   /** Everything the request holds; released once, as soon as the engine is done. */
   readonly held: Disposable;
-  /** Called with the prompt's length in tokens when the engine reports it. */
-  readonly onPrompt: (tokens: number) => void;
+  /** Called when the engine reports how much of the prompt it has computed. */
+  readonly onPrompt: (progress: PromptProgress) => void;
+  /** Called for each token that has text. */
+  readonly onToken: () => void;
   /** Completes the last event; called once the generation is over. */
   readonly finish: (done: DoneEvent) => InferenceEvent;
+  /** Called instead when it ends without one; the error is undefined when the reader has left. */
+  readonly fail: (error: unknown) => void;
 }
 
 /**
@@ -41,6 +53,7 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
   readonly #events = new EventQueue<InferenceEvent>(MAX_WAITING_BYTES, bytesOf);
   readonly #over: Promise<void>;
   #done: DoneEvent | undefined;
+  #isLeft = false;
 
   private constructor(options: GenerationStreamOptions) {
     this.#options = options;
@@ -61,6 +74,7 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
   /** The reader leaves: resolves when the engine is done. */
   async return(): Promise<IteratorResult<InferenceEvent, undefined>> {
     this.#events.clear();
+    this.#isLeft = true;
     this.#options.deadline.abort(new Error("the reader has left"));
     await this.#over;
     return { done: true, value: undefined };
@@ -72,7 +86,7 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
 
   /** Never rejects. */
   async #run(): Promise<void> {
-    const { run, deadline, held, finish } = this.#options;
+    const { run, deadline, held, finish, fail } = this.#options;
     let failure: unknown;
     try {
       await run((event) => this.#take(event), deadline.signal);
@@ -81,15 +95,19 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
     }
     // The permit is released before the reader sees the end, so that the next request finds it free.
     held[Symbol.dispose]();
-    if (!this.#done) this.#events.end(failure ?? incomplete());
-    else if (this.#events.push(finish(this.#done))) this.#events.end();
+    if (!this.#done) {
+      failure ??= incomplete();
+      fail(this.#isLeft ? undefined : failure);
+      this.#events.end(failure);
+    } else if (this.#events.push(finish(this.#done))) this.#events.end();
     else this.#events.clear(readTooSlowly());
   }
 
   /** Reads an event of the engine; an event that cannot be read ends the answer. */
   #take(event: GenerationEvent): void {
     try {
-      if (event.type === "prompt-progress") this.#options.onPrompt(event.total);
+      if (event.type === "prompt-progress") this.#options.onPrompt(event);
+      else if (TOKEN_EVENTS.has(event.type)) this.#options.onToken();
       let events: readonly GenerationEvent[] = [event];
       for (const read of this.#options.readers) events = events.flatMap((each) => [...read(each)]);
       for (const each of events) this.#pass(each);

@@ -9,6 +9,7 @@ import type {
 import type { TokenIds, TokenizeOptions } from "../engine/protocol/calls.ts";
 import type { Endpoint } from "../metrics/metrics.ts";
 import type { Residency } from "../models/model.ts";
+import type { WorkFollower } from "./follow-work.ts";
 import type { Piece } from "./tokens.ts";
 
 /**
@@ -46,8 +47,8 @@ export interface InferenceRequest {
   readonly cachePrompt?: boolean | undefined;
   /** Loads the model if it is not loaded; absent: only with the configuration's auto_load. */
   readonly residency?: Residency | undefined;
-  /** Another choice of an admitted request, which is not subject to the queue's limit. */
-  readonly isFurther?: boolean | undefined;
+  /** This is another choice of an admitted request, and not subject to the queue's limit. */
+  readonly furtherOf?: Pick<InferenceStream, "follower"> | undefined;
   /** The API's defaults for settings that neither the request nor the model has. */
   readonly defaults: { readonly maxTokens?: number; readonly sampling: Sampling };
 }
@@ -62,6 +63,8 @@ export interface InferenceStream {
   readonly sampling: Sampling;
   /** Throws a ServiceError when the generation fails; cancelled by the signal or by leaving the loop. */
   readonly events: AsyncIterableIterator<InferenceEvent>;
+  /** Who is told of the request's figures, for further choices of it. */
+  readonly follower?: WorkFollower;
 }
 
 /** The engine's events; `done` also has the request's total time, including queueing. */

@@ -7,6 +7,10 @@ import type { Endpoint, Metrics } from "./metrics.ts";
 
 /** Upper bounds in seconds; the client library adds +Inf. */
 const DURATION_BUCKETS = [0.1, 0.5, 1, 5];
+/** Up to the minutes that a long prompt takes on a slow processor; close enough to tell a median. */
+const FIRST_TOKEN_BUCKETS = [
+  0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 7.5, 10, 15, 20, 30, 45, 60, 120, 300,
+];
 const ENDPOINTS: readonly Endpoint[] = ["chat", "generate", "embeddings"];
 
 /** Writes bounds as 1.0 instead of 1, like Prometheus 3. */
@@ -20,12 +24,18 @@ export interface LoadedModelGauges {
   readonly parameters: number;
   readonly contextSize: number;
   readonly gpuLayers: number;
+  /** Resident bytes of its engine. */
+  readonly memoryBytes: number;
+  /** Bytes of the GPU's memory reserved for it. */
+  readonly gpuMemoryBytes: number;
 }
 
 /** Values that are read at each scrape instead of being counted. */
 export interface ScrapedGauges {
   readonly models: readonly LoadedModelGauges[];
   readonly memoryUsedBytes: number;
+  /** Resident bytes of the daemon's own process. */
+  readonly daemonMemoryBytes: number;
   /** The adapter that models can use; undefined: none. */
   readonly gpu?: { readonly name: string; readonly vendor: string; readonly backend: string } | undefined;
 }
@@ -76,11 +86,23 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
   const parameters = modelGauge("service_model_parameters", "Weights of a loaded model.");
   const contextSize = modelGauge("service_model_context_size", "Context of a loaded model in tokens.");
   const gpuLayers = modelGauge("service_model_gpu_layers", "Layers of a loaded model on the GPU.");
+  const modelMemory = modelGauge("service_model_memory_bytes", "Resident memory of a loaded model's engine.");
+  const modelGpuMemory = modelGauge(
+    "service_model_gpu_memory_bytes",
+    "Memory of the GPU reserved for a loaded model.",
+  );
+  const daemonMemory = gauge("service_daemon_memory_bytes", "Resident memory of the daemon's own process.");
   const memoryUsed = gauge("service_memory_used_bytes", "Resident memory of the daemon and its engines.");
   const duration = new Histogram({
     name: "service_request_duration_seconds",
     help: "Seconds from admission to the end of a request.",
     buckets: DURATION_BUCKETS,
+    registers,
+  });
+  const firstToken = new Histogram({
+    name: "service_time_to_first_token_seconds",
+    help: "Seconds from the arrival of a request to the first token of its answer.",
+    buckets: FIRST_TOKEN_BUCKETS,
     registers,
   });
   const engineRestarts = counter("service_engine_restarts_total", "Engines started again after a crash.");
@@ -103,7 +125,10 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
   const speeds = new Map<string, number>();
   const totals = { requests: 0, tokensGenerated: 0, activeRequests: 0 };
   let reportedUptime = 0;
+  // Tokens are only added up one by one: the registry would take longer.
+  let reportedTokens = 0;
 
+  const perModel = [tokensPerSecond, parameters, contextSize, gpuLayers, modelMemory, modelGpuMemory];
   const refresh = async (): Promise<void> => {
     const scraped = await options.scrape();
     const now = options.uptimeSecs();
@@ -111,11 +136,14 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     reportedUptime = now;
     modelsLoaded.set(scraped.models.length);
     requestsActive.set(totals.activeRequests);
+    tokensGenerated.inc(totals.tokensGenerated - reportedTokens);
+    reportedTokens = totals.tokensGenerated;
     memoryUsed.set(scraped.memoryUsedBytes);
+    daemonMemory.set(scraped.daemonMemoryBytes);
     gpuAvailable.set(scraped.gpu ? 1 : 0);
     gpuInfo.reset();
     if (scraped.gpu) gpuInfo.set({ ...scraped.gpu }, 1);
-    for (const each of [tokensPerSecond, parameters, contextSize, gpuLayers]) each.reset();
+    for (const each of perModel) each.reset();
     const loaded = new Set(scraped.models.map(({ model }) => model));
     for (const model of speeds.keys()) if (!loaded.has(model)) speeds.delete(model);
     for (const each of scraped.models) {
@@ -123,6 +151,8 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
       parameters.set({ model }, each.parameters);
       contextSize.set({ model }, each.contextSize);
       gpuLayers.set({ model }, each.gpuLayers);
+      modelMemory.set({ model }, each.memoryBytes);
+      modelGpuMemory.set({ model }, each.gpuMemoryBytes);
       tokensPerSecond.set({ model }, speeds.get(model) ?? 0);
     }
   };
@@ -141,9 +171,14 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
       totals.activeRequests -= 1;
       duration.observe(seconds);
     },
+    tokenGenerated() {
+      totals.tokensGenerated += 1;
+    },
+    firstToken(seconds) {
+      firstToken.observe(seconds);
+    },
     tokensGenerated(model, tokens, rate) {
       totals.tokensGenerated += tokens;
-      tokensGenerated.inc(tokens);
       // A generation that took no time has no speed; Prometheus would accept NaN or Infinity.
       if (Number.isFinite(rate)) speeds.set(model, rate);
     },

@@ -8,7 +8,13 @@ export interface Metrics {
   requestsWaiting(change: 1 | -1): void;
   /** `seconds` from admission to the end, including failed and cancelled requests. */
   requestFinished(endpoint: Endpoint, seconds: number): void;
+  /** One more token of an answer that is not over; called for each, so that it must cost next to nothing. */
+  tokenGenerated(): void;
+  /** An answer is over: the tokens of it that have not been counted one by one, and its speed. */
   tokensGenerated(model: string, tokens: number, tokensPerSecond: number): void;
+  /** `seconds` from the arrival of a request to the first token of its answer. */
+  firstToken(seconds: number): void;
+  /** So many more tokens of a prompt have been computed. */
   promptTokens(tokens: number): void;
   /** Sums for the status routes. */
   readonly totals: {

@@ -42,6 +42,9 @@ export function describeModel(found: ModelRecord, circumstances: ModelCircumstan
     modifiedAt: record.modifiedAt,
     memoryBytes,
     expiresAt: loaded?.expiresAt,
+    gpuMemoryBytes: loaded?.engine && loaded.needs.gpuBytes,
+    slots: loaded?.engine?.spec.slots,
+    lastUsedAt: loaded?.engine && loaded.lastUsed,
   };
 }
 

@@ -129,6 +129,12 @@ export interface Model {
   readonly memoryBytes: number | undefined;
   /** When an idle engine will be unloaded, Unix milliseconds; undefined: never, or not loaded. */
   readonly expiresAt: number | undefined;
+  /** Bytes of the GPU's memory reserved for it, when loaded. */
+  readonly gpuMemoryBytes?: number | undefined;
+  /** Requests that it can answer at once, when loaded. */
+  readonly slots?: number | undefined;
+  /** When a request last used it, Unix milliseconds, when loaded. */
+  readonly lastUsedAt?: number | undefined;
 }
 
 /** How a request wants its model to be loaded. */

@@ -71,7 +71,9 @@ class NoMetrics implements Metrics {
   requestStarted(_endpoint: Endpoint): void {}
   requestsWaiting(): void {}
   requestFinished(): void {}
+  tokenGenerated(): void {}
   tokensGenerated(): void {}
+  firstToken(): void {}
   promptTokens(): void {}
   async render(): Promise<string> {
     return "";

@@ -7,6 +7,7 @@ export class FakeMetrics implements Metrics {
   waiting = 0;
   generated = 0;
   prompted = 0;
+  readonly firstTokens: number[] = [];
 
   get totals(): Metrics["totals"] {
     return {
@@ -26,6 +27,14 @@ export class FakeMetrics implements Metrics {
 
   requestFinished(endpoint: Endpoint): void {
     this.finished.push(endpoint);
+  }
+
+  tokenGenerated(): void {
+    this.generated += 1;
+  }
+
+  firstToken(seconds: number): void {
+    this.firstTokens.push(seconds);
   }
 
   tokensGenerated(_model: string, tokens: number): void {

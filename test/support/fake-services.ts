@@ -2,6 +2,7 @@ import { pino } from "pino";
 import { configSchema, type ConfigInput } from "../../src/config/schema.ts";
 import { ServiceError } from "../../src/errors/service-error.ts";
 import { ServiceEvents } from "../../src/events/service-events.ts";
+import { Activity } from "../../src/daemon/activity/activity.ts";
 import { createDialects } from "../../src/daemon/dialects.ts";
 import { browserScripts } from "../../src/daemon/browser-scripts.ts";
 import { createFileOpener } from "../../src/daemon/open-file.ts";
@@ -29,7 +30,9 @@ const idleMetrics: Metrics = {
   requestStarted: () => undefined,
   requestsWaiting: () => undefined,
   requestFinished: () => undefined,
+  tokenGenerated: () => undefined,
   tokensGenerated: () => undefined,
+  firstToken: () => undefined,
   promptTokens: () => undefined,
   render: async () => "# HELP service_info The daemon.\n",
 };
@@ -51,6 +54,7 @@ export function fakeServices(options: FakeOptions = {}): ManagementServices {
     inference: idleInference,
     metrics: idleMetrics,
     events: new ServiceEvents(),
+    activity: new Activity(),
     logger: pino({ level: "debug" }, { write }),
     host: { where: "daemon", machine: "a machine of this test", engineSha256: "e".repeat(64) },
     version: "1.2.3",

@@ -1,37 +1,15 @@
-import { z } from "zod";
 import { EventQueue } from "../../async/event-queue.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { TimedServiceEvent } from "../../events/service-events.ts";
 import { nativeErrorBody } from "../../http/errors/native-error.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
+import { eventSchema } from "./event-schema.ts";
 import type { ManagementServices } from "./management-services.ts";
 import { sseEvent } from "../../http/streaming/sse-frame.ts";
 import { SSE_TYPE, streamResponse, type StreamFormat } from "../../http/streaming/stream-response.ts";
 
 /** Events are rare: a client this far behind has stopped reading. */
 const MAX_WAITING_EVENTS = 1000;
-
-const eventSchema = z
-  .object({
-    type: z.enum([
-      "model-downloaded",
-      "model-loaded",
-      "model-unloaded",
-      "model-failed",
-      "model-deleted",
-      "model-created",
-      "engine-restarted",
-      "gpu-lost",
-      "gpu-abandoned",
-    ]),
-    model: z.string(),
-    time: z.string().describe("ISO 8601."),
-    size_bytes: z.int().optional(),
-    reason: z.string().optional(),
-    code: z.string().optional(),
-    message: z.string().optional(),
-  })
-  .meta({ id: "ServiceEvent" });
 
 const eventStream: StreamFormat = {
   contentType: SSE_TYPE,

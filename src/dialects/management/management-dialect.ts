@@ -2,6 +2,7 @@ import type { Dialect } from "../../http/dialect.ts";
 import { nativeErrorSchema, renderNativeError } from "../../http/errors/native-error.ts";
 import { openApiDocument } from "../../http/openapi-document.ts";
 import { defineRoute } from "../../http/route.ts";
+import { activityRoutes } from "./activity-routes.ts";
 import { browserRoutes } from "./browser-routes.ts";
 import { defaultModelRoutes } from "./default-model-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
@@ -24,6 +25,7 @@ export const managementDialect = (
   routes: [
     ...systemRoutes(services),
     ...eventRoutes(services),
+    ...activityRoutes(services),
     ...modelFileRoutes(services),
     ...modelRoutes(services),
     ...defaultModelRoutes(services),

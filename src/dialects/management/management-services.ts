@@ -4,8 +4,10 @@ import type { Kernels } from "../../engine/prepare-engine.ts";
 import type { WallState } from "../../engine/walls/sandbox-finder.ts";
 import type { ServiceEvents } from "../../events/service-events.ts";
 import type { Metrics } from "../../metrics/metrics.ts";
+import type { FollowRequest } from "../../http/middleware/request-log.ts";
 import type { ModelServices } from "../services.ts";
 import type { ServedFile } from "../../http/streaming/send-file.ts";
+import type { ActivityReport, LogLevel } from "./activity-schemas.ts";
 import type { DefaultModel } from "./default-model-routes.ts";
 import type { OpenFile } from "./model-file-routes.ts";
 import type { PageFile, PageFileName } from "./page-routes.ts";
@@ -15,6 +17,12 @@ export interface ManagementServices extends ModelServices {
   readonly config: Config;
   readonly metrics: Metrics;
   readonly events: ServiceEvents;
+  /** What has happened of late. */
+  readonly activity: {
+    readonly followRequest: FollowRequest;
+    /** What is newer than a number, with records of the log from a level on. */
+    report(query: { readonly after: number; readonly level: LogLevel }): ActivityReport;
+  };
   /** performance.now() when the daemon started, in milliseconds. */
   readonly startedAt: number;
   /** The GPU available to engines, whether or not a model uses it. */

@@ -32,6 +32,9 @@ export function modelListEntry(model: Model): EntryOnDisk {
     purpose: model.gguf.purpose,
     ...(model.memoryBytes !== undefined && { memory_bytes: model.memoryBytes }),
     ...(model.expiresAt !== undefined && { expires_at: new Date(model.expiresAt).toISOString() }),
+    ...(model.gpuMemoryBytes !== undefined && { gpu_memory_bytes: model.gpuMemoryBytes }),
+    ...(model.slots !== undefined && { slots: model.slots }),
+    ...(model.lastUsedAt !== undefined && { last_used_at: new Date(model.lastUsedAt).toISOString() }),
   };
 }
 

@@ -41,6 +41,9 @@ const modelFields = {
   purpose: purposeSchema.optional().describe("What it is for; absent while it is not on disk."),
   memory_bytes: z.int().optional().describe("Resident memory of its engine, when loaded."),
   expires_at: z.string().optional().describe("When it will be unloaded if idle, ISO 8601."),
+  gpu_memory_bytes: z.int().optional().describe("Memory of the GPU reserved for it, when loaded."),
+  slots: z.int().optional().describe("Requests that it can answer at once, when loaded."),
+  last_used_at: z.string().optional().describe("When a request last used it, ISO 8601, when loaded."),
 };
 
 export const modelListEntrySchema = z.object(modelFields).meta({ id: "Model" });

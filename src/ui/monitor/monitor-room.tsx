@@ -1,13 +1,31 @@
 import type { JSX } from "preact";
-import { models } from "../page-state.ts";
+import { useEffect } from "preact/hooks";
+import { Charts } from "./charts.tsx";
+import { Engines } from "./engines.tsx";
+import { Incidents } from "./incidents.tsx";
+import { LogsView } from "./logs-view.tsx";
+import { Machine } from "./machine.tsx";
+import { isLive, trouble, watch } from "./monitor-state.ts";
+import { RequestsTable } from "./requests-table.tsx";
 
-/** What the daemon is doing. */
+/** What the daemon is doing, and what has happened to it. */
 export function MonitorRoom(): JSX.Element {
-  const loaded = models.value.filter(({ state }) => state === "loaded");
+  useEffect(watch, []);
   return (
     <main id="monitor">
-      <h2>Monitor</h2>
-      <p>{loaded.length} models are loaded.</p>
+      <p id="watching" role="status">
+        {trouble.value !== ""
+          ? trouble
+          : isLive.value
+            ? "● Live: a look every 2 seconds, and events as they happen."
+            : "Connecting to the daemon's events …"}
+      </p>
+      <Incidents />
+      <Charts />
+      <Engines />
+      <Machine />
+      <RequestsTable />
+      <LogsView />
     </main>
   );
 }

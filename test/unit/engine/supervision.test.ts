@@ -209,6 +209,8 @@ describe("a loaded engine", () => {
       deadline: new Deadline(NEVER, Number.POSITIVE_INFINITY),
       held: new DisposableStack(),
       onPrompt: () => undefined,
+      onToken: () => undefined,
+      fail: () => undefined,
       finish: (done) => ({ ...done, totalMs: 0, tokensPerSecond: 0 }),
     });
     const delays = monitorEventLoopDelay({ resolution: 5 });

@@ -24,6 +24,8 @@ function stream(run: Run, readers: readonly EventReader[] = [], signal = never) 
     deadline: new Deadline(signal, Number.POSITIVE_INFINITY),
     held,
     onPrompt: () => undefined,
+    onToken: () => undefined,
+    fail: () => undefined,
     finish: (done) => ({ ...done, totalMs: 0, tokensPerSecond: 0 }),
   });
   return { state, began };

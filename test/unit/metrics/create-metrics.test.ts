@@ -5,13 +5,20 @@ import {
   type MetricsOptions,
 } from "../../../src/metrics/create-metrics.ts";
 
-const mini: LoadedModelGauges = { model: "mini", parameters: 12, contextSize: 4096, gpuLayers: 0 };
+const mini: LoadedModelGauges = {
+  model: "mini",
+  parameters: 12,
+  contextSize: 4096,
+  gpuLayers: 0,
+  memoryBytes: 700,
+  gpuMemoryBytes: 30,
+};
 
 function make(overrides: Partial<MetricsOptions> = {}) {
   return createMetrics({
     version: "1.2.3",
     uptimeSecs: () => 7,
-    scrape: async () => ({ models: [mini], memoryUsedBytes: 1000 }),
+    scrape: async () => ({ models: [mini], memoryUsedBytes: 1000, daemonMemoryBytes: 300 }),
     ...overrides,
   });
 }
@@ -31,6 +38,10 @@ describe("the Prometheus registry", () => {
     ["service_model_gpu_layers", "gauge"],
     ["service_memory_used_bytes", "gauge"],
     ["service_request_duration_seconds", "histogram"],
+    ["service_time_to_first_token_seconds", "histogram"],
+    ["service_daemon_memory_bytes", "gauge"],
+    ["service_model_memory_bytes", "gauge"],
+    ["service_model_gpu_memory_bytes", "gauge"],
   ])("%s is a %s with HELP and TYPE", async (name, type) => {
     const text = await make().render();
     expect(text).toContain(`# TYPE ${name} ${type}\n`);
@@ -75,9 +86,42 @@ describe("the Prometheus registry", () => {
     expect(text).toContain("service_requests_active 0\n");
   });
 
+  test("puts the first tokens of slow machines into buckets of their own, up to minutes", async () => {
+    const metrics = make();
+    for (const seconds of [0.3, 40, 200]) metrics.firstToken(seconds);
+    const text = await metrics.render();
+    const counts = (bound: string) =>
+      text.match(new RegExp(`service_time_to_first_token_seconds_bucket\\{le="${bound}"\\} (\\d+)`))?.[1];
+    expect(["0.2", "0.35", "30.0", "45.0", "120.0", "300.0"].map(counts)).toEqual([
+      "0",
+      "1",
+      "1",
+      "2",
+      "2",
+      "3",
+    ]);
+  });
+
+  test("counts the tokens of an answer before it is over", async () => {
+    const metrics = make();
+    metrics.tokenGenerated();
+    metrics.tokenGenerated();
+    expect(metrics.totals.tokensGenerated).toBe(2);
+    expect(await metrics.render()).toContain("service_tokens_generated_total 2\n");
+    metrics.tokensGenerated("mini", 1, 10);
+    expect(await metrics.render()).toContain("service_tokens_generated_total 3\n");
+  });
+
+  test("tells the memory of the daemon and of each engine", async () => {
+    const text = await make().render();
+    expect(text).toContain("service_daemon_memory_bytes 300\n");
+    expect(text).toContain('service_model_memory_bytes{model="mini"} 700\n');
+    expect(text).toContain('service_model_gpu_memory_bytes{model="mini"} 30\n');
+  });
+
   test("shows the gauges of a model only while it is loaded", async () => {
     let models = [mini];
-    const metrics = make({ scrape: async () => ({ models, memoryUsedBytes: 1 }) });
+    const metrics = make({ scrape: async () => ({ models, memoryUsedBytes: 1, daemonMemoryBytes: 1 }) });
     metrics.tokensGenerated("mini", 5, 42.5);
     const loaded = await metrics.render();
     expect(loaded).toContain('service_tokens_per_second{model="mini"} 42.5\n');
@@ -93,7 +137,7 @@ describe("the Prometheus registry", () => {
   test("lets no model name break out of its label", async () => {
     const model = 'a"} 1\nservice_fake{x="\\';
     const text = await make({
-      scrape: async () => ({ models: [{ ...mini, model }], memoryUsedBytes: 1 }),
+      scrape: async () => ({ models: [{ ...mini, model }], memoryUsedBytes: 1, daemonMemoryBytes: 1 }),
     }).render();
     expect(text).toContain('service_model_parameters{model="a\\"} 1\\nservice_fake{x=\\"\\\\"} 12\n');
     expect(text).not.toMatch(/^service_fake/m);
@@ -120,7 +164,9 @@ describe("the Prometheus registry", () => {
     expect(without).not.toContain("service_gpu_info{");
 
     const gpu = { name: "Big Card", vendor: "acme", backend: "vulkan" };
-    const metrics = make({ scrape: async () => ({ models: [], memoryUsedBytes: 0, gpu }) });
+    const metrics = make({
+      scrape: async () => ({ models: [], memoryUsedBytes: 0, daemonMemoryBytes: 0, gpu }),
+    });
     metrics.gpuLost();
     metrics.gpuLost();
     metrics.gpuAbandoned();

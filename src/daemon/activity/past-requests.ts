@@ -1,0 +1,96 @@
+import type { PastRequest } from "../../dialects/management/activity-schemas.ts";
+import type { WorkFigures } from "../../inference/follow-work.ts";
+import type { RequestEnd, RequestHead } from "../../http/middleware/request-log.ts";
+import { BoundedRing } from "./bounded-ring.ts";
+
+/** An hour of a busy machine; those with a model are kept apart, so that pages and scrapers do not push them out. */
+const WORK = { maxCount: 300, maxBytes: 512 * 1024 };
+const OTHERS = { maxCount: 200, maxBytes: 256 * 1024 };
+/** The longest of our own have 60 characters; somebody else's may have thousands. */
+const MAX_PATH = 200;
+/** Names of models are shorter. */
+const MAX_MODEL = 200;
+/** The fixed fields of a record. */
+const RECORD_BYTES = 500;
+
+/** A request under way, or one that is over; what is known of it is added up here, in a record of a fixed size. */
+export class FollowedRequest {
+  readonly head: RequestHead;
+  readonly time = new Date();
+  #work: WorkFigures | undefined;
+
+  constructor(head: RequestHead) {
+    this.head = { ...head, path: head.path.slice(0, MAX_PATH) };
+  }
+
+  /** Whether a model had to do with it. */
+  get hasWork(): boolean {
+    return this.#work !== undefined;
+  }
+
+  get work(): WorkFigures {
+    return this.#work ?? {};
+  }
+
+  /** Of several pieces of work, tokens are added up; the first one's prompt and first token are the request's. */
+  note(figures: WorkFigures): void {
+    const before = this.#work ?? {};
+    const { model, completionTokens } = figures;
+    this.#work = {
+      ...figures,
+      ...before,
+      ...(before.model === undefined && model !== undefined && { model: model.slice(0, MAX_MODEL) }),
+      ...(completionTokens !== undefined && {
+        completionTokens: (before.completionTokens ?? 0) + completionTokens,
+      }),
+    };
+  }
+}
+
+interface Ended {
+  readonly request: FollowedRequest;
+  readonly end: RequestEnd;
+}
+
+/** The last requests. */
+export class PastRequests {
+  readonly #work = new BoundedRing<Ended>(WORK);
+  readonly #others = new BoundedRing<Ended>(OTHERS);
+
+  add(number: number, request: FollowedRequest, end: RequestEnd): void {
+    const ring = request.hasWork ? this.#work : this.#others;
+    const { id, path } = request.head;
+    const bytes = RECORD_BYTES + 2 * (id.length + path.length + (request.work.model?.length ?? 0));
+    ring.add(number, { request, end }, bytes);
+  }
+
+  /** Those newer than a number, in order. */
+  after(number: number): PastRequest[] {
+    return [...this.#work.after(number), ...this.#others.after(number)]
+      .toSorted((one, other) => one.number - other.number)
+      .map((each) => describe(each.number, each.entry));
+  }
+}
+
+function describe(number: number, { request, end }: Ended): PastRequest {
+  const { head, time, work } = request;
+  return {
+    number,
+    ...head,
+    time: time.toISOString(),
+    status: end.status,
+    ms: end.ms,
+    aborted: end.isAborted || (work.isAborted ?? false),
+    failure: work.failure,
+    model: work.model,
+    prompt_tokens: work.promptTokens,
+    cached_tokens: work.cachedTokens,
+    completion_tokens: work.completionTokens,
+    first_token_ms: rounded(work.firstTokenMs),
+    tokens_per_second: work.tokensPerSecond,
+  };
+}
+
+function rounded(value: number | undefined): number | undefined {
+  return value === undefined ? undefined : Math.round(value);
+}

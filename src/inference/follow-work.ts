@@ -1,0 +1,28 @@
+/** What becomes known of one generation, embedding or ranking. Of one that fails or is cancelled, that may be little. */
+export interface WorkFigures {
+  /** The alias that answers. */
+  readonly model?: string;
+  readonly promptTokens?: number;
+  /** Prompt tokens that were found in the KV cache. */
+  readonly cachedTokens?: number;
+  readonly completionTokens?: number;
+  /** Milliseconds from the request's arrival. */
+  readonly firstTokenMs?: number;
+  readonly tokensPerSecond?: number;
+  /** Code of the error that ended it. */
+  readonly failure?: string;
+  /** Its client left before it was complete. */
+  readonly isAborted?: boolean;
+}
+
+export interface WorkFollower {
+  /** Called a few times for each piece of work, never for each token. */
+  note(figures: WorkFigures): void;
+  /** Nothing more will be known; called once. */
+  end(): void;
+  /** Begins another piece of work for the same request. */
+  further(): WorkFollower;
+}
+
+/** Called when a piece of work begins, within the request that it belongs to. */
+export type FollowWork = () => WorkFollower;

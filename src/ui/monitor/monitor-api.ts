@@ -1,0 +1,76 @@
+import { z } from "zod";
+import { activitySchema, type ActivityReport } from "../../dialects/management/activity-schemas.ts";
+import { request } from "../daemon-api.ts";
+import { Metrics } from "./prometheus.ts";
+
+const engineSchema = z.object({
+  alias: z.string(),
+  state: z.string(),
+  context_size: z.number(),
+  gpu_layers: z.number(),
+  active_requests: z.number(),
+  quantization: z.string(),
+  memory_bytes: z.number().optional(),
+  gpu_memory_bytes: z.number().optional(),
+  slots: z.number().optional(),
+  last_used_at: z.string().optional(),
+  expires_at: z.string().optional(),
+});
+export type Engine = z.output<typeof engineSchema>;
+
+const statusSchema = z.object({
+  version: z.string(),
+  llama_cpp: z.string(),
+  uptime_secs: z.number(),
+  kernels: z.string(),
+  stats: z.object({
+    requests_total: z.number(),
+    tokens_generated: z.number(),
+    memory_used_bytes: z.number(),
+    memory_total_bytes: z.number(),
+  }),
+  gpu: z.object({
+    available: z.boolean(),
+    adapter: z.string().optional(),
+    problem: z.string().optional(),
+    adapters: z.array(
+      z.object({
+        name: z.string(),
+        backend: z.string(),
+        usable: z.boolean(),
+        problem: z.string().optional(),
+        memory_bytes: z.number().optional(),
+      }),
+    ),
+  }),
+  sandbox: z.object({
+    mode: z.string(),
+    wall: z.string(),
+    parts: z.array(z.string()),
+    problem: z.string().optional(),
+  }),
+});
+export type Status = z.output<typeof statusSchema>;
+
+/** The models that are in memory, or on their way into it or out of it. */
+const IN_MEMORY = new Set(["loading", "loaded", "unloading"]);
+
+export async function readMetrics(signal: AbortSignal): Promise<Metrics> {
+  return new Metrics(await (await request("/metrics", { signal })).text());
+}
+
+export async function readStatus(signal: AbortSignal): Promise<Status> {
+  return statusSchema.parse(await (await request("/api/system/status", { signal })).json());
+}
+
+export async function readEngines(signal: AbortSignal): Promise<readonly Engine[]> {
+  const answer = await request("/api/models", { signal });
+  const { models } = z.object({ models: z.array(engineSchema) }).parse(await answer.json());
+  return models.filter(({ state }) => IN_MEMORY.has(state));
+}
+
+/** What has happened after something that is known, by its number. */
+export async function readActivity(after: number, signal: AbortSignal): Promise<ActivityReport> {
+  const answer = await request(`/api/system/activity?after=${after}`, { signal });
+  return activitySchema.parse(await answer.json());
+}

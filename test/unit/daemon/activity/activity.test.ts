@@ -1,0 +1,149 @@
+import { pino } from "pino";
+import { describe, expect, test } from "vitest";
+import { Activity } from "../../../../src/daemon/activity/activity.ts";
+import { createLogger } from "../../../../src/daemon/create-logger.ts";
+import { ServiceEvents } from "../../../../src/events/service-events.ts";
+import { Writable } from "node:stream";
+
+const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+const head = { id: "an-id", method: "POST", path: "/api/chat" };
+const end = { status: 200, ms: 12, isAborted: false };
+const everything = { after: 0, level: "trace" } as const;
+
+/** A request during which something is done. */
+async function request(
+  activity: Activity,
+  work: () => void | Promise<void>,
+  path = head.path,
+): Promise<void> {
+  const onEnd = await activity.followRequest({ ...head, path }, async () => await work());
+  onEnd(end);
+}
+
+function generate(activity: Activity, model = "mini"): void {
+  const work = activity.followWork();
+  work.note({ model });
+  work.note({ promptTokens: 5, completionTokens: 7, firstTokenMs: 3.4, tokensPerSecond: 50 });
+  work.end();
+}
+
+describe("requests", () => {
+  test("have what the work in them reports, even when several run at once", async () => {
+    const activity = new Activity();
+    const both = Promise.withResolvers<void>();
+    const first = request(activity, async () => {
+      await both.promise;
+      generate(activity, "one");
+    });
+    await request(activity, async () => {
+      both.resolve();
+      await first;
+      generate(activity, "two");
+    });
+    expect(activity.report(everything).requests).toMatchObject([{ model: "one" }, { model: "two" }]);
+    expect(activity.report(everything).requests[0]).toEqual({
+      number: expect.any(Number),
+      ...head,
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+      status: 200,
+      ms: 12,
+      aborted: false,
+      failure: undefined,
+      model: "one",
+      prompt_tokens: 5,
+      cached_tokens: undefined,
+      completion_tokens: 7,
+      first_token_ms: 3,
+      tokens_per_second: 50,
+    });
+  });
+
+  test("add up the tokens of several answers", async () => {
+    const activity = new Activity();
+    await request(activity, () => {
+      const work = activity.followWork();
+      work.note({ model: "mini", promptTokens: 5, firstTokenMs: 3, completionTokens: 7 });
+      work.further().note({ model: "mini", promptTokens: 5, firstTokenMs: 90, completionTokens: 4 });
+    });
+    expect(activity.report(everything).requests).toMatchObject([
+      { prompt_tokens: 5, completion_tokens: 11, first_token_ms: 3 },
+    ]);
+  });
+
+  test("with a model are not pushed out by those of pages and scrapers, and all have their limit", async () => {
+    const activity = new Activity();
+    await request(activity, () => generate(activity));
+    for (let i = 0; i < 2000; i += 1) await request(activity, () => undefined, `/metrics${"x".repeat(5000)}`);
+    const { requests } = activity.report(everything);
+    expect(requests[0]).toMatchObject({ model: "mini" });
+    expect(requests.length).toBeLessThanOrEqual(500);
+    expect(JSON.stringify(requests).length).toBeLessThan(300_000);
+  });
+
+  test("of a WebSocket are its chats", () => {
+    const activity = new Activity();
+    generate(activity);
+    expect(activity.report(everything).requests).toMatchObject([
+      { method: "WS", path: "/ws/chat", status: 101, model: "mini", completion_tokens: 7 },
+    ]);
+  });
+});
+
+test("events are remembered with their reason, and only the last", () => {
+  const activity = new Activity();
+  const events = new ServiceEvents();
+  activity.subscribe(events);
+  events.emit({ type: "engine-restarted", model: "mini", reason: "killed by SIGKILL" });
+  expect(activity.report(everything).events).toMatchObject([
+    { type: "engine-restarted", model: "mini", reason: "killed by SIGKILL", time: expect.any(String) },
+  ]);
+  for (let i = 0; i < 1000; i += 1) {
+    events.emit({ type: "model-failed", model: `m${i}`, code: "engine_crashed", message: "x".repeat(2000) });
+  }
+  const left = activity.report(everything).events;
+  expect(left.at(-1)).toMatchObject({ model: "m999" });
+  expect(JSON.stringify(left).length).toBeLessThan(200_000);
+});
+
+describe("the log", () => {
+  test("is remembered as it is written: by level, after its redaction, without the lines of requests", () => {
+    const activity = new Activity();
+    const logger = createLogger({ level: "info", format: "text" }, nowhere, activity.log);
+    logger.debug("too low for this log");
+    logger.info({ model: "mini", headers: { authorization: "hush" } }, "loaded");
+    logger.child({ request_id: "1" }).info({ method: "GET" }, "request");
+    logger.error({ err: new Error("broken") }, "failed");
+    const { logs } = activity.report(everything);
+    expect(logs).toMatchObject([
+      { level: "info", message: "loaded", fields: { model: "mini" } },
+      { level: "error", message: "failed", fields: { err: { message: "broken" } } },
+    ]);
+    expect(JSON.stringify(logs)).not.toContain("hush");
+    expect(activity.report({ after: 0, level: "warn" }).logs).toHaveLength(1);
+    expect(activity.report({ after: logs[0]!.number, level: "trace" }).logs).toHaveLength(1);
+  });
+
+  test("keeps problems whatever else is logged, within its limits, and shortens monstrous lines", () => {
+    const activity = new Activity();
+    const logger = pino({ level: "trace", base: null }, { write: activity.log });
+    logger.warn("the one problem");
+    for (let i = 0; i < 5000; i += 1) logger.info({ i }, "business as usual");
+    logger.info({ text: "x".repeat(1_000_000) }, "monstrous");
+    const { logs } = activity.report(everything);
+    expect(logs[0]).toMatchObject({ level: "warn", message: "the one problem" });
+    expect(logs.at(-1)).toMatchObject({ level: "info", message: "monstrous …", fields: {} });
+    expect(logs.length).toBeLessThanOrEqual(800);
+  });
+});
+
+test("a later daemon's numbers are greater, so that who asks for what is new gets it", async () => {
+  const before = new Activity();
+  await request(before, () => undefined);
+  const { next } = before.report(everything);
+  await new Promise((resolve) => {
+    setTimeout(resolve, 2);
+  });
+  const after = new Activity();
+  await request(after, () => undefined);
+  expect(after.report({ after: next, level: "trace" }).requests).toHaveLength(1);
+});
