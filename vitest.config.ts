@@ -27,6 +27,11 @@ export default defineConfig({
       },
       {
         extends: true,
+        // Packs and installs what is published: a minute that a change of the code is rarely worth.
+        test: { name: "package", include: ["test/package/**/*.test.ts"] },
+      },
+      {
+        extends: true,
         test: {
           name: "real",
           // A shared machine can starve a process for seconds. The report names each test that needed a second try.

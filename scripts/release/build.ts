@@ -63,5 +63,5 @@ async function build(folder: string): Promise<void> {
 
 /** TypeScript beside these files is bundled for browsers. */
 function isNotTypeScript(file: string): boolean {
-  return !file.endsWith(".ts");
+  return !/\.tsx?$/.test(file);
 }

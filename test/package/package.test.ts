@@ -14,8 +14,8 @@ import { BrowserPage } from "../support/browser-page.ts";
 import { ipcAddress } from "../support/ipc-address.ts";
 import { requireOnCi } from "../support/require-on-ci.ts";
 import { startStaticServer } from "../support/static-server.ts";
-import { cleanEnv, type CliResult, runCli } from "./cli-process.ts";
-import { SYSTEM_NODE, SYSTEM_NODE_VERSION, SYSTEM_PATH } from "./system-node.ts";
+import { cleanEnv, type CliResult, runCli } from "../e2e/cli-process.ts";
+import { SYSTEM_NODE, SYSTEM_NODE_VERSION, SYSTEM_PATH } from "../e2e/system-node.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** Building, packing and installing from a warm cache takes 20 seconds; a cold one waits for the registry. */
@@ -88,7 +88,8 @@ const conversation = {
   stop: 0,
 };
 
-const isSource = (file: string): boolean => /(?<!\.d)\.ts$/.test(file) && !file.startsWith("docs/examples/");
+const isSource = (file: string): boolean =>
+  /(?<!\.d)\.tsx?$/.test(file) && !file.startsWith("docs/examples/");
 
 describe("the package", () => {
   it("holds the built program, its configuration and its model, and no sources or tests", () => {
