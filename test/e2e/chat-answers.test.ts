@@ -90,6 +90,18 @@ describe.skipIf(chromium === undefined)("in the chat", () => {
     await on.until(`document.querySelector(".assistant .versions").textContent.includes("1 of 3")`);
   });
 
+  test("what a model thinks is folded above its answer", async () => {
+    await on.click("#show-settings");
+    await on.click("#think");
+    await on.click("#show-settings");
+    expect(await on.ask("What is 45 + 17?")).toContain("62");
+    expect(await on.textOf(".assistant .thinking")).toMatch(/^Thinking.*45/s);
+    expect(await page.evaluate(`document.querySelector(".assistant .thinking").open`)).toBe(false);
+    await on.click("#show-settings");
+    await on.click("#think");
+    await on.click("#show-settings");
+  });
+
   test("the tokens of an answer are shaded by how likely each was", async () => {
     await on.click("#show-settings");
     await on.click("#logprobs");

@@ -16,6 +16,8 @@ const messageSchema = z.object({
     .object({
       result: z.object({ value: z.unknown().optional(), objectId: z.string().optional() }).optional(),
       exceptionDetails: z.unknown().optional(),
+      /** Base64. */
+      data: z.string().optional(),
     })
     .optional(),
   params: z
@@ -125,6 +127,12 @@ export class BrowserPage implements AsyncDisposable {
       deviceScaleFactor: 1,
       mobile: false,
     });
+  }
+
+  /** What the page shows now, as a PNG file. */
+  async screenshot(): Promise<Buffer> {
+    const { result } = await this.#ask("Page.captureScreenshot", { format: "png" });
+    return Buffer.from(result?.data ?? "", "base64");
   }
 
   /** Tells the page that its user prefers "light" or "dark". */

@@ -81,7 +81,7 @@ export function Composer(): JSX.Element {
       )}
       <textarea
         id="prompt"
-        rows={3}
+        rows={2}
         placeholder="Say something"
         aria-label="Message"
         value={text}

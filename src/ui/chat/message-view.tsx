@@ -133,7 +133,7 @@ function Summary({ summary, message }: SummaryProps): JSX.Element {
       {` · ${sourceOf(message)}`}
       {context > 0 && (
         <>
-          {" · "}
+          {" "}
           <meter min={0} max={context} value={used} title={`${used} of ${context} tokens of context`} />
         </>
       )}
