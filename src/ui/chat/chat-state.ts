@@ -15,7 +15,8 @@ import {
 } from "./conversation.ts";
 import { deleteConversation, loadConversations, saveConversation } from "./conversation-store.ts";
 import { askDaemon, type Fetch, type ListedModel, loadModel, post, request } from "../daemon-api.ts";
-import { activity, models, problem, refresh, showProblem } from "../page-state.ts";
+import { activity, models, problem, refresh, refreshStored, showProblem } from "../page-state.ts";
+import { IN_BROWSER } from "../stored-models.ts";
 import { TabEngine } from "../tab-engine.ts";
 import { type AnswerLine, answerLines } from "./answer-lines.ts";
 
@@ -125,7 +126,7 @@ export async function ask(
 export async function answer(question: ChatMessage): Promise<void> {
   const model = chosenModel.value;
   if (!model) {
-    problem.value = "There is no model to answer. Pull one with: daybreak pull";
+    problem.value = "There is no model to answer. Get one in the room Models, or with: daybreak pull";
     return;
   }
   running.value?.abort();
@@ -180,8 +181,9 @@ export async function answer(question: ChatMessage): Promise<void> {
 const tab = new TabEngine((text) => (activity.value = text));
 
 async function sender({ alias, state }: ListedModel, signal: AbortSignal): Promise<Fetch> {
-  if (inTab.value) {
+  if (inTab.value || state === IN_BROWSER) {
     const { fetch } = await tab.start(alias, false, signal);
+    await refreshStored();
     activity.value = `${alias} answers in this tab …`;
     return fetch;
   }

@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { answering, ask, chooseModel, chosenModel, current, inTab, running } from "./chat-state.ts";
+import { chosenDaemon } from "../daemons.ts";
 import { problem, showProblem } from "../page-state.ts";
 import { openAsExperiment } from "../hand-over.ts";
 import { branch, requestMessages } from "./conversation.ts";
@@ -137,14 +138,16 @@ export function Composer({ showsSettings, onShowSettings }: ComposerProps): JSX.
         <button id="show-settings" type="button" aria-expanded={showsSettings} onClick={onShowSettings}>
           Settings
         </button>
-        <button
-          id="experiment"
-          type="button"
-          title="Opens the last question on the page of experiments"
-          onClick={() => recordExperiment(text.value)}
-        >
-          Experiment
-        </button>
+        {chosenDaemon() && (
+          <button
+            id="experiment"
+            type="button"
+            title="Opens the last question on the page of experiments"
+            onClick={() => recordExperiment(text.value)}
+          >
+            Experiment
+          </button>
+        )}
       </p>
     </form>
   );
