@@ -9,6 +9,7 @@ const LONGEST_PAUSE_MS = 30_000;
 let timer: ReturnType<typeof setTimeout> | undefined;
 let pause = FIRST_PAUSE_MS;
 let isAsking = false;
+let isWanted = false;
 
 /** Asks the daemon again and again, and at once when there is a reason to think that it may answer. */
 export function keepConnected(): void {
@@ -26,10 +27,17 @@ export function retryNow(): void {
 }
 
 async function ask(): Promise<void> {
-  if (isAsking) return;
+  if (isAsking) {
+    // What is under way may have begun before the reason to ask.
+    isWanted = true;
+    return;
+  }
   isAsking = true;
   clearTimeout(timer);
-  await Promise.all([refresh(), refreshStored()]).catch(showProblem);
+  do {
+    isWanted = false;
+    await Promise.all([refresh(), refreshStored()]).catch(showProblem);
+  } while (isWanted);
   isAsking = false;
   const { state } = connection.value;
   if (state === "none") return;
