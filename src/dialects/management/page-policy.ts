@@ -3,6 +3,9 @@
 /** Other daemons and MCP servers of one page: more than anybody has, and few enough for a header. */
 export const MAX_SERVERS = 20;
 
+/** The usual hub, and where it keeps large files. */
+export const HUB_ORIGINS = ["https://huggingface.co", "https://*.huggingface.co", "https://*.hf.co"] as const;
+
 /** Where the policy names whom the page may ask; further origins follow. */
 const ASKED = "connect-src 'self' blob:";
 

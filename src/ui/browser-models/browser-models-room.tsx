@@ -1,13 +1,14 @@
 import { signal as value, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
+import { HUB_ORIGINS } from "../../dialects/management/page-policy.ts";
 import { fileStem } from "../../models/names/shards.ts";
 import type { StoredModel, StoreOptions } from "../../tab/store/model-store.ts";
 import { allowServer, mayAsk } from "../page/allowed-servers.ts";
 import { isExported } from "../page-kind.ts";
 import { problem, refreshStored, showProblem } from "../page-state.ts";
 import { pageStore } from "../page-store.ts";
-import { HUB_ORIGINS, storeFromHub } from "./hub-model.ts";
+import { storeFromHub } from "./hub-model.ts";
 
 /** The models that this browser stores, for a page without a daemon. */
 

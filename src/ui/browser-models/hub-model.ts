@@ -5,9 +5,6 @@ import type { StoredModel, StoreOptions } from "../../tab/store/model-store.ts";
 import { exportedHub } from "../page-kind.ts";
 import { pageStore } from "../page-store.ts";
 
-/** The usual hub, and where it keeps large files. */
-export const HUB_ORIGINS = ["https://huggingface.co", "https://*.huggingface.co", "https://*.hf.co"] as const;
-
 /**
  * Stores a model of the hub in this browser, with its projector if it has one.
  * @param spec hf:owner/repository[:file.gguf or quantization][@revision]; "hf:" may be left out

@@ -124,17 +124,19 @@ export function Composer({ showsSettings, onShowSettings }: ComposerProps): JSX.
             }}
           />
         </label>
-        <label>
-          <input
-            id="in-tab"
-            type="checkbox"
-            checked={inTab}
-            disabled={!isSecureContext}
-            title={isSecureContext ? undefined : "Browsers run the engine only on localhost and over HTTPS"}
-            onChange={({ currentTarget }) => (inTab.value = currentTarget.checked)}
-          />{" "}
-          In this tab
-        </label>
+        {chosenDaemon() && (
+          <label>
+            <input
+              id="in-tab"
+              type="checkbox"
+              checked={inTab}
+              disabled={!isSecureContext}
+              title={isSecureContext ? undefined : "Browsers run the engine only on localhost and over HTTPS"}
+              onChange={({ currentTarget }) => (inTab.value = currentTarget.checked)}
+            />{" "}
+            In this tab
+          </label>
+        )}
         <button id="show-settings" type="button" aria-expanded={showsSettings} onClick={onShowSettings}>
           Settings
         </button>

@@ -27,7 +27,7 @@ export async function keepPage(): Promise<void> {
     location.reload();
   } catch (error) {
     // A page of a daemon works without it.
-    if (isExported && !isIsolated) tell(`Its service worker does not start: ${toError(error).message}.`);
+    if (isExported && !isIsolated) tell(`Its service worker does not start: ${toError(error).message}`);
   }
 }
 
