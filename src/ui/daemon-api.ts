@@ -38,9 +38,16 @@ class ApiError extends Error {
 
 /** The daemon does not run, ended before it answered, or does not let this page ask it. */
 export class DaemonAway extends Error {
+  /** It runs, but its configuration keeps this page out. */
+  readonly isRefusal: boolean = false;
+
   constructor(cause: unknown, message = ended(chosenDaemon()?.address ?? location.origin)) {
     super(message, { cause });
   }
+}
+
+class DaemonRefusal extends DaemonAway {
+  override readonly isRefusal = true;
 }
 
 function ended(address: string): string {
@@ -86,7 +93,7 @@ async function awayError(address: string, cause: unknown): Promise<DaemonAway> {
   if (address === location.origin || !(await answersAnybody(address)))
     return new DaemonAway(cause, ended(address));
   const { host } = new URL(address);
-  return new DaemonAway(
+  return new DaemonRefusal(
     cause,
     `The daemon at ${host} does not let this page ask it. Add ${location.origin} to http.cors_origins (SERVICE_HTTP_CORS_ORIGINS) there, and start it again.`,
   );

@@ -13,7 +13,8 @@ export type Connection =
   | { readonly state: "none" }
   /** It wants an API key that nobody has given. */
   | { readonly state: "locked" }
-  | { readonly state: "away"; readonly since: Date; readonly why: string };
+  /** `why` where there is more to say than that it cannot be reached. */
+  | { readonly state: "away"; readonly since: Date; readonly why: string | undefined };
 
 const ofDaemon = value<readonly ListedModel[]>([]);
 const stored = value<readonly ListedModel[]>([]);
@@ -72,11 +73,11 @@ export async function refresh(): Promise<void> {
 
 function away(error: unknown): Connection {
   const before = connection.value;
-  const why =
-    error instanceof DaemonAway
-      ? error.message
-      : `The daemon does not answer as one does: ${toError(error).message}`;
-  return { state: "away", since: before.state === "away" ? before.since : new Date(), why };
+  const since = before.state === "away" ? before.since : new Date();
+  if (error instanceof DaemonAway)
+    return { state: "away", since, why: error.isRefusal ? error.message : undefined };
+  const why = `What answers at this address is no daemon, or one of another version: ${toError(error).message}`;
+  return { state: "away", since, why };
 }
 
 /** Reads what this browser has stored. */

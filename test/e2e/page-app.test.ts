@@ -143,7 +143,7 @@ describe.skipIf(chromium === undefined)("the page as an app", () => {
 
   test("tells what to do about a daemon that is not there or refuses the page", async () => {
     await add(NOBODY, "Nobody");
-    await banner("The daemon at 127.0.0.1:1 cannot be reached");
+    await banner("Nobody (127.0.0.1:1) cannot be reached.");
     const shy = await startDaemon({ env: { SERVICE_HTTP_CORS_ORIGINS: "https://another.example" } });
     try {
       await add(shy.url, "Shy");
@@ -169,7 +169,7 @@ describe.skipIf(chromium === undefined)("the page as an app", () => {
     await states.close();
     await page.evaluate(`dispatchEvent(new Event("online"))`);
     await banner("cannot be reached");
-    expect(await on.textOf("#connection")).toMatch(/Since \d+:\d+/);
+    expect(await on.textOf("#connection")).toMatch(/Away since \d+:\d+/);
     states = await startStateServer(states.url);
     await on.click("#retry");
     await banner("The daemon is back.");
@@ -230,6 +230,29 @@ describe.skipIf(chromium === undefined)("the page as an app", () => {
     expect(asked).toEqual([]);
     await choose("This daemon");
     await on.ready();
+  });
+
+  test("lists models that only the browser has beside those of the daemon, and runs them in the tab", async () => {
+    await page.evaluate(`(async () => {
+      const { ModelStore } = await import("/browser/daybreak.js");
+      const blob = await (await fetch("/api/models/daybreak-mini/files/0")).blob();
+      await new ModelStore().add("mine", [new File([blob], "mine.gguf")]);
+      dispatchEvent(new Event("online"));
+    })()`);
+    await on.until(`[...document.getElementById("model").options].some(({ value }) => value === "mine")`);
+    expect(await on.textOf("#model")).toMatch(/daybreak-mini.*mine \(in this browser\)/);
+    await on.click("#new");
+    await on.type("#model", "mine");
+    await on.set({ temperature: "0" });
+    const before = page.requests.length;
+    expect(await on.ask(QUESTION)).toMatch(/^Daybreak/);
+    expect(page.requests.slice(before).filter((url) => url.includes("/api/chat"))).toEqual([]);
+    await page.evaluate(`(async () => {
+      const { ModelStore } = await import("/browser/daybreak.js");
+      await new ModelStore().delete("mine");
+      dispatchEvent(new Event("online"));
+    })()`);
+    await on.until(`![...document.getElementById("model").options].some(({ value }) => value === "mine")`);
   });
 
   test("opens and answers without a daemon after a first visit, and goes on with it afterwards", async () => {

@@ -12,7 +12,14 @@ import { storeFromHub } from "./hub-model.ts";
 
 /** The models that this browser stores, for a page without a daemon. */
 
-const BYTES = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+const UNITS = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"] as const;
+
+function formatBytes(bytes: number): string {
+  const power = Math.min(UNITS.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
+  const unit = UNITS[power] ?? "byte";
+  const format = new Intl.NumberFormat("en", { style: "unit", unit, maximumSignificantDigits: 3 });
+  return format.format(bytes / 1000 ** power);
+}
 
 const models = value<readonly StoredModel[]>([]);
 const space = value<{ readonly used: number; readonly free: number } | undefined>(undefined);
@@ -58,7 +65,7 @@ export function BrowserModelsRoom(): JSX.Element {
       {space.value && (
         <p>
           <span>
-            {BYTES.format(space.value.used)}B used, {BYTES.format(space.value.free)}B free for this page.
+            {formatBytes(space.value.used)} used, {formatBytes(space.value.free)} free for this page.
           </span>
         </p>
       )}
@@ -79,7 +86,7 @@ function Entry({ model }: { readonly model: StoredModel }): JSX.Element {
       <strong>{name}</strong>{" "}
       <span>
         {stored < size && `${Math.floor((100 * stored) / size)} % of `}
-        {BYTES.format(size)}B
+        {formatBytes(size)}
       </span>{" "}
       <button type="button" class="delete" onClick={() => void remove().catch(showProblem)}>
         Delete

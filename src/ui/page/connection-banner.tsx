@@ -2,7 +2,7 @@ import { effect, signal as value } from "@preact/signals";
 import type { JSX } from "preact";
 import { askKeyAgain } from "../ask-key.ts";
 import { chosenDaemon } from "../daemons.ts";
-import { connection } from "../page-state.ts";
+import { connection, models } from "../page-state.ts";
 import { retryNow } from "./keep-connected.ts";
 import { threadNote } from "./keep-page.ts";
 
@@ -40,8 +40,10 @@ function Message(): JSX.Element | null {
       return (
         <p class="warning">
           <span>
-            Since {TIME.format(now.since)}: {now.why} This page tries again by itself; models in this browser
-            answer meanwhile.
+            {now.why ?? `${nameOfDaemon()} cannot be reached.`} Away since {TIME.format(now.since)}; this page
+            tries again by itself.
+            {models.value.some(({ in_browser: isHere }) => isHere) &&
+              " Models that this browser has answer meanwhile."}
           </span>
           <button type="button" id="retry" onClick={retryNow}>
             Try now
@@ -66,6 +68,12 @@ function Message(): JSX.Element | null {
     default:
       return isBack.value ? <p class="good">The daemon is back.</p> : null;
   }
+}
+
+function nameOfDaemon(): string {
+  const { address, name } = chosenDaemon() ?? { address: "", name: "" };
+  const { host } = new URL(address);
+  return name === host ? `The daemon at ${host}` : `${name} (${host})`;
 }
 
 function giveKey(): void {
