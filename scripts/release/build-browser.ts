@@ -10,8 +10,9 @@ const HELP = `Bundles the engine for browsers.
   node scripts/release/build-browser.ts --out FOLDER
 
 Writes daybreak.js, which a page imports, engine-worker.js and store-worker.js, which it starts, engine-compat.js,
-llama.cpp's script for older browsers, pdf-worker.js, which reads PDF files for the page, and the scripts of the daemon's own pages: experiments.js, and page.js with the
-parts that it loads when they are needed (page-*.js). npm run build does this for the package; in a clone, the daemon
+llama.cpp's script for older browsers, pdf-worker.js, which reads PDF files for the page, and the scripts of the daemon's
+own pages: experiments.js, sw.js, which keeps them in the browser, and page.js with the parts that it loads when they are
+needed (page-*.js). npm run build does this for the package; in a clone, the daemon
 does it when a page first asks for them.`;
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -27,6 +28,7 @@ const ENTRIES = {
   "engine-worker.js": "src/tab/engine-worker.ts",
   "store-worker.js": "src/tab/store/blob-worker.ts",
   "experiments.js": "src/ui/experiments/experiments-page.ts",
+  "sw.js": "src/ui/service-worker/service-worker.ts",
 };
 
 /** Comes in parts: what not everybody needs is loaded when it is. */

@@ -32,6 +32,7 @@ const COMMANDS: ReadonlyMap<string, MakeCommand> = new Map<string, MakeCommand>(
   ["service", async (io) => (await import("./commands/service.ts")).serviceCommand(io)],
   ["update", async (io) => (await import("./commands/update.ts")).updateCommand(io)],
   ["stop", async (io) => (await import("./commands/stop.ts")).stopCommand(io)],
+  ["ui", async (io) => (await import("./commands/ui.ts")).uiCommand(io)],
   ["completion", async (io) => (await import("./commands/completion.ts")).completionCommand(io)],
 ]);
 

@@ -101,7 +101,7 @@ export const configSchema = z.strictObject({
     .array(z.string().min(1))
     .default([])
     .describe(
-      "If not empty, every route except /health requires one of these as Bearer token or x-api-key. The IPC socket, which only its owner can open, does not.",
+      "If not empty, every route except /health and the files of the page requires one of these as Bearer token or x-api-key. The IPC socket, which only its owner can open, does not.",
     ),
   socket: z
     .string()

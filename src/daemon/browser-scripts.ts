@@ -21,27 +21,36 @@ const execute = promisify(execFile);
 type Scripts = ReadonlyMap<string, ServedFile>;
 
 /**
- * Makes a function that reads the scripts of the engine for browsers. In a clone, which has no build, they are bundled by
- * a process of their own when they are first asked for, in less than a second.
+ * The scripts of the engine for browsers and of the page. In a clone, which has no build, they are bundled by a process
+ * of their own when they are first asked for, in less than a second.
  */
-export function browserScripts(): (name: string) => Promise<ServedFile> {
-  let scripts: Promise<Scripts> | undefined;
-  return async (name) => {
-    scripts ??= existsSync(BUILT) ? read(BUILT) : bundle();
-    let script: ServedFile | undefined;
+export class BrowserScripts {
+  #scripts: Promise<Scripts> | undefined;
+
+  /** @throws ServiceError internal_error when they cannot be read or bundled, route_not_found when there is none of this name */
+  async read(name: string): Promise<ServedFile> {
+    const script = (await this.#all()).get(name);
+    if (!script) throw new ServiceError("route_not_found", `There is no script named ${name}.`);
+    return script;
+  }
+
+  async names(): Promise<string[]> {
+    return [...(await this.#all()).keys()];
+  }
+
+  async #all(): Promise<Scripts> {
+    this.#scripts ??= existsSync(BUILT) ? read(BUILT) : bundle();
     try {
-      script = (await scripts).get(name);
+      return await this.#scripts;
     } catch (error) {
-      scripts = undefined;
+      this.#scripts = undefined;
       throw new ServiceError(
         "internal_error",
         `The engine for browsers cannot be served: ${toError(error).message.split("\n")[0]}. Install Daybreak again, with its development packages in a clone.`,
         { cause: error },
       );
     }
-    if (!script) throw new ServiceError("route_not_found", `There is no script named ${name}.`);
-    return script;
-  };
+  }
 }
 
 /** Path of llama.cpp's WebAssembly for browsers without memory64 or JSPI. */

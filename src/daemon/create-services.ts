@@ -15,7 +15,7 @@ import { residentBytes } from "../machine/process-memory.ts";
 import type { Model, Models } from "../models/model.ts";
 import { Activity } from "./activity/activity.ts";
 import { createModels } from "./create-models.ts";
-import { browserScripts, compatWasm } from "./browser-scripts.ts";
+import { BrowserScripts, compatWasm } from "./browser-scripts.ts";
 import { createFileOpener } from "./open-file.ts";
 import { pageFile } from "./page-file.ts";
 import { packageVersion } from "./package-version.ts";
@@ -105,7 +105,7 @@ export async function createServices(
     openFile,
     engineImage: async () => await openFile((await engine.ensure()).wasmPath),
     compatImage: async () => await openFile(compatWasm()),
-    browserScript: browserScripts(),
+    browserScripts: new BrowserScripts(),
     pageFile,
   };
 }

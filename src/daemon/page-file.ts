@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
-import type { PageFile, PageFileName } from "../dialects/management/page-routes.ts";
+import type { PageFile, PageFileName } from "../dialects/management/page-files.ts";
 import { ServiceError } from "../errors/service-error.ts";
 
 const SOURCES = new URL("../", import.meta.url);

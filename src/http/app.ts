@@ -4,7 +4,7 @@ import type { Config } from "../config/schema.ts";
 import type { AppEnv } from "./app-env.ts";
 import type { Dialect } from "./dialect.ts";
 import type { Life } from "./errors/serving.ts";
-import { addRoutes } from "./add-routes.ts";
+import { addRoutes, keylessPaths } from "./add-routes.ts";
 import { apiKeys } from "./middleware/api-keys.ts";
 import { corsHeaders, originCheck } from "./middleware/cors-policy.ts";
 import { contentLengthLimit } from "./input/read-json.ts";
@@ -36,7 +36,7 @@ export function createApp({ config, logger, life, activity }: AppOptions, dialec
     corsHeaders(http.cors_origins),
     originCheck(http.cors_origins),
     rateLimit(http.rate_limit),
-    apiKeys(keys),
+    apiKeys(keys, keylessPaths(dialects)),
     contentLengthLimit(http.body_limit),
   );
   addRoutes(app, dialects, life);

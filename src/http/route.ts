@@ -29,6 +29,8 @@ interface RouteDescription {
   readonly answers: readonly RouteAnswer[];
   /** Also served while the daemon starts or drains, when other routes answer 503. */
   readonly alwaysOn?: boolean;
+  /** Served without an API key where keys are configured: for what everybody can have anyway. */
+  readonly keyless?: boolean;
 }
 
 /** A route, as registered by the app and described in the OpenAPI document. */

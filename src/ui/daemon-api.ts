@@ -1,4 +1,7 @@
 import { z } from "zod";
+import { askKey } from "./ask-key.ts";
+import { chosenDaemon, keyOf } from "./daemons.ts";
+import { isExported } from "./page-kind.ts";
 
 const modelSchema = z.object({
   alias: z.string(),
@@ -10,7 +13,13 @@ const modelSchema = z.object({
   purpose: z.string().optional(),
   capabilities: z.looseObject({ vision: z.boolean().optional() }).optional(),
 });
-export type ListedModel = z.output<typeof modelSchema>;
+export type ListedModel = z.output<typeof modelSchema> & {
+  /** This browser has its files. */
+  readonly in_browser?: boolean;
+};
+
+const healthSchema = z.object({ status: z.enum(["ok", "starting", "draining"]) });
+export type Health = z.output<typeof healthSchema>["status"];
 
 const errorSchema = z.object({ error: z.object({ message: z.string(), code: z.string().nullish() }) });
 
@@ -27,23 +36,78 @@ class ApiError extends Error {
   }
 }
 
-/** The daemon does not run, or ended before it answered. */
+/** The daemon does not run, ended before it answered, or does not let this page ask it. */
 export class DaemonAway extends Error {
-  constructor(cause: unknown) {
-    const message = `The daemon at ${location.host} cannot be reached, or ended before it answered. Start it again, and repeat this.`;
+  /** It runs, but its configuration keeps this page out. */
+  readonly isRefusal: boolean = false;
+
+  constructor(cause: unknown, message = ended(chosenDaemon()?.address ?? location.origin)) {
     super(message, { cause });
   }
 }
 
-/** @throws DaemonAway with a message for people */
+class DaemonRefusal extends DaemonAway {
+  override readonly isRefusal = true;
+}
+
+function ended(address: string): string {
+  return `The daemon at ${new URL(address).host} cannot be reached, or ended before it answered. Start it again, and repeat this.`;
+}
+
+/**
+ * Asks the chosen daemon, with its API key; a person is asked for the key when it wants one.
+ * @throws DaemonAway with a message for people
+ */
 export const askDaemon: Fetch = async (path, init = {}) => {
-  try {
-    return await fetch(path, init);
-  } catch (error) {
-    // Anything else is the abort of the person at the page.
-    throw error instanceof TypeError ? new DaemonAway(error) : error;
+  const daemon = chosenDaemon();
+  if (!daemon) {
+    throw new DaemonAway(
+      undefined,
+      isExported
+        ? "This page has no daemon: models run in this browser alone."
+        : "This page uses no daemon. Choose one in the menu beside the page's name.",
+    );
+  }
+  for (;;) {
+    const key = keyOf(daemon.address);
+    let answer: Response;
+    try {
+      answer = await fetch(new URL(path, daemon.address), withKey(init, key));
+    } catch (error) {
+      // Anything else is the abort of the person at the page.
+      throw error instanceof TypeError ? await awayError(daemon.address, error) : error;
+    }
+    if (answer.status !== 401 || !(await askKey(daemon, key))) return answer;
   }
 };
+
+function withKey(init: RequestInit, key: string | undefined): RequestInit {
+  if (key === undefined) return init;
+  const headers = new Headers(init.headers);
+  headers.set("authorization", `Bearer ${key}`);
+  return { ...init, headers };
+}
+
+/** Browsers do not tell a page whether nobody answered, or whether the answer is not for it. */
+async function awayError(address: string, cause: unknown): Promise<DaemonAway> {
+  if (address === location.origin || !(await answersAnybody(address)))
+    return new DaemonAway(cause, ended(address));
+  const { host } = new URL(address);
+  return new DaemonRefusal(
+    cause,
+    `The daemon at ${host} does not let this page ask it. Add ${location.origin} to http.cors_origins (SERVICE_HTTP_CORS_ORIGINS) there, and start it again.`,
+  );
+}
+
+/** Whether a daemon gives out the engine, which is for pages of all origins; what it says stays hidden. */
+async function answersAnybody(address: string): Promise<boolean> {
+  try {
+    await fetch(new URL("/browser/store-worker.js", address), { method: "HEAD", mode: "no-cors" });
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** @throws an error with the `code` and the message that the daemon, or an engine of this tab, answers */
 export async function request(path: string, init?: RequestInit, send: Fetch = askDaemon): Promise<Response> {
@@ -54,6 +118,12 @@ export async function request(path: string, init?: RequestInit, send: Fetch = as
     error?.message ?? `The daemon answered with status ${answer.status}.`,
     error?.code ?? undefined,
   );
+}
+
+/** Whether the daemon takes requests; it says so without a key. */
+export async function askHealth(): Promise<Health> {
+  const answer = await askDaemon("/health");
+  return healthSchema.parse(await answer.json()).status;
 }
 
 export async function listModels(): Promise<ListedModel[]> {
@@ -70,6 +140,16 @@ export function post(body: object, signal?: AbortSignal): RequestInit {
 /** Loads a model in the daemon. */
 export async function loadModel(alias: string, signal?: AbortSignal): Promise<void> {
   await request("/api/models/load", post({ alias }, signal));
+}
+
+/** Whether an error says that the daemon wants another API key, or one at all. */
+export function isLocked(error: unknown): boolean {
+  return error instanceof ApiError && error.code === "unauthorized";
+}
+
+/** Whether an error says that the daemon does not know the model. */
+export function isUnknownModel(error: unknown): boolean {
+  return error instanceof ApiError && error.code === "model_not_found";
 }
 
 /** Whether an error says that the daemon would have to load the model first. */

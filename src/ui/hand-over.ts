@@ -4,7 +4,7 @@ const PLACE = "daybreak-experiment";
 /** Opens the page of experiments with a request to a model. */
 export function openAsExperiment(model: string, request: object): void {
   sessionStorage.setItem(PLACE, JSON.stringify({ experiment: 1, model: { name: model }, request }));
-  location.href = "/ui/experiments/";
+  location.href = "experiments/";
 }
 
 /** The text of the experiment that was left, once. */

@@ -1,10 +1,30 @@
 import { computed, signal as value } from "@preact/signals";
 import { toError } from "../errors/to-error.ts";
-import { type ListedModel, listModels } from "./daemon-api.ts";
+import { askHealth, DaemonAway, isLocked, type ListedModel, listModels } from "./daemon-api.ts";
+import { chosenDaemon } from "./daemons.ts";
+import { joinModels, storedModels } from "./stored-models.ts";
 
 /** What all rooms of the page show and share. */
 
-export const models = value<readonly ListedModel[]>([]);
+/** How the page and its daemon are. */
+export type Connection =
+  | { readonly state: "connecting" | "connected" | "starting" | "draining" }
+  /** The page uses none. */
+  | { readonly state: "none" }
+  /** It wants an API key that nobody has given. */
+  | { readonly state: "locked" }
+  /** `why` where there is more to say than that it cannot be reached. */
+  | { readonly state: "away"; readonly since: Date; readonly why: string | undefined };
+
+const ofDaemon = value<readonly ListedModel[]>([]);
+const stored = value<readonly ListedModel[]>([]);
+
+export const connection = value<Connection>({ state: "connecting" });
+
+/** The models of the daemon, and those that this browser has stored. */
+export const models = computed(() =>
+  joinModels(ofDaemon.value, stored.value, connection.value.state === "away"),
+);
 
 /** What is wrong, in words for people; empty: nothing. */
 export const problem = value("");
@@ -12,10 +32,24 @@ export const problem = value("");
 /** What the page is doing; empty: nothing that a person waits for. */
 export const activity = value("");
 
-const connection = value("Connecting …");
-
 /** One line below the name of the page. */
-export const status = computed(() => activity.value || connection.value);
+export const status = computed(() => activity.value || describe(connection.value));
+
+function describe({ state }: Connection): string {
+  const name = chosenDaemon()?.name ?? "";
+  switch (state) {
+    case "connecting":
+      return "Connecting …";
+    case "none":
+      return "Models run in this browser";
+    case "locked":
+      return `${name} wants an API key`;
+    case "away":
+      return `${name} is away`;
+    default:
+      return `Connected to ${name}`;
+  }
+}
 
 export function showProblem(error: unknown): void {
   problem.value = toError(error).message;
@@ -23,11 +57,30 @@ export function showProblem(error: unknown): void {
 
 /** Reads what the daemon has. */
 export async function refresh(): Promise<void> {
+  if (!chosenDaemon()) {
+    connection.value = { state: "none" };
+    return;
+  }
   try {
-    models.value = await listModels();
-    connection.value = `Connected to ${location.host}`;
+    const [health, list] = await Promise.all([askHealth(), listModels()]);
+    ofDaemon.value = list;
+    connection.value = { state: health === "ok" ? "connected" : health };
   } catch (error) {
     // The engine of this tab goes on without the daemon.
-    connection.value = toError(error).message;
+    connection.value = isLocked(error) ? { state: "locked" } : away(error);
   }
+}
+
+function away(error: unknown): Connection {
+  const before = connection.value;
+  const since = before.state === "away" ? before.since : new Date();
+  if (error instanceof DaemonAway)
+    return { state: "away", since, why: error.isRefusal ? error.message : undefined };
+  const why = `What answers at this address is no daemon, or one of another version: ${toError(error).message}`;
+  return { state: "away", since, why };
+}
+
+/** Reads what this browser has stored. */
+export async function refreshStored(): Promise<void> {
+  stored.value = await storedModels();
 }

@@ -1,13 +1,15 @@
 import type { z } from "zod";
 import { modelFilesSchema } from "../dialects/management/model-file-routes.ts";
 import { type BrowserEngine, createEngine } from "../tab/create-engine.ts";
-import { ModelStore } from "../tab/store/model-store.ts";
-import { DaemonAway, request } from "./daemon-api.ts";
+import type { DownloadOptions } from "../tab/store/model-store.ts";
+import { DaemonAway, isUnknownModel, request } from "./daemon-api.ts";
+import { chosenDaemon, keyOf } from "./daemons.ts";
+import { pageStore } from "./page-store.ts";
 
 /** The engine of this tab, which keeps its last model. */
 export class TabEngine {
   readonly #onStatus: (text: string) => void;
-  readonly #store = new ModelStore();
+  readonly #store = pageStore();
   #last:
     | {
         readonly model: string;
@@ -30,7 +32,8 @@ export class TabEngine {
    */
   async start(model: string, gpu: boolean, signal: AbortSignal): Promise<BrowserEngine> {
     const found = await modelFiles(model, signal).catch(async (error: unknown) => {
-      if (error instanceof DaemonAway && (await this.#isStored(model))) return undefined;
+      const isElsewhere = error instanceof DaemonAway || isUnknownModel(error);
+      if (isElsewhere && (await this.#isStored(model))) return undefined;
       throw error;
     });
     const files = found && JSON.stringify(found);
@@ -41,7 +44,8 @@ export class TabEngine {
     this.#last = undefined;
     const onDownload = (share: number): void =>
       this.#onStatus(`Downloading ${model} into this browser: ${Math.round(share * 100)} %`);
-    if (files !== undefined) await this.#store.download(model, { onProgress: onDownload, signal });
+    if (files !== undefined)
+      await this.#store.download(model, { ...daemonAccess(), onProgress: onDownload, signal });
     const engine = await createEngine({
       ...(await this.#store.open(model)),
       gpu,
@@ -59,6 +63,14 @@ export class TabEngine {
   async #isStored(model: string): Promise<boolean> {
     return (await this.#store.list()).some(({ name, size, stored }) => name === model && size === stored);
   }
+}
+
+/** Where models come from. */
+function daemonAccess(): Pick<DownloadOptions, "daemon" | "apiKey"> {
+  const daemon = chosenDaemon();
+  if (!daemon) return {};
+  const apiKey = keyOf(daemon.address);
+  return { daemon: daemon.address, ...(apiKey !== undefined && { apiKey }) };
 }
 
 /** What the daemon says of a model's files. */

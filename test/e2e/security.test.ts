@@ -62,9 +62,10 @@ describe("a daemon on loopback with a key and one allowed origin", () => {
     expect((await raw("/health", { host })).status).toBe(200);
   });
 
-  test("asks for the key everywhere but at /health, and answers in the shape of the route", async () => {
-    expect((await raw("/health", {})).status).toBe(200);
-    for (const path of ["/status", "/metrics", "/docs", "/ui/", "/openapi.json", "/api/events", "/nowhere"]) {
+  test("asks for the key everywhere but at /health and for files of the page, in the shape of the route", async () => {
+    for (const path of ["/health", "/ui/", "/browser/page.js"])
+      expect((await raw(path, {})).status).toBe(200);
+    for (const path of ["/status", "/metrics", "/docs", "/openapi.json", "/api/events", "/nowhere"]) {
       expect((await raw(path, {})).status).toBe(401);
     }
     expect((await raw("/status", keyed)).status).toBe(200);

@@ -4,7 +4,7 @@ import { ServiceError } from "../../src/errors/service-error.ts";
 import { ServiceEvents } from "../../src/events/service-events.ts";
 import { Activity } from "../../src/daemon/activity/activity.ts";
 import { createDialects } from "../../src/daemon/dialects.ts";
-import { browserScripts } from "../../src/daemon/browser-scripts.ts";
+import { BrowserScripts } from "../../src/daemon/browser-scripts.ts";
 import { createFileOpener } from "../../src/daemon/open-file.ts";
 import { pageFile } from "../../src/daemon/page-file.ts";
 import type { ManagementServices } from "../../src/dialects/management/management-services.ts";
@@ -70,7 +70,7 @@ export function fakeServices(options: FakeOptions = {}): ManagementServices {
     openFile: createFileOpener(),
     engineImage: async () => Promise.reject(new ServiceError("internal_error", "not in this test")),
     compatImage: async () => Promise.reject(new ServiceError("internal_error", "not in this test")),
-    browserScript: browserScripts(),
+    browserScripts: new BrowserScripts(),
     pageFile,
     shutdown: () => undefined,
     ...options.overrides,

@@ -1,7 +1,9 @@
 import type { AppContext } from "../../http/app-env.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { sendFile, type ServedFile } from "../../http/streaming/send-file.ts";
+import { connectQuery } from "./connect-query.ts";
 import type { ManagementServices } from "./management-services.ts";
+import { withServers } from "./page-policy.ts";
 
 /** The files that a page loads to run the engine itself. */
 const SCRIPTS = {
@@ -17,7 +19,7 @@ const SCRIPTS = {
 /** The page loads these when it needs them. */
 const PART = "/browser/:part{page-[\\w-]+\\.js}";
 
-const common = { method: "GET", tag: "Page", alwaysOn: true } as const;
+const common = { method: "GET", tag: "Page", alwaysOn: true, keyless: true } as const;
 
 /** Also for pages of other origins, which see in them only what everybody can have. */
 const PUBLIC = {
@@ -26,11 +28,8 @@ const PUBLIC = {
 } as const;
 
 /** A worker has a policy of its own: it runs llama.cpp in workers whose scripts it has put together. */
-const WORKER = {
-  "content-security-policy":
-    "default-src 'none'; script-src 'self' blob: 'wasm-unsafe-eval'; worker-src blob:; connect-src 'self' blob:",
-  "cross-origin-embedder-policy": "require-corp",
-} as const;
+const WORKER_POLICY =
+  "default-src 'none'; script-src 'self' blob: 'wasm-unsafe-eval'; worker-src blob:; connect-src 'self' blob:";
 
 /** A year, which is what browsers keep a file for that never changes. */
 const FOREVER = "public, max-age=31536000, immutable";
@@ -66,11 +65,13 @@ function scriptRoute(
     ...common,
     path,
     summary,
+    query: connectQuery,
     answers: [{ contentType: "text/javascript", description: "The script." }],
-    handle: async (context) =>
-      sendFile(context, await services.browserScript(nameOf(context)), {
+    handle: async (context, { query }) =>
+      sendFile(context, await services.browserScripts.read(nameOf(context)), {
         ...PUBLIC,
-        ...WORKER,
+        "content-security-policy": withServers(WORKER_POLICY, query.connect ?? []),
+        "cross-origin-embedder-policy": "require-corp",
         "content-type": "text/javascript; charset=utf-8",
         "cache-control": "no-cache",
       }),

@@ -10,7 +10,7 @@ import type { ServedFile } from "../../http/streaming/send-file.ts";
 import type { ActivityReport, LogLevel } from "./activity-schemas.ts";
 import type { DefaultModel } from "./default-model-routes.ts";
 import type { OpenFile } from "./model-file-routes.ts";
-import type { PageFile, PageFileName } from "./page-routes.ts";
+import type { PageFile, PageFileName } from "./page-files.ts";
 
 /** More services for the management routes: the state of the daemon. */
 export interface ManagementServices extends ModelServices {
@@ -39,10 +39,13 @@ export interface ManagementServices extends ModelServices {
   /** Opens a file of a model. */
   readonly openFile: OpenFile;
   /**
-   * @throws ServiceError internal_error when this installation lacks the scripts for browsers, route_not_found when there
-   * is no script of that name among them
+   * Scripts of the engine for browsers and of the page, by name.
+   * @throws ServiceError internal_error when this installation lacks them, route_not_found when there is none of that name
    */
-  browserScript(name: string): Promise<ServedFile>;
+  readonly browserScripts: {
+    read(name: string): Promise<ServedFile>;
+    names(): Promise<readonly string[]>;
+  };
   /** The WebAssembly that engines run. */
   engineImage(): Promise<ServedFile>;
   /** llama.cpp's WebAssembly for browsers without memory64 or JSPI. */

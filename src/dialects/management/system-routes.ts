@@ -73,6 +73,8 @@ export function systemRoutes(services: ManagementServices): readonly Route[] {
         { status: 503, description: "It is starting or draining.", schema: healthSchema },
       ],
       alwaysOn: true,
+      // For supervisors and load balancers.
+      keyless: true,
       handle(context) {
         const state = status();
         return context.json({ status: state }, state === "ok" ? 200 : 503);

@@ -82,7 +82,7 @@ export const WORKER_PATCHES: readonly TextPatch[] = [
     purpose: "share the memory with the main thread",
     find: "patchHeapFS();",
     replace: `patchHeapFS();
-        if (Module.wasmMemory.buffer instanceof SharedArrayBuffer) msg({ verb: '${MEMORY_VERB}', args: [Module.wasmMemory] });`,
+        if (globalThis.SharedArrayBuffer && Module.wasmMemory.buffer instanceof SharedArrayBuffer) msg({ verb: '${MEMORY_VERB}', args: [Module.wasmMemory] });`,
   },
   {
     purpose: "know which actions are held",

@@ -3,20 +3,22 @@ import type { MiddlewareHandler } from "hono";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { AppContext, AppEnv } from "../app-env.ts";
 
-/** Works without a key, for supervisors and load balancers. */
-const OPEN_PATH = "/health";
 /** Values of Sec-Fetch-Site for the user's own navigation and for the daemon's own page. */
 const OWN_PAGE = new Set(["same-origin", "none"]);
 
 /**
- * Requires one of the keys as Bearer token or x-api-key, or, from the daemon's own page, as the password of HTTP Basic, for
+ * Requires one of the keys as Bearer token or x-api-key, or, from the daemon's own pages, as the password of HTTP Basic, for
  * which browsers show a prompt. The IPC socket needs none, because only its owner can open it. Without configured keys
  * nothing is checked.
+ * @param isKeyless whether a path is served without a key
  */
-export function apiKeys(keys: readonly string[]): MiddlewareHandler<AppEnv> {
+export function apiKeys(
+  keys: readonly string[],
+  isKeyless: (path: string) => boolean,
+): MiddlewareHandler<AppEnv> {
   const digests = keys.map(digest);
   return async (context, next) => {
-    const open = digests.length === 0 || context.env?.ipc === true || context.req.path === OPEN_PATH;
+    const open = digests.length === 0 || context.env?.ipc === true || isKeyless(context.req.path);
     if (!open && !presentedKeys(context).some((key) => isKnown(key, digests))) {
       context.res.headers.set("www-authenticate", challenge(context));
       throw new ServiceError(
@@ -48,9 +50,11 @@ function basicPassword(credentials: string): string {
   return text.slice(text.indexOf(":") + 1);
 }
 
+/** A browser's own prompt is for what a person opens; scripts of the page ask for the key themselves. */
 function challenge(context: AppContext): string {
   const bearer = 'Bearer realm="daybreak"';
-  return isOwnPage(context) ? `Basic realm="daybreak", charset="UTF-8", ${bearer}` : bearer;
+  const isOpened = context.req.header("sec-fetch-mode") === "navigate";
+  return isOpened && isOwnPage(context) ? `Basic realm="daybreak", charset="UTF-8", ${bearer}` : bearer;
 }
 
 /** Makes all keys the same length for the comparison. */

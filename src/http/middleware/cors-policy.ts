@@ -12,14 +12,24 @@ const PREFLIGHT_MAX_AGE_SECS = 600;
 /** Values of Sec-Fetch-Site for pages of other origins; another port is same-site at best. */
 const FOREIGN_SITES = new Set(["cross-site", "same-site"]);
 
-/** CORS: any origin, method and header, unless the configuration lists origins. */
+/**
+ * CORS: any origin, method and header, unless the configuration lists origins. Whoever may call may do so from a page of a
+ * public site as well, for which browsers ask separately.
+ */
 export function corsHeaders(origins: readonly string[]): MiddlewareHandler<AppEnv> {
-  return cors({
+  const standard = cors({
     origin: origins.includes("*") ? "*" : origins.map(normalizeOrigin),
     allowMethods: METHODS,
     exposeHeaders: EXPOSED_HEADERS,
     maxAge: PREFLIGHT_MAX_AGE_SECS,
   });
+  return async (context, next) => {
+    const answer = await standard(context, next);
+    const isAllowed = answer?.headers.has("access-control-allow-origin") === true;
+    if (isAllowed && context.req.header("access-control-request-private-network") === "true")
+      answer.headers.set("access-control-allow-private-network", "true");
+    return answer;
+  };
 }
 
 /**

@@ -42,3 +42,15 @@ export async function removeIfThere(folder: FileSystemDirectoryHandle, name: str
     if (!(error instanceof DOMException)) throw error;
   }
 }
+
+export function isFull(error: unknown): boolean {
+  return error instanceof DOMException && error.name === "QuotaExceededError";
+}
+
+export function noSpace(cause: unknown): ServiceError {
+  return new ServiceError(
+    "insufficient_disk",
+    "The browser has no more space for models. Delete a model from it, or free space on the disk.",
+    { cause },
+  );
+}

@@ -3,7 +3,7 @@ import { sha256 as createSha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { ServiceError } from "../../errors/service-error.ts";
 import { toError } from "../../errors/to-error.ts";
-import { openBlobs } from "./blob-folder.ts";
+import { isFull, noSpace, openBlobs } from "./blob-folder.ts";
 import type { BlobMessage, BlobTask } from "./blob-messages.ts";
 
 /** The worker that brings one file into the browser's storage: only workers can write without copying a whole file. */
@@ -181,10 +181,6 @@ async function move(file: FileSystemFileHandle, name: string): Promise<void> {
   await inWorker(file).move(name);
 }
 
-function isFull(error: unknown): boolean {
-  return error instanceof DOMException && error.name === "QuotaExceededError";
-}
-
 function interrupted(name: string, cause: unknown): ServiceError {
   return new ServiceError(
     "download_failed",
@@ -195,13 +191,7 @@ function interrupted(name: string, cause: unknown): ServiceError {
 
 function explained(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
-  if (isFull(error)) {
-    return new ServiceError(
-      "insufficient_disk",
-      "The browser has no more space for models. Delete a model from it, or free space on the disk.",
-      { cause: error },
-    );
-  }
+  if (isFull(error)) return noSpace(error);
   if (error instanceof DOMException && error.name === "NoModificationAllowedError") {
     return new ServiceError("model_busy", "Another tab is storing this file. Try again when it is done.", {
       cause: error,

@@ -24,7 +24,7 @@ export interface HubOptions {
 }
 
 export interface RemoteFile {
-  readonly role: "model";
+  readonly role: "model" | "projector";
   readonly name: string;
   readonly sha256: string;
   readonly size_bytes: number;
@@ -32,23 +32,27 @@ export interface RemoteFile {
 }
 
 /**
- * The files of a model in a repository of the hub: the file, or all shards if it is one of several.
+ * The files of a model in a repository of the hub: the file, or all shards if it is one of several, and its projector.
  * @param repo owner/repository
  * @throws ServiceError hub_repo_not_found, hub_access_denied, no_gguf_in_repo or hub_unreachable
  */
-export async function hubFiles(repo: string, file: string, options: HubOptions): Promise<RemoteFile[]> {
+export async function hubFiles(
+  repo: string,
+  file: string,
+  { projector, ...options }: HubOptions & { readonly projector?: string },
+): Promise<RemoteFile[]> {
   const { hub = HUB, revision = "main" } = options;
-  const entries = await listRepo(
-    `${hub}/api/models/${repo}/tree/${encodeURIComponent(revision)}?recursive=true`,
-    repo,
-    options,
-  );
-  return shardFiles(file).map((name) => {
+  const entries = await listRepo(repo, options);
+  const names = [
+    ...shardFiles(file).map((name) => ({ role: "model" as const, name })),
+    ...(projector === undefined ? [] : [{ role: "projector" as const, name: projector }]),
+  ];
+  return names.map(({ role, name }) => {
     const { lfs } = entries.find(({ path }) => path === name) ?? {};
     if (!lfs) throw new ServiceError("no_gguf_in_repo", `The repository ${repo} has no file ${name}.`);
     const path = name.split("/").map(encodeURIComponent).join("/");
     return {
-      role: "model",
+      role,
       name,
       sha256: lfs.oid,
       size_bytes: lfs.size,
@@ -57,13 +61,19 @@ export async function hubFiles(repo: string, file: string, options: HubOptions):
   });
 }
 
-async function listRepo(
-  address: string,
-  repo: string,
-  options: HubOptions,
-): Promise<z.output<typeof entrySchema>[]> {
+/**
+ * The paths of the files in a repository of the hub.
+ * @throws ServiceError hub_repo_not_found, hub_access_denied or hub_unreachable
+ */
+export async function hubPaths(repo: string, options: HubOptions): Promise<string[]> {
+  return (await listRepo(repo, options)).map(({ path }) => path);
+}
+
+async function listRepo(repo: string, options: HubOptions): Promise<z.output<typeof entrySchema>[]> {
+  const { hub = HUB, revision = "main" } = options;
   const entries: z.output<typeof entrySchema>[] = [];
-  let next: string | undefined = address;
+  let next: string | undefined =
+    `${hub}/api/models/${repo}/tree/${encodeURIComponent(revision)}?recursive=true`;
   for (let page = 0; next !== undefined && page < MAX_PAGES; page += 1) {
     const answer: Response = await ask(next, repo, options);
     entries.push(...z.array(entrySchema).parse(await answer.json()));

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { openManifests, removeIfThere } from "./blob-folder.ts";
+import { isFull, noSpace, openManifests, removeIfThere } from "./blob-folder.ts";
 
 /** What the store knows of each model: a JSON file with its files and settings. */
 
@@ -41,12 +41,21 @@ async function readJson(handle: FileSystemFileHandle): Promise<unknown> {
   }
 }
 
-/** Before the files, so that an interrupted download is known. */
+/**
+ * Before the files, so that an interrupted download is known.
+ * @throws ServiceError insufficient_disk
+ */
 export async function writeManifest(manifest: Manifest): Promise<void> {
-  const handle = await (await openManifests()).getFileHandle(manifestName(manifest.name), { create: true });
-  const writable = await handle.createWritable();
-  await writable.write(JSON.stringify(manifestSchema.parse(manifest)));
-  await writable.close();
+  const text = JSON.stringify(manifestSchema.parse(manifest));
+  try {
+    const folder = await openManifests();
+    const handle = await folder.getFileHandle(manifestName(manifest.name), { create: true });
+    const writable = await handle.createWritable();
+    await writable.write(text);
+    await writable.close();
+  } catch (error) {
+    throw isFull(error) ? noSpace(error) : error;
+  }
 }
 
 export async function removeManifest(model: string): Promise<void> {

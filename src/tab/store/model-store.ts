@@ -93,13 +93,13 @@ export class ModelStore {
   /**
    * Stores a model of the hub, as download() does one of a daemon.
    * @param repo owner/repository
-   * @param file a GGUF file in it; of several shards any
+   * @param file a GGUF file in it; of several shards any; the option `projector` names the file that lets it see images
    * @throws ServiceError such as hub_repo_not_found, insufficient_disk or download_failed, or the signal's reason
    */
   async downloadFromHub(
     repo: string,
     file: string,
-    options: HubOptions & StoreOptions & { readonly name?: string } = {},
+    options: HubOptions & StoreOptions & { readonly name?: string; readonly projector?: string } = {},
   ): Promise<StoredModel> {
     const files = await hubFiles(repo, file, options);
     const name = options.name ?? fileStem(file);

@@ -1,7 +1,8 @@
 import { signal as value } from "@preact/signals";
 import { toError } from "../../errors/to-error.ts";
 import { askDaemon, type Fetch, type ListedModel, loadModel } from "../daemon-api.ts";
-import { activity, problem, refresh, showProblem } from "../page-state.ts";
+import { activity, problem, refresh, refreshStored, showProblem } from "../page-state.ts";
+import { IN_BROWSER } from "../stored-models.ts";
 import { TabEngine } from "../tab-engine.ts";
 import { findTool, offeredTools, runTool } from "../tools/tools.ts";
 import { chatRequest } from "./chat-request.ts";
@@ -65,7 +66,7 @@ export async function answer(question: ChatMessage, source: Source = {}): Promis
   let asked = question;
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     const message = { id: newId(), parent: asked.id, role: "assistant", content: "" } as const;
-    const last = await generate(message, asked.id, model, source.inTab ?? inTab.value);
+    const last = await generate(message, asked.id, model, source.inTab ?? runsInTab(model));
     if (!last) return;
     const result = await runCalls(last);
     if (!result) return;
@@ -77,7 +78,7 @@ export async function answer(question: ChatMessage, source: Source = {}): Promis
 /** Goes on with an answer that ended too early. */
 export async function continueAnswer(message: ChatMessage): Promise<void> {
   const model = modelOf({});
-  if (model) await generate(message, message.id, model, inTab.value);
+  if (model) await generate(message, message.id, model, runsInTab(model));
 }
 
 /** Takes what a person answers for a tool, and goes on when no call is open any longer. */
@@ -93,8 +94,14 @@ export async function runCall(call: ToolCall): Promise<void> {
 
 function modelOf({ model = chosenModel.value?.alias }: Source): ListedModel | undefined {
   const found = answering.value.find(({ alias }) => alias === model);
-  if (!found) problem.value = "There is no model to answer. Get one in the room Models.";
+  if (!found)
+    problem.value = "There is no model to answer. Get one in the room Models, or with: daybreak pull";
   return found;
+}
+
+/** A model that the daemon does not have can only run in this tab. */
+function runsInTab({ state }: ListedModel): boolean {
+  return inTab.value || state === IN_BROWSER;
 }
 
 /** Runs the calls that need nobody's consent; the last result, if none is left open. */
@@ -181,6 +188,7 @@ const tab = new TabEngine((text) => (activity.value = text));
 
 async function startTab({ alias }: ListedModel, signal: AbortSignal): Promise<Fetch> {
   const { fetch } = await tab.start(alias, false, signal);
+  await refreshStored();
   activity.value = `${alias} answers in this tab …`;
   return fetch;
 }

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { chosenDaemon } from "../daemons.ts";
 import { openAsExperiment } from "../hand-over.ts";
 import { problem, showProblem } from "../page-state.ts";
 import { ask, promptShare } from "./answering.ts";
@@ -127,14 +128,16 @@ export function Composer(): JSX.Element {
         {PANELS.map(([name, label]) => (
           <PanelButton key={name} name={name} label={label} />
         ))}
-        <button
-          id="experiment"
-          type="button"
-          title="Opens the last question on the page of experiments"
-          onClick={() => recordExperiment(text.value)}
-        >
-          Experiment
-        </button>
+        {chosenDaemon() && (
+          <button
+            id="experiment"
+            type="button"
+            title="Opens the last question on the page of experiments"
+            onClick={() => recordExperiment(text.value)}
+          >
+            Experiment
+          </button>
+        )}
       </p>
     </form>
   );
@@ -157,17 +160,19 @@ function ModelChoice(): JSX.Element {
           ))}
         </select>
       </label>
-      <label>
-        <input
-          id="in-tab"
-          type="checkbox"
-          checked={inTab}
-          disabled={!isSecureContext}
-          title={isSecureContext ? undefined : "Browsers run the engine only on localhost and over HTTPS"}
-          onChange={({ currentTarget }) => (inTab.value = currentTarget.checked)}
-        />{" "}
-        In this tab
-      </label>
+      {chosenDaemon() && (
+        <label>
+          <input
+            id="in-tab"
+            type="checkbox"
+            checked={inTab}
+            disabled={!isSecureContext}
+            title={isSecureContext ? undefined : "Browsers run the engine only on localhost and over HTTPS"}
+            onChange={({ currentTarget }) => (inTab.value = currentTarget.checked)}
+          />{" "}
+          In this tab
+        </label>
+      )}
     </>
   );
 }

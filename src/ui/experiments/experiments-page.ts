@@ -5,6 +5,7 @@ import { type Experiment, parseExperiment, printExperiment } from "../../experim
 import { fromFragment, toFragment } from "../../experiments/share-link.ts";
 import { byId, ExperimentForm } from "./experiment-form.ts";
 import { takeExperiment } from "../hand-over.ts";
+import { keepAllowed } from "../page/allowed-servers.ts";
 import { saveAs } from "../save-as.ts";
 import { describeFiles, modelNames, type Place, Runner } from "./run-experiment.ts";
 import { type NamedResult, showAlternatives, showRates, showResults } from "./show-results.ts";
@@ -203,4 +204,4 @@ export async function runHere(model: string, request: ExperimentRequest): Promis
 }
 
 addEventListener("hashchange", () => void attempt(start));
-void attempt(start);
+if (!keepAllowed()) void attempt(start);

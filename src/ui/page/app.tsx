@@ -1,11 +1,19 @@
 import type { JSX } from "preact";
 import { ChatRoom } from "../chat/chat-room.tsx";
 import { isListOpen } from "../chat/chat-state.ts";
+import { chosenDaemon } from "../daemons.ts";
+import { isExported } from "../page-kind.ts";
 import { problem, status } from "../page-state.ts";
+import { ConnectionBanner } from "./connection-banner.tsx";
+import { DaemonMenu } from "./daemon-menu.tsx";
 import { later } from "./later.tsx";
 import { room, ROOM_LIST } from "./rooms.ts";
 
-const ModelsRoom = later(async () => (await import("../models/models-room.tsx")).ModelsRoom);
+const daemon = chosenDaemon();
+
+const ModelsRoom = daemon
+  ? later(async () => (await import("../models/models-room.tsx")).ModelsRoom)
+  : later(async () => (await import("../browser-models/browser-models-room.tsx")).BrowserModelsRoom);
 const MonitorRoom = later(async () => (await import("../monitor/monitor-room.tsx")).MonitorRoom);
 
 /** The page behind /ui/: its head, and one of its rooms. */
@@ -28,6 +36,7 @@ export function App(): JSX.Element {
         <p id="status" role="status">
           {status}
         </p>
+        {!isExported && <DaemonMenu />}
         <nav aria-label="Rooms">
           {ROOM_LIST.map(([address, label]) => (
             <a
@@ -38,10 +47,11 @@ export function App(): JSX.Element {
               {label}
             </a>
           ))}
-          <a href="experiments/">Experiments</a>
-          <a href="/docs">API</a>
+          {daemon && <a href="experiments/">Experiments</a>}
+          {daemon && <a href={`${daemon.address}/docs`}>API</a>}
         </nav>
       </header>
+      <ConnectionBanner />
       <div id="room">
         {room.value === "" && <ChatRoom />}
         {room.value === "#/models" && <ModelsRoom />}

@@ -3,9 +3,9 @@ import { useEffect, useState } from "preact/hooks";
 import { showProblem } from "../page-state.ts";
 
 /** Shows a part of the page whose script is loaded when it is first shown. */
-export function later(load: () => Promise<ComponentType>): ComponentType {
-  let loaded: ComponentType | undefined;
-  return function Later(): JSX.Element {
+export function later<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
+  let loaded: ComponentType<Props> | undefined;
+  return function Later(props: Props): JSX.Element {
     const [Part, setPart] = useState(() => loaded);
     useEffect(() => {
       if (loaded) return;
@@ -15,6 +15,6 @@ export function later(load: () => Promise<ComponentType>): ComponentType {
       };
       show().catch(showProblem);
     }, []);
-    return Part ? <Part /> : <p class="hint">Loading …</p>;
+    return Part ? <Part {...props} /> : <p class="hint">Loading …</p>;
   };
 }

@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { allowServer } from "../page/allowed-servers.ts";
+import { showProblem } from "../page-state.ts";
+import { allowServer, forgetServer } from "../page/allowed-servers.ts";
 import { connect, serverStates } from "./mcp-tools.ts";
 import { mcpServers, type McpServer } from "./tool-store.ts";
 
@@ -11,8 +12,12 @@ export function McpServersForm(): JSX.Element {
   const add = (): void => {
     const others = mcpServers.value.filter((each) => each.url !== url.value);
     mcpServers.value = [...others, { url: url.value, token: token.value, asksFirst: true, isOn: true }];
-    // The page may have to load itself again, with a policy that lets it connect there.
-    allowServer(new URL(url.value).origin);
+    try {
+      // The page may have to load itself again, with a policy that lets it connect there.
+      allowServer(new URL(url.value).origin);
+    } catch (error) {
+      showProblem(error);
+    }
     url.value = "";
     token.value = "";
   };
@@ -94,7 +99,10 @@ function Server({ server }: { readonly server: McpServer }): JSX.Element {
       </button>
       <button
         type="button"
-        onClick={() => (mcpServers.value = mcpServers.value.filter((each) => each.url !== url))}
+        onClick={() => {
+          mcpServers.value = mcpServers.value.filter((each) => each.url !== url);
+          forgetServer(new URL(url).origin);
+        }}
       >
         Remove
       </button>

@@ -63,6 +63,22 @@ describe("CORS", () => {
     expect(error.headers.get("access-control-allow-origin")).toBe("*");
   });
 
+  test("lets pages of public sites call where their origin may", async () => {
+    const headers = {
+      origin,
+      "access-control-request-method": "GET",
+      "access-control-request-private-network": "true",
+    };
+    const answer = async (origins?: string[]) => {
+      const asked = app(origins ? http({ cors_origins: origins }) : {});
+      const preflight = await asked.request("/api/models", { method: "OPTIONS", headers });
+      return preflight.headers.get("access-control-allow-private-network");
+    };
+    expect(await answer()).toBe("true");
+    expect(await answer([origin])).toBe("true");
+    expect(await answer(["https://another.test"])).toBeNull();
+  });
+
   test("allows the named origins alone when there are some", async () => {
     const restricted = app(http({ cors_origins: ["https://page.test/"] }));
     const own = await restricted.request("/health", { headers: { origin } });
@@ -210,6 +226,30 @@ describe("API keys", () => {
     expect(preflight.status).toBe(204);
   });
 
+  test("the files of the page need none, and nothing beside them does without", async () => {
+    for (const path of ["/ui/", "/ui", "/ui/page.css", "/ui/manifest.webmanifest", "/browser/page.js"])
+      expect({ path, status: (await app(keyed).request(path)).status }).not.toMatchObject({ status: 401 });
+    for (const path of [
+      "/",
+      "/ui/other",
+      "/ui/page.css/",
+      "/ui/../api/models",
+      "/ui/%2e%2e/api/models",
+      "/ui//",
+      "/browser/page.js/files",
+      "/browser/",
+      "/browser/../status",
+      "/UI/",
+      "/api/models",
+      "/v1/models",
+      "/metrics",
+      "/docs",
+      "/docs/console.js",
+      "/openapi.json",
+    ])
+      expect({ path, status: (await app(keyed).request(path)).status }).toEqual({ path, status: 401 });
+  });
+
   test("paths beside /health do not pass as it", async () => {
     for (const path of ["/health/", "/health/../status", "//health", "/HEALTH"]) {
       expect((await app(keyed).request(path)).status).toBe(401);
@@ -218,8 +258,14 @@ describe("API keys", () => {
 
   test("a browser may use its password prompt on the daemon's own page, no other page may", async () => {
     const authorization = `Basic ${Buffer.from("anyone:second-key").toString("base64")}`;
-    const asked = await app(keyed).request("/ui/", { headers: { "sec-fetch-site": "none" } });
+    const opened = { "sec-fetch-site": "none", "sec-fetch-mode": "navigate" };
+    const asked = await app(keyed).request("/docs", { headers: opened });
     expect(asked.headers.get("www-authenticate")).toMatch(/^Basic realm="daybreak"/);
+    const script = { "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors" };
+    const unasked = await app(keyed).request("/api/models", { headers: script });
+    expect(unasked.headers.get("www-authenticate"), "the page asks by itself").toBe(
+      'Bearer realm="daybreak"',
+    );
     expect(await status({ authorization, "sec-fetch-site": "same-origin" })).toBe(200);
     expect(await status({ authorization, "sec-fetch-site": "cross-site" })).toBe(401);
   });

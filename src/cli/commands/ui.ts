@@ -1,0 +1,66 @@
+import { Argument, Command } from "commander";
+import { isOrigin } from "../../dialects/management/page-policy.ts";
+import { toError } from "../../errors/to-error.ts";
+import { CliError, usageError } from "../cli-error.ts";
+import type { CliIo } from "../cli-io.ts";
+import { EXIT } from "../exit-codes.ts";
+import { collect } from "../options/collect.ts";
+import { printable } from "../terminal/printable.ts";
+import { formatBytes } from "../terminal/quantity.ts";
+import { writeJson, writeLine } from "../terminal/write.ts";
+
+interface UiOptions {
+  readonly hub?: string;
+  readonly connect?: readonly string[];
+  readonly json?: boolean;
+}
+
+/** daybreak ui export: runs without a daemon. */
+export function uiCommand(io: CliIo): Command {
+  return new Command("ui")
+    .description("write the page as a static site for any web host, with the engine in the visitor's browser")
+    .addArgument(new Argument("<action>", "what to do").choices(["export"]))
+    .argument("<folder>", "where to write it: a new or empty folder, or an earlier export")
+    .option("--hub <url>", "take models from this mirror of the hub (default: https://huggingface.co)")
+    .option(
+      "--connect <origin>",
+      "let the page ask this server too, such as a mirror's storage; repeatable",
+      collect,
+    )
+    .option("--json", "print what was written as JSON")
+    .addHelpText(
+      "after",
+      `
+The page has the chat and the models of the visitor's browser; what needs a daemon is left out. All of its
+addresses are relative, so it may be below any path. Serve it over HTTPS: browsers run neither the engine nor
+its service worker over plain HTTP, except on localhost. No headers are needed.
+
+  daybreak ui export site
+  npx serve site`,
+    )
+    .action(async (_action: string, folder: string, { hub, connect = [], json }: UiOptions) => {
+      const wrong = connect.find((origin) => !isOrigin(origin));
+      if (wrong !== undefined)
+        throw usageError(`--connect ${wrong} is not an origin such as https://mirror.example.`);
+      if (hub !== undefined && !isOrigin(originOf(hub))) throw usageError(`--hub ${hub} is not an address.`);
+      // Only this command loads what builds the engine.
+      const { exportPage } = await import("../ui/export-page.ts");
+      try {
+        const { files, bytes } = await exportPage(folder, { hub, connect });
+        if (json) return await writeJson(io.stdout, { folder, files, bytes });
+        return await writeLine(io.stdout, printable(`${folder}: ${files} files, ${formatBytes(bytes)}.`));
+      } catch (error) {
+        if (error instanceof CliError) throw error;
+        throw new CliError(
+          EXIT.error,
+          "output_failed",
+          `The page cannot be written to ${folder}: ${toError(error).message}`,
+          error,
+        );
+      }
+    });
+}
+
+function originOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).origin : "";
+}

@@ -1,0 +1,36 @@
+/** A file of a page that the daemon serves. */
+export interface PageFile {
+  readonly content: Uint8Array<ArrayBuffer>;
+  /** Including the quotes. */
+  readonly etag: string;
+}
+
+/** The files of the pages by path. A file name is never built from a request. */
+export const UI_FILES = {
+  "/ui/": "ui/index.html",
+  "/ui/page.css": "ui/page.css",
+  "/ui/models.css": "ui/models.css",
+  "/ui/monitor.css": "ui/monitor.css",
+  "/ui/app.css": "ui/app.css",
+  "/ui/style.css": "ui/style.css",
+  "/ui/manifest.webmanifest": "ui/manifest.webmanifest",
+  "/ui/icons/icon.svg": "ui/icons/icon.svg",
+  "/ui/icons/icon-180.png": "ui/icons/icon-180.png",
+  "/ui/icons/icon-192.png": "ui/icons/icon-192.png",
+  "/ui/icons/icon-512.png": "ui/icons/icon-512.png",
+  "/ui/icons/maskable-512.png": "ui/icons/maskable-512.png",
+} as const;
+/** Runs the tools of a chat; src/ui/tools/sandbox.ts puts it into a frame without an origin. */
+export const FRAME_FILES = { "/ui/tool-frame.html": "ui/tool-frame.html" } as const;
+export const EXPERIMENTS_FILES = { "/ui/experiments/": "ui/experiments/index.html" } as const;
+export const DOCS_FILES = {
+  "/docs": "ui/docs/index.html",
+  "/docs/console.js": "ui/docs/console.js",
+  "/docs/swagger-ui-bundle.js": "ui/docs/swagger-ui-bundle.js",
+  "/docs/swagger-ui.css": "ui/docs/swagger-ui.css",
+} as const;
+export type PageFileName =
+  | (typeof UI_FILES)[keyof typeof UI_FILES]
+  | (typeof FRAME_FILES)[keyof typeof FRAME_FILES]
+  | (typeof EXPERIMENTS_FILES)[keyof typeof EXPERIMENTS_FILES]
+  | (typeof DOCS_FILES)[keyof typeof DOCS_FILES];

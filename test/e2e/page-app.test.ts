@@ -1,0 +1,279 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { findChromium } from "../../src/cli/browser/find-chromium.ts";
+import { BrowserPage } from "../support/browser-page.ts";
+import { PageActions } from "../support/page-actions.ts";
+import { requireOnCi } from "../support/require-on-ci.ts";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { startStateServer, type StateServer } from "../support/state-server.ts";
+
+const chromium = findChromium();
+requireOnCi("Chromium", chromium !== undefined);
+
+const KEY = "a-key-of-this-test";
+const QUESTION = "What is Daybreak?";
+const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
+
+/** Nothing listens there. */
+const NOBODY = "http://127.0.0.1:1";
+
+describe.skipIf(chromium === undefined)("the page as an app", () => {
+  let own: TestDaemon;
+  let keyed: TestDaemon;
+  let page: BrowserPage;
+  let on: PageActions;
+  let states: StateServer;
+  beforeAll(async () => {
+    states = await startStateServer();
+    [own, keyed] = await Promise.all([
+      startDaemon({ args: ["--auto-load"] }),
+      startDaemon({ args: ["--auto-load"], env: { SERVICE_API_KEYS: KEY } }),
+    ]);
+    page = await BrowserPage.open(chromium!, `${own.url}/ui/`);
+    on = new PageActions(page);
+    await on.ready();
+  });
+  afterAll(async () => {
+    await page?.[Symbol.asyncDispose]();
+    await Promise.all([own?.stop(), keyed?.stop(), states?.close()]);
+  });
+
+  const openDaemons = async (): Promise<void> => {
+    await on.click("#daemons");
+    await on.until(`document.querySelector("#daemon-dialog[open]")`);
+  };
+  const closeDaemons = async (): Promise<void> => {
+    await on.click("#close-daemons");
+    await on.until(`!document.getElementById("daemon-dialog")`);
+  };
+  /** Adds a daemon as a person does; the page loads again. */
+  const add = async (address: string, name: string, key = ""): Promise<void> => {
+    await openDaemons();
+    for (const [field, text] of Object.entries({ address, name, key }))
+      await on.type(`#add-daemon [name="${field}"]`, text);
+    await leave(`document.getElementById("add-daemon").requestSubmit()`);
+  };
+  /** Chooses what is in the list under a name. */
+  const choose = async (name: string): Promise<void> => {
+    await openDaemons();
+    await leave(`[...document.querySelectorAll("#daemon-dialog .choice")]
+      .find((each) => each.textContent.includes(${JSON.stringify(name)})).click()`);
+  };
+  /** Does what loads the page again, and waits for that. */
+  const leave = async (expression: string): Promise<void> => {
+    await page.evaluate(`globalThis.isOld = true; ${expression}`);
+    await on.until(`globalThis.isOld === undefined && document.getElementById("daemons")`);
+  };
+  const banner = (text: string): Promise<void> =>
+    on.until(`document.getElementById("connection")?.textContent.includes(${JSON.stringify(text)})`);
+
+  test("shows what only a daemon has to offer where there is one", async () => {
+    expect(await on.textOf("nav")).toBe("ChatModelsMonitorExperimentsAPI");
+    expect(await on.textOf("#daemons")).toContain(new URL(own.url).host);
+  });
+
+  test("asks for the key of a daemon that has one, again when it is wrong, and keeps it", async () => {
+    await add(keyed.url, "Attic");
+    await on.until(`document.querySelector("#key-dialog[open]")`);
+    expect(await on.textOf("#key-dialog p")).toContain(`Attic (${new URL(keyed.url).host})`);
+    await on.type("#key", "wrong");
+    await on.click("#use-key");
+    await on.until(`document.querySelector("#key-dialog p")?.textContent.includes("does not take this key")`);
+    await on.type("#key", KEY);
+    await on.click("#use-key");
+    await on.ready();
+    expect(await on.textOf("#status")).toBe("Connected to Attic");
+    await leave("location.reload()");
+    await on.ready();
+    expect(await on.count("#key-dialog")).toBe(0);
+  });
+
+  test("answers from the daemon that was chosen, over a reload, and in the tab with its model", async () => {
+    await on.set({ temperature: "0" });
+    const before = page.requests.length;
+    const answer = await on.ask(QUESTION);
+    expect(answer).toMatch(/^Daybreak/);
+    const asked = page.requests.slice(before).filter((url) => url.includes("/api/chat"));
+    expect([...new Set(asked)]).toEqual([`${keyed.url}/api/chat`]);
+    await on.click("#new");
+    await on.click("#in-tab");
+    expect(await on.ask(QUESTION)).toBe(answer);
+    expect(keyed.logs()).toMatch(/api\/models\/daybreak-mini\/files\/0/);
+    expect(own.logs()).not.toMatch(/api\/models\/daybreak-mini\/files/);
+    await on.click("#in-tab");
+    expect(page.problems.filter((text) => !text.includes("401"))).toEqual([]);
+  });
+
+  test("keeps a key for the session only, where that is wanted", async () => {
+    await page.evaluate(`(() => {
+      const kept = JSON.parse(localStorage.getItem("daybreak-daemons"));
+      localStorage.setItem("daybreak-daemons", JSON.stringify({ ...kept, keys: {} }));
+    })()`);
+    await leave("location.reload()");
+    await on.until(`document.querySelector("#key-dialog[open]")`);
+    await on.click("#keep-key");
+    await on.type("#key", KEY);
+    await on.click("#use-key");
+    await on.ready();
+    expect(await page.evaluate(`localStorage.getItem("daybreak-daemons").includes("${KEY}")`)).toBe(false);
+    expect(await page.evaluate(`sessionStorage.getItem("daybreak-keys").includes("${KEY}")`)).toBe(true);
+    await leave("location.reload()");
+    await on.ready();
+    expect(await on.count("#key-dialog")).toBe(0);
+  });
+
+  test("leaves whoever gives no key alone, and asks again when told to", async () => {
+    await page.evaluate(`sessionStorage.clear()`);
+    await leave("location.reload()");
+    await on.until(`document.querySelector("#key-dialog[open]")`);
+    await on.press("#key-dialog", "Not now");
+    await banner("answers only with an API key");
+    const before = page.requests.length;
+    await page.evaluate(`dispatchEvent(new Event("online"))`);
+    const asked = (): string[] => page.requests.slice(before).filter((url) => url.endsWith("/api/models"));
+    await vi.waitFor(() => expect(asked()).not.toEqual([]));
+    expect(await on.count("#key-dialog")).toBe(0);
+    await on.click("#give-key");
+    await on.until(`document.querySelector("#key-dialog[open]")`);
+    await on.type("#key", KEY);
+    await on.click("#use-key");
+    await on.ready();
+  });
+
+  test("tells what to do about a daemon that is not there or refuses the page", async () => {
+    await add(NOBODY, "Nobody");
+    await banner("Nobody (127.0.0.1:1) cannot be reached.");
+    const shy = await startDaemon({ env: { SERVICE_HTTP_CORS_ORIGINS: "https://another.example" } });
+    try {
+      await add(shy.url, "Shy");
+      await banner(`Add ${own.url} to http.cors_origins (SERVICE_HTTP_CORS_ORIGINS) there`);
+    } finally {
+      await shy.stop();
+    }
+    await openDaemons();
+    await on.type(`#add-daemon [name="address"]`, "not an address");
+    await page.evaluate(`document.getElementById("add-daemon").requestSubmit()`);
+    await on.until(`document.querySelector("#add-daemon .failed")`);
+    expect(await on.textOf("#add-daemon .failed")).toContain("is not the address of a daemon");
+    await closeDaemons();
+  });
+
+  test("tells that a daemon is starting or ending, and when it is back", async () => {
+    states.state = "starting";
+    await add(states.url, "Other");
+    await banner("The daemon is starting");
+    states.state = "draining";
+    await page.evaluate(`dispatchEvent(new Event("online"))`);
+    await banner("The daemon is ending");
+    await states.close();
+    await page.evaluate(`dispatchEvent(new Event("online"))`);
+    await banner("cannot be reached");
+    expect(await on.textOf("#connection")).toMatch(/Away since \d+:\d+/);
+    states = await startStateServer(states.url);
+    await on.click("#retry");
+    await banner("The daemon is back.");
+  });
+
+  test("forgets daemons, and may then ask nobody else", async () => {
+    for (const name of ["Attic", "Nobody", "Shy"]) {
+      await openDaemons();
+      await on.click(`[title="Remove ${name}"]`);
+      await on.until(`!document.querySelector('[title="Remove ${name}"]')`);
+      await closeDaemons();
+    }
+    await openDaemons();
+    await leave(`document.querySelector('[title="Remove Other"]').click()`);
+    await on.ready();
+    expect(await page.evaluate("location.search")).toBe("");
+    expect(await page.evaluate(`fetch("${keyed.url}/health").then(() => "asked", () => "refused")`)).toBe(
+      "refused",
+    );
+  });
+
+  test("does not ask servers that came with a link", async () => {
+    await page.evaluate(`location.href = "/ui/?connect=https%3A%2F%2Fevil.example#/models"`);
+    await on.until(`location.search === "" && document.getElementById("models")`);
+    expect(await page.evaluate("location.hash")).toBe("#/models");
+    await on.enter("");
+    await on.ready();
+  });
+
+  test.each(["light", "dark"])("has dialogs and banners that axe takes, in %s", async (scheme) => {
+    await page.prefer(scheme);
+    await page.resize(360, 800);
+    await add(NOBODY, "Nobody");
+    await banner("cannot be reached");
+    await openDaemons();
+    await page.evaluate(AXE);
+    const violations = (part: string): Promise<unknown> =>
+      page.evaluate(`axe.run("${part}").then(({ violations }) =>
+      violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" ")))`);
+    expect(await violations("#daemon-dialog")).toEqual([]);
+    await closeDaemons();
+    for (const part of ["header", "#connection"]) expect(await violations(part)).toEqual([]);
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(360);
+    await openDaemons();
+    await leave(`document.querySelector('[title="Remove Nobody"]').click()`);
+    await on.ready();
+  });
+
+  test("runs models in the browser alone when that is chosen", async () => {
+    await choose("This browser only");
+    expect(await on.textOf("nav")).toBe("ChatModels");
+    await on.until(`document.getElementById("model").value`);
+    expect(await on.textOf("#model")).toBe("daybreak-mini (in this browser)");
+    const before = page.requests.length;
+    await on.set({ temperature: "0" });
+    expect(await on.ask(QUESTION)).toMatch(/^Daybreak/);
+    const asked = page.requests.slice(before).filter((url) => url.includes("/api/"));
+    expect(asked).toEqual([]);
+    await choose("This daemon");
+    await on.ready();
+  });
+
+  test("lists models that only the browser has beside those of the daemon, and runs them in the tab", async () => {
+    await page.evaluate(`(async () => {
+      const { ModelStore } = await import("/browser/daybreak.js");
+      const blob = await (await fetch("/api/models/daybreak-mini/files/0")).blob();
+      await new ModelStore().add("mine", [new File([blob], "mine.gguf")]);
+      dispatchEvent(new Event("online"));
+    })()`);
+    await on.until(`[...document.getElementById("model").options].some(({ value }) => value === "mine")`);
+    expect(await on.textOf("#model")).toMatch(/daybreak-mini.*mine \(in this browser\)/);
+    await on.click("#new");
+    await on.type("#model", "mine");
+    await on.set({ temperature: "0" });
+    const before = page.requests.length;
+    expect(await on.ask(QUESTION)).toMatch(/^Daybreak/);
+    expect(page.requests.slice(before).filter((url) => url.includes("/api/chat"))).toEqual([]);
+    await page.evaluate(`(async () => {
+      const { ModelStore } = await import("/browser/daybreak.js");
+      await new ModelStore().delete("mine");
+      dispatchEvent(new Event("online"));
+    })()`);
+    await on.until(`![...document.getElementById("model").options].some(({ value }) => value === "mine")`);
+  });
+
+  test("opens and answers without a daemon after a first visit, and goes on with it afterwards", async () => {
+    await page.evaluate("navigator.serviceWorker.ready");
+    const { port } = new URL(own.url);
+    own.kill("SIGKILL");
+    await own.exited;
+    await leave("location.reload()");
+    await banner("cannot be reached");
+    await on.until(`document.getElementById("model").value`);
+    expect(await on.textOf("#model")).toBe("daybreak-mini (in this browser)");
+    expect(await page.evaluate("crossOriginIsolated")).toBe(true);
+    await on.set({ temperature: "0" });
+    expect(await on.ask(QUESTION)).toMatch(/^Daybreak/);
+    await on.enter("#/models");
+    expect(await page.evaluate("document.readyState")).toBe("complete");
+    await on.enter("");
+    await on.until(`document.querySelector("#messages .summary")`);
+    own = await startDaemon({ args: ["--auto-load", "--http-port", port] });
+    await page.evaluate(`dispatchEvent(new Event("online"))`);
+    await banner("The daemon is back.");
+    await on.ready();
+  });
+});
