@@ -44,7 +44,7 @@ const SAFETY = `
 By default the daemon listens on all IPv4 and IPv6 addresses without a key, and warns about that at startup. Two ways to be safe:
 
 - For this machine only: \`--http-addr 127.0.0.1\`. Requests with a foreign Host header are then refused, which protects against DNS rebinding; add your own host names with \`http.allowed_hosts\`.
-- For others: set \`api_keys\`. Clients send a key as \`Authorization: Bearer …\` or \`x-api-key\`; browsers ask for it as a password (with any user name) when they open the page. \`/health\` and the IPC socket need none; only the socket's owner can open it.
+- For others: set \`api_keys\`. Clients send a key as \`Authorization: Bearer …\` or \`x-api-key\`; the page asks for it, and browsers as a password (with any user name) when they open \`/docs\`. \`/health\`, the files of the page and the IPC socket need none; only the socket's owner can open it.
 
 If \`http.cors_origins\` lists origins, requests from pages of any other origin are refused, including WebSockets and simple POSTs. The daemon's own page is always allowed.
 `;

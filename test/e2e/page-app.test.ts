@@ -232,6 +232,34 @@ describe.skipIf(chromium === undefined)("the page as an app", () => {
     await on.ready();
   });
 
+  test("asks the hub only after its user has allowed it, which holds without a daemon too", async () => {
+    await choose("This browser only");
+    await on.enter("#/models");
+    const canDownload = `document.querySelector('#from-hub [type="submit"]') !== null`;
+    expect(await page.evaluate(canDownload)).toBe(false);
+    await leave(`document.getElementById("allow-hub").click()`);
+    await on.until(canDownload);
+    expect(await page.evaluate(`new URLSearchParams(location.search).get("connect")`)).toBe(
+      "https://*.hf.co https://*.huggingface.co https://huggingface.co",
+    );
+    await on.enter("");
+    await choose("This daemon");
+    await on.ready();
+  });
+
+  test("asks for the key on the daemon's own pages as well, which open without one", async () => {
+    await using tab = await page.openTab(`${keyed.url}/ui/experiments/`);
+    const there = new PageActions(tab);
+    await there.until(`document.querySelector("#key-dialog[open]")`);
+    await there.type("#key", KEY);
+    await there.click("#use-key");
+    await there.until(`document.querySelector("#model option")`);
+    await tab.evaluate(`location.href = "/ui/"`);
+    await there.until(`location.pathname === "/ui/"`);
+    await there.ready();
+    expect(await there.count("#key-dialog")).toBe(0);
+  });
+
   test("lists models that only the browser has beside those of the daemon, and runs them in the tab", async () => {
     await page.evaluate(`(async () => {
       const { ModelStore } = await import("/browser/daybreak.js");
@@ -263,6 +291,10 @@ describe.skipIf(chromium === undefined)("the page as an app", () => {
     await leave("location.reload()");
     await banner("cannot be reached");
     await on.until(`document.getElementById("model").value`);
+    const policy = `fetch(location.href).then(({ headers }) => headers.get("content-security-policy"))`;
+    expect(await page.evaluate(policy)).toContain(
+      "https://*.hf.co https://*.huggingface.co https://huggingface.co;",
+    );
     expect(await on.textOf("#model")).toBe("daybreak-mini (in this browser)");
     expect(await page.evaluate("crossOriginIsolated")).toBe(true);
     await on.set({ temperature: "0" });

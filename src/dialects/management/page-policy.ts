@@ -34,9 +34,11 @@ export function serversOf(query: string): string[] {
 }
 
 /** A name, an IPv4 or an IPv6 address, perhaps with a port; addresses know hosts with characters that end a directive. */
-const ORIGIN = /^https?:\/\/(?:[\w.*-]+|\[[\da-f:.]+\])(?::\d+)?$/;
+const ORIGIN = /^https?:\/\/(?:(?:\*\.)?[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/;
 
-/** Nothing else may get into a policy. */
+/** Nothing else may get into a policy. "https://*.example.com" stands for all hosts below that one. */
 export function isOrigin(text: string): boolean {
-  return ORIGIN.test(text) && URL.canParse(text) && new URL(text).origin === text;
+  // Browsers do not agree on how an address with an asterisk is written.
+  const one = text.replace("://*.", "://any.");
+  return ORIGIN.test(text) && URL.canParse(one) && new URL(one).origin === one;
 }

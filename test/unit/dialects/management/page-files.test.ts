@@ -98,6 +98,8 @@ test.each([
   "http://a/",
   "ftp://a",
   "http://a b",
+  "http://*",
+  "http://a.*.b",
   "*",
 ])("%s is no origin for a policy", async (text) => {
   expect(isOrigin(text)).toBe(false);
