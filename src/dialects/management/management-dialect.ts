@@ -5,6 +5,7 @@ import { defineRoute } from "../../http/route.ts";
 import { browserRoutes } from "./browser-routes.ts";
 import { defaultModelRoutes } from "./default-model-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
+import { hubRoutes } from "./hub-routes.ts";
 import type { ManagementServices } from "./management-services.ts";
 import { modelFileRoutes } from "./model-file-routes.ts";
 import { modelRoutes } from "./model-routes.ts";
@@ -24,6 +25,7 @@ export const managementDialect = (
   routes: [
     ...systemRoutes(services),
     ...eventRoutes(services),
+    ...hubRoutes(services),
     ...modelFileRoutes(services),
     ...modelRoutes(services),
     ...defaultModelRoutes(services),
