@@ -9,6 +9,13 @@ const modelSchema = z.object({
   is_default: z.boolean(),
   purpose: z.string().optional(),
   capabilities: z.looseObject({ vision: z.boolean().optional() }).optional(),
+  gpu_layers: z.number().optional(),
+  progress: z.number().optional(),
+  source: z.string().optional(),
+  from: z.string().optional(),
+  quantization: z.string().optional(),
+  license: z.string().optional(),
+  memory_bytes: z.number().optional(),
 });
 export type ListedModel = z.output<typeof modelSchema>;
 
@@ -70,6 +77,11 @@ export function post(body: object, signal?: AbortSignal): RequestInit {
 /** Loads a model in the daemon. */
 export async function loadModel(alias: string, signal?: AbortSignal): Promise<void> {
   await request("/api/models/load", post({ alias }, signal));
+}
+
+/** Whether an error says that the daemon has no such model. */
+export function isUnknownModel(error: unknown): boolean {
+  return error instanceof ApiError && error.code === "model_not_found";
 }
 
 /** Whether an error says that the daemon would have to load the model first. */

@@ -2,7 +2,7 @@ import type { z } from "zod";
 import { modelFilesSchema } from "../dialects/management/model-file-routes.ts";
 import { type BrowserEngine, createEngine } from "../tab/create-engine.ts";
 import { ModelStore } from "../tab/store/model-store.ts";
-import { DaemonAway, request } from "./daemon-api.ts";
+import { DaemonAway, isUnknownModel, request } from "./daemon-api.ts";
 
 /** The engine of this tab, which keeps its last model. */
 export class TabEngine {
@@ -30,7 +30,9 @@ export class TabEngine {
    */
   async start(model: string, gpu: boolean, signal: AbortSignal): Promise<BrowserEngine> {
     const found = await modelFiles(model, signal).catch(async (error: unknown) => {
-      if (error instanceof DaemonAway && (await this.#isStored(model))) return undefined;
+      // Without the daemon, or where a person has given the browser a model of their own.
+      if ((error instanceof DaemonAway || isUnknownModel(error)) && (await this.#isStored(model)))
+        return undefined;
       throw error;
     });
     const files = found && JSON.stringify(found);

@@ -16,6 +16,7 @@ import {
 import { deleteConversation, loadConversations, saveConversation } from "./conversation-store.ts";
 import { askDaemon, type Fetch, type ListedModel, loadModel, post, request } from "../daemon-api.ts";
 import { activity, models, problem, refresh, showProblem } from "../page-state.ts";
+import { storedAlone } from "../stored-models.ts";
 import { TabEngine } from "../tab-engine.ts";
 import { type AnswerLine, answerLines } from "./answer-lines.ts";
 
@@ -41,7 +42,10 @@ export const listed = computed(() =>
 );
 
 /** Models that answer; others embed texts or order documents. */
-export const answering = computed(() => models.value.filter(({ purpose }) => purpose === "generate"));
+export const answering = computed(() => [
+  ...models.value.filter(({ purpose }) => purpose === "generate"),
+  ...(inTab.value ? storedAlone.value : []),
+]);
 
 /** The model that the next answer comes from. */
 export const chosenModel = computed(
