@@ -123,8 +123,11 @@ async function sizes(files: readonly string[]): Promise<string> {
     const bytes = compressed.filter(({ file }) => isCounted(file)).reduce((sum, each) => sum + each.bytes, 0);
     return `${(bytes / 1000).toFixed(0)} KB`;
   };
-  const isScript = (file: string): boolean => file.endsWith(".js");
   return `Compressed: ${total(isScript)} of scripts, ${total((file) => !isScript(file))} of the rest, in ${files.length} files`;
+}
+
+function isScript(file: string): boolean {
+  return file.endsWith(".js");
 }
 
 async function streamed(chromium: string, url: string): Promise<string> {

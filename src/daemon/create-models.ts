@@ -19,6 +19,7 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
 import { type UserLimits, userLimits } from "../machine/user-limits.ts";
 import { DiskHubStore } from "../models/hub/disk-hub-store.ts";
+import { HubCatalog } from "../models/hub/hub-catalog.ts";
 import { readMachineMemory } from "../models/loading/available-memory.ts";
 import type { GgufSummary, Models } from "../models/model.ts";
 import { createModelsService } from "../models/models-service.ts";
@@ -40,20 +41,17 @@ export async function createModels(
   gpu: GpuFinder,
   image: EngineImage,
   wall: SandboxFinder,
-): Promise<Models> {
+): Promise<{ readonly models: Models; readonly hub: HubCatalog }> {
   const { kernels, heapLimitBytes } = image.prepared;
   const limits = userLimits();
-  const hub = new DiskHubStore({
-    cacheDir: config.cache_dir,
-    hubUrl: config.hub_url,
-    token: config.hub_token,
-  });
+  const place = { cacheDir: config.cache_dir, hubUrl: config.hub_url, token: config.hub_token };
+  const hub = new DiskHubStore(place);
   // Not awaited: the leftovers are in nobody's way.
   hub.removeLeftovers().catch((error: unknown) => {
     logger.warn({ err: error }, "Cannot remove leftovers of killed processes from the cache");
   });
   const start = startWithImage(config.engine, image, wall);
-  return await startable(
+  const models = await startable(
     createModelsService({
       config,
       tryTemplate: createTemplateTrial(start, TRIAL_MODEL),
@@ -98,6 +96,7 @@ export async function createModels(
       machineMemory: readMachineMemory,
     }),
   );
+  return { models, hub: new HubCatalog({ ...place, store: hub }) };
 }
 
 /** Starts each engine with the current image, which is built again if somebody has removed it. */

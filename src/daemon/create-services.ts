@@ -60,7 +60,7 @@ export async function createServices(
     { cacheDir: config.cache_dir, kernels: config.engine.kernels, fallbacks: fallbackFolders() },
     (problem) => logger.warn(problem),
   );
-  const models = await createModels(config, events, logger, gpu, engine, wall);
+  const { models, hub } = await createModels(config, events, logger, gpu, engine, wall);
   const metrics = createMetrics({
     version,
     uptimeSecs: () => (performance.now() - startedAt) / 1000,
@@ -81,6 +81,7 @@ export async function createServices(
   return {
     config,
     models,
+    hub,
     inference,
     metrics,
     events,

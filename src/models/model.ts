@@ -177,11 +177,38 @@ export interface DeletedModel {
 
 /** A download under way. */
 export interface Download {
+  /** The name by which it was asked for first. */
+  readonly name: string;
   /** The name that the model will have. */
   readonly alias: string;
   readonly downloadedBytes: number;
   /** 0 until the hub has told it. */
   readonly totalBytes: number;
+}
+
+/** What is known of a model that is not on disk. */
+export interface ModelSizes {
+  /** Bytes of all its files. */
+  readonly fileBytes: number;
+  /** Number of weights; undefined: guessed from the bytes and the quantization. */
+  readonly parameters: number | undefined;
+  /** Tokens of context it was trained for, if that is known. */
+  readonly trainedContext: number | undefined;
+  /** Such as "Q4_K_M", if the name of its file says it. */
+  readonly quantization: string | undefined;
+}
+
+/** Whether a model can be loaded, when nothing else is. */
+export interface ModelFit {
+  readonly fits: boolean;
+  /** Bytes of the machine's memory that its engine needs; of the files alone if that is more than any engine can have. */
+  readonly neededBytes: number;
+  /** Tokens of context that this is for. */
+  readonly contextSize: number;
+  /** Why it does not fit, in a sentence. */
+  readonly reason?: string | undefined;
+  /** What would be on the GPU, where models use one. */
+  readonly gpu?: { readonly layers: number; readonly allLayers: number; readonly bytes: number } | undefined;
 }
 
 export interface PullResult {
@@ -220,6 +247,13 @@ export interface Models {
   delete(name: string): Promise<DeletedModel>;
   /** Downloads by alias or hub spec; callers of the same pull share one download. */
   pull(name: string, onProgress: (progress: PullProgress) => void, signal: AbortSignal): Promise<PullResult>;
+  /**
+   * Deletes what an interrupted pull has left, and returns how many bytes that were. Throws model_busy while it is being
+   * downloaded.
+   */
+  discard(name: string, signal: AbortSignal): Promise<number>;
+  /** Whether a model of these sizes could be loaded on this machine; an estimate. */
+  fit(sizes: ModelSizes): Promise<ModelFit>;
   /** Current downloads of all clients. */
   readonly downloads: readonly Download[];
   /** Creates a model from a Modelfile's text. Relative paths in it are relative to `baseFolder`. */

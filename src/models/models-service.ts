@@ -7,6 +7,7 @@ import { createGgufInspector } from "./gguf/inspect-gguf.ts";
 import { configuredAllowance } from "./loading/available-memory.ts";
 import { systemClock } from "./loading/clock.ts";
 import { EnginePool } from "./loading/engine-pool.ts";
+import { estimateFit } from "./loading/estimate-fit.ts";
 import { notLoaded, stillLoading, type Lease } from "./loading/lease.ts";
 import { LoadPlanner } from "./loading/load-planner.ts";
 import type { LoadedModel } from "./loading/loaded-model.ts";
@@ -15,7 +16,9 @@ import type {
   Download,
   LoadOptions,
   Model,
+  ModelFit,
   Models,
+  ModelSizes,
   PullProgress,
   PullResult,
   Residency,
@@ -173,6 +176,14 @@ class ModelsService implements Models {
       : await this.#pulls.pull(name, onProgress, signal);
     await this.#default.refresh();
     return result;
+  }
+
+  async discard(name: string, signal: AbortSignal): Promise<number> {
+    return await this.#pulls.discard(name, signal);
+  }
+
+  async fit(sizes: ModelSizes): Promise<ModelFit> {
+    return await estimateFit(sizes, this.#planner, this.#pool.memory);
   }
 
   async create(alias: string, modelfile: string, options: { baseFolder?: string }): Promise<Model> {

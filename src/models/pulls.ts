@@ -1,6 +1,6 @@
 import { ServiceError } from "../errors/service-error.ts";
 import type { ServiceEvents } from "../events/service-events.ts";
-import type { CachedModel, HubPullRequest, HubStore } from "./hub/hub-store.ts";
+import { type CachedModel, type HubPullRequest, type HubStore, requestKey } from "./hub/hub-store.ts";
 import type { Download, PullProgress, PullResult } from "./model.ts";
 import type { NameResolver } from "./names/name-resolver.ts";
 import type { HubModels } from "./registry/hub-models.ts";
@@ -33,11 +33,16 @@ export class Pulls {
   /** Whether the model with this name is being downloaded. */
   isPulling(name: string): boolean {
     const request = this.#request(name);
-    return request !== undefined && this.#groups.has(groupKey(request));
+    return request !== undefined && this.#groups.has(requestKey(request));
   }
 
   get downloads(): readonly Download[] {
     return [...this.#groups.values()];
+  }
+
+  /** Deletes what an interrupted pull has left; returns how many bytes that were. */
+  async discard(name: string, signal: AbortSignal): Promise<number> {
+    return await this.#options.hub.discard(this.#require(name), signal);
   }
 
   /** Downloads an alias or a hub spec. Emits one model-downloaded event, however many callers wait for it. */
@@ -46,15 +51,8 @@ export class Pulls {
     onProgress: (progress: PullProgress) => void,
     signal: AbortSignal,
   ): Promise<PullResult> {
-    const request = this.#request(name);
-    if (!request) {
-      throw new ServiceError(
-        "model_not_found",
-        `"${name}" is not an alias of a model on the hub; a hub spec has the form hf:owner/repo[:file-or-quant][@revision].`,
-        { param: "name" },
-      );
-    }
-    const key = groupKey(request);
+    const request = this.#require(name);
+    const key = requestKey(request);
     const group = this.#groups.get(key) ?? this.#newGroup(name);
     this.#groups.set(key, group);
     group.callers++;
@@ -85,11 +83,22 @@ export class Pulls {
     if (resolved.kind === "alias") alias = resolved.alias;
     else if (resolved.kind === "spec" && resolved.spec.file !== undefined)
       alias = resolver.aliasOf(`${resolved.spec.owner}/${resolved.spec.repo}`, resolved.spec.file);
-    return { alias: alias ?? name, callers: 0, announced: false, downloadedBytes: 0, totalBytes: 0 };
+    return { name, alias: alias ?? name, callers: 0, announced: false, downloadedBytes: 0, totalBytes: 0 };
   }
 
   #announce(alias: string, cached: CachedModel): void {
     this.#options.events.emit({ type: "model-downloaded", model: alias, size_bytes: cached.sizeBytes });
+  }
+
+  /** @throws ServiceError model_not_found for a name that means nothing on the hub */
+  #require(name: string): HubPullRequest {
+    const request = this.#request(name);
+    if (request) return request;
+    throw new ServiceError(
+      "model_not_found",
+      `"${name}" is not an alias of a model on the hub; a hub spec has the form hf:owner/repo[:file-or-quant][@revision].`,
+      { param: "name" },
+    );
   }
 
   /** What a name requests from the hub; a spec that has an alias includes the alias's projector. */
@@ -103,9 +112,4 @@ export class Pulls {
     const same = alias === undefined ? undefined : resolver.resolve(alias);
     return { spec: resolved.spec, projector: same?.kind === "alias" ? same.projector : undefined };
   }
-}
-
-function groupKey({ spec, projector }: HubPullRequest): string {
-  const { owner, repo, file, quant, revision } = spec;
-  return JSON.stringify([owner, repo, file, quant, revision, projector]);
 }

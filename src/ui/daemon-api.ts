@@ -12,6 +12,13 @@ const modelSchema = z.object({
   is_default: z.boolean(),
   purpose: z.string().optional(),
   capabilities: z.looseObject({ vision: z.boolean().optional() }).optional(),
+  gpu_layers: z.number().optional(),
+  progress: z.number().optional(),
+  source: z.string().optional(),
+  from: z.string().optional(),
+  quantization: z.string().optional(),
+  license: z.string().optional(),
+  memory_bytes: z.number().optional(),
 });
 export type ListedModel = z.output<typeof modelSchema> & {
   /** This browser has its files. */

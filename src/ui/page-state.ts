@@ -2,7 +2,7 @@ import { computed, signal as value } from "@preact/signals";
 import { toError } from "../errors/to-error.ts";
 import { askHealth, DaemonAway, isLocked, type ListedModel, listModels } from "./daemon-api.ts";
 import { chosenDaemon } from "./daemons.ts";
-import { joinModels, storedModels } from "./stored-models.ts";
+import { joinModels, listedStored } from "./stored-models.ts";
 
 /** What all rooms of the page show and share. */
 
@@ -17,13 +17,12 @@ export type Connection =
   | { readonly state: "away"; readonly since: Date; readonly why: string | undefined };
 
 const ofDaemon = value<readonly ListedModel[]>([]);
-const stored = value<readonly ListedModel[]>([]);
 
 export const connection = value<Connection>({ state: "connecting" });
 
 /** The models of the daemon, and those that this browser has stored. */
 export const models = computed(() =>
-  joinModels(ofDaemon.value, stored.value, connection.value.state === "away"),
+  joinModels(ofDaemon.value, listedStored.value, connection.value.state === "away"),
 );
 
 /** What is wrong, in words for people; empty: nothing. */
@@ -78,9 +77,4 @@ function away(error: unknown): Connection {
     return { state: "away", since, why: error.isRefusal ? error.message : undefined };
   const why = `What answers at this address is no daemon, or one of another version: ${toError(error).message}`;
   return { state: "away", since, why };
-}
-
-/** Reads what this browser has stored. */
-export async function refreshStored(): Promise<void> {
-  stored.value = await storedModels();
 }

@@ -1,16 +1,29 @@
+import { computed, signal as value } from "@preact/signals";
+import { toError } from "../errors/to-error.ts";
 import { readManifests } from "../tab/store/manifests.ts";
+import type { StoredModel } from "../tab/store/model-store.ts";
 import type { ListedModel } from "./daemon-api.ts";
 import { pageStore } from "./page-store.ts";
+
+/** The models in the browser's storage, which the engine of this tab can run. */
 
 /** State of a model that this browser has, and the daemon has not or cannot be asked. */
 export const IN_BROWSER = "in this browser";
 
-/** The models that this browser has stored whole, as the daemon would list them. */
-export async function storedModels(): Promise<ListedModel[]> {
-  // Over plain HTTP from another machine there is no storage.
-  if (!isSecureContext || typeof navigator.storage?.getDirectory !== "function") return [];
-  const [list, manifests] = await Promise.all([pageStore().list(), readManifests()]);
-  return list
+export const storedModels = value<readonly StoredModel[]>([]);
+
+/** What this site stores in the browser and may store, in bytes; undefined: the browser does not say. */
+export const storage = value<{ readonly used: number; readonly free: number } | undefined>(undefined);
+
+/** Why this browser stores nothing; empty: it does. */
+export const storageProblem = value("");
+
+/** Names of those that can see images. */
+const seeing = value<ReadonlySet<string>>(new Set());
+
+/** Those that are stored whole, as the daemon would list them. */
+export const listedStored = computed<readonly ListedModel[]>(() =>
+  storedModels.value
     .filter(({ size, stored }) => size === stored)
     .map(({ name, size }) => ({
       alias: name,
@@ -19,12 +32,27 @@ export async function storedModels(): Promise<ListedModel[]> {
       is_default: false,
       purpose: "generate",
       in_browser: true,
-      capabilities: {
-        vision: manifests.some(
-          (each) => each.name === name && each.files.some(({ role }) => role === "projector"),
-        ),
-      },
-    }));
+      capabilities: { vision: seeing.value.has(name) },
+    })),
+);
+
+/** Reads what is stored. */
+export async function refreshStored(): Promise<void> {
+  if (!isSecureContext || typeof navigator.storage?.getDirectory !== "function") {
+    storageProblem.value = "Browsers store models only for pages on localhost and over HTTPS.";
+    return;
+  }
+  try {
+    const store = pageStore();
+    const [list, usage, manifests] = await Promise.all([store.list(), store.usage(), readManifests()]);
+    seeing.value = new Set(
+      manifests.flatMap(({ name, files }) => (files.some(({ role }) => role === "projector") ? [name] : [])),
+    );
+    storedModels.value = list;
+    storage.value = usage;
+  } catch (error) {
+    storageProblem.value = toError(error).message;
+  }
 }
 
 /**

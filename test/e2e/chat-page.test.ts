@@ -54,10 +54,6 @@ describe.skipIf(chromium === undefined)("the page", () => {
     await on.until(`document.querySelectorAll(".message").length === 0`);
   });
 
-  const pressButtonOf = (model: string) =>
-    page.evaluate(`[...document.querySelectorAll("#models li")]
-      .find((each) => each.textContent.startsWith(${JSON.stringify(model)})).querySelector("button").click()`);
-
   test("answers, says how fast, and keeps the conversation over a reload", async () => {
     await on.set({ temperature: "0" });
     const answer = await on.ask(QUESTION);
@@ -197,22 +193,6 @@ describe.skipIf(chromium === undefined)("the page", () => {
     expect((await on.ask("What is in the image?")).length).toBeGreaterThan(0);
     expect(await on.count(".user img")).toBe(1);
     await on.set({ max_tokens: "" });
-  });
-
-  test("loads and unloads models", async () => {
-    await on.enter("#/models");
-    await on.until(
-      `[...document.querySelectorAll("#models li")].some((each) => each.textContent.includes("daybreak-mini-pirate"))`,
-    );
-    const state = (text: string) =>
-      on.until(`[...document.querySelectorAll("#models li")]
-      .find((each) => each.textContent.startsWith("daybreak-mini-pirate")).textContent.includes(${JSON.stringify(text)})`);
-    await pressButtonOf("daybreak-mini-pirate");
-    await state("loaded ·");
-    await pressButtonOf("daybreak-mini-pirate");
-    await state("available ·");
-    expect(await on.textOf("#problem")).toBe("");
-    await on.enter("");
   });
 
   test.each([360, 390, 1400])("needs no scrolling sideways at %i pixels", async (width) => {

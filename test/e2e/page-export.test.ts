@@ -85,7 +85,7 @@ describe.skipIf(chromium === undefined)(
       await on.until(`globalThis.isOld === undefined && document.getElementById("prompt")`);
     };
     const stored = (name: string): Promise<void> =>
-      on.until(`[...document.querySelectorAll("#models strong")].some(({ textContent }) => textContent === "${name}")
+      on.until(`[...document.querySelectorAll("#stored h3")].some(({ textContent }) => textContent === "${name}")
       && !document.getElementById("storing")`);
     const ask = async (): Promise<string> => {
       await on.enter("");
@@ -124,10 +124,11 @@ describe.skipIf(chromium === undefined)(
     });
 
     test("takes a file, answers with it, and deletes models", async () => {
-      await page.evaluate("globalThis.confirm = () => true");
-      await on.click("#models .delete");
-      await on.until(`document.querySelectorAll("#models li").length === 0`);
-      await page.chooseFile("#model-file", MODEL);
+      await on.press("#stored", "Delete …");
+      await on.until(`document.querySelector("dialog[open]")`);
+      await on.press("dialog", "Delete");
+      await on.until(`document.querySelectorAll("#stored li").length === 0`);
+      await page.chooseFile("#gguf", MODEL);
       await stored("daybreak-mini");
       expect(await ask()).toMatch(/^Daybreak/);
       expect(await on.textOf("#model")).toBe("daybreak-mini (in this browser)");
@@ -172,8 +173,8 @@ describe.skipIf(chromium === undefined)(
       const there = new PageActions(tab);
       await there.until(`document.getElementById("connection")?.textContent.includes("one thread")`);
       await there.enter("#/models");
-      await tab.chooseFile("#model-file", MODEL);
-      await there.until(`document.querySelector("#models strong")`);
+      await tab.chooseFile("#gguf", MODEL);
+      await there.until(`document.querySelector("#stored h3")`);
       await there.enter("");
       await there.until(`document.getElementById("model").value`);
       await there.set({ temperature: "0", max_tokens: "8" });

@@ -34,6 +34,7 @@ async function startModels(): Promise<{ models: Models; events: ServiceEvent[]; 
       find: async () => undefined,
       list: async () => [],
       pull: async () => await Promise.reject(new Error("there is no hub in this test")),
+      discard: async () => 0,
       remove: async () => {},
     },
     resolver: {

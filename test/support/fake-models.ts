@@ -137,6 +137,10 @@ export class FakeModels implements Models {
     return { alias: name, repo: "owner/repo", sizeBytes: 100 };
   };
 
+  discard: Models["discard"] = async () => 10;
+
+  fit: Models["fit"] = async ({ fileBytes }) => ({ fits: true, neededBytes: fileBytes, contextSize: 4096 });
+
   async create(alias: string): Promise<Model> {
     return this.#put(fakeModel({ alias, source: { kind: "modelfile", base: "fake" } }));
   }

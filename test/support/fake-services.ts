@@ -51,6 +51,11 @@ export function fakeServices(options: FakeOptions = {}): ManagementServices {
   return {
     config: configSchema.parse({ socket: "", ...options.config }),
     models: options.models ?? new FakeModels(),
+    hub: {
+      url: "http://hub.test",
+      search: async () => Promise.reject(new ServiceError("hub_unreachable", "not in this test")),
+      offers: async () => Promise.reject(new ServiceError("hub_unreachable", "not in this test")),
+    },
     inference: idleInference,
     metrics: idleMetrics,
     events: new ServiceEvents(),

@@ -12,7 +12,19 @@ export interface FixtureFile {
   readonly claimedSize?: number;
 }
 
+/** What the hub knows of a repository apart from its files; absent parts are left out. */
+export interface FixtureInfo {
+  readonly downloads?: number;
+  readonly likes?: number;
+  /** ISO 8601. */
+  readonly lastModified?: string;
+  readonly pipeline_tag?: string;
+  /** What it has read in a GGUF file. */
+  readonly gguf?: { readonly total: number; readonly architecture: string; readonly context_length: number };
+}
+
 export interface FixtureRepo {
+  readonly info?: FixtureInfo;
   readonly files: Readonly<Record<string, FixtureFile | Uint8Array | string>>;
   /** Commit of `main`; absent: made from the files. */
   readonly commit?: string;
@@ -44,6 +56,7 @@ export interface StoredRepo {
   readonly files: ReadonlyMap<string, StoredFile>;
   readonly gatedTo: readonly string[] | undefined;
   readonly privateTo: readonly string[] | undefined;
+  readonly info: FixtureInfo;
 }
 
 export function sha256(bytes: Uint8Array | string): string {
@@ -61,7 +74,8 @@ export function storeRepo(name: string, repo: FixtureRepo): StoredRepo {
   const commit = repo.commit ?? createHash("sha1").update(digests).digest("hex");
   const named = new Map([["main", commit], ["HEAD", commit], ...Object.entries(repo.refs ?? {})]);
   const revisions = new Map([...named, ...[...named.values()].map((id) => [id, id] as const)]);
-  return { name, commit, revisions, files, gatedTo: repo.gatedTo, privateTo: repo.privateTo };
+  const { gatedTo, privateTo, info = {} } = repo;
+  return { name, commit, revisions, files, gatedTo, privateTo, info };
 }
 
 function storeFile(path: string, entry: FixtureFile | Uint8Array | string): StoredFile {

@@ -2,6 +2,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { ServerResponse } from "node:http";
 import { sendBytes, sendFault, type Fault } from "./fixture-hub-body.ts";
 import { storeRepo, type FixtureRepo, type StoredFile, type StoredRepo } from "./fixture-hub-content.ts";
+import { infoAnswer, searchAnswer } from "./fixture-hub-search.ts";
 import { reconstructionOf, xorbOf } from "./fixture-hub-xet.ts";
 
 export type { Fault } from "./fixture-hub-body.ts";
@@ -146,17 +147,23 @@ async function answerHub(
   urls: { hub: string; storage: string },
   { pageSize = DEFAULT_PAGE_SIZE }: FixtureHubOptions,
 ): Promise<void> {
+  if (route.url.pathname === "/api/models") {
+    const visible = [...repos.values()].filter(({ privateTo }) => mayRead(privateTo, route.token));
+    return route.json(searchAnswer(visible, route.url.searchParams));
+  }
+  const info = /^\/api\/models\/([^/]+\/[^/]+)$/.exec(route.url.pathname);
   const api = /^\/api\/models\/([^/]+\/[^/]+)\/(revision|tree|xet-read-token)\/([^/]+)$/.exec(
     route.url.pathname,
   );
   const resolve = /^\/([^/]+\/[^/]+)\/resolve\/([^/]+)\/(.+)$/.exec(route.url.pathname);
-  const repo = repos.get(api?.[1] ?? resolve?.[1] ?? "");
+  const repo = repos.get(info?.[1] ?? api?.[1] ?? resolve?.[1] ?? "");
   if (repo === undefined || !mayRead(repo.privateTo, route.token)) {
     // The hub does not tell strangers which repositories exist.
     if (route.token === undefined) route.error(401, "RepoNotFound", "Invalid username or password.");
     else route.error(404, "RepoNotFound", "Repository not found");
     return;
   }
+  if (info) return route.json(infoAnswer(repo, route.url.searchParams));
   const revision = decodeURIComponent(api?.[3] ?? resolve?.[2] ?? "");
   const commit = repo.revisions.get(revision);
   if (commit === undefined) return route.error(404, "RevisionNotFound", `Invalid rev id: ${revision}`);

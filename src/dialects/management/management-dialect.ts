@@ -6,6 +6,7 @@ import { activityRoutes } from "./activity-routes.ts";
 import { browserRoutes } from "./browser-routes.ts";
 import { defaultModelRoutes } from "./default-model-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
+import { hubRoutes } from "./hub-routes.ts";
 import type { ManagementServices } from "./management-services.ts";
 import { modelFileRoutes } from "./model-file-routes.ts";
 import { modelRoutes } from "./model-routes.ts";
@@ -26,6 +27,7 @@ export const managementDialect = (
     ...systemRoutes(services),
     ...eventRoutes(services),
     ...activityRoutes(services),
+    ...hubRoutes(services),
     ...modelFileRoutes(services),
     ...modelRoutes(services),
     ...defaultModelRoutes(services),

@@ -9,6 +9,7 @@ import type { ModelServices } from "../services.ts";
 import type { ServedFile } from "../../http/streaming/send-file.ts";
 import type { ActivityReport, LogLevel } from "./activity-schemas.ts";
 import type { DefaultModel } from "./default-model-routes.ts";
+import type { Catalog } from "./hub-routes.ts";
 import type { OpenFile } from "./model-file-routes.ts";
 import type { PageFile, PageFileName } from "./page-files.ts";
 
@@ -34,6 +35,8 @@ export interface ManagementServices extends ModelServices {
   /** Where the daemon listens; empty until it does. */
   readonly endpoints: { http: string; ipc: string };
   machineMemory(): Promise<MachineMemory>;
+  /** What the hub has. */
+  readonly hub: Catalog;
   /** The recommended models of configs/defaults.toml. */
   defaultModels(): readonly DefaultModel[];
   /** Opens a file of a model. */

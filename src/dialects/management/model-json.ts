@@ -30,6 +30,7 @@ export function modelListEntry(model: Model): EntryOnDisk {
     modified_at: new Date(model.modifiedAt).toISOString(),
     capabilities: { ...model.capabilities },
     purpose: model.gguf.purpose,
+    ...(model.gguf.license !== undefined && { license: model.gguf.license }),
     ...(model.memoryBytes !== undefined && { memory_bytes: model.memoryBytes }),
     ...(model.expiresAt !== undefined && { expires_at: new Date(model.expiresAt).toISOString() }),
     ...(model.gpuMemoryBytes !== undefined && { gpu_memory_bytes: model.gpuMemoryBytes }),
@@ -41,15 +42,15 @@ export function modelListEntry(model: Model): EntryOnDisk {
 /** Adds the progress of downloads to their entries, and an entry for each model that is not on disk yet. */
 export function withDownloads(list: readonly ListEntry[], downloads: readonly Download[]): ListEntry[] {
   const byAlias = new Map(list.map((entry) => [entry.alias, entry]));
-  for (const { alias, downloadedBytes, totalBytes } of downloads) {
+  for (const { name, alias, downloadedBytes, totalBytes } of downloads) {
     const progress = totalBytes > 0 ? Math.min(1, downloadedBytes / totalBytes) : 0;
-    byAlias.set(alias, { ...(byAlias.get(alias) ?? placeholder(alias, totalBytes)), progress });
+    byAlias.set(alias, { ...(byAlias.get(alias) ?? placeholder(name, alias, totalBytes)), progress });
   }
   return [...byAlias.values()];
 }
 
 /** The entry of a model of which only the name is known. */
-function placeholder(alias: string, totalBytes: number): ListEntry {
+function placeholder(name: string, alias: string, totalBytes: number): ListEntry {
   return {
     alias,
     path: "",
@@ -60,6 +61,7 @@ function placeholder(alias: string, totalBytes: number): ListEntry {
     active_requests: 0,
     state: "downloading",
     source: "hub",
+    from: name,
     size_bytes: totalBytes,
     quantization: "",
     modified_at: new Date().toISOString(),

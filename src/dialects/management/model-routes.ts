@@ -121,6 +121,26 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
     }),
     defineRoute({
       method: "POST",
+      path: "/api/models/default",
+      tag,
+      summary: "Make a model the default, loaded or not",
+      body: schemas.defaultRequestSchema,
+      answers: [
+        { description: "Requests that name no model get this one.", schema: schemas.defaultResultSchema },
+      ],
+      async handle(context, { body }) {
+        const { alias, gguf } = await models.get(body.alias);
+        if (gguf.purpose !== "generate")
+          throw new ServiceError(
+            "unsupported_feature",
+            `"${alias}" generates no text, so requests that name no model would fail; choose one that does.`,
+          );
+        await models.setDefault(alias);
+        return context.json({ status: "default", alias });
+      },
+    }),
+    defineRoute({
+      method: "POST",
       path: `${NAME}/unload`,
       tag,
       summary: "Unload a model and free its memory",

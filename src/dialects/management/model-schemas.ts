@@ -33,12 +33,18 @@ const modelFields = {
     .optional()
     .describe("Progress of its download; until it ends, unknown fields are 0 or empty."),
   source: sourceSchema,
-  from: z.string().optional().describe("The hub spec it was pulled from, or the model it was created from."),
+  from: z
+    .string()
+    .optional()
+    .describe(
+      "The hub spec it was pulled from, or the model it was created from; the name that a download has been asked for by.",
+    ),
   size_bytes: z.int().describe("Total size of its files."),
   quantization: z.string().describe('For example "Q4_K_M".'),
   modified_at: z.string().describe("When its files last changed, ISO 8601."),
   capabilities: capabilitiesSchema.optional().describe("Absent while it is not on disk."),
   purpose: purposeSchema.optional().describe("What it is for; absent while it is not on disk."),
+  license: z.string().optional().describe("That the GGUF file names, such as apache-2.0."),
   memory_bytes: z.int().optional().describe("Resident memory of its engine, when loaded."),
   expires_at: z.string().optional().describe("When it will be unloaded if idle, ISO 8601."),
   gpu_memory_bytes: z.int().optional().describe("Memory of the GPU reserved for it, when loaded."),
@@ -130,6 +136,9 @@ export const loadResultSchema = z.object({
   context_size: z.int(),
   gpu_layers: z.int(),
 });
+
+export const defaultRequestSchema = z.object({ alias: modelNameSchema.describe("Name of the model.") });
+export const defaultResultSchema = z.object({ status: z.literal("default"), alias: z.string() });
 
 export const unloadResultSchema = z.object({ status: z.literal("unloaded"), alias: z.string() });
 export const deleteResultSchema = z.object({

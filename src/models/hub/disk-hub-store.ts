@@ -1,7 +1,7 @@
 import { mkdir, readdir, realpath } from "node:fs/promises";
 import { ServiceError } from "../../errors/service-error.ts";
 import { FolderLock } from "../../files/folder-lock.ts";
-import type { PullProgress } from "../model.ts";
+import type { HubRetry, PullProgress } from "../model.ts";
 import type { HubSpec } from "../names/hub-spec.ts";
 import { isRevision } from "../names/name-rules.ts";
 import {
@@ -22,7 +22,7 @@ import {
   type HubStore,
   isCommit,
   type RepoFile,
-  type RepoListing,
+  requestKey,
 } from "./hub-store.ts";
 import { http1Fetch } from "./remote/http1-fetch.ts";
 import { listRepo } from "./remote/list-repo.ts";
@@ -30,7 +30,9 @@ import { PullMeter } from "./download/pull-meter.ts";
 import { removeCached, hasLeftovers, removeLeftovers } from "./cache/remove-cached.ts";
 import { sleep as realSleep, type Sleep } from "./remote/retry.ts";
 import { SharedDownloads } from "./download/shared-downloads.ts";
-import { chooseModelFiles, chooseProjector } from "../names/choose-file.ts";
+import { chooseModelFiles } from "../names/choose-file.ts";
+import { choosePullFiles } from "./choose-pull-files.ts";
+import { discardParts } from "./download/discard-parts.ts";
 
 export interface DiskHubStoreOptions {
   /** Contains the `models--owner--repo` folders; created by the first pull. */
@@ -51,6 +53,8 @@ const MAIN = "main";
 export class DiskHubStore implements HubStore {
   readonly #cacheDir: string;
   readonly #tools: PullTools;
+  /** What pulls of this process that have not ended well were to bring, so that discarding it needs no hub. */
+  readonly #unfinished = new Map<string, readonly RepoFile[]>();
 
   constructor(options: DiskHubStoreOptions) {
     const { hubUrl, token, fetch = http1Fetch } = options;
@@ -87,8 +91,16 @@ export class DiskHubStore implements HubStore {
   ): Promise<CachedModel> {
     const repo = repoOf(request.spec);
     const revision = request.spec.revision ?? MAIN;
+    return await this.#explained(request.spec, signal, () =>
+      this.#pull(request, repo, revision, onProgress, signal),
+    );
+  }
+
+  /** Runs what asks the hub, and turns a failure of it into one for the client. */
+  async #explained<T>(spec: HubSpec, signal: AbortSignal, action: () => Promise<T>): Promise<T> {
+    const { repo, revision = MAIN } = { ...spec, repo: repoOf(spec) };
     try {
-      return await this.#pull(request, repo, revision, onProgress, signal);
+      return await action();
     } catch (error) {
       signal.throwIfAborted();
       const known = toHubError(error, { hub: this.#tools.hub, repo, revision });
@@ -103,6 +115,15 @@ export class DiskHubStore implements HubStore {
   async remove(model: CachedModel): Promise<void> {
     const cache = await this.#repoCache(model.repo);
     if (cache) await this.#tools.lock.run(() => removeCached(cache, model));
+  }
+
+  async discard(request: HubPullRequest, signal: AbortSignal): Promise<number> {
+    const repo = repoOf(request.spec);
+    const files = this.#unfinished.get(requestKey(request)) ?? (await this.#remoteFiles(request, signal));
+    const cache = await this.#repoCache(repo);
+    const freed = cache ? await discardParts(cache, files, this.#tools, signal) : 0;
+    this.#unfinished.delete(requestKey(request));
+    return freed;
   }
 
   /** Removes what killed processes have left in the cache, and abandoned downloads. */
@@ -126,16 +147,11 @@ export class DiskHubStore implements HubStore {
       return cached;
     }
     const { hub, sleep } = this.#tools;
-    const listing = await listRepo({
-      hub,
-      repo,
-      revision,
-      sleep,
-      onRetry: (retry) => onProgress({ status: "retrying", ...retry }),
-      signal,
-    });
+    const onRetry = (retry: HubRetry): void => onProgress({ status: "retrying", ...retry });
+    const listing = await listRepo({ hub, repo, revision, sleep, onRetry, signal });
     const { model, projector } = choosePullFiles(listing, request);
     const files = projector === undefined ? model : [...model, projector];
+    this.#unfinished.set(requestKey(request), files);
 
     await mkdir(this.#cacheDir, { recursive: true });
     const cache = new RepoCache(await realpath(this.#cacheDir), repo);
@@ -144,6 +160,7 @@ export class DiskHubStore implements HubStore {
     const total = files.reduce((sum, file) => sum + file.size, 0);
     await pull.fetch(files, new PullMeter(total, onProgress), signal);
     await pull.writeRef(revision);
+    this.#unfinished.delete(requestKey(request));
 
     const entries = await entriesAt(cache, request.spec.revision);
     const entry = entries.find(
@@ -152,6 +169,18 @@ export class DiskHubStore implements HubStore {
     if (entry === undefined)
       throw new ServiceError("model_file_not_found", `${repo} was removed while it was being pulled.`);
     return toCachedModel(repo, entry);
+  }
+
+  /** The files that a request means, as the hub lists them. */
+  async #remoteFiles(request: HubPullRequest, signal: AbortSignal): Promise<readonly RepoFile[]> {
+    const { hub, sleep } = this.#tools;
+    const { spec } = request;
+    return await this.#explained(spec, signal, async () => {
+      const at = { repo: repoOf(spec), revision: spec.revision ?? MAIN };
+      const listing = await listRepo({ hub, ...at, sleep, onRetry: () => {}, signal });
+      const { model, projector } = choosePullFiles(listing, request);
+      return projector === undefined ? model : [...model, projector];
+    });
   }
 
   /** The cache of a repository; undefined while the cache folder does not exist. */
@@ -190,39 +219,9 @@ function repoOf({ owner, repo, revision }: HubSpec): string {
   return name;
 }
 
-/** The files that a pull downloads. */
-interface PullFiles {
-  /** All shards in order. */
-  readonly model: readonly RepoFile[];
-  readonly projector: RepoFile | undefined;
-}
-
-/** @throws ServiceError hub_repo_not_found for a named file that is not there, no_gguf_in_repo */
-function choosePullFiles({ repo, files }: RepoListing, { spec, projector }: HubPullRequest): PullFiles {
-  const byPath = new Map(files.map((file) => [file.path, file]));
-  const paths = [...byPath.keys()];
-  const chosen = chooseModelFiles(paths, spec);
-  if (chosen === undefined) throw noFittingFile(repo, spec);
-  const projectorPath = projector === "auto" ? chooseProjector(paths, chosen[0]!) : projector;
-  const projectorFile = projectorPath === undefined ? undefined : byPath.get(projectorPath);
-  if (projector !== undefined && projector !== "auto" && projectorFile === undefined)
-    throw new ServiceError("hub_repo_not_found", `${repo} has no projector file ${projector}.`);
-  return { model: chosen.map((path) => byPath.get(path)!), projector: projectorFile };
-}
-
 /** The cached model that a spec means, chosen as on the hub. */
 function chooseEntry(entries: readonly CacheEntry[], spec: HubSpec): CacheEntry | undefined {
   const paths = entries.flatMap((entry) => entry.files.map((file) => file.path));
   const first = chooseModelFiles(paths, spec)?.[0];
   return entries.find((entry) => entry.files[0]?.path === first);
-}
-
-function noFittingFile(repo: string, { file, quant }: HubSpec): ServiceError {
-  if (file !== undefined) return new ServiceError("hub_repo_not_found", `${repo} has no file ${file}.`);
-  return new ServiceError(
-    "no_gguf_in_repo",
-    quant === undefined
-      ? `${repo} has no GGUF model; look for a repository whose name ends in -GGUF.`
-      : `${repo} has no GGUF model with quantization ${quant}.`,
-  );
 }

@@ -24,6 +24,12 @@ export interface HubPullRequest {
   readonly projector: string | undefined;
 }
 
+/** The same text for requests of the same files. */
+export function requestKey({ spec, projector }: HubPullRequest): string {
+  const { owner, repo, file, quant, revision } = spec;
+  return JSON.stringify([owner, repo, file, quant, revision, projector]);
+}
+
 /**
  * The hub and its cache. Only this module knows the layout of the cache; it never reports a model with missing or
  * incomplete files.
@@ -39,6 +45,11 @@ export interface HubStore {
     onProgress: (progress: PullProgress) => void,
     signal: AbortSignal,
   ): Promise<CachedModel>;
+  /**
+   * Removes what an interrupted pull has left, and returns how many bytes that were.
+   * @throws ServiceError model_busy while the files are being downloaded
+   */
+  discard(request: HubPullRequest, signal: AbortSignal): Promise<number>;
   /** Removes the model's files and the blobs that nothing else uses. */
   remove(model: CachedModel): Promise<void>;
 }

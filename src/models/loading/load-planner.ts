@@ -10,7 +10,7 @@ import { checkTemplateLength } from "../../engine/try-template.ts";
 import { bytesPerStepToken } from "../../engine/estimate-memory.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import type { GgufSummary, Residency } from "../model.ts";
+import { type GgufSummary, NO_SETTINGS, type Residency } from "../model.ts";
 import type { EstimateMemory, ModelsOptions, PlaceLayers } from "../models-options.ts";
 import { realModelPath, type ModelFile } from "../registry/model-file.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
@@ -90,8 +90,23 @@ export class LoadPlanner {
     await this.#plan(record, { keepAliveMs: 0, mayEvict: false }, () => 0);
   }
 
+  /**
+   * How a model with such a header would be loaded if nothing else were; none of it has to be on disk.
+   * @throws ServiceError insufficient_memory or gpu_unavailable if no engine can have it
+   */
+  async estimate(gguf: GgufSummary): Promise<MemoryNeeds & { readonly spec: EngineSpec }> {
+    const { estimateMemory, estimateGpuMemory, placeLayers } = this.#options;
+    const contextSize = this.contextSize({ gguf, settings: NO_SETTINGS }, undefined);
+    const { spec } = await this.#choosePlace(
+      gguf,
+      this.#wishedSpec(gguf, contextSize),
+      async (each) => await placeLayers(gguf, each, undefined, 0),
+    );
+    return { spec, bytes: estimateMemory(gguf, spec), gpuBytes: estimateGpuMemory(gguf, spec) };
+  }
+
   async #plan(record: ModelRecord, overrides: Overrides, takenOnGpu: () => number): Promise<LoadPlan> {
-    const { config, estimateMemory, estimateGpuMemory, heapLimit, processors, logger } = this.#options;
+    const { estimateMemory, estimateGpuMemory, heapLimit, logger } = this.#options;
     const { gguf, settings } = record;
     checkTemplateLength(settings.template ?? gguf.chatTemplate);
     const modelFiles = await Promise.all(record.files.map(realModelPath));
@@ -102,22 +117,13 @@ export class LoadPlanner {
       scale,
     }));
     const contextSize = this.contextSize(record, overrides.contextSize);
-    const threads = config.engine.threads > 0 ? config.engine.threads : chooseThreads(processors);
-    const slots = this.#slots(gguf, threads);
     const wished: EngineSpec = {
+      ...this.#wishedSpec(gguf, contextSize),
       modelFiles,
       ...(projectorFile === undefined ? {} : { projectorFile }),
       adapters: await Promise.all(adapters),
-      purpose: gguf.purpose,
-      contextSize,
-      sharedContext: true,
-      gpuLayers: 0,
-      slots,
-      threads,
-      batchSize: this.#batchSize(gguf, contextSize, threads, slots),
-      flashAttention: settings.flashAttention ?? config.engine.flash_attention,
+      ...(settings.flashAttention && { flashAttention: settings.flashAttention }),
       ...(settings.template === undefined ? {} : { chatTemplate: settings.template }),
-      contextShift: false,
     };
     const layers = overrides.gpuLayers ?? settings.gpuLayers;
     const taken = takenOnGpu();
@@ -142,12 +148,32 @@ export class LoadPlanner {
    * Tokens of context to load with: as requested by the caller or by the model's settings, or else the configured size,
    * but not more than the model was trained for.
    */
-  contextSize(record: ModelRecord, wished: number | undefined): number {
+  contextSize(record: Pick<ModelRecord, "gguf" | "settings">, wished: number | undefined): number {
     const asked = wished ?? record.settings.contextSize;
     if (asked !== undefined) return asked;
     const configured = this.#options.config.models.context_size;
     const trained = record.gguf.contextLength;
     return trained > 0 ? Math.max(SMALLEST_CONTEXT, Math.min(configured, trained)) : configured;
+  }
+
+  /** The engine as the configuration and the model's size make it, without files and on the CPU. */
+  #wishedSpec(gguf: GgufSummary, contextSize: number): EngineSpec {
+    const { config, processors } = this.#options;
+    const threads = config.engine.threads > 0 ? config.engine.threads : chooseThreads(processors);
+    const slots = this.#slots(gguf, threads);
+    return {
+      modelFiles: [],
+      adapters: [],
+      purpose: gguf.purpose,
+      contextSize,
+      sharedContext: true,
+      gpuLayers: 0,
+      slots,
+      threads,
+      batchSize: this.#batchSize(gguf, contextSize, threads, slots),
+      flashAttention: config.engine.flash_attention,
+      contextShift: false,
+    };
   }
 
   /** As configured, except for an encoder, which needs a whole text at once. */

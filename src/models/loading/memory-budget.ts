@@ -75,20 +75,29 @@ export class MemoryBudget {
   }
 
   /**
+   * What all engines together may use at the moment.
+   * @param subject how to call the model in a message
+   * @throws ServiceError insufficient_memory for a model that needs more, even if it is the only one
+   */
+  check(subject: string, bytes: number): Allowance {
+    const { budget, machineMemory, models } = this.#options;
+    const reserved = models().reduce((sum, { needs }) => sum + needs.bytes, 0);
+    const allowed = currentAllowance(budget, machineMemory?.(), reserved);
+    if (bytes <= allowed.bytes) return allowed;
+    throw new ServiceError(
+      "insufficient_memory",
+      `${subject} needs about ${inMiB(bytes)}: ${allowed.reason}. A smaller context or a smaller quantization may fit.`,
+    );
+  }
+
+  /**
    * The least recently used idle models, as few as possible in that order. A GPU that is still too full is not an error
    * here: an engine can run with fewer layers on it.
    */
   #chooseVictims({ alias, bytes, gpuBytes, mayEvict }: Candidate): LoadedModel[] {
-    const { budget, machineMemory, gpuBudget, models } = this.#options;
-    const reserved = models().reduce((sum, { needs }) => sum + needs.bytes, 0);
-    const allowed = currentAllowance(budget, machineMemory?.(), reserved);
-    const needed = `The model ${alias} needs about ${inMiB(bytes)}`;
-    if (bytes > allowed.bytes) {
-      throw new ServiceError(
-        "insufficient_memory",
-        `${needed}: ${allowed.reason}. A smaller context or a smaller quantization may fit.`,
-      );
-    }
+    const { gpuBudget } = this.#options;
+    const subject = `The model ${alias}`;
+    const allowed = this.check(subject, bytes);
     const others = this.#others(alias);
     let free = allowed.bytes - others.reduce((sum, { needs }) => sum + needs.bytes, 0);
     let gpuFree = gpuBudget() - this.takenOnGpu(alias, false);
@@ -102,7 +111,7 @@ export class MemoryBudget {
       victims.push(other);
     }
     if (bytes <= free) return victims;
-    const message = `${needed}, and only ${inMiB(Math.max(0, free))} of ${inMiB(allowed.bytes)} are free: ${allowed.reason}`;
+    const message = `${subject} needs about ${inMiB(bytes)}, and only ${inMiB(Math.max(0, free))} of ${inMiB(allowed.bytes)} are free: ${allowed.reason}`;
     if (!mayEvict) {
       throw new ServiceError("insufficient_memory", `${message}; unload another model first.`);
     }

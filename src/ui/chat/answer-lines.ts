@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { answerTokenSchema } from "../../dialects/native/answer-token.ts";
-import { DaemonAway } from "../daemon-api.ts";
+import { jsonLines } from "../json-lines.ts";
 
 const lineSchema = z.object({
   error: z.object({ message: z.string() }).optional(),
@@ -29,16 +29,5 @@ export type AnswerLine = z.output<typeof lineSchema>;
  * @throws DaemonAway when the stream is cut
  */
 export async function* answerLines(answer: Response): AsyncGenerator<AnswerLine, void, undefined> {
-  if (!answer.body) return;
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { done, value } = await reader.read().catch((error: unknown) => {
-      throw error instanceof TypeError ? new DaemonAway(error) : error;
-    });
-    if (done) return;
-    const lines = (rest + value).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) if (line !== "") yield lineSchema.parse(JSON.parse(line));
-  }
+  for await (const line of jsonLines(answer)) yield lineSchema.parse(line);
 }

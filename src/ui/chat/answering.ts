@@ -1,8 +1,8 @@
 import { signal as value } from "@preact/signals";
 import { toError } from "../../errors/to-error.ts";
 import { askDaemon, type Fetch, type ListedModel, loadModel } from "../daemon-api.ts";
-import { activity, problem, refresh, refreshStored, showProblem } from "../page-state.ts";
-import { IN_BROWSER } from "../stored-models.ts";
+import { activity, problem, refresh, showProblem } from "../page-state.ts";
+import { IN_BROWSER, refreshStored } from "../stored-models.ts";
 import { TabEngine } from "../tab-engine.ts";
 import { findTool, offeredTools, runTool } from "../tools/tools.ts";
 import { chatRequest } from "./chat-request.ts";

@@ -1,57 +1,97 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { type ListedModel, loadModel, request } from "../daemon-api.ts";
-import { models, refresh, showProblem } from "../page-state.ts";
+import type { ListedModel } from "../daemon-api.ts";
+import { models } from "../page-state.ts";
+import { IN_BROWSER } from "../stored-models.ts";
+import { BrowserModels } from "./browser-models.tsx";
+import { GetModel } from "./get-model.tsx";
+import { ModelCard } from "./model-card.tsx";
+import { OpenDialog } from "./model-dialogs.tsx";
+import { PullList } from "./pull-list.tsx";
+import { openDialog } from "./room-state.ts";
+import { storePicked } from "./store-files.ts";
 
-const COMPACT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+const PLACES = [
+  ["installed-title", "On this machine"],
+  ["get-title", "Get a model"],
+  ["browser-title", "In this browser"],
+] as const;
 
-/** The models of the daemon. */
+async function store(files: readonly File[]): Promise<void> {
+  if (await storePicked(files)) goTo("browser-title");
+}
+
+/** The models of the daemon, of the hub and of the browser. */
 export function ModelsRoom(): JSX.Element {
+  const isOver = useSignal(false);
   return (
-    <main id="models">
-      <h2>Models</h2>
-      <ul>
-        {models.value.map((model) => (
-          <Entry key={model.alias} model={model} />
+    <main
+      id="models"
+      class={isOver.value ? "over" : ""}
+      onDragOver={(event) => {
+        if (!event.dataTransfer?.types.includes("Files")) return;
+        event.preventDefault();
+        isOver.value = true;
+      }}
+      onDragLeave={({ relatedTarget, currentTarget }) => {
+        if (!(relatedTarget instanceof Node && currentTarget.contains(relatedTarget))) isOver.value = false;
+      }}
+      onDrop={(event) => {
+        event.preventDefault();
+        isOver.value = false;
+        void store([...(event.dataTransfer?.files ?? [])]);
+      }}
+    >
+      <p class="buttons places">
+        {PLACES.map(([id, label]) => (
+          <button key={id} type="button" onClick={() => goTo(id)}>
+            {label}
+          </button>
         ))}
-      </ul>
+      </p>
+      <PullList />
+      <Installed />
+      <GetModel />
+      <BrowserModels onFiles={(files) => void store(files)} />
+      <OpenDialog />
     </main>
   );
 }
 
-function Entry({ model }: { readonly model: ListedModel }): JSX.Element {
-  const isBusy = useSignal(false);
-  const { alias, state, parameters = 0, context_size: context = 0, size_bytes: size = 0 } = model;
-  const can = Object.entries(model.capabilities ?? {}).flatMap(([name, has]) => (has === true ? [name] : []));
-  const toggle = async (): Promise<void> => {
-    isBusy.value = true;
-    await toggleModel(model);
-    isBusy.value = false;
-  };
+function Installed(): JSX.Element {
+  // What is only being downloaded is in the list of downloads.
+  const installed = models.value.filter(
+    ({ state, parameters = 0 }) => state !== IN_BROWSER && (state !== "downloading" || parameters > 0),
+  );
   return (
-    <li>
-      <strong>{alias}</strong> {model.is_default && "(default) "}
-      <span>
-        {state} · {COMPACT.format(parameters)} weights · {COMPACT.format(size)}B · {context} tokens of context
-        {can.length > 0 && ` · ${can.join(", ")}`}
-      </span>
-      {(state === "loaded" || state === "available") && (
-        <button type="button" disabled={isBusy} onClick={() => void toggle()}>
-          {state === "loaded" ? "Unload" : "Load"}
+    <section aria-labelledby="installed-title">
+      <h2 id="installed-title" tabIndex={-1}>
+        On this machine
+      </h2>
+      <ul id="installed" class="cards">
+        {installed
+          .toSorted((one, other) => rankOf(one) - rankOf(other) || one.alias.localeCompare(other.alias))
+          .map((model) => (
+            <ModelCard key={model.alias} model={model} />
+          ))}
+      </ul>
+      <p class="buttons">
+        <button type="button" onClick={() => (openDialog.value = { kind: "modelfile", model: undefined })}>
+          New Modelfile …
         </button>
-      )}
-    </li>
+      </p>
+    </section>
   );
 }
 
-/** Loads a model in the daemon, or frees its memory. */
-async function toggleModel({ alias, state }: ListedModel): Promise<void> {
-  try {
-    if (state === "loaded")
-      await request(`/api/models/${encodeURIComponent(alias)}/unload`, { method: "POST" });
-    else await loadModel(alias);
-  } catch (error) {
-    showProblem(error);
-  }
-  await refresh();
+/** What is in use comes first. */
+function rankOf({ is_default: isDefault, state }: ListedModel): number {
+  return isDefault ? 0 : state === "loaded" ? 1 : 2;
+}
+
+/** Scrolls to a part of the room, and goes on from there with the keyboard. */
+function goTo(id: string): void {
+  const heading = document.getElementById(id);
+  heading?.scrollIntoView();
+  heading?.focus({ preventScroll: true });
 }

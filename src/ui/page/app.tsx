@@ -13,7 +13,7 @@ const daemon = chosenDaemon();
 
 const ModelsRoom = daemon
   ? later(async () => (await import("../models/models-room.tsx")).ModelsRoom)
-  : later(async () => (await import("../browser-models/browser-models-room.tsx")).BrowserModelsRoom);
+  : later(async () => (await import("../models/browser-models-room.tsx")).BrowserModelsRoom);
 const MonitorRoom = later(async () => (await import("../monitor/monitor-room.tsx")).MonitorRoom);
 
 /** The page behind /ui/: its head, and one of its rooms. */

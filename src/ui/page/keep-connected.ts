@@ -1,4 +1,5 @@
-import { connection, refresh, refreshStored, showProblem } from "../page-state.ts";
+import { connection, refresh, showProblem } from "../page-state.ts";
+import { refreshStored } from "../stored-models.ts";
 
 /** How often the page asks what the daemon has. */
 const REFRESH_MS = 5000;

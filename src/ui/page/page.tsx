@@ -1,6 +1,7 @@
 import "../../tab/older-browsers.ts";
 import { render } from "preact";
 import { loadChats } from "../chat/chat-state.ts";
+import { namesHere } from "../models/kept-pulls.ts";
 import { keepAllowed } from "./allowed-servers.ts";
 import { App } from "./app.tsx";
 import { keepConnected } from "./keep-connected.ts";
@@ -11,5 +12,7 @@ if (!root) throw new Error("the page has no place for the app");
 if (!keepAllowed()) {
   render(<App />, root);
   keepConnected();
+  // Downloads that this tab ran go on, whatever room is shown.
+  if (namesHere().length > 0) void import("../models/pulls.ts");
   await Promise.all([loadChats(), keepPage()]);
 }

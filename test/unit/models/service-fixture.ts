@@ -69,6 +69,10 @@ export class FakeHub implements HubStore {
     return await this.add(spec.owner, spec.repo, spec.file ?? "model.gguf");
   }
 
+  async discard(): Promise<number> {
+    return 0;
+  }
+
   async remove(cached: CachedModel): Promise<void> {
     this.#cached.delete(cached.spec);
   }

@@ -62,8 +62,8 @@ describe("models", () => {
   test("what is being downloaded is in the list with its progress", async () => {
     const models = new FakeModels([fakeModel({ alias: "here", state: "downloading" })]);
     models.downloads.push(
-      { alias: "here", downloadedBytes: 1, totalBytes: 4 },
-      { alias: "to-come", downloadedBytes: 0, totalBytes: 0 },
+      { name: "here", alias: "here", downloadedBytes: 1, totalBytes: 4 },
+      { name: "hf:owner/to-come", alias: "to-come", downloadedBytes: 0, totalBytes: 0 },
     );
     const { body } = await setup(models).call("GET", "/api/models");
     expect(body).toHaveProperty("models.0.capabilities");
@@ -72,7 +72,14 @@ describe("models", () => {
       body: {
         models: [
           { alias: "here", state: "downloading", progress: 0.25, parameters: expect.any(Number) },
-          { alias: "to-come", state: "downloading", progress: 0, path: "", source: "hub" },
+          {
+            alias: "to-come",
+            state: "downloading",
+            progress: 0,
+            path: "",
+            source: "hub",
+            from: "hf:owner/to-come",
+          },
         ],
       },
     });

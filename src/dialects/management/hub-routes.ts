@@ -1,0 +1,119 @@
+import type { z } from "zod";
+import type { HubCatalog, HubOffer, HubOffers } from "../../models/hub/hub-catalog.ts";
+import type { HubRepo } from "../../models/hub/remote/search-repos.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import * as schemas from "./hub-schemas.ts";
+import type { ManagementServices } from "./management-services.ts";
+
+const tag = "Hub";
+
+const ESTIMATE =
+  "Estimated from the sizes of the files, for a model that is built as most are, with the configured context and no other model loaded.";
+
+type RepoJson = z.infer<typeof schemas.hubSearchSchema>["repos"][number];
+
+/** What these routes need of the catalog. */
+export type Catalog = Pick<HubCatalog, "search" | "offers" | "url">;
+
+/** The hub: what it has, and what of it is on this machine. */
+export function hubRoutes(services: ManagementServices): readonly Route[] {
+  const { hub, models } = services;
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/api/hub/search",
+      tag,
+      summary: "Search the hub for repositories with GGUF files",
+      query: schemas.hubSearchQuerySchema,
+      answers: [{ description: "The repositories.", schema: schemas.hubSearchSchema }],
+      async handle(context, { query: { query, limit } }) {
+        const found = await hub.search(query, limit, context.req.raw.signal);
+        const repos = found.map(repoJson);
+        return context.json({ repos });
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/api/hub/files",
+      tag,
+      summary: "List the models of a repository of the hub, and whether they fit this machine",
+      query: schemas.hubFilesQuerySchema,
+      answers: [{ description: "The models.", schema: schemas.hubFilesSchema }],
+      async handle(context, { query: { repo } }) {
+        const found = await hub.offers(repo, context.req.raw.signal);
+        return context.json(await filesJson(services, found));
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/api/hub/discard",
+      tag,
+      summary: "Delete what an interrupted download has left on disk",
+      body: schemas.discardRequestSchema,
+      answers: [{ description: "It is deleted.", schema: schemas.discardResultSchema }],
+      async handle(context, { body: { name } }) {
+        const freed = await models.discard(name, context.req.raw.signal);
+        return context.json({ status: "discarded", name, freed_bytes: freed });
+      },
+    }),
+  ];
+}
+
+function repoJson({ repo, downloads, likes, updatedAt, isGated, task }: HubRepo): RepoJson {
+  return {
+    repo,
+    downloads,
+    likes,
+    gated: isGated,
+    ...(updatedAt !== undefined && { updated_at: updatedAt }),
+    ...(task !== undefined && { task }),
+  };
+}
+
+async function filesJson(
+  services: ManagementServices,
+  found: HubOffers,
+): Promise<z.infer<typeof schemas.hubFilesSchema>> {
+  const { repo, isGated, task, parameters, trainedContext, offers } = found;
+  return {
+    repo,
+    gated: isGated,
+    ...(task !== undefined && { task }),
+    page: `${services.hub.url}/${repo}`,
+    ...(parameters !== undefined && { parameters }),
+    ...(trainedContext !== undefined && { trained_context_size: trainedContext }),
+    estimate: ESTIMATE,
+    models: await Promise.all(offers.map(async (offer) => await offerJson(services, found, offer))),
+  };
+}
+
+async function offerJson(
+  { models }: ManagementServices,
+  { parameters, trainedContext }: HubOffers,
+  { spec, file, shards, quantization, sizeBytes, partialBytes, isOnDisk }: HubOffer,
+): Promise<z.infer<typeof schemas.hubFilesSchema>["models"][number]> {
+  // A file on disk that is not a usable model keeps the name of its place.
+  const name = isOnDisk
+    ? await models.get(spec).then(
+        ({ alias }) => alias,
+        () => spec,
+      )
+    : undefined;
+  const fit = await models.fit({ fileBytes: sizeBytes, parameters, trainedContext, quantization });
+  return {
+    spec,
+    file,
+    shards,
+    ...(quantization !== undefined && { quantization }),
+    size_bytes: sizeBytes,
+    partial_bytes: partialBytes,
+    ...(name !== undefined && { on_disk: name }),
+    fits: fit.fits,
+    needed_bytes: Math.ceil(fit.neededBytes),
+    context_size: fit.contextSize,
+    ...(fit.reason !== undefined && { reason: fit.reason }),
+    ...(fit.gpu && {
+      gpu: { layers: fit.gpu.layers, all_layers: fit.gpu.allLayers, bytes: Math.ceil(fit.gpu.bytes) },
+    }),
+  };
+}

@@ -1,0 +1,136 @@
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren, JSX } from "preact";
+import { inTab } from "../chat/chat-state.ts";
+import { chosenDaemon } from "../daemons.ts";
+import { models } from "../page-state.ts";
+import { IN_BROWSER, storage, storageProblem, storedModels } from "../stored-models.ts";
+import { Dialog } from "./dialog.tsx";
+import { chatWith } from "./model-card.tsx";
+import { inBytes } from "./quantities.ts";
+import { deleteStored } from "./store-files.ts";
+
+interface BrowserModelsProps {
+  readonly onFiles: (files: readonly File[]) => void;
+  /** Other ways to more models. */
+  readonly children?: ComponentChildren;
+}
+
+/** The models in the browser's storage, and where more come from. */
+export function BrowserModels({ onFiles, children }: BrowserModelsProps): JSX.Element {
+  const toDelete = useSignal<string | undefined>(undefined);
+  const problem = storageProblem.value;
+  return (
+    <section aria-labelledby="browser-title">
+      <h2 id="browser-title" tabIndex={-1}>
+        In this browser
+      </h2>
+      <p>
+        {chosenDaemon() &&
+          'The engine can run in this tab instead of the daemon: choose "In this tab" in the chat. '}
+        Models for this tab's engine are stored in the browser; nothing leaves your machine.
+      </p>
+      {problem === "" ? (
+        <>
+          {children}
+          <p class="drop">
+            <label class="file">
+              Choose a .gguf file …
+              <input
+                id="gguf"
+                type="file"
+                accept=".gguf"
+                multiple
+                onChange={({ currentTarget }) => {
+                  onFiles([...(currentTarget.files ?? [])]);
+                  currentTarget.value = "";
+                }}
+              />
+            </label>{" "}
+            or drag it onto this page. Of a model in several files, choose all.
+          </p>
+          <ul id="stored" class="cards">
+            {storedModels.value.map(({ name, size, stored }) => (
+              <li key={name} class="card" data-stored={name}>
+                <h3>{name}</h3>
+                <p class="facts">
+                  {inBytes(size)}
+                  {stored < size && `, of which ${inBytes(stored)} have arrived`}
+                  {" · "}
+                  {isCopy(name) ? "copy of the daemon's" : "only here"}
+                </p>
+                <p class="buttons">
+                  <button type="button" class="main" onClick={() => chatHere(name)}>
+                    Chat in this tab
+                  </button>
+                  <button type="button" class="danger" onClick={() => (toDelete.value = name)}>
+                    Delete …
+                  </button>
+                </p>
+              </li>
+            ))}
+          </ul>
+          {storedModels.value.length === 0 && <p class="facts">No model is stored in this browser yet.</p>}
+          <Usage />
+        </>
+      ) : (
+        <p class="note">{problem}</p>
+      )}
+      {toDelete.value !== undefined && (
+        <DeleteStored name={toDelete.value} onClose={() => (toDelete.value = undefined)} />
+      )}
+    </section>
+  );
+}
+
+function Usage(): JSX.Element | null {
+  if (!storage.value) return null;
+  const { used, free } = storage.value;
+  return (
+    <p id="storage" class="facts">
+      <meter aria-label="The browser's storage" value={used} max={used + free || 1} /> {inBytes(used)} of the
+      browser's storage are used by this site, {inBytes(free)} more may be.
+    </p>
+  );
+}
+
+interface DeleteStoredProps {
+  readonly name: string;
+  readonly onClose: () => void;
+}
+
+function DeleteStored({ name, onClose }: DeleteStoredProps): JSX.Element {
+  return (
+    <Dialog title={`Delete ${name} from this browser?`} onClose={onClose}>
+      <p>
+        {isCopy(name)
+          ? "The daemon keeps its own files. The next chat in this tab takes them from there again."
+          : "The file that it was made from stays where it is. To have it here again, choose that file again."}
+      </p>
+      <p class="buttons">
+        <button
+          type="button"
+          class="danger"
+          onClick={() => {
+            onClose();
+            void deleteStored(name);
+          }}
+        >
+          Delete
+        </button>
+        <button type="button" autofocus onClick={onClose}>
+          Keep
+        </button>
+      </p>
+    </Dialog>
+  );
+}
+
+function chatHere(name: string): void {
+  inTab.value = true;
+  chatWith(name);
+}
+
+/** Whether the daemon has a model of that name, too. */
+function isCopy(name: string): boolean {
+  return models.value.some(({ alias, state }) => alias === name && state !== IN_BROWSER);
+}

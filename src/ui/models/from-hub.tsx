@@ -1,0 +1,87 @@
+import { signal as value, useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import { HUB_ORIGINS } from "../../dialects/management/page-policy.ts";
+import { allowServer, mayAsk } from "../page/allowed-servers.ts";
+import { isExported } from "../page-kind.ts";
+import { problem, showProblem } from "../page-state.ts";
+import { refreshStored } from "../stored-models.ts";
+import { storeFromHub } from "./hub-to-browser.ts";
+
+/** What is being stored, and 0 to 1 of it. */
+const storing = value<{ readonly what: string; readonly share: number } | undefined>(undefined);
+let controller = new AbortController();
+
+/** Stores one model at a time; more would only share the connection. */
+async function bring(spec: string): Promise<void> {
+  problem.value = "";
+  controller = new AbortController();
+  const { signal } = controller;
+  storing.value = { what: spec, share: 0 };
+  try {
+    await storeFromHub(spec, { signal, onProgress: (share) => (storing.value = { what: spec, share }) });
+  } catch (error) {
+    if (!signal.aborted) showProblem(error);
+  } finally {
+    storing.value = undefined;
+    await refreshStored();
+  }
+}
+
+/** Takes models from the hub into the browser, where there is no daemon that could. */
+export function FromHub(): JSX.Element {
+  const spec = useSignal("");
+  const asksHub = isExported || mayAsk(HUB_ORIGINS[0]);
+  if (storing.value) return <Progress {...storing.value} />;
+  return (
+    <form
+      id="from-hub"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void bring(spec.value.trim());
+      }}
+    >
+      <label>
+        From the hub{" "}
+        <input
+          name="spec"
+          placeholder="hf:owner/repository:Q4_K_M"
+          required
+          autocomplete="off"
+          value={spec}
+          onInput={({ currentTarget }) => (spec.value = currentTarget.value)}
+        />
+      </label>{" "}
+      {asksHub ? (
+        <button type="submit">Download</button>
+      ) : (
+        <>
+          <button type="button" id="allow-hub" onClick={allowHub}>
+            Let this page ask the hub
+          </button>{" "}
+          <small>The page loads again, since it asks no other servers until you say so.</small>
+        </>
+      )}
+    </form>
+  );
+}
+
+function Progress({ what, share }: { readonly what: string; readonly share: number }): JSX.Element {
+  return (
+    <p id="storing">
+      <label>
+        Storing {what} <progress value={share} /> {Math.floor(100 * share)} %
+      </label>{" "}
+      <button type="button" onClick={() => controller.abort()}>
+        Stop
+      </button>
+    </p>
+  );
+}
+
+function allowHub(): void {
+  try {
+    allowServer(...HUB_ORIGINS);
+  } catch (error) {
+    showProblem(error);
+  }
+}

@@ -1,0 +1,36 @@
+import { z } from "zod";
+
+/** Downloads that have not ended, as the browser keeps them over a reload of the page. */
+
+const keptSchema = z.array(z.object({ name: z.string(), downloaded: z.number(), total: z.number() }));
+export type KeptPull = z.output<typeof keptSchema>[number];
+
+/** In the browser's storage for all tabs: what has not ended. */
+const UNFINISHED = "daybreak-pulls";
+/** In this tab's: what runs in it, and goes on after a reload. */
+const HERE = "daybreak-pulls-here";
+
+export function keepPulls(pulls: readonly KeptPull[], here: readonly string[]): void {
+  localStorage.setItem(UNFINISHED, JSON.stringify(pulls));
+  sessionStorage.setItem(HERE, JSON.stringify(here));
+}
+
+export function keptPulls(): { readonly pulls: readonly KeptPull[]; readonly here: readonly string[] } {
+  return {
+    pulls: keptSchema.safeParse(read(localStorage, UNFINISHED)).data ?? [],
+    here: namesHere(),
+  };
+}
+
+/** Names of the downloads that ran in this tab when it was left. */
+export function namesHere(): readonly string[] {
+  return z.array(z.string()).safeParse(read(sessionStorage, HERE)).data ?? [];
+}
+
+function read(storage: Storage, key: string): unknown {
+  try {
+    return JSON.parse(storage.getItem(key) ?? "[]");
+  } catch {
+    return [];
+  }
+}

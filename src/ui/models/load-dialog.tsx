@@ -1,0 +1,118 @@
+import { useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import type { ListedModel } from "../daemon-api.ts";
+import { showProblem } from "../page-state.ts";
+import { Dialog } from "./dialog.tsx";
+import { canChat } from "./model-facts.ts";
+import {
+  findGpu,
+  type LoadSettings,
+  loadWith,
+  type ModelDetail,
+  showModel,
+  unloadModel,
+} from "./models-api.ts";
+import { inFull } from "./quantities.ts";
+import { doing } from "./room-state.ts";
+
+/** The minimum of an engine. */
+const SMALLEST_CONTEXT = 16;
+
+interface LoadDialogProps {
+  readonly model: ListedModel;
+  readonly onClose: () => void;
+}
+
+/** Asks how a model is to be loaded. */
+export function LoadDialog({ model, onClose }: LoadDialogProps): JSX.Element {
+  const { alias, state, context_size: context = 0, gpu_layers: layers = 0 } = model;
+  const detail = useSignal<ModelDetail | undefined>(undefined);
+  const gpu = useSignal("");
+  const settings = useSignal<LoadSettings>({});
+  useEffect(() => {
+    showModel(alias).then((found) => (detail.value = found), showProblem);
+    findGpu().then((found) => (gpu.value = inWords(found)), showProblem);
+  }, [alias]);
+  const set = (name: "context_size" | "gpu_layers", field: HTMLInputElement): void => {
+    const { [name]: _old, ...others } = settings.value;
+    settings.value = field.value === "" ? others : { ...others, [name]: field.valueAsNumber };
+  };
+  const load = async (): Promise<void> => {
+    onClose();
+    await doing(alias, "loading …", async () => {
+      if (state === "loaded") await unloadModel(alias);
+      await loadWith(alias, settings.value);
+    });
+  };
+  const all = detail.value && detail.value.block_count + 1;
+  return (
+    <Dialog title={`Load ${alias}`} onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void load();
+        }}
+      >
+        <label>
+          Context, in tokens
+          <input
+            name="context_size"
+            type="number"
+            min={SMALLEST_CONTEXT}
+            step={1}
+            placeholder={`${context}, ${state === "loaded" ? "as now" : "by default"}`}
+            onInput={({ currentTarget }) => set("context_size", currentTarget)}
+          />
+          <small>
+            How much of a conversation it sees at once. More needs more memory.
+            {detail.value &&
+              detail.value.trained_context_size > 0 &&
+              ` It was trained for ${inFull(detail.value.trained_context_size)}.`}
+          </small>
+        </label>
+        <label>
+          Layers on the GPU
+          <input
+            name="gpu_layers"
+            type="number"
+            min={-1}
+            step={1}
+            placeholder={layers === 0 ? "as many as fit" : String(layers)}
+            onInput={({ currentTarget }) => set("gpu_layers", currentTarget)}
+          />
+          <small>
+            −1 for all{all !== undefined && ` ${all}`}, 0 for none. {gpu}
+          </small>
+        </label>
+        {canChat(model) && (
+          <label>
+            <input
+              name="set_default"
+              type="checkbox"
+              checked={model.is_default}
+              disabled={model.is_default}
+              onChange={({ currentTarget }) =>
+                (settings.value = { ...settings.value, set_default: currentTarget.checked })
+              }
+            />{" "}
+            Make it the default, for requests that name no model
+          </label>
+        )}
+        {state === "loaded" && <p>It is unloaded first; answers that it is giving end.</p>}
+        <p class="buttons">
+          <button type="submit" class="main">
+            Load
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+        </p>
+      </form>
+    </Dialog>
+  );
+}
+
+function inWords({ adapter, problem = "" }: Awaited<ReturnType<typeof findGpu>>): string {
+  return adapter === undefined ? `This machine uses no GPU: ${problem}` : `The GPU is ${adapter}.`;
+}

@@ -1,0 +1,103 @@
+import type { JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import { refresh } from "../page-state.ts";
+import { LinkedText } from "./linked-text.tsx";
+import { chatWith } from "./model-card.tsx";
+import { cancelPull, forgetPull, type Pull, pausePull, pulls, startPull } from "./pulls.ts";
+import { inBytes, inTime } from "./quantities.ts";
+
+/** How often the daemon is asked for downloads that this page has not begun. */
+const FOLLOW_MS = 1000;
+
+/** The downloads that run, wait or have just ended. */
+export function PullList(): JSX.Element | null {
+  const followsOthers = pulls.value.some(({ state }) => state === "elsewhere");
+  useEffect(() => {
+    if (!followsOthers) return undefined;
+    const timer = setInterval(() => void refresh(), FOLLOW_MS);
+    return () => clearInterval(timer);
+  }, [followsOthers]);
+  if (pulls.value.length === 0) return null;
+  return (
+    <section aria-labelledby="downloads-title">
+      <h2 id="downloads-title">Downloads</h2>
+      <ul id="downloads" class="cards">
+        {pulls.value.map((pull) => (
+          <PullCard key={pull.name} pull={pull} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function PullCard({ pull }: { readonly pull: Pull }): JSX.Element {
+  const { name, state, downloaded, total, problem, model } = pull;
+  return (
+    <li class="card" data-pull={name} data-state={state}>
+      <h3>{name}</h3>
+      {state !== "done" && (state !== "failed" || total > 0) && (
+        <>
+          <progress
+            aria-label={`Download of ${name}`}
+            max={total || 1}
+            value={total === 0 ? undefined : downloaded}
+          />
+          <p class="facts">{progressInWords(pull)}</p>
+        </>
+      )}
+      {state === "done" && <p>It is on disk, as {model}.</p>}
+      {problem !== undefined && (
+        <p class="wrong" role="alert">
+          <LinkedText text={problem} />
+        </p>
+      )}
+      <p class="buttons">
+        {state === "running" && (
+          <button type="button" onClick={() => pausePull(name)}>
+            Pause
+          </button>
+        )}
+        {(state === "paused" || state === "failed") && (
+          <button type="button" class="main" onClick={() => void startPull(name)}>
+            {state === "failed" ? "Try again" : "Resume"}
+          </button>
+        )}
+        {state === "done" && model !== undefined && (
+          <button type="button" class="main" onClick={() => chatWith(model)}>
+            Chat
+          </button>
+        )}
+        {state === "done" && (
+          <button type="button" onClick={() => forgetPull(name)}>
+            Close
+          </button>
+        )}
+        {(state === "running" || state === "paused" || state === "failed") && (
+          <button
+            type="button"
+            class="danger"
+            title="Stops the download and deletes what has arrived"
+            onClick={() => void cancelPull(name)}
+          >
+            Cancel
+          </button>
+        )}
+      </p>
+    </li>
+  );
+}
+
+/** "1.2 GB of 4.7 GB · 25 % · 12 MB/s · 5 min left". */
+function progressInWords({ state, downloaded, total, speed, note }: Pull): string {
+  const parts = [
+    total === 0 ? "Asking the hub …" : `${inBytes(downloaded)} of ${inBytes(total)}`,
+    total > 0 && `${Math.floor((downloaded / total) * 100)} %`,
+    state === "paused" && "paused; what has arrived is kept",
+    state === "failed" && "stopped; what has arrived is kept",
+    state === "elsewhere" && "begun by another tab or program",
+  ];
+  if (state === "running" && note === undefined && speed !== undefined && speed > 0)
+    parts.push(`${inBytes(speed)}/s`, `${inTime((total - downloaded) / speed)} left`);
+  if (note !== undefined) parts.push(note);
+  return parts.filter((part) => part !== false).join(" · ");
+}

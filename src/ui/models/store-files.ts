@@ -1,0 +1,72 @@
+import { fileStem, shardFiles, shardOf } from "../../models/names/shards.ts";
+import { activity, models, problem, showProblem } from "../page-state.ts";
+import { pageStore } from "../page-store.ts";
+import { IN_BROWSER, refreshStored } from "../stored-models.ts";
+
+/** How a GGUF file begins. */
+const MAGIC = "GGUF";
+
+export async function deleteStored(name: string): Promise<void> {
+  await pageStore().delete(name).catch(showProblem);
+  await refreshStored();
+}
+
+/** Stores models from files that a person has picked, and says when that fails. */
+export async function storePicked(files: readonly File[]): Promise<boolean> {
+  if (files.length === 0) return false;
+  problem.value = "";
+  try {
+    await storeFiles(files);
+    return true;
+  } catch (error) {
+    showProblem(error);
+    return false;
+  }
+}
+
+/**
+ * Stores models from files that a person has picked; the shards of one are put together.
+ * @throws Error with a message for people
+ */
+async function storeFiles(files: readonly File[]): Promise<void> {
+  const byName = new Map(files.map((file) => [file.name, file]));
+  // Asked once; a browser that refuses stores them all the same.
+  void navigator.storage.persist();
+  try {
+    for (const file of files) {
+      if ((shardOf(file.name)?.index ?? 1) !== 1 && byName.has(shardFiles(file.name)[0] ?? "")) continue;
+      await checkGguf(file);
+      const shards = shardFiles(file.name).map((name) => {
+        const shard = byName.get(name);
+        if (!shard) throw new Error(`${file.name} is one of several files; choose ${name}, too.`);
+        return shard;
+      });
+      const name = freeName(fileStem(file.name));
+      await pageStore().add(name, shards, {
+        onProgress: (share) =>
+          (activity.value = `Storing ${name} in this browser: ${Math.round(share * 100)} %`),
+      });
+    }
+  } finally {
+    activity.value = "";
+    await refreshStored();
+  }
+}
+
+async function checkGguf(file: File): Promise<void> {
+  const start = await file.slice(0, MAGIC.length).text();
+  if (start !== MAGIC)
+    throw new Error(`${file.name} is not a GGUF file. Models for Daybreak have names that end in .gguf.`);
+}
+
+function isTaken(name: string): boolean {
+  return models.value.some(({ alias, state }) => alias === name && state !== IN_BROWSER);
+}
+
+/** A model of the daemon keeps its name: what is stored under it is a copy of the daemon's. */
+function freeName(stem: string): string {
+  if (!isTaken(stem)) return stem;
+  let number = 2;
+  while (isTaken(`${stem}-${number}`)) number += 1;
+  return `${stem}-${number}`;
+}
