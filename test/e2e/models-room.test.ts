@@ -195,7 +195,7 @@ describe.skipIf(chromium === undefined)("the room of the models", () => {
       await on.set({ temperature: "0", max_tokens: "8" });
       expect(await on.ask("What is Daybreak?")).toMatch(/^Daybreak/);
       await on.click("#in-tab");
-      await on.until(`document.getElementById("model").value !== "my-own"`);
+      await on.type("#model", "daybreak-mini");
       await on.set({ temperature: "", max_tokens: "" });
       await on.enter("#/models");
       await on.press(stored("my-own"), "Delete …");
