@@ -1,8 +1,9 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { useEffect } from "preact/hooks";
 import { inTab } from "../chat/chat-state.ts";
 import { models } from "../page-state.ts";
-import { deleteStored, storage, storageProblem, storedModels } from "../stored-models.ts";
+import { deleteStored, refreshStored, storage, storageProblem, storedModels } from "../stored-models.ts";
 import { Dialog } from "./dialog.tsx";
 import { chatWith } from "./model-card.tsx";
 import { inBytes } from "./quantities.ts";
@@ -15,6 +16,8 @@ interface BrowserModelsProps {
 export function BrowserModels({ onFiles }: BrowserModelsProps): JSX.Element {
   const toDelete = useSignal<string | undefined>(undefined);
   const problem = storageProblem.value;
+  // The chat stores models, too.
+  useEffect(() => void refreshStored(), []);
   return (
     <section aria-labelledby="browser-title">
       <h2 id="browser-title" tabIndex={-1}>
