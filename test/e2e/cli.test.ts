@@ -236,6 +236,15 @@ describe("models", () => {
   });
 });
 
+describe("search", () => {
+  it("lists what the hub has, and that it fits", async () => {
+    hub.setRepo("owner/found", { files: { "found-Q8_0.gguf": shippedModel() } });
+    const { code, stdout } = await cli(["search", "found", "-n", "1"]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^SPEC +SIZE +MEMORY +FITS\nhf:owner\/found:Q8_0 +4\.8 MB +\d+ MB +yes\n$/);
+  });
+});
+
 describe("pull", () => {
   const spec = "hf:owner/tiny";
 

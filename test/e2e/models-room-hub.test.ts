@@ -193,4 +193,17 @@ describe.skipIf(chromium === undefined)("the hub in the room of the models", () 
       expect(await on.textOf(offer(TINY))).not.toContain("have arrived");
     });
   });
+
+  test("without the hub, all says so, and nothing is left of a download that never began", async () => {
+    await on.isThere(`[data-suggestion='${SUGGESTED}']`);
+    await hub.close();
+    await on.search("tiny");
+    await on.has("#hub-results", `The hub at ${hub.url} cannot be reached`);
+    await on.press(`[data-suggestion='${SUGGESTED}']`, "Download");
+    await on.has(download(SUGGESTED), `The hub at ${hub.url} cannot be reached`);
+    expect(await on.textOf(download(SUGGESTED))).toContain("Check the network and HUB_URL");
+    await on.press(download(SUGGESTED), "Cancel");
+    await on.isGone("#downloads");
+    expect(await on.textOf("#problem")).toBe("");
+  });
 });

@@ -1,9 +1,10 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
+import { useEffect } from "preact/hooks";
 import { inTab } from "../chat/chat-state.ts";
 import { chosenDaemon } from "../daemons.ts";
 import { models } from "../page-state.ts";
-import { IN_BROWSER, storage, storageProblem, storedModels } from "../stored-models.ts";
+import { IN_BROWSER, refreshStored, storage, storageProblem, storedModels } from "../stored-models.ts";
 import { Dialog } from "./dialog.tsx";
 import { chatWith } from "./model-card.tsx";
 import { inBytes } from "./quantities.ts";
@@ -19,6 +20,8 @@ interface BrowserModelsProps {
 export function BrowserModels({ onFiles, children }: BrowserModelsProps): JSX.Element {
   const toDelete = useSignal<string | undefined>(undefined);
   const problem = storageProblem.value;
+  // The chat stores models, too.
+  useEffect(() => void refreshStored(), []);
   return (
     <section aria-labelledby="browser-title">
       <h2 id="browser-title" tabIndex={-1}>

@@ -10,6 +10,15 @@ import { type HubFiles, type HubOffer, type HubRepo, listHubFiles } from "./mode
 import { pulls, startPull } from "./pulls.ts";
 import { inBytes, inDays, inFull, inShort } from "./quantities.ts";
 
+/** What the hub calls the purposes of models that do not chat, or that see. */
+const TASKS: Readonly<Record<string, string>> = {
+  "feature-extraction": "embeddings; does not chat",
+  "sentence-similarity": "embeddings; does not chat",
+  "text-ranking": "orders documents; does not chat",
+  "image-text-to-text": "sees images",
+  "text-generation": "chat",
+};
+
 interface HubRepoProps {
   readonly repo: HubRepo;
   /** Shows its models at once. */
@@ -34,7 +43,7 @@ export function HubRepoEntry({ repo: found, isOpen }: HubRepoProps): JSX.Element
     downloads > 0 && `${inShort(downloads)} downloads`,
     likes > 0 && `${inShort(likes)} likes`,
     updated !== undefined && `changed ${inDays(updated)}`,
-    task,
+    task !== undefined && (TASKS[task] ?? task.replaceAll("-", " ")),
     (gated || files.value?.gated) && "gated",
   ].filter((fact) => fact !== false && fact !== undefined);
   return (

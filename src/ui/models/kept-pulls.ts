@@ -11,25 +11,30 @@ const UNFINISHED = "daybreak-pulls";
 const HERE = "daybreak-pulls-here";
 
 export function keepPulls(pulls: readonly KeptPull[], here: readonly string[]): void {
-  localStorage.setItem(UNFINISHED, JSON.stringify(pulls));
-  sessionStorage.setItem(HERE, JSON.stringify(here));
+  try {
+    localStorage.setItem(UNFINISHED, JSON.stringify(pulls));
+    sessionStorage.setItem(HERE, JSON.stringify(here));
+  } catch {
+    // A browser that stores nothing forgets them with the page; the daemon keeps what has arrived.
+  }
 }
 
 export function keptPulls(): { readonly pulls: readonly KeptPull[]; readonly here: readonly string[] } {
   return {
-    pulls: keptSchema.safeParse(read(localStorage, UNFINISHED)).data ?? [],
+    pulls: keptSchema.safeParse(read(() => localStorage, UNFINISHED)).data ?? [],
     here: namesHere(),
   };
 }
 
 /** Names of the downloads that ran in this tab when it was left. */
 export function namesHere(): readonly string[] {
-  return z.array(z.string()).safeParse(read(sessionStorage, HERE)).data ?? [];
+  return z.array(z.string()).safeParse(read(() => sessionStorage, HERE)).data ?? [];
 }
 
-function read(storage: Storage, key: string): unknown {
+/** @param storage asked for here, since browsers that store nothing refuse it */
+function read(storage: () => Storage, key: string): unknown {
   try {
-    return JSON.parse(storage.getItem(key) ?? "[]");
+    return JSON.parse(storage().getItem(key) ?? "[]");
   } catch {
     return [];
   }

@@ -93,7 +93,8 @@ export function pausePull(name: string): void {
 export async function cancelPull(name: string): Promise<void> {
   try {
     pausePull(name);
-    await discardPull(name);
+    // One that has failed before its first byte may be of something that the hub does not have.
+    if (find(name).downloaded > 0 || find(name).state !== "failed") await discardPull(name);
     forgetPull(name);
   } catch (error) {
     showProblem(error);

@@ -31,7 +31,7 @@ export async function storePicked(files: readonly File[]): Promise<boolean> {
 async function storeFiles(files: readonly File[]): Promise<void> {
   const byName = new Map(files.map((file) => [file.name, file]));
   // Asked once; a browser that refuses stores them all the same.
-  void navigator.storage.persist();
+  navigator.storage.persist().catch(() => false);
   try {
     for (const file of files) {
       if ((shardOf(file.name)?.index ?? 1) !== 1 && byName.has(shardFiles(file.name)[0] ?? "")) continue;

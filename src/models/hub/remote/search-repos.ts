@@ -89,14 +89,13 @@ export async function searchRepos(
     }));
 }
 
-/**
- * What the hub knows of a repository; of one whose answer is not understood, nothing: it can be pulled all the same.
- * @throws HubHttpFailure, HubNetworkFailure, HubAnswerFailure
- */
+/** What the hub knows of a repository; nothing if it does not say, for it may be one that only lists files. */
 export async function repoInfo(hub: HubFetch, repo: string, signal: AbortSignal): Promise<RepoInfo> {
   const fields = INFO_FIELDS.map((field) => `expand=${field}`).join("&");
-  const { body } = await readJson(hub, `${hub.url}/api/models/${repo}?${fields}`, signal);
-  const { data } = infoAnswer.safeParse(body);
+  const address = `${hub.url}/api/models/${repo}?${fields}`;
+  // What is wrong with the repository or the network is also wrong with the list of its files, which says so.
+  const answer = await readJson(hub, address, signal).catch(() => undefined);
+  const { data } = infoAnswer.safeParse(answer?.body);
   return {
     isGated: (data?.gated ?? false) !== false,
     task: data?.pipeline_tag,

@@ -153,12 +153,15 @@ describe("the models of a repository", () => {
     never.resolve();
   });
 
-  it("are listed by a hub that knows nothing else of the repository", async () => {
-    const { hub, catalog } = await scene();
-    hub.failNext(/^hub GET \/api\/models\/ada\/tiny-GGUF\?/, { body: "[]" });
-    const { offers, parameters } = await catalog.offers(REPO, signal);
-    expect([offers.length, parameters]).toEqual([4, undefined]);
-  });
+  it.each([{ body: "[]" }, { status: 400 }])(
+    "are listed by a hub that says of the rest %j",
+    async (fault) => {
+      const { hub, catalog } = await scene();
+      hub.failNext(/^hub GET \/api\/models\/ada\/tiny-GGUF\?/, fault);
+      const { offers, parameters } = await catalog.offers(REPO, signal);
+      expect([offers.length, parameters]).toEqual([4, undefined]);
+    },
+  );
 
   it.each([
     ["bob/none", "hub_repo_not_found"],
