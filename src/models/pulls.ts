@@ -101,7 +101,7 @@ export class Pulls {
     );
   }
 
-  /** What a name requests from the hub; a spec that has an alias includes the alias's projector. */
+  /** What a name requests from the hub: with the projector of its alias, or the one that its repository has. */
   #request(name: string): HubPullRequest | undefined {
     const { resolver } = this.#options;
     const resolved = resolver.resolve(name);
@@ -110,6 +110,6 @@ export class Pulls {
     const { owner, repo, file } = resolved.spec;
     const alias = file === undefined ? undefined : resolver.aliasOf(`${owner}/${repo}`, file);
     const same = alias === undefined ? undefined : resolver.resolve(alias);
-    return { spec: resolved.spec, projector: same?.kind === "alias" ? same.projector : undefined };
+    return { spec: resolved.spec, projector: same?.kind === "alias" ? same.projector : "auto" };
   }
 }

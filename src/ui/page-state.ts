@@ -34,6 +34,9 @@ export const activity = value("");
 /** One line below the name of the page. */
 export const status = computed(() => activity.value || describe(connection.value));
 
+/** Whether that line says nothing but that all is well. */
+export const isIdle = computed(() => activity.value === "" && connection.value.state === "connected");
+
 function describe({ state }: Connection): string {
   const name = chosenDaemon()?.name ?? "";
   switch (state) {

@@ -3,7 +3,7 @@ import { ChatRoom } from "../chat/chat-room.tsx";
 import { isListOpen } from "../chat/chat-state.ts";
 import { chosenDaemon } from "../daemons.ts";
 import { isExported } from "../page-kind.ts";
-import { problem, status } from "../page-state.ts";
+import { isIdle, problem, status } from "../page-state.ts";
 import { ConnectionBanner } from "./connection-banner.tsx";
 import { DaemonMenu } from "./daemon-menu.tsx";
 import { later } from "./later.tsx";
@@ -33,7 +33,7 @@ export function App(): JSX.Element {
           </button>
         )}
         <h1>Daybreak</h1>
-        <p id="status" role="status">
+        <p id="status" class={isIdle.value ? "idle" : ""} role="status">
           {status}
         </p>
         {!isExported && <DaemonMenu />}

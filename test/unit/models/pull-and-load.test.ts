@@ -42,6 +42,12 @@ async function startWithHub(): Promise<Fixture> {
           "mmproj-seer-f16.gguf": await bytesOf(tinyProjector()),
         },
       },
+      "ada/looker-GGUF": {
+        files: {
+          "looker-Q8_0.gguf": await bytesOf(tinyLlama({ name: "looker" })),
+          "mmproj-looker-f16.gguf": await bytesOf(tinyProjector()),
+        },
+      },
       "ada/big-GGUF": {
         files: Object.fromEntries(
           shards.map((shard, index) => [`big-Q4_K_M-0000${index + 1}-of-00003.gguf`, shard]),
@@ -128,6 +134,12 @@ describe("a model of the hub", () => {
       expect((await models.load({ alias: seer })).capabilities.vision).toBe(true);
       expect(engines.last.spec.projectorFile).toBeDefined();
     }
+  });
+
+  it("brings the projector of its repository when no alias knows it", async () => {
+    const { models } = await startWithHub();
+    const { alias: looker } = await models.pull("hf:ada/looker-GGUF", () => {}, NEVER);
+    expect((await models.load({ alias: looker })).capabilities.vision).toBe(true);
   });
 
   it("loads all its shards", async () => {
