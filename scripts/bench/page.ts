@@ -112,6 +112,10 @@ async function openOnce(chromium: string, url: string): Promise<{ paint: number;
   };
 }
 
+function isScript(file: string): boolean {
+  return file.endsWith(".js");
+}
+
 async function sizes(files: readonly string[]): Promise<string> {
   const compressed = await Promise.all(
     files.map(async (file) => ({
@@ -123,7 +127,6 @@ async function sizes(files: readonly string[]): Promise<string> {
     const bytes = compressed.filter(({ file }) => isCounted(file)).reduce((sum, each) => sum + each.bytes, 0);
     return `${(bytes / 1000).toFixed(0)} KB`;
   };
-  const isScript = (file: string): boolean => file.endsWith(".js");
   return `Compressed: ${total(isScript)} of scripts, ${total((file) => !isScript(file))} of the rest, in ${files.length} files`;
 }
 
