@@ -112,6 +112,10 @@ async function openOnce(chromium: string, url: string): Promise<{ paint: number;
   };
 }
 
+function isScript(file: string): boolean {
+  return file.endsWith(".js");
+}
+
 async function sizes(files: readonly string[]): Promise<string> {
   const compressed = await Promise.all(
     files.map(async (file) => ({

@@ -171,7 +171,11 @@ describe.skipIf(chromium === undefined)("the page as an app", () => {
     await banner("cannot be reached");
     expect(await on.textOf("#connection")).toMatch(/Away since \d+:\d+/);
     states = await startStateServer(states.url);
+    states.state = "starting";
     await on.click("#retry");
+    await banner("The daemon is starting");
+    states.state = "ok";
+    await page.evaluate(`dispatchEvent(new Event("online"))`);
     await banner("The daemon is back.");
   });
 
@@ -258,6 +262,8 @@ describe.skipIf(chromium === undefined)("the page as an app", () => {
     await there.until(`location.pathname === "/ui/"`);
     await there.ready();
     expect(await there.count("#key-dialog")).toBe(0);
+    await there.enter("#/monitor");
+    await there.until(`document.getElementById("monitor").textContent.includes("● Live")`);
   });
 
   test("lists models that only the browser has beside those of the daemon, and runs them in the tab", async () => {

@@ -153,6 +153,21 @@ describe.skipIf(chromium === undefined)(
       expect(await page.evaluate(hubOf)).toBe(false);
     });
 
+    test("has a frame for tools that runs them", async () => {
+      const result = await page.evaluate(`new Promise(async (resolve) => {
+      const frame = document.createElement("iframe");
+      frame.setAttribute("sandbox", "allow-scripts");
+      frame.srcdoc = await (await fetch("tool-frame.html")).text();
+      addEventListener("message", ({ source, data }) => {
+        if (source !== frame.contentWindow) return;
+        if (data === "ready") source.postMessage({ code: "return args.a + 1", args: { a: 41 } }, "*");
+        else resolve(data.result);
+      });
+      document.body.append(frame);
+    })`);
+      expect(result).toBe("42");
+    });
+
     test("breaks no rule of its policy", () => {
       expect(page.problems).toEqual([]);
     });

@@ -6,6 +6,9 @@ export const MAX_SERVERS = 20;
 /** The usual hub, and where it keeps large files. */
 export const HUB_ORIGINS = ["https://huggingface.co", "https://*.huggingface.co", "https://*.hf.co"] as const;
 
+/** The script of tool-frame.html, which the page puts into a frame: that has the page's policy besides its own. */
+const TOOL_FRAME_SCRIPT = "'sha256-CeaNFid85i+fSS9zdoUerc2IDaJ8M2Zl4mkiIe30bsw='";
+
 /** Where the policy names whom the page may ask; further origins follow. */
 const ASKED = "connect-src 'self' blob:";
 
@@ -20,7 +23,7 @@ export function pagePolicy(connect: readonly string[]): string {
 /** The same for an element of a document, where what is left out here has no effect. */
 export function elementPolicy(connect: readonly string[]): string {
   const asked = [ASKED, ...connect].join(" ");
-  return `default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:; style-src 'self'; ${asked}; img-src 'self' data: blob:; frame-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'`;
+  return `default-src 'none'; script-src 'self' 'wasm-unsafe-eval' ${TOOL_FRAME_SCRIPT}; worker-src 'self' blob:; style-src 'self'; ${asked}; img-src 'self' data: blob:; frame-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'`;
 }
 
 /** A policy, or a document with one, that lets the page ask further origins. */

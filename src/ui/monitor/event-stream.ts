@@ -1,41 +1,51 @@
-import { eventSchema } from "../../dialects/management/event-schema.ts";
+import { request } from "../daemon-api.ts";
 
-/** A browser connects again by itself, but not after an answer that is no stream, such as that of a daemon that drains. */
 const RETRY_MS = 3000;
 
-/** Listens to /api/events until it is closed, connecting again whenever the stream breaks. */
+/** Listens to /api/events of the chosen daemon until it is closed, connecting again whenever the stream breaks. */
 export class EventStream {
   readonly #onEvent: () => void;
   readonly #onState: (isOpen: boolean) => void;
-  #source: EventSource | undefined;
-  #retry: ReturnType<typeof setTimeout> | undefined;
+  readonly #controller = new AbortController();
 
   constructor(onEvent: () => void, onState: (isOpen: boolean) => void) {
     this.#onEvent = onEvent;
     this.#onState = onState;
-    this.#open();
+    void this.#listen();
   }
 
   close(): void {
-    clearTimeout(this.#retry);
-    this.#source?.close();
+    this.#controller.abort();
     this.#onState(false);
   }
 
-  #open(): void {
-    const source = new EventSource("/api/events");
-    this.#source = source;
-    for (const type of eventSchema.shape.type.options) source.addEventListener(type, this.#onEvent);
-    source.addEventListener("open", () => {
-      this.#onState(true);
-      // Something may have happened while nobody listened.
-      this.#onEvent();
-    });
-    source.addEventListener("error", () => {
+  async #listen(): Promise<void> {
+    const { signal } = this.#controller;
+    while (!signal.aborted) {
+      // The page says by itself that a daemon is away.
+      await this.#read(signal).catch(() => undefined);
+      if (signal.aborted) return;
       this.#onState(false);
-      if (source.readyState !== EventSource.CLOSED) return;
-      clearTimeout(this.#retry);
-      this.#retry = setTimeout(() => this.#open(), RETRY_MS);
-    });
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
+  }
+
+  /** An EventSource could send no API key. */
+  async #read(signal: AbortSignal): Promise<void> {
+    const answer = await request("/api/events", { signal, headers: { accept: "text/event-stream" } });
+    const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+    if (!reader) return;
+    this.#onState(true);
+    // Something may have happened while nobody listened.
+    this.#onEvent();
+    let rest = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop() ?? "";
+      // Heartbeats are comments.
+      if (lines.some((line) => line.startsWith("event:"))) this.#onEvent();
+    }
   }
 }

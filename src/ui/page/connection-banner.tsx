@@ -14,14 +14,18 @@ const TIME = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-di
 /** The daemon was away, and is not any longer. */
 const isBack = value(false);
 
-let before = connection.value.state;
+/** Until it answers again, a daemon that starts included. */
+let wasAway = false;
 effect(() => {
   const { state } = connection.value;
-  if (before === "away" && state === "connected") {
+  if (state === "away") {
+    wasAway = true;
+    isBack.value = false;
+  } else if (state === "connected" && wasAway) {
+    wasAway = false;
     isBack.value = true;
     setTimeout(() => (isBack.value = false), BACK_MS);
-  } else if (state === "away") isBack.value = false;
-  before = state;
+  }
 });
 
 /** Says how the daemon is when it does not simply answer. */

@@ -31,6 +31,8 @@ const LIST_DEADLINE_MS = 3000;
 const ISOLATION = {
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-embedder-policy": "require-corp",
+  // For the frame of a tool, which has no origin.
+  "cross-origin-resource-policy": "cross-origin",
 };
 
 worker.addEventListener("install", (event) => event.waitUntil(install()));

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { showProblem } from "../page-state.ts";
 import { allowServer, forgetServer } from "../page/allowed-servers.ts";
+import { showProblem } from "../page-state.ts";
 import { connect, serverStates } from "./mcp-tools.ts";
 import { mcpServers, type McpServer } from "./tool-store.ts";
 
@@ -12,11 +12,13 @@ export function McpServersForm(): JSX.Element {
   const add = (): void => {
     const others = mcpServers.value.filter((each) => each.url !== url.value);
     mcpServers.value = [...others, { url: url.value, token: token.value, asksFirst: true, isOn: true }];
+    // The page may have to load itself again, with a policy that lets it connect there.
     try {
-      // The page may have to load itself again, with a policy that lets it connect there.
       allowServer(new URL(url.value).origin);
     } catch (error) {
+      mcpServers.value = others;
       showProblem(error);
+      return;
     }
     url.value = "";
     token.value = "";
@@ -67,10 +69,17 @@ export function McpServersForm(): JSX.Element {
   );
 }
 
+function remove({ url }: McpServer): void {
+  mcpServers.value = mcpServers.value.filter((each) => each.url !== url);
+  const { origin } = new URL(url);
+  if (!mcpServers.value.some((each) => new URL(each.url).origin === origin)) forgetServer(origin);
+}
+
 function Server({ server }: { readonly server: McpServer }): JSX.Element {
   const { url, isOn, asksFirst } = server;
   const change = (changed: Partial<McpServer>): void => {
-    mcpServers.value = mcpServers.value.map((each) => (each.url === url ? { ...each, ...changed } : each));
+    const now = { ...server, ...changed };
+    mcpServers.value = mcpServers.value.map((each) => (each.url === url ? now : each));
   };
   return (
     <li>
@@ -97,13 +106,7 @@ function Server({ server }: { readonly server: McpServer }): JSX.Element {
       <button type="button" disabled={!isOn} onClick={() => void connect(server)}>
         Connect again
       </button>
-      <button
-        type="button"
-        onClick={() => {
-          mcpServers.value = mcpServers.value.filter((each) => each.url !== url);
-          forgetServer(new URL(url).origin);
-        }}
-      >
+      <button type="button" onClick={() => remove(server)}>
         Remove
       </button>
     </li>

@@ -19,7 +19,8 @@ export async function runInSandbox(code: string, args: unknown): Promise<string>
   frame.setAttribute("sandbox", "allow-scripts");
   frame.hidden = true;
   frame.title = "A tool";
-  frame.src = new URL("tool-frame.html", document.baseURI).href;
+  // Not its address: browsers load a frame without an origin past the service worker, which has it without a server.
+  frame.srcdoc = await readFrame();
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const onMessage = ({ source, data }: MessageEvent): void => {
     if (source !== frame.contentWindow) return;
@@ -43,4 +44,10 @@ export async function runInSandbox(code: string, args: unknown): Promise<string>
     // Its worker ends with it.
     frame.remove();
   }
+}
+
+async function readFrame(): Promise<string> {
+  const answer = await fetch(new URL("tool-frame.html", document.baseURI)).catch(() => undefined);
+  if (!answer?.ok) throw new Error("The frame in which tools run cannot be loaded. Load the page again.");
+  return await answer.text();
 }

@@ -105,3 +105,12 @@ test.each([
   expect(isOrigin(text)).toBe(false);
   expect((await app.request(`/ui/?connect=${encodeURIComponent(text)}x:y`)).status).toBe(400);
 });
+
+test("the page's policy lets the frame for tools run its script, and no other", async () => {
+  const html = await (await app.request("/ui/tool-frame.html")).text();
+  const script = /<script>([^]*)<\/script>/.exec(html)?.[1] ?? "";
+  const hash = createHash("sha256").update(script).digest("base64");
+  expect(html).toContain(`script-src 'sha256-${hash}'`);
+  const policy = (await app.request("/ui/")).headers.get("content-security-policy");
+  expect(policy).toContain(`script-src 'self' 'wasm-unsafe-eval' 'sha256-${hash}';`);
+});
