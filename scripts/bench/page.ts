@@ -130,10 +130,6 @@ async function sizes(files: readonly string[]): Promise<string> {
   return `Compressed: ${total(isScript)} of scripts, ${total((file) => !isScript(file))} of the rest, in ${files.length} files`;
 }
 
-function isScript(file: string): boolean {
-  return file.endsWith(".js");
-}
-
 async function streamed(chromium: string, url: string): Promise<string> {
   await using page = await BrowserPage.open(chromium, `${url}/ui/`);
   await page.until(`document.getElementById("model")?.value`);
