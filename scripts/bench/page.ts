@@ -20,6 +20,9 @@ variable CHROMIUM names another). A frame is dropped when the next one comes mor
 /** Of a screen that shows 60 a second. */
 const FRAME_MS = 1000 / 60;
 
+/** A person has to write before an answer comes. */
+const SETTLING_MS = 3000;
+
 const { values } = parseArgs({
   options: {
     runs: { type: "string", default: "7" },
@@ -133,6 +136,7 @@ async function sizes(files: readonly string[]): Promise<string> {
 async function streamed(chromium: string, url: string): Promise<string> {
   await using page = await BrowserPage.open(chromium, `${url}/ui/`);
   await page.until(`document.getElementById("model")?.value`);
+  await page.evaluate(`new Promise((resolve) => setTimeout(resolve, ${String(SETTLING_MS)}))`);
   const options = { text: TEXT, rate: Number(values.rate), seconds: Number(values.seconds) };
   const gaps = z.array(z.number()).parse(await page.evaluate(`(${STREAM})(${JSON.stringify(options)})`));
   const dropped = gaps.reduce((sum, gap) => sum + Math.max(0, Math.round(gap / FRAME_MS) - 1), 0);

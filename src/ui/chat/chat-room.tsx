@@ -23,7 +23,7 @@ export function ChatRoom(): JSX.Element {
     <div id="columns">
       <Sidebar isOpen={isListOpen.value} onChoose={() => (isListOpen.value = false)} />
       <main>
-        <div id="scrolled">
+        <div id="scrolled" tabIndex={0} role="region" aria-label="Conversation">
           {shownPanel.value === "settings" && <SettingsForm />}
           {shownPanel.value === "tools" && <ToolsForm />}
           {shownPanel.value === "shortcuts" && <ShortcutList />}

@@ -11,6 +11,11 @@ export function mathVersion(): number {
   return library.value ? 1 : 0;
 }
 
+/** Loads the library while there is nothing else to do: in the middle of an answer it would hold a few frames up. */
+export function prepareMath(): void {
+  loading ??= load();
+}
+
 /** Formulas as LaTeX users write them: $…$, $$…$$, \(…\) and \[…\]. "$5 and $6" is none. */
 const BLOCK = /^(?:\$\$([^$]+?)\$\$|\\\[([\s\S]+?)\\\])(?=\n|$)/;
 const INLINE =
@@ -48,7 +53,7 @@ function toToken(type: string, match: RegExpExecArray | null): Tokens.Generic | 
 
 function toMathml(raw: string, text: string, isBlock: boolean): string {
   if (!library.peek()) {
-    loading ??= load();
+    prepareMath();
     return code(raw);
   }
   try {
