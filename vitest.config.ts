@@ -3,6 +3,16 @@ import { defineConfig } from "vitest/config";
 /** Engine and daemon tests start real processes and wait for them: two or three files at once leave processors idle. */
 const PARALLEL_FILES = 4;
 
+/** Tests of real processes. */
+const REAL = {
+  // A shared machine can starve a process for seconds. The report names each test that needed a second try.
+  retry: process.env.CI ? 1 : 0,
+  // Each starts its own processes, or says that it shares them: test/support/shared-daemon.ts.
+  isolate: false,
+  globalSetup: ["test/support/build-program.ts"],
+  setupFiles: ["test/support/show-logs-of-failure.ts"],
+};
+
 export default defineConfig({
   test: {
     pool: "forks",
@@ -30,19 +40,9 @@ export default defineConfig({
         // Packs and installs what is published: a minute that a change of the code is rarely worth.
         test: { name: "package", include: ["test/package/**/*.test.ts"] },
       },
-      {
-        extends: true,
-        test: {
-          name: "real",
-          // A shared machine can starve a process for seconds. The report names each test that needed a second try.
-          retry: process.env.CI ? 1 : 0,
-          include: ["test/{engine,e2e,gpu}/**/*.test.ts"],
-          // Each starts its own processes, or says that it shares them: test/support/shared-daemon.ts.
-          isolate: false,
-          globalSetup: ["test/support/build-program.ts"],
-          setupFiles: ["test/support/show-logs-of-failure.ts"],
-        },
-      },
+      { extends: true, test: { ...REAL, name: "real", include: ["test/{engine,e2e,gpu}/**/*.test.ts"] } },
+      // The engine in pages of further browsers, which few machines have.
+      { extends: true, test: { ...REAL, name: "browsers", include: ["test/browsers/**/*.test.ts"] } },
     ],
   },
 });
