@@ -84,9 +84,9 @@ describe.skipIf(chromium === undefined)("in the chat", () => {
     expect(await on.textOf(".assistant .summary")).toContain("daybreak-mini, in this tab");
     expect(await answers()).toBe(first);
     await on.click(".beside");
-    expect(await on.count(".others section")).toBe(2);
-    expect(await on.textOf(".others section .markdown")).toBe(first);
-    await on.press(".others section", "Go on with this one");
+    expect(await on.count(".beside-each-other section")).toBe(3);
+    expect(await on.textOf(".beside-each-other section .markdown")).toBe(first);
+    await on.press(".beside-each-other section", "Go on from this one");
     await on.until(`document.querySelector(".assistant .versions").textContent.includes("1 of 3")`);
   });
 

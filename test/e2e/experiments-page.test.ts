@@ -143,6 +143,11 @@ describe.skipIf(chromium === undefined)("the page for experiments", () => {
     expect(await textOf("#problem")).toMatch(/^This tab cannot use a GPU\. This browser has /);
   });
 
+  test.each([360, 390, 1400])("needs no scrolling sideways at %i pixels", async (width) => {
+    await page.resize(width, 800);
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
+  });
+
   test("takes over a conversation of the chat", async () => {
     await page.evaluate(`location.href = "/ui/"`);
     await page.until(

@@ -189,7 +189,7 @@ describe.skipIf(chromium === undefined)("the room of the models", () => {
       writeFileSync(file, shippedModel());
       await page.chooseFile("#gguf", file);
       await on.has(stored("my-own"), "4.8 MB · only here");
-      await on.has("#storage", "of the browser's storage are used by this site");
+      await on.has("#storage", "of the browser's storage");
       await on.press(stored("my-own"), "Chat in this tab");
       await on.until(`document.getElementById("model")?.value === "my-own"`);
       await on.set({ temperature: "0", max_tokens: "8" });
@@ -250,7 +250,7 @@ describe.skipIf(chromium === undefined)("the room of the models", () => {
       await page.evaluate(`document.querySelector("dialog").close()`);
       await on.isGone("dialog");
     }
-    await on.press("#downloads", "Cancel");
+    await on.press("#downloads", "Close");
     await on.isGone("#downloads");
   });
 

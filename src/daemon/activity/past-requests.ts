@@ -5,11 +5,15 @@ import { BoundedRing } from "./bounded-ring.ts";
 
 /** An hour of a busy machine; those with a model are kept apart, so that pages and scrapers do not push them out. */
 const WORK = { maxCount: 300, maxBytes: 512 * 1024 };
-const OTHERS = { maxCount: 200, maxBytes: 256 * 1024 };
+const CHANGES = { maxCount: 200, maxBytes: 256 * 1024 };
+/** A page that looks every two seconds fills this in minutes, and no more than this. */
+const LOOKS = { maxCount: 100, maxBytes: 128 * 1024 };
 /** The longest of our own have 60 characters; somebody else's may have thousands. */
 const MAX_PATH = 200;
 /** Names of models are shorter. */
 const MAX_MODEL = 200;
+/** The first status of an error. */
+const HTTP_ERROR = 400;
 /** The fixed fields of a record. */
 const RECORD_BYTES = 500;
 
@@ -55,18 +59,22 @@ interface Ended {
 /** The last requests. */
 export class PastRequests {
   readonly #work = new BoundedRing<Ended>(WORK);
-  readonly #others = new BoundedRing<Ended>(OTHERS);
+  /** Loads, downloads and whatever failed. */
+  readonly #changes = new BoundedRing<Ended>(CHANGES);
+  readonly #looks = new BoundedRing<Ended>(LOOKS);
 
   add(number: number, request: FollowedRequest, end: RequestEnd): void {
-    const ring = request.hasWork ? this.#work : this.#others;
-    const { id, path } = request.head;
+    const { id, method, path } = request.head;
+    const isLook = (method === "GET" || method === "HEAD") && end.status < HTTP_ERROR;
+    const ring = request.hasWork ? this.#work : isLook ? this.#looks : this.#changes;
     const bytes = RECORD_BYTES + 2 * (id.length + path.length + (request.work.model?.length ?? 0));
     ring.add(number, { request, end }, bytes);
   }
 
   /** Those newer than a number, in order. */
   after(number: number): PastRequest[] {
-    return [...this.#work.after(number), ...this.#others.after(number)]
+    return [this.#work, this.#changes, this.#looks]
+      .flatMap((ring) => ring.after(number))
       .toSorted((one, other) => one.number - other.number)
       .map((each) => describe(each.number, each.entry));
   }

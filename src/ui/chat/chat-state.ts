@@ -10,8 +10,8 @@ export const search = value("");
 /** Where there is no room for the list beside the chat. */
 export const isListOpen = value(false);
 export const running = value<AbortController | undefined>(undefined);
-/** Answer in this tab instead of the daemon. */
-export const inTab = value(false);
+/** The conversation is answered in this tab instead of the daemon. */
+export const inTab = computed(() => current.value.inTab === true);
 
 export const listed = computed(() =>
   conversations.value
@@ -45,9 +45,16 @@ export function show(conversation: Conversation): void {
   conversations.value = [...others, conversation];
 }
 
+/** Begins one with the model, the place and the settings of the one before. */
 export function startConversation(): void {
   running.value?.abort();
-  current.value = newConversation(chosenModel.value?.alias ?? "", current.value.settings);
+  search.value = "";
+  const begun = newConversation(chosenModel.value?.alias ?? "", current.value.settings);
+  current.value = { ...begun, inTab: inTab.value };
+}
+
+export function setInTab(isWanted: boolean): void {
+  change({ ...current.value, inTab: isWanted });
 }
 
 export function openConversation(conversation: Conversation): void {

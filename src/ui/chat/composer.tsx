@@ -3,9 +3,10 @@ import type { JSX } from "preact";
 import { chosenDaemon } from "../daemons.ts";
 import { openAsExperiment } from "../hand-over.ts";
 import { problem, showProblem } from "../page-state.ts";
+import { offeredTools } from "../tools/tools.ts";
 import { ask, promptShare } from "./answering.ts";
 import { chatRequest } from "./chat-request.ts";
-import { answering, chooseModel, chosenModel, current, inTab, running } from "./chat-state.ts";
+import { answering, chooseModel, chosenModel, current, inTab, running, setInTab } from "./chat-state.ts";
 import { branch, type TextFile } from "./conversation.ts";
 import { type Panel, PANELS, shownPanel } from "./panels.ts";
 import { isImage, readImage, readText } from "./read-file.ts";
@@ -59,7 +60,7 @@ export function Composer(): JSX.Element {
               title="Leave this image out"
               onClick={() => (images.value = images.value.filter((each) => each !== url))}
             >
-              <img src={url} alt="To be sent" />
+              <img src={url} alt="To be sent" /> ✕
             </button>
           ))}
           {files.value.map((file) => (
@@ -167,8 +168,12 @@ function ModelChoice(): JSX.Element {
             type="checkbox"
             checked={inTab}
             disabled={!isSecureContext}
-            title={isSecureContext ? undefined : "Browsers run the engine only on localhost and over HTTPS"}
-            onChange={({ currentTarget }) => (inTab.value = currentTarget.checked)}
+            title={
+              isSecureContext
+                ? "Run the model in this browser tab instead of the daemon"
+                : "Browsers run the engine only on localhost and over HTTPS"
+            }
+            onChange={({ currentTarget }) => setInTab(currentTarget.checked)}
           />{" "}
           In this tab
         </label>
@@ -187,6 +192,7 @@ function PanelButton({ name, label }: { readonly name: Panel; readonly label: st
       onClick={() => (shownPanel.value = isShown ? undefined : name)}
     >
       {label}
+      {name === "tools" && offeredTools().length > 0 && ` (${offeredTools().length})`}
     </button>
   );
 }

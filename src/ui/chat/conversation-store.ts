@@ -55,6 +55,7 @@ const conversationSchema = z.object({
   isPinned: z.boolean(),
   changedAt: z.number(),
   model: z.string(),
+  inTab: z.boolean().optional(),
   settings: settingsSchema,
   messages: z.array(messageSchema),
   leaf: z.string().optional(),

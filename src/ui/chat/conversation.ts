@@ -80,6 +80,8 @@ export interface Conversation {
   /** Milliseconds since 1970. */
   readonly changedAt: number;
   readonly model: string;
+  /** Answered by the engine of the tab. */
+  readonly inTab?: boolean;
   readonly settings: ChatSettings;
   /** In the order in which they were written. */
   readonly messages: readonly ChatMessage[];

@@ -1,8 +1,9 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { copyText } from "../copy-text.ts";
 import { Markdown } from "../markdown/markdown.tsx";
-import { models } from "../page-state.ts";
+import { activity, models } from "../page-state.ts";
 import { AnswerAgain } from "./answer-again.tsx";
 import { ask, continueAnswer } from "./answering.ts";
 import { current, keep, running } from "./chat-state.ts";
@@ -38,6 +39,10 @@ export function MessageView({ message }: { readonly message: ChatMessage }): JSX
         <Editor message={message} onDone={() => (isEdited.value = false)} />
       ) : !isAnswer ? (
         <p class="text">{message.content}</p>
+      ) : showsOthers.value ? (
+        <SideBySide message={message} />
+      ) : isRunning && message.content === "" && message.problem === undefined ? (
+        <p class="waiting">{activity.value || "…"}</p>
       ) : showsTokens.value && message.tokens ? (
         <TokenView tokens={message.tokens} />
       ) : (
@@ -47,7 +52,7 @@ export function MessageView({ message }: { readonly message: ChatMessage }): JSX
         <ToolCallView key={call.id} call={call} />
       ))}
       {message.problem !== undefined && <p class="failed">{message.problem}</p>}
-      {message.summary && <Summary summary={message.summary} message={message} />}
+      {message.summary && !showsOthers.value && <Summary summary={message.summary} message={message} />}
       <p class="actions">
         <Versions message={message} />
         <button type="button" onClick={() => copyText(message.content)}>
@@ -92,7 +97,6 @@ export function MessageView({ message }: { readonly message: ChatMessage }): JSX
           </button>
         )}
       </p>
-      {showsOthers.value && <Others message={message} />}
     </article>
   );
 }
@@ -102,19 +106,22 @@ function sourceOf({ model = "Answer", isFromTab }: ChatMessage): string {
   return isFromTab === true ? `${model}, in this tab` : model;
 }
 
-/** The other answers to the same question. */
-function Others({ message }: { readonly message: ChatMessage }): JSX.Element {
-  const others = siblings(current.value, message).filter(({ id }) => id !== message.id);
+/** All answers to the same question, in columns. */
+function SideBySide({ message }: { readonly message: ChatMessage }): JSX.Element {
   return (
-    <div class="others" tabIndex={0} role="group" aria-label="Other answers">
-      {others.map((other) => (
-        <section key={other.id} aria-label={sourceOf(other)}>
-          <h3>{sourceOf(other)}</h3>
-          <Markdown text={other.content} />
-          {other.summary && <Summary summary={other.summary} message={other} />}
-          <button type="button" onClick={() => show(other)}>
-            Go on with this one
-          </button>
+    <div class="beside-each-other" tabIndex={0} role="group" aria-label="Answers side by side">
+      {siblings(current.value, message).map((each) => (
+        <section key={each.id} aria-label={sourceOf(each)}>
+          <Markdown text={each.content} />
+          {each.problem !== undefined && <p class="failed">{each.problem}</p>}
+          {each.summary && <Summary summary={each.summary} message={each} />}
+          {each.id === message.id ? (
+            <small>The conversation goes on from this one.</small>
+          ) : (
+            <button type="button" onClick={() => show(each)}>
+              Go on from this one
+            </button>
+          )}
         </section>
       ))}
     </div>
@@ -172,6 +179,8 @@ function Editor({
   readonly onDone: () => void;
 }): JSX.Element {
   const text = useSignal(message.content);
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => field.current?.focus(), []);
   const { images = [], files = [] } = message;
   return (
     <form
@@ -183,15 +192,20 @@ function Editor({
       }}
     >
       <textarea
+        ref={field}
         rows={3}
         aria-label="Changed message"
         value={text}
         onInput={({ currentTarget }) => (text.value = currentTarget.value)}
       />
-      <button type="submit">Send as a new branch</button>
-      <button type="button" onClick={onDone}>
-        Cancel
-      </button>
+      <p class="buttons">
+        <button class="main" type="submit">
+          Send as a new branch
+        </button>
+        <button type="button" onClick={onDone}>
+          Cancel
+        </button>
+      </p>
     </form>
   );
 }

@@ -4,7 +4,7 @@ import { signal as value } from "@preact/signals";
 export const PANELS = [
   ["settings", "Settings"],
   ["tools", "Tools"],
-  ["shortcuts", "Keys"],
+  ["shortcuts", "Shortcuts"],
 ] as const;
 export type Panel = (typeof PANELS)[number][0];
 

@@ -57,7 +57,7 @@ const NUMBERS = [
   {
     name: "frequency_penalty",
     label: "Frequency penalty",
-    meaning: "the same, the more often they were there",
+    meaning: "above 0: the same, growing with how often a token was there",
     min: -2,
     max: 2,
     step: "any",
@@ -72,7 +72,7 @@ const NUMBERS = [
   },
   {
     name: "max_tokens",
-    label: "Most tokens",
+    label: "Max tokens",
     meaning: "ends an answer; empty: as many as the context holds",
     min: 1,
     max: 1_000_000,
@@ -111,7 +111,7 @@ export function SettingsForm(): JSX.Element {
               id={name}
               type="number"
               {...{ min, max, step }}
-              placeholder="model's"
+              placeholder="default"
               value={settings[name] ?? ""}
               onInput={({ currentTarget }) =>
                 set({ [name]: currentTarget.value === "" ? undefined : currentTarget.valueAsNumber })

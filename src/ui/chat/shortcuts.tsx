@@ -37,7 +37,7 @@ const SHORTCUTS: readonly Shortcut[] = [
     const buttons = [...document.querySelectorAll<HTMLButtonElement>("#messages .edit")];
     buttons.at(-1)?.click();
   }),
-  alt("K", "Show or hide these keys", () => {
+  alt("K", "Show or hide these shortcuts", () => {
     shownPanel.value = shownPanel.value === "shortcuts" ? undefined : "shortcuts";
   }),
 ];
@@ -59,8 +59,8 @@ export function onShortcut(event: KeyboardEvent): void {
 /** The keys, for people. */
 export function ShortcutList(): JSX.Element {
   return (
-    <section id="shortcuts" aria-label="Keys">
-      <h2>Keys</h2>
+    <section id="shortcuts" aria-label="Shortcuts">
+      <h2>Shortcuts</h2>
       <dl>
         {[...OTHERS, ...SHORTCUTS.map(({ keys, meaning }) => [keys, meaning] as const)].map(
           ([keys, meaning]) => (

@@ -41,6 +41,7 @@ export function Sidebar({ isOpen, onChoose }: SidebarProps): JSX.Element {
         value={search}
         onInput={({ currentTarget }) => (search.value = currentTarget.value)}
       />
+      {listed.value.length === 0 && search.value !== "" && <p class="hint">Nothing found.</p>}
       <ul id="conversations">
         {listed.value.map((each) => (
           <Entry key={each.id} conversation={each} onChoose={onChoose} />

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { inTab } from "../chat/chat-state.ts";
+import { setInTab } from "../chat/chat-state.ts";
 import { chosenDaemon } from "../daemons.ts";
 import { models } from "../page-state.ts";
 import { IN_BROWSER, refreshStored, storage, storageProblem, storedModels } from "../stored-models.ts";
@@ -90,8 +90,8 @@ function Usage(): JSX.Element | null {
   const { used, free } = storage.value;
   return (
     <p id="storage" class="facts">
-      <meter aria-label="The browser's storage" value={used} max={used + free || 1} /> {inBytes(used)} of the
-      browser's storage are used by this site, {inBytes(free)} more may be.
+      <meter aria-label="The browser's storage" value={used} max={used + free || 1} /> This site uses{" "}
+      {inBytes(used)} of the browser's storage; {inBytes(free)} are free.
     </p>
   );
 }
@@ -129,8 +129,8 @@ function DeleteStored({ name, onClose }: DeleteStoredProps): JSX.Element {
 }
 
 function chatHere(name: string): void {
-  inTab.value = true;
   chatWith(name);
+  setInTab(true);
 }
 
 /** Whether the daemon has a model of that name, too. */

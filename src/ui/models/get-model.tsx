@@ -6,6 +6,7 @@ import { models, showProblem } from "../page-state.ts";
 import { HubRepoEntry } from "./hub-repo.tsx";
 import { LinkedText } from "./linked-text.tsx";
 import { type HubRepo, listSuggestions, searchHub, type Suggestion } from "./models-api.ts";
+import { goToDownloads, PullNote } from "./pull-list.tsx";
 import { pulls, startPull } from "./pulls.ts";
 
 /** As many as a person reads. */
@@ -141,8 +142,13 @@ function SuggestionCard({ suggestion }: { readonly suggestion: Suggestion }): JS
           <li key={tag}>{tag}</li>
         ))}
       </ul>
+      <PullNote name={name} />
       <p class="buttons">
-        <button type="button" disabled={isThere || isComing} onClick={() => void startPull(name)}>
+        <button
+          type="button"
+          disabled={isThere}
+          onClick={() => (isComing ? goToDownloads() : void startPull(name))}
+        >
           {isThere ? "On disk" : isComing ? "See downloads" : "Download"}
         </button>
       </p>

@@ -7,6 +7,7 @@ import { models } from "../page-state.ts";
 import { LinkedText } from "./linked-text.tsx";
 import { chatWith } from "./model-card.tsx";
 import { type HubFiles, type HubOffer, type HubRepo, listHubFiles } from "./models-api.ts";
+import { PullNote } from "./pull-list.tsx";
 import { pulls, startPull } from "./pulls.ts";
 import { inBytes, inDays, inFull, inShort } from "./quantities.ts";
 
@@ -117,6 +118,7 @@ function Offer({ offer, isBest }: { readonly offer: HubOffer; readonly isBest: b
         </p>
       </div>
       <p class={offer.fits ? "fits" : "fits not"}>{fitInWords(offer)}</p>
+      <PullNote name={spec} />
       <p class="buttons">
         {isThere ? (
           <button type="button" onClick={() => chatWith(alias)}>

@@ -2,7 +2,15 @@ import { z } from "zod";
 
 /** Downloads that have not ended, as the browser keeps them over a reload of the page. */
 
-const keptSchema = z.array(z.object({ name: z.string(), downloaded: z.number(), total: z.number() }));
+const keptSchema = z.array(
+  z.object({
+    name: z.string(),
+    downloaded: z.number(),
+    total: z.number(),
+    /** Why it has failed. */
+    problem: z.string().optional(),
+  }),
+);
 export type KeptPull = z.output<typeof keptSchema>[number];
 
 /** In the browser's storage for all tabs: what has not ended. */

@@ -32,6 +32,7 @@ export function PullList(): JSX.Element | null {
 
 function PullCard({ pull }: { readonly pull: Pull }): JSX.Element {
   const { name, state, downloaded, total, problem, model } = pull;
+  const hasNothing = state === "failed" && downloaded === 0;
   return (
     <li class="card" data-pull={name} data-state={state}>
       <h3>{name}</h3>
@@ -40,7 +41,7 @@ function PullCard({ pull }: { readonly pull: Pull }): JSX.Element {
           <progress
             aria-label={`Download of ${name}`}
             max={total || 1}
-            value={total === 0 ? undefined : downloaded}
+            value={total === 0 && state === "running" ? undefined : downloaded}
           />
           <p class="facts">{progressInWords(pull)}</p>
         </>
@@ -76,10 +77,10 @@ function PullCard({ pull }: { readonly pull: Pull }): JSX.Element {
           <button
             type="button"
             class="danger"
-            title="Stops the download and deletes what has arrived"
+            title={hasNothing ? undefined : "Stops the download and deletes what has arrived"}
             onClick={() => void cancelPull(name)}
           >
-            Cancel
+            {hasNothing ? "Close" : "Cancel"}
           </button>
         )}
       </p>
@@ -87,12 +88,29 @@ function PullCard({ pull }: { readonly pull: Pull }): JSX.Element {
   );
 }
 
+/** How a download is, beside what began it. */
+export function PullNote({ name }: { readonly name: string }): JSX.Element | null {
+  const pull = pulls.value.find((each) => each.name === name);
+  if (!pull || pull.state === "done") return null;
+  return (
+    <p class={pull.problem === undefined ? "facts" : "wrong"} role="status">
+      {pull.problem === undefined ? progressInWords(pull) : <LinkedText text={pull.problem} />}
+    </p>
+  );
+}
+
+/** Shows the list of downloads, where they are paused and cancelled. */
+export function goToDownloads(): void {
+  document.getElementById("downloads-title")?.scrollIntoView();
+}
+
 /** "1.2 GB of 4.7 GB · 25 % · 12 MB/s · 5 min left". */
 function progressInWords({ state, downloaded, total, speed, note }: Pull): string {
   const parts = [
-    total === 0 ? "Asking the hub …" : `${inBytes(downloaded)} of ${inBytes(total)}`,
+    total > 0 && `${inBytes(downloaded)} of ${inBytes(total)}`,
+    total === 0 && state === "running" && "Asking the hub …",
     total > 0 && `${Math.floor((downloaded / total) * 100)} %`,
-    state === "paused" && "paused; what has arrived is kept",
+    state === "paused" && (total > 0 ? "paused; what has arrived is kept" : "paused before it began"),
     state === "failed" && "stopped; what has arrived is kept",
     state === "elsewhere" && "begun by another tab or program",
   ];

@@ -122,7 +122,7 @@ function keep(): void {
   const unfinished = own.value.filter(({ state }) => state !== "done");
   const here = unfinished.filter(({ state }) => state === "running").map(({ name }) => name);
   keepPulls(
-    unfinished.map(({ name, downloaded, total }) => ({ name, downloaded, total })),
+    unfinished.map(({ name, downloaded, total, problem }) => ({ name, downloaded, total, problem })),
     here,
   );
 }
@@ -130,7 +130,10 @@ function keep(): void {
 /** Goes on where the page was left. */
 function restore(): void {
   const kept = keptPulls();
-  own.value = kept.pulls.map((pull) => ({ ...pull, state: "paused" }));
+  own.value = kept.pulls.map((pull) => ({
+    ...pull,
+    state: pull.problem === undefined ? "paused" : "failed",
+  }));
   for (const name of kept.here) void startPull(name);
 }
 

@@ -17,7 +17,7 @@ export function MonitorRoom(): JSX.Element {
         {trouble.value !== ""
           ? trouble
           : isLive.value
-            ? "● Live: a look every 2 seconds, and events as they happen."
+            ? "● Live: updated every 2 seconds, events as they happen. Charts begin when this room is opened."
             : "Connecting to the daemon's events …"}
       </p>
       <Incidents />

@@ -133,8 +133,8 @@ function AddForm(): JSX.Element {
       </p>
       <p>
         <small>
-          A daemon lets pages of all others ask it, unless its http.cors_origins says otherwise. Names and
-          keys stay in this browser.
+          Another daemon must accept requests from this page, as it does unless its option http.cors_origins
+          lists other pages. Names and keys stay in this browser.
         </small>
       </p>
     </form>

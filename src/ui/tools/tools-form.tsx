@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { toError } from "../../errors/to-error.ts";
 import { McpServersForm } from "./mcp-servers-form.tsx";
 import { userTools, type UserTool } from "./tool-store.ts";
 
@@ -9,7 +10,11 @@ const NAME = "[a-zA-Z0-9_\\-]{1,64}";
 const NEW_TOOL: UserTool = {
   name: "",
   description: "",
-  parameters: '{\n  "type": "object",\n  "properties": {}\n}',
+  parameters: `{
+  "type": "object",
+  "properties": { "text": { "type": "string", "description": "What it is" } },
+  "required": ["text"]
+}`,
   code: "",
   isOn: true,
 };
@@ -21,8 +26,8 @@ export function ToolsForm(): JSX.Element {
     <section id="tools" aria-label="Tools">
       <h2>Tools</h2>
       <p class="explained">
-        A model that knows tools may call these. Their JavaScript runs in a sandbox, without network and
-        without anything of this page.
+        A model that knows tools may call these, in every conversation. Their JavaScript runs in a sandbox,
+        without network and without access to this page.
       </p>
       <ul>
         {userTools.value.map((tool, index) => (
@@ -68,10 +73,8 @@ function ToolForm({ tool, onDone }: { readonly tool: UserTool; readonly onDone: 
   const set = (change: Partial<UserTool>): void => void (draft.value = { ...draft.value, ...change });
   const save = (): void => {
     const { name, parameters } = draft.value;
-    if (!isObject(parameters)) {
-      problem.value = 'The parameters must be a JSON Schema such as {"type": "object", "properties": {}}.';
-      return;
-    }
+    problem.value = problemOf(parameters);
+    if (problem.value !== "") return;
     const others = userTools.value.filter((each) => each.name !== tool.name && each.name !== name);
     userTools.value = [...others, draft.value];
     onDone();
@@ -89,6 +92,7 @@ function ToolForm({ tool, onDone }: { readonly tool: UserTool; readonly onDone: 
         Name
         <input
           id="tool-name"
+          placeholder="letters, digits, _ and -"
           required
           pattern={NAME}
           title="Letters, digits, _ and -"
@@ -115,8 +119,8 @@ function ToolForm({ tool, onDone }: { readonly tool: UserTool; readonly onDone: 
         />
       </label>
       <label>
-        JavaScript: the body of an async function of <code>args</code>, whose result the model reads. Empty:
-        you answer.
+        JavaScript: the body of an async function of <code>args</code>, whose result the model reads. Leave it
+        empty to answer calls yourself.
         <textarea
           id="tool-code"
           class="code"
@@ -139,11 +143,13 @@ function ToolForm({ tool, onDone }: { readonly tool: UserTool; readonly onDone: 
   );
 }
 
-function isObject(text: string): boolean {
+/** What is wrong with a schema of parameters; empty: nothing. */
+function problemOf(text: string): string {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value);
-  } catch {
-    return false;
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return "";
+    return 'The parameters must be a JSON Schema such as {"type": "object", "properties": {}}.';
+  } catch (error) {
+    return `The parameters are not valid JSON: ${toError(error).message}.`;
   }
 }

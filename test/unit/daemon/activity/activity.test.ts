@@ -58,6 +58,26 @@ describe("requests", () => {
     });
   });
 
+  test("that only look do not push out those that change something or fail", async () => {
+    const activity = new Activity();
+    await request(activity, () => undefined, "/api/models/load");
+    const looks = async (status: number): Promise<void> => {
+      const onEnd = await activity.followRequest(
+        { id: "a", method: "GET", path: "/metrics" },
+        async () => {},
+      );
+      onEnd({ ...end, status });
+    };
+    await looks(404);
+    for (let i = 0; i < 1000; i += 1) await looks(200);
+    const { requests } = activity.report(everything);
+    expect(requests.map(({ path, status }) => [path, status]).slice(0, 2)).toEqual([
+      ["/api/models/load", 200],
+      ["/metrics", 404],
+    ]);
+    expect(requests.length).toBeLessThan(200);
+  });
+
   test("add up the tokens of several answers", async () => {
     const activity = new Activity();
     await request(activity, () => {
