@@ -41,7 +41,7 @@ export default defineConfig({
         test: { name: "package", include: ["test/package/**/*.test.ts"] },
       },
       { extends: true, test: { ...REAL, name: "real", include: ["test/{engine,e2e,gpu}/**/*.test.ts"] } },
-      // The engine in pages of further browsers, which few machines have.
+      // The engine in pages of further browsers, which few machines have, and the page on a static host.
       { extends: true, test: { ...REAL, name: "browsers", include: ["test/browsers/**/*.test.ts"] } },
     ],
   },
