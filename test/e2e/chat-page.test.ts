@@ -62,8 +62,10 @@ describe.skipIf(chromium === undefined)("the page", () => {
       /\d+ tokens · \d+\.\d tokens\/s · first after \d.* s · daybreak-mini/,
     );
     expect(await on.textOf("#conversations .chosen .open")).toBe(QUESTION);
-    await page.evaluate("location.reload()");
+    await page.evaluate("globalThis.isOld = true; location.reload()");
+    await on.until("globalThis.isOld === undefined");
     await on.ready();
+    await on.until(`document.querySelector("#conversations .open")`);
     await on.click("#conversations .open");
     expect(await on.textOf(".user .text")).toBe(QUESTION);
     expect(await on.textOf(".assistant .markdown")).toBe(answer);
