@@ -106,7 +106,13 @@ describe.skipIf(chromium === undefined)("in the chat", () => {
     await on.click("#show-settings");
     await on.click("#logprobs");
     await on.click("#show-settings");
-    const text = await on.ask(QUESTION);
+    await on.set({ max_tokens: "4" });
+    const begun = await on.ask(QUESTION);
+    await on.set({ max_tokens: "" });
+    await on.click(".continue");
+    await on.until(`document.querySelector(".assistant .markdown").textContent.length > ${begun.length}`);
+    await on.answered();
+    const text = await answers();
     await on.click(".assistant .tokens");
     const shown = await on.textOf(".token-list");
     expect(shown.trim()).toBe(text.trim());

@@ -121,6 +121,21 @@ describe.skipIf(chromium === undefined)("a tool in the chat", () => {
     await deleteTool();
   });
 
+  test("that takes long is stopped, and the person may answer for it", async () => {
+    await makeTool("await new Promise((resolve) => setTimeout(resolve, 20_000));");
+    await send(ABOUT_PARIS);
+    await on.until(`document.querySelector("iframe[sandbox]")`);
+    expect(await page.evaluate(`document.getElementById("send").disabled`)).toBe(true);
+    await on.click("#stop");
+    await on.until(`document.querySelector(".decision textarea")`);
+    expect(await on.count("iframe")).toBe(0);
+    await on.type(".decision textarea", '{"temperature": 4, "sky": "rainy"}');
+    await on.click(".give-result");
+    await toldTheEnd();
+    expect(await lastAnswer()).toMatch(/\b4\b|rain/);
+    await deleteTool();
+  });
+
   test("tells the model what went wrong in it", async () => {
     await makeTool("throw new Error('no such city');");
     await send(ABOUT_PARIS);

@@ -1,4 +1,6 @@
 import type { JSX } from "preact";
+import type { ListedModel } from "../daemon-api.ts";
+import { IN_BROWSER } from "../stored-models.ts";
 import { answer, type Source } from "./answering.ts";
 import { answering, current, running } from "./chat-state.ts";
 import type { ChatMessage } from "./conversation.ts";
@@ -27,17 +29,28 @@ export function AnswerAgain({ message }: { readonly message: ChatMessage }): JSX
         }}
       >
         <option value="">Again with …</option>
-        <Places place="daemon" label="The daemon" />
-        {isSecureContext && <Places place="tab" label="This tab" />}
+        <Places place="daemon" label="The daemon" models={answering.value.filter(isOfDaemon)} />
+        {isSecureContext && <Places place="tab" label="This tab" models={answering.value} />}
       </select>
     </>
   );
 }
 
-function Places({ place, label }: { readonly place: string; readonly label: string }): JSX.Element {
+function isOfDaemon({ state }: ListedModel): boolean {
+  return state !== IN_BROWSER;
+}
+
+interface PlacesProps {
+  readonly place: string;
+  readonly label: string;
+  readonly models: readonly ListedModel[];
+}
+
+function Places({ place, label, models }: PlacesProps): JSX.Element | null {
+  if (models.length === 0) return null;
   return (
     <optgroup label={label}>
-      {answering.value.map(({ alias }) => (
+      {models.map(({ alias }) => (
         <option key={alias} value={`${place}/${encodeURIComponent(alias)}`}>
           {alias}
         </option>

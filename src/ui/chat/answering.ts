@@ -89,7 +89,8 @@ export async function answerCall(call: ToolCall, content: string): Promise<void>
 
 /** Runs a call that waits for a person's consent. */
 export async function runCall(call: ToolCall): Promise<void> {
-  await answerCall(call, await runTool(call));
+  const content = await runStoppable(call);
+  if (content !== undefined) await answerCall(call, content);
 }
 
 function modelOf({ model = chosenModel.value?.alias }: Source): ListedModel | undefined {
@@ -109,15 +110,25 @@ async function runCalls(message: ChatMessage): Promise<ChatMessage | undefined> 
   let result: ChatMessage | undefined;
   for (const call of message.toolCalls ?? []) {
     if (findTool(call.name)?.runsByItself !== true) continue;
-    const { id } = current.value;
-    activity.value = `${call.name} runs …`;
-    const content = await runTool(call);
-    activity.value = "";
-    // The person has gone on to another conversation.
-    if (current.value.id !== id) return undefined;
+    const content = await runStoppable(call);
+    if (content === undefined) return undefined;
     result = addResult(call, content);
   }
   return openCalls(branch(current.value))?.calls.length === 0 ? result : undefined;
+}
+
+/** What a tool gives; undefined when a person has stopped it, or has gone on to another conversation. */
+async function runStoppable(call: ToolCall): Promise<string | undefined> {
+  const controller = new AbortController();
+  const { id } = current.value;
+  running.value = controller;
+  activity.value = `${call.name} runs …`;
+  const content = await runTool(call, controller.signal);
+  if (running.value === controller) {
+    running.value = undefined;
+    activity.value = "";
+  }
+  return controller.signal.aborted || current.value.id !== id ? undefined : content;
 }
 
 function addResult({ id: callId }: ToolCall, content: string): ChatMessage {
@@ -160,7 +171,7 @@ async function generate(
     const body = { model: model.alias, ...limits, ...chatRequest(asked, settings, offeredTools()) };
     const send = isFromTab ? await startTab(model, signal) : await startDaemon(model, signal);
     const onPrompt = (share: number): void => void (promptShare.value = share < 1 ? share : undefined);
-    await readAnswer(body, send, begun.content, { signal, onChange, onPrompt });
+    await readAnswer(body, send, begun, { signal, onChange, onPrompt });
     isWhole = true;
   } catch (error) {
     if (!signal.aborted) {

@@ -15,19 +15,24 @@ interface AnswerReader {
 
 /**
  * Asks for an answer and reads it while it comes.
- * @param begun - the text that the answer goes on from
+ * @param begun - what the answer goes on from
  * @throws Error with a message for people, DaemonAway, or what aborted it
  */
 export async function readAnswer(
   body: object,
   send: Fetch,
-  begun: string,
+  begun: Pick<ChatMessage, "content" | "thinking" | "tokens">,
   { signal, onChange, onPrompt }: AnswerReader,
 ): Promise<void> {
   const askedAt = performance.now();
   let firstMs: number | undefined;
   let shownAt = 0;
-  let answer: Partial<ChatMessage> & { content: string } = { content: begun };
+  const { content, thinking, tokens } = begun;
+  let answer: Partial<ChatMessage> & { content: string } = {
+    content,
+    ...(thinking !== undefined && { thinking }),
+    ...(tokens && { tokens }),
+  };
   const show = (): void => {
     shownAt = performance.now();
     onChange(answer);

@@ -39,7 +39,7 @@ export class McpConnection {
         name,
         description,
         parameters: inputSchema,
-        run: async (args) => await call(client, name, args),
+        run: async (args, signal) => await call(client, name, args, signal),
       })),
     );
   }
@@ -55,11 +55,9 @@ export class McpConnection {
 }
 
 /** Images and other parts that are not text are named, so that the model knows of them. */
-async function call(client: Client, name: string, args: unknown): Promise<string> {
-  const { content, isError, structuredContent } = await client.callTool({
-    name,
-    arguments: argumentsSchema.parse(args),
-  });
+async function call(client: Client, name: string, args: unknown, signal: AbortSignal): Promise<string> {
+  const wanted = { name, arguments: argumentsSchema.parse(args) };
+  const { content, isError, structuredContent } = await client.callTool(wanted, { signal });
   const parts = content.map((part) => (part.type === "text" ? part.text : `[${part.type}]`));
   const text = parts.length > 0 ? parts.join("\n") : JSON.stringify(structuredContent ?? null);
   return isError === true ? `Error: ${text}` : text;

@@ -34,6 +34,7 @@ effect(() => {
 /** Connects again, such as after the server has been started. */
 export async function connect(server: McpServer): Promise<void> {
   const { url } = server;
+  serverStates.peek().get(url)?.connection?.close();
   setState(url, { status: "Connecting …" });
   try {
     // The client is large, and few people need it.

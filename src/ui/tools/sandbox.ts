@@ -12,9 +12,9 @@ const messageSchema = z.union([z.object({ result: z.string() }), z.object({ erro
  * Runs the body of an async function of `args` in a worker inside a frame that has no origin, no network, and nothing of
  * this page.
  * @returns what it returns: a text as it is, anything else as JSON
- * @throws Error with what it throws, or when it takes too long
+ * @throws Error with what it throws, when it takes too long, or when it is stopped
  */
-export async function runInSandbox(code: string, args: unknown): Promise<string> {
+export async function runInSandbox(code: string, args: unknown, signal: AbortSignal): Promise<string> {
   const frame = document.createElement("iframe");
   frame.setAttribute("sandbox", "allow-scripts");
   frame.hidden = true;
@@ -35,11 +35,15 @@ export async function runInSandbox(code: string, args: unknown): Promise<string>
   addEventListener("message", onMessage);
   const seconds = LIMIT_MS / 1000;
   const timer = setTimeout(() => reject(new Error(`The tool took longer than ${seconds} s.`)), LIMIT_MS);
+  const onAbort = (): void => reject(new Error("The tool was stopped."));
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
   document.body.append(frame);
   try {
     return await promise;
   } finally {
     clearTimeout(timer);
+    signal.removeEventListener("abort", onAbort);
     removeEventListener("message", onMessage);
     // Its worker ends with it.
     frame.remove();

@@ -13,7 +13,7 @@ export interface Tool {
   /** Neither a person's answer nor consent is needed. */
   readonly runsByItself: boolean;
   /** Absent: a person answers. */
-  readonly run?: (args: unknown) => Promise<string>;
+  readonly run?: (args: unknown, signal: AbortSignal) => Promise<string>;
 }
 
 const parametersSchema = z.record(z.string(), z.unknown());
@@ -35,11 +35,14 @@ export function offeredTools(): Pick<Tool, "name" | "description" | "parameters"
 }
 
 /** What a call gives; what goes wrong is told to the model, which may mend its arguments. */
-export async function runTool(call: { readonly name: string; readonly arguments: string }): Promise<string> {
+export async function runTool(
+  call: { readonly name: string; readonly arguments: string },
+  signal: AbortSignal,
+): Promise<string> {
   const tool = findTool(call.name);
   if (!tool?.run) return `Error: there is no tool named ${call.name}.`;
   try {
-    return await tool.run(call.arguments === "" ? {} : JSON.parse(call.arguments));
+    return await tool.run(call.arguments === "" ? {} : JSON.parse(call.arguments), signal);
   } catch (error) {
     return `Error: ${toError(error).message}`;
   }
@@ -48,5 +51,9 @@ export async function runTool(call: { readonly name: string; readonly arguments:
 function toTool({ name, description, parameters, code }: UserTool): Tool {
   const common = { name, description, parameters: parametersSchema.parse(JSON.parse(parameters)) };
   if (code.trim() === "") return { ...common, runsByItself: false };
-  return { ...common, runsByItself: true, run: async (args) => await runInSandbox(code, args) };
+  return {
+    ...common,
+    runsByItself: true,
+    run: async (args, signal) => await runInSandbox(code, args, signal),
+  };
 }
