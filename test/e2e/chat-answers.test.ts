@@ -3,10 +3,9 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
-import { BrowserPage } from "../support/browser-page.ts";
-import { PageActions } from "../support/page-actions.ts";
+import type { BrowserPage } from "../support/browser-page.ts";
+import { type OpenPage, openPage, type PageActions } from "../support/page-actions.ts";
 import { requireOnCi } from "../support/require-on-ci.ts";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { tinyPdf } from "../support/tiny-pdf.ts";
 
 const chromium = findChromium();
@@ -16,18 +15,15 @@ const QUESTION = "What is Daybreak?";
 
 describe.skipIf(chromium === undefined)("in the chat", () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-chat-"));
-  let daemon: TestDaemon;
+  let opened: OpenPage;
   let page: BrowserPage;
   let on: PageActions;
   beforeAll(async () => {
-    daemon = await startDaemon({ args: ["--auto-load"] });
-    page = await BrowserPage.open(chromium!, `${daemon.url}/ui/`);
-    on = new PageActions(page);
-    await on.ready();
+    opened = await openPage(chromium!);
+    ({ page, on } = opened);
   });
   afterAll(async () => {
-    await page?.[Symbol.asyncDispose]();
-    await daemon?.stop();
+    await opened?.[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true });
   });
   beforeEach(async () => {
@@ -143,28 +139,18 @@ describe.skipIf(chromium === undefined)("in the chat", () => {
       repeat_penalty: "1.1",
       presence_penalty: "0.1",
       frequency_penalty: "0.2",
-    };
-    await on.set({
-      ...values,
       top_p: "0.9",
       top_k: "30",
       seed: "7",
-      max_tokens: "3",
       "stop-texts": "END\nSTOP",
-    });
+    };
+    await on.set({ ...values, max_tokens: "3" });
+    const empty = Object.fromEntries(Object.keys(values).map((name) => [name, ""]));
     await on.click("#show-settings");
     await on.type("#preset-name", "Careful");
     await on.click("#save-preset");
     await on.click("#show-settings");
-    await on.set({
-      min_p: "",
-      repeat_penalty: "",
-      presence_penalty: "",
-      frequency_penalty: "",
-      top_p: "",
-      top_k: "",
-    });
-    await on.set({ seed: "", "stop-texts": "" });
+    await on.set(empty);
     await on.click("#show-settings");
     await on.type("#preset", "Careful");
     await on.click("#show-settings");
@@ -188,15 +174,7 @@ describe.skipIf(chromium === undefined)("in the chat", () => {
     await on.click("#delete-preset");
     await on.until(`document.querySelectorAll("#preset option").length === 1`);
     await on.click("#show-settings");
-    await on.set({
-      min_p: "",
-      repeat_penalty: "",
-      presence_penalty: "",
-      frequency_penalty: "",
-      top_p: "",
-      top_k: "",
-    });
-    await on.set({ seed: "" });
+    await on.set(empty);
   });
 
   test("text and PDF files go along as text", async () => {

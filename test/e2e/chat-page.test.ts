@@ -5,9 +5,9 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { findChromium } from "../../src/cli/browser/find-chromium.ts";
 import { BrowserPage } from "../support/browser-page.ts";
-import { PageActions } from "../support/page-actions.ts";
+import { type OpenPage, openPage, type PageActions } from "../support/page-actions.ts";
 import { requireOnCi } from "../support/require-on-ci.ts";
-import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { startDaemon } from "../support/start-daemon.ts";
 import { tinyPng } from "../support/tiny-png.ts";
 
 const chromium = findChromium();
@@ -35,18 +35,15 @@ const HOSTILE = [
 
 describe.skipIf(chromium === undefined)("the page", () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), "daybreak-page-"));
-  let daemon: TestDaemon;
+  let opened: OpenPage;
   let page: BrowserPage;
   let on: PageActions;
   beforeAll(async () => {
-    daemon = await startDaemon({ args: ["--auto-load"] });
-    page = await BrowserPage.open(chromium!, `${daemon.url}/ui/`);
-    on = new PageActions(page);
-    await on.ready();
+    opened = await openPage(chromium!);
+    ({ page, on } = opened);
   });
   afterAll(async () => {
-    await page?.[Symbol.asyncDispose]();
-    await daemon?.stop();
+    await opened?.[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true });
   });
   beforeEach(async () => {

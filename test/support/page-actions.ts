@@ -1,4 +1,5 @@
-import type { BrowserPage } from "./browser-page.ts";
+import { BrowserPage } from "./browser-page.ts";
+import { startDaemon, type TestDaemon } from "./start-daemon.ts";
 
 const ROOM_ELEMENTS = { "": "#chat", "#/models": "#models", "#/monitor": "#monitor" } as const;
 
@@ -67,5 +68,28 @@ export class PageActions {
     await this.click("#show-settings");
     for (const [name, value] of Object.entries(values)) await this.type(`#${name}`, value);
     await this.click("#show-settings");
+  };
+}
+
+export interface OpenPage extends AsyncDisposable {
+  readonly daemon: TestDaemon;
+  readonly page: BrowserPage;
+  readonly on: PageActions;
+}
+
+/** A daemon with the models that ship, and its page in a browser. */
+export async function openPage(chromium: string): Promise<OpenPage> {
+  const daemon = await startDaemon({ args: ["--auto-load"] });
+  const page = await BrowserPage.open(chromium, `${daemon.url}/ui/`);
+  const on = new PageActions(page);
+  await on.ready();
+  return {
+    daemon,
+    page,
+    on,
+    async [Symbol.asyncDispose]() {
+      await page[Symbol.asyncDispose]();
+      await daemon.stop();
+    },
   };
 }
