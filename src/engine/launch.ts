@@ -165,7 +165,7 @@ function readableCode(): string[] {
   const zod = findPackage("zod");
   const folders = [
     import.meta.dirname,
-    ...["async", "errors", "json", "machine"].map((room) => path.join(import.meta.dirname, "..", room)),
+    ...["async", "errors", "json", "machine", "schema"].map((room) => path.join(import.meta.dirname, "..", room)),
     path.join(import.meta.dirname, "..", "..", "wasm"),
     path.join(wllama.folder, "esm"),
     zod.folder,

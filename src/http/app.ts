@@ -10,6 +10,7 @@ import { corsHeaders, originCheck } from "./middleware/cors-policy.ts";
 import { contentLengthLimit } from "./input/read-json.ts";
 import { hostCheck } from "./middleware/host-check.ts";
 import { rateLimit } from "./middleware/rate-limit.ts";
+import { answerWarnings } from "./middleware/answer-warnings.ts";
 import { requestId } from "./middleware/request-id.ts";
 import { type FollowRequest, requestLog } from "./middleware/request-log.ts";
 import { surplusConnection } from "./middleware/surplus-connection.ts";
@@ -30,6 +31,7 @@ export function createApp({ config, logger, life, activity }: AppOptions, dialec
   const app = new Hono<AppEnv>();
   app.use(
     requestId(logger, http.body_limit),
+    answerWarnings(),
     requestLog(activity?.followRequest),
     surplusConnection(),
     hostCheck(http.addr, http.allowed_hosts),

@@ -1,20 +1,23 @@
 import type { Config } from "../config/schema.ts";
 import { checkCallDepths } from "../engine/request-limits.ts";
 import type { Engine } from "../engine/engine.ts";
+import type { GenerationEvent } from "../engine/protocol/generation.ts";
 import type { TokenIds } from "../engine/protocol/calls.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Model, Models } from "../models/model.ts";
 import type { AdmissionRequest, Permit } from "./admission-queue.ts";
+import { checkCalls } from "./call-checks.ts";
 import { checkEmbedding, checkReranking } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
 import { dropUnseenLogprobs } from "./drop-unseen-logprobs.ts";
 import { embedTruncated } from "./embed-truncated.ts";
 import { EngineQueues } from "./engine-queues.ts";
-import type { EventReader } from "./event-reader.ts";
+import { type EventReader, readAll } from "./event-reader.ts";
 import { firstCallOnly } from "./first-call-only.ts";
 import { readForcedCall } from "./forced-call/read-forced-call.ts";
 import { readOfferedCall } from "./forced-call/read-offered-call.ts";
 import type { FollowWork } from "./follow-work.ts";
+import { generateFitting } from "./generate-fitting.ts";
 import { GenerationStream } from "./generation-stream.ts";
 import type {
   DetokenizeRequest,
@@ -89,7 +92,7 @@ class InferenceService implements Inference {
       };
       const permit = held.use(await this.#admit(account, engine, model, signal, wish));
       const events = await GenerationStream.begin({
-        run: (onEvent, abort) => engine.generate(resolved.request, onEvent, abort),
+        run: (onEvent, abort) => run(engine, resolved, onEvent, abort),
         readers: readersOf(resolved, request.onTokens),
         deadline: held.use(new Deadline(signal, this.#requestTimeoutMs)),
         held,
@@ -102,7 +105,8 @@ class InferenceService implements Inference {
         fail: (error) => account.failed(error, signal),
       });
       const { follower } = account;
-      return { model: model.alias, loadMs, sampling: resolved.request.sampling, events, follower };
+      const { request: answered, warnings } = resolved;
+      return { model: model.alias, loadMs, sampling: answered.sampling, warnings, events, follower };
     } catch (error) {
       held.dispose();
       account.failed(error, signal);
@@ -201,6 +205,23 @@ class InferenceService implements Inference {
   ): Promise<Permit> {
     return await account.waitFor(this.#queues.of(engine, alias).acquire(signal, wish));
   }
+}
+
+function run(
+  engine: Engine,
+  resolved: ResolvedGeneration,
+  onEvent: (event: GenerationEvent) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const { request, check, callChecks } = resolved;
+  if (!check && callChecks.size === 0) return engine.generate(request, onEvent, signal);
+  const failureOf = (events: readonly GenerationEvent[]): string | undefined =>
+    check?.(textOf(events)) ?? checkCalls(readAll(events, readersOf(resolved, undefined)), callChecks);
+  return generateFitting(engine, request, failureOf, onEvent, signal);
+}
+
+function textOf(events: readonly GenerationEvent[]): string {
+  return events.map((event) => (event.type === "text-delta" ? event.text : "")).join("");
 }
 
 /** The readers of the engine's events according to the model's settings, in order. */

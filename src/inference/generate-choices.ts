@@ -6,6 +6,8 @@ export type ChoiceEvent = InferenceEvent & { readonly choice?: number };
 
 export interface ChoicesStream {
   readonly model: string;
+  /** As in {@link InferenceStream}. */
+  readonly warnings: readonly string[];
   readonly events: AsyncIterableIterator<ChoiceEvent>;
 }
 
@@ -27,13 +29,13 @@ export async function generateChoices(
   const stop = new AbortController();
   const all = AbortSignal.any([signal, stop.signal]);
   const furtherOf = await inference.generate(first, all);
-  const { model, events } = furtherOf;
+  const { model, warnings, events } = furtherOf;
   const sources = [
     events,
     ...others.map((request) => beginFurther(inference, { ...request, furtherOf }, all)),
   ];
   const end = (): void => stop.abort(new Error("the answer is over"));
-  return { model, events: mergeChoices(sources, parallel, end) };
+  return { model, warnings, events: mergeChoices(sources, parallel, end) };
 }
 
 /** Folds the choices of an answer, in their order. */

@@ -2,7 +2,7 @@ import { EventQueue } from "../async/event-queue.ts";
 import type { GenerationEvent } from "../engine/protocol/generation.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import type { Deadline } from "./deadline.ts";
-import type { EventReader } from "./event-reader.ts";
+import { type EventReader, readAll } from "./event-reader.ts";
 import type { InferenceEvent } from "./inference.ts";
 
 /** Bytes of events that may wait for a slow client: more than a context of 100,000 tokens produces. */
@@ -108,9 +108,7 @@ export class GenerationStream implements AsyncIterableIterator<InferenceEvent, u
     try {
       if (event.type === "prompt-progress") this.#options.onPrompt(event);
       else if (TOKEN_EVENTS.has(event.type)) this.#options.onToken();
-      let events: readonly GenerationEvent[] = [event];
-      for (const read of this.#options.readers) events = events.flatMap((each) => [...read(each)]);
-      for (const each of events) this.#pass(each);
+      for (const each of readAll([event], this.#options.readers)) this.#pass(each);
       // A reader may find the end before the engine does.
       if (this.#done && event.type !== "done")
         this.#options.deadline.abort(new Error("the answer is complete"));

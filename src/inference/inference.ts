@@ -49,6 +49,8 @@ export interface InferenceRequest {
   readonly residency?: Residency | undefined;
   /** This is another choice of an admitted request, and not subject to the queue's limit. */
   readonly furtherOf?: Pick<InferenceStream, "follower"> | undefined;
+  /** What the dialect could not convert and does not refuse, in words for the user. */
+  readonly warnings?: readonly string[];
   /** The API's defaults for settings that neither the request nor the model has. */
   readonly defaults: { readonly maxTokens?: number; readonly sampling: Sampling };
 }
@@ -61,6 +63,8 @@ export interface InferenceStream {
   readonly loadMs: number;
   /** The sampling settings in effect. */
   readonly sampling: Sampling;
+  /** What the request asks for and does not get, in words for the user. */
+  readonly warnings: readonly string[];
   /** Throws a ServiceError when the generation fails; cancelled by the signal or by leaving the loop. */
   readonly events: AsyncIterableIterator<InferenceEvent>;
   /** Who is told of the request's figures, for further choices of it. */

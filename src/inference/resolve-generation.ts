@@ -7,6 +7,8 @@ import type {
   Sampling,
 } from "../engine/protocol/generation.ts";
 import type { Model } from "../models/model.ts";
+import { answerGrammar } from "./answer-grammar.ts";
+import { callChecks, type CallChecks } from "./call-checks.ts";
 import { checkGeneration } from "./check-capabilities.ts";
 import type { InferenceRequest } from "./inference.ts";
 import { infillPrompt } from "./infill-prompt.ts";
@@ -21,6 +23,12 @@ export interface ResolvedGeneration {
   /** Set if reasoning is in the text, between tags. */
   readonly reasoningTags: ReasoningTags | undefined;
   readonly calls: WrittenCalls;
+  /** What is wrong with the whole text of an answer; absent: its grammar says all that it must be. */
+  readonly check?: (text: string) => string | undefined;
+  /** The same of the calls that the model chooses to make. */
+  readonly callChecks: CallChecks;
+  /** What the request asks for and does not get, in words for the user. */
+  readonly warnings: readonly string[];
 }
 
 /**
@@ -37,6 +45,8 @@ export function resolveGeneration(
   const maxTokens = request.maxTokens ?? settings.maxTokens ?? request.defaults.maxTokens;
   const input = resolveInput(request.input, model, engine.hasChatTemplate);
   const withTools = input.kind === "chat" ? resolveTools(input, request.format, model) : undefined;
+  const { format, check, warnings } = answerGrammar(withTools?.form ?? request.format, input);
+  const chosen = callChecks(withTools);
   const sampling = mergeSampling(request.defaults.sampling, settings.sampling, request.sampling);
   return {
     request: {
@@ -44,13 +54,16 @@ export function resolveGeneration(
       ...(maxTokens !== undefined && { maxTokens }),
       stop: [...(request.stop ?? settings.stop), ...(withTools?.stop ?? [])],
       sampling: withBias(sampling, withTools?.bias ?? []),
-      format: withTools?.format ?? request.format,
+      format,
       ...(request.logprobs !== undefined && { logprobs: request.logprobs }),
       cachePrompt: request.cachePrompt ?? true,
     },
     // A raw prompt is continued unchanged, and its text is not interpreted.
     reasoningTags: isRaw(request.input) ? undefined : settings.thinking,
     calls: withTools?.calls,
+    ...(check && { check }),
+    callChecks: chosen.checks,
+    warnings: [...(request.warnings ?? []), ...warnings, ...chosen.warnings],
   };
 }
 

@@ -1,6 +1,11 @@
-import type { GenerationInput, JsonSchema, OutputFormat, Sampling } from "../engine/protocol/generation.ts";
+import type {
+  GenerationInput,
+  JsonSchema,
+  OutputFormat,
+  Sampling,
+  ToolDefinition,
+} from "../engine/protocol/generation.ts";
 import type { Model, ToolFormat } from "../models/model.ts";
-import { forcedCallSchema, offeredCallSchema } from "./forced-call/forced-call-schema.ts";
 import { renderTools } from "./tool-format/render-tools.ts";
 
 type ChatInput = Extract<GenerationInput, { kind: "chat" }>;
@@ -15,10 +20,17 @@ export type WrittenCalls =
   | { readonly kind: "single" }
   | undefined;
 
+/** What the answer must be: of a format, or one call of a tool, or either. */
+export type AnswerForm =
+  | OutputFormat
+  | { readonly type: "calls"; readonly tools: readonly ToolDefinition[]; readonly answer?: JsonSchema };
+
 export interface ResolvedTools {
   readonly input: ChatInput;
-  readonly format: OutputFormat;
+  readonly form: AnswerForm;
   readonly calls: WrittenCalls;
+  /** Tools that the model may call in its own format. */
+  readonly chosen: readonly ToolDefinition[];
   /** Tokens that begin tool calls, if none are allowed. */
   readonly bias: NonNullable<Sampling["logitBias"]>;
   /** Stop sequence: if only one call in tags is allowed, its end tag. */
@@ -43,13 +55,15 @@ export function resolveTools(
   const shown = toolFormat && usesTools(input) ? withToolsAsText(input, toolFormat) : input;
   if (toolChoice === "none" && tools.length > 0) {
     const bias = gguf.callTokens.map((token) => ({ token, bias: NEVER }));
-    return { input: { ...shown, tools: [] }, format, calls: undefined, bias, stop: [] };
+    return { input: { ...shown, tools: [] }, form: format, calls: undefined, chosen: [], bias, stop: [] };
   }
   if (toolChoice !== "auto" && toolChoice !== "none") {
+    const allowed = toolChoice === "required" ? tools : tools.filter(({ name }) => name === toolChoice.name);
     return {
       input: { ...shown, toolChoice: "none" },
-      format: { type: "json_schema", schema: forcedCallSchema(tools, toolChoice) },
+      form: { type: "calls", tools: allowed },
       calls: { kind: "forced" },
+      chosen: [],
       bias: [],
       stop: [],
     };
@@ -58,15 +72,17 @@ export function resolveTools(
   if (toolChoice === "auto" && tools.length > 0 && answer) {
     return {
       input: { ...shown, toolChoice: "none" },
-      format: { type: "json_schema", schema: offeredCallSchema(tools, answer) },
+      form: { type: "calls", tools, answer },
       calls: { kind: "offered", names: tools.map(({ name }) => name) },
+      chosen: [],
       bias: [],
       stop: [],
     };
   }
   const calls = writtenCalls(input, toolFormat, parallelToolCalls);
   const isTaggedOnce = calls?.kind === "tagged" && !calls.parallel && calls.format.callEnd !== "";
-  return { input: shown, format, calls, bias: [], stop: isTaggedOnce ? [calls.format.callEnd] : [] };
+  const stop = isTaggedOnce ? [calls.format.callEnd] : [];
+  return { input: shown, form: format, calls, chosen: tools, bias: [], stop };
 }
 
 /** Undefined if the answer need not be JSON. */

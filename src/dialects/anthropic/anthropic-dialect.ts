@@ -1,3 +1,4 @@
+import { tellWarnings } from "../../http/middleware/answer-warnings.ts";
 import type { Dialect } from "../../http/dialect.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { Services } from "../services.ts";
@@ -37,7 +38,11 @@ function messagesRoute({ inference }: Services): Route {
       },
     ],
     async handle(context, { body }) {
-      const { model, events } = await inference.generate(toMessageRequest(body), context.req.raw.signal);
+      const { model, events, warnings } = await inference.generate(
+        toMessageRequest(body),
+        context.req.raw.signal,
+      );
+      tellWarnings(context, warnings);
       const id = messageId();
       const stopSequences = body.stop_sequences ?? [];
       const response = body.stream

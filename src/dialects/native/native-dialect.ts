@@ -1,3 +1,4 @@
+import { tellWarnings } from "../../http/middleware/answer-warnings.ts";
 import type { Dialect } from "../../http/dialect.ts";
 import { nativeErrorSchema, nativeNdjson, renderNativeError } from "../../http/errors/native-error.ts";
 import { longJson } from "../../http/streaming/long-json.ts";
@@ -59,6 +60,7 @@ function generateRoute({ inference }: Services): Route {
     ],
     async handle(context, { body }) {
       const stream = await inference.generate(generate.toGenerateRequest(body), context.req.raw.signal);
+      tellWarnings(context, stream.warnings);
       if (body.stream) return streamResponse(context, generate.toGenerateLines(stream), nativeNdjson);
       return context.json(generate.toGenerateAnswer(stream.model, await collectAnswer(stream.events)));
     },
@@ -83,6 +85,7 @@ function chatRoute({ inference }: Services): Route {
     ],
     async handle(context, { body }) {
       const stream = await inference.generate(chat.toChatRequest(body), context.req.raw.signal);
+      tellWarnings(context, stream.warnings);
       if (body.stream)
         return streamResponse(context, chat.toChatLines(stream, body.return_progress ?? false), nativeNdjson);
       return context.json(chat.toChatAnswer(stream.model, await collectAnswer(stream.events)));

@@ -1,3 +1,4 @@
+import { tellWarnings } from "../../http/middleware/answer-warnings.ts";
 import { longJson } from "../../http/streaming/long-json.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { ModelServices } from "../services.ts";
@@ -47,12 +48,13 @@ function chatRoute(services: ModelServices): Route {
         const reason = await loadOrUnload(models, model, toResidency(body, model), signal);
         return context.json(chat.toChatLoad(reason, { model: body.model, now }));
       }
-      const { events, loadMs } = await generateWithContext(
+      const { events, loadMs, warnings } = await generateWithContext(
         services,
         chat.toChatRequest(body, model),
         model,
         signal,
       );
+      tellWarnings(context, warnings);
       const label: Label = { model: body.model, loadMs, now };
       if (body.stream !== false) return streamResponse(context, chat.toChatLines(events, label), ollamaLines);
       return context.json(chat.toChatAnswer(await collectAnswer(events), label));
@@ -80,12 +82,13 @@ function generateRoute(services: ModelServices): Route {
         const reason = await loadOrUnload(models, model, toResidency(body, model), signal);
         return context.json(generate.toGenerateLoad(reason, { model: body.model, now }));
       }
-      const { events, loadMs } = await generateWithContext(
+      const { events, loadMs, warnings } = await generateWithContext(
         services,
         generate.toGenerateRequest(body, model),
         model,
         signal,
       );
+      tellWarnings(context, warnings);
       const label: Label = { model: body.model, loadMs, now };
       if (body.stream !== false) {
         return streamResponse(context, generate.toGenerateLines(events, label), ollamaLines);

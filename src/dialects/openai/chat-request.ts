@@ -26,20 +26,23 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
     throw unsupported("Only text output is supported.", "modalities");
   }
   const sampling = toSampling(body);
+  const tools = toTools(body);
+  const format = toFormat(body.response_format);
   const request: InferenceRequest = {
     endpoint: "chat",
     model: body.model ?? undefined,
     input: {
       kind: "chat",
       messages: body.messages.map(toMessage),
-      ...toTools(body),
+      continueLast: toContinueLast(body, format, tools.toolChoice),
+      ...tools,
       parallelToolCalls: body.parallel_tool_calls ?? true,
       ...toThinking(body.reasoning_effort, body.chat_template_kwargs),
     },
     maxTokens: toMaxTokens(body.max_completion_tokens ?? body.max_tokens),
     stop: toStop(body.stop),
     sampling,
-    format: toFormat(body.response_format),
+    format,
     logprobs: toLogprobs(body),
     defaults: { sampling: DEFAULT_SAMPLING },
   };
@@ -95,6 +98,18 @@ function toTools(body: ChatCompletionRequest): { tools: ToolDefinition[]; toolCh
   if (choice.type === "function") return { tools, toolChoice: { name: choice.function.name } };
   const allowed = new Set(choice.allowed_tools.tools.map((tool) => tool.function.name));
   return { tools: tools.filter(({ name }) => allowed.has(name)), toolChoice: choice.allowed_tools.mode };
+}
+
+/**
+ * The API answers a final assistant message with a new one. As llama-server does, we continue it, but not where the answer
+ * has a format or must be a call, which begin anew: agents send a finished answer to have it written as JSON.
+ */
+function toContinueLast(
+  { continue_final_message: asked }: ChatCompletionRequest,
+  format: OutputFormat,
+  choice: ToolChoice,
+): boolean {
+  return asked ?? (format.type === "text" && (choice === "auto" || choice === "none"));
 }
 
 function toFormat(format: ChatCompletionRequest["response_format"]): OutputFormat {

@@ -47,9 +47,7 @@ const messageSchema = z.discriminatedUnion("role", [
     content: z
       .union([z.string(), list(assistantPart)])
       .nullish()
-      .describe(
-        "Text; optional when there are tool calls. The model continues it when it is the last message.",
-      ),
+      .describe("Text; optional when there are tool calls. See continue_final_message for the last message."),
     refusal: z.string().nullish(),
     name,
     reasoning_content: z
@@ -136,6 +134,13 @@ export const chatCompletionRequestSchema = z
     chat_template_kwargs: dictionary(z.unknown())
       .nullish()
       .describe("More variables for the chat template, such as enable_thinking."),
+    continue_final_message: z
+      .boolean()
+      .nullish()
+      .describe(
+        "Whether the answer continues a final assistant message. Default: only if the answer has no format and need not be a call.",
+      ),
+    add_generation_prompt: ignored("continue_final_message says it"),
     modalities: list(z.string()).nullish().describe('Only ["text"] is supported.'),
     audio: ignored("it only matters with audio in modalities"),
     functions: refused("functions is obsolete; use tools"),

@@ -1,3 +1,4 @@
+import { tellWarnings } from "../../http/middleware/answer-warnings.ts";
 import type { Dialect } from "../../http/dialect.ts";
 import { pathName } from "../../http/input/path-name.ts";
 import { longJson } from "../../http/streaming/long-json.ts";
@@ -59,7 +60,13 @@ function chatRoute({ inference, config }: Services): Route {
       const { slots } = config.models;
       checkChoices(body.n ?? 1, slots);
       const requests = toChatRequests(body);
-      const { model, events } = await generateChoices(inference, requests, slots, context.req.raw.signal);
+      const { model, events, warnings } = await generateChoices(
+        inference,
+        requests,
+        slots,
+        context.req.raw.signal,
+      );
+      tellWarnings(context, warnings);
       const head = answerHead("chatcmpl", model);
       if (body.stream) {
         const chunks = toChatChunks(head, events, body.stream_options?.include_usage ?? false);
@@ -94,7 +101,8 @@ function completionsRoute({ inference, config }: Services): Route {
         inference.promptFromTokens(request, signal),
       );
       const requests = completions.toCompletionRequests(body, prompts);
-      const { model, events } = await generateChoices(inference, requests, slots, signal);
+      const { model, events, warnings } = await generateChoices(inference, requests, slots, signal);
+      tellWarnings(context, warnings);
       const completion = {
         head: answerHead("cmpl", model),
         prompts,

@@ -38,7 +38,8 @@ export class AnswerDepth {
   readonly #calls = new Map<number, JsonDepth>();
 
   constructor(format: OutputFormat) {
-    if (format.type === "json" || format.type === "json_schema") this.#text = new JsonDepth();
+    const isJson = format.type === "grammar" ? format.isJson : format.type !== "text";
+    if (isJson) this.#text = new JsonDepth();
   }
 
   /** @throws ServiceError inference_failed when the answer is nested too deeply */

@@ -1,13 +1,14 @@
-import type {
-  ChatMessage,
-  GenerationRequest,
-  JsonSchema,
-  OutputFormat,
-  Sampling,
-  ToolChoice,
-  ToolDefinition,
+import {
+  type ChatMessage,
+  continuesLast,
+  type GenerationRequest,
+  type JsonSchema,
+  type OutputFormat,
+  type Sampling,
+  type ToolChoice,
+  type ToolDefinition,
 } from "../protocol/generation.ts";
-import { toJsonPattern } from "./json-pattern.ts";
+import { toLlamaSchema } from "../../schema/to-llama-schema.ts";
 
 /** Input of llama.cpp's completion action. */
 interface CompletionCall {
@@ -63,13 +64,15 @@ export function buildCompletionCall(
       },
     };
   }
-  const thinking = thinkingOf(input);
+  const isContinued = continuesLast(input);
+  const thinking = isContinued ? false : input.thinking; // what is continued cannot begin with reasoning
   return {
     isChat: true,
     files,
     body: {
       ...common,
       messages: input.messages.map((message) => buildMessage(message, mediaMarker, files)),
+      ...(isContinued && { continue_final_message: true, add_generation_prompt: false }),
       ...buildTools(input.tools, input.toolChoice, input.parallelToolCalls),
       ...buildChatFormat(request.format),
       ...buildTemplateVariables(input.templateVariables, thinking),
@@ -79,12 +82,6 @@ export function buildCompletionCall(
       ...(alternatives !== undefined && { n_probs: alternatives }),
     },
   };
-}
-
-/** A chat that ends with an assistant message is continued, which cannot begin with reasoning. */
-function thinkingOf(input: Extract<GenerationRequest["input"], { kind: "chat" }>): boolean | undefined {
-  const isContinued = input.messages.at(-1)?.role === "assistant";
-  return isContinued ? false : input.thinking;
 }
 
 function buildSampling(sampling: Sampling, contextSize: number): Record<string, unknown> {
@@ -156,7 +153,7 @@ function buildTools(
       function: withoutUndefined({
         name,
         description,
-        parameters: toGrammarSchema(parameters ?? ANY_OBJECT),
+        parameters: toLlamaSchema(parameters ?? ANY_OBJECT).schema,
       }),
     })),
     tool_choice: isNamed ? "required" : choice,
@@ -168,7 +165,7 @@ function buildTools(
 
 function buildRawFormat(format: OutputFormat): Record<string, unknown> {
   if (format.type === "json") return { json_schema: ANY_OBJECT };
-  if (format.type === "json_schema") return { json_schema: toGrammarSchema(format.schema) };
+  if (format.type === "json_schema") return { json_schema: toLlamaSchema(format.schema).schema };
   if (format.type === "grammar") return { grammar: format.grammar };
   return {};
 }
@@ -176,7 +173,7 @@ function buildRawFormat(format: OutputFormat): Record<string, unknown> {
 function buildChatFormat(format: OutputFormat): Record<string, unknown> {
   if (format.type === "json") return { response_format: { type: "json_object" } };
   if (format.type === "json_schema") {
-    const answer = { name: "answer", schema: toGrammarSchema(format.schema) };
+    const answer = { name: "answer", schema: toLlamaSchema(format.schema).schema };
     return { response_format: { type: "json_schema", json_schema: answer } };
   }
   if (format.type === "grammar") return { grammar: format.grammar };
@@ -198,28 +195,4 @@ export function toRequestJson(body: unknown): string {
   return JSON.stringify(body, (_, value: unknown) =>
     typeof value === "string" ? value.toWellFormed() : value,
   );
-}
-
-/** Keywords whose value is data, not a schema. */
-const DATA = new Set(["const", "enum", "default", "examples"]);
-
-/** Keywords whose value maps names to schemas. */
-const NAMED = new Set(["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"]);
-
-/** An equivalent schema whose patterns llama.cpp can convert to a grammar, as far as possible. */
-export function toGrammarSchema(schema: JsonSchema): JsonSchema {
-  return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, toGrammarValue(key, value)]));
-}
-
-function toGrammarValue(key: string, value: unknown): unknown {
-  if (key === "pattern" && typeof value === "string") return toJsonPattern(value);
-  if (DATA.has(key)) return value;
-  if (Array.isArray(value)) return value.map((item: unknown) => toGrammarValue("", item));
-  if (!isObject(value)) return value;
-  if (!NAMED.has(key)) return toGrammarSchema(value);
-  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, toGrammarValue("", part)]));
-}
-
-function isObject(value: unknown): value is JsonSchema {
-  return typeof value === "object" && value !== null;
 }

@@ -30,6 +30,7 @@ export function buildLoadParameters(
     pooling_type: POOLING[settings.purpose],
     jinja: true,
     reasoning_format: "deepseek",
+    prefill_assistant: false,
     ctx_shift: settings.contextShift,
     cache_idle_slots: false, // needs llama.cpp's prompt cache, which is turned off
     ...(settings.cacheTypeK && { cache_type_k: settings.cacheTypeK }),

@@ -19,6 +19,8 @@ export interface LoadParameters {
   readonly embeddings: boolean;
   readonly pooling_type: "unspecified" | "mean" | "rank";
   readonly jinja: boolean;
+  /** Continue a final assistant message of every chat, whatever its request says. */
+  readonly prefill_assistant: boolean;
   readonly reasoning_format: "deepseek";
   readonly ctx_shift: boolean;
   readonly cache_idle_slots: boolean;

@@ -44,6 +44,8 @@ const toolDefinitionSchema = z.object({
   name: z.string(),
   description: z.string().optional(),
   parameters: jsonSchemaSchema.optional(),
+  /** Refuse a schema that cannot be kept, instead of keeping what can be. */
+  strict: z.boolean().optional(),
 });
 export type ToolDefinition = z.infer<typeof toolDefinitionSchema>;
 
@@ -57,9 +59,19 @@ const outputFormatSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("text") }),
   /** Any JSON object. */
   z.object({ type: z.literal("json") }),
-  z.object({ type: z.literal("json_schema"), schema: jsonSchemaSchema }),
+  z.object({
+    type: z.literal("json_schema"),
+    schema: jsonSchemaSchema,
+    /** Refuse a schema that cannot be kept, instead of keeping what can be. */
+    strict: z.boolean().optional(),
+  }),
   /** A grammar in llama.cpp's GBNF. */
-  z.object({ type: z.literal("grammar"), grammar: z.string() }),
+  z.object({
+    type: z.literal("grammar"),
+    grammar: z.string(),
+    /** All that it allows is JSON. */
+    isJson: z.boolean().optional(),
+  }),
 ]);
 export type OutputFormat = z.infer<typeof outputFormatSchema>;
 
@@ -69,6 +81,8 @@ const generationInputSchema = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("chat"),
     messages: z.array(chatMessageSchema).min(1),
+    /** False: the answer to a conversation that ends with an assistant message is a new message. Absent: it continues that one. */
+    continueLast: z.boolean().optional(),
     tools: z.array(toolDefinitionSchema),
     toolChoice: toolChoiceSchema,
     /** When false, at most one call per turn. */
@@ -80,6 +94,13 @@ const generationInputSchema = z.discriminatedUnion("kind", [
   }),
 ]);
 export type GenerationInput = z.infer<typeof generationInputSchema>;
+type ChatInput = Extract<GenerationInput, { kind: "chat" }>;
+
+/** True if the answer continues the last message of the conversation, instead of being a message of its own. */
+export function continuesLast({ messages, continueLast }: ChatInput): boolean {
+  const last = messages.at(-1);
+  return continueLast !== false && last?.role === "assistant" && !last.toolCalls?.length;
+}
 
 /** Seeds are 32 bits wide. */
 const UINT32_MAX = 0xffffffff;

@@ -1,10 +1,11 @@
 import type { MiddlewareHandler } from "hono";
 import { cors } from "hono/cors";
 import { ServiceError } from "../../errors/service-error.ts";
+import { WARNING_HEADER } from "./answer-warnings.ts";
 import type { AppEnv } from "../app-env.ts";
 
 /** Headers that scripts of other origins may read. */
-const EXPOSED_HEADERS = ["x-request-id", "request-id", "retry-after", "x-should-retry"];
+const EXPOSED_HEADERS = ["x-request-id", "request-id", "retry-after", "x-should-retry", WARNING_HEADER];
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 /** Lifetime of a preflight's result; Chromium limits it to two hours. */
 const PREFLIGHT_MAX_AGE_SECS = 600;

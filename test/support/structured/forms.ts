@@ -4,7 +4,7 @@ import type {
   OutputFormat,
   ToolDefinition,
 } from "../../../src/engine/protocol/generation.ts";
-import { forcedCallSchema } from "../../../src/inference/forced-call/forced-call-schema.ts";
+import { callSchema } from "../../../src/inference/forced-call/call-schema.ts";
 import { chatRequest, promptRequest } from "../engine-fixture.ts";
 import { fitsSchema } from "./fits-schema.ts";
 
@@ -58,7 +58,7 @@ const SCHEMAS: Readonly<Record<string, JsonSchema>> = {
       }),
     },
   },
-  "a forced tool call": forcedCallSchema(TOOLS, "required"),
+  "a forced tool call": callSchema(TOOLS),
 };
 
 /** Grammars in GBNF, and what is left of them when they are met. */

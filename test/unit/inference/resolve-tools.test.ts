@@ -65,7 +65,7 @@ test("a call that may be made beside an answer of a form is one alternative, the
   const resolved = resolveTools(chat({}), { type: "json_schema", schema }, model);
   expect(resolved).toMatchObject({
     calls: { kind: "offered", names: ["add"] },
-    format: { type: "json_schema", schema: { anyOf: [{ properties: { name: { const: "add" } } }, schema] } },
+    form: { type: "calls", tools: [ADD], answer: schema },
     input: { tools: [ADD], toolChoice: "none" },
   });
   expect(resolveTools(chat({ tools: [] }), { type: "json" }, model).calls).toBeUndefined();
@@ -73,6 +73,10 @@ test("a call that may be made beside an answer of a form is one alternative, the
 
 test("a call that must be made fits the schema of its tool, whatever else was to be the format", () => {
   const resolved = resolveTools(chat({ toolChoice: { name: "add" } }), { type: "json" }, model);
-  expect(resolved).toMatchObject({ calls: { kind: "forced" }, format: { type: "json_schema" }, bias: [] });
+  expect(resolved).toMatchObject({
+    calls: { kind: "forced" },
+    form: { type: "calls", tools: [ADD] },
+    bias: [],
+  });
   expect(resolved.input.tools).toEqual([ADD]);
 });

@@ -32,6 +32,8 @@ export function toInferenceRequest(
     input: {
       kind: "chat",
       messages,
+      // Input items are complete: what follows is an item of its own.
+      continueLast: false,
       ...toTools(body),
       parallelToolCalls: body.parallel_tool_calls ?? true,
       ...toThinking(body.reasoning?.effort),

@@ -3,6 +3,7 @@ import { ServiceError } from "../../../errors/service-error.ts";
 import type { AppContext } from "../../../http/app-env.ts";
 import { defineRoute, type Route } from "../../../http/route.ts";
 import type { Services } from "../../services.ts";
+import { tellWarnings } from "../../../http/middleware/answer-warnings.ts";
 import { sseEvent } from "../../../http/streaming/sse-frame.ts";
 import { SSE_TYPE, streamResponse } from "../../../http/streaming/stream-response.ts";
 import { countTokens } from "../../../inference/count-tokens.ts";
@@ -64,12 +65,13 @@ function createRoute({ inference }: Pick<Services, "inference">, store: Response
     ],
     async handle(context, { body }) {
       const conversation = resolveConversation(body, store);
-      const { model, events } = await generateWithTruncation(
+      const { model, events, warnings } = await generateWithTruncation(
         inference,
         body,
         conversation,
         context.req.raw.signal,
       );
+      tellWarnings(context, warnings);
       const writer = new ResponseWriter(beginResponse(body, model), (response) => {
         if (response.store) store.add(response, [...conversation.items, ...response.output]);
       });

@@ -1,63 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { FinishReason, GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
-import { forcedCallSchema } from "../../../../src/inference/forced-call/forced-call-schema.ts";
 import { readForcedCall } from "../../../../src/inference/forced-call/read-forced-call.ts";
 import { DONE } from "../../../support/fake-engine.ts";
 import { randomPieces, randomSource } from "../random-pieces.ts";
 import { readEvents } from "../read-events.ts";
-
-describe("forcedCallSchema", () => {
-  const tools = [
-    { name: "now" },
-    {
-      name: "find",
-      parameters: {
-        properties: { city: { $ref: "#/$defs/city" }, near: { type: "array", items: { $ref: "#" } } },
-        $defs: { city: { enum: ["Rome", "#/$defs/city"] } },
-      },
-    },
-  ];
-
-  test("permits one call of any tool, its name before its arguments", () => {
-    const schema = forcedCallSchema(tools, "required");
-    expect(JSON.stringify(schema)).toMatch(
-      /^\{"anyOf":\[\{"type":"object","properties":\{"name":\{"const":"now"\}/,
-    );
-    expect(schema["anyOf"]).toHaveLength(2);
-    expect(schema["anyOf"]).toMatchObject([
-      {
-        properties: { arguments: { type: "object", properties: {}, additionalProperties: false } },
-        required: ["name", "arguments"],
-        additionalProperties: false,
-      },
-      { properties: { name: { const: "find" } } },
-    ]);
-  });
-
-  test("permits the named tool alone", () => {
-    expect(forcedCallSchema(tools, { name: "find" })).toMatchObject({
-      anyOf: [{ properties: { name: { const: "find" } } }],
-    });
-  });
-
-  test("moves the references of a tool's schema, and nothing that only looks like one", () => {
-    const schema = forcedCallSchema(tools, "required");
-    expect(schema["anyOf"]).toMatchObject([
-      {},
-      {
-        properties: {
-          arguments: {
-            properties: {
-              city: { $ref: "#/anyOf/1/properties/arguments/$defs/city" },
-              near: { items: { $ref: "#/anyOf/1/properties/arguments" } },
-            },
-            $defs: { city: { enum: ["Rome", "#/$defs/city"] } },
-          },
-        },
-      },
-    ]);
-  });
-});
 
 function read(pieces: readonly string[], reason: FinishReason = "stop") {
   const seen = { text: "", name: "", arguments: "", calls: 0, reason: "" };

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { offeredCallSchema } from "../../../../src/inference/forced-call/forced-call-schema.ts";
 import { readOfferedCall } from "../../../../src/inference/forced-call/read-offered-call.ts";
 import { eventsOf } from "../../../support/fake-engine.ts";
 import { randomPieces, randomSource } from "../random-pieces.ts";
@@ -55,10 +54,4 @@ describe("an answer that may be a call", () => {
     const pieces = ['{"su', 'm": ', "7", "}"];
     expect(read(pieces).pieces).toBe(pieces.length + 2);
   });
-});
-
-test("the schema permits either, with the references of both in place", () => {
-  const answer = { $ref: "#/$defs/sum", $defs: { sum: { type: "number" } } };
-  const { anyOf } = offeredCallSchema([{ name: "now" }], answer);
-  expect(anyOf).toMatchObject([{ properties: { name: { const: "now" } } }, { $ref: "#/anyOf/1/$defs/sum" }]);
 });

@@ -1,20 +1,15 @@
-import type { JsonSchema, ToolChoice, ToolDefinition } from "../../engine/protocol/generation.ts";
+import type { JsonSchema, ToolDefinition } from "../../engine/protocol/generation.ts";
 
 /** A function without parameters takes none. */
-const NO_ARGUMENTS: JsonSchema = { properties: {}, additionalProperties: false };
+export const NO_ARGUMENTS: JsonSchema = { properties: {}, additionalProperties: false };
 
 /**
- * The JSON Schema of one call of one of the tools: `{"name": …, "arguments": …}` in this order. As the answer's format, it
- * enforces a required call, with arguments that fit the tool's schema.
+ * The JSON Schema of one call of one of the tools: `{"name": …, "arguments": …}` in this order, with arguments that fit
+ * the tool's schema; or of an answer in another format.
  */
-export function forcedCallSchema(tools: readonly ToolDefinition[], choice: ToolChoice): JsonSchema {
-  const allowed = typeof choice === "object" ? tools.filter(({ name }) => name === choice.name) : tools;
-  return { anyOf: callSchemas(allowed) };
-}
-
-/** The JSON Schema of one call of one of the tools, or of an answer in another format. */
-export function offeredCallSchema(tools: readonly ToolDefinition[], answer: JsonSchema): JsonSchema {
-  return { anyOf: [...callSchemas(tools), moved(answer, `/anyOf/${tools.length}`)] };
+export function callSchema(tools: readonly ToolDefinition[], answer?: JsonSchema): JsonSchema {
+  const calls = callSchemas(tools);
+  return { anyOf: answer ? [...calls, moved(answer, `/anyOf/${tools.length}`)] : calls };
 }
 
 function callSchemas(tools: readonly ToolDefinition[]): JsonSchema[] {

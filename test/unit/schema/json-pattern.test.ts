@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { toGrammarSchema } from "../../../../src/engine/core/build-request.ts";
-import { toJsonPattern } from "../../../../src/engine/core/json-pattern.ts";
+import { toJsonPattern } from "../../../src/schema/json-pattern.ts";
 
 /** Texts to try each pattern with. */
 const TEXTS = [
@@ -74,7 +73,7 @@ describe("the pattern of a JSON text", () => {
     "^\\{2\\}$",
     "a*",
   ])("%s matches the same texts, as JSON writes them", (pattern) => {
-    const [asked, made] = [new RegExp(pattern, "u"), new RegExp(toJsonPattern(pattern), "u")];
+    const [asked, made] = [new RegExp(pattern, "u"), new RegExp(toJsonPattern(pattern) ?? "", "u")];
     // What lies around a pattern without anchors is not escaped.
     const isAnchored = pattern.startsWith("^") && pattern.endsWith("$") && !pattern.includes("|b$");
     for (const text of TEXTS.filter((one) => isAnchored || !isEscaped(one))) {
@@ -85,7 +84,7 @@ describe("the pattern of a JSON text", () => {
   test.each(["^.{2}$", "^[^a]$", "^\\D$", "^[^\\d\\s]+$", "^[\\S]$", "^\\W$"])(
     "%s leaves out what JSON escapes, and nothing else",
     (pattern) => {
-      const [asked, made] = [new RegExp(pattern, "u"), new RegExp(toJsonPattern(pattern), "u")];
+      const [asked, made] = [new RegExp(pattern, "u"), new RegExp(toJsonPattern(pattern) ?? "", "u")];
       for (const text of TEXTS) {
         const isPlain = JSON.stringify(text) === `"${text}"`;
         expect([text, made.test(text)]).toEqual([text, isPlain && asked.test(text)]);
@@ -104,29 +103,12 @@ describe("the pattern of a JSON text", () => {
     "^(a$",
     "^[a",
     "^a\\",
-  ])("%s, which no grammar can hold, stays as it is", (pattern) => {
-    expect(toJsonPattern(pattern)).toBe(pattern);
+  ])("%s, which no grammar can hold, is left to others", (pattern) => {
+    expect(toJsonPattern(pattern)).toBeUndefined();
   });
 
   test("of groups nested by the thousand does not end the stack", () => {
     const pattern = `^${"(".repeat(50_000)}a${")".repeat(50_000)}$`;
-    expect(toJsonPattern(pattern)).toBe(pattern);
+    expect(toJsonPattern(pattern)).toBeUndefined();
   });
-});
-
-test("a schema's patterns are rewritten wherever schemas are, and its data and names are not", () => {
-  const [asked, made] = ["^\\d$", "^[0-9]$"];
-  const schema = (pattern: string) => ({
-    type: "object",
-    properties: {
-      pattern: { type: "string", pattern },
-      const: { anyOf: [{ pattern }, { not: { pattern } }] },
-    },
-    $defs: { enum: { items: { pattern } } },
-    const: { pattern: asked },
-    enum: [{ pattern: asked }],
-    default: { pattern: asked },
-    required: ["pattern"],
-  });
-  expect(toGrammarSchema(schema(asked))).toEqual(schema(made));
 });

@@ -53,13 +53,13 @@ const JSON_LETTERS: Readonly<Record<number, string>> = {
  *
  * Complements (`.`, `[^…]`, `\D`) do not match characters that need an escape in JSON.
  *
- * @returns the unchanged pattern when a grammar cannot express it
+ * @returns undefined when a grammar cannot express the pattern
  */
-export function toJsonPattern(pattern: string): string {
+export function toJsonPattern(pattern: string): string | undefined {
   try {
     return new PatternReader(pattern).read();
   } catch (error) {
-    if (error instanceof NotRegularError) return pattern;
+    if (error instanceof NotRegularError) return undefined;
     throw error;
   }
 }

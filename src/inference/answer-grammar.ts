@@ -1,0 +1,79 @@
+import {
+  continuesLast,
+  type GenerationInput,
+  type JsonSchema,
+  type OutputFormat,
+} from "../engine/protocol/generation.ts";
+import { continueGrammar } from "../schema/gbnf/continue-grammar.ts";
+import { toLlamaSchema } from "../schema/to-llama-schema.ts";
+import { ANY_OBJECT, compileForm, refuseGap, type SchemaForm, sentence } from "./compile-form.ts";
+import { callSchema } from "./forced-call/call-schema.ts";
+import type { AnswerForm } from "./resolve-tools.ts";
+
+/** How the engine keeps an answer to its form. */
+export interface AnswerGrammar {
+  readonly format: OutputFormat;
+  /** What is wrong with an answer, of what the grammar cannot say; absent: the grammar says it all. */
+  readonly check?: (text: string) => string | undefined;
+  /** What is not kept at all, in words for the user. */
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Turns the form of an answer into a grammar of our own. Only an answer that begins with reasoning is left to llama.cpp's
+ * conversion of schemas, since only llama.cpp knows where the reasoning ends.
+ * @throws ServiceError invalid_parameter if no answer can fit, or if the form is strict and cannot be kept
+ */
+export function answerGrammar(form: AnswerForm, input: GenerationInput): AnswerGrammar {
+  if (form.type === "text") return { format: form, warnings: [] };
+  if (form.type === "grammar") {
+    const grammar = continued(form.grammar, input);
+    return { format: grammar === undefined ? form : { ...form, grammar }, warnings: [] };
+  }
+  const compiled = compileForm(form);
+  if (isStrict(form)) refuseGap(compiled);
+  const ignored = compiled.unenforced.filter(({ kind }) => kind === "ignored");
+  const warnings = ignored.map(sentence);
+  const isChecked = compiled.unenforced.length > ignored.length;
+  if (input.kind === "chat" && input.thinking === true && !continuesLast(input)) {
+    const schema = schemaOf(form);
+    const needsCheck = isChecked || toLlamaSchema(schema).dropped.length > 0;
+    return {
+      format: { type: "json_schema", schema },
+      ...(needsCheck && { check: compiled.check }),
+      warnings,
+    };
+  }
+  const rest = form.type === "calls" ? undefined : continued(compiled.grammar, input);
+  const beginning = rest === undefined ? "" : beginningOf(input);
+  const { check } = compiled;
+  return {
+    format: { type: "grammar", grammar: rest ?? compiled.grammar, isJson: true },
+    ...(isChecked && { check: (text) => check(beginning + text) }),
+    warnings,
+  };
+}
+
+/** The grammar of what may follow the message that the answer continues; undefined if it does not begin such an answer. */
+function continued(grammar: string, input: GenerationInput): string | undefined {
+  const beginning = beginningOf(input);
+  return beginning === "" ? undefined : continueGrammar(grammar, beginning);
+}
+
+function beginningOf(input: GenerationInput): string {
+  if (input.kind !== "chat" || !continuesLast(input)) return "";
+  const content = input.messages.at(-1)?.content ?? [];
+  return content.map((part) => (part.type === "text" ? part.text : "")).join("");
+}
+
+/** The same as one schema. */
+function schemaOf(form: SchemaForm): JsonSchema {
+  if (form.type === "calls") return callSchema(form.tools, form.answer);
+  return form.type === "json" ? ANY_OBJECT : form.schema;
+}
+
+/** A call that must be made is kept to its schema, or refused: the client has no other answer to fall back to. */
+function isStrict(form: SchemaForm): boolean {
+  if (form.type !== "calls") return form.type === "json_schema" && form.strict === true;
+  return form.answer === undefined || form.tools.some(({ strict }) => strict);
+}

@@ -1,0 +1,54 @@
+import type { GenerationEvent, ToolDefinition } from "../engine/protocol/generation.ts";
+import { toLlamaSchema } from "../schema/to-llama-schema.ts";
+import { compileForm, refuseGap } from "./compile-form.ts";
+import type { ResolvedTools } from "./resolve-tools.ts";
+
+/** By the names of tools: what is wrong with the arguments of a call. */
+export type CallChecks = ReadonlyMap<string, (text: string) => string | undefined>;
+
+/**
+ * How calls that the model may make are kept to their tools' schemas. In the format of the model's template, the engine
+ * keeps what llama.cpp makes of a schema; in one of TOOLFORMAT, nothing. For a strict tool the rest is checked, for
+ * others it is told.
+ * @throws ServiceError invalid_parameter for a strict tool whose schema cannot be kept
+ */
+export function callChecks(resolved: ResolvedTools | undefined): {
+  readonly checks: CallChecks;
+  readonly warnings: readonly string[];
+} {
+  const checks = new Map<string, (text: string) => string | undefined>();
+  const warnings: string[] = [];
+  for (const tool of resolved?.chosen ?? []) {
+    if (!tool.parameters) continue;
+    const dropped = toLlamaSchema(tool.parameters).dropped;
+    if (tool.strict === true) {
+      if (dropped.length > 0 || resolved?.calls?.kind === "tagged") checks.set(tool.name, checkOf(tool));
+      continue;
+    }
+    for (const { path, keyword } of dropped) {
+      warnings.push(`tool ${tool.name}: ${path === "" ? keyword : `${path}.${keyword}`} is not enforced`);
+    }
+  }
+  return { checks, warnings };
+}
+
+function checkOf({ name, parameters = {} }: ToolDefinition): (text: string) => string | undefined {
+  const compiled = compileForm({ type: "calls", tools: [{ name, parameters }] });
+  refuseGap(compiled);
+  return (text) => compiled.check(`{"name":${JSON.stringify(name)},"arguments":${text}}`);
+}
+
+/** What is wrong with the calls of an answer; undefined if they fit. */
+export function checkCalls(events: Iterable<GenerationEvent>, checks: CallChecks): string | undefined {
+  const calls = new Map<number, { name: string; text: string }>();
+  for (const event of events) {
+    if (event.type === "tool-call-start") calls.set(event.index, { name: event.name, text: "" });
+    const call = event.type === "tool-call-delta" ? calls.get(event.index) : undefined;
+    if (call && event.type === "tool-call-delta") call.text += event.arguments;
+  }
+  for (const { name, text } of calls.values()) {
+    const failure = checks.get(name)?.(text);
+    if (failure !== undefined) return `the arguments of ${name}: ${failure}`;
+  }
+  return undefined;
+}

@@ -1,0 +1,98 @@
+import { ServiceError } from "../errors/service-error.ts";
+import { compileCalls } from "../schema/compile-calls.ts";
+import { compileSchema } from "../schema/compile-schema.ts";
+import { SchemaError } from "../schema/schema-error.ts";
+import type { SchemaGap } from "../schema/schema-gap.ts";
+import type { CheckFailure } from "../schema/schema-source.ts";
+import { NO_ARGUMENTS } from "./forced-call/call-schema.ts";
+import type { AnswerForm } from "./resolve-tools.ts";
+
+/** A form that is JSON by a schema. */
+export type SchemaForm = Exclude<AnswerForm, { type: "text" | "grammar" }>;
+
+/** The schema of any JSON object. */
+export const ANY_OBJECT: Readonly<Record<string, unknown>> = { type: "object" };
+
+/** A form as a grammar, with what is left to check. */
+export interface CompiledForm {
+  /** In GBNF. */
+  readonly grammar: string;
+  /** What a schema says and the grammar does not. */
+  readonly unenforced: readonly (SchemaGap & { readonly tool?: string | undefined })[];
+  /** What is wrong with an answer, in words. */
+  readonly check: (text: string) => string | undefined;
+}
+
+/** As llama.cpp has it, an object has no properties beside declared ones unless its schema says so: small models write better. */
+const OPTIONS = { allowsOthers: false };
+
+/** Agents send the same schemas with every step. */
+const compiledForms = new Map<string, CompiledForm>();
+/** Each has a grammar of up to 256 KiB. */
+const MAX_COMPILED = 32;
+
+/**
+ * The grammar and the check of a form.
+ * @throws ServiceError invalid_parameter if no answer can fit, or the schema is too large
+ */
+export function compileForm(form: SchemaForm): CompiledForm {
+  const key = JSON.stringify(form);
+  const compiled = compiledForms.get(key) ?? compileAnew(form);
+  compiledForms.delete(key);
+  compiledForms.set(key, compiled);
+  for (const oldest of compiledForms.keys()) {
+    if (compiledForms.size <= MAX_COMPILED) break;
+    compiledForms.delete(oldest);
+  }
+  return compiled;
+}
+
+function compileAnew(form: SchemaForm): CompiledForm {
+  try {
+    const compiled =
+      form.type === "calls"
+        ? compileCalls(
+            form.tools.map(({ name, parameters }) => ({ name, parameters: parameters ?? NO_ARGUMENTS })),
+            form.answer,
+            OPTIONS,
+          )
+        : compileSchema(form.type === "json" ? ANY_OBJECT : form.schema, OPTIONS);
+    return { ...compiled, check: (text) => inWords(compiled.check(text)) };
+  } catch (error) {
+    if (!(error instanceof SchemaError)) throw error;
+    const { reason, tool } = error;
+    const whose = tool === undefined ? "The schema" : `The schema of the tool "${tool}"`;
+    throw new ServiceError("invalid_parameter", `${whose} cannot be used. ${reason}`, {
+      param: place(error),
+      cause: error,
+    });
+  }
+}
+
+/**
+ * Refuses a form of which something would not be kept.
+ * @throws ServiceError invalid_parameter
+ */
+export function refuseGap({ unenforced }: CompiledForm): void {
+  const gap = unenforced.find(({ kind }) => kind === "ignored");
+  if (!gap) return;
+  throw new ServiceError(
+    "invalid_parameter",
+    `The schema cannot be kept strictly: ${sentence(gap)} Leave it out, or do not ask for strictness.`,
+    { param: place(gap) },
+  );
+}
+
+/** What is not kept, and why. */
+export function sentence(gap: CompiledForm["unenforced"][number]): string {
+  const whose = gap.tool === undefined ? "" : ` of the tool "${gap.tool}"`;
+  return `${place(gap)}${whose} is not enforced: ${gap.reason}`;
+}
+
+function place({ path, keyword }: { readonly path: string; readonly keyword: string }): string {
+  return [path, keyword].filter((part) => part !== "").join(".") || "schema";
+}
+
+function inWords(failure: CheckFailure | undefined): string | undefined {
+  return failure && `${failure.path === "" ? "" : `at ${failure.path}, `}${failure.message.replace(/\.$/, "")}`;
+}
