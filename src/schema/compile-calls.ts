@@ -1,0 +1,88 @@
+import { CompiledGrammar, type CompileOptions } from "./compiled-grammar.ts";
+import { BLANK, choice, type Part, sequence, SPACE, text } from "./grammar/part.ts";
+import { SEPARATOR } from "./grammar/build-literal.ts";
+import type { JsonSchema } from "./normalize-schema.ts";
+import type { SchemaGap } from "./schema-gap.ts";
+import { type CheckFailure, parseAnswer, SchemaSource } from "./schema-source.ts";
+import { holds } from "./terms/term.ts";
+
+/** A tool whose calls a grammar lets through. */
+export interface CallableTool {
+  readonly name: string;
+  /** Schema of its arguments; any object if left out. */
+  readonly parameters?: unknown;
+}
+
+export interface CallGap extends SchemaGap {
+  /** The tool whose parameters have the gap; undefined for the answer's schema. */
+  readonly tool: string | undefined;
+}
+
+export interface CompiledCalls {
+  /** GBNF. Its root is one call `{"name": …, "arguments": {…}}`, or one answer. */
+  readonly grammar: string;
+  readonly unenforced: readonly CallGap[];
+  /** What is wrong with a text of the grammar. */
+  readonly check: (text: string) => CheckFailure | undefined;
+  /** What is wrong with the arguments of one tool. */
+  readonly checkArguments: (tool: string, text: string) => CheckFailure | undefined;
+}
+
+/** Arguments are always an object. */
+const OBJECT: JsonSchema = { type: ["object"] };
+
+/**
+ * Compiles the calls of tools into one grammar. Each schema is on its own: a reference to its root stays in it.
+ * @param answer schema of an answer that may come instead of a call
+ * @throws SchemaError for a schema that no value fits, or that is too large
+ */
+export function compileCalls(
+  tools: readonly CallableTool[],
+  answer?: unknown,
+  options: CompileOptions = {},
+): CompiledCalls {
+  const sources = new Map(tools.map(({ name, parameters }) => [name, new SchemaSource(parameters ?? OBJECT, name)]));
+  const answerSource = answer === undefined ? undefined : new SchemaSource(answer);
+  const { grammar, gaps } = CompiledGrammar.of(options, (compiled) => {
+    const parts = [...sources].map(([name, source]) =>
+      callOf(name, compiled.fitting(source, [holds(OBJECT)], `${name}-arguments`)),
+    );
+    if (answerSource) parts.push(compiled.fitting(answerSource, [], "answer"));
+    return choice(parts);
+  });
+  const checkArguments = (tool: string, value: string): CheckFailure | undefined => sources.get(tool)?.checkText(value);
+  return { grammar, unenforced: gaps, check: (value) => checkCall(value, sources, answerSource), checkArguments };
+}
+
+function callOf(name: string, value: Part): Part {
+  return sequence(
+    text("{"),
+    SPACE,
+    text('"name":'),
+    BLANK,
+    text(JSON.stringify(name)),
+    SEPARATOR,
+    text('"arguments":'),
+    BLANK,
+    value,
+    SPACE,
+    text("}"),
+  );
+}
+
+function checkCall(
+  value: string,
+  sources: ReadonlyMap<string, SchemaSource>,
+  answer: SchemaSource | undefined,
+): CheckFailure | undefined {
+  const parsed = parseAnswer(value);
+  if ("failure" in parsed) return parsed.failure;
+  const call = parsed.value as { readonly name?: unknown; readonly arguments?: unknown } | null;
+  const source = typeof call?.name === "string" ? sources.get(call.name) : undefined;
+  const ofCall = source?.checkValue(call?.arguments);
+  if (source && ofCall === undefined) return undefined;
+  // An answer may look like a call.
+  const ofAnswer = answer?.checkValue(parsed.value);
+  if (answer && ofAnswer === undefined) return undefined;
+  return ofCall ?? ofAnswer ?? { path: "name", keyword: "enum", message: "The answer is not a call of a known tool." };
+}

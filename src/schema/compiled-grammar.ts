@@ -1,0 +1,89 @@
+import { GrammarWriter } from "./gbnf/grammar-writer.ts";
+import { ValueBuilder } from "./grammar/build-value.ts";
+import type { Part } from "./grammar/part.ts";
+import { PartWriter } from "./grammar/write-parts.ts";
+import { findContradiction } from "./find-contradiction.ts";
+import { SchemaError } from "./schema-error.ts";
+import { SchemaTooComplexError } from "./schema-errors.ts";
+import type { SchemaGap } from "./schema-gap.ts";
+import type { SchemaSource } from "./schema-source.ts";
+import { Expander } from "./terms/expand.ts";
+import { type Conjunction, holds } from "./terms/term.ts";
+import { DEFAULT_WORK, WorkBudget } from "./work-budget.ts";
+
+export interface CompileOptions {
+  /** Work that the grammar may cost, twice at most. */
+  readonly steps?: number;
+  /**
+   * Whether an object with declared properties may have others where its schema does not say so, as JSON Schema has it. Small
+   * models write better without. Default: true.
+   */
+  readonly allowsOthers?: boolean;
+}
+
+export interface ToolGap extends SchemaGap {
+  readonly tool: string | undefined;
+}
+
+/** A grammar in the making: several schemas can be parts of it. */
+export class CompiledGrammar {
+  readonly #budget: WorkBudget;
+  readonly #isCoarse: boolean;
+  readonly #allowsOthers: boolean;
+  readonly #gaps = new Map<string, ToolGap>();
+  readonly #checks: { source: SchemaSource; part: Part; terms: Conjunction; expander: Expander }[] = [];
+  readonly #writer = new GrammarWriter();
+
+  private constructor(options: CompileOptions, isCoarse: boolean) {
+    this.#budget = new WorkBudget(options.steps ?? DEFAULT_WORK);
+    this.#isCoarse = isCoarse;
+    this.#allowsOthers = options.allowsOthers ?? true;
+  }
+
+  /**
+   * Compiles what `build` makes of schemas. What is too large is tried once more, with all that needs room left to the check.
+   * @throws SchemaError
+   */
+  static of(
+    options: CompileOptions,
+    build: (grammar: CompiledGrammar) => Part,
+  ): { readonly grammar: string; readonly gaps: readonly ToolGap[] } {
+    for (const isCoarse of [false, true]) {
+      try {
+        const compiled = new CompiledGrammar(options, isCoarse);
+        const grammar = compiled.#write(build(compiled));
+        return { grammar, gaps: [...compiled.#gaps.values()] };
+      } catch (error) {
+        if (!(error instanceof SchemaTooComplexError)) throw error;
+        if (isCoarse) throw new SchemaError(`The schema is too large: ${error.reason}.`, { path: "", keyword: "" });
+      }
+    }
+    throw new Error("Unreachable: the second try returns or throws.");
+  }
+
+  /** The values that fit a schema and further terms. */
+  fitting(source: SchemaSource, further: Conjunction, hint: string): Part {
+    const { document, texts, validator, tool } = source;
+    texts.begin(this.#budget, this.#isCoarse);
+    const parts = { document, texts, validator, budget: this.#budget, isCoarse: this.#isCoarse };
+    const expander = new Expander(parts);
+    const gap = (each: SchemaGap): void => {
+      this.#gaps.set(JSON.stringify([tool, each.path, each.keyword, each.kind]), { ...each, tool });
+    };
+    const builder = new ValueBuilder({ ...parts, expander, allowsOthers: this.#allowsOthers, gap });
+    const terms = [holds(source.root), ...further];
+    const part = builder.value(terms, hint);
+    this.#checks.push({ source, part, terms, expander });
+    return part;
+  }
+
+  #write(part: Part): string {
+    const parts = new PartWriter(this.#writer, this.#budget);
+    for (const { source, part: own, terms, expander } of this.#checks) {
+      if (parts.canFit(own)) continue;
+      throw findContradiction(source, terms, expander);
+    }
+    const term = parts.write(part) ?? '""';
+    return this.#writer.toString(this.#writer.rule("start", term));
+  }
+}

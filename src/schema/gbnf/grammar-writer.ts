@@ -1,0 +1,82 @@
+import { SchemaTooComplexError } from "../schema-errors.ts";
+
+/** Longest grammar: llama.cpp reads one of this length in a few dozen milliseconds. */
+export const MAX_GRAMMAR_LENGTH = 256 * 1024;
+
+/** Longest name made from a hint. */
+const MAX_HINT_LENGTH = 40;
+
+/** Literals and classes of characters, which are skipped, and names of rules. */
+const NAMES = /"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|([a-zA-Z][a-zA-Z0-9-]*)/gs;
+
+/** Collects the rules of a grammar in llama.cpp's GBNF. */
+export class GrammarWriter {
+  readonly #bodies = new Map<string, string>();
+  readonly #nameOfBody = new Map<string, string>();
+  /** Name "root" belongs to the grammar itself. */
+  readonly #taken = new Set(["root"]);
+  readonly #nextOfHint = new Map<string, number>();
+  readonly #maxLength: number;
+  #length = 0;
+
+  /** @param maxLength characters of all rules together */
+  constructor(maxLength: number = MAX_GRAMMAR_LENGTH) {
+    this.#maxLength = maxLength;
+  }
+
+  /**
+   * Adds a rule, or finds the one with the same body.
+   * @param hint what the rule is, for a readable name
+   * @returns the rule's name
+   * @throws SchemaTooComplexError
+   */
+  rule(hint: string, body: string): string {
+    const known = this.#nameOfBody.get(body);
+    if (known !== undefined) return known;
+    const name = this.reserve(hint);
+    this.#nameOfBody.set(body, name);
+    this.define(name, body);
+    return name;
+  }
+
+  /** Takes a name for a rule that is defined later: rules that refer to each other need it. */
+  reserve(hint: string): string {
+    const base =
+      hint
+        .replaceAll(/[^a-zA-Z0-9]+/g, "-")
+        .replaceAll(/^[-\d]+|-+$/g, "")
+        .slice(0, MAX_HINT_LENGTH) || "rule";
+    let name = base;
+    for (let next = this.#nextOfHint.get(base) ?? 2; this.#taken.has(name); next += 1) {
+      name = `${base}-${next}`;
+      this.#nextOfHint.set(base, next + 1);
+    }
+    this.#taken.add(name);
+    return name;
+  }
+
+  /**
+   * Gives a reserved name its body.
+   * @throws SchemaTooComplexError
+   */
+  define(name: string, body: string): void {
+    this.#length += name.length + body.length + " ::= \n".length;
+    if (this.#length > this.#maxLength)
+      throw new SchemaTooComplexError(`its grammar would be longer than ${this.#maxLength} characters`);
+    this.#bodies.set(name, body);
+  }
+
+  /**
+   * The grammar: the rules that the root reaches, the root first.
+   * @param root name of the rule that every answer follows
+   */
+  toString(root: string): string {
+    const reached = new Set([root]);
+    for (const name of reached) {
+      for (const [, reference] of (this.#bodies.get(name) ?? "").matchAll(NAMES))
+        if (reference !== undefined) reached.add(reference);
+    }
+    const lines = [...reached].map((name) => `${name} ::= ${this.#bodies.get(name) ?? '""'}\n`);
+    return `root ::= ${root}\n${lines.join("")}`;
+  }
+}

@@ -1,0 +1,158 @@
+import type { Branch, ContainsFact } from "../terms/branch.ts";
+import { type Conjunction, fails } from "../terms/term.ts";
+import { literalOf, SEPARATOR } from "./build-literal.ts";
+import type { ValueBuilder } from "./build-value.ts";
+import { choice, EMPTY, NOTHING, optional, type Part, repeat, type Rule, ruleOf, sequence, SPACE, text } from "./part.ts";
+
+/** Larger counts are left to the check: each costs llama.cpp rules of its own. */
+export const MAX_COUNT = 500;
+/** Positions that may have rules of their own. */
+const MAX_POSITIONS = 300;
+/** Rules for arrays that count the items they contain. */
+const MAX_STATES = 1200;
+/** Distinct items, whose subsets are rules. */
+const MAX_DISTINCT = 6;
+
+/** The arrays of a branch. */
+export function buildArray(branch: Branch, builder: ValueBuilder, hint: string): Part {
+  return sequence(text("["), SPACE, new ArrayBuilder(branch, builder, hint).items(), text("]"));
+}
+
+class ArrayBuilder {
+  readonly #branch: Branch;
+  readonly #builder: ValueBuilder;
+  readonly #hint: string;
+  readonly #min: number;
+  readonly #max: number;
+  /** From this position on all items have to fit the same. */
+  readonly #fixed: number;
+
+  constructor(branch: Branch, builder: ValueBuilder, hint: string) {
+    this.#branch = branch;
+    this.#builder = builder;
+    this.#hint = hint;
+    const { isCoarse, gap } = builder.parts;
+    const limit = isCoarse ? 1 : MAX_COUNT;
+    const tooMany = `more than ${limit} items are not counted`;
+    this.#min = Math.min(branch.minItems, limit);
+    if (branch.minItems > limit) gap({ path: branch.pathOf("minItems"), keyword: "minItems", reason: tooMany, kind: "checked" });
+    this.#max = branch.maxItems > limit ? Number.POSITIVE_INFINITY : branch.maxItems;
+    if (branch.maxItems > limit && branch.maxItems < Number.POSITIVE_INFINITY) {
+      gap({ path: branch.pathOf("maxItems"), keyword: "maxItems", reason: tooMany, kind: "checked" });
+    }
+    const bounds = branch.itemFacts.flatMap(({ from, to }) => [from, to]).filter(Number.isFinite);
+    this.#fixed = Math.min(Math.max(0, ...bounds), MAX_POSITIONS);
+  }
+
+  items(): Part {
+    const [counted, ...others] = this.#branch.contains;
+    const { gap } = this.#builder.parts;
+    for (const each of others) gap(each.gap);
+    const distinct = this.#branch.unique && this.#max > 1 ? this.#distinct() : undefined;
+    if (distinct) return distinct;
+    if (this.#branch.unique && this.#max > 1) gap(this.#branch.unique);
+    if (counted && this.#canCount(counted)) return this.#counting(counted);
+    if (counted) gap(counted.gap);
+    return this.#plain();
+  }
+
+  #item(index: number): Conjunction {
+    const facts = this.#branch.itemFacts.filter(({ from, to }) => from <= index && index < to);
+    return facts.flatMap(({ terms }) => terms);
+  }
+
+  #value(terms: Conjunction): Part {
+    return this.#builder.value(terms, `${this.#hint}-item`);
+  }
+
+  #plain(): Part {
+    const first = (index: number): Part => (index === 0 ? EMPTY : SEPARATOR);
+    const rest = this.#value(this.#item(this.#fixed));
+    const [min, max] = [Math.max(0, this.#min - this.#fixed), this.#max - this.#fixed];
+    let tail: Part;
+    if (max <= 0) tail = min > 0 ? NOTHING : endAt(this.#fixed);
+    else if (this.#fixed > 0) tail = sequence(repeat(sequence(SEPARATOR, rest), min, max), SPACE);
+    else {
+      const some = sequence(rest, repeat(sequence(SEPARATOR, rest), Math.max(0, min - 1), max - 1), SPACE);
+      tail = min === 0 ? optional(some) : some;
+    }
+    for (let index = this.#fixed - 1; index >= 0; index -= 1) {
+      const next =
+        index < this.#max ? sequence(first(index), this.#value(this.#item(index)), tail) : NOTHING;
+      tail = index >= this.#min ? choice([next, endAt(index)]) : next;
+      tail = ruleOf({ hint: `${this.#hint}-rest`, body: tail });
+    }
+    return tail;
+  }
+
+  #canCount({ min, max, from }: ContainsFact): boolean {
+    const positions = this.#positions(from);
+    const counts = Number.isFinite(max) ? max : min;
+    return !this.#builder.parts.isCoarse && (positions + 1) * (counts + 1) <= MAX_STATES;
+  }
+
+  #positions(from: number): number {
+    return Math.max(this.#fixed, this.#min, from, Number.isFinite(this.#max) ? this.#max : 1);
+  }
+
+  /** One rule for each position and number of items found so far. */
+  #counting({ from, term, min, max }: ContainsFact): Part {
+    const positions = this.#positions(from);
+    const counts = Number.isFinite(max) ? max : min;
+    const rules = new Map<string, Rule>();
+    const other = Number.isFinite(max) ? [fails(term.node)] : [];
+    const state = (index: number, found: number): Part => {
+      const key = `${index} ${found}`;
+      const known = rules.get(key);
+      if (known) return ruleOf(known);
+      const rule: Rule = { hint: `${this.#hint}-rest`, body: NOTHING };
+      rules.set(key, rule);
+      const parts: Part[] = [];
+      const next = Math.min(index + 1, positions);
+      const separator = index === 0 ? EMPTY : SEPARATOR;
+      if (index < this.#max) {
+        const terms = this.#item(index);
+        if (index >= from && found < counts) {
+          const chosen = this.#value([...terms, term]);
+          parts.push(sequence(separator, chosen, state(next, Math.min(found + 1, counts))));
+        }
+        // Once enough are found and more are allowed, any item goes on.
+        parts.push(sequence(separator, this.#value([...terms, ...other]), state(next, found)));
+      }
+      if (index >= this.#min && found >= min) parts.push(endAt(index));
+      rule.body = choice(parts);
+      return ruleOf(rule);
+    };
+    return state(0, 0);
+  }
+
+  /** Items of which each may come once; undefined if they are not few. */
+  #distinct(): Part | undefined {
+    if (this.#fixed > 0 || this.#branch.contains.length > 0 || this.#builder.parts.isCoarse) return undefined;
+    const values = this.#builder.listed(this.#item(0));
+    if (values === undefined || values.length > MAX_DISTINCT) return undefined;
+    const literals = values.map(literalOf);
+    const rules = new Map<number, Part>();
+    const state = (used: number, count: number): Part => {
+      const known = rules.get(used);
+      if (known) return known;
+      const parts: Part[] = [];
+      if (count < this.#max) {
+        for (const [index, literal] of literals.entries()) {
+          if ((used >> index) % 2 === 1) continue;
+          parts.push(sequence(count === 0 ? EMPTY : SEPARATOR, literal, state(used | (1 << index), count + 1)));
+        }
+      }
+      if (count >= this.#min) parts.push(endAt(count));
+      const part = ruleOf({ hint: `${this.#hint}-rest`, body: choice(parts) });
+      rules.set(used, part);
+      return part;
+    };
+    return state(0, 0);
+  }
+}
+
+/** The space before the closing bracket; an empty array has it behind the opening one. */
+function endAt(count: number): Part {
+  return count === 0 ? EMPTY : SPACE;
+}

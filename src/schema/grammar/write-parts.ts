@@ -1,0 +1,150 @@
+import type { GrammarWriter } from "../gbnf/grammar-writer.ts";
+import type { WorkBudget } from "../work-budget.ts";
+import type { Part, Rule } from "./part.ts";
+
+/** Shorter bodies are written where they are used. */
+const MAX_INLINE = 24;
+
+/** Writes the rules that a part reaches, without what nothing fits. */
+export class PartWriter {
+  readonly #writer: GrammarWriter;
+  readonly #budget: WorkBudget;
+  readonly #fitting = new Set<Rule>();
+  readonly #written = new Map<Rule, string>();
+  /** Rules that are being written, with their names if something inside refers to them. */
+  readonly #open = new Map<Rule, string | undefined>();
+
+  constructor(writer: GrammarWriter, budget: WorkBudget) {
+    this.#writer = writer;
+    this.#budget = budget;
+  }
+
+  /**
+   * The part as GBNF; undefined if no text fits it.
+   * @throws SchemaTooComplexError
+   */
+  write(part: Part): string | undefined {
+    return this.canFit(part) ? this.#term(part) : undefined;
+  }
+
+  /** Whether some finite text fits. */
+  canFit(part: Part): boolean {
+    this.#findFitting(part);
+    return this.#fits(part);
+  }
+
+  /** Finds the rules that some finite text fits. */
+  #findFitting(root: Part): void {
+    const rules = new Set<Rule>();
+    const open: Part[] = [root];
+    for (let part = open.pop(); part; part = open.pop()) {
+      this.#budget.spend();
+      if (part.kind === "rule") {
+        if (rules.has(part.rule)) continue;
+        rules.add(part.rule);
+        open.push(part.rule.body);
+      } else if (part.kind === "repeat") open.push(part.part);
+      else if (part.kind === "sequence" || part.kind === "choice") open.push(...part.parts);
+    }
+    // What a rule refers to was found after it, so going backward settles most at once.
+    const order = [...rules].toReversed();
+    for (let changed = true; changed;) {
+      changed = false;
+      for (const rule of order) {
+        this.#budget.spend();
+        if (this.#fitting.has(rule) || !this.#fits(rule.body)) continue;
+        this.#fitting.add(rule);
+        changed = true;
+      }
+    }
+  }
+
+  #fits(part: Part): boolean {
+    switch (part.kind) {
+      case "text":
+      case "leaf":
+        return true;
+      case "rule":
+        return this.#fitting.has(part.rule);
+      case "repeat":
+        return part.min === 0 || this.#fits(part.part);
+      case "sequence":
+        return part.parts.every((each) => this.#fits(each));
+      case "choice":
+        return part.parts.some((each) => this.#fits(each));
+    }
+  }
+
+  /** A part that something fits, as one term or a sequence of terms. */
+  #term(part: Part): string {
+    switch (part.kind) {
+      case "text":
+        return literal(part.text);
+      case "leaf":
+        return part.write(this.#writer);
+      case "rule":
+        return this.#rule(part.rule);
+      case "repeat":
+        return this.#fits(part.part) ? repeated(this.#term(part.part), part.min, part.max) : '""';
+      case "sequence":
+        return joined(part.parts.map((each) => this.#term(each)));
+      case "choice": {
+        const fitting = part.parts.filter((each) => this.#fits(each));
+        const terms = [...new Set(fitting.map((each) => this.#term(each)))];
+        return terms.length === 1 ? terms[0]! : `(${terms.join(" | ")})`;
+      }
+    }
+  }
+
+  #rule(rule: Rule): string {
+    const known = this.#written.get(rule);
+    if (known !== undefined) return known;
+    if (this.#open.has(rule)) {
+      const name = this.#open.get(rule) ?? this.#writer.reserve(rule.hint);
+      this.#open.set(rule, name);
+      return name;
+    }
+    this.#open.set(rule, undefined);
+    const body = this.#term(rule.body);
+    const reserved = this.#open.get(rule);
+    this.#open.delete(rule);
+    if (reserved !== undefined) this.#writer.define(reserved, body);
+    const term = reserved ?? (body.length <= MAX_INLINE ? body : this.#writer.rule(rule.hint, body));
+    this.#written.set(rule, term);
+    return term;
+  }
+}
+
+/** Joins terms, and neighboring literals into one. */
+function joined(terms: readonly string[]): string {
+  const out: string[] = [];
+  for (const term of terms) {
+    if (term === '""') continue;
+    const last = out.at(-1);
+    if (last !== undefined && isLiteral(last) && isLiteral(term)) out[out.length - 1] = last.slice(0, -1) + term.slice(1);
+    else out.push(term);
+  }
+  return out.length > 0 ? out.join(" ") : '""';
+}
+
+function isLiteral(term: string): boolean {
+  return /^"(?:[^"\\]|\\.)*"$/s.test(term);
+}
+
+function repeated(term: string, min: number, max: number): string {
+  const single = /^[a-zA-Z][a-zA-Z0-9-]*$/.test(term) || isLiteral(term) ? term : `(${term})`;
+  if (max === Number.POSITIVE_INFINITY) {
+    return min === 0 ? `${single}*` : min === 1 ? `${single}+` : `${single}{${min},}`;
+  }
+  if (min === 0 && max === 1) return `${single}?`;
+  return min === max ? `${single}{${min}}` : `${single}{${min},${max}}`;
+}
+
+/** A text in GBNF. */
+function literal(value: string): string {
+  const escaped = value
+    .replaceAll(/["\\]/g, (mark) => `\\${mark}`)
+    .replaceAll("\n", "\\n")
+    .replaceAll("\r", "\\r");
+  return `"${escaped}"`;
+}

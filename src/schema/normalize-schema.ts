@@ -1,0 +1,238 @@
+import { isKeyword, KEYWORDS } from "./keywords.ts";
+import { normalizeType, TYPE_NAMES } from "./normalize-type.ts";
+
+/** A JSON Schema that is an object. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** Something in a schema that is not valid JSON Schema but has only one sensible meaning. */
+export interface SchemaRepair {
+  /** Dotted path. */
+  readonly path: string;
+  readonly what: string;
+}
+
+export interface NormalizedSchema {
+  readonly schema: JsonSchema | boolean;
+  readonly repairs: readonly SchemaRepair[];
+}
+
+/** What has been normalized, by the original: references point into the original. */
+export interface NormalizedNodes {
+  readonly nodes: Map<object, JsonSchema | boolean>;
+  /** Dotted paths of the normalized nodes. */
+  readonly paths: Map<object, string>;
+  readonly repairs: SchemaRepair[];
+}
+
+/** Schemas nested deeper than any JSON that is accepted from outside would only exhaust the stack. */
+const MAX_DEPTH = 200;
+
+/**
+ * Brings a schema as agents send it into one form: every subschema is a boolean or an object with keywords of valid values
+ * only, draft 4 and draft 7 are written as 2020-12, and types have their names of JSON Schema. What cannot be understood is
+ * left out and reported. Never throws.
+ */
+export function normalizeSchema(
+  schema: unknown,
+  found: NormalizedNodes = { nodes: new Map(), paths: new Map(), repairs: [] },
+  path = "",
+): NormalizedSchema {
+  const normalized = new Normalizer(found).normalize(schema, path, 0);
+  return { schema: normalized, repairs: found.repairs };
+}
+
+class Normalizer {
+  readonly #found: NormalizedNodes;
+
+  constructor(found: NormalizedNodes) {
+    this.#found = found;
+  }
+
+  normalize(raw: unknown, path: string, depth: number): JsonSchema | boolean {
+    if (typeof raw === "boolean") return raw;
+    if (raw === "true" || raw === "false") {
+      this.#repair(path, `the text "${raw}" was read as a boolean`);
+      return raw === "true";
+    }
+    if (typeof raw === "string" && TYPE_NAMES.has(raw.toLowerCase())) {
+      this.#repair(path, `the text "${raw}" was read as a type`);
+      return this.normalize({ type: raw }, path, depth);
+    }
+    if (!isObject(raw) || depth > MAX_DEPTH) {
+      this.#repair(path, "it is not a schema, so anything is allowed");
+      return true;
+    }
+    const known = this.#found.nodes.get(raw);
+    if (known !== undefined) return known;
+    const out: Record<string, unknown> = {};
+    this.#found.nodes.set(raw, out);
+    this.#found.paths.set(out, path);
+    for (const [name, value] of Object.entries(raw)) {
+      if (value === undefined || !isKeyword(name)) continue;
+      const kept = this.#value(name, value, join(path, name), depth);
+      if (kept !== undefined) define(out, name, kept);
+    }
+    this.#finish(raw, out, path, depth);
+    return out;
+  }
+
+  #value(name: keyof typeof KEYWORDS, value: unknown, path: string, depth: number): unknown {
+    switch (KEYWORDS[name].shape) {
+      case "schema":
+        // Draft 7's tuples and draft 4's lists of dependencies are rewritten at the end.
+        if (value === null || (name === "items" && Array.isArray(value))) return undefined;
+        return this.normalize(value, path, depth + 1);
+      case "schema list":
+        return this.#list(value, path, depth);
+      case "schema map":
+        return this.#map(value, path, (each, at) => this.normalize(each, at, depth + 1));
+      case "dependencies":
+        return this.#map(value, path, (each, at) =>
+          Array.isArray(each) || typeof each === "string"
+            ? this.#names(each, at)
+            : this.normalize(each, at, depth + 1),
+        );
+      case "name map":
+        return this.#map(value, path, (each, at) => this.#names(each, at) ?? []);
+      case "names":
+        return this.#names(value, path);
+      case "number":
+        return this.#number(name, value, path);
+      case "count":
+        return this.#count(name, value, path);
+      case "text":
+        return typeof value === "string" ? value : this.#leaveOut(path, "it is not a text");
+      case "flag":
+        if (value === "true" || value === "false") return value === "true";
+        return typeof value === "boolean" ? value : this.#leaveOut(path, "it is not a boolean");
+      case "values":
+        return this.#values(value, path);
+      case "value":
+        return value;
+      case "types":
+        return normalizeType(value, (what) => this.#repair(path, what));
+      case "other":
+        return undefined;
+    }
+  }
+
+  #list(value: unknown, path: string, depth: number): readonly unknown[] | undefined {
+    if (isObject(value)) {
+      this.#repair(path, "it is one schema instead of a list");
+      return [this.normalize(value, join(path, "0"), depth + 1)];
+    }
+    if (!Array.isArray(value) || value.length === 0) return this.#leaveOut(path, "it is not a list of schemas");
+    return value.map((each, index) => this.normalize(each, join(path, String(index)), depth + 1));
+  }
+
+  #map(value: unknown, path: string, each: (value: unknown, path: string) => unknown): object | undefined {
+    if (!isObject(value)) return this.#leaveOut(path, "it is not an object");
+    const out: Record<string, unknown> = {};
+    for (const [name, entry] of Object.entries(value)) {
+      if (entry !== undefined) define(out, name, each(entry, join(path, name)));
+    }
+    return out;
+  }
+
+  #names(value: unknown, path: string): readonly string[] | undefined {
+    if (typeof value === "string") return [value];
+    if (!Array.isArray(value)) return typeof value === "boolean" ? undefined : this.#leaveOut(path, "it is not a list");
+    return [...new Set(value.filter((name) => typeof name === "string"))];
+  }
+
+  #values(value: unknown, path: string): readonly unknown[] | undefined {
+    if (Array.isArray(value)) return value.length > 0 ? value : this.#leaveOut(path, "it has no values");
+    if (isObject(value) || value === null) return this.#leaveOut(path, "it is not a list");
+    this.#repair(path, "it is one value instead of a list");
+    return [value];
+  }
+
+  #number(name: string, value: unknown, path: string): number | boolean | undefined {
+    if (typeof value === "boolean" && name.startsWith("exclusive")) return value;
+    const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
+    if (typeof number !== "number" || !Number.isFinite(number)) return this.#leaveOut(path, "it is not a number");
+    if (name === "multipleOf" && number <= 0) return this.#leaveOut(path, "it is not above zero");
+    if (number !== value) this.#repair(path, "the text was read as a number");
+    return number;
+  }
+
+  #count(name: string, value: unknown, path: string): number | undefined {
+    const number = this.#number(name, value, path);
+    if (typeof number !== "number") return undefined;
+    const whole = name.startsWith("max") ? Math.floor(number) : Math.ceil(number);
+    return whole < 0 && name.startsWith("min") ? undefined : Math.min(whole, Number.MAX_SAFE_INTEGER);
+  }
+
+  /** What depends on several keywords. */
+  #finish(raw: Readonly<Record<string, unknown>>, out: Record<string, unknown>, path: string, depth: number): void {
+    if (out.$id === undefined && typeof raw.id === "string" && /^(?:#|[a-z]+:)/i.test(raw.id)) out.$id = raw.id;
+    for (const [flag, bound] of [
+      ["exclusiveMinimum", "minimum"],
+      ["exclusiveMaximum", "maximum"],
+    ] as const) {
+      if (typeof out[flag] !== "boolean") continue;
+      if (out[flag] && out[bound] !== undefined) {
+        out[flag] = out[bound];
+        delete out[bound];
+      } else delete out[flag];
+    }
+    if (Array.isArray(raw.items)) {
+      const prefix = this.#list(raw.items, join(path, "items"), depth);
+      if (prefix !== undefined) out.prefixItems = prefix;
+      if (out.additionalItems !== undefined) out.items = out.additionalItems;
+    }
+    delete out.additionalItems;
+    this.#requireMarked(raw, out);
+    if (raw.nullable === true || raw.nullable === "true") this.#allowNull(out, path);
+  }
+
+  /** Draft 3 marks the property itself as required. */
+  #requireMarked(raw: Readonly<Record<string, unknown>>, out: Record<string, unknown>): void {
+    if (!isObject(raw.properties)) return;
+    const marked = Object.entries(raw.properties)
+      .filter(([, value]) => isObject(value) && value.required === true)
+      .map(([name]) => name);
+    if (marked.length === 0) return;
+    const required = Array.isArray(out.required) ? out.required : [];
+    out.required = [...new Set([...required, ...marked])];
+  }
+
+  /** OpenAPI's nullable. */
+  #allowNull(out: Record<string, unknown>, path: string): void {
+    if (Array.isArray(out.enum) && !out.enum.includes(null)) out.enum = [...out.enum, null];
+    if ("const" in out) {
+      out.enum = [out.const, null];
+      delete out.const;
+    }
+    if (Array.isArray(out.type)) out.type = out.type.includes("null") ? out.type : [...out.type, "null"];
+    const applied = ["$ref", "allOf", "anyOf", "oneOf", "not", "if"].filter((name) => out[name] !== undefined);
+    if (applied.length === 0) return;
+    const rest = { ...out };
+    for (const name of Object.keys(rest)) if (name !== "$defs" && name !== "definitions") delete out[name];
+    out.anyOf = [rest, { type: ["null"] }];
+    this.#found.paths.set(rest, path);
+    this.#repair(path, "null is allowed beside it");
+  }
+
+  #leaveOut(path: string, what: string): undefined {
+    this.#repair(path, `${what}, so it is ignored`);
+    return undefined;
+  }
+
+  #repair(path: string, what: string): void {
+    this.#found.repairs.push({ path, what });
+  }
+}
+
+/** Also for names such as __proto__. */
+function define(object: Record<string, unknown>, name: string, value: unknown): void {
+  Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
+}
+
+function join(path: string, name: string): string {
+  return path === "" ? name : `${path}.${name}`;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

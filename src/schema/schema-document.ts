@@ -1,0 +1,125 @@
+import { KEYWORDS, isKeyword } from "./keywords.ts";
+import { normalizeSchema, type JsonSchema, type NormalizedNodes, type SchemaRepair } from "./normalize-schema.ts";
+
+/** Base of references in a schema without `$id`; it never meets an address that exists. */
+const NO_ADDRESS = "https://schema.invalid/";
+
+/** A normalized schema whose references can be followed. Nothing is ever fetched. */
+export class SchemaDocument {
+  readonly root: JsonSchema | boolean;
+  readonly #found: NormalizedNodes = { nodes: new Map(), paths: new Map(), repairs: [] };
+  readonly #originals = new Map<object, object>();
+  readonly #bases = new Map<object, string>();
+  readonly #resources = new Map<string, JsonSchema>();
+  readonly #anchors = new Map<string, JsonSchema>();
+
+  constructor(schema: unknown) {
+    this.root = this.#normalize(schema, "", NO_ADDRESS);
+    if (typeof this.root === "object") this.#resources.set(NO_ADDRESS, this.root);
+  }
+
+  get repairs(): readonly SchemaRepair[] {
+    return this.#found.repairs;
+  }
+
+  /** Dotted path of a subschema, "" for the root. */
+  pathOf(node: JsonSchema): string {
+    return this.#found.paths.get(node) ?? "";
+  }
+
+  /** What a `$ref` in `node` points to; undefined if this document does not have it. */
+  resolve(node: JsonSchema, reference: string): JsonSchema | boolean | undefined {
+    const base = this.#bases.get(node) ?? NO_ADDRESS;
+    const address = resolveAddress(reference, base);
+    if (address === undefined) return undefined;
+    const [resource = "", fragment = ""] = splitOnce(address, "#");
+    const decoded = decode(fragment);
+    if (decoded === undefined) return undefined;
+    if (decoded !== "" && !decoded.startsWith("/")) return this.#anchors.get(`${resource}#${decoded}`);
+    const target = this.#resources.get(resource);
+    if (target === undefined || decoded === "") return target;
+    return this.#follow(target, resource, decoded);
+  }
+
+  #follow(from: JsonSchema, base: string, pointer: string): JsonSchema | boolean | undefined {
+    let at: unknown = this.#originals.get(from);
+    for (const step of pointer.slice(1).split("/")) {
+      const name = step.replaceAll("~1", "/").replaceAll("~0", "~");
+      if (typeof at !== "object" || at === null || !Object.hasOwn(at, name)) return undefined;
+      at = (at as Readonly<Record<string, unknown>>)[name];
+    }
+    if (typeof at === "boolean") return at;
+    if (typeof at !== "object" || at === null || Array.isArray(at)) return undefined;
+    return this.#normalize(at, pointer.slice(1).replaceAll("/", "."), base);
+  }
+
+  #normalize(raw: unknown, path: string, base: string): JsonSchema | boolean {
+    const { schema } = normalizeSchema(raw, this.#found, path);
+    for (const [original, node] of this.#found.nodes) {
+      if (typeof node === "object" && !this.#originals.has(node)) this.#originals.set(node, original);
+    }
+    this.#index(schema, base);
+    return schema;
+  }
+
+  #index(node: unknown, base: string): void {
+    if (typeof node !== "object" || node === null || this.#bases.has(node)) return;
+    const schema = node as JsonSchema;
+    let own = base;
+    if (typeof schema.$id === "string") {
+      const address = resolveAddress(schema.$id, base);
+      const [resource = "", fragment = ""] = splitOnce(address ?? base, "#");
+      if (fragment !== "") this.#setOnce(this.#anchors, `${resource}#${fragment}`, schema);
+      else if (address !== undefined) {
+        own = resource;
+        this.#setOnce(this.#resources, resource, schema);
+      }
+    }
+    this.#bases.set(schema, own);
+    for (const anchor of [schema.$anchor, schema.$dynamicAnchor]) {
+      if (typeof anchor === "string") this.#setOnce(this.#anchors, `${own}#${anchor}`, schema);
+    }
+    for (const child of childrenOf(schema)) this.#index(child, own);
+  }
+
+  #setOnce(map: Map<string, JsonSchema>, key: string, node: JsonSchema): void {
+    if (!map.has(key)) map.set(key, node);
+  }
+}
+
+/** The subschemas directly inside a normalized schema. */
+function childrenOf(schema: JsonSchema): unknown[] {
+  return Object.entries(schema).flatMap(([name, value]) => {
+    if (!isKeyword(name)) return [];
+    switch (KEYWORDS[name].shape) {
+      case "schema":
+        return [value];
+      case "schema list":
+        return value as unknown[];
+      case "schema map":
+        return Object.values(value as object);
+      case "dependencies":
+        return Object.values(value as object).filter((each) => !Array.isArray(each));
+      default:
+        return [];
+    }
+  });
+}
+
+function resolveAddress(reference: string, base: string): string | undefined {
+  if (reference.startsWith("#")) return `${splitOnce(base, "#")[0] ?? ""}${reference}`;
+  return URL.canParse(reference, base) ? new URL(reference, base).href : undefined;
+}
+
+function decode(fragment: string): string | undefined {
+  try {
+    return decodeURIComponent(fragment);
+  } catch {
+    return undefined;
+  }
+}
+
+function splitOnce(text: string, mark: string): [string, string] {
+  const at = text.indexOf(mark);
+  return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + mark.length)];
+}

@@ -1,0 +1,228 @@
+import { canonicalText } from "../json-value.ts";
+import type { JsonSchema } from "../normalize-schema.ts";
+import type { SchemaDocument } from "../schema-document.ts";
+import type { TextRules } from "../text-rules.ts";
+import type { Validator } from "../validate.ts";
+import type { WorkBudget } from "../work-budget.ts";
+import { Branch, type Evaluated, NOTHING_EVALUATED } from "./branch.ts";
+import { hasKey, type KeyAtom, restOf } from "./keys.ts";
+import { negateTerm } from "./negate.ts";
+import { giveUpUnevaluated, readTerm } from "./read-term.ts";
+import { type Reading, work } from "./reading.ts";
+import { type Conjunction, holds, type Term, TermKeys } from "./term.ts";
+
+/** More alternatives of one value make a grammar slow to follow; the rest is left to the check. */
+const MAX_BRANCHES = 160;
+/** Parts of values that are looked into to find that nothing fits. */
+const MAX_EMPTY_DEPTH = 4;
+/** Cost of a branch compared with the other steps of the budget. */
+const BRANCH_COST = 20;
+
+const ANY_TEXT: JsonSchema = { type: ["string"] };
+
+export interface ExpanderParts {
+  readonly document: SchemaDocument;
+  readonly texts: TextRules;
+  readonly validator: Validator;
+  readonly budget: WorkBudget;
+  /** Leaves alternatives that would need several branches to the check. */
+  readonly isCoarse: boolean;
+}
+
+/** Turns conjunctions of subschemas into alternatives without conditions: a disjunctive normal form. */
+export class Expander implements Reading {
+  readonly document: SchemaDocument;
+  readonly texts: TextRules;
+  readonly keys = new TermKeys();
+  readonly #validator: Validator;
+  readonly #budget: WorkBudget;
+  readonly #maxBranches: number;
+  readonly #branches = new Map<string, readonly Branch[]>();
+  readonly #namesInWork = new Set<string>();
+  readonly #empty = new Map<string, boolean>();
+
+  constructor({ document, texts, validator, budget, isCoarse }: ExpanderParts) {
+    this.document = document;
+    this.texts = texts;
+    this.#validator = validator;
+    this.#budget = budget;
+    this.#maxBranches = isCoarse ? 1 : MAX_BRANCHES;
+  }
+
+  /** The alternatives of what fits all terms; each value that fits is in one of them at least. */
+  expand(terms: Conjunction): readonly Branch[] {
+    const simple = this.keys.simplify(terms);
+    if (simple === undefined) return [];
+    const key = this.keys.keyOfAll(simple);
+    let branches = this.#branches.get(key);
+    if (!branches) this.#branches.set(key, (branches = this.#expand(simple)));
+    return branches;
+  }
+
+  isEmpty(terms: Conjunction): boolean {
+    return this.#isEmpty(terms, 0);
+  }
+
+  textsOf(term: Term): KeyAtom | undefined {
+    const key = this.keys.keyOf(term);
+    // A propertyNames that refers to its own schema.
+    if (this.#namesInWork.has(key)) return undefined;
+    this.#namesInWork.add(key);
+    try {
+      return this.#textsOf(term);
+    } finally {
+      this.#namesInWork.delete(key);
+    }
+  }
+
+  #textsOf(term: Term): KeyAtom | undefined {
+    const branches = this.expand([term, holds(ANY_TEXT)]);
+    const sets = [];
+    for (const branch of branches) {
+      if (branch.gaps.some(({ type }) => type === undefined || type === "string")) return undefined;
+      const set = branch.values ? this.texts.listed(branch.values as string[]) : this.texts.ofBranch(branch);
+      if (set === undefined) return undefined;
+      sets.push(set);
+    }
+    const set = this.texts.or(sets);
+    if (set === undefined) return undefined;
+    const id = `texts ${this.keys.keyOf(term)}`;
+    if (!branches.every(({ values }) => values)) return { id, set };
+    return { id, set, names: branches.flatMap(({ values }) => values as string[]) };
+  }
+
+  #expand(terms: Conjunction): readonly Branch[] {
+    const first = new Branch();
+    first.add(work(terms));
+    this.#settle(first);
+    const open = [first];
+    const done: Branch[] = [];
+    for (let branch = open.pop(); branch; branch = open.pop()) {
+      this.#budget.spend(BRANCH_COST);
+      if (branch.isDead) continue;
+      if (branch.values) {
+        this.#filterValues(branch, terms);
+        if (!branch.isDead) done.push(branch);
+        continue;
+      }
+      const [choice, ...rest] = branch.choices;
+      branch.choices = rest;
+      if (choice === undefined) {
+        this.#finish(branch);
+        if (!branch.isDead) done.push(branch);
+      } else if (done.length + open.length + choice.alternatives.length > this.#maxBranches) {
+        branch.leave(choice.gap);
+        for (const owner of branch.evaluated.keys()) giveUpUnevaluated(branch, owner, this);
+        open.push(branch);
+      } else {
+        for (const alternative of choice.alternatives.toReversed()) {
+          const copy = branch.copy();
+          alternative(copy);
+          this.#settle(copy);
+          if (!copy.isDead) open.push(copy);
+        }
+      }
+    }
+    return done;
+  }
+
+  /** Reads all terms of a branch. */
+  #settle(branch: Branch): void {
+    while (branch.work.length > 0 && !branch.isDead) {
+      this.#budget.spend();
+      const [{ node, holds: isMet, owners }, ...rest] = branch.work as [Branch["work"][0], ...Branch["work"]];
+      branch.work = rest;
+      if (typeof node === "boolean") {
+        if (node !== isMet) branch.die();
+        continue;
+      }
+      const term = this.keys.keyOf({ node, holds: isMet });
+      if (branch.read.has(this.keys.keyOf({ node, holds: !isMet }))) branch.die();
+      const own = `${term} ${owners.map((owner) => this.keys.keyOf(holds(owner))).join(" ")}`;
+      if (branch.read.has(own)) continue;
+      branch.read = new Set([...branch.read, own, term]);
+      if (isMet) readTerm(branch, node, [...new Set(owners)], this);
+      else negateTerm(branch, node, this);
+    }
+  }
+
+  #filterValues(branch: Branch, terms: Conjunction): void {
+    const values = new Map<string, unknown>();
+    for (const value of branch.values ?? []) {
+      this.#budget.spend(BRANCH_COST);
+      const fits = terms.every(
+        ({ node, holds: isMet }) => (this.#validator.validate(node, value) === undefined) === isMet,
+      );
+      if (fits) values.set(canonicalText(value), value);
+    }
+    branch.values = [...values.values()];
+    branch.gaps = branch.gaps.filter(({ gap }) => gap.kind === "ignored");
+  }
+
+  #finish(branch: Branch): void {
+    for (const [owner, evaluated] of branch.evaluated) this.#readUnevaluated(branch, owner, evaluated);
+    const { number } = branch;
+    const low = Math.max(number.minimum ?? -Infinity, number.exclusiveMinimum ?? -Infinity);
+    const high = Math.min(number.maximum ?? Infinity, number.exclusiveMaximum ?? Infinity);
+    const isOpen = low === number.exclusiveMinimum || high === number.exclusiveMaximum;
+    if (low > high || (low === high && isOpen) || (number.integer && number.fraction)) branch.without("number");
+    if (branch.minLength > branch.maxLength) branch.without("string");
+    if (branch.minItems > branch.maxItems) branch.without("array");
+    const needed = Math.max(branch.minProperties, branch.required.size);
+    if (needed > branch.maxProperties || this.#lacksRequired(branch)) branch.without("object");
+    if (branch.types.has("string") && branch.texts.length > 0 && this.texts.ofBranch(branch)?.isEmpty()) {
+      branch.without("string");
+    }
+  }
+
+  #lacksRequired(branch: Branch): boolean {
+    return [...branch.required].some(
+      (name) => this.keys.simplify(this.termsOfProperty(branch, name)) === undefined,
+    );
+  }
+
+  /** What the value of a property has to fit. */
+  termsOfProperty(branch: Branch, name: string): Conjunction {
+    return branch.keyFacts.filter(({ keys }) => hasKey(keys, name)).flatMap(({ terms }) => terms);
+  }
+
+  #readUnevaluated(branch: Branch, owner: JsonSchema, evaluated: Evaluated = NOTHING_EVALUATED): void {
+    const { unevaluatedProperties, unevaluatedItems } = owner;
+    if (unevaluatedProperties !== undefined && !evaluated.allKeys) {
+      const names = evaluated.keys.flatMap((keys) => [...keys.names]);
+      const atoms = evaluated.keys.flatMap((keys) => keys.atoms);
+      branch.restrictKeys(restOf(names, atoms), [holds(unevaluatedProperties)]);
+    }
+    if (unevaluatedItems === undefined || evaluated.allItems) return;
+    if (evaluated.someItems) giveUpUnevaluated(branch, owner, this);
+    else branch.restrictItems(evaluated.items, Number.POSITIVE_INFINITY, [holds(unevaluatedItems)]);
+  }
+
+  #isEmpty(terms: Conjunction, depth: number): boolean {
+    const simple = this.keys.simplify(terms);
+    if (simple === undefined) return true;
+    if (depth > MAX_EMPTY_DEPTH) return false;
+    const key = this.keys.keyOfAll(simple);
+    const known = this.#empty.get(key);
+    if (known !== undefined) return known;
+    // Something recursive is not empty unless something else in it is.
+    this.#empty.set(key, false);
+    const isEmpty = this.expand(simple).every((branch) => this.#isBranchEmpty(branch, depth));
+    this.#empty.set(key, isEmpty);
+    return isEmpty;
+  }
+
+  #isBranchEmpty(branch: Branch, depth: number): boolean {
+    if (branch.values) return branch.values.length === 0;
+    const types = new Set(branch.types);
+    const hasEmptyProperty = [...branch.required].some((name) =>
+      this.#isEmpty(this.termsOfProperty(branch, name), depth + 1),
+    );
+    if (hasEmptyProperty) types.delete("object");
+    const hasEmptyItem = branch.itemFacts.some(
+      ({ from, terms }) => from < branch.minItems && this.#isEmpty(terms, depth + 1),
+    );
+    if (hasEmptyItem) types.delete("array");
+    return types.size === 0;
+  }
+}

@@ -1,0 +1,147 @@
+import type { JsonSchema } from "../normalize-schema.ts";
+import type { TypeName } from "../normalize-type.ts";
+import { ALL_TYPES, type Branch, type ValueType } from "./branch.ts";
+import { negateArray } from "./negate-array.ts";
+import { negateObject } from "./negate-object.ts";
+import { DYNAMIC, NOWHERE, TOO_MANY } from "./read-term.ts";
+import { gapOf, listOf, numberOf, ofTerm, ofType, readText, work, type Reading } from "./reading.ts";
+import { fails, holds } from "./term.ts";
+
+export type Alternative = (branch: Branch) => void;
+
+/** Reads a node that must not hold: at least one of its keywords has to be broken. */
+export function negateTerm(branch: Branch, node: JsonSchema, reading: Reading): void {
+  branch.choose({
+    alternatives: [
+      ...negateValue(node, reading),
+      ...negateReferences(node, reading),
+      ...negateApplied(node, reading),
+      ...negateNumber(node, reading),
+      ...negateString(node, reading),
+      ...negateObject(node, reading),
+      ...negateArray(node, reading),
+    ],
+    gap: gapOf(reading, node, "not", TOO_MANY),
+  });
+}
+
+/** An alternative that the grammar cannot say, so that it allows everything. */
+export function unsaid(
+  reading: Reading,
+  node: JsonSchema,
+  keyword: string,
+  type?: ValueType,
+  reason = "what does not fit it has no grammar",
+): Alternative {
+  return (branch) => {
+    if (type) branch.only([type]);
+    branch.leave(gapOf(reading, node, keyword, reason), type);
+  };
+}
+
+function negateValue(node: JsonSchema, reading: Reading): Alternative[] {
+  const alternatives: Alternative[] = [];
+  if (Array.isArray(node.type)) {
+    const names = node.type as TypeName[];
+    const others = ALL_TYPES.filter((type) => !names.includes(type as TypeName));
+    const withoutNumber = names.includes("integer") ? others.filter((type) => type !== "number") : others;
+    alternatives.push((branch) => branch.only(withoutNumber));
+    if (names.includes("integer") && !names.includes("number")) {
+      alternatives.push(ofType("number", (branch) => {
+        branch.narrow({ fraction: true });
+        branch.leave(gapOf(reading, node, "type", "the grammar cannot say that a number has a fraction"), "number");
+      }),
+);
+    }
+  }
+  const values = "const" in node ? [node.const] : Array.isArray(node.enum) ? (node.enum as unknown[]) : undefined;
+  if (values) {
+    const gap = gapOf(reading, node, "const" in node ? "const" : "enum", "what differs from it has no grammar");
+    alternatives.push((branch) => branch.exclude(values, gap));
+  }
+  return alternatives;
+}
+
+function negateReferences(node: JsonSchema, reading: Reading): Alternative[] {
+  const alternatives: Alternative[] = [];
+  if (typeof node.$ref === "string") {
+    const target = reading.document.resolve(node, node.$ref);
+    alternatives.push(
+      target === undefined
+        ? (branch) => branch.leave(gapOf(reading, node, "$ref", NOWHERE, "ignored"))
+        : ofTerm(fails(target)),
+    );
+  }
+  for (const keyword of ["$dynamicRef", "$recursiveRef"]) {
+    if (node[keyword] === undefined) continue;
+    alternatives.push((branch) => branch.leave(gapOf(reading, node, keyword, DYNAMIC, "ignored")));
+  }
+  return alternatives;
+}
+
+function negateApplied(node: JsonSchema, reading: Reading): Alternative[] {
+  const alternatives: Alternative[] = listOf(node.allOf).map((each) => ofTerm(fails(each)));
+  if (node.not !== undefined) alternatives.push(ofTerm(holds(node.not)));
+  if (node.anyOf !== undefined) {
+    const terms = work(listOf(node.anyOf).map(fails));
+    alternatives.push((branch) => branch.add(terms));
+  }
+  if (node.oneOf !== undefined) {
+    const branches = listOf(node.oneOf);
+    const none = work(branches.map(fails));
+    alternatives.push((branch) => branch.add(none));
+    for (const [index, one] of branches.entries()) {
+      for (const other of branches.slice(index + 1)) {
+        if (reading.isEmpty([holds(one), holds(other)])) continue;
+        alternatives.push((branch) => branch.add(work([holds(one), holds(other)])));
+      }
+    }
+  }
+  if (node.if !== undefined && node.then !== undefined) {
+    alternatives.push((branch) => branch.add(work([holds(node.if), fails(node.then)])));
+  }
+  if (node.if !== undefined && node.else !== undefined) {
+    alternatives.push((branch) => branch.add(work([fails(node.if), fails(node.else)])));
+  }
+  return alternatives;
+}
+
+function negateNumber(node: JsonSchema, reading: Reading): Alternative[] {
+  const alternatives: Alternative[] = [];
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = node;
+  const below = (bound: object): Alternative =>
+    ofType("number", (branch) => branch.add(work([holds(bound)])));
+  if (minimum !== undefined) alternatives.push(below({ exclusiveMaximum: minimum }));
+  if (maximum !== undefined) alternatives.push(below({ exclusiveMinimum: maximum }));
+  if (exclusiveMinimum !== undefined) alternatives.push(below({ maximum: exclusiveMinimum }));
+  if (exclusiveMaximum !== undefined) alternatives.push(below({ minimum: exclusiveMaximum }));
+  if (multipleOf !== undefined) alternatives.push(unsaid(reading, node, "multipleOf", "number"));
+  return alternatives;
+}
+
+function negateString(node: JsonSchema, reading: Reading): Alternative[] {
+  const alternatives: Alternative[] = [];
+  const minLength = numberOf(node.minLength);
+  const maxLength = numberOf(node.maxLength);
+  if (minLength !== undefined) {
+    alternatives.push(
+      ofType("string", (branch) => {
+        branch.atMost("maxLength", minLength - 1, reading.document.pathOf(node));
+      }),
+    );
+  }
+  if (maxLength !== undefined) {
+    alternatives.push(
+      ofType("string", (branch) => {
+        branch.atLeast("minLength", maxLength + 1, reading.document.pathOf(node));
+      }),
+    );
+  }
+  for (const keyword of ["pattern", "format"] as const) {
+    if (node[keyword] === undefined) continue;
+    // A format that is only an annotation cannot be broken.
+    if (keyword === "format" && reading.texts.format(String(node.format)) === undefined) continue;
+    alternatives.push(ofType("string", (branch) => readText(branch, reading, node, keyword, false)));
+  }
+  return alternatives;
+}

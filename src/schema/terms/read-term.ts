@@ -1,0 +1,165 @@
+import type { JsonSchema } from "../normalize-schema.ts";
+import type { TypeName } from "../normalize-type.ts";
+import { ALL_TYPES, type Branch, type ValueType, type Work } from "./branch.ts";
+import { readArray } from "./read-array.ts";
+import { readObject } from "./read-object.ts";
+import { gapOf, listOf, numberOf, ofTerm, readText, work, type Reading } from "./reading.ts";
+import { fails, holds } from "./term.ts";
+
+/** More branches of anyOf than this are not combined for unevaluated keywords: their subsets are too many. */
+const MAX_SUBSET_BRANCHES = 4;
+
+/** Reads what a node that has to hold says into a branch. */
+export function readTerm(branch: Branch, node: JsonSchema, outer: readonly JsonSchema[], reading: Reading): void {
+  let owners = outer;
+  if (node.unevaluatedProperties !== undefined || node.unevaluatedItems !== undefined) {
+    branch.evaluate(outer, () => ({
+      ...(node.unevaluatedProperties !== undefined && { allKeys: true }),
+      ...(node.unevaluatedItems !== undefined && { allItems: true }),
+    }));
+    owners = [...outer, node];
+    branch.evaluate([node], () => ({}));
+  }
+  readValue(branch, node);
+  readReferences(branch, node, owners, reading);
+  readApplied(branch, node, owners, reading);
+  readNumber(branch, node);
+  readString(branch, node, reading);
+  readObject(branch, node, owners, reading);
+  readArray(branch, node, owners, reading);
+}
+
+function readValue(branch: Branch, node: JsonSchema): void {
+  if (Array.isArray(node.type)) readTypes(branch, node.type as TypeName[]);
+  const values = "const" in node ? [node.const] : Array.isArray(node.enum) ? (node.enum as unknown[]) : undefined;
+  if (values && (branch.values === undefined || values.length < branch.values.length)) branch.values = values;
+}
+
+function readTypes(branch: Branch, names: readonly TypeName[]): void {
+  if (names.includes("integer") && !names.includes("number")) branch.narrow({ integer: true });
+  branch.only(names.map((name): ValueType => (name === "integer" ? "number" : name)));
+}
+
+function readReferences(branch: Branch, node: JsonSchema, owners: readonly JsonSchema[], reading: Reading): void {
+  if (typeof node.$ref === "string") {
+    const target = reading.document.resolve(node, node.$ref);
+    if (target === undefined) branch.leave(gapOf(reading, node, "$ref", NOWHERE, "ignored"));
+    else branch.add(work([holds(target)], owners));
+  }
+  for (const keyword of ["$dynamicRef", "$recursiveRef"]) {
+    if (node[keyword] !== undefined) branch.leave(gapOf(reading, node, keyword, DYNAMIC, "ignored"));
+  }
+}
+
+export const NOWHERE = "it points outside this schema or to nothing in it, and nothing is fetched";
+export const DYNAMIC = "what it points to depends on the way to it";
+
+function readApplied(branch: Branch, node: JsonSchema, owners: readonly JsonSchema[], reading: Reading): void {
+  branch.add(work(listOf(node.allOf).map(holds), owners));
+  if (node.not !== undefined) branch.add(work([fails(node.not)]));
+  if (node.anyOf !== undefined) readAnyOf(branch, node, owners, reading);
+  if (node.oneOf !== undefined) {
+    branch.choose({
+      alternatives: oneOfAlternatives(branch, node, owners, reading),
+      gap: gapOf(reading, node, "oneOf", TOO_MANY),
+    });
+  }
+  if (node.if === undefined) return;
+  if (node.then === undefined && node.else === undefined && owners.length === 0) return;
+  branch.choose({
+    alternatives: [
+      (each) => each.add(work([holds(node.if), holds(node.then ?? true)], owners)),
+      (each) => {
+        each.add(work([fails(node.if)]));
+        each.add(work([holds(node.else ?? true)], owners));
+      },
+    ],
+    gap: gapOf(reading, node, "if", TOO_MANY),
+  });
+}
+
+export const TOO_MANY = "it has too many alternatives for the grammar";
+
+function readAnyOf(branch: Branch, node: JsonSchema, owners: readonly JsonSchema[], reading: Reading): void {
+  const branches = listOf(node.anyOf).map(holds);
+  const gap = gapOf(reading, node, "anyOf", TOO_MANY);
+  if (owners.length === 0) {
+    branch.choose({ alternatives: branches.map((term) => ofTerm(term)), gap });
+    return;
+  }
+  if (branches.length > MAX_SUBSET_BRANCHES) {
+    branch.leave(gap);
+    for (const owner of owners) giveUpUnevaluated(branch, owner, reading);
+    return;
+  }
+  // Each branch that holds has evaluated something, so which of them hold together matters.
+  const subsets: Work[][] = [];
+  for (let chosen = 1; chosen < 1 << branches.length; chosen += 1) {
+    subsets.push(work(branches.filter((_, index) => (chosen >> index) % 2 === 1), owners));
+  }
+  branch.choose({ alternatives: subsets.map((terms) => (each) => each.add(terms)), gap });
+}
+
+/** Leaves the unevaluated keywords of a node to the check. */
+export function giveUpUnevaluated(branch: Branch, owner: JsonSchema, reading: Reading): void {
+  for (const keyword of ["unevaluatedProperties", "unevaluatedItems"]) {
+    if (owner[keyword] === undefined || owner[keyword] === true) continue;
+    const type = keyword === "unevaluatedItems" ? "array" : "object";
+    branch.leave(gapOf(reading, owner, keyword, "what is evaluated depends on too much"), type);
+  }
+  branch.evaluate([owner], () => ({ allKeys: true, allItems: true }));
+}
+
+/** One alternative for each branch of a oneOf, which excludes the branches that can hold at the same time. */
+function oneOfAlternatives(
+  { types }: Branch,
+  node: JsonSchema,
+  owners: readonly JsonSchema[],
+  reading: Reading,
+): ((branch: Branch) => void)[] {
+  const branches = listOf(node.oneOf);
+  const context = types.size < ALL_TYPES.length ? [holds(typesNode(types))] : [];
+  return branches.map((one, index) => {
+    const others = branches.filter(
+      (other, at) => at !== index && !reading.isEmpty([...context, holds(one), holds(other)]),
+    );
+    return (branch) => {
+      branch.add(work([holds(one)], owners));
+      branch.add(work(others.map(fails)));
+    };
+  });
+}
+
+const TYPES_NODES = new Map<string, JsonSchema>();
+
+/** A schema for some types, the same object for the same types. */
+function typesNode(types: ReadonlySet<ValueType>): JsonSchema {
+  const key = [...types].toSorted().join(" ");
+  let node = TYPES_NODES.get(key);
+  if (!node) TYPES_NODES.set(key, (node = { type: [...types] }));
+  return node;
+}
+
+function readNumber(branch: Branch, node: JsonSchema): void {
+  const { number } = branch;
+  const highest = (one: number | undefined, other: unknown): number | undefined =>
+    numberOf(other) === undefined ? one : Math.max(one ?? Number.NEGATIVE_INFINITY, Number(other));
+  const lowest = (one: number | undefined, other: unknown): number | undefined =>
+    numberOf(other) === undefined ? one : Math.min(one ?? Number.POSITIVE_INFINITY, Number(other));
+  branch.number = {
+    ...number,
+    minimum: highest(number.minimum, node.minimum),
+    maximum: lowest(number.maximum, node.maximum),
+    exclusiveMinimum: highest(number.exclusiveMinimum, node.exclusiveMinimum),
+    exclusiveMaximum: lowest(number.exclusiveMaximum, node.exclusiveMaximum),
+    multiples:
+      typeof node.multipleOf === "number" ? [...number.multiples, node.multipleOf] : number.multiples,
+  };
+}
+
+function readString(branch: Branch, node: JsonSchema, reading: Reading): void {
+  branch.atLeast("minLength", node.minLength, reading.document.pathOf(node));
+  branch.atMost("maxLength", node.maxLength, reading.document.pathOf(node));
+  if (node.pattern !== undefined) readText(branch, reading, node, "pattern");
+  if (node.format !== undefined) readText(branch, reading, node, "format");
+}

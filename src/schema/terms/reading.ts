@@ -1,0 +1,84 @@
+import type { JsonSchema } from "../normalize-schema.ts";
+import type { SchemaDocument } from "../schema-document.ts";
+import type { SchemaGap } from "../schema-gap.ts";
+import type { TextRules } from "../text-rules.ts";
+import type { Branch, ValueType, Work } from "./branch.ts";
+import type { KeyAtom } from "./keys.ts";
+import type { Conjunction, Term } from "./term.ts";
+
+/** What reading a term needs to know of everything else. */
+export interface Reading {
+  readonly document: SchemaDocument;
+  readonly texts: TextRules;
+  /** Whether certainly no value fits. */
+  isEmpty(terms: Conjunction): boolean;
+  /** The texts that fit, as an atom, or undefined if they are no set that is small enough. */
+  textsOf(term: Term): KeyAtom | undefined;
+}
+
+export function gapOf(
+  { document }: Pick<Reading, "document">,
+  node: JsonSchema,
+  keyword: string,
+  reason: string,
+  kind: SchemaGap["kind"] = "checked",
+): SchemaGap {
+  return { path: document.pathOf(node), keyword, reason, kind };
+}
+
+/** Reads a pattern or a format into a branch: its texts, or all others. */
+export function readText(
+  branch: Branch,
+  reading: Reading,
+  node: JsonSchema,
+  keyword: "pattern" | "format",
+  isMet = true,
+): void {
+  const found = textAtom(reading, keyword, String(node[keyword]), isMet);
+  if (found === undefined) return;
+  if ("reason" in found) branch.leave(gapOf(reading, node, keyword, found.reason, found.kind), "string");
+  else branch.texts = [...branch.texts, found];
+}
+
+/** The texts that fit a pattern or a format, or do not; undefined for a format that is only an annotation. */
+export function textAtom(
+  { texts }: Reading,
+  keyword: "pattern" | "format",
+  source: string,
+  isMet = true,
+): KeyAtom | { readonly reason: string; readonly kind: SchemaGap["kind"] } | undefined {
+  const found = keyword === "pattern" ? texts.pattern(source) : texts.format(source);
+  if (found === undefined || "reason" in found) return found;
+  const set = isMet ? found : texts.not(found);
+  if (set === undefined) return { reason: "the texts that do not fit are too many to list", kind: "checked" };
+  return { id: `${isMet ? "" : "not "}${keyword} ${source}`, set };
+}
+
+export function work(terms: Conjunction, owners: readonly JsonSchema[] = []): Work[] {
+  return terms.map((term) => ({ ...term, owners }));
+}
+
+/** An alternative that is one term. */
+export function ofTerm(term: Term, owners: readonly JsonSchema[] = []): (branch: Branch) => void {
+  return (branch) => branch.add([{ ...term, owners }]);
+}
+
+/** An alternative that narrows the values to one type. */
+export function ofType(type: ValueType, narrow: (branch: Branch) => void): (branch: Branch) => void {
+  return (branch) => {
+    branch.only([type]);
+    narrow(branch);
+  };
+}
+
+export function listOf(value: unknown): readonly (JsonSchema | boolean)[] {
+  return Array.isArray(value) ? (value as (JsonSchema | boolean)[]) : [];
+}
+
+export function entriesOf(value: unknown): readonly [string, unknown][] {
+  return typeof value === "object" && value !== null ? Object.entries(value) : [];
+}
+
+export function numberOf(value: unknown): number | undefined {
+  return typeof value === "number" ? value : undefined;
+}

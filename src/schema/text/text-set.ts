@@ -1,0 +1,1 @@
+export interface TextSet { has(t: string): boolean; isEmpty(): boolean }

@@ -1,0 +1,293 @@
+import { canonicalText, isMultipleOf, lengthOf, typeOf } from "./json-value.ts";
+import type { JsonSchema } from "./normalize-schema.ts";
+import type { SchemaDocument } from "./schema-document.ts";
+import type { TextRules } from "./text-rules.ts";
+
+/** The first thing of a value that does not fit its schema. */
+export interface Misfit {
+  /** Where in the value, from its root. */
+  readonly at: readonly (string | number)[];
+  /** The keyword that it breaks; "false" for the schema false. */
+  readonly keyword: string;
+  /** The subschema that the keyword belongs to. */
+  readonly node: JsonSchema | undefined;
+}
+
+/** What the keywords that fitted have looked at, for unevaluatedProperties and unevaluatedItems. */
+interface Seen {
+  readonly names: Set<string>;
+  readonly items: Set<number>;
+}
+
+interface Outcome {
+  readonly misfit?: Misfit;
+  readonly seen: Seen;
+}
+
+const FITS: Outcome = { seen: { names: new Set(), items: new Set() } };
+
+/**
+ * Validates values against a normalized schema: draft 7 and 2020-12, formats included. What it cannot decide (a reference
+ * that leads nowhere, a pattern that is not regular) fits.
+ *
+ * No library does it, because a library runs patterns with backtracking, where a hostile one stops the event loop, or
+ * compiles schemas with eval. Here patterns are automata, and no subschema is asked twice about the same value, so the time
+ * is bounded by the product of both sizes.
+ */
+export class Validator {
+  readonly #document: SchemaDocument;
+  readonly #texts: TextRules;
+  #known = new Map<JsonSchema, Map<unknown, Outcome>>();
+
+  constructor(document: SchemaDocument, texts: TextRules) {
+    this.#document = document;
+    this.#texts = texts;
+  }
+
+  /** The first misfit of a value that JSON.parse has made. */
+  validate(node: JsonSchema | boolean, value: unknown): Misfit | undefined {
+    this.#known = new Map();
+    return this.#ask(node, value).misfit;
+  }
+
+  #ask(node: JsonSchema | boolean, value: unknown): Outcome {
+    if (typeof node === "boolean") {
+      return node ? FITS : { ...FITS, misfit: { at: [], keyword: "false", node: undefined } };
+    }
+    let answers = this.#known.get(node);
+    if (!answers) this.#known.set(node, (answers = new Map<unknown, Outcome>()));
+    const known = answers.get(value);
+    if (known) return known;
+    // A reference that leads back here with the same value adds nothing.
+    answers.set(value, FITS);
+    const outcome = new Question(node, value, this.#texts, this.#document, (inner, part) =>
+      this.#ask(inner, part),
+    ).answer();
+    answers.set(value, outcome);
+    return outcome;
+  }
+}
+
+/** One subschema asked about one value. */
+class Question {
+  readonly #node: JsonSchema;
+  readonly #value: unknown;
+  readonly #texts: TextRules;
+  readonly #document: SchemaDocument;
+  readonly #ask: (node: JsonSchema | boolean, value: unknown) => Outcome;
+  readonly #seen: Seen = { names: new Set(), items: new Set() };
+  #misfit: Misfit | undefined;
+
+  constructor(
+    node: JsonSchema,
+    value: unknown,
+    texts: TextRules,
+    document: SchemaDocument,
+    ask: (node: JsonSchema | boolean, value: unknown) => Outcome,
+  ) {
+    this.#node = node;
+    this.#value = value;
+    this.#texts = texts;
+    this.#document = document;
+    this.#ask = ask;
+  }
+
+  answer(): Outcome {
+    const value = this.#value;
+    this.#askValue();
+    this.#askApplied();
+    if (typeof value === "string") this.#askText(value);
+    else if (typeof value === "number") this.#askNumber(value);
+    else if (Array.isArray(value)) this.#askItems(value);
+    else if (typeof value === "object" && value !== null) {
+      this.#askProperties(value as Readonly<Record<string, unknown>>);
+    }
+    return this.#misfit ? { misfit: this.#misfit, seen: FITS.seen } : { seen: this.#seen };
+  }
+
+  #fail(keyword: string, at: readonly (string | number)[] = []): void {
+    this.#misfit ??= { at, keyword, node: this.#node };
+  }
+
+  /** Keeps the misfit of a part of the value. */
+  #part(node: unknown, value: unknown, at: string | number, keyword: string): boolean {
+    const { misfit } = this.#ask(node as JsonSchema | boolean, value);
+    if (misfit?.node === undefined && misfit) this.#fail(keyword, [at]);
+    else if (misfit) this.#misfit ??= { ...misfit, at: [at, ...misfit.at] };
+    return misfit === undefined;
+  }
+
+  #look(seen: Seen): void {
+    for (const name of seen.names) this.#seen.names.add(name);
+    for (const item of seen.items) this.#seen.items.add(item);
+  }
+
+  #askValue(): void {
+    const { type, enum: values } = this.#node;
+    const own = typeOf(this.#value);
+    if (Array.isArray(type)) {
+      const fits = type.some(
+        (each) => each === own || (each === "integer" && own === "number" && Number.isInteger(this.#value)),
+      );
+      if (!fits) this.#fail("type");
+    }
+    if (Array.isArray(values)) {
+      const text = canonicalText(this.#value);
+      if (!values.some((each) => canonicalText(each) === text)) this.#fail("enum");
+    }
+    if ("const" in this.#node && canonicalText(this.#node.const) !== canonicalText(this.#value)) this.#fail("const");
+  }
+
+  #askApplied(): void {
+    const { $ref, allOf, anyOf, oneOf, not, if: condition } = this.#node;
+    const all = [...list(allOf)];
+    if (typeof $ref === "string") {
+      const target = this.#document.resolve(this.#node, $ref);
+      if (target !== undefined) all.push(target);
+    }
+    for (const each of all) this.#keep(this.#ask(each, this.#value), "allOf");
+    if (anyOf !== undefined) {
+      const outcomes = list(anyOf).map((each) => this.#ask(each, this.#value));
+      const fitting = outcomes.filter(({ misfit }) => misfit === undefined);
+      if (fitting.length === 0) {
+        if (outcomes.length === 1) this.#keep(outcomes[0]!, "anyOf");
+        this.#fail("anyOf");
+      }
+      for (const { seen } of fitting) this.#look(seen);
+    }
+    if (oneOf !== undefined) {
+      const fitting = list(oneOf)
+        .map((each) => this.#ask(each, this.#value))
+        .filter(({ misfit }) => misfit === undefined);
+      if (fitting.length !== 1) this.#fail("oneOf");
+      else this.#look(fitting[0]!.seen);
+    }
+    if (not !== undefined && this.#ask(not as JsonSchema, this.#value).misfit === undefined) this.#fail("not");
+    if (condition !== undefined) {
+      const outcome = this.#ask(condition as JsonSchema, this.#value);
+      const fits = outcome.misfit === undefined;
+      if (fits) this.#look(outcome.seen);
+      const branch = fits ? this.#node.then : this.#node.else;
+      if (branch !== undefined) this.#keep(this.#ask(branch as JsonSchema, this.#value), fits ? "then" : "else");
+    }
+  }
+
+  /** A subschema that has to hold for the same value. */
+  #keep({ misfit, seen }: Outcome, keyword: string): void {
+    if (misfit?.node === undefined && misfit) this.#fail(keyword);
+    this.#misfit ??= misfit;
+    this.#look(seen);
+  }
+
+  #askText(value: string): void {
+    const { minLength, maxLength, pattern, format } = this.#node;
+    if (minLength !== undefined || maxLength !== undefined) {
+      const length = lengthOf(value);
+      if (typeof minLength === "number" && length < minLength) this.#fail("minLength");
+      if (typeof maxLength === "number" && length > maxLength) this.#fail("maxLength");
+    }
+    if (typeof pattern === "string" && !this.#texts.fitsPattern(value, pattern)) this.#fail("pattern");
+    if (typeof format === "string" && !this.#texts.fitsFormat(value, format)) this.#fail("format");
+  }
+
+  #askNumber(value: number): void {
+    const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = this.#node;
+    if (typeof minimum === "number" && value < minimum) this.#fail("minimum");
+    if (typeof maximum === "number" && value > maximum) this.#fail("maximum");
+    if (typeof exclusiveMinimum === "number" && value <= exclusiveMinimum) this.#fail("exclusiveMinimum");
+    if (typeof exclusiveMaximum === "number" && value >= exclusiveMaximum) this.#fail("exclusiveMaximum");
+    if (typeof multipleOf === "number" && !isMultipleOf(value, multipleOf)) this.#fail("multipleOf");
+  }
+
+  #askItems(value: readonly unknown[]): void {
+    const { prefixItems, items, minItems, maxItems, uniqueItems, contains, unevaluatedItems } = this.#node;
+    const prefix = list(prefixItems);
+    for (const [index, item] of value.entries()) {
+      const own = index < prefix.length ? prefix[index] : items;
+      if (own === undefined) continue;
+      this.#part(own, item, index, index < prefix.length ? "prefixItems" : "items");
+      this.#seen.items.add(index);
+    }
+    if (typeof minItems === "number" && value.length < minItems) this.#fail("minItems");
+    if (typeof maxItems === "number" && value.length > maxItems) this.#fail("maxItems");
+    if (uniqueItems === true && new Set(value.map(canonicalText)).size < value.length) this.#fail("uniqueItems");
+    if (contains !== undefined) this.#askContains(value);
+    if (unevaluatedItems === undefined) return;
+    for (const [index, item] of value.entries()) {
+      if (this.#seen.items.has(index)) continue;
+      this.#part(unevaluatedItems, item, index, "unevaluatedItems");
+      this.#seen.items.add(index);
+    }
+  }
+
+  #askContains(value: readonly unknown[]): void {
+    const { contains, minContains = 1, maxContains } = this.#node;
+    let count = 0;
+    for (const [index, item] of value.entries()) {
+      if (this.#ask(contains as JsonSchema, item).misfit) continue;
+      count += 1;
+      this.#seen.items.add(index);
+    }
+    if (count < Number(minContains)) this.#fail(minContains === 1 ? "contains" : "minContains");
+    if (typeof maxContains === "number" && count > maxContains) this.#fail("maxContains");
+  }
+
+  #askProperties(value: Readonly<Record<string, unknown>>): void {
+    const { properties, patternProperties, additionalProperties, propertyNames } = this.#node;
+    const { minProperties, maxProperties, unevaluatedProperties } = this.#node;
+    const declared = map(properties);
+    const patterns = Object.entries(map(patternProperties));
+    const names = Object.keys(value);
+    for (const name of names) {
+      const field = value[name];
+      let isKnown = false;
+      if (Object.hasOwn(declared, name)) {
+        isKnown = true;
+        this.#part(declared[name], field, name, "properties");
+      }
+      for (const [pattern, node] of patterns) {
+        if (!this.#texts.fitsPattern(name, pattern)) continue;
+        isKnown = true;
+        this.#part(node, field, name, "patternProperties");
+      }
+      if (!isKnown && additionalProperties !== undefined) {
+        isKnown = true;
+        this.#part(additionalProperties, field, name, "additionalProperties");
+      }
+      if (isKnown) this.#seen.names.add(name);
+      if (propertyNames !== undefined && this.#ask(propertyNames as JsonSchema, name).misfit) {
+        this.#fail("propertyNames", [name]);
+      }
+    }
+    for (const name of list(this.#node.required)) {
+      if (!Object.hasOwn(value, String(name))) this.#fail("required", [String(name)]);
+    }
+    if (typeof minProperties === "number" && names.length < minProperties) this.#fail("minProperties");
+    if (typeof maxProperties === "number" && names.length > maxProperties) this.#fail("maxProperties");
+    this.#askDependents(value);
+    if (unevaluatedProperties === undefined) return;
+    for (const name of names) {
+      if (this.#seen.names.has(name)) continue;
+      this.#part(unevaluatedProperties, value[name], name, "unevaluatedProperties");
+      this.#seen.names.add(name);
+    }
+  }
+
+  #askDependents(value: Readonly<Record<string, unknown>>): void {
+    for (const keyword of ["dependentRequired", "dependentSchemas", "dependencies"] as const) {
+      for (const [name, needed] of Object.entries(map(this.#node[keyword]))) {
+        if (!Object.hasOwn(value, name)) continue;
+        if (!Array.isArray(needed)) this.#keep(this.#ask(needed as JsonSchema, value), keyword);
+        else if (!needed.every((each) => Object.hasOwn(value, String(each)))) this.#fail(keyword, [name]);
+      }
+    }
+  }
+}
+
+function list(value: unknown): readonly (JsonSchema | boolean)[] {
+  return Array.isArray(value) ? (value as (JsonSchema | boolean)[]) : [];
+}
+
+function map(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
+}
