@@ -78,7 +78,7 @@ export function refuseGap({ unenforced }: CompiledForm): void {
   if (!gap) return;
   throw new ServiceError(
     "invalid_parameter",
-    `The schema cannot be kept strictly: ${sentence(gap)} Leave it out, or do not ask for strictness.`,
+    `The schema cannot be kept strictly: ${sentence(gap)}. Leave it out, or do not ask for strictness.`,
     { param: place(gap) },
   );
 }

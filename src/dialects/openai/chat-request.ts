@@ -92,6 +92,7 @@ function toTools(body: ChatCompletionRequest): { tools: ToolDefinition[]; toolCh
     name: tool.name,
     description: tool.description ?? undefined,
     parameters: tool.parameters ?? undefined,
+    ...(tool.strict != null && { strict: tool.strict }),
   }));
   const choice = body.tool_choice ?? "auto";
   if (typeof choice === "string") return { tools, toolChoice: choice };
@@ -115,7 +116,8 @@ function toContinueLast(
 function toFormat(format: ChatCompletionRequest["response_format"]): OutputFormat {
   if (!format || format.type === "text") return { type: "text" };
   if (format.type === "json_object" || !format.json_schema.schema) return { type: "json" };
-  return { type: "json_schema", schema: format.json_schema.schema };
+  const { schema, strict } = format.json_schema;
+  return { type: "json_schema", schema, ...(strict != null && { strict }) };
 }
 
 function toLogprobs(body: ChatCompletionRequest): number | undefined {

@@ -75,7 +75,7 @@ const toolSchema = z.object({
     name: z.string().min(1),
     description: z.string().nullish(),
     parameters: jsonSchemaSchema.nullish().describe("JSON Schema of the arguments."),
-    strict: z.boolean().nullish().describe("Ignored: calls always match the schema."),
+    strict: z.boolean().nullish().describe("Refuse a schema that cannot be enforced, instead of enforcing what can be."),
   }),
 });
 
@@ -99,7 +99,7 @@ const responseFormatSchema = z.discriminatedUnion("type", [
       name: z.string().nullish(),
       description: z.string().nullish(),
       schema: jsonSchemaSchema.nullish().describe("Absent: any JSON object."),
-      strict: z.boolean().nullish().describe("Ignored: the answer always matches the schema."),
+      strict: z.boolean().nullish().describe("Refuse a schema that cannot be enforced, instead of enforcing what can be."),
     }),
   }),
 ]);

@@ -173,8 +173,9 @@ describe("a call that must be made", () => {
     const resolved = resolve({ input: chat({ tools, toolChoice: { name: "now" } }) }, able);
     expect(resolved.request.input).toMatchObject({ tools, toolChoice: "none" });
     expect(resolved.request.format).toMatchObject({
-      type: "json_schema",
-      schema: { anyOf: [{ properties: { name: { const: "now" } } }] },
+      type: "grammar",
+      grammar: expect.stringContaining(String.raw`\"now\"`),
+      isJson: true,
     });
     expect(resolved.calls).toEqual({ kind: "forced" });
   });

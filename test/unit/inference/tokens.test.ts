@@ -100,7 +100,7 @@ async function* onlyTheEnd() {
 
 test("without such a report the end says the number", async () => {
   const inference = {
-    generate: async () => ({ model: "fake", loadMs: 0, sampling: {}, events: onlyTheEnd() }),
+    generate: async () => ({ model: "fake", loadMs: 0, sampling: {}, warnings: [], events: onlyTheEnd() }),
   };
   const request = {
     endpoint: "chat",

@@ -243,13 +243,16 @@ describe("a request", () => {
   });
 
   test.for([
-    ["json", { type: "json" }],
-    ["", { type: "text" }],
-    [{ type: "object" }, { type: "json_schema", schema: { type: "object" } }],
-  ] as const)("with the format %j asks for %j", async ([format, expected]) => {
+    ["json", '"{"'],
+    ["", undefined],
+    [{ const: "here" }, 'here'],
+  ] as const)("with the format %j asks for an answer with %j in its grammar", async ([format, expected]) => {
     const all = testApp({ events: PLAIN_TEXT });
     await all.post(PATH, { ...BASE, format });
-    expect(all.lastRequest().format).toEqual(expected);
+    const asked = all.lastRequest().format;
+    expect(asked.type === "grammar" ? asked.grammar : undefined).toEqual(
+      expected && expect.stringContaining(expected),
+    );
   });
 
   test.for([

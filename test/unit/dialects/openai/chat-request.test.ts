@@ -74,6 +74,7 @@ describe("a request", () => {
           { role: "tool", content: [{ type: "text", text: "a cat" }], toolCallId: "c1" },
           { role: "user", content: [{ type: "text", text: "Sure?" }], name: "Ann" },
         ],
+        continueLast: false,
         tools: [{ name: "get_weather", parameters: { type: "object" } }],
         toolChoice: "none",
         parallelToolCalls: false,

@@ -52,6 +52,7 @@ const conversions: readonly Conversion[] = [
       top_logprobs: 2,
       reasoning_effort: "low",
       chat_template_kwargs: { a: 1 },
+      continue_final_message: false,
     },
     // modalities has one value that is possible, and others are refused: see chat-request.test.ts.
     elsewhere: ["stream", "stream_options", "modalities"],
