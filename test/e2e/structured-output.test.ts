@@ -59,3 +59,124 @@ describe("with llama.cpp's WebAssembly as it is shipped", () => {
     },
   );
 });
+
+const ANY_JSON = { name: "any", schema: { type: "object" } };
+const question = { role: "user", content: "Give me one." };
+const begun = (content: string) => ({ role: "assistant", content });
+const CALL = { type: "function", function: { name: "now", parameters: { type: "object", properties: {} } } };
+
+async function post(
+  path: string,
+  body: object,
+): Promise<{ status: number; headers: Headers; body: unknown }> {
+  const { url } = await sharedDaemon();
+  const answer = await fetch(`${url}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ temperature: 0, seed: 1, ...body }),
+  });
+  return { status: answer.status, headers: answer.headers, body: await answer.json() };
+}
+
+describe("a conversation that ends with an assistant message, with a form for the answer,", () => {
+  test.each([
+    ["json_object", { response_format: { type: "json_object" } }],
+    ["json_schema", { response_format: { type: "json_schema", json_schema: ANY_JSON } }],
+    ["a call that must be made", { tools: [CALL], tool_choice: "required" }],
+  ])("has a new message for its answer in the chat-completions API: %s", async (_, form) => {
+    const { status, body } = await post("/v1/chat/completions", {
+      messages: [question, begun("The answer is 42.")],
+      max_tokens: 200,
+      ...form,
+    });
+    expect(body).toMatchObject({ choices: [{ message: { role: "assistant" } }] });
+    expect(status).toBe(200);
+    expect(JSON.stringify(body)).toMatch(/"content":"\{|"name":"now"/);
+  });
+
+  test("has one in the Responses API", async () => {
+    const { status, body } = await post("/v1/responses", {
+      input: [question, begun("The answer is 42.")],
+      max_output_tokens: 200,
+      text: { format: { type: "json_schema", ...ANY_JSON } },
+    });
+    expect(status).toBe(200);
+    expect(JSON.stringify(body)).toMatch(/"text":"\{/);
+  });
+
+  const FRUIT = { type: "object", properties: { fruit: { enum: ["kiwi", "pear"] } }, required: ["fruit"] };
+  const chats = {
+    "/api/chat": { format: FRUIT, stream: false },
+    "/ollama/api/chat": { model: "daybreak-mini", format: FRUIT, stream: false },
+    "/v1/messages": { max_tokens: 100, output_config: { format: { type: "json_schema", schema: FRUIT } } },
+    "/v1/chat/completions": {
+      continue_final_message: true,
+      response_format: { type: "json_schema", json_schema: { name: "fruit", schema: FRUIT } },
+    },
+  };
+  test.each(Object.entries(chats))("continues that message within the form: %s", async (path, form) => {
+    const beginning = '{"fruit": "ki';
+    const { status, body } = await post(path, { messages: [question, begun(beginning)], ...form });
+    expect(status).toBe(200);
+    expect(body).not.toHaveProperty("error");
+    // Where the beginning ends within a word, just one end of it is left.
+    expect(JSON.stringify(body)).toMatch(/"wi\\"\s*\}"/);
+  });
+
+  test("begins the form anew behind words that do not belong to it", async () => {
+    const { body } = await post("/api/chat", {
+      messages: [question, begun("Here it is: ")],
+      format: FRUIT,
+      stream: false,
+    });
+    expect(JSON.stringify(body)).toMatch(/"content":"\{\s*\\"fruit\\":\s*\\"(?:kiwi|pear)\\"\s*\}"/);
+  });
+});
+
+describe("schemas of tools as agents send them", () => {
+  const AWKWARD = {
+    itself: { $ref: "#" },
+    "itself inside": { type: "object", properties: { next: { $ref: "#" } } },
+    true: { type: "object", properties: { a: true, b: {}, c: false } },
+    "no properties": { type: "object", properties: null },
+    "an unknown type": { type: "object", properties: { a: { type: "any" } } },
+    capitals: { type: "OBJECT", properties: { a: { type: "STRING" } } },
+    enums: { type: "object", properties: { a: { enum: [] }, b: { enum: ["x", null, true, 3] } } },
+    "a text for false": { type: "object", properties: { a: {} }, additionalProperties: "false" },
+    "a long text": { type: "object", properties: { a: { type: "string", minLength: 5000 } } },
+    "other documents": { type: "object", properties: { a: { $ref: "https://example.com/x.json" } } },
+    "a name of a keyword": { type: "object", properties: { $ref: { type: "string" } } },
+    "not an object": { type: "string" },
+  };
+  const tools = Object.values(AWKWARD).map((parameters, at) => ({
+    type: "function",
+    function: { name: `tool_${at}`, parameters },
+  }));
+
+  test("do not fail a request in which the model may call them; what is not enforced is told", async () => {
+    const { status, headers } = await post("/v1/chat/completions", {
+      messages: [question],
+      tools,
+      max_tokens: 1,
+    });
+    expect(status).toBe(200);
+    expect(headers.get("x-daybreak-warning")).toMatch(
+      /tool tool_8: properties\.a\.minLength is not enforced/,
+    );
+  });
+
+  test("are refused by field and keyword where a call must fit them and cannot be made to", async () => {
+    const { status, body } = await post("/v1/chat/completions", {
+      messages: [question],
+      tools: tools.filter(({ function: { name } }) => name === "tool_9"),
+      tool_choice: "required",
+    });
+    expect(status).toBe(400);
+    expect(body).toMatchObject({
+      error: {
+        param: "properties.a.$ref",
+        message: expect.stringMatching(/properties\.a\.\$ref of the tool "tool_9"/),
+      },
+    });
+  });
+});
