@@ -8,7 +8,7 @@ import { countTokens } from "../../inference/count-tokens.ts";
 import { anthropicErrorSchema, anthropicEvents, renderAnthropicError } from "./anthropic-error.ts";
 import { messageId, messageSchema, toMessage } from "./message-answer.ts";
 import { toMessageEvents } from "./message-events.ts";
-import { toMessageRequest } from "./message-request.ts";
+import { omitsThinking, toMessageRequest } from "./message-request.ts";
 import {
   anthropicModelListSchema,
   anthropicModelSchema,
@@ -59,11 +59,15 @@ function messagesRoute({ inference }: Services): Route {
     ],
     async handle(context, { body }) {
       const { model, events } = await inference.generate(toMessageRequest(body), context.req.raw.signal);
-      const id = messageId();
-      const stopSequences = body.stop_sequences ?? [];
+      const options = {
+        id: messageId(),
+        model,
+        stopSequences: body.stop_sequences ?? [],
+        omitsThinking: omitsThinking(body),
+      };
       const response = body.stream
-        ? streamResponse(context, toMessageEvents({ id, model, stopSequences }, events), anthropicEvents)
-        : context.json(toMessage(id, model, await collectAnswer(events), stopSequences));
+        ? streamResponse(context, toMessageEvents(options, events), anthropicEvents)
+        : context.json(toMessage(options, await collectAnswer(events)));
       response.headers.set("request-id", context.get("requestId"));
       return response;
     },

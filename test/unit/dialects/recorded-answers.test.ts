@@ -82,7 +82,8 @@ const blockEventSchema = z.looseObject({
 });
 
 async function throughMessages(answer: string): Promise<Outcome> {
-  const frames = toMessageEvents({ id: "msg_1", model: "m", stopSequences: ["demo"] }, eventsOf(answer));
+  const options = { id: "msg_1", model: "m", stopSequences: ["demo"], omitsThinking: false };
+  const frames = toMessageEvents(options, eventsOf(answer));
   const outcome = nothing();
   for (const frame of await collect(frames)) {
     const event = blockEventSchema.parse(JSON.parse(dataOf(frame)));
