@@ -51,6 +51,8 @@ export interface InferenceRequest {
   readonly furtherOf?: Pick<InferenceStream, "follower"> | undefined;
   /** The API's defaults for settings that neither the request nor the model has. */
   readonly defaults: { readonly maxTokens?: number; readonly sampling: Sampling };
+  /** Sentences for the client about what could not be done as it was asked. */
+  readonly warnings?: readonly string[] | undefined;
 }
 
 /** An answer whose stream has begun. */

@@ -12,8 +12,9 @@ import {
   toChatChunks,
   toChatCompletion,
 } from "./chat-answer.ts";
-import { toChatRequests } from "./chat-request.ts";
+import { customNames, toChatRequests } from "./chat-request.ts";
 import { chatCompletionRequestSchema } from "./chat-schema.ts";
+import { decodeCustomCalls } from "./custom-tools/decode-custom-calls.ts";
 import { checkChoices } from "./openai-request-fields.ts";
 import * as completions from "./completions.ts";
 import * as embeddings from "./embeddings.ts";
@@ -61,11 +62,13 @@ function chatRoute({ inference, config }: Services): Route {
       const requests = toChatRequests(body);
       const { model, events } = await generateChoices(inference, requests, slots, context.req.raw.signal);
       const head = answerHead("chatcmpl", model);
+      const custom = customNames(body);
+      const decoded = custom.size > 0 ? decodeCustomCalls(events, custom) : events;
       if (body.stream) {
-        const chunks = toChatChunks(head, events, body.stream_options?.include_usage ?? false);
-        return streamResponse(context, chunks, openaiEvents);
+        const includeUsage = body.stream_options?.include_usage ?? false;
+        return streamResponse(context, toChatChunks(head, decoded, includeUsage), openaiEvents);
       }
-      return context.json(toChatCompletion(head, await collectChoices(events, requests.length)));
+      return context.json(toChatCompletion(head, await collectChoices(decoded, requests.length), custom));
     },
   });
 }

@@ -60,8 +60,8 @@ async function throughChat(answer: string): Promise<Outcome> {
     outcome.end = choice?.finish_reason ?? undefined;
     for (const { index, function: part } of choice?.delta.tool_calls ?? []) {
       const call = (outcome.calls[index] ??= ["", ""]);
-      call[0] += part.name ?? "";
-      call[1] += part.arguments;
+      call[0] += part?.name ?? "";
+      call[1] += part?.arguments ?? "";
     }
   }
   return outcome;
