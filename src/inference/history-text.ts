@@ -1,6 +1,5 @@
 /** What serves the API that made a block alone: it says nothing to a model. */
 const OPAQUE = new Set([
-  "type",
   "id",
   "status",
   "call_id",
@@ -24,11 +23,14 @@ const BASE64 = /^(?:data:[^,]{0,100},)?[\w+/=-]{512,}$/;
  * text for the model: `[web_search_call {"query":"weather"}]`, or `[compaction] Summary.` if it holds one text alone.
  * IDs, encrypted text and base64 are left out.
  */
-export function historyText(part: { readonly type: string } & Readonly<Record<string, unknown>>): string {
+export function historyText({
+  type,
+  ...part
+}: { readonly type: string } & Readonly<Record<string, unknown>>): string {
   const content = readable(part);
-  if (content === undefined) return `[${part.type}]`;
+  if (content === undefined) return `[${type}]`;
   const text = onlyText(content);
-  return text === undefined ? `[${part.type} ${JSON.stringify(content)}]` : `[${part.type}] ${text}`;
+  return text === undefined ? `[${type} ${JSON.stringify(content)}]` : `[${type}] ${text}`;
 }
 
 /** Undefined if nothing of it is left. */
@@ -40,10 +42,15 @@ function readable(value: unknown): unknown {
   }
   if (typeof value !== "object" || value === null) return value ?? undefined;
   const fields = Object.entries(value)
-    .filter(([key]) => !OPAQUE.has(key))
+    .filter(([key, field]) => !OPAQUE.has(key) && !(key === "type" && isFormat(field)))
     .map(([key, field]): [string, unknown] => [key, readable(field)])
     .filter(([, field]) => field !== undefined);
   return fields.length > 0 ? Object.fromEntries(fields) : undefined;
+}
+
+/** Types such as text and web_search_result say how a part is written; others, such as click, what was done. */
+function isFormat(type: unknown): boolean {
+  return type === "text" || (typeof type === "string" && type.includes("_"));
 }
 
 /** The text of what holds nothing else. */

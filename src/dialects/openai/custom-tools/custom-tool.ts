@@ -70,6 +70,7 @@ function toPattern({ syntax, definition }: Grammar): string {
 
 /** A model reads a grammar more easily than the pattern that it became. */
 function shown({ syntax, definition }: Grammar): string {
+  if (definition.trim() === "") return "";
   const what = syntax === "regex" ? "regular expression" : "Lark grammar";
   return `The input has to match this ${what}:\n${definition}`;
 }

@@ -77,7 +77,7 @@ describe("what tools of another server left behind is text where it stands", () 
           text("Two."),
           text("[tool_reference] get_weather"),
           text("Cats\n\ncats.org\n\nThey sleep."),
-          text('[document {"title":"Cats","source":{"media_type":"application/pdf"}}]'),
+          text('[document {"title":"Cats","source":{"type":"base64","media_type":"application/pdf"}}]'),
         ],
       },
     ]);
@@ -93,7 +93,7 @@ describe("what tools of another server left behind is text where it stands", () 
       {
         role: "user",
         content: [
-          text('[document {"title":"Cats","source":{"media_type":"application/pdf"}}]'),
+          text('[document {"title":"Cats","source":{"type":"base64","media_type":"application/pdf"}}]'),
           text("[container_upload] file_1"),
           text("Hm?"),
         ],
