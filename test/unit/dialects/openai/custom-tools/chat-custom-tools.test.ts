@@ -9,7 +9,7 @@ import { chatCompletionSchema } from "../../../../../src/dialects/openai/chat-an
 import { sseEvents, testApp } from "../../../../support/test-app.ts";
 import { chunksOf, clientOf, messages, PATH, TOOL } from "../chat-client.ts";
 import { CUSTOM_CALLS } from "./custom-events.ts";
-import { PATCH_GRAMMAR } from "./patch-grammar.ts";
+import { PATCH_GRAMMAR } from "../../../../support/patch-grammar.ts";
 
 const APPLY = {
   type: "custom" as const,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { toFunction } from "../../../../../src/dialects/openai/custom-tools/custom-tool.ts";
 import { toJsonPattern } from "../../../../../src/engine/core/json-pattern.ts";
-import { PATCH, PATCH_GRAMMAR } from "./patch-grammar.ts";
+import { PATCH, PATCH_GRAMMAR } from "../../../../support/patch-grammar.ts";
 
 type Syntax = "lark" | "regex";
 

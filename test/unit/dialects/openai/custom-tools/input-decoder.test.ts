@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { encodeInput } from "../../../../../src/dialects/openai/custom-tools/custom-tool.ts";
 import { InputDecoder } from "../../../../../src/dialects/openai/custom-tools/input-decoder.ts";
 import { randomPieces, randomSource } from "../../../inference/random-pieces.ts";
-import { PATCH } from "./patch-grammar.ts";
+import { PATCH } from "../../../../support/patch-grammar.ts";
 
 function decode(pieces: readonly string[]): string {
   const decoder = new InputDecoder();

@@ -3,7 +3,7 @@ import { toInferenceRequest } from "../../../../../src/dialects/openai/responses
 import { responseRequestSchema } from "../../../../../src/dialects/openai/responses/response-schema.ts";
 import { resolveConversation } from "../../../../../src/dialects/openai/responses/resolve-conversation.ts";
 import { ResponseStore } from "../../../../../src/dialects/openai/responses/response-store.ts";
-import { PATCH_GRAMMAR } from "../custom-tools/patch-grammar.ts";
+import { PATCH_GRAMMAR } from "../../../../support/patch-grammar.ts";
 import type { InferenceRequest } from "../../../../../src/inference/inference.ts";
 
 const PNG = Buffer.from("89504e470d0a1a0a", "hex");
