@@ -33,6 +33,9 @@ export interface CustomTool {
   readonly grammar?: Grammar | undefined;
 }
 
+/** Longest part of a name in a warning. */
+const MAX_SHOWN_NAME = 64;
+
 /** The only argument of the function that stands for a custom tool. */
 export const INPUT = "input";
 
@@ -48,7 +51,9 @@ export function toFunction(tool: CustomTool, warn: (sentence: string) => void): 
       input["pattern"] = `^(?:${toPattern(grammar)})$`;
     } catch (error) {
       if (!(error instanceof NotRegularError)) throw error;
-      warn(`The grammar of the tool "${name}" ${error.message}: the model is shown it, but can break it.`);
+      warn(
+        `The grammar of the tool "${name.slice(0, MAX_SHOWN_NAME)}" ${error.message}: the model is shown it, but can break it.`,
+      );
     }
   }
   const words = [description ?? "", grammar ? shown(grammar) : ""].filter((text) => text !== "");

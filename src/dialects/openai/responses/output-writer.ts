@@ -60,6 +60,7 @@ export class OutputWriter {
 
   /** Closes the last item. A completed answer without text or calls gets an empty message. */
   *finish(status: Exclude<ItemStatus, "in_progress">): Generator<OutputEvent> {
+    yield* this.#closeBuiltIn();
     const last = this.#open?.item ?? this.#done.at(-1);
     if (status === "completed" && (last === undefined || last.type === "reasoning")) {
       yield* this.#begin(emptyItem("message"));

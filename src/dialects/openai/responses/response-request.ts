@@ -6,7 +6,7 @@ import { toThinking } from "../openai-request-fields.ts";
 import type { InputItem } from "./input-items.ts";
 import { toMessages } from "./input-messages.ts";
 import type { ResponseRequest } from "./response-schema.ts";
-import { clientTools, toFunctions } from "./response-tools.ts";
+import { clientTools, leftOutWarnings, toFunctions } from "./response-tools.ts";
 
 const LOGPROBS = "message.output_text.logprobs";
 
@@ -27,7 +27,7 @@ export function toInferenceRequest(
   if (messages.length === 0) {
     throw new ServiceError("invalid_parameter", "input: must not be empty.", { param: "input" });
   }
-  const warnings: string[] = [];
+  const warnings = leftOutWarnings(body.tools);
   const tools = toFunctions(clientTools(body.tools), body.tool_choice ?? "auto", (warning) =>
     warnings.push(warning),
   );

@@ -50,7 +50,7 @@ const otherToolSchema = z
       .refine((type) => !["function", "custom", "local_shell", "apply_patch"].includes(type), { abort: true })
       .describe("Left out: the daemon runs no tools. The response lists the tools in effect."),
   })
-  .transform(() => ({ type: "other" as const }));
+  .transform(({ type }) => ({ type: "other" as const, leftOut: type }));
 
 export const toolSchema = z.union([clientToolSchema, otherToolSchema]);
 type Tool = z.output<typeof toolSchema>;
@@ -114,6 +114,17 @@ export function clientTools(tools: readonly Tool[] | null | undefined): ClientTo
   const all = (tools ?? []).filter((tool) => tool.type !== "other");
   const taken = new Set(all.flatMap((tool) => ("name" in tool ? tool.name : [])));
   return all.filter((tool) => "name" in tool || !taken.has(tool.type));
+}
+
+/** A warning is one sentence, whatever a client sends. */
+const MAX_SHOWN_TYPES = 8;
+const MAX_TYPE_LENGTH = 40;
+
+/** What to tell the client of tools that are left out. */
+export function leftOutWarnings(tools: readonly Tool[] | null | undefined): string[] {
+  const types = new Set((tools ?? []).flatMap((tool) => (tool.type === "other" ? tool.leftOut : [])));
+  const shown = [...types].slice(0, MAX_SHOWN_TYPES).map((type) => type.slice(0, MAX_TYPE_LENGTH));
+  return shown.length > 0 ? [`Tools that run on a server are left out: ${shown.join(", ")}.`] : [];
 }
 
 function nameOf(tool: { readonly type: string; readonly name?: string | undefined }): string {

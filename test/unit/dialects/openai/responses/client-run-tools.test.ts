@@ -6,6 +6,8 @@ import {
   responseSchema,
   type ResponseObject,
 } from "../../../../../src/dialects/openai/responses/response-object.ts";
+import { toInferenceRequest } from "../../../../../src/dialects/openai/responses/response-request.ts";
+import { responseRequestSchema } from "../../../../../src/dialects/openai/responses/response-schema.ts";
 import { fetchOf, sseEvents, testApp, type TestApp } from "../../../../support/test-app.ts";
 import { CUSTOM_CALLS } from "../custom-tools/custom-events.ts";
 import { ACTION, body, BUILT_IN, BUILT_IN_CALLS, EXEC, PATCH_TOOL, UPDATE } from "./client-run-requests.ts";
@@ -139,11 +141,29 @@ describe("a tool of OpenAI's service that the client runs", () => {
     ]);
   });
 
+  test("is all of a response that has nothing else", async () => {
+    const alone = [...BUILT_IN_CALLS.slice(0, 5), ...BUILT_IN_CALLS.slice(-1)];
+    const { output } = await responseOf(testApp({ events: alone }), { tools: BUILT_IN });
+    expect(output.map(({ type }) => type)).toEqual(["shell_call"]);
+  });
+
   test("streams whole calls", async () => {
     const events = await eventsOf(testApp({ events: BUILT_IN_CALLS }), { tools: BUILT_IN });
     expect(events.slice(2, -1).map(({ type }) => type)).toEqual(
       Array.from({ length: 4 }, () => ["response.output_item.added", "response.output_item.done"]).flat(),
     );
+  });
+
+  test("is missed in a warning when a server runs it", () => {
+    const tools = [
+      ...BUILT_IN,
+      { type: "web_search" },
+      { type: "shell", environment: { type: "container_auto" } },
+    ];
+    const parsed = responseRequestSchema.parse({ tools: [...tools, { type: "web_search" }] });
+    const items = [{ role: "user" as const, content: "hi" }];
+    const { warnings } = toInferenceRequest(parsed, { items, earlier: 0 });
+    expect(warnings).toEqual(["Tools that run on a server are left out: web_search, shell."]);
   });
 
   test("makes way for a function of the same name", async () => {
