@@ -33,8 +33,9 @@ export interface CustomTool {
   readonly grammar?: Grammar | undefined;
 }
 
-/** Longest part of a name in a warning. */
+/** A warning is one sentence, whatever a client sends. */
 const MAX_SHOWN_NAME = 64;
+const MAX_SHOWN_REASON = 120;
 
 /** The only argument of the function that stands for a custom tool. */
 export const INPUT = "input";
@@ -52,7 +53,7 @@ export function toFunction(tool: CustomTool, warn: (sentence: string) => void): 
     } catch (error) {
       if (!(error instanceof NotRegularError)) throw error;
       warn(
-        `The grammar of the tool "${name.slice(0, MAX_SHOWN_NAME)}" ${error.message}: the model is shown it, but can break it.`,
+        `The grammar of the tool "${name.slice(0, MAX_SHOWN_NAME)}" ${error.message.slice(0, MAX_SHOWN_REASON)}: the model is shown it, but can break it.`,
       );
     }
   }
