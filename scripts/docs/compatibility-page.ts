@@ -40,6 +40,7 @@ Agents and frontends use the same addresses. For those that support Ollama, its 
 - **Null** means the same as omitting a field. Unknown fields are ignored. Known fields with a wrong type or range, and those that ask for something unsupported, are 400 with the field's path.
 - **Thinking** is off unless the request or the model's definition turns it on: on a CPU, it would take up most of the answer's time.
 - **Tool calls** that are required, or for a named tool, are enforced by a grammar for every model: exactly one call, with arguments that fit the tool's schema. With \`auto\`, the model decides, in its own template's format.
+- **Custom tools** of OpenAI's APIs take text instead of JSON. A \`regex\` grammar and a \`lark\` grammar whose rules do not contain themselves are enforced as far as arguments are, and every grammar is shown to the model. One that cannot be enforced (recursive rules, templates, look-around, imports from elsewhere than \`common\`) is shown only.
 - **Structured output** is enforced by a grammar, too: a complete answer fits the schema, one that is cut off by its length is the beginning of one. A grammar cannot enforce patterns with look-ahead, back-references or anchors in the middle (any text passes), the length of a text that also has a pattern, \`multipleOf\`, \`uniqueItems\` and \`not\`. Together with tools, the answer either fits the schema or is one tool call. With \`engine.kernels = stock\`, an answer can fail with \`inference_failed\`, because llama.cpp's grammars accept incomplete characters.
 - **Images** are PNG, JPEG, GIF or BMP, as base64 or data: URLs. The daemon does not fetch URLs.
 - **A final assistant message** is continued.
@@ -54,7 +55,7 @@ Streams consist of \`data:\` lines without event names, comments while there is 
 const RESPONSES = `
 ## Responses API
 
-Every event of a stream is named and numbered; the last one is \`response.completed\`, \`response.incomplete\` (cut off by its length) or \`response.failed\` (with \`error.code\`). Thinking is a \`reasoning\` item whose summary contains all of it. Tools that a hosted service would run itself, such as web search, are dropped, because coding agents always send some; the response's \`tools\` lists those that the model has seen.
+Every event of a stream is named and numbered; the last one is \`response.completed\`, \`response.incomplete\` (cut off by its length) or \`response.failed\` (with \`error.code\`). Thinking is a \`reasoning\` item whose summary contains all of it. \`shell\` (without a container), \`local_shell\` and \`apply_patch\` are tools that the client runs: their calls are \`shell_call\`, \`local_shell_call\` and \`apply_patch_call\` items, which a stream shows whole. Tools that a hosted service would run itself, such as web search, are dropped, because coding agents always send some; the response's \`tools\` lists those that the model has seen. What such tools have left in a conversation, \`web_search_call\` for example, is accepted as input: the model reads it as a short text.
 
 Responses are kept in memory unless \`store\` is false, for \`previous_response_id\`, \`item_reference\`, \`GET\` and \`DELETE /v1/responses/{id}\` and \`GET /v1/responses/{id}/input_items\`. They are lost when the daemon ends, and the least recently used ones make room for new ones (64 Mi characters in total). After that, the response is 400 \`previous_response_not_found\`, and the client has to send the whole conversation. \`POST /v1/responses/input_tokens\` takes the same fields and returns the exact number of tokens in a conversation.
 `;
@@ -62,7 +63,9 @@ Responses are kept in memory unless \`store\` is false, for \`previous_response_
 const MESSAGES = `
 ## Messages API
 
-Every event of a stream is named, and \`ping\` is sent while there is nothing else to send. Thinking blocks carry a signature; any signature is accepted. \`cache_read_input_tokens\` is always 0: prompts are cached, but that saves time, not tokens. Where the other APIs use 503, the status is 529, for which this API's clients have an error class. Headers such as \`anthropic-version\` and \`anthropic-beta\` and the query \`beta=true\` are ignored.
+Every event of a stream is named, and \`ping\` is sent while there is nothing else to send. Thinking blocks carry a signature; any signature is accepted. With \`thinking.display\` \`omitted\` the text is left out, but the signature holds it, so that the model has it when the block is sent back. \`cache_read_input_tokens\` is always 0: prompts are cached, but that saves time, not tokens. Where the other APIs use 503, the status is 529, for which this API's clients have an error class. The header \`anthropic-beta\` and the query \`beta=true\` are ignored.
+
+\`GET /v1/models\` and \`/v1/models/{id}\` have this API's format, pages and errors for its clients: for requests with \`anthropic-version\`, or with \`x-api-key\` and without \`Authorization\`. The tools \`bash_…\`, \`text_editor_…\`, \`memory_…\` and \`computer_…\` need no \`input_schema\`: the model gets the one that clients expect. Tools that run on a server and toolsets are refused; what they have left in a conversation (\`server_tool_use\`, \`web_search_tool_result\`, \`mcp_tool_result\` …) is read by the model as a short text.
 `;
 
 const PARTS = `
@@ -70,14 +73,16 @@ const PARTS = `
 
 | part | |
 |---|---|
-| chat-completions: \`text\`, \`image_url\`, \`refusal\` | honored |
+| chat-completions: \`text\`, \`image_url\`, \`refusal\`, calls of functions and of custom tools | honored |
 | chat-completions: \`input_audio\`, \`file\` | refused |
-| responses: messages of \`input_text\`, \`output_text\`, \`input_image\` and \`refusal\`, \`function_call\`, \`function_call_output\`, \`reasoning\`, \`item_reference\` | honored |
-| responses: \`encrypted_content\`, tools of other types than \`function\` | ignored |
+| responses: messages of \`input_text\`, \`output_text\`, \`input_image\` and \`refusal\`, \`function_call\`, \`custom_tool_call\`, \`shell_call\`, \`local_shell_call\`, \`apply_patch_call\` and their outputs, \`reasoning\`, \`item_reference\` | honored |
+| responses: items of tools that a server runs | text |
+| responses: \`encrypted_content\`, \`compaction\`, \`compaction_trigger\`, \`additional_tools\`, \`mcp_list_tools\`, tools that a server runs | ignored |
 | responses: \`input_file\`, \`file_id\`, other items | refused |
 | messages: \`text\`, \`image\`, \`thinking\`, \`tool_use\`, \`tool_result\`, \`search_result\`, \`document\` of plain text or of text blocks | honored |
+| messages: blocks of tools that a server runs, \`container_upload\`, \`tool_reference\`, \`compaction\`, other documents in results and before the last answer | text |
 | messages: \`redacted_thinking\`, \`cache_control\` | ignored |
-| messages: other documents, other blocks, tools that run on the server | refused |
+| messages: other documents after the last answer, other blocks, tools that run on the server | refused |
 `;
 
 /** The text of docs/compatibility.md. */

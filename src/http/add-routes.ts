@@ -2,7 +2,7 @@ import type { Hono } from "hono";
 import { TrieRouter } from "hono/router/trie-router";
 import { ServiceError } from "../errors/service-error.ts";
 import type { AppContext, AppEnv } from "./app-env.ts";
-import type { Dialect } from "./dialect.ts";
+import { isShared, type Dialect } from "./dialect.ts";
 import { errorResponse } from "./errors/error-response.ts";
 import { assertServing, type Life } from "./errors/serving.ts";
 import type { Route } from "./route.ts";
@@ -11,14 +11,41 @@ import type { Route } from "./route.ts";
 export function addRoutes(app: Hono<AppEnv>, dialects: readonly Dialect[], life: Readonly<Life>): void {
   app.onError((error, context) => errorResponse(context, error, dialects));
   const routes = dialects.flatMap((dialect) => dialect.routes);
-  for (const route of routes) {
-    app.on(route.method, route.path, async (context) => {
+  for (const offered of inOrder(dialects)) {
+    const { route } = offered;
+    app.on(route.method, route.path, async (context, next) => {
+      if (!offered.isMeant(context.req.raw.headers)) {
+        await next();
+        return context.res;
+      }
       if (!route.alwaysOn) assertServing({ life });
       return await route.handle(context);
     });
   }
   const methods = methodsByPath(routes);
   app.notFound((context) => errorResponse(context, noSuchRoute(context, methods), dialects));
+}
+
+interface OfferedRoute {
+  readonly route: Route;
+  /** Whether this route answers a request at its path, by the headers. */
+  isMeant(headers: Headers): boolean;
+}
+
+/** Routes on shared paths come first: they leave to the others what is not meant for them. */
+function inOrder(dialects: readonly Dialect[]): readonly OfferedRoute[] {
+  const offered = dialects.flatMap((dialect) =>
+    dialect.routes.map((route) => ({
+      route,
+      shared: isShared(dialect, route.path) ? dialect.shared : undefined,
+    })),
+  );
+  return [
+    ...offered.flatMap(({ route, shared }) =>
+      shared ? [{ route, isMeant: (headers: Headers) => shared.isMeant(headers) }] : [],
+    ),
+    ...offered.flatMap(({ route, shared }) => (shared ? [] : [{ route, isMeant: () => true }])),
+  ];
 }
 
 /** Says of a path whether all that is served there needs no API key. */

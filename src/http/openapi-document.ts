@@ -7,16 +7,20 @@ type Json = Record<string, unknown>;
 /** An OpenAPI 3.1 document of all routes, generated from the schemas that they use. */
 export function openApiDocument(version: string, dialects: readonly Dialect[]): Json {
   const components: Json = {};
-  const paths: Record<string, Json> = {};
-  for (const { routes, errorSchema } of dialects) {
-    for (const route of routes) {
-      const path = openApiPath(route.path);
-      paths[path] = {
-        ...paths[path],
-        [route.method.toLowerCase()]: operation(route, errorSchema, components),
-      };
-    }
-  }
+  const described = dialects.flatMap(({ routes, errorSchema }) =>
+    routes.map((route): DescribedRoute => ({ ...route, errorSchema })),
+  );
+  const paths = Object.fromEntries(
+    [...Map.groupBy(described, ({ path }) => openApiPath(path))].map(([path, here]) => [
+      path,
+      Object.fromEntries(
+        [...Map.groupBy(here, ({ method }) => method.toLowerCase())].map(([method, routes]) => [
+          method,
+          operation(routes, components),
+        ]),
+      ),
+    ]),
+  );
   return {
     openapi: "3.1.0",
     info: {
@@ -42,13 +46,21 @@ export function openApiPath(path: string): string {
   return path.replaceAll(/:(\w+)(?:\{[^/]*?\}(?=\/|$))?/g, "{$1}");
 }
 
-function operation(route: Route, errorSchema: z.ZodType, components: Json): Json {
+interface DescribedRoute extends Route {
+  readonly errorSchema: z.ZodType;
+}
+
+/** One operation of one route, or of those that share a place: the first one's, with the answers of all. */
+function operation(routes: readonly DescribedRoute[], components: Json): Json {
+  const [route] = routes;
+  if (!route) throw new Error("an operation needs a route");
+  const descriptions = routes.flatMap(({ description }) => description ?? []);
   return {
     tags: [route.tag],
     operationId: operationId(route),
     summary: route.summary,
-    ...(route.description !== undefined && { description: route.description }),
-    parameters: [...pathParameters(route.path), ...queryParameters(route.query)],
+    ...(descriptions.length > 0 && { description: descriptions.join(" ") }),
+    parameters: [...pathParameters(route.path), ...routes.flatMap(({ query }) => queryParameters(query))],
     ...(route.body && {
       requestBody: {
         required: true,
@@ -56,13 +68,25 @@ function operation(route: Route, errorSchema: z.ZodType, components: Json): Json
       },
     }),
     responses: {
-      ...responses(route.answers, components),
+      ...responses(
+        routes.flatMap(({ answers }) => answers),
+        components,
+      ),
       default: {
         description: "An error.",
-        content: { "application/json": { schema: jsonSchema(errorSchema, "output", components) } },
+        content: {
+          "application/json": {
+            schema: oneOf(routes.map(({ errorSchema }) => jsonSchema(errorSchema, "output", components))),
+          },
+        },
       },
     },
   };
+}
+
+function oneOf(schemas: readonly Json[]): Json {
+  const [first] = schemas;
+  return first && schemas.length === 1 ? first : { anyOf: schemas };
 }
 
 /** "get_api_models_name"; "/ui" and "/ui/" differ by the last underscore. */
@@ -90,22 +114,27 @@ function queryParameters(schema: z.ZodType | undefined): Json[] {
   }));
 }
 
-/** Merges answers with the same status, which differ in their content type. */
+/** Merges answers with the same status, which differ in their content type or in the API that they belong to. */
 function responses(answers: readonly RouteAnswer[], components: Json): Record<string, Json> {
-  const result: Record<string, { description: string; content?: Json }> = {};
-  for (const answer of answers) {
-    const status = String(answer.status ?? 200);
-    const earlier = result[status];
-    const content = {
-      ...earlier?.content,
-      [answer.contentType ?? "application/json"]: answer.schema
-        ? { schema: jsonSchema(answer.schema, "output", components) }
-        : {},
-    };
-    const description = earlier ? `${earlier.description} ${answer.description}` : answer.description;
-    result[status] = { description, content };
-  }
-  return result;
+  const byStatus = Map.groupBy(answers, ({ status }) => String(status ?? 200));
+  return Object.fromEntries(
+    [...byStatus].map(([status, some]) => [
+      status,
+      {
+        description: some.map(({ description }) => description).join(" "),
+        content: Object.fromEntries(
+          [...Map.groupBy(some, ({ contentType }) => contentType ?? "application/json")].map(
+            ([type, same]) => {
+              const schemas = same.flatMap(({ schema }) =>
+                schema ? [jsonSchema(schema, "output", components)] : [],
+              );
+              return [type, schemas.length > 0 ? { schema: oneOf(schemas) } : {}];
+            },
+          ),
+        ),
+      },
+    ]),
+  );
 }
 
 /** The JSON Schema of a zod schema; schemas that have an id go to the shared components. */

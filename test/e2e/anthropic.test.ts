@@ -50,6 +50,21 @@ describe("messages with the official client", () => {
     expect(message.usage.output_tokens).toBeLessThan(AMPLE_TOKENS);
   });
 
+  test("call a tool of the API that the client runs", async () => {
+    const tools = [{ type: "bash_20250124" as const, name: "bash" as const }];
+    const message = await create({ max_tokens: 64, tools, tool_choice: { type: "tool", name: "bash" } });
+    const [call] = message.content;
+    expect(call).toMatchObject({ type: "tool_use", name: "bash" });
+    expect(["command", "restart"]).toEqual(expect.arrayContaining(Object.keys(Object(call).input)));
+  });
+
+  test("have their models listed in the form of the same API", async () => {
+    const ids: string[] = [];
+    for await (const { id } of client.models.list({ limit: 1 })) ids.push(id);
+    expect(ids).toContain(model);
+    expect(await client.models.retrieve(model)).toMatchObject({ type: "model", id: model });
+  });
+
   test("end at their limit", async () => {
     const message = await create({ max_tokens: 8, output_config: ENDLESS });
     expect(message).toMatchObject({ stop_reason: "max_tokens", usage: { output_tokens: 8 } });

@@ -12,6 +12,7 @@ import {
   QUESTION_TO_THINK_ABOUT,
 } from "../support/certain-requests.ts";
 import { sharedDaemon } from "../support/shared-daemon.ts";
+import { PATCH_GRAMMAR } from "../support/patch-grammar.ts";
 import type { TestDaemon } from "../support/start-daemon.ts";
 
 const model = "daybreak-mini";
@@ -34,6 +35,12 @@ const NOW = {
 };
 
 const ENDLESS = { format: { type: "json_schema" as const, name: "endless", schema: ENDLESS_OBJECT } };
+
+const customTool = (syntax: "regex" | "lark", definition: string) => ({
+  type: "custom" as const,
+  name: "write",
+  format: { type: "grammar" as const, syntax, definition },
+});
 
 let daemon: TestDaemon;
 let client: OpenAI;
@@ -114,6 +121,26 @@ describe("responses with the official client", () => {
     });
     expect(answer.usage?.input_tokens).toBeGreaterThan(alone!.input_tokens);
     expect(answer.output.some(({ type }) => type === "function_call")).toBe(false);
+  });
+
+  test("call a custom tool with text that fits its grammar, of a line or of a patch", async () => {
+    const body = {
+      model,
+      input: "Say hello.",
+      ...GREEDY,
+      tool_choice: { type: "custom" as const, name: "write" },
+    };
+    const line = await client.responses
+      .stream({ ...body, tools: [customTool("regex", String.raw`"[^ ]{2,4}"\t\\\w{3}`)] })
+      .finalResponse();
+    expect(line.output).toMatchObject([
+      { type: "custom_tool_call", name: "write", input: expect.stringMatching(/^"[^ ]{2,4}"\t\\\w{3}$/) },
+    ]);
+    const tools = [customTool("lark", PATCH_GRAMMAR)];
+    const patch = await client.responses.create({ ...body, tools, max_output_tokens: 80 });
+    expect(patch.output).toMatchObject([
+      { type: "custom_tool_call", input: expect.stringMatching(/^\*{3} Begin Patch\n\*{3} (?:A|D|U)/) },
+    ]);
   });
 
   test("go on from a kept response with the result of its call", async () => {

@@ -1,6 +1,7 @@
 import { tellWarnings } from "../../http/middleware/answer-warnings.ts";
 import type { Dialect } from "../../http/dialect.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
+import { pathName } from "../../http/input/path-name.ts";
 import type { Services } from "../services.ts";
 import { SSE_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import { collectAnswer } from "../../inference/collect-answer.ts";
@@ -8,23 +9,43 @@ import { countTokens } from "../../inference/count-tokens.ts";
 import { anthropicErrorSchema, anthropicEvents, renderAnthropicError } from "./anthropic-error.ts";
 import { messageId, messageSchema, toMessage } from "./message-answer.ts";
 import { toMessageEvents } from "./message-events.ts";
-import { toMessageRequest } from "./message-request.ts";
+import { omitsThinking, toMessageRequest } from "./message-request.ts";
+import {
+  anthropicModelListSchema,
+  anthropicModelSchema,
+  modelListQuerySchema,
+  toModel,
+  toModelList,
+} from "./model-list.ts";
 import { countTokensRequestSchema, messageRequestSchema, tokenCountSchema } from "./message-schema.ts";
+
+const tag = "Messages API";
 
 /** The messages API under /v1/messages, as the official clients use it. */
 export const anthropicDialect = (services: Services): Dialect => ({
   name: "Anthropic",
   prefixes: ["/v1/messages"],
-  routes: [messagesRoute(services), countTokensRoute(services)],
+  shared: { prefixes: ["/v1/models"], isMeant: isAnthropicClient },
+  routes: [
+    messagesRoute(services),
+    countTokensRoute(services),
+    modelListRoute(services),
+    modelRoute(services),
+  ],
   renderError: renderAnthropicError,
   errorSchema: anthropicErrorSchema,
 });
+
+/** OpenAI's API has models at the same address; its clients send neither of these headers. */
+function isAnthropicClient(headers: Headers): boolean {
+  return headers.has("anthropic-version") || (headers.has("x-api-key") && !headers.has("authorization"));
+}
 
 function messagesRoute({ inference }: Services): Route {
   return defineRoute({
     method: "POST",
     path: "/v1/messages",
-    tag: "Messages API",
+    tag,
     summary: "Create a message",
     description: "Unknown fields and the headers anthropic-version and anthropic-beta are ignored.",
     body: messageRequestSchema,
@@ -43,11 +64,15 @@ function messagesRoute({ inference }: Services): Route {
         context.req.raw.signal,
       );
       tellWarnings(context, warnings);
-      const id = messageId();
-      const stopSequences = body.stop_sequences ?? [];
+      const options = {
+        id: messageId(),
+        model,
+        stopSequences: body.stop_sequences ?? [],
+        omitsThinking: omitsThinking(body),
+      };
       const response = body.stream
-        ? streamResponse(context, toMessageEvents({ id, model, stopSequences }, events), anthropicEvents)
-        : context.json(toMessage(id, model, await collectAnswer(events), stopSequences));
+        ? streamResponse(context, toMessageEvents(options, events), anthropicEvents)
+        : context.json(toMessage(options, await collectAnswer(events)));
       response.headers.set("request-id", context.get("requestId"));
       return response;
     },
@@ -58,7 +83,7 @@ function countTokensRoute({ inference }: Services): Route {
   return defineRoute({
     method: "POST",
     path: "/v1/messages/count_tokens",
-    tag: "Messages API",
+    tag,
     summary: "Count the tokens of a message request",
     description:
       "The exact count after the chat template, with system, tools and images. It costs the first prefill step of " +
@@ -70,6 +95,44 @@ function countTokensRoute({ inference }: Services): Route {
       const response = context.json({
         input_tokens: await countTokens(inference, request, context.req.raw.signal),
       });
+      response.headers.set("request-id", context.get("requestId"));
+      return response;
+    },
+  });
+}
+
+function modelListRoute({ models }: Services): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/models",
+    tag,
+    summary: "List the models, for clients of the messages API",
+    description:
+      "A request with the header anthropic-version, or with x-api-key and without authorization, gets pages in the " +
+      "format of the messages API.",
+    query: modelListQuerySchema,
+    answers: [{ description: "Or a page of them.", schema: anthropicModelListSchema }],
+    alwaysOn: true,
+    async handle(context, { query }) {
+      const response = context.json(toModelList(await models.list(), query));
+      response.headers.set("request-id", context.get("requestId"));
+      return response;
+    },
+  });
+}
+
+function modelRoute({ models }: Services): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/models/:name{.+}",
+    tag,
+    summary: "Show a model, for clients of the messages API",
+    answers: [
+      { description: "In the format that the request's headers ask for.", schema: anthropicModelSchema },
+    ],
+    alwaysOn: true,
+    async handle(context) {
+      const response = context.json(toModel(await models.get(pathName(context))));
       response.headers.set("request-id", context.get("requestId"));
       return response;
     },

@@ -2,9 +2,14 @@ import { z } from "zod";
 import type { Usage } from "../../engine/protocol/generation.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { parseInput } from "./partial-input.ts";
+import { signOmitted, signThinking } from "./thinking-signature.ts";
 
 const contentBlockSchema = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("thinking"), thinking: z.string(), signature: z.string() }),
+  z.object({
+    type: z.literal("thinking"),
+    thinking: z.string().describe("Empty with thinking.display omitted."),
+    signature: z.string(),
+  }),
   // No citations field: clients disagree on whether an answer without citations has a list, null or nothing.
   z.object({ type: z.literal("text"), text: z.string() }),
   z.object({
@@ -50,11 +55,6 @@ export function toToolUseId(id: string): string {
   return `toolu_${id.replace(/^(?:call|toolu)_/, "")}`;
 }
 
-/** Clients send thinking back with its signature. It is not checked, so it only has to be well-formed. */
-export function signThinking(thinking: string): string {
-  return btoa(`daybreak:${thinking.length}`);
-}
-
 export function toUsage(usage: Pick<Usage, "promptTokens" | "completionTokens">): Message["usage"] {
   return {
     input_tokens: usage.promptTokens,
@@ -76,15 +76,28 @@ export function toStop(
     : { stop_reason: "end_turn", stop_sequence: null };
 }
 
+/** What is the same for a whole message and a stream. */
+export interface MessageOptions {
+  readonly id: string;
+  readonly model: string;
+  /** Those of the request. */
+  readonly stopSequences: readonly string[];
+  /** Thinking blocks have a signature but no text. */
+  readonly omitsThinking: boolean;
+}
+
 export function toMessage(
-  id: string,
-  model: string,
+  { id, model, stopSequences, omitsThinking }: MessageOptions,
   answer: Answer,
-  stopSequences: readonly string[],
 ): Message {
   const content: ContentBlock[] = [];
-  if (answer.reasoning !== "") {
-    content.push({ type: "thinking", thinking: answer.reasoning, signature: signThinking(answer.reasoning) });
+  const { reasoning } = answer;
+  if (reasoning !== "") {
+    content.push(
+      omitsThinking
+        ? { type: "thinking", thinking: "", signature: signOmitted(reasoning) }
+        : { type: "thinking", thinking: reasoning, signature: signThinking(reasoning) },
+    );
   }
   if (answer.text !== "") content.push({ type: "text", text: answer.text });
   for (const call of answer.toolCalls) {

@@ -1,20 +1,14 @@
 import { sseEvent } from "../../http/streaming/sse-frame.ts";
 import type { InferenceEvent } from "../../inference/inference.ts";
-import { signThinking, toStop, toToolUseId, toUsage, type ContentBlock } from "./message-answer.ts";
-
-interface MessageStreamOptions {
-  readonly id: string;
-  readonly model: string;
-  /** Those of the request. */
-  readonly stopSequences: readonly string[];
-}
+import { type ContentBlock, type MessageOptions, toStop, toToolUseId, toUsage } from "./message-answer.ts";
+import { signOmitted, signThinking } from "./thinking-signature.ts";
 
 /** The server-sent events of a streamed message, in the order clients expect. */
 export async function* toMessageEvents(
-  options: MessageStreamOptions,
+  options: MessageOptions,
   events: AsyncIterable<InferenceEvent>,
 ): AsyncGenerator<string, void, undefined> {
-  const blocks = new BlockWriter();
+  const blocks = new BlockWriter(options.omitsThinking);
   let started = false;
   for await (const event of events) {
     if (event.type === "start") continue;
@@ -38,7 +32,7 @@ export async function* toMessageEvents(
   }
 }
 
-function messageStart({ id, model }: MessageStreamOptions, promptTokens: number): string {
+function messageStart({ id, model }: MessageOptions, promptTokens: number): string {
   return sseEvent("message_start", {
     type: "message_start",
     message: {
@@ -59,6 +53,11 @@ class BlockWriter {
   #index = -1;
   #open: ContentBlock["type"] | undefined;
   #thinking = "";
+  readonly #omitsThinking: boolean;
+
+  constructor(omitsThinking: boolean) {
+    this.#omitsThinking = omitsThinking;
+  }
 
   *text(text: string): Generator<string> {
     if (text === "") return;
@@ -70,7 +69,7 @@ class BlockWriter {
     if (thinking === "") return;
     if (this.#open !== "thinking") yield* this.#start({ type: "thinking", thinking: "", signature: "" });
     this.#thinking += thinking;
-    yield this.#delta({ type: "thinking_delta", thinking });
+    if (!this.#omitsThinking) yield this.#delta({ type: "thinking_delta", thinking });
   }
 
   *toolUse(id: string, name: string): Generator<string> {
@@ -84,7 +83,8 @@ class BlockWriter {
   *close(): Generator<string> {
     if (this.#open === undefined) return;
     if (this.#open === "thinking") {
-      yield this.#delta({ type: "signature_delta", signature: signThinking(this.#thinking) });
+      const sign = this.#omitsThinking ? signOmitted : signThinking;
+      yield this.#delta({ type: "signature_delta", signature: sign(this.#thinking) });
       this.#thinking = "";
     }
     yield sseEvent("content_block_stop", { type: "content_block_stop", index: this.#index });

@@ -2,77 +2,11 @@ import { z } from "zod";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import { jsonSchemaSchema, samplingSchema } from "../../engine/protocol/generation.ts";
 import { ignored, modelName, refused } from "../../http/input/known-fields.ts";
+import { contentBlock, textBlock } from "./content-blocks.ts";
+import { toolSchema } from "./tool-schema.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 
 const range = samplingSchema.shape;
-
-const textBlock = z.object({ type: z.literal("text"), text: z.string() });
-
-const imageBlock = z.object({
-  type: z.literal("image"),
-  source: z.discriminatedUnion("type", [
-    z.object({ type: z.literal("base64"), media_type: z.string(), data: z.string() }),
-    z
-      .object({ type: z.literal("url"), url: z.string() })
-      .describe("A data: URL; remote URLs are not fetched."),
-  ]),
-});
-
-const documentBlock = z.object({
-  type: z.literal("document"),
-  title: z.string().nullish(),
-  source: z.discriminatedUnion("type", [
-    z.object({ type: z.literal("text"), data: z.string() }),
-    z.object({ type: z.literal("content"), content: z.union([z.string(), list(textBlock)]) }),
-    z.object({ type: z.literal("base64") }).describe("Refused: PDFs cannot be read."),
-    z.object({ type: z.literal("url") }).describe("Refused: URLs are not fetched."),
-  ]),
-});
-
-const searchResultBlock = z.object({
-  type: z.literal("search_result"),
-  title: z.string(),
-  source: z.string(),
-  content: list(textBlock),
-});
-
-const plainUserBlock = z.discriminatedUnion("type", [
-  textBlock,
-  imageBlock,
-  documentBlock,
-  searchResultBlock,
-]);
-
-const toolResultBlock = z.object({
-  type: z.literal("tool_result"),
-  tool_use_id: z.string().describe("ID of the call this is the result of."),
-  content: z.union([z.string(), list(plainUserBlock)]).nullish(),
-  is_error: z.boolean().nullish(),
-});
-
-const userBlock = z.discriminatedUnion("type", [
-  textBlock,
-  imageBlock,
-  documentBlock,
-  searchResultBlock,
-  toolResultBlock,
-]);
-
-const assistantBlock = z.discriminatedUnion("type", [
-  textBlock,
-  z.object({
-    type: z.literal("thinking"),
-    thinking: z.string(),
-    signature: z.string().nullish().describe("Not checked."),
-  }),
-  z.object({ type: z.literal("redacted_thinking"), data: z.string() }).describe("Accepted and left out."),
-  z.object({
-    type: z.literal("tool_use"),
-    id: z.string(),
-    name: z.string(),
-    input: z.unknown().describe("The arguments as an object."),
-  }),
-]);
 
 const textContent = z.union([z.string(), list(textBlock)]);
 
@@ -80,26 +14,19 @@ const messageSchema = z.discriminatedUnion("role", [
   z.object({
     role: z.literal("user"),
     content: z
-      .union([z.string(), list(userBlock)])
+      .union([z.string(), list(contentBlock)])
       .describe("Text, or blocks of text, images and tool results."),
   }),
   z.object({
     role: z.literal("assistant"),
     content: z
-      .union([z.string(), list(assistantBlock)])
+      .union([z.string(), list(contentBlock)])
       .describe(
         "Text, or blocks of text, thinking and tool calls. The model continues it when it is the last message.",
       ),
   }),
   z.object({ role: z.literal("system"), content: textContent }),
 ]);
-
-const toolSchema = z.object({
-  type: z.literal("custom", { error: "only custom tools are supported" }).nullish(),
-  name: z.string().min(1),
-  description: z.string().nullish(),
-  input_schema: jsonSchemaSchema.describe("JSON Schema of the arguments."),
-});
 
 const single = z.boolean().nullish().describe("True: at most one call per turn.");
 
@@ -111,6 +38,11 @@ const toolChoiceSchema = z.discriminatedUnion("type", [
 ]);
 
 const jsonFormat = z.object({ type: z.literal("json_schema"), schema: jsonSchemaSchema });
+
+const display = z
+  .enum(["summarized", "omitted"])
+  .nullish()
+  .describe("omitted: thinking blocks have no text. summarized, and the default: all of it.");
 
 /** POST /v1/messages. Unknown fields are ignored; null means the same as leaving a field out. */
 export const messageRequestSchema = z
@@ -130,7 +62,11 @@ export const messageRequestSchema = z
       .nullable()
       .describe(`Top-k sampling; 0 disables it. Default: ${DEFAULT_SAMPLING.topK}.`),
     stop_sequences: list(z.string().min(1), { most: MAX_STOPS }).nullish().describe("Stop sequences."),
-    tools: list(toolSchema).nullish().describe("Functions the model may call."),
+    tools: list(toolSchema)
+      .nullish()
+      .describe(
+        "Functions the model may call, and tools of the API that the client runs: bash, text editor, memory, computer.",
+      ),
     tool_choice: toolChoiceSchema
       .nullish()
       .describe("Which functions the model may or must call. Default: auto."),
@@ -139,12 +75,13 @@ export const messageRequestSchema = z
         z.object({
           type: z.literal("enabled"),
           budget_tokens: z.int().nullish().describe("Ignored: max_tokens limits thinking and text together."),
+          display,
         }),
-        z.object({ type: z.literal("adaptive") }).describe("Thinks on models that support it."),
-        z.object({ type: z.literal("disabled") }),
+        z.object({ type: z.literal("adaptive"), display }).describe("Thinks on models that support it."),
+        z.object({ type: z.enum(["disabled", "between_tools"]) }).describe("The same here."),
       ])
       .nullish()
-      .describe("Let the model think before it answers. Default: disabled."),
+      .describe("Let the model think before it answers; display: whether to show it. Default: disabled."),
     output_config: z
       .object({
         effort: z
@@ -181,5 +118,3 @@ export const tokenCountSchema = z
 
 export type MessageRequest = z.output<typeof messageRequestSchema>;
 export type MessageParam = MessageRequest["messages"][number];
-export type UserBlock = z.output<typeof userBlock>;
-export type AssistantBlock = z.output<typeof assistantBlock>;

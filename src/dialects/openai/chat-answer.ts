@@ -1,9 +1,13 @@
 import { z } from "zod";
-import { finishReasonSchema, type TokenLogprob, type Usage } from "../../engine/protocol/generation.ts";
+import {
+  finishReasonSchema,
+  type TokenLogprob,
+  type ToolCall,
+  type Usage,
+} from "../../engine/protocol/generation.ts";
 import { sseData } from "../../http/streaming/sse-frame.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
-import type { ChoiceEvent } from "../../inference/generate-choices.ts";
-import type { InferenceEvent } from "../../inference/inference.ts";
+import type { AnswerEvent } from "./custom-tools/decode-custom-calls.ts";
 import {
   type AnswerHead,
   toCallId,
@@ -17,11 +21,19 @@ import { STREAM_END } from "./openai-error.ts";
 const logprobsSchema = z.object({ content: tokenLogprobsSchema, refusal: z.null() }).nullable();
 type WireLogprobs = z.output<typeof logprobsSchema>;
 
-const toolCallSchema = z.object({
-  id: z.string(),
-  type: z.literal("function"),
-  function: z.object({ name: z.string(), arguments: z.string().describe("JSON text.") }),
-});
+const toolCallSchema = z.discriminatedUnion("type", [
+  z.object({
+    id: z.string(),
+    type: z.literal("function"),
+    function: z.object({ name: z.string(), arguments: z.string().describe("JSON text.") }),
+  }),
+  z.object({
+    id: z.string(),
+    type: z.literal("custom"),
+    custom: z.object({ name: z.string(), input: z.string() }),
+  }),
+]);
+type WireToolCall = z.output<typeof toolCallSchema>;
 
 const head = {
   id: z.string(),
@@ -60,8 +72,9 @@ const deltaSchema = z.object({
       z.object({
         index: z.int(),
         id: z.string().optional(),
-        type: z.literal("function").optional(),
-        function: z.object({ name: z.string().optional(), arguments: z.string() }),
+        type: z.enum(["function", "custom"]).optional(),
+        function: z.object({ name: z.string().optional(), arguments: z.string() }).optional(),
+        custom: z.object({ name: z.string().optional(), input: z.string() }).optional(),
       }),
     )
     .optional(),
@@ -89,6 +102,7 @@ type ChunkChoice = Chunk["choices"][number];
 export function toChatCompletion(
   { id, created, model }: AnswerHead,
   answers: readonly Answer[],
+  customTools: ReadonlySet<string>,
 ): z.output<typeof chatCompletionSchema> {
   return {
     id,
@@ -103,11 +117,7 @@ export function toChatCompletion(
         refusal: null,
         ...(answer.reasoning !== "" && { reasoning_content: answer.reasoning }),
         ...(answer.toolCalls.length > 0 && {
-          tool_calls: answer.toolCalls.map(({ id: callId, name, arguments: text }) => ({
-            id: toCallId(callId),
-            type: "function",
-            function: { name, arguments: text },
-          })),
+          tool_calls: answer.toolCalls.map((call) => toToolCall(call, customTools)),
         }),
       },
       logprobs: toLogprobs(answer.logprobs),
@@ -117,10 +127,16 @@ export function toChatCompletion(
   };
 }
 
+function toToolCall({ id, name, arguments: text }: ToolCall, customTools: ReadonlySet<string>): WireToolCall {
+  return customTools.has(name)
+    ? { id: toCallId(id), type: "custom", custom: { name, input: text } }
+    : { id: toCallId(id), type: "function", function: { name, arguments: text } };
+}
+
 /** The events of a streamed answer, including the final `[DONE]`. */
 export async function* toChatChunks(
   answer: AnswerHead,
-  events: AsyncIterable<ChoiceEvent>,
+  events: AsyncIterable<AnswerEvent>,
   includeUsage: boolean,
 ): AsyncGenerator<string, void, undefined> {
   const frame = (choices: ChunkChoice[], usage: Chunk["usage"]): string => {
@@ -140,7 +156,7 @@ export async function* toChatChunks(
 }
 
 /** Undefined for an event that the API does not send. */
-function toChunkChoice(index: number, event: InferenceEvent): ChunkChoice | undefined {
+function toChunkChoice(index: number, event: AnswerEvent): ChunkChoice | undefined {
   if (event.type === "done") return { index, delta: {}, finish_reason: event.reason };
   const delta = toDelta(event);
   if (!delta) return undefined;
@@ -148,16 +164,28 @@ function toChunkChoice(index: number, event: InferenceEvent): ChunkChoice | unde
   return { index, delta, ...(logprobs !== undefined && { logprobs }), finish_reason: null };
 }
 
-function toDelta(event: Exclude<InferenceEvent, { type: "done" }>): Delta | undefined {
+function toDelta(event: Exclude<AnswerEvent, { type: "done" }>): Delta | undefined {
   if (event.type === "start") return { role: "assistant", content: "" };
   if (event.type === "text-delta") return { content: event.text };
   if (event.type === "reasoning-delta") return { reasoning_content: event.text };
   if (event.type === "tool-call-start") {
-    const call = { name: event.name, arguments: "" };
-    return { tool_calls: [{ index: event.index, id: toCallId(event.id), type: "function", function: call }] };
+    const { index, name } = event;
+    const begun = { index, id: toCallId(event.id) };
+    return {
+      tool_calls: [
+        event.isCustom
+          ? { ...begun, type: "custom", custom: { name, input: "" } }
+          : { ...begun, type: "function", function: { name, arguments: "" } },
+      ],
+    };
   }
   if (event.type === "tool-call-delta") {
-    return { tool_calls: [{ index: event.index, function: { arguments: event.arguments } }] };
+    const { index, arguments: text } = event;
+    return {
+      tool_calls: [
+        { index, ...(event.isCustom ? { custom: { input: text } } : { function: { arguments: text } }) },
+      ],
+    };
   }
   return undefined;
 }

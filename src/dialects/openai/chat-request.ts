@@ -2,6 +2,7 @@ import type {
   ChatMessage,
   ContentPart,
   OutputFormat,
+  ToolCall,
   ToolChoice,
   ToolDefinition,
 } from "../../engine/protocol/generation.ts";
@@ -9,7 +10,13 @@ import { ServiceError } from "../../errors/service-error.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
-import type { ChatCompletionMessage, ChatCompletionRequest } from "./chat-schema.ts";
+import type {
+  ChatCompletionMessage,
+  ChatCompletionRequest,
+  ChatCompletionToolCall,
+  NamedTool,
+} from "./chat-schema.ts";
+import { encodeInput, toFunction } from "./custom-tools/custom-tool.ts";
 import {
   toMaxTokens,
   toSampling,
@@ -26,7 +33,8 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
     throw unsupported("Only text output is supported.", "modalities");
   }
   const sampling = toSampling(body);
-  const tools = toTools(body);
+  const warnings: string[] = [];
+  const tools = toTools(body, warnings);
   const format = toFormat(body.response_format);
   const request: InferenceRequest = {
     endpoint: "chat",
@@ -45,6 +53,7 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
     format,
     logprobs: toLogprobs(body),
     defaults: { sampling: DEFAULT_SAMPLING },
+    ...(warnings.length > 0 && { warnings }),
   };
   return Array.from({ length: body.n ?? 1 }, (_, choice) => ({
     ...request,
@@ -62,7 +71,7 @@ function toMessage(message: ChatCompletionMessage, index: number): ChatMessage {
       role: "assistant",
       content: toTextContent(message.content ?? message.refusal),
       reasoning: message.reasoning_content ?? undefined,
-      toolCalls: message.tool_calls?.map(({ id, function: call }) => ({ id, ...call })),
+      toolCalls: message.tool_calls?.map(toToolCall),
       name: message.name ?? undefined,
     };
   }
@@ -87,17 +96,35 @@ function toUserContent(
   });
 }
 
-function toTools(body: ChatCompletionRequest): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
-  const tools = (body.tools ?? []).map(({ function: tool }) => ({
-    name: tool.name,
-    description: tool.description ?? undefined,
-    parameters: tool.parameters ?? undefined,
-    ...(tool.strict != null && { strict: tool.strict }),
-  }));
+function toToolCall(call: ChatCompletionToolCall): ToolCall {
+  const { id } = call;
+  return call.type === "function"
+    ? { id, ...call.function }
+    : { id, name: call.custom.name, arguments: encodeInput(call.custom.input) };
+}
+
+function toTools(
+  body: ChatCompletionRequest,
+  warnings: string[],
+): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
+  const tools = (body.tools ?? []).map((tool): ToolDefinition => {
+    if (tool.type === "custom") {
+      const { format, ...custom } = tool.custom;
+      const grammar = format?.type === "grammar" ? format.grammar : undefined;
+      return toFunction({ ...custom, grammar }, (warning) => warnings.push(warning));
+    }
+    const { name, description, parameters, strict } = tool.function;
+    return {
+      name,
+      description: description ?? undefined,
+      parameters: parameters ?? undefined,
+      ...(strict != null && { strict }),
+    };
+  });
   const choice = body.tool_choice ?? "auto";
   if (typeof choice === "string") return { tools, toolChoice: choice };
-  if (choice.type === "function") return { tools, toolChoice: { name: choice.function.name } };
-  const allowed = new Set(choice.allowed_tools.tools.map((tool) => tool.function.name));
+  if (choice.type !== "allowed_tools") return { tools, toolChoice: { name: nameOf(choice) } };
+  const allowed = new Set(choice.allowed_tools.tools.map(nameOf));
   return { tools: tools.filter(({ name }) => allowed.has(name)), toolChoice: choice.allowed_tools.mode };
 }
 
@@ -111,6 +138,15 @@ function toContinueLast(
   choice: ToolChoice,
 ): boolean {
   return asked ?? (format.type === "text" && (choice === "auto" || choice === "none"));
+}
+
+function nameOf(tool: NamedTool): string {
+  return tool.type === "function" ? tool.function.name : tool.custom.name;
+}
+
+/** The names of the tools whose input is text. */
+export function customNames({ tools }: ChatCompletionRequest): ReadonlySet<string> {
+  return new Set(tools?.flatMap((tool) => (tool.type === "custom" ? tool.custom.name : [])));
 }
 
 function toFormat(format: ChatCompletionRequest["response_format"]): OutputFormat {

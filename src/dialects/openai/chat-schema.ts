@@ -2,6 +2,7 @@ import { z } from "zod";
 import { dictionary, list } from "../../http/input/bounded-lists.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { ignored, refused } from "../../http/input/known-fields.ts";
+import { nestedFormatSchema } from "./custom-tools/custom-tool.ts";
 import { commonFields, reasoningEffortSchema, tokenLimit } from "./openai-request-fields.ts";
 
 const textPart = z.object({ type: z.literal("text"), text: z.string() });
@@ -31,6 +32,18 @@ const textContent = z
 const content = z.union([z.string(), list(userPart)]).nullish();
 const name = z.string().nullish().describe("Name of the participant, for templates that use it.");
 
+const functionCall = z.object({
+  id: z.string(),
+  type: z.literal("function").default("function"),
+  function: z.object({ name: z.string(), arguments: z.string().describe("JSON text.") }),
+});
+
+const customCall = z.object({
+  id: z.string(),
+  type: z.literal("custom"),
+  custom: z.object({ name: z.string(), input: z.string() }),
+});
+
 const messageSchema = z.discriminatedUnion("role", [
   z.object({
     role: z.enum(["system", "developer"]).describe("Instructions; developer is treated as system."),
@@ -54,13 +67,7 @@ const messageSchema = z.discriminatedUnion("role", [
       .string()
       .nullish()
       .describe("The model's earlier reasoning, for templates that use it."),
-    tool_calls: list(
-      z.object({
-        id: z.string(),
-        type: z.literal("function").default("function"),
-        function: z.object({ name: z.string(), arguments: z.string().describe("JSON text.") }),
-      }),
-    ).nullish(),
+    tool_calls: list(z.union([functionCall, customCall])).nullish(),
   }),
   z.object({
     role: z.literal("tool"),
@@ -69,8 +76,8 @@ const messageSchema = z.discriminatedUnion("role", [
   }),
 ]);
 
-const toolSchema = z.object({
-  type: z.literal("function", { error: 'only tools of type "function" are supported' }),
+const functionTool = z.object({
+  type: z.literal("function"),
   function: z.object({
     name: z.string().min(1),
     description: z.string().nullish(),
@@ -79,7 +86,23 @@ const toolSchema = z.object({
   }),
 });
 
-const namedTool = z.object({ type: z.literal("function"), function: z.object({ name: z.string() }) });
+const customTool = z.object({
+  type: z.literal("custom"),
+  custom: z.object({
+    name: z.string().min(1),
+    description: z.string().nullish(),
+    format: nestedFormatSchema.nullish(),
+  }),
+});
+
+const toolSchema = z.discriminatedUnion("type", [functionTool, customTool], {
+  error: 'only tools of type "function" or "custom" are supported',
+});
+
+const namedTool = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("function"), function: z.object({ name: z.string() }) }),
+  z.object({ type: z.literal("custom"), custom: z.object({ name: z.string() }) }),
+]);
 
 const toolChoiceSchema = z.union([
   z.enum(["auto", "none", "required"]),
@@ -113,7 +136,9 @@ export const chatCompletionRequestSchema = z
       "Maximum number of tokens to generate, reasoning included. Default, and -1: until the context is full.",
     ),
     max_tokens: tokenLimit.describe("The older name of max_completion_tokens."),
-    tools: list(toolSchema).nullish().describe("Functions the model may call."),
+    tools: list(toolSchema)
+      .nullish()
+      .describe("Functions the model may call, and custom tools, whose input is text."),
     tool_choice: toolChoiceSchema
       .nullish()
       .describe("Which functions the model may or must call. Default: auto."),
@@ -161,3 +186,5 @@ export const chatCompletionRequestSchema = z
 
 export type ChatCompletionRequest = z.output<typeof chatCompletionRequestSchema>;
 export type ChatCompletionMessage = z.output<typeof messageSchema>;
+export type ChatCompletionToolCall = z.output<typeof functionCall> | z.output<typeof customCall>;
+export type NamedTool = z.output<typeof namedTool>;

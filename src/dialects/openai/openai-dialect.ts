@@ -13,8 +13,9 @@ import {
   toChatChunks,
   toChatCompletion,
 } from "./chat-answer.ts";
-import { toChatRequests } from "./chat-request.ts";
+import { customNames, toChatRequests } from "./chat-request.ts";
 import { chatCompletionRequestSchema } from "./chat-schema.ts";
+import { decodeCustomCalls } from "./custom-tools/decode-custom-calls.ts";
 import { checkChoices } from "./openai-request-fields.ts";
 import * as completions from "./completions.ts";
 import * as embeddings from "./embeddings.ts";
@@ -68,11 +69,13 @@ function chatRoute({ inference, config }: Services): Route {
       );
       tellWarnings(context, warnings);
       const head = answerHead("chatcmpl", model);
+      const custom = customNames(body);
+      const decoded = custom.size > 0 ? decodeCustomCalls(events, custom) : events;
       if (body.stream) {
-        const chunks = toChatChunks(head, events, body.stream_options?.include_usage ?? false);
-        return streamResponse(context, chunks, openaiEvents);
+        const includeUsage = body.stream_options?.include_usage ?? false;
+        return streamResponse(context, toChatChunks(head, decoded, includeUsage), openaiEvents);
       }
-      return context.json(toChatCompletion(head, await collectChoices(events, requests.length)));
+      return context.json(toChatCompletion(head, await collectChoices(decoded, requests.length), custom));
     },
   });
 }

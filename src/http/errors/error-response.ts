@@ -1,16 +1,17 @@
 import { ServiceError } from "../../errors/service-error.ts";
 import type { AppContext } from "../app-env.ts";
-import type { Dialect } from "../dialect.ts";
+import { covers, type Dialect } from "../dialect.ts";
 
 /** Sent with 429 and 503 if the error does not say how long to wait. */
 const DEFAULT_RETRY_AFTER_SECS = 1;
 const RETRY_LATER = new Set([429, 503, 529]);
 
-/** The dialect whose error format a path has: the one with the longest prefix. */
-function dialectOf(path: string, dialects: readonly Dialect[]): Dialect {
+/** The dialect whose error format a request gets: the one with the longest prefix; on a shared path, the one that is meant. */
+function dialectOf({ path, raw }: AppContext["req"], dialects: readonly Dialect[]): Dialect {
   let best: { dialect: Dialect; length: number } | undefined;
   for (const dialect of dialects) {
-    for (const prefix of dialect.prefixes) {
+    const { shared } = dialect;
+    for (const prefix of [...dialect.prefixes, ...(shared?.isMeant(raw.headers) ? shared.prefixes : [])]) {
       if (covers(prefix, path) && prefix.length > (best?.length ?? -1)) {
         best = { dialect, length: prefix.length };
       }
@@ -20,10 +21,6 @@ function dialectOf(path: string, dialects: readonly Dialect[]): Dialect {
   return best.dialect;
 }
 
-function covers(prefix: string, path: string): boolean {
-  return prefix === "/" || path === prefix || path.startsWith(`${prefix}/`);
-}
-
 /**
  * The only place where exceptions become responses. Anything but a ServiceError is an internal_error that does not reveal
  * its cause to the client; the log does.
@@ -31,7 +28,7 @@ function covers(prefix: string, path: string): boolean {
 export function errorResponse(context: AppContext, thrown: unknown, dialects: readonly Dialect[]): Response {
   const error = ServiceError.from(thrown);
   logError(context, error);
-  const rendered = dialectOf(context.req.path, dialects).renderError(error, context.get("requestId"));
+  const rendered = dialectOf(context.req, dialects).renderError(error, context.get("requestId"));
   const headers = new Headers(rendered.headers);
   headers.set("content-type", "application/json");
   if (RETRY_LATER.has(rendered.status)) {

@@ -60,8 +60,8 @@ async function throughChat(answer: string): Promise<Outcome> {
     outcome.end = choice?.finish_reason ?? undefined;
     for (const { index, function: part } of choice?.delta.tool_calls ?? []) {
       const call = (outcome.calls[index] ??= ["", ""]);
-      call[0] += part.name ?? "";
-      call[1] += part.arguments;
+      call[0] += part?.name ?? "";
+      call[1] += part?.arguments ?? "";
     }
   }
   return outcome;
@@ -82,7 +82,8 @@ const blockEventSchema = z.looseObject({
 });
 
 async function throughMessages(answer: string): Promise<Outcome> {
-  const frames = toMessageEvents({ id: "msg_1", model: "m", stopSequences: ["demo"] }, eventsOf(answer));
+  const options = { id: "msg_1", model: "m", stopSequences: ["demo"], omitsThinking: false };
+  const frames = toMessageEvents(options, eventsOf(answer));
   const outcome = nothing();
   for (const frame of await collect(frames)) {
     const event = blockEventSchema.parse(JSON.parse(dataOf(frame)));

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ServiceError } from "../../../errors/service-error.ts";
-import type { InputItem } from "./input-items.ts";
+import { isMessage, type InputItem } from "./input-items.ts";
 import type { StoredResponse } from "./response-store.ts";
 
 const DEFAULT_LIMIT = 20;
@@ -58,11 +58,22 @@ export function toInputItemList(
   };
 }
 
+/** How OpenAI's IDs of each type begin. */
+const PREFIXES: Readonly<Record<string, string>> = {
+  function_call: "fc",
+  function_call_output: "fco",
+  custom_tool_call: "ctc",
+  custom_tool_call_output: "ctco",
+  reasoning: "rs",
+};
+
 /** Output items of earlier responses have an ID; items from a client get one from their position. */
 function toListed(item: InputItem, position: string): ListedItem {
-  if (item.type === "function_call") return { id: `fc_${position}`, status: "completed", ...item };
-  if (item.type === "function_call_output") return { id: `fco_${position}`, status: "completed", ...item };
+  if (item.type === "history") return { id: `item_${position}`, ...item.item };
   if (item.type === "reasoning") return { id: `rs_${position}`, ...item };
+  if (!isMessage(item)) {
+    return { id: `${PREFIXES[item.type] ?? "item"}_${position}`, status: "completed", ...item };
+  }
   const text = item.role === "assistant" ? "output_text" : "input_text";
   const content = typeof item.content === "string" ? [{ type: text, text: item.content }] : item.content;
   return { id: `msg_${position}`, status: "completed", ...item, type: "message", content };

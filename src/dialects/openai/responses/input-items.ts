@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { list } from "../../../http/input/bounded-lists.ts";
+import { builtInCallItems, builtInOutputItems } from "./built-in-calls.ts";
 
 const textPart = z.object({
   type: z.enum(["input_text", "output_text"]).describe("Both mean text: clients send output back as input."),
@@ -48,11 +49,44 @@ const messageItem = z.discriminatedUnion("role", [
 
 const reasoningTexts = list(z.object({ text: z.string() })).nullish();
 
-/** One item of a conversation, as a client sends it or as it is stored for a later response. */
-export const inputItemSchema = z.discriminatedUnion(
+/** Some clients leave the type of a reference out. */
+const reference = { id: z.string().describe("ID of an output item of a stored response.") };
+const asReference = ({ id }: { id: string }): { type: "item_reference"; id: string } => ({
+  type: "item_reference",
+  id,
+});
+
+/**
+ * Items of tools that OpenAI's service runs, and others that only such a service makes. Clients send them back after they
+ * have changed servers.
+ */
+const HISTORY_ITEM =
+  /_call$|_call_output$|^(?:mcp_list_tools|mcp_approval_request|mcp_approval_response|tool_search_output|program|program_output|additional_tools|compaction|compaction_trigger)$/;
+/** Their fields are checked, so that a client learns what is wrong with one. */
+const OWN_CALLS = new Set([
+  "function_call",
+  "function_call_output",
+  "custom_tool_call",
+  "custom_tool_call_output",
+]);
+
+const historyItem = z
+  .looseObject({
+    type: z.string().refine((word) => HISTORY_ITEM.test(word) && !OWN_CALLS.has(word), { abort: true }),
+  })
+  .describe("An item of a tool that runs on a server: the model reads it as text.")
+  .transform((item) => ({ type: "history" as const, item }));
+export type HistoryItem = z.output<typeof historyItem>;
+
+const knownItem = z.discriminatedUnion(
   "type",
   [
-    messageItem,
+    z.discriminatedUnion("role", [
+      ...messageItem.options,
+      z
+        .object({ type: z.null().optional(), role: z.undefined().optional(), ...reference })
+        .transform(asReference),
+    ]),
     z.object({
       type: z.literal("function_call"),
       call_id: z.string(),
@@ -65,22 +99,41 @@ export const inputItemSchema = z.discriminatedUnion(
       output: inputContent.describe("Text, or parts of text and images."),
     }),
     z.object({
+      type: z.literal("custom_tool_call"),
+      call_id: z.string(),
+      name: z.string(),
+      input: z.string(),
+    }),
+    z.object({
+      type: z.literal("custom_tool_call_output"),
+      call_id: z.string().describe("ID of the call this is the result of."),
+      output: inputContent.describe("Text, or parts of text and images."),
+    }),
+    z.object({
       type: z.literal("reasoning"),
       summary: reasoningTexts.describe("The model's earlier reasoning, for templates that use it."),
       content: reasoningTexts,
       encrypted_content: z.string().nullish().describe("Ignored."),
     }),
-    z.object({
-      type: z.literal("item_reference"),
-      id: z.string().describe("ID of an output item of a stored response."),
-    }),
+    z.object({ type: z.literal("item_reference"), ...reference }),
+    ...builtInCallItems,
+    ...builtInOutputItems,
   ],
   {
-    error:
-      "must be a message, a function_call, a function_call_output, a reasoning item or an item_reference",
+    error: "must be a message, a call of a tool, the output of one, a reasoning item or an item_reference",
   },
 );
+
+/** One item of a conversation, as a client sends it or as it is stored for a later response. */
+export const inputItemSchema = z.union([knownItem, historyItem]);
 type AnyItem = z.output<typeof inputItemSchema>;
 export type ItemReference = Extract<AnyItem, { type: "item_reference" }>;
 /** An item that is not a reference. */
 export type InputItem = Exclude<AnyItem, ItemReference>;
+
+type Message = z.output<typeof messageItem>;
+
+/** Messages need no type. */
+export function isMessage(item: InputItem): item is Message {
+  return item.type == null || item.type === "message";
+}

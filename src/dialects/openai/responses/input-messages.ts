@@ -1,9 +1,31 @@
-import type { ChatMessage, ContentPart } from "../../../engine/protocol/generation.ts";
+import type { ChatMessage, ContentPart, ToolCall } from "../../../engine/protocol/generation.ts";
 import { decodeImage } from "../../../inference/image-data.ts";
+import { historyText } from "../../../inference/history-text.ts";
+import { encodeInput } from "../custom-tools/custom-tool.ts";
 import { toTextContent, unsupported } from "../openai-request-fields.ts";
-import type { InputItem, InputPart } from "./input-items.ts";
+import { builtInOutput, fromBuiltInCall } from "./built-in-calls.ts";
+import { isMessage, type HistoryItem, type InputItem, type InputPart } from "./input-items.ts";
 
-type AssistantItem = Extract<InputItem, { role: "assistant" } | { type: "reasoning" | "function_call" }>;
+/** An item of the model: what it thought, said or called, or a tool that its server ran meanwhile. */
+type AssistantItem = Exclude<InputItem, ClientItem>;
+type ClientItem = Extract<
+  InputItem,
+  | { role: "user" | "system" | "developer" }
+  | { type: "function_call_output" | "custom_tool_call_output" }
+  | BuiltInOutput
+>;
+interface BuiltInOutput {
+  readonly type: "shell_call_output" | "local_shell_call_output" | "apply_patch_call_output";
+}
+
+/** The parts of an assistant's turn, in the order in which it can have them. */
+interface Turn {
+  readonly message: ChatMessage;
+  last: "nothing" | "reasoning" | "history" | "text" | "call";
+}
+
+/** These say nothing to a model. */
+const UNREAD = new Set(["additional_tools", "compaction", "compaction_trigger", "mcp_list_tools"]);
 
 /**
  * Converts items to messages. The assistant's reasoning, text and calls of one turn are separate items, but one message.
@@ -11,50 +33,88 @@ type AssistantItem = Extract<InputItem, { role: "assistant" } | { type: "reasoni
  */
 export function toMessages(items: readonly InputItem[], earlier: number): ChatMessage[] {
   const messages: ChatMessage[] = [];
-  let turn: ChatMessage | undefined;
+  let turn: Turn | undefined;
   for (const [index, item] of items.entries()) {
-    if (!isAssistantItem(item)) {
+    if (item.type === "history" && UNREAD.has(item.item.type)) continue;
+    if (isClientItem(item)) {
       messages.push(toMessage(item, `input.${index - earlier}`));
       turn = undefined;
       continue;
     }
-    if (turn === undefined || !continues(turn, item)) {
-      turn = { role: "assistant", content: [] };
-      messages.push(turn);
+    if (item.type === "history" && isFromClient(item)) {
+      messages.push({ role: "user", content: [{ type: "text", text: historyText(item.item) }] });
+      turn = undefined;
+      continue;
     }
-    extend(turn, item);
+    const kind = kindOf(item);
+    if (turn === undefined || !continues(turn, kind)) {
+      turn = { message: { role: "assistant", content: [] }, last: "nothing" };
+      messages.push(turn.message);
+    }
+    extend(turn.message, item);
+    turn.last = kind;
   }
   return messages;
 }
 
-function isAssistantItem(item: InputItem): item is AssistantItem {
-  if (item.type === "function_call_output") return false;
-  return item.type === "reasoning" || item.type === "function_call" || item.role === "assistant";
+function isClientItem(item: InputItem): item is ClientItem {
+  if (isMessage(item)) return item.role !== "assistant";
+  return item.type !== "history" && item.type.endsWith("_output");
+}
+
+/** Such as a screenshot, or a user's consent. */
+function isFromClient({ item: { type } }: HistoryItem): boolean {
+  return type.endsWith("_call_output") || type === "mcp_approval_response";
+}
+
+function kindOf(item: AssistantItem): Turn["last"] {
+  if (isMessage(item)) return "text";
+  return item.type === "reasoning" || item.type === "history" ? item.type : "call";
 }
 
 /** Calls come after text; reasoning or text that comes after text or calls starts a new turn. */
-function continues(turn: ChatMessage, item: AssistantItem): boolean {
-  return item.type === "function_call" || (turn.content.length === 0 && turn.toolCalls === undefined);
+function continues({ last }: Turn, kind: Turn["last"]): boolean {
+  if (kind === "call") return true;
+  return kind === "history" ? last !== "call" : last !== "text" && last !== "call";
 }
 
-function extend(turn: ChatMessage, item: AssistantItem): void {
-  if (item.type === "function_call") {
-    turn.toolCalls ??= [];
-    turn.toolCalls.push({ id: item.call_id, name: item.name, arguments: item.arguments });
-  } else if (item.type === "reasoning") {
+function extend(message: ChatMessage, item: AssistantItem): void {
+  if (item.type === "reasoning") {
     const reasoning = [...(item.summary ?? []), ...(item.content ?? [])].map(({ text }) => text);
-    if (reasoning.length > 0) turn.reasoning = [turn.reasoning ?? [], reasoning].flat().join("\n\n");
+    if (reasoning.length > 0) message.reasoning = [message.reasoning ?? [], reasoning].flat().join("\n\n");
+  } else if (item.type === "history") {
+    message.content.push({ type: "text", text: historyText(item.item) });
+  } else if (isMessage(item)) {
+    message.content.push(...toTextContent(item.content));
   } else {
-    turn.content.push(...toTextContent(item.content));
+    message.toolCalls ??= [];
+    message.toolCalls.push(toToolCall(item));
   }
 }
 
-function toMessage(item: Exclude<InputItem, AssistantItem>, param: string): ChatMessage {
-  if (item.type === "function_call_output") {
+function toToolCall(
+  item: Exclude<AssistantItem, { type: "reasoning" | "history" } | { role: "assistant" }>,
+): ToolCall {
+  if (item.type === "function_call") {
+    return { id: item.call_id, name: item.name, arguments: item.arguments };
+  }
+  if (item.type === "custom_tool_call") {
+    return { id: item.call_id, name: item.name, arguments: encodeInput(item.input) };
+  }
+  return fromBuiltInCall(item);
+}
+
+function toMessage(item: ClientItem, param: string): ChatMessage {
+  if (isMessage(item)) {
+    return item.role === "user"
+      ? { role: "user", content: toContent(item.content, `${param}.content`) }
+      : { role: "system", content: toTextContent(item.content) };
+  }
+  if (item.type === "function_call_output" || item.type === "custom_tool_call_output") {
     return { role: "tool", content: toContent(item.output, `${param}.output`), toolCallId: item.call_id };
   }
-  if (item.role === "user") return { role: "user", content: toContent(item.content, `${param}.content`) };
-  return { role: "system", content: toTextContent(item.content) };
+  const { callId, text } = builtInOutput(item);
+  return { role: "tool", content: toTextContent(text), toolCallId: callId };
 }
 
 function toContent(content: string | readonly InputPart[], param: string): ContentPart[] {

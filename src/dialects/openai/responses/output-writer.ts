@@ -1,5 +1,7 @@
 import type { InferenceEvent } from "../../../inference/inference.ts";
 import { toCallId, type TokenLogprobs, toTokenLogprobs } from "../openai-answer-fields.ts";
+import { toBuiltInCall } from "./built-in-calls.ts";
+import type { BuiltInTool, ClientTool } from "./response-tools.ts";
 import { newId, type ItemStatus, type OutputItem } from "./response-object.ts";
 
 /** An event of a streamed response, without its sequence number. */
@@ -19,6 +21,14 @@ interface OpenItem {
 export class OutputWriter {
   readonly #done: OutputItem[] = [];
   #open: OpenItem | undefined;
+  /** A call whose item can only be shown as a whole. */
+  #builtIn: { readonly tool: BuiltInTool; readonly callId: string; text: string } | undefined;
+  readonly #kinds: ReadonlyMap<string, ClientTool["type"]>;
+
+  /** @param kinds what kind of tool each name means; absent names are functions */
+  constructor(kinds: ReadonlyMap<string, ClientTool["type"]> = new Map()) {
+    this.#kinds = kinds;
+  }
 
   /** The complete items. */
   get items(): readonly OutputItem[] {
@@ -39,25 +49,18 @@ export class OutputWriter {
         if (event.text !== "" || logprobs.length > 0) yield* this.#write("message", event.text, logprobs);
         return;
       }
-      case "tool-call-start": {
-        const { id, name } = event;
-        const call = {
-          id: newId("fc"),
-          status: "in_progress",
-          call_id: toCallId(id),
-          name,
-          arguments: "",
-        } as const;
-        yield* this.#begin({ ...call, type: "function_call" });
+      case "tool-call-start":
+        yield* this.#beginCall(event.name, toCallId(event.id));
         return;
-      }
       case "tool-call-delta":
-        if (this.#open) yield this.#delta(this.#open, event.arguments, []);
+        if (this.#builtIn) this.#builtIn.text += event.arguments;
+        else if (this.#open) yield this.#delta(this.#open, event.arguments, []);
     }
   }
 
   /** Closes the last item. A completed answer without text or calls gets an empty message. */
   *finish(status: Exclude<ItemStatus, "in_progress">): Generator<OutputEvent> {
+    yield* this.#closeBuiltIn();
     const last = this.#open?.item ?? this.#done.at(-1);
     if (status === "completed" && (last === undefined || last.type === "reasoning")) {
       yield* this.#begin(emptyItem("message"));
@@ -68,6 +71,19 @@ export class OutputWriter {
   *#write(type: "message" | "reasoning", text: string, logprobs: TokenLogprobs): Generator<OutputEvent> {
     if (this.#open?.item.type !== type) yield* this.#begin(emptyItem(type));
     if (this.#open) yield this.#delta(this.#open, text, logprobs);
+  }
+
+  *#beginCall(name: string, callId: string): Generator<OutputEvent> {
+    const kind = this.#kinds.get(name) ?? "function";
+    const call = { status: "in_progress", call_id: callId, name } as const;
+    if (kind === "function") {
+      yield* this.#begin({ id: newId("fc"), ...call, arguments: "", type: "function_call" });
+    } else if (kind === "custom") {
+      yield* this.#begin({ id: newId("ctc"), ...call, input: "", type: "custom_tool_call" });
+    } else {
+      yield* this.#close("completed");
+      this.#builtIn = { tool: kind, callId, text: "" };
+    }
   }
 
   *#begin(item: OutputItem): Generator<OutputEvent> {
@@ -89,12 +105,16 @@ export class OutputWriter {
     if (open.item.type === "message") {
       return { type: "response.output_text.delta", ...place, content_index: 0, delta, logprobs };
     }
-    return open.item.type === "reasoning"
-      ? { type: "response.reasoning_summary_text.delta", ...place, summary_index: 0, delta }
+    if (open.item.type === "reasoning") {
+      return { type: "response.reasoning_summary_text.delta", ...place, summary_index: 0, delta };
+    }
+    return open.item.type === "custom_tool_call"
+      ? { type: "response.custom_tool_call_input.delta", ...place, delta }
       : { type: "response.function_call_arguments.delta", ...place, delta };
   }
 
   *#close(status: Exclude<ItemStatus, "in_progress">): Generator<OutputEvent> {
+    yield* this.#closeBuiltIn();
     if (!this.#open) return;
     const { item, text, logprobs } = this.#open;
     const place = this.#place(item);
@@ -108,11 +128,29 @@ export class OutputWriter {
       yield { type: "response.reasoning_summary_text.done", ...place, summary_index: 0, text };
       yield { type: "response.reasoning_summary_part.done", ...place, summary_index: 0, part };
       yield* this.#complete({ ...item, status, summary: [part] });
-    } else {
+    } else if (item.type === "custom_tool_call") {
+      yield { type: "response.custom_tool_call_input.done", ...place, input: text };
+      yield* this.#complete({ ...item, status, input: text });
+    } else if (item.type === "function_call") {
       const { name } = item;
       yield { type: "response.function_call_arguments.done", ...place, name, arguments: text };
       yield* this.#complete({ ...item, status, arguments: text });
     }
+  }
+
+  /** A call that is cut off is left out: its item has no form for that. */
+  *#closeBuiltIn(): Generator<OutputEvent> {
+    if (!this.#builtIn) return;
+    const { tool, callId, text } = this.#builtIn;
+    this.#builtIn = undefined;
+    const item = toBuiltInCall(tool, { callId, arguments: text }, newId);
+    if (!item) return;
+    yield {
+      type: "response.output_item.added",
+      output_index: this.#done.length,
+      item: { ...item, status: "in_progress" },
+    };
+    yield* this.#complete(item);
   }
 
   *#complete(item: OutputItem): Generator<OutputEvent> {

@@ -2,13 +2,9 @@ import { z } from "zod";
 import type { Usage } from "../../../engine/protocol/generation.ts";
 import { reasoningEffortSchema } from "../openai-request-fields.ts";
 import { tokenLogprobsSchema } from "../openai-answer-fields.ts";
-import { functionTools } from "./response-request.ts";
-import {
-  functionToolSchema,
-  textFormatSchema,
-  toolChoiceSchema,
-  type ResponseRequest,
-} from "./response-schema.ts";
+import { builtInCalls } from "./built-in-calls.ts";
+import { textFormatSchema, type ResponseRequest } from "./response-schema.ts";
+import { clientTools, clientToolSchema, toolChoiceSchema } from "./response-tools.ts";
 
 const itemStatusSchema = z.enum(["in_progress", "completed", "incomplete"]);
 export type ItemStatus = z.output<typeof itemStatusSchema>;
@@ -43,6 +39,14 @@ const outputItemSchema = z.discriminatedUnion("type", [
     name: z.string(),
     arguments: z.string().describe("JSON text."),
   }),
+  z.object({
+    ...item,
+    type: z.literal("custom_tool_call"),
+    call_id: z.string().describe("ID to send back with the custom_tool_call_output."),
+    name: z.string(),
+    input: z.string(),
+  }),
+  ...builtInCalls,
 ]);
 export type OutputItem = z.output<typeof outputItemSchema>;
 
@@ -79,7 +83,7 @@ export const responseSchema = z
     temperature: z.number().nullable().describe("As requested."),
     text: z.object({ format: textFormatSchema }),
     tool_choice: toolChoiceSchema,
-    tools: z.array(functionToolSchema).describe("The tools the model got."),
+    tools: z.array(clientToolSchema).describe("The tools the model got."),
     top_logprobs: z.int(),
     top_p: z.number().nullable().describe("As requested."),
     truncation: z.enum(["auto", "disabled"]),
@@ -87,7 +91,7 @@ export const responseSchema = z
   .meta({ id: "Response" });
 export type ResponseObject = z.output<typeof responseSchema>;
 
-/** @param prefix "resp", "msg", "rs" or "fc" */
+/** @param prefix such as "resp" or "msg" */
 export function newId(prefix: string): string {
   return `${prefix}_${crypto.randomUUID().replaceAll("-", "")}`;
 }
@@ -120,7 +124,7 @@ export function beginResponse(
     temperature: body.temperature ?? null,
     text: { format: body.text?.format ?? { type: "text" } },
     tool_choice: body.tool_choice ?? "auto",
-    tools: functionTools(body),
+    tools: clientTools(body.tools),
     top_logprobs: body.top_logprobs ?? 0,
     top_p: body.top_p ?? null,
     truncation: body.truncation ?? "disabled",

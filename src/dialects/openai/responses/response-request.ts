@@ -1,11 +1,12 @@
-import type { OutputFormat, ToolChoice, ToolDefinition } from "../../../engine/protocol/generation.ts";
+import type { OutputFormat } from "../../../engine/protocol/generation.ts";
 import { ServiceError } from "../../../errors/service-error.ts";
 import { DEFAULT_SAMPLING } from "../../../inference/default-sampling.ts";
 import type { InferenceRequest } from "../../../inference/inference.ts";
 import { toThinking } from "../openai-request-fields.ts";
 import type { InputItem } from "./input-items.ts";
 import { toMessages } from "./input-messages.ts";
-import type { FunctionTool, ResponseRequest } from "./response-schema.ts";
+import type { ResponseRequest } from "./response-schema.ts";
+import { clientTools, leftOutWarnings, toFunctions } from "./response-tools.ts";
 
 const LOGPROBS = "message.output_text.logprobs";
 
@@ -26,6 +27,10 @@ export function toInferenceRequest(
   if (messages.length === 0) {
     throw new ServiceError("invalid_parameter", "input: must not be empty.", { param: "input" });
   }
+  const warnings = leftOutWarnings(body.tools);
+  const tools = toFunctions(clientTools(body.tools), body.tool_choice ?? "auto", (warning) =>
+    warnings.push(warning),
+  );
   return {
     endpoint: "chat",
     model: body.model ?? undefined,
@@ -34,7 +39,7 @@ export function toInferenceRequest(
       messages,
       // Input items are complete: what follows is an item of its own.
       continueLast: false,
-      ...toTools(body),
+      ...tools,
       parallelToolCalls: body.parallel_tool_calls ?? true,
       ...toThinking(body.reasoning?.effort),
     },
@@ -43,29 +48,13 @@ export function toInferenceRequest(
     format: toFormat(body.text?.format),
     logprobs: body.include?.includes(LOGPROBS) ? (body.top_logprobs ?? 0) : (body.top_logprobs ?? undefined),
     defaults: { sampling: DEFAULT_SAMPLING },
+    ...(warnings.length > 0 && { warnings }),
   };
-}
-
-/** The tools that the client runs: the daemon has no built-in tools. */
-export function functionTools(body: Partial<ResponseRequest>): FunctionTool[] {
-  return (body.tools ?? []).filter((tool): tool is FunctionTool => tool.type === "function");
-}
-
-function toTools(body: Partial<ResponseRequest>): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
-  const tools = functionTools(body).map(({ name, description, parameters }) => ({
-    name,
-    description: description ?? undefined,
-    parameters: parameters ?? undefined,
-  }));
-  const choice = body.tool_choice ?? "auto";
-  if (typeof choice === "string") return { tools, toolChoice: choice };
-  if (choice.type === "function") return { tools, toolChoice: { name: choice.name } };
-  const allowed = new Set(choice.tools.map(({ name }) => name));
-  return { tools: tools.filter(({ name }) => allowed.has(name)), toolChoice: choice.mode };
 }
 
 function toFormat(format: NonNullable<ResponseRequest["text"]>["format"]): OutputFormat {
   if (!format || format.type === "text") return { type: "text" };
   if (format.type === "json_object") return { type: "json" };
-  return { type: "json_schema", schema: format.schema };
+  const { schema, strict } = format;
+  return { type: "json_schema", schema, ...(strict != null && { strict }) };
 }

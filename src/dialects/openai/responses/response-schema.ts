@@ -5,38 +5,12 @@ import { ignored, refused } from "../../../http/input/known-fields.ts";
 import { sizeOf } from "../../../json/size-of.ts";
 import { commonFields, reasoningEffortSchema } from "../openai-request-fields.ts";
 import { inputItemSchema } from "./input-items.ts";
+import { toolChoiceSchema, toolSchema } from "./response-tools.ts";
 
 /** Longest response ID; the daemon's are much shorter. */
 const MAX_ID_LENGTH = 512;
 /** Metadata is repeated in every event that contains the response. OpenAI allows 9 KB. */
 const MAX_METADATA_SIZE = 64 * 1024;
-
-export const functionToolSchema = z.object({
-  type: z.literal("function"),
-  name: z.string().min(1),
-  description: z.string().nullish(),
-  parameters: jsonSchemaSchema.nullish().describe("JSON Schema of the arguments."),
-  strict: z.boolean().nullish().describe("Ignored: required calls always match the schema."),
-});
-export type FunctionTool = z.output<typeof functionToolSchema>;
-
-/** Coding agents send built-in tools of OpenAI's service too, and work without them. */
-const otherToolSchema = z.object({
-  type: z
-    .string()
-    .refine((type) => type !== "function", { abort: true })
-    .describe("Left out: the daemon has no built-in tools. The response lists the tools in effect."),
-});
-
-export const toolChoiceSchema = z.union([
-  z.enum(["auto", "none", "required"]),
-  z.object({ type: z.literal("function"), name: z.string() }),
-  z.object({
-    type: z.literal("allowed_tools"),
-    mode: z.enum(["auto", "required"]),
-    tools: list(z.object({ type: z.literal("function"), name: z.string() })),
-  }),
-]);
 
 export const textFormatSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("text") }),
@@ -46,7 +20,7 @@ export const textFormatSchema = z.discriminatedUnion("type", [
     name: z.string().nullish(),
     description: z.string().nullish(),
     schema: jsonSchemaSchema,
-    strict: z.boolean().nullish().describe("Ignored: the answer always matches the schema."),
+    strict: z.boolean().nullish().describe("Refuse a schema that cannot be enforced, instead of enforcing what can be."),
   }),
 ]);
 
@@ -77,9 +51,11 @@ export const responseRequestSchema = z
       ),
     temperature: commonFields.temperature,
     top_p: commonFields.top_p,
-    tools: list(z.union([functionToolSchema, otherToolSchema]))
+    tools: list(toolSchema)
       .nullish()
-      .describe("Functions the model may call; tools of other types are ignored."),
+      .describe(
+        "Functions the model may call, custom tools, and shell, local_shell and apply_patch, which the client runs; others are ignored.",
+      ),
     tool_choice: toolChoiceSchema
       .nullish()
       .describe("Which functions the model may or must call. Default: auto."),

@@ -1,7 +1,9 @@
 import type { ServiceError } from "../../../errors/service-error.ts";
 import type { InferenceEvent } from "../../../inference/inference.ts";
+import { decodeCustomCalls } from "../custom-tools/decode-custom-calls.ts";
 import { OutputWriter, type OutputEvent } from "./output-writer.ts";
 import { toUsage, type ResponseObject } from "./response-object.ts";
+import { toolKinds } from "./response-tools.ts";
 
 /** An event of a streamed response. */
 export interface ResponseEvent extends OutputEvent {
@@ -11,7 +13,7 @@ export interface ResponseEvent extends OutputEvent {
 
 /** Builds the events of one response and the response itself. The last event contains the complete response. */
 export class ResponseWriter {
-  readonly #output = new OutputWriter();
+  readonly #output: OutputWriter;
   readonly #onComplete: (response: ResponseObject) => void;
   readonly #now: () => number;
   #response: ResponseObject;
@@ -27,6 +29,7 @@ export class ResponseWriter {
     now: () => number = Date.now,
   ) {
     this.#response = response;
+    this.#output = new OutputWriter(toolKinds(response.tools));
     this.#onComplete = onComplete;
     this.#now = now;
   }
@@ -41,9 +44,11 @@ export class ResponseWriter {
 
   /** All events of a response that does not fail; throws what the source throws. */
   async *events(source: AsyncIterable<InferenceEvent>): AsyncGenerator<ResponseEvent, void, undefined> {
+    const custom = this.#response.tools.flatMap((tool) => (tool.type === "custom" ? tool.name : []));
+    const decoded = custom.length > 0 ? decodeCustomCalls(source, new Set(custom)) : source;
     yield this.#lifecycle("response.created");
     yield this.#lifecycle("response.in_progress");
-    for await (const event of source) {
+    for await (const event of decoded) {
       if (event.type !== "done") {
         for (const shown of this.#output.add(event)) yield this.#number(shown);
         continue;

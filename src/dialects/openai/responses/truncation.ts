@@ -1,6 +1,6 @@
 import { ServiceError } from "../../../errors/service-error.ts";
 import type { Inference, InferenceStream } from "../../../inference/inference.ts";
-import type { InputItem } from "./input-items.ts";
+import { isMessage, type InputItem } from "./input-items.ts";
 import { type Conversation, toInferenceRequest } from "./response-request.ts";
 import type { ResponseRequest } from "./response-schema.ts";
 
@@ -38,9 +38,9 @@ function withoutOldestTurns(items: readonly InputItem[], count: number): readonl
 }
 
 function isUser(item: InputItem | undefined): boolean {
-  return item !== undefined && "role" in item && item.role === "user";
+  return item !== undefined && isMessage(item) && item.role === "user";
 }
 
 function isInstruction(item: InputItem): boolean {
-  return "role" in item && (item.role === "system" || item.role === "developer");
+  return isMessage(item) && (item.role === "system" || item.role === "developer");
 }

@@ -197,6 +197,7 @@ describe("a request", () => {
       },
     ],
     ["a server's tool", { tools: [{ type: "web_search_20250305", name: "web_search" }] }],
+    ["a tool without a schema", { tools: [{ name: "get_weather" }] }],
   ])("that cannot be: %s", async ([, fields]) => {
     const answer = await testApp().post(PATH, { ...BASE, ...fields });
     expect(answer.status).toBe(400);

@@ -25,6 +25,15 @@ function wordsOf(path: string): string[] {
   return path.replaceAll(/\{\w+\}/g, "").match(/[\w.]+/g) ?? [];
 }
 
+/** An answer in one of several forms. */
+const schemaOf = (...names: string[]) => ({
+  content: {
+    "application/json": {
+      schema: { anyOf: names.map((name) => ({ $ref: `#/components/schemas/${name}` })) },
+    },
+  },
+});
+
 describe("/openapi.json", () => {
   test("describes every route that is served", async () => {
     const { paths, openapi, info } = await document();
@@ -36,7 +45,18 @@ describe("/openapi.json", () => {
     const served = documentedDialects(fakeServices())
       .flatMap((dialect) => dialect.routes)
       .map((route) => `${route.method} ${openApiPath(route.path)}`);
-    expect(described.toSorted()).toEqual(served.toSorted());
+    expect(described.toSorted()).toEqual([...new Set(served)].toSorted());
+  });
+
+  test("shows the answers and errors of both APIs that share an address", async () => {
+    const list = (await document()).paths["/v1/models"]?.["get"];
+    expect(list).toMatchObject({
+      parameters: [{ name: "limit" }, { name: "after_id" }, { name: "before_id" }],
+      responses: {
+        200: schemaOf("OpenAIModelList", "AnthropicModelList"),
+        default: { content: { "application/json": { schema: { anyOf: [{}, {}] } } } },
+      },
+    });
   });
 
   test("has no route that the README's table leaves out", async () => {

@@ -3,6 +3,7 @@ import { toInferenceRequest } from "../../../../../src/dialects/openai/responses
 import { responseRequestSchema } from "../../../../../src/dialects/openai/responses/response-schema.ts";
 import { resolveConversation } from "../../../../../src/dialects/openai/responses/resolve-conversation.ts";
 import { ResponseStore } from "../../../../../src/dialects/openai/responses/response-store.ts";
+import { PATCH_GRAMMAR } from "../../../../support/patch-grammar.ts";
 import type { InferenceRequest } from "../../../../../src/inference/inference.ts";
 
 const PNG = Buffer.from("89504e470d0a1a0a", "hex");
@@ -143,7 +144,8 @@ describe("settings", () => {
   });
 
   test("tools of other types, which coding agents send along, are left out", () => {
-    const tools = [{ type: "web_search" }, ...TOOLS, { type: "custom", name: "apply_patch" }];
+    const container = { type: "shell", environment: { type: "container_auto" } };
+    const tools = [{ type: "web_search" }, ...TOOLS, container, { type: "namespace", name: "a", tools: [] }];
     expect(requestOf({ tools }).input).toMatchObject({
       tools: [{ name: "get_weather" }, { name: "get_time" }],
       toolChoice: "auto",
@@ -174,7 +176,11 @@ test("the request of a coding agent that sends the whole conversation each time 
     tool_choice: "auto",
     tools: [
       { type: "function", name: "shell", description: "", strict: false, parameters: { type: "object" } },
-      { type: "custom", name: "apply_patch", format: { type: "grammar", syntax: "lark", definition: "" } },
+      {
+        type: "custom",
+        name: "apply_patch",
+        format: { type: "grammar", syntax: "lark", definition: PATCH_GRAMMAR },
+      },
       { type: "web_search", external_web_access: false },
     ],
   });
@@ -185,6 +191,6 @@ test("the request of a coding agent that sends the whole conversation each time 
     "assistant",
     "tool",
   ]);
-  expect(input).toMatchObject({ tools: [{ name: "shell" }], toolChoice: "auto" });
+  expect(input).toMatchObject({ tools: [{ name: "shell" }, { name: "apply_patch" }], toolChoice: "auto" });
   expect({ format, maxTokens }).toEqual({ format: { type: "text" }, maxTokens: undefined });
 });

@@ -281,7 +281,7 @@ describe("what cannot be done is refused by its field", () => {
     [{ background: true }, "background"],
     [{ conversation: "conv_1" }, "conversation"],
     [{ input: [{ type: "item_reference", id: "msg_1" }] }, "input.0.id"],
-    [{ input: [{ type: "web_search_call", id: "ws_1" }] }, "input.0.type"],
+    [{ input: [{ type: "hologram", id: "ws_1" }] }, "input.0.type"],
     [{ input: [{ role: "user", content: [{ type: "input_file" }] }] }, "input.0.content.0"],
     [
       { input: [{ role: "user", content: [{ type: "input_image", image_url: "https://a.test/b.png" }] }] },

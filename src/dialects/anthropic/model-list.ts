@@ -1,0 +1,165 @@
+import { z } from "zod";
+import { ServiceError } from "../../errors/service-error.ts";
+import type { Model } from "../../models/model.ts";
+
+const DEFAULT_LIMIT = 20;
+/** The API's own. */
+const MAX_LIMIT = 1000;
+
+const supportSchema = z.object({ supported: z.boolean() });
+type Support = z.output<typeof supportSchema>;
+
+const capabilitiesSchema = z.object({
+  batch: supportSchema,
+  citations: supportSchema,
+  code_execution: supportSchema,
+  context_management: z.object({
+    supported: z.boolean(),
+    clear_thinking_20251015: supportSchema,
+    clear_tool_uses_20250919: supportSchema,
+    compact_20260112: supportSchema,
+  }),
+  effort: z.object({
+    supported: z.boolean(),
+    low: supportSchema,
+    medium: supportSchema,
+    high: supportSchema,
+    xhigh: supportSchema,
+    max: supportSchema,
+  }),
+  image_input: supportSchema,
+  pdf_input: supportSchema,
+  server_tools: z.object({
+    supported: z.boolean(),
+    code_execution: supportSchema,
+    web_search: supportSchema,
+  }),
+  structured_outputs: supportSchema,
+  thinking: z.object({
+    supported: z.boolean(),
+    types: z.object({
+      adaptive: supportSchema,
+      between_tools: supportSchema,
+      disabled: supportSchema,
+      enabled: supportSchema,
+    }),
+  }),
+});
+
+export const anthropicModelSchema = z
+  .object({
+    type: z.literal("model"),
+    id: z.string(),
+    display_name: z.string().describe("The name in its file, or the id."),
+    created_at: z.string().describe("When its files last changed, RFC 3339."),
+    max_input_tokens: z.int().describe("Its context, which prompt and answer share."),
+    max_tokens: z.int().describe("The same."),
+    lifecycle: z.literal("active"),
+    deprecated_at: z.null(),
+    retires_at: z.null(),
+    line: z.null(),
+    capabilities: capabilitiesSchema,
+  })
+  .meta({ id: "AnthropicModel" });
+type AnthropicModel = z.output<typeof anthropicModelSchema>;
+
+export const anthropicModelListSchema = z
+  .object({
+    data: z.array(anthropicModelSchema),
+    has_more: z.boolean(),
+    first_id: z.string().nullable(),
+    last_id: z.string().nullable(),
+  })
+  .meta({ id: "AnthropicModelList" });
+
+/** GET /v1/models of a client of the messages API. */
+export const modelListQuerySchema = z.object({
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(MAX_LIMIT)
+    .default(DEFAULT_LIMIT)
+    .describe("Models on a page; for clients of the messages API, as are the cursors."),
+  after_id: z.string().optional().describe("Return the models after this one."),
+  before_id: z.string().optional().describe("Return the models right before this one."),
+});
+
+/** A model that can answer messages, as this API describes it. */
+export function toModel({ alias, gguf, modifiedAt, contextSize, capabilities }: Model): AnthropicModel {
+  return {
+    type: "model",
+    id: alias,
+    display_name: gguf.name ?? alias,
+    created_at: new Date(modifiedAt).toISOString(),
+    max_input_tokens: contextSize,
+    max_tokens: contextSize,
+    lifecycle: "active",
+    deprecated_at: null,
+    retires_at: null,
+    line: null,
+    capabilities: toCapabilities(capabilities),
+  };
+}
+
+function toCapabilities({ vision, thinking, json }: Model["capabilities"]): AnthropicModel["capabilities"] {
+  const no: Support = { supported: false };
+  const yes: Support = { supported: true };
+  const think: Support = { supported: thinking };
+  return {
+    batch: no,
+    citations: no,
+    code_execution: no,
+    context_management: {
+      ...no,
+      clear_thinking_20251015: no,
+      clear_tool_uses_20250919: no,
+      compact_20260112: no,
+    },
+    // Adaptive thinking and efforts are accepted for every model, but only change one that thinks.
+    effort: { ...think, low: think, medium: think, high: think, xhigh: think, max: think },
+    image_input: { supported: vision },
+    pdf_input: no,
+    server_tools: { ...no, code_execution: no, web_search: no },
+    structured_outputs: { supported: json },
+    thinking: {
+      ...think,
+      types: { adaptive: yes, between_tools: yes, disabled: yes, enabled: think },
+    },
+  };
+}
+
+/**
+ * One page of the models on disk, in the daemon's order.
+ * @throws ServiceError invalid_parameter when a cursor is not one of them, or when there are two
+ */
+export function toModelList(
+  models: readonly Model[],
+  { limit, after_id: after, before_id: before }: z.output<typeof modelListQuerySchema>,
+): z.output<typeof anthropicModelListSchema> {
+  if (after !== undefined && before !== undefined) {
+    throw new ServiceError("invalid_parameter", "before_id: send either after_id or before_id.", {
+      param: "before_id",
+    });
+  }
+  const listed = models.filter(({ state }) => state !== "downloading");
+  const position = (id: string, param: string): number => {
+    const found = listed.findIndex(({ alias }) => alias === id);
+    if (found >= 0) return found;
+    throw new ServiceError("invalid_parameter", `${param}: no model "${id}" is on disk.`, { param });
+  };
+  const end = before === undefined ? listed.length : position(before, "before_id");
+  const begin =
+    before === undefined
+      ? after === undefined
+        ? 0
+        : position(after, "after_id") + 1
+      : Math.max(0, end - limit);
+  const data = listed.slice(begin, Math.min(end, begin + limit)).map(toModel);
+  return {
+    data,
+    has_more: before === undefined ? begin + limit < end : begin > 0,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+  };
+}

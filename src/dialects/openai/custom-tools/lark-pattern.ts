@@ -1,0 +1,117 @@
+import { inBothCases, setPattern } from "./character-set.ts";
+import { COMMON_TERMINALS } from "./common-terminals.ts";
+import { type LarkGrammar, type LarkNode, parseLark } from "./lark-grammar.ts";
+import { NotRegularError, toRegularPattern } from "./regular-pattern.ts";
+
+/** Longest pattern: every rule is written out wherever it is used, and the engine has to convert and to follow it. */
+const MAX_PATTERN_LENGTH = 32 * 1024;
+
+const START = "start";
+
+/**
+ * The texts of a Lark grammar as a pattern without anchors.
+ * @throws NotRegularError when a rule contains itself, or when the grammar is not understood or too large
+ */
+export function larkPattern(definition: string): string {
+  return new PatternWriter(parseLark(definition)).pattern();
+}
+
+class PatternWriter {
+  readonly #grammar: LarkGrammar;
+  /** What may stand between terminals. */
+  readonly #between: string;
+  readonly #written = new Map<string, string>();
+  readonly #open = new Set<string>();
+
+  constructor(grammar: LarkGrammar) {
+    this.#grammar = grammar;
+    const ignored = grammar.ignored.map((node) => this.#terminal(node));
+    this.#between = ignored.length > 0 ? `(?:${ignored.join("|")})*` : "";
+  }
+
+  pattern(): string {
+    return this.#between + this.#rule({ kind: "name", name: START });
+  }
+
+  /** A part of a rule: what is ignored may follow each terminal. */
+  #rule(node: LarkNode): string {
+    if (node.kind === "name" && isRule(node.name)) return this.#named(node.name, (part) => this.#rule(part));
+    const composed = this.#composed(node, (part) => this.#rule(part));
+    return composed ?? this.#terminal(node) + this.#between;
+  }
+
+  #terminal(node: LarkNode): string {
+    switch (node.kind) {
+      case "text":
+        return Array.from(node.text, (character) => characterPattern(character, node.ignoresCase)).join("");
+      case "expression":
+        return toRegularPattern(node.source, node.flags);
+      case "range":
+        return rangePattern(node.from, node.to);
+      case "name": {
+        if (isRule(node.name)) throw new NotRegularError(`has the rule ${node.name} in a terminal`);
+        return this.#named(node.name, (part) => this.#terminal(part));
+      }
+      default:
+        return this.#composed(node, (part) => this.#terminal(part)) ?? "";
+    }
+  }
+
+  /** Undefined for a node without parts. */
+  #composed(node: LarkNode, write: (part: LarkNode) => string): string | undefined {
+    if (node.kind === "sequence") return bounded(node.parts.map(write).join(""));
+    if (node.kind === "choice") return bounded(`(?:${node.options.map(write).join("|")})`);
+    if (node.kind === "repeat") return bounded(`(?:${write(node.part)})${quantifier(node.least, node.most)}`);
+    return undefined;
+  }
+
+  #named(name: string, write: (node: LarkNode) => string): string {
+    const written = this.#written.get(name);
+    if (written !== undefined) return written;
+    if (this.#open.has(name)) throw new NotRegularError(`is recursive: ${name} contains itself`);
+    this.#open.add(name);
+    const pattern = write(this.#definition(name));
+    this.#open.delete(name);
+    this.#written.set(name, pattern);
+    return pattern;
+  }
+
+  #definition(name: string): LarkNode {
+    const { definitions, imports } = this.#grammar;
+    const own = definitions.get(name);
+    if (own) return own;
+    const common = COMMON_TERMINALS[imports.get(name) ?? ""];
+    if (common !== undefined) return { kind: "expression", source: common, flags: "" };
+    throw new NotRegularError(
+      imports.has(name) ? `imports ${name}, which is not known` : `does not define ${name}`,
+    );
+  }
+}
+
+/** Names of rules are in lower case, those of terminals in upper case. */
+function isRule(name: string): boolean {
+  return name === name.toLowerCase();
+}
+
+function characterPattern(character: string, ignoresCase: boolean): string {
+  const point = character.codePointAt(0) ?? 0;
+  return setPattern(ignoresCase ? inBothCases([[point, point]]) : [[point, point]]);
+}
+
+function rangePattern(from: string, to: string): string {
+  const [first, last] = [from.codePointAt(0), to.codePointAt(0)];
+  if (first === undefined || last === undefined || last < first)
+    throw new NotRegularError("has an empty range");
+  return setPattern([[first, last]]);
+}
+
+function quantifier(least: number, most: number): string {
+  if (most < least) throw new NotRegularError("has a repetition that ends before it begins");
+  if (most === Infinity) return least === 0 ? "*" : "+";
+  return least === 0 && most === 1 ? "?" : `{${least},${most}}`;
+}
+
+function bounded(pattern: string): string {
+  if (pattern.length <= MAX_PATTERN_LENGTH) return pattern;
+  throw new NotRegularError("is too large when its rules are written out");
+}

@@ -1,0 +1,195 @@
+import { type CodePoints, inBothCases, outside, setPattern } from "./character-set.ts";
+
+/** A grammar or regular expression that cannot be enforced; the message says why, after "it". */
+export class NotRegularError extends Error {
+  override readonly name = "NotRegularError";
+}
+
+/** Deepest nesting of groups. */
+const MAX_DEPTH = 50;
+
+const DIGITS: readonly CodePoints[] = [[0x30, 0x39]];
+const WORD: readonly CodePoints[] = [
+  [0x30, 0x39],
+  [0x41, 0x5a],
+  [0x5f, 0x5f],
+  [0x61, 0x7a],
+];
+const BLANKS: readonly CodePoints[] = [
+  [0x09, 0x0a],
+  [0x0d, 0x0d],
+  [0x20, 0x20],
+];
+const CLASSES: Readonly<Record<string, readonly CodePoints[]>> = { d: DIGITS, w: WORD, s: BLANKS };
+const CONTROLS: Readonly<Record<string, number>> = { n: 10, t: 9, r: 13, f: 12, v: 11, a: 7, 0: 0 };
+const LINE_END: readonly CodePoints[] = [[0x0a, 0x0a]];
+
+/**
+ * Rewrites a regular expression of Rust or Python as a pattern without anchors, complements and flags, for the middle of
+ * the pattern of a JSON Schema. It has to match the whole text, so anchors at its ends mean nothing.
+ * @param flags letters: i, s; m, u and l are ignored
+ * @throws NotRegularError for lookarounds, backreferences, word boundaries and the like
+ */
+export function toRegularPattern(expression: string, flags = ""): string {
+  const [head = "", inline = ""] = /^\(\?([a-z]+)\)/.exec(expression) ?? [];
+  return new ExpressionReader(expression.slice(head.length), flags + inline).read();
+}
+
+class ExpressionReader {
+  readonly #characters: readonly string[];
+  readonly #ignoresCase: boolean;
+  readonly #dot: string;
+  #at = 0;
+
+  constructor(expression: string, flags: string) {
+    const unknown = /[^imsul]/.exec(flags)?.[0];
+    if (unknown !== undefined) throw new NotRegularError(`has the flag ${unknown}`);
+    this.#characters = Array.from(expression);
+    this.#ignoresCase = flags.includes("i");
+    this.#dot = setPattern(outside(flags.includes("s") ? [] : LINE_END));
+  }
+
+  read(): string {
+    const alternatives = this.#alternatives(0);
+    if (this.#at < this.#characters.length) throw new NotRegularError("has a group that is closed twice");
+    return alternatives.length === 1 ? alternatives.join("") : `(?:${alternatives.join("|")})`;
+  }
+
+  #alternatives(depth: number): string[] {
+    const alternatives: string[] = [];
+    do {
+      if (depth === 0 && !this.#take("^")) this.#takeText("\\A");
+      alternatives.push(this.#sequence(depth));
+      if (depth === 0 && !this.#take("$") && !this.#takeText("\\z")) this.#takeText("\\Z");
+    } while (this.#take("|"));
+    return alternatives;
+  }
+
+  /** Reads up to the end of an alternative. */
+  #sequence(depth: number): string {
+    let result = "";
+    for (let next = this.#peek(); next !== undefined && !"|)$".includes(next); next = this.#peek()) {
+      if (next === "\\" && /[zZ]/.test(this.#characters[this.#at + 1] ?? "")) break;
+      result += this.#atom(depth) + this.#quantifier();
+    }
+    return result;
+  }
+
+  #atom(depth: number): string {
+    const next = this.#next();
+    if (next === "(") return this.#group(depth + 1);
+    if (next === "[") return this.#class();
+    if (next === ".") return this.#dot;
+    if (next === "\\") return this.#set(this.#escape());
+    if ("^*+?".includes(next)) throw new NotRegularError(`has ${next} where it means nothing or an anchor`);
+    return this.#set([pointOf(next)]);
+  }
+
+  #group(depth: number): string {
+    if (depth > MAX_DEPTH) throw new NotRegularError("is nested too deeply");
+    if (this.#take("?") && !this.#take(":")) {
+      const name = /^P?<[A-Za-z_]\w{0,99}>/.exec(this.#rest())?.[0];
+      if (name === undefined) throw new NotRegularError("has a lookaround, a flag or another special group");
+      this.#at += name.length;
+    }
+    const alternatives = this.#alternatives(depth);
+    if (!this.#take(")"))
+      throw new NotRegularError("has a group that is not closed, or an anchor in a group");
+    return `(?:${alternatives.join("|")})`;
+  }
+
+  #quantifier(): string {
+    const found = /^(?:[*+?]|\{\d{1,4}(?:,\d{0,4})?\}|\{,\d{1,4}\})/.exec(this.#rest())?.[0] ?? "";
+    this.#at += found.length;
+    if (found === "") return "";
+    this.#take("?"); // a lazy quantifier matches the same texts
+    if (this.#peek() === "+") throw new NotRegularError("has a possessive quantifier");
+    return found.replace("{,", "{0,");
+  }
+
+  #class(): string {
+    const isComplement = this.#take("^");
+    const set: CodePoints[] = [];
+    let isFirst = true;
+    while (isFirst || this.#peek() !== "]") {
+      const first = this.#member(isFirst);
+      isFirst = false;
+      const [from] = first;
+      if (from && first.length === 1 && this.#peek() === "-" && this.#characters[this.#at + 1] !== "]") {
+        this.#at += 1;
+        const [to] = this.#member(false);
+        if (!to || to[0] < from[0]) throw new NotRegularError("has a range that ends before it begins");
+        set.push([from[0], to[0]]);
+      } else set.push(...first);
+    }
+    this.#at += 1;
+    const cased = this.#ignoresCase ? inBothCases(set) : set;
+    const meant = isComplement ? outside(cased) : cased;
+    if (meant.length === 0) throw new NotRegularError("has a class without a character");
+    return setPattern(meant);
+  }
+
+  /** A bracket that comes first in a class is a character of it. */
+  #member(isFirst: boolean): readonly CodePoints[] {
+    const next = this.#next();
+    if (next === "[" && !isFirst && /^[:[]/.test(this.#rest()))
+      throw new NotRegularError("has a class in a class");
+    return next === "\\" ? this.#escape() : [pointOf(next)];
+  }
+
+  #escape(): readonly CodePoints[] {
+    const letter = this.#next();
+    const known = CLASSES[letter.toLowerCase()];
+    if (known) return letter === letter.toLowerCase() ? known : outside(known);
+    const control = CONTROLS[letter];
+    if (control !== undefined) return [[control, control]];
+    if (letter === "x" || letter === "u") {
+      const [text = "", braced, plain] =
+        (letter === "x"
+          ? /^(?:\{([\dA-Fa-f]{1,6})\}|([\dA-Fa-f]{2}))/
+          : /^(?:\{([\dA-Fa-f]{1,6})\}|([\dA-Fa-f]{4}))/
+        ).exec(this.#rest()) ?? [];
+      const point = Number.parseInt(braced ?? plain ?? "", 16);
+      if (!(point <= 0x10ffff)) throw new NotRegularError("has an incomplete escape");
+      this.#at += text.length;
+      return [[point, point]];
+    }
+    if (/[a-zA-Z0-9]/.test(letter)) throw new NotRegularError(`has \\${letter}`);
+    return [pointOf(letter)];
+  }
+
+  #set(set: readonly CodePoints[]): string {
+    return setPattern(this.#ignoresCase ? inBothCases(set) : set);
+  }
+
+  #rest(): string {
+    return this.#characters.slice(this.#at, this.#at + 110).join("");
+  }
+
+  #peek(): string | undefined {
+    return this.#characters[this.#at];
+  }
+
+  #next(): string {
+    const next = this.#characters[this.#at++];
+    if (next === undefined) throw new NotRegularError("ends too early");
+    return next;
+  }
+
+  #take(character: string): boolean {
+    if (this.#peek() !== character) return false;
+    this.#at += 1;
+    return true;
+  }
+
+  #takeText(text: string): boolean {
+    if (!this.#rest().startsWith(text)) return false;
+    this.#at += text.length;
+    return true;
+  }
+}
+
+function pointOf(character: string): CodePoints {
+  const point = character.codePointAt(0) ?? 0;
+  return [point, point];
+}

@@ -1,0 +1,174 @@
+import { z } from "zod";
+import type { ToolCall } from "../../../engine/protocol/generation.ts";
+import type { BuiltInTool } from "./response-tools.ts";
+
+const common = { id: z.string(), call_id: z.string() };
+const status = z.enum(["in_progress", "completed"]);
+
+const shellAction = z.object({
+  commands: z.array(z.string()),
+  timeout_ms: z.int().nullable(),
+  max_output_length: z.int().nullable(),
+});
+const localShellAction = z.object({
+  type: z.literal("exec"),
+  command: z.array(z.string()),
+  env: z.record(z.string(), z.string()),
+  timeout_ms: z.int().nullable(),
+  working_directory: z.string().nullable(),
+});
+const operation = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("create_file"), path: z.string(), diff: z.string() }),
+  z.object({ type: z.literal("update_file"), path: z.string(), diff: z.string() }),
+  z.object({ type: z.literal("delete_file"), path: z.string() }),
+]);
+
+/** The calls of tools that OpenAI's service knows and the client runs. */
+export const builtInCalls = [
+  z.object({
+    ...common,
+    type: z.literal("shell_call"),
+    status,
+    action: shellAction,
+    environment: z.null(),
+  }),
+  z.object({ ...common, type: z.literal("local_shell_call"), status, action: localShellAction }),
+  z.object({ ...common, type: z.literal("apply_patch_call"), status, operation }),
+] as const;
+type BuiltInCall = z.output<(typeof builtInCalls)[number]>;
+
+/** How the IDs of each call begin, as OpenAI's do. */
+const PREFIX: Readonly<Record<BuiltInTool, string>> = { shell: "sh", local_shell: "lsh", apply_patch: "apc" };
+
+const strings = z.array(z.string()).or(z.string().transform((text) => [text]));
+const whole = z.int().nullable().catch(null);
+const argumentsOf = {
+  shell: z.object({ commands: strings, timeout_ms: whole, max_output_length: whole }),
+  local_shell: z.object({
+    command: strings,
+    timeout_ms: whole,
+    working_directory: z.string().nullable().catch(null),
+  }),
+  apply_patch: operation,
+};
+
+/**
+ * The call of a built-in tool that a model has made through the function that stands for it; undefined if its arguments
+ * are cut off or are not the tool's.
+ * @param newId makes an ID with a prefix
+ */
+export function toBuiltInCall(
+  tool: BuiltInTool,
+  call: { readonly callId: string; readonly arguments: string },
+  newId: (prefix: string) => string,
+): BuiltInCall | undefined {
+  const value = parsed(call.arguments);
+  const head = { id: newId(PREFIX[tool]), call_id: call.callId, status: "completed" } as const;
+  if (tool === "shell") {
+    const { data } = argumentsOf.shell.safeParse(value);
+    return data && { ...head, type: "shell_call", action: data, environment: null };
+  }
+  if (tool === "local_shell") {
+    const { data } = argumentsOf.local_shell.safeParse(value);
+    return data && { ...head, type: "local_shell_call", action: { type: "exec", env: {}, ...data } };
+  }
+  const { data } = argumentsOf.apply_patch.safeParse(value);
+  return data && { ...head, type: "apply_patch_call", operation: data };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A call of a built-in tool as it comes back, from this daemon or from another server. */
+export const builtInCallItems = [
+  z.looseObject({
+    type: z.literal("shell_call"),
+    call_id: z.string(),
+    action: z.looseObject({ commands: z.array(z.string()) }),
+  }),
+  z.looseObject({
+    type: z.literal("local_shell_call"),
+    call_id: z.string(),
+    action: z.looseObject({ command: z.array(z.string()) }),
+  }),
+  z.looseObject({
+    type: z.literal("apply_patch_call"),
+    call_id: z.string(),
+    operation: z.looseObject({ type: z.string(), path: z.string(), diff: z.string().nullish() }),
+  }),
+] as const;
+
+/** Its result. */
+export const builtInOutputItems = [
+  z.looseObject({
+    type: z.literal("shell_call_output"),
+    call_id: z.string(),
+    output: z.array(
+      z.looseObject({
+        stdout: z.string(),
+        stderr: z.string(),
+        outcome: z.looseObject({ type: z.string(), exit_code: z.int().nullish() }),
+      }),
+    ),
+  }),
+  z.looseObject({
+    type: z.literal("local_shell_call_output"),
+    id: z.string(),
+    call_id: z.string().nullish(),
+    output: z.string(),
+  }),
+  z.looseObject({
+    type: z.literal("apply_patch_call_output"),
+    call_id: z.string(),
+    status: z.string(),
+    output: z.string().nullish(),
+  }),
+] as const;
+
+type CallItem = z.output<(typeof builtInCallItems)[number]>;
+type OutputItem = z.output<(typeof builtInOutputItems)[number]>;
+
+/** A call of the function that stands for the tool. */
+export function fromBuiltInCall(item: CallItem): ToolCall {
+  const id = item.call_id;
+  if (item.type === "shell_call") {
+    const { commands, timeout_ms: timeout, max_output_length: length } = item.action;
+    return {
+      id,
+      name: "shell",
+      arguments: written({ commands, timeout_ms: timeout, max_output_length: length }),
+    };
+  }
+  if (item.type === "local_shell_call") {
+    const { command, timeout_ms: timeout, working_directory: folder } = item.action;
+    return {
+      id,
+      name: "local_shell",
+      arguments: written({ command, timeout_ms: timeout, working_directory: folder }),
+    };
+  }
+  const { type, path, diff } = item.operation;
+  return { id, name: "apply_patch", arguments: written({ type, path, diff: diff ?? "" }) };
+}
+
+function written(fields: Readonly<Record<string, unknown>>): string {
+  return JSON.stringify(fields, (_, value: unknown) => value ?? undefined);
+}
+
+/** What the model reads of a result. */
+export function builtInOutput(item: OutputItem): { readonly callId: string; readonly text: string } {
+  if (item.type === "local_shell_call_output") return { callId: item.call_id ?? item.id, text: item.output };
+  if (item.type === "apply_patch_call_output") {
+    return { callId: item.call_id, text: [item.status, ...(item.output ? [item.output] : [])].join(": ") };
+  }
+  const texts = item.output.map(({ stdout, stderr, outcome }) => {
+    const end = outcome.type === "timeout" ? "[timed out]" : `[exit code ${outcome.exit_code ?? "unknown"}]`;
+    return [stdout, stderr, end].filter((part) => part !== "").join("\n");
+  });
+  return { callId: item.call_id, text: texts.join("\n") };
+}

@@ -1,0 +1,175 @@
+import { z } from "zod";
+import { list } from "../../../http/input/bounded-lists.ts";
+import {
+  type JsonSchema,
+  jsonSchemaSchema,
+  type ToolChoice,
+  type ToolDefinition,
+} from "../../../engine/protocol/generation.ts";
+import { customFormatSchema, toFunction } from "../custom-tools/custom-tool.ts";
+
+const functionTool = z.object({
+  type: z.literal("function"),
+  name: z.string().min(1),
+  description: z.string().nullish(),
+  parameters: jsonSchemaSchema.nullish().describe("JSON Schema of the arguments."),
+  strict: z.boolean().nullish().describe("Refuse a schema that cannot be enforced, instead of enforcing what can be."),
+});
+
+const customTool = z.object({
+  type: z.literal("custom"),
+  name: z.string().min(1),
+  description: z.string().nullish(),
+  format: customFormatSchema.nullish(),
+});
+
+/** Tools of OpenAI's service that the client runs. */
+const shellTool = z.object({
+  type: z.literal("shell"),
+  environment: z.object({ type: z.literal("local") }).nullish(),
+});
+const localShellTool = z.object({ type: z.literal("local_shell") });
+const applyPatchTool = z.object({ type: z.literal("apply_patch") });
+
+/** A tool that the client runs. */
+export const clientToolSchema = z.discriminatedUnion("type", [
+  functionTool,
+  customTool,
+  shellTool,
+  localShellTool,
+  applyPatchTool,
+]);
+export type ClientTool = z.output<typeof clientToolSchema>;
+export type BuiltInTool = Exclude<ClientTool["type"], "function" | "custom">;
+
+/** Coding agents send tools that run on OpenAI's service too, and work without them. */
+const otherToolSchema = z
+  .object({
+    type: z
+      .string()
+      .refine((type) => !["function", "custom", "local_shell", "apply_patch"].includes(type), { abort: true })
+      .describe("Left out: the daemon runs no tools. The response lists the tools in effect."),
+  })
+  .transform(({ type }) => ({ type: "other" as const, leftOut: type }));
+
+export const toolSchema = z.union([clientToolSchema, otherToolSchema]);
+type Tool = z.output<typeof toolSchema>;
+
+export const toolChoiceSchema = z.union([
+  z.enum(["auto", "none", "required"]),
+  z.object({ type: z.enum(["function", "custom"]), name: z.string() }),
+  z.object({ type: z.enum(["shell", "apply_patch"]) }),
+  z.object({
+    type: z.literal("allowed_tools"),
+    mode: z.enum(["auto", "required"]),
+    tools: list(z.object({ type: z.string(), name: z.string().optional() })),
+  }),
+]);
+type Choice = z.output<typeof toolChoiceSchema>;
+
+const text = (description: string): JsonSchema => ({ type: "string", description });
+const milliseconds: JsonSchema = { type: "integer", description: "When to give up, in milliseconds." };
+
+/** What the model is told of the tools that OpenAI's own models know. */
+const BUILT_IN: Readonly<
+  Record<BuiltInTool, { description: string; properties: JsonSchema; required: readonly string[] }>
+> = {
+  shell: {
+    description: "Runs shell commands on the user's computer, and returns their output.",
+    properties: {
+      commands: { type: "array", items: { type: "string" }, minItems: 1, description: "The commands." },
+      timeout_ms: milliseconds,
+      max_output_length: { type: "integer", description: "Most characters of output to return." },
+    },
+    required: ["commands"],
+  },
+  local_shell: {
+    description: "Runs a program on the user's computer, and returns its output.",
+    properties: {
+      command: {
+        type: "array",
+        items: { type: "string" },
+        minItems: 1,
+        description: "The program and its arguments.",
+      },
+      working_directory: text("The folder to run it in."),
+      timeout_ms: milliseconds,
+    },
+    required: ["command"],
+  },
+  apply_patch: {
+    description:
+      "Creates, changes or deletes a file. A diff has lines that begin with +, - or a space; @@ begins each part of it.",
+    properties: {
+      type: { enum: ["create_file", "update_file", "delete_file"] },
+      path: text("The file."),
+      diff: text("For create_file and update_file: the lines. For delete_file: empty."),
+    },
+    required: ["type", "path", "diff"],
+  },
+};
+
+/** The tools that the client runs. A name that is taken already is not given to a built-in tool. */
+export function clientTools(tools: readonly Tool[] | null | undefined): ClientTool[] {
+  const all = (tools ?? []).filter((tool) => tool.type !== "other");
+  const taken = new Set(all.flatMap((tool) => ("name" in tool ? tool.name : [])));
+  return all.filter((tool) => "name" in tool || !taken.has(tool.type));
+}
+
+/** A warning is one sentence, whatever a client sends. */
+const MAX_SHOWN_TYPES = 8;
+const MAX_TYPE_LENGTH = 40;
+
+/** What to tell the client of tools that are left out. */
+export function leftOutWarnings(tools: readonly Tool[] | null | undefined): string[] {
+  const types = new Set((tools ?? []).flatMap((tool) => (tool.type === "other" ? tool.leftOut : [])));
+  const shown = [...types].slice(0, MAX_SHOWN_TYPES).map((type) => type.slice(0, MAX_TYPE_LENGTH));
+  return shown.length > 0 ? [`Tools that run on a server are left out: ${shown.join(", ")}.`] : [];
+}
+
+function nameOf(tool: { readonly type: string; readonly name?: string | undefined }): string {
+  return tool.name ?? tool.type;
+}
+
+/** What kind of tool each name means. */
+export function toolKinds(tools: readonly ClientTool[]): ReadonlyMap<string, ClientTool["type"]> {
+  return new Map(tools.map((tool) => [nameOf(tool), tool.type]));
+}
+
+/**
+ * The functions that stand for the client's tools, and which of them may or must be called.
+ * @param warn gets a sentence for each grammar that is not enforced
+ */
+export function toFunctions(
+  tools: readonly ClientTool[],
+  choice: Choice,
+  warn: (sentence: string) => void,
+): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
+  const definitions = tools.map((tool) => toDefinition(tool, warn));
+  if (typeof choice === "string") return { tools: definitions, toolChoice: choice };
+  if (choice.type !== "allowed_tools") return { tools: definitions, toolChoice: { name: nameOf(choice) } };
+  const allowed = new Set(choice.tools.map(nameOf));
+  return { tools: definitions.filter(({ name }) => allowed.has(name)), toolChoice: choice.mode };
+}
+
+function toDefinition(tool: ClientTool, warn: (sentence: string) => void): ToolDefinition {
+  if (tool.type === "function") {
+    const { name, description, parameters, strict } = tool;
+    return {
+      name,
+      description: description ?? undefined,
+      parameters: parameters ?? undefined,
+      ...(strict != null && { strict }),
+    };
+  }
+  if (tool.type === "custom") {
+    const { format, ...custom } = tool;
+    return toFunction({ ...custom, grammar: format?.type === "grammar" ? format : undefined }, warn);
+  }
+  const { description, ...schema } = BUILT_IN[tool.type];
+  return {
+    name: tool.type,
+    description,
+    parameters: { type: "object", ...schema, additionalProperties: false },
+  };
+}

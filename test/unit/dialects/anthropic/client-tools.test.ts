@@ -1,0 +1,131 @@
+import { describe, expect, test } from "vitest";
+import type { GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
+import { PLAIN_TEXT, THINKING_AND_TOOLS } from "../recorded-events.ts";
+import { testApp } from "../../../support/test-app.ts";
+import { BASE, clientOf, messages, PATH } from "./message-client.ts";
+
+/** The tools that the model was told of. */
+async function toolsOf(...tools: object[]): Promise<unknown> {
+  const all = testApp({ events: PLAIN_TEXT });
+  const answer = await all.post(PATH, { ...BASE, tools });
+  expect(await answer.json()).toMatchObject({ type: "message" });
+  const { input } = all.lastRequest();
+  return input.kind === "chat" && input.tools;
+}
+
+const commands = (...names: string[]) => ({
+  name: expect.any(String),
+  description: expect.any(String),
+  parameters: { type: "object", properties: { command: { enum: names } } },
+});
+
+describe("a tool that the client runs", () => {
+  test("is known by its type: a shell", async () => {
+    expect(await toolsOf({ type: "bash_20250124", name: "bash" })).toEqual([
+      {
+        name: "bash",
+        description: expect.any(String),
+        parameters: {
+          type: "object",
+          properties: {
+            command: expect.objectContaining({ type: "string" }),
+            restart: expect.objectContaining({ type: "boolean" }),
+          },
+          required: [],
+          additionalProperties: false,
+        },
+      },
+    ]);
+  });
+
+  test("is known by its type: an editor, whose versions differ", async () => {
+    expect(
+      await toolsOf(
+        { type: "text_editor_20250124", name: "str_replace_editor" },
+        { type: "text_editor_20250728", name: "str_replace_based_edit_tool", max_characters: 10_000 },
+      ),
+    ).toMatchObject([
+      {
+        name: "str_replace_editor",
+        parameters: {
+          properties: { command: { enum: ["view", "create", "str_replace", "insert", "undo_edit"] } },
+        },
+      },
+      {
+        name: "str_replace_based_edit_tool",
+        parameters: {
+          properties: {
+            command: { enum: ["view", "create", "str_replace", "insert"] },
+            insert_text: { type: "string" },
+          },
+        },
+      },
+    ]);
+  });
+
+  test("is known by its type: a memory", async () => {
+    expect(await toolsOf({ type: "memory_20250818", name: "memory" })).toMatchObject([
+      commands("view", "create", "str_replace", "insert", "delete", "rename"),
+    ]);
+  });
+
+  test("is known by its type: a computer, with its display", async () => {
+    const display = { display_width_px: 1024, display_height_px: 768 };
+    expect(await toolsOf({ type: "computer_20251124", name: "computer", ...display })).toMatchObject([
+      {
+        description: expect.stringContaining("1024 by 768 pixels"),
+        parameters: { properties: { action: { enum: expect.arrayContaining(["zoom", "scroll"]) } } },
+      },
+    ]);
+    expect(await toolsOf({ type: "computer_20241022", name: "computer", ...display })).toMatchObject([
+      { parameters: { properties: { action: { enum: expect.not.arrayContaining(["zoom", "scroll"]) } } } },
+    ]);
+  });
+
+  test("is called as any other", async () => {
+    const call = JSON.stringify({ command: "ls" });
+    const events = THINKING_AND_TOOLS.flatMap((event): GenerationEvent[] => {
+      if (event.type === "tool-call-start") return event.index === 0 ? [{ ...event, name: "bash" }] : [];
+      if (event.type !== "tool-call-delta") return [event];
+      return event.arguments === '{"city":' ? [{ ...event, arguments: call }] : [];
+    });
+    const message = await clientOf(testApp({ events }))
+      .messages.stream({ ...BASE, messages, tools: [{ type: "bash_20250124", name: "bash" }] })
+      .finalMessage();
+    expect(message.content.at(-1)).toMatchObject({
+      type: "tool_use",
+      name: "bash",
+      input: { command: "ls" },
+    });
+  });
+
+  test("of our own has a schema, and may have what only the API knows", async () => {
+    const more = {
+      strict: true,
+      defer_loading: true,
+      cache_control: { type: "ephemeral" },
+      input_examples: [{}],
+      eager_input_streaming: true,
+      allowed_callers: ["direct"],
+    };
+    const tool = { name: "now", description: "Tells.", input_schema: { type: "object" } };
+    const told = { name: "now", description: "Tells.", parameters: { type: "object" } };
+    expect(await toolsOf({ ...tool, ...more })).toEqual([{ ...told, strict: true }]);
+    expect(await toolsOf({ ...tool, type: "custom" })).toEqual([told]);
+  });
+
+  test.for([
+    "web_search_20250305",
+    "code_execution_20250825",
+    "computer_toolset_20260801",
+    "constructor_20250101",
+  ])("is not %s, which the error says", async (type) => {
+    const answer = await testApp().post(PATH, { ...BASE, tools: [{ type, name: "some" }] });
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({
+      error: {
+        message: `tools.0.type: is not supported: "${type}" is not a tool that the client runs as one function; leave it out, or send a tool of your own with an input_schema`,
+      },
+    });
+  });
+});
