@@ -1,6 +1,6 @@
 import { messageRequestSchema } from "../../src/dialects/anthropic/message-schema.ts";
 import { chatCompletionRequestSchema } from "../../src/dialects/openai/chat-schema.ts";
-import { completionRequestSchema } from "../../src/dialects/openai/completions.ts";
+import { completionRequestSchema } from "../../src/dialects/openai/completion-request.ts";
 import { embeddingsRequestSchema } from "../../src/dialects/openai/embeddings.ts";
 import { rerankRequestSchema } from "../../src/dialects/openai/rerank.ts";
 import { responseRequestSchema } from "../../src/dialects/openai/responses/response-schema.ts";

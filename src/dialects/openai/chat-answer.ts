@@ -1,9 +1,16 @@
 import { z } from "zod";
-import { finishReasonSchema, type TokenLogprob, type Usage } from "../../engine/protocol/generation.ts";
+import {
+  finishReasonSchema,
+  type FinishReason,
+  type TokenLogprob,
+  type ToolCall,
+  type Usage,
+} from "../../engine/protocol/generation.ts";
 import { sseData } from "../../http/streaming/sse-frame.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { InferenceEvent } from "../../inference/inference.ts";
+import { functionCallSchema } from "./legacy-functions.ts";
 import {
   type AnswerHead,
   toCallId,
@@ -22,6 +29,15 @@ const toolCallSchema = z.object({
   type: z.literal("function"),
   function: z.object({ name: z.string(), arguments: z.string().describe("JSON text.") }),
 });
+
+const wireReasonSchema = z.enum([...finishReasonSchema.options, "function_call"]);
+const legacyCallDescription = "The call, in place of tool_calls, when the request has functions.";
+
+/** How the answer is written. */
+export interface ChatAnswerStyle {
+  /** The request has functions, and its client reads function_call. */
+  readonly legacyCalls: boolean;
+}
 
 const head = {
   id: z.string(),
@@ -42,9 +58,10 @@ export const chatCompletionSchema = z
           refusal: z.null(),
           reasoning_content: z.string().optional().describe("The model's reasoning."),
           tool_calls: z.array(toolCallSchema).optional(),
+          function_call: functionCallSchema.optional().describe(legacyCallDescription),
         }),
         logprobs: logprobsSchema,
-        finish_reason: finishReasonSchema,
+        finish_reason: wireReasonSchema,
       }),
     ),
     usage: usageSchema,
@@ -65,6 +82,7 @@ const deltaSchema = z.object({
       }),
     )
     .optional(),
+  function_call: functionCallSchema.partial({ name: true }).optional().describe(legacyCallDescription),
 });
 type Delta = z.output<typeof deltaSchema>;
 
@@ -77,7 +95,7 @@ export const chatCompletionChunkSchema = z
         index: z.int(),
         delta: deltaSchema,
         logprobs: logprobsSchema.optional(),
-        finish_reason: finishReasonSchema.nullable(),
+        finish_reason: wireReasonSchema.nullable(),
       }),
     ),
     usage: usageSchema.nullable().optional().describe("With include_usage: null except in the last chunk."),
@@ -89,6 +107,7 @@ type ChunkChoice = Chunk["choices"][number];
 export function toChatCompletion(
   { id, created, model }: AnswerHead,
   answers: readonly Answer[],
+  style: ChatAnswerStyle,
 ): z.output<typeof chatCompletionSchema> {
   return {
     id,
@@ -102,26 +121,42 @@ export function toChatCompletion(
         content: answer.text === "" && answer.toolCalls.length > 0 ? null : answer.text,
         refusal: null,
         ...(answer.reasoning !== "" && { reasoning_content: answer.reasoning }),
-        ...(answer.toolCalls.length > 0 && {
-          tool_calls: answer.toolCalls.map(({ id: callId, name, arguments: text }) => ({
-            id: toCallId(callId),
-            type: "function",
-            function: { name, arguments: text },
-          })),
-        }),
+        ...toCalls(answer.toolCalls, style),
       },
       logprobs: toLogprobs(answer.logprobs),
-      finish_reason: answer.reason,
+      finish_reason: toReason(answer.reason, style),
     })),
     usage: toUsage(answers.map(({ usage }) => usage)),
   };
+}
+
+type WireMessage = z.output<typeof chatCompletionSchema>["choices"][number]["message"];
+
+function toCalls(
+  calls: readonly ToolCall[],
+  { legacyCalls }: ChatAnswerStyle,
+): Pick<WireMessage, "tool_calls" | "function_call"> {
+  const [first] = calls;
+  if (!first) return {};
+  if (legacyCalls) return { function_call: { name: first.name, arguments: first.arguments } };
+  return {
+    tool_calls: calls.map(({ id, name, arguments: text }) => ({
+      id: toCallId(id),
+      type: "function",
+      function: { name, arguments: text },
+    })),
+  };
+}
+
+function toReason(reason: FinishReason, { legacyCalls }: ChatAnswerStyle): z.output<typeof wireReasonSchema> {
+  return legacyCalls && reason === "tool_calls" ? "function_call" : reason;
 }
 
 /** The events of a streamed answer, including the final `[DONE]`. */
 export async function* toChatChunks(
   answer: AnswerHead,
   events: AsyncIterable<ChoiceEvent>,
-  includeUsage: boolean,
+  { includeUsage, ...style }: ChatAnswerStyle & { readonly includeUsage: boolean },
 ): AsyncGenerator<string, void, undefined> {
   const frame = (choices: ChunkChoice[], usage: Chunk["usage"]): string => {
     const { id, created, model } = answer;
@@ -131,7 +166,7 @@ export async function* toChatChunks(
   const usages: Usage[] = [];
   for await (const event of events) {
     const choice = event.choice ?? 0;
-    const more = toChunkChoice(choice, event);
+    const more = toChunkChoice(choice, event, style);
     if (more) yield frame([more], null);
     if (event.type === "done") usages[choice] = event.usage;
   }
@@ -140,23 +175,32 @@ export async function* toChatChunks(
 }
 
 /** Undefined for an event that the API does not send. */
-function toChunkChoice(index: number, event: InferenceEvent): ChunkChoice | undefined {
-  if (event.type === "done") return { index, delta: {}, finish_reason: event.reason };
-  const delta = toDelta(event);
+function toChunkChoice(
+  index: number,
+  event: InferenceEvent,
+  style: ChatAnswerStyle,
+): ChunkChoice | undefined {
+  if (event.type === "done") return { index, delta: {}, finish_reason: toReason(event.reason, style) };
+  const delta = toDelta(event, style);
   if (!delta) return undefined;
   const logprobs = event.type === "text-delta" && event.logprobs ? toLogprobs(event.logprobs) : undefined;
   return { index, delta, ...(logprobs !== undefined && { logprobs }), finish_reason: null };
 }
 
-function toDelta(event: Exclude<InferenceEvent, { type: "done" }>): Delta | undefined {
+function toDelta(
+  event: Exclude<InferenceEvent, { type: "done" }>,
+  { legacyCalls }: ChatAnswerStyle,
+): Delta | undefined {
   if (event.type === "start") return { role: "assistant", content: "" };
   if (event.type === "text-delta") return { content: event.text };
   if (event.type === "reasoning-delta") return { reasoning_content: event.text };
   if (event.type === "tool-call-start") {
     const call = { name: event.name, arguments: "" };
+    if (legacyCalls) return { function_call: call };
     return { tool_calls: [{ index: event.index, id: toCallId(event.id), type: "function", function: call }] };
   }
   if (event.type === "tool-call-delta") {
+    if (legacyCalls) return { function_call: { arguments: event.arguments } };
     return { tool_calls: [{ index: event.index, function: { arguments: event.arguments } }] };
   }
   return undefined;

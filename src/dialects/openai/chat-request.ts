@@ -1,7 +1,6 @@
 import type {
   ChatMessage,
   ContentPart,
-  OutputFormat,
   ToolChoice,
   ToolDefinition,
 } from "../../engine/protocol/generation.ts";
@@ -10,6 +9,7 @@ import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import { decodeImage } from "../../inference/image-data.ts";
 import type { InferenceRequest } from "../../inference/inference.ts";
 import type { ChatCompletionMessage, ChatCompletionRequest } from "./chat-schema.ts";
+import { toFunctionResult, toFunctionTools, toLegacyCall, usesFunctions } from "./legacy-functions.ts";
 import {
   toMaxTokens,
   toSampling,
@@ -19,6 +19,7 @@ import {
   unsupported,
   withChoice,
 } from "./openai-request-fields.ts";
+import { checkFormatWithTools, toOutputFormat } from "./output-format.ts";
 
 /** One request for each of the `n` choices. */
 export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] {
@@ -26,20 +27,24 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
     throw unsupported("Only text output is supported.", "modalities");
   }
   const sampling = toSampling(body);
+  const { tools, toolChoice } = toTools(body);
+  const format = toOutputFormat(body);
+  checkFormatWithTools(format, tools.length > 0 && toolChoice !== "none");
   const request: InferenceRequest = {
     endpoint: "chat",
     model: body.model ?? undefined,
     input: {
       kind: "chat",
       messages: body.messages.map(toMessage),
-      ...toTools(body),
-      parallelToolCalls: body.parallel_tool_calls ?? true,
+      tools,
+      toolChoice,
+      parallelToolCalls: usesFunctions(body) ? false : (body.parallel_tool_calls ?? true),
       ...toThinking(body.reasoning_effort, body.chat_template_kwargs),
     },
     maxTokens: toMaxTokens(body.max_completion_tokens ?? body.max_tokens),
     stop: toStop(body.stop),
     sampling,
-    format: toFormat(body.response_format),
+    format,
     logprobs: toLogprobs(body),
     defaults: { sampling: DEFAULT_SAMPLING },
   };
@@ -49,7 +54,11 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
   }));
 }
 
-function toMessage(message: ChatCompletionMessage, index: number): ChatMessage {
+function toMessage(
+  message: ChatCompletionMessage,
+  index: number,
+  messages: readonly ChatCompletionMessage[],
+): ChatMessage {
   const param = `messages.${index}.content`;
   if (message.role === "user") {
     return { role: "user", content: toUserContent(message.content, param), name: message.name ?? undefined };
@@ -59,10 +68,13 @@ function toMessage(message: ChatCompletionMessage, index: number): ChatMessage {
       role: "assistant",
       content: toTextContent(message.content ?? message.refusal),
       reasoning: message.reasoning_content ?? undefined,
-      toolCalls: message.tool_calls?.map(({ id, function: call }) => ({ id, ...call })),
+      toolCalls: message.function_call
+        ? [toLegacyCall(message.function_call, index)]
+        : message.tool_calls?.map(({ id, function: call }) => ({ id, ...call })),
       name: message.name ?? undefined,
     };
   }
+  if (message.role === "function") return toFunctionResult(message, messages.slice(0, index));
   if (message.role === "tool") {
     return { role: "tool", content: toUserContent(message.content, param), toolCallId: message.tool_call_id };
   }
@@ -77,7 +89,10 @@ function toUserContent(
   return content.map((part, at) => {
     if (part.type === "text") return part;
     if (part.type === "image_url") {
-      return { type: "image", data: decodeImage(part.image_url.url, `${param}.${at}.image_url.url`) };
+      const { image_url: image } = part;
+      return typeof image === "string"
+        ? { type: "image", data: decodeImage(image, `${param}.${at}.image_url`) }
+        : { type: "image", data: decodeImage(image.url, `${param}.${at}.image_url.url`) };
     }
     const what = part.type === "file" ? "File" : "Audio";
     throw unsupported(`${what} input is not supported; send text or images.`, `${param}.${at}`);
@@ -85,6 +100,7 @@ function toUserContent(
 }
 
 function toTools(body: ChatCompletionRequest): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
+  if (usesFunctions(body) || body.function_call) return toFunctionTools(body, body.tools ?? []);
   const tools = (body.tools ?? []).map(({ function: tool }) => ({
     name: tool.name,
     description: tool.description ?? undefined,
@@ -95,12 +111,6 @@ function toTools(body: ChatCompletionRequest): { tools: ToolDefinition[]; toolCh
   if (choice.type === "function") return { tools, toolChoice: { name: choice.function.name } };
   const allowed = new Set(choice.allowed_tools.tools.map((tool) => tool.function.name));
   return { tools: tools.filter(({ name }) => allowed.has(name)), toolChoice: choice.allowed_tools.mode };
-}
-
-function toFormat(format: ChatCompletionRequest["response_format"]): OutputFormat {
-  if (!format || format.type === "text") return { type: "text" };
-  if (format.type === "json_object" || !format.json_schema.schema) return { type: "json" };
-  return { type: "json_schema", schema: format.json_schema.schema };
 }
 
 function toLogprobs(body: ChatCompletionRequest): number | undefined {
