@@ -94,5 +94,7 @@ function place({ path, keyword }: { readonly path: string; readonly keyword: str
 }
 
 function inWords(failure: CheckFailure | undefined): string | undefined {
-  return failure && `${failure.path === "" ? "" : `at ${failure.path}, `}${failure.message.replace(/\.$/, "")}`;
+  return (
+    failure && `${failure.path === "" ? "" : `at ${failure.path}, `}${failure.message.replace(/\.$/, "")}`
+  );
 }

@@ -55,7 +55,8 @@ export class CompiledGrammar {
         return { grammar, gaps: [...compiled.#gaps.values()] };
       } catch (error) {
         if (!(error instanceof SchemaTooComplexError)) throw error;
-        if (isCoarse) throw new SchemaError(`The schema is too large: ${error.reason}.`, { path: "", keyword: "" });
+        if (isCoarse)
+          throw new SchemaError(`The schema is too large: ${error.reason}.`, { path: "", keyword: "" });
       }
     }
     throw new Error("Unreachable: the second try returns or throws.");

@@ -3,7 +3,9 @@ import { dictionary, list } from "../../http/input/bounded-lists.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { ignored, refused } from "../../http/input/known-fields.ts";
 import { nestedFormatSchema } from "./custom-tools/custom-tool.ts";
+import { functionCallSchema, functionFields, functionMessageSchema } from "./legacy-functions.ts";
 import { commonFields, reasoningEffortSchema, tokenLimit } from "./openai-request-fields.ts";
+import { formatFields } from "./output-format.ts";
 
 const textPart = z.object({ type: z.literal("text"), text: z.string() });
 
@@ -11,10 +13,13 @@ const userPart = z.discriminatedUnion("type", [
   textPart,
   z.object({
     type: z.literal("image_url"),
-    image_url: z.object({
-      url: z.string().describe("The image as a data: URL; remote URLs are not fetched."),
-      detail: z.string().nullish().describe("Ignored."),
-    }),
+    image_url: z.union([
+      z.string().describe("The same as url."),
+      z.object({
+        url: z.string().describe("The image as a data: URL; remote URLs are not fetched."),
+        detail: z.string().nullish().describe("Ignored."),
+      }),
+    ]),
   }),
   z.object({ type: z.literal("input_audio") }).describe("Refused: models cannot hear audio."),
   z.object({ type: z.literal("file") }).describe("Refused: send text or images."),
@@ -68,7 +73,9 @@ const messageSchema = z.discriminatedUnion("role", [
       .nullish()
       .describe("The model's earlier reasoning, for templates that use it."),
     tool_calls: list(z.union([functionCall, customCall])).nullish(),
+    function_call: functionCallSchema.nullish().describe("The older form of tool_calls."),
   }),
+  functionMessageSchema,
   z.object({
     role: z.literal("tool"),
     content: content.describe("Text, or parts of text and images."),
@@ -82,7 +89,10 @@ const functionTool = z.object({
     name: z.string().min(1),
     description: z.string().nullish(),
     parameters: jsonSchemaSchema.nullish().describe("JSON Schema of the arguments."),
-    strict: z.boolean().nullish().describe("Refuse a schema that cannot be enforced, instead of enforcing what can be."),
+    strict: z
+      .boolean()
+      .nullish()
+      .describe("Refuse a schema that cannot be enforced, instead of enforcing what can be."),
   }),
 });
 
@@ -113,20 +123,6 @@ const toolChoiceSchema = z.union([
   }),
 ]);
 
-const responseFormatSchema = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("text") }),
-  z.object({ type: z.literal("json_object") }),
-  z.object({
-    type: z.literal("json_schema"),
-    json_schema: z.object({
-      name: z.string().nullish(),
-      description: z.string().nullish(),
-      schema: jsonSchemaSchema.nullish().describe("Absent: any JSON object."),
-      strict: z.boolean().nullish().describe("Refuse a schema that cannot be enforced, instead of enforcing what can be."),
-    }),
-  }),
-]);
-
 /** POST /v1/chat/completions. Unknown fields are ignored. */
 export const chatCompletionRequestSchema = z
   .object({
@@ -143,7 +139,7 @@ export const chatCompletionRequestSchema = z
       .nullish()
       .describe("Which functions the model may or must call. Default: auto."),
     parallel_tool_calls: z.boolean().nullish().describe("False: at most one call per turn. Default: true."),
-    response_format: responseFormatSchema.nullish().describe("Format the answer must have."),
+    ...formatFields,
     logprobs: z.boolean().nullish().describe("Return the log probability of each token."),
     top_logprobs: z
       .int()
@@ -168,8 +164,7 @@ export const chatCompletionRequestSchema = z
     add_generation_prompt: ignored("continue_final_message says it"),
     modalities: list(z.string()).nullish().describe('Only ["text"] is supported.'),
     audio: ignored("it only matters with audio in modalities"),
-    functions: refused("functions is obsolete; use tools"),
-    function_call: refused("function_call is obsolete; use tool_choice"),
+    ...functionFields,
     web_search_options: refused("the daemon cannot search the web; send a tool of your own"),
     metadata: ignored(),
     moderation: ignored(),

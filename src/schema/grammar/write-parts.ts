@@ -121,7 +121,8 @@ function joined(terms: readonly string[]): string {
   for (const term of terms) {
     if (term === '""') continue;
     const last = out.at(-1);
-    if (last !== undefined && isLiteral(last) && isLiteral(term)) out[out.length - 1] = last.slice(0, -1) + term.slice(1);
+    if (last !== undefined && isLiteral(last) && isLiteral(term))
+      out[out.length - 1] = last.slice(0, -1) + term.slice(1);
     else out.push(term);
   }
   return out.length > 0 ? out.join(" ") : '""';

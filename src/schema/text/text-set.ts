@@ -1,1 +1,4 @@
-export interface TextSet { has(t: string): boolean; isEmpty(): boolean }
+export interface TextSet {
+  has(t: string): boolean;
+  isEmpty(): boolean;
+}

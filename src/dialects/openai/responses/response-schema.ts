@@ -20,7 +20,10 @@ export const textFormatSchema = z.discriminatedUnion("type", [
     name: z.string().nullish(),
     description: z.string().nullish(),
     schema: jsonSchemaSchema,
-    strict: z.boolean().nullish().describe("Refuse a schema that cannot be enforced, instead of enforcing what can be."),
+    strict: z
+      .boolean()
+      .nullish()
+      .describe("Refuse a schema that cannot be enforced, instead of enforcing what can be."),
   }),
 ]);
 

@@ -13,7 +13,10 @@ const functionTool = z.object({
   name: z.string().min(1),
   description: z.string().nullish(),
   parameters: jsonSchemaSchema.nullish().describe("JSON Schema of the arguments."),
-  strict: z.boolean().nullish().describe("Refuse a schema that cannot be enforced, instead of enforcing what can be."),
+  strict: z
+    .boolean()
+    .nullish()
+    .describe("Refuse a schema that cannot be enforced, instead of enforcing what can be."),
 });
 
 const customTool = z.object({

@@ -245,7 +245,7 @@ describe("a request", () => {
   test.for([
     ["json", '"{"'],
     ["", undefined],
-    [{ const: "here" }, 'here'],
+    [{ const: "here" }, "here"],
   ] as const)("with the format %j asks for an answer with %j in its grammar", async ([format, expected]) => {
     const all = testApp({ events: PLAIN_TEXT });
     await all.post(PATH, { ...BASE, format });
