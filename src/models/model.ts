@@ -47,6 +47,23 @@ export interface Capabilities {
   readonly json: boolean;
 }
 
+/** Where the size of a context comes from. */
+export type ContextSource =
+  /** The request that loaded the model. */
+  | "request"
+  /** PARAMETER num_ctx of its Modelfile. */
+  | "modelfile"
+  /** models.context_size. */
+  | "configuration"
+  /** The default of the API that loaded it. */
+  | "default"
+  /** All that the model was trained for. */
+  | "trained"
+  /** As much as is chosen without being asked for. */
+  | "automatic"
+  /** Less than that, because of the memory. */
+  | "memory";
+
 export type ModelState = "available" | "downloading" | "loading" | "loaded" | "unloading";
 
 /** Where a model comes from, which decides what deleting it means. */
@@ -119,6 +136,8 @@ export interface Model {
   readonly settings: ModelSettings;
   /** Context of the loaded engine, or what it would be loaded with. */
   readonly contextSize: number;
+  /** Where that number comes from; absent: unknown. */
+  readonly contextSource?: ContextSource | undefined;
   /** Layers actually offloaded, or what a load would request. */
   readonly gpuLayers: number;
   readonly isDefault: boolean;
@@ -155,6 +174,8 @@ export interface LoadOptions extends Residency {
   /** A GGUF file; absent: the alias is resolved. */
   readonly path?: string | undefined;
   readonly mmproj?: string | undefined;
+  /** Tokens of context where neither this load nor the model nor the configuration says how many; absent: automatic. */
+  readonly fallbackContext?: number | undefined;
   readonly setDefault?: boolean | undefined;
 }
 

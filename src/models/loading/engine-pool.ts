@@ -68,7 +68,7 @@ export class EnginePool {
     if (present?.state === "loaded") {
       throw new ServiceError("model_already_loaded", `The model "${alias}" is loaded already.`);
     }
-    if (present && !isDeepStrictEqual(present.plan.spec, plan.spec)) {
+    if (present && !isSameLoad(present.plan, plan)) {
       throw new ServiceError("model_busy", `The model "${alias}" is being loaded with other settings.`);
     }
     this.#failures.forgive(alias);
@@ -159,10 +159,10 @@ export class EnginePool {
   }
 
   /** Reserves memory synchronously and starts the load. */
-  #start(alias: string, plan: LoadPlan): LoadedModel {
+  #start(alias: string, wished: LoadPlan): LoadedModel {
     if (this.#isClosed) throw shuttingDown();
+    const { plan, freed } = this.#reserve(alias, wished);
     const candidate = { ...plan, alias };
-    const freed = this.memory.reserve(candidate);
     // Two loads planned at the same time were planned for the same free GPU memory.
     const isCrowded = this.memory.isGpuCrowded(candidate);
     const model: LoadedModel = new LoadedModel({
@@ -175,6 +175,17 @@ export class EnginePool {
     });
     this.#models.set(alias, model);
     return model;
+  }
+
+  /** Another load may have taken what a larger context was planned with; the model is loaded all the same. */
+  #reserve(alias: string, plan: LoadPlan): { plan: LoadPlan; freed: Promise<unknown> } {
+    try {
+      return { plan, freed: this.memory.reserve({ ...plan, alias }) };
+    } catch (error) {
+      const { withLessContext } = plan;
+      if (!withLessContext) throw error;
+      return { plan: withLessContext, freed: this.memory.reserve({ ...withLessContext, alias }) };
+    }
   }
 
   async #run(
@@ -243,6 +254,13 @@ export class EnginePool {
     model.gone();
     if (this.#models.get(model.alias) === model) this.#models.delete(model.alias);
   }
+}
+
+/** Two loads of one model that ask for the same; how much context that gives may depend on the moment. */
+function isSameLoad({ spec, ...one }: LoadPlan, other: LoadPlan): boolean {
+  const { contextSize, sharedContext, batchSize } = other.spec;
+  const isChosen = one.withLessContext !== undefined || other.withLessContext !== undefined;
+  return isDeepStrictEqual(isChosen ? { ...spec, contextSize, sharedContext, batchSize } : spec, other.spec);
 }
 
 function shuttingDown(): ServiceError {
