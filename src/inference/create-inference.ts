@@ -1,9 +1,10 @@
 import type { Config } from "../config/schema.ts";
 import { checkCallDepths } from "../engine/request-limits.ts";
 import type { Engine } from "../engine/engine.ts";
+import { ServiceError } from "../errors/service-error.ts";
 import type { TokenIds } from "../engine/protocol/calls.ts";
 import type { Metrics } from "../metrics/metrics.ts";
-import type { Model, Models } from "../models/model.ts";
+import type { Model, ModelLease, Models } from "../models/model.ts";
 import type { AdmissionRequest, Permit } from "./admission-queue.ts";
 import { checkEmbedding, checkReranking } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
@@ -76,10 +77,10 @@ class InferenceService implements Inference {
     // Disposed in reverse order: first the permit, then the lease, and last the count of requests.
     const held = new DisposableStack();
     const account = held.use(this.#accounting.begin(request.endpoint, request.furtherOf?.follower));
+    let lease: ModelLease | undefined;
     try {
-      const { model, engine } = held.use(
-        await this.#models.acquire(request.model || undefined, signal, request.residency),
-      );
+      lease = held.use(await this.#models.acquire(request.model || undefined, signal, request.residency));
+      const { model, engine } = lease;
       account.answeredBy(model.alias);
       const loadMs = account.elapsedMs;
       const resolved = resolveGeneration(request, model, engine.info);
@@ -106,7 +107,7 @@ class InferenceService implements Inference {
     } catch (error) {
       held.dispose();
       account.failed(error, signal);
-      throw error;
+      throw explained(error, lease);
     }
   }
 
@@ -201,6 +202,14 @@ class InferenceService implements Inference {
   ): Promise<Permit> {
     return await account.waitFor(this.#queues.of(engine, alias).acquire(signal, wish));
   }
+}
+
+/** An error about a prompt that is too long tells what to do about it. */
+function explained(error: unknown, lease: ModelLease | undefined): unknown {
+  if (!(error instanceof ServiceError) || !error.contextExcess || !lease?.explainExcess) return error;
+  const { contextExcess } = error;
+  const message = lease.explainExcess(contextExcess);
+  return new ServiceError(error.code, message, { cause: error, contextExcess });
 }
 
 /** The readers of the engine's events according to the model's settings, in order. */

@@ -1,3 +1,4 @@
+import type { ContextExcess } from "../errors/service-error.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Sampling } from "../engine/protocol/generation.ts";
 
@@ -246,6 +247,8 @@ export interface PullResult {
 export interface ModelLease extends Disposable {
   readonly model: Model;
   readonly engine: Engine;
+  /** What a client is told whose prompt is longer than the context; absent where nobody can load it otherwise. */
+  readonly explainExcess?: (excess: ContextExcess) => string;
 }
 
 /** Everything that the layers above can do with models. All methods reject with a ServiceError. */

@@ -172,7 +172,14 @@ describe("chat completions with the official client", () => {
     await expect(client.chat.completions.create({ model, messages: [] })).rejects.toThrow(BadRequestError);
     await expect(
       client.chat.completions.create({ model, messages: [{ role: "user", content: "word ".repeat(4000) }] }),
-    ).rejects.toMatchObject({ status: 400, code: "context_length_exceeded" });
+    ).rejects.toMatchObject({
+      status: 400,
+      code: "context_length_exceeded",
+      // What agents look for, and what to do about it.
+      message: expect.stringMatching(
+        /prompt has \d+ tokens and exceeds the context window: the maximum context length is \d+ tokens \(all that the model was trained for\)\..*use a model that was trained for more/,
+      ),
+    });
   });
 });
 

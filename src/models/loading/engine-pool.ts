@@ -2,11 +2,12 @@ import { isDeepStrictEqual } from "node:util";
 import type { Engine, EngineExit, StartEngine } from "../../engine/engine.ts";
 import { plainEnd } from "../../engine/core/plain-reason.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
-import { ServiceError } from "../../errors/service-error.ts";
+import { type ContextExcess, ServiceError } from "../../errors/service-error.ts";
 import { reportFailure } from "../../events/report-failure.ts";
 import type { ServiceEvent, ServiceEvents } from "../../events/service-events.ts";
 import type { Model } from "../model.ts";
 import type { Clock } from "./clock.ts";
+import { explainExcess } from "./explain-excess.ts";
 import { Lease } from "./lease.ts";
 import type { LoadPlan } from "./load-planner.ts";
 import { LoadedModel } from "./loaded-model.ts";
@@ -152,7 +153,10 @@ export class EnginePool {
   }
 
   #lease(loaded: LoadedModel, engine: Engine): Lease {
-    return new Lease(loaded, engine, this.#options.describe(loaded), () => {
+    const { alias, plan } = loaded;
+    const explain = (excess: ContextExcess): string =>
+      explainExcess(excess, plan, this.memory.free(alias, plan.mayEvict));
+    return new Lease(loaded, engine, this.#options.describe(loaded), explain, () => {
       // The engine served the request, so earlier failures no longer count.
       if (engine.alive) this.#failures.forgive(loaded.alias);
     });
