@@ -156,6 +156,12 @@ export const configSchema = z.strictObject({
         .describe(
           "Context in tokens, unless the request or the model says otherwise; at most what the model was trained for. 0 chooses: what the model was trained for, at most 32768, or less where that would take more than half of the free memory.",
         ),
+      repetition_guard: z
+        .boolean()
+        .default(false)
+        .describe(
+          "Stop answers that run in circles, unless the request or the model says otherwise: the same tokens at least four times, for 512 tokens in all (256 for up to four tokens, 4096 for numbers).",
+        ),
       slots: z
         .int()
         .min(1)

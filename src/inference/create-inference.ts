@@ -5,6 +5,7 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { TokenIds } from "../engine/protocol/calls.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Model, ModelLease, Models } from "../models/model.ts";
+import { answerLimit } from "./answer-limit.ts";
 import type { AdmissionRequest, Permit } from "./admission-queue.ts";
 import { checkEmbedding, checkReranking } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
@@ -33,6 +34,7 @@ import { embeddedTokens, neededTokens, reservedTokens } from "./reserved-tokens.
 import { type RequestAccount, RequestAccounting } from "./request-accounting.ts";
 import { resolveGeneration, type ResolvedGeneration } from "./resolve-generation.ts";
 import { runBatch } from "./run-batch.ts";
+import { stopRepetition } from "./stop-repetition.ts";
 import { splitReasoning } from "./split-reasoning.ts";
 import { promptFromTokens, type Piece, splitPieces, toTokenIds } from "./tokens.ts";
 import { splitToolCalls } from "./tool-format/split-tool-calls.ts";
@@ -41,11 +43,13 @@ export interface InferenceOptions {
   models: Pick<Models, "acquire">;
   metrics: Metrics;
   config: {
-    readonly models: Pick<Config["models"], "queue_size">;
+    readonly models: Pick<Config["models"], "queue_size" | "repetition_guard">;
     readonly engine: Pick<Config["engine"], "request_timeout">;
   };
   /** Milliseconds since any origin. */
   now?: () => number;
+  /** Called when an answer of a model was stopped because it ran in circles. */
+  onRepetition?: ((model: string) => void) | undefined;
   /** Told of all work; absent: only the metrics are. */
   followWork?: FollowWork | undefined;
 }
@@ -58,11 +62,24 @@ export function createInference(options: InferenceOptions): Inference {
 class InferenceService implements Inference {
   readonly #models: Pick<Models, "acquire">;
   readonly #requestTimeoutMs: number;
+  readonly #guardsRepetition: boolean;
+  readonly #onRepetition: (model: string) => void;
+  readonly #now: () => number;
   readonly #queues: EngineQueues;
   readonly #accounting: RequestAccounting;
 
-  constructor({ models, metrics, config, now = () => performance.now(), followWork }: InferenceOptions) {
+  constructor({
+    models,
+    metrics,
+    config,
+    now = () => performance.now(),
+    onRepetition = () => undefined,
+    followWork,
+  }: InferenceOptions) {
     this.#models = models;
+    this.#guardsRepetition = config.models.repetition_guard;
+    this.#onRepetition = onRepetition;
+    this.#now = now;
     this.#requestTimeoutMs = config.engine.request_timeout;
     this.#queues = new EngineQueues({ maxWaiting: config.models.queue_size, now });
     this.#accounting = new RequestAccounting(metrics, now, followWork);
@@ -89,9 +106,18 @@ class InferenceService implements Inference {
         bypassQueueLimit: request.furtherOf !== undefined,
       };
       const permit = held.use(await this.#admit(account, engine, model, signal, wish));
+      let isRepetition = false;
+      const onRepetition = (): void => {
+        isRepetition = true;
+        this.#onRepetition(model.alias);
+      };
+      const guard =
+        (resolved.repetitionGuard ?? this.#guardsRepetition)
+          ? stopRepetition({ onRepetition, now: this.#now })
+          : undefined;
       const events = await GenerationStream.begin({
         run: (onEvent, abort) => engine.generate(resolved.request, onEvent, abort),
-        readers: readersOf(resolved, request.onTokens),
+        readers: [...(guard ? [guard] : []), ...readersOf(resolved, request.onTokens)],
         deadline: held.use(new Deadline(signal, this.#requestTimeoutMs)),
         held,
         onPrompt: ({ processed, total }) => {
@@ -99,7 +125,10 @@ class InferenceService implements Inference {
           account.prompted(processed, total);
         },
         onToken: () => account.token(),
-        finish: (done) => account.generated(done),
+        finish: (done) => {
+          const limitedBy = isRepetition ? "repetition" : answerLimit(done, resolved.tokenLimit);
+          return { ...account.generated(done), ...(limitedBy && { limitedBy }) };
+        },
         fail: (error) => account.failed(error, signal),
       });
       const { follower } = account;

@@ -7,6 +7,7 @@ import type {
   Sampling,
 } from "../engine/protocol/generation.ts";
 import type { Model } from "../models/model.ts";
+import type { TokenLimit } from "./answer-limit.ts";
 import { checkGeneration } from "./check-capabilities.ts";
 import type { InferenceRequest } from "./inference.ts";
 import { infillPrompt } from "./infill-prompt.ts";
@@ -21,6 +22,10 @@ export interface ResolvedGeneration {
   /** Set if reasoning is in the text, between tags. */
   readonly reasoningTags: ReasoningTags | undefined;
   readonly calls: WrittenCalls;
+  /** Most tokens of the answer, and who says so; undefined: until the context is full. */
+  readonly tokenLimit: TokenLimit | undefined;
+  /** Undefined: as the configuration says. */
+  readonly repetitionGuard: boolean | undefined;
 }
 
 /**
@@ -34,7 +39,8 @@ export function resolveGeneration(
 ): ResolvedGeneration {
   const { settings } = model;
   checkGeneration(request, model);
-  const maxTokens = request.maxTokens ?? settings.maxTokens ?? request.defaults.maxTokens;
+  const tokenLimit = resolveLimit(request, settings.maxTokens);
+  const maxTokens = tokenLimit?.tokens;
   const input = resolveInput(request.input, model, engine.hasChatTemplate);
   const withTools = input.kind === "chat" ? resolveTools(input, request.format, model) : undefined;
   const sampling = mergeSampling(request.defaults.sampling, settings.sampling, request.sampling);
@@ -51,7 +57,18 @@ export function resolveGeneration(
     // A raw prompt is continued unchanged, and its text is not interpreted.
     reasoningTags: isRaw(request.input) ? undefined : settings.thinking,
     calls: withTools?.calls,
+    tokenLimit,
+    repetitionGuard: request.repetitionGuard ?? settings.repetitionGuard,
   };
+}
+
+function resolveLimit(
+  { maxTokens, defaults }: InferenceRequest,
+  ofModel: number | undefined,
+): TokenLimit | undefined {
+  if (maxTokens !== undefined) return { tokens: maxTokens, setBy: "max_tokens" };
+  if (ofModel !== undefined) return { tokens: ofModel, setBy: "num_predict" };
+  return defaults.maxTokens === undefined ? undefined : { tokens: defaults.maxTokens, setBy: "default" };
 }
 
 function isRaw({ kind }: InferenceRequest["input"]): boolean {

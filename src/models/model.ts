@@ -88,6 +88,8 @@ export interface ModelSettings {
   readonly template: string | undefined;
   readonly sampling: Sampling;
   readonly maxTokens: number | undefined;
+  /** Stop answers that run in circles; absent: as the configuration says. */
+  readonly repetitionGuard?: boolean | undefined;
   readonly stop: readonly string[];
   readonly contextSize: number | undefined;
   readonly gpuLayers: number | undefined;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { finishReasonSchema, type TokenLogprob, type Usage } from "../../engine/protocol/generation.ts";
 import { sseData } from "../../http/streaming/sse-frame.ts";
+import { limitField, limitFields } from "../../inference/answer-limit.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { InferenceEvent } from "../../inference/inference.ts";
@@ -45,6 +46,7 @@ export const chatCompletionSchema = z
         }),
         logprobs: logprobsSchema,
         finish_reason: finishReasonSchema,
+        limited_by: limitField,
       }),
     ),
     usage: usageSchema,
@@ -78,6 +80,7 @@ export const chatCompletionChunkSchema = z
         delta: deltaSchema,
         logprobs: logprobsSchema.optional(),
         finish_reason: finishReasonSchema.nullable(),
+        limited_by: limitField,
       }),
     ),
     usage: usageSchema.nullable().optional().describe("With include_usage: null except in the last chunk."),
@@ -112,6 +115,7 @@ export function toChatCompletion(
       },
       logprobs: toLogprobs(answer.logprobs),
       finish_reason: answer.reason,
+      ...limitFields(answer),
     })),
     usage: toUsage(answers.map(({ usage }) => usage)),
   };
@@ -141,7 +145,7 @@ export async function* toChatChunks(
 
 /** Undefined for an event that the API does not send. */
 function toChunkChoice(index: number, event: InferenceEvent): ChunkChoice | undefined {
-  if (event.type === "done") return { index, delta: {}, finish_reason: event.reason };
+  if (event.type === "done") return { index, delta: {}, finish_reason: event.reason, ...limitFields(event) };
   const delta = toDelta(event);
   if (!delta) return undefined;
   const logprobs = event.type === "text-delta" && event.logprobs ? toLogprobs(event.logprobs) : undefined;

@@ -41,6 +41,7 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
     sampling,
     format: toFormat(body.response_format),
     logprobs: toLogprobs(body),
+    repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },
   };
   return Array.from({ length: body.n ?? 1 }, (_, choice) => ({

@@ -7,6 +7,7 @@ import {
   type Usage,
 } from "../../engine/protocol/generation.ts";
 import { sseData } from "../../http/streaming/sse-frame.ts";
+import { limitField, limitFields } from "../../inference/answer-limit.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { DEFAULT_SAMPLING } from "../../inference/default-sampling.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
@@ -75,7 +76,9 @@ const head = { id: z.string(), object: z.literal("text_completion"), created: z.
 export const completionSchema = z
   .object({
     ...head,
-    choices: z.array(z.object({ ...choiceFields, finish_reason: finishReasonSchema })),
+    choices: z.array(
+      z.object({ ...choiceFields, finish_reason: finishReasonSchema, limited_by: limitField }),
+    ),
     usage: usageSchema,
   })
   .meta({ id: "Completion" });
@@ -83,7 +86,9 @@ export const completionSchema = z
 export const completionChunkSchema = z
   .object({
     ...head,
-    choices: z.array(z.object({ ...choiceFields, finish_reason: finishReasonSchema.nullable() })),
+    choices: z.array(
+      z.object({ ...choiceFields, finish_reason: finishReasonSchema.nullable(), limited_by: limitField }),
+    ),
     usage: usageSchema.nullable().optional().describe("With include_usage: null except in the last chunk."),
   })
   .meta({ id: "CompletionChunk" });
@@ -137,6 +142,7 @@ export function toCompletionRequests(
       sampling: withChoice(sampling, choice),
       format: { type: "text" },
       logprobs: body.logprobs ?? undefined,
+      repetitionGuard: body.repetition_guard ?? undefined,
       defaults: {
         ...(body.max_tokens !== -1 && { maxTokens: DEFAULT_MAX_TOKENS }),
         sampling: DEFAULT_SAMPLING,
@@ -168,6 +174,7 @@ export function toCompletion(
       text: echoed(context, index) + answer.text,
       logprobs: toLogprobs(answer.logprobs, 0),
       finish_reason: answer.reason,
+      ...limitFields(answer),
     })),
     usage: toUsage(
       answers.map(({ usage }) => usage),
@@ -200,7 +207,10 @@ export async function* toCompletionChunks(
       yield frame([{ index, text: event.text, logprobs, finish_reason: null }], null);
     } else if (event.type === "done") {
       usages[index] = event.usage;
-      yield frame([{ index, text: "", logprobs: null, finish_reason: event.reason }], null);
+      yield frame(
+        [{ index, text: "", logprobs: null, finish_reason: event.reason, ...limitFields(event) }],
+        null,
+      );
     }
   }
   if (includeUsage) yield frame([], toUsage(usages, context.prompts.length));

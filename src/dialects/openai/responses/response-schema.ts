@@ -77,6 +77,7 @@ export const responseRequestSchema = z
       ),
     temperature: commonFields.temperature,
     top_p: commonFields.top_p,
+    repetition_guard: commonFields.repetition_guard,
     tools: list(z.union([functionToolSchema, otherToolSchema]))
       .nullish()
       .describe("Functions the model may call; tools of other types are ignored."),
