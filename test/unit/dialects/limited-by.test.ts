@@ -17,37 +17,42 @@ const CUT_OFF = [...eventsOf("Once").slice(0, -1), { ...DONE, reason: "length" a
 
 describe.each(ROUTES)("an answer of %s", (path, body, where) => {
   test("that was cut off tells which limit that was", async () => {
-    const { post } = testApp({ events: CUT_OFF });
-    const answer: unknown = await (await post(path, { model: "fake", ...body })).json();
+    const app = testApp({ events: CUT_OFF });
+    const answer: unknown = await (await app.post(path, { model: "fake", ...body })).json();
     expect(answer).toHaveProperty([...where.split(".").filter(Boolean), "limited_by"], "max_tokens");
   });
 
   test("tells it in the stream, too", async () => {
-    const { post } = testApp({ events: CUT_OFF });
-    const text = await (await post(path, { model: "fake", ...body, stream: true })).text();
+    const app = testApp({ events: CUT_OFF });
+    const text = await (await app.post(path, { model: "fake", ...body, stream: true })).text();
     expect(text.match(/"limited_by":"max_tokens"/g)).toHaveLength(1);
   });
 
   test("that ended by itself has no such field", async () => {
     for (const stream of [false, true]) {
-      const { post } = testApp({ events: eventsOf("Once") });
-      const answer = await post(path, { model: "fake", ...body, stream });
+      const app = testApp({ events: eventsOf("Once") });
+      const answer = await app.post(path, { model: "fake", ...body, stream });
       expect(await answer.text()).not.toContain("limited_by");
     }
   });
 });
 
 test("Ollama's API tells it beside its own done_reason", async () => {
-  const { post } = testApp({ events: CUT_OFF });
+  const app = testApp({ events: CUT_OFF });
   const options = { num_predict: 3 };
-  const answer = await post("/ollama/api/generate", { model: "fake", prompt: "hi", options, stream: false });
+  const answer = await app.post("/ollama/api/generate", {
+    model: "fake",
+    prompt: "hi",
+    options,
+    stream: false,
+  });
   expect(await answer.json()).toMatchObject({ done_reason: "length", limited_by: "max_tokens" });
 });
 
 test("the native API tells of its own default, which clients have not set", async () => {
   const usage = { ...DONE.usage, completionTokens: 512 };
-  const { post } = testApp({ events: [{ type: "start" }, { ...DONE, reason: "length", usage }] });
-  const answer = await post("/api/chat", { model: "fake", messages: [message] });
+  const app = testApp({ events: [{ type: "start" }, { ...DONE, reason: "length", usage }] });
+  const answer = await app.post("/api/chat", { model: "fake", messages: [message] });
   expect(await answer.json()).toMatchObject({ done_reason: "length", limited_by: "default" });
 });
 
@@ -57,8 +62,8 @@ test("the APIs of agents have no limit of their own", async () => {
     ["/v1/responses", { input: "hi" }],
     ["/ollama/api/chat", { messages: [message], stream: false }],
   ] as const) {
-    const { post, lastRequest } = testApp();
-    await post(path, { model: "fake", ...body });
-    expect(lastRequest()).not.toHaveProperty("maxTokens");
+    const app = testApp();
+    await app.post(path, { model: "fake", ...body });
+    expect(app.lastRequest()).not.toHaveProperty("maxTokens");
   }
 });
