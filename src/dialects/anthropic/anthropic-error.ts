@@ -30,8 +30,10 @@ const TYPE_BY_STATUS: Readonly<Record<number, string>> = {
 };
 
 /** Clients recognize a prompt that is too long by this beginning, and then shorten the conversation. */
-function messageOf({ message, contextExcess }: ServiceError): string {
-  if (!contextExcess) return message;
+function messageOf({ code, message, contextExcess }: ServiceError): string {
+  if (code !== "context_length_exceeded") return message;
+  // A prompt that is far too long is not counted.
+  if (!contextExcess) return `prompt is too long: ${message}`;
   const { promptTokens, contextSize } = contextExcess;
   return `prompt is too long: ${promptTokens} tokens > ${contextSize} maximum. ${message}`;
 }

@@ -87,8 +87,10 @@ function largestThatFits(
 
 /** Undefined: more than any engine can have. */
 function bytesWith({ spec, needsOf }: LoadPlan, contextSize: number): number | undefined {
+  // Steps are shorter with a larger context, so that their results take about as much memory.
+  const batchSize = Math.max(spec.slots, Math.ceil((spec.batchSize * spec.contextSize) / contextSize));
   try {
-    return needsOf({ ...spec, contextSize, sharedContext: true }).bytes;
+    return needsOf({ ...spec, contextSize, batchSize, sharedContext: true }).bytes;
   } catch {
     return undefined;
   }

@@ -46,4 +46,8 @@ it("the messages API begins with the sentence by which its clients know to short
     status: 400,
     body: { error: { message: "prompt is too long: 18211 tokens > 4096 maximum. Too long." } },
   });
+  const uncounted = new ServiceError("context_length_exceeded", "It has 9 characters.");
+  expect(renderAnthropicError(uncounted, "req_1")).toMatchObject({
+    body: { error: { message: "prompt is too long: It has 9 characters." } },
+  });
 });

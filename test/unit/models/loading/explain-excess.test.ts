@@ -32,6 +32,14 @@ describe("what a client is told whose prompt is longer than the context", () => 
     expect(text).toContain("models.context_size");
   });
 
+  it("counts the steps of a larger context as long as they would be", () => {
+    const plan = planOf(131_072, {
+      needsOf: ({ contextSize, batchSize }) => ({ bytes: contextSize * batchSize * 1024, gpuBytes: 0 }),
+    });
+    const now = { ...plan, spec: { ...plan.spec, contextSize: 4096, batchSize: 256 } };
+    expect(explainExcess(EXCESS, now, 8192 * MIB)).toContain("needs about 1024 MiB of memory");
+  });
+
   it("is all that the model was trained for, where that is no power of two away", () => {
     expect(explainExcess(EXCESS, planOf(20_000), 8192 * MIB)).toContain("A context of 20000 tokens");
   });
