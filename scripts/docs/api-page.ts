@@ -58,6 +58,14 @@ Both need Daybreak's own engine: with \`engine.kernels = "stock"\` they are 400 
 
 \`POST /v1/messages/count_tokens\` and \`POST /v1/responses/input_tokens\` are exact as well, with template, system prompt, tools and images, on any engine: the daemon starts the prompt, reads its length from llama.cpp's first report, and cancels it. This takes a slot for one step. If a conversation does not fit into the context, the error message contains its count.
 
+## Where an answer ends
+
+\`finish_reason\`, \`done_reason\`, \`stop_reason\` and \`incomplete_details\` have the values of their APIs. An answer that was cut off also has \`limited_by\` beside them: \`max_tokens\` of the request, \`num_predict\` of the model, the API's own \`default\` (512 in the native API, 16 in \`/v1/completions\`, none elsewhere), the \`context\`, which is full, or \`repetition\`.
+
+With \`repetition_guard\`, an answer is stopped as soon as it runs in circles, in its reasoning and the arguments of calls as well: the same span of tokens at least four times and for 512 tokens, for 256 if it has up to four tokens (such as blanks that a grammar allows without end), for 4096 if it is numbers. Off by default; set by the request, \`PARAMETER repetition_guard\`, or \`models.repetition_guard\`. Such answers are logged and counted in \`service_repetitions_stopped_total\`.
+
+\`GET /v1/models\` has the context of each model as \`context_length\`, \`max_context_length\` and \`max_model_len\`, the names by which clients look for it, and \`meta.n_ctx_train\`.
+
 ## Chat over a WebSocket
 
 \`/ws/chat\` carries any number of conversations at once. Each frame is one JSON object as text.

@@ -6,6 +6,9 @@ import { canHaveFolder, ownTemporaryFolder } from "../launch/own-folder.mjs";
 
 const MIB = 1024 * 1024;
 
+/** Smallest context of an engine, in tokens. */
+const SMALLEST_CONTEXT = 16;
+
 /** "5m", "1h30m", "300s", "250ms", a number of seconds, or -1 for never. */
 const DURATION = /^(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+)s)?(?:(\d+)ms)?$/;
 
@@ -146,9 +149,19 @@ export const configSchema = z.strictObject({
         ),
       context_size: z
         .int()
-        .min(16)
-        .default(4096)
-        .describe("Context in tokens, unless the request or the model says otherwise."),
+        .refine((tokens) => tokens === 0 || tokens >= SMALLEST_CONTEXT, {
+          error: `must be 0 or at least ${SMALLEST_CONTEXT}`,
+        })
+        .default(0)
+        .describe(
+          "Context in tokens, unless the request or the model says otherwise; at most what the model was trained for. 0 chooses: what the model was trained for, at most 32768, or less where that would take more than half of the free memory.",
+        ),
+      repetition_guard: z
+        .boolean()
+        .default(false)
+        .describe(
+          "Stop answers that run in circles, unless the request or the model says otherwise: the same tokens at least four times, for 512 tokens in all (256 for up to four tokens, 4096 for numbers).",
+        ),
       slots: z
         .int()
         .min(1)

@@ -68,7 +68,16 @@ export async function createServices(
   });
   const openFile = createFileOpener();
   const { followWork } = activity;
-  const inference = createInference({ models, metrics, config, followWork });
+  const inference = createInference({
+    models,
+    metrics,
+    config,
+    onRepetition: (model) => {
+      metrics.repetitionStopped();
+      logger.warn({ model }, "An answer was stopped because it ran in circles");
+    },
+    followWork,
+  });
   activity.subscribe(events);
   events.subscribe((event) => {
     if (event.type === "engine-restarted") metrics.engineRestarted();

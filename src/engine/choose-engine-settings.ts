@@ -14,11 +14,13 @@ export interface SettingsQuestion {
   readonly threads: number;
   /** Memory per token of a step; see {@link bytesPerStepToken}. */
   readonly bytesPerStepToken: number;
+  /** Most memory for the intermediate results of a step; absent: 128 MiB. */
+  readonly mostStepBytes?: number | undefined;
   /** Absent: llama.cpp's own kernels. */
   readonly kernels?: Kernels;
 }
 
-type SlotsQuestion = Omit<SettingsQuestion, "contextSize" | "bytesPerStepToken">;
+type SlotsQuestion = Omit<SettingsQuestion, "contextSize" | "bytesPerStepToken" | "mostStepBytes">;
 
 /** The limits of engineSpecSchema. */
 const MAX_THREADS = 32;
@@ -82,10 +84,11 @@ export function chooseBatchSize({
   slots,
   threads,
   bytesPerStepToken,
+  mostStepBytes = MAX_STEP_BYTES,
   kernels = "stock",
 }: SettingsQuestion): number {
   if (purpose !== "generate") return Math.min(contextSize, MAX_BATCH);
-  const affordable = Math.max(MIN_EFFICIENT_STEP, Math.floor(MAX_STEP_BYTES / bytesPerStepToken));
+  const affordable = Math.max(MIN_EFFICIENT_STEP, Math.floor(mostStepBytes / bytesPerStepToken));
   const acceptable = kernels === "stock" ? stockStepTokens(parameters, threads) : affordable;
   const step = Math.min(MAX_STEP, contextSize, affordable, acceptable);
   return Math.max(slots, MIN_STEP, step - (step % slots));
@@ -105,6 +108,7 @@ const CHEAP_CACHE_SHARE = 1 / 16;
  * easily.
  * @param question.kvBytesPerToken bytes of KV cache per token
  * @param question.memory the machine's memory in bytes
+ * @param question.mostBytes largest KV cache of all slots; by default 1 GiB
  */
 export function canAffordOwnContexts({
   purpose,
@@ -112,13 +116,15 @@ export function canAffordOwnContexts({
   slots,
   kvBytesPerToken,
   memory,
+  mostBytes = CHEAP_CACHE_BYTES,
 }: Pick<SettingsQuestion, "purpose" | "contextSize" | "slots"> & {
   readonly kvBytesPerToken: number;
   readonly memory: number;
+  readonly mostBytes?: number | undefined;
 }): boolean {
   if (purpose !== "generate" || slots === 1) return false;
   const cacheBytes = kvBytesPerToken * contextTokens({ contextSize, slots, sharedContext: false });
-  return cacheBytes <= Math.min(CHEAP_CACHE_BYTES, memory * CHEAP_CACHE_SHARE);
+  return cacheBytes <= Math.min(mostBytes, memory * CHEAP_CACHE_SHARE);
 }
 
 /** How many tokens the stock WASM processes in the longest acceptable step. */

@@ -76,7 +76,7 @@ export function checkTextLength(characters: number, contextSize: number): void {
   if (characters > most) {
     throw new ServiceError(
       "context_length_exceeded",
-      `The prompt has ${characters} characters and does not fit into the context of ${contextSize} tokens.`,
+      `The prompt has ${characters} characters and exceeds the context window: the maximum context length is ${contextSize} tokens. Shorten it, or load the model with a larger context.`,
     );
   }
 }

@@ -6,6 +6,12 @@ const MAX_MESSAGE_LENGTH = 4096;
 /** The disk is full, or the user's quota. */
 const DISK_FULL: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
 
+/** How much longer than its context a prompt is, in tokens. */
+export interface ContextExcess {
+  readonly promptTokens: number;
+  readonly contextSize: number;
+}
+
 export interface ServiceErrorOptions {
   /** The cause of this error; logged, never sent to a client. */
   cause?: unknown;
@@ -13,6 +19,8 @@ export interface ServiceErrorOptions {
   param?: string;
   /** Seconds after which a retry makes sense; becomes the Retry-After header. */
   retryAfterSecs?: number;
+  /** The figures of a context_length_exceeded, for dialects that have a sentence for them. */
+  contextExcess?: ContextExcess | undefined;
 }
 
 /**
@@ -29,6 +37,7 @@ export class ServiceError extends Error {
   readonly retryable: boolean;
   readonly param: string | undefined;
   readonly retryAfterSecs: number | undefined;
+  readonly contextExcess: ContextExcess | undefined;
 
   constructor(code: ErrorCode, message: string, options: ServiceErrorOptions = {}) {
     super(shortened(message), options.cause === undefined ? undefined : { cause: options.cause });
@@ -39,6 +48,7 @@ export class ServiceError extends Error {
     this.retryable = definition.retryable;
     this.param = options.param === undefined ? undefined : shortened(options.param);
     this.retryAfterSecs = options.retryAfterSecs;
+    this.contextExcess = options.contextExcess;
   }
 
   /**

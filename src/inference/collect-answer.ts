@@ -1,5 +1,6 @@
 import type { FinishReason, Timings, TokenLogprob, ToolCall, Usage } from "../engine/protocol/generation.ts";
 import { ServiceError } from "../errors/service-error.ts";
+import type { AnswerLimit } from "./answer-limit.ts";
 import type { InferenceEvent } from "./inference.ts";
 
 /** A complete answer, folded from a stream of events. */
@@ -11,6 +12,8 @@ export interface Answer {
   readonly logprobs: readonly TokenLogprob[];
   readonly reason: FinishReason;
   readonly stopSequence: string | undefined;
+  /** Which limit cut it off. */
+  readonly limitedBy?: AnswerLimit | undefined;
   readonly usage: Usage;
   readonly timings: Timings;
   /** Milliseconds from the request's arrival to its end, including queueing. */
@@ -73,6 +76,7 @@ export class AnswerFold {
       logprobs: this.#logprobs,
       reason: done.reason,
       stopSequence: done.stopSequence,
+      ...(done.limitedBy && { limitedBy: done.limitedBy }),
       usage: done.usage,
       timings: done.timings,
       totalMs: done.totalMs,

@@ -1,24 +1,17 @@
 import type { Config } from "../config/schema.ts";
 import { checkCallDepths } from "../engine/request-limits.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { GenerationEvent } from "../engine/protocol/generation.ts";
+import { ServiceError } from "../errors/service-error.ts";
 import type { TokenIds } from "../engine/protocol/calls.ts";
 import type { Metrics } from "../metrics/metrics.ts";
-import type { Model, Models } from "../models/model.ts";
+import type { Model, ModelLease, Models } from "../models/model.ts";
+import { answerLimit } from "./answer-limit.ts";
 import type { AdmissionRequest, Permit } from "./admission-queue.ts";
-import { checkCalls } from "./call-checks.ts";
 import { checkEmbedding, checkReranking, checkTextModel } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
-import { dropEmptyTokens } from "./drop-empty-tokens.ts";
-import { dropUnseenLogprobs } from "./drop-unseen-logprobs.ts";
 import { embedTruncated } from "./embed-truncated.ts";
 import { EngineQueues } from "./engine-queues.ts";
-import { type EventReader, readAll } from "./event-reader.ts";
-import { firstCallOnly } from "./first-call-only.ts";
-import { readForcedCall } from "./forced-call/read-forced-call.ts";
-import { readOfferedCall } from "./forced-call/read-offered-call.ts";
 import type { FollowWork } from "./follow-work.ts";
-import { generateFitting } from "./generate-fitting.ts";
 import { GenerationStream } from "./generation-stream.ts";
 import type {
   DetokenizeRequest,
@@ -36,22 +29,24 @@ import type {
 } from "./inference.ts";
 import { embeddedTokens, neededTokens, reservedTokens } from "./reserved-tokens.ts";
 import { type RequestAccount, RequestAccounting } from "./request-accounting.ts";
-import { resolveGeneration, type ResolvedGeneration } from "./resolve-generation.ts";
+import { resolveGeneration } from "./resolve-generation.ts";
 import { runBatch } from "./run-batch.ts";
+import { readersOf, runGeneration } from "./run-generation.ts";
 import { scorePrompt } from "./score-prompt.ts";
-import { splitReasoning } from "./split-reasoning.ts";
+import { stopRepetition } from "./stop-repetition.ts";
 import { promptFromTokens, type Piece, splitPieces, toTokenIds } from "./tokens.ts";
-import { splitToolCalls } from "./tool-format/split-tool-calls.ts";
 
 export interface InferenceOptions {
   models: Pick<Models, "acquire">;
   metrics: Metrics;
   config: {
-    readonly models: Pick<Config["models"], "queue_size">;
+    readonly models: Pick<Config["models"], "queue_size" | "repetition_guard">;
     readonly engine: Pick<Config["engine"], "request_timeout">;
   };
   /** Milliseconds since any origin. */
   now?: () => number;
+  /** Called when an answer of a model was stopped because it ran in circles. */
+  onRepetition?: ((model: string) => void) | undefined;
   /** Told of all work; absent: only the metrics are. */
   followWork?: FollowWork | undefined;
 }
@@ -64,11 +59,24 @@ export function createInference(options: InferenceOptions): Inference {
 class InferenceService implements Inference {
   readonly #models: Pick<Models, "acquire">;
   readonly #requestTimeoutMs: number;
+  readonly #guardsRepetition: boolean;
+  readonly #onRepetition: (model: string) => void;
+  readonly #now: () => number;
   readonly #queues: EngineQueues;
   readonly #accounting: RequestAccounting;
 
-  constructor({ models, metrics, config, now = () => performance.now(), followWork }: InferenceOptions) {
+  constructor({
+    models,
+    metrics,
+    config,
+    now = () => performance.now(),
+    onRepetition = () => undefined,
+    followWork,
+  }: InferenceOptions) {
     this.#models = models;
+    this.#guardsRepetition = config.models.repetition_guard;
+    this.#onRepetition = onRepetition;
+    this.#now = now;
     this.#requestTimeoutMs = config.engine.request_timeout;
     this.#queues = new EngineQueues({ maxWaiting: config.models.queue_size, now });
     this.#accounting = new RequestAccounting(metrics, now, followWork);
@@ -83,10 +91,10 @@ class InferenceService implements Inference {
     // Disposed in reverse order: first the permit, then the lease, and last the count of requests.
     const held = new DisposableStack();
     const account = held.use(this.#accounting.begin(request.endpoint, request.furtherOf?.follower));
+    let lease: ModelLease | undefined;
     try {
-      const { model, engine } = held.use(
-        await this.#models.acquire(request.model || undefined, signal, request.residency),
-      );
+      lease = held.use(await this.#models.acquire(request.model || undefined, signal, request.residency));
+      const { model, engine } = lease;
       account.answeredBy(model.alias);
       const loadMs = account.elapsedMs;
       const resolved = resolveGeneration(request, model, engine.info);
@@ -95,9 +103,18 @@ class InferenceService implements Inference {
         bypassQueueLimit: request.furtherOf !== undefined,
       };
       const permit = held.use(await this.#admit(account, engine, model, signal, wish));
+      let isRepetition = false;
+      const onRepetition = (): void => {
+        isRepetition = true;
+        this.#onRepetition(model.alias);
+      };
+      const guard =
+        (resolved.repetitionGuard ?? this.#guardsRepetition)
+          ? stopRepetition({ onRepetition, now: this.#now })
+          : undefined;
       const events = await GenerationStream.begin({
-        run: (onEvent, abort) => run(engine, resolved, onEvent, abort),
-        readers: readersOf(resolved, request),
+        run: (onEvent, abort) => runGeneration(engine, resolved, onEvent, abort),
+        readers: [...(guard ? [guard] : []), ...readersOf(resolved, request)],
         deadline: held.use(new Deadline(signal, this.#requestTimeoutMs)),
         held,
         onPrompt: ({ processed, total }) => {
@@ -105,7 +122,10 @@ class InferenceService implements Inference {
           account.prompted(processed, total);
         },
         onToken: () => account.token(),
-        finish: (done) => account.generated(done),
+        finish: (done) => {
+          const limitedBy = isRepetition ? "repetition" : answerLimit(done, resolved.tokenLimit);
+          return { ...account.generated(done), ...(limitedBy && { limitedBy }) };
+        },
         fail: (error) => account.failed(error, signal),
       });
       const { follower } = account;
@@ -114,7 +134,7 @@ class InferenceService implements Inference {
     } catch (error) {
       held.dispose();
       account.failed(error, signal);
-      throw error;
+      throw explained(error, lease);
     }
   }
 
@@ -222,41 +242,10 @@ class InferenceService implements Inference {
   }
 }
 
-function run(
-  engine: Engine,
-  resolved: ResolvedGeneration,
-  onEvent: (event: GenerationEvent) => void,
-  signal: AbortSignal,
-): Promise<void> {
-  const { request, check, callChecks } = resolved;
-  if (!check && callChecks.size === 0) return engine.generate(request, onEvent, signal);
-  const failureOf = (events: readonly GenerationEvent[]): string | undefined =>
-    check?.(textOf(events)) ?? checkCalls(readAll(events, readersOf(resolved, {})), callChecks);
-  return generateFitting(engine, request, failureOf, onEvent, signal);
-}
-
-function textOf(events: readonly GenerationEvent[]): string {
-  return events.map((event) => (event.type === "text-delta" ? event.text : "")).join("");
-}
-
-/** The readers of the engine's events according to the model's settings, in order. */
-function readersOf(
-  { request, reasoningTags, calls }: ResolvedGeneration,
-  { onTokens, emptyTokens }: Pick<InferenceRequest, "onTokens" | "emptyTokens">,
-): EventReader[] {
-  const readers: EventReader[] = [];
-  if (request.logprobs !== undefined && !emptyTokens) readers.push(dropEmptyTokens());
-  if (onTokens) {
-    readers.push((event) => {
-      if (event.type === "text-delta" && event.logprobs) onTokens(event.logprobs);
-      return [event];
-    });
-  }
-  if (request.logprobs !== undefined) readers.push(dropUnseenLogprobs());
-  if (reasoningTags) readers.push(splitReasoning(reasoningTags));
-  if (calls?.kind === "single") readers.push(firstCallOnly());
-  else if (calls?.kind === "forced") readers.push(readForcedCall());
-  else if (calls?.kind === "offered") readers.push(readOfferedCall(calls.names));
-  else if (calls) readers.push(splitToolCalls(calls.format, { parallel: calls.parallel }));
-  return readers;
+/** An error about a prompt that is too long tells what to do about it. */
+function explained(error: unknown, lease: ModelLease | undefined): unknown {
+  if (!(error instanceof ServiceError) || !error.contextExcess || !lease?.explainExcess) return error;
+  const { contextExcess } = error;
+  const message = lease.explainExcess(contextExcess);
+  return new ServiceError(error.code, message, { cause: error, contextExcess });
 }

@@ -9,6 +9,7 @@ import type {
 import type { TokenIds, TokenizeOptions } from "../engine/protocol/calls.ts";
 import type { Endpoint } from "../metrics/metrics.ts";
 import type { Residency } from "../models/model.ts";
+import type { AnswerLimit } from "./answer-limit.ts";
 import type { WorkFollower } from "./follow-work.ts";
 import type { PromptToken } from "./score-prompt.ts";
 import type { Piece } from "./tokens.ts";
@@ -48,6 +49,8 @@ export interface InferenceRequest {
    */
   readonly onTokens?: ((tokens: readonly TokenLogprob[]) => void) | undefined;
   readonly cachePrompt?: boolean | undefined;
+  /** Stop an answer that runs in circles. */
+  readonly repetitionGuard?: boolean | undefined;
   /** Loads the model if it is not loaded; absent: only with the configuration's auto_load. */
   readonly residency?: Residency | undefined;
   /** This is another choice of an admitted request, and not subject to the queue's limit. */
@@ -74,10 +77,14 @@ export interface InferenceStream {
   readonly follower?: WorkFollower;
 }
 
-/** The engine's events; `done` also has the request's total time, including queueing. */
+/** The engine's events; `done` also has the request's total time, including queueing, and which limit cut the answer off. */
 export type InferenceEvent =
   | Exclude<GenerationEvent, { type: "done" }>
-  | (Extract<GenerationEvent, { type: "done" }> & { totalMs: number; tokensPerSecond: number });
+  | (Extract<GenerationEvent, { type: "done" }> & {
+      totalMs: number;
+      tokensPerSecond: number;
+      limitedBy?: AnswerLimit | undefined;
+    });
 
 export interface EmbedRequest {
   readonly model?: string | undefined;

@@ -9,6 +9,7 @@ import type {
 import type { Model } from "../models/model.ts";
 import { answerGrammar } from "./answer-grammar.ts";
 import { callChecks, type CallChecks } from "./call-checks.ts";
+import type { TokenLimit } from "./answer-limit.ts";
 import { checkGeneration } from "./check-capabilities.ts";
 import type { InferenceRequest } from "./inference.ts";
 import { infillPrompt } from "./infill-prompt.ts";
@@ -29,6 +30,10 @@ export interface ResolvedGeneration {
   readonly callChecks: CallChecks;
   /** What the request asks for and does not get, in words for the user. */
   readonly warnings: readonly string[];
+  /** Most tokens of the answer, and who says so; undefined: until the context is full. */
+  readonly tokenLimit: TokenLimit | undefined;
+  /** Undefined: as the configuration says. */
+  readonly repetitionGuard: boolean | undefined;
 }
 
 /**
@@ -42,7 +47,8 @@ export function resolveGeneration(
 ): ResolvedGeneration {
   const { settings } = model;
   checkGeneration(request, model);
-  const maxTokens = request.maxTokens ?? settings.maxTokens ?? request.defaults.maxTokens;
+  const tokenLimit = resolveLimit(request, settings.maxTokens);
+  const maxTokens = tokenLimit?.tokens;
   const input = resolveInput(request.input, model, engine.hasChatTemplate);
   const withTools = input.kind === "chat" ? resolveTools(input, request.format, model) : undefined;
   const { format, check, warnings } = answerGrammar(withTools?.form ?? request.format, input);
@@ -64,7 +70,18 @@ export function resolveGeneration(
     ...(check && { check }),
     callChecks: chosen.checks,
     warnings: [...(request.warnings ?? []), ...warnings, ...chosen.warnings],
+    tokenLimit,
+    repetitionGuard: request.repetitionGuard ?? settings.repetitionGuard,
   };
+}
+
+function resolveLimit(
+  { maxTokens, defaults }: InferenceRequest,
+  ofModel: number | undefined,
+): TokenLimit | undefined {
+  if (maxTokens !== undefined) return { tokens: maxTokens, setBy: "max_tokens" };
+  if (ofModel !== undefined) return { tokens: ofModel, setBy: "num_predict" };
+  return defaults.maxTokens === undefined ? undefined : { tokens: defaults.maxTokens, setBy: "default" };
 }
 
 function isRaw({ kind }: InferenceRequest["input"]): boolean {

@@ -49,6 +49,8 @@ export interface MetricsOptions {
 /** Metrics of the daemon other than those of requests. */
 interface LifeMetrics {
   engineRestarted(): void;
+  /** An answer was stopped because it ran in circles. */
+  repetitionStopped(): void;
   /** An engine has ended on the GPU. */
   gpuLost(): void;
   /** A model that was to use the GPU runs on the CPU. */
@@ -106,6 +108,10 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     registers,
   });
   const engineRestarts = counter("service_engine_restarts_total", "Engines started again after a crash.");
+  const repetitions = counter(
+    "service_repetitions_stopped_total",
+    "Answers stopped because they ran in circles.",
+  );
 
   const gpuAvailable = gauge("service_gpu_available", "1 when models can use a GPU.");
   const gpuInfo = new Gauge({
@@ -187,6 +193,9 @@ export function createMetrics(options: MetricsOptions): Metrics & LifeMetrics {
     },
     engineRestarted() {
       engineRestarts.inc();
+    },
+    repetitionStopped() {
+      repetitions.inc();
     },
     gpuLost() {
       gpuLosses.inc();

@@ -1,3 +1,4 @@
+import type { ContextChoice } from "./loading/context-choice.ts";
 import type { LoadedModel } from "./loading/loaded-model.ts";
 import type { Capabilities, GgufSummary, Model, ModelSettings, ModelState } from "./model.ts";
 import type { ModelRecord } from "./registry/model-record.ts";
@@ -12,18 +13,21 @@ interface ModelCircumstances {
   readonly loaded: LoadedModel | undefined;
   readonly isDefault: boolean;
   readonly isPulling: boolean;
-  /** Tokens of context that it would be loaded with. */
-  readonly contextSize: (record: ModelRecord) => number;
+  /** The context that it would be loaded with. */
+  readonly likelyContext: (record: ModelRecord) => ContextChoice;
   readonly memoryBytes: number | undefined;
 }
 
 /** Describes a model to the layers above: what is on disk, and what is in memory. */
 export function describeModel(found: ModelRecord, circumstances: ModelCircumstances): Model {
-  const { loaded, isDefault, contextSize, memoryBytes } = circumstances;
+  const { loaded, isDefault, memoryBytes } = circumstances;
   // A loaded model is described by the record it was loaded from; the disk may have changed since.
   const record = loaded?.plan.record ?? found;
   const spec = loaded?.plan.spec;
   const info = loaded?.engine?.info;
+  const context = loaded
+    ? { contextSize: loaded.plan.spec.contextSize, source: loaded.plan.contextSource }
+    : circumstances.likelyContext(record);
   return {
     alias: record.alias,
     source: record.source,
@@ -35,7 +39,8 @@ export function describeModel(found: ModelRecord, circumstances: ModelCircumstan
     gguf: record.gguf,
     capabilities: detectCapabilities(record.gguf, record.projector !== undefined, record.settings),
     settings: record.settings,
-    contextSize: info?.contextSize ?? spec?.contextSize ?? contextSize(record),
+    contextSize: info?.contextSize ?? context.contextSize,
+    contextSource: context.source,
     gpuLayers: info?.gpuLayers ?? spec?.gpuLayers ?? record.settings.gpuLayers ?? 0,
     isDefault,
     activeRequests: loaded?.users ?? 0,

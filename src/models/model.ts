@@ -1,3 +1,4 @@
+import type { ContextExcess } from "../errors/service-error.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Sampling } from "../engine/protocol/generation.ts";
 
@@ -47,6 +48,23 @@ export interface Capabilities {
   readonly json: boolean;
 }
 
+/** Where the size of a context comes from. */
+export type ContextSource =
+  /** The request that loaded the model. */
+  | "request"
+  /** PARAMETER num_ctx of its Modelfile. */
+  | "modelfile"
+  /** models.context_size. */
+  | "configuration"
+  /** The default of the API that loaded it. */
+  | "default"
+  /** All that the model was trained for. */
+  | "trained"
+  /** As much as is chosen without being asked for. */
+  | "automatic"
+  /** Less than that, because of the memory. */
+  | "memory";
+
 export type ModelState = "available" | "downloading" | "loading" | "loaded" | "unloading";
 
 /** Where a model comes from, which decides what deleting it means. */
@@ -70,6 +88,8 @@ export interface ModelSettings {
   readonly template: string | undefined;
   readonly sampling: Sampling;
   readonly maxTokens: number | undefined;
+  /** Stop answers that run in circles; absent: as the configuration says. */
+  readonly repetitionGuard?: boolean | undefined;
   readonly stop: readonly string[];
   readonly contextSize: number | undefined;
   readonly gpuLayers: number | undefined;
@@ -119,6 +139,8 @@ export interface Model {
   readonly settings: ModelSettings;
   /** Context of the loaded engine, or what it would be loaded with. */
   readonly contextSize: number;
+  /** Where that number comes from; absent: unknown. */
+  readonly contextSource?: ContextSource | undefined;
   /** Layers actually offloaded, or what a load would request. */
   readonly gpuLayers: number;
   readonly isDefault: boolean;
@@ -155,6 +177,8 @@ export interface LoadOptions extends Residency {
   /** A GGUF file; absent: the alias is resolved. */
   readonly path?: string | undefined;
   readonly mmproj?: string | undefined;
+  /** Tokens of context where neither this load nor the model nor the configuration says how many; absent: automatic. */
+  readonly fallbackContext?: number | undefined;
   readonly setDefault?: boolean | undefined;
 }
 
@@ -225,6 +249,8 @@ export interface PullResult {
 export interface ModelLease extends Disposable {
   readonly model: Model;
   readonly engine: Engine;
+  /** What a client is told whose prompt is longer than the context; absent where nobody can load it otherwise. */
+  readonly explainExcess?: (excess: ContextExcess) => string;
 }
 
 /** Everything that the layers above can do with models. All methods reject with a ServiceError. */

@@ -80,6 +80,7 @@ class ModelsService implements Models {
       memoryBudget: budget.bytes,
       estimateGpuMemory: gpuMemory.estimate,
       takenOnGpu: (alias, mayEvict) => this.#pool.memory.takenOnGpu(alias, mayEvict),
+      freeMemory: (alias, mayEvict) => this.#pool.memory.free(alias, mayEvict),
       processors: options.processors ?? machineProcessors(),
     });
     this.#pulls = new Pulls({ hub, resolver, models: this.#registry.hub, events });
@@ -144,10 +145,11 @@ class ModelsService implements Models {
   async load(options: LoadOptions, signal?: AbortSignal): Promise<Model> {
     const { record, undo } = await recordToLoad(options, this.#registry, this.#pool);
     const { alias } = record;
-    const { contextSize, gpuLayers, keepAliveMs = Number.POSITIVE_INFINITY } = options;
+    const { contextSize, fallbackContext, gpuLayers, keepAliveMs = Number.POSITIVE_INFINITY } = options;
     const mayEvict = this.#options.config.models.auto_load;
     try {
-      const plan = await this.#planner.plan(record, { contextSize, gpuLayers, keepAliveMs, mayEvict });
+      const wishes = { contextSize, fallbackContext, gpuLayers };
+      const plan = await this.#planner.plan(record, { ...wishes, keepAliveMs, mayEvict });
       await this.#pool.load(alias, plan, signal);
     } catch (error) {
       await undo();
@@ -244,7 +246,7 @@ class ModelsService implements Models {
       memoryBytes,
       isDefault: record.alias === this.#default.alias,
       isPulling: this.#pulls.isPulling(record.alias),
-      contextSize: (each) => this.#planner.contextSize(each, undefined),
+      likelyContext: (each) => this.#planner.likelyContext(each),
     });
   }
 

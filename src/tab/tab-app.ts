@@ -27,7 +27,7 @@ const logEntrySchema = z.looseObject({
 /** The daemon's APIs for generation, served by the engine of a page. */
 export function createTabApp(models: TabModels, slots: number): Hono<AppEnv> {
   const config = {
-    models: { slots, queue_size: QUEUE_SIZE },
+    models: { slots, queue_size: QUEUE_SIZE, repetition_guard: false },
     engine: { request_timeout: Number.POSITIVE_INFINITY },
   };
   const logger = pino({ level: "warn", browser: { write: (entry) => console.error(lineOf(entry)) } });

@@ -146,7 +146,7 @@ export function post(body: object, signal?: AbortSignal): RequestInit {
 
 /** Loads a model in the daemon. */
 export async function loadModel(alias: string, signal?: AbortSignal): Promise<void> {
-  await request("/api/models/load", post({ alias }, signal));
+  await request("/api/models/load", post({ alias, context_size: 0 }, signal));
 }
 
 /** Whether an error says that the daemon wants another API key, or one at all. */

@@ -169,7 +169,14 @@ describe("messages with the official client", () => {
       create({ messages: [{ role: "user", content: "word ".repeat(4000) }] }),
     ).rejects.toMatchObject({
       status: 400,
-      error: { error: { type: "invalid_request_error", code: "context_length_exceeded" } },
+      error: {
+        error: {
+          type: "invalid_request_error",
+          code: "context_length_exceeded",
+          // By this beginning, clients recognize that the conversation has to be shortened.
+          message: expect.stringMatching(/^prompt is too long: \d+ tokens > \d+ maximum\. /),
+        },
+      },
     });
   });
 });

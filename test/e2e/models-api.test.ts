@@ -60,6 +60,7 @@ describe("listing and inspecting", () => {
           path: MODEL_FILE,
           parameters: expect.any(Number),
           context_size: expect.any(Number),
+          context_source: "trained",
           gpu_layers: 0,
           is_default: true,
           active_requests: 0,
@@ -157,6 +158,7 @@ describe("loading and unloading", () => {
         alias: MODEL,
         parameters: expect.any(Number),
         context_size: 512,
+        context_source: "request",
         gpu_layers: 0,
       },
     });

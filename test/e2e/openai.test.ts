@@ -165,6 +165,21 @@ describe("chat completions with the official client", () => {
     await expect.poll(() => activeRequests(daemon)).toBe(0);
   });
 
+  test("are stopped when they run in circles, if the request asks for that", async () => {
+    const asked = {
+      model,
+      messages,
+      max_tokens: 1500,
+      // Always the same token.
+      logit_bias: { "300": 100 },
+      repetition_guard: true,
+    };
+    const { choices, usage } = await client.chat.completions.create(asked);
+    expect(choices[0]).toMatchObject({ finish_reason: "length", limited_by: "repetition" });
+    expect(usage?.completion_tokens).toBe(256);
+    expect(await activeRequests(daemon)).toBe(0);
+  });
+
   test("raise the client's error classes", async () => {
     await expect(client.chat.completions.create({ model: "no-such-model", messages })).rejects.toThrow(
       NotFoundError,
@@ -172,7 +187,14 @@ describe("chat completions with the official client", () => {
     await expect(client.chat.completions.create({ model, messages: [] })).rejects.toThrow(BadRequestError);
     await expect(
       client.chat.completions.create({ model, messages: [{ role: "user", content: "word ".repeat(4000) }] }),
-    ).rejects.toMatchObject({ status: 400, code: "context_length_exceeded" });
+    ).rejects.toMatchObject({
+      status: 400,
+      code: "context_length_exceeded",
+      // What agents look for, and what to do about it.
+      message: expect.stringMatching(
+        /prompt has \d+ tokens and exceeds the context window: the maximum context length is \d+ tokens \(all that the model was trained for\)\..*use a model that was trained for more/,
+      ),
+    });
   });
 });
 

@@ -25,7 +25,7 @@ export async function withLoadedModel<Result>(
   const alias = model ?? (await client.json(statusSchema, "GET", "/api/system/status")).default_model;
   await writeLine(io.stderr, `Loading ${alias} ...`);
   try {
-    await client.json(loadResultSchema, "POST", "/api/models/load", { alias });
+    await client.json(loadResultSchema, "POST", "/api/models/load", { alias, context_size: 0 });
   } catch (error) {
     // Another client was quicker.
     if (!(error instanceof ApiError) || error.code !== "model_already_loaded") throw error;

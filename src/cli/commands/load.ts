@@ -5,6 +5,7 @@ import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
 import { parseInteger } from "../options/parse-number.ts";
+import { contextInWords } from "../terminal/context-in-words.ts";
 import { formatCount } from "../terminal/quantity.ts";
 import { writeJson, writeLine } from "../terminal/write.ts";
 
@@ -26,7 +27,11 @@ export function loadCommand(io: CliIo): Command {
     .argument("<model>", "name of the model; with --path any name for it")
     .option("--path <file>", "GGUF file to load under this name")
     .option("--gpu-layers <n>", "layers on the GPU, -1 for all", parseInteger(ALL_LAYERS))
-    .option("--context-size <tokens>", "context window", parseInteger(1))
+    .option(
+      "--context-size <tokens>",
+      "context window; by default as many as the model was trained for and the memory suits, at most 32768",
+      parseInteger(1),
+    )
     .option("--mmproj <file>", "vision projector")
     .option("--default", "make it the default model")
     .action(async (name: string, options: LoadCommandOptions) => {
@@ -38,15 +43,15 @@ export function loadCommand(io: CliIo): Command {
         // The daemon may run in another folder.
         path: options.path && path.resolve(options.path),
         gpu_layers: options.gpuLayers,
-        context_size: options.contextSize,
+        context_size: options.contextSize ?? 0,
         mmproj: options.mmproj && path.resolve(options.mmproj),
         set_default: options.default,
       });
       if (options.json) return writeJson(io.stdout, answer);
-      const { alias, parameters, context_size, gpu_layers } = answer;
+      const { alias, parameters, gpu_layers } = answer;
       return writeLine(
         io.stdout,
-        `Loaded ${alias}: ${formatCount(parameters)} parameters, context of ${context_size} tokens, ${gpu_layers} layers on the GPU.`,
+        `Loaded ${alias}: ${formatCount(parameters)} parameters, context of ${contextInWords(answer)}, ${gpu_layers} layers on the GPU.`,
       );
     });
 }

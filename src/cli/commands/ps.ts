@@ -3,6 +3,7 @@ import { modelListSchema } from "../../dialects/management/model-schemas.ts";
 import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
+import { contextInWords } from "../terminal/context-in-words.ts";
 import { formatBytes, formatDuration } from "../terminal/quantity.ts";
 import { formatTable } from "../terminal/table.ts";
 import { writeJson, writeLine } from "../terminal/write.ts";
@@ -20,7 +21,7 @@ export function psCommand(io: CliIo): Command {
       const rows = loaded.map((model) => [
         model.alias + (model.is_default ? " (default)" : ""),
         model.memory_bytes === undefined ? "-" : formatBytes(model.memory_bytes),
-        String(model.context_size),
+        contextInWords(model),
         String(model.gpu_layers),
         String(model.active_requests),
         until(model.expires_at),

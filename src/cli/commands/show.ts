@@ -5,6 +5,7 @@ import type { CliIo } from "../cli-io.ts";
 import { connect } from "../client/connect.ts";
 import { modelPath } from "../client/model-path.ts";
 import { clientCommand, type ClientOptions } from "../options/client-command.ts";
+import { contextInWords } from "../terminal/context-in-words.ts";
 import { printable } from "../terminal/printable.ts";
 import { formatBytes, formatCount } from "../terminal/quantity.ts";
 import { formatFields } from "../terminal/table.ts";
@@ -67,7 +68,8 @@ export function showCommand(io: CliIo): Command {
         ["Parameters", formatCount(model.parameters)],
         ["Quantization", model.quantization],
         ["Size", formatBytes(model.size_bytes)],
-        ["Context", `${model.context_size} tokens (trained for ${model.trained_context_size})`],
+        ["Context", contextInWords(model)],
+        ["Trained for", model.trained_context_size > 0 ? `${model.trained_context_size} tokens` : undefined],
         ["Vocabulary", `${model.vocab_size} tokens`],
         ["GPU layers", `${model.gpu_layers} of ${model.block_count}`],
         ["Purpose", model.purpose],

@@ -29,9 +29,22 @@ const TYPE_BY_STATUS: Readonly<Record<number, string>> = {
   503: "overloaded_error",
 };
 
+/** Clients recognize a prompt that is too long by this beginning, and then shorten the conversation. */
+function messageOf({ code, message, contextExcess }: ServiceError): string {
+  if (code !== "context_length_exceeded") return message;
+  // A prompt that is far too long is not counted.
+  if (!contextExcess) return `prompt is too long: ${message}`;
+  const { promptTokens, contextSize } = contextExcess;
+  return `prompt is too long: ${promptTokens} tokens > ${contextSize} maximum. ${message}`;
+}
+
 function anthropicErrorBody(error: ServiceError, requestId: string): z.output<typeof anthropicErrorSchema> {
   const type = TYPE_BY_STATUS[error.status] ?? (error.status < 500 ? "invalid_request_error" : "api_error");
-  return { type: "error", error: { type, message: error.message, code: error.code }, request_id: requestId };
+  return {
+    type: "error",
+    error: { type, message: messageOf(error), code: error.code },
+    request_id: requestId,
+  };
 }
 
 export function renderAnthropicError(error: ServiceError, requestId: string): RenderedError {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Usage } from "../../engine/protocol/generation.ts";
+import { limitField, limitFields } from "../../inference/answer-limit.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { parseInput } from "./partial-input.ts";
 import { signOmitted, signThinking } from "./thinking-signature.ts";
@@ -41,6 +42,7 @@ export const messageSchema = z
     content: z.array(contentBlockSchema),
     stop_reason: stopReasonSchema.nullable(),
     stop_sequence: z.string().nullable(),
+    limited_by: limitField,
     usage: usageSchema,
   })
   .meta({ id: "Message" });
@@ -115,6 +117,7 @@ export function toMessage(
     model,
     content,
     ...toStop(answer, stopSequences),
+    ...limitFields(answer),
     usage: toUsage(answer.usage),
   };
 }

@@ -1,4 +1,5 @@
 import { sseEvent } from "../../http/streaming/sse-frame.ts";
+import { limitFields } from "../../inference/answer-limit.ts";
 import type { InferenceEvent } from "../../inference/inference.ts";
 import { type ContentBlock, type MessageOptions, toStop, toToolUseId, toUsage } from "./message-answer.ts";
 import { signOmitted, signThinking } from "./thinking-signature.ts";
@@ -25,7 +26,7 @@ export async function* toMessageEvents(
     else if (event.type === "tool-call-delta") yield blocks.inputJson(event.arguments);
     else if (event.type === "done") {
       yield* blocks.close();
-      const delta = toStop(event, options.stopSequences);
+      const delta = { ...toStop(event, options.stopSequences), ...limitFields(event) };
       yield sseEvent("message_delta", { type: "message_delta", delta, usage: toUsage(event.usage) });
       yield sseEvent("message_stop", { type: "message_stop" });
     }

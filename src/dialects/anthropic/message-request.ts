@@ -24,6 +24,7 @@ export function toMessageRequest(body: MessageRequest): InferenceRequest {
       topK: body.top_k ?? undefined,
     },
     format: format ? { type: "json_schema", schema: format.schema, strict: true } : { type: "text" },
+    repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },
   };
 }

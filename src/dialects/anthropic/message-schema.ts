@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { repetitionGuardField } from "../../http/input/repetition-guard-field.ts";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import { jsonSchemaSchema, samplingSchema } from "../../engine/protocol/generation.ts";
 import { ignored, modelName, refused } from "../../http/input/known-fields.ts";
@@ -52,6 +53,7 @@ export const messageRequestSchema = z
     messages: list(messageSchema, { least: 1 }).describe("The conversation."),
     system: textContent.nullish().describe("Instructions: text, or blocks of text."),
     stream: z.boolean().nullish().describe("Stream the answer as server-sent events. Default: false."),
+    repetition_guard: repetitionGuardField,
     temperature: range.temperature
       .nullable()
       .describe(

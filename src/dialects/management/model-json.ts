@@ -19,6 +19,7 @@ export function modelListEntry(model: Model): EntryOnDisk {
     path: model.path,
     parameters: model.gguf.parameters,
     context_size: model.contextSize,
+    ...(model.contextSource !== undefined && { context_source: model.contextSource }),
     gpu_layers: model.gpuLayers,
     is_default: model.isDefault,
     active_requests: model.activeRequests,

@@ -104,7 +104,8 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
             alias: body.alias,
             path: body.path ?? undefined,
             gpuLayers: body.gpu_layers ?? undefined,
-            contextSize: body.context_size ?? undefined,
+            contextSize: body.context_size || undefined,
+            fallbackContext: body.context_size === 0 ? undefined : schemas.DEFAULT_CONTEXT,
             mmproj: body.mmproj ?? undefined,
             setDefault: body.set_default ?? undefined,
           },
@@ -115,6 +116,7 @@ export function modelRoutes(services: ManagementServices): readonly Route[] {
           alias: model.alias,
           parameters: model.gguf.parameters,
           context_size: model.contextSize,
+          ...(model.contextSource !== undefined && { context_source: model.contextSource }),
           gpu_layers: model.gpuLayers,
         });
       },

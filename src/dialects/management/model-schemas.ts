@@ -4,6 +4,17 @@ import { modelNameSchema } from "../../http/input/known-fields.ts";
 /** Longest file path: the limit of operating systems. */
 const MAX_PATH_LENGTH = 4096;
 
+/** Context of a model that is loaded without saying how much, in tokens: so the specification has it. */
+export const DEFAULT_CONTEXT = 4096;
+/** The minimum of an engine. */
+const SMALLEST_CONTEXT = 16;
+
+const contextSourceSchema = z
+  .enum(["request", "modelfile", "configuration", "default", "trained", "automatic", "memory"])
+  .describe(
+    "Where context_size comes from: the load request, PARAMETER num_ctx, models.context_size, or the default of POST /api/models/load; trained: all that the model was trained for; automatic: as much as is chosen without being asked for; memory: less than that, because of the memory.",
+  );
+
 const capabilitiesSchema = z.object({
   vision: z.boolean(),
   tools: z.boolean(),
@@ -22,6 +33,7 @@ const modelFields = {
   path: z.string().describe("The GGUF file, or the first shard."),
   parameters: z.int().describe("Number of weights."),
   context_size: z.int().describe("Context size in tokens, now or when it is loaded."),
+  context_source: contextSourceSchema.optional(),
   gpu_layers: z.int().describe("Layers on the GPU, now or when it is loaded."),
   is_default: z.boolean(),
   active_requests: z.int(),
@@ -122,9 +134,13 @@ export const loadRequestSchema = z.object({
     .describe("Layers on the GPU, -1 for all. Default: the Modelfile's, otherwise 0."),
   context_size: z
     .int()
-    .min(16)
+    .refine((tokens) => tokens === 0 || tokens >= SMALLEST_CONTEXT, {
+      error: `must be 0 or at least ${SMALLEST_CONTEXT}`,
+    })
     .nullish()
-    .describe("Context size in tokens. Default: the Modelfile's, otherwise models.context_size (4096)."),
+    .describe(
+      `Context size in tokens; 0: as when a request loads the model. Default: the Modelfile's, otherwise models.context_size where it is set, otherwise ${DEFAULT_CONTEXT}.`,
+    ),
   mmproj: z.string().min(1).max(MAX_PATH_LENGTH).nullish().describe("Path of a vision projector."),
   set_default: z.boolean().nullish().describe("Make it the default model."),
 });
@@ -134,6 +150,7 @@ export const loadResultSchema = z.object({
   alias: z.string(),
   parameters: z.int(),
   context_size: z.int(),
+  context_source: contextSourceSchema.optional(),
   gpu_layers: z.int(),
 });
 

@@ -139,6 +139,7 @@ function toExperiment(body: z.output<typeof runRequestSchema>): InferenceRequest
     stop: body.stop ?? undefined,
     sampling: toSampling(seeded),
     format: toFormat(body.format),
+    repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
     ...common,
   };

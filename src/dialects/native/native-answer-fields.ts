@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type AnswerLimit, limitField, limitFields } from "../../inference/answer-limit.ts";
 import { finishReasonSchema, type ToolCall, type Usage } from "../../engine/protocol/generation.ts";
 
 /** The last fields of an answer, streamed or not. */
@@ -6,6 +7,7 @@ export const summaryFields = {
   done_reason: finishReasonSchema.describe(
     "Why it ended: end of turn or a stop sequence, the token limit, or tool calls.",
   ),
+  limited_by: limitField,
   total_duration_ms: z
     .int()
     .describe("Milliseconds from receiving the request to the end, queueing included."),
@@ -20,12 +22,14 @@ const RATE_DECIMALS = 2;
 
 export function summary(end: {
   reason: "stop" | "length" | "tool_calls";
+  limitedBy?: AnswerLimit | undefined;
   usage: Usage;
   totalMs: number;
   tokensPerSecond: number;
 }) {
   return {
     done_reason: end.reason,
+    ...limitFields(end),
     total_duration_ms: Math.round(end.totalMs),
     prompt_tokens: end.usage.promptTokens,
     cached_tokens: end.usage.cachedTokens,

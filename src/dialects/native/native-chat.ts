@@ -137,6 +137,7 @@ export function toChatRequest(body: ChatRequest): InferenceRequest {
     sampling: toSampling(body),
     format: toFormat(body.format),
     logprobs: body.logprobs ?? undefined,
+    repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
   };
 }

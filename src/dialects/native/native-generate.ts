@@ -64,6 +64,7 @@ export function toGenerateRequest(body: GenerateRequest): InferenceRequest {
     stop: body.stop ?? undefined,
     sampling: toSampling(body),
     format: toFormat(body.format),
+    repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { maxTokens: DEFAULT_MAX_TOKENS, sampling: DEFAULT_SAMPLING },
   };
 }

@@ -9,6 +9,7 @@ import {
   type ToolChoice,
   type ToolDefinition,
 } from "../../engine/protocol/generation.ts";
+import { repetitionGuardField } from "../../http/input/repetition-guard-field.ts";
 import { DEFAULT_SAMPLING, toSeed } from "../../inference/default-sampling.ts";
 
 /** Used when neither the request nor the Modelfile sets a limit. */
@@ -64,6 +65,7 @@ export const generationFields = {
   stop: list(z.string().min(1), { most: MAX_STOPS })
     .nullish()
     .describe("Stop sequences; they are not part of the answer."),
+  repetition_guard: repetitionGuardField,
   tools: list(toolSchema).nullish().describe("Functions the model may call."),
   tool_choice: toolChoiceSchema
     .nullish()

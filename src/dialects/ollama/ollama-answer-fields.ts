@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type AnswerLimit, limitField, limitFields } from "../../inference/answer-limit.ts";
 import type { FinishReason, Timings, TokenLogprob, Usage } from "../../engine/protocol/generation.ts";
 
 const NS_PER_MS = 1e6;
@@ -13,6 +14,7 @@ export const summaryFields = {
   done_reason: z
     .enum(["stop", "length"])
     .describe("length: the token limit; stop: anything else, tool calls included."),
+  limited_by: limitField,
   total_duration: z.int().describe("Nanoseconds from receiving the request to the end, queueing included."),
   load_duration: z.int().describe("Nanoseconds to load the model."),
   prompt_eval_count: z.int().describe("Tokens of the prompt, template included."),
@@ -23,14 +25,16 @@ export const summaryFields = {
 
 export interface End {
   readonly reason: FinishReason;
+  readonly limitedBy?: AnswerLimit | undefined;
   readonly usage: Usage;
   readonly timings: Timings;
   readonly totalMs: number;
 }
 
-export function summary({ reason, usage, timings, totalMs }: End, loadMs: number) {
+export function summary({ reason, limitedBy, usage, timings, totalMs }: End, loadMs: number) {
   return {
     done_reason: reason === "length" ? ("length" as const) : ("stop" as const),
+    ...limitFields({ limitedBy }),
     total_duration: nanoseconds(totalMs),
     load_duration: nanoseconds(loadMs),
     prompt_eval_count: usage.promptTokens,

@@ -109,6 +109,7 @@ export function toChatRequest(body: ChatRequest, model: Model): InferenceRequest
     format: toFormat(body.format),
     logprobs: toLogprobs(body),
     residency: toResidency(body, model),
+    repetitionGuard: body.options?.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },
   };
 }

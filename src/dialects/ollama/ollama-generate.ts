@@ -89,6 +89,7 @@ export function toGenerateRequest(body: GenerateRequest, model: Model): Inferenc
     format: toFormat(body.format),
     logprobs: toLogprobs(body),
     residency: toResidency(body, model),
+    repetitionGuard: body.options?.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },
   };
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import { samplingSchema, type Sampling } from "../../engine/protocol/generation.ts";
+import { repetitionGuardField } from "../../http/input/repetition-guard-field.ts";
 import { ignored } from "../../http/input/known-fields.ts";
 import { DEFAULT_SAMPLING, toSeed } from "../../inference/default-sampling.ts";
 import type { Model, Residency } from "../../models/model.ts";
@@ -79,6 +80,7 @@ export const optionsSchema = z
       .describe("Penalty that grows with how often a token has occurred."),
     mirostat: range.mirostat.nullable().describe("Mirostat sampling: 0 (off), 1 or 2."),
     mirostat_tau: range.mirostatTau.nullable().describe("Mirostat target entropy."),
+    repetition_guard: repetitionGuardField,
     mirostat_eta: range.mirostatEta.nullable().describe("Mirostat learning rate."),
     ...ignoredOptions,
   })

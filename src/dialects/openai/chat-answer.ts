@@ -7,6 +7,7 @@ import {
   type Usage,
 } from "../../engine/protocol/generation.ts";
 import { sseData } from "../../http/streaming/sse-frame.ts";
+import { limitField, limitFields } from "../../inference/answer-limit.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import type { AnswerEvent } from "./custom-tools/decode-custom-calls.ts";
 import { functionCallSchema } from "./legacy-functions.ts";
@@ -71,6 +72,7 @@ export const chatCompletionSchema = z
         }),
         logprobs: logprobsSchema,
         finish_reason: wireReasonSchema,
+        limited_by: limitField,
       }),
     ),
     usage: usageSchema,
@@ -106,6 +108,7 @@ export const chatCompletionChunkSchema = z
         delta: deltaSchema,
         logprobs: logprobsSchema.optional(),
         finish_reason: wireReasonSchema.nullable(),
+        limited_by: limitField,
       }),
     ),
     usage: usageSchema.nullable().optional().describe("With include_usage: null except in the last chunk."),
@@ -135,6 +138,7 @@ export function toChatCompletion(
       },
       logprobs: toLogprobs(answer.logprobs),
       finish_reason: toReason(answer.reason, style),
+      ...limitFields(answer),
     })),
     usage: toUsage(answers.map(({ usage }) => usage)),
   };
@@ -188,7 +192,9 @@ export async function* toChatChunks(
 
 /** Undefined for an event that the API does not send. */
 function toChunkChoice(index: number, event: AnswerEvent, style: ChatAnswerStyle): ChunkChoice | undefined {
-  if (event.type === "done") return { index, delta: {}, finish_reason: toReason(event.reason, style) };
+  if (event.type === "done") {
+    return { index, delta: {}, finish_reason: toReason(event.reason, style), ...limitFields(event) };
+  }
   const delta = toDelta(event, style);
   if (!delta) return undefined;
   const logprobs = event.type === "text-delta" && event.logprobs ? toLogprobs(event.logprobs) : undefined;

@@ -56,6 +56,7 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
     sampling,
     format,
     logprobs: toLogprobs(body),
+    repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },
     ...(warnings.length > 0 && { warnings }),
   };

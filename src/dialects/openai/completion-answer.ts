@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { finishReasonSchema, type TokenLogprob, type Usage } from "../../engine/protocol/generation.ts";
 import { sseData } from "../../http/streaming/sse-frame.ts";
+import { limitField, limitFields } from "../../inference/answer-limit.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import type { ChoiceEvent } from "../../inference/generate-choices.ts";
 import type { PromptToken } from "../../inference/score-prompt.ts";
@@ -33,7 +34,9 @@ const head = { id: z.string(), object: z.literal("text_completion"), created: z.
 export const completionSchema = z
   .object({
     ...head,
-    choices: z.array(z.object({ ...choiceFields, finish_reason: finishReasonSchema })),
+    choices: z.array(
+      z.object({ ...choiceFields, finish_reason: finishReasonSchema, limited_by: limitField }),
+    ),
     usage: usageSchema,
   })
   .meta({ id: "Completion" });
@@ -41,7 +44,9 @@ export const completionSchema = z
 export const completionChunkSchema = z
   .object({
     ...head,
-    choices: z.array(z.object({ ...choiceFields, finish_reason: finishReasonSchema.nullable() })),
+    choices: z.array(
+      z.object({ ...choiceFields, finish_reason: finishReasonSchema.nullable(), limited_by: limitField }),
+    ),
     usage: usageSchema.nullable().optional().describe("With include_usage: null except in the last chunk."),
   })
   .meta({ id: "CompletionChunk" });
@@ -80,6 +85,7 @@ export function toCompletion(
         text: text + answer.text,
         logprobs: joinLogprobs(prompt?.logprobs ?? null, logprobs),
         finish_reason: answer.reason,
+        ...limitFields(answer),
       };
     }),
     usage: toUsage(
@@ -147,7 +153,10 @@ export async function* toCompletionChunks(
       yield frame([{ index, text: event.text, logprobs, finish_reason: null }], null);
     } else if (event.type === "done") {
       usages[index] = event.usage;
-      yield frame([{ index, text: "", logprobs: null, finish_reason: event.reason }], null);
+      yield frame(
+        [{ index, text: "", logprobs: null, finish_reason: event.reason, ...limitFields(event) }],
+        null,
+      );
     }
   }
   if (includeUsage) yield frame([], toUsage(usages, context.prompts.length));

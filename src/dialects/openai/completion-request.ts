@@ -109,6 +109,7 @@ export function toCompletionRequests(
       logprobs: body.logprobs ?? (isRanked ? 0 : undefined),
       // Harnesses that score a prompt take the last entry away, which is that of the one token they ask for.
       ...(needsPromptTokens(body) && { emptyTokens: true }),
+      repetitionGuard: body.repetition_guard ?? undefined,
       defaults: {
         ...(body.max_tokens !== -1 && { maxTokens: DEFAULT_MAX_TOKENS }),
         sampling: DEFAULT_SAMPLING,

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { dictionary, list, MAX_STOPS } from "../../http/input/bounded-lists.ts";
 import { samplingSchema, type ContentPart, type Sampling } from "../../engine/protocol/generation.ts";
 import { ServiceError } from "../../errors/service-error.ts";
+import { repetitionGuardField } from "../../http/input/repetition-guard-field.ts";
 import { ignored, modelName } from "../../http/input/known-fields.ts";
 import { DEFAULT_SAMPLING, toSeed } from "../../inference/default-sampling.ts";
 
@@ -50,6 +51,7 @@ export const commonFields = {
     .object({ include_usage: z.boolean().nullish() })
     .nullish()
     .describe("include_usage: send the token counts at the end of the stream."),
+  repetition_guard: repetitionGuardField,
   user: ignored(),
 };
 

@@ -32,9 +32,9 @@ export class ChunkReader {
     const stopSequence = chunk["__verbose"]?.stopping_word;
     if (stopSequence) this.#stopSequence = stopSequence;
     if (chunk.prompt_progress) {
-      const { processed, total } = chunk.prompt_progress;
+      const { processed, total, cache } = chunk.prompt_progress;
       this.#promptTokens = total;
-      yield { type: "prompt-progress", processed, total };
+      yield { type: "prompt-progress", processed, total, ...(cache !== undefined && { cached: cache }) };
       return;
     }
     const choice = chunk.choices?.[0];

@@ -54,7 +54,9 @@ const completionChunkSchema = z.object({
       cache_n: z.int().min(0).optional(),
     })
     .optional(),
-  prompt_progress: z.object({ processed: z.int().min(0), total: z.int().min(0) }).optional(),
+  prompt_progress: z
+    .object({ processed: z.int().min(0), total: z.int().min(0), cache: z.int().min(0).optional() })
+    .optional(),
   /** Only in verbose answers. */
   __verbose: z.object({ stopping_word: z.string().optional(), prompt: z.string().optional() }).optional(),
 });

@@ -77,7 +77,8 @@ export function fromServerError(data: unknown): ServiceError {
 function contextLengthExceeded(promptTokens: number, contextSize: number): ServiceError {
   return new ServiceError(
     "context_length_exceeded",
-    `The prompt has ${promptTokens} tokens and does not fit into the context of ${contextSize} tokens.`,
+    `The prompt has ${promptTokens} tokens and exceeds the context window: the maximum context length is ${contextSize} tokens. Shorten it, or load the model with a larger context.`,
+    { contextExcess: { promptTokens, contextSize } },
   );
 }
 

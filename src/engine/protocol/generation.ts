@@ -188,7 +188,13 @@ export type FinishReason = z.infer<typeof finishReasonSchema>;
  */
 export const generationEventSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("start") }),
-  z.object({ type: z.literal("prompt-progress"), processed: z.int().min(0), total: z.int().min(0) }),
+  z.object({
+    type: z.literal("prompt-progress"),
+    processed: z.int().min(0),
+    total: z.int().min(0),
+    /** Of these, the tokens that were found in the KV cache. */
+    cached: z.int().min(0).optional(),
+  }),
   z.object({
     type: z.literal("text-delta"),
     text: z.string(),

@@ -47,6 +47,7 @@ const reportedErrorSchema = z.object({
   code: errorCode,
   message: reason,
   param: z.string().optional(),
+  contextExcess: z.object({ promptTokens: z.int().min(0), contextSize: z.int().min(0) }).optional(),
 });
 /** A ServiceError on its way across the process boundary. */
 type ReportedError = z.infer<typeof reportedErrorSchema>;
@@ -58,13 +59,14 @@ export function toReportedError(error: unknown): ReportedError {
       code: error.code,
       message: error.message,
       ...(error.param !== undefined && { param: error.param }),
+      ...(error.contextExcess && { contextExcess: error.contextExcess }),
     };
   }
   return { code: "inference_failed", message: error instanceof Error ? error.message : String(error) };
 }
 
-export function toServiceError({ code, message, param }: ReportedError): ServiceError {
-  return new ServiceError(code, message, param === undefined ? {} : { param });
+export function toServiceError({ code, message, param, contextExcess }: ReportedError): ServiceError {
+  return new ServiceError(code, message, { ...(param !== undefined && { param }), contextExcess });
 }
 
 export const engineMessageSchema = z.discriminatedUnion("type", [

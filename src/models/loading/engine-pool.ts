@@ -2,11 +2,12 @@ import { isDeepStrictEqual } from "node:util";
 import type { Engine, EngineExit, StartEngine } from "../../engine/engine.ts";
 import { plainEnd } from "../../engine/core/plain-reason.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
-import { ServiceError } from "../../errors/service-error.ts";
+import { type ContextExcess, ServiceError } from "../../errors/service-error.ts";
 import { reportFailure } from "../../events/report-failure.ts";
 import type { ServiceEvent, ServiceEvents } from "../../events/service-events.ts";
 import type { Model } from "../model.ts";
 import type { Clock } from "./clock.ts";
+import { explainExcess } from "./explain-excess.ts";
 import { Lease } from "./lease.ts";
 import type { LoadPlan } from "./load-planner.ts";
 import { LoadedModel } from "./loaded-model.ts";
@@ -68,7 +69,7 @@ export class EnginePool {
     if (present?.state === "loaded") {
       throw new ServiceError("model_already_loaded", `The model "${alias}" is loaded already.`);
     }
-    if (present && !isDeepStrictEqual(present.plan.spec, plan.spec)) {
+    if (present && !isSameLoad(present.plan, plan)) {
       throw new ServiceError("model_busy", `The model "${alias}" is being loaded with other settings.`);
     }
     this.#failures.forgive(alias);
@@ -152,17 +153,20 @@ export class EnginePool {
   }
 
   #lease(loaded: LoadedModel, engine: Engine): Lease {
-    return new Lease(loaded, engine, this.#options.describe(loaded), () => {
+    const { alias, plan } = loaded;
+    const explain = (excess: ContextExcess): string =>
+      explainExcess(excess, plan, this.memory.free(alias, plan.mayEvict));
+    return new Lease(loaded, engine, this.#options.describe(loaded), explain, () => {
       // The engine served the request, so earlier failures no longer count.
       if (engine.alive) this.#failures.forgive(loaded.alias);
     });
   }
 
   /** Reserves memory synchronously and starts the load. */
-  #start(alias: string, plan: LoadPlan): LoadedModel {
+  #start(alias: string, wished: LoadPlan): LoadedModel {
     if (this.#isClosed) throw shuttingDown();
+    const { plan, freed } = this.#reserve(alias, wished);
     const candidate = { ...plan, alias };
-    const freed = this.memory.reserve(candidate);
     // Two loads planned at the same time were planned for the same free GPU memory.
     const isCrowded = this.memory.isGpuCrowded(candidate);
     const model: LoadedModel = new LoadedModel({
@@ -175,6 +179,17 @@ export class EnginePool {
     });
     this.#models.set(alias, model);
     return model;
+  }
+
+  /** Another load may have taken what a larger context was planned with; the model is loaded all the same. */
+  #reserve(alias: string, plan: LoadPlan): { plan: LoadPlan; freed: Promise<unknown> } {
+    try {
+      return { plan, freed: this.memory.reserve({ ...plan, alias }) };
+    } catch (error) {
+      const { withLessContext } = plan;
+      if (!withLessContext) throw error;
+      return { plan: withLessContext, freed: this.memory.reserve({ ...withLessContext, alias }) };
+    }
   }
 
   async #run(
@@ -243,6 +258,13 @@ export class EnginePool {
     model.gone();
     if (this.#models.get(model.alias) === model) this.#models.delete(model.alias);
   }
+}
+
+/** Two loads of one model that ask for the same; how much context that gives may depend on the moment. */
+function isSameLoad({ spec, ...one }: LoadPlan, other: LoadPlan): boolean {
+  const { contextSize, sharedContext, batchSize } = other.spec;
+  const isChosen = one.withLessContext !== undefined || other.withLessContext !== undefined;
+  return isDeepStrictEqual(isChosen ? { ...spec, contextSize, sharedContext, batchSize } : spec, other.spec);
 }
 
 function shuttingDown(): ServiceError {

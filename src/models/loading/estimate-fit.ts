@@ -7,7 +7,7 @@ import type { MemoryBudget } from "./memory-budget.ts";
 /** Estimates whether a model of these sizes could be loaded on this machine if nothing else were. */
 export async function estimateFit(
   sizes: ModelSizes,
-  planner: Pick<LoadPlanner, "contextSize" | "estimate">,
+  planner: Pick<LoadPlanner, "likelyContext" | "estimate">,
   memory: Pick<MemoryBudget, "check">,
 ): Promise<ModelFit> {
   const model = assumedModel(sizes);
@@ -26,7 +26,7 @@ export async function estimateFit(
     };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    const contextSize = planner.contextSize({ gguf: model, settings: NO_SETTINGS }, undefined);
+    const { contextSize } = planner.likelyContext({ gguf: model, settings: NO_SETTINGS });
     return { fits: false, neededBytes, contextSize, reason: error.message };
   }
 }

@@ -1,5 +1,5 @@
 import type { Engine } from "../../engine/engine.ts";
-import { ServiceError } from "../../errors/service-error.ts";
+import { type ContextExcess, ServiceError } from "../../errors/service-error.ts";
 import type { Model, ModelLease } from "../model.ts";
 import type { LoadedModel } from "./loaded-model.ts";
 
@@ -12,16 +12,25 @@ export class Lease implements ModelLease {
   readonly engine: Engine;
   readonly #loaded: LoadedModel;
   readonly #onReturn: () => void;
+  readonly explainExcess: (excess: ContextExcess) => string;
   #isHeld = true;
 
   /**
    * @param model description for the request
+   * @param explain what a client is told whose prompt is longer than the context
    * @param onReturn called once, when the lease is released
    */
-  constructor(loaded: LoadedModel, engine: Engine, model: Model, onReturn: () => void) {
+  constructor(
+    loaded: LoadedModel,
+    engine: Engine,
+    model: Model,
+    explain: (excess: ContextExcess) => string,
+    onReturn: () => void,
+  ) {
     this.model = model;
     this.engine = engine;
     this.#loaded = loaded;
+    this.explainExcess = explain;
     this.#onReturn = onReturn;
     loaded.retain();
   }

@@ -1,23 +1,14 @@
-import {
-  canAffordOwnContexts,
-  chooseBatchSize,
-  chooseSlots,
-  chooseThreads,
-} from "../../engine/choose-engine-settings.ts";
-import type { Processors } from "../../engine/machine-processors.ts";
 import type { EngineSpec } from "../../engine/protocol/engine-spec.ts";
 import { checkTemplateLength } from "../../engine/try-template.ts";
-import { bytesPerStepToken } from "../../engine/estimate-memory.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import type { InspectGguf } from "../gguf/inspect-gguf.ts";
-import { type GgufSummary, NO_SETTINGS, type Residency } from "../model.ts";
-import type { EstimateMemory, ModelsOptions, PlaceLayers } from "../models-options.ts";
+import { type ContextSource, type GgufSummary, NO_SETTINGS, type Residency } from "../model.ts";
+import type { ModelsOptions } from "../models-options.ts";
+import type { ContextChoice } from "./context-choice.ts";
+import { type CallerWishes, EnginePlanner, type EnginePlannerOptions } from "./engine-planner.ts";
 import { realModelPath, type ModelFile } from "../registry/model-file.ts";
 import type { ModelRecord } from "../registry/model-record.ts";
 import { createDigestVerifier } from "./verify-digest.ts";
-
-/** The minimum of an engine, as in its schema. */
-const SMALLEST_CONTEXT = 16;
 
 /** Memory that engines use, or may use. */
 export interface MemoryNeeds {
@@ -31,6 +22,8 @@ export interface MemoryNeeds {
 export interface LoadPlan extends MemoryNeeds {
   readonly record: ModelRecord;
   readonly spec: EngineSpec;
+  /** Where the size of its context comes from. */
+  readonly contextSource: ContextSource;
   /**
    * What the engine would need with another specification.
    * @throws ServiceError insufficient_memory if it exceeds any engine's limit
@@ -38,6 +31,8 @@ export interface LoadPlan extends MemoryNeeds {
   readonly needsOf: (spec: EngineSpec) => MemoryNeeds;
   /** Maximum heap in bytes of an engine with this specification; absent: no limit of its own. */
   readonly heapLimitOf?: ((spec: EngineSpec) => number) | undefined;
+  /** The same with less context, where a larger one was chosen without being asked for. */
+  readonly withLessContext?: LoadPlan | undefined;
   /** Plans the same load again, after other models have been loaded. */
   readonly replan: () => Promise<LoadPlan>;
   /** Milliseconds of idleness after which it is unloaded; Infinity: never. */
@@ -47,47 +42,51 @@ export interface LoadPlan extends MemoryNeeds {
 }
 
 /** The caller's choices for a load; the rest comes from the model and the configuration. */
-interface Overrides extends Residency {
+interface Overrides extends Residency, CallerWishes {
   readonly keepAliveMs: number;
   readonly mayEvict: boolean;
 }
 
-interface LoadPlannerOptions extends Pick<
-  ModelsOptions,
-  "config" | "estimateMemory" | "heapLimit" | "placeLayers" | "kernels" | "logger"
-> {
+interface LoadPlannerOptions
+  extends EnginePlannerOptions, Pick<ModelsOptions, "heapLimit" | "placeLayers" | "logger"> {
   readonly inspect: InspectGguf;
-  /** GPU memory that an engine needs. */
-  readonly estimateGpuMemory: EstimateMemory;
   /** Bytes of GPU memory that other models use, without idle ones if those may be unloaded. */
   readonly takenOnGpu: (alias: string, mayEvict: boolean) => number;
-  readonly processors: Processors;
-  /** Bytes of memory of the machine. */
-  readonly machineMemory: number;
-  /** Bytes that all engines together may use. */
-  readonly memoryBudget: number;
+  /** Bytes that engines may use now, less what others have; idle ones count as free if those may be unloaded. */
+  readonly freeMemory: (alias: string, mayEvict: boolean) => number;
 }
 
-type Placed = Awaited<ReturnType<PlaceLayers>>;
+/** What other models leave, in bytes. */
+interface Surroundings {
+  readonly takenOnGpu: number;
+  readonly free: number;
+}
 
 /** Decides on the exact engine to start for a model on disk. */
 export class LoadPlanner {
   readonly #options: LoadPlannerOptions;
+  readonly #engines: EnginePlanner;
   readonly #verifyDigest = createDigestVerifier();
 
   constructor(options: LoadPlannerOptions) {
     this.#options = options;
+    this.#engines = new EnginePlanner(options);
   }
 
   /** Throws if one of the model's files is missing, not allowed, of the wrong kind, or has a wrong digest. */
   async plan(record: ModelRecord, overrides: Overrides): Promise<LoadPlan> {
-    const takenOnGpu = (): number => this.#options.takenOnGpu(record.alias, overrides.mayEvict);
-    return await this.#plan(record, overrides, takenOnGpu);
+    const { takenOnGpu, freeMemory } = this.#options;
+    const { alias } = record;
+    const { mayEvict } = overrides;
+    return await this.#plan(record, overrides, {
+      takenOnGpu: takenOnGpu(alias, mayEvict),
+      free: freeMemory(alias, mayEvict),
+    });
   }
 
   /** Throws what loading the model would throw if nothing else were loaded. */
   async check(record: ModelRecord): Promise<void> {
-    await this.#plan(record, { keepAliveMs: 0, mayEvict: false }, () => 0);
+    await this.#plan(record, { keepAliveMs: 0, mayEvict: false }, this.#nothingLoaded);
   }
 
   /**
@@ -96,16 +95,28 @@ export class LoadPlanner {
    */
   async estimate(gguf: GgufSummary): Promise<MemoryNeeds & { readonly spec: EngineSpec }> {
     const { estimateMemory, estimateGpuMemory, placeLayers } = this.#options;
-    const contextSize = this.contextSize({ gguf, settings: NO_SETTINGS }, undefined);
-    const { spec } = await this.#choosePlace(
-      gguf,
-      this.#wishedSpec(gguf, contextSize),
-      async (each) => await placeLayers(gguf, each, undefined, 0),
+    const model = { gguf, settings: NO_SETTINGS };
+    const { spec } = await this.#engines.choose(
+      model,
+      {},
+      {
+        free: this.#nothingLoaded.free,
+        further: {},
+        place: async (each) => await placeLayers(gguf, each, undefined, 0),
+      },
     );
     return { spec, bytes: estimateMemory(gguf, spec), gpuBytes: estimateGpuMemory(gguf, spec) };
   }
 
-  async #plan(record: ModelRecord, overrides: Overrides, takenOnGpu: () => number): Promise<LoadPlan> {
+  get #nothingLoaded(): Surroundings {
+    return { takenOnGpu: 0, free: this.#options.memoryBudget };
+  }
+
+  async #plan(
+    record: ModelRecord,
+    overrides: Overrides,
+    { takenOnGpu, free }: Surroundings,
+  ): Promise<LoadPlan> {
     const { estimateMemory, estimateGpuMemory, heapLimit, logger } = this.#options;
     const { gguf, settings } = record;
     checkTemplateLength(settings.template ?? gguf.chatTemplate);
@@ -116,24 +127,20 @@ export class LoadPlanner {
       path: await this.#auxiliary(file, "adapter"),
       scale,
     }));
-    const contextSize = this.contextSize(record, overrides.contextSize);
-    const wished: EngineSpec = {
-      ...this.#wishedSpec(gguf, contextSize),
-      modelFiles,
-      ...(projectorFile === undefined ? {} : { projectorFile }),
-      adapters: await Promise.all(adapters),
-      ...(settings.flashAttention && { flashAttention: settings.flashAttention }),
-      ...(settings.template === undefined ? {} : { chatTemplate: settings.template }),
-    };
     const layers = overrides.gpuLayers ?? settings.gpuLayers;
-    const taken = takenOnGpu();
-    const { spec, warning } = await this.#choosePlace(
-      gguf,
-      wished,
-      async (each) => await this.#options.placeLayers(gguf, each, layers, taken),
-    );
+    const { spec, warning, source, base } = await this.#engines.choose(record, overrides, {
+      free,
+      further: {
+        modelFiles,
+        ...(projectorFile === undefined ? {} : { projectorFile }),
+        adapters: await Promise.all(adapters),
+        ...(settings.flashAttention && { flashAttention: settings.flashAttention }),
+        ...(settings.template === undefined ? {} : { chatTemplate: settings.template }),
+      },
+      place: async (each) => await this.#options.placeLayers(gguf, each, layers, takenOnGpu),
+    });
     if (warning !== undefined) logger.warn({ model: record.alias }, warning);
-    this.#warnAboutContext(record, contextSize);
+    this.#warnAboutContext(record, spec.contextSize);
     const { keepAliveMs, mayEvict } = overrides;
     const needsOf = (other: EngineSpec): MemoryNeeds => ({
       bytes: estimateMemory(gguf, other),
@@ -141,85 +148,22 @@ export class LoadPlanner {
     });
     const heapLimitOf = heapLimit && ((other: EngineSpec): number => heapLimit(gguf, other));
     const replan = async (): Promise<LoadPlan> => await this.plan(record, overrides);
-    return { record, spec, ...needsOf(spec), needsOf, heapLimitOf, replan, keepAliveMs, mayEvict };
-  }
-
-  /**
-   * Tokens of context to load with: as requested by the caller or by the model's settings, or else the configured size,
-   * but not more than the model was trained for.
-   */
-  contextSize(record: Pick<ModelRecord, "gguf" | "settings">, wished: number | undefined): number {
-    const asked = wished ?? record.settings.contextSize;
-    if (asked !== undefined) return asked;
-    const configured = this.#options.config.models.context_size;
-    const trained = record.gguf.contextLength;
-    return trained > 0 ? Math.max(SMALLEST_CONTEXT, Math.min(configured, trained)) : configured;
-  }
-
-  /** The engine as the configuration and the model's size make it, without files and on the CPU. */
-  #wishedSpec(gguf: GgufSummary, contextSize: number): EngineSpec {
-    const { config, processors } = this.#options;
-    const threads = config.engine.threads > 0 ? config.engine.threads : chooseThreads(processors);
-    const slots = this.#slots(gguf, threads);
+    const common = { record, needsOf, heapLimitOf, replan, keepAliveMs, mayEvict };
+    const planOf = (chosen: EngineSpec, contextSource: ContextSource): LoadPlan => ({
+      ...common,
+      ...needsOf(chosen),
+      spec: chosen,
+      contextSource,
+    });
     return {
-      modelFiles: [],
-      adapters: [],
-      purpose: gguf.purpose,
-      contextSize,
-      sharedContext: true,
-      gpuLayers: 0,
-      slots,
-      threads,
-      batchSize: this.#batchSize(gguf, contextSize, threads, slots),
-      flashAttention: config.engine.flash_attention,
-      contextShift: false,
+      ...planOf(spec, source),
+      ...(base && { withLessContext: planOf(base.spec, base.source) }),
     };
   }
 
-  /** As configured, except for an encoder, which needs a whole text at once. */
-  #batchSize(gguf: GgufSummary, contextSize: number, threads: number, slots: number): number {
-    const { purpose, parameters } = gguf;
-    const { config, kernels } = this.#options;
-    const { batch_size: configured } = config.engine;
-    if (configured > 0 && purpose === "generate") return configured;
-    return chooseBatchSize({
-      purpose,
-      parameters,
-      contextSize,
-      slots,
-      threads,
-      bytesPerStepToken: bytesPerStepToken(gguf, contextSize),
-      kernels,
-    });
-  }
-
-  /** As configured, except for kernels so slow that several slots would delay a cancel. */
-  #slots({ purpose, parameters }: GgufSummary, threads: number): number {
-    const { config, kernels } = this.#options;
-    const { slots } = config.models;
-    return config.engine.batch_size > 0
-      ? slots
-      : chooseSlots({ purpose, parameters, slots, threads, kernels });
-  }
-
-  /** Decides where the layers go, and gives each slot its own context if that takes little memory. */
-  async #choosePlace(
-    gguf: GgufSummary,
-    wished: EngineSpec,
-    place: (spec: EngineSpec) => Promise<Placed>,
-  ): Promise<Placed> {
-    const shared = await place(wished);
-    const { machineMemory, memoryBudget, estimateMemory } = this.#options;
-    const { kvBytesPerToken } = gguf;
-    if (!canAffordOwnContexts({ ...wished, kvBytesPerToken, memory: machineMemory })) return shared;
-    try {
-      const own = await place({ ...wished, sharedContext: false });
-      const keepsLayers = own.spec.gpuLayers === shared.spec.gpuLayers;
-      return keepsLayers && estimateMemory(gguf, own.spec) <= memoryBudget ? own : shared;
-    } catch (error) {
-      if (ServiceError.from(error).code === "insufficient_memory") return shared;
-      throw error;
-    }
+  /** The context that a model would be loaded with if it were loaded alone and on the CPU. */
+  likelyContext(record: Pick<ModelRecord, "gguf" | "settings">): ContextChoice {
+    return this.#engines.likelyContext(record);
   }
 
   #warnAboutContext({ alias, gguf }: ModelRecord, contextSize: number): void {

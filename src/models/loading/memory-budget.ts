@@ -69,6 +69,16 @@ export class MemoryBudget {
       .reduce((sum, { needs }) => sum + needs.gpuBytes, 0);
   }
 
+  /**
+   * Bytes that engines may use at the moment, less what others have reserved.
+   * @param mayEvict idle engines may be evicted
+   */
+  free(alias: string, mayEvict: boolean): number {
+    return this.#others(alias)
+      .filter(({ idle }) => !(mayEvict && idle))
+      .reduce((left, { needs }) => left - needs.bytes, this.#allowed().bytes);
+  }
+
   /** Whether others have reserved the GPU memory that a load was planned with. */
   isGpuCrowded({ alias, gpuBytes, mayEvict }: Candidate): boolean {
     return gpuBytes > 0 && gpuBytes > this.#options.gpuBudget() - this.takenOnGpu(alias, mayEvict);
@@ -80,14 +90,18 @@ export class MemoryBudget {
    * @throws ServiceError insufficient_memory for a model that needs more, even if it is the only one
    */
   check(subject: string, bytes: number): Allowance {
-    const { budget, machineMemory, models } = this.#options;
-    const reserved = models().reduce((sum, { needs }) => sum + needs.bytes, 0);
-    const allowed = currentAllowance(budget, machineMemory?.(), reserved);
+    const allowed = this.#allowed();
     if (bytes <= allowed.bytes) return allowed;
     throw new ServiceError(
       "insufficient_memory",
       `${subject} needs about ${inMiB(bytes)}: ${allowed.reason}. A smaller context or a smaller quantization may fit.`,
     );
+  }
+
+  #allowed(): Allowance {
+    const { budget, machineMemory, models } = this.#options;
+    const reserved = models().reduce((sum, { needs }) => sum + needs.bytes, 0);
+    return currentAllowance(budget, machineMemory?.(), reserved);
   }
 
   /**

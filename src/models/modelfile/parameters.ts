@@ -28,18 +28,35 @@ const SAMPLING: ReadonlyMap<string, SamplingField> = new Map([
   ["seed", "seed"],
 ] as const);
 
+const SWITCH: ReadonlyMap<string, boolean> = new Map([
+  ["true", true],
+  ["1", true],
+  ["false", false],
+  ["0", false],
+]);
+
 const contextSchema = z.int().min(MIN_CONTEXT).max(MAX_CONTEXT);
 const maxTokensSchema = z.int().min(1).max(MAX_CONTEXT);
 
-type ParameterSettings = Pick<ModelSettings, "sampling" | "stop" | "contextSize" | "maxTokens">;
+type ParameterSettings = Pick<
+  ModelSettings,
+  "sampling" | "stop" | "contextSize" | "maxTokens" | "repetitionGuard"
+>;
 export type MutableParameters = {
   sampling: { -readonly [Key in keyof Sampling]: Sampling[Key] };
   stop: string[];
   contextSize: number | undefined;
   maxTokens: number | undefined;
+  repetitionGuard?: boolean;
 };
 
-const PARAMETER_NAMES: readonly string[] = [...SAMPLING.keys(), "num_ctx", "num_predict", "stop"];
+const PARAMETER_NAMES: readonly string[] = [
+  ...SAMPLING.keys(),
+  "num_ctx",
+  "num_predict",
+  "repetition_guard",
+  "stop",
+];
 
 /** The parameter that may be given more than once. */
 export const REPEATABLE_PARAMETER = "stop";
@@ -54,6 +71,12 @@ export function setParameter(settings: MutableParameters, name: string, value: s
     if (settings.stop.length >= MAX_STOP_SEQUENCES)
       return `there are more than ${MAX_STOP_SEQUENCES} stop sequences`;
     settings.stop.push(value);
+    return undefined;
+  }
+  if (name === "repetition_guard") {
+    const isOn = SWITCH.get(value.toLowerCase());
+    if (isOn === undefined) return `${JSON.stringify(value)} is neither true nor false`;
+    settings.repetitionGuard = isOn;
     return undefined;
   }
   const field = SAMPLING.get(name);
@@ -76,11 +99,12 @@ export function setParameter(settings: MutableParameters, name: string, value: s
 
 /** The parameters as name and value, in a fixed order. */
 export function listParameters(settings: ParameterSettings): [name: string, value: string | number][] {
-  const { sampling, contextSize, maxTokens, stop } = settings;
+  const { sampling, contextSize, maxTokens, repetitionGuard, stop } = settings;
   const listed: [string, string | number | undefined][] = [
     ...[...SAMPLING].map(([name, field]): [string, number | undefined] => [name, sampling[field]]),
     ["num_ctx", contextSize],
     ["num_predict", maxTokens],
+    ["repetition_guard", repetitionGuard === undefined ? undefined : Number(repetitionGuard)],
     ...stop.map((text): [string, string] => ["stop", text]),
   ];
   return listed.flatMap(([name, value]): [string, string | number][] =>

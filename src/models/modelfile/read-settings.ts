@@ -35,6 +35,7 @@ export function readSettings(instructions: readonly Instruction[]): ModelSetting
     template: template && chatTemplate(template.text, template.line),
     sampling: parameters.sampling,
     maxTokens: parameters.maxTokens,
+    ...(parameters.repetitionGuard !== undefined && { repetitionGuard: parameters.repetitionGuard }),
     stop: parameters.stop,
     contextSize: parameters.contextSize,
     gpuLayers: gpuLayers && readGpuLayers(gpuLayers),

@@ -112,6 +112,7 @@ function mergeSettings(base: ModelSettings, own: ModelSettings): ModelSettings {
     template: own.template ?? base.template,
     sampling: { ...base.sampling, ...own.sampling },
     maxTokens: own.maxTokens ?? base.maxTokens,
+    repetitionGuard: own.repetitionGuard ?? base.repetitionGuard,
     stop: own.stop.length > 0 ? own.stop : base.stop,
     contextSize: own.contextSize ?? base.contextSize,
     gpuLayers: own.gpuLayers ?? base.gpuLayers,

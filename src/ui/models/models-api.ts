@@ -38,7 +38,7 @@ export async function showModel(alias: string): Promise<ModelDetail> {
 }
 
 export async function loadWith(alias: string, settings: LoadSettings): Promise<void> {
-  await request("/api/models/load", post({ alias, ...settings }));
+  await request("/api/models/load", post({ alias, context_size: 0, ...settings }));
 }
 
 export async function unloadModel(alias: string): Promise<void> {

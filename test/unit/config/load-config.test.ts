@@ -49,7 +49,8 @@ describe("precedence", () => {
   test("the defaults are those of the specification", () => {
     const { config, file: read } = load();
     expect(config.http).toMatchObject({ addr: "0.0.0.0", port: 8080, cors_origins: ["*"], rate_limit: 0 });
-    expect(config.models.context_size).toBe(4096);
+    // Automatic; that of POST /api/models/load is in its route.
+    expect(config.models.context_size).toBe(0);
     expect(config.api_keys).toEqual([]);
     expect(read).toBeUndefined();
   });

@@ -158,6 +158,13 @@ describe("the Prometheus registry", () => {
     expect(await metrics.render()).toContain('service_tokens_per_second{model="mini"} 0\n');
   });
 
+  test("counts the answers that ran in circles, from 0 on", async () => {
+    const metrics = make();
+    expect(await metrics.render()).toContain("service_repetitions_stopped_total 0\n");
+    metrics.repetitionStopped();
+    expect(await metrics.render()).toContain("service_repetitions_stopped_total 1\n");
+  });
+
   test("tells which GPU there is, and how often it failed", async () => {
     const without = await make().render();
     expect(without).toContain("service_gpu_available 0\n");

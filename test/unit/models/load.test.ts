@@ -32,8 +32,8 @@ describe("loading a model", () => {
   });
 
   it.each([
-    ["the configured size when the model was trained for more", 8192, undefined, 4096, 0],
-    ["the trained size when that is smaller", 512, undefined, 512, 0],
+    ["the trained size where the memory holds it", 8192, undefined, 8192, 0],
+    ["the trained size when that is small", 512, undefined, 512, 0],
     ["what is asked for", 8192, 1024, 1024, 0],
     ["more than trained when that is asked for, with a warning", 512, 2048, 2048, 1],
   ])("gives %s as context", async (_what, trained, asked, expected, warnings) => {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Usage } from "../../../engine/protocol/generation.ts";
+import { limitField } from "../../../inference/answer-limit.ts";
 import { reasoningEffortSchema } from "../openai-request-fields.ts";
 import { tokenLogprobsSchema } from "../openai-answer-fields.ts";
 import { builtInCalls } from "./built-in-calls.ts";
@@ -68,7 +69,9 @@ export const responseSchema = z
     completed_at: z.int().nullable(),
     status: z.enum(["in_progress", "completed", "incomplete", "failed"]),
     error: z.object({ code: z.string().describe("See docs/errors.md."), message: z.string() }).nullable(),
-    incomplete_details: z.object({ reason: z.literal("max_output_tokens") }).nullable(),
+    incomplete_details: z
+      .object({ reason: z.literal("max_output_tokens"), limited_by: limitField })
+      .nullable(),
     model: z.string().describe("The model that generated the answer."),
     output: z.array(outputItemSchema),
     usage: usageSchema.nullable(),

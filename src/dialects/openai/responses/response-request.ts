@@ -47,6 +47,7 @@ export function toInferenceRequest(
     sampling: { temperature: body.temperature ?? undefined, topP: body.top_p ?? undefined },
     format: toFormat(body.text?.format),
     logprobs: body.include?.includes(LOGPROBS) ? (body.top_logprobs ?? 0) : (body.top_logprobs ?? undefined),
+    repetitionGuard: body.repetition_guard ?? undefined,
     defaults: { sampling: DEFAULT_SAMPLING },
     ...(warnings.length > 0 && { warnings }),
   };

@@ -54,6 +54,7 @@ export const responseRequestSchema = z
       ),
     temperature: commonFields.temperature,
     top_p: commonFields.top_p,
+    repetition_guard: commonFields.repetition_guard,
     tools: list(toolSchema)
       .nullish()
       .describe(

@@ -1,4 +1,5 @@
 import type { ServiceError } from "../../../errors/service-error.ts";
+import { limitFields } from "../../../inference/answer-limit.ts";
 import type { InferenceEvent } from "../../../inference/inference.ts";
 import { decodeCustomCalls } from "../custom-tools/decode-custom-calls.ts";
 import { OutputWriter, type OutputEvent } from "./output-writer.ts";
@@ -57,7 +58,8 @@ export class ResponseWriter {
       for (const shown of this.#output.finish(status)) yield this.#number(shown);
       this.#end({
         status,
-        incomplete_details: status === "incomplete" ? { reason: "max_output_tokens" } : null,
+        incomplete_details:
+          status === "incomplete" ? { reason: "max_output_tokens", ...limitFields(event) } : null,
         usage: toUsage(event.usage),
       });
       this.#onComplete(this.#response);

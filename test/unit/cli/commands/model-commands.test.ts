@@ -80,7 +80,7 @@ describe("list", () => {
 describe("ps", () => {
   it("prints the loaded models", async () => {
     const { stdout } = await against({ "GET /api/models": { models: [tiny, big] } }, ["ps"]);
-    expect(stdout).toContain("tiny (default)  70.0 MB  512      0           0         by hand");
+    expect(stdout).toContain("tiny (default)  70.0 MB  512 tokens  0           0         by hand");
     expect(stdout).not.toContain("hf:owner/big");
   });
 
@@ -96,7 +96,8 @@ describe("show", () => {
     architecture: "llama",
     vocab_size: 512,
     capabilities: { vision: false, tools: true, thinking: false, json: true },
-    trained_context_size: 2048,
+    context_source: "modelfile",
+    trained_context_size: 131_072,
     embedding_size: 64,
     block_count: 5,
     purpose: "generate",
@@ -114,6 +115,8 @@ describe("show", () => {
   it("prints what is known", async () => {
     const { stdout } = await against(routes, ["show", "hf:owner/big"]);
     expect(stdout).toContain("Architecture  llama\n");
+    expect(stdout).toMatch(/^Context +\d+ tokens \(num_ctx\)$/m);
+    expect(stdout).toContain("Trained for   131072 tokens\n");
     expect(stdout).toContain("Capabilities  tools, json\n");
     expect(stdout).toContain("File          /models/a.gguf\n              /models/b.gguf\n");
     expect(stdout).toContain("Adapters      /models/rhyme.gguf (scale 0.5)\n");
@@ -170,6 +173,24 @@ describe("load and unload", () => {
         },
       ],
     ]);
+  });
+
+  it("lets the daemon choose the context, and says why it has that size", async () => {
+    const { stdout, requests } = await against(
+      {
+        "POST /api/models/load": {
+          status: "loaded",
+          alias: "tiny",
+          parameters: 260_000,
+          context_size: 8192,
+          context_source: "memory",
+          gpu_layers: 0,
+        },
+      },
+      ["load", "tiny"],
+    );
+    expect(requests).toEqual([["POST /api/models/load", { alias: "tiny", context_size: 0 }]]);
+    expect(stdout).toContain("context of 8192 tokens (limited by memory), 0 layers");
   });
 
   it("ends with 5 when it is loaded already", async () => {

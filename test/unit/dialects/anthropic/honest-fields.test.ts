@@ -17,6 +17,7 @@ describeHonestFields([
       max_tokens: 3,
       messages: user("ho"),
       system: "Be brief.",
+      repetition_guard: true,
       temperature: 0.1,
       top_p: 0.1,
       top_k: 3,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../../../../src/errors/service-error.ts";
+import { messageSchema } from "../../../../src/dialects/anthropic/message-answer.ts";
 import type { GenerationEvent } from "../../../../src/engine/protocol/generation.ts";
 import { randomSource } from "../../inference/random-pieces.ts";
 import {
@@ -138,7 +139,9 @@ describe("a stream", () => {
     const body = { ...BASE, stop_sequences: [STOP] };
     for (let round = 0; round < 60; round += 1) {
       const client = clientOf(testApp({ events: randomAnswer(random) }));
-      const { id: _whole, ...whole } = await client.messages.create(body);
+      // The client adds up the API's own fields alone.
+      const created = messageSchema.parse(await client.messages.create(body));
+      const { id: _whole, limited_by: _limit, ...whole } = created;
       const { id: _streamed, ...streamed } = await client.messages.stream(body).finalMessage();
       expect(streamed).toMatchObject(structuredClone({ ...whole, content: whole.content }));
       expect(streamed.content).toHaveLength(whole.content.length);

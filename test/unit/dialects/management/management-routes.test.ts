@@ -146,10 +146,27 @@ describe("models", () => {
         path: "/models/other.gguf",
         gpuLayers: 3,
         contextSize: 512,
+        fallbackContext: 4096,
         mmproj: "/models/mmproj.gguf",
         setDefault: true,
       },
     ]);
+  });
+
+  test("a context of 0 leaves the choice to the daemon; none is the specification's", async () => {
+    const models = new FakeModels([
+      fakeModel({ state: "available", contextSize: 8192, contextSource: "memory" }),
+    ]);
+    const { call } = setup(models);
+    const { body } = await call("POST", "/api/models/load", { alias: "fake", context_size: 0 });
+    expect(models.loads[0]).not.toHaveProperty("fallbackContext", 4096);
+    expect(body).toMatchObject({ context_source: "memory" });
+    const list = await call("GET", "/api/models");
+    expect(list.body).toMatchObject({ models: [{ context_size: 8192, context_source: "memory" }] });
+    expect(await call("POST", "/api/models/load", { alias: "fake", context_size: 15 })).toMatchObject({
+      status: 400,
+      body: { error: { message: "context_size: must be 0 or at least 16, got 15" } },
+    });
   });
 
   test("null means the same as leaving a field out", async () => {
@@ -159,7 +176,7 @@ describe("models", () => {
     expect(await call("POST", "/api/models/load", { alias: "fake", ...fields })).toMatchObject({
       status: 200,
     });
-    expect(models.loads).toEqual([{ alias: "fake" }]);
+    expect(models.loads).toEqual([{ alias: "fake", fallbackContext: 4096 }]);
     const pulled = await call("POST", "/api/models/pull", { name: "hf:o/r", stream: null });
     expect(pulled).toMatchObject({ status: 200, body: { status: "success" } });
     const made = { alias: "made", modelfile: "FROM fake", base_folder: null };

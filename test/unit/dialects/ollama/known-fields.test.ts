@@ -67,6 +67,7 @@ const options: Record<string, unknown> = {
   stop: ["x"],
   repeat_penalty: 1.5,
   repeat_last_n: 3,
+  repetition_guard: true,
   presence_penalty: 1,
   frequency_penalty: 1,
   mirostat: 1,

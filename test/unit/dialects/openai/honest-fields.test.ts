@@ -21,6 +21,7 @@ const common = {
   top_k: 3,
   min_p: 0.1,
   repeat_penalty: 1.5,
+  repetition_guard: true,
   seed: 5,
   stop: "END",
   logit_bias: { 3: 1 },
@@ -108,6 +109,7 @@ const conversions: readonly Conversion[] = [
       return [request, { ...beginResponse(parsed, "fake"), ...FIXED }];
     },
     samples: {
+      repetition_guard: true,
       ...sampling,
       model: "other",
       input: "ho",

@@ -235,7 +235,17 @@ describe("models", () => {
     const client = clientOf(testApp());
     const { data } = await client.models.list();
     expect(data).toEqual([
-      { id: "fake", object: "model", created: Date.UTC(2026, 0, 2) / 1000, owned_by: "daybreak" },
+      {
+        id: "fake",
+        object: "model",
+        created: Date.UTC(2026, 0, 2) / 1000,
+        owned_by: "daybreak",
+        // The names by which clients of several servers look for the context.
+        context_length: 2048,
+        max_context_length: 2048,
+        max_model_len: 2048,
+        meta: { n_ctx_train: 2048, n_vocab: 100, n_embd: 64, n_params: 1_000_000, size: 1_100_000 },
+      },
     ]);
     expect(await client.models.retrieve("fake")).toEqual(data[0]);
     await expect(client.models.retrieve("no/such:model")).rejects.toThrow(NotFoundError);

@@ -8,6 +8,7 @@ export function loadPlan(options: Partial<LoadPlan> & { contextSize?: number } =
   const { contextSize = 512, ...rest } = options;
   const needs: MemoryNeeds = { bytes: rest.bytes ?? 10 * MB, gpuBytes: rest.gpuBytes ?? 0 };
   const plan: LoadPlan = {
+    contextSource: "request",
     record: {
       alias: "any",
       source: { kind: "file" },

@@ -57,7 +57,7 @@ export function describe(loaded: LoadedModel): Model {
     loaded,
     isDefault: false,
     isPulling: false,
-    contextSize: () => spec.contextSize,
+    likelyContext: () => ({ contextSize: spec.contextSize, source: "request" }),
     memoryBytes: undefined,
   });
 }

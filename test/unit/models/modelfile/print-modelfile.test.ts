@@ -68,6 +68,7 @@ function randomDefinition(seed: number): ModelDefinition {
         seed: maybe(() => 4_294_967_295),
       }),
       maxTokens: maybe(() => 100),
+      ...present({ repetitionGuard: maybe(() => random() < 0.5) }),
       stop: Array.from({ length: Math.floor(random() * 3) }, () => text(1)),
       contextSize: maybe(() => 4096),
       gpuLayers: maybe(() => pick([-1, 0, 20])),

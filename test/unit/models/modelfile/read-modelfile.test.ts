@@ -33,6 +33,7 @@ PARAMETER top_p .9
 PARAMETER top_k 20
 PARAMETER num_ctx 8192
 PARAMETER num_predict 256
+PARAMETER repetition_guard true
 PARAMETER repeat_penalty 1.1
 PARAMETER repeat_last_n -1
 PARAMETER min_p 5e-2
@@ -81,6 +82,7 @@ LICENSE """Apache
           seed: 7,
         },
         maxTokens: 256,
+        repetitionGuard: true,
         stop: ["<|end|>", "\n\n"],
         contextSize: 8192,
         gpuLayers: -1,
@@ -226,6 +228,7 @@ describe("an error of a Modelfile", () => {
     ["FROM a\nPARAMETER top_k 1.5", 2, /must be a whole number, got 1.5/],
     ["FROM a\nPARAMETER num_ctx 8", 2, /must be at least 16/],
     ["FROM a\nPARAMETER num_predict -1", 2, /must be at least 1/],
+    ["FROM a\nPARAMETER repetition_guard 2", 2, /"2" is neither true nor false/],
     ["FROM a\nPARAMETER seed 4294967296", 2, /PARAMETER seed/],
     ['FROM a\nPARAMETER stop ""', 2, /must not be empty/],
     ["FROM a\nPARAMETER top_k 1\nPARAMETER TOP_K 2", 3, /PARAMETER top_k is already set in line 2/],

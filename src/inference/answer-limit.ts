@@ -1,0 +1,35 @@
+import { z } from "zod";
+import type { FinishReason, Usage } from "../engine/protocol/generation.ts";
+
+const answerLimitSchema = z.enum(["max_tokens", "num_predict", "default", "context", "repetition"]);
+/** What ended an answer before its end. */
+export type AnswerLimit = z.output<typeof answerLimitSchema>;
+
+/** For the end of an answer, beside the API's own reason, which is the same for all limits. */
+export const limitField = answerLimitSchema
+  .optional()
+  .describe(
+    "Of an answer that was cut off: which limit that was. max_tokens: the request's; num_predict: the model's PARAMETER; default: this API's; context: the context is full; repetition: it ran in circles (repetition_guard).",
+  );
+
+/** The field of {@link limitField}, where an answer was cut off. */
+export function limitFields({ limitedBy }: { readonly limitedBy?: AnswerLimit | undefined }): {
+  limited_by?: AnswerLimit;
+} {
+  return limitedBy === undefined ? {} : { limited_by: limitedBy };
+}
+
+/** The limit of tokens of an answer, and who has set it. */
+export interface TokenLimit {
+  readonly tokens: number;
+  readonly setBy: Extract<AnswerLimit, "max_tokens" | "num_predict" | "default">;
+}
+
+/** Which limit an answer has reached; undefined if it ended by itself. */
+export function answerLimit(
+  { reason, usage }: { readonly reason: FinishReason; readonly usage: Usage },
+  limit: TokenLimit | undefined,
+): AnswerLimit | undefined {
+  if (reason !== "length") return undefined;
+  return limit && usage.completionTokens >= limit.tokens ? limit.setBy : "context";
+}

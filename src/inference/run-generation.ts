@@ -1,0 +1,54 @@
+import type { Engine } from "../engine/engine.ts";
+import type { GenerationEvent } from "../engine/protocol/generation.ts";
+import { checkCalls } from "./call-checks.ts";
+import { dropEmptyTokens } from "./drop-empty-tokens.ts";
+import { dropUnseenLogprobs } from "./drop-unseen-logprobs.ts";
+import { type EventReader, readAll } from "./event-reader.ts";
+import { firstCallOnly } from "./first-call-only.ts";
+import { readForcedCall } from "./forced-call/read-forced-call.ts";
+import { readOfferedCall } from "./forced-call/read-offered-call.ts";
+import { generateFitting } from "./generate-fitting.ts";
+import type { InferenceRequest } from "./inference.ts";
+import type { ResolvedGeneration } from "./resolve-generation.ts";
+import { splitReasoning } from "./split-reasoning.ts";
+import { splitToolCalls } from "./tool-format/split-tool-calls.ts";
+
+/** Generates an answer; one of which its grammar does not say all is held back until it fits. */
+export function runGeneration(
+  engine: Engine,
+  resolved: ResolvedGeneration,
+  onEvent: (event: GenerationEvent) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const { request, check, callChecks } = resolved;
+  if (!check && callChecks.size === 0) return engine.generate(request, onEvent, signal);
+  const failureOf = (events: readonly GenerationEvent[]): string | undefined =>
+    check?.(textOf(events)) ?? checkCalls(readAll(events, readersOf(resolved, {})), callChecks);
+  return generateFitting(engine, request, failureOf, onEvent, signal);
+}
+
+function textOf(events: readonly GenerationEvent[]): string {
+  return events.map((event) => (event.type === "text-delta" ? event.text : "")).join("");
+}
+
+/** The readers of the engine's events according to the model's settings, in order. */
+export function readersOf(
+  { request, reasoningTags, calls }: ResolvedGeneration,
+  { onTokens, emptyTokens }: Pick<InferenceRequest, "onTokens" | "emptyTokens">,
+): EventReader[] {
+  const readers: EventReader[] = [];
+  if (request.logprobs !== undefined && !emptyTokens) readers.push(dropEmptyTokens());
+  if (onTokens) {
+    readers.push((event) => {
+      if (event.type === "text-delta" && event.logprobs) onTokens(event.logprobs);
+      return [event];
+    });
+  }
+  if (request.logprobs !== undefined) readers.push(dropUnseenLogprobs());
+  if (reasoningTags) readers.push(splitReasoning(reasoningTags));
+  if (calls?.kind === "single") readers.push(firstCallOnly());
+  else if (calls?.kind === "forced") readers.push(readForcedCall());
+  else if (calls?.kind === "offered") readers.push(readOfferedCall(calls.names));
+  else if (calls) readers.push(splitToolCalls(calls.format, { parallel: calls.parallel }));
+  return readers;
+}
