@@ -1,6 +1,6 @@
 import { messageRequestSchema } from "../../src/dialects/anthropic/message-schema.ts";
 import { chatCompletionRequestSchema } from "../../src/dialects/openai/chat-schema.ts";
-import { completionRequestSchema } from "../../src/dialects/openai/completions.ts";
+import { completionRequestSchema } from "../../src/dialects/openai/completion-request.ts";
 import { embeddingsRequestSchema } from "../../src/dialects/openai/embeddings.ts";
 import { rerankRequestSchema } from "../../src/dialects/openai/rerank.ts";
 import { responseRequestSchema } from "../../src/dialects/openai/responses/response-schema.ts";
@@ -42,7 +42,8 @@ Agents and frontends use the same addresses. For those that support Ollama, its 
 - **Tool calls** that are required, or for a named tool, are enforced by a grammar for every model: exactly one call, with arguments that fit the tool's schema. With \`auto\`, the model decides, in its own template's format.
 - **Custom tools** of OpenAI's APIs take text instead of JSON. A \`regex\` grammar and a \`lark\` grammar whose rules do not contain themselves are enforced as far as arguments are, and every grammar is shown to the model. One that cannot be enforced (recursive rules, templates, look-around, imports from elsewhere than \`common\`) is shown only.
 - **Structured output** is enforced by a grammar, too: a complete answer fits the schema, one that is cut off by its length is the beginning of one. A grammar cannot enforce patterns with look-ahead, back-references or anchors in the middle (any text passes), the length of a text that also has a pattern, \`multipleOf\`, \`uniqueItems\` and \`not\`. Together with tools, the answer either fits the schema or is one tool call. With \`engine.kernels = stock\`, an answer can fail with \`inference_failed\`, because llama.cpp's grammars accept incomplete characters.
-- **Images** are PNG, JPEG, GIF or BMP, as base64 or data: URLs. The daemon does not fetch URLs.
+- **Images** are PNG, JPEG, GIF, BMP or WebP, as base64 or data: URLs; of an animation, the model sees the first frame. The daemon does not fetch URLs.
+- **Evaluation harnesses** get the log-probabilities of a prompt's tokens from \`/v1/completions\` with \`echo\` and \`logprobs\`, also without generating anything (\`max_tokens: 0\`), for prompts as text or token IDs and in batches. They are those that generating the same tokens reports, and take as long; a prompt may have 16,384 tokens. The first token has none, nor do the tokens within a character that is spread over several, except the last. lm-evaluation-harness: \`--model local-completions\`.
 - **A final assistant message** is continued.
 - **Disconnecting** ends the generation.
 - **Errors** have the API's format, with the daemon's own \`code\` (see [errors.md](errors.md)), and \`x-should-retry: false\` if a retry cannot help. An error in a stream is its last event.

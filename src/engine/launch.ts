@@ -163,16 +163,19 @@ function hostFile(name: string): string {
 function readableCode(): string[] {
   const wllama = findPackage("@wllama/wllama");
   const zod = findPackage("zod");
+  const webp = findPackage("@jsquash/webp");
   const folders = [
     import.meta.dirname,
     ...["async", "errors", "json", "machine"].map((room) => path.join(import.meta.dirname, "..", room)),
     path.join(import.meta.dirname, "..", "..", "wasm"),
     path.join(wllama.folder, "esm"),
     zod.folder,
+    webp.folder,
   ];
   return [
     ...wllama.links,
     ...zod.links,
+    ...webp.links,
     ...folders.map((folder) => path.join(folder, path.sep)),
     path.join(wllama.folder, "package.json"),
     path.join(import.meta.dirname, "..", "launch", "skip-languages.mjs"),

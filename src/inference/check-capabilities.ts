@@ -5,10 +5,7 @@ import type { InferenceRequest } from "./inference.ts";
 /** Refuses a generation that the model does not support; the message says what to do instead. */
 export function checkGeneration({ input, format, sampling }: InferenceRequest, model: Model): void {
   const { alias, capabilities, settings } = model;
-  if (model.gguf.purpose !== "generate") {
-    const kind = model.gguf.purpose === "embed" ? "an embedding model" : "a reranker model";
-    refuse(`"${alias}" is ${kind} and cannot generate text; choose a text-generation model.`, "model");
-  }
+  checkTextModel(model);
   const unknown = sampling.logitBias?.find(({ token }) => token >= model.gguf.vocabSize);
   if (unknown) {
     const last = model.gguf.vocabSize - 1;
@@ -45,6 +42,13 @@ export function checkGeneration({ input, format, sampling }: InferenceRequest, m
   if (typeof toolChoice === "object" && !tools.some(({ name }) => name === toolChoice.name)) {
     invalid(`The tool choice names "${toolChoice.name}", which is not among the request's tools.`);
   }
+}
+
+/** Refuses what needs the log-probabilities of text for a model that has none. */
+export function checkTextModel({ alias, gguf }: Model): void {
+  if (gguf.purpose === "generate") return;
+  const kind = gguf.purpose === "embed" ? "an embedding model" : "a reranker model";
+  refuse(`"${alias}" is ${kind} and cannot generate text; choose a text-generation model.`, "model");
 }
 
 /** Refuses embeddings for a model that cannot produce them. */

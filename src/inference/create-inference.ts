@@ -5,8 +5,9 @@ import type { TokenIds } from "../engine/protocol/calls.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Model, Models } from "../models/model.ts";
 import type { AdmissionRequest, Permit } from "./admission-queue.ts";
-import { checkEmbedding, checkReranking } from "./check-capabilities.ts";
+import { checkEmbedding, checkReranking, checkTextModel } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
+import { dropEmptyTokens } from "./drop-empty-tokens.ts";
 import { dropUnseenLogprobs } from "./drop-unseen-logprobs.ts";
 import { embedTruncated } from "./embed-truncated.ts";
 import { EngineQueues } from "./engine-queues.ts";
@@ -26,12 +27,15 @@ import type {
   PromptFromTokensRequest,
   RerankAnswer,
   RerankRequest,
+  ScoreAnswer,
+  ScoreRequest,
   TokenizeRequest,
 } from "./inference.ts";
 import { embeddedTokens, neededTokens, reservedTokens } from "./reserved-tokens.ts";
 import { type RequestAccount, RequestAccounting } from "./request-accounting.ts";
 import { resolveGeneration, type ResolvedGeneration } from "./resolve-generation.ts";
 import { runBatch } from "./run-batch.ts";
+import { scorePrompt } from "./score-prompt.ts";
 import { splitReasoning } from "./split-reasoning.ts";
 import { promptFromTokens, type Piece, splitPieces, toTokenIds } from "./tokens.ts";
 import { splitToolCalls } from "./tool-format/split-tool-calls.ts";
@@ -90,7 +94,7 @@ class InferenceService implements Inference {
       const permit = held.use(await this.#admit(account, engine, model, signal, wish));
       const events = await GenerationStream.begin({
         run: (onEvent, abort) => engine.generate(resolved.request, onEvent, abort),
-        readers: readersOf(resolved, request.onTokens),
+        readers: readersOf(resolved, request),
         deadline: held.use(new Deadline(signal, this.#requestTimeoutMs)),
         held,
         onPrompt: ({ processed, total }) => {
@@ -131,6 +135,17 @@ class InferenceService implements Inference {
       (engine, document, abort) => engine.rerank(request.query, document, abort),
     );
     return { model, scores: results.map(({ score }) => score), totalTokens };
+  }
+
+  async score(request: ScoreRequest, signal: AbortSignal): Promise<ScoreAnswer> {
+    const { model, results } = await this.#batch(
+      request,
+      request.prompts,
+      signal,
+      checkTextModel,
+      (engine, prompt, abort) => scorePrompt(engine, prompt, request.logprobs, abort),
+    );
+    return { model, prompts: results };
   }
 
   async tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<TokenIds> {
@@ -206,9 +221,10 @@ class InferenceService implements Inference {
 /** The readers of the engine's events according to the model's settings, in order. */
 function readersOf(
   { request, reasoningTags, calls }: ResolvedGeneration,
-  onTokens: InferenceRequest["onTokens"],
+  { onTokens, emptyTokens }: InferenceRequest,
 ): EventReader[] {
   const readers: EventReader[] = [];
+  if (request.logprobs !== undefined && !emptyTokens) readers.push(dropEmptyTokens());
   if (onTokens) {
     readers.push((event) => {
       if (event.type === "text-delta" && event.logprobs) onTokens(event.logprobs);

@@ -6,19 +6,20 @@ const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*;base64,/i;
 const SAMPLES = 256;
 const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
 const SPACE = 0x20;
-/** First bytes of the image formats that llama.cpp decodes. */
-const SIGNATURES: readonly (readonly number[])[] = [
+/** First bytes of the image formats that engines read; undefined stands for any byte. */
+const SIGNATURES: readonly (readonly (number | undefined)[])[] = [
   [0x89, 0x50, 0x4e, 0x47], // PNG
   [0xff, 0xd8, 0xff], // JPEG
   [0x47, 0x49, 0x46, 0x38], // GIF
   [0x42, 0x4d], // BMP
+  [...bytesOf("RIFF"), undefined, undefined, undefined, undefined, ...bytesOf("WEBP")],
 ];
 
 /**
  * Decodes an image from base64 or a data: URL.
  * @param param path of the field, for the error
  * @throws ServiceError invalid_parameter for a URL (the daemon fetches nothing), and for what is not base64 or
- * not a PNG, JPEG, GIF or BMP
+ * not a PNG, JPEG, GIF, BMP or WebP
  */
 export function decodeImage(text: string, param: string): Uint8Array<ArrayBuffer> {
   if (/^https?:/i.test(text)) {
@@ -27,8 +28,10 @@ export function decodeImage(text: string, param: string): Uint8Array<ArrayBuffer
   const encoded = text.slice(DATA_URL.exec(text.slice(0, 200))?.[0].length ?? 0);
   const bytes = isMostlyBlank(encoded) ? undefined : decodeBase64(encoded);
   if (!bytes) throw invalid(param, "must be an image as base64 or a data: URL");
-  const known = SIGNATURES.some((signature) => signature.every((byte, index) => bytes[index] === byte));
-  if (!known) throw invalid(param, "must be a PNG, JPEG, GIF or BMP image");
+  const known = SIGNATURES.some((signature) =>
+    signature.every((byte, index) => byte === undefined || bytes[index] === byte),
+  );
+  if (!known) throw invalid(param, "must be a PNG, JPEG, GIF, BMP or WebP image");
   return bytes;
 }
 
@@ -40,6 +43,10 @@ function isMostlyBlank(encoded: string): boolean {
     if (encoded.charCodeAt(place) <= SPACE) blanks += 1;
   }
   return blanks > SAMPLES / 2;
+}
+
+function bytesOf(text: string): number[] {
+  return Array.from(text, (character) => character.charCodeAt(0));
 }
 
 function invalid(param: string, what: string): ServiceError {

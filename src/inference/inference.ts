@@ -10,6 +10,7 @@ import type { TokenIds, TokenizeOptions } from "../engine/protocol/calls.ts";
 import type { Endpoint } from "../metrics/metrics.ts";
 import type { Residency } from "../models/model.ts";
 import type { WorkFollower } from "./follow-work.ts";
+import type { PromptToken } from "./score-prompt.ts";
 import type { Piece } from "./tokens.ts";
 
 /**
@@ -40,6 +41,8 @@ export interface InferenceRequest {
   readonly sampling: Sampling;
   readonly format: OutputFormat;
   readonly logprobs?: number | undefined;
+  /** Also those of tokens without text, such as the one that ends the generation. */
+  readonly emptyTokens?: boolean | undefined;
   /**
    * Called with every token as the model generates it, those of reasoning and tool calls included; needs `logprobs`.
    */
@@ -107,6 +110,22 @@ export interface RerankAnswer {
   readonly totalTokens: number;
 }
 
+export interface ScoreRequest {
+  readonly model?: string | undefined;
+  /** Texts, or tokens as the client has made them. */
+  readonly prompts: readonly (string | readonly number[])[];
+  /** Alternatives to report for each token; absent: no log-probabilities at all. */
+  readonly logprobs?: number | undefined;
+  /** As in {@link InferenceRequest}. */
+  readonly residency?: Residency | undefined;
+}
+
+export interface ScoreAnswer {
+  readonly model: string;
+  /** Of each prompt: its tokens with their log-probabilities, and how many the model has read. */
+  readonly prompts: readonly { readonly shown: readonly PromptToken[]; readonly tokens: number }[];
+}
+
 export interface TokenizeRequest {
   readonly model?: string | undefined;
   readonly text: string;
@@ -136,6 +155,8 @@ export interface Inference {
   generate(request: InferenceRequest, signal: AbortSignal): Promise<InferenceStream>;
   embed(request: EmbedRequest, signal: AbortSignal): Promise<EmbedAnswer>;
   rerank(request: RerankRequest, signal: AbortSignal): Promise<RerankAnswer>;
+  /** The log-probabilities of prompts' tokens; see scorePrompt(). */
+  score(request: ScoreRequest, signal: AbortSignal): Promise<ScoreAnswer>;
   /** The tokens of a text, by llama.cpp's own tokenizer. Neither waits for a slot nor takes one. */
   tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<TokenIds>;
   /** The text or bytes of each token. */

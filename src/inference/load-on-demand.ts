@@ -11,6 +11,7 @@ export function loadOnDemand(inference: Inference): Inference {
     generate: (request, signal) => inference.generate({ residency: {}, ...request }, signal),
     embed: (request, signal) => inference.embed({ residency: {}, ...request }, signal),
     rerank: (request, signal) => inference.rerank({ residency: {}, ...request }, signal),
+    score: (request, signal) => inference.score({ residency: {}, ...request }, signal),
     tokenize: (request, signal) => inference.tokenize({ residency: {}, ...request }, signal),
     detokenize: (request, signal) => inference.detokenize({ residency: {}, ...request }, signal),
     pieces: (request, signal) => inference.pieces({ residency: {}, ...request }, signal),

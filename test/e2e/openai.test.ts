@@ -177,6 +177,26 @@ describe("chat completions with the official client", () => {
 });
 
 describe("text completions with the official client", () => {
+  test("score prompts of text and of tokens, as evaluation harnesses ask for it", async () => {
+    const request = { model, max_tokens: 1, logprobs: 1, echo: true, temperature: 0 };
+    const text = "How do I load a model?";
+    const { choices } = await client.completions.create({ ...request, prompt: [text, text] });
+    const tokenized = await fetch(`${daemon.url}/tokenize`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ model, content: text }),
+    });
+    const { tokens } = z.object({ tokens: z.array(z.int()) }).parse(await tokenized.json());
+    const byIds = await client.completions.create({ ...request, prompt: [tokens] });
+    const [first, ...scores] = choices[0]?.logprobs?.token_logprobs ?? [];
+    expect(first).toBeNull();
+    expect(scores).toHaveLength(tokens.length);
+    expect(scores.every((score) => score < 0)).toBe(true);
+    expect(choices[0]?.logprobs?.tokens?.join("")).toBe(choices[0]?.text);
+    expect(choices[1]?.logprobs?.tokens).toEqual(choices[0]?.logprobs?.tokens);
+    expect(byIds.choices[0]?.logprobs?.tokens).toEqual(choices[0]?.logprobs?.tokens);
+  });
+
   test("go on with the prompt, streamed and whole alike", async () => {
     // A prompt that no model ends at once.
     const prompt = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n";

@@ -14,6 +14,7 @@ import {
 } from "../support/engine-fixture.ts";
 import { CHATML_TEMPLATE, CHATML_WORDS, tinyLlama, tinyProjector } from "../support/tiny-models.ts";
 import { tinyPng } from "../support/tiny-png.ts";
+import { animatedWebp, losslessWebp, WEBP_SIZE } from "../support/tiny-webp.ts";
 import { generated } from "../support/generated.ts";
 
 const folder = temporaryFolder();
@@ -51,6 +52,16 @@ describe("a model with a vision projector", () => {
   });
 
   test.each([
+    ["still", losslessWebp()],
+    ["animated", animatedWebp()],
+  ])("sees %s WebP images as it sees a PNG of their size", async (_, data) => {
+    const { width, height } = WEBP_SIZE;
+    const png = await promptTokens([{ type: "image", data: tinyPng(width, height) }, text]);
+    expect(await promptTokens([{ type: "image", data }, text])).toBe(png);
+  });
+
+  test.each([
+    ["a damaged WebP image", losslessWebp().fill(255, 25)],
     ["junk", new Uint8Array(50)],
     ["nothing", new Uint8Array(0)],
     ["half an image", tinyPng(32, 32).subarray(0, 60)],

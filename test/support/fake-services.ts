@@ -19,6 +19,7 @@ const idleInference: Inference = {
   generate: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
   embed: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
   rerank: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
+  score: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
   tokenize: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
   detokenize: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),
   pieces: async () => Promise.reject(new ServiceError("overloaded", "not in this test")),

@@ -28,7 +28,7 @@ export const messageSchema = z.discriminatedUnion("role", [
   z.object({
     role: z.literal("user"),
     content: z.string().describe("Message text."),
-    images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP)."),
+    images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
   }),
   z.object({
     role: z.literal("assistant"),

@@ -72,7 +72,7 @@ export const generationFields = {
     .union([z.literal("json"), z.literal(""), jsonSchemaSchema])
     .nullish()
     .describe('"json" for any JSON object, or a JSON Schema the answer must match.'),
-  images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP)."),
+  images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
   think: z
     .boolean()
     .nullish()

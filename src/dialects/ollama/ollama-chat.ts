@@ -41,7 +41,7 @@ const messageSchema = z.object({
   role: z.enum(["system", "developer", "user", "assistant", "tool"]),
   content: z.string().nullish().describe("Message text."),
   thinking: z.string().nullish().describe("The model's earlier reasoning, for templates that use it."),
-  images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP)."),
+  images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
   tool_calls: list(
     z.object({
       id: z.string().nullish(),

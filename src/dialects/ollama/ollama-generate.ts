@@ -38,7 +38,7 @@ export const generateRequestSchema = z
       .nullish()
       .describe("The prompt. Empty, and no images: only loads the model, or unloads it with keep_alive 0."),
     system: z.string().nullish().describe("System prompt; replaces the model's SYSTEM."),
-    images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP)."),
+    images: list(z.string()).nullish().describe("Images as base64 (PNG, JPEG, GIF, BMP, WebP)."),
     raw: z
       .boolean()
       .nullish()

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import {
   finishReasonSchema,
+  type FinishReason,
   type TokenLogprob,
   type ToolCall,
   type Usage,
@@ -8,6 +9,7 @@ import {
 import { sseData } from "../../http/streaming/sse-frame.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import type { AnswerEvent } from "./custom-tools/decode-custom-calls.ts";
+import { functionCallSchema } from "./legacy-functions.ts";
 import {
   type AnswerHead,
   toCallId,
@@ -35,6 +37,17 @@ const toolCallSchema = z.discriminatedUnion("type", [
 ]);
 type WireToolCall = z.output<typeof toolCallSchema>;
 
+const wireReasonSchema = z.enum([...finishReasonSchema.options, "function_call"]);
+const legacyCallDescription = "The call, in place of tool_calls, when the request has functions.";
+
+/** How the answer is written. */
+export interface ChatAnswerStyle {
+  /** The request has functions, and its client reads function_call. */
+  readonly legacyCalls: boolean;
+  /** Names of the request's tools whose input is text. */
+  readonly customTools?: ReadonlySet<string>;
+}
+
 const head = {
   id: z.string(),
   created: z.int().describe("Unix seconds."),
@@ -54,9 +67,10 @@ export const chatCompletionSchema = z
           refusal: z.null(),
           reasoning_content: z.string().optional().describe("The model's reasoning."),
           tool_calls: z.array(toolCallSchema).optional(),
+          function_call: functionCallSchema.optional().describe(legacyCallDescription),
         }),
         logprobs: logprobsSchema,
-        finish_reason: finishReasonSchema,
+        finish_reason: wireReasonSchema,
       }),
     ),
     usage: usageSchema,
@@ -78,6 +92,7 @@ const deltaSchema = z.object({
       }),
     )
     .optional(),
+  function_call: functionCallSchema.partial({ name: true }).optional().describe(legacyCallDescription),
 });
 type Delta = z.output<typeof deltaSchema>;
 
@@ -90,7 +105,7 @@ export const chatCompletionChunkSchema = z
         index: z.int(),
         delta: deltaSchema,
         logprobs: logprobsSchema.optional(),
-        finish_reason: finishReasonSchema.nullable(),
+        finish_reason: wireReasonSchema.nullable(),
       }),
     ),
     usage: usageSchema.nullable().optional().describe("With include_usage: null except in the last chunk."),
@@ -102,7 +117,7 @@ type ChunkChoice = Chunk["choices"][number];
 export function toChatCompletion(
   { id, created, model }: AnswerHead,
   answers: readonly Answer[],
-  customTools: ReadonlySet<string>,
+  style: ChatAnswerStyle,
 ): z.output<typeof chatCompletionSchema> {
   return {
     id,
@@ -116,28 +131,42 @@ export function toChatCompletion(
         content: answer.text === "" && answer.toolCalls.length > 0 ? null : answer.text,
         refusal: null,
         ...(answer.reasoning !== "" && { reasoning_content: answer.reasoning }),
-        ...(answer.toolCalls.length > 0 && {
-          tool_calls: answer.toolCalls.map((call) => toToolCall(call, customTools)),
-        }),
+        ...toCalls(answer.toolCalls, style),
       },
       logprobs: toLogprobs(answer.logprobs),
-      finish_reason: answer.reason,
+      finish_reason: toReason(answer.reason, style),
     })),
     usage: toUsage(answers.map(({ usage }) => usage)),
   };
 }
 
-function toToolCall({ id, name, arguments: text }: ToolCall, customTools: ReadonlySet<string>): WireToolCall {
-  return customTools.has(name)
+type WireMessage = z.output<typeof chatCompletionSchema>["choices"][number]["message"];
+
+function toCalls(
+  calls: readonly ToolCall[],
+  { legacyCalls, customTools }: ChatAnswerStyle,
+): Pick<WireMessage, "tool_calls" | "function_call"> {
+  const [first] = calls;
+  if (!first) return {};
+  if (legacyCalls) return { function_call: { name: first.name, arguments: first.arguments } };
+  return { tool_calls: calls.map((call) => toToolCall(call, customTools?.has(call.name) ?? false)) };
+}
+
+function toToolCall({ id, name, arguments: text }: ToolCall, isCustom: boolean): WireToolCall {
+  return isCustom
     ? { id: toCallId(id), type: "custom", custom: { name, input: text } }
     : { id: toCallId(id), type: "function", function: { name, arguments: text } };
+}
+
+function toReason(reason: FinishReason, { legacyCalls }: ChatAnswerStyle): z.output<typeof wireReasonSchema> {
+  return legacyCalls && reason === "tool_calls" ? "function_call" : reason;
 }
 
 /** The events of a streamed answer, including the final `[DONE]`. */
 export async function* toChatChunks(
   answer: AnswerHead,
   events: AsyncIterable<AnswerEvent>,
-  includeUsage: boolean,
+  { includeUsage, ...style }: ChatAnswerStyle & { readonly includeUsage: boolean },
 ): AsyncGenerator<string, void, undefined> {
   const frame = (choices: ChunkChoice[], usage: Chunk["usage"]): string => {
     const { id, created, model } = answer;
@@ -147,7 +176,7 @@ export async function* toChatChunks(
   const usages: Usage[] = [];
   for await (const event of events) {
     const choice = event.choice ?? 0;
-    const more = toChunkChoice(choice, event);
+    const more = toChunkChoice(choice, event, style);
     if (more) yield frame([more], null);
     if (event.type === "done") usages[choice] = event.usage;
   }
@@ -156,20 +185,24 @@ export async function* toChatChunks(
 }
 
 /** Undefined for an event that the API does not send. */
-function toChunkChoice(index: number, event: AnswerEvent): ChunkChoice | undefined {
-  if (event.type === "done") return { index, delta: {}, finish_reason: event.reason };
-  const delta = toDelta(event);
+function toChunkChoice(index: number, event: AnswerEvent, style: ChatAnswerStyle): ChunkChoice | undefined {
+  if (event.type === "done") return { index, delta: {}, finish_reason: toReason(event.reason, style) };
+  const delta = toDelta(event, style);
   if (!delta) return undefined;
   const logprobs = event.type === "text-delta" && event.logprobs ? toLogprobs(event.logprobs) : undefined;
   return { index, delta, ...(logprobs !== undefined && { logprobs }), finish_reason: null };
 }
 
-function toDelta(event: Exclude<AnswerEvent, { type: "done" }>): Delta | undefined {
+function toDelta(
+  event: Exclude<AnswerEvent, { type: "done" }>,
+  { legacyCalls }: ChatAnswerStyle,
+): Delta | undefined {
   if (event.type === "start") return { role: "assistant", content: "" };
   if (event.type === "text-delta") return { content: event.text };
   if (event.type === "reasoning-delta") return { reasoning_content: event.text };
   if (event.type === "tool-call-start") {
     const { index, name } = event;
+    if (legacyCalls) return { function_call: { name, arguments: "" } };
     const begun = { index, id: toCallId(event.id) };
     return {
       tool_calls: [
@@ -181,6 +214,7 @@ function toDelta(event: Exclude<AnswerEvent, { type: "done" }>): Delta | undefin
   }
   if (event.type === "tool-call-delta") {
     const { index, arguments: text } = event;
+    if (legacyCalls) return { function_call: { arguments: text } };
     return {
       tool_calls: [
         { index, ...(event.isCustom ? { custom: { input: text } } : { function: { arguments: text } }) },

@@ -1,7 +1,6 @@
 import type {
   ChatMessage,
   ContentPart,
-  OutputFormat,
   ToolCall,
   ToolChoice,
   ToolDefinition,
@@ -17,6 +16,7 @@ import type {
   NamedTool,
 } from "./chat-schema.ts";
 import { encodeInput, toFunction } from "./custom-tools/custom-tool.ts";
+import { toFunctionResult, toFunctionTools, toLegacyCall, usesFunctions } from "./legacy-functions.ts";
 import {
   toMaxTokens,
   toSampling,
@@ -26,6 +26,7 @@ import {
   unsupported,
   withChoice,
 } from "./openai-request-fields.ts";
+import { checkFormatWithTools, toOutputFormat } from "./output-format.ts";
 
 /** One request for each of the `n` choices. */
 export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] {
@@ -34,20 +35,24 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
   }
   const sampling = toSampling(body);
   const warnings: string[] = [];
+  const { tools, toolChoice } = toTools(body, warnings);
+  const format = toOutputFormat(body);
+  checkFormatWithTools(format, tools.length > 0 && toolChoice !== "none");
   const request: InferenceRequest = {
     endpoint: "chat",
     model: body.model ?? undefined,
     input: {
       kind: "chat",
       messages: body.messages.map(toMessage),
-      ...toTools(body, warnings),
-      parallelToolCalls: body.parallel_tool_calls ?? true,
+      tools,
+      toolChoice,
+      parallelToolCalls: usesFunctions(body) ? false : (body.parallel_tool_calls ?? true),
       ...toThinking(body.reasoning_effort, body.chat_template_kwargs),
     },
     maxTokens: toMaxTokens(body.max_completion_tokens ?? body.max_tokens),
     stop: toStop(body.stop),
     sampling,
-    format: toFormat(body.response_format),
+    format,
     logprobs: toLogprobs(body),
     defaults: { sampling: DEFAULT_SAMPLING },
     ...(warnings.length > 0 && { warnings }),
@@ -58,7 +63,11 @@ export function toChatRequests(body: ChatCompletionRequest): InferenceRequest[] 
   }));
 }
 
-function toMessage(message: ChatCompletionMessage, index: number): ChatMessage {
+function toMessage(
+  message: ChatCompletionMessage,
+  index: number,
+  messages: readonly ChatCompletionMessage[],
+): ChatMessage {
   const param = `messages.${index}.content`;
   if (message.role === "user") {
     return { role: "user", content: toUserContent(message.content, param), name: message.name ?? undefined };
@@ -68,10 +77,13 @@ function toMessage(message: ChatCompletionMessage, index: number): ChatMessage {
       role: "assistant",
       content: toTextContent(message.content ?? message.refusal),
       reasoning: message.reasoning_content ?? undefined,
-      toolCalls: message.tool_calls?.map(toToolCall),
+      toolCalls: message.function_call
+        ? [toLegacyCall(message.function_call, index)]
+        : message.tool_calls?.map(toToolCall),
       name: message.name ?? undefined,
     };
   }
+  if (message.role === "function") return toFunctionResult(message, messages.slice(0, index));
   if (message.role === "tool") {
     return { role: "tool", content: toUserContent(message.content, param), toolCallId: message.tool_call_id };
   }
@@ -86,7 +98,10 @@ function toUserContent(
   return content.map((part, at) => {
     if (part.type === "text") return part;
     if (part.type === "image_url") {
-      return { type: "image", data: decodeImage(part.image_url.url, `${param}.${at}.image_url.url`) };
+      const { image_url: image } = part;
+      return typeof image === "string"
+        ? { type: "image", data: decodeImage(image, `${param}.${at}.image_url`) }
+        : { type: "image", data: decodeImage(image.url, `${param}.${at}.image_url.url`) };
     }
     const what = part.type === "file" ? "File" : "Audio";
     throw unsupported(`${what} input is not supported; send text or images.`, `${param}.${at}`);
@@ -104,6 +119,7 @@ function toTools(
   body: ChatCompletionRequest,
   warnings: string[],
 ): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
+  if (usesFunctions(body) || body.function_call) return toFunctionTools(body, body.tools ?? []);
   const tools = (body.tools ?? []).map((tool): ToolDefinition => {
     if (tool.type === "custom") {
       const { format, ...custom } = tool.custom;
@@ -127,12 +143,6 @@ function nameOf(tool: NamedTool): string {
 /** The names of the tools whose input is text. */
 export function customNames({ tools }: ChatCompletionRequest): ReadonlySet<string> {
   return new Set(tools?.flatMap((tool) => (tool.type === "custom" ? tool.custom.name : [])));
-}
-
-function toFormat(format: ChatCompletionRequest["response_format"]): OutputFormat {
-  if (!format || format.type === "text") return { type: "text" };
-  if (format.type === "json_object" || !format.json_schema.schema) return { type: "json" };
-  return { type: "json_schema", schema: format.json_schema.schema };
 }
 
 function toLogprobs(body: ChatCompletionRequest): number | undefined {

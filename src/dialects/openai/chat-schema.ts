@@ -3,7 +3,9 @@ import { dictionary, list } from "../../http/input/bounded-lists.ts";
 import { jsonSchemaSchema, MAX_TOP_LOGPROBS } from "../../engine/protocol/generation.ts";
 import { ignored, refused } from "../../http/input/known-fields.ts";
 import { nestedFormatSchema } from "./custom-tools/custom-tool.ts";
+import { functionCallSchema, functionFields, functionMessageSchema } from "./legacy-functions.ts";
 import { commonFields, reasoningEffortSchema, tokenLimit } from "./openai-request-fields.ts";
+import { formatFields } from "./output-format.ts";
 
 const textPart = z.object({ type: z.literal("text"), text: z.string() });
 
@@ -11,10 +13,13 @@ const userPart = z.discriminatedUnion("type", [
   textPart,
   z.object({
     type: z.literal("image_url"),
-    image_url: z.object({
-      url: z.string().describe("The image as a data: URL; remote URLs are not fetched."),
-      detail: z.string().nullish().describe("Ignored."),
-    }),
+    image_url: z.union([
+      z.string().describe("The same as url."),
+      z.object({
+        url: z.string().describe("The image as a data: URL; remote URLs are not fetched."),
+        detail: z.string().nullish().describe("Ignored."),
+      }),
+    ]),
   }),
   z.object({ type: z.literal("input_audio") }).describe("Refused: models cannot hear audio."),
   z.object({ type: z.literal("file") }).describe("Refused: send text or images."),
@@ -70,7 +75,9 @@ const messageSchema = z.discriminatedUnion("role", [
       .nullish()
       .describe("The model's earlier reasoning, for templates that use it."),
     tool_calls: list(z.union([functionCall, customCall])).nullish(),
+    function_call: functionCallSchema.nullish().describe("The older form of tool_calls."),
   }),
+  functionMessageSchema,
   z.object({
     role: z.literal("tool"),
     content: content.describe("Text, or parts of text and images."),
@@ -115,20 +122,6 @@ const toolChoiceSchema = z.union([
   }),
 ]);
 
-const responseFormatSchema = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("text") }),
-  z.object({ type: z.literal("json_object") }),
-  z.object({
-    type: z.literal("json_schema"),
-    json_schema: z.object({
-      name: z.string().nullish(),
-      description: z.string().nullish(),
-      schema: jsonSchemaSchema.nullish().describe("Absent: any JSON object."),
-      strict: z.boolean().nullish().describe("Ignored: the answer always matches the schema."),
-    }),
-  }),
-]);
-
 /** POST /v1/chat/completions. Unknown fields are ignored. */
 export const chatCompletionRequestSchema = z
   .object({
@@ -145,7 +138,7 @@ export const chatCompletionRequestSchema = z
       .nullish()
       .describe("Which functions the model may or must call. Default: auto."),
     parallel_tool_calls: z.boolean().nullish().describe("False: at most one call per turn. Default: true."),
-    response_format: responseFormatSchema.nullish().describe("Format the answer must have."),
+    ...formatFields,
     logprobs: z.boolean().nullish().describe("Return the log probability of each token."),
     top_logprobs: z
       .int()
@@ -163,8 +156,7 @@ export const chatCompletionRequestSchema = z
       .describe("More variables for the chat template, such as enable_thinking."),
     modalities: list(z.string()).nullish().describe('Only ["text"] is supported.'),
     audio: ignored("it only matters with audio in modalities"),
-    functions: refused("functions is obsolete; use tools"),
-    function_call: refused("function_call is obsolete; use tool_choice"),
+    ...functionFields,
     web_search_options: refused("the daemon cannot search the web; send a tool of your own"),
     metadata: ignored(),
     moderation: ignored(),

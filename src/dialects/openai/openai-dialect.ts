@@ -15,8 +15,8 @@ import {
 import { customNames, toChatRequests } from "./chat-request.ts";
 import { chatCompletionRequestSchema } from "./chat-schema.ts";
 import { decodeCustomCalls } from "./custom-tools/decode-custom-calls.ts";
-import { checkChoices } from "./openai-request-fields.ts";
-import * as completions from "./completions.ts";
+import { usesFunctions } from "./legacy-functions.ts";
+import { completionsRoute } from "./completions-route.ts";
 import * as embeddings from "./embeddings.ts";
 import { openaiModelListSchema, openaiModelSchema, toModel, toModelList } from "./model-list.ts";
 import { openaiErrorSchema, openaiEvents, renderOpenaiError } from "./openai-error.ts";
@@ -58,60 +58,18 @@ function chatRoute({ inference, config }: Services): Route {
     ],
     async handle(context, { body }) {
       const { slots } = config.models;
-      checkChoices(body.n ?? 1, slots);
       const requests = toChatRequests(body);
       const { model, events } = await generateChoices(inference, requests, slots, context.req.raw.signal);
       const head = answerHead("chatcmpl", model);
-      const custom = customNames(body);
-      const decoded = custom.size > 0 ? decodeCustomCalls(events, custom) : events;
+      const customTools = customNames(body);
+      const decoded = customTools.size > 0 ? decodeCustomCalls(events, customTools) : events;
+      const style = { legacyCalls: usesFunctions(body), customTools };
       if (body.stream) {
         const includeUsage = body.stream_options?.include_usage ?? false;
-        return streamResponse(context, toChatChunks(head, decoded, includeUsage), openaiEvents);
-      }
-      return context.json(toChatCompletion(head, await collectChoices(decoded, requests.length), custom));
-    },
-  });
-}
-
-function completionsRoute({ inference, config }: Services): Route {
-  return defineRoute({
-    method: "POST",
-    path: "/v1/completions",
-    tag,
-    summary: "Create a text completion",
-    description: "The prompt is sent to the model without its chat template. Unknown fields are ignored.",
-    body: completions.completionRequestSchema,
-    answers: [
-      { description: "The completion.", schema: completions.completionSchema },
-      {
-        contentType: SSE_TYPE,
-        description: "With stream: the chunks.",
-        schema: completions.completionChunkSchema,
-      },
-    ],
-    async handle(context, { body }) {
-      const { slots } = config.models;
-      checkChoices(body.n ?? 1, slots);
-      const { signal } = context.req.raw;
-      const prompts = await completions.toPrompts(body, (request) =>
-        inference.promptFromTokens(request, signal),
-      );
-      const requests = completions.toCompletionRequests(body, prompts);
-      const { model, events } = await generateChoices(inference, requests, slots, signal);
-      const completion = {
-        head: answerHead("cmpl", model),
-        prompts,
-        choices: body.n ?? 1,
-        echo: body.echo ?? false,
-      };
-      if (body.stream) {
-        const includeUsage = body.stream_options?.include_usage ?? false;
-        const chunks = completions.toCompletionChunks(completion, events, includeUsage);
+        const chunks = toChatChunks(head, decoded, { ...style, includeUsage });
         return streamResponse(context, chunks, openaiEvents);
       }
-      return context.json(
-        completions.toCompletion(completion, await collectChoices(events, requests.length)),
-      );
+      return context.json(toChatCompletion(head, await collectChoices(decoded, requests.length), style));
     },
   });
 }

@@ -7,6 +7,10 @@ import { DEFAULT_SAMPLING, toSeed } from "../../inference/default-sampling.ts";
 
 const range = samplingSchema.shape;
 
+/** The API's own limit for one prompt. */
+const MAX_CHOICES = 128;
+export const choiceCount = z.int().min(1).max(MAX_CHOICES);
+
 /** Fields that chat and text completions share. Null means the same as leaving a field out. */
 export const commonFields = {
   model: modelName.nullish().describe("Model name. Default: the daemon's default model."),
@@ -36,7 +40,11 @@ export const commonFields = {
   logit_bias: dictionary(z.number().min(-100).max(100), z.string().regex(/^\d{1,10}$/, "must be a token ID"))
     .nullish()
     .describe("Bias by token ID, -100 to 100."),
-  n: z.int().min(1).nullish().describe("Number of choices, at most the model's slots. Default: 1."),
+  n: choiceCount
+    .nullish()
+    .describe(
+      `Number of choices, at most ${MAX_CHOICES}; those beyond the model's slots wait for one. Default: 1.`,
+    ),
   stream: z.boolean().nullish().describe("Stream the answer as server-sent events. Default: false."),
   stream_options: z
     .object({ include_usage: z.boolean().nullish() })
@@ -79,18 +87,6 @@ export function toStop(stop: CommonFields["stop"]): readonly string[] | undefine
 /** Gives each choice its own seed, so that they differ. */
 export function withChoice(sampling: Sampling, choice: number): Sampling {
   return sampling.seed === undefined ? sampling : { ...sampling, seed: (sampling.seed + choice) >>> 0 };
-}
-
-/** @throws ServiceError invalid_parameter when there are more choices than slots */
-export function checkChoices(count: number, slots: number): void {
-  if (count <= slots) return;
-  throw new ServiceError(
-    "invalid_parameter",
-    `n: must be at most ${slots}, the number of slots of a model.`,
-    {
-      param: "n",
-    },
-  );
 }
 
 export function unsupported(message: string, param: string): ServiceError {

@@ -1,5 +1,6 @@
 import { moduleHeapPatches, workerHeapPatches } from "../core/heap-patches.ts";
 import type { EnginePlatform, EngineWorker, LogLevel } from "../core/platform.ts";
+import type { Pixels } from "../core/to-bmp.ts";
 import { startPatchedWorker } from "../core/start-patched-worker.ts";
 import { queueWaitPatches } from "../gpu/queue-wait-patches.ts";
 
@@ -33,6 +34,7 @@ export function createPagePlatform(options: PagePlatformOptions): PagePlatform {
     wasmUrl: options.wasmUrl,
     scriptUrl: options.scriptUrl,
     log: options.log,
+    decodeWebp,
     startWorker(scriptUrl, patch) {
       const worker = startWorker(scriptUrl, patch, options);
       workers.push(worker);
@@ -45,6 +47,20 @@ export function createPagePlatform(options: PagePlatformOptions): PagePlatform {
       }
     },
   };
+}
+
+/** By the browser itself, which needs no download for it. */
+async function decodeWebp(file: Uint8Array<ArrayBuffer>): Promise<Pixels> {
+  using held = new DisposableStack();
+  const bitmap = held.adopt(
+    await createImageBitmap(new Blob([file], { type: "image/webp" }), { colorSpaceConversion: "none" }),
+    (image) => image.close(),
+  );
+  const { width, height } = bitmap;
+  const canvas = new OffscreenCanvas(width, height).getContext("2d");
+  if (!canvas) throw new Error("the browser has no canvas in a worker");
+  canvas.drawImage(bitmap, 0, 0);
+  return canvas.getImageData(0, 0, width, height);
 }
 
 function startWorker(

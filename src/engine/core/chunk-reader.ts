@@ -40,9 +40,7 @@ export class ChunkReader {
     const choice = chunk.choices?.[0];
     if (!choice) return;
     const delta: ChunkDelta = choice.delta ?? { content: choice.text ?? null };
-    // The end-of-generation token is empty.
-    const tokens = choice.logprobs?.content?.filter(({ token }) => token !== "");
-    const logprobs = tokens?.map((entry) => this.#logprob(entry));
+    const logprobs = choice.logprobs?.content?.map((entry) => this.#logprob(entry));
     yield* this.#delta(delta, logprobs);
     if (choice.finish_reason) this.#reason = finishReason(choice.finish_reason);
   }

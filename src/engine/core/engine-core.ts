@@ -26,6 +26,7 @@ import { adapterName, buildLoadParameters, type EngineSettings, fullStep } from 
 import { endsWithImage, ImageEnding, noTextAfterImage } from "./image-ending.ts";
 import type { EngineFiles, EnginePlatform } from "./platform.ts";
 import type { AcceptedResult } from "./loop-request.ts";
+import { withReadableImages } from "./readable-images.ts";
 import { RequestLoop } from "./request-loop.ts";
 import { checkSpecialTokens, checkSpecialTokensOf } from "./special-token-limit.ts";
 import { StepControl } from "./step-control.ts";
@@ -43,6 +44,7 @@ export class EngineCore {
   readonly #loop: RequestLoop;
   readonly #tokenizer: Tokenizer;
   readonly #mediaMarker: string;
+  readonly #decodeWebp: EnginePlatform["decodeWebp"];
   readonly #purpose: EngineSettings["purpose"];
   /** Held while a prompt is read that must not share steps with another. */
   readonly #prompts = new Mutex();
@@ -53,6 +55,7 @@ export class EngineCore {
 
   private constructor(
     session: WllamaSession,
+    { decodeWebp }: Pick<EnginePlatform, "decodeWebp">,
     info: EngineInfo,
     { purpose, sharedContext }: Pick<EngineSettings, "purpose" | "sharedContext">,
     steps: StepControl | undefined,
@@ -61,6 +64,7 @@ export class EngineCore {
     this.#loop = new RequestLoop(session, steps);
     this.#tokenizer = new Tokenizer(session, this.#loop);
     this.#mediaMarker = session.info.media_marker ?? "";
+    this.#decodeWebp = decodeWebp;
     this.#purpose = purpose;
     this.#sharedContext = sharedContext;
     this.info = info;
@@ -89,7 +93,7 @@ export class EngineCore {
           info.gpuLayers > 0
             ? undefined
             : new StepControl(fullStep(settings), settings.slots, session.memory);
-        return new EngineCore(session, info, settings, steps);
+        return new EngineCore(session, platform, info, settings, steps);
       } catch (error) {
         session.close();
         throw error;
@@ -123,12 +127,14 @@ export class EngineCore {
   }
 
   async #generate(
-    request: GenerationRequest,
+    asked: GenerationRequest,
     onEvent: (event: GenerationEvent) => void,
     signal: AbortSignal,
   ): Promise<void> {
     if (this.#purpose !== "generate") throw unsupported("generate text");
-    checkSpecialTokensOf(request);
+    checkSpecialTokensOf(asked);
+    const request = this.info.hasImageInput ? await withReadableImages(asked, this.#decodeWebp) : asked;
+    signal.throwIfAborted();
     const call = buildCompletionCall(request, {
       mediaMarker: this.#mediaMarker,
       contextSize: this.info.contextSize,

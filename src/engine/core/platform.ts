@@ -1,3 +1,5 @@
+import type { Pixels } from "./to-bmp.ts";
+
 /** A file that the engine reads while it loads: the part of Blob that wllama uses. */
 export interface BlobLike {
   /** Bytes. */
@@ -37,6 +39,8 @@ export interface EnginePlatform {
    * @param patch changes that script; throws when it is not the expected one
    */
   startWorker(scriptUrl: string, patch: (script: string) => string): EngineWorker;
+  /** Decodes a WebP image that is not animated. Rejects when it is damaged. */
+  decodeWebp(file: Uint8Array<ArrayBuffer>): Promise<Pixels>;
   /** Receives the lines that llama.cpp and wllama log. */
   log(level: LogLevel, line: string): void;
 }

@@ -6,6 +6,7 @@ import type { EnginePlatform, EngineWorker, LogLevel } from "../core/platform.ts
 import { moduleHeapPatches, STOCK_HEAP_BYTES, workerHeapPatches } from "../core/heap-patches.ts";
 import { startPatchedWorker } from "../core/start-patched-worker.ts";
 import { queueWaitPatches } from "../gpu/queue-wait-patches.ts";
+import { decodeWebp } from "./decode-webp.ts";
 import type { TextPatch } from "../core/worker-patches.ts";
 
 /** Patches of wllama's scripts that only Node needs. */
@@ -75,7 +76,12 @@ export function createNodePlatform(
   const scope = globalThis as { self?: unknown; location?: unknown };
   scope.self ??= globalThis;
   scope.location ??= { href: wasmUrl };
-  return { wasmUrl, log, startWorker: (scriptUrl, patch) => startWorker(scriptUrl, patch, options) };
+  return {
+    wasmUrl,
+    log,
+    decodeWebp,
+    startWorker: (scriptUrl, patch) => startWorker(scriptUrl, patch, options),
+  };
 }
 
 function startWorker(

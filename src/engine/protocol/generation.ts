@@ -9,7 +9,7 @@ const textPartSchema = z.object({ type: z.literal("text"), text: z.string() });
 
 const imagePartSchema = z.object({
   type: z.literal("image"),
-  /** The encoded image as it was received: PNG, JPEG, BMP or GIF. */
+  /** The encoded image as it was received: PNG, JPEG, BMP, GIF or WebP. */
   data: z.instanceof(Uint8Array),
 });
 

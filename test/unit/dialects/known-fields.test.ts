@@ -4,7 +4,7 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { messageRequestSchema } from "../../../src/dialects/anthropic/message-schema.ts";
 import { chatCompletionRequestSchema } from "../../../src/dialects/openai/chat-schema.ts";
-import { completionRequestSchema } from "../../../src/dialects/openai/completions.ts";
+import { completionRequestSchema } from "../../../src/dialects/openai/completion-request.ts";
 import { embeddingsRequestSchema } from "../../../src/dialects/openai/embeddings.ts";
 import {
   inputTokensRequestSchema,

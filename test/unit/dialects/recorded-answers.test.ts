@@ -50,7 +50,9 @@ function dataOf(frame: string): string {
 
 async function throughChat(answer: string): Promise<Outcome> {
   const head = { id: "chatcmpl-1", created: 1, model: "m" };
-  const frames = (await collect(toChatChunks(head, eventsOf(answer), false))).map(dataOf);
+  const frames = (
+    await collect(toChatChunks(head, eventsOf(answer), { includeUsage: false, legacyCalls: false }))
+  ).map(dataOf);
   expect(frames.at(-1)).toBe("[DONE]");
   const outcome = nothing();
   for (const frame of frames.slice(0, -1)) {

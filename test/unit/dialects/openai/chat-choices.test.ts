@@ -53,9 +53,16 @@ describe("several choices", () => {
     expect(all.engine.inFlight).toBe(0);
   });
 
-  test("are no more than a model has slots", async () => {
+  test("wait for a slot when there are more than the model has, up to the limit of the API", async () => {
+    const all = testApp({ events: PLAIN_TEXT, slots: 2, config: { models: { slots: 2, queue_size: 0 } } });
+    const answer = await clientOf(all).chat.completions.create({ model: "fake", messages, n: 128 });
+    expect(answer.choices.map(({ index }) => index)).toEqual(Array.from({ length: 128 }, (_, at) => at));
+    expect(all.engine.mostInFlight).toBe(2);
+  });
+
+  test("are at most as many as the API allows", async () => {
     await expect(
-      clientOf(testApp()).chat.completions.create({ model: "fake", messages, n: 5 }),
+      clientOf(testApp()).chat.completions.create({ model: "fake", messages, n: 129 }),
     ).rejects.toMatchObject({ status: 400, param: "n" });
   });
 });

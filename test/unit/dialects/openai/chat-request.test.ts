@@ -127,7 +127,7 @@ describe("a request", () => {
         {
           role: "tool",
           tool_call_id: "c3",
-          content: [{ type: "image_url", image_url: { url: IMAGE_URL } }],
+          content: [{ type: "image_url", image_url: IMAGE_URL }],
         },
         { role: "assistant", content: null, tool_calls: null },
         { role: "user", content: "hi" },
@@ -185,7 +185,6 @@ describe("a request", () => {
     ["a bias of no token", { logit_bias: { hello: 1 } }, "logit_bias.hello"],
     ["a bias of a token that the model does not have", { logit_bias: { 100: 1 } }, "logit_bias.100"],
     ["no token at all", { max_tokens: 0 }, "max_tokens"],
-    ["the obsolete functions", { functions: [{ name: "f" }] }, "functions"],
     [
       "audio",
       { messages: [{ role: "user", content: [{ type: "input_audio", input_audio: {} }] }] },

@@ -3,7 +3,7 @@ import { chatCompletionRequestSchema } from "../../../../src/dialects/openai/cha
 import {
   completionRequestSchema,
   toCompletionRequests,
-} from "../../../../src/dialects/openai/completions.ts";
+} from "../../../../src/dialects/openai/completion-request.ts";
 import { embeddingsRequestSchema, toEmbeddings } from "../../../../src/dialects/openai/embeddings.ts";
 import { rerankRequestSchema, toRerank, toRerankRequest } from "../../../../src/dialects/openai/rerank.ts";
 import { beginResponse } from "../../../../src/dialects/openai/responses/response-object.ts";
@@ -26,6 +26,11 @@ const common = {
   logit_bias: { 3: 1 },
   n: 2,
 };
+const FORMATS = {
+  response_format: { type: "json_object" },
+  json_schema: { type: "number" },
+  grammar: "root ::= [a]",
+};
 const JSON_FORMAT = { type: "json_object" };
 const RESPONSE_TOOL = { type: "function", name: "get_weather", parameters: { type: "object" } };
 const user = (content: string) => [{ role: "user", content }];
@@ -47,14 +52,16 @@ const conversions: readonly Conversion[] = [
       tools: [],
       tool_choice: "required",
       parallel_tool_calls: false,
-      response_format: JSON_FORMAT,
+      response_format: FORMATS.response_format,
+      json_schema: FORMATS.json_schema,
       logprobs: false,
       top_logprobs: 2,
       reasoning_effort: "low",
       chat_template_kwargs: { a: 1 },
     },
-    // modalities has one value that is possible, and others are refused: see chat-request.test.ts.
-    elsewhere: ["stream", "stream_options", "modalities"],
+    // modalities has one value that is possible, and others are refused: see chat-request.test.ts. A grammar and functions
+    // are refused beside the tools of this request: see output-format.test.ts and legacy-functions.test.ts.
+    elsewhere: ["stream", "stream_options", "modalities", "grammar", "functions", "function_call"],
   },
   {
     name: "POST /v1/completions",
@@ -64,8 +71,8 @@ const conversions: readonly Conversion[] = [
       const parsed = completionRequestSchema.parse(body);
       return toCompletionRequests(parsed, [JSON.stringify(parsed.prompt)]);
     },
-    samples: { ...common, prompt: "ho", max_tokens: 3, logprobs: 1, suffix: "end" },
-    elsewhere: ["stream", "stream_options", "echo", "best_of"],
+    samples: { ...common, ...FORMATS, prompt: "ho", max_tokens: 3, logprobs: 1, suffix: "end", best_of: 4 },
+    elsewhere: ["stream", "stream_options", "echo"],
   },
   {
     name: "POST /v1/embeddings",

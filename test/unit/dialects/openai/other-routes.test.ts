@@ -116,8 +116,11 @@ describe("text completions", () => {
 
   test.for<[string, object, string]>([
     ["a suffix, with a model that cannot fill in the middle", { prompt: "", suffix: "the end" }, "suffix"],
-    ["the best of several", { prompt: "", best_of: 2 }, "best_of"],
-    ["scores of the prompt", { prompt: "", echo: true, logprobs: 1 }, "echo"],
+    ["the best of several in a stream", { prompt: "", best_of: 2, stream: true }, "best_of"],
+    ["more completions than the best are chosen of", { prompt: "", n: 3, best_of: 2 }, "best_of"],
+    ["no tokens and no echo", { prompt: "", max_tokens: 0 }, "max_tokens"],
+    ["scores of a prompt with a suffix", { prompt: "", suffix: "a", echo: true, logprobs: 1 }, "suffix"],
+    ["two formats", { prompt: "", grammar: "root ::= [a]", json_schema: {} }, "grammar"],
     ["no prompt", {}, "prompt"],
   ])("refuse %s", async ([, body, param]) => {
     const answer = await testApp().post("/v1/completions", body);

@@ -112,7 +112,7 @@ describe("the events of an answer", () => {
     );
   });
 
-  test("carry as many alternatives as were asked for, and none for the end of the text", () => {
+  test("carry as many alternatives as were asked for, and the token that ends the text without any of it", () => {
     const top_logprobs = [
       { id: 1, token: "a", logprob: -0.1, bytes: [97] },
       { id: 2, token: "b", logprob: -2, bytes: [98] },
@@ -126,7 +126,10 @@ describe("the events of an answer", () => {
     expect(first).toMatchObject({
       logprobs: [{ id: 1, token: "a", logprob: -0.1, bytes: [97], top: [{ id: 1, token: "a" }] }],
     });
-    expect(rest.map(({ type }) => type)).toEqual(["done"]);
+    expect(rest).toMatchObject([
+      { type: "text-delta", text: "", logprobs: [{ token: "" }] },
+      { type: "done" },
+    ]);
     expect(fold(chunks)[0]).toMatchObject({ logprobs: [{ token: "a", top: [] }] });
   });
 

@@ -24,7 +24,15 @@ function recordingPlatform(): { platform: EnginePlatform; script: Promise<string
     void read();
     return worker;
   };
-  return { platform: { wasmUrl: OWN_WASM, startWorker, log: () => {} }, script: started.promise };
+  return {
+    platform: {
+      wasmUrl: OWN_WASM,
+      startWorker,
+      decodeWebp: () => Promise.reject(new Error("no image")),
+      log: () => {},
+    },
+    script: started.promise,
+  };
 }
 
 test("where WebAssembly lacks a feature no code of others is fetched: the engine runs ours or none", async () => {
