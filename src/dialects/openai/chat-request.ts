@@ -16,7 +16,7 @@ import type {
   ChatCompletionToolCall,
   NamedTool,
 } from "./chat-schema.ts";
-import { encodeInput, toFunction } from "./custom-tools/custom-tool.ts";
+import { customFunctions, encodeInput } from "./custom-tools/custom-tool.ts";
 import {
   toMaxTokens,
   toSampling,
@@ -104,11 +104,12 @@ function toTools(
   body: ChatCompletionRequest,
   warnings: string[],
 ): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
+  const toFunction = customFunctions((warning) => warnings.push(warning));
   const tools = (body.tools ?? []).map((tool): ToolDefinition => {
     if (tool.type === "custom") {
       const { format, ...custom } = tool.custom;
       const grammar = format?.type === "grammar" ? format.grammar : undefined;
-      return toFunction({ ...custom, grammar }, (warning) => warnings.push(warning));
+      return toFunction({ ...custom, grammar });
     }
     const { name, description, parameters } = tool.function;
     return { name, description: description ?? undefined, parameters: parameters ?? undefined };
