@@ -17,7 +17,7 @@ const pushRequestSchema = z
   .meta({ id: "OllamaPushRequest" });
 
 /** The routes for files that clients upload to create models from, and for publishing a model, which is refused. */
-export function blobRoutes({ blobs }: Pick<Models, "blobs">): readonly Route[] {
+export function blobRoutes(models: Pick<Models, "blobs">): readonly Route[] {
   return [
     defineRoute({
       method: "GET",
@@ -29,7 +29,7 @@ export function blobRoutes({ blobs }: Pick<Models, "blobs">): readonly Route[] {
       answers: [{ description: "The file is there." }],
       async handle(context) {
         const digest = context.req.param("digest") ?? "";
-        if ((await blobs.find(digest)) === undefined) {
+        if ((await models.blobs.find(digest)) === undefined) {
           throw new ServiceError("model_file_not_found", `There is no file with the digest ${digest}.`);
         }
         return context.body(null, 200);
@@ -47,7 +47,7 @@ export function blobRoutes({ blobs }: Pick<Models, "blobs">): readonly Route[] {
       answers: [{ status: 201, description: "The file has been saved. An empty body." }],
       async handle(context) {
         assertNotCompressed(context.req.raw.headers);
-        await blobs.write(context.req.param("digest") ?? "", bodyOf(context));
+        await models.blobs.write(context.req.param("digest") ?? "", bodyOf(context));
         return context.body(null, 201);
       },
     }),
