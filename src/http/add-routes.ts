@@ -48,14 +48,17 @@ function inOrder(dialects: readonly Dialect[]): readonly OfferedRoute[] {
   ];
 }
 
-/** Says of a path whether all that is served there needs no API key. */
-export function keylessPaths(dialects: readonly Dialect[]): (path: string) => boolean {
+/** Says of a path whether all that is served there has a property, such as needing no API key. */
+export function pathsWhere(
+  dialects: readonly Dialect[],
+  property: "keyless" | "takesFile",
+): (path: string) => boolean {
   const router = new TrieRouter<boolean>();
-  for (const { path, keyless = false } of dialects.flatMap(({ routes }) => routes))
-    router.add("ALL", path, keyless);
+  for (const route of dialects.flatMap(({ routes }) => routes))
+    router.add("ALL", route.path, route[property] ?? false);
   return (path) => {
     const [found] = router.match("ALL", path);
-    return found.length > 0 && found.every(([keyless]) => keyless);
+    return found.length > 0 && found.every(([has]) => has);
   };
 }
 

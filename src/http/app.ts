@@ -4,7 +4,7 @@ import type { Config } from "../config/schema.ts";
 import type { AppEnv } from "./app-env.ts";
 import type { Dialect } from "./dialect.ts";
 import type { Life } from "./errors/serving.ts";
-import { addRoutes, keylessPaths } from "./add-routes.ts";
+import { addRoutes, pathsWhere } from "./add-routes.ts";
 import { apiKeys } from "./middleware/api-keys.ts";
 import { corsHeaders, originCheck } from "./middleware/cors-policy.ts";
 import { contentLengthLimit } from "./input/read-json.ts";
@@ -36,8 +36,8 @@ export function createApp({ config, logger, life, activity }: AppOptions, dialec
     corsHeaders(http.cors_origins),
     originCheck(http.cors_origins),
     rateLimit(http.rate_limit),
-    apiKeys(keys, keylessPaths(dialects)),
-    contentLengthLimit(http.body_limit),
+    apiKeys(keys, pathsWhere(dialects, "keyless")),
+    contentLengthLimit(http.body_limit, pathsWhere(dialects, "takesFile")),
   );
   addRoutes(app, dialects, life);
   return app;

@@ -29,6 +29,8 @@ interface RouteDescription {
   readonly answers: readonly RouteAnswer[];
   /** Also served while the daemon starts or drains, when other routes answer 503. */
   readonly alwaysOn?: boolean;
+  /** The body is a file that goes to the disk, with a limit of its own. All routes of the path have this. */
+  readonly takesFile?: boolean;
   /** Served without an API key where keys are configured: for what everybody can have anyway. */
   readonly keyless?: boolean;
 }

@@ -228,7 +228,19 @@ export interface ModelLease extends Disposable {
 }
 
 /** Everything that the layers above can do with models. All methods reject with a ServiceError. */
+/** Files that clients have uploaded, by their SHA-256, `sha256:` followed by 64 hexadecimal digits. */
+export interface Blobs {
+  /** The path of a file; undefined when it is not there. @throws ServiceError invalid_parameter for another digest */
+  find(digest: string): Promise<string | undefined>;
+  /**
+   * Saves a file.
+   * @throws ServiceError invalid_parameter when its digest is another, or when it is not a GGUF file
+   */
+  write(digest: string, pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void>;
+}
+
 export interface Models {
+  readonly blobs: Blobs;
   list(): Promise<readonly Model[]>;
   /** Throws model_not_found. The name is an alias, a hub spec of a model on disk, or `name` for `name:latest`. */
   get(name: string): Promise<Model>;

@@ -1,6 +1,8 @@
+import path from "node:path";
 import { machineProcessors } from "../engine/machine-processors.ts";
 import { ServiceError } from "../errors/service-error.ts";
 import { memoryTotal } from "../machine/memory-limits.ts";
+import { BlobStore, withFolder } from "./blobs/blob-store.ts";
 import { DefaultModel } from "./default-model.ts";
 import { describeModel } from "./describe-model.ts";
 import { createGgufInspector } from "./gguf/inspect-gguf.ts";
@@ -46,15 +48,24 @@ class ModelsService implements Models {
   readonly #planner: LoadPlanner;
   readonly #pulls: Pulls;
   readonly #default: DefaultModel;
+  readonly blobs: BlobStore;
 
   constructor(options: ModelsOptions, state: StateFile) {
     this.#options = options;
+    this.blobs = new BlobStore(path.join(options.config.cache_dir, "blobs"), (name) =>
+      state.current.definitions.some(({ modelfile }) => modelfile.includes(name)),
+    );
     const { config, hub, resolver, events, logger, clock = systemClock } = options;
     const machineMemory = memoryTotal(options.machineMemory?.().limits);
     const gpuMemory = options.gpuMemory ?? { budget: () => Number.POSITIVE_INFINITY, estimate: () => 0 };
     const inspect = createGgufInspector();
     const budget = configuredAllowance(config.models.memory_budget, machineMemory);
-    this.#registry = new ModelRegistry({ ...options, state, inspect });
+    this.#registry = new ModelRegistry({
+      ...options,
+      config: withFolder(config, this.blobs.folder),
+      state,
+      inspect,
+    });
     this.#pool = new EnginePool({
       ...options,
       clock,

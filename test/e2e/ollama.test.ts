@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { Ollama } from "ollama";
 import { beforeAll, describe, expect, test } from "vitest";
 import { activeRequests } from "../support/active-requests.ts";
@@ -16,6 +17,8 @@ const TOOL = {
     parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
   },
 };
+
+const WITH_MISSING_FILE = { model: "x", files: { "x.gguf": `sha256:${"0".repeat(64)}` } };
 
 let daemon: TestDaemon;
 let client: Ollama;
@@ -246,6 +249,25 @@ describe("making, copying, pulling and deleting with the official client", () =>
     expect(await namesOnDisk()).toEqual(before);
   });
 
+  test("a model is made from an uploaded file, answers, and is deleted", async () => {
+    const before = await namesOnDisk();
+    const bytes = Uint8Array.from(shippedModel());
+    const digest = `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
+    const blob = `${daemon.url}/ollama/api/blobs/${digest}`;
+    expect((await fetch(blob, { method: "HEAD" })).status).toBe(404);
+    const junk = await fetch(blob, { method: "POST", body: Buffer.alloc(8 * 1024 * 1024) });
+    expect([junk.status, await junk.text()]).toEqual([400, expect.stringMatching(/Only GGUF/)]);
+    expect((await fetch(blob, { method: "POST", body: bytes })).status).toBe(201);
+    expect((await fetch(blob, { method: "HEAD" })).status).toBe(200);
+    // The client sends what its types do not know yet.
+    const request = { model: "uploaded", files: { "model.gguf": digest }, system: "Be brief." };
+    expect((await client.create(request)).status).toBe("success");
+    const answer = await client.chat({ model: "uploaded", messages, options: { num_predict: 2 } });
+    expect(answer).toMatchObject({ model: "uploaded", done: true });
+    await client.delete({ model: "uploaded" });
+    expect(await namesOnDisk()).toEqual(before);
+  });
+
   test("a model is pulled with its progress, answers without being loaded first, and is deleted", async () => {
     const name = "hf.co/owner/repo:Q8_0";
     const before = await namesOnDisk();
@@ -277,6 +299,8 @@ describe("errors", () => {
     ],
     ["an unknown model of an owner", () => client.show({ model: "some/one" }), 404, /not found/],
     ["an unknown repository", () => client.pull({ model: "hf.co/owner/none" }), 404, /./],
+    ["publishing a model", () => client.push({ model }), 400, /does not publish/],
+    ["a file that was not uploaded", () => client.create(WITH_MISSING_FILE), 400, /upload it first/],
     ["a base that is not there", () => client.create({ model: "x", from: "none" }), 404, /none/],
     [
       "a prompt that does not fit",

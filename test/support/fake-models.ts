@@ -70,6 +70,15 @@ export class FakeModels implements Models {
   readonly loads: LoadOptions[] = [];
   defaultAlias: string | undefined;
   readonly downloads: Download[] = [];
+  /** Uploaded files by their digests; their paths are made of those. */
+  readonly uploads = new Map<string, Uint8Array>();
+  readonly blobs: Models["blobs"] = {
+    find: async (digest) =>
+      this.uploads.has(digest) ? `/blobs/${digest.replace(":", "-")}.gguf` : undefined,
+    write: async (digest, pieces) => {
+      this.uploads.set(digest, Buffer.concat(await Array.fromAsync(pieces)));
+    },
+  };
   readonly engine: FakeEngine;
   /** Those that are out. */
   leases = 0;

@@ -2,18 +2,21 @@ import { z } from "zod";
 import { dictionary, list } from "../../http/input/bounded-lists.ts";
 import { ServiceError } from "../../errors/service-error.ts";
 import { ignored, modelNameSchema, refused } from "../../http/input/known-fields.ts";
+import type { Blobs } from "../../models/model.ts";
 import { MAX_MODELFILE_LENGTH, quote } from "../../models/modelfile/parse-instructions.ts";
 import { toModelName } from "./model-name.ts";
 import { ignoredOptions } from "./ollama-options.ts";
 import { modelField, nameField, streamField } from "./ollama-request-fields.ts";
 
-const BLOBS =
-  "files cannot be uploaded; pull the model, or name a file on the daemon's machine in a Modelfile";
-
 /** Text for the Modelfile, whose length limit it shares. */
 const modelfileText = z.string().max(MAX_MODELFILE_LENGTH, { abort: true });
 /** Far more than models have. */
 const MAX_LICENSES = 64;
+
+/** Uploaded files by the names that they have for the client. */
+const digests = dictionary(
+  z.string().regex(/^sha256[:-][0-9a-f]{64}$/i, "must be sha256: and 64 hexadecimal digits"),
+);
 
 /** POST /api/create of the Ollama API. Unknown fields are ignored. */
 export const createRequestSchema = z
@@ -36,36 +39,97 @@ export const createRequestSchema = z
       .describe("A complete Modelfile, which older clients send instead of the fields above."),
     stream: streamField,
     messages: refused("a model cannot store messages; put examples in its system prompt"),
-    files: refused(BLOBS),
-    adapters: refused(BLOBS),
-    quantize: refused("the daemon does not quantize; pull the model in the quantization you want"),
+    files: digests
+      .nullish()
+      .describe(
+        "In place of from: the model's GGUF file, by name and digest, uploaded with POST /api/blobs. A file with mmproj in its name is its projector.",
+      ),
+    adapters: digests
+      .nullish()
+      .describe("LoRA adapters as GGUF files, by name and digest, uploaded with POST /api/blobs."),
+    quantize: refused(
+      "the daemon does not quantize; create the model from a file in the quantization you want",
+    ),
     path: refused("send the Modelfile's text, or the fields"),
     insecure: ignored(),
   })
   .meta({ id: "OllamaCreateRequest" });
+/** How the file of a projector is named by llama.cpp's converter. */
+const PROJECTOR = /mmproj/i;
+/** What clients find in the folder of a model that has not been converted. */
+const FOREIGN_FORMAT = /\.(?:safetensors|bin|pth?|json|model)$/i;
+
 type CreateRequest = z.output<typeof createRequestSchema>;
 
 type ParameterValue = NonNullable<CreateRequest["parameters"]>[string];
 
 /**
  * Builds a Modelfile from the fields of a request.
- * @throws ServiceError invalid_parameter when there is neither `from` nor `modelfile`
+ * @param findBlob the path of an uploaded file
+ * @throws ServiceError invalid_parameter when there is neither a base nor a `modelfile`, and for files that are not there
  */
-export function toModelfile(body: CreateRequest): string {
-  if (!body.from) {
+export async function toModelfile(body: CreateRequest, findBlob: Blobs["find"]): Promise<string> {
+  const files = Object.entries(body.files ?? {});
+  if (!body.from && files.length === 0) {
     if (body.modelfile) return body.modelfile;
-    throw new ServiceError("invalid_parameter", "from: is required, unless there is a modelfile.", {
-      param: "from",
-    });
+    throw invalid("from: is required, unless there are files or a modelfile.", "from");
   }
+  if (body.from && files.length > 0) throw invalid("files: cannot be combined with from; send one.", "files");
+  const base = body.from ? [`FROM ${toModelName(body.from)}`] : await baseLines(files, findBlob);
+  const adapters = Object.entries(body.adapters ?? {}).map(
+    async ([name, digest]) => `ADAPTER ${await uploaded("adapters", name, digest, findBlob)}`,
+  );
   const lines = [
-    `FROM ${toModelName(body.from)}`,
+    ...base,
+    ...(await Promise.all(adapters)),
     ...Object.entries(body.parameters ?? {}).flatMap(([name, value]) => parameterLines(name, value)),
     ...textLines("SYSTEM", body.system),
     ...textLines("TEMPLATE", body.template),
     ...[body.license ?? []].flat().flatMap((license) => textLines("LICENSE", license)),
   ];
   return `${lines.join("\n")}\n`;
+}
+
+async function baseLines(files: readonly [string, string][], findBlob: Blobs["find"]): Promise<string[]> {
+  const projectors = files.filter(([name]) => PROJECTOR.test(name));
+  const models = files.filter(([name]) => !PROJECTOR.test(name));
+  const [model] = models;
+  if (!model || models.length > 1 || projectors.length > 1) {
+    throw invalid(
+      "files: must be one GGUF file, and at most one projector with mmproj in its name; join the parts of a split model first, with llama.cpp's llama-gguf-split --merge.",
+      "files",
+    );
+  }
+  const lines = [`FROM ${await uploaded("files", ...model, findBlob)}`];
+  for (const projector of projectors) {
+    lines.push(`VISION_PROJECTOR ${await uploaded("files", ...projector, findBlob)}`);
+  }
+  return lines;
+}
+
+/** The path of an uploaded file. */
+async function uploaded(
+  param: "files" | "adapters",
+  name: string,
+  digest: string,
+  findBlob: Blobs["find"],
+): Promise<string> {
+  if (FOREIGN_FORMAT.test(name)) {
+    throw invalid(
+      `${param}: ${JSON.stringify(name)} is not a GGUF file; convert the model to GGUF first, with llama.cpp's convert_hf_to_gguf.py.`,
+      param,
+    );
+  }
+  const file = await findBlob(digest);
+  if (file !== undefined) return file;
+  throw invalid(
+    `${param}: there is no file with the digest ${digest}; upload it first, with POST /api/blobs/${digest}.`,
+    param,
+  );
+}
+
+function invalid(message: string, param: string): ServiceError {
+  return new ServiceError("invalid_parameter", message, { param });
 }
 
 function textLines(directive: string, text: string | null | undefined): string[] {

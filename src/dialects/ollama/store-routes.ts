@@ -5,6 +5,7 @@ import type { ModelServices } from "../services.ts";
 import { NDJSON_TYPE, streamResponse } from "../../http/streaming/stream-response.ts";
 import type { Models } from "../../models/model.ts";
 import { PullSteps } from "../../models/pull-steps.ts";
+import { blobRoutes } from "./blob-routes.ts";
 import { CREATE_STATUSES, createRequestSchema, toModelfile } from "./ollama-create.ts";
 import { findModel, requestedName, toModelName } from "./model-name.ts";
 import { line, ollamaLines } from "./ollama-error.ts";
@@ -34,15 +35,17 @@ export const copyRequestSchema = z
 export function storeRoutes({ models }: ModelServices): readonly Route[] {
   return [
     pullRoute(models),
+    ...blobRoutes(models),
     defineRoute({
       method: "POST",
       path: "/ollama/api/create",
       tag,
-      summary: "Create a model from another",
+      summary: "Create a model from another, or from uploaded files",
       body: createRequestSchema,
       answers: statusAnswers,
       async handle(context, { body }) {
-        await models.create(toModelName(requestedName(body)), toModelfile(body), {});
+        const modelfile = await toModelfile(body, (digest) => models.blobs.find(digest));
+        await models.create(toModelName(requestedName(body)), modelfile, {});
         if (body.stream === false) return context.json(SUCCESS);
         return streamResponse(context, statusLines(CREATE_STATUSES), ollamaLines);
       },

@@ -53,7 +53,7 @@ async function discardRest(incoming: IncomingMessage | undefined): Promise<void>
  * Bodies from a socket are read from Node's own stream, because converting it to a web stream takes longer than the rest of
  * a small request. Leaving the stream early must not close the connection, which still has to carry the error.
  */
-function bodyOf({ env, req }: AppContext): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
+export function bodyOf({ env, req }: AppContext): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
   if (env?.body) return [env.body];
   return env?.incoming?.iterator({ destroyOnReturn: false }) ?? req.raw.body ?? [];
 }
@@ -79,10 +79,14 @@ function payloadTooLarge(limit: number): ServiceError {
   );
 }
 
-/** Refuses a body whose declared length is too large, also on routes without a body. */
-export function contentLengthLimit(limit: number): MiddlewareHandler<AppEnv> {
+/** Refuses a body whose declared length is too large, also on routes without a body, but not where it is a file. */
+export function contentLengthLimit(
+  limit: number,
+  takesFile: (path: string) => boolean,
+): MiddlewareHandler<AppEnv> {
   return async (context, next) => {
-    if (Number(context.req.header("content-length") ?? 0) > limit) throw payloadTooLarge(limit);
+    const length = Number(context.req.header("content-length") ?? 0);
+    if (length > limit && !takesFile(context.req.path)) throw payloadTooLarge(limit);
     await next();
   };
 }

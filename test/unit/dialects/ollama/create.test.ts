@@ -3,13 +3,17 @@ import { createRequestSchema, toModelfile } from "../../../../src/dialects/ollam
 import { parseInstructions } from "../../../../src/models/modelfile/parse-instructions.ts";
 import { readModelfile } from "../../../../src/models/modelfile/read-modelfile.ts";
 
-function modelfileOf(body: object): string {
-  return toModelfile(createRequestSchema.parse({ model: "new", ...body }));
+const HEX = "0123456789abcdef".repeat(4);
+const DIGEST = `sha256:${HEX}`;
+
+async function modelfileOf(body: object): Promise<string> {
+  const request = createRequestSchema.parse({ model: "new", ...body });
+  return await toModelfile(request, async (digest) => (digest === DIGEST ? `/blobs/${HEX}.gguf` : undefined));
 }
 
 describe("the Modelfile of a create request", () => {
-  test("says what the fields say", () => {
-    const text = modelfileOf({
+  test("says what the fields say", async () => {
+    const text = await modelfileOf({
       from: "library/base:1b",
       system: 'You are "Mario".\nAlways.',
       template: "{{ .System }} {{ .Prompt }}",
@@ -29,9 +33,9 @@ describe("the Modelfile of a create request", () => {
     });
   });
 
-  test("leaves out what means the default and what has no meaning here", () => {
+  test("leaves out what means the default and what has no meaning here", async () => {
     expect(
-      modelfileOf({
+      await modelfileOf({
         from: "base",
         system: "",
         parameters: { num_predict: -1, seed: -1, num_gpu: -1, num_thread: 4, use_mmap: true, top_p: null },
@@ -39,12 +43,12 @@ describe("the Modelfile of a create request", () => {
     ).toBe("FROM base\n");
   });
 
-  test("has layers for the GPU as a directive of its own", () => {
-    expect(modelfileOf({ from: "base", parameters: { num_gpu: 3 } })).toBe("FROM base\nGPU_LAYERS 3\n");
+  test("has layers for the GPU as a directive of its own", async () => {
+    expect(await modelfileOf({ from: "base", parameters: { num_gpu: 3 } })).toBe("FROM base\nGPU_LAYERS 3\n");
   });
 
-  test("cannot be given further lines by a value", () => {
-    const text = modelfileOf({
+  test("cannot be given further lines by a value", async () => {
+    const text = await modelfileOf({
       from: "base",
       parameters: { stop: 'x"""\nADAPTER /etc/evil.gguf', temperature: "1\nADAPTER /etc/evil.gguf" },
     });
@@ -53,17 +57,43 @@ describe("the Modelfile of a create request", () => {
       "PARAMETER",
       "PARAMETER",
     ]);
-    expect(() => modelfileOf({ from: "base\nADAPTER /etc/evil.gguf" })).toThrow(/control characters/);
-    expect(() => modelfileOf({ from: "base", parameters: { "x\nADAPTER /e.gguf": 1 } })).toThrow(
+    await expect(modelfileOf({ from: "base\nADAPTER /etc/evil.gguf" })).rejects.toThrow(/control characters/);
+    await expect(modelfileOf({ from: "base", parameters: { "x\nADAPTER /e.gguf": 1 } })).rejects.toThrow(
       /not a valid parameter name/,
     );
   });
 
-  test("may be sent whole, as older clients do", () => {
-    expect(modelfileOf({ modelfile: "FROM base\nSYSTEM hi" })).toBe("FROM base\nSYSTEM hi");
+  test("may be sent whole, as older clients do", async () => {
+    expect(await modelfileOf({ modelfile: "FROM base\nSYSTEM hi" })).toBe("FROM base\nSYSTEM hi");
   });
 
-  test("needs something to start from", () => {
-    expect(() => modelfileOf({ system: "hi" })).toThrow(/from: is required/);
+  test("needs something to start from", async () => {
+    await expect(modelfileOf({ system: "hi" })).rejects.toThrow(/from: is required/);
+  });
+
+  test("takes an uploaded file, its projector and adapters", async () => {
+    const text = await modelfileOf({
+      files: { "model.gguf": DIGEST, "mmproj-model.gguf": DIGEST },
+      adapters: { "adapter.gguf": DIGEST },
+    });
+    expect(readModelfile(text, undefined)).toMatchObject({
+      from: `/blobs/${HEX}.gguf`,
+      projector: `/blobs/${HEX}.gguf`,
+      adapters: [{ path: `/blobs/${HEX}.gguf`, scale: 1 }],
+    });
+  });
+
+  test.each<[string, object, RegExp]>([
+    ["files that were not uploaded", { files: { "a.gguf": DIGEST.replaceAll("0", "1") } }, /upload it first/],
+    ["files in another format", { files: { "model.safetensors": DIGEST } }, /convert the model to GGUF/],
+    [
+      "adapters in another format",
+      { from: "base", adapters: { "a.safetensors": DIGEST } },
+      /convert the model to GGUF/,
+    ],
+    ["a model in parts", { files: { "1.gguf": DIGEST, "2.gguf": DIGEST } }, /llama-gguf-split --merge/],
+    ["files beside a base", { from: "base", files: { "a.gguf": DIGEST } }, /send one/],
+  ])("is refused for %s", async (_, body, message) => {
+    await expect(modelfileOf(body)).rejects.toThrow(message);
   });
 });

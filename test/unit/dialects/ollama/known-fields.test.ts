@@ -92,7 +92,15 @@ const conversions: readonly Conversion[] = [
     schema: generateRequestSchema,
     base: { model: "fake", prompt: "hi" },
     convert: (body) => toGenerateRequest(generateRequestSchema.parse(body), model),
-    samples: { ...generation, prompt: "ho", suffix: "end", system: "s", images: [PNG], raw: true },
+    samples: {
+      ...generation,
+      prompt: "ho",
+      suffix: "end",
+      system: "s",
+      images: [PNG],
+      raw: true,
+      template: "Q: {{ .Prompt }}",
+    },
     elsewhere: ["model", "stream", "top_logprobs"],
   },
   {
@@ -108,15 +116,17 @@ const conversions: readonly Conversion[] = [
     name: "create",
     schema: createRequestSchema,
     base: { model: "new", from: "base" },
-    convert: (body) => toModelfile(createRequestSchema.parse(body)),
+    convert: (body) =>
+      toModelfile(createRequestSchema.parse(body), async (digest) => `/${digest.slice(7)}.gguf`),
     samples: {
       from: "other",
+      adapters: { "adapter.gguf": `sha256:${"0".repeat(64)}` },
       system: "s",
       template: "{{ .Prompt }}",
       license: "MIT",
       parameters: { seed: 1 },
     },
-    elsewhere: ["model", "name", "stream", "modelfile"],
+    elsewhere: ["model", "name", "stream", "modelfile", "files"],
   },
 ];
 

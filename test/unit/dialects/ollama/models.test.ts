@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { parameterSize, tagListSchema } from "../../../../src/dialects/ollama/model-entry.ts";
 import { fakeModel, FakeModels } from "../../../support/fake-models.ts";
 import { fakeApp } from "../../../support/fake-services.ts";
@@ -134,8 +134,32 @@ describe("changing what is on disk", () => {
     expect(await whole.json()).toEqual({ status: "success" });
   });
 
+  test("a file is uploaded, found, and becomes the base of a model", async () => {
+    const models = new FakeModels();
+    const create = vi.spyOn(models, "create");
+    const call = appWith(models);
+    const digest = `sha256:${"a".repeat(64)}`;
+    const blob = `/api/blobs/${digest}`;
+    expect((await call("HEAD", blob)).status).toBe(404);
+    expect((await call("POST", blob, {})).status).toBe(201);
+    expect((await call("HEAD", blob)).status).toBe(200);
+    const made = await call("POST", "/api/create", {
+      model: "new",
+      files: { "a.gguf": digest },
+      stream: false,
+    });
+    expect(await made.json()).toEqual({ status: "success" });
+    expect(create).toHaveBeenCalledWith("new", `FROM /blobs/${digest.replace(":", "-")}.gguf\n`, {});
+  });
+
+  test("push is refused in a sentence", async () => {
+    const answer = await appWith(new FakeModels())("POST", "/api/push", { model: "new" });
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toEqual({ error: expect.stringMatching(/does not publish models/) });
+  });
+
   test.for([
-    [{ files: { "a.gguf": "sha256:0" } }, /files: is not supported/],
+    [{ files: { "a.gguf": "sha256:0" } }, /must be sha256/],
     [{ quantize: "q4_0" }, /quantize: is not supported/],
     [{ messages: [{ role: "user", content: "hi" }] }, /messages: is not supported/],
   ] as const)("create with %j is refused", async ([more, message]) => {

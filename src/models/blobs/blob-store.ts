@@ -1,0 +1,125 @@
+import { createHash, randomUUID } from "node:crypto";
+import { mkdir, open, readdir, rename, stat } from "node:fs/promises";
+import path from "node:path";
+import type { Config } from "../../config/schema.ts";
+import { ServiceError } from "../../errors/service-error.ts";
+import { removeFile } from "../../files/remove-file.ts";
+import type { Blobs } from "../model.ts";
+
+/** The first bytes of a GGUF file. */
+const MAGIC = Buffer.from("GGUF");
+/** More than the largest model that anybody could load; a client that never ends is stopped somewhere. */
+const MAX_BLOB_BYTES = 1024 ** 4;
+/** A client creates its model at once after the upload. What is used by no model for so long is removed. */
+const ABANDONED_MS = 24 * 60 * 60 * 1000;
+
+const PARTIAL = ".partial";
+
+/** Files that clients have uploaded, named by their SHA-256: models and adapters for models that are created from them. */
+export class BlobStore implements Blobs {
+  readonly folder: string;
+  readonly #isUsed: (name: string) => boolean;
+
+  /** @param isUsed whether a model needs the file with this name */
+  constructor(folder: string, isUsed: (name: string) => boolean) {
+    this.folder = folder;
+    this.#isUsed = isUsed;
+  }
+
+  async find(digest: string): Promise<string | undefined> {
+    const file = this.#fileOf(digest);
+    const isThere = await stat(file).then(
+      (stats) => stats.isFile(),
+      () => false,
+    );
+    return isThere ? file : undefined;
+  }
+
+  async write(digest: string, pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
+    const target = this.#fileOf(digest);
+    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    await this.#removeAbandoned();
+    const partial = path.join(this.folder, `${randomUUID()}${PARTIAL}`);
+    try {
+      const actual = await writeHashed(partial, pieces);
+      if (actual !== hexOf(digest)) {
+        throw new ServiceError(
+          "invalid_parameter",
+          `The digest does not match: the uploaded file has sha256:${actual}.`,
+          { param: "digest" },
+        );
+      }
+      await rename(partial, target);
+    } catch (error) {
+      await removeFile(partial);
+      throw error;
+    }
+  }
+
+  #fileOf(digest: string): string {
+    return path.join(this.folder, `sha256-${hexOf(digest)}.gguf`);
+  }
+
+  async #removeAbandoned(): Promise<void> {
+    for (const name of await readdir(this.folder)) {
+      const file = path.join(this.folder, name);
+      const stats = await stat(file).catch(() => undefined);
+      if (stats && Date.now() - stats.mtimeMs > ABANDONED_MS && !this.#isUsed(name)) await removeFile(file);
+    }
+  }
+}
+
+/** @returns the SHA-256 of what was written, in hexadecimal digits */
+async function writeHashed(
+  file: string,
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): Promise<string> {
+  const hash = createHash("sha256");
+  await using handle = await open(file, "wx", 0o600);
+  let size = 0;
+  let start = Buffer.alloc(0);
+  for await (const piece of pieces) {
+    size += piece.byteLength;
+    if (size > MAX_BLOB_BYTES) {
+      throw new ServiceError("payload_too_large", `A file may have at most ${MAX_BLOB_BYTES} bytes.`);
+    }
+    if (start.length < MAGIC.length) {
+      start = Buffer.concat([start, piece.subarray(0, MAGIC.length)]).subarray(0, MAGIC.length);
+      if (start.length === MAGIC.length) checkMagic(start);
+    }
+    hash.update(piece);
+    await handle.writeFile(piece);
+  }
+  checkMagic(start);
+  await handle.sync();
+  return hash.digest("hex");
+}
+
+function checkMagic(start: Buffer): void {
+  if (start.equals(MAGIC)) return;
+  throw new ServiceError(
+    "invalid_parameter",
+    "Only GGUF files can be uploaded; convert a model in Safetensors or PyTorch format to GGUF first, with llama.cpp's convert_hf_to_gguf.py.",
+  );
+}
+
+/** @throws ServiceError invalid_parameter for anything but a SHA-256, so that it cannot name another file */
+function hexOf(digest: string): string {
+  const hex = /^sha256[:-]([0-9a-f]{64})$/i.exec(digest)?.[1];
+  if (hex !== undefined) return hex.toLowerCase();
+  throw new ServiceError(
+    "invalid_parameter",
+    `${JSON.stringify(digest.slice(0, 100))} is not a digest: it must be sha256: followed by 64 hexadecimal digits.`,
+    { param: "digest" },
+  );
+}
+
+/** Uploaded files may be used, wherever else models may come from. */
+export function withFolder<Settings extends Pick<Config, "models">>(
+  config: Settings,
+  folder: string,
+): Settings {
+  const { allowed_dirs: allowed } = config.models;
+  if (allowed.length === 0) return config;
+  return { ...config, models: { ...config.models, allowed_dirs: [...allowed, folder] } };
+}
