@@ -15,6 +15,8 @@ import {
   toLogprobs,
   toThinking,
 } from "./ollama-request-fields.ts";
+import { MAX_MODELFILE_LENGTH } from "../../models/modelfile/parse-instructions.ts";
+import { renderPrompt } from "../../models/modelfile/template/render-prompt.ts";
 import type { Answer } from "../../inference/collect-answer.ts";
 import { line } from "./ollama-error.ts";
 import {
@@ -55,7 +57,13 @@ export const generateRequestSchema = z
       .describe(
         "Text after the completion; requires a model that supports fill-in-the-middle. Cannot be combined with system or images.",
       ),
-    template: onlyEmpty("set a template when creating a model, with POST /api/create"),
+    template: z
+      .string()
+      .max(MAX_MODELFILE_LENGTH)
+      .nullish()
+      .describe(
+        "A Go template for this prompt, in place of the model's. Cannot be combined with raw or images. Reasoning stays in the text.",
+      ),
     context: ignored("the tokens of a conversation are not stored; use chat with its messages"),
     width: ignored("the daemon does not generate images"),
     height: ignored("the daemon does not generate images"),
@@ -63,14 +71,6 @@ export const generateRequestSchema = z
   })
   .meta({ id: "OllamaGenerateRequest" });
 export type GenerateRequest = z.output<typeof generateRequestSchema>;
-
-/** A field that is not supported, but that some clients always send, empty. */
-function onlyEmpty(why: string) {
-  return z
-    .literal("", { error: `is not supported: ${why}` })
-    .nullish()
-    .describe(`Refused: ${why}.`);
-}
 
 /** True for a request that only loads or unloads the model. */
 export function isEmptyPrompt({ prompt, images }: GenerateRequest): boolean {
@@ -82,7 +82,7 @@ export function toGenerateRequest(body: GenerateRequest, model: Model): Inferenc
   return {
     endpoint: "generate",
     model: model.alias,
-    input: toInput(body),
+    input: toInput(body, model),
     maxTokens: toMaxTokens(body.options, model),
     stop: toStop(body.options),
     sampling: toSampling(body.options),
@@ -94,7 +94,8 @@ export function toGenerateRequest(body: GenerateRequest, model: Model): Inferenc
   };
 }
 
-function toInput(body: GenerateRequest): InferenceRequest["input"] {
+function toInput(body: GenerateRequest, model: Model): InferenceRequest["input"] {
+  if (body.template) return { kind: "prompt", prompt: withTemplate(body, body.template, model) };
   const prompt = body.prompt ?? "";
   const images = body.images ?? [];
   const isRaw = body.raw === true;
@@ -114,6 +115,24 @@ function toInput(body: GenerateRequest): InferenceRequest["input"] {
     images: images.map((image, at) => decodeImage(image, `images.${at}`)),
     thinking: toThinking(body.think),
   };
+}
+
+/** An engine's template is part of the loaded model, so that of a request is applied here. */
+function withTemplate(body: GenerateRequest, template: string, { settings }: Model): string {
+  if (body.raw) throw invalid("raw: cannot be combined with a template, which raw leaves out.", "raw");
+  if ((body.images ?? []).length > 0) {
+    throw invalid("template: cannot be combined with images; create a model with it instead.", "template");
+  }
+  return renderPrompt(template, {
+    system: body.system || settings.system || "",
+    prompt: body.prompt ?? "",
+    suffix: body.suffix ?? "",
+    thinking: toThinking(body.think),
+  });
+}
+
+function invalid(message: string, param: string): ServiceError {
+  return new ServiceError("invalid_parameter", message, { param });
 }
 
 const common = {

@@ -45,8 +45,8 @@ const legacyCallDescription = "The call, in place of tool_calls, when the reques
 export interface ChatAnswerStyle {
   /** The request has functions, and its client reads function_call. */
   readonly legacyCalls: boolean;
-  /** The names of the tools whose input is text. */
-  readonly customTools: ReadonlySet<string>;
+  /** Names of the request's tools whose input is text. */
+  readonly customTools?: ReadonlySet<string>;
 }
 
 const head = {
@@ -153,13 +153,11 @@ function toCalls(
   const [first] = calls;
   if (!first) return {};
   if (legacyCalls) return { function_call: { name: first.name, arguments: first.arguments } };
-  return {
-    tool_calls: calls.map((call) => toToolCall(call, customTools)),
-  };
+  return { tool_calls: calls.map((call) => toToolCall(call, customTools?.has(call.name) ?? false)) };
 }
 
-function toToolCall({ id, name, arguments: text }: ToolCall, customTools: ReadonlySet<string>): WireToolCall {
-  return customTools.has(name)
+function toToolCall({ id, name, arguments: text }: ToolCall, isCustom: boolean): WireToolCall {
+  return isCustom
     ? { id: toCallId(id), type: "custom", custom: { name, input: text } }
     : { id: toCallId(id), type: "function", function: { name, arguments: text } };
 }

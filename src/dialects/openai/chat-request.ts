@@ -16,7 +16,7 @@ import type {
   ChatCompletionToolCall,
   NamedTool,
 } from "./chat-schema.ts";
-import { encodeInput, toFunction } from "./custom-tools/custom-tool.ts";
+import { customFunctions, encodeInput } from "./custom-tools/custom-tool.ts";
 import { toFunctionResult, toFunctionTools, toLegacyCall, usesFunctions } from "./legacy-functions.ts";
 import {
   toMaxTokens,
@@ -123,11 +123,12 @@ function toTools(
   warnings: string[],
 ): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
   if (usesFunctions(body) || body.function_call) return toFunctionTools(body, body.tools ?? []);
+  const toFunction = customFunctions((warning) => warnings.push(warning));
   const tools = (body.tools ?? []).map((tool): ToolDefinition => {
     if (tool.type === "custom") {
       const { format, ...custom } = tool.custom;
       const grammar = format?.type === "grammar" ? format.grammar : undefined;
-      return toFunction({ ...custom, grammar }, (warning) => warnings.push(warning));
+      return toFunction({ ...custom, grammar });
     }
     const { name, description, parameters, strict } = tool.function;
     return {

@@ -68,8 +68,9 @@ function chatRoute({ inference, config }: Services): Route {
       );
       tellWarnings(context, warnings);
       const head = answerHead("chatcmpl", model);
-      const style = { legacyCalls: usesFunctions(body), customTools: customNames(body) };
-      const decoded = style.customTools.size > 0 ? decodeCustomCalls(events, style.customTools) : events;
+      const customTools = customNames(body);
+      const decoded = customTools.size > 0 ? decodeCustomCalls(events, customTools) : events;
+      const style = { legacyCalls: usesFunctions(body), customTools };
       if (body.stream) {
         const includeUsage = body.stream_options?.include_usage ?? false;
         const chunks = toChatChunks(head, decoded, { ...style, includeUsage });

@@ -27,6 +27,11 @@ function names(): string[] {
   return fs.readdirSync(path.join(folder, "blobs"));
 }
 
+async function* broken() {
+  yield MODEL;
+  throw new Error("the client is gone");
+}
+
 describe("uploaded files", () => {
   test("are found by their digests once they are complete", async () => {
     const blobs = store();
@@ -46,10 +51,6 @@ describe("uploaded files", () => {
   });
 
   test("that end too early leave nothing behind", async () => {
-    async function* broken() {
-      yield MODEL;
-      throw new Error("the client is gone");
-    }
     await expect(store().write(DIGEST, broken())).rejects.toThrow("the client is gone");
     expect(names()).toEqual([]);
   });

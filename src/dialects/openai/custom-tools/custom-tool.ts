@@ -37,36 +37,45 @@ export interface CustomTool {
 const MAX_SHOWN_NAME = 64;
 const MAX_SHOWN_REASON = 120;
 
+/** Characters of all grammars of a request: they are converted in one go, which takes tens of milliseconds. */
+const MAX_GRAMMARS_LENGTH = 32 * 1024;
+
 /** The only argument of the function that stands for a custom tool. */
 export const INPUT = "input";
 
 /**
- * The function that stands for a custom tool: models call functions, so its input is their only argument.
- * @param warn gets a sentence when the input's grammar is only shown to the model
+ * Makes the functions that stand for the custom tools of one request: models call functions, so a tool's input is their
+ * only argument.
+ * @param warn gets a sentence for each grammar that is only shown to the model
  */
-export function toFunction(tool: CustomTool, warn: (sentence: string) => void): ToolDefinition {
-  const { name, description, grammar } = tool;
-  const input: JsonSchema = { type: "string", description: "The whole input, as it is." };
-  if (grammar) {
-    try {
-      input["pattern"] = `^(?:${toPattern(grammar)})$`;
-    } catch (error) {
-      if (!(error instanceof NotRegularError)) throw error;
-      warn(
-        `The grammar of the tool "${name.slice(0, MAX_SHOWN_NAME)}" ${error.message.slice(0, MAX_SHOWN_REASON)}: the model is shown it, but can break it.`,
-      );
+export function customFunctions(warn: (sentence: string) => void): (tool: CustomTool) => ToolDefinition {
+  let left = MAX_GRAMMARS_LENGTH;
+  return ({ name, description, grammar }) => {
+    const input: JsonSchema = { type: "string", description: "The whole input, as it is." };
+    if (grammar) {
+      left -= grammar.definition.length;
+      try {
+        if (left < 0) throw new NotRegularError("is too long");
+        input["pattern"] = `^(?:${toPattern(grammar)})$`;
+      } catch (error) {
+        if (!(error instanceof NotRegularError)) throw error;
+        const reason = error.message.slice(0, MAX_SHOWN_REASON);
+        warn(
+          `The grammar of the tool "${name.slice(0, MAX_SHOWN_NAME)}" ${reason}: the model is shown it, but can break it.`,
+        );
+      }
     }
-  }
-  const words = [description ?? "", grammar ? shown(grammar) : ""].filter((text) => text !== "");
-  return {
-    name,
-    ...(words.length > 0 && { description: words.join("\n\n") }),
-    parameters: {
-      type: "object",
-      properties: { [INPUT]: input },
-      required: [INPUT],
-      additionalProperties: false,
-    },
+    const words = [description ?? "", grammar ? shown(grammar) : ""].filter((text) => text !== "");
+    return {
+      name,
+      ...(words.length > 0 && { description: words.join("\n\n") }),
+      parameters: {
+        type: "object",
+        properties: { [INPUT]: input },
+        required: [INPUT],
+        additionalProperties: false,
+      },
+    };
   };
 }
 

@@ -59,9 +59,9 @@ class PatternWriter {
 
   /** Undefined for a node without parts. */
   #composed(node: LarkNode, write: (part: LarkNode) => string): string | undefined {
-    if (node.kind === "sequence") return bounded(node.parts.map(write).join(""));
-    if (node.kind === "choice") return bounded(`(?:${node.options.map(write).join("|")})`);
-    if (node.kind === "repeat") return bounded(`(?:${write(node.part)})${quantifier(node.least, node.most)}`);
+    if (node.kind === "sequence") return joined(node.parts, "", write);
+    if (node.kind === "choice") return `(?:${joined(node.options, "|", write)})`;
+    if (node.kind === "repeat") return `(?:${write(node.part)})${quantifier(node.least, node.most)}`;
     return undefined;
   }
 
@@ -111,7 +111,14 @@ function quantifier(least: number, most: number): string {
   return least === 0 && most === 1 ? "?" : `{${least},${most}}`;
 }
 
-function bounded(pattern: string): string {
-  if (pattern.length <= MAX_PATTERN_LENGTH) return pattern;
-  throw new NotRegularError("is too large when its rules are written out");
+/** @throws NotRegularError as soon as the pattern is too long: rules that use each other twice double it each time */
+function joined(nodes: readonly LarkNode[], separator: string, write: (node: LarkNode) => string): string {
+  let pattern = "";
+  for (const [at, node] of nodes.entries()) {
+    pattern += (at === 0 ? "" : separator) + write(node);
+    if (pattern.length > MAX_PATTERN_LENGTH) {
+      throw new NotRegularError("is too large when its rules are written out");
+    }
+  }
+  return pattern;
 }

@@ -99,6 +99,7 @@ class ExpressionReader {
   }
 
   #quantifier(): string {
+    if (!"*+?{".includes(this.#peek() ?? " ")) return "";
     const found = /^(?:[*+?]|\{\d{1,4}(?:,\d{0,4})?\}|\{,\d{1,4}\})/.exec(this.#rest())?.[0] ?? "";
     this.#at += found.length;
     if (found === "") return "";

@@ -6,7 +6,7 @@ import {
   type ToolChoice,
   type ToolDefinition,
 } from "../../../engine/protocol/generation.ts";
-import { customFormatSchema, toFunction } from "../custom-tools/custom-tool.ts";
+import { customFormatSchema, customFunctions } from "../custom-tools/custom-tool.ts";
 
 const functionTool = z.object({
   type: z.literal("function"),
@@ -148,14 +148,15 @@ export function toFunctions(
   choice: Choice,
   warn: (sentence: string) => void,
 ): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
-  const definitions = tools.map((tool) => toDefinition(tool, warn));
+  const toFunction = customFunctions(warn);
+  const definitions = tools.map((tool) => toDefinition(tool, toFunction));
   if (typeof choice === "string") return { tools: definitions, toolChoice: choice };
   if (choice.type !== "allowed_tools") return { tools: definitions, toolChoice: { name: nameOf(choice) } };
   const allowed = new Set(choice.tools.map(nameOf));
   return { tools: definitions.filter(({ name }) => allowed.has(name)), toolChoice: choice.mode };
 }
 
-function toDefinition(tool: ClientTool, warn: (sentence: string) => void): ToolDefinition {
+function toDefinition(tool: ClientTool, toFunction: ReturnType<typeof customFunctions>): ToolDefinition {
   if (tool.type === "function") {
     const { name, description, parameters, strict } = tool;
     return {
@@ -167,7 +168,7 @@ function toDefinition(tool: ClientTool, warn: (sentence: string) => void): ToolD
   }
   if (tool.type === "custom") {
     const { format, ...custom } = tool;
-    return toFunction({ ...custom, grammar: format?.type === "grammar" ? format : undefined }, warn);
+    return toFunction({ ...custom, grammar: format?.type === "grammar" ? format : undefined });
   }
   const { description, ...schema } = BUILT_IN[tool.type];
   return {

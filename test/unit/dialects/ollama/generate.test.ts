@@ -88,11 +88,23 @@ describe("a request", () => {
     expect(all.lastRequest().input).toEqual({ kind: "prompt", prompt: "<PRE>one(<SUF>)<MID>" });
   });
 
+  test("has its own template, which shows its system prompt, or else the model's", async () => {
+    const model = fakeModel({ settings: { ...fakeModel().settings, system: "Be kind." } });
+    const all = testApp({ events: PLAIN_TEXT, model });
+    const template = "S: {{ .System }} Q: {{ .Prompt }} A: {{ .Response }}<end>";
+    await all.post(PATH, { ...BASE, prompt: "Why?", template });
+    expect(all.lastRequest().input).toEqual({ kind: "prompt", prompt: "S: Be kind. Q: Why? A: " });
+    await all.post(PATH, { ...BASE, prompt: "Why?", template, system: "Be brief." });
+    expect(all.lastRequest().input).toEqual({ kind: "prompt", prompt: "S: Be brief. Q: Why? A: " });
+  });
+
   test.for([
     [{ raw: true, system: "no" }, /^raw: cannot be combined with system/],
     [{ suffix: "end", images: [PNG] }, /^suffix: cannot be combined with system or images/],
     [{ suffix: "end" }, /^model does not support insert: "fake" cannot fill in the middle/],
-    [{ template: "{{ .Prompt }}" }, /template: is not supported: .*\/api\/create/],
+    [{ template: "{{ .Prompt }}", raw: true }, /^raw: cannot be combined with a template/],
+    [{ template: "{{ .Prompt }}", images: [PNG] }, /^template: cannot be combined with images/],
+    [{ template: "{{ .Unknown }}{{ .Prompt }}" }, /^template: .*\.Unknown is not known/],
     [{ images: ["not base64!"] }, /images\.0/],
   ] as const)("with %j is refused", async ([more, message]) => {
     const answer = await testApp({ events: PLAIN_TEXT }).post(PATH, { ...BASE, ...more });

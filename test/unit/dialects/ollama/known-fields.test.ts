@@ -93,7 +93,15 @@ const conversions: readonly Conversion[] = [
     schema: generateRequestSchema,
     base: { model: "fake", prompt: "hi" },
     convert: (body) => toGenerateRequest(generateRequestSchema.parse(body), model),
-    samples: { ...generation, prompt: "ho", suffix: "end", system: "s", images: [PNG], raw: true },
+    samples: {
+      ...generation,
+      prompt: "ho",
+      suffix: "end",
+      system: "s",
+      images: [PNG],
+      raw: true,
+      template: "Q: {{ .Prompt }}",
+    },
     elsewhere: ["model", "stream", "top_logprobs"],
   },
   {

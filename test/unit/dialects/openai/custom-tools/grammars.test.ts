@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { toFunction } from "../../../../../src/dialects/openai/custom-tools/custom-tool.ts";
+import { customFunctions } from "../../../../../src/dialects/openai/custom-tools/custom-tool.ts";
 import { toJsonPattern } from "../../../../../src/schema/json-pattern.ts";
 import { PATCH, PATCH_GRAMMAR } from "../../../../support/patch-grammar.ts";
 
@@ -7,10 +7,8 @@ type Syntax = "lark" | "regex";
 
 function convert(syntax: Syntax, definition: string) {
   const warnings: string[] = [];
-  const tool = toFunction(
-    { name: "tool", description: "Works.", grammar: { syntax, definition } },
-    (warning) => warnings.push(warning),
-  );
+  const toFunction = customFunctions((warning) => warnings.push(warning));
+  const tool = toFunction({ name: "tool", description: "Works.", grammar: { syntax, definition } });
   const properties = Object(tool.parameters?.["properties"]);
   const pattern: unknown = properties.input.pattern;
   return { tool, pattern: typeof pattern === "string" ? pattern : undefined, warnings };
@@ -142,4 +140,28 @@ describe("a regular expression", () => {
       expect({ pattern, warnings }).toEqual({ pattern: undefined, warnings: [expect.any(String)] });
     },
   );
+});
+
+test("grammars of hostile size are neither converted nor do they hold the daemon", () => {
+  const warnings: string[] = [];
+  const toFunction = customFunctions((warning) => warnings.push(warning));
+  const twice = Array.from({ length: 30 }, (_, at) => `a${at}: ${`a${at + 1} `.repeat(20)}`).join("\n");
+  const definitions = [
+    `start: a0\n${twice}\na30: "a"`,
+    `start: ${'"a" '.repeat(4000)}`,
+    `start: /${"(a{1,9}|".repeat(40)}${"b".repeat(4000)}/`,
+    "x".repeat(1_000_000),
+    'start: "short"',
+  ];
+  const begun = performance.now();
+  for (const definition of definitions)
+    toFunction({ name: "n".repeat(999), grammar: { syntax: "lark", definition } });
+  expect(performance.now() - begun).toBeLessThan(1000);
+  expect(warnings).toMatchObject([
+    expect.stringContaining("is too large when its rules are written out"),
+    expect.stringContaining("has a group that is not closed"),
+    expect.stringContaining("is too long"),
+    expect.stringContaining("is too long"),
+  ]);
+  expect(warnings.every((warning) => warning.length < 300)).toBe(true);
 });

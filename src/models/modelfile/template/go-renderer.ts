@@ -1,0 +1,196 @@
+import { type GoExpression, TemplateProblem } from "./go-expression.ts";
+import type { GoNode } from "./go-template.ts";
+
+/** A value of a template: what JSON has. */
+export type GoValue = string | number | boolean | readonly GoValue[] | { readonly [name: string]: GoValue };
+
+/** Nodes that are rendered, those of loops each time; templates in use have some hundred. */
+const MAX_STEPS = 100_000;
+/** Far more than any context holds. */
+const MAX_CHARACTERS = 4 * 1024 * 1024;
+
+interface Scope {
+  readonly dot: GoValue;
+  readonly variables: Map<string, { value: GoValue }>;
+}
+
+/** Renders the part of Go's text/template language that chat templates use: https://pkg.go.dev/text/template */
+export class GoRenderer {
+  readonly #root: { readonly [name: string]: GoValue };
+  #steps = 0;
+  #characters = 0;
+
+  constructor(root: { readonly [name: string]: GoValue }) {
+    this.#root = root;
+  }
+
+  /** @throws TemplateProblem for unknown fields and functions, and for a template that takes too long */
+  render(nodes: readonly GoNode[]): string {
+    return this.#all(nodes, { dot: this.#root, variables: new Map() });
+  }
+
+  #all(nodes: readonly GoNode[], outer: Scope): string {
+    const scope = { ...outer, variables: new Map(outer.variables) };
+    return nodes.map((node) => this.#bounded(node, scope)).join("");
+  }
+
+  #bounded(node: GoNode, scope: Scope): string {
+    if (++this.#steps > MAX_STEPS) throw new TemplateProblem(0, "it takes too many steps");
+    if (node.kind === "text" || node.kind === "print") {
+      const text = node.kind === "text" ? node.text : printed(this.#value(node.value, scope, node.position));
+      this.#characters += text.length;
+      if (this.#characters > MAX_CHARACTERS) throw new TemplateProblem(0, "its result is too long");
+      return text;
+    }
+    return this.#block(node, scope);
+  }
+
+  #block(node: Exclude<GoNode, { kind: "text" | "print" }>, scope: Scope): string {
+    switch (node.kind) {
+      case "assign": {
+        const value = this.#value(node.value, scope, node.position);
+        // A loop may set a variable from outside the loop.
+        const known = scope.variables.get(node.name);
+        if (known) known.value = value;
+        else scope.variables.set(node.name, { value });
+        return "";
+      }
+      case "if": {
+        const branch = node.branches.find(({ condition, position }) =>
+          isTrue(this.#value(condition, scope, position)),
+        );
+        return this.#all(branch?.body ?? node.otherwise, scope);
+      }
+      case "with": {
+        const dot = this.#value(node.value, scope, node.position);
+        return isTrue(dot) ? this.#all(node.body, { ...scope, dot }) : this.#all(node.otherwise, scope);
+      }
+      default:
+        return this.#range(node, scope);
+    }
+  }
+
+  #range({ list, index, item, body, position }: Extract<GoNode, { kind: "range" }>, scope: Scope): string {
+    const items = this.#value(list, scope, position);
+    if (!isList(items)) throw new TemplateProblem(position, "range needs a list");
+    let text = "";
+    for (const [at, dot] of items.entries()) {
+      const variables = new Map(scope.variables);
+      if (index !== undefined) variables.set(index, { value: at });
+      if (item !== undefined) variables.set(item, { value: dot });
+      text += this.#all(body, { dot, variables });
+    }
+    return text;
+  }
+
+  #value(expression: GoExpression, scope: Scope, position: number): GoValue {
+    if (expression.kind === "literal") return expression.value;
+    if (expression.kind === "call") return this.#call(expression, scope, position);
+    return expression.path.reduce(
+      (value, name) => fieldOf(value, name, position),
+      this.#base(expression, scope, position),
+    );
+  }
+
+  #base({ base }: Extract<GoExpression, { kind: "access" }>, scope: Scope, position: number): GoValue {
+    if (base.kind === "dot") return scope.dot;
+    if (base.kind === "root") return this.#root;
+    if (base.kind === "value") return this.#value(base.value, scope, position);
+    const variable = scope.variables.get(base.name);
+    if (!variable) throw new TemplateProblem(position, `the variable $${base.name} is not set`);
+    return variable.value;
+  }
+
+  #call(call: Extract<GoExpression, { kind: "call" }>, scope: Scope, position: number): GoValue {
+    const { name, arguments: operands } = call;
+    if (operands.length === 0) throw new TemplateProblem(position, `${name} has no arguments`);
+    const value = (at: number): GoValue => {
+      const operand = operands[at];
+      if (!operand) throw new TemplateProblem(position, `${name} has ${operands.length} arguments`);
+      return this.#value(operand, scope, position);
+    };
+    switch (name) {
+      case "eq":
+        return operands.slice(1).some((_, at) => value(at + 1) === value(0));
+      case "ne":
+        return value(0) !== value(1);
+      case "lt":
+        return value(0) < value(1);
+      case "le":
+        return value(0) <= value(1);
+      case "gt":
+        return value(0) > value(1);
+      case "ge":
+        return value(0) >= value(1);
+      case "and":
+        return operands
+          .map((_, at) => at)
+          .reduce<GoValue>((last, at) => (isTrue(last) ? value(at) : last), true);
+      case "or":
+        return operands
+          .map((_, at) => at)
+          .reduce<GoValue>((last, at) => (isTrue(last) ? last : value(at)), false);
+      case "not":
+        return !isTrue(value(0));
+      case "len":
+        return lengthOf(value(0));
+      case "index":
+        return itemOf(value(0), value(1), position);
+      case "slice":
+        return sliceOf(
+          value(0),
+          Number(value(1)),
+          operands.length > 2 ? Number(value(2)) : undefined,
+          position,
+        );
+      case "json":
+        return JSON.stringify(value(0));
+      default:
+        throw new TemplateProblem(position, `${name} is not known here`);
+    }
+  }
+}
+
+/** As Go decides it: what is empty is false. */
+function isTrue(value: GoValue): boolean {
+  if (typeof value !== "object") return Boolean(value);
+  return isList(value) ? value.length > 0 : Object.keys(value).length > 0;
+}
+
+function isList(value: GoValue): value is readonly GoValue[] {
+  return Array.isArray(value);
+}
+
+/** Go prints objects as JSON in these templates. */
+function printed(value: GoValue): string {
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+function fieldOf(value: GoValue, name: string, position: number): GoValue {
+  if (typeof value !== "object" || isList(value)) {
+    throw new TemplateProblem(position, `.${name} is not known here`);
+  }
+  if (Object.hasOwn(value, name)) return value[name]!;
+  // Messages lack what they do not have: calls of tools, for example.
+  if (Object.hasOwn(value, "Role")) return "";
+  throw new TemplateProblem(
+    position,
+    `.${name} is not known here; known are ${Object.keys(value).join(", ")}`,
+  );
+}
+
+function lengthOf(value: GoValue): number {
+  if (typeof value === "string" || isList(value)) return value.length;
+  return typeof value === "object" ? Object.keys(value).length : 0;
+}
+
+function itemOf(value: GoValue, at: GoValue, position: number): GoValue {
+  const item = isList(value) ? value[Number(at)] : undefined;
+  if (item === undefined) throw new TemplateProblem(position, `there is no item ${printed(at)}`);
+  return item;
+}
+
+function sliceOf(value: GoValue, from: number, to: number | undefined, position: number): GoValue {
+  if (typeof value === "string" || isList(value)) return value.slice(from, to);
+  throw new TemplateProblem(position, "slice needs a list or a text");
+}
