@@ -18,7 +18,7 @@ Programs written for Ollama work unchanged. Only the address ends in \`/ollama\`
 
     new Ollama({ host: "http://127.0.0.1:8080/ollama" })
 
-Supported: \`GET\` and \`HEAD /\`, \`/api/version\`, \`/api/tags\`, \`/api/ps\`, \`/api/show\`, \`/api/chat\`, \`/api/generate\`, \`/api/embed\`, \`/api/embeddings\`, \`/api/pull\`, \`/api/create\`, \`/api/copy\`, \`/api/delete\`. Like Ollama, Daybreak also serves the OpenAI and Anthropic APIs under \`/ollama/v1\`, where requests load the models they name ([compatibility.md](compatibility.md)). Not supported: \`/api/push\` and \`/api/blobs\`.
+Supported: \`GET\` and \`HEAD /\`, \`/api/version\`, \`/api/tags\`, \`/api/ps\`, \`/api/show\`, \`/api/chat\`, \`/api/generate\`, \`/api/embed\`, \`/api/embeddings\`, \`/api/pull\`, \`/api/create\`, \`/api/blobs\`, \`/api/copy\`, \`/api/delete\`. Like Ollama, Daybreak also serves the OpenAI and Anthropic APIs under \`/ollama/v1\`, where requests load the models they name ([compatibility.md](compatibility.md)). Not supported: \`/api/push\`.
 
 ## What is the same
 
@@ -33,13 +33,14 @@ Supported: \`GET\` and \`HEAD /\`, \`/api/version\`, \`/api/tags\`, \`/api/ps\`,
 
 - **Version.** \`/api/version\` reports the version of Ollama whose API this is, because clients check for a minimum version; \`daybreak\` next to it is the daemon's own.
 - **\`/api/show\`** returns the template in Jinja. Clients that look for Go's \`.Suffix\` in it, such as Continue, conclude that no model supports fill-in-the-middle; \`capabilities\` contains \`insert\` for those that do.
+- **\`template\`** of a request to \`generate\` must be a Go template, and is applied once; the model's own comes from its definition.
 - **Sampling defaults** are those of the daemon's other APIs: temperature 0.7, top_p 0.9, top_k 40, no repeat penalty, unless the model says otherwise.
 - **Thinking** is off unless the request or the model's definition turns it on.
 - **A prompt that does not fit** into the context is 400; it is never truncated. A text to embed is truncated unless \`truncate\` is false.
 - **\`num_ctx\`** takes effect when the model is loaded. An idle model that was loaded with less is reloaded; one in use is not. It never exceeds the context that the model was trained for.
-- **Embeddings** are L2-normalized, also those of \`/api/embeddings\`. \`context\` is neither returned nor accepted.
+- **Embeddings** are L2-normalized, also those of \`/api/embeddings\`. An empty text in a list is embedded if the model's vocabulary adds tokens to every text, and refused otherwise. \`context\` is neither returned nor accepted.
 - **Pulling** uses the hub, not Ollama's library. \`digest\` in its lines and in lists of models is an identifier, not the hash of a file. A failure before the first byte has an HTTP status instead of a line.
-- **\`create\`** creates a model from one on disk, or from a Modelfile; files cannot be uploaded. A copy needs a name that is not taken.
+- **\`create\`** creates a model from one on disk, from a Modelfile, or from files that were uploaded with \`POST /api/blobs/:digest\`: one GGUF file, its projector (a file with mmproj in its name) and adapters. Other formats, models in several parts, \`messages\` and \`quantize\` are refused. Uploads are in \`blobs\` in the cache folder; those that no model needs are removed with the first upload after a day. A copy needs a name that is not taken.
 
 ## Request fields
 

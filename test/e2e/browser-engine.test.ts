@@ -9,10 +9,12 @@ import { ENGINES_IN_PAGE, imageQuestion } from "../support/engines-in-page.ts";
 import { requireOnCi } from "../support/require-on-ci.ts";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
 import { tinyPng } from "../support/tiny-png.ts";
+import { losslessWebp } from "../support/tiny-webp.ts";
 
 const chromium = findChromium();
 requireOnCi("Chromium", chromium !== undefined);
 
+const WEBP = `data:image/webp;base64,${Buffer.from(losslessWebp()).toString("base64")}`;
 const IMAGE = `data:image/png;base64,${Buffer.from(tinyPng(64, 64)).toString("base64")}`;
 
 const answerSchema = z.object({ status: z.number(), body: z.unknown() });
@@ -131,11 +133,13 @@ describe.skipIf(chromium === undefined)("the engine in a page of Chromium", () =
     await page.evaluate("engines.pirate.close()");
   });
 
-  test("sees in an image what the daemon does", async () => {
+  test("sees in an image what the daemon does, also in WebP, which the browser decodes itself", async () => {
     await page.evaluate(`start("daybreak-mini-vision", "vision")`);
-    const body = { ...imageQuestion(IMAGE), logprobs: true };
-    const here = await inPage("vision", "/v1/chat/completions", body);
-    expect(choicesOf(here)).toEqual(choicesOf(await inDaemon("/v1/chat/completions", body)));
+    for (const image of [IMAGE, WEBP]) {
+      const body = { ...imageQuestion(image), logprobs: true };
+      const here = await inPage("vision", "/v1/chat/completions", body);
+      expect(choicesOf(here)).toEqual(choicesOf(await inDaemon("/v1/chat/completions", body)));
+    }
     await page.evaluate("engines.vision.close()");
   });
 

@@ -19,7 +19,9 @@ export const embedRequestSchema = z
     input: z
       .union([z.string(), list(z.string())])
       .nullish()
-      .describe("One text or several. Empty: only loads the model."),
+      .describe(
+        "One text or several. Empty: only loads the model; in a list, an empty text is embedded if the model's vocabulary has tokens for it.",
+      ),
     dimensions: z
       .int()
       .min(1)
@@ -60,11 +62,12 @@ export const embeddingsAnswerSchema = z
   .meta({ id: "OllamaEmbeddingsAnswer" });
 
 export function toEmbedRequest(body: Omit<Embed, "dimensions">, model: Model): EmbedRequest {
-  const texts = typeof body.input === "string" ? [body.input] : (body.input ?? []);
+  // An empty text only loads the model; in a list it is a text like others, and the client waits for its vector.
+  const texts =
+    typeof body.input === "string" ? [body.input].filter((text) => text !== "") : (body.input ?? []);
   return {
     model: model.alias,
-    // A single empty text only loads the model.
-    input: texts.length === 1 && texts[0] === "" ? [] : texts,
+    input: texts,
     truncate: body.truncate ?? true,
     residency: toResidency(body, model),
   };

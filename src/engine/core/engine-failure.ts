@@ -20,6 +20,9 @@ const TOO_LONG_FOR_A_STEP = /input \((\d+) tokens\) is too large.*batch size: (\
 /** The KV cache is full; llama.cpp sends this to all requests. */
 const CONTEXT_IS_FULL = "Context size has been exceeded.";
 
+/** A text to embed has no tokens. */
+const EMPTY_TEXT = "Input content cannot be empty";
+
 /** Prefix of an exception that was thrown while llama.cpp sampled a token. */
 const EXCEPTION = "got exception: ";
 
@@ -93,6 +96,13 @@ export function fromRefusal(error: unknown): unknown {
   if (ofTemplate) return ofTemplate;
   if (OUT_OF_MEMORY.test(message)) return outOfMemory(error);
   const reason = firstLine(message);
+  if (reason === EMPTY_TEXT) {
+    return new ServiceError(
+      "invalid_parameter",
+      "The model cannot embed an empty text, because its vocabulary adds no tokens to a text; leave the text out.",
+      { param: "input", cause: error },
+    );
+  }
   const why = isInternal(reason) ? "llama.cpp cannot parse it." : reason;
   return new ServiceError("invalid_parameter", `The model rejects the request: ${why}`, { cause: error });
 }

@@ -37,6 +37,16 @@ describe("/api/embed", () => {
     expect((await all.post("/ollama/api/embed", { ...body, truncate: false })).status).toBe(400);
   });
 
+  test("gives a vector for each text of a list, also for empty ones", async () => {
+    for (const [input, count] of [
+      [["a", ""], 2],
+      [[""], 1],
+    ] as const) {
+      const answer = await testApp().post("/ollama/api/embed", { model: "fake", input });
+      expect(await answer.json()).toMatchObject({ embeddings: { length: count } });
+    }
+  });
+
   test.for([{ input: "" }, { input: [] }, {}])("of nothing (%j) gives nothing", async (more) => {
     const answer = await testApp().post("/ollama/api/embed", { model: "fake", ...more });
     expect(await answer.json()).toMatchObject({ embeddings: [] });

@@ -78,6 +78,7 @@ describe("a request that llama.cpp does not take on", () => {
     [report("std::bad_alloc"), "invalid_template", /more memory than the model has/],
     ["std::bad_alloc", "insufficient_memory", /more memory than the model has/],
     ["std::length_error", "invalid_parameter", /llama.cpp cannot parse it/],
+    ["Input content cannot be empty", "invalid_parameter", /cannot embed an empty text/],
   ])("because of %j is refused in plain words", (message, code, words) => {
     const error = fromRefusal(new EngineCallError(message));
     expect(error).toMatchObject({ code, message: expect.stringMatching(words) });
