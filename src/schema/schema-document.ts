@@ -4,6 +4,14 @@ import { normalizeSchema, type JsonSchema, type NormalizedNodes, type SchemaRepa
 /** Base of references in a schema without `$id`; it never meets an address that exists. */
 const NO_ADDRESS = "https://schema.invalid/";
 
+/** Where a reference leads. */
+export interface Reference {
+  readonly keyword: string;
+  /** Undefined if this document cannot tell. */
+  readonly target: JsonSchema | boolean | undefined;
+  readonly isDynamic: boolean;
+}
+
 /** A normalized schema whose references can be followed. Nothing is ever fetched. */
 export class SchemaDocument {
   readonly root: JsonSchema | boolean;
@@ -39,6 +47,29 @@ export class SchemaDocument {
     const target = this.#resources.get(resource);
     if (target === undefined || decoded === "") return target;
     return this.#follow(target, resource, decoded);
+  }
+
+  /**
+   * What all references of a node point to: `$ref`, and `$dynamicRef` or `$recursiveRef` where it can only mean one
+   * subschema. Others are returned by name, with whether the way to them would decide.
+   */
+  references(node: JsonSchema): readonly Reference[] {
+    const references: Reference[] = [];
+    for (const keyword of ["$ref", "$dynamicRef", "$recursiveRef"] as const) {
+      const reference = node[keyword];
+      if (typeof reference !== "string") continue;
+      const isDynamic = keyword !== "$ref" && this.#dependsOnWay(keyword, reference);
+      const target = isDynamic ? undefined : this.resolve(node, reference);
+      references.push({ keyword, target, isDynamic });
+    }
+    return references;
+  }
+
+  #dependsOnWay(keyword: "$dynamicRef" | "$recursiveRef", reference: string): boolean {
+    const nodes = [...this.#bases.keys()] as JsonSchema[];
+    if (keyword === "$recursiveRef") return nodes.some((node) => node.$recursiveAnchor === true);
+    const name = reference.slice(reference.indexOf("#") + 1);
+    return nodes.filter((node) => node.$dynamicAnchor === name).length > 1;
   }
 
   #follow(from: JsonSchema, base: string, pointer: string): JsonSchema | boolean | undefined {

@@ -139,10 +139,9 @@ class Question {
   }
 
   #askApplied(): void {
-    const { $ref, allOf, anyOf, oneOf, not, if: condition } = this.#node;
+    const { allOf, anyOf, oneOf, not, if: condition } = this.#node;
     const all = [...list(allOf)];
-    if (typeof $ref === "string") {
-      const target = this.#document.resolve(this.#node, $ref);
+    for (const { target } of this.#document.references(this.#node)) {
       if (target !== undefined) all.push(target);
     }
     for (const each of all) this.#keep(this.#ask(each, this.#value), "allOf");

@@ -63,20 +63,11 @@ function negateValue(node: JsonSchema, reading: Reading): Alternative[] {
 }
 
 function negateReferences(node: JsonSchema, reading: Reading): Alternative[] {
-  const alternatives: Alternative[] = [];
-  if (typeof node.$ref === "string") {
-    const target = reading.document.resolve(node, node.$ref);
-    alternatives.push(
-      target === undefined
-        ? (branch) => branch.leave(gapOf(reading, node, "$ref", NOWHERE, "ignored"))
-        : ofTerm(fails(target)),
-    );
-  }
-  for (const keyword of ["$dynamicRef", "$recursiveRef"]) {
-    if (node[keyword] === undefined) continue;
-    alternatives.push((branch) => branch.leave(gapOf(reading, node, keyword, DYNAMIC, "ignored")));
-  }
-  return alternatives;
+  return reading.document.references(node).map(({ keyword, target, isDynamic }) =>
+    target === undefined
+      ? (branch) => branch.leave(gapOf(reading, node, keyword, isDynamic ? DYNAMIC : NOWHERE, "ignored"))
+      : ofTerm(fails(target)),
+  );
 }
 
 function negateApplied(node: JsonSchema, reading: Reading): Alternative[] {

@@ -41,13 +41,9 @@ function readTypes(branch: Branch, names: readonly TypeName[]): void {
 }
 
 function readReferences(branch: Branch, node: JsonSchema, owners: readonly JsonSchema[], reading: Reading): void {
-  if (typeof node.$ref === "string") {
-    const target = reading.document.resolve(node, node.$ref);
-    if (target === undefined) branch.leave(gapOf(reading, node, "$ref", NOWHERE, "ignored"));
-    else branch.add(work([holds(target)], owners));
-  }
-  for (const keyword of ["$dynamicRef", "$recursiveRef"]) {
-    if (node[keyword] !== undefined) branch.leave(gapOf(reading, node, keyword, DYNAMIC, "ignored"));
+  for (const { keyword, target, isDynamic } of reading.document.references(node)) {
+    if (target !== undefined) branch.add(work([holds(target)], owners));
+    else branch.leave(gapOf(reading, node, keyword, isDynamic ? DYNAMIC : NOWHERE, "ignored"));
   }
 }
 

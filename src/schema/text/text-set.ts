@@ -1,1 +1,0 @@
-export interface TextSet { has(t: string): boolean; isEmpty(): boolean }
