@@ -16,6 +16,7 @@ const ROOMS = [
   "inference",
   "models",
   "engine",
+  "schema",
   "config",
   "events",
   "metrics",
