@@ -43,7 +43,7 @@ export function compileCalls(
 ): CompiledCalls {
   const sources = new Map(tools.map(({ name, parameters }) => [name, new SchemaSource(parameters ?? OBJECT, name)]));
   const answerSource = answer === undefined ? undefined : new SchemaSource(answer);
-  const { grammar, gaps } = CompiledGrammar.of(options, (compiled) => {
+  const { grammar, gaps } = CompiledGrammar.of(options, [...sources.values()], (compiled) => {
     const parts = [...sources].map(([name, source]) =>
       callOf(name, compiled.fitting(source, [holds(OBJECT)], `${name}-arguments`)),
     );

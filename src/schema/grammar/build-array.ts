@@ -5,7 +5,7 @@ import type { ValueBuilder } from "./build-value.ts";
 import { choice, EMPTY, NOTHING, optional, type Part, repeat, type Rule, ruleOf, sequence, SPACE, text } from "./part.ts";
 
 /** Larger counts are left to the check: each costs llama.cpp rules of its own. */
-export const MAX_COUNT = 500;
+export const MAX_COUNT = 5000;
 /** Positions that may have rules of their own. */
 const MAX_POSITIONS = 300;
 /** Rules for arrays that count the items they contain. */

@@ -142,8 +142,7 @@ class ObjectBuilder {
       const not = texts.not(atom.set);
       for (const cell of cells) {
         const inside = cell.names ? texts.and([cell.names, atom.set]) : atom.set;
-        const outside = cell.names && not ? texts.and([cell.names, not]) : not;
-        if (!inside || !outside) return this.#undivided(base);
+        const outside = cell.names ? texts.and([cell.names, not]) : not;
         if (!inside.isEmpty()) divided.push({ names: inside, atoms: new Set([...cell.atoms, atom.id]) });
         if (!outside.isEmpty()) divided.push({ ...cell, names: outside });
       }

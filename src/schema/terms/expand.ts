@@ -80,12 +80,11 @@ export class Expander implements Reading {
     const sets = [];
     for (const branch of branches) {
       if (branch.gaps.some(({ type }) => type === undefined || type === "string")) return undefined;
+      if (!branch.values && !this.texts.combinesLengths(branch)) return undefined;
       const set = branch.values ? this.texts.listed(branch.values as string[]) : this.texts.ofBranch(branch);
-      if (set === undefined) return undefined;
       sets.push(set);
     }
     const set = this.texts.or(sets);
-    if (set === undefined) return undefined;
     const id = `texts ${this.keys.keyOf(term)}`;
     if (!branches.every(({ values }) => values)) return { id, set };
     return { id, set, names: branches.flatMap(({ values }) => values as string[]) };
@@ -170,7 +169,7 @@ export class Expander implements Reading {
     if (branch.minItems > branch.maxItems) branch.without("array");
     const needed = Math.max(branch.minProperties, branch.required.size);
     if (needed > branch.maxProperties || this.#lacksRequired(branch)) branch.without("object");
-    if (branch.types.has("string") && branch.texts.length > 0 && this.texts.ofBranch(branch)?.isEmpty()) {
+    if (branch.types.has("string") && branch.texts.length > 0 && this.texts.ofBranch(branch).isEmpty()) {
       branch.without("string");
     }
   }

@@ -23,7 +23,7 @@ export function readTerm(branch: Branch, node: JsonSchema, outer: readonly JsonS
   readValue(branch, node);
   readReferences(branch, node, owners, reading);
   readApplied(branch, node, owners, reading);
-  readNumber(branch, node);
+  readNumber(branch, node, reading.document.pathOf(node));
   readString(branch, node, reading);
   readObject(branch, node, owners, reading);
   readArray(branch, node, owners, reading);
@@ -136,7 +136,8 @@ function typesNode(types: ReadonlySet<ValueType>): JsonSchema {
   return node;
 }
 
-function readNumber(branch: Branch, node: JsonSchema): void {
+function readNumber(branch: Branch, node: JsonSchema, path: string): void {
+  if (node.multipleOf !== undefined) branch.paths = { ...branch.paths, multipleOf: path };
   const { number } = branch;
   const highest = (one: number | undefined, other: unknown): number | undefined =>
     numberOf(other) === undefined ? one : Math.max(one ?? Number.NEGATIVE_INFINITY, Number(other));

@@ -49,9 +49,9 @@ export function textAtom(
 ): KeyAtom | { readonly reason: string; readonly kind: SchemaGap["kind"] } | undefined {
   const found = keyword === "pattern" ? texts.pattern(source) : texts.format(source);
   if (found === undefined || "reason" in found) return found;
-  const set = isMet ? found : texts.not(found);
-  if (set === undefined) return { reason: "the texts that do not fit are too many to list", kind: "checked" };
-  return { id: `${isMet ? "" : "not "}${keyword} ${source}`, set };
+  // The set of a format may have only the common ones of its texts, so what is not in it may fit all the same.
+  if (!isMet && keyword === "format") return { reason: "what does not fit a format is not known", kind: "ignored" };
+  return { id: `${isMet ? "" : "not "}${keyword} ${source}`, set: isMet ? found : texts.not(found) };
 }
 
 export function work(terms: Conjunction, owners: readonly JsonSchema[] = []): Work[] {
