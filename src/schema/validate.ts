@@ -122,6 +122,15 @@ class Question {
     for (const item of seen.items) this.#seen.items.add(item);
   }
 
+  /** What cannot be followed may have evaluated everything. */
+  #lookAtAll(): void {
+    const value = this.#value;
+    if (Array.isArray(value)) for (const index of value.keys()) this.#seen.items.add(index);
+    else if (typeof value === "object" && value !== null) {
+      for (const name of Object.keys(value)) this.#seen.names.add(name);
+    }
+  }
+
   #askValue(): void {
     const { type, enum: values } = this.#node;
     const own = typeOf(this.#value);
@@ -142,7 +151,8 @@ class Question {
     const { allOf, anyOf, oneOf, not, if: condition } = this.#node;
     const all = [...list(allOf)];
     for (const { target } of this.#document.references(this.#node)) {
-      if (target !== undefined) all.push(target);
+      if (target === undefined) this.#lookAtAll();
+      else all.push(target);
     }
     for (const each of all) this.#keep(this.#ask(each, this.#value), "allOf");
     if (anyOf !== undefined) {

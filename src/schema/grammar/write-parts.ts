@@ -1,5 +1,5 @@
 import type { GrammarWriter } from "../gbnf/grammar-writer.ts";
-import { gbnfLiteral } from "../text/write-character.ts";
+import { gbnfLiteral } from "../gbnf/gbnf-text.ts";
 import type { WorkBudget } from "../work-budget.ts";
 import type { Part, Rule } from "./part.ts";
 

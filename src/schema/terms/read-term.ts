@@ -43,7 +43,11 @@ function readTypes(branch: Branch, names: readonly TypeName[]): void {
 function readReferences(branch: Branch, node: JsonSchema, owners: readonly JsonSchema[], reading: Reading): void {
   for (const { keyword, target, isDynamic } of reading.document.references(node)) {
     if (target !== undefined) branch.add(work([holds(target)], owners));
-    else branch.leave(gapOf(reading, node, keyword, isDynamic ? DYNAMIC : NOWHERE, "ignored"));
+    else {
+      branch.leave(gapOf(reading, node, keyword, isDynamic ? DYNAMIC : NOWHERE, "ignored"));
+      // It may have evaluated everything.
+      branch.evaluate(owners, () => ({ allKeys: true, allItems: true }));
+    }
   }
 }
 
