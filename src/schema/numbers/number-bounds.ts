@@ -43,10 +43,9 @@ export function numberSatisfies(value: number, bounds: NumberBounds): boolean {
 
 /** The range of the keywords; undefined when no number is in it. */
 export function rangeOf(bounds: NumberBounds): NumberRange | undefined {
-  const low = [
-    ...lowLimit(bounds.minimum, false),
-    ...lowLimit(bounds.exclusiveMinimum, true),
-  ].reduce<Limit | undefined>((a, b) => (a && isTighter(a, b, 1) ? a : b), undefined);
+  const low = [...lowLimit(bounds.minimum, false), ...lowLimit(bounds.exclusiveMinimum, true)].reduce<
+    Limit | undefined
+  >((a, b) => (a && isTighter(a, b, 1) ? a : b), undefined);
   const high = [
     ...lowLimit(negative(bounds.maximum), false),
     ...lowLimit(negative(bounds.exclusiveMaximum), true),
@@ -65,7 +64,8 @@ export function rangeOf(bounds: NumberBounds): NumberRange | undefined {
 function lowLimit(value: number | undefined, isExclusive: boolean): Limit[] {
   if (value === undefined || value === -Infinity) return [];
   if (value === Infinity) return [{ at: toDecimal(Number.MAX_VALUE), isExclusive: true }];
-  if (isExclusive && Math.abs(value) >= LAST_EXACT) return [{ at: toDecimal(nextAbove(value)), isExclusive: false }];
+  if (isExclusive && Math.abs(value) >= LAST_EXACT)
+    return [{ at: toDecimal(nextAbove(value)), isExclusive: false }];
   return [{ at: toDecimal(value), isExclusive }];
 }
 
@@ -74,7 +74,8 @@ const isTighter = (a: Limit, b: Limit, sign: number): boolean => {
   return order > 0 || (order === 0 && a.isExclusive);
 };
 
-const negative = (value: number | undefined): number | undefined => (value === undefined ? undefined : -value);
+const negative = (value: number | undefined): number | undefined =>
+  value === undefined ? undefined : -value;
 
 const mirrored = ({ at, isExclusive }: Limit): Limit => ({
   at: { digits: -at.digits, scale: at.scale },

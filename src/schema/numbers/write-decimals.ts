@@ -110,7 +110,7 @@ function digitsBetween(
   const first = low && low.digits !== "" ? Number(low.digits[0]) : 0;
   const last = high ? (high.digits === "" ? 0 : Number(high.digits[0])) : 9;
   const choices: string[] = [];
-  for (let digit = first; digit <= last; ) {
+  for (let digit = first; digit <= last;) {
     const nextLow = low && digit === first ? shortened(low) : undefined;
     const nextHigh = high && digit === last ? shortened(high) : undefined;
     // The digits between those of the bounds go on alike.

@@ -90,13 +90,7 @@ class Multiples {
     return rule;
   }
 
-  #body(
-    left: number,
-    atLow: boolean,
-    atHigh: boolean,
-    remainder: number,
-    least: number,
-  ): string | undefined {
+  #body(left: number, atLow: boolean, atHigh: boolean, remainder: number, least: number): string | undefined {
     const at = this.#high.length - left;
     const [low, high] = [Number(this.#low[at]), Number(this.#high[at])];
     const digitsOf = new Map<string, string>();

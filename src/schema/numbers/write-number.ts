@@ -26,7 +26,8 @@ export function writeNumber(writer: GrammarWriter, bounds: NumberBounds): string
   if (!range) return undefined;
   const all = listed(range);
   const hint = bounds.isInteger ? "integer" : "number";
-  if (all) return all.length === 0 ? undefined : writer.rule(hint, all.map((text) => `"${text}"`).join(" | "));
+  if (all)
+    return all.length === 0 ? undefined : writer.rule(hint, all.map((text) => `"${text}"`).join(" | "));
   const step = commonStep(range.steps);
   const sides = [positiveSide(range), negativeSide(range)].map((side) => {
     if (!side) return undefined;
@@ -94,7 +95,8 @@ function listed({ low, high, steps }: NumberRange): string[] | undefined {
   const texts: string[] = [];
   for (let factor = -floorOf({ digits: -from, scale: 0 }) / unit - 1n; factor * unit <= to; factor += 1n) {
     const digits = factor * unit;
-    if (digits < from || (low.isExclusive && digits === from) || (high.isExclusive && digits === to)) continue;
+    if (digits < from || (low.isExclusive && digits === from) || (high.isExclusive && digits === to))
+      continue;
     const value: Decimal = { digits, scale };
     if (steps.every((each) => isMultiple(value, each))) texts.push(textOf(value));
   }

@@ -1,9 +1,10 @@
+import { gbnfClass } from "../gbnf/gbnf-text.ts";
 import {
   ALL_BUT_SURROGATES,
   type CodePoints,
+  codePoints,
   hasCodePoint,
   intersectionOf,
-  rangesOf,
 } from "./code-points.ts";
 
 /** Code points that stand for themselves in a JSON string. */
@@ -32,7 +33,10 @@ export function writeCharacter(set: CodePoints, form: "json" | "raw"): string {
   const plain = intersectionOf(set, UNESCAPED);
   if (plain.length > 0) choices.push(gbnfClass(plain));
   const letters = LETTERS.filter(([point]) => hasCodePoint(set, point)).map(([, letter]) => letter);
-  if (letters.length > 0) choices.push(`"\\\\" ${gbnfLetters(letters)}`);
+  if (letters.length > 0)
+    choices.push(
+      `"\\\\" ${gbnfClass(codePoints(letters.map((letter) => [letter.codePointAt(0) ?? 0, letter.codePointAt(0) ?? 0])))}`,
+    );
   const controls = OTHER_CONTROLS.filter((point) => hasCodePoint(set, point));
   if (controls.length > 0) choices.push(...controlEscapes(controls));
   return choices.length === 1 ? (choices[0] ?? "") : `(${choices.join(" | ")})`;
@@ -45,46 +49,4 @@ function controlEscapes(points: readonly number[]): string[] {
     if (digits.length === 0) return [];
     return [`"\\\\u00${high}" [${digits.join("")}]`];
   });
-}
-
-function gbnfLetters(letters: readonly string[]): string {
-  return `[${letters.map((letter) => gbnfMember(letter.codePointAt(0) ?? 0)).join("")}]`;
-}
-
-/** A class of characters, or a literal for a single one. */
-function gbnfClass(set: CodePoints): string {
-  const [first, last] = set;
-  if (set.length === 2 && first !== undefined && first === last)
-    return gbnfLiteral(String.fromCodePoint(first));
-  const members = rangesOf(set).map(([from, to]) => {
-    if (from === to) return gbnfMember(from);
-    return `${gbnfMember(from)}${to === from + 1 ? "" : "-"}${gbnfMember(to)}`;
-  });
-  return `[${members.join("")}]`;
-}
-
-/** A literal text in GBNF. */
-export function gbnfLiteral(text: string): string {
-  const characters = Array.from(text, (character) => {
-    if (character === '"' || character === "\\") return `\\${character}`;
-    const point = character.codePointAt(0) ?? 0;
-    return isReadable(point) ? character : gbnfEscape(point);
-  });
-  return `"${characters.join("")}"`;
-}
-
-function gbnfMember(point: number): string {
-  const character = String.fromCodePoint(point);
-  if (isReadable(point) && !`[]^-\\"`.includes(character)) return character;
-  return gbnfEscape(point);
-}
-
-/** Printable ASCII: other characters are hard to tell apart in a class. */
-const isReadable = (point: number): boolean => point >= 0x20 && point < 0x7f;
-
-function gbnfEscape(point: number): string {
-  if (point === 10) return String.raw`\n`;
-  if (point < 0x100) return `\\x${point.toString(16).toUpperCase().padStart(2, "0")}`;
-  if (point < 0x10000) return `\\u${point.toString(16).toUpperCase().padStart(4, "0")}`;
-  return `\\U${point.toString(16).toUpperCase().padStart(8, "0")}`;
 }

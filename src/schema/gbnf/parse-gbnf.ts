@@ -1,0 +1,159 @@
+import { GrammarSyntaxError } from "../schema-errors.ts";
+import { ALL_CODE_POINTS, codePoints, complementOf } from "../text/code-points.ts";
+import { Grammar, type GrammarChoices, type GrammarPart } from "./grammar.ts";
+
+/** Deepest nesting of groups, as in llama.cpp. */
+const MAX_DEPTH = 100;
+const ESCAPES: Readonly<Record<string, string>> = {
+  n: "\n",
+  r: "\r",
+  t: "\t",
+  '"': '"',
+  "\\": "\\",
+  "[": "[",
+  "]": "]",
+};
+const HEX_DIGITS: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };
+
+/**
+ * Reads a grammar in llama.cpp's GBNF (its grammars/README.md).
+ * @throws GrammarSyntaxError
+ */
+export function parseGbnf(source: string): Grammar {
+  return new GbnfReader(source).read();
+}
+
+class GbnfReader {
+  readonly #source: string;
+  readonly #grammar = new Grammar();
+  #at = 0;
+
+  constructor(source: string) {
+    this.#source = source;
+  }
+
+  read(): Grammar {
+    for (this.#space(true); this.#at < this.#source.length; this.#space(true)) {
+      const name = this.#match(/[a-zA-Z0-9-]+/y);
+      if (name === undefined) throw this.#error("a rule's name");
+      this.#space(false);
+      if (this.#match(/::=/y) === undefined) throw this.#error('"::="');
+      this.#space(true);
+      this.#grammar.rules.set(name, this.#choices(0));
+      if (this.#at < this.#source.length && this.#match(/[\r\n]/y) === undefined)
+        throw this.#error("the end of the line");
+    }
+    for (const name of this.#missing) {
+      if (!this.#grammar.rules.has(name)) throw new GrammarSyntaxError(`The grammar has no rule "${name}".`);
+    }
+    if (!this.#grammar.rules.has("root")) throw new GrammarSyntaxError('The grammar has no rule "root".');
+    return this.#grammar;
+  }
+
+  readonly #missing = new Set<string>();
+
+  #choices(depth: number): GrammarChoices {
+    if (depth > MAX_DEPTH) throw new GrammarSyntaxError("The grammar's groups are nested too deeply.");
+    const choices = [this.#sequence(depth)];
+    while (this.#match(/\|/y) !== undefined) {
+      this.#space(true);
+      choices.push(this.#sequence(depth));
+    }
+    return choices;
+  }
+
+  #sequence(depth: number): GrammarPart[] {
+    const parts: GrammarPart[] = [];
+    for (;;) {
+      const part = this.#part(depth);
+      if (part === undefined) return parts;
+      this.#space(depth > 0);
+      const last = part.at(-1);
+      const bounds = this.#repetition();
+      if (last && bounds) parts.push(...part.slice(0, -1), this.#grammar.repeat(last, ...bounds));
+      else parts.push(...part);
+      this.#space(depth > 0);
+    }
+  }
+
+  /** One part; several for a literal, the last of which may be repeated. */
+  #part(depth: number): GrammarPart[] | undefined {
+    const grammar = this.#grammar;
+    if (this.#match(/"/y) !== undefined) {
+      const parts: GrammarPart[] = [];
+      while (this.#match(/"/y) === undefined) {
+        const point = this.#character();
+        parts.push(grammar.set([point, point]));
+      }
+      // A repeated literal is repeated as a whole.
+      return parts.length > 1 ? [grammar.group([parts])] : parts;
+    }
+    if (this.#match(/\[/y) !== undefined) return [this.#class()];
+    if (this.#match(/\./y) !== undefined) return [grammar.set(ALL_CODE_POINTS)];
+    if (this.#match(/\(/y) !== undefined) {
+      this.#space(true);
+      const choices = this.#choices(depth + 1);
+      if (this.#match(/\)/y) === undefined) throw this.#error('")"');
+      return [grammar.group(choices)];
+    }
+    const name = this.#match(/[a-zA-Z0-9-]+/y);
+    if (name === undefined) return undefined;
+    this.#missing.add(name);
+    return [grammar.reference(name)];
+  }
+
+  #class(): GrammarPart {
+    const isComplement = this.#match(/\^/y) !== undefined;
+    const ranges: [number, number][] = [];
+    while (this.#match(/\]/y) === undefined) {
+      const first = this.#character();
+      const isRange = this.#match(/-(?!\])/y) !== undefined;
+      const last = isRange ? this.#character() : first;
+      if (first <= last) ranges.push([first, last]);
+    }
+    const set = codePoints(ranges);
+    return this.#grammar.set(isComplement ? complementOf(set) : set);
+  }
+
+  #character(): number {
+    const point = this.#source.codePointAt(this.#at);
+    if (point === undefined) throw this.#error("a character");
+    const character = String.fromCodePoint(point);
+    this.#at += character.length;
+    if (character !== "\\") return point;
+    const letter = this.#source[this.#at++] ?? "";
+    const plain = ESCAPES[letter];
+    if (plain !== undefined) return plain.codePointAt(0) ?? 0;
+    const digits = this.#source.slice(this.#at, this.#at + (HEX_DIGITS[letter] ?? 0));
+    if (!/^[\da-fA-F]+$/.test(digits)) throw this.#error("an escape that GBNF has");
+    this.#at += digits.length;
+    return Number.parseInt(digits, 16);
+  }
+
+  #repetition(): [min: number, max: number] | undefined {
+    if (this.#match(/\*/y) !== undefined) return [0, Infinity];
+    if (this.#match(/\+/y) !== undefined) return [1, Infinity];
+    if (this.#match(/\?/y) !== undefined) return [0, 1];
+    const text = this.#match(/\{\s*\d+\s*(?:,\s*\d*\s*)?\}/y);
+    if (text === undefined) return undefined;
+    const [min = "", max] = text.slice(1, -1).split(",");
+    if (max === undefined) return [Number(min), Number(min)];
+    return [Number(min), max.trim() === "" ? Infinity : Number(max)];
+  }
+
+  #space(withLines: boolean): void {
+    this.#match(withLines ? /(?:[ \t\r\n]|#[^\r\n]*)*/y : /(?:[ \t]|#[^\r\n]*)*/y);
+  }
+
+  #match(expression: RegExp): string | undefined {
+    expression.lastIndex = this.#at;
+    const found = expression.exec(this.#source)?.[0];
+    this.#at += found?.length ?? 0;
+    return found;
+  }
+
+  #error(wanted: string): GrammarSyntaxError {
+    const line = this.#source.slice(0, this.#at).split("\n").length;
+    return new GrammarSyntaxError(`The grammar needs ${wanted} in line ${line}.`);
+  }
+}
