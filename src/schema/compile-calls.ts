@@ -41,7 +41,9 @@ export function compileCalls(
   answer?: unknown,
   options: CompileOptions = {},
 ): CompiledCalls {
-  const sources = new Map(tools.map(({ name, parameters }) => [name, new SchemaSource(parameters ?? OBJECT, name)]));
+  const sources = new Map(
+    tools.map(({ name, parameters }) => [name, new SchemaSource(parameters ?? OBJECT, name)]),
+  );
   const answerSource = answer === undefined ? undefined : new SchemaSource(answer);
   const { grammar, gaps } = CompiledGrammar.of(options, [...sources.values()], (compiled) => {
     const parts = [...sources].map(([name, source]) =>
@@ -50,8 +52,14 @@ export function compileCalls(
     if (answerSource) parts.push(compiled.fitting(answerSource, [], "answer"));
     return choice(parts);
   });
-  const checkArguments = (tool: string, value: string): CheckFailure | undefined => sources.get(tool)?.checkText(value);
-  return { grammar, unenforced: gaps, check: (value) => checkCall(value, sources, answerSource), checkArguments };
+  const checkArguments = (tool: string, value: string): CheckFailure | undefined =>
+    sources.get(tool)?.checkText(value);
+  return {
+    grammar,
+    unenforced: gaps,
+    check: (value) => checkCall(value, sources, answerSource),
+    checkArguments,
+  };
 }
 
 function callOf(name: string, value: Part): Part {
@@ -84,5 +92,8 @@ function checkCall(
   // An answer may look like a call.
   const ofAnswer = answer?.checkValue(parsed.value);
   if (answer && ofAnswer === undefined) return undefined;
-  return ofCall ?? ofAnswer ?? { path: "name", keyword: "enum", message: "The answer is not a call of a known tool." };
+  return (
+    ofCall ??
+    ofAnswer ?? { path: "name", keyword: "enum", message: "The answer is not a call of a known tool." }
+  );
 }

@@ -18,6 +18,8 @@ export interface CompiledSchema {
  */
 export function compileSchema(schema: unknown, options: CompileOptions = {}): CompiledSchema {
   const source = new SchemaSource(schema);
-  const { grammar, gaps } = CompiledGrammar.of(options, [source], (compiled) => compiled.fitting(source, [], "root-value"));
+  const { grammar, gaps } = CompiledGrammar.of(options, [source], (compiled) =>
+    compiled.fitting(source, [], "root-value"),
+  );
   return { grammar, unenforced: gaps, check: (text) => source.checkText(text) };
 }

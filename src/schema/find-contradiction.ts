@@ -10,7 +10,9 @@ import { holds } from "./terms/term.ts";
 export function findContradiction(source: SchemaSource, terms: Conjunction, expander: Expander): SchemaError {
   const { tool, document } = source;
   const inner = innermost(terms, expander, 0);
-  const node = inner.map((term) => term.node).find((each) => typeof each === "object") as JsonSchema | undefined;
+  const node = inner.map((term) => term.node).find((each) => typeof each === "object") as
+    | JsonSchema
+    | undefined;
   const path = node ? document.pathOf(node) : "";
   const keyword = node ? (blamedKeyword(node, expander) ?? "") : "false";
   const where = path === "" ? "the schema" : path;
@@ -22,12 +24,14 @@ export function findContradiction(source: SchemaSource, terms: Conjunction, expa
 function innermost(terms: Conjunction, expander: Expander, depth: number): Conjunction {
   if (depth > 20) return terms;
   const [first, ...others] = terms;
-  if (!first || others.some(({ node }) => typeof node === "object" && Object.keys(node).length > 1)) return terms;
+  if (!first || others.some(({ node }) => typeof node === "object" && Object.keys(node).length > 1))
+    return terms;
   if (typeof first.node === "boolean" || !first.holds) return terms;
   const { properties, required } = first.node;
   if (typeof properties !== "object" || properties === null || !Array.isArray(required)) return terms;
   for (const [name, node] of Object.entries(properties)) {
-    if (required.includes(name) && expander.isEmpty([holds(node)])) return innermost([holds(node)], expander, depth + 1);
+    if (required.includes(name) && expander.isEmpty([holds(node)]))
+      return innermost([holds(node)], expander, depth + 1);
   }
   return terms;
 }

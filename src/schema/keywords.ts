@@ -61,14 +61,22 @@ export const KEYWORDS = {
   properties: keyword("schema map", "grammar", "Written in the order of the schema."),
   required: keyword("names", "grammar", "Also of names that properties does not have."),
   additionalProperties: keyword("schema", "grammar", "Written behind the declared properties."),
-  patternProperties: keyword("schema map", "grammar or check", "A name that fits several has to fit them all."),
+  patternProperties: keyword(
+    "schema map",
+    "grammar or check",
+    "A name that fits several has to fit them all.",
+  ),
   propertyNames: keyword("schema", "grammar or check", "What it says of strings."),
   minProperties: keyword("count", "grammar or check", "Checked where a name could be written twice."),
   maxProperties: keyword("count", "grammar or check", "By counting, where the counts stay small."),
   dependentRequired: keyword("name map", "grammar or check", "Both cases are written where there are few."),
   dependentSchemas: keyword("schema map", "grammar or check", "Both cases are written where there are few."),
   dependencies: keyword("dependencies", "grammar or check", "Draft 7's form of the two above."),
-  unevaluatedProperties: keyword("schema", "grammar or check", "Also through allOf, anyOf, oneOf, if and $ref."),
+  unevaluatedProperties: keyword(
+    "schema",
+    "grammar or check",
+    "Also through allOf, anyOf, oneOf, if and $ref.",
+  ),
 
   items: keyword("schema", "grammar", "Draft 7's list is the same as prefixItems."),
   prefixItems: keyword("schema list", "grammar", "The array may also end earlier."),
@@ -95,8 +103,16 @@ export const KEYWORDS = {
   $id: keyword("text", "grammar", "The base of references."),
   $anchor: keyword("text", "grammar", "A name that $ref points to."),
   $dynamicAnchor: keyword("text", "grammar", "The same as $anchor for $ref."),
-  $dynamicRef: keyword("text", "refused in strict mode", "The same as $ref, unless several schemas have the anchor: then it depends on the way to it."),
-  $recursiveRef: keyword("text", "refused in strict mode", "Draft 2019-09's form of $dynamicRef, with the same limit."),
+  $dynamicRef: keyword(
+    "text",
+    "refused in strict mode",
+    "The same as $ref, unless several schemas have the anchor: then it depends on the way to it.",
+  ),
+  $recursiveRef: keyword(
+    "text",
+    "refused in strict mode",
+    "Draft 2019-09's form of $dynamicRef, with the same limit.",
+  ),
   $recursiveAnchor: keyword("flag", "grammar", "Beside $recursiveRef alone."),
 
   $schema: annotation("Both drafts are understood at once."),

@@ -121,7 +121,8 @@ class Normalizer {
       this.#repair(path, "it is one schema instead of a list");
       return [this.normalize(value, join(path, "0"), depth + 1)];
     }
-    if (!Array.isArray(value) || value.length === 0) return this.#leaveOut(path, "it is not a list of schemas");
+    if (!Array.isArray(value) || value.length === 0)
+      return this.#leaveOut(path, "it is not a list of schemas");
     return value.map((each, index) => this.normalize(each, join(path, String(index)), depth + 1));
   }
 
@@ -136,7 +137,8 @@ class Normalizer {
 
   #names(value: unknown, path: string): readonly string[] | undefined {
     if (typeof value === "string") return [value];
-    if (!Array.isArray(value)) return typeof value === "boolean" ? undefined : this.#leaveOut(path, "it is not a list");
+    if (!Array.isArray(value))
+      return typeof value === "boolean" ? undefined : this.#leaveOut(path, "it is not a list");
     return [...new Set(value.filter((name) => typeof name === "string"))];
   }
 
@@ -150,7 +152,8 @@ class Normalizer {
   #number(name: string, value: unknown, path: string): number | boolean | undefined {
     if (typeof value === "boolean" && name.startsWith("exclusive")) return value;
     const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
-    if (typeof number !== "number" || !Number.isFinite(number)) return this.#leaveOut(path, "it is not a number");
+    if (typeof number !== "number" || !Number.isFinite(number))
+      return this.#leaveOut(path, "it is not a number");
     if (name === "multipleOf" && number <= 0) return this.#leaveOut(path, "it is not above zero");
     if (number !== value) this.#repair(path, "the text was read as a number");
     return number;
@@ -164,8 +167,14 @@ class Normalizer {
   }
 
   /** What depends on several keywords. */
-  #finish(raw: Readonly<Record<string, unknown>>, out: Record<string, unknown>, path: string, depth: number): void {
-    if (out.$id === undefined && typeof raw.id === "string" && /^(?:#|[a-z]+:)/i.test(raw.id)) out.$id = raw.id;
+  #finish(
+    raw: Readonly<Record<string, unknown>>,
+    out: Record<string, unknown>,
+    path: string,
+    depth: number,
+  ): void {
+    if (out.$id === undefined && typeof raw.id === "string" && /^(?:#|[a-z]+:)/i.test(raw.id))
+      out.$id = raw.id;
     for (const [flag, bound] of [
       ["exclusiveMinimum", "minimum"],
       ["exclusiveMaximum", "maximum"],
@@ -205,7 +214,9 @@ class Normalizer {
       delete out.const;
     }
     if (Array.isArray(out.type)) out.type = out.type.includes("null") ? out.type : [...out.type, "null"];
-    const applied = ["$ref", "allOf", "anyOf", "oneOf", "not", "if"].filter((name) => out[name] !== undefined);
+    const applied = ["$ref", "allOf", "anyOf", "oneOf", "not", "if"].filter(
+      (name) => out[name] !== undefined,
+    );
     if (applied.length === 0) return;
     const rest = { ...out };
     for (const name of Object.keys(rest)) if (name !== "$defs" && name !== "definitions") delete out[name];

@@ -1,5 +1,10 @@
 import { KEYWORDS, isKeyword } from "./keywords.ts";
-import { normalizeSchema, type JsonSchema, type NormalizedNodes, type SchemaRepair } from "./normalize-schema.ts";
+import {
+  normalizeSchema,
+  type JsonSchema,
+  type NormalizedNodes,
+  type SchemaRepair,
+} from "./normalize-schema.ts";
 
 /** Base of references in a schema without `$id`; it never meets an address that exists. */
 const NO_ADDRESS = "https://schema.invalid/";

@@ -104,7 +104,8 @@ export class TextRules {
     this.#current = id;
     try {
       set = make();
-      if (set && (this.#isLeftOut || this.#tooLarge.has(id) || set.automaton().length > MAX_STATES)) set = TOO_LARGE;
+      if (set && (this.#isLeftOut || this.#tooLarge.has(id) || set.automaton().length > MAX_STATES))
+        set = TOO_LARGE;
     } catch (error) {
       if (!(error instanceof NotRegularError)) throw error;
       set = { reason: error.reason, kind: "ignored" };

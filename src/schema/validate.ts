@@ -144,7 +144,8 @@ class Question {
       const text = canonicalText(this.#value);
       if (!values.some((each) => canonicalText(each) === text)) this.#fail("enum");
     }
-    if ("const" in this.#node && canonicalText(this.#node.const) !== canonicalText(this.#value)) this.#fail("const");
+    if ("const" in this.#node && canonicalText(this.#node.const) !== canonicalText(this.#value))
+      this.#fail("const");
   }
 
   #askApplied(): void {
@@ -171,13 +172,15 @@ class Question {
       if (fitting.length !== 1) this.#fail("oneOf");
       else this.#look(fitting[0]!.seen);
     }
-    if (not !== undefined && this.#ask(not as JsonSchema, this.#value).misfit === undefined) this.#fail("not");
+    if (not !== undefined && this.#ask(not as JsonSchema, this.#value).misfit === undefined)
+      this.#fail("not");
     if (condition !== undefined) {
       const outcome = this.#ask(condition as JsonSchema, this.#value);
       const fits = outcome.misfit === undefined;
       if (fits) this.#look(outcome.seen);
       const branch = fits ? this.#node.then : this.#node.else;
-      if (branch !== undefined) this.#keep(this.#ask(branch as JsonSchema, this.#value), fits ? "then" : "else");
+      if (branch !== undefined)
+        this.#keep(this.#ask(branch as JsonSchema, this.#value), fits ? "then" : "else");
     }
   }
 
@@ -219,7 +222,8 @@ class Question {
     }
     if (typeof minItems === "number" && value.length < minItems) this.#fail("minItems");
     if (typeof maxItems === "number" && value.length > maxItems) this.#fail("maxItems");
-    if (uniqueItems === true && new Set(value.map(canonicalText)).size < value.length) this.#fail("uniqueItems");
+    if (uniqueItems === true && new Set(value.map(canonicalText)).size < value.length)
+      this.#fail("uniqueItems");
     if (contains !== undefined) this.#askContains(value);
     if (unevaluatedItems === undefined) return;
     for (const [index, item] of value.entries()) {

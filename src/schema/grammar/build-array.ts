@@ -2,7 +2,19 @@ import type { Branch, ContainsFact } from "../terms/branch.ts";
 import { type Conjunction, fails } from "../terms/term.ts";
 import { literalOf, SEPARATOR } from "./build-literal.ts";
 import type { ValueBuilder } from "./build-value.ts";
-import { choice, EMPTY, NOTHING, optional, type Part, repeat, type Rule, ruleOf, sequence, SPACE, text } from "./part.ts";
+import {
+  choice,
+  EMPTY,
+  NOTHING,
+  optional,
+  type Part,
+  repeat,
+  type Rule,
+  ruleOf,
+  sequence,
+  SPACE,
+  text,
+} from "./part.ts";
 
 /** Larger counts are left to the check: each costs llama.cpp rules of its own. */
 export const MAX_COUNT = 5000;
@@ -35,7 +47,8 @@ class ArrayBuilder {
     const limit = isCoarse ? 1 : MAX_COUNT;
     const tooMany = `more than ${limit} items are not counted`;
     this.#min = Math.min(branch.minItems, limit);
-    if (branch.minItems > limit) gap({ path: branch.pathOf("minItems"), keyword: "minItems", reason: tooMany, kind: "checked" });
+    if (branch.minItems > limit)
+      gap({ path: branch.pathOf("minItems"), keyword: "minItems", reason: tooMany, kind: "checked" });
     this.#max = branch.maxItems > limit ? Number.POSITIVE_INFINITY : branch.maxItems;
     if (branch.maxItems > limit && branch.maxItems < Number.POSITIVE_INFINITY) {
       gap({ path: branch.pathOf("maxItems"), keyword: "maxItems", reason: tooMany, kind: "checked" });
@@ -77,8 +90,7 @@ class ArrayBuilder {
       tail = min === 0 ? optional(some) : some;
     }
     for (let index = this.#fixed - 1; index >= 0; index -= 1) {
-      const next =
-        index < this.#max ? sequence(first(index), this.#value(this.#item(index)), tail) : NOTHING;
+      const next = index < this.#max ? sequence(first(index), this.#value(this.#item(index)), tail) : NOTHING;
       tail = index >= this.#min ? choice([next, endAt(index)]) : next;
       tail = ruleOf({ hint: `${this.#hint}-rest`, body: tail });
     }
@@ -140,7 +152,9 @@ class ArrayBuilder {
       if (count < this.#max) {
         for (const [index, literal] of literals.entries()) {
           if ((used >> index) % 2 === 1) continue;
-          parts.push(sequence(count === 0 ? EMPTY : SEPARATOR, literal, state(used | (1 << index), count + 1)));
+          parts.push(
+            sequence(count === 0 ? EMPTY : SEPARATOR, literal, state(used | (1 << index), count + 1)),
+          );
         }
       }
       if (count >= this.#min) parts.push(endAt(count));

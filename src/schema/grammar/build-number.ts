@@ -12,7 +12,12 @@ export function buildNumber({ number, paths }: Branch, builder: ValueBuilder): P
   const { gap } = builder.parts;
   const excluded = [...new Set(number.excluded)].toSorted((a, b) => a - b);
   if (excluded.length > MAX_EXCLUDED) {
-    gap({ path: paths.enum ?? "", keyword: "enum", reason: "it has too many numbers to leave out", kind: "checked" });
+    gap({
+      path: paths.enum ?? "",
+      keyword: "enum",
+      reason: "it has too many numbers to leave out",
+      kind: "checked",
+    });
   }
   const ranges = excluded.length > MAX_EXCLUDED ? [boundsOf(number)] : divided(boundsOf(number), excluded);
   return choice(ranges.map((bounds) => rangePart(bounds, paths, builder)));
@@ -37,7 +42,11 @@ function divided(bounds: NumberBounds, excluded: readonly number[]): NumberBound
   });
 }
 
-function rangePart(bounds: NumberBounds, paths: Readonly<Record<string, string>>, builder: ValueBuilder): Part {
+function rangePart(
+  bounds: NumberBounds,
+  paths: Readonly<Record<string, string>>,
+  builder: ValueBuilder,
+): Part {
   if (hasNoNumber(bounds)) return NOTHING;
   return {
     kind: "leaf",

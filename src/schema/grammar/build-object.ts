@@ -5,7 +5,19 @@ import type { Conjunction } from "../terms/term.ts";
 import { SEPARATOR } from "./build-literal.ts";
 import { textLeaf } from "./build-string.ts";
 import type { ValueBuilder } from "./build-value.ts";
-import { BLANK, choice, EMPTY, NOTHING, type Part, repeat, type Rule, ruleOf, sequence, SPACE, text } from "./part.ts";
+import {
+  BLANK,
+  choice,
+  EMPTY,
+  NOTHING,
+  type Part,
+  repeat,
+  type Rule,
+  ruleOf,
+  sequence,
+  SPACE,
+  text,
+} from "./part.ts";
 
 /** Rules for objects that count their properties. */
 const MAX_STATES = 4000;
@@ -80,14 +92,20 @@ class ObjectBuilder {
     const { expander } = this.#builder.parts;
     const terms = [...expander.termsOfProperty(this.#branch, name), ...(variant.terms.get(name) ?? [])];
     if (expander.keys.simplify(terms) === undefined) return undefined;
-    return sequence(text(`${JSON.stringify(name)}:`), BLANK, this.#builder.value(terms, `${this.#hint}-${name}`));
+    return sequence(
+      text(`${JSON.stringify(name)}:`),
+      BLANK,
+      this.#builder.value(terms, `${this.#hint}-${name}`),
+    );
   }
 
   /** Properties with other names, which may have to be like one fact. */
   others(like?: SomeFact): Part {
     const parts = this.#cells.flatMap((cell) => {
       if (like && !isAmong(cell, like.keys)) return [];
-      const terms = this.#branch.keyFacts.filter(({ keys }) => isAmong(cell, keys)).flatMap((fact) => fact.terms);
+      const terms = this.#branch.keyFacts
+        .filter(({ keys }) => isAmong(cell, keys))
+        .flatMap((fact) => fact.terms);
       if (this.#isClosed(cell, terms)) return [];
       const all = like ? [...terms, ...like.terms] : terms;
       const value = this.#builder.value(all, `${this.#hint}-value`);
@@ -156,7 +174,12 @@ class ObjectBuilder {
   #undivided(names: TextSet | undefined): Cell[] {
     const { gap } = this.#builder.parts;
     const path = this.#branch.pathOf("patternProperties");
-    gap({ path, keyword: "patternProperties", reason: "the names are too many to tell apart", kind: "checked" });
+    gap({
+      path,
+      keyword: "patternProperties",
+      reason: "the names are too many to tell apart",
+      kind: "checked",
+    });
     return [{ names, atoms: new Set(["any"]) }];
   }
 
@@ -165,7 +188,8 @@ class ObjectBuilder {
     let variants: Variant[] = [{ required: this.#branch.required, terms: new Map(), other: undefined }];
     for (const fact of this.#branch.some) {
       const next = variants.flatMap((variant) => this.#likeFact(variant, fact));
-      if (next.length > MAX_VARIANTS || variants.some(({ other }) => other && isOpen(fact.keys))) gap(fact.gap);
+      if (next.length > MAX_VARIANTS || variants.some(({ other }) => other && isOpen(fact.keys)))
+        gap(fact.gap);
       else variants = next;
     }
     return variants;

@@ -122,7 +122,8 @@ function joined(terms: readonly string[]): string {
   for (const term of terms) {
     if (term === '""') continue;
     const last = out.at(-1);
-    if (last !== undefined && isLiteral(last) && isLiteral(term)) out[out.length - 1] = last.slice(0, -1) + term.slice(1);
+    if (last !== undefined && isLiteral(last) && isLiteral(term))
+      out[out.length - 1] = last.slice(0, -1) + term.slice(1);
     else out.push(term);
   }
   return out.length > 0 ? out.join(" ") : '""';
@@ -143,7 +144,9 @@ function repeated(term: string, min: number, max: number): string {
   }
   if (min === 0 && max === 1) return `${single}?`;
   if (max <= MAX_REPEAT) return min === max ? `${single}{${min}}` : `${single}{${min},${max}}`;
-  return [...(min > 0 ? [exactly(single, min)] : []), ...(max > min ? [upTo(single, max - min)] : [])].join(" ");
+  return [...(min > 0 ? [exactly(single, min)] : []), ...(max > min ? [upTo(single, max - min)] : [])].join(
+    " ",
+  );
 }
 
 function exactly(term: string, count: number): string {
@@ -160,4 +163,3 @@ function upTo(term: string, count: number): string {
   const fewer = `${groups > 1 ? `${upTo(group, groups - 1)} ` : ""}${term}{0,${MAX_REPEAT - 1}}`;
   return `(${all} | ${fewer})`;
 }
-

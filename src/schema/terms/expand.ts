@@ -164,7 +164,8 @@ export class Expander implements Reading {
     const low = Math.max(number.minimum ?? -Infinity, number.exclusiveMinimum ?? -Infinity);
     const high = Math.min(number.maximum ?? Infinity, number.exclusiveMaximum ?? Infinity);
     const isOpen = low === number.exclusiveMinimum || high === number.exclusiveMaximum;
-    if (low > high || (low === high && isOpen) || (number.integer && number.fraction)) branch.without("number");
+    if (low > high || (low === high && isOpen) || (number.integer && number.fraction))
+      branch.without("number");
     if (branch.minLength > branch.maxLength) branch.without("string");
     if (branch.minItems > branch.maxItems) branch.without("array");
     const needed = Math.max(branch.minProperties, branch.required.size);

@@ -22,7 +22,8 @@ function some(keys: Keys, term: Term, gap: SchemaGap): Alternative {
 function negateProperties(node: JsonSchema, reading: Reading): Alternative[] {
   const { names, patterns, gaps } = declaredKeys(node, reading);
   const alternatives: Alternative[] = [];
-  const gap = (keyword: string): SchemaGap => gapOf(reading, node, keyword, "what does not fit it has too many forms");
+  const gap = (keyword: string): SchemaGap =>
+    gapOf(reading, node, keyword, "what does not fit it has too many forms");
   for (const [name, value] of entriesOf(node.properties)) {
     if (value !== true) alternatives.push(some(keysOf([name]), fails(value), gap("properties")));
   }
@@ -34,7 +35,10 @@ function negateProperties(node: JsonSchema, reading: Reading): Alternative[] {
   const { additionalProperties, propertyNames, unevaluatedProperties } = node;
   if (additionalProperties !== undefined && additionalProperties !== true) {
     if (gaps.length > 0) alternatives.push(unsaid(reading, node, "additionalProperties", "object"));
-    else alternatives.push(some(restOf(names, patterns), fails(additionalProperties), gap("additionalProperties")));
+    else
+      alternatives.push(
+        some(restOf(names, patterns), fails(additionalProperties), gap("additionalProperties")),
+      );
   }
   if (propertyNames !== undefined && propertyNames !== true) {
     const forbidden = namesThatFail(propertyNames, reading);

@@ -47,27 +47,39 @@ function negateValue(node: JsonSchema, reading: Reading): Alternative[] {
     const withoutNumber = names.includes("integer") ? others.filter((type) => type !== "number") : others;
     alternatives.push((branch) => branch.only(withoutNumber));
     if (names.includes("integer") && !names.includes("number")) {
-      alternatives.push(ofType("number", (branch) => {
-        branch.narrow({ fraction: true });
-        branch.leave(gapOf(reading, node, "type", "the grammar cannot say that a number has a fraction"), "number");
-      }),
-);
+      alternatives.push(
+        ofType("number", (branch) => {
+          branch.narrow({ fraction: true });
+          branch.leave(
+            gapOf(reading, node, "type", "the grammar cannot say that a number has a fraction"),
+            "number",
+          );
+        }),
+      );
     }
   }
-  const values = "const" in node ? [node.const] : Array.isArray(node.enum) ? (node.enum as unknown[]) : undefined;
+  const values =
+    "const" in node ? [node.const] : Array.isArray(node.enum) ? (node.enum as unknown[]) : undefined;
   if (values) {
-    const gap = gapOf(reading, node, "const" in node ? "const" : "enum", "what differs from it has no grammar");
+    const gap = gapOf(
+      reading,
+      node,
+      "const" in node ? "const" : "enum",
+      "what differs from it has no grammar",
+    );
     alternatives.push((branch) => branch.exclude(values, gap));
   }
   return alternatives;
 }
 
 function negateReferences(node: JsonSchema, reading: Reading): Alternative[] {
-  return reading.document.references(node).map(({ keyword, target, isDynamic }) =>
-    target === undefined
-      ? (branch) => branch.leave(gapOf(reading, node, keyword, isDynamic ? DYNAMIC : NOWHERE, "ignored"))
-      : ofTerm(fails(target)),
-  );
+  return reading.document
+    .references(node)
+    .map(({ keyword, target, isDynamic }) =>
+      target === undefined
+        ? (branch) => branch.leave(gapOf(reading, node, keyword, isDynamic ? DYNAMIC : NOWHERE, "ignored"))
+        : ofTerm(fails(target)),
+    );
 }
 
 function negateApplied(node: JsonSchema, reading: Reading): Alternative[] {

@@ -4,7 +4,12 @@ import { gapOf, listOf, numberOf, type Reading } from "./reading.ts";
 import { holds } from "./term.ts";
 
 /** Reads what a node says of arrays into a branch. */
-export function readArray(branch: Branch, node: JsonSchema, owners: readonly JsonSchema[], reading: Reading): void {
+export function readArray(
+  branch: Branch,
+  node: JsonSchema,
+  owners: readonly JsonSchema[],
+  reading: Reading,
+): void {
   const prefix = listOf(node.prefixItems);
   for (const [index, item] of prefix.entries()) branch.restrictItems(index, index + 1, [holds(item)]);
   if (node.items !== undefined) {

@@ -26,7 +26,12 @@ export function declaredKeys(node: JsonSchema, reading: Reading): DeclaredKeys {
 }
 
 /** Reads what a node says of objects into a branch. */
-export function readObject(branch: Branch, node: JsonSchema, owners: readonly JsonSchema[], reading: Reading): void {
+export function readObject(
+  branch: Branch,
+  node: JsonSchema,
+  owners: readonly JsonSchema[],
+  reading: Reading,
+): void {
   readProperties(branch, node, owners, reading);
   readNames(branch, node, reading);
   const required = Array.isArray(node.required) ? (node.required as string[]) : [];
@@ -58,12 +63,18 @@ export function forbidName(branch: Branch, name: string): void {
   branch.restrictKeys(keysOf([name]), [holds(false)]);
 }
 
-function readProperties(branch: Branch, node: JsonSchema, owners: readonly JsonSchema[], reading: Reading): void {
+function readProperties(
+  branch: Branch,
+  node: JsonSchema,
+  owners: readonly JsonSchema[],
+  reading: Reading,
+): void {
   const { names, patterns, gaps } = declaredKeys(node, reading);
   const evaluated: Keys[] = [];
   if (names.length > 0) {
     branch.declared = new Set([...branch.declared, ...names]);
-    for (const [name, value] of entriesOf(node.properties)) branch.restrictKeys(keysOf([name]), [holds(value)]);
+    for (const [name, value] of entriesOf(node.properties))
+      branch.restrictKeys(keysOf([name]), [holds(value)]);
     evaluated.push(keysOf(names));
   }
   for (const [pattern, value] of entriesOf(node.patternProperties)) {
@@ -75,7 +86,10 @@ function readProperties(branch: Branch, node: JsonSchema, owners: readonly JsonS
   if (node.additionalProperties !== undefined) {
     if (gaps.length === 0) branch.restrictKeys(restOf(names, patterns), [holds(node.additionalProperties)]);
     else if (node.additionalProperties !== true) {
-      branch.leave(gapOf(reading, node, "additionalProperties", "names cannot be told apart", gaps[0]!.kind), "object");
+      branch.leave(
+        gapOf(reading, node, "additionalProperties", "names cannot be told apart", gaps[0]!.kind),
+        "object",
+      );
     }
     branch.evaluate(owners, () => ({ allKeys: true }));
   }

@@ -10,7 +10,12 @@ import { fails, holds } from "./term.ts";
 const MAX_SUBSET_BRANCHES = 4;
 
 /** Reads what a node that has to hold says into a branch. */
-export function readTerm(branch: Branch, node: JsonSchema, outer: readonly JsonSchema[], reading: Reading): void {
+export function readTerm(
+  branch: Branch,
+  node: JsonSchema,
+  outer: readonly JsonSchema[],
+  reading: Reading,
+): void {
   let owners = outer;
   if (node.unevaluatedProperties !== undefined || node.unevaluatedItems !== undefined) {
     branch.evaluate(outer, () => ({
@@ -31,7 +36,8 @@ export function readTerm(branch: Branch, node: JsonSchema, outer: readonly JsonS
 
 function readValue(branch: Branch, node: JsonSchema): void {
   if (Array.isArray(node.type)) readTypes(branch, node.type as TypeName[]);
-  const values = "const" in node ? [node.const] : Array.isArray(node.enum) ? (node.enum as unknown[]) : undefined;
+  const values =
+    "const" in node ? [node.const] : Array.isArray(node.enum) ? (node.enum as unknown[]) : undefined;
   if (values && (branch.values === undefined || values.length < branch.values.length)) branch.values = values;
 }
 
@@ -40,7 +46,12 @@ function readTypes(branch: Branch, names: readonly TypeName[]): void {
   branch.only(names.map((name): ValueType => (name === "integer" ? "number" : name)));
 }
 
-function readReferences(branch: Branch, node: JsonSchema, owners: readonly JsonSchema[], reading: Reading): void {
+function readReferences(
+  branch: Branch,
+  node: JsonSchema,
+  owners: readonly JsonSchema[],
+  reading: Reading,
+): void {
   for (const { keyword, target, isDynamic } of reading.document.references(node)) {
     if (target !== undefined) branch.add(work([holds(target)], owners));
     else {
@@ -54,7 +65,12 @@ function readReferences(branch: Branch, node: JsonSchema, owners: readonly JsonS
 export const NOWHERE = "it points outside this schema or to nothing in it, and nothing is fetched";
 export const DYNAMIC = "what it points to depends on the way to it";
 
-function readApplied(branch: Branch, node: JsonSchema, owners: readonly JsonSchema[], reading: Reading): void {
+function readApplied(
+  branch: Branch,
+  node: JsonSchema,
+  owners: readonly JsonSchema[],
+  reading: Reading,
+): void {
   branch.add(work(listOf(node.allOf).map(holds), owners));
   if (node.not !== undefined) branch.add(work([fails(node.not)]));
   if (node.anyOf !== undefined) readAnyOf(branch, node, owners, reading);
@@ -95,7 +111,12 @@ function readAnyOf(branch: Branch, node: JsonSchema, owners: readonly JsonSchema
   // Each branch that holds has evaluated something, so which of them hold together matters.
   const subsets: Work[][] = [];
   for (let chosen = 1; chosen < 1 << branches.length; chosen += 1) {
-    subsets.push(work(branches.filter((_, index) => (chosen >> index) % 2 === 1), owners));
+    subsets.push(
+      work(
+        branches.filter((_, index) => (chosen >> index) % 2 === 1),
+        owners,
+      ),
+    );
   }
   branch.choose({ alternatives: subsets.map((terms) => (each) => each.add(terms)), gap });
 }

@@ -50,7 +50,8 @@ export function textAtom(
   const found = keyword === "pattern" ? texts.pattern(source) : texts.format(source);
   if (found === undefined || "reason" in found) return found;
   // The set of a format may have only the common ones of its texts, so what is not in it may fit all the same.
-  if (!isMet && keyword === "format") return { reason: "what does not fit a format is not known", kind: "ignored" };
+  if (!isMet && keyword === "format")
+    return { reason: "what does not fit a format is not known", kind: "ignored" };
   return { id: `${isMet ? "" : "not "}${keyword} ${source}`, set: isMet ? found : texts.not(found) };
 }
 
