@@ -1,5 +1,13 @@
 import type { WorkBudget } from "../work-budget.ts";
-import { type CodePoints, codePoints, hasCodePoint, LAST_CODE_POINT, rangesOf } from "./code-points.ts";
+import {
+  ALL_BUT_SURROGATES,
+  type CodePoints,
+  codePoints,
+  hasCodePoint,
+  intersectionOf,
+  LAST_CODE_POINT,
+  rangesOf,
+} from "./code-points.ts";
 import type { Expression } from "./expression.ts";
 
 /** The code points in the fewest groups such that every set of an expression has all of a group or none of it. */
@@ -8,6 +16,7 @@ export class Alphabet {
   readonly samples: readonly number[];
   readonly #groups: readonly CodePoints[];
   readonly #budget: WorkBudget;
+  readonly #joined = new Map<string, CodePoints>();
   readonly #relevant = new Map<Expression, readonly Expression[]>();
 
   constructor(root: Expression, budget: WorkBudget) {
@@ -40,11 +49,21 @@ export class Alphabet {
     this.samples = this.#groups.map((group) => group[0] ?? 0);
   }
 
-  /** All code points of these groups. */
+  /** All code points of these groups that a text can have. */
   pointsOf(groups: readonly number[]): CodePoints {
+    const key = groups.join();
+    const known = this.#joined.get(key);
+    if (known) return known;
     const ranges = groups.flatMap((group) => rangesOf(this.#groups[group] ?? []));
-    this.#budget.spend(1 + ranges.length / 4);
-    return codePoints(ranges);
+    this.#budget.spend(1 + ranges.length);
+    const points = intersectionOf(codePoints(ranges), ALL_BUT_SURROGATES);
+    this.#joined.set(key, points);
+    return points;
+  }
+
+  /** False for half characters, which no text has. */
+  isWritable(group: number): boolean {
+    return (this.#groups[group] ?? []).some((point) => point < 0xd800 || point > 0xdfff);
   }
 
   /** The groups, joined where none of the expressions can tell them apart by the next code point. */

@@ -1,11 +1,10 @@
 import { SchemaTooComplexError } from "../schema-errors.ts";
 import { Alphabet } from "./alphabet.ts";
 import type { CodePoints } from "./code-points.ts";
-import { ALL_BUT_SURROGATES, intersectionOf } from "./code-points.ts";
 import { Derivatives, type Position } from "./derivatives.ts";
 import type { Expression } from "./expression.ts";
 import type { Expressions } from "./expressions.ts";
-import { mergeStates } from "./merge-states.ts";
+import { type GroupedState, mergeStates } from "./merge-states.ts";
 
 export interface State {
   /** True when the text may end here. */
@@ -28,7 +27,7 @@ export function toAutomaton(make: Expressions, root: Expression): Automaton {
   const derivatives = new Derivatives(make, root);
   const positions: Position[] = [derivatives.start];
   const numbers = new Map([[keyOf(derivatives.start), 0]]);
-  const states: { mayEnd: boolean; edges: { set: CodePoints; to: number }[] }[] = [];
+  const states: GroupedState[] = [];
   for (const position of positions) {
     make.budget.spend(4);
     const targets = new Map<number, number[]>();
@@ -47,14 +46,17 @@ export function toAutomaton(make: Expressions, root: Expression): Automaton {
       if (known) known.push(...groups);
       else targets.set(number, groups);
     }
-    const edges: { set: CodePoints; to: number }[] = [];
-    for (const [to, groups] of targets) {
-      const set = intersectionOf(alphabet.pointsOf(groups), ALL_BUT_SURROGATES);
-      if (set.length > 0) edges.push({ set, to });
-    }
-    states.push({ mayEnd: derivatives.mayEnd(position), edges });
+    const edges = [...targets].map(([to, groups]) => ({
+      to,
+      groups: groups.filter((group) => alphabet.isWritable(group)),
+    }));
+    const mayEnd = derivatives.mayEnd(position);
+    states.push({ mayEnd, edges: edges.filter(({ groups }) => groups.length > 0) });
   }
-  return mergeStates(withoutDeadEnds(states), make.budget);
+  return mergeStates(withoutDeadEnds(states), make.budget).map(({ mayEnd, edges }) => ({
+    mayEnd,
+    edges: edges.map(({ groups, to }) => ({ set: alphabet.pointsOf(groups), to })),
+  }));
 }
 
 function keyOf({ rest, trackers }: Position): string {
@@ -62,7 +64,7 @@ function keyOf({ rest, trackers }: Position): string {
 }
 
 /** Leaves out the states from which no end can be reached. */
-function withoutDeadEnds(states: Automaton): Automaton {
+function withoutDeadEnds(states: readonly GroupedState[]): GroupedState[] {
   const sources = states.map((): number[] => []);
   for (const [from, { edges }] of states.entries()) for (const { to } of edges) sources[to]?.push(from);
   const live = new Set([...states.keys()].filter((at) => states[at]?.mayEnd));
@@ -71,9 +73,9 @@ function withoutDeadEnds(states: Automaton): Automaton {
   const numbers = new Map([...states.keys()].filter((at) => live.has(at)).map((at, number) => [at, number]));
   return [...numbers.keys()].map((at) => ({
     mayEnd: states[at]?.mayEnd ?? false,
-    edges: (states[at]?.edges ?? []).flatMap(({ set, to }) => {
+    edges: (states[at]?.edges ?? []).flatMap(({ groups, to }) => {
       const number = numbers.get(to);
-      return number === undefined ? [] : [{ set, to: number }];
+      return number === undefined ? [] : [{ groups, to: number }];
     }),
   }));
 }

@@ -1,5 +1,11 @@
 import type { WorkBudget } from "../work-budget.ts";
-import { ALL_CODE_POINTS, type CodePoints, intersectionOf, unionOf } from "./code-points.ts";
+import {
+  ALL_BUT_SURROGATES,
+  ALL_CODE_POINTS,
+  type CodePoints,
+  intersectionOf,
+  unionOf,
+} from "./code-points.ts";
 import { type Expression, matchesEmpty } from "./expression.ts";
 
 type Kind = Expression["kind"];
@@ -205,11 +211,15 @@ export class Expressions {
     this.budget.spend();
     const inner = parts.flatMap(({ behinds }) => behinds);
     const behinds = new Set(inner);
+    // The fields of each kind are given by the methods above.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const made = { kind, id: this.#known.size, ...fields } as unknown as Expression;
     if (kind === "behind") behinds.add(made);
     Object.assign(made, { behinds: behinds.size > 0 ? [...behinds] : NONE });
     const looks = kind === "ahead" || kind === "behind" || parts.some((part) => part.looks);
-    const isPlain = !looks && kind !== "both" && kind !== "not" && parts.every((part) => part.isPlain);
+    const isWritable = made.kind !== "set" || intersectionOf(made.set, ALL_BUT_SURROGATES).length > 0;
+    const isPlain =
+      isWritable && !looks && kind !== "both" && kind !== "not" && parts.every((part) => part.isPlain);
     Object.assign(made, { looks, isPlain, matchesEmpty: matchesEmpty(made, () => undefined) });
     this.#known.set(`${kind}:${key}`, made);
     return made;

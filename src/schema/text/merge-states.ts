@@ -1,12 +1,13 @@
 import type { WorkBudget } from "../work-budget.ts";
-import type { Automaton, State } from "./automaton.ts";
-import { type CodePoints, unionOf } from "./code-points.ts";
 
-/**
- * Joins the states after which the same texts may follow. Repeats two steps until nothing changes: what is alike to the
- * last detail is one state; then states are told apart by Moore's rounds, which the budget ends where they are many.
- */
-export function mergeStates(states: Automaton, budget: WorkBudget): Automaton {
+/** A state of which the edges name groups of an alphabet. */
+export interface GroupedState {
+  readonly mayEnd: boolean;
+  readonly edges: readonly { readonly groups: readonly number[]; readonly to: number }[];
+}
+
+/** Joins the states after which the same texts may follow, by Moore's rounds. The first state stays the first. */
+export function mergeStates(states: readonly GroupedState[], budget: WorkBudget): GroupedState[] {
   let classes: number[] = states.map(({ mayEnd }) => (mayEnd ? 1 : 0));
   for (let count = 0; ;) {
     const numbers = new Map<string, number>();
@@ -22,31 +23,34 @@ export function mergeStates(states: Automaton, budget: WorkBudget): Automaton {
   }
 }
 
-function signature({ edges }: State, classes: readonly number[]): string {
-  return targetsOf(edges, classes)
-    .map(([to, set]) => `${to}:${set.join()}`)
+function signature(state: GroupedState, classes: readonly number[]): string {
+  return edgesByClass(state, classes)
+    .map(({ to, groups }) => `${to}:${groups.join()}`)
     .join(";");
 }
 
-/** The edges by class of their target. */
-function targetsOf(edges: State["edges"], classes: readonly number[]): [to: number, set: CodePoints][] {
-  const targets = new Map<number, CodePoints>();
-  for (const { set, to } of edges) {
+function edgesByClass(
+  { edges }: GroupedState,
+  classes: readonly number[],
+): { to: number; groups: number[] }[] {
+  const targets = new Map<number, number[]>();
+  for (const { groups, to } of edges) {
     const target = classes[to] ?? 0;
     const known = targets.get(target);
-    targets.set(target, known ? unionOf(known, set) : set);
+    if (known) known.push(...groups);
+    else targets.set(target, [...groups]);
   }
-  return [...targets].toSorted(([a], [b]) => a - b);
+  return [...targets]
+    .map(([to, groups]) => ({ to, groups: groups.toSorted((a, b) => a - b) }))
+    .toSorted((a, b) => a.to - b.to);
 }
 
-/** One state per class; the first of each is its model, so that the start stays the first. */
-function joined(states: Automaton, classes: readonly number[], count: number): Automaton {
-  const models: State[] = [];
-  for (let number = 0; number < count; number += 1) {
-    const model = states[classes.indexOf(number)];
-    if (!model) continue;
-    const edges = targetsOf(model.edges, classes).map(([to, set]) => ({ set, to }));
-    models.push({ mayEnd: model.mayEnd, edges });
-  }
-  return models;
+/** One state per class; the first of each is its model. */
+function joined(states: readonly GroupedState[], classes: readonly number[], count: number): GroupedState[] {
+  const models = new Array<GroupedState | undefined>(count);
+  for (const [at, state] of states.entries()) models[classes[at] ?? 0] ??= state;
+  return models.map((model) => ({
+    mayEnd: model?.mayEnd ?? false,
+    edges: model ? edgesByClass(model, classes) : [],
+  }));
 }

@@ -1,5 +1,6 @@
 import type { WorkBudget } from "../work-budget.ts";
 import { type Automaton, toAutomaton } from "./automaton.ts";
+import { rangesOf } from "./code-points.ts";
 import { Derivatives } from "./derivatives.ts";
 import type { Expression } from "./expression.ts";
 import { Expressions } from "./expressions.ts";
@@ -80,7 +81,36 @@ export class TextSet {
   /** True when there is no such text, or only ones with half characters, which UTF-8 does not have. */
   isEmpty(): boolean {
     if (this.expression.kind === "nothing") return true;
+    if (this.expression.isPlain) return false;
     return this.automaton().length === 0;
+  }
+
+  /**
+   * All texts, in no order.
+   * @returns undefined when there are more than the limit
+   */
+  texts(limit: number): string[] | undefined {
+    const states = this.automaton();
+    const found: string[] = [];
+    const todo: { readonly at: number; readonly text: string; readonly path: readonly number[] }[] = [];
+    if (states.length > 0) todo.push({ at: 0, text: "", path: [] });
+    for (let next = todo.pop(); next; next = todo.pop()) {
+      const { at, text, path } = next;
+      this.#make.budget.spend(1 + path.length / 16);
+      // Every state leads to an end, so a circle means endlessly many texts.
+      if (path.includes(at)) return undefined;
+      const state = states[at];
+      if (state?.mayEnd) found.push(text);
+      for (const { set, to } of state?.edges ?? []) {
+        for (const [first, last] of rangesOf(set)) {
+          if (last - first >= limit) return undefined;
+          for (let point = first; point <= last; point += 1)
+            todo.push({ at: to, text: text + String.fromCodePoint(point), path: [...path, at] });
+        }
+      }
+      if (found.length + todo.length > limit) return undefined;
+    }
+    return found;
   }
 
   /** True when each text of this set is in the other. */

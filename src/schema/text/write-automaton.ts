@@ -11,7 +11,7 @@ export function writeAutomaton(
 ): string {
   const names = states.map(() => writer.reserve(hint));
   for (const [at, { mayEnd, edges }] of states.entries()) {
-    const choices = edges.map(({ set, to }) => `${writeCharacter(set, form)} ${names[to]}`);
+    const choices = edges.map(({ set, to }) => `${writeCharacter(writer, set, form)} ${names[to]}`);
     if (mayEnd) choices.push(form === "json" ? String.raw`"\""` : '""');
     writer.define(names[at] ?? "", choices.join(" | "));
   }

@@ -1,4 +1,5 @@
 import { gbnfClass } from "../gbnf/gbnf-text.ts";
+import type { GrammarWriter } from "../gbnf/grammar-writer.ts";
 import {
   ALL_BUT_SURROGATES,
   type CodePoints,
@@ -26,8 +27,17 @@ const OTHER_CONTROLS = Array.from({ length: 32 }, (_, point) => point).filter(
   (point) => !LETTERS.some(([of]) => of === point),
 );
 
-/** Writes one character of a set, as GBNF that can stand in a sequence. */
-export function writeCharacter(set: CodePoints, form: "json" | "raw"): string {
+/** Longest text that is written again wherever it is needed, instead of a rule of its own. */
+const MAX_INLINE = 24;
+
+/** Writes one character of a set, as GBNF that can stand in a sequence and be repeated. */
+export function writeCharacter(writer: GrammarWriter, set: CodePoints, form: "json" | "raw"): string {
+  const text = characterText(set, form);
+  if (text.length > MAX_INLINE) return writer.rule("char", text);
+  return text.includes(" ") ? `(${text})` : text;
+}
+
+function characterText(set: CodePoints, form: "json" | "raw"): string {
   if (form === "raw") return gbnfClass(intersectionOf(set, ALL_BUT_SURROGATES));
   const choices: string[] = [];
   const plain = intersectionOf(set, UNESCAPED);
@@ -39,7 +49,8 @@ export function writeCharacter(set: CodePoints, form: "json" | "raw"): string {
     );
   const controls = OTHER_CONTROLS.filter((point) => hasCodePoint(set, point));
   if (controls.length > 0) choices.push(...controlEscapes(controls));
-  return choices.length === 1 ? (choices[0] ?? "") : `(${choices.join(" | ")})`;
+  // A set of half characters alone, which no text has.
+  return choices.length === 0 ? gbnfClass([]) : choices.join(" | ");
 }
 
 /** `\u001f` and the like, by their first digit of two. */

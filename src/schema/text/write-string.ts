@@ -1,6 +1,7 @@
 import type { GrammarWriter } from "../gbnf/grammar-writer.ts";
 import type { TextSet } from "./text-set.ts";
 import { writeAutomaton } from "./write-automaton.ts";
+import { writeExpression } from "./write-expression.ts";
 
 export interface TextForm {
   /** "json" writes a JSON string literal with its quotes, "raw" the text itself. */
@@ -16,5 +17,7 @@ export interface TextForm {
  */
 export function writeString(writer: GrammarWriter, set: TextSet, options: TextForm = {}): string {
   const { form = "json", hint = "string" } = options;
-  return writeAutomaton(writer, set.automaton(), form, hint);
+  const plain = writeExpression(writer, set.expression, form);
+  if (plain === undefined) return writeAutomaton(writer, set.automaton(), form, hint);
+  return writer.rule(hint, form === "json" ? String.raw`"\"" ${plain} "\""` : plain);
 }
