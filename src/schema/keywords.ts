@@ -94,6 +94,7 @@ export const KEYWORDS = {
   oneOf: keyword("schema list", "grammar or check", "Branches that overlap exclude each other."),
   not: keyword("schema", "grammar or check", "Turned into what is left."),
   if: keyword("schema", "grammar or check", "Both cases are written, with then and else."),
+  // oxlint-disable-next-line unicorn/no-thenable -- the name of a keyword
   then: keyword("schema", "grammar or check", "Beside if alone."),
   else: keyword("schema", "grammar or check", "Beside if alone."),
 

@@ -1,5 +1,6 @@
 import { Ajv, type ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
+import { isObject } from "../../src/schema/json-schema.ts";
 import addFormats from "ajv-formats";
 import type { Draft } from "./schema-suite.ts";
 
@@ -19,6 +20,5 @@ export function judge(schema: unknown, draft: Draft): ValidateFunction | undefin
 /** Ajv refuses the address of a dialect that it does not hold. */
 function withoutDialect(schema: unknown): object | boolean {
   if (typeof schema === "boolean") return schema;
-  const { $schema: _, ...rest } = schema as Record<string, unknown>;
-  return rest;
+  return isObject(schema) ? { ...schema, $schema: undefined } : true;
 }

@@ -1,5 +1,6 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import path from "node:path";
+import { z } from "zod";
 
 export type Draft = "draft7" | "draft2020-12";
 
@@ -14,6 +15,14 @@ export interface SuiteSchema {
     readonly valid: boolean;
   }[];
 }
+
+const groupsSchema = z.array(
+  z.object({
+    description: z.string(),
+    schema: z.unknown(),
+    tests: z.array(z.object({ description: z.string(), data: z.unknown(), valid: z.boolean() })),
+  }),
+);
 
 const FOLDER =
   process.env.JSON_SCHEMA_SUITE ??
@@ -30,11 +39,7 @@ export function readSuite(draft: Draft): SuiteSchema[] {
   return globSync("**/*.json", { cwd: folder })
     .toSorted()
     .flatMap((file) => {
-      const groups = JSON.parse(readFileSync(path.join(folder, file), "utf8")) as {
-        description: string;
-        schema: unknown;
-        tests: SuiteSchema["cases"];
-      }[];
+      const groups = groupsSchema.parse(JSON.parse(readFileSync(path.join(folder, file), "utf8")));
       return groups.map(({ description, schema, tests }) => ({
         name: `${file.replaceAll("\\", "/")}: ${description}`,
         schema,

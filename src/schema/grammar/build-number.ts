@@ -30,16 +30,18 @@ function boundsOf(number: NumberFacts): NumberBounds {
 
 function divided(bounds: NumberBounds, excluded: readonly number[]): NumberBounds[] {
   const { exclusiveMinimum: low = -Infinity, exclusiveMaximum: high = Infinity } = bounds;
-  const ends = [-Infinity, ...excluded, Infinity];
-  return ends.slice(1).map((end, index) => {
-    const from = Math.max(low, ends[index]!);
+  const ranges: NumberBounds[] = [];
+  let from = low;
+  for (const end of [...excluded, Infinity]) {
     const to = Math.min(high, end);
-    return {
-      ...bounds,
-      exclusiveMinimum: Number.isFinite(from) ? from : undefined,
-      exclusiveMaximum: Number.isFinite(to) ? to : undefined,
-    };
-  });
+    ranges.push({ ...bounds, exclusiveMinimum: finite(from), exclusiveMaximum: finite(to) });
+    from = Math.max(low, end);
+  }
+  return ranges;
+}
+
+function finite(number: number): number | undefined {
+  return Number.isFinite(number) ? number : undefined;
 }
 
 function rangePart(

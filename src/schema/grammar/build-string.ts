@@ -9,7 +9,7 @@ import { NOTHING, type Part, repeat, sequence, text } from "./part.ts";
 /** One character of a string, escaped where it has to be. */
 const CHARACTER: Part = {
   kind: "leaf",
-  write: (writer) => writer.rule("char", writeCharacter(ALL_BUT_SURROGATES, "json")),
+  write: (writer) => writeCharacter(writer, ALL_BUT_SURROGATES, "json"),
 };
 
 /** The strings of a branch. */

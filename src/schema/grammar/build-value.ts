@@ -92,7 +92,7 @@ export class ValueBuilder {
         return buildString(branch, this, hint);
       case "array":
         return buildArray(branch, this, hint);
-      case "object":
+      default:
         return buildObject(branch, this, hint);
     }
   }

@@ -71,7 +71,7 @@ export class PartWriter {
         return part.min === 0 || this.#fits(part.part);
       case "sequence":
         return part.parts.every((each) => this.#fits(each));
-      case "choice":
+      default:
         return part.parts.some((each) => this.#fits(each));
     }
   }
@@ -89,7 +89,7 @@ export class PartWriter {
         return this.#fits(part.part) ? repeated(this.#term(part.part), part.min, part.max) : '""';
       case "sequence":
         return joined(part.parts.map((each) => this.#term(each)));
-      case "choice": {
+      default: {
         const fitting = part.parts.filter((each) => this.#fits(each));
         const terms = [...new Set(fitting.map((each) => this.#term(each)))];
         return terms.length === 1 ? terms[0]! : `(${terms.join(" | ")})`;
