@@ -1,7 +1,7 @@
 import { CompiledGrammar, type CompileOptions } from "./compiled-grammar.ts";
 import { BLANK, choice, type Part, sequence, SPACE, text } from "./grammar/part.ts";
 import { SEPARATOR } from "./grammar/build-literal.ts";
-import type { JsonSchema } from "./normalize-schema.ts";
+import { isObject, type JsonSchema } from "./json-schema.ts";
 import type { SchemaGap } from "./schema-gap.ts";
 import { type CheckFailure, parseAnswer, SchemaSource } from "./schema-source.ts";
 import { holds } from "./terms/term.ts";
@@ -45,7 +45,7 @@ export function compileCalls(
     tools.map(({ name, parameters }) => [name, new SchemaSource(parameters ?? OBJECT, name)]),
   );
   const answerSource = answer === undefined ? undefined : new SchemaSource(answer);
-  const { grammar, gaps } = CompiledGrammar.of(options, (compiled) => {
+  const { grammar, gaps } = CompiledGrammar.of(options, [...sources.values()], (compiled) => {
     const parts = [...sources].map(([name, source]) =>
       callOf(name, compiled.fitting(source, [holds(OBJECT)], `${name}-arguments`)),
     );
@@ -85,9 +85,9 @@ function checkCall(
 ): CheckFailure | undefined {
   const parsed = parseAnswer(value);
   if ("failure" in parsed) return parsed.failure;
-  const call = parsed.value as { readonly name?: unknown; readonly arguments?: unknown } | null;
-  const source = typeof call?.name === "string" ? sources.get(call.name) : undefined;
-  const ofCall = source?.checkValue(call?.arguments);
+  const call = isObject(parsed.value) ? parsed.value : {};
+  const source = typeof call.name === "string" ? sources.get(call.name) : undefined;
+  const ofCall = source?.checkValue(call.arguments);
   if (source && ofCall === undefined) return undefined;
   // An answer may look like a call.
   const ofAnswer = answer?.checkValue(parsed.value);

@@ -18,7 +18,7 @@ export interface CompiledSchema {
  */
 export function compileSchema(schema: unknown, options: CompileOptions = {}): CompiledSchema {
   const source = new SchemaSource(schema);
-  const { grammar, gaps } = CompiledGrammar.of(options, (compiled) =>
+  const { grammar, gaps } = CompiledGrammar.of(options, [source], (compiled) =>
     compiled.fitting(source, [], "root-value"),
   );
   return { grammar, unenforced: gaps, check: (text) => source.checkText(text) };

@@ -12,7 +12,7 @@ import { type Conjunction, holds } from "./terms/term.ts";
 import { DEFAULT_WORK, WorkBudget } from "./work-budget.ts";
 
 export interface CompileOptions {
-  /** Work that the grammar may cost, twice at most. */
+  /** Work that one try to compile may cost; there are up to five. */
   readonly steps?: number;
   /**
    * Whether an object with declared properties may have others where its schema does not say so, as JSON Schema has it. Small
@@ -21,6 +21,12 @@ export interface CompileOptions {
   readonly allowsOthers?: boolean;
 }
 
+/** How much of a schema is in its grammar: all, all but sets of texts, or only what needs no room. */
+type Level = "full" | "no texts" | "coarse";
+
+/** Tries with all but the patterns that took too long. */
+const MAX_TRIES = 3;
+
 export interface ToolGap extends SchemaGap {
   readonly tool: string | undefined;
 }
@@ -28,45 +34,50 @@ export interface ToolGap extends SchemaGap {
 /** A grammar in the making: several schemas can be parts of it. */
 export class CompiledGrammar {
   readonly #budget: WorkBudget;
-  readonly #isCoarse: boolean;
+  readonly #level: Level;
   readonly #allowsOthers: boolean;
   readonly #gaps = new Map<string, ToolGap>();
   readonly #checks: { source: SchemaSource; part: Part; terms: Conjunction; expander: Expander }[] = [];
   readonly #writer = new GrammarWriter();
 
-  private constructor(options: CompileOptions, isCoarse: boolean) {
+  private constructor(options: CompileOptions, level: Level) {
     this.#budget = new WorkBudget(options.steps ?? DEFAULT_WORK);
-    this.#isCoarse = isCoarse;
+    this.#level = level;
     this.#allowsOthers = options.allowsOthers ?? true;
   }
 
   /**
-   * Compiles what `build` makes of schemas. What is too large is tried once more, with all that needs room left to the check.
+   * Compiles what `build` makes of schemas. What is too large is tried again, with what needs room left to the check.
    * @throws SchemaError
    */
   static of(
     options: CompileOptions,
+    sources: readonly SchemaSource[],
     build: (grammar: CompiledGrammar) => Part,
   ): { readonly grammar: string; readonly gaps: readonly ToolGap[] } {
-    for (const isCoarse of [false, true]) {
+    for (let level: Level = "full", tries = 1; ; tries += 1) {
       try {
-        const compiled = new CompiledGrammar(options, isCoarse);
+        const compiled = new CompiledGrammar(options, level);
         const grammar = compiled.#write(build(compiled));
         return { grammar, gaps: [...compiled.#gaps.values()] };
       } catch (error) {
         if (!(error instanceof SchemaTooComplexError)) throw error;
-        if (isCoarse)
+        if (level === "coarse") {
           throw new SchemaError(`The schema is too large: ${error.reason}.`, { path: "", keyword: "" });
+        }
+        // A single pattern that takes too long is left out alone.
+        const isOnePattern = sources.some(({ texts }) => texts.current !== undefined);
+        if (level === "no texts") level = "coarse";
+        else if (!isOnePattern || tries >= MAX_TRIES) level = "no texts";
       }
     }
-    throw new Error("Unreachable: the second try returns or throws.");
   }
 
   /** The values that fit a schema and further terms. */
   fitting(source: SchemaSource, further: Conjunction, hint: string): Part {
     const { document, texts, validator, tool } = source;
-    texts.begin(this.#budget, this.#isCoarse);
-    const parts = { document, texts, validator, budget: this.#budget, isCoarse: this.#isCoarse };
+    texts.begin(this.#budget, this.#level !== "full");
+    const parts = { document, texts, validator, budget: this.#budget, isCoarse: this.#level === "coarse" };
     const expander = new Expander(parts);
     const gap = (each: SchemaGap): void => {
       this.#gaps.set(JSON.stringify([tool, each.path, each.keyword, each.kind]), { ...each, tool });

@@ -3,16 +3,14 @@ import type { SchemaSource } from "./schema-source.ts";
 import type { Expander } from "./terms/expand.ts";
 import type { Conjunction } from "./terms/term.ts";
 import { isKeyword } from "./keywords.ts";
-import type { JsonSchema } from "./normalize-schema.ts";
+import type { JsonSchema } from "./json-schema.ts";
 import { holds } from "./terms/term.ts";
 
 /** Says where a schema that nothing fits contradicts itself, as closely as can be told. */
 export function findContradiction(source: SchemaSource, terms: Conjunction, expander: Expander): SchemaError {
   const { tool, document } = source;
   const inner = innermost(terms, expander, 0);
-  const node = inner.map((term) => term.node).find((each) => typeof each === "object") as
-    | JsonSchema
-    | undefined;
+  const node = inner.map((term) => term.node).find((each) => typeof each === "object");
   const path = node ? document.pathOf(node) : "";
   const keyword = node ? (blamedKeyword(node, expander) ?? "") : "false";
   const where = path === "" ? "the schema" : path;

@@ -94,6 +94,7 @@ export const KEYWORDS = {
   oneOf: keyword("schema list", "grammar or check", "Branches that overlap exclude each other."),
   not: keyword("schema", "grammar or check", "Turned into what is left."),
   if: keyword("schema", "grammar or check", "Both cases are written, with then and else."),
+  // oxlint-disable-next-line unicorn/no-thenable -- the name of a keyword
   then: keyword("schema", "grammar or check", "Beside if alone."),
   else: keyword("schema", "grammar or check", "Beside if alone."),
 
@@ -103,9 +104,17 @@ export const KEYWORDS = {
   $id: keyword("text", "grammar", "The base of references."),
   $anchor: keyword("text", "grammar", "A name that $ref points to."),
   $dynamicAnchor: keyword("text", "grammar", "The same as $anchor for $ref."),
-  $dynamicRef: keyword("text", "refused in strict mode", "What it points to depends on the way to it."),
-  $recursiveRef: keyword("text", "refused in strict mode", "Draft 2019-09's form of $dynamicRef."),
-  $recursiveAnchor: annotation("Used by $recursiveRef alone."),
+  $dynamicRef: keyword(
+    "text",
+    "refused in strict mode",
+    "The same as $ref, unless several schemas have the anchor: then it depends on the way to it.",
+  ),
+  $recursiveRef: keyword(
+    "text",
+    "refused in strict mode",
+    "Draft 2019-09's form of $dynamicRef, with the same limit.",
+  ),
+  $recursiveAnchor: keyword("flag", "grammar", "Beside $recursiveRef alone."),
 
   $schema: annotation("Both drafts are understood at once."),
   $vocabulary: annotation("For authors of dialects."),

@@ -1,8 +1,6 @@
+import { isObject, type JsonSchema } from "./json-schema.ts";
 import { isKeyword, KEYWORDS } from "./keywords.ts";
 import { normalizeType, TYPE_NAMES } from "./normalize-type.ts";
-
-/** A JSON Schema that is an object. */
-export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /** Something in a schema that is not valid JSON Schema but has only one sensible meaning. */
 export interface SchemaRepair {
@@ -111,7 +109,7 @@ class Normalizer {
         return value;
       case "types":
         return normalizeType(value, (what) => this.#repair(path, what));
-      case "other":
+      default:
         return undefined;
     }
   }
@@ -242,8 +240,4 @@ function define(object: Record<string, unknown>, name: string, value: unknown): 
 
 function join(path: string, name: string): string {
   return path === "" ? name : `${path}.${name}`;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,20 +1,23 @@
-import { KEYWORDS, isKeyword } from "./keywords.ts";
-import {
-  normalizeSchema,
-  type JsonSchema,
-  type NormalizedNodes,
-  type SchemaRepair,
-} from "./normalize-schema.ts";
+import { dependentsOf, isNames, isObject, type JsonSchema, type SchemaNode } from "./json-schema.ts";
+import { normalizeSchema, type NormalizedNodes, type SchemaRepair } from "./normalize-schema.ts";
 
 /** Base of references in a schema without `$id`; it never meets an address that exists. */
 const NO_ADDRESS = "https://schema.invalid/";
 
+/** Where a reference leads. */
+export interface Reference {
+  readonly keyword: string;
+  /** Undefined if this document cannot tell. */
+  readonly target: SchemaNode | undefined;
+  readonly isDynamic: boolean;
+}
+
 /** A normalized schema whose references can be followed. Nothing is ever fetched. */
 export class SchemaDocument {
-  readonly root: JsonSchema | boolean;
+  readonly root: SchemaNode;
   readonly #found: NormalizedNodes = { nodes: new Map(), paths: new Map(), repairs: [] };
   readonly #originals = new Map<object, object>();
-  readonly #bases = new Map<object, string>();
+  readonly #bases = new Map<JsonSchema, string>();
   readonly #resources = new Map<string, JsonSchema>();
   readonly #anchors = new Map<string, JsonSchema>();
 
@@ -33,11 +36,11 @@ export class SchemaDocument {
   }
 
   /** What a `$ref` in `node` points to; undefined if this document does not have it. */
-  resolve(node: JsonSchema, reference: string): JsonSchema | boolean | undefined {
+  resolve(node: JsonSchema, reference: string): SchemaNode | undefined {
     const base = this.#bases.get(node) ?? NO_ADDRESS;
     const address = resolveAddress(reference, base);
     if (address === undefined) return undefined;
-    const [resource = "", fragment = ""] = splitOnce(address, "#");
+    const [resource, fragment] = splitOnce(address, "#");
     const decoded = decode(fragment);
     if (decoded === undefined) return undefined;
     if (decoded !== "" && !decoded.startsWith("/")) return this.#anchors.get(`${resource}#${decoded}`);
@@ -46,19 +49,42 @@ export class SchemaDocument {
     return this.#follow(target, resource, decoded);
   }
 
-  #follow(from: JsonSchema, base: string, pointer: string): JsonSchema | boolean | undefined {
+  /**
+   * What all references of a node point to: `$ref`, and `$dynamicRef` or `$recursiveRef` where it can only mean one
+   * subschema. Others are returned by name, with whether the way to them would decide.
+   */
+  references(node: JsonSchema): readonly Reference[] {
+    const references: Reference[] = [];
+    for (const keyword of ["$ref", "$dynamicRef", "$recursiveRef"] as const) {
+      const reference = node[keyword];
+      if (typeof reference !== "string") continue;
+      const isDynamic = keyword !== "$ref" && this.#dependsOnWay(keyword, reference);
+      const target = isDynamic ? undefined : this.resolve(node, reference);
+      references.push({ keyword, target, isDynamic });
+    }
+    return references;
+  }
+
+  #dependsOnWay(keyword: "$dynamicRef" | "$recursiveRef", reference: string): boolean {
+    const nodes = [...this.#bases.keys()];
+    if (keyword === "$recursiveRef") return nodes.some((node) => node.$recursiveAnchor === true);
+    const name = reference.slice(reference.indexOf("#") + 1);
+    return nodes.filter((node) => node.$dynamicAnchor === name).length > 1;
+  }
+
+  #follow(from: JsonSchema, base: string, pointer: string): SchemaNode | undefined {
     let at: unknown = this.#originals.get(from);
     for (const step of pointer.slice(1).split("/")) {
       const name = step.replaceAll("~1", "/").replaceAll("~0", "~");
-      if (typeof at !== "object" || at === null || !Object.hasOwn(at, name)) return undefined;
-      at = (at as Readonly<Record<string, unknown>>)[name];
+      if (Array.isArray(at)) at = /^\d+$/.test(name) ? at[Number(name)] : undefined;
+      else at = isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined;
     }
     if (typeof at === "boolean") return at;
-    if (typeof at !== "object" || at === null || Array.isArray(at)) return undefined;
+    if (!isObject(at)) return undefined;
     return this.#normalize(at, pointer.slice(1).replaceAll("/", "."), base);
   }
 
-  #normalize(raw: unknown, path: string, base: string): JsonSchema | boolean {
+  #normalize(raw: unknown, path: string, base: string): SchemaNode {
     const { schema } = normalizeSchema(raw, this.#found, path);
     for (const [original, node] of this.#found.nodes) {
       if (typeof node === "object" && !this.#originals.has(node)) this.#originals.set(node, original);
@@ -67,13 +93,12 @@ export class SchemaDocument {
     return schema;
   }
 
-  #index(node: unknown, base: string): void {
-    if (typeof node !== "object" || node === null || this.#bases.has(node)) return;
-    const schema = node as JsonSchema;
+  #index(schema: SchemaNode, base: string): void {
+    if (typeof schema === "boolean" || this.#bases.has(schema)) return;
     let own = base;
     if (typeof schema.$id === "string") {
       const address = resolveAddress(schema.$id, base);
-      const [resource = "", fragment = ""] = splitOnce(address ?? base, "#");
+      const [resource, fragment] = splitOnce(address ?? base, "#");
       if (fragment !== "") this.#setOnce(this.#anchors, `${resource}#${fragment}`, schema);
       else if (address !== undefined) {
         own = resource;
@@ -93,26 +118,30 @@ export class SchemaDocument {
 }
 
 /** The subschemas directly inside a normalized schema. */
-function childrenOf(schema: JsonSchema): unknown[] {
-  return Object.entries(schema).flatMap(([name, value]) => {
-    if (!isKeyword(name)) return [];
-    switch (KEYWORDS[name].shape) {
-      case "schema":
-        return [value];
-      case "schema list":
-        return value as unknown[];
-      case "schema map":
-        return Object.values(value as object);
-      case "dependencies":
-        return Object.values(value as object).filter((each) => !Array.isArray(each));
-      default:
-        return [];
-    }
-  });
+function childrenOf(schema: JsonSchema): SchemaNode[] {
+  const { properties, patternProperties, $defs, definitions } = schema;
+  const single = [
+    schema.additionalProperties,
+    schema.propertyNames,
+    schema.unevaluatedProperties,
+    schema.items,
+    schema.contains,
+    schema.unevaluatedItems,
+    schema.not,
+    schema.if,
+    schema.then,
+    schema.else,
+  ];
+  return [
+    ...[schema.prefixItems, schema.allOf, schema.anyOf, schema.oneOf].flatMap((list) => list ?? []),
+    ...[properties, patternProperties, $defs, definitions].flatMap((map) => Object.values(map ?? {})),
+    ...dependentsOf(schema).flatMap(([, needed]) => (isNames(needed) ? [] : [needed])),
+    ...single.filter((each) => each !== undefined),
+  ];
 }
 
 function resolveAddress(reference: string, base: string): string | undefined {
-  if (reference.startsWith("#")) return `${splitOnce(base, "#")[0] ?? ""}${reference}`;
+  if (reference.startsWith("#")) return `${splitOnce(base, "#")[0]}${reference}`;
   return URL.canParse(reference, base) ? new URL(reference, base).href : undefined;
 }
 

@@ -21,3 +21,8 @@ export class NotRegularError extends Error {
     this.reason = reason;
   }
 }
+
+/** A grammar is not what llama.cpp reads. */
+export class GrammarSyntaxError extends Error {
+  override readonly name = "GrammarSyntaxError";
+}

@@ -1,4 +1,4 @@
-import type { JsonSchema } from "./normalize-schema.ts";
+import type { SchemaNode } from "./json-schema.ts";
 import { SchemaDocument } from "./schema-document.ts";
 import { TextRules } from "./text-rules.ts";
 import { Validator } from "./validate.ts";
@@ -27,7 +27,7 @@ export class SchemaSource {
     this.validator = new Validator(this.document, this.texts);
   }
 
-  get root(): JsonSchema | boolean {
+  get root(): SchemaNode {
     return this.document.root;
   }
 

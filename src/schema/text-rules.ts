@@ -1,45 +1,136 @@
+import { NotRegularError, SchemaTooComplexError } from "./schema-errors.ts";
 import type { SchemaGap } from "./schema-gap.ts";
 import type { Branch } from "./terms/branch.ts";
-import type { TextSet } from "./text/text-set.ts";
-import type { WorkBudget } from "./work-budget.ts";
+import { TextSet } from "./text/text-set.ts";
+import { WorkBudget } from "./work-budget.ts";
+
+/** More states than this make a grammar that is slow to read; the answer is checked instead. */
+const MAX_STATES = 1500;
+/** Longer limits beside a pattern would need a state for each character and state of the pattern. */
+const MAX_COMBINED_LENGTH = 300;
+
+/** Why a pattern has no set of texts in the grammar. */
 export interface NoTextSet {
   readonly reason: string;
   readonly kind: SchemaGap["kind"];
 }
+
+const TOO_LARGE: NoTextSet = { reason: "its automaton is too large for the grammar", kind: "checked" };
+
+/** The sets of texts that the patterns, formats and names of one schema mean. */
 export class TextRules {
-  begin(_b: WorkBudget, _c: boolean): void {}
-  pattern(_s: string): TextSet | NoTextSet {
-    return { reason: "x", kind: "checked" };
+  #budget = new WorkBudget();
+  #isLeftOut = false;
+  #sets = new Map<string, TextSet | NoTextSet | undefined>();
+  /** What has taken too long in an earlier try. */
+  readonly #tooLarge = new Set<string>();
+  #current: string | undefined;
+  readonly #checked = new Map<string, TextSet | NoTextSet | undefined>();
+
+  /** Begins a try to compile the schema. */
+  begin(budget: WorkBudget, isLeftOut: boolean): void {
+    if (this.#current !== undefined) this.#tooLarge.add(this.#current);
+    this.#current = undefined;
+    this.#budget = budget;
+    this.#isLeftOut = isLeftOut;
+    this.#sets = new Map();
   }
-  format(s: string): TextSet | NoTextSet | undefined {
-    return s === "email" ? { reason: "x", kind: "checked" } : undefined;
+
+  /** The pattern or format that was being worked on when a try ended early. */
+  get current(): string | undefined {
+    return this.#current;
   }
-  not(_s: TextSet): TextSet | undefined {
-    return undefined;
+
+  pattern(source: string): TextSet | NoTextSet {
+    return this.#set(`pattern ${source}`, () => TextSet.pattern(source, this.#budget)) ?? TOO_LARGE;
   }
-  and(_s: TextSet[]): TextSet | undefined {
-    return undefined;
+
+  /** Undefined for a format that is only an annotation. */
+  format(name: string): TextSet | NoTextSet | undefined {
+    return this.#set(`format ${name}`, () => TextSet.format(name, this.#budget));
   }
-  or(_s: TextSet[]): TextSet | undefined {
-    return undefined;
+
+  not(set: TextSet): TextSet {
+    return set.not();
   }
-  listed(_s: readonly string[]): TextSet | undefined {
-    return undefined;
+
+  and(sets: readonly TextSet[]): TextSet {
+    return sets.reduce((all, set) => all.and(set), TextSet.any(this.#budget));
   }
-  otherThan(_s: readonly string[]): TextSet | undefined {
-    return undefined;
+
+  or(sets: readonly TextSet[]): TextSet {
+    const nothing = TextSet.any(this.#budget).not();
+    return sets.reduce((some, set) => some.or(set), nothing);
   }
-  ofBranch(_b: Branch): TextSet | undefined {
-    return undefined;
+
+  listed(texts: readonly string[]): TextSet {
+    return this.or(texts.map((each) => TextSet.literal(each, this.#budget)));
   }
-  fitsPattern(v: string, p: string): boolean {
-    try {
-      return new RegExp(p, "u").test(v);
-    } catch {
-      return true;
+
+  otherThan(texts: readonly string[]): TextSet {
+    return this.listed(texts).not();
+  }
+
+  /** Whether lengths of a branch can be combined with its other sets. */
+  combinesLengths({ minLength, maxLength, texts, otherThan }: Branch): boolean {
+    if (texts.length === 0 && otherThan.size === 0) return true;
+    const isLong = maxLength > MAX_COMBINED_LENGTH && Number.isFinite(maxLength);
+    return minLength <= MAX_COMBINED_LENGTH && !isLong;
+  }
+
+  /** The texts of a branch, as far as its lengths can be combined with the rest. */
+  ofBranch(branch: Branch): TextSet {
+    const { minLength, maxLength, texts, otherThan } = branch;
+    const sets = texts.map(({ set }) => set);
+    if (otherThan.size > 0) sets.push(this.otherThan([...otherThan]));
+    const isBounded = minLength > 0 || Number.isFinite(maxLength);
+    if (isBounded && this.combinesLengths(branch)) {
+      sets.push(TextSet.lengthBetween(minLength, maxLength, this.#budget));
     }
+    return this.and(sets);
   }
-  fitsFormat(_v: string, _p: string): boolean {
+
+  fitsPattern(text: string, source: string): boolean {
+    return this.#check(text, `pattern ${source}`, (budget) => TextSet.pattern(source, budget));
+  }
+
+  fitsFormat(text: string, name: string): boolean {
+    return this.#check(text, `format ${name}`, (budget) => TextSet.format(name, budget));
+  }
+
+  #set(id: string, make: () => TextSet | undefined): TextSet | NoTextSet | undefined {
+    if (this.#sets.has(id)) return this.#sets.get(id);
+    let set: TextSet | NoTextSet | undefined;
+    this.#current = id;
+    try {
+      set = make();
+      if (set && (this.#isLeftOut || this.#tooLarge.has(id) || set.automaton().length > MAX_STATES))
+        set = TOO_LARGE;
+    } catch (error) {
+      if (!(error instanceof NotRegularError)) throw error;
+      set = { reason: error.reason, kind: "ignored" };
+    }
+    this.#current = undefined;
+    this.#sets.set(id, set);
+    return set;
+  }
+
+  /** What cannot be decided within a budget fits. */
+  #check(text: string, id: string, make: (budget: WorkBudget) => TextSet | undefined): boolean {
+    for (const isFresh of [false, true]) {
+      try {
+        if (isFresh || !this.#checked.has(id)) this.#checked.set(id, make(new WorkBudget()));
+        const set = this.#checked.get(id);
+        return set === undefined || "reason" in set || set.has(text);
+      } catch (error) {
+        if (error instanceof NotRegularError) {
+          this.#checked.set(id, { reason: error.reason, kind: "ignored" });
+          return true;
+        }
+        // The set's own budget is spent after many answers: it begins anew.
+        if (!(error instanceof SchemaTooComplexError)) throw error;
+      }
+    }
     return true;
   }
 }

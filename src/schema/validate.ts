@@ -1,5 +1,5 @@
 import { canonicalText, isMultipleOf, lengthOf, typeOf } from "./json-value.ts";
-import type { JsonSchema } from "./normalize-schema.ts";
+import { dependentsOf, isNames, isObject, type JsonSchema, type SchemaNode } from "./json-schema.ts";
 import type { SchemaDocument } from "./schema-document.ts";
 import type { TextRules } from "./text-rules.ts";
 
@@ -45,12 +45,12 @@ export class Validator {
   }
 
   /** The first misfit of a value that JSON.parse has made. */
-  validate(node: JsonSchema | boolean, value: unknown): Misfit | undefined {
+  validate(node: SchemaNode, value: unknown): Misfit | undefined {
     this.#known = new Map();
     return this.#ask(node, value).misfit;
   }
 
-  #ask(node: JsonSchema | boolean, value: unknown): Outcome {
+  #ask(node: SchemaNode, value: unknown): Outcome {
     if (typeof node === "boolean") {
       return node ? FITS : { ...FITS, misfit: { at: [], keyword: "false", node: undefined } };
     }
@@ -74,7 +74,7 @@ class Question {
   readonly #value: unknown;
   readonly #texts: TextRules;
   readonly #document: SchemaDocument;
-  readonly #ask: (node: JsonSchema | boolean, value: unknown) => Outcome;
+  readonly #ask: (node: SchemaNode, value: unknown) => Outcome;
   readonly #seen: Seen = { names: new Set(), items: new Set() };
   #misfit: Misfit | undefined;
 
@@ -83,7 +83,7 @@ class Question {
     value: unknown,
     texts: TextRules,
     document: SchemaDocument,
-    ask: (node: JsonSchema | boolean, value: unknown) => Outcome,
+    ask: (node: SchemaNode, value: unknown) => Outcome,
   ) {
     this.#node = node;
     this.#value = value;
@@ -99,9 +99,7 @@ class Question {
     if (typeof value === "string") this.#askText(value);
     else if (typeof value === "number") this.#askNumber(value);
     else if (Array.isArray(value)) this.#askItems(value);
-    else if (typeof value === "object" && value !== null) {
-      this.#askProperties(value as Readonly<Record<string, unknown>>);
-    }
+    else if (isObject(value)) this.#askProperties(value);
     return this.#misfit ? { misfit: this.#misfit, seen: FITS.seen } : { seen: this.#seen };
   }
 
@@ -110,8 +108,8 @@ class Question {
   }
 
   /** Keeps the misfit of a part of the value. */
-  #part(node: unknown, value: unknown, at: string | number, keyword: string): boolean {
-    const { misfit } = this.#ask(node as JsonSchema | boolean, value);
+  #part(node: SchemaNode, value: unknown, at: string | number, keyword: string): boolean {
+    const { misfit } = this.#ask(node, value);
     if (misfit?.node === undefined && misfit) this.#fail(keyword, [at]);
     else if (misfit) this.#misfit ??= { ...misfit, at: [at, ...misfit.at] };
     return misfit === undefined;
@@ -120,6 +118,15 @@ class Question {
   #look(seen: Seen): void {
     for (const name of seen.names) this.#seen.names.add(name);
     for (const item of seen.items) this.#seen.items.add(item);
+  }
+
+  /** What cannot be followed may have evaluated everything. */
+  #lookAtAll(): void {
+    const value = this.#value;
+    if (Array.isArray(value)) for (const index of value.keys()) this.#seen.items.add(index);
+    else if (isObject(value)) {
+      for (const name of Object.keys(value)) this.#seen.names.add(name);
+    }
   }
 
   #askValue(): void {
@@ -140,15 +147,15 @@ class Question {
   }
 
   #askApplied(): void {
-    const { $ref, allOf, anyOf, oneOf, not, if: condition } = this.#node;
-    const all = [...list(allOf)];
-    if (typeof $ref === "string") {
-      const target = this.#document.resolve(this.#node, $ref);
-      if (target !== undefined) all.push(target);
+    const { allOf, anyOf, oneOf, not, if: condition } = this.#node;
+    const all = [...(allOf ?? [])];
+    for (const { target } of this.#document.references(this.#node)) {
+      if (target === undefined) this.#lookAtAll();
+      else all.push(target);
     }
     for (const each of all) this.#keep(this.#ask(each, this.#value), "allOf");
     if (anyOf !== undefined) {
-      const outcomes = list(anyOf).map((each) => this.#ask(each, this.#value));
+      const outcomes = (anyOf ?? []).map((each) => this.#ask(each, this.#value));
       const fitting = outcomes.filter(({ misfit }) => misfit === undefined);
       if (fitting.length === 0) {
         if (outcomes.length === 1) this.#keep(outcomes[0]!, "anyOf");
@@ -157,21 +164,19 @@ class Question {
       for (const { seen } of fitting) this.#look(seen);
     }
     if (oneOf !== undefined) {
-      const fitting = list(oneOf)
+      const fitting = (oneOf ?? [])
         .map((each) => this.#ask(each, this.#value))
         .filter(({ misfit }) => misfit === undefined);
       if (fitting.length !== 1) this.#fail("oneOf");
       else this.#look(fitting[0]!.seen);
     }
-    if (not !== undefined && this.#ask(not as JsonSchema, this.#value).misfit === undefined)
-      this.#fail("not");
+    if (not !== undefined && this.#ask(not, this.#value).misfit === undefined) this.#fail("not");
     if (condition !== undefined) {
-      const outcome = this.#ask(condition as JsonSchema, this.#value);
+      const outcome = this.#ask(condition, this.#value);
       const fits = outcome.misfit === undefined;
       if (fits) this.#look(outcome.seen);
       const branch = fits ? this.#node.then : this.#node.else;
-      if (branch !== undefined)
-        this.#keep(this.#ask(branch as JsonSchema, this.#value), fits ? "then" : "else");
+      if (branch !== undefined) this.#keep(this.#ask(branch, this.#value), fits ? "then" : "else");
     }
   }
 
@@ -204,7 +209,7 @@ class Question {
 
   #askItems(value: readonly unknown[]): void {
     const { prefixItems, items, minItems, maxItems, uniqueItems, contains, unevaluatedItems } = this.#node;
-    const prefix = list(prefixItems);
+    const prefix = prefixItems ?? [];
     for (const [index, item] of value.entries()) {
       const own = index < prefix.length ? prefix[index] : items;
       if (own === undefined) continue;
@@ -215,7 +220,7 @@ class Question {
     if (typeof maxItems === "number" && value.length > maxItems) this.#fail("maxItems");
     if (uniqueItems === true && new Set(value.map(canonicalText)).size < value.length)
       this.#fail("uniqueItems");
-    if (contains !== undefined) this.#askContains(value);
+    if (contains !== undefined) this.#askContains(value, contains);
     if (unevaluatedItems === undefined) return;
     for (const [index, item] of value.entries()) {
       if (this.#seen.items.has(index)) continue;
@@ -224,30 +229,30 @@ class Question {
     }
   }
 
-  #askContains(value: readonly unknown[]): void {
-    const { contains, minContains = 1, maxContains } = this.#node;
+  #askContains(value: readonly unknown[], contains: SchemaNode): void {
+    const { minContains = 1, maxContains } = this.#node;
     let count = 0;
     for (const [index, item] of value.entries()) {
-      if (this.#ask(contains as JsonSchema, item).misfit) continue;
+      if (this.#ask(contains, item).misfit) continue;
       count += 1;
       this.#seen.items.add(index);
     }
-    if (count < Number(minContains)) this.#fail(minContains === 1 ? "contains" : "minContains");
+    if (count < minContains) this.#fail(minContains === 1 ? "contains" : "minContains");
     if (typeof maxContains === "number" && count > maxContains) this.#fail("maxContains");
   }
 
   #askProperties(value: Readonly<Record<string, unknown>>): void {
     const { properties, patternProperties, additionalProperties, propertyNames } = this.#node;
     const { minProperties, maxProperties, unevaluatedProperties } = this.#node;
-    const declared = map(properties);
-    const patterns = Object.entries(map(patternProperties));
+    const declared = properties ?? {};
+    const patterns = Object.entries(patternProperties ?? {});
     const names = Object.keys(value);
     for (const name of names) {
       const field = value[name];
       let isKnown = false;
       if (Object.hasOwn(declared, name)) {
         isKnown = true;
-        this.#part(declared[name], field, name, "properties");
+        this.#part(declared[name] ?? true, field, name, "properties");
       }
       for (const [pattern, node] of patterns) {
         if (!this.#texts.fitsPattern(name, pattern)) continue;
@@ -259,12 +264,12 @@ class Question {
         this.#part(additionalProperties, field, name, "additionalProperties");
       }
       if (isKnown) this.#seen.names.add(name);
-      if (propertyNames !== undefined && this.#ask(propertyNames as JsonSchema, name).misfit) {
+      if (propertyNames !== undefined && this.#ask(propertyNames, name).misfit) {
         this.#fail("propertyNames", [name]);
       }
     }
-    for (const name of list(this.#node.required)) {
-      if (!Object.hasOwn(value, String(name))) this.#fail("required", [String(name)]);
+    for (const name of this.#node.required ?? []) {
+      if (!Object.hasOwn(value, name)) this.#fail("required", [name]);
     }
     if (typeof minProperties === "number" && names.length < minProperties) this.#fail("minProperties");
     if (typeof maxProperties === "number" && names.length > maxProperties) this.#fail("maxProperties");
@@ -278,20 +283,10 @@ class Question {
   }
 
   #askDependents(value: Readonly<Record<string, unknown>>): void {
-    for (const keyword of ["dependentRequired", "dependentSchemas", "dependencies"] as const) {
-      for (const [name, needed] of Object.entries(map(this.#node[keyword]))) {
-        if (!Object.hasOwn(value, name)) continue;
-        if (!Array.isArray(needed)) this.#keep(this.#ask(needed as JsonSchema, value), keyword);
-        else if (!needed.every((each) => Object.hasOwn(value, String(each)))) this.#fail(keyword, [name]);
-      }
+    for (const [name, needed] of dependentsOf(this.#node)) {
+      if (!Object.hasOwn(value, name)) continue;
+      if (!isNames(needed)) this.#keep(this.#ask(needed, value), "dependentSchemas");
+      else if (!needed.every((each) => Object.hasOwn(value, each))) this.#fail("dependentRequired", [name]);
     }
   }
-}
-
-function list(value: unknown): readonly (JsonSchema | boolean)[] {
-  return Array.isArray(value) ? (value as (JsonSchema | boolean)[]) : [];
-}
-
-function map(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
 }

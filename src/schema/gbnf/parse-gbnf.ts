@@ -1,194 +1,159 @@
-/** A part of a grammar. */
-export type GbnfNode =
-  /** One character: in one of the ranges, or in none of them. */
-  | {
-      readonly kind: "character";
-      readonly ranges: readonly (readonly [number, number])[];
-      readonly negated: boolean;
-    }
-  /** One token of the vocabulary, as it is written: `<[42]>` or `!<think>`. */
-  | { readonly kind: "token"; readonly source: string }
-  | { readonly kind: "rule"; readonly name: string }
-  | { readonly kind: "sequence"; readonly parts: readonly GbnfNode[] }
-  | { readonly kind: "choice"; readonly options: readonly GbnfNode[] }
-  | { readonly kind: "repetition"; readonly part: GbnfNode; readonly least: number; readonly most: number };
+import { GrammarSyntaxError } from "../schema-errors.ts";
+import { ALL_CODE_POINTS, codePoints, complementOf } from "../text/code-points.ts";
+import { Grammar, type GrammarChoices, type GrammarPart } from "./grammar.ts";
 
-/** A grammar's rules by name. */
-export type GbnfRules = ReadonlyMap<string, GbnfNode>;
-
-/** The text is not a grammar in GBNF. */
-export class GbnfError extends Error {
-  override readonly name = "GbnfError";
-}
-
-/** Deeper groups than any grammar has would only exhaust the stack. */
-const MAX_DEPTH = 200;
-
-const NAME = /[a-zA-Z0-9-]+/y;
-const DEFINITION = /::=/y;
-const TOKEN = /!?<[^>\n]*>/y;
-const REPETITION = /\{\s*(\d{1,9})?\s*(,)?\s*(\d{1,9})?\s*\}/y;
-const BLANKS = /(?:[ \t]|#[^\r\n]*)*/y;
-const BLANKS_AND_LINES = /(?:[ \t\r\n]|#[^\r\n]*)*/y;
-const ESCAPE = /\\(?:x([\da-fA-F]{2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|([trn"\\[\]]))/y;
-
-const ESCAPED: Readonly<Record<string, number>> = { t: 9, r: 13, n: 10 };
-
-const ANY: GbnfNode = { kind: "character", ranges: [], negated: true };
+/** Deepest nesting of groups, as in llama.cpp. */
+const MAX_DEPTH = 100;
+const ESCAPES: Readonly<Record<string, string>> = {
+  n: "\n",
+  r: "\r",
+  t: "\t",
+  '"': '"',
+  "\\": "\\",
+  "[": "[",
+  "]": "]",
+};
+const HEX_DIGITS: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };
 
 /**
- * Parses a grammar in GBNF, the format of llama.cpp (grammars/README.md there).
- * @throws GbnfError if it is not one, or has no rule "root"
+ * Reads a grammar in llama.cpp's GBNF (its grammars/README.md).
+ * @throws GrammarSyntaxError
  */
-export function parseGbnf(text: string): GbnfRules {
-  const rules = new GbnfParser(text).rules();
-  if (!rules.has("root")) throw new GbnfError('it has no rule "root"');
-  return rules;
+export function parseGbnf(source: string): Grammar {
+  return new GbnfReader(source).read();
 }
 
-class GbnfParser {
-  readonly #text: string;
+class GbnfReader {
+  readonly #source: string;
+  readonly #grammar = new Grammar();
   #at = 0;
 
-  constructor(text: string) {
-    this.#text = text;
+  constructor(source: string) {
+    this.#source = source;
   }
 
-  rules(): GbnfRules {
-    const rules = new Map<string, GbnfNode>();
-    this.#take(BLANKS_AND_LINES);
-    while (this.#at < this.#text.length) {
-      const name = this.#need(NAME, "the name of a rule")[0];
-      this.#take(BLANKS);
-      this.#need(DEFINITION, "::=");
-      this.#take(BLANKS_AND_LINES);
-      rules.set(name, this.#choice(0));
-      if (this.#at < this.#text.length && !"\r\n".includes(this.#peek())) this.#fail("the end of the line");
-      this.#take(BLANKS_AND_LINES);
+  read(): Grammar {
+    for (this.#space(true); this.#at < this.#source.length; this.#space(true)) {
+      const name = this.#match(/[a-zA-Z0-9-]+/y);
+      if (name === undefined) throw this.#error("a rule's name");
+      this.#space(false);
+      if (this.#match(/::=/y) === undefined) throw this.#error('"::="');
+      this.#space(true);
+      this.#grammar.rules.set(name, this.#choices(0));
+      if (this.#at < this.#source.length && this.#match(/[\r\n]/y) === undefined)
+        throw this.#error("the end of the line");
     }
-    return rules;
+    for (const name of this.#missing) {
+      if (!this.#grammar.rules.has(name)) throw new GrammarSyntaxError(`The grammar has no rule "${name}".`);
+    }
+    if (!this.#grammar.rules.has("root")) throw new GrammarSyntaxError('The grammar has no rule "root".');
+    return this.#grammar;
   }
 
-  #choice(depth: number): GbnfNode {
-    if (depth > MAX_DEPTH) throw new GbnfError("its groups are nested too deeply");
-    const options = [this.#sequence(depth)];
-    while (this.#peek() === "|") {
-      this.#at += 1;
-      this.#take(BLANKS_AND_LINES);
-      options.push(this.#sequence(depth));
+  readonly #missing = new Set<string>();
+
+  #choices(depth: number): GrammarChoices {
+    if (depth > MAX_DEPTH) throw new GrammarSyntaxError("The grammar's groups are nested too deeply.");
+    const choices = [this.#sequence(depth)];
+    while (this.#match(/\|/y) !== undefined) {
+      this.#space(true);
+      choices.push(this.#sequence(depth));
     }
-    const [only] = options;
-    return options.length === 1 && only ? only : { kind: "choice", options };
+    return choices;
   }
 
-  #sequence(depth: number): GbnfNode {
-    const parts: GbnfNode[] = [];
-    for (let part = this.#part(depth); part; part = this.#part(depth)) {
-      this.#take(BLANKS);
-      parts.push(this.#repeated(part));
-      this.#take(depth > 0 ? BLANKS_AND_LINES : BLANKS);
+  #sequence(depth: number): GrammarPart[] {
+    const parts: GrammarPart[] = [];
+    for (;;) {
+      const part = this.#part(depth);
+      if (part === undefined) return parts;
+      this.#space(depth > 0);
+      const last = part.at(-1);
+      const bounds = this.#repetition();
+      if (last && bounds) parts.push(...part.slice(0, -1), this.#grammar.repeat(last, ...bounds));
+      else parts.push(...part);
+      this.#space(depth > 0);
     }
-    const [only] = parts;
-    return parts.length === 1 && only ? only : { kind: "sequence", parts };
   }
 
-  #part(depth: number): GbnfNode | undefined {
-    const next = this.#peek();
-    if (next === '"') return this.#literal();
-    if (next === "[") return this.#class();
-    if (next === ".") {
-      this.#at += 1;
-      return ANY;
+  /** One part; several for a literal, the last of which may be repeated. */
+  #part(depth: number): GrammarPart[] | undefined {
+    const grammar = this.#grammar;
+    if (this.#match(/"/y) !== undefined) {
+      const parts: GrammarPart[] = [];
+      while (this.#match(/"/y) === undefined) {
+        const point = this.#character();
+        parts.push(grammar.set([point, point]));
+      }
+      // A repeated literal is repeated as a whole.
+      return parts.length > 1 ? [grammar.group([parts])] : parts;
     }
-    if (next === "(") {
-      this.#at += 1;
-      this.#take(BLANKS_AND_LINES);
-      const group = this.#choice(depth + 1);
-      if (this.#peek() !== ")") this.#fail(")");
-      this.#at += 1;
-      return group;
+    if (this.#match(/\[/y) !== undefined) return [this.#class()];
+    if (this.#match(/\./y) !== undefined) return [grammar.set(ALL_CODE_POINTS)];
+    if (this.#match(/\(/y) !== undefined) {
+      this.#space(true);
+      const choices = this.#choices(depth + 1);
+      if (this.#match(/\)/y) === undefined) throw this.#error('")"');
+      return [grammar.group(choices)];
     }
-    const token = this.#take(TOKEN);
-    if (token) return { kind: "token", source: token[0] };
-    const name = this.#take(NAME);
-    return name ? { kind: "rule", name: name[0] } : undefined;
+    const name = this.#match(/[a-zA-Z0-9-]+/y);
+    if (name === undefined) return undefined;
+    this.#missing.add(name);
+    return [grammar.reference(name)];
   }
 
-  #repeated(part: GbnfNode): GbnfNode {
-    const next = this.#peek();
-    const simple =
-      next === "*" ? [0, Infinity] : next === "+" ? [1, Infinity] : next === "?" ? [0, 1] : undefined;
-    if (simple) {
-      this.#at += 1;
-      this.#take(BLANKS);
-      return this.#repeated({ kind: "repetition", part, least: simple[0] ?? 0, most: simple[1] ?? 0 });
-    }
-    const counts = next === "{" ? this.#need(REPETITION, "a number of repetitions") : undefined;
-    if (!counts) return part;
-    const [, least, comma, most] = counts;
-    this.#take(BLANKS);
-    return this.#repeated({
-      kind: "repetition",
-      part,
-      least: Number(least ?? 0),
-      most: most !== undefined ? Number(most) : comma === undefined ? Number(least ?? 0) : Infinity,
-    });
-  }
-
-  #literal(): GbnfNode {
-    this.#at += 1;
-    const parts: GbnfNode[] = [];
-    while (this.#peek() !== '"') {
-      const point = this.#character();
-      parts.push({ kind: "character", ranges: [[point, point]], negated: false });
-    }
-    this.#at += 1;
-    return { kind: "sequence", parts };
-  }
-
-  #class(): GbnfNode {
-    this.#at += 1;
-    const negated = this.#peek() === "^";
-    if (negated) this.#at += 1;
+  #class(): GrammarPart {
+    const isComplement = this.#match(/\^/y) !== undefined;
     const ranges: [number, number][] = [];
-    while (this.#peek() !== "]") {
-      const from = this.#character();
-      const isRange = this.#peek() === "-" && this.#text[this.#at + 1] !== "]";
-      if (isRange) this.#at += 1;
-      ranges.push([from, isRange ? this.#character() : from]);
+    while (this.#match(/\]/y) === undefined) {
+      const first = this.#character();
+      const isRange = this.#match(/-(?!\])/y) !== undefined;
+      const last = isRange ? this.#character() : first;
+      if (first <= last) ranges.push([first, last]);
     }
-    this.#at += 1;
-    return { kind: "character", ranges, negated };
+    const set = codePoints(ranges);
+    return this.#grammar.set(isComplement ? complementOf(set) : set);
   }
 
   #character(): number {
-    if (this.#peek() === "\\") {
-      const [, byte, short, long, letter = ""] = this.#need(ESCAPE, "an escape");
-      const hex = byte ?? short ?? long;
-      return hex === undefined ? (ESCAPED[letter] ?? letter.charCodeAt(0)) : Number.parseInt(hex, 16);
-    }
-    const point = this.#text.codePointAt(this.#at);
-    if (point === undefined) return this.#fail("the end of a text or class");
-    this.#at += point > 0xffff ? 2 : 1;
-    return point;
+    const point = this.#source.codePointAt(this.#at);
+    if (point === undefined) throw this.#error("a character");
+    const character = String.fromCodePoint(point);
+    this.#at += character.length;
+    if (character !== "\\") return point;
+    const letter = this.#source[this.#at++] ?? "";
+    const plain = ESCAPES[letter];
+    if (plain !== undefined) return plain.codePointAt(0) ?? 0;
+    const digits = this.#source.slice(this.#at, this.#at + (HEX_DIGITS[letter] ?? 0));
+    if (!/^[\da-fA-F]+$/.test(digits)) throw this.#error("an escape that GBNF has");
+    this.#at += digits.length;
+    return Number.parseInt(digits, 16);
   }
 
-  #peek(): string {
-    return this.#text[this.#at] ?? "";
+  #repetition(): [min: number, max: number] | undefined {
+    if (this.#match(/\*/y) !== undefined) return [0, Infinity];
+    if (this.#match(/\+/y) !== undefined) return [1, Infinity];
+    if (this.#match(/\?/y) !== undefined) return [0, 1];
+    const text = this.#match(/\{\s*\d+\s*(?:,\s*\d*\s*)?\}/y);
+    if (text === undefined) return undefined;
+    const [min = "", max] = text.slice(1, -1).split(",");
+    if (max === undefined) return [Number(min), Number(min)];
+    return [Number(min), max.trim() === "" ? Infinity : Number(max)];
   }
 
-  #take(pattern: RegExp): RegExpExecArray | null {
-    pattern.lastIndex = this.#at;
-    const found = pattern.exec(this.#text);
-    if (found) this.#at += found[0].length;
+  #space(withLines: boolean): void {
+    this.#match(withLines ? /(?:[ \t\r\n]|#[^\r\n]*)*/y : /(?:[ \t]|#[^\r\n]*)*/y);
+  }
+
+  #match(expression: RegExp): string | undefined {
+    expression.lastIndex = this.#at;
+    const found = expression.exec(this.#source)?.[0];
+    this.#at += found?.length ?? 0;
     return found;
   }
 
-  #need(pattern: RegExp, what: string): RegExpExecArray {
-    return this.#take(pattern) ?? this.#fail(what);
-  }
-
-  #fail(expected: string): never {
-    throw new GbnfError(`it should have ${expected} at character ${this.#at}`);
+  #error(wanted: string): GrammarSyntaxError {
+    const line = this.#source.slice(0, this.#at).split("\n").length;
+    return new GrammarSyntaxError(`The grammar needs ${wanted} in line ${line}.`);
   }
 }

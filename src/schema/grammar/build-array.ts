@@ -17,7 +17,7 @@ import {
 } from "./part.ts";
 
 /** Larger counts are left to the check: each costs llama.cpp rules of its own. */
-export const MAX_COUNT = 500;
+export const MAX_COUNT = 5000;
 /** Positions that may have rules of their own. */
 const MAX_POSITIONS = 300;
 /** Rules for arrays that count the items they contain. */
@@ -79,7 +79,6 @@ class ArrayBuilder {
   }
 
   #plain(): Part {
-    const first = (index: number): Part => (index === 0 ? EMPTY : SEPARATOR);
     const rest = this.#value(this.#item(this.#fixed));
     const [min, max] = [Math.max(0, this.#min - this.#fixed), this.#max - this.#fixed];
     let tail: Part;
@@ -90,7 +89,8 @@ class ArrayBuilder {
       tail = min === 0 ? optional(some) : some;
     }
     for (let index = this.#fixed - 1; index >= 0; index -= 1) {
-      const next = index < this.#max ? sequence(first(index), this.#value(this.#item(index)), tail) : NOTHING;
+      const next =
+        index < this.#max ? sequence(startAt(index), this.#value(this.#item(index)), tail) : NOTHING;
       tail = index >= this.#min ? choice([next, endAt(index)]) : next;
       tail = ruleOf({ hint: `${this.#hint}-rest`, body: tail });
     }
@@ -121,7 +121,7 @@ class ArrayBuilder {
       rules.set(key, rule);
       const parts: Part[] = [];
       const next = Math.min(index + 1, positions);
-      const separator = index === 0 ? EMPTY : SEPARATOR;
+      const separator = startAt(index);
       if (index < this.#max) {
         const terms = this.#item(index);
         if (index >= from && found < counts) {
@@ -152,9 +152,7 @@ class ArrayBuilder {
       if (count < this.#max) {
         for (const [index, literal] of literals.entries()) {
           if ((used >> index) % 2 === 1) continue;
-          parts.push(
-            sequence(count === 0 ? EMPTY : SEPARATOR, literal, state(used | (1 << index), count + 1)),
-          );
+          parts.push(sequence(startAt(count), literal, state(used | (1 << index), count + 1)));
         }
       }
       if (count >= this.#min) parts.push(endAt(count));
@@ -169,4 +167,9 @@ class ArrayBuilder {
 /** The space before the closing bracket; an empty array has it behind the opening one. */
 function endAt(count: number): Part {
   return count === 0 ? EMPTY : SPACE;
+}
+
+/** What stands before an item. */
+function startAt(count: number): Part {
+  return count === 0 ? EMPTY : SEPARATOR;
 }

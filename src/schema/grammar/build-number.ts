@@ -1,9 +1,65 @@
-import type { Branch } from "../terms/branch.ts";
+import type { NumberBounds } from "../numbers/number-bounds.ts";
+import { hasNoNumber, writeNumber } from "../numbers/write-number.ts";
+import type { Branch, NumberFacts } from "../terms/branch.ts";
 import type { ValueBuilder } from "./build-value.ts";
-import type { Part } from "./part.ts";
-export function buildNumber(branch: Branch, _builder: ValueBuilder, _hint: string): Part {
+import { choice, NOTHING, type Part } from "./part.ts";
+
+/** Each number that is left out divides the range; more are left to the check. */
+const MAX_EXCLUDED = 12;
+
+/** The numbers of a branch. */
+export function buildNumber({ number, paths }: Branch, builder: ValueBuilder): Part {
+  const { gap } = builder.parts;
+  const excluded = [...new Set(number.excluded)].toSorted((a, b) => a - b);
+  if (excluded.length > MAX_EXCLUDED) {
+    gap({
+      path: paths.enum ?? "",
+      keyword: "enum",
+      reason: "it has too many numbers to leave out",
+      kind: "checked",
+    });
+  }
+  const ranges = excluded.length > MAX_EXCLUDED ? [boundsOf(number)] : divided(boundsOf(number), excluded);
+  return choice(ranges.map((bounds) => rangePart(bounds, paths, builder)));
+}
+
+function boundsOf(number: NumberFacts): NumberBounds {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multiples, integer } = number;
+  return { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf: multiples, isInteger: integer };
+}
+
+function divided(bounds: NumberBounds, excluded: readonly number[]): NumberBounds[] {
+  const { exclusiveMinimum: low = -Infinity, exclusiveMaximum: high = Infinity } = bounds;
+  const ranges: NumberBounds[] = [];
+  let from = low;
+  for (const end of [...excluded, Infinity]) {
+    const to = Math.min(high, end);
+    ranges.push({ ...bounds, exclusiveMinimum: finite(from), exclusiveMaximum: finite(to) });
+    from = Math.max(low, end);
+  }
+  return ranges;
+}
+
+function finite(number: number): number | undefined {
+  return Number.isFinite(number) ? number : undefined;
+}
+
+function rangePart(
+  bounds: NumberBounds,
+  paths: Readonly<Record<string, string>>,
+  builder: ValueBuilder,
+): Part {
+  if (hasNoNumber(bounds)) return NOTHING;
   return {
     kind: "leaf",
-    write: (w) => w.rule("number", `"-"? [0-9]+${branch.number.integer ? "" : ' ("." [0-9]+)?'}`),
+    write: (writer) => {
+      const exact = writeNumber(writer, bounds);
+      if (exact !== undefined) return exact;
+      const path = paths.multipleOf ?? "";
+      const reason = "the grammar cannot say which numbers are its multiples";
+      builder.parts.gap({ path, keyword: "multipleOf", reason, kind: "checked" });
+      const rest = writeNumber(writer, { ...bounds, multipleOf: undefined });
+      return rest ?? writeNumber(writer, { isInteger: bounds.isInteger }) ?? '"0"';
+    },
   };
 }

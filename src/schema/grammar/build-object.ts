@@ -2,22 +2,10 @@ import type { TextSet } from "../text/text-set.ts";
 import type { Branch, SomeFact } from "../terms/branch.ts";
 import { hasKey, isOpen, type KeyAtom, type Keys } from "../terms/keys.ts";
 import type { Conjunction } from "../terms/term.ts";
-import { SEPARATOR } from "./build-literal.ts";
+import { buildProperties, type ObjectParts, type Variant } from "./build-properties.ts";
 import { textLeaf } from "./build-string.ts";
 import type { ValueBuilder } from "./build-value.ts";
-import {
-  BLANK,
-  choice,
-  EMPTY,
-  NOTHING,
-  type Part,
-  repeat,
-  type Rule,
-  ruleOf,
-  sequence,
-  SPACE,
-  text,
-} from "./part.ts";
+import { BLANK, choice, type Part, sequence, SPACE, text } from "./part.ts";
 
 /** Rules for objects that count their properties. */
 const MAX_STATES = 4000;
@@ -25,14 +13,6 @@ const MAX_STATES = 4000;
 const MAX_VARIANTS = 24;
 /** Sets of names that have different values. */
 const MAX_CELLS = 24;
-
-/** One way in which properties are as the facts of a branch say. */
-interface Variant {
-  readonly required: ReadonlySet<string>;
-  readonly terms: ReadonlyMap<string, Conjunction>;
-  /** A property beyond the listed ones that has to come. */
-  readonly other: SomeFact | undefined;
-}
 
 /** Names beyond the listed ones that have to fit the same. */
 interface Cell {
@@ -46,7 +26,7 @@ export function buildObject(branch: Branch, builder: ValueBuilder, hint: string)
   return sequence(text("{"), SPACE, object.properties(), text("}"));
 }
 
-class ObjectBuilder {
+class ObjectBuilder implements ObjectParts {
   readonly #branch: Branch;
   readonly #builder: ValueBuilder;
   readonly #hint: string;
@@ -59,7 +39,7 @@ class ObjectBuilder {
     this.#branch = branch;
     this.#builder = builder;
     this.#hint = hint;
-    const listed = [...branch.keyFacts, ...branch.some].flatMap(({ keys }) => [...keys.names]);
+    const listed = [...branch.keyFacts, ...branch.some].flatMap(({ keys }) => Array.from(keys.names));
     this.#names = [...new Set([...branch.declared, ...branch.required, ...listed])];
     const [min, max] = this.#counts();
     this.#min = min;
@@ -68,7 +48,7 @@ class ObjectBuilder {
   }
 
   properties(): Part {
-    return choice(this.#variants().map((variant) => new VariantBuilder(this, variant).properties()));
+    return choice(this.#variants().map((variant) => buildProperties(this, variant)));
   }
 
   get names(): readonly string[] {
@@ -160,8 +140,7 @@ class ObjectBuilder {
       const not = texts.not(atom.set);
       for (const cell of cells) {
         const inside = cell.names ? texts.and([cell.names, atom.set]) : atom.set;
-        const outside = cell.names && not ? texts.and([cell.names, not]) : not;
-        if (!inside || !outside) return this.#undivided(base);
+        const outside = cell.names ? texts.and([cell.names, not]) : not;
         if (!inside.isEmpty()) divided.push({ names: inside, atoms: new Set([...cell.atoms, atom.id]) });
         if (!outside.isEmpty()) divided.push({ ...cell, names: outside });
       }
@@ -197,77 +176,12 @@ class ObjectBuilder {
   }
 
   #likeFact(variant: Variant, fact: SomeFact): Variant[] {
-    const named = this.#names
-      .filter((name) => hasKey(fact.keys, name))
-      .map((name) => {
-        const terms = new Map(variant.terms).set(name, [...(variant.terms.get(name) ?? []), ...fact.terms]);
-        return { ...variant, required: new Set([...variant.required, name]), terms };
-      });
+    const named: Variant[] = [];
+    for (const name of this.#names.filter((each) => hasKey(fact.keys, each))) {
+      const terms = new Map(variant.terms).set(name, [...(variant.terms.get(name) ?? []), ...fact.terms]);
+      named.push({ ...variant, required: new Set([...variant.required, name]), terms });
+    }
     return isOpen(fact.keys) ? [...named, { ...variant, other: fact }] : named;
-  }
-}
-
-/** One rule for each name and number of properties so far. */
-class VariantBuilder {
-  readonly #object: ObjectBuilder;
-  readonly #variant: Variant;
-  readonly #named: ReadonlyMap<string, Part | undefined>;
-  readonly #others: Part;
-  readonly #rules = new Map<string, Rule>();
-
-  constructor(object: ObjectBuilder, variant: Variant) {
-    this.#object = object;
-    this.#variant = variant;
-    this.#named = new Map(object.names.map((name) => [name, object.named(name, variant)]));
-    this.#others = object.others();
-  }
-
-  properties(): Part {
-    return this.#from(0, 0);
-  }
-
-  /** The properties from one name on. Beyond what matters, the count stays. */
-  #from(index: number, count: number): Part {
-    const { names, min, max } = this.#object;
-    const name = names[index];
-    if (name === undefined) return this.#rest(count);
-    const key = `${index} ${count}`;
-    const known = this.#rules.get(key);
-    if (known) return ruleOf(known);
-    const rule: Rule = { hint: `${this.#object.hint}-rest`, body: NOTHING };
-    this.#rules.set(key, rule);
-    const property = this.#named.get(name);
-    const limit = Number.isFinite(max) ? max : Math.max(1, min);
-    const parts: Part[] = [];
-    if (property && count < max) {
-      const next = this.#from(index + 1, Math.min(count + 1, limit));
-      parts.push(sequence(count === 0 ? EMPTY : SEPARATOR, property, next));
-    }
-    if (!this.#variant.required.has(name)) parts.push(this.#from(index + 1, count));
-    rule.body = choice(parts);
-    return ruleOf(rule);
-  }
-
-  #rest(count: number): Part {
-    const { min, max } = this.#object;
-    const [least, most] = [Math.max(0, min - count), max - count];
-    if (most < 0) return NOTHING;
-    const end = count === 0 ? EMPTY : SPACE;
-    const { other } = this.#variant;
-    // Where a name comes twice, the last counts.
-    if (other) {
-      const last = this.#object.others(other);
-      const [before, limit] = [Math.max(0, least - 1), most - 1];
-      if (count > 0) {
-        return sequence(repeat(sequence(SEPARATOR, this.#others), before, limit), SEPARATOR, last, SPACE);
-      }
-      return sequence(repeat(sequence(this.#others, SEPARATOR), before, limit), last, SPACE);
-    }
-    if (count > 0) return sequence(repeat(sequence(SEPARATOR, this.#others), least, most), SPACE);
-    if (most === 0) return end;
-    const more = repeat(sequence(SEPARATOR, this.#others), Math.max(0, least - 1), most - 1);
-    const some = sequence(this.#others, more, SPACE);
-    return least === 0 ? choice([some, EMPTY]) : some;
   }
 }
 

@@ -87,12 +87,12 @@ export class ValueBuilder {
       case "boolean":
         return choice(branch.booleans.map((value) => text(String(value))));
       case "number":
-        return buildNumber(branch, this, hint);
+        return buildNumber(branch, this);
       case "string":
         return buildString(branch, this, hint);
       case "array":
         return buildArray(branch, this, hint);
-      case "object":
+      default:
         return buildObject(branch, this, hint);
     }
   }

@@ -1,4 +1,5 @@
 import type { GrammarWriter } from "../gbnf/grammar-writer.ts";
+import { gbnfLiteral } from "../gbnf/gbnf-text.ts";
 import type { WorkBudget } from "../work-budget.ts";
 import type { Part, Rule } from "./part.ts";
 
@@ -70,7 +71,7 @@ export class PartWriter {
         return part.min === 0 || this.#fits(part.part);
       case "sequence":
         return part.parts.every((each) => this.#fits(each));
-      case "choice":
+      default:
         return part.parts.some((each) => this.#fits(each));
     }
   }
@@ -79,7 +80,7 @@ export class PartWriter {
   #term(part: Part): string {
     switch (part.kind) {
       case "text":
-        return literal(part.text);
+        return gbnfLiteral(part.text);
       case "leaf":
         return part.write(this.#writer);
       case "rule":
@@ -88,7 +89,7 @@ export class PartWriter {
         return this.#fits(part.part) ? repeated(this.#term(part.part), part.min, part.max) : '""';
       case "sequence":
         return joined(part.parts.map((each) => this.#term(each)));
-      case "choice": {
+      default: {
         const fitting = part.parts.filter((each) => this.#fits(each));
         const terms = [...new Set(fitting.map((each) => this.#term(each)))];
         return terms.length === 1 ? terms[0]! : `(${terms.join(" | ")})`;
@@ -132,20 +133,33 @@ function isLiteral(term: string): boolean {
   return /^"(?:[^"\\]|\\.)*"$/s.test(term);
 }
 
+/** Longer repetitions are written as repetitions of repetitions: llama.cpp makes a rule for each. */
+const MAX_REPEAT = 100;
+
 function repeated(term: string, min: number, max: number): string {
   const single = /^[a-zA-Z][a-zA-Z0-9-]*$/.test(term) || isLiteral(term) ? term : `(${term})`;
   if (max === Number.POSITIVE_INFINITY) {
+    if (min > MAX_REPEAT) return `${exactly(single, min)} ${single}*`;
     return min === 0 ? `${single}*` : min === 1 ? `${single}+` : `${single}{${min},}`;
   }
   if (min === 0 && max === 1) return `${single}?`;
-  return min === max ? `${single}{${min}}` : `${single}{${min},${max}}`;
+  if (max <= MAX_REPEAT) return min === max ? `${single}{${min}}` : `${single}{${min},${max}}`;
+  return [...(min > 0 ? [exactly(single, min)] : []), ...(max > min ? [upTo(single, max - min)] : [])].join(
+    " ",
+  );
 }
 
-/** A text in GBNF. */
-function literal(value: string): string {
-  const escaped = value
-    .replaceAll(/["\\]/g, (mark) => `\\${mark}`)
-    .replaceAll("\n", "\\n")
-    .replaceAll("\r", "\\r");
-  return `"${escaped}"`;
+function exactly(term: string, count: number): string {
+  const [groups, rest] = [Math.floor(count / MAX_REPEAT), count % MAX_REPEAT];
+  if (groups === 0) return `${term}{${rest}}`;
+  return `${exactly(`(${term}{${MAX_REPEAT}})`, groups)}${rest > 0 ? ` ${term}{${rest}}` : ""}`;
+}
+
+function upTo(term: string, count: number): string {
+  const [groups, rest] = [Math.floor(count / MAX_REPEAT), count % MAX_REPEAT];
+  if (groups === 0) return `${term}{0,${rest}}`;
+  const group = `(${term}{${MAX_REPEAT}})`;
+  const all = `${exactly(group, groups)}${rest > 0 ? ` ${term}{0,${rest}}` : ""}`;
+  const fewer = `${groups > 1 ? `${upTo(group, groups - 1)} ` : ""}${term}{0,${MAX_REPEAT - 1}}`;
+  return `(${all} | ${fewer})`;
 }

@@ -1,5 +1,5 @@
-import { typeOf } from "../json-value.ts";
-import type { JsonSchema } from "../normalize-schema.ts";
+import { canonicalText, typeOf } from "../json-value.ts";
+import type { JsonSchema } from "../json-schema.ts";
 import type { SchemaGap } from "../schema-gap.ts";
 import type { KeyAtom, Keys } from "./keys.ts";
 import type { Conjunction, Term } from "./term.ts";
@@ -162,7 +162,7 @@ export class Branch {
       else if (typeof value === "boolean") this.booleans = this.booleans.filter((each) => each !== value);
       else if (typeof value === "number") this.narrow({ excluded: [...this.number.excluded, value] });
       else if (typeof value === "string") this.otherThan = new Set([...this.otherThan, value]);
-      else if (Object.keys(value as object).length > 0) this.leave(gap, type);
+      else if (canonicalText(value).length > 2) this.leave(gap, type);
       else if (type === "array") this.minItems = Math.max(1, this.minItems);
       else this.minProperties = Math.max(1, this.minProperties);
     }

@@ -1,5 +1,5 @@
 import { canonicalText } from "../json-value.ts";
-import type { JsonSchema } from "../normalize-schema.ts";
+import type { JsonSchema } from "../json-schema.ts";
 import type { SchemaDocument } from "../schema-document.ts";
 import type { TextRules } from "../text-rules.ts";
 import type { Validator } from "../validate.ts";
@@ -80,15 +80,14 @@ export class Expander implements Reading {
     const sets = [];
     for (const branch of branches) {
       if (branch.gaps.some(({ type }) => type === undefined || type === "string")) return undefined;
-      const set = branch.values ? this.texts.listed(branch.values as string[]) : this.texts.ofBranch(branch);
-      if (set === undefined) return undefined;
+      if (!branch.values && !this.texts.combinesLengths(branch)) return undefined;
+      const set = branch.values ? this.texts.listed(textsIn(branch.values)) : this.texts.ofBranch(branch);
       sets.push(set);
     }
     const set = this.texts.or(sets);
-    if (set === undefined) return undefined;
     const id = `texts ${this.keys.keyOf(term)}`;
     if (!branches.every(({ values }) => values)) return { id, set };
-    return { id, set, names: branches.flatMap(({ values }) => values as string[]) };
+    return { id, set, names: branches.flatMap(({ values }) => textsIn(values ?? [])) };
   }
 
   #expand(terms: Conjunction): readonly Branch[] {
@@ -130,8 +129,10 @@ export class Expander implements Reading {
   #settle(branch: Branch): void {
     while (branch.work.length > 0 && !branch.isDead) {
       this.#budget.spend();
-      const [{ node, holds: isMet, owners }, ...rest] = branch.work as [Branch["work"][0], ...Branch["work"]];
+      const [next, ...rest] = branch.work;
       branch.work = rest;
+      if (next === undefined) return;
+      const { node, holds: isMet, owners } = next;
       if (typeof node === "boolean") {
         if (node !== isMet) branch.die();
         continue;
@@ -171,7 +172,7 @@ export class Expander implements Reading {
     if (branch.minItems > branch.maxItems) branch.without("array");
     const needed = Math.max(branch.minProperties, branch.required.size);
     if (needed > branch.maxProperties || this.#lacksRequired(branch)) branch.without("object");
-    if (branch.types.has("string") && branch.texts.length > 0 && this.texts.ofBranch(branch)?.isEmpty()) {
+    if (branch.types.has("string") && branch.texts.length > 0 && this.texts.ofBranch(branch).isEmpty()) {
       branch.without("string");
     }
   }
@@ -226,4 +227,8 @@ export class Expander implements Reading {
     if (hasEmptyItem) types.delete("array");
     return types.size === 0;
   }
+}
+
+function textsIn(values: readonly unknown[]): string[] {
+  return values.filter((value) => typeof value === "string");
 }

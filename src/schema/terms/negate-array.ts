@@ -1,7 +1,6 @@
-import type { JsonSchema } from "../normalize-schema.ts";
-import { type Alternative, unsaid } from "./negate.ts";
+import type { JsonSchema } from "../json-schema.ts";
 import { contain } from "./read-array.ts";
-import { gapOf, listOf, numberOf, ofType, type Reading } from "./reading.ts";
+import { type Alternative, unsaid, gapOf, ofType, type Reading } from "./reading.ts";
 import { fails } from "./term.ts";
 
 /** What breaks the keywords of arrays: one alternative each. */
@@ -10,7 +9,7 @@ export function negateArray(node: JsonSchema, reading: Reading): Alternative[] {
 }
 
 function negateItems(node: JsonSchema, reading: Reading): Alternative[] {
-  const prefix = listOf(node.prefixItems);
+  const prefix = node.prefixItems ?? [];
   const alternatives = [...prefix.entries()]
     .filter(([, item]) => item !== true)
     .map(([index, item]) =>
@@ -19,12 +18,12 @@ function negateItems(node: JsonSchema, reading: Reading): Alternative[] {
         branch.restrictItems(index, index + 1, [fails(item)]);
       }),
     );
-  if (node.items !== undefined && node.items !== true) {
+  const { items } = node;
+  if (items !== undefined && items !== true) {
     const gap = gapOf(reading, node, "items", "the grammar cannot tell where the items are");
-    const { length: from } = prefix;
+    const fact = { from: prefix.length, term: fails(items), min: 1, max: Number.POSITIVE_INFINITY, gap };
     alternatives.push(
       ofType("array", (branch) => {
-        const fact = { from, term: fails(node.items), min: 1, max: Number.POSITIVE_INFINITY, gap };
         branch.contains = [...branch.contains, fact];
       }),
     );
@@ -45,8 +44,8 @@ function negateItems(node: JsonSchema, reading: Reading): Alternative[] {
 
 function negateCounts(node: JsonSchema, reading: Reading): Alternative[] {
   const alternatives: Alternative[] = [];
-  const min = numberOf(node.minItems);
-  const max = numberOf(node.maxItems);
+  const min = node.minItems;
+  const max = node.maxItems;
   if (min !== undefined) {
     alternatives.push(
       ofType("array", (branch) => {
@@ -67,8 +66,8 @@ function negateCounts(node: JsonSchema, reading: Reading): Alternative[] {
 function negateContains(node: JsonSchema, reading: Reading): Alternative[] {
   if (node.contains === undefined) return [];
   const alternatives: Alternative[] = [];
-  const min = numberOf(node.minContains) ?? 1;
-  const max = numberOf(node.maxContains);
+  const min = node.minContains ?? 1;
+  const max = node.maxContains;
   if (min > 0) {
     alternatives.push(ofType("array", (branch) => contain(branch, node, reading, { min: 0, max: min - 1 })));
   }

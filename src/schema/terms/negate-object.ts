@@ -1,10 +1,9 @@
-import type { JsonSchema } from "../normalize-schema.ts";
+import { dependentsOf, isNames, type JsonSchema } from "../json-schema.ts";
 import type { SchemaGap } from "../schema-gap.ts";
 import type { Keys } from "./keys.ts";
 import { keysOf, restOf } from "./keys.ts";
-import { type Alternative, unsaid } from "./negate.ts";
 import { declaredKeys, forbidName, namesThatFail } from "./read-object.ts";
-import { entriesOf, gapOf, numberOf, ofType, work, type Reading } from "./reading.ts";
+import { type Alternative, unsaid, gapOf, ofType, work, type Reading } from "./reading.ts";
 import { fails, holds, type Term } from "./term.ts";
 
 /** What breaks the keywords of objects: one alternative each. */
@@ -24,10 +23,10 @@ function negateProperties(node: JsonSchema, reading: Reading): Alternative[] {
   const alternatives: Alternative[] = [];
   const gap = (keyword: string): SchemaGap =>
     gapOf(reading, node, keyword, "what does not fit it has too many forms");
-  for (const [name, value] of entriesOf(node.properties)) {
+  for (const [name, value] of Object.entries(node.properties ?? {})) {
     if (value !== true) alternatives.push(some(keysOf([name]), fails(value), gap("properties")));
   }
-  for (const [pattern, value] of entriesOf(node.patternProperties)) {
+  for (const [pattern, value] of Object.entries(node.patternProperties ?? {})) {
     const atom = patterns.find(({ id }) => id === `pattern ${pattern}`);
     if (atom) alternatives.push(some(keysOf([], [atom]), fails(value), gap("patternProperties")));
     else alternatives.push(unsaid(reading, node, "patternProperties", "object"));
@@ -48,7 +47,7 @@ function negateProperties(node: JsonSchema, reading: Reading): Alternative[] {
   if (unevaluatedProperties !== undefined && unevaluatedProperties !== true) {
     alternatives.push(unsaid(reading, node, "unevaluatedProperties", "object"));
   }
-  for (const name of Array.isArray(node.required) ? (node.required as string[]) : []) {
+  for (const name of node.required ?? []) {
     alternatives.push(ofType("object", (branch) => forbidName(branch, name)));
   }
   return alternatives;
@@ -56,8 +55,8 @@ function negateProperties(node: JsonSchema, reading: Reading): Alternative[] {
 
 function negateCounts(node: JsonSchema, reading: Reading): Alternative[] {
   const alternatives: Alternative[] = [];
-  const min = numberOf(node.minProperties);
-  const max = numberOf(node.maxProperties);
+  const min = node.minProperties;
+  const max = node.maxProperties;
   if (min !== undefined) {
     alternatives.push(
       ofType("object", (branch) => {
@@ -77,25 +76,23 @@ function negateCounts(node: JsonSchema, reading: Reading): Alternative[] {
 
 function negateDependents(node: JsonSchema): Alternative[] {
   const alternatives: Alternative[] = [];
-  for (const keyword of ["dependentRequired", "dependentSchemas", "dependencies"]) {
-    for (const [name, needed] of entriesOf(node[keyword])) {
-      if (!Array.isArray(needed)) {
-        alternatives.push(
-          ofType("object", (branch) => {
-            branch.require(name);
-            branch.add(work([fails(needed)]));
-          }),
-        );
-        continue;
-      }
-      for (const other of needed as string[]) {
-        alternatives.push(
-          ofType("object", (branch) => {
-            branch.require(name);
-            forbidName(branch, other);
-          }),
-        );
-      }
+  for (const [name, needed] of dependentsOf(node)) {
+    if (!isNames(needed)) {
+      alternatives.push(
+        ofType("object", (branch) => {
+          branch.require(name);
+          branch.add(work([fails(needed)]));
+        }),
+      );
+      continue;
+    }
+    for (const other of needed) {
+      alternatives.push(
+        ofType("object", (branch) => {
+          branch.require(name);
+          forbidName(branch, other);
+        }),
+      );
     }
   }
   return alternatives;

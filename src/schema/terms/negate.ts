@@ -1,13 +1,21 @@
-import type { JsonSchema } from "../normalize-schema.ts";
-import type { TypeName } from "../normalize-type.ts";
-import { ALL_TYPES, type Branch, type ValueType } from "./branch.ts";
+import type { JsonSchema } from "../json-schema.ts";
+import { ALL_TYPES, type Branch } from "./branch.ts";
 import { negateArray } from "./negate-array.ts";
 import { negateObject } from "./negate-object.ts";
-import { DYNAMIC, NOWHERE, TOO_MANY } from "./read-term.ts";
-import { gapOf, listOf, numberOf, ofTerm, ofType, readText, work, type Reading } from "./reading.ts";
+import {
+  type Alternative,
+  DYNAMIC,
+  gapOf,
+  NOWHERE,
+  ofTerm,
+  ofType,
+  readText,
+  type Reading,
+  TOO_MANY,
+  unsaid,
+  work,
+} from "./reading.ts";
 import { fails, holds } from "./term.ts";
-
-export type Alternative = (branch: Branch) => void;
 
 /** Reads a node that must not hold: at least one of its keywords has to be broken. */
 export function negateTerm(branch: Branch, node: JsonSchema, reading: Reading): void {
@@ -25,25 +33,11 @@ export function negateTerm(branch: Branch, node: JsonSchema, reading: Reading): 
   });
 }
 
-/** An alternative that the grammar cannot say, so that it allows everything. */
-export function unsaid(
-  reading: Reading,
-  node: JsonSchema,
-  keyword: string,
-  type?: ValueType,
-  reason = "what does not fit it has no grammar",
-): Alternative {
-  return (branch) => {
-    if (type) branch.only([type]);
-    branch.leave(gapOf(reading, node, keyword, reason), type);
-  };
-}
-
 function negateValue(node: JsonSchema, reading: Reading): Alternative[] {
   const alternatives: Alternative[] = [];
-  if (Array.isArray(node.type)) {
-    const names = node.type as TypeName[];
-    const others = ALL_TYPES.filter((type) => !names.includes(type as TypeName));
+  if (node.type) {
+    const names = node.type;
+    const others = ALL_TYPES.filter((type) => !names.includes(type));
     const withoutNumber = names.includes("integer") ? others.filter((type) => type !== "number") : others;
     alternatives.push((branch) => branch.only(withoutNumber));
     if (names.includes("integer") && !names.includes("number")) {
@@ -58,8 +52,7 @@ function negateValue(node: JsonSchema, reading: Reading): Alternative[] {
       );
     }
   }
-  const values =
-    "const" in node ? [node.const] : Array.isArray(node.enum) ? (node.enum as unknown[]) : undefined;
+  const values = "const" in node ? [node.const] : node.enum;
   if (values) {
     const gap = gapOf(
       reading,
@@ -73,31 +66,24 @@ function negateValue(node: JsonSchema, reading: Reading): Alternative[] {
 }
 
 function negateReferences(node: JsonSchema, reading: Reading): Alternative[] {
-  const alternatives: Alternative[] = [];
-  if (typeof node.$ref === "string") {
-    const target = reading.document.resolve(node, node.$ref);
-    alternatives.push(
+  return reading.document
+    .references(node)
+    .map(({ keyword, target, isDynamic }) =>
       target === undefined
-        ? (branch) => branch.leave(gapOf(reading, node, "$ref", NOWHERE, "ignored"))
+        ? (branch) => branch.leave(gapOf(reading, node, keyword, isDynamic ? DYNAMIC : NOWHERE, "ignored"))
         : ofTerm(fails(target)),
     );
-  }
-  for (const keyword of ["$dynamicRef", "$recursiveRef"]) {
-    if (node[keyword] === undefined) continue;
-    alternatives.push((branch) => branch.leave(gapOf(reading, node, keyword, DYNAMIC, "ignored")));
-  }
-  return alternatives;
 }
 
 function negateApplied(node: JsonSchema, reading: Reading): Alternative[] {
-  const alternatives: Alternative[] = listOf(node.allOf).map((each) => ofTerm(fails(each)));
+  const alternatives: Alternative[] = (node.allOf ?? []).map((each) => ofTerm(fails(each)));
   if (node.not !== undefined) alternatives.push(ofTerm(holds(node.not)));
   if (node.anyOf !== undefined) {
-    const terms = work(listOf(node.anyOf).map(fails));
+    const terms = work((node.anyOf ?? []).map(fails));
     alternatives.push((branch) => branch.add(terms));
   }
   if (node.oneOf !== undefined) {
-    const branches = listOf(node.oneOf);
+    const branches = node.oneOf ?? [];
     const none = work(branches.map(fails));
     alternatives.push((branch) => branch.add(none));
     for (const [index, one] of branches.entries()) {
@@ -107,20 +93,23 @@ function negateApplied(node: JsonSchema, reading: Reading): Alternative[] {
       }
     }
   }
-  if (node.if !== undefined && node.then !== undefined) {
-    alternatives.push((branch) => branch.add(work([holds(node.if), fails(node.then)])));
+  const { if: condition, then: met, else: unmet } = node;
+  if (condition !== undefined && met !== undefined) {
+    alternatives.push((branch) => branch.add(work([holds(condition), fails(met)])));
   }
-  if (node.if !== undefined && node.else !== undefined) {
-    alternatives.push((branch) => branch.add(work([fails(node.if), fails(node.else)])));
+  if (condition !== undefined && unmet !== undefined) {
+    alternatives.push((branch) => branch.add(work([fails(condition), fails(unmet)])));
   }
   return alternatives;
+}
+
+function below(bound: JsonSchema): Alternative {
+  return ofType("number", (branch) => branch.add(work([holds(bound)])));
 }
 
 function negateNumber(node: JsonSchema, reading: Reading): Alternative[] {
   const alternatives: Alternative[] = [];
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = node;
-  const below = (bound: object): Alternative =>
-    ofType("number", (branch) => branch.add(work([holds(bound)])));
   if (minimum !== undefined) alternatives.push(below({ exclusiveMaximum: minimum }));
   if (maximum !== undefined) alternatives.push(below({ exclusiveMinimum: maximum }));
   if (exclusiveMinimum !== undefined) alternatives.push(below({ maximum: exclusiveMinimum }));
@@ -131,8 +120,8 @@ function negateNumber(node: JsonSchema, reading: Reading): Alternative[] {
 
 function negateString(node: JsonSchema, reading: Reading): Alternative[] {
   const alternatives: Alternative[] = [];
-  const minLength = numberOf(node.minLength);
-  const maxLength = numberOf(node.maxLength);
+  const minLength = node.minLength;
+  const maxLength = node.maxLength;
   if (minLength !== undefined) {
     alternatives.push(
       ofType("string", (branch) => {
@@ -150,7 +139,7 @@ function negateString(node: JsonSchema, reading: Reading): Alternative[] {
   for (const keyword of ["pattern", "format"] as const) {
     if (node[keyword] === undefined) continue;
     // A format that is only an annotation cannot be broken.
-    if (keyword === "format" && reading.texts.format(String(node.format)) === undefined) continue;
+    if (keyword === "format" && reading.texts.format(node.format ?? "") === undefined) continue;
     alternatives.push(ofType("string", (branch) => readText(branch, reading, node, keyword, false)));
   }
   return alternatives;

@@ -1,6 +1,6 @@
-import type { JsonSchema } from "../normalize-schema.ts";
+import type { JsonSchema } from "../json-schema.ts";
 import type { Branch } from "./branch.ts";
-import { gapOf, listOf, numberOf, type Reading } from "./reading.ts";
+import { gapOf, type Reading } from "./reading.ts";
 import { holds } from "./term.ts";
 
 /** Reads what a node says of arrays into a branch. */
@@ -10,7 +10,7 @@ export function readArray(
   owners: readonly JsonSchema[],
   reading: Reading,
 ): void {
-  const prefix = listOf(node.prefixItems);
+  const prefix = node.prefixItems ?? [];
   for (const [index, item] of prefix.entries()) branch.restrictItems(index, index + 1, [holds(item)]);
   if (node.items !== undefined) {
     branch.restrictItems(prefix.length, Number.POSITIVE_INFINITY, [holds(node.items)]);
@@ -24,8 +24,8 @@ export function readArray(
   }
   if (node.contains === undefined) return;
   branch.evaluate(owners, () => ({ someItems: true }));
-  const min = numberOf(node.minContains) ?? 1;
-  const max = numberOf(node.maxContains) ?? Number.POSITIVE_INFINITY;
+  const min = node.minContains ?? 1;
+  const max = node.maxContains ?? Number.POSITIVE_INFINITY;
   contain(branch, node, reading, { min, max });
 }
 
@@ -36,7 +36,7 @@ export function contain(
   reading: Reading,
   { min, max }: { readonly min: number; readonly max: number },
 ): void {
-  if (min <= 0 && max === Number.POSITIVE_INFINITY) return;
+  if (node.contains === undefined || (min <= 0 && max === Number.POSITIVE_INFINITY)) return;
   const gap = gapOf(reading, node, "contains", "the grammar cannot tell where the items are");
   branch.contains = [...branch.contains, { from: 0, term: holds(node.contains), min, max, gap }];
 }

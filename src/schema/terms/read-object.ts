@@ -1,8 +1,7 @@
-import type { JsonSchema } from "../normalize-schema.ts";
+import { dependentsOf, isNames, type JsonSchema, type SchemaNode } from "../json-schema.ts";
 import type { Branch } from "./branch.ts";
 import { ALL_KEYS, keysOf, restOf, type KeyAtom, type Keys } from "./keys.ts";
-import { entriesOf, gapOf, textAtom, work, type Reading } from "./reading.ts";
-import { TOO_MANY } from "./read-term.ts";
+import { TOO_MANY, gapOf, textAtom, work, type Reading } from "./reading.ts";
 import { holds } from "./term.ts";
 
 /** The declared names and patterns of a node. */
@@ -16,13 +15,13 @@ export interface DeclaredKeys {
 export function declaredKeys(node: JsonSchema, reading: Reading): DeclaredKeys {
   const patterns: KeyAtom[] = [];
   const gaps: ReturnType<typeof gapOf>[] = [];
-  for (const [pattern] of entriesOf(node.patternProperties)) {
+  for (const [pattern] of Object.entries(node.patternProperties ?? {})) {
     const atom = textAtom(reading, "pattern", pattern);
     if (atom === undefined) continue;
     if ("reason" in atom) gaps.push(gapOf(reading, node, "patternProperties", atom.reason, atom.kind));
     else patterns.push(atom);
   }
-  return { names: entriesOf(node.properties).map(([name]) => name), patterns, gaps };
+  return { names: Object.entries(node.properties ?? {}).map(([name]) => name), patterns, gaps };
 }
 
 /** Reads what a node says of objects into a branch. */
@@ -34,27 +33,25 @@ export function readObject(
 ): void {
   readProperties(branch, node, owners, reading);
   readNames(branch, node, reading);
-  const required = Array.isArray(node.required) ? (node.required as string[]) : [];
+  const required = node.required ?? [];
   if (required.length > 0) branch.required = new Set([...branch.required, ...required]);
   branch.atLeast("minProperties", node.minProperties, reading.document.pathOf(node));
   branch.atMost("maxProperties", node.maxProperties, reading.document.pathOf(node));
-  for (const keyword of ["dependentRequired", "dependentSchemas", "dependencies"]) {
-    for (const [name, needed] of entriesOf(node[keyword])) {
-      branch.choose({
-        alternatives: [
-          (each) => {
-            if (Array.isArray(needed)) each.required = new Set([...each.required, ...(needed as string[])]);
-            else {
-              // Without unevaluated keywords the property may also be absent, which allows no more.
-              if (owners.length > 0) each.require(name);
-              each.add(work([holds(needed)], owners));
-            }
-          },
-          (each) => forbidName(each, name),
-        ],
-        gap: gapOf(reading, node, keyword, TOO_MANY),
-      });
-    }
+  for (const [name, needed] of dependentsOf(node)) {
+    branch.choose({
+      alternatives: [
+        (each) => {
+          if (isNames(needed)) each.required = new Set([...each.required, ...needed]);
+          else {
+            // Without unevaluated keywords the property may also be absent, which allows no more.
+            if (owners.length > 0) each.require(name);
+            each.add(work([holds(needed)], owners));
+          }
+        },
+        (each) => forbidName(each, name),
+      ],
+      gap: gapOf(reading, node, isNames(needed) ? "dependentRequired" : "dependentSchemas", TOO_MANY),
+    });
   }
 }
 
@@ -73,11 +70,11 @@ function readProperties(
   const evaluated: Keys[] = [];
   if (names.length > 0) {
     branch.declared = new Set([...branch.declared, ...names]);
-    for (const [name, value] of entriesOf(node.properties))
+    for (const [name, value] of Object.entries(node.properties ?? {}))
       branch.restrictKeys(keysOf([name]), [holds(value)]);
     evaluated.push(keysOf(names));
   }
-  for (const [pattern, value] of entriesOf(node.patternProperties)) {
+  for (const [pattern, value] of Object.entries(node.patternProperties ?? {})) {
     const atom = patterns.find(({ id }) => id === `pattern ${pattern}`);
     if (atom) branch.restrictKeys(keysOf([], [atom]), [holds(value)]);
   }
@@ -108,7 +105,7 @@ function readNames(branch: Branch, node: JsonSchema, reading: Reading): void {
 }
 
 /** The names that do not fit a propertyNames. */
-export function namesThatFail(propertyNames: unknown, reading: Reading): Keys | undefined {
+export function namesThatFail(propertyNames: SchemaNode, reading: Reading): Keys | undefined {
   if (propertyNames === false) return ALL_KEYS;
   const atom = reading.textsOf(holds(propertyNames));
   if (atom === undefined) return undefined;

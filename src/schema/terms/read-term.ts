@@ -1,9 +1,9 @@
-import type { JsonSchema } from "../normalize-schema.ts";
+import type { JsonSchema } from "../json-schema.ts";
 import type { TypeName } from "../normalize-type.ts";
 import { ALL_TYPES, type Branch, type ValueType, type Work } from "./branch.ts";
 import { readArray } from "./read-array.ts";
 import { readObject } from "./read-object.ts";
-import { gapOf, listOf, numberOf, ofTerm, readText, work, type Reading } from "./reading.ts";
+import { DYNAMIC, gapOf, NOWHERE, ofTerm, readText, work, type Reading, TOO_MANY } from "./reading.ts";
 import { fails, holds } from "./term.ts";
 
 /** More branches of anyOf than this are not combined for unevaluated keywords: their subsets are too many. */
@@ -28,16 +28,15 @@ export function readTerm(
   readValue(branch, node);
   readReferences(branch, node, owners, reading);
   readApplied(branch, node, owners, reading);
-  readNumber(branch, node);
+  readNumber(branch, node, reading.document.pathOf(node));
   readString(branch, node, reading);
   readObject(branch, node, owners, reading);
   readArray(branch, node, owners, reading);
 }
 
 function readValue(branch: Branch, node: JsonSchema): void {
-  if (Array.isArray(node.type)) readTypes(branch, node.type as TypeName[]);
-  const values =
-    "const" in node ? [node.const] : Array.isArray(node.enum) ? (node.enum as unknown[]) : undefined;
+  if (node.type) readTypes(branch, node.type);
+  const values = "const" in node ? [node.const] : node.enum;
   if (values && (branch.values === undefined || values.length < branch.values.length)) branch.values = values;
 }
 
@@ -52,18 +51,15 @@ function readReferences(
   owners: readonly JsonSchema[],
   reading: Reading,
 ): void {
-  if (typeof node.$ref === "string") {
-    const target = reading.document.resolve(node, node.$ref);
-    if (target === undefined) branch.leave(gapOf(reading, node, "$ref", NOWHERE, "ignored"));
-    else branch.add(work([holds(target)], owners));
-  }
-  for (const keyword of ["$dynamicRef", "$recursiveRef"]) {
-    if (node[keyword] !== undefined) branch.leave(gapOf(reading, node, keyword, DYNAMIC, "ignored"));
+  for (const { keyword, target, isDynamic } of reading.document.references(node)) {
+    if (target !== undefined) branch.add(work([holds(target)], owners));
+    else {
+      branch.leave(gapOf(reading, node, keyword, isDynamic ? DYNAMIC : NOWHERE, "ignored"));
+      // It may have evaluated everything.
+      branch.evaluate(owners, () => ({ allKeys: true, allItems: true }));
+    }
   }
 }
-
-export const NOWHERE = "it points outside this schema or to nothing in it, and nothing is fetched";
-export const DYNAMIC = "what it points to depends on the way to it";
 
 function readApplied(
   branch: Branch,
@@ -71,7 +67,7 @@ function readApplied(
   owners: readonly JsonSchema[],
   reading: Reading,
 ): void {
-  branch.add(work(listOf(node.allOf).map(holds), owners));
+  branch.add(work((node.allOf ?? []).map(holds), owners));
   if (node.not !== undefined) branch.add(work([fails(node.not)]));
   if (node.anyOf !== undefined) readAnyOf(branch, node, owners, reading);
   if (node.oneOf !== undefined) {
@@ -80,24 +76,20 @@ function readApplied(
       gap: gapOf(reading, node, "oneOf", TOO_MANY),
     });
   }
-  if (node.if === undefined) return;
-  if (node.then === undefined && node.else === undefined && owners.length === 0) return;
+  const { if: condition, then: met = true, else: unmet = true } = node;
+  if (condition === undefined) return;
+  if (met === true && unmet === true && owners.length === 0) return;
   branch.choose({
     alternatives: [
-      (each) => each.add(work([holds(node.if), holds(node.then ?? true)], owners)),
-      (each) => {
-        each.add(work([fails(node.if)]));
-        each.add(work([holds(node.else ?? true)], owners));
-      },
+      (each) => each.add(work([holds(condition), holds(met)], owners)),
+      (each) => each.add([...work([fails(condition)]), ...work([holds(unmet)], owners)]),
     ],
     gap: gapOf(reading, node, "if", TOO_MANY),
   });
 }
 
-export const TOO_MANY = "it has too many alternatives for the grammar";
-
 function readAnyOf(branch: Branch, node: JsonSchema, owners: readonly JsonSchema[], reading: Reading): void {
-  const branches = listOf(node.anyOf).map(holds);
+  const branches = (node.anyOf ?? []).map(holds);
   const gap = gapOf(reading, node, "anyOf", TOO_MANY);
   if (owners.length === 0) {
     branch.choose({ alternatives: branches.map((term) => ofTerm(term)), gap });
@@ -123,7 +115,7 @@ function readAnyOf(branch: Branch, node: JsonSchema, owners: readonly JsonSchema
 
 /** Leaves the unevaluated keywords of a node to the check. */
 export function giveUpUnevaluated(branch: Branch, owner: JsonSchema, reading: Reading): void {
-  for (const keyword of ["unevaluatedProperties", "unevaluatedItems"]) {
+  for (const keyword of ["unevaluatedProperties", "unevaluatedItems"] as const) {
     if (owner[keyword] === undefined || owner[keyword] === true) continue;
     const type = keyword === "unevaluatedItems" ? "array" : "object";
     branch.leave(gapOf(reading, owner, keyword, "what is evaluated depends on too much"), type);
@@ -138,7 +130,7 @@ function oneOfAlternatives(
   owners: readonly JsonSchema[],
   reading: Reading,
 ): ((branch: Branch) => void)[] {
-  const branches = listOf(node.oneOf);
+  const branches = node.oneOf ?? [];
   const context = types.size < ALL_TYPES.length ? [holds(typesNode(types))] : [];
   return branches.map((one, index) => {
     const others = branches.filter(
@@ -161,21 +153,26 @@ function typesNode(types: ReadonlySet<ValueType>): JsonSchema {
   return node;
 }
 
-function readNumber(branch: Branch, node: JsonSchema): void {
+function readNumber(branch: Branch, node: JsonSchema, path: string): void {
   const { number } = branch;
-  const highest = (one: number | undefined, other: unknown): number | undefined =>
-    numberOf(other) === undefined ? one : Math.max(one ?? Number.NEGATIVE_INFINITY, Number(other));
-  const lowest = (one: number | undefined, other: unknown): number | undefined =>
-    numberOf(other) === undefined ? one : Math.min(one ?? Number.POSITIVE_INFINITY, Number(other));
   branch.number = {
     ...number,
     minimum: highest(number.minimum, node.minimum),
     maximum: lowest(number.maximum, node.maximum),
     exclusiveMinimum: highest(number.exclusiveMinimum, node.exclusiveMinimum),
     exclusiveMaximum: lowest(number.exclusiveMaximum, node.exclusiveMaximum),
-    multiples:
-      typeof node.multipleOf === "number" ? [...number.multiples, node.multipleOf] : number.multiples,
   };
+  if (node.multipleOf === undefined) return;
+  branch.narrow({ multiples: [...number.multiples, node.multipleOf] });
+  branch.paths = { ...branch.paths, multipleOf: path };
+}
+
+function highest(one: number | undefined, other: number | undefined): number | undefined {
+  return one === undefined || other === undefined ? (one ?? other) : Math.max(one, other);
+}
+
+function lowest(one: number | undefined, other: number | undefined): number | undefined {
+  return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
 }
 
 function readString(branch: Branch, node: JsonSchema, reading: Reading): void {

@@ -1,10 +1,15 @@
-import type { JsonSchema } from "../normalize-schema.ts";
+import type { JsonSchema } from "../json-schema.ts";
 import type { SchemaDocument } from "../schema-document.ts";
 import type { SchemaGap } from "../schema-gap.ts";
 import type { TextRules } from "../text-rules.ts";
 import type { Branch, ValueType, Work } from "./branch.ts";
 import type { KeyAtom } from "./keys.ts";
 import type { Conjunction, Term } from "./term.ts";
+
+/** Reasons of gaps. */
+export const TOO_MANY = "it has too many alternatives for the grammar";
+export const NOWHERE = "it points outside this schema or to nothing in it, and nothing is fetched";
+export const DYNAMIC = "what it points to depends on the way to it";
 
 /** What reading a term needs to know of everything else. */
 export interface Reading {
@@ -34,7 +39,7 @@ export function readText(
   keyword: "pattern" | "format",
   isMet = true,
 ): void {
-  const found = textAtom(reading, keyword, String(node[keyword]), isMet);
+  const found = textAtom(reading, keyword, node[keyword] ?? "", isMet);
   if (found === undefined) return;
   if ("reason" in found) branch.leave(gapOf(reading, node, keyword, found.reason, found.kind), "string");
   else branch.texts = [...branch.texts, found];
@@ -49,9 +54,19 @@ export function textAtom(
 ): KeyAtom | { readonly reason: string; readonly kind: SchemaGap["kind"] } | undefined {
   const found = keyword === "pattern" ? texts.pattern(source) : texts.format(source);
   if (found === undefined || "reason" in found) return found;
-  const set = isMet ? found : texts.not(found);
-  if (set === undefined) return { reason: "the texts that do not fit are too many to list", kind: "checked" };
-  return { id: `${isMet ? "" : "not "}${keyword} ${source}`, set };
+  // The set of a format may have only the common ones of its texts, so what is not in it may fit all the same.
+  if (!isMet && keyword === "format")
+    return { reason: "what does not fit a format is not known", kind: "ignored" };
+  return { id: `${isMet ? "" : "not "}${keyword} ${source}`, set: isMet ? found : texts.not(found) };
+}
+
+/** What breaks a keyword: reads that into a branch. */
+export type Alternative = (branch: Branch) => void;
+
+/** An alternative that the grammar cannot say, so that it allows everything. */
+export function unsaid(reading: Reading, node: JsonSchema, keyword: string, type: ValueType): Alternative {
+  const gap = gapOf(reading, node, keyword, "what does not fit it has no grammar");
+  return ofType(type, (branch) => branch.leave(gap, type));
 }
 
 export function work(terms: Conjunction, owners: readonly JsonSchema[] = []): Work[] {
@@ -59,26 +74,14 @@ export function work(terms: Conjunction, owners: readonly JsonSchema[] = []): Wo
 }
 
 /** An alternative that is one term. */
-export function ofTerm(term: Term, owners: readonly JsonSchema[] = []): (branch: Branch) => void {
+export function ofTerm(term: Term, owners: readonly JsonSchema[] = []): Alternative {
   return (branch) => branch.add([{ ...term, owners }]);
 }
 
 /** An alternative that narrows the values to one type. */
-export function ofType(type: ValueType, narrow: (branch: Branch) => void): (branch: Branch) => void {
+export function ofType(type: ValueType, narrow: (branch: Branch) => void): Alternative {
   return (branch) => {
     branch.only([type]);
     narrow(branch);
   };
-}
-
-export function listOf(value: unknown): readonly (JsonSchema | boolean)[] {
-  return Array.isArray(value) ? (value as (JsonSchema | boolean)[]) : [];
-}
-
-export function entriesOf(value: unknown): readonly [string, unknown][] {
-  return typeof value === "object" && value !== null ? Object.entries(value) : [];
-}
-
-export function numberOf(value: unknown): number | undefined {
-  return typeof value === "number" ? value : undefined;
 }

@@ -1,8 +1,8 @@
-import type { JsonSchema } from "../normalize-schema.ts";
+import type { JsonSchema, SchemaNode } from "../json-schema.ts";
 
 /** A subschema that has to hold for a value, or must not. */
 export interface Term {
-  readonly node: JsonSchema | boolean;
+  readonly node: SchemaNode;
   readonly holds: boolean;
 }
 
@@ -10,10 +10,10 @@ export interface Term {
 export type Conjunction = readonly Term[];
 
 /** A term for a part of the value. */
-export const holds = (node: unknown): Term => ({ node: node as JsonSchema | boolean, holds: true });
+export const holds = (node: SchemaNode): Term => ({ node, holds: true });
 
 /** A term that a part of the value must not fit. */
-export const fails = (node: unknown): Term => ({ node: node as JsonSchema | boolean, holds: false });
+export const fails = (node: SchemaNode): Term => ({ node, holds: false });
 
 /** Numbers subschemas, so that equal conjunctions have equal keys. */
 export class TermKeys {

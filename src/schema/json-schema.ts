@@ -1,0 +1,79 @@
+import type { TypeName } from "./normalize-type.ts";
+
+/** A schema or a subschema. */
+export type SchemaNode = JsonSchema | boolean;
+
+type Subschemas = Readonly<Record<string, SchemaNode>>;
+
+/** A normalized JSON Schema that is an object: the keywords of 2020-12 with valid values. */
+export interface JsonSchema {
+  readonly type?: readonly TypeName[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly format?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly exclusiveMaximum?: number;
+  readonly multipleOf?: number;
+  readonly properties?: Subschemas;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: SchemaNode;
+  readonly patternProperties?: Subschemas;
+  readonly propertyNames?: SchemaNode;
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
+  readonly dependentRequired?: Readonly<Record<string, readonly string[]>>;
+  readonly dependentSchemas?: Subschemas;
+  readonly dependencies?: Readonly<Record<string, SchemaNode | readonly string[]>>;
+  readonly unevaluatedProperties?: SchemaNode;
+  readonly items?: SchemaNode;
+  readonly prefixItems?: readonly SchemaNode[];
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly contains?: SchemaNode;
+  readonly minContains?: number;
+  readonly maxContains?: number;
+  readonly uniqueItems?: boolean;
+  readonly unevaluatedItems?: SchemaNode;
+  readonly allOf?: readonly SchemaNode[];
+  readonly anyOf?: readonly SchemaNode[];
+  readonly oneOf?: readonly SchemaNode[];
+  readonly not?: SchemaNode;
+  readonly if?: SchemaNode;
+  readonly then?: SchemaNode;
+  readonly else?: SchemaNode;
+  readonly $ref?: string;
+  readonly $dynamicRef?: string;
+  readonly $recursiveRef?: string;
+  readonly $recursiveAnchor?: boolean;
+  readonly $defs?: Subschemas;
+  readonly definitions?: Subschemas;
+  readonly $id?: string;
+  readonly $anchor?: string;
+  readonly $dynamicAnchor?: string;
+}
+
+/** What a property needs: other properties, or that the object fits a schema. */
+export function dependentsOf(
+  node: JsonSchema,
+): (readonly [name: string, needed: SchemaNode | readonly string[]])[] {
+  return [
+    ...Object.entries(node.dependentRequired ?? {}),
+    ...Object.entries(node.dependentSchemas ?? {}),
+    ...Object.entries(node.dependencies ?? {}),
+  ];
+}
+
+/** Whether a dependency is a list of names. */
+export function isNames(needed: SchemaNode | readonly string[]): needed is readonly string[] {
+  return Array.isArray(needed);
+}
+
+/** Whether a value is an object of JSON. */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

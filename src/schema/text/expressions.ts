@@ -1,0 +1,233 @@
+import type { WorkBudget } from "../work-budget.ts";
+import {
+  ALL_BUT_SURROGATES,
+  ALL_CODE_POINTS,
+  type CodePoints,
+  intersectionOf,
+  unionOf,
+} from "./code-points.ts";
+import { type Expression, matchesEmpty } from "./expression.ts";
+
+type Kind = Expression["kind"];
+type Fields = { [key: string]: unknown };
+
+const NONE: readonly Expression[] = [];
+
+/** Makes expressions: simplified, and the same object for the same meaning wherever that is cheap to see. */
+export class Expressions {
+  readonly budget: WorkBudget;
+  readonly nothing: Expression;
+  readonly empty: Expression;
+  /** One code point, whichever. */
+  readonly anyPoint: Expression;
+  /** Every text. */
+  readonly anything: Expression;
+  readonly #known = new Map<string, Expression>();
+
+  constructor(budget: WorkBudget) {
+    this.budget = budget;
+    this.nothing = this.#make("nothing", "", {}, []);
+    this.empty = this.#make("empty", "", {}, []);
+    this.anyPoint = this.set(ALL_CODE_POINTS);
+    this.anything = this.repeat(this.anyPoint, 0, Infinity);
+  }
+
+  set(set: CodePoints): Expression {
+    if (set.length === 0) return this.nothing;
+    this.budget.spend(1 + set.length / 16);
+    return this.#make("set", set.join(), { set }, []);
+  }
+
+  literal(text: string): Expression {
+    return this.sequence(
+      Array.from(text, (character) => {
+        const point = character.codePointAt(0) ?? 0;
+        return this.set([point, point]);
+      }),
+    );
+  }
+
+  sequence(parts: readonly Expression[]): Expression {
+    return parts.reduceRight((tail, head) => this.then(head, tail), this.empty);
+  }
+
+  /** First the one, then the other. Only the last of a sequence may be `both` or `not`. */
+  then(head: Expression, tail: Expression): Expression {
+    if (head.kind === "nothing" || tail.kind === "nothing") return this.nothing;
+    if (head.kind === "empty") return tail;
+    if (tail.kind === "empty" && head.kind !== "ahead" && head.kind !== "behind") return head;
+    if (head.kind === "sequence") return this.then(head.head, this.then(head.tail, tail));
+    if (head.kind === "ahead" && head.rest === this.anything) return tail;
+    const next = tail.kind === "sequence" ? tail.head : tail;
+    if (next.kind === "repeat" && !head.looks) {
+      // xx* is x+, x{2}x{3} is x{5}, and so before what follows them.
+      const [min, max] = head.kind === "repeat" ? [head.min, head.max] : [1, 1];
+      const body = head.kind === "repeat" ? head.body : head;
+      const rest = tail.kind === "sequence" ? tail.tail : this.empty;
+      if (body === next.body) return this.then(this.repeat(body, min + next.min, max + next.max), rest);
+    }
+    return this.#make("sequence", `${head.id},${tail.id}`, { head, tail }, [head, tail]);
+  }
+
+  either(parts: readonly Expression[]): Expression {
+    const flat = new Set<Expression>();
+    let set: CodePoints = [];
+    for (const part of parts) {
+      this.budget.spend();
+      if (part.kind === "either") for (const inner of part.parts) flat.add(inner);
+      else if (part.kind !== "nothing") flat.add(part);
+    }
+    if (flat.has(this.anything)) return this.anything;
+    for (const part of flat) {
+      this.budget.spend();
+      if (part.kind !== "set") continue;
+      set = set.length === 0 ? part.set : unionOf(set, part.set);
+      flat.delete(part);
+    }
+    if (set.length > 0) flat.add(this.set(set));
+    const joined = this.#withSharedHeads([...flat]);
+    if (joined.some((part) => part.kind === "repeat" && part.min === 1)) return this.#withEmpty(joined);
+    return this.#list("either", joined, this.nothing);
+  }
+
+  /** Texts that are in all of these. */
+  both(parts: readonly Expression[]): Expression {
+    const flat = new Set<Expression>();
+    for (const part of parts) {
+      this.budget.spend();
+      if (part.kind === "both") for (const inner of part.parts) flat.add(inner);
+      else if (part !== this.anything) flat.add(part);
+    }
+    if (flat.has(this.nothing)) return this.nothing;
+    for (const part of flat) if (part.kind === "not" && flat.has(part.body)) return this.nothing;
+    if (flat.has(this.empty)) {
+      if ([...flat].some((part) => part.matchesEmpty === false)) return this.nothing;
+      if ([...flat].every((part) => part.matchesEmpty === true)) return this.empty;
+    }
+    return this.#list("both", this.#withOneRepeat([...flat]), this.anything);
+  }
+
+  not(body: Expression): Expression {
+    if (body.kind === "not") return body.body;
+    if (body === this.anything) return this.nothing;
+    if (body.kind === "nothing") return this.anything;
+    return this.#make("not", `${body.id}`, { body }, [body]);
+  }
+
+  repeat(body: Expression, min: number, max: number): Expression {
+    if (max === 0 || body.kind === "empty") return this.empty;
+    if (body.kind === "nothing") return min === 0 ? this.empty : this.nothing;
+    if (min === 1 && max === 1) return body;
+    if (body.kind === "repeat" && !body.looks) {
+      // (x{0,5})* and (x+)* are x*.
+      if (body.min <= 1 && max === Infinity && min <= 1)
+        return this.repeat(body.body, min * body.min, Infinity);
+      if (body.min <= 1 && min <= 1 && body.max === Infinity)
+        return this.repeat(body.body, min * body.min, Infinity);
+      if (body.min === 0 && body.max === 1) return this.repeat(body.body, 0, max);
+    }
+    if (body.kind === "either" && body.parts.includes(this.empty)) {
+      const others = this.either(body.parts.filter((part) => part !== this.empty));
+      return this.repeat(others, 0, max);
+    }
+    return this.#make("repeat", `${body.id},${min},${max}`, { body, min, max }, [body]);
+  }
+
+  ahead(rest: Expression): Expression {
+    if (rest === this.anything) return this.empty;
+    if (rest.kind === "nothing") return this.nothing;
+    return this.#make("ahead", `${rest.id}`, { rest }, [rest]);
+  }
+
+  behind(before: Expression, isNegated: boolean): Expression {
+    return this.#make("behind", `${before.id},${isNegated}`, { before, isNegated }, [before]);
+  }
+
+  /** A choice with the same beginning twice goes on differently after it: words become a tree. */
+  #withSharedHeads(parts: readonly Expression[]): Expression[] {
+    const tails = new Map<Expression, Expression[]>();
+    const others: Expression[] = [];
+    for (const part of parts) {
+      this.budget.spend();
+      if (part.kind === "sequence" && part.head.kind !== "ahead" && part.head.kind !== "behind") {
+        const known = tails.get(part.head);
+        if (known) known.push(part.tail);
+        else tails.set(part.head, [part.tail]);
+      } else others.push(part);
+    }
+    for (const [at, part] of others.entries()) {
+      const known = tails.get(part);
+      if (!known) continue;
+      known.push(this.empty);
+      others[at] = this.nothing;
+    }
+    const joined = [...tails].map(([head, all]) =>
+      this.then(head, all.length === 1 ? (all[0] ?? this.empty) : this.either(all)),
+    );
+    return [...new Set([...others.filter((part) => part.kind !== "nothing"), ...joined])];
+  }
+
+  /** x{1,n} or nothing at all is x{0,n}. */
+  #withEmpty(parts: Expression[]): Expression {
+    const at = parts.findIndex((part) => part.kind === "repeat" && part.min === 1);
+    const found = parts[at];
+    if (found?.kind !== "repeat" || !parts.includes(this.empty))
+      return this.#list("either", parts, this.nothing);
+    const rest = parts.filter((part) => part !== found && part !== this.empty);
+    return this.#list("either", [...rest, this.repeat(found.body, 0, found.max)], this.nothing);
+  }
+
+  /** Repeated code points and lengths have one common form. */
+  #withOneRepeat(parts: readonly Expression[]): Expression[] {
+    let joined: { readonly set: CodePoints; readonly min: number; readonly max: number } | undefined;
+    const others: Expression[] = [];
+    for (const part of parts) {
+      const repeat = asRepeatedSet(part);
+      if (!repeat) others.push(part);
+      else if (!joined) joined = repeat;
+      else {
+        this.budget.spend(1 + (joined.set.length + repeat.set.length) / 8);
+        const set = intersectionOf(joined.set, repeat.set);
+        joined = { set, min: Math.max(joined.min, repeat.min), max: Math.min(joined.max, repeat.max) };
+        if (joined.min > joined.max) return [this.nothing];
+      }
+    }
+    return joined ? [this.repeat(this.set(joined.set), joined.min, joined.max), ...others] : others;
+  }
+
+  #list(kind: "either" | "both", parts: readonly Expression[], none: Expression): Expression {
+    if (kind === "both" && parts.some((part) => part.kind === "nothing")) return this.nothing;
+    const [first, second] = parts;
+    if (!first) return none;
+    if (!second) return first;
+    const sorted = parts.toSorted((a, b) => a.id - b.id);
+    this.budget.spend(sorted.length);
+    return this.#make(kind, sorted.map(({ id }) => id).join(), { parts: sorted }, sorted);
+  }
+
+  #make(kind: Kind, key: string, fields: Fields, parts: readonly Expression[]): Expression {
+    const known = this.#known.get(`${kind}:${key}`);
+    if (known) return known;
+    this.budget.spend();
+    const inner = parts.flatMap(({ behinds }) => behinds);
+    const behinds = new Set(inner);
+    // The fields of each kind are given by the methods above.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    const made = { kind, id: this.#known.size, ...fields } as unknown as Expression;
+    if (kind === "behind") behinds.add(made);
+    Object.assign(made, { behinds: behinds.size > 0 ? [...behinds] : NONE });
+    const looks = kind === "ahead" || kind === "behind" || parts.some((part) => part.looks);
+    const isWritable = made.kind !== "set" || intersectionOf(made.set, ALL_BUT_SURROGATES).length > 0;
+    const isPlain =
+      isWritable && !looks && kind !== "both" && kind !== "not" && parts.every((part) => part.isPlain);
+    Object.assign(made, { looks, isPlain, matchesEmpty: matchesEmpty(made, () => undefined) });
+    this.#known.set(`${kind}:${key}`, made);
+    return made;
+  }
+}
+
+function asRepeatedSet(part: Expression): { set: CodePoints; min: number; max: number } | undefined {
+  if (part.kind === "set") return { set: part.set, min: 1, max: 1 };
+  if (part.kind !== "repeat" || part.body.kind !== "set") return undefined;
+  return { set: part.body.set, min: part.min, max: part.max };
+}

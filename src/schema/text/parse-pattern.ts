@@ -1,0 +1,149 @@
+import { NotRegularError } from "../schema-errors.ts";
+import { DOT_POINTS, WORD_POINTS } from "./character-classes.ts";
+import { complementOf, oneCodePoint } from "./code-points.ts";
+import type { Expression } from "./expression.ts";
+import type { Expressions } from "./expressions.ts";
+import { PatternCharacters } from "./pattern-characters.ts";
+import { readClass, readEscape } from "./read-class.ts";
+
+/** Deepest nesting of groups. */
+const MAX_DEPTH = 100;
+/** Longest pattern: JSON schemas have patterns of a few hundred characters at most. */
+const MAX_LENGTH = 8_000;
+
+/**
+ * Reads a pattern of ECMA-262. Lengths of what it matches count code points, as with its flag `u`; where a pattern is
+ * only valid without that flag, it is read so.
+ * @returns the pattern at one place of a text; assertions look ahead and behind
+ * @throws NotRegularError
+ */
+export function parsePattern(source: string, make: Expressions): Expression {
+  if (source.length > MAX_LENGTH) throw new NotRegularError(`it is longer than ${MAX_LENGTH} characters`);
+  make.budget.spend(source.length);
+  const isStrict = isValid(source, "u");
+  if (!isStrict && !isValid(source, "")) throw new NotRegularError("it is not a valid regular expression");
+  return new PatternReader(source, make, isStrict).read();
+}
+
+/** RegExp checks the syntax, so that the reader needs not. */
+function isValid(source: string, flags: string): boolean {
+  try {
+    return new RegExp(source, flags).source !== "";
+  } catch {
+    return false;
+  }
+}
+
+class PatternReader {
+  readonly #characters: PatternCharacters;
+  readonly #make: Expressions;
+
+  constructor(source: string, make: Expressions, isStrict: boolean) {
+    this.#characters = new PatternCharacters(source, isStrict);
+    this.#make = make;
+  }
+
+  read(): Expression {
+    return this.#choice(0);
+  }
+
+  #choice(depth: number): Expression {
+    if (depth > MAX_DEPTH) throw new NotRegularError("its groups are nested too deeply");
+    const choices = [this.#sequence(depth)];
+    while (this.#characters.take("|")) choices.push(this.#sequence(depth));
+    return this.#make.either(choices);
+  }
+
+  #sequence(depth: number): Expression {
+    const parts: Expression[] = [];
+    for (let next = this.#characters.peek(); next !== undefined && next !== "|" && next !== ")";) {
+      parts.push(this.#quantified(this.#atom(depth)));
+      next = this.#characters.peek();
+    }
+    return this.#make.sequence(parts);
+  }
+
+  #atom(depth: number): Expression {
+    const make = this.#make;
+    const next = this.#characters.next();
+    switch (next) {
+      case "(":
+        return this.#group(depth + 1);
+      case "[":
+        return make.set(readClass(this.#characters));
+      case ".":
+        return make.set(DOT_POINTS);
+      case "^":
+        return make.behind(make.empty, false);
+      case "$":
+        return make.ahead(make.empty);
+      case "\\":
+        if (this.#characters.take("b")) return this.#wordEdge(false);
+        if (this.#characters.take("B")) return this.#wordEdge(true);
+        return make.set(readEscape(this.#characters, false));
+      default:
+        return make.set(oneCodePoint(next.codePointAt(0) ?? 0));
+    }
+  }
+
+  #group(depth: number): Expression {
+    const make = this.#make;
+    const characters = this.#characters;
+    let wrap = (body: Expression): Expression => body;
+    if (characters.take("?")) {
+      const isBehind = characters.takeAll("<=") || characters.takeAll("<!");
+      const kind = isBehind ? characters.before() : characters.next();
+      if (isBehind) wrap = (body) => this.#behind(body, kind === "!");
+      else if (kind === "=") wrap = (body) => make.ahead(make.then(body, make.anything));
+      else if (kind === "!") wrap = (body) => make.ahead(make.not(make.then(body, make.anything)));
+      else if (kind === "<") characters.skipPast(">");
+      else if (kind !== ":") throw new NotRegularError("it changes its flags within");
+    }
+    const body = this.#choice(depth);
+    characters.take(")");
+    return wrap(body);
+  }
+
+  #behind(body: Expression, isNegated: boolean): Expression {
+    const make = this.#make;
+    if (looksAhead(body)) throw new NotRegularError("it looks ahead inside of a look-behind");
+    return make.behind(make.then(make.anything, body), isNegated);
+  }
+
+  /** `\b`, or `\B`: between a character of a word and one that is none, or not. */
+  #wordEdge(isNegated: boolean): Expression {
+    const make = this.#make;
+    const word = make.set(WORD_POINTS);
+    const before = make.then(make.anything, word);
+    const wordAhead = make.ahead(make.then(word, make.anything));
+    const other = make.then(make.set(complementOf(WORD_POINTS)), make.anything);
+    const otherAhead = make.ahead(make.either([make.empty, other]));
+    return make.either([
+      make.then(make.behind(before, false), isNegated ? wordAhead : otherAhead),
+      make.then(make.behind(before, true), isNegated ? otherAhead : wordAhead),
+    ]);
+  }
+
+  #quantified(body: Expression): Expression {
+    const bounds = this.#characters.takeQuantifier();
+    if (!bounds) return body;
+    this.#characters.take("?"); // a lazy quantifier matches the same texts
+    return this.#make.repeat(body, ...bounds);
+  }
+}
+
+function looksAhead(expression: Expression): boolean {
+  if (!expression.looks) return false;
+  switch (expression.kind) {
+    case "ahead":
+      return true;
+    case "sequence":
+      return looksAhead(expression.head) || looksAhead(expression.tail);
+    case "either":
+      return expression.parts.some(looksAhead);
+    case "repeat":
+      return looksAhead(expression.body);
+    default:
+      return false;
+  }
+}

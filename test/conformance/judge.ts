@@ -1,0 +1,24 @@
+import { Ajv, type ValidateFunction } from "ajv";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { isObject } from "../../src/schema/json-schema.ts";
+import addFormats from "ajv-formats";
+import type { Draft } from "./schema-suite.ts";
+
+/** What decides whether a value fits a schema: ajv, which shares nothing with our own validator. */
+export function judge(schema: unknown, draft: Draft): ValidateFunction | undefined {
+  const options = { strict: false, logger: false, ownProperties: true, multipleOfPrecision: 9 } as const;
+  const ajv = draft === "draft7" ? new Ajv(options) : new Ajv2020(options);
+  addFormats.default(ajv, { mode: "full" });
+  try {
+    return ajv.compile(withoutDialect(schema));
+  } catch {
+    // A remote reference, a pattern that is no regular expression with the flag u, or a custom dialect.
+    return undefined;
+  }
+}
+
+/** Ajv refuses the address of a dialect that it does not hold. */
+function withoutDialect(schema: unknown): object | boolean {
+  if (typeof schema === "boolean") return schema;
+  return isObject(schema) ? { ...schema, $schema: undefined } : true;
+}
