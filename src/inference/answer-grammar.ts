@@ -5,6 +5,7 @@ import {
   type OutputFormat,
 } from "../engine/protocol/generation.ts";
 import { continueGrammar } from "../schema/gbnf/continue-grammar.ts";
+import { GrammarSyntaxError, SchemaTooComplexError } from "../schema/schema-errors.ts";
 import { toLlamaSchema } from "../schema/to-llama-schema.ts";
 import { ANY_OBJECT, compileForm, refuseGap, type SchemaForm, sentence } from "./compile-form.ts";
 import { callSchema } from "./forced-call/call-schema.ts";
@@ -54,10 +55,20 @@ export function answerGrammar(form: AnswerForm, input: GenerationInput): AnswerG
   };
 }
 
-/** The grammar of what may follow the message that the answer continues; undefined if it does not begin such an answer. */
+/**
+ * The grammar of what may follow the message that the answer continues; undefined if it does not begin such an answer, or
+ * if that cannot be told.
+ */
 function continued(grammar: string, input: GenerationInput): string | undefined {
   const beginning = beginningOf(input);
-  return beginning === "" ? undefined : continueGrammar(grammar, beginning);
+  if (beginning === "") return undefined;
+  try {
+    return continueGrammar(grammar, beginning);
+  } catch (error) {
+    // The engine has the last word on a grammar of the user's.
+    if (error instanceof GrammarSyntaxError || error instanceof SchemaTooComplexError) return undefined;
+    throw error;
+  }
 }
 
 function beginningOf(input: GenerationInput): string {

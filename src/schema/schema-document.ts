@@ -35,6 +35,11 @@ export class SchemaDocument {
     return this.#found.paths.get(node) ?? "";
   }
 
+  /** The subschema as it came, with what it says to a reader. */
+  originalOf(node: JsonSchema): object | undefined {
+    return this.#originals.get(node);
+  }
+
   /** What a `$ref` in `node` points to; undefined if this document does not have it. */
   resolve(node: JsonSchema, reference: string): SchemaNode | undefined {
     const base = this.#bases.get(node) ?? NO_ADDRESS;

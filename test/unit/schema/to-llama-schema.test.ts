@@ -88,10 +88,7 @@ describe("a schema for llama.cpp's converter", () => {
       properties: { a },
       $defs: { b: { anyOf: [{ $ref: "#/properties/a" }] } },
     });
-    expect(schema["$defs"]).toEqual({
-      b: { anyOf: [{ $ref: "#/$defs/a" }] },
-      a: { anyOf: [{ type: "null" }] },
-    });
+    expect(schema["$defs"]).toEqual({ b: ANY });
   });
 
   test("reports what it leaves out, and nothing else", () => {

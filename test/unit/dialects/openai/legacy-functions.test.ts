@@ -60,7 +60,10 @@ test.each([
 test("function_call with a name requires that call", async () => {
   const all = testApp({ events: CALL });
   await all.post(PATH, { ...request, function_call: { name: "get_weather" } });
-  expect(all.lastRequest().format.type).toBe("json_schema");
+  expect(all.lastRequest().format).toMatchObject({
+    type: "grammar",
+    grammar: expect.stringContaining(String.raw`\"get_weather\"`),
+  });
 });
 
 test("earlier calls and their results are those of tools", async () => {

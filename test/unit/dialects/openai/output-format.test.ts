@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { compileSchema } from "../../../../src/schema/compile-schema.ts";
 import { PLAIN_TEXT } from "../recorded-events.ts";
 import { testApp } from "../../../support/test-app.ts";
 import { messages, PATH, TOOL } from "./chat-client.ts";
@@ -8,22 +9,28 @@ const GRAMMAR = 'root ::= "yes" | "no"';
 const BY_SCHEMA = { type: "json_schema", schema: SCHEMA };
 const BY_GRAMMAR = { type: "grammar", grammar: GRAMMAR };
 
+const fitting = (schema: object): object => ({
+  type: "grammar",
+  grammar: compileSchema(schema, { allowsOthers: false }).grammar,
+  isJson: true,
+});
+
 const FORMATS: readonly [string, object, object][] = [
   [
     "the schema of a json_object (llama.cpp, Together, Fireworks)",
     { response_format: { type: "json_object", schema: SCHEMA } },
-    BY_SCHEMA,
+    fitting(SCHEMA),
   ],
-  ["a json_object without one", { response_format: { type: "json_object" } }, { type: "json" }],
-  ["the schema of a json_schema, without a wrapper", { response_format: BY_SCHEMA }, BY_SCHEMA],
+  ["a json_object without one", { response_format: { type: "json_object" } }, fitting({ type: "object" })],
+  ["the schema of a json_schema, without a wrapper", { response_format: BY_SCHEMA }, fitting(SCHEMA)],
   [
     "the schema of a json_schema, in its wrapper",
     { response_format: { type: "json_schema", json_schema: { name: "city", schema: SCHEMA } } },
-    BY_SCHEMA,
+    fitting(SCHEMA),
   ],
   ["a grammar (Fireworks)", { response_format: BY_GRAMMAR }, BY_GRAMMAR],
   ["a grammar in its own field (llama-server)", { grammar: GRAMMAR }, BY_GRAMMAR],
-  ["a schema in its own field (llama-server)", { json_schema: SCHEMA }, BY_SCHEMA],
+  ["a schema in its own field (llama-server)", { json_schema: SCHEMA }, fitting(SCHEMA)],
   ["no format beside an empty grammar", { grammar: "" }, { type: "text" }],
 ];
 

@@ -97,7 +97,8 @@ describe("a custom tool of the responses API", () => {
     const chosen = await responseOf(all, { tool_choice: named });
     expect(chosen.tool_choice).toEqual(named);
     expect(all.lastRequest().format).toMatchObject({
-      schema: { anyOf: [{ properties: { name: { const: "apply_patch" } } }] },
+      type: "grammar",
+      grammar: expect.stringContaining(String.raw`\"apply_patch\"`),
     });
     const tools = [named, { type: "function", name: "get_weather" }, { type: "web_search" }];
     for (const [count, allowed] of [[1, [named]] as const, [2, tools] as const]) {
