@@ -19,7 +19,7 @@ const EXPRESSIBLE: NumberBounds[] = [
   { isInteger: true, minimum: -17, maximum: 123_456 },
   { isInteger: true, exclusiveMinimum: 9, exclusiveMaximum: 1_000_000 },
   { isInteger: true, minimum: 0.5, maximum: 300.5 },
-  { isInteger: true, minimum: -9_223_372_036_854_775_808, maximum: 9_223_372_036_854_775_807 },
+  { isInteger: true, minimum: -(2 ** 63), maximum: 2 ** 63 },
   { isInteger: true, exclusiveMaximum: -250 },
   { isInteger: false, minimum: 0, maximum: 1 },
   { isInteger: false, minimum: 0.1, maximum: 2.5 },
@@ -31,7 +31,7 @@ const EXPRESSIBLE: NumberBounds[] = [
   { isInteger: false, minimum: 1e300 },
   { isInteger: false, exclusiveMaximum: 0 },
   { isInteger: false, minimum: -0, maximum: 5 },
-  { isInteger: false, exclusiveMinimum: 9_007_199_254_740_993 },
+  { isInteger: false, exclusiveMinimum: 2 ** 53 },
   { isInteger: false, minimum: 0.1 + 0.2, exclusiveMaximum: 0.300_000_000_000_002 },
   { isInteger: false, multipleOf: [0.01] },
   { isInteger: false, multipleOf: [0.25], minimum: 1 },
@@ -46,7 +46,7 @@ const EXPRESSIBLE: NumberBounds[] = [
 
 test.each(EXPRESSIBLE)("every number that is written satisfies %j", (bounds) => {
   const texts = sampleGrammar(grammarOf(bounds), 300);
-  expect(texts.filter((text) => !numberSatisfies(JSON.parse(text) as number, bounds))).toEqual([]);
+  expect(texts.filter((text) => !numberSatisfies(Number(text), bounds))).toEqual([]);
 });
 
 test.each(EXPRESSIBLE)("every number of few digits that satisfies can be written: %j", (bounds) => {
