@@ -64,9 +64,12 @@ export interface GgufTensor {
   /** Fastest dimension first, as in the file: a PyTorch weight [out, in] is [in, out] here. */
   readonly shape: readonly number[];
   readonly type: TensorType;
-  /** Standard deviation of random weights, or one value for all. */
-  readonly data: { readonly random: number } | { readonly fill: number };
+  /** How to make its data; or each of its values, for F32 alone. */
+  readonly data: MadeData | { readonly values: Float32Array };
 }
+
+/** Standard deviation of random weights, or one value for all. */
+type MadeData = { readonly random: number } | { readonly fill: number };
 
 export interface GgufFile {
   readonly metadata: Readonly<Record<string, GgufValue>>;
@@ -196,10 +199,13 @@ const NUMBER_WRITERS: Record<Exclude<GgufScalarType, "string">, WriteNumber> = {
 
 /** Data that is repeated over a tensor; a whole number of blocks, and no more of them than the tensor has. */
 function tensorPattern(tensor: GgufTensor, random: () => number): Buffer {
-  const { elements, bytes } = TENSOR_TYPES[tensor.type];
+  const { type, data } = tensor;
+  if ("values" in data)
+    return Buffer.from(data.values.buffer, data.values.byteOffset, data.values.byteLength);
+  const { elements, bytes } = TENSOR_TYPES[type];
   const blocks = Math.min(tensorBytes(tensor) / bytes, PATTERN_ELEMENTS / elements);
   const pattern = Buffer.alloc(blocks * bytes);
-  for (let block = 0; block < blocks; block += 1) writeBlock(pattern, block * bytes, tensor, random);
+  for (let block = 0; block < blocks; block += 1) writeBlock(pattern, block * bytes, type, data, random);
   return pattern;
 }
 
@@ -207,7 +213,7 @@ function tensorPattern(tensor: GgufTensor, random: () => number): Buffer {
 const Q8_STEPS = 127;
 const Q4_STEPS = 8;
 
-function writeBlock(to: Buffer, at: number, { type, data }: GgufTensor, random: () => number): void {
+function writeBlock(to: Buffer, at: number, type: TensorType, data: MadeData, random: () => number): void {
   const isFilled = "fill" in data;
   const value = (): number => (isFilled ? data.fill : gaussian(random) * data.random);
   // Uniform quantized weights have the same deviation when they reach to sqrt(3) times it.
