@@ -12,6 +12,9 @@ const RUN_DEADLINE_MS = 80_000;
 /** Nothing listens there: an agent that wants more of the world than the daemon does not get it. */
 const NOWHERE = "http://127.0.0.1:9";
 
+// An exit ends the agents that run; the signal by which vitest ends a worker would not be one.
+process.once("SIGTERM", () => process.exit());
+
 export interface AgentRun {
   readonly code: number | null;
   readonly stdout: string;
