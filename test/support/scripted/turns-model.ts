@@ -9,7 +9,7 @@ import {
   string,
   u32,
   writeGguf,
-} from "./gguf-writer.ts";
+} from "../gguf-writer.ts";
 
 /** What a scripted model says. */
 export interface Script {
@@ -80,7 +80,7 @@ const TEMPLATE = `{%- if tools %}
  * block, whose weights are zero, and each token of the script has the next one as the likeliest by far.
  * @param vocabulary - file of a model whose tokens it has as well, with ChatML's; the script's are added
  */
-export async function writeScriptedModel(path: string, vocabulary: string, script: Script): Promise<void> {
+export async function writeTurnsModel(path: string, vocabulary: string, script: Script): Promise<void> {
   const { metadata: source } = await gguf(vocabulary, { allowLocalFile: true });
   const tokens = [...stringsAt(source, "tokenizer.ggml.tokens")];
   const scores = [...numbersAt(source, "tokenizer.ggml.scores")];
