@@ -6,14 +6,13 @@ import { fileURLToPath } from "node:url";
 
 const PROGRAMS = fileURLToPath(new URL("node_modules/.bin", import.meta.url));
 
+const END_WITH_PARENT = fileURLToPath(new URL("end-with-parent.mjs", import.meta.url));
+
 /** A run takes seconds; this only ends what hangs, before the test that waits for it is ended. */
 const RUN_DEADLINE_MS = 80_000;
 
 /** Nothing listens there: an agent that wants more of the world than the daemon does not get it. */
 const NOWHERE = "http://127.0.0.1:9";
-
-// An exit ends the agents that run; the signal by which vitest ends a worker would not be one.
-process.once("SIGTERM", () => process.exit());
 
 export interface AgentRun {
   readonly code: number | null;
@@ -47,11 +46,11 @@ export class AgentWorkplace implements Disposable {
 
   /** Runs a program of one of the installed packages in the project, until it ends. */
   async run(program: string, args: readonly string[], env: Record<string, string> = {}): Promise<AgentRun> {
-    const child = spawn(path.join(PROGRAMS, program), args, {
+    const child = spawn(process.execPath, [END_WITH_PARENT, path.join(PROGRAMS, program), ...args], {
       cwd: path.join(this.#folder, "project"),
       env: { ...this.#environment(), ...env },
-      stdio: ["ignore", "pipe", "pipe"],
-      // A group of its own, which ends with it: agents start programs.
+      stdio: "pipe",
+      // A group of its own, which ends as a whole: agents start programs.
       detached: true,
     });
     this.#running.add(child);
