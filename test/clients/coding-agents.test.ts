@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
-import { AgentWorkplace } from "./agent-workplace.ts";
+import { AgentWorkplace, RUN_TEST_MS } from "./agent-workplace.ts";
 import { loadScripted } from "./load-scripted.ts";
 
 /** What each is asked; it matters to no model that follows a script. */
@@ -11,6 +11,8 @@ const ANSWER = "The dawn chorus begins at half past four.";
 
 /** What is written beside the answer is shown when a test fails. */
 const ANSWERED = { code: 0, stdout: expect.stringContaining(ANSWER), stderr: expect.any(String) };
+
+vi.setConfig({ testTimeout: RUN_TEST_MS });
 
 let daemon: TestDaemon;
 
