@@ -46,6 +46,8 @@ export default defineConfig({
         test: { name: "conformance", include: ["test/conformance/**/*.test.ts"] },
       },
       { extends: true, test: { ...REAL, name: "real", include: ["test/{engine,e2e,gpu}/**/*.test.ts"] } },
+      // Clients that are installed for it alone: test:clients sees to that.
+      { extends: true, test: { ...REAL, name: "clients", include: ["test/clients/*.test.ts"] } },
       // The engine in pages of further browsers, which few machines have, and the page on a static host.
       { extends: true, test: { ...REAL, name: "browsers", include: ["test/browsers/**/*.test.ts"] } },
     ],

@@ -23,15 +23,7 @@ The Vercel AI SDK works with any of these three providers; its Anthropic provide
 
 Any key works, unless \`api_keys\` is configured.
 
-Agents and frontends use the same addresses. For those that support Ollama, its API ([ollama.md](ollama.md)) is the better choice, because it loads models on demand:
-
-| client | setting |
-|---|---|
-| Codex | \`CODEX_OSS_BASE_URL=http://127.0.0.1:8080/ollama/v1 codex --oss -m MODEL\` |
-| Claude Code | \`ANTHROPIC_BASE_URL=http://127.0.0.1:8080 ANTHROPIC_AUTH_TOKEN=any ANTHROPIC_MODEL=MODEL claude\`, with \`/ollama\` at the end of the address to load models on demand |
-| Open WebUI | as an Ollama connection \`http://127.0.0.1:8080/ollama\`, as an OpenAI connection \`http://127.0.0.1:8080/v1\`, as an external reranker \`http://127.0.0.1:8080/v1/rerank\` |
-| Continue, Cline, Aider, LiteLLM | provider openai with \`http://127.0.0.1:8080/v1\`, or provider ollama with \`http://127.0.0.1:8080/ollama\` |
-| LangChain | \`ChatOpenAI\`, \`ChatOllama\` and \`ChatAnthropic\` with the addresses above. In Python \`OpenAIEmbeddings\` sends the token ids of another vocabulary unless \`check_embedding_ctx_length=False\`. |
+Agents, frameworks and frontends use the same addresses: [clients.md](clients.md) has their settings, and says which are tried by the tests. For those that support Ollama, its API ([ollama.md](ollama.md)) is often the better choice, because it loads models on demand.
 
 ## What applies to all of them
 
