@@ -41,6 +41,8 @@ export default defineConfig({
         test: { name: "package", include: ["test/package/**/*.test.ts"] },
       },
       { extends: true, test: { ...REAL, name: "real", include: ["test/{engine,e2e,gpu}/**/*.test.ts"] } },
+      // Every family of templates and every keyword of schemas, through real engines: minutes.
+      { extends: true, test: { ...REAL, name: "conformance", include: ["test/conformance/**/*.test.ts"] } },
       // The engine in pages of further browsers, which few machines have, and the page on a static host.
       { extends: true, test: { ...REAL, name: "browsers", include: ["test/browsers/**/*.test.ts"] } },
     ],

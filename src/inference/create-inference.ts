@@ -33,7 +33,9 @@ import { type RequestAccount, RequestAccounting } from "./request-accounting.ts"
 import { resolveGeneration, type ResolvedGeneration } from "./resolve-generation.ts";
 import { runBatch } from "./run-batch.ts";
 import { splitReasoning } from "./split-reasoning.ts";
+import { tidyAnswer } from "./tidy-answer.ts";
 import { promptFromTokens, type Piece, splitPieces, toTokenIds } from "./tokens.ts";
+import { readWrittenCalls } from "./tool-format/read-written-calls.ts";
 import { splitToolCalls } from "./tool-format/split-tool-calls.ts";
 
 export interface InferenceOptions {
@@ -205,7 +207,7 @@ class InferenceService implements Inference {
 
 /** The readers of the engine's events according to the model's settings, in order. */
 function readersOf(
-  { request, reasoningTags, calls }: ResolvedGeneration,
+  { request, reasoningTags, calls, endOfTurn, isRaw }: ResolvedGeneration,
   onTokens: InferenceRequest["onTokens"],
 ): EventReader[] {
   const readers: EventReader[] = [];
@@ -216,10 +218,12 @@ function readersOf(
     });
   }
   if (request.logprobs !== undefined) readers.push(dropUnseenLogprobs());
+  if (!isRaw) readers.push(tidyAnswer(endOfTurn));
   if (reasoningTags) readers.push(splitReasoning(reasoningTags));
   if (calls?.kind === "single") readers.push(firstCallOnly());
   else if (calls?.kind === "forced") readers.push(readForcedCall());
   else if (calls?.kind === "offered") readers.push(readOfferedCall(calls.names));
+  else if (calls?.kind === "written") readers.push(readWrittenCalls(calls.format, calls));
   else if (calls) readers.push(splitToolCalls(calls.format, { parallel: calls.parallel }));
   return readers;
 }

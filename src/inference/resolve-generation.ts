@@ -8,12 +8,14 @@ import type {
 } from "../engine/protocol/generation.ts";
 import type { Model } from "../models/model.ts";
 import { checkGeneration } from "./check-capabilities.ts";
+import { fittingMessages } from "./fitting-messages.ts";
 import type { InferenceRequest } from "./inference.ts";
 import { infillPrompt } from "./infill-prompt.ts";
 import { withReadableCalls } from "./readable-calls.ts";
 import { resolveTools, type WrittenCalls } from "./resolve-tools.ts";
 import { withShortCallIds } from "./short-call-ids.ts";
 import type { ReasoningTags } from "./split-reasoning.ts";
+import { traitsOf } from "./template-traits.ts";
 
 /** The request for the engine, and how to read its events. */
 export interface ResolvedGeneration {
@@ -21,6 +23,10 @@ export interface ResolvedGeneration {
   /** Set if reasoning is in the text, between tags. */
   readonly reasoningTags: ReasoningTags | undefined;
   readonly calls: WrittenCalls;
+  /** Set if the text may end with this token. */
+  readonly endOfTurn: string | undefined;
+  /** The text is passed on as it is. */
+  readonly isRaw: boolean;
 }
 
 /**
@@ -51,6 +57,8 @@ export function resolveGeneration(
     // A raw prompt is continued unchanged, and its text is not interpreted.
     reasoningTags: isRaw(request.input) ? undefined : settings.thinking,
     calls: withTools?.calls,
+    endOfTurn: traitsOf(settings.template ?? model.gguf.chatTemplate).endOfTurn,
+    isRaw: isRaw(request.input),
   };
 }
 
@@ -91,7 +99,8 @@ function resolveInput(
 
 function resolveMessages(messages: readonly ChatMessage[], { settings, gguf }: Model): ChatMessage[] {
   const template = settings.template ?? gguf.chatTemplate;
-  return withReadableCalls(withShortCallIds(withSystem(messages, settings.system), template));
+  const fitting = fittingMessages(withSystem(messages, settings.system), traitsOf(template));
+  return withReadableCalls(withShortCallIds(fitting, template));
 }
 
 /** Many templates only support one system message, so several at the beginning are joined. */

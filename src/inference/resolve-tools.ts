@@ -1,6 +1,8 @@
 import type { GenerationInput, JsonSchema, OutputFormat, Sampling } from "../engine/protocol/generation.ts";
 import type { Model, ToolFormat } from "../models/model.ts";
 import { forcedCallSchema, offeredCallSchema } from "./forced-call/forced-call-schema.ts";
+import { traitsOf } from "./template-traits.ts";
+import type { CallFormat } from "./tool-format/read-written-calls.ts";
 import { renderTools } from "./tool-format/render-tools.ts";
 
 type ChatInput = Extract<GenerationInput, { kind: "chat" }>;
@@ -11,6 +13,13 @@ export type WrittenCalls =
   /** The same, but the answer may have its own format instead. */
   | { readonly kind: "offered"; readonly names: readonly string[] }
   | { readonly kind: "tagged"; readonly format: ToolFormat; readonly parallel: boolean }
+  /** As the template of the model's family has it. */
+  | {
+      readonly kind: "written";
+      readonly format: CallFormat;
+      readonly names: readonly string[];
+      readonly parallel: boolean;
+    }
   /** Reported by the engine; the turn ends with the first. */
   | { readonly kind: "single" }
   | undefined;
@@ -37,7 +46,7 @@ const NEVER = -100;
 export function resolveTools(
   input: ChatInput,
   format: OutputFormat,
-  { settings: { toolFormat }, gguf }: Pick<Model, "settings" | "gguf">,
+  { settings: { toolFormat, template }, gguf }: Pick<Model, "settings" | "gguf">,
 ): ResolvedTools {
   const { tools, toolChoice, parallelToolCalls } = input;
   const shown = toolFormat && usesTools(input) ? withToolsAsText(input, toolFormat) : input;
@@ -60,6 +69,18 @@ export function resolveTools(
       input: { ...shown, toolChoice: "none" },
       format: { type: "json_schema", schema: offeredCallSchema(tools, answer) },
       calls: { kind: "offered", names: tools.map(({ name }) => name) },
+      bias: [],
+      stop: [],
+    };
+  }
+  const family = traitsOf(template ?? gguf.chatTemplate).calls;
+  if (!toolFormat && family && tools.length > 0) {
+    const names = tools.map(({ name }) => name);
+    return {
+      // The engine shows the tools, and leaves the answer as it is.
+      input: { ...input, toolChoice: "none" },
+      format,
+      calls: { kind: "written", format: family, names, parallel: parallelToolCalls },
       bias: [],
       stop: [],
     };
