@@ -16,20 +16,26 @@ export function fittingMessages(
 
 /** Several calls in a message become several messages, each followed by its result. */
 function withOneCallEach(messages: readonly ChatMessage[]): ChatMessage[] {
-  const results = new Set<ChatMessage>();
-  return messages.flatMap((message, at) => {
-    if (results.has(message)) return [];
-    const { toolCalls = [] } = message;
-    if (toolCalls.length < 2) return [message];
+  const fitting: ChatMessage[] = [];
+  const used = new Set<ChatMessage>();
+  for (const [at, message] of messages.entries()) {
+    const { toolCalls = [], ...said } = message;
+    if (used.has(message)) continue;
+    if (toolCalls.length < 2) {
+      fitting.push(message);
+      continue;
+    }
     const behind = messages.slice(at + 1);
     const end = behind.findIndex(({ role }) => role !== "tool");
     const answers = end < 0 ? behind : behind.slice(0, end);
-    return toolCalls.flatMap((call, index) => {
-      const result = answers.find(({ toolCallId }) => toolCallId === call.id) ?? answers[index];
-      if (result && results.has(result)) return [];
-      if (result) results.add(result);
-      const said = index === 0 ? message : { role: message.role, content: [] };
-      return [{ ...said, toolCalls: [call] }, ...(result ? [result] : [])];
-    });
-  });
+    for (const [index, call] of toolCalls.entries()) {
+      const first = index === 0 ? said : { role: message.role, content: [] };
+      fitting.push({ ...first, toolCalls: [call] });
+      const result = answers.find(({ toolCallId }) => toolCallId === call.id);
+      if (!result || used.has(result)) continue;
+      used.add(result);
+      fitting.push(result);
+    }
+  }
+  return fitting;
 }

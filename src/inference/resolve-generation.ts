@@ -15,7 +15,7 @@ import { withReadableCalls } from "./readable-calls.ts";
 import { resolveTools, type WrittenCalls } from "./resolve-tools.ts";
 import { withShortCallIds } from "./short-call-ids.ts";
 import type { ReasoningTags } from "./split-reasoning.ts";
-import { traitsOf } from "./template-traits.ts";
+import { type TemplateTraits, traitsOf } from "./template-traits.ts";
 
 /** The request for the engine, and how to read its events. */
 export interface ResolvedGeneration {
@@ -40,6 +40,7 @@ export function resolveGeneration(
 ): ResolvedGeneration {
   const { settings } = model;
   checkGeneration(request, model);
+  const traits = traitsOf(settings.template ?? model.gguf.chatTemplate);
   const maxTokens = request.maxTokens ?? settings.maxTokens ?? request.defaults.maxTokens;
   const input = resolveInput(request.input, model, engine.hasChatTemplate);
   const withTools = input.kind === "chat" ? resolveTools(input, request.format, model) : undefined;
@@ -55,11 +56,17 @@ export function resolveGeneration(
       cachePrompt: request.cachePrompt ?? true,
     },
     // A raw prompt is continued unchanged, and its text is not interpreted.
-    reasoningTags: isRaw(request.input) ? undefined : settings.thinking,
+    reasoningTags: isRaw(request.input) ? undefined : (settings.thinking ?? begunReasoning(input, traits)),
     calls: withTools?.calls,
-    endOfTurn: traitsOf(settings.template ?? model.gguf.chatTemplate).endOfTurn,
+    endOfTurn: traits.endOfTurn,
     isRaw: isRaw(request.input),
   };
+}
+
+/** A message that goes on is past its reasoning. */
+function begunReasoning(input: GenerationInput, { reasoningEnd }: TemplateTraits): ReasoningTags | undefined {
+  if (reasoningEnd === undefined || input.kind !== "chat" || input.thinking !== true) return undefined;
+  return input.messages.at(-1)?.role === "assistant" ? undefined : { start: "", end: reasoningEnd };
 }
 
 function isRaw({ kind }: InferenceRequest["input"]): boolean {

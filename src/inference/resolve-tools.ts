@@ -73,14 +73,14 @@ export function resolveTools(
       stop: [],
     };
   }
-  const family = traitsOf(template ?? gguf.chatTemplate).calls;
-  if (!toolFormat && family && tools.length > 0) {
+  const written = traitsOf(template ?? gguf.chatTemplate).calls;
+  if (!toolFormat && written && tools.length > 0) {
     const names = tools.map(({ name }) => name);
     return {
-      // The engine shows the tools, and leaves the answer as it is.
+      // The engine shows the model the tools, and leaves its answer as it is.
       input: { ...input, toolChoice: "none" },
       format,
-      calls: { kind: "written", format: family, names, parallel: parallelToolCalls },
+      calls: { kind: "written", format: written, names, parallel: parallelToolCalls },
       bias: [],
       stop: [],
     };

@@ -2,12 +2,14 @@ import type { CallFormat } from "./tool-format/read-written-calls.ts";
 
 /** What is peculiar to the chat templates of a family, beyond what llama.cpp knows of them. */
 export interface TemplateTraits {
-  /** The template raises an error for a message with several calls. */
+  /** The template cannot show a message with several calls. */
   readonly oneCallPerMessage?: boolean;
   /** Stands before the text of an answer; llama.cpp leaves it out where a message goes on. */
   readonly textStart?: string;
   /** The token that ends a turn, where llama.cpp shows it as text. */
   readonly endOfTurn?: string;
+  /** Ends the reasoning that the prompt has begun, where llama.cpp does not see it. */
+  readonly reasoningEnd?: string;
   /** How calls are written, where llama.cpp's reader misses them or fails on other text. */
   readonly calls?: CallFormat;
 }
@@ -57,7 +59,15 @@ const FAMILIES: readonly Family[] = [
       isTagged: false,
     },
   },
+  // gpt-oss: the template shows only the first call of a message.
+  { template: /<\|channel\|>[^]*functions\./, oneCallPerMessage: true },
   { template: /<\|START_RESPONSE\|>/, textStart: "<|START_RESPONSE|>" }, // Command R7B
+  {
+    // DeepSeek V3.1 as published: an answer without reasoning is begun by the end of one.
+    template: /<｜Assistant｜><\/think>/,
+    reasoningEnd: "</think>",
+    endOfTurn: "<｜end▁of▁sentence｜>",
+  },
   { template: /<｜end▁of▁sentence｜>/, endOfTurn: "<｜end▁of▁sentence｜>" }, // DeepSeek
 ];
 

@@ -1,7 +1,8 @@
-import type { ChatMessage, ToolDefinition } from "../../src/engine/protocol/generation.ts";
+import type { ChatMessage, ContentPart, ToolDefinition } from "../../src/engine/protocol/generation.ts";
 import type { Scene } from "../support/scripted/scripted-engine.ts";
 import { scriptLength } from "../support/scripted/scripted-model.ts";
-import type { Call, Family } from "./families.ts";
+import { tinyPng } from "../support/tiny-png.ts";
+import type { Call, Family } from "./family.ts";
 
 /** What a client gets: text and reasoning in one piece each. */
 export interface Answer {
@@ -74,6 +75,7 @@ export function casesOf(family: Family): Case[] {
     ...(calls ? callCases(family, calls) : []),
     ...(think && calls ? thoughtfulCalls(family, think, calls) : []),
     ...prefillCases(family),
+    ...(family.images ? imageCases(family) : []),
   ];
 }
 
@@ -92,7 +94,11 @@ function textCases(family: Family): Case[] {
   const expected = { reasoning: "", text: "It is fine.", calls: [], reason: "stop" };
   return [
     { name: "text", scene: { input: chat(ASKED), says: text("It is fine.") }, expected },
-    { name: "text, with a system message", scene: { input: chat(SYSTEM), says: text("It is fine.") }, expected },
+    {
+      name: "text, with a system message",
+      scene: { input: chat(SYSTEM), says: text("It is fine.") },
+      expected,
+    },
     {
       name: "text that looks like tags",
       scene: { input: chat(ASKED), says: text(LOOKALIKES) },
@@ -113,7 +119,13 @@ function thinkingCases(family: Family, think: (text: string) => string): Case[] 
     {
       name: "reasoning and text",
       scene: { input, says: think("Let me see.") + text("It is fine.") },
-      expected: { reasoning: "Let me see.", text: "It is fine.", calls: [], reason: "stop", order: "reasoning, text" },
+      expected: {
+        reasoning: "Let me see.",
+        text: "It is fine.",
+        calls: [],
+        reason: "stop",
+        order: "reasoning, text",
+      },
     },
     {
       name: "reasoning that looks like tags",
@@ -129,7 +141,15 @@ function thinkingCases(family: Family, think: (text: string) => string): Case[] 
 }
 
 function callCases(family: Family, calls: (calls: readonly Call[]) => string): Case[] {
-  const { text, think, alwaysThinks, single, join = "", preamble = text } = family;
+  const {
+    text,
+    think,
+    alwaysThinks,
+    single,
+    join = "",
+    preamble = text,
+    formatted = (json: string) => json,
+  } = family;
   const before = alwaysThinks && think ? think("Hm.") : "";
   const thinking = alwaysThinks ? { thinking: true } : {};
   const input = chat(ASKED, { tools: TOOLS, ...thinking });
@@ -144,21 +164,17 @@ function callCases(family: Family, calls: (calls: readonly Call[]) => string): C
     {
       name: "text and a call",
       scene: { input, says: before + preamble("I will look.") + join + calls([WEATHER]) },
-      expected: { ...expected, text: "I will look.", order: before === "" ? "text, call" : "reasoning, text, call" },
+      expected: {
+        ...expected,
+        text: "I will look.",
+        order: before === "" ? "text, call" : "reasoning, text, call",
+      },
     },
     {
       name: "a call that is required",
       scene: {
         input: { ...input, toolChoice: "required" },
-        says: JSON.stringify({ name: WEATHER.name, arguments: WEATHER.arguments }),
-      },
-      expected,
-    },
-    {
-      name: "a call that is required where text goes on",
-      scene: {
-        input: { ...input, messages: [...ASKED, say("assistant", "It is")], toolChoice: "required" },
-        says: JSON.stringify({ name: WEATHER.name, arguments: WEATHER.arguments }),
+        says: before + formatted(JSON.stringify(WEATHER)),
       },
       expected,
     },
@@ -212,13 +228,23 @@ function callCases(family: Family, calls: (calls: readonly Call[]) => string): C
   return cases;
 }
 
-function thoughtfulCalls({ text }: Family, think: (text: string) => string, calls: (calls: readonly Call[]) => string): Case[] {
+function thoughtfulCalls(
+  { text }: Family,
+  think: (text: string) => string,
+  calls: (calls: readonly Call[]) => string,
+): Case[] {
   const input = chat(ASKED, { tools: TOOLS, thinking: true });
   return [
     {
       name: "reasoning and a call",
       scene: { input, says: think("Let me see.") + calls([WEATHER]) },
-      expected: { reasoning: "Let me see.", text: "", calls: [WEATHER], reason: "tool_calls", order: "reasoning, call" },
+      expected: {
+        reasoning: "Let me see.",
+        text: "",
+        calls: [WEATHER],
+        reason: "tool_calls",
+        order: "reasoning, call",
+      },
     },
     {
       name: "reasoning and text, with tools",
@@ -228,7 +254,7 @@ function thoughtfulCalls({ text }: Family, think: (text: string) => string, call
   ];
 }
 
-function prefillCases({ calls, think, join = "" }: Family): Case[] {
+function prefillCases({ calls, think, join = "", textEnd = "" }: Family): Case[] {
   const messages = [...ASKED, say("assistant", "It is")];
   const thinkings = think ? [undefined, true, false] : [undefined];
   return [[], ...(calls ? [TOOLS] : [])].flatMap((tools) =>
@@ -245,11 +271,26 @@ function prefillCases({ calls, think, join = "" }: Family): Case[] {
       if (calls && tools.length > 0) {
         each.push({
           name: `text that goes on with a call, ${name}`,
-          scene: { input, says: ` near.${join}${calls([WEATHER])}` },
+          scene: { input, says: ` near.${textEnd}${join}${calls([WEATHER])}` },
           expected: { reasoning: "", text: " near.", calls: [WEATHER], reason: "tool_calls" },
         });
       }
       return each;
     }),
   );
+}
+
+function imageCases({ text }: Family): Case[] {
+  const image: ContentPart = { type: "image", data: tinyPng(32, 32) };
+  const words: ContentPart = { type: "text", text: "What is it?" };
+  const contents: readonly (readonly [string, ContentPart[]])[] = [
+    ["an image before the words", [image, words]],
+    ["an image behind the words", [words, image]],
+    ["two images", [image, words, image]],
+  ];
+  return contents.map(([name, content]) => ({
+    name: `text about ${name}`,
+    scene: { input: chat([say("system", "Be kind."), { role: "user", content }]), says: text("It is fine.") },
+    expected: { reasoning: "", text: "It is fine.", calls: [], reason: "stop" },
+  }));
 }

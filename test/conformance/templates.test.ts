@@ -6,11 +6,10 @@ import type { InferenceEvent } from "../../src/inference/inference.ts";
 import { temporaryFolder } from "../support/engine-fixture.ts";
 import { type ScriptedEngine, startScriptedEngine } from "../support/scripted/scripted-engine.ts";
 import { FAMILIES } from "./families.ts";
-import { type Answer, casesOf } from "./scenes.ts";
+import { type Answer, type Case, casesOf } from "./scenes.ts";
 
 /** The templates that are checked; another folder may have the published ones under the same names. */
-const TEMPLATES =
-  process.env["DAYBREAK_TEMPLATES"] ?? fileURLToPath(new URL("templates", import.meta.url));
+const TEMPLATES = process.env["DAYBREAK_TEMPLATES"] ?? fileURLToPath(new URL("templates", import.meta.url));
 
 const folder = temporaryFolder();
 afterAll(() => fs.rmSync(folder, { recursive: true }));
@@ -39,7 +38,8 @@ function answerOf(events: readonly InferenceEvent[]): Answer {
   }
   return {
     reasoning,
-    text,
+    // Blanks between text and a call are as the model writes them.
+    text: calls.length > 0 ? text.trimEnd() : text,
     calls: calls.map((call) => ({ name: call.name, arguments: argumentsOf(call.text) })),
     reason,
     order: kinds.join(", "),
@@ -59,14 +59,29 @@ describe.each(FAMILIES.map((family) => [family.title, family] as const))("%s", (
   let engine: ScriptedEngine;
   beforeAll(async () => {
     const chatTemplate = fs.readFileSync(path.join(TEMPLATES, `${family.name}.jinja`), "utf8");
-    engine = await startScriptedEngine(folder, family.name, { ...family, chatTemplate }, cases.map(({ scene }) => scene));
+    engine = await startScriptedEngine(
+      folder,
+      family.name,
+      { ...family, chatTemplate },
+      cases.map(({ scene }) => scene),
+    );
   });
   afterAll(() => engine[Symbol.asyncDispose]());
 
-  test.each(cases.map((each) => [each.name, each] as const))("%s", async (_name, { scene, expected }) => {
-    let got: unknown;
-    try { got = answerOf(await engine.answer(scene)); } catch (error) { got = String(error); }
-    fs.appendFileSync("/tmp/tpl/out.jsonl", JSON.stringify({ family: family.title, name: _name, says: scene.says, got, expected }) + "\n");
-    expect(got).toMatchObject(expected);
-  });
+  const isGap = ({ name }: Case): boolean => family.gaps?.cases.test(name) ?? false;
+
+  test.each(cases.filter((each) => !isGap(each)).map((each) => [each.name, each] as const))(
+    "%s",
+    async (_name, { scene, expected }) => {
+      expect(answerOf(await engine.answer(scene))).toMatchObject(expected);
+    },
+  );
+
+  // Once one of these passes, it is no longer a gap.
+  test.fails.each(cases.filter(isGap).map((each) => [each.name, each] as const))(
+    "%s (missing)",
+    async (_name, { scene, expected }) => {
+      expect(answerOf(await engine.answer(scene))).toMatchObject(expected);
+    },
+  );
 });

@@ -197,11 +197,13 @@ const NUMBER_WRITERS: Record<Exclude<GgufScalarType, "string">, WriteNumber> = {
 /** Data that is repeated over a tensor; a whole number of blocks, and no more of them than the tensor has. */
 function tensorPattern(tensor: GgufTensor, random: () => number): Buffer {
   const { data } = tensor;
-  if ("values" in data) return Buffer.from(data.values.buffer, data.values.byteOffset, data.values.byteLength);
+  if ("values" in data)
+    return Buffer.from(data.values.buffer, data.values.byteOffset, data.values.byteLength);
   const { elements, bytes } = TENSOR_TYPES[tensor.type];
   const blocks = Math.min(tensorBytes(tensor) / bytes, PATTERN_ELEMENTS / elements);
   const pattern = Buffer.alloc(blocks * bytes);
-  for (let block = 0; block < blocks; block += 1) writeBlock(pattern, block * bytes, tensor.type, data, random);
+  for (let block = 0; block < blocks; block += 1)
+    writeBlock(pattern, block * bytes, tensor.type, data, random);
   return pattern;
 }
 

@@ -26,6 +26,7 @@ import { adapterName, buildLoadParameters, type EngineSettings, fullStep } from 
 import { endsWithImage, ImageEnding, noTextAfterImage } from "./image-ending.ts";
 import type { EngineFiles, EnginePlatform } from "./platform.ts";
 import type { AcceptedResult } from "./loop-request.ts";
+import { canReasonUnasked } from "./reasoning-of-template.ts";
 import { RequestLoop } from "./request-loop.ts";
 import { checkSpecialTokens, checkSpecialTokensOf } from "./special-token-limit.ts";
 import { StepControl } from "./step-control.ts";
@@ -43,6 +44,7 @@ export class EngineCore {
   readonly #loop: RequestLoop;
   readonly #tokenizer: Tokenizer;
   readonly #mediaMarker: string;
+  readonly #reasonsUnasked: boolean;
   readonly #purpose: EngineSettings["purpose"];
   /** Held while a prompt is read that must not share steps with another. */
   readonly #prompts = new Mutex();
@@ -54,13 +56,20 @@ export class EngineCore {
   private constructor(
     session: WllamaSession,
     info: EngineInfo,
-    { purpose, sharedContext }: Pick<EngineSettings, "purpose" | "sharedContext">,
+    {
+      purpose,
+      sharedContext,
+      chatTemplate,
+    }: Pick<EngineSettings, "purpose" | "sharedContext" | "chatTemplate">,
     steps: StepControl | undefined,
   ) {
     this.#session = session;
     this.#loop = new RequestLoop(session, steps);
     this.#tokenizer = new Tokenizer(session, this.#loop);
     this.#mediaMarker = session.info.media_marker ?? "";
+    this.#reasonsUnasked = canReasonUnasked(
+      chatTemplate ?? session.info.metadata["tokenizer.chat_template"] ?? "",
+    );
     this.#purpose = purpose;
     this.#sharedContext = sharedContext;
     this.info = info;
@@ -132,6 +141,7 @@ export class EngineCore {
     const call = buildCompletionCall(request, {
       mediaMarker: this.#mediaMarker,
       contextSize: this.info.contextSize,
+      reasonsUnasked: this.#reasonsUnasked,
     });
     if (call.files.length > 0 && !this.info.hasImageInput) {
       throw unsupported("see images");

@@ -15,35 +15,29 @@ const BEGUN: HeadMatch = { kind: "begun" };
 /** Whether a text begins with one of the heads. Blanks between the characters of literal text do not count. */
 export function matchHead(text: string, heads: readonly Head[], names: readonly string[]): HeadMatch {
   let found = NONE;
-  for (const head of heads) {
-    const match = matchPieces(text, head, names);
-    if (match.kind === "whole") return match;
-    if (match.kind === "begun") found = match;
+  for (const name of names) {
+    for (const head of heads) {
+      const match = matchPieces(text, head, name);
+      if (match.kind === "whole") return match;
+      if (match.kind === "begun") found = match;
+    }
   }
   return found;
 }
 
-function matchPieces(text: string, head: Head, names: readonly string[]): HeadMatch {
+function matchPieces(text: string, head: Head, name: string): HeadMatch {
   let at = 0;
-  let called = "";
   for (const piece of head) {
-    if (piece === "NAME") {
-      const rest = text.slice(at);
-      const known = names.filter((name) => rest.startsWith(name));
-      const name = known.toSorted((one, other) => other.length - one.length)[0];
-      if (name === undefined) return names.some((each) => each.startsWith(rest)) ? BEGUN : NONE;
-      called = name;
-      at += name.length;
-    } else if (piece === "ID") {
+    if (piece === "ID") {
       while (at < text.length && /[A-Za-z0-9]/.test(text[at]!)) at += 1;
+      if (at >= text.length) return BEGUN;
     } else {
-      const end = matchLiteral(text, at, piece);
+      const end = matchLiteral(text, at, piece === "NAME" ? name : piece);
       if (typeof end !== "number") return end;
       at = end;
     }
-    if (at >= text.length && piece !== head.at(-1)) return BEGUN;
   }
-  return { kind: "whole", length: at, name: called };
+  return { kind: "whole", length: at, name };
 }
 
 /** Where the literal text ends. */

@@ -41,7 +41,7 @@ export function readWrittenCalls(format: CallFormat, options: WrittenCallsOption
 class WrittenCallsReader {
   readonly #format: CallFormat;
   readonly #options: WrittenCallsOptions;
-  #state: "text" | "arguments" | "tail" = "text";
+  #state: "text" | "head" | "arguments" | "tail" = "text";
   #held = "";
   #end = new JsonEnd();
   calls = 0;
@@ -59,7 +59,8 @@ class WrittenCallsReader {
   /** The answer has ended: what is held is not a call. */
   *flush(isCutOff: boolean): Generator<GenerationEvent> {
     const begun = this.#held.trimEnd();
-    if (this.#state === "text" && begun !== "" && !(isCutOff && this.#isHead(begun))) yield* this.#text(this.#held);
+    if (this.#state === "text" && begun !== "" && !(isCutOff && this.#isHead(begun)))
+      yield* this.#text(this.#held);
     this.#held = "";
   }
 
@@ -70,6 +71,11 @@ class WrittenCallsReader {
       this.#held = rest;
       if (rest !== "") this.#state = "text";
       return rest !== "";
+    }
+    if (this.#state === "head") {
+      this.#held = this.#held.trimStart();
+      if (this.#held === "") return false;
+      this.#state = "arguments";
     }
     const end = this.#end.push(this.#held);
     const written = this.#held.slice(0, end);
@@ -86,9 +92,9 @@ class WrittenCallsReader {
 
   *#lookForHead(): Generator<GenerationEvent, boolean> {
     const { heads } = this.#format;
-    const begins = new Set(heads.map(([first]) => first![0]));
+    const begins = new Set(heads.map(([first = ""]) => first.charAt(0)));
     for (let at = 0; at < this.#held.length; at += 1) {
-      if (!begins.has(this.#held[at]!)) continue;
+      if (!begins.has(this.#held.charAt(at))) continue;
       const match = matchHead(this.#held.slice(at), heads, this.#options.names);
       if (match.kind === "none") continue;
       const before = this.#held.slice(0, at);
@@ -99,7 +105,7 @@ class WrittenCallsReader {
         return false;
       }
       this.#held = this.#held.slice(at + match.length);
-      this.#state = "arguments";
+      this.#state = "head";
       this.#end = new JsonEnd();
       this.calls += 1;
       const id = (this.#options.makeId ?? randomCallId)();

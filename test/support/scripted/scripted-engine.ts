@@ -8,6 +8,7 @@ import { NO_SETTINGS } from "../../../src/models/model.ts";
 import { engineSpec, NEVER, startEngine, writeModel } from "../engine-fixture.ts";
 import { FakeMetrics } from "../fake-metrics.ts";
 import { fakeModel } from "../fake-models.ts";
+import { tinyProjector } from "../tiny-models.ts";
 import { scriptedModel, scriptLength, type ScriptedOptions } from "./scripted-model.ts";
 
 type ChatInput = Extract<InferenceRequest["input"], { kind: "chat" }>;
@@ -32,7 +33,7 @@ export interface ScriptedEngine extends AsyncDisposable {
 export async function startScriptedEngine(
   folder: string,
   name: string,
-  family: Omit<ScriptedOptions, "context" | "scripts">,
+  family: Omit<ScriptedOptions, "context" | "scripts"> & { readonly images?: boolean },
   scenes: readonly Scene[],
 ): Promise<ScriptedEngine> {
   let behind = LONGEST_PROMPT;
@@ -44,9 +45,18 @@ export async function startScriptedEngine(
   const context = behind + 256;
   const scripts = scenes.map((scene) => ({ behind: places.get(scene)!, text: scene.says }));
   const file = writeModel(folder, name, scriptedModel({ ...family, context, scripts }));
-  const engine = await startEngine(engineSpec(file, { slots: 2, contextSize: context, batchSize: 512 }));
+  const { images = false } = family;
+  const engine = await startEngine(
+    engineSpec(file, {
+      slots: 2,
+      contextSize: context,
+      batchSize: 512,
+      ...(images && { projectorFile: writeModel(folder, `${name}-projector`, tinyProjector()) }),
+    }),
+  );
   const gguf = await createGgufInspector()([file]);
-  const ask = asking(engine, fakeModel({ gguf, capabilities: detectCapabilities(gguf, false, NO_SETTINGS), contextSize: context }));
+  const capabilities = detectCapabilities(gguf, images, NO_SETTINGS);
+  const ask = asking(engine, fakeModel({ gguf, capabilities, contextSize: context }));
   return {
     answer: async (scene, onTokens) => {
       const place = places.get(scene)!;
@@ -71,7 +81,12 @@ function asking(engine: Engine, model: ReturnType<typeof fakeModel>) {
   ): AsyncGenerator<InferenceEvent> {
     const request = { endpoint: "chat", input, maxTokens, sampling: { temperature: 0, seed: 1 } } as const;
     const { events } = await inference.generate(
-      { ...request, format: { type: "text" }, defaults: { sampling: {} }, ...(onTokens && { onTokens, logprobs: 0 }) },
+      {
+        ...request,
+        format: { type: "text" },
+        defaults: { sampling: {} },
+        ...(onTokens && { onTokens, logprobs: 0 }),
+      },
       NEVER,
     );
     yield* events;
@@ -100,7 +115,8 @@ function joined(message: ChatInput["messages"][number]): ChatInput["messages"][n
   const content: typeof message.content = [];
   for (const part of message.content) {
     const last = content.at(-1);
-    if (part.type === "text" && last?.type === "text") content.splice(-1, 1, { type: "text", text: last.text + part.text });
+    if (part.type === "text" && last?.type === "text")
+      content.splice(-1, 1, { type: "text", text: last.text + part.text });
     else content.push(part);
   }
   return { ...message, content };

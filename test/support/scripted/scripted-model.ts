@@ -72,7 +72,12 @@ export function scriptedModel(options: ScriptedOptions): GgufFile {
       filled("token_embd.weight", [WIDTH, vocabulary.tokens.length], 0),
       { name: "position_embd.weight", shape: [WIDTH, context], type: "F32", data: { values: positions } },
       ...normalized("output_norm"),
-      { name: "output.weight", shape: [WIDTH, vocabulary.tokens.length], type: "F32", data: { values: tokens } },
+      {
+        name: "output.weight",
+        shape: [WIDTH, vocabulary.tokens.length],
+        type: "F32",
+        data: { values: tokens },
+      },
       ...normalized("blk.0.attn_norm"),
       filled("blk.0.attn_qkv.weight", [WIDTH, 3 * WIDTH], 0),
       filled("blk.0.attn_qkv.bias", [3 * WIDTH], 0),
@@ -98,7 +103,11 @@ function vocabularyOf({ control, words = [] }: ScriptedOptions): Vocabulary {
   const bytes = Array.from({ length: 256 }, (_, byte) => letterOf(byte));
   const tokens = [...bytes, ...control, ...words];
   const types = tokens.map((_, id) =>
-    id < bytes.length ? TOKEN_NORMAL : id < bytes.length + control.length ? TOKEN_CONTROL : TOKEN_USER_DEFINED,
+    id < bytes.length
+      ? TOKEN_NORMAL
+      : id < bytes.length + control.length
+        ? TOKEN_CONTROL
+        : TOKEN_USER_DEFINED,
   );
   const special = [...control, ...words].map((text, at) => [text, bytes.length + at] as const);
   return { tokens, types, special: special.toSorted(([one], [other]) => other.length - one.length) };
@@ -107,7 +116,7 @@ function vocabularyOf({ control, words = [] }: ScriptedOptions): Vocabulary {
 /** Special tokens where they are written, else one token for each byte. */
 function tokenized(text: string, { special }: Vocabulary): number[] {
   const tokens: number[] = [];
-  for (let at = 0; at < text.length; ) {
+  for (let at = 0; at < text.length;) {
     const found = special.find(([word]) => text.startsWith(word, at));
     const character = String.fromCodePoint(text.codePointAt(at)!);
     tokens.push(...(found ? [found[1]] : Buffer.from(character)));
@@ -117,9 +126,14 @@ function tokenized(text: string, { special }: Vocabulary): number[] {
 }
 
 /** Tokens of a script with the end of its turn. */
-export function scriptLength(text: string, options: Pick<ScriptedOptions, "control" | "words" | "end">): number {
-  return tokenized(text + options.end, vocabularyOf({ ...options, chatTemplate: "", context: 0, scripts: [] }))
-    .length;
+export function scriptLength(
+  text: string,
+  options: Pick<ScriptedOptions, "control" | "words" | "end">,
+): number {
+  return tokenized(
+    text + options.end,
+    vocabularyOf({ ...options, chatTemplate: "", context: 0, scripts: [] }),
+  ).length;
 }
 
 function figures(context: number, neurons: number): Record<string, GgufValue> {
