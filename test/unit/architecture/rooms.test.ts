@@ -16,6 +16,7 @@ const ROOMS = [
   "inference",
   "models",
   "engine",
+  "schema",
   "config",
   "events",
   "metrics",
@@ -32,7 +33,7 @@ const ROOMS = [
 const BELOW_HTTP = ["config", "json", "async", "errors"];
 
 /** These also run in a page, with all that they import. */
-const IN_PAGES = new Set(["tab", "experiments", "dialects", "inference"]);
+const IN_PAGES = new Set(["tab", "experiments", "dialects", "inference", "schema"]);
 /** Packages that run in a page. */
 const PAGE_PACKAGES = new Set([
   "zod",
