@@ -218,7 +218,7 @@ function readersOf(
     });
   }
   if (request.logprobs !== undefined) readers.push(dropUnseenLogprobs());
-  if (!isRaw) readers.push(tidyAnswer(endOfTurn));
+  if (!isRaw) readers.push(tidyAnswer(endOfTurn, goesOn(request.input)));
   if (reasoningTags) readers.push(splitReasoning(reasoningTags));
   if (calls?.kind === "single") readers.push(firstCallOnly());
   else if (calls?.kind === "forced") readers.push(readForcedCall());
@@ -226,4 +226,8 @@ function readersOf(
   else if (calls?.kind === "written") readers.push(readWrittenCalls(calls.format, calls));
   else if (calls) readers.push(splitToolCalls(calls.format, { parallel: calls.parallel }));
   return readers;
+}
+
+function goesOn(input: ResolvedGeneration["request"]["input"]): boolean {
+  return input.kind === "chat" && input.messages.at(-1)?.role === "assistant";
 }

@@ -6,12 +6,19 @@ export function fittingMessages(
   messages: readonly ChatMessage[],
   { oneCallPerMessage = false, textStart }: TemplateTraits,
 ): readonly ChatMessage[] {
-  const single = oneCallPerMessage ? withOneCallEach(messages) : messages;
+  const whole = messages.length > 1 && isEmpty(messages.at(-1)) ? messages.slice(0, -1) : messages;
+  const single = oneCallPerMessage ? withOneCallEach(whole) : whole;
   const last = single.at(-1);
   if (textStart === undefined || last?.role !== "assistant") return single;
   const [first, ...rest] = last.content;
   const begun = first?.type === "text" ? [{ ...first, text: textStart + first.text }, ...rest] : last.content;
   return [...single.slice(0, -1), { ...last, content: begun }];
+}
+
+/** With nothing to go on with, llama.cpp would leave out that the assistant speaks now. */
+function isEmpty(message: ChatMessage | undefined): boolean {
+  if (message?.role !== "assistant" || message.reasoning || message.toolCalls?.length) return false;
+  return message.content.every((part) => part.type === "text" && part.text === "");
 }
 
 /** Several calls in a message become several messages, each followed by its result. */

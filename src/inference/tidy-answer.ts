@@ -4,8 +4,9 @@ import type { EventReader } from "./event-reader.ts";
 /**
  * Drops what a template puts around the parts of an answer: blanks around reasoning, and the token that ends a turn.
  * @param endOfTurn that token; absent: the engine does not show it
+ * @param goesOn the answer goes on with a message, whose reasoning may have begun: its first blanks count
  */
-export function tidyAnswer(endOfTurn: string | undefined): EventReader {
+export function tidyAnswer(endOfTurn: string | undefined, goesOn = false): EventReader {
   let blanks = "";
   let state: "before" | "reasoning" | "after" | "text" = "before";
   let last: Extract<GenerationEvent, { type: "text-delta" }> | undefined;
@@ -17,9 +18,10 @@ export function tidyAnswer(endOfTurn: string | undefined): EventReader {
     }
     if (event.type === "reasoning-delta") {
       const text = blanks + event.text;
-      const shown = state === "reasoning" ? text.trimEnd() : text.trim();
+      const isBegun = goesOn || state === "reasoning";
+      const shown = isBegun ? text.trimEnd() : text.trim();
       // Until there is more than blanks, those at the beginning are dropped.
-      blanks = shown === "" && state !== "reasoning" ? "" : text.slice(text.trimEnd().length);
+      blanks = shown === "" && !isBegun ? "" : text.slice(text.trimEnd().length);
       if (shown === "") return;
       state = "reasoning";
       yield { ...event, text: shown };

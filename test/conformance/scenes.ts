@@ -254,10 +254,17 @@ function thoughtfulCalls(
   ];
 }
 
-function prefillCases({ calls, think, join = "", textEnd = "" }: Family): Case[] {
+function prefillCases(family: Family): Case[] {
+  const { calls, think, join = "", textEnd = "", text, alwaysThinks } = family;
+  const before = alwaysThinks && think ? think("Hm.") : "";
   const messages = [...ASKED, say("assistant", "It is")];
   const thinkings = think ? [undefined, true, false] : [undefined];
-  return [[], ...(calls ? [TOOLS] : [])].flatMap((tools) =>
+  const empty: Case = {
+    name: "an empty message that goes on",
+    scene: { input: chat([...ASKED, say("assistant", "")]), says: before + text("It is fine.") },
+    expected: { text: "It is fine.", calls: [], reason: "stop" },
+  };
+  const begun = [[], ...(calls ? [TOOLS] : [])].flatMap((tools) =>
     thinkings.flatMap((thinking) => {
       const input = chat(messages, { tools, ...(thinking !== undefined && { thinking }) });
       const name = `${tools.length > 0 ? "with tools" : "without tools"}${thinking === undefined ? "" : `, thinking ${thinking}`}`;
@@ -278,6 +285,7 @@ function prefillCases({ calls, think, join = "", textEnd = "" }: Family): Case[]
       return each;
     }),
   );
+  return [empty, ...begun];
 }
 
 function imageCases({ text }: Family): Case[] {

@@ -60,9 +60,9 @@ export async function startScriptedEngine(
   return {
     answer: async (scene, onTokens) => {
       const place = places.get(scene)!;
-      const length = await promptLength(ask(padded(scene.input, 0), 1));
+      const length = await promptLength(ask(padded(scene.input, 1), 1));
       if (length > place) throw new Error(`a prompt of ${length} tokens`);
-      return await Array.fromAsync(ask(padded(scene.input, place - length), scene.maxTokens, onTokens));
+      return await Array.fromAsync(ask(padded(scene.input, 1 + place - length), scene.maxTokens, onTokens));
     },
     [Symbol.asyncDispose]: () => engine.close(),
   };

@@ -55,6 +55,12 @@ test("a message that goes on begins as the template begins text", () => {
   ]);
 });
 
+test("an empty message at the end is left out: nothing goes on with it", () => {
+  expect(fittingMessages([user, { role: "assistant", content: text("") }], {})).toEqual([user]);
+  const thoughtful: ChatMessage = { role: "assistant", content: [], reasoning: "hm" };
+  expect(fittingMessages([user, thoughtful], {})).toEqual([user, thoughtful]);
+});
+
 test("other templates get the messages as they are", () => {
   const messages = [user, { role: "assistant" as const, content: [], toolCalls: [call("a"), call("b")] }];
   expect(fittingMessages(messages, traitsOf("{{ messages }}"))).toBe(messages);

@@ -8,8 +8,8 @@ const think = (text: string): GenerationEvent => ({ type: "reasoning-delta", tex
 const say = (text: string): GenerationEvent => ({ type: "text-delta", text });
 const done = eventsOf().at(-1);
 
-function tidied(events: readonly GenerationEvent[], endOfTurn?: string): string[] {
-  return readEvents(tidyAnswer(endOfTurn), [...events, done!]).flatMap((event) =>
+function tidied(events: readonly GenerationEvent[], endOfTurn?: string, goesOn = false): string[] {
+  return readEvents(tidyAnswer(endOfTurn, goesOn), [...events, done!]).flatMap((event) =>
     event.type === "text-delta" || event.type === "reasoning-delta" ? [`${event.type[0]}:${event.text}`] : [],
   );
 }
@@ -26,6 +26,11 @@ describe("what a template puts around the parts of an answer is dropped", () => 
       say("Yes "),
     ];
     expect(tidied(events)).toEqual(["r:Let", "r: \nme", "t:Yes "]);
+  });
+
+  test("not those before reasoning that goes on", () => {
+    expect(tidied([think(" so."), say("\n\nYes")], undefined, true)).toEqual(["r: so.", "t:Yes"]);
+    expect(tidied([say(" fine")], undefined, true)).toEqual(["t: fine"]);
   });
 
   test("nothing of an answer without reasoning", () => {
