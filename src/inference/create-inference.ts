@@ -7,6 +7,7 @@ import type { Model, Models } from "../models/model.ts";
 import type { AdmissionRequest, Permit } from "./admission-queue.ts";
 import { checkEmbedding, checkReranking } from "./check-capabilities.ts";
 import { Deadline } from "./deadline.ts";
+import { dropTextTags } from "./drop-text-tags.ts";
 import { dropUnseenLogprobs } from "./drop-unseen-logprobs.ts";
 import { embedTruncated } from "./embed-truncated.ts";
 import { EngineQueues } from "./engine-queues.ts";
@@ -207,7 +208,7 @@ class InferenceService implements Inference {
 
 /** The readers of the engine's events according to the model's settings, in order. */
 function readersOf(
-  { request, reasoningTags, calls, endOfTurn, isRaw }: ResolvedGeneration,
+  { request, reasoningTags, calls, traits, isRaw }: ResolvedGeneration,
   onTokens: InferenceRequest["onTokens"],
 ): EventReader[] {
   const readers: EventReader[] = [];
@@ -218,7 +219,8 @@ function readersOf(
     });
   }
   if (request.logprobs !== undefined) readers.push(dropUnseenLogprobs());
-  if (!isRaw) readers.push(tidyAnswer(endOfTurn, goesOn(request.input)));
+  if (!isRaw) readers.push(tidyAnswer(traits.endOfTurn, goesOn(request.input)));
+  if (!isRaw && traits.textTags) readers.push(dropTextTags(traits.textTags));
   if (reasoningTags) readers.push(splitReasoning(reasoningTags));
   if (calls?.kind === "single") readers.push(firstCallOnly());
   else if (calls?.kind === "forced") readers.push(readForcedCall());

@@ -23,8 +23,8 @@ export interface ResolvedGeneration {
   /** Set if reasoning is in the text, between tags. */
   readonly reasoningTags: ReasoningTags | undefined;
   readonly calls: WrittenCalls;
-  /** Set if the text may end with this token. */
-  readonly endOfTurn: string | undefined;
+  /** What is peculiar to the answers of the model's family. */
+  readonly traits: TemplateTraits;
   /** The text is passed on as it is. */
   readonly isRaw: boolean;
 }
@@ -58,7 +58,7 @@ export function resolveGeneration(
     // A raw prompt is continued unchanged, and its text is not interpreted.
     reasoningTags: isRaw(request.input) ? undefined : (settings.thinking ?? begunReasoning(input, traits)),
     calls: withTools?.calls,
-    endOfTurn: traits.endOfTurn,
+    traits,
     isRaw: isRaw(request.input),
   };
 }

@@ -1,3 +1,4 @@
+import type { TextTags } from "./drop-text-tags.ts";
 import type { CallFormat } from "./tool-format/read-written-calls.ts";
 
 /** What is peculiar to the chat templates of a family, beyond what llama.cpp knows of them. */
@@ -6,6 +7,8 @@ export interface TemplateTraits {
   readonly oneCallPerMessage?: boolean;
   /** Stands before the text of an answer; llama.cpp leaves it out where a message goes on. */
   readonly textStart?: string;
+  /** Stand around the text of an answer, where llama.cpp leaves them in it. */
+  readonly textTags?: TextTags;
   /** The token that ends a turn, where llama.cpp shows it as text. */
   readonly endOfTurn?: string;
   /** Ends the reasoning that the prompt has begun, where llama.cpp does not see it. */
@@ -49,6 +52,7 @@ const FAMILIES: readonly Family[] = [
   {
     // Granite 3: the template does not show how calls are written; llama.cpp hides their tag and shows the rest as text.
     template: /<\|tool_call\|>[^]*list of tools/,
+    textTags: { start: "<response>", end: "</response>" },
     calls: {
       heads: [
         ["<|tool_call|>", '[{"name":"', "NAME", '","arguments":'],

@@ -296,6 +296,7 @@ export const FAMILIES: readonly Family[] = [
     end: "<|end_of_text|>",
     think: (reasoning) => `<think>${reasoning}</think>`,
     thinkOpen: "<think>",
+    thoughtText: (text) => `<response>${text}</response>`,
     text: plain,
     calls: (calls) => `<|tool_call|>${json(calls)}`,
   },

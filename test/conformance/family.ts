@@ -24,6 +24,8 @@ export interface Family {
   readonly thinkOpen?: string;
   /** Text of an answer, behind reasoning or without. */
   readonly text: (text: string) => string;
+  /** Text behind reasoning, if it is written differently there. */
+  readonly thoughtText?: (text: string) => string;
   /** Calls; absent: the template has no tools. */
   readonly calls?: (calls: readonly Call[]) => string;
   /** What stands between text and a call behind it; absent: nothing. */

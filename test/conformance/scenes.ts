@@ -113,7 +113,7 @@ function textCases(family: Family): Case[] {
 }
 
 function thinkingCases(family: Family, think: (text: string) => string): Case[] {
-  const { text, thinkOpen = "" } = family;
+  const { thinkOpen = "", thoughtText: text = family.text } = family;
   const input = chat(ASKED, { thinking: true });
   return [
     {
@@ -229,7 +229,7 @@ function callCases(family: Family, calls: (calls: readonly Call[]) => string): C
 }
 
 function thoughtfulCalls(
-  { text }: Family,
+  { text: plain, thoughtText: text = plain }: Family,
   think: (text: string) => string,
   calls: (calls: readonly Call[]) => string,
 ): Case[] {
