@@ -6,6 +6,7 @@ import { errorsPage } from "./errors-page.ts";
 import { exampleConfig } from "./example-config.ts";
 import { manPage } from "./man-page.ts";
 import { ollamaPage } from "./ollama-page.ts";
+import { structuredOutputPage } from "./structured-output-page.ts";
 
 export interface GeneratedFile {
   readonly file: URL;
@@ -20,6 +21,7 @@ export async function generatedFiles(): Promise<readonly GeneratedFile[]> {
     { file: at("docs/compatibility.md"), text: compatibilityPage() },
     { file: at("docs/ollama.md"), text: ollamaPage() },
     { file: at("docs/errors.md"), text: errorsPage() },
+    { file: at("docs/structured-output.md"), text: structuredOutputPage() },
     { file: at("docs/daybreak.1"), text: await manPage() },
     {
       file: at("docs/experiment.schema.json"),

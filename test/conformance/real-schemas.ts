@@ -133,7 +133,7 @@ export const REAL_SCHEMAS: Readonly<Record<string, unknown>> = {
   }),
   color: { type: "string", pattern: "^#(?:[0-9a-fA-F]{3}){1,2}$" },
   price: object({
-    amount: { type: "number", minimum: 0, multipleOf: 0.01 },
+    amount: { type: "number", minimum: 0, maximum: 10_000, multipleOf: 0.01 },
     currency: { type: "string", pattern: "^[A-Z]{3}$" },
   }),
   rating: { type: "integer", minimum: 1, maximum: 5 },
