@@ -104,7 +104,7 @@ class Sampler {
         return this.#costs.get(part.name) ?? Infinity;
       case "group":
         return this.#costOfChoices(part.choices);
-      case "repeat":
+      default:
         return part.min === 0 ? 0 : part.min * this.#costOfPart(part.part);
     }
   }

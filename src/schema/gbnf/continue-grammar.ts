@@ -86,7 +86,7 @@ function writePart(part: GrammarPart, nameOf: (name: string) => string): string 
       return nameOf(part.name);
     case "group":
       return `(${writeChoices(part.choices, nameOf)})`;
-    case "repeat":
+    default:
       return `${writePart(part.part, nameOf)}${repetition(part.min, part.max)}`;
   }
 }

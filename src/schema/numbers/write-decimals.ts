@@ -131,6 +131,7 @@ const shortened = ({ digits, isExclusive }: Edge): Edge => ({ digits: digits.sli
 /** More than nothing, with so few digits that the double is more too. */
 function justAbove(places: number): string | undefined {
   if (places <= 0) return undefined;
-  const zeros = Math.floor((places - 1) / 2);
-  return `"0"{0,${zeros}} [1-9] [0-9]{0,${places - 1 - zeros}}`;
+  const after = justAbove(places - 1);
+  if (after === undefined) return "[1-9]";
+  return `([1-9] [0-9]{0,${places - 1}} | "0" ${after})`;
 }

@@ -3,6 +3,10 @@ import type { GrammarWriter } from "../gbnf/grammar-writer.ts";
 /** Most digits of an integer without an upper bound: more than any count, time or key has. */
 const OPEN_DIGITS = 20;
 
+/** The largest double, and digits of integers that surely are doubles. */
+const LARGEST = BigInt(Number.MAX_VALUE).toString();
+const MAX_DIGITS = 308;
+
 /**
  * Writes the integers from one to another, neither of them negative, in decimal digits.
  * @param to undefined: without an upper bound, which are {@link OPEN_DIGITS} digits, or one more than the lower bound has
@@ -10,7 +14,8 @@ const OPEN_DIGITS = 20;
  */
 export function writeIntegers(writer: GrammarWriter, from: bigint, to: bigint | undefined): string {
   const low = from.toString();
-  const high = to?.toString() ?? "9".repeat(Math.max(OPEN_DIGITS, low.length + 1));
+  const open = Math.max(OPEN_DIGITS, low.length + 1);
+  const high = to?.toString() ?? (open > MAX_DIGITS ? LARGEST : "9".repeat(open));
   const choices: string[] = [];
   // Numbers of one length each; those of all lengths between are alike.
   const lengthsFree: number[] = [];

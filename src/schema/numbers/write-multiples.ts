@@ -18,7 +18,7 @@ export function writeMultiples(writer: GrammarWriter, side: Side, step: Decimal)
   // Multiples of 0.25 are those of 25, with the point before the last two digits; those of 60 those of 6 before a zero.
   const places = step.scale;
   let [unit, zeros] = [step.digits, 0];
-  while (places === 0 && unit % 10n === 0n) [unit, zeros] = [unit / 10n, zeros + 1];
+  if (places === 0) while (unit % 10n === 0n) [unit, zeros] = [unit / 10n, zeros + 1];
   const low = inUnits(side.low, places, zeros, 1n);
   const high = side.high && inUnits(side.high, places, zeros, -1n);
   if (high !== undefined && (high < low || (high / unit) * unit < low)) return "";

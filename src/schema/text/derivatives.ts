@@ -135,12 +135,12 @@ export class Derivatives {
     const condition = this.#emptyWhen(body, truths);
     if (condition === make.anything) min = 0;
     else if (condition.kind !== "nothing" && min > 0) {
-      const rest = make.then(make.repeat(body, min - 1, max - 1), tail);
+      const rest = make.follow(make.repeat(body, min - 1, max - 1), tail);
       const first = this.#consume(body, point, rest, truths, false);
       const later = this.#consume(make.repeat(body, min - 1, max - 1), point, tail, truths, false);
       return make.either([first, make.both([this.#derive(condition, point, truths), later])]);
     }
-    const rest = make.then(make.repeat(body, Math.max(0, min - 1), max - 1), tail);
+    const rest = make.follow(make.repeat(body, Math.max(0, min - 1), max - 1), tail);
     return this.#consume(body, point, rest, truths, false);
   }
 
@@ -156,7 +156,7 @@ export class Derivatives {
     const conditions: Expression[] = [];
     let at = of;
     for (; at.kind === "sequence"; at = at.tail) {
-      const rest = isWhole ? at.tail : make.then(at.tail, tail);
+      const rest = isWhole ? at.tail : make.follow(at.tail, tail);
       const taken = this.#consume(at.head, point, rest, truths, false);
       results.push(make.both([...conditions, taken]));
       const condition = this.#emptyWhen(at.head, truths);

@@ -61,7 +61,7 @@ export function matchesEmpty(
       return expression.min === 0 || inner(expression.body);
     case "ahead":
       return inner(expression.rest);
-    case "behind":
+    default:
       return truthOf(expression);
   }
 }

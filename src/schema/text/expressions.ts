@@ -48,15 +48,15 @@ export class Expressions {
   }
 
   sequence(parts: readonly Expression[]): Expression {
-    return parts.reduceRight((tail, head) => this.then(head, tail), this.empty);
+    return parts.reduceRight((tail, head) => this.follow(head, tail), this.empty);
   }
 
   /** First the one, then the other. Only the last of a sequence may be `both` or `not`. */
-  then(head: Expression, tail: Expression): Expression {
+  follow(head: Expression, tail: Expression): Expression {
     if (head.kind === "nothing" || tail.kind === "nothing") return this.nothing;
     if (head.kind === "empty") return tail;
     if (tail.kind === "empty" && head.kind !== "ahead" && head.kind !== "behind") return head;
-    if (head.kind === "sequence") return this.then(head.head, this.then(head.tail, tail));
+    if (head.kind === "sequence") return this.follow(head.head, this.follow(head.tail, tail));
     if (head.kind === "ahead" && head.rest === this.anything) return tail;
     const next = tail.kind === "sequence" ? tail.head : tail;
     if (next.kind === "repeat" && !head.looks) {
@@ -64,7 +64,7 @@ export class Expressions {
       const [min, max] = head.kind === "repeat" ? [head.min, head.max] : [1, 1];
       const body = head.kind === "repeat" ? head.body : head;
       const rest = tail.kind === "sequence" ? tail.tail : this.empty;
-      if (body === next.body) return this.then(this.repeat(body, min + next.min, max + next.max), rest);
+      if (body === next.body) return this.follow(this.repeat(body, min + next.min, max + next.max), rest);
     }
     return this.#make("sequence", `${head.id},${tail.id}`, { head, tail }, [head, tail]);
   }
@@ -162,7 +162,7 @@ export class Expressions {
       others[at] = this.nothing;
     }
     const joined = [...tails].map(([head, all]) =>
-      this.then(head, all.length === 1 ? (all[0] ?? this.empty) : this.either(all)),
+      this.follow(head, all.length === 1 ? (all[0] ?? this.empty) : this.either(all)),
     );
     return [...new Set([...others.filter((part) => part.kind !== "nothing"), ...joined])];
   }

@@ -47,7 +47,7 @@ function edgesByClass(
 
 /** One state per class; the first of each is its model. */
 function joined(states: readonly GroupedState[], classes: readonly number[], count: number): GroupedState[] {
-  const models = new Array<GroupedState | undefined>(count);
+  const models: (GroupedState | undefined)[] = Array.from({ length: count }, () => undefined);
   for (const [at, state] of states.entries()) models[classes[at] ?? 0] ??= state;
   return models.map((model) => ({
     mayEnd: model?.mayEnd ?? false,

@@ -89,38 +89,38 @@ class PatternReader {
   #group(depth: number): Expression {
     const make = this.#make;
     const characters = this.#characters;
-    let wrap = (body: Expression): Expression => body;
+    let wrap: ((body: Expression) => Expression) | undefined;
     if (characters.take("?")) {
       const isBehind = characters.takeAll("<=") || characters.takeAll("<!");
       const kind = isBehind ? characters.before() : characters.next();
       if (isBehind) wrap = (body) => this.#behind(body, kind === "!");
-      else if (kind === "=") wrap = (body) => make.ahead(make.then(body, make.anything));
-      else if (kind === "!") wrap = (body) => make.ahead(make.not(make.then(body, make.anything)));
+      else if (kind === "=") wrap = (body) => make.ahead(make.follow(body, make.anything));
+      else if (kind === "!") wrap = (body) => make.ahead(make.not(make.follow(body, make.anything)));
       else if (kind === "<") characters.skipPast(">");
       else if (kind !== ":") throw new NotRegularError("it changes its flags within");
     }
     const body = this.#choice(depth);
     characters.take(")");
-    return wrap(body);
+    return wrap ? wrap(body) : body;
   }
 
   #behind(body: Expression, isNegated: boolean): Expression {
     const make = this.#make;
     if (looksAhead(body)) throw new NotRegularError("it looks ahead inside of a look-behind");
-    return make.behind(make.then(make.anything, body), isNegated);
+    return make.behind(make.follow(make.anything, body), isNegated);
   }
 
   /** `\b`, or `\B`: between a character of a word and one that is none, or not. */
   #wordEdge(isNegated: boolean): Expression {
     const make = this.#make;
     const word = make.set(WORD_POINTS);
-    const before = make.then(make.anything, word);
-    const wordAhead = make.ahead(make.then(word, make.anything));
-    const other = make.then(make.set(complementOf(WORD_POINTS)), make.anything);
+    const before = make.follow(make.anything, word);
+    const wordAhead = make.ahead(make.follow(word, make.anything));
+    const other = make.follow(make.set(complementOf(WORD_POINTS)), make.anything);
     const otherAhead = make.ahead(make.either([make.empty, other]));
     return make.either([
-      make.then(make.behind(before, false), isNegated ? wordAhead : otherAhead),
-      make.then(make.behind(before, true), isNegated ? otherAhead : wordAhead),
+      make.follow(make.behind(before, false), isNegated ? wordAhead : otherAhead),
+      make.follow(make.behind(before, true), isNegated ? otherAhead : wordAhead),
     ]);
   }
 

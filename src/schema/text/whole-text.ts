@@ -8,7 +8,7 @@ export function textsWith(pattern: Expression, make: Expressions): Expression {
   const { anything } = make;
   if (pattern.behinds.length === 0) return wholeText(make.sequence([anything, pattern, anything]), make);
   const later = resolved(pattern, "inside", make);
-  const atStart = make.then(resolved(pattern, "start", make), anything);
+  const atStart = make.follow(resolved(pattern, "start", make), anything);
   const further = make.sequence([make.anyPoint, anything, later, anything]);
   return make.either([wholeText(atStart, make), wholeText(further, make)]);
 }
@@ -89,9 +89,9 @@ export function wholeText(expression: Expression, make: Expressions): Expression
 
 function wholeSequence(head: Expression, tail: Expression, make: Expressions): Expression {
   make.budget.spend();
-  if (!head.looks) return make.then(head, tail);
+  if (!head.looks) return make.follow(head, tail);
   if (head.kind === "ahead") return make.both([wholeText(head.rest, make), tail]);
   if (head.kind === "either") return make.either(head.parts.map((part) => wholeSequence(part, tail, make)));
   if (head.kind === "sequence") return wholeSequence(head.head, wholeSequence(head.tail, tail, make), make);
-  return make.then(head, tail);
+  return make.follow(head, tail);
 }

@@ -6,6 +6,7 @@ import type {
 } from "../../../src/engine/protocol/generation.ts";
 import { forcedCallSchema } from "../../../src/inference/forced-call/forced-call-schema.ts";
 import { chatRequest, promptRequest } from "../engine-fixture.ts";
+import { compiledForms } from "./compiled-forms.ts";
 import { fitsSchema } from "./fits-schema.ts";
 
 /** One way to bind an answer, and what it must be when it ends by itself. */
@@ -81,6 +82,11 @@ export const FORMS: readonly Form[] = [
     name,
     format: { type: "grammar", grammar },
     isRight: (text) => right.test(text),
+  })),
+  ...compiledForms().map(({ name, grammar, isRight }): Form => ({
+    name,
+    format: { type: "grammar", grammar },
+    isRight,
   })),
 ];
 

@@ -45,7 +45,7 @@ const PATTERNS = [
 
 /** Short texts of few characters, which patterns find often. */
 function randomText(random: () => number): string {
-  const alphabet = [...'aabbofx,A1 \n"\\/@.-_é😀'];
+  const alphabet = Array.from('aabbofx,A1 \n"\\/@.-_é😀');
   const length = Math.floor(random() * 8);
   return Array.from({ length }, () => alphabet[Math.floor(random() * alphabet.length)]).join("");
 }
@@ -141,17 +141,20 @@ test.each([
   "(a{1000}){1000}$|b",
   "(a|a)*(a|aa)*(?:a|b)*a(?:a|b){14}$",
   "(?:a|b)*a(?:a|b){200}",
-  `${"(?=.*a{50}b{50})".repeat(60)}`,
+  "(?=.*a{50}b{50})".repeat(60),
   `${"(a?".repeat(90)}${"){50}".repeat(90)}`,
   String.raw`[\p{L}\p{N}]{30}.*[\p{L}\p{Lu}]{40}`,
   `^${Array.from({ length: 500 }, (_, at) => String.fromCodePoint(0x4e00 + at * 3)).join("|")}`,
 ])("a hostile pattern ends soon: %s", (source) => {
   const budget = new WorkBudget();
   const started = performance.now();
-  try {
-    grammarOf(TextSet.pattern(source, budget).and(TextSet.pattern("^(?!x).*$", budget)));
-  } catch (error) {
-    expect(error).toBeInstanceOf(SchemaTooComplexError);
-  }
+  const outcome = ((): unknown => {
+    try {
+      return grammarOf(TextSet.pattern(source, budget).and(TextSet.pattern("^(?!x).*$", budget)));
+    } catch (error) {
+      return error instanceof SchemaTooComplexError ? error.reason : error;
+    }
+  })();
+  expect(outcome).toEqual(expect.any(String));
   expect(performance.now() - started).toBeLessThan(5_000);
 });
