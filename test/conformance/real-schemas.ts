@@ -1,3 +1,4 @@
+// oxlint-disable unicorn/no-thenable -- the name of a keyword
 /** Schemas as agents and repositories have them, by what they are. */
 const text = { type: "string" } as const;
 const count = { type: "integer", minimum: 0 } as const;

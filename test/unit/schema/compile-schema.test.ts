@@ -107,6 +107,7 @@ describe("the grammar of a schema", () => {
     const schema = {
       type: "object",
       if: { properties: { kind: { const: "card" } }, required: ["kind"] },
+      // oxlint-disable-next-line unicorn/no-thenable -- the name of a keyword
       then: { properties: { number: { type: "string" } }, required: ["number"] },
       else: { properties: { kind: { type: "string" } } },
       unevaluatedProperties: false,
@@ -181,8 +182,11 @@ describe("the grammar of tool calls", () => {
     },
   );
 
+  function accepts(value: unknown): boolean {
+    return grammarAccepts(grammar, JSON.stringify(value));
+  }
+
   test("has a call of each tool, whose references stay in its own parameters, or an answer", () => {
-    const accepts = (value: unknown): boolean => grammarAccepts(grammar, JSON.stringify(value));
     expect(accepts({ name: "tree", arguments: { next: { next: {} } } })).toBe(true);
     expect(accepts({ name: "tree", arguments: { next: { name: "tree" } } })).toBe(false);
     expect(accepts({ name: "free", arguments: { any: [1] } })).toBe(true);
