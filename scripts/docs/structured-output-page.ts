@@ -10,25 +10,32 @@ An answer that has to fit a JSON Schema fits it: the schema is compiled into a g
 
 | API | field | strict mode |
 |---|---|---|
-| OpenAI, chat completions | \`response_format\` with \`json_schema\`; \`parameters\` of tools | \`strict: true\` |
+| OpenAI, chat completions | \`response_format\`, \`json_schema\`; \`parameters\` of tools | \`strict: true\` |
 | OpenAI, responses | \`text.format\`; \`parameters\` of tools | \`strict: true\` |
-| Anthropic | \`output_format\`; \`input_schema\` of tools | \`strict: true\` of a tool |
+| Anthropic | \`output_config.format\`; \`input_schema\` of tools | always for a format, \`strict: true\` of a tool |
 | Ollama | \`format\`; \`parameters\` of tools | never |
 | native | \`format\`; \`parameters\` of tools | never |
 
 ## What is promised
 
 - **By the grammar.** Most keywords are in the grammar. Such an answer is streamed as it is written.
-- **By the check.** Where the grammar would become too large (many alternatives, distinct items, a long limit beside a pattern), the answer is held back until it is complete, checked against the whole schema and, if it does not fit, asked for again a few times. The error names the field and the keyword when no try fits.
-- **Not at all.** A reference to another document, a \`$dynamicRef\` whose meaning depends on the way to it, and a pattern with a back-reference are ignored. In strict mode the request is refused instead, with the field and the keyword.
+- **By the check.** Where the grammar would become too large (many alternatives, distinct items, a long limit beside a pattern), the answer is held back until it is complete, checked against the whole schema and, if it does not fit, generated again, three times in all, each with another seed. The error names the field and the keyword when no try fits.
+- **Not at all.** A reference to another document, a \`$dynamicRef\` whose meaning depends on the way to it, and a pattern with a back-reference are ignored, which the header \`x-daybreak-warning\` of the answer says. In strict mode, and for a call that must be made, the request is refused instead, with the field and the keyword.
+
+- **Calls that the model may make.** A call that is required, or one beside an answer with a format, is kept as above. Where the model decides and writes its calls in its template's own format, llama.cpp makes their grammar, and knows fewer keywords: no limits of numbers that are not integers, no \`format\` but dates, times and uuid, no \`not\`, \`allOf\`, \`uniqueItems\` and the like. What it does not know is told in the header; with \`strict: true\` the answer is held back, and its calls are checked and generated again like an answer. No schema makes such a request fail.
+- **After reasoning.** Where the model thinks first, llama.cpp makes the grammar, too, and the rest is checked.
 
 An answer that is cut off by a limit of tokens is not complete JSON: the reason of its end says so.
 
 A schema that no value fits is refused, with the field that contradicts itself. So is one that is too large to follow within a fixed amount of work.
 
+## Beginnings
+
+Where a conversation ends with an assistant message that the API continues, the answer goes on within the grammar if the message is the beginning of such an answer, as \`{\` is; if it is not, the whole of the answer follows it. In OpenAI's APIs an answer that has a format, or must be a call, is a new message, unless \`continue_final_message\` is true.
+
 ## How it is written
 
-- Properties come in the order of the schema, then others; optional ones may be left out. Strings have only the escapes that JSON needs, numbers no exponent.
+- Properties come in the order of the schema; optional ones may be left out, and others are written only where \`additionalProperties\` or \`patternProperties\` ask for them. Strings have only the escapes that JSON needs, numbers no exponent.
 - JSON is compact, or pretty printed with up to 20 blanks of indentation. Nothing follows its end.
 - Formats have their common texts: every \`email\` that is written is one, but no quoted local part is written.
 

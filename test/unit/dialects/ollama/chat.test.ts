@@ -109,8 +109,8 @@ describe("a streamed answer", () => {
     const all = await lines(answer);
     expect(all.slice(0, -1).every((line) => Object(line)["done"] === false)).toBe(true);
     expect(all.map((line) => Object(line)["message"])).toEqual([
-      { role: "assistant", content: "", thinking: "The user wants " },
-      { role: "assistant", content: "", thinking: "the weather." },
+      { role: "assistant", content: "", thinking: "The user wants" },
+      { role: "assistant", content: "", thinking: " the weather." },
       { role: "assistant", content: "Let me " },
       { role: "assistant", content: "look — “ok”." },
       { role: "assistant", content: "", tool_calls: [expect.anything(), expect.anything()] },
