@@ -59,7 +59,7 @@ export function resolveGeneration(
   const traits = traitsOf(settings.template ?? model.gguf.chatTemplate);
   const input = resolveInput(request.input, model, engine.hasChatTemplate);
   const withTools = input.kind === "chat" ? resolveTools(input, request.format, model) : undefined;
-  const { format, check, warnings } = answerGrammar(withTools?.form ?? request.format, input);
+  const { format, check, warnings } = answerGrammar(withTools?.form ?? request.format, input, traits);
   const chosen = callChecks(withTools);
   const sampling = mergeSampling(request.defaults.sampling, settings.sampling, request.sampling);
   return {

@@ -9,6 +9,8 @@ export interface TemplateTraits {
   readonly textStart?: string;
   /** Stand around the text of an answer, where llama.cpp leaves them in it. */
   readonly textTags?: TextTags;
+  /** An answer is text only behind markup of the template, which llama.cpp's grammars for a format have. */
+  readonly wrapsText?: boolean;
   /** The token that ends a turn, where llama.cpp shows it as text. */
   readonly endOfTurn?: string;
   /** Ends the reasoning that the prompt has begun, where llama.cpp does not see it. */
@@ -64,8 +66,9 @@ const FAMILIES: readonly Family[] = [
     },
   },
   // gpt-oss: the template shows only the first call of a message.
-  { template: /<\|channel\|>[^]*functions\./, oneCallPerMessage: true },
-  { template: /<\|START_RESPONSE\|>/, textStart: "<|START_RESPONSE|>" }, // Command R7B
+  { template: /<\|channel\|>[^]*functions\./, oneCallPerMessage: true, wrapsText: true },
+  // Command R7B
+  { template: /<\|START_RESPONSE\|>/, textStart: "<|START_RESPONSE|>", wrapsText: true },
   {
     // DeepSeek V3.1 as published: an answer without reasoning is begun by the end of one.
     template: /<｜Assistant｜><\/think>/,

@@ -147,7 +147,6 @@ export const FAMILIES: readonly Family[] = [
     end: "</s>",
     think: (reasoning) => `[THINK]${reasoning}[/THINK]`,
     thinkOpen: "[THINK]",
-    formatted: (text) => `\`\`\`json\n${text}\n\`\`\``,
     text: plain,
     calls: (calls) =>
       calls.map(({ name, arguments: given }) => `[TOOL_CALLS]${name}[ARGS]${json(given)}`).join(""),
@@ -181,7 +180,6 @@ export const FAMILIES: readonly Family[] = [
     end: "<turn|>",
     think: (reasoning) => `<|channel>thought\n${reasoning}\n<channel|>`,
     thinkOpen: "<|channel>thought\n",
-    formatted: (text) => `\`\`\`json\n${text}\n\`\`\``,
     text: plain,
     calls: (calls) =>
       calls
