@@ -243,16 +243,14 @@ describe("a request", () => {
   });
 
   test.for([
-    ["json", '"{"'],
-    ["", undefined],
-    [{ const: "here" }, "here"],
-  ] as const)("with the format %j asks for an answer with %j in its grammar", async ([format, expected]) => {
+    ["json", /"\{"/],
+    ["", /^undefined$/],
+    [{ const: "here" }, /here/],
+  ] as const)("with the format %j asks for an answer with %s in its grammar", async ([format, expected]) => {
     const all = testApp({ events: PLAIN_TEXT });
     await all.post(PATH, { ...BASE, format });
     const asked = all.lastRequest().format;
-    expect(asked.type === "grammar" ? asked.grammar : undefined).toEqual(
-      expected && expect.stringContaining(expected),
-    );
+    expect(String(asked.type === "grammar" ? asked.grammar : undefined)).toMatch(expected);
   });
 
   test.for([
