@@ -5,6 +5,7 @@ import { ServiceError } from "../errors/service-error.ts";
 import type { TokenIds } from "../engine/protocol/calls.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Model, ModelLease, Models } from "../models/model.ts";
+import { admissionTokens } from "./admission-tokens.ts";
 import { answerLimit } from "./answer-limit.ts";
 import type { AdmissionRequest, Permit } from "./admission-queue.ts";
 import { checkEmbedding, checkReranking, checkTextModel } from "./check-capabilities.ts";
@@ -28,7 +29,7 @@ import type {
   ScoreRequest,
   TokenizeRequest,
 } from "./inference.ts";
-import { embeddedTokens, reservedTokens } from "./reserved-tokens.ts";
+import { embeddedTokens } from "./reserved-tokens.ts";
 import { type RequestAccount, RequestAccounting } from "./request-accounting.ts";
 import { resolveGeneration } from "./resolve-generation.ts";
 import { runBatch } from "./run-batch.ts";
@@ -99,8 +100,9 @@ class InferenceService implements Inference {
       account.answeredBy(model.alias);
       const loadMs = account.elapsedMs;
       const resolved = resolveGeneration(request, model, engine.info);
+      const isBusy = this.#queues.of(engine, model.alias).running > 0;
       const wish = {
-        tokens: reservedTokens(resolved.request, { ...engine.info, slots: engine.spec.slots }),
+        tokens: await admissionTokens(engine, resolved.request, isBusy, signal),
         bypassQueueLimit: request.furtherOf !== undefined,
       };
       const permit = held.use(await this.#admit(account, engine, model, signal, wish));

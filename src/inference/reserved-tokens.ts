@@ -27,7 +27,8 @@ export interface SlottedContext extends Pick<EngineInfo, "contextSize" | "contex
 export function reservedTokens(request: GenerationRequest, context: SlottedContext): number {
   const { contextSize } = context;
   if (hasImages(request.input)) return contextSize;
-  return neededTokens(request, promptBytes(request.input, contextSize), context);
+  const promptTokens = assumedTokens(request.input, textBytes(request.input, contextSize));
+  return neededTokens(request, promptTokens, context);
 }
 
 /**
@@ -77,18 +78,24 @@ export function embeddedTokens({ purpose }: EngineSpec, { contextSize }: EngineI
   return purpose === "generate" ? contextSize : 0;
 }
 
-function hasImages(input: GenerationInput): boolean {
+/** Whether only the projector knows the length of the prompt. */
+export function hasImages(input: GenerationInput): boolean {
   return (
     input.kind === "chat" &&
     input.messages.some(({ content }) => content.some(({ type }) => type === "image"))
   );
 }
 
-function promptBytes(input: GenerationInput, most: number): number {
-  if (input.kind === "prompt") return utf8Length(input.prompt, most) + MESSAGE_TOKENS;
+/** Tokens of a prompt with a text of so many, as far as is known before its template is applied. */
+export function assumedTokens(input: GenerationInput, textTokens: number): number {
+  if (input.kind === "prompt") return textTokens + MESSAGE_TOKENS;
+  return textTokens + input.messages.length * MESSAGE_TOKENS + TEMPLATE_TOKENS;
+}
+
+function textBytes(input: GenerationInput, most: number): number {
+  if (input.kind === "prompt") return utf8Length(input.prompt, most);
   const { messages, tools, templateVariables } = input;
-  const document = utf8Length(JSON.stringify([messages, tools, templateVariables]), most);
-  return document + messages.length * MESSAGE_TOKENS + TEMPLATE_TOKENS;
+  return utf8Length(JSON.stringify([messages, tools, templateVariables]), most);
 }
 
 /** Bytes of a text in UTF-8, counted only up to `most`. */
