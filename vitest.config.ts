@@ -40,12 +40,11 @@ export default defineConfig({
         // Packs and installs what is published: a minute that a change of the code is rarely worth.
         test: { name: "package", include: ["test/package/**/*.test.ts"] },
       },
-      {
-        extends: true,
-        // Every schema of JSON Schema's official suite: a minute or two, worth it when the compiler of schemas changes.
-        test: { name: "conformance", include: ["test/conformance/**/*.test.ts"] },
-      },
       { extends: true, test: { ...REAL, name: "real", include: ["test/{engine,e2e,gpu}/**/*.test.ts"] } },
+      // Clients that are installed for it alone: test:clients sees to that.
+      { extends: true, test: { ...REAL, name: "clients", include: ["test/clients/*.test.ts"] } },
+      // Every family of templates and every keyword of schemas, through real engines: minutes.
+      { extends: true, test: { ...REAL, name: "conformance", include: ["test/conformance/**/*.test.ts"] } },
       // The engine in pages of further browsers, which few machines have, and the page on a static host.
       { extends: true, test: { ...REAL, name: "browsers", include: ["test/browsers/**/*.test.ts"] } },
     ],

@@ -23,15 +23,7 @@ The Vercel AI SDK works with any of these three providers; its Anthropic provide
 
 Any key works, unless \`api_keys\` is configured.
 
-Agents and frontends use the same addresses. For those that support Ollama, its API ([ollama.md](ollama.md)) is the better choice, because it loads models on demand:
-
-| client | setting |
-|---|---|
-| Codex | \`CODEX_OSS_BASE_URL=http://127.0.0.1:8080/ollama/v1 codex --oss -m MODEL\` |
-| Claude Code | \`ANTHROPIC_BASE_URL=http://127.0.0.1:8080 ANTHROPIC_AUTH_TOKEN=any ANTHROPIC_MODEL=MODEL claude\`, with \`/ollama\` at the end of the address to load models on demand |
-| Open WebUI | as an Ollama connection \`http://127.0.0.1:8080/ollama\`, as an OpenAI connection \`http://127.0.0.1:8080/v1\`, as an external reranker \`http://127.0.0.1:8080/v1/rerank\` |
-| Continue, Cline, Aider, LiteLLM | provider openai with \`http://127.0.0.1:8080/v1\`, or provider ollama with \`http://127.0.0.1:8080/ollama\` |
-| LangChain | \`ChatOpenAI\`, \`ChatOllama\` and \`ChatAnthropic\` with the addresses above. In Python \`OpenAIEmbeddings\` sends the token ids of another vocabulary unless \`check_embedding_ctx_length=False\`. |
+Agents, frameworks and frontends use the same addresses: [clients.md](clients.md) has their settings, and says which are tried by the tests. For those that support Ollama, its API ([ollama.md](ollama.md)) is often the better choice, because it loads models on demand.
 
 ## What applies to all of them
 
@@ -41,11 +33,12 @@ Agents and frontends use the same addresses. For those that support Ollama, its 
 - **Thinking** is off unless the request or the model's definition turns it on: on a CPU, it would take up most of the answer's time.
 - **Tool calls** that are required, or for a named tool, are enforced by a grammar for every model: exactly one call, with arguments that fit the tool's schema. With \`auto\`, the model decides, in its own template's format.
 - **Custom tools** of OpenAI's APIs take text instead of JSON. A \`regex\` grammar and a \`lark\` grammar whose rules do not contain themselves are enforced as far as arguments are, and every grammar is shown to the model. One that cannot be enforced (recursive rules, templates, look-around, imports from elsewhere than \`common\`) is shown only.
-- **Structured output** is enforced by a grammar, too: a complete answer fits the schema, one that is cut off by its length is the beginning of one. A grammar cannot enforce patterns with look-ahead, back-references or anchors in the middle (any text passes), the length of a text that also has a pattern, \`multipleOf\`, \`uniqueItems\` and \`not\`. Together with tools, the answer either fits the schema or is one tool call. With \`engine.kernels = stock\`, an answer can fail with \`inference_failed\`, because llama.cpp's grammars accept incomplete characters.
+- **Structured output** is enforced by a grammar, too: a complete answer fits the schema, one that is cut off by its length is the beginning of one. What a grammar cannot say is checked before the answer is sent; [structured-output.md](structured-output.md) lists all keywords. Together with tools, the answer either fits the schema or is one tool call. With \`engine.kernels = stock\`, an answer can fail with \`inference_failed\`, because llama.cpp's grammars accept incomplete characters.
 - **Images** are PNG, JPEG, GIF, BMP or WebP, as base64 or data: URLs; of an animation, the model sees the first frame. The daemon does not fetch URLs.
 - **Evaluation harnesses** get the log-probabilities of a prompt's tokens from \`/v1/completions\` with \`echo\` and \`logprobs\`, also without generating anything (\`max_tokens: 0\`), for prompts as text or token IDs and in batches. They are those that generating the same tokens reports, and take as long; a prompt may have 16,384 tokens. The first token has none, nor do the tokens within a character that is spread over several, except the last. lm-evaluation-harness: \`--model local-completions\`.
 - **Embeddings** of an empty text are refused, as OpenAI does, alone and in a list.
-- **A final assistant message** is continued.
+- **A final assistant message** is continued; in OpenAI's APIs only where the answer has no format and need not be a call, in the Responses API never.
+- **Warnings.** What was asked for and could not be done, though the request was answered, is told in the header \`x-daybreak-warning\`.
 - **Disconnecting** ends the generation.
 - **Errors** have the API's format, with the daemon's own \`code\` (see [errors.md](errors.md)), and \`x-should-retry: false\` if a retry cannot help. An error in a stream is its last event.
 

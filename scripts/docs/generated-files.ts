@@ -6,6 +6,8 @@ import { errorsPage } from "./errors-page.ts";
 import { exampleConfig } from "./example-config.ts";
 import { manPage } from "./man-page.ts";
 import { ollamaPage } from "./ollama-page.ts";
+import { templatesPage } from "./templates-page.ts";
+import { structuredOutputPage } from "./structured-output-page.ts";
 
 export interface GeneratedFile {
   readonly file: URL;
@@ -19,7 +21,9 @@ export async function generatedFiles(): Promise<readonly GeneratedFile[]> {
     { file: at("docs/api.md"), text: apiPage() },
     { file: at("docs/compatibility.md"), text: compatibilityPage() },
     { file: at("docs/ollama.md"), text: ollamaPage() },
+    { file: at("docs/templates.md"), text: templatesPage() },
     { file: at("docs/errors.md"), text: errorsPage() },
+    { file: at("docs/structured-output.md"), text: structuredOutputPage() },
     { file: at("docs/daybreak.1"), text: await manPage() },
     {
       file: at("docs/experiment.schema.json"),

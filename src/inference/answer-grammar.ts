@@ -10,6 +10,7 @@ import { toLlamaSchema } from "../schema/to-llama-schema.ts";
 import { ANY_OBJECT, compileForm, refuseGap, type SchemaForm, sentence } from "./compile-form.ts";
 import { callSchema } from "./forced-call/call-schema.ts";
 import type { AnswerForm } from "./resolve-tools.ts";
+import type { TemplateTraits } from "./template-traits.ts";
 
 /** How the engine keeps an answer to its form. */
 export interface AnswerGrammar {
@@ -21,11 +22,15 @@ export interface AnswerGrammar {
 }
 
 /**
- * Turns the form of an answer into a grammar of our own. Only an answer that begins with reasoning is left to llama.cpp's
- * conversion of schemas, since only llama.cpp knows where the reasoning ends.
+ * Turns the form of an answer into a grammar of our own. Only an answer that begins with reasoning or other markup is left
+ * to llama.cpp's conversion of schemas, since only llama.cpp knows where that ends.
  * @throws ServiceError invalid_parameter if no answer can fit, or if the form is strict and cannot be kept
  */
-export function answerGrammar(form: AnswerForm, input: GenerationInput): AnswerGrammar {
+export function answerGrammar(
+  form: AnswerForm,
+  input: GenerationInput,
+  { wrapsText = false }: TemplateTraits,
+): AnswerGrammar {
   if (form.type === "text") return { format: form, warnings: [] };
   if (form.type === "grammar") {
     const grammar = continued(form.grammar, input);
@@ -36,7 +41,7 @@ export function answerGrammar(form: AnswerForm, input: GenerationInput): AnswerG
   const ignored = compiled.unenforced.filter(({ kind }) => kind === "ignored");
   const warnings = ignored.map(sentence);
   const isChecked = compiled.unenforced.length > ignored.length;
-  if (input.kind === "chat" && input.thinking === true && !continuesLast(input)) {
+  if (input.kind === "chat" && (wrapsText || input.thinking === true) && !continuesLast(input)) {
     const schema = schemaOf(form);
     const needsCheck = isChecked || toLlamaSchema(schema).dropped.length > 0;
     return {

@@ -18,16 +18,21 @@ export function callChecks(resolved: ResolvedTools | undefined): {
 } {
   const checks = new Map<string, (text: string) => string | undefined>();
   const warnings: string[] = [];
+  // Calls in these formats are text to the engine.
+  const isText = resolved?.calls?.kind === "tagged" || resolved?.calls?.kind === "written";
   for (const tool of resolved?.chosen ?? []) {
     if (!tool.parameters) continue;
     const dropped = toLlamaSchema(tool.parameters).dropped;
     if (tool.strict === true) {
-      if (dropped.length > 0 || resolved?.calls?.kind === "tagged") checks.set(tool.name, checkOf(tool));
+      if (dropped.length > 0 || isText) checks.set(tool.name, checkOf(tool));
       continue;
     }
-    for (const { path, keyword } of dropped) {
+    for (const { path, keyword } of isText ? [] : dropped) {
       warnings.push(`tool ${tool.name}: ${path === "" ? keyword : `${path}.${keyword}`} is not enforced`);
     }
+  }
+  if (isText && resolved?.chosen.some(({ strict, parameters }) => parameters && strict !== true)) {
+    warnings.push("the arguments of calls are not enforced, because the model writes its calls as text");
   }
   return { checks, warnings };
 }

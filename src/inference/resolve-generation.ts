@@ -1,22 +1,25 @@
 import type { EngineInfo } from "../engine/protocol/engine-spec.ts";
-import type {
-  ChatMessage,
-  ContentPart,
-  GenerationInput,
-  GenerationRequest,
-  Sampling,
+import {
+  type ChatMessage,
+  continuesLast,
+  type ContentPart,
+  type GenerationInput,
+  type GenerationRequest,
+  type Sampling,
 } from "../engine/protocol/generation.ts";
 import type { Model } from "../models/model.ts";
 import { answerGrammar } from "./answer-grammar.ts";
 import { callChecks, type CallChecks } from "./call-checks.ts";
 import type { TokenLimit } from "./answer-limit.ts";
 import { checkGeneration } from "./check-capabilities.ts";
+import { fittingMessages } from "./fitting-messages.ts";
 import type { InferenceRequest } from "./inference.ts";
 import { infillPrompt } from "./infill-prompt.ts";
 import { withReadableCalls } from "./readable-calls.ts";
 import { resolveTools, type WrittenCalls } from "./resolve-tools.ts";
 import { withShortCallIds } from "./short-call-ids.ts";
 import type { ReasoningTags } from "./split-reasoning.ts";
+import { type TemplateTraits, traitsOf } from "./template-traits.ts";
 
 /** The request for the engine, and how to read its events. */
 export interface ResolvedGeneration {
@@ -34,6 +37,10 @@ export interface ResolvedGeneration {
   readonly tokenLimit: TokenLimit | undefined;
   /** Undefined: as the configuration says. */
   readonly repetitionGuard: boolean | undefined;
+  /** What is peculiar to the answers of the model's family. */
+  readonly traits: TemplateTraits;
+  /** The text is passed on as it is. */
+  readonly isRaw: boolean;
 }
 
 /**
@@ -49,9 +56,10 @@ export function resolveGeneration(
   checkGeneration(request, model);
   const tokenLimit = resolveLimit(request, settings.maxTokens);
   const maxTokens = tokenLimit?.tokens;
+  const traits = traitsOf(settings.template ?? model.gguf.chatTemplate);
   const input = resolveInput(request.input, model, engine.hasChatTemplate);
   const withTools = input.kind === "chat" ? resolveTools(input, request.format, model) : undefined;
-  const { format, check, warnings } = answerGrammar(withTools?.form ?? request.format, input);
+  const { format, check, warnings } = answerGrammar(withTools?.form ?? request.format, input, traits);
   const chosen = callChecks(withTools);
   const sampling = mergeSampling(request.defaults.sampling, settings.sampling, request.sampling);
   return {
@@ -65,13 +73,15 @@ export function resolveGeneration(
       cachePrompt: request.cachePrompt ?? true,
     },
     // A raw prompt is continued unchanged, and its text is not interpreted.
-    reasoningTags: isRaw(request.input) ? undefined : settings.thinking,
+    reasoningTags: isRaw(request.input) ? undefined : (settings.thinking ?? begunReasoning(input, traits)),
     calls: withTools?.calls,
     ...(check && { check }),
     callChecks: chosen.checks,
     warnings: [...(request.warnings ?? []), ...warnings, ...chosen.warnings],
     tokenLimit,
     repetitionGuard: request.repetitionGuard ?? settings.repetitionGuard,
+    traits,
+    isRaw: isRaw(request.input),
   };
 }
 
@@ -82,6 +92,12 @@ function resolveLimit(
   if (maxTokens !== undefined) return { tokens: maxTokens, setBy: "max_tokens" };
   if (ofModel !== undefined) return { tokens: ofModel, setBy: "num_predict" };
   return defaults.maxTokens === undefined ? undefined : { tokens: defaults.maxTokens, setBy: "default" };
+}
+
+/** A message that goes on is past its reasoning. */
+function begunReasoning(input: GenerationInput, { reasoningEnd }: TemplateTraits): ReasoningTags | undefined {
+  if (reasoningEnd === undefined || input.kind !== "chat" || input.thinking !== true) return undefined;
+  return continuesLast(input) ? undefined : { start: "", end: reasoningEnd };
 }
 
 function isRaw({ kind }: InferenceRequest["input"]): boolean {
@@ -121,7 +137,8 @@ function resolveInput(
 
 function resolveMessages(messages: readonly ChatMessage[], { settings, gguf }: Model): ChatMessage[] {
   const template = settings.template ?? gguf.chatTemplate;
-  return withReadableCalls(withShortCallIds(withSystem(messages, settings.system), template));
+  const fitting = fittingMessages(withSystem(messages, settings.system), traitsOf(template));
+  return withReadableCalls(withShortCallIds(fitting, template));
 }
 
 /** Many templates only support one system message, so several at the beginning are joined. */

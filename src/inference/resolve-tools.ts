@@ -6,6 +6,8 @@ import type {
   ToolDefinition,
 } from "../engine/protocol/generation.ts";
 import type { Model, ToolFormat } from "../models/model.ts";
+import { traitsOf } from "./template-traits.ts";
+import type { CallFormat } from "./tool-format/read-written-calls.ts";
 import { renderTools } from "./tool-format/render-tools.ts";
 
 type ChatInput = Extract<GenerationInput, { kind: "chat" }>;
@@ -16,6 +18,13 @@ export type WrittenCalls =
   /** The same, but the answer may have its own format instead. */
   | { readonly kind: "offered"; readonly names: readonly string[] }
   | { readonly kind: "tagged"; readonly format: ToolFormat; readonly parallel: boolean }
+  /** As the template of the model's family has it. */
+  | {
+      readonly kind: "written";
+      readonly format: CallFormat;
+      readonly names: readonly string[];
+      readonly parallel: boolean;
+    }
   /** Reported by the engine; the turn ends with the first. */
   | { readonly kind: "single" }
   | undefined;
@@ -49,7 +58,7 @@ const NEVER = -100;
 export function resolveTools(
   input: ChatInput,
   format: OutputFormat,
-  { settings: { toolFormat }, gguf }: Pick<Model, "settings" | "gguf">,
+  { settings: { toolFormat, template }, gguf }: Pick<Model, "settings" | "gguf">,
 ): ResolvedTools {
   const { tools, toolChoice, parallelToolCalls } = input;
   const shown = toolFormat && usesTools(input) ? withToolsAsText(input, toolFormat) : input;
@@ -75,6 +84,19 @@ export function resolveTools(
       form: { type: "calls", tools, answer },
       calls: { kind: "offered", names: tools.map(({ name }) => name) },
       chosen: [],
+      bias: [],
+      stop: [],
+    };
+  }
+  const written = traitsOf(template ?? gguf.chatTemplate).calls;
+  if (!toolFormat && written && tools.length > 0) {
+    const names = tools.map(({ name }) => name);
+    return {
+      // The engine shows the model the tools, and leaves its answer as it is.
+      input: { ...input, toolChoice: "none" },
+      form: format,
+      chosen: tools,
+      calls: { kind: "written", format: written, names, parallel: parallelToolCalls },
       bias: [],
       stop: [],
     };

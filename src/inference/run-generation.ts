@@ -1,7 +1,8 @@
 import type { Engine } from "../engine/engine.ts";
-import type { GenerationEvent } from "../engine/protocol/generation.ts";
+import { continuesLast, type GenerationEvent, type GenerationInput } from "../engine/protocol/generation.ts";
 import { checkCalls } from "./call-checks.ts";
 import { dropEmptyTokens } from "./drop-empty-tokens.ts";
+import { dropTextTags } from "./drop-text-tags.ts";
 import { dropUnseenLogprobs } from "./drop-unseen-logprobs.ts";
 import { type EventReader, readAll } from "./event-reader.ts";
 import { firstCallOnly } from "./first-call-only.ts";
@@ -11,6 +12,8 @@ import { generateFitting } from "./generate-fitting.ts";
 import type { InferenceRequest } from "./inference.ts";
 import type { ResolvedGeneration } from "./resolve-generation.ts";
 import { splitReasoning } from "./split-reasoning.ts";
+import { tidyAnswer } from "./tidy-answer.ts";
+import { readWrittenCalls } from "./tool-format/read-written-calls.ts";
 import { splitToolCalls } from "./tool-format/split-tool-calls.ts";
 
 /** Generates an answer; one of which its grammar does not say all is held back until it fits. */
@@ -33,7 +36,7 @@ function textOf(events: readonly GenerationEvent[]): string {
 
 /** The readers of the engine's events according to the model's settings, in order. */
 export function readersOf(
-  { request, reasoningTags, calls }: ResolvedGeneration,
+  { request, reasoningTags, calls, traits, isRaw }: ResolvedGeneration,
   { onTokens, emptyTokens }: Pick<InferenceRequest, "onTokens" | "emptyTokens">,
 ): EventReader[] {
   const readers: EventReader[] = [];
@@ -45,10 +48,17 @@ export function readersOf(
     });
   }
   if (request.logprobs !== undefined) readers.push(dropUnseenLogprobs());
+  if (!isRaw) readers.push(tidyAnswer(traits.endOfTurn, goesOn(request.input)));
+  if (!isRaw && traits.textTags) readers.push(dropTextTags(traits.textTags));
   if (reasoningTags) readers.push(splitReasoning(reasoningTags));
   if (calls?.kind === "single") readers.push(firstCallOnly());
   else if (calls?.kind === "forced") readers.push(readForcedCall());
   else if (calls?.kind === "offered") readers.push(readOfferedCall(calls.names));
+  else if (calls?.kind === "written") readers.push(readWrittenCalls(calls.format, calls));
   else if (calls) readers.push(splitToolCalls(calls.format, { parallel: calls.parallel }));
   return readers;
+}
+
+function goesOn(input: GenerationInput): boolean {
+  return input.kind === "chat" && continuesLast(input);
 }

@@ -50,7 +50,11 @@ export const KEYWORDS = {
     "grammar or check",
     "ECMA-262 with look-ahead. A pattern that is not regular (a back-reference) is refused in strict mode.",
   ),
-  format: keyword("text", "grammar or check", "The formats listed below; any other is an annotation."),
+  format: keyword(
+    "text",
+    "grammar or check",
+    "The formats of 2020-12, by their common texts; any other is an annotation.",
+  ),
 
   minimum: keyword("number", "grammar", "For integers and fractions, and together with multipleOf."),
   maximum: keyword("number", "grammar", "See minimum."),

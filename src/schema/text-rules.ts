@@ -7,7 +7,7 @@ import { WorkBudget } from "./work-budget.ts";
 /** More states than this make a grammar that is slow to read; the answer is checked instead. */
 const MAX_STATES = 1500;
 /** Longer limits beside a pattern would need a state for each character and state of the pattern. */
-const MAX_COMBINED_LENGTH = 300;
+const MAX_COMBINED_LENGTH = 128;
 
 /** Why a pattern has no set of texts in the grammar. */
 export interface NoTextSet {

@@ -139,8 +139,7 @@ class Question {
       if (!fits) this.#fail("type");
     }
     if (Array.isArray(values)) {
-      const text = canonicalText(this.#value);
-      if (!values.some((each) => canonicalText(each) === text)) this.#fail("enum");
+      if (!canonicalTexts(values).has(canonicalText(this.#value))) this.#fail("enum");
     }
     if ("const" in this.#node && canonicalText(this.#node.const) !== canonicalText(this.#value))
       this.#fail("const");
@@ -289,4 +288,13 @@ class Question {
       else if (!needed.every((each) => Object.hasOwn(value, each))) this.#fail("dependentRequired", [name]);
     }
   }
+}
+
+const TEXTS_OF_VALUES = new WeakMap<object, ReadonlySet<string>>();
+
+/** The texts of an enum, which may be long and is asked often. */
+function canonicalTexts(values: readonly unknown[]): ReadonlySet<string> {
+  let texts = TEXTS_OF_VALUES.get(values);
+  if (!texts) TEXTS_OF_VALUES.set(values, (texts = new Set(values.map(canonicalText))));
+  return texts;
 }

@@ -1,7 +1,7 @@
 import { SchemaTooComplexError } from "./schema-errors.ts";
 
-/** Steps of about 0.1 µs to 1 µs each: what one request may cost, about 200 ms on a slow machine. */
-export const DEFAULT_WORK = 400_000;
+/** Steps of about 0.1 µs to 1 µs each: what one request may cost, about 100 ms on a slow machine. */
+export const DEFAULT_WORK = 150_000;
 
 /**
  * The work that one request may cause. Counting steps instead of time makes the same schema succeed or fail on every

@@ -31,8 +31,10 @@ interface Tally {
   samples: number;
   judgedByOwn: number;
   violations: string[];
-  /** Valid instances that the grammar cannot write. */
+  /** Valid instances that the grammar cannot write: another order of properties, another form of a number. */
   unwritten: string[];
+  /** The same for formats, whose common texts alone are written. */
+  uncommon: number;
   validInstances: number;
 }
 
@@ -61,6 +63,7 @@ function follow(draft: Draft): Tally {
     judgedByOwn: 0,
     violations: [],
     unwritten: [],
+    uncommon: 0,
     validInstances: 0,
   };
   for (const each of readSuite(draft)) {
@@ -112,7 +115,8 @@ function followCases(each: SuiteSchema, result: CompiledSchema, tally: Tally): v
     const isWritten = grammarAccepts(result.grammar, text);
     if (valid) {
       tally.validInstances += 1;
-      if (!isWritten) tally.unwritten.push(`${each.name}: ${description} ${text}`);
+      if (!isWritten && each.name.includes("format")) tally.uncommon += 1;
+      else if (!isWritten) tally.unwritten.push(`${each.name}: ${description} ${text}`);
     } else if (isWritten && result.check(text) === undefined) {
       // Formats are annotations in the suite's required part and assertions in the optional one.
       tally.violations.push(`${each.name}: ${description} ${text}`);
@@ -132,6 +136,6 @@ describe.each(["draft7", "draft2020-12"] as const)("the official suite of %s", (
     );
     expect(violations).toEqual([]);
     expect(enforced / all).toBeGreaterThan(0.85);
-    expect(tally.unwritten.length / tally.validInstances).toBeLessThan(0.05);
+    expect(tally.unwritten.length / tally.validInstances).toBeLessThan(0.02);
   });
 });

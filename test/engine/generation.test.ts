@@ -232,11 +232,8 @@ describe("an engine with the shipped model", () => {
     });
   });
 
-  test.each([
-    ["a grammar", { type: "grammar", grammar: 'root ::= "yes" | nowhere' } as const],
-    ["a JSON schema", { type: "json_schema", schema: { type: "nonsense" } } as const],
-    ["a JSON schema's reference", { type: "json_schema", schema: { $ref: "#/nowhere" } } as const],
-  ])("%s that cannot be read fails this request alone", async (_, format) => {
+  test("a grammar that cannot be read fails this request alone", async () => {
+    const format = { type: "grammar", grammar: 'root ::= "yes" | nowhere' } as const;
     await expect(collect(generated(engine, chatRequest("Hi", { format }), NEVER))).rejects.toMatchObject({
       code: "invalid_parameter",
     });

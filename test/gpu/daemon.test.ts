@@ -1,5 +1,6 @@
 import fs from "node:fs";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { BASE_CONTEXT } from "../../src/models/loading/context-choice.ts";
 import { configSchema } from "../../src/config/schema.ts";
 import { gpuNeeds } from "../../src/engine/gpu/gpu-memory.ts";
 import { createGgufInspector } from "../../src/models/gguf/inspect-gguf.ts";
@@ -83,7 +84,7 @@ async function crashInAnswer(model: string): Promise<unknown> {
 async function memoryForMore(): Promise<number> {
   const gguf = await createGgufInspector()([TINY]);
   const { models } = configSchema.parse({});
-  const spec = { contextSize: Math.min(gguf.contextLength, models.context_size), slots: models.slots };
+  const spec = { contextSize: Math.min(gguf.contextLength, BASE_CONTEXT), slots: models.slots };
   const own = gpuNeeds(gguf, { ...spec, sharedContext: false }, STEP);
   const shared = gpuNeeds(gguf, { ...spec, sharedContext: true }, STEP);
   return own.work + own.output + own.block * gguf.blockCount + shared.work + shared.output + shared.block;

@@ -49,7 +49,7 @@ function tokensOf({ metadata }: GgufFile): readonly unknown[] {
 }
 
 /** The letter that stands for a byte: itself where it can be seen, else one of those from U+0100 on, in order. */
-function letterOf(byte: number): string {
+export function letterOf(byte: number): string {
   if (isVisible(byte)) return String.fromCharCode(byte);
   let invisible = 0;
   for (let lower = 0; lower < byte; lower += 1) if (!isVisible(lower)) invisible += 1;

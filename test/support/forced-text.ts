@@ -82,9 +82,10 @@ export async function logprobsOf(
   return logprobsIn(await collect(generated(engine, request, NEVER)));
 }
 
-/** All log-probabilities that a generation reports. */
+/** The log-probabilities that a generation reports of the tokens of its text; the one that ends it has none. */
 export function logprobsIn(events: readonly GenerationEvent[]): TokenLogprob[] {
-  return events.flatMap((event) => (event.type === "text-delta" ? (event.logprobs ?? []) : []));
+  const all = events.flatMap((event) => (event.type === "text-delta" ? (event.logprobs ?? []) : []));
+  return all.filter(({ token }) => token !== "");
 }
 
 /** exp of the mean negative log-probability. */

@@ -64,8 +64,8 @@ export interface GgufTensor {
   /** Fastest dimension first, as in the file: a PyTorch weight [out, in] is [in, out] here. */
   readonly shape: readonly number[];
   readonly type: TensorType;
-  /** Standard deviation of random weights, or one value for all. */
-  readonly data: { readonly random: number } | { readonly fill: number };
+  /** Standard deviation of random weights, or one value for all, or each of them (F32 only). */
+  readonly data: { readonly random: number } | { readonly fill: number } | { readonly values: Float32Array };
 }
 
 export interface GgufFile {
@@ -196,10 +196,14 @@ const NUMBER_WRITERS: Record<Exclude<GgufScalarType, "string">, WriteNumber> = {
 
 /** Data that is repeated over a tensor; a whole number of blocks, and no more of them than the tensor has. */
 function tensorPattern(tensor: GgufTensor, random: () => number): Buffer {
+  const { data } = tensor;
+  if ("values" in data)
+    return Buffer.from(data.values.buffer, data.values.byteOffset, data.values.byteLength);
   const { elements, bytes } = TENSOR_TYPES[tensor.type];
   const blocks = Math.min(tensorBytes(tensor) / bytes, PATTERN_ELEMENTS / elements);
   const pattern = Buffer.alloc(blocks * bytes);
-  for (let block = 0; block < blocks; block += 1) writeBlock(pattern, block * bytes, tensor, random);
+  for (let block = 0; block < blocks; block += 1)
+    writeBlock(pattern, block * bytes, tensor.type, data, random);
   return pattern;
 }
 
@@ -207,7 +211,13 @@ function tensorPattern(tensor: GgufTensor, random: () => number): Buffer {
 const Q8_STEPS = 127;
 const Q4_STEPS = 8;
 
-function writeBlock(to: Buffer, at: number, { type, data }: GgufTensor, random: () => number): void {
+function writeBlock(
+  to: Buffer,
+  at: number,
+  type: TensorType,
+  data: { readonly random: number } | { readonly fill: number },
+  random: () => number,
+): void {
   const isFilled = "fill" in data;
   const value = (): number => (isFilled ? data.fill : gaussian(random) * data.random);
   // Uniform quantized weights have the same deviation when they reach to sqrt(3) times it.

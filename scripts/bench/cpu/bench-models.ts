@@ -29,7 +29,8 @@ interface Shape {
  * 1B and 3B are the shapes of Llama 3.2, 8B is that of Llama 3.1, 9B, whose files have over 5 GB, that of Yi 1.5; no
  * common model of half a billion has rows that the K types can divide. A slice is two blocks of it with a tenth of their
  * weights as output: behind a long context its rates compare as those of the whole, and the context is read in an eighth of
- * the time. A mixture of experts, moe, has layers as those of Qwen3 30B A3B, but half as many experts. Tiny is for trying a
+ * the time. Wide has the vocabulary of a large model and hardly anything else, to see what is done for each token of it. A mixture
+ * of experts, moe, has layers as those of Qwen3 30B A3B, but half as many experts. Tiny is for trying a
  * benchmark out.
  */
 export const SHAPES = {
@@ -41,6 +42,15 @@ export const SHAPES = {
     headWidth: 64,
     kvHeads: 2,
     vocabulary: 1000,
+  },
+  wide: {
+    embedding: 256,
+    feedForward: 512,
+    blocks: 1,
+    heads: 4,
+    headWidth: 64,
+    kvHeads: 2,
+    vocabulary: 128_256,
   },
   slice: {
     embedding: 1536,

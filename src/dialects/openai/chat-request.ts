@@ -124,7 +124,7 @@ function toTools(
 ): { tools: ToolDefinition[]; toolChoice: ToolChoice } {
   if (usesFunctions(body) || body.function_call) return toFunctionTools(body, body.tools ?? []);
   const toFunction = customFunctions((warning) => warnings.push(warning));
-  const tools = (body.tools ?? []).map((tool): ToolDefinition => {
+  const toDefinition = (tool: NonNullable<ChatCompletionRequest["tools"]>[number]): ToolDefinition => {
     if (tool.type === "custom") {
       const { format, ...custom } = tool.custom;
       const grammar = format?.type === "grammar" ? format.grammar : undefined;
@@ -137,7 +137,8 @@ function toTools(
       parameters: parameters ?? undefined,
       ...(strict != null && { strict }),
     };
-  });
+  };
+  const tools = (body.tools ?? []).map(toDefinition);
   const choice = body.tool_choice ?? "auto";
   if (typeof choice === "string") return { tools, toolChoice: choice };
   if (choice.type !== "allowed_tools") return { tools, toolChoice: { name: nameOf(choice) } };

@@ -71,23 +71,24 @@ export function toCompletion(
   const chosen = context.prompts.flatMap((_, at) =>
     mostLikely(answers.slice(at * perPrompt, (at + 1) * perPrompt), context.choices),
   );
+  const toChoice = (answer: Answer, index: number): z.output<typeof completionSchema>["choices"][number] => {
+    const prompt = echoed(context, index);
+    const text = prompt?.text ?? "";
+    const logprobs = context.logprobs ? toLogprobs(answer.logprobs, text.length) : null;
+    return {
+      index,
+      text: text + answer.text,
+      logprobs: joinLogprobs(prompt?.logprobs ?? null, logprobs),
+      finish_reason: answer.reason,
+      ...limitFields(answer),
+    };
+  };
   return {
     id,
     object: "text_completion",
     created,
     model,
-    choices: chosen.map((answer, index) => {
-      const prompt = echoed(context, index);
-      const text = prompt?.text ?? "";
-      const logprobs = context.logprobs ? toLogprobs(answer.logprobs, text.length) : null;
-      return {
-        index,
-        text: text + answer.text,
-        logprobs: joinLogprobs(prompt?.logprobs ?? null, logprobs),
-        finish_reason: answer.reason,
-        ...limitFields(answer),
-      };
-    }),
+    choices: chosen.map(toChoice),
     usage: toUsage(
       answers.map(({ usage }) => usage),
       context.prompts.length,

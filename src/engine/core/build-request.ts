@@ -33,12 +33,14 @@ interface RequestContext {
   readonly contextSize: number;
   /** Whether other requests may use them too. */
   readonly sharedContext: boolean;
+  /** See canReasonUnasked. */
+  readonly reasonsUnasked: boolean;
 }
 
 /** Converts a request into one for llama.cpp's server, field by field: nothing else is passed on. */
 export function buildCompletionCall(
   request: GenerationRequest,
-  { mediaMarker, contextSize, sharedContext }: RequestContext,
+  { mediaMarker, contextSize, sharedContext, reasonsUnasked }: RequestContext,
 ): CompletionCall {
   const files: Uint8Array[] = [];
   const { input } = request;
@@ -81,7 +83,9 @@ export function buildCompletionCall(
       ...buildChatFormat(request.format),
       ...buildTemplateVariables(input.templateVariables, thinking),
       // Otherwise the grammar of a format still lets the model reason first.
-      ...(thinking === false && request.format.type !== "text" && { reasoning_format: "none" }),
+      ...(reasonsUnasked &&
+        thinking === false &&
+        request.format.type !== "text" && { reasoning_format: "none" }),
       // The API's own field, logprobs, is refused beside tools.
       ...(alternatives !== undefined && { n_probs: alternatives }),
     },
@@ -190,7 +194,12 @@ function buildTemplateVariables(
 ): Record<string, unknown> {
   if (!variables && thinking === undefined) return {};
   return {
-    chat_template_kwargs: { ...variables, ...(thinking !== undefined && { enable_thinking: thinking }) },
+    // Templates know it by either name.
+    chat_template_kwargs: {
+      ...(thinking !== undefined && { thinking }),
+      ...variables,
+      ...(thinking !== undefined && { enable_thinking: thinking }),
+    },
   };
 }
 

@@ -19,6 +19,7 @@ import { endsWithImage, ImageEnding, noTextAfterImage } from "./image-ending.ts"
 import type { EngineFiles, EnginePlatform } from "./platform.ts";
 import type { AcceptedResult } from "./loop-request.ts";
 import { withReadableImages } from "./readable-images.ts";
+import { canReasonUnasked } from "./reasoning-of-template.ts";
 import { RequestLoop } from "./request-loop.ts";
 import { SharedRoom } from "./shared-room.ts";
 import { checkSpecialTokens, checkSpecialTokensOf } from "./special-token-limit.ts";
@@ -38,6 +39,7 @@ export class EngineCore {
   readonly #tokenizer: Tokenizer;
   readonly #mediaMarker: string;
   readonly #decodeWebp: EnginePlatform["decodeWebp"];
+  readonly #reasonsUnasked: boolean;
   readonly #purpose: EngineSettings["purpose"];
   /** Held while a prompt is read that must not share steps with another. */
   readonly #prompts = new Mutex();
@@ -51,7 +53,11 @@ export class EngineCore {
     session: WllamaSession,
     { decodeWebp }: Pick<EnginePlatform, "decodeWebp">,
     info: EngineInfo,
-    { purpose, sharedContext }: Pick<EngineSettings, "purpose" | "sharedContext">,
+    {
+      purpose,
+      sharedContext,
+      chatTemplate,
+    }: Pick<EngineSettings, "purpose" | "sharedContext" | "chatTemplate">,
     steps: StepControl | undefined,
   ) {
     this.#session = session;
@@ -59,6 +65,9 @@ export class EngineCore {
     this.#tokenizer = new Tokenizer(session, this.#loop);
     this.#mediaMarker = session.info.media_marker ?? "";
     this.#decodeWebp = decodeWebp;
+    this.#reasonsUnasked = canReasonUnasked(
+      chatTemplate ?? session.info.metadata["tokenizer.chat_template"] ?? "",
+    );
     this.#purpose = purpose;
     this.#sharedRoom = sharedContext ? new SharedRoom(info.contextTokens, () => this.#loop.steps) : undefined;
     this.info = info;
@@ -133,6 +142,7 @@ export class EngineCore {
       mediaMarker: this.#mediaMarker,
       contextSize: this.info.contextSize,
       sharedContext: this.#sharedRoom !== undefined,
+      reasonsUnasked: this.#reasonsUnasked,
     });
     if (call.files.length > 0 && !this.info.hasImageInput) {
       throw unsupported("see images");

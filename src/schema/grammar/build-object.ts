@@ -11,6 +11,8 @@ import { BLANK, choice, type Part, sequence, SPACE, text } from "./part.ts";
 const MAX_STATES = 4000;
 /** Ways to have the properties that one of several has to be like. */
 const MAX_VARIANTS = 24;
+/** More names make an automaton of others that takes too long. */
+const MAX_NAMES = 200;
 /** Sets of names that have different values. */
 const MAX_CELLS = 24;
 
@@ -133,7 +135,8 @@ class ObjectBuilder implements ObjectParts {
     for (const { keys } of [...this.#branch.keyFacts, ...this.#branch.some]) {
       for (const atom of keys.atoms) atoms.set(atom.id, atom);
     }
-    const base = this.#names.length === 0 ? undefined : texts.otherThan(this.#names);
+    if (atoms.size === 0 && !this.#allowsOthers()) return [];
+    const base = this.#namesBeyond();
     let cells: Cell[] = [{ names: base, atoms: new Set() }];
     for (const atom of atoms.values()) {
       const divided: Cell[] = [];
@@ -148,6 +151,16 @@ class ObjectBuilder implements ObjectParts {
       cells = divided;
     }
     return cells;
+  }
+
+  /** The names that are not listed; undefined for all. */
+  #namesBeyond(): TextSet | undefined {
+    const { texts, gap, isCoarse } = this.#builder.parts;
+    if (this.#names.length === 0) return undefined;
+    if (this.#names.length <= MAX_NAMES && !isCoarse) return texts.otherThan(this.#names);
+    const reason = "so many names are not told apart from others, so one may come twice";
+    gap({ path: this.#branch.pathOf("properties"), keyword: "properties", reason, kind: "checked" });
+    return undefined;
   }
 
   /** Names that cannot be told apart may have any value. */

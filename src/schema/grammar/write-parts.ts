@@ -47,10 +47,11 @@ export class PartWriter {
       } else if (part.kind === "repeat") open.push(part.part);
       else if (part.kind === "sequence" || part.kind === "choice") open.push(...part.parts);
     }
-    // What a rule refers to was found after it, so going backward settles most at once.
-    const order = [...rules].toReversed();
+    // Rules refer to those found after and before them, so going to and fro settles long chains in few passes.
+    let order = [...rules];
     for (let changed = true; changed;) {
       changed = false;
+      order = order.toReversed();
       for (const rule of order) {
         this.#budget.spend();
         if (this.#fitting.has(rule) || !this.#fits(rule.body)) continue;

@@ -12,7 +12,7 @@ import { type Reading, work } from "./reading.ts";
 import { type Conjunction, holds, type Term, TermKeys } from "./term.ts";
 
 /** More alternatives of one value make a grammar slow to follow; the rest is left to the check. */
-const MAX_BRANCHES = 160;
+const MAX_BRANCHES = 64;
 /** Parts of values that are looked into to find that nothing fits. */
 const MAX_EMPTY_DEPTH = 4;
 /** Cost of a branch compared with the other steps of the budget. */

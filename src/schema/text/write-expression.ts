@@ -64,7 +64,9 @@ function onlyCharacter([first, last, ...others]: CodePoints): string | undefined
 }
 
 /** Repeats a part, by repetitions of repetitions where there are many. */
-function repeated(writer: GrammarWriter, part: string, min: number, max: number): string {
+function repeated(writer: GrammarWriter, once: string, min: number, max: number): string {
+  // What is already repeated needs parentheses.
+  const part = /[}*+?]$/.test(once) ? `(${once})` : once;
   if (min === 0 && max === 1) return `${part}?`;
   if (min === 0 && max === Infinity) return `${part}*`;
   if (min === 1 && max === Infinity) return `${part}+`;

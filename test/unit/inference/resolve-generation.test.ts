@@ -264,3 +264,19 @@ describe("what a model cannot do", () => {
     expect(() => resolve({ input: chat({ tools: [TOOL], toolChoice: "none" }) })).not.toThrow();
   });
 });
+
+describe("a template whose prompt begins reasoning that llama.cpp does not see", () => {
+  const gguf = { ...fakeModel().gguf, chatTemplate: "{{ '<｜Assistant｜></think>' }}" };
+  const deepseek = model({}, { thinking: true }, { gguf });
+  const tagsOf = (changes: Partial<ChatInput>) => resolve({ input: chat(changes) }, deepseek).reasoningTags;
+
+  test("has answers that begin with reasoning, when it is asked for", () => {
+    expect(tagsOf({ thinking: true })).toEqual({ start: "", end: "</think>" });
+    expect(tagsOf({ thinking: false })).toBeUndefined();
+  });
+
+  test("has none where a message goes on", () => {
+    const begun: ChatMessage = { role: "assistant", content: [{ type: "text", text: "It is" }] };
+    expect(tagsOf({ thinking: true, messages: [USER, begun] })).toBeUndefined();
+  });
+});

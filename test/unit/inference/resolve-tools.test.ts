@@ -80,3 +80,14 @@ test("a call that must be made fits the schema of its tool, whatever else was to
   });
   expect(resolved.input.tools).toEqual([ADD]);
 });
+
+test("calls of a family that llama.cpp does not read well are read here; the model still sees the tools", () => {
+  const chatTemplate = "This model only supports single tool-calls at once!";
+  const llama = fakeModel({ gguf: { ...plain.gguf, chatTemplate } });
+  const { input, calls } = resolveTools(chat({ parallelToolCalls: false }), TEXT, llama);
+  expect(input).toMatchObject({ tools: [ADD], toolChoice: "none" });
+  expect(calls).toMatchObject({ kind: "written", names: ["add"], parallel: false });
+  expect(resolveTools(chat({ tools: [] }), TEXT, llama).calls).toBeUndefined();
+  const changed = fakeModel({ gguf: llama.gguf, settings: tagged.settings });
+  expect(resolveTools(chat({}), TEXT, changed).calls).toMatchObject({ kind: "tagged" });
+});

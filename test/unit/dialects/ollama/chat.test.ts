@@ -109,8 +109,8 @@ describe("a streamed answer", () => {
     const all = await lines(answer);
     expect(all.slice(0, -1).every((line) => Object(line)["done"] === false)).toBe(true);
     expect(all.map((line) => Object(line)["message"])).toEqual([
-      { role: "assistant", content: "", thinking: "The user wants " },
-      { role: "assistant", content: "", thinking: "the weather." },
+      { role: "assistant", content: "", thinking: "The user wants" },
+      { role: "assistant", content: "", thinking: " the weather." },
       { role: "assistant", content: "Let me " },
       { role: "assistant", content: "look — “ok”." },
       { role: "assistant", content: "", tool_calls: [expect.anything(), expect.anything()] },
@@ -243,16 +243,14 @@ describe("a request", () => {
   });
 
   test.for([
-    ["json", '"{"'],
-    ["", undefined],
-    [{ const: "here" }, "here"],
-  ] as const)("with the format %j asks for an answer with %j in its grammar", async ([format, expected]) => {
+    ["json", /"\{"/],
+    ["", /^undefined$/],
+    [{ const: "here" }, /here/],
+  ] as const)("with the format %j asks for an answer with %s in its grammar", async ([format, expected]) => {
     const all = testApp({ events: PLAIN_TEXT });
     await all.post(PATH, { ...BASE, format });
     const asked = all.lastRequest().format;
-    expect(asked.type === "grammar" ? asked.grammar : undefined).toEqual(
-      expected && expect.stringContaining(expected),
-    );
+    expect(String(asked.type === "grammar" ? asked.grammar : undefined)).toMatch(expected);
   });
 
   test.for([

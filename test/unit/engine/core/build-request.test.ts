@@ -3,7 +3,7 @@ import { buildCompletionCall, toRequestJson } from "../../../../src/engine/core/
 import type { GenerationRequest } from "../../../../src/engine/protocol/generation.ts";
 import { chatRequest, promptRequest } from "../../../support/engine-fixture.ts";
 
-const context = { mediaMarker: "<media>", contextSize: 4096, sharedContext: false };
+const context = { mediaMarker: "<media>", contextSize: 4096, sharedContext: false, reasonsUnasked: true };
 
 function bodyOf(request: GenerationRequest): Record<string, unknown> {
   return { ...buildCompletionCall(request, context).body };
@@ -131,6 +131,21 @@ describe("a request to llama.cpp's server", () => {
       chatRequest("x", {}, { thinking: true, templateVariables: { reasoning_effort: "low" } }),
     );
     expect(body).toMatchObject({ chat_template_kwargs: { enable_thinking: true, reasoning_effort: "low" } });
+  });
+
+  test("tells templates by either name whether to think", () => {
+    expect(bodyOf(chatRequest("x", {}, { thinking: true }))["chat_template_kwargs"]).toEqual({
+      enable_thinking: true,
+      thinking: true,
+    });
+  });
+
+  test("has no reasoning in front of a format, unless the prompt of the template has", () => {
+    const request = chatRequest("x", { format: { type: "json" } }, { thinking: false });
+    const body = (reasonsUnasked: boolean) =>
+      buildCompletionCall(request, { ...context, reasonsUnasked }).body["reasoning_format"];
+    expect(body(true)).toBe("none");
+    expect(body(false)).toBeUndefined();
   });
 
   test("does not think before it continues the assistant's words", () => {

@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { z } from "zod";
+import { startDaemon, type TestDaemon } from "../support/start-daemon.ts";
+import { AgentWorkplace, RUN_TEST_MS } from "./agent-workplace.ts";
+import { loadScripted } from "./load-scripted.ts";
+
+/** What each is asked; it matters to no model that follows a script. */
+const TASK = "Make proof.txt, then tell me when the birds begin.";
+const COMMAND = "echo made > proof.txt";
+const ANSWER = "The dawn chorus begins at half past four.";
+
+/** What is written beside the answer is shown when a test fails. */
+const ANSWERED = { code: 0, stdout: expect.stringContaining(ANSWER), stderr: expect.any(String) };
+
+vi.setConfig({ testTimeout: RUN_TEST_MS });
+
+let daemon: TestDaemon;
+
+beforeAll(async () => {
+  daemon = await startDaemon({ args: ["--models-load", "", "--models-slots", "1"] });
+  const scripts = {
+    "script-for-codex": { name: "exec_command", arguments: { cmd: COMMAND } },
+    "script-for-opencode": { name: "bash", arguments: { command: COMMAND } },
+    "script-for-qwen": { name: "run_shell_command", arguments: { command: COMMAND, is_background: false } },
+  };
+  for (const [alias, call] of Object.entries(scripts)) {
+    await loadScripted(daemon, alias, { call, answer: ANSWER });
+  }
+});
+afterAll(() => daemon.stop());
+
+/** With which statuses the daemon has answered requests on a path. */
+function statuses(path: string): Set<unknown> {
+  const lines = daemon.logs().split("\n");
+  const requests = lines.filter((line) => line.includes('"msg":"request"') && line.includes(`"${path}"`));
+  return new Set(requests.map((line) => z.object({ status: z.number() }).parse(JSON.parse(line)).status));
+}
+
+describe("Codex", () => {
+  const options = ["exec", "--skip-git-repo-check", "--ephemeral", "-m", "script-for-codex"];
+  // Its sandbox is not what is tried, and not every machine can have it.
+  const unconfined = "--dangerously-bypass-approvals-and-sandbox";
+  const quiet = "check_for_update_on_startup = false\n[analytics]\nenabled = false\n";
+
+  test("runs a command and answers, over responses", async () => {
+    using workplace = new AgentWorkplace();
+    workplace.configure(
+      ".codex/config.toml",
+      `model_provider = "daybreak"
+model_context_window = 131072
+${quiet}
+[model_providers.daybreak]
+name = "Daybreak"
+base_url = "${daemon.url}/v1"
+wire_api = "responses"
+`,
+    );
+    const ended = await workplace.run("codex", [...options, unconfined, TASK]);
+    expect(ended).toEqual(ANSWERED);
+    expect(workplace.read("proof.txt")).toBe("made\n");
+    expect(statuses("/v1/responses")).toEqual(new Set([200]));
+  });
+
+  test("does the same with --oss, which asks an Ollama for the model first", async () => {
+    using workplace = new AgentWorkplace();
+    workplace.configure(".codex/config.toml", quiet);
+    const args = [...options, unconfined, "--oss", "--local-provider", "ollama", TASK];
+    const env = { CODEX_OSS_BASE_URL: `${daemon.url}/ollama/v1` };
+    const ended = await workplace.run("codex", args, env);
+    expect(ended).toEqual(ANSWERED);
+    expect(workplace.read("proof.txt")).toBe("made\n");
+  });
+});
+
+test("opencode runs a command and answers, over chat completions", async () => {
+  using workplace = new AgentWorkplace();
+  const model = { name: "Scripted", tool_call: true, limit: { context: 131_072, output: 4096 } };
+  const provider = {
+    npm: "@ai-sdk/openai-compatible",
+    name: "Daybreak",
+    options: { baseURL: `${daemon.url}/v1`, apiKey: "any" },
+    models: { "script-for-opencode": model },
+  };
+  const config = {
+    autoupdate: false,
+    share: "disabled",
+    enabled_providers: ["daybreak"],
+    model: "daybreak/script-for-opencode",
+    provider: { daybreak: provider },
+  };
+  workplace.configure(".config/opencode/opencode.json", JSON.stringify(config));
+  const ended = await workplace.run("opencode", ["run", TASK], {
+    OPENCODE_DISABLE_AUTOUPDATE: "1",
+    OPENCODE_DISABLE_MODELS_FETCH: "1",
+    OPENCODE_DISABLE_DEFAULT_PLUGINS: "1",
+    OPENCODE_DISABLE_LSP_DOWNLOAD: "1",
+  });
+  expect(ended).toEqual(ANSWERED);
+  expect(workplace.read("proof.txt")).toBe("made\n");
+});
+
+test("Qwen Code runs a command and answers, over chat completions", async () => {
+  using workplace = new AgentWorkplace();
+  workplace.configure(
+    ".qwen/settings.json",
+    JSON.stringify({ general: { disableAutoUpdate: true }, privacy: { usageStatisticsEnabled: false } }),
+  );
+  const ended = await workplace.run("qwen", ["--auth-type", "openai", "--yolo", "-p", TASK], {
+    OPENAI_BASE_URL: `${daemon.url}/v1`,
+    OPENAI_API_KEY: "any",
+    OPENAI_MODEL: "script-for-qwen",
+  });
+  expect(ended).toEqual(ANSWERED);
+  expect(workplace.read("proof.txt")).toBe("made\n");
+});

@@ -1,0 +1,45 @@
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { compileCalls } from "../../src/schema/compile-calls.ts";
+import { compileSchema } from "../../src/schema/compile-schema.ts";
+import { normalizeSchema } from "../../src/schema/normalize-schema.ts";
+import { sampleGrammar } from "../support/sample-grammar.ts";
+import { judge } from "./judge.ts";
+import { REAL_SCHEMAS } from "./real-schemas.ts";
+
+const SAMPLES = 200;
+
+test.each(Object.entries(REAL_SCHEMAS))(
+  "%s: what the grammar and the check let through fits",
+  (_, schema) => {
+    const { grammar, unenforced, check } = compileSchema(schema);
+    // The judge understands only what is JSON Schema.
+    const { repairs, schema: normalized } = normalizeSchema(schema);
+    const validate =
+      judge(repairs.length > 0 ? normalized : schema, "draft2020-12") ?? judge(schema, "draft7");
+    expect(validate, "the judge reads the schema").toBeDefined();
+    expect(unenforced.filter(({ kind }) => kind === "ignored")).toEqual([]);
+    let fitting = 0;
+    for (const text of sampleGrammar(grammar, SAMPLES)) {
+      const failure = check(text);
+      if (failure && unenforced.length > 0) continue;
+      fitting += 1;
+      expect([failure, validate?.(JSON.parse(text)), text]).toEqual([undefined, true, text]);
+    }
+    expect(fitting).toBeGreaterThan(0);
+  },
+);
+
+test("all of them at once are tools of one grammar", () => {
+  const tools = Object.entries(REAL_SCHEMAS)
+    .slice(0, 20)
+    .map(([name, parameters]) => ({ name, parameters }));
+  const { grammar, check, unenforced } = compileCalls(tools);
+  const texts = sampleGrammar(grammar, SAMPLES);
+  const called = new Set(texts.map((text) => z.object({ name: z.string() }).parse(JSON.parse(text)).name));
+  expect(called.size).toBeGreaterThan(10);
+  const misfits = texts.map(check).filter((failure) => failure !== undefined);
+  // Only what is said to be left to the check fails it.
+  const left = new Set(unenforced.map(({ keyword }) => keyword));
+  expect(misfits.filter(({ keyword }) => !left.has(keyword))).toEqual([]);
+});
