@@ -80,7 +80,10 @@ export class RoomShare implements Disposable {
     if (exact !== undefined || !this.#known) {
       this.#known = { tokens: exact ?? 1, steps: this.#options.steps() };
     }
-    return !this.#options.isOver();
+    const isOver = this.#options.isOver();
+    // It leaves its slot before the next step, so that the others need not end with it.
+    if (isOver) this.#options.leave();
+    return !isOver;
   }
 
   [Symbol.dispose](): void {

@@ -24,12 +24,10 @@ describe("answers in a shared context", () => {
     do {
       step();
       count += 1;
-      second.take(token(count));
-    } while (first.take(token(count)));
+    } while (first.take(token(count)) && second.take(token(count)));
     expect(40 + 2 * count).toBeLessThan(100);
     expect(40 + 2 * count).toBeGreaterThan(88);
-    first[Symbol.dispose]();
-    expect(second.take(token(count + 1))).toBe(true);
+    expect([first, second].map((share) => share.take(token(count + 1)))).toEqual([true, true]);
   });
 
   test("count tokens without results by the steps that have been", () => {
@@ -40,11 +38,10 @@ describe("answers in a shared context", () => {
     step(50);
     expect(silent.tokens).toBe(51);
     expect(other.take(token(10))).toBe(false);
-    expect(silent.take(HIDDEN)).toBe(false);
+    expect(silent.take(HIDDEN)).toBe(true);
     expect(silent.tokens).toBe(51);
     silent.take(token(5));
     expect(silent.tokens).toBe(5);
-    expect(other.take(token(10))).toBe(true);
   });
 
   test("whose limits fit together are never ended", () => {
